@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Longest-prefix-match tables as the router and the CLI use them: build, look up, update in place.
+//
+// A table owns its arrays and the routes it was made from; copies are deep. Readers see it as const: whoever updates
+// works on a copy that nobody reads and then swaps the two. Updates touch the entries of the changed prefix's range
+// alone and are deterministic: equal tables, given equal updates, stay equal.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <variant>
+
+#include "base/error.h"
+#include "base/ip_address.h"
+#include "nf/router/multibit_build.h"
+#include "nf/router/poptrie_build.h"
+#include "nf/router/route_entry.h"
+
+namespace penstock::router {
+
+enum class Fib4Engine : std::uint8_t { kDir24, kTrie1, kTrie4 };  // in the order of Fib4's variants
+
+/// "dir24", "trie1", "trie4".
+[[nodiscard]] std::string_view to_string(Fib4Engine engine) noexcept;
+[[nodiscard]] std::optional<Fib4Engine> parse_fib4_engine(std::string_view name) noexcept;
+
+/// For code that is instantiated for each engine: std::visit once, outside the packet loop.
+using Fib4View = std::variant<Dir24View, Trie1View, Trie4View>;
+
+class Fib4 {
+ public:
+  /// Of two routes with the same prefix, the later counts. Errors: a value over kMaxValue, a length over 32, address
+  /// bits behind the length, a table over the limit.
+  [[nodiscard]] static Result<Fib4> build(Fib4Engine engine, std::span<const Route4> routes, FibLimit limit = {});
+
+  /// Adds the route or replaces the value of its prefix. After an error the table is as it was.
+  [[nodiscard]] Result<void> insert(const Route4& route);
+  /// False where there is no such route.
+  bool erase(const Ipv4Prefix& prefix);
+
+  [[nodiscard]] std::uint32_t lookup(Ipv4Address address) const noexcept;
+  /// values[i] is the result for addresses[i]; the spans are equally long.
+  void lookup_bulk(std::span<const Ipv4Address> addresses, std::span<std::uint32_t> values) const noexcept;
+
+  [[nodiscard]] Fib4View view() const noexcept;  // valid until the next update
+  [[nodiscard]] Fib4Engine engine() const noexcept { return static_cast<Fib4Engine>(table_.index()); }
+  [[nodiscard]] std::size_t size() const noexcept;          // routes
+  [[nodiscard]] std::size_t memory_bytes() const noexcept;  // what lookups use; the host's list of routes comes on top
+
+ private:
+  using Table = std::variant<MultibitTable<24, 8>, MultibitTable<1, 1>, MultibitTable<4, 4>>;
+  explicit Fib4(Table table) : table_(std::move(table)) {}
+
+  Table table_;
+};
+
+/// The IPv6 table has one engine, the poptrie, and the same operations.
+using Fib6 = PoptrieTable;
+
+}  // namespace penstock::router

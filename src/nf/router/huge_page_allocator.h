@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory for tables that are read at random: large blocks lie on 2 MiB pages where the kernel gives them, so that a
+// look-up misses the cache but not the TLB too.
+
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+namespace penstock::router {
+
+template <typename T>
+struct HugePageAllocator {
+  using value_type = T;
+
+  HugePageAllocator() = default;
+  template <typename U>
+  HugePageAllocator(const HugePageAllocator<U>&) noexcept {}
+
+  [[nodiscard]] T* allocate(std::size_t count) {
+    if (count > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
+    const std::size_t alignment = count * sizeof(T) < kPageBytes ? kLineBytes : kPageBytes;
+    const std::size_t bytes = (count * sizeof(T) + alignment - 1) / alignment * alignment;
+    void* memory = std::aligned_alloc(alignment, bytes);
+    if (memory == nullptr) throw std::bad_alloc();
+    if (alignment == kPageBytes) (void)::madvise(memory, bytes, MADV_HUGEPAGE);  // a wish: small pages work too
+    return static_cast<T*>(memory);
+  }
+  void deallocate(T* memory, std::size_t) noexcept { std::free(memory); }
+
+  friend bool operator==(const HugePageAllocator&, const HugePageAllocator&) { return true; }
+
+ private:
+  static constexpr std::size_t kLineBytes = 64;
+  static constexpr std::size_t kPageBytes = std::size_t{2} << 20;
+};
+
+template <typename T>
+using HugeVector = std::vector<T, HugePageAllocator<T>>;
+
+}  // namespace penstock::router
