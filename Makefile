@@ -1,0 +1,94 @@
+# `make help` lists what there is. Variables: CUDA=off builds without GPU code; BENCH=REGEX picks benches.
+
+.DEFAULT_GOAL := build
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+CUDA  ?= on
+BENCH ?= .
+JOBS  ?= $(shell nproc)
+
+CMAKE := .venv/bin/cmake
+on    := $(if $(filter off,$(CUDA)),OFF,ON)
+
+# A build folder keeps what was once switched on: `make test` then `make build` recompiles nothing.
+configure = $(CMAKE) --preset $(1) --log-level=WARNING $(2) >build/$(1).log || { cat build/$(1).log; exit 1; }
+compile   = $(CMAKE) --build build/$(1) --parallel $(JOBS) --target $(2)
+release   = $(call configure,release,-DPENSTOCK_CUDA=$(on) $(1))
+first     = $(if $(wildcard build/release/CMakeCache.txt),,-DPENSTOCK_TESTS=OFF)
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup setup-%
+setup: ## install all that building, testing, benching and checking need
+	@CUDA=$(CUDA) tools/setup
+setup-%:
+	@mkdir -p build
+	@CUDA=$(CUDA) tools/setup $(subst -, ,$*)
+
+.PHONY: build
+build: setup-build ## build/penstock (the default)
+	@$(call release,$(first))
+	@$(call compile,release,penstock)
+	@ln -sfn release/penstock build/penstock
+
+.PHONY: demo
+demo: build ## run a firewall and a router over a real capture
+	build/penstock run examples/gateway/chain.yaml
+
+.PHONY: test
+test: setup-build-test ## build everything, and run every test that needs no GPU
+	@$(call release,-DPENSTOCK_TESTS=ON)
+	@$(call compile,release,all)
+	@ln -sfn release/penstock build/penstock
+	@tools/run_tests build/release
+
+.PHONY: asan
+asan: setup-build-test ## the same tests under the address and undefined-behaviour sanitizers
+	@$(call configure,asan)
+	@$(call compile,asan,all)
+	@tools/run_tests build/asan
+
+.PHONY: fuzz
+fuzz: setup-build-test-check ## a short run of every fuzzer over its kept corpus
+	@$(call configure,fuzz)
+	@$(call compile,fuzz,fuzzers)
+	@tools/run_tests build/fuzz -L fuzz
+
+.PHONY: bench
+bench: setup-build-test-bench ## run the benches; JSON in bench/results/<machine>/
+	@$(call release,-DPENSTOCK_TESTS=ON -DPENSTOCK_BENCH=ON)
+	@$(call compile,release,penstock benches)
+	@tools/bench --filter '$(BENCH)'
+
+.PHONY: dist
+dist: setup-build-test-bench ## bundle program, GPU tests and benches in dist/, to run where nothing is installed
+	@$(call release,-DPENSTOCK_TESTS=ON -DPENSTOCK_BENCH=ON)
+	@$(call compile,release,bundle)
+
+.PHONY: gpu-test
+gpu-test: ## run the GPU tests, from the build or from dist/; JSON in bench/results/<machine>/
+	@tools/gpu_test
+
+.PHONY: format
+format: setup-check ## put the sources into the house's format
+	@git ls-files -co --exclude-standard '*.h' '*.cc' '*.cuh' '*.cu' | xargs -r clang-format-14 -i
+
+.PHONY: lint
+lint: setup-build-test-check ## format, headers that stand alone, layers, clang-tidy
+	@tools/check_format
+	@tools/check_headers
+	@tools/check_layers
+	@$(call configure,asan)
+	@tools/check_tidy build/asan
+
+.PHONY: check
+check: ## all that CI runs
+	@.ci/run
+
+.PHONY: clean
+clean: ## remove what was built; the set-up stays
+	rm -rf build dist

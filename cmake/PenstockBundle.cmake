@@ -1,0 +1,53 @@
+# The target `bundle`: the program, the GPU tests and the benches with the shared libraries they need, in a folder that runs
+# where nothing is installed. The C and C++ runtimes are left out: those of any newer system serve.
+#
+#   dist/penstock-<version>-<arch>/
+#     bin/penstock  gpu-tests/  benches/  lib/  examples/  gpu-test  bench  LICENSE
+
+get_property(gpu_tests GLOBAL PROPERTY PENSTOCK_GPU_TESTS)
+get_property(benches GLOBAL PROPERTY PENSTOCK_BENCHES)
+get_property(fuzzers GLOBAL PROPERTY PENSTOCK_FUZZERS)
+
+# The lists by which tools/ finds what was built.
+foreach(kind gpu_tests benches)
+  set(paths "")
+  foreach(target ${${kind}})
+    string(APPEND paths "$<TARGET_FILE:${target}>\n")
+  endforeach()
+  file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/${kind}.txt CONTENT "${paths}")
+endforeach()
+
+add_custom_target(gpu_tests DEPENDS ${gpu_tests})
+add_custom_target(benches DEPENDS ${benches})
+add_custom_target(fuzzers DEPENDS ${fuzzers})
+
+set(bundled ${gpu_tests} ${benches})
+if(TARGET penstock)
+  list(APPEND bundled penstock)
+  install(TARGETS penstock RUNTIME_DEPENDENCY_SET bundle RUNTIME DESTINATION bin COMPONENT bundle)
+endif()
+if(gpu_tests)
+  install(TARGETS ${gpu_tests} RUNTIME_DEPENDENCY_SET bundle RUNTIME DESTINATION gpu-tests COMPONENT bundle)
+endif()
+if(benches)
+  install(TARGETS ${benches} RUNTIME_DEPENDENCY_SET bundle RUNTIME DESTINATION benches COMPONENT bundle)
+endif()
+if(bundled)
+  install(RUNTIME_DEPENDENCY_SET bundle
+    PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|gcc_s|stdc\\+\\+)\\.so" "^libcuda\\.so"
+    LIBRARY DESTINATION lib COMPONENT bundle)
+endif()
+install(PROGRAMS tools/gpu_test DESTINATION . RENAME gpu-test COMPONENT bundle)
+install(PROGRAMS tools/bench DESTINATION . RENAME bench COMPONENT bundle)
+install(PROGRAMS tools/machine_name DESTINATION . COMPONENT bundle)
+install(FILES LICENSE DESTINATION . COMPONENT bundle)
+install(DIRECTORY examples DESTINATION . COMPONENT bundle)
+
+set(name penstock-${PROJECT_VERSION}-${CMAKE_SYSTEM_PROCESSOR})
+set(dist ${PROJECT_SOURCE_DIR}/dist)
+add_custom_target(bundle
+  COMMAND ${CMAKE_COMMAND} -E rm -rf ${dist}/${name}
+  COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${dist}/${name} --component bundle --strip
+  COMMAND ${CMAKE_COMMAND} -E chdir ${dist} ${CMAKE_COMMAND} -E tar czf ${name}.tar.gz ${name}
+  DEPENDS ${bundled}
+  VERBATIM)

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The twin of the .cu files in a build without CUDA: there is never a device, and taking anything from one fails.
+
+#include <cstddef>
+
+#include "gpu/cuda_error.h"
+#include "gpu/devices.h"
+#include "gpu/memory.h"
+#include "gpu/pcie.h"
+#include "gpu/stream.h"
+
+namespace penstock::gpu {
+namespace {
+
+[[noreturn]] void fail() { throw CudaError(0, "this program is built without CUDA"); }
+
+}  // namespace
+
+void StreamDeleter::operator()(CUstream_st*) const noexcept {}
+void EventDeleter::operator()(CUevent_st*) const noexcept {}
+void DeviceMemoryDeleter::operator()(void*) const noexcept {}
+void PinnedMemoryDeleter::operator()(void*) const noexcept {}
+
+Stream::Stream() { fail(); }
+Progress Stream::progress() const noexcept { return Progress::kFailed; }
+void Stream::wait() const { fail(); }
+bool Stream::start_after(const Event&) const noexcept { return false; }
+
+Event::Event(Timing) { fail(); }
+bool Event::record(const Stream&) const noexcept { return false; }
+Progress Event::progress() const noexcept { return Progress::kFailed; }
+void Event::wait() const { fail(); }
+double Event::milliseconds_since(const Event&) const { fail(); }
+
+void* take_device_memory(std::size_t) { fail(); }
+void* take_pinned_memory(std::size_t) { fail(); }
+bool copy_async(void*, const void*, std::size_t, const Stream&) noexcept { return false; }
+bool zero_async(void*, std::size_t, const Stream&) noexcept { return false; }
+void copy(void*, const void*, std::size_t) { fail(); }
+
+DeviceList list_devices() {
+  DeviceList list;
+  list.availability = Availability::kBuiltWithoutCuda;
+  list.reason = "this program is built without CUDA";
+  return list;
+}
+
+void use_device(int) { fail(); }
+PcieRates measure_pcie(int) { fail(); }
+
+}  // namespace penstock::gpu

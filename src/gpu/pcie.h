@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What this machine's PCIe really carries: the limit that every end-to-end figure is held against.
+
+#pragma once
+
+namespace penstock::gpu {
+
+/// GB/s (10^9 bytes), with pinned memory and 16 MiB copies; medians of several runs.
+struct PcieRates {
+  double to_device = 0;      // alone
+  double to_host = 0;        // alone
+  double both_each_way = 0;  // each direction while both run
+};
+
+/// Takes about 0.3 s and 32 MiB on each side; throws CudaError.
+[[nodiscard]] PcieRates measure_pcie(int device);
+
+}  // namespace penstock::gpu

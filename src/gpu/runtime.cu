@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Streams, events and memory over the CUDA runtime. no_cuda.cc is the twin of this file, devices.cu and pcie.cu.
+
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+#include "gpu/check.cuh"
+#include "gpu/memory.h"
+#include "gpu/stream.h"
+
+namespace penstock::gpu {
+namespace {
+
+Progress progress_of(cudaError_t status) noexcept {
+  if (status == cudaSuccess) return Progress::kDone;
+  return status == cudaErrorNotReady ? Progress::kRunning : Progress::kFailed;
+}
+
+}  // namespace
+
+void throw_cuda_error(cudaError_t status, std::source_location where) {
+  // The runtime keeps the last error of a call; left there, it would be blamed on the next kernel launch.
+  static_cast<void>(cudaGetLastError());
+  // The file as it is called in our sources, without the folder that it was built in.
+  std::string file = where.file_name();
+  if (const auto sources = file.rfind("/src/"); sources != std::string::npos) file.erase(0, sources + 1);
+  throw CudaError(status, file + ":" + std::to_string(where.line()) + ": CUDA: " + cudaGetErrorString(status) + " (" +
+                              cudaGetErrorName(status) + ")");
+}
+
+// At the program's end the driver may be gone before the last owner is; then there is nothing left to give back, and
+// the statuses below say so. They are dropped on purpose.
+void StreamDeleter::operator()(CUstream_st* stream) const noexcept { static_cast<void>(cudaStreamDestroy(stream)); }
+void EventDeleter::operator()(CUevent_st* event) const noexcept { static_cast<void>(cudaEventDestroy(event)); }
+void DeviceMemoryDeleter::operator()(void* memory) const noexcept { static_cast<void>(cudaFree(memory)); }
+void PinnedMemoryDeleter::operator()(void* memory) const noexcept { static_cast<void>(cudaFreeHost(memory)); }
+
+Stream::Stream() {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  stream_.reset(stream);
+}
+
+Progress Stream::progress() const noexcept { return progress_of(cudaStreamQuery(stream_.get())); }
+
+void Stream::wait() const { check(cudaStreamSynchronize(stream_.get())); }
+
+bool Stream::start_after(const Event& event) const noexcept {
+  return cudaStreamWaitEvent(stream_.get(), event.get(), 0) == cudaSuccess;
+}
+
+Event::Event(Timing timing) {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, timing == Timing::kOn ? cudaEventDefault : cudaEventDisableTiming));
+  event_.reset(event);
+}
+
+bool Event::record(const Stream& stream) const noexcept {
+  return cudaEventRecord(event_.get(), stream.get()) == cudaSuccess;
+}
+
+Progress Event::progress() const noexcept { return progress_of(cudaEventQuery(event_.get())); }
+
+void Event::wait() const { check(cudaEventSynchronize(event_.get())); }
+
+double Event::milliseconds_since(const Event& start) const {
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, start.get(), event_.get()));
+  return milliseconds;
+}
+
+void* take_device_memory(std::size_t bytes) {
+  void* memory = nullptr;
+  if (bytes > 0) check(cudaMalloc(&memory, bytes));
+  return memory;
+}
+
+void* take_pinned_memory(std::size_t bytes) {
+  void* memory = nullptr;
+  if (bytes > 0) check(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped));
+  return memory;
+}
+
+bool copy_async(void* to, const void* from, std::size_t bytes, const Stream& stream) noexcept {
+  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream.get()) == cudaSuccess;
+}
+
+bool zero_async(void* to, std::size_t bytes, const Stream& stream) noexcept {
+  return cudaMemsetAsync(to, 0, bytes, stream.get()) == cudaSuccess;
+}
+
+void copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
+}
+
+}  // namespace penstock::gpu
