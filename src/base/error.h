@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// User mistakes as values. Readers go on after a mistake, so that one run shows all of them; nothing is half applied.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+namespace penstock {
+
+/// A place in a file that the user wrote. Line and column count from 1; 0 means "the whole file" or "the whole line".
+struct Place {
+  std::string file;
+  std::uint32_t line = 0;
+  std::uint32_t column = 0;
+};
+
+/// What went wrong, where, what was found there and what was expected. `found` and `expected` may be empty.
+struct Error {
+  Place place;
+  std::string message;
+  std::string found;
+  std::string expected;
+};
+
+using Errors = std::vector<Error>;
+
+template <typename T>
+using Result = tl::expected<T, Errors>;
+
+/// A value together with the constructs of its source that are left out because no code supports them (a rule's match
+/// extension, a route type). They are reported to the user, and are errors with `--strict`.
+template <typename T>
+struct Read {
+  T value{};
+  Errors unsupported;
+};
+
+/// "rules.txt:3:7: unknown protocol: found 'tpc', expected tcp, udp, icmp or a number"
+[[nodiscard]] std::string to_string(const Error& error);
+
+/// One line for each error.
+[[nodiscard]] std::string to_string(const Errors& errors);
+
+[[nodiscard]] tl::unexpected<Errors> failure(Error error);
+[[nodiscard]] tl::unexpected<Errors> failure(Errors errors);
+
+void append(Errors& to, Errors more);
+
+/// `text` in quotes for an error's `found`: control bytes are escaped, and what is over `limit` bytes is cut.
+[[nodiscard]] std::string in_quotes(std::string_view text, std::size_t limit = 60);
+
+}  // namespace penstock

@@ -1,0 +1,12 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Marks the code that is written once and compiled for host and device ("cores").
+
+#pragma once
+
+#ifdef __CUDACC__
+#define PENSTOCK_HOST_DEVICE __host__ __device__
+#else
+#define PENSTOCK_HOST_DEVICE
+#endif

@@ -1,0 +1,245 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "base/parameter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <numeric>
+#include <utility>
+
+namespace penstock {
+
+namespace {
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t at = text.find(separator);
+    parts.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+std::string resolve_path(const std::string& path, const std::string& base) {
+  if (base.empty() || path.empty() || path.front() == '/') return path;
+  return (std::filesystem::path(base) / path).lexically_normal().string();
+}
+
+std::string_view type_name(ParameterType type) {
+  switch (type) {
+    case ParameterType::text: return "text";
+    case ParameterType::path: return "a file";
+    case ParameterType::paths: return "a file or a list of files";
+    case ParameterType::integer: return "a whole number";
+    case ParameterType::size: return "a size such as 4MiB";
+    case ParameterType::duration: return "a time such as 500us or 1ms";
+    case ParameterType::rate: return "a rate such as 10Gbps or 2Mpps";
+    case ParameterType::choice: return "one of";
+    case ParameterType::flag: return "true or false";
+    case ParameterType::pairs: return "a mapping";
+  }
+  return "";
+}
+
+std::string expected_of(const Parameter& parameter) {
+  std::string range(parameter.range);
+  if (parameter.type == ParameterType::choice) {
+    std::string list;
+    const auto choices = split(parameter.range, '|');
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      list += i == 0 ? "" : i + 1 == choices.size() ? " or " : ", ";
+      list += choices[i];
+    }
+    return list;
+  }
+  std::string text(type_name(parameter.type));
+  if (!range.empty()) text += " in " + range;
+  return text;
+}
+
+bool in_range(std::uint64_t value, std::string_view range, auto parse) {
+  if (range.empty()) return true;
+  const std::size_t dots = range.find("..");
+  const auto least = parse(range.substr(0, dots));
+  const auto most = parse(range.substr(dots + 2));
+  return (!least || value >= *least) && (!most || value <= *most);
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t up = row[j + 1];
+      row[j + 1] = std::min({up + 1, row[j] + 1, diagonal + (a[i] == b[j] ? 0 : 1)});
+      diagonal = up;
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::string_view nearest_name(std::string_view name, std::span<const std::string_view> known) {
+  std::string_view best;
+  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
+  for (const std::string_view candidate : known) {
+    const std::size_t distance = edit_distance(name, candidate);
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const RawParameter& raw) {
+  Value value{raw.place, raw.items, 0, {}};
+  const auto wrong = [&] {
+    std::string found = raw.shape == RawParameter::Shape::list      ? "a list"
+                        : raw.shape == RawParameter::Shape::mapping ? "a mapping"
+                                                                    : in_quotes(raw.items.front());
+    return failure({raw.place, fmt::format("{}: wrong value", parameter.name), found, expected_of(parameter)});
+  };
+  const bool scalar = raw.shape == RawParameter::Shape::scalar;
+  switch (parameter.type) {
+    case ParameterType::paths:
+      if (raw.shape == RawParameter::Shape::mapping || raw.items.empty()) return wrong();
+      for (std::string& path : value.texts) path = resolve_path(path, raw.base_directory);
+      return value;
+    case ParameterType::pairs:
+      if (raw.shape != RawParameter::Shape::mapping) return wrong();
+      return value;
+    default:
+      break;
+  }
+  if (!scalar) return wrong();
+  const std::string& text = raw.items.front();
+  switch (parameter.type) {
+    case ParameterType::text:
+      if (text.empty()) return wrong();
+      return value;
+    case ParameterType::path:
+      if (text.empty()) return wrong();
+      value.texts.front() = resolve_path(text, raw.base_directory);
+      return value;
+    case ParameterType::choice: {
+      const auto choices = split(parameter.range, '|');
+      if (std::find(choices.begin(), choices.end(), text) == choices.end()) return wrong();
+      return value;
+    }
+    case ParameterType::integer: {
+      const auto number = parse_integer(text);
+      if (!number || !in_range(*number, parameter.range, parse_integer)) return wrong();
+      value.integer = *number;
+      return value;
+    }
+    case ParameterType::size: {
+      const auto bytes = parse_size(text);
+      if (!bytes || !in_range(*bytes, parameter.range, parse_size)) return wrong();
+      value.integer = *bytes;
+      return value;
+    }
+    case ParameterType::duration: {
+      const auto as_ns = [](std::string_view t) -> std::optional<std::uint64_t> {
+        const auto time = parse_duration(t);
+        return time ? std::optional(static_cast<std::uint64_t>(time->count())) : std::nullopt;
+      };
+      const auto time = as_ns(text);
+      if (!time || !in_range(*time, parameter.range, as_ns)) return wrong();
+      value.integer = *time;
+      return value;
+    }
+    case ParameterType::rate: {
+      const auto rate = parse_rate(text);
+      if (!rate || rate->value <= 0) return wrong();
+      value.rate = *rate;
+      return value;
+    }
+    case ParameterType::flag:
+      if (text != "true" && text != "false") return wrong();
+      value.integer = text == "true" ? 1 : 0;
+      return value;
+    default:
+      return wrong();
+  }
+}
+
+Result<Parameters> Parameters::read(ParameterTable table, std::vector<RawParameter> given, const Place& owner) {
+  Parameters parameters;
+  Errors errors;
+  std::vector<std::string_view> known;
+  for (const Parameter& parameter : table) known.push_back(parameter.name);
+  for (const RawParameter& raw : given) {
+    const auto parameter = std::find_if(table.begin(), table.end(), [&](const Parameter& p) { return p.name == raw.name; });
+    if (parameter == table.end()) {
+      const std::string_view near = nearest_name(raw.name, known);
+      errors.push_back({raw.name_place, "unknown parameter", in_quotes(raw.name),
+                        near.empty() ? fmt::format("{}", fmt::join(known, ", ")) : std::string(near)});
+      continue;
+    }
+    if (parameters.values_.contains(raw.name)) {
+      errors.push_back({raw.name_place, raw.name + ": given twice", "", ""});
+      continue;
+    }
+    auto value = convert(*parameter, raw);
+    if (value) {
+      parameters.values_.emplace(raw.name, std::move(*value));
+    } else {
+      append(errors, std::move(value.error()));
+      parameters.values_.emplace(raw.name, Value{});  // so that it is not reported as missing too
+    }
+  }
+  for (const Parameter& parameter : table) {
+    if (parameters.values_.contains(parameter.name)) continue;
+    if (parameter.required) {
+      errors.push_back({owner, fmt::format("{} is missing", parameter.name), "",
+                        fmt::format("{}: {} ({})", parameter.name, expected_of(parameter), parameter.help)});
+    } else if (!parameter.default_text.empty()) {
+      RawParameter raw{std::string(parameter.name), owner, owner, {std::string(parameter.default_text)}, {}, ""};
+      auto value = convert(parameter, raw);
+      if (!value) std::abort();  // a table's own default is out of its range
+      parameters.values_.emplace(parameter.name, std::move(*value));
+    }
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return parameters;
+}
+
+const Parameters::Value& Parameters::at(std::string_view name) const {
+  const auto value = values_.find(name);
+  if (value == values_.end()) std::abort();  // asked for a name without default that the user did not give
+  return value->second;
+}
+
+bool Parameters::has(std::string_view name) const { return values_.find(name) != values_.end(); }
+const Place& Parameters::place(std::string_view name) const { return at(name).place; }
+const std::string& Parameters::text(std::string_view name) const { return at(name).texts.front(); }
+const std::vector<std::string>& Parameters::texts(std::string_view name) const { return at(name).texts; }
+std::uint64_t Parameters::integer(std::string_view name) const { return at(name).integer; }
+std::chrono::nanoseconds Parameters::duration(std::string_view name) const {
+  return std::chrono::nanoseconds{static_cast<std::int64_t>(at(name).integer)};
+}
+Rate Parameters::rate(std::string_view name) const { return at(name).rate; }
+bool Parameters::flag(std::string_view name) const { return at(name).integer != 0; }
+
+std::string describe(ParameterTable table) {
+  std::string text;
+  for (const Parameter& parameter : table) {
+    const std::string kind = expected_of(parameter);
+    const std::string fallback = parameter.required               ? "required"
+                                 : parameter.default_text.empty() ? "optional"
+                                                                  : fmt::format("default {}", parameter.default_text);
+    text += fmt::format("  {:<14} {} ({}; {})\n", parameter.name, parameter.help, kind, fallback);
+  }
+  return text;
+}
+
+}  // namespace penstock

@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "base/parameter.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace penstock {
+namespace {
+
+constexpr std::array<Parameter, 5> kTable{{
+    {"rules", ParameterType::path, "", "", "the rules", true},
+    {"engine", ParameterType::choice, "bitvector", "linear|bitvector", "the engine"},
+    {"workers", ParameterType::integer, "1", "1..64", "threads"},
+    {"timeout", ParameterType::duration, "500us", "0..1s", "time limit"},
+    {"strict", ParameterType::flag, "false", "", "refuse what is not supported"},
+}};
+
+RawParameter raw(std::string name, std::string text) {
+  return {std::move(name), {"c.yaml", 2, 3}, {"c.yaml", 2, 10}, {std::move(text)}, RawParameter::Shape::scalar, "/etc/penstock"};
+}
+
+TEST(Parameters, TakesDefaultsForWhatIsNotGiven) {
+  const auto parameters = Parameters::read(kTable, {raw("rules", "r.txt")}, {});
+  ASSERT_TRUE(parameters) << to_string(parameters.error());
+  EXPECT_EQ(parameters->text("rules"), "/etc/penstock/r.txt");
+  EXPECT_EQ(parameters->text("engine"), "bitvector");
+  EXPECT_EQ(parameters->integer("workers"), 1U);
+  EXPECT_EQ(parameters->duration("timeout"), std::chrono::microseconds{500});
+  EXPECT_FALSE(parameters->flag("strict"));
+}
+
+TEST(Parameters, ReportsEveryMistakeAtItsPlace) {
+  const auto parameters = Parameters::read(kTable, {raw("engin", "x"), raw("workers", "65"), raw("timeout", "2s"), raw("strict", "yes")},
+                                           {"c.yaml", 1, 1});
+  ASSERT_FALSE(parameters);
+  const std::string text = to_string(parameters.error());
+  EXPECT_NE(text.find("c.yaml:2:3: unknown parameter: found 'engin', expected engine"), std::string::npos) << text;
+  EXPECT_NE(text.find("c.yaml:2:10: workers: wrong value: found '65', expected a whole number in 1..64"), std::string::npos) << text;
+  EXPECT_NE(text.find("timeout: wrong value"), std::string::npos) << text;
+  EXPECT_NE(text.find("strict: wrong value: found 'yes', expected true or false"), std::string::npos) << text;
+  EXPECT_NE(text.find("c.yaml:1:1: rules is missing"), std::string::npos) << text;
+  EXPECT_EQ(parameters.error().size(), 5U);
+}
+
+TEST(Parameters, RefusesAListWhereOneValueIsMeant) {
+  RawParameter list = raw("workers", "1");
+  list.items = {"1", "2"};
+  list.shape = RawParameter::Shape::list;
+  const auto parameters = Parameters::read(kTable, {raw("rules", "r"), list}, {});
+  ASSERT_FALSE(parameters);
+  EXPECT_NE(to_string(parameters.error()).find("found a list"), std::string::npos);
+}
+
+TEST(Parameters, RefusesANameGivenTwice) {
+  EXPECT_FALSE(Parameters::read(kTable, {raw("rules", "r"), raw("rules", "q")}, {}));
+}
+
+}  // namespace
+}  // namespace penstock

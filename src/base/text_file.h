@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Text files that users write, read whole and walked line by line.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace penstock {
+
+/// The file's bytes. Errors name the path and the system's reason; a directory is an error.
+[[nodiscard]] Result<std::string> read_text_file(const std::string& path);
+
+/// Writes by way of a temporary file beside it and a rename, so that a reader never sees half of it.
+[[nodiscard]] Result<void> write_text_file(const std::string& path, std::string_view text);
+
+/// One line of a text, without its line end ("\n" or "\r\n").
+struct Line {
+  std::uint32_t number = 0;  // from 1
+  std::string_view text;
+};
+
+/// Walks the lines of `text`, which the caller keeps alive.
+class LineReader {
+ public:
+  explicit LineReader(std::string_view text) noexcept : rest_(text) {}
+  /// False at the end; then `line` is as it was.
+  bool next(Line& line) noexcept;
+
+ private:
+  std::string_view rest_;
+  std::uint32_t number_ = 0;
+};
+
+/// A word of a line and the column, from 1, at which it starts.
+struct Word {
+  std::string_view text;
+  std::uint32_t column = 0;
+};
+
+/// The words of a line, parted by spaces and tabs.
+[[nodiscard]] std::vector<Word> split_words(std::string_view line);
+/// The same into `words`, whose memory is used again: for files of a million lines.
+void split_words(std::string_view line, std::vector<Word>& words);
+
+[[nodiscard]] std::string_view trimmed(std::string_view text) noexcept;
+
+}  // namespace penstock

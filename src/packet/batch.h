@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A batch: the packets that travel together, the unit of transfer, launch and accounting. Frames lie packet after
+// packet in `bytes`, each with the head- and tailroom that the chain's NFs may grow into. The memory is the packet
+// ring's (pinned, where a GPU is used); a batch only borrows it.
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "packet/packet.h"
+
+namespace penstock {
+
+/// Bytes that NFs may add before and behind a frame in place.
+struct FrameRoom {
+  std::uint16_t head = 0;
+  std::uint16_t tail = 0;
+};
+
+/// What a port knows of a packet when it hands it over.
+struct Arrival {
+  std::uint64_t timestamp_ns = 0;
+  std::uint32_t wire_length = 0;
+  PortIndex in_port = 0;
+  LinkType link_type = LinkType::ethernet;
+};
+
+class Batch {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Batch() = default;
+  Batch(std::span<std::uint8_t> bytes, std::span<PacketDescriptor> descriptors, FrameRoom room) noexcept
+      : bytes_(bytes), descriptors_(descriptors), room_(room) {}
+
+  /// Copies the frame in. False where it does not fit; the batch is then as it was. Only `Arrival`'s part of the
+  /// descriptor is set: the layout and the hash are the stack's to fill in.
+  bool append(std::span<const std::uint8_t> frame, const Arrival& arrival) noexcept {
+    const std::size_t need = room_.head + frame.size() + room_.tail;
+    if (count_ == descriptors_.size() || need > bytes_.size() - used_) return false;
+    PacketDescriptor& packet = descriptors_[count_];
+    packet.timestamp_ns = arrival.timestamp_ns;
+    packet.offset = static_cast<std::uint32_t>(used_ + room_.head);
+    packet.length = static_cast<std::uint32_t>(frame.size());
+    packet.wire_length = arrival.wire_length;
+    packet.mark = 0;
+    packet.verdict = Verdict::forward();
+    packet.in_port = arrival.in_port;
+    packet.link_type = arrival.link_type;
+    packet.sequence = next_sequence_++;
+    std::memcpy(bytes_.data() + packet.offset, frame.data(), frame.size());
+    used_ += need;
+    frame_bytes_ += frame.size();
+    ++count_;
+    return true;
+  }
+
+  /// Whether a frame of `length` bytes fits.
+  [[nodiscard]] bool has_room_for(std::size_t length) const noexcept {
+    return count_ < descriptors_.size() && room_.head + length + room_.tail <= bytes_.size() - used_;
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+  [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+  [[nodiscard]] std::size_t capacity_bytes() const noexcept { return bytes_.size(); }
+  [[nodiscard]] std::size_t capacity_packets() const noexcept { return descriptors_.size(); }
+  [[nodiscard]] std::size_t used_bytes() const noexcept { return used_; }         // rooms included
+  [[nodiscard]] std::uint64_t frame_bytes() const noexcept { return frame_bytes_; }  // frames as they arrived
+
+  [[nodiscard]] std::span<PacketDescriptor> packets() noexcept { return descriptors_.first(count_); }
+  [[nodiscard]] PacketView view(std::size_t i) noexcept {
+    return {bytes_.data() + descriptors_[i].offset, &descriptors_[i]};
+  }
+
+  /// Empties the batch for its next use; its packets count on from `first_sequence`.
+  void reset(std::uint32_t first_sequence) noexcept {
+    count_ = 0;
+    used_ = 0;
+    frame_bytes_ = 0;
+    next_sequence_ = first_sequence;
+  }
+  [[nodiscard]] std::uint32_t next_sequence() const noexcept { return next_sequence_; }
+
+  Clock::time_point opened_at;  // when its first packet came
+  Clock::time_point closed_at;
+
+ private:
+  std::span<std::uint8_t> bytes_;
+  std::span<PacketDescriptor> descriptors_;
+  FrameRoom room_;
+  std::size_t count_ = 0;
+  std::size_t used_ = 0;
+  std::uint64_t frame_bytes_ = 0;
+  std::uint32_t next_sequence_ = 0;
+};
+
+}  // namespace penstock

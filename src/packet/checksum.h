@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Internet checksum (RFC 1071) and its incremental update (RFC 1624).
+
+#pragma once
+
+#include <cstdint>
+
+#include "base/byte_order.h"
+#include "base/host_device.h"
+
+namespace penstock {
+
+/// Adds `length` bytes, as 16-bit big-endian words with a zero byte behind an odd one, to a running sum. Sums of parts
+/// can be added where all parts but the last are of even length. `length` is below 64 KiB.
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t checksum_add(const std::uint8_t* bytes, std::uint32_t length,
+                                                                     std::uint32_t sum = 0) noexcept {
+  std::uint32_t i = 0;
+  for (; i + 1 < length; i += 2) sum += static_cast<std::uint32_t>(bytes[i]) << 8 | bytes[i + 1];
+  if (i < length) sum += static_cast<std::uint32_t>(bytes[i]) << 8;
+  return sum;
+}
+
+/// The sum folded to 16 bits and complemented: what stands in a checksum field. Over a header that holds a right
+/// checksum the result is 0.
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint16_t checksum_finish(std::uint32_t sum) noexcept {
+  sum = (sum & 0xffff) + (sum >> 16);
+  sum = (sum & 0xffff) + (sum >> 16);
+  return static_cast<std::uint16_t>(~sum);
+}
+
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint16_t checksum(const std::uint8_t* bytes,
+                                                                 std::uint32_t length) noexcept {
+  return checksum_finish(checksum_add(bytes, length));
+}
+
+/// The checksum after a 16-bit word that it covers changed from `before` to `after`: RFC 1624 eq. 3,
+/// HC' = ~(~HC + ~m + m'). Right also where eq. 4 of RFC 1141 gives -0 for +0.
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint16_t checksum_update(std::uint16_t checksum,
+                                                                           std::uint16_t before,
+                                                                           std::uint16_t after) noexcept {
+  const std::uint32_t sum = static_cast<std::uint32_t>(static_cast<std::uint16_t>(~checksum)) +
+                            static_cast<std::uint16_t>(~before) + after;
+  return checksum_finish(sum);
+}
+
+}  // namespace penstock

@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Link-layer headers as they lie on the wire: Ethernet, 802.1Q tags, ARP and the pseudo headers of captures.
+
+#pragma once
+
+#include <cstdint>
+
+#include "base/byte_order.h"
+
+namespace penstock {
+
+struct MacAddress {
+  std::uint8_t bytes[6];
+  friend constexpr bool operator==(const MacAddress&, const MacAddress&) = default;
+};
+
+struct EthernetHeader {
+  MacAddress destination;
+  MacAddress source;
+  Be16 type;
+};
+static_assert(sizeof(EthernetHeader) == 14);
+
+/// IEEE 802.1Q: behind the Ethernet header's (or the outer tag's) type field.
+struct VlanTag {
+  Be16 tci;  // priority, drop eligible, 12-bit VLAN identifier
+  Be16 type;
+};
+static_assert(sizeof(VlanTag) == 4);
+
+/// RFC 826, for IPv4 over Ethernet.
+struct ArpHeader {
+  Be16 hardware_type, protocol_type;
+  std::uint8_t hardware_length, protocol_length;
+  Be16 operation;
+  MacAddress sender_mac;
+  Be32 sender_ip;
+  MacAddress target_mac;
+  Be32 target_ip;
+};
+static_assert(sizeof(ArpHeader) == 28);
+
+/// LINKTYPE_LINUX_SLL
+struct LinuxSllHeader {
+  Be16 packet_type, hardware_type, address_length;
+  std::uint8_t address[8];
+  Be16 protocol;
+};
+static_assert(sizeof(LinuxSllHeader) == 16);
+
+/// LINKTYPE_LINUX_SLL2
+struct LinuxSll2Header {
+  Be16 protocol, reserved;
+  Be32 interface_index;
+  Be16 hardware_type;
+  std::uint8_t packet_type, address_length;
+  std::uint8_t address[8];
+};
+static_assert(sizeof(LinuxSll2Header) == 20);
+
+namespace ether_type {
+inline constexpr std::uint16_t kIpv4 = 0x0800, kArp = 0x0806, kVlan = 0x8100, kIpv6 = 0x86dd, kQinQ = 0x88a8,
+                               kQinQLegacy = 0x9100;
+}
+
+}  // namespace penstock

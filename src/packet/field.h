@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The fields that a packet consists of, and the accesses of stages to them (Gaviss §4.3: the CR, CW, GR and GW
+// vectors). The byte fields partition a frame: every byte belongs to exactly one, whatever the frame.
+
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "base/host_device.h"
+#include "packet/layout.h"
+#include "packet/link_type.h"
+
+namespace penstock {
+
+enum class Field : std::uint8_t {
+  // link layer
+  eth_dst,
+  eth_src,
+  eth_type,
+  vlan_tags,
+  link_header,  // of the other link types, whole
+  arp,
+  // IPv4
+  ipv4_version_ihl,
+  ipv4_tos,
+  ipv4_length,
+  ipv4_id,
+  ipv4_fragment,
+  ipv4_ttl,
+  ipv4_protocol,
+  ipv4_checksum,
+  ipv4_src,
+  ipv4_dst,
+  ipv4_options,
+  // IPv6
+  ipv6_class_label,
+  ipv6_length,
+  ipv6_next_header,
+  ipv6_hop_limit,
+  ipv6_src,
+  ipv6_dst,
+  ipv6_extensions,
+  // transport
+  l4_src_port,  // TCP, UDP, SCTP
+  l4_dst_port,
+  l4_checksum,  // TCP, UDP, SCTP, ICMP
+  tcp_seq,
+  tcp_ack,
+  tcp_flags,  // with the data offset
+  tcp_window,
+  tcp_urgent,
+  tcp_options,
+  udp_length,
+  sctp_tag,
+  icmp_type_code,
+  icmp_rest,
+  // what is left
+  payload,  // behind the last header that is whole
+  trailer,  // link-layer padding behind the IP packet
+  // metadata: no bytes of the frame
+  frame_shape,  // where the frame begins and ends: written by who changes lengths
+  wire_length,
+  timestamp,
+  in_port,
+  verdict,
+  mark,
+  flow_hash,
+};
+
+inline constexpr unsigned kFieldCount = static_cast<unsigned>(Field::flow_hash) + 1;
+inline constexpr unsigned kByteFieldCount = static_cast<unsigned>(Field::trailer) + 1;
+static_assert(kFieldCount <= 64);
+
+/// A set of fields, in one word.
+class FieldSet {
+ public:
+  constexpr FieldSet() = default;
+  constexpr FieldSet(std::initializer_list<Field> fields) {
+    for (const Field field : fields) bits_ |= bit(field);
+  }
+  [[nodiscard]] static constexpr FieldSet all() {
+    FieldSet set;
+    set.bits_ = (std::uint64_t{1} << kFieldCount) - 1;
+    return set;
+  }
+
+  [[nodiscard]] constexpr bool has(Field field) const { return (bits_ & bit(field)) != 0; }
+  [[nodiscard]] constexpr bool empty() const { return bits_ == 0; }
+  [[nodiscard]] constexpr std::uint64_t bits() const { return bits_; }
+
+  constexpr FieldSet& operator|=(FieldSet other) { return bits_ |= other.bits_, *this; }
+  constexpr FieldSet& operator&=(FieldSet other) { return bits_ &= other.bits_, *this; }
+  constexpr FieldSet& operator-=(FieldSet other) { return bits_ &= ~other.bits_, *this; }
+  friend constexpr FieldSet operator|(FieldSet a, FieldSet b) { return a |= b; }
+  friend constexpr FieldSet operator&(FieldSet a, FieldSet b) { return a &= b; }
+  friend constexpr FieldSet operator-(FieldSet a, FieldSet b) { return a -= b; }
+  friend constexpr bool operator==(FieldSet, FieldSet) = default;
+
+ private:
+  static constexpr std::uint64_t bit(Field field) { return std::uint64_t{1} << static_cast<unsigned>(field); }
+  std::uint64_t bits_ = 0;
+};
+
+/// What a stage reads and writes. A stage that writes a field of only some packets, or only some of its bytes, also
+/// reads it.
+struct Access {
+  FieldSet reads;
+  FieldSet writes;
+};
+
+/// "ipv4_dst"
+[[nodiscard]] std::string_view name(Field field);
+/// "ipv4_src ipv4_dst"; a whole group is named once ("ipv4" for all IPv4 header fields); "-" for none.
+[[nodiscard]] std::string to_string(FieldSet fields);
+
+/// All fields of the IPv4 header, options included, and so on: for accesses that touch whole headers.
+inline constexpr FieldSet kIpv4HeaderFields{
+    Field::ipv4_version_ihl, Field::ipv4_tos,      Field::ipv4_length,   Field::ipv4_id,  Field::ipv4_fragment,
+    Field::ipv4_ttl,         Field::ipv4_protocol, Field::ipv4_checksum, Field::ipv4_src, Field::ipv4_dst,
+    Field::ipv4_options};
+inline constexpr FieldSet kIpv6HeaderFields{Field::ipv6_class_label, Field::ipv6_length, Field::ipv6_next_header,
+                                            Field::ipv6_hop_limit,   Field::ipv6_src,    Field::ipv6_dst,
+                                            Field::ipv6_extensions};
+/// What parsing reads, and so what every NF that uses the layout reads: where headers lie depends on these bytes.
+inline constexpr FieldSet kParsedFields =
+    FieldSet{Field::eth_type,         Field::vlan_tags,        Field::link_header,     Field::ipv4_version_ihl,
+             Field::ipv4_length,      Field::ipv4_fragment,    Field::ipv4_protocol,   Field::ipv6_class_label,
+             Field::ipv6_length,      Field::ipv6_next_header, Field::ipv6_extensions, Field::tcp_flags,
+             Field::l4_dst_port,      Field::udp_length,       Field::frame_shape,     Field::wire_length};
+
+/// Bytes [offset, offset + length) of the frame; length 0 where the frame has no such field.
+struct FieldRange {
+  std::uint32_t offset = 0;
+  std::uint32_t length = 0;
+};
+
+/// Where `field` lies in a frame of `frame_length` bytes with this layout. Metadata fields have length 0.
+[[nodiscard]] FieldRange field_range(Field field, const PacketLayout& layout, LinkType link_type,
+                                     std::uint32_t frame_length) noexcept;
+
+}  // namespace penstock

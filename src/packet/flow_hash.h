@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The symmetric flow hash: both directions of a connection, and all fragments of a packet, get the same value, so that
+// they reach the same worker (RSS), and ECMP keeps a flow on one path.
+
+#pragma once
+
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "packet/packet.h"
+
+namespace penstock {
+
+/// A 64-bit finaliser (MurmurHash3's fmix64): every input bit reaches every output bit.
+PENSTOCK_HOST_DEVICE constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
+  x ^= x >> 33;
+  x *= 0xff51afd7ed558ccdULL;
+  x ^= x >> 33;
+  x *= 0xc4ceb9fe1a85ec53ULL;
+  x ^= x >> 33;
+  return x;
+}
+
+/// Over addresses, protocol and ports; without the ports for fragments, since only the first one has them; 0 for what
+/// is not IP. Symmetric, because it takes the endpoints' sum and product-like mix, never their order.
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t flow_hash(PacketView view) noexcept {
+  const PacketLayout& layout = view.layout();
+  if (!layout.has(PacketLayout::kNetworkHeader)) return 0;
+  std::uint64_t source = 0;
+  std::uint64_t destination = 0;
+  if (layout.network == NetworkLayer::ipv4) {
+    source = view.ipv4().source.value();
+    destination = view.ipv4().destination.value();
+  } else if (layout.network == NetworkLayer::ipv6) {
+    const Ipv6Header& ip = view.ipv6();
+    source = mix64(ip.source[0].value()) ^ ip.source[1].value();
+    destination = mix64(ip.destination[0].value()) ^ ip.destination[1].value();
+  } else {
+    return 0;
+  }
+  std::uint8_t protocol = layout.transport;
+  if (layout.has(PacketLayout::kFragment)) {
+    protocol = 0;
+  } else if (view.has_ports()) {
+    source ^= static_cast<std::uint64_t>(view.udp().source_port.value()) << 40;
+    destination ^= static_cast<std::uint64_t>(view.udp().destination_port.value()) << 40;
+  }
+  const std::uint64_t a = mix64(source + 0x9e3779b97f4a7c15ULL);
+  const std::uint64_t b = mix64(destination + 0x9e3779b97f4a7c15ULL);
+  return static_cast<std::uint32_t>(mix64(a + b + protocol) >> 32);
+}
+
+}  // namespace penstock

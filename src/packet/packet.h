@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One packet of a batch: its descriptor (metadata, one cache line) and the view that NFs are given of it.
+
+#pragma once
+
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "packet/ethernet.h"
+#include "packet/ip.h"
+#include "packet/layout.h"
+#include "packet/link_type.h"
+#include "packet/transport.h"
+#include "packet/verdict.h"
+
+namespace penstock {
+
+/// Owned by the batch. Everything that travels with a frame and is not a byte of it.
+struct alignas(64) PacketDescriptor {
+  std::uint64_t timestamp_ns = 0;  // since the epoch, as captured
+  std::uint32_t offset = 0;        // of the frame in the batch's bytes
+  std::uint32_t length = 0;        // bytes of the frame that are there
+  std::uint32_t wire_length = 0;   // bytes it had on the wire: more than `length` where the capture cut it
+  std::uint32_t flow_hash = 0;     // symmetric; the same for all fragments of a packet
+  std::uint32_t mark = 0;          // for NFs to pass on to each other (nftables' and iptables' mark)
+  std::uint32_t sequence = 0;      // position in the worker's input, modulo 2^32
+  Verdict verdict;
+  PacketLayout layout;
+  PortIndex in_port = 0;
+  LinkType link_type = LinkType::ethernet;
+};
+static_assert(sizeof(PacketDescriptor) == 64);
+
+/// Borrows a frame and its descriptor; passed by value on host and device. The typed accessors are only for headers
+/// that the layout's flags say are there.
+struct PacketView {
+  std::uint8_t* frame;
+  PacketDescriptor* packet;
+
+  [[nodiscard]] PENSTOCK_HOST_DEVICE const PacketLayout& layout() const noexcept { return packet->layout; }
+  [[nodiscard]] PENSTOCK_HOST_DEVICE std::uint32_t length() const noexcept { return packet->length; }
+
+  template <typename Header>
+  [[nodiscard]] PENSTOCK_HOST_DEVICE Header& at(std::uint32_t offset) const noexcept {
+    static_assert(alignof(Header) == 1);
+    return *reinterpret_cast<Header*>(frame + offset);
+  }
+  [[nodiscard]] PENSTOCK_HOST_DEVICE EthernetHeader& ethernet() const noexcept { return at<EthernetHeader>(0); }
+  [[nodiscard]] PENSTOCK_HOST_DEVICE Ipv4Header& ipv4() const noexcept {
+    return at<Ipv4Header>(layout().network_offset);
+  }
+  [[nodiscard]] PENSTOCK_HOST_DEVICE Ipv6Header& ipv6() const noexcept {
+    return at<Ipv6Header>(layout().network_offset);
+  }
+  [[nodiscard]] PENSTOCK_HOST_DEVICE TcpHeader& tcp() const noexcept {
+    return at<TcpHeader>(layout().transport_offset);
+  }
+  [[nodiscard]] PENSTOCK_HOST_DEVICE UdpHeader& udp() const noexcept {
+    return at<UdpHeader>(layout().transport_offset);
+  }
+  [[nodiscard]] PENSTOCK_HOST_DEVICE IcmpHeader& icmp() const noexcept {
+    return at<IcmpHeader>(layout().transport_offset);
+  }
+  /// Whether the transport header is whole and begins with two ports (TCP, UDP, UDP-Lite, SCTP): then `udp()` reads
+  /// them for all four.
+  [[nodiscard]] PENSTOCK_HOST_DEVICE bool has_ports() const noexcept {
+    const PacketLayout& l = layout();
+    return l.has(PacketLayout::kTransportHeader) &&
+           (l.transport == ip_protocol::kTcp || l.transport == ip_protocol::kUdp ||
+            l.transport == ip_protocol::kSctp || l.transport == ip_protocol::kUdpLite);
+  }
+};
+
+}  // namespace penstock
