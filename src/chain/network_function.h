@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a network function is to the chain: its traits (fixed once it is configured), the stages that run it, and what it
+// tells the user. Configuration is immutable and shared; a stage is one worker's own.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/parameter.h"
+#include "packet/batch.h"
+#include "packet/field.h"
+#include "packet/packet.h"
+
+namespace penstock::chain {
+
+/// What an NF needs of the shared stack beyond parsed headers. Nobody pays for what no NF asked for.
+enum class StackNeeds : std::uint8_t { none, flow, ip_reassembly, tcp_stream };
+
+struct NfTraits {
+  std::string_view name;
+  std::string_view summary;
+  Access cpu;                    // of the CPU twin
+  std::optional<Access> gpu;     // of the GPU stage; none: the NF has no GPU stage
+  std::optional<Access> finish;  // of the CPU stage that consumes what the GPU stage found
+  FrameRoom growth;              // most bytes it adds at head and tail
+  StackNeeds needs = StackNeeds::none;
+  std::span<const std::string_view> drop_reasons;  // by the value of Verdict::drop
+};
+
+/// The CPU twin of one NF in one worker.
+class CpuStage {
+ public:
+  virtual ~CpuStage() = default;
+  /// A batch boundary, also passed now and then when no packets come: tables may be swapped here and nowhere else.
+  virtual void begin_batch() noexcept {}
+  /// Decides about packets by writing their `verdict`; all come in with a `forward` verdict and a parsed layout.
+  /// `packets` is a part of a batch, small enough to stay in the first-level cache; it is never empty. A stage whose
+  /// traits write `frame_shape` may move `frame` and change `length`, inside the growth it asked for.
+  virtual void process(std::span<PacketView> packets) noexcept = 0;
+};
+
+class NetworkFunction {
+ public:
+  virtual ~NetworkFunction() = default;
+
+  [[nodiscard]] virtual const NfTraits& traits() const noexcept = 0;
+  /// A stage for one more worker. The NF outlives its stages and may own their counters.
+  [[nodiscard]] virtual std::unique_ptr<CpuStage> make_cpu_stage() = 0;
+
+  /// One line on what is loaded: "901,899 routes in a DIR-24-8 table of 66.1 MiB".
+  [[nodiscard]] virtual std::string description() const = 0;
+  /// The NF's own part of the report (per-rule counters, say), into an object. Any thread, while running too.
+  virtual void report(nlohmann::json& into) const { static_cast<void>(into); }
+  /// Why the NF decides as it does about this packet, as it came in: "rule 12: -A FORWARD -p tcp …". For the trace.
+  [[nodiscard]] virtual std::string explain(PacketView packet) const {
+    static_cast<void>(packet);
+    return {};
+  }
+};
+
+/// What an NF may know of the chain that it is built for.
+struct NfContext {
+  std::span<const std::string> ports;  // names, by PortIndex
+  bool out_port_known = false;         // a function before this one chooses the port that packets leave by
+  Errors unsupported;                  // the NF's readers append here what they leave out
+};
+
+/// A line of the catalog.
+struct NfKind {
+  std::string_view name;
+  std::string_view summary;
+  ParameterTable parameters;
+  Result<std::unique_ptr<NetworkFunction>> (*make)(const Parameters& parameters, NfContext& context);
+};
+
+}  // namespace penstock::chain

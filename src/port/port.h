@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A port is where packets enter or leave the chain. Each worker has its own receive and send queue of every port, and
+// touches no other: what a port shares between workers (one file, say) is its own affair.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/error.h"
+#include "packet/batch.h"
+#include "packet/packet.h"
+
+namespace penstock::port {
+
+enum class RxStatus : std::uint8_t {
+  more,  // the batch is full, and there may be more
+  idle,  // nothing is there now; poll again
+  end,   // nothing will come any more
+};
+
+/// One worker's receive side. Packets of a flow, in both directions, always come to the same worker, in order.
+class RxQueue {
+ public:
+  virtual ~RxQueue() = default;
+  /// Appends the packets that are there now, until `batch` has no room for the next one. Never waits. A frame that
+  /// fits no empty batch is an error of the port (see `Port::close`) and ends the queue.
+  virtual RxStatus poll(Batch& batch) noexcept = 0;
+};
+
+/// One worker's send side.
+class TxQueue {
+ public:
+  virtual ~TxQueue() = default;
+  /// Sends the packets in order and returns how many it took. What it cannot take (a link type that the output cannot
+  /// hold) it leaves out; the worker counts the difference as dropped.
+  virtual std::size_t send(std::span<const PacketView> packets) noexcept = 0;
+  /// What was sent so far reaches its destination now. Called at the end of each batch.
+  virtual void flush() noexcept {}
+};
+
+class Port {
+ public:
+  virtual ~Port() = default;
+
+  /// Whether the chain file gives it something to read or to write.
+  [[nodiscard]] virtual bool reads() const noexcept = 0;
+  [[nodiscard]] virtual bool writes() const noexcept = 0;
+  /// A source that waits for its reader (a file) is lossless. One that does not (a live interface, a generator with an
+  /// offered rate) loses what the waiting queue cannot hold, and the worker counts it.
+  [[nodiscard]] virtual bool lossless() const noexcept { return true; }
+
+  /// Opens files and interfaces and makes the queues of `workers` workers. Called once, before they start.
+  [[nodiscard]] virtual Result<void> open(unsigned workers) = 0;
+  /// The queues of a worker; null where the port does not read, or not write. The port owns them.
+  [[nodiscard]] virtual RxQueue* rx(unsigned worker) noexcept = 0;
+  [[nodiscard]] virtual TxQueue* tx(unsigned worker) noexcept = 0;
+  /// Called once, after the workers have stopped (at the end or before it): writes out what is left and tells what
+  /// went wrong while running, such as a capture that breaks off or a full disk.
+  [[nodiscard]] virtual Errors close() = 0;
+
+  /// The part of the input that has been read, 0..1, for the progress line; any thread may ask. None: unknown.
+  [[nodiscard]] virtual std::optional<double> progress() const noexcept { return std::nullopt; }
+};
+
+}  // namespace penstock::port
