@@ -40,15 +40,19 @@ class MultibitTable {
   [[nodiscard]] std::uint32_t node_count() const noexcept {
     return static_cast<std::uint32_t>(nodes_.size() >> kStrideBits);
   }
-  [[nodiscard]] std::uint32_t* node(std::uint32_t index) noexcept {
-    return nodes_.data() + (std::size_t{index} << kStrideBits);
+  [[nodiscard]] std::span<std::uint32_t> node(std::uint32_t index) noexcept {
+    return std::span(nodes_).subspan(std::size_t{index} << kStrideBits, View::kNodeEntries);
+  }
+  /// Of the slot for the address in a node that begins at bit `depth`.
+  [[nodiscard]] static std::size_t slot_index(std::uint32_t node, Ipv4Address address, unsigned depth) noexcept {
+    return std::size_t{node} << kStrideBits | (address.bits >> (32 - depth - kStrideBits) & (View::kNodeEntries - 1));
   }
   [[nodiscard]] std::uint32_t missing_nodes(const Ipv4Prefix& prefix) const noexcept;
   [[nodiscard]] bool reserve_nodes(std::uint32_t count);
   std::uint32_t add_node(std::uint32_t fill) noexcept;
-  void relabel(const Ipv4Prefix& prefix, std::uint32_t from, std::uint32_t to) noexcept;
-  void relabel_entries(std::span<std::uint32_t> entries, std::uint32_t from, std::uint32_t to) noexcept;
-  void fold(const Ipv4Prefix& prefix) noexcept;
+  [[nodiscard]] std::span<std::uint32_t> range(const Ipv4Prefix& prefix) noexcept;
+  void relabel(std::span<std::uint32_t> entries, std::uint32_t from, std::uint32_t to) noexcept;
+  void fold(Ipv4Address address) noexcept;
 
   HugeVector<std::uint32_t> root_;
   HugeVector<std::uint32_t> nodes_;

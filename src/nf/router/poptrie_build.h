@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -35,7 +36,21 @@ class PoptrieTable {
   [[nodiscard]] std::size_t memory_bytes() const noexcept;
 
  private:
+  using Leaves = std::array<std::uint32_t, 64>;  // of a word's slots
+
   explicit PoptrieTable(FibLimit limit);
+  void build_node(std::uint32_t node, unsigned depth, std::span<const Route6> routes, std::uint32_t inherited);
+  void reserve_update();
+  void relabel(const Ipv6Prefix& prefix, std::uint32_t from, std::uint32_t to);
+  void relabel_word(PoptrieWord& word, unsigned begin, unsigned end, std::uint32_t from, std::uint32_t to);
+  void relabel_node(std::uint32_t node, std::uint32_t from, std::uint32_t to);
+  void fold(const Ipv6Address& address);
+  [[nodiscard]] static unsigned depth_of(std::size_t level) noexcept;  // the bit where a node below the root begins
+  void fill_node(std::uint32_t node, std::uint32_t label);
+  void add_child(PoptrieWord& word, unsigned slot);
+  void remove_child(PoptrieWord& word, unsigned slot, std::uint32_t label);
+  [[nodiscard]] Leaves load_leaves(const PoptrieWord& word) const noexcept;
+  void store_leaves(PoptrieWord& word, const Leaves& leaves);
 
   HugeVector<std::uint32_t> root_;
   BlockPool<PoptrieNode> nodes_;
