@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/devices.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "cli/machine.h"
+#include "gpu/devices.h"
+#include "gpu/pcie.h"
+
+namespace penstock::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A GPU and, if it was measured, its PCIe.
+struct Gpu {
+  gpu::Device device;
+  std::optional<gpu::PcieRates> pcie;
+};
+
+Json to_json(const Machine& machine) {
+  return {{"model", machine.cpu_model},
+          {"cores", machine.cores},
+          {"threads", machine.threads},
+          {"simd", machine.simd},
+          {"memory_bytes", machine.memory_bytes}};
+}
+
+Json to_json(const Gpu& gpu) {
+  const gpu::Device& device = gpu.device;
+  Json json{{"index", device.index},
+            {"name", device.name},
+            {"compute_capability", fmt::format("{}.{}", device.compute_major, device.compute_minor)},
+            {"supported", device.supported},
+            {"multiprocessors", device.multiprocessors},
+            {"memory_bytes", device.memory_bytes},
+            {"l2_bytes", device.l2_bytes},
+            {"pci_bus_id", device.pci_bus_id},
+            {"pcie_link", nullptr},
+            {"pcie_gb_per_s", nullptr}};
+  if (device.link) json["pcie_link"] = {{"generation", device.link->generation}, {"width", device.link->width}};
+  if (gpu.pcie) {
+    json["pcie_gb_per_s"] = {
+        {"to_device", gpu.pcie->to_device}, {"to_host", gpu.pcie->to_host}, {"both_each_way", gpu.pcie->both_each_way}};
+  }
+  return json;
+}
+
+void print_json(const Machine& machine, const gpu::DeviceList& list, const std::vector<Gpu>& gpus) {
+  Json devices = Json::array();
+  for (const Gpu& gpu : gpus) devices.push_back(to_json(gpu));
+  const Json json{{"cpu", to_json(machine)},
+                  {"gpu",
+                   {{"usable", list.availability == gpu::Availability::kUsable},
+                    {"reason", list.reason},
+                    {"driver", list.driver},
+                    {"driver_cuda", list.driver_cuda},
+                    {"runtime_cuda", list.runtime_cuda},
+                    {"devices", devices}}}};
+  fmt::print("{}\n", json.dump(2));
+}
+
+void print_table(const Machine& machine, const gpu::DeviceList& list, const std::vector<Gpu>& gpus) {
+  constexpr const char* kRow = "{:<10} {:<28} {:>10} {:>10}  {}\n";
+  fmt::print(kRow, "processor", "model", "cores", "memory", "also");
+  fmt::print(kRow, "cpu", machine.cpu_model, machine.cores, format_size(machine.memory_bytes),
+             fmt::format("{}", fmt::join(machine.simd, " ")));
+  for (const auto& [device, pcie] : gpus) {
+    std::string also = fmt::format("compute {}.{}, L2 {}, {}", device.compute_major, device.compute_minor,
+                                   format_size(device.l2_bytes), device.pci_bus_id);
+    if (device.link) also += fmt::format(", PCIe {} x{}", device.link->generation, device.link->width);
+    if (!device.supported) also += ", too old for this program";
+    fmt::print(kRow, fmt::format("gpu {}", device.index), device.name, fmt::format("{} SMs", device.multiprocessors),
+               format_size(device.memory_bytes), also);
+  }
+  for (const auto& [device, pcie] : gpus) {
+    if (!pcie) continue;
+    fmt::print(
+        "\nPCIe of gpu {}, measured: {:.1f} GB/s to the device, {:.1f} GB/s to the host, {:.1f} GB/s each way at "
+        "once\n",
+        device.index, pcie->to_device, pcie->to_host, pcie->both_each_way);
+  }
+  if (!list.reason.empty()) fmt::print("\nNo GPU: {}. `penstock doctor` says more.\n", list.reason);
+}
+
+void devices(bool measure, bool json) {
+  const Machine machine = look_at_machine();
+  const gpu::DeviceList list = gpu::list_devices();
+  std::vector<Gpu> gpus;
+  for (const gpu::Device& device : list.devices) {
+    gpus.push_back({device, std::nullopt});
+    if (measure && device.supported) gpus.back().pcie = gpu::measure_pcie(device.index);
+  }
+  if (json) {
+    print_json(machine, list, gpus);
+  } else {
+    print_table(machine, list, gpus);
+  }
+}
+
+}  // namespace
+
+void add_devices(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("devices", "Show the processors found: memory, cores, PCIe rates measured");
+  command->add_flag("--no-measure")->description("Leave out the PCIe rates, which take about a second a GPU");
+  command->add_flag("--json")->description("Print JSON instead of a table");
+  command->callback([command, &exit_code] {
+    devices(command->count("--no-measure") == 0, command->count("--json") > 0);
+    exit_code = 0;
+  });
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,285 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/doctor.h"
+
+#include <fmt/format.h>
+#include <linux/capability.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "base/units.h"
+#include "gpu/cuda_error.h"
+#include "gpu/memory.h"
+
+namespace penstock::cli {
+namespace {
+
+using State = Finding::State;
+using Availability = gpu::Availability;
+
+constexpr std::string_view kGpu = "GPU";
+constexpr std::string_view kCpu = "CPU and memory";
+constexpr std::string_view kLive = "live traffic";
+constexpr std::string_view kOnCpu = "chains run on the CPU alone";
+
+Finding make(std::string_view area, std::string_view subject, State state, std::string found,
+             std::string_view means = {}, std::string_view mend = {}) {
+  return {std::string(area), std::string(subject), state, std::move(found), std::string(means), std::string(mend)};
+}
+
+Finding examine_program(const gpu::DeviceList& gpus) {
+  if (gpus.availability == Availability::kBuiltWithoutCuda)
+    return make(kGpu, "program", State::missing, "built without CUDA", kOnCpu, "make setup build");
+  return make(kGpu, "program", State::ok, fmt::format("built with CUDA {}", gpus.runtime_cuda));
+}
+
+Finding examine_hardware(const Machine& machine, const gpu::DeviceList& gpus) {
+  const std::size_t seen = std::max<std::size_t>(machine.nvidia_pci_devices, gpus.devices.size());
+  if (seen == 0)
+    return make(kGpu, "hardware", State::missing, "no NVIDIA GPU on the PCI bus", kOnCpu,
+                "run on a machine with one, or pass one through to this virtual machine");
+  return make(kGpu, "hardware", State::ok, fmt::format("{} NVIDIA GPU{}", seen, seen == 1 ? "" : "s"));
+}
+
+Finding examine_driver(const Machine& machine, const gpu::DeviceList& gpus) {
+  constexpr std::string_view kNewer = "install NVIDIA's driver 580 or newer (it serves CUDA 13), and restart";
+  switch (gpus.availability) {
+    case Availability::kBuiltWithoutCuda:
+      if (machine.nvidia_kernel_module) return make(kGpu, "driver", State::ok, "NVIDIA's kernel module is loaded");
+      return make(kGpu, "driver", State::missing, "NVIDIA's kernel module is not loaded", kOnCpu, kNewer);
+    case Availability::kNoDriver:
+      if (machine.nvidia_kernel_module || !machine.nvidia_nodes.empty())
+        return make(
+            kGpu, "driver", State::missing, "the kernel module is loaded, but libcuda.so.1 is not found", kOnCpu,
+            "in a container, start it with the NVIDIA container toolkit (docker run --gpus all); else reinstall "
+            "the driver");
+      return make(kGpu, "driver", State::missing, gpus.reason, kOnCpu, kNewer);
+    case Availability::kDriverTooOld: return make(kGpu, "driver", State::missing, gpus.reason, kOnCpu, kNewer);
+    default:
+      return make(kGpu, "driver", State::ok,
+                  fmt::format("NVIDIA driver {}, CUDA {}", gpus.driver.empty() ? "of unknown version" : gpus.driver,
+                              gpus.driver_cuda));
+  }
+}
+
+Finding examine_nodes(const Machine& machine) {
+  if (machine.nvidia_nodes.empty())
+    return make(kGpu, "device files", State::missing, "no /dev/nvidia*", kOnCpu,
+                "sudo nvidia-modprobe -u -c 0; in a container, start it with the NVIDIA container toolkit");
+  return make(kGpu, "device files", State::ok, fmt::format("{}", fmt::join(machine.nvidia_nodes, " ")));
+}
+
+void examine_devices(const gpu::DeviceList& gpus, const std::string& failure, std::vector<Finding>& findings) {
+  for (const gpu::Device& device : gpus.devices) {
+    const std::string name = fmt::format("gpu {}", device.index);
+    const std::string what = fmt::format("{}, compute {}.{}, {}", device.name, device.compute_major,
+                                         device.compute_minor, format_size(device.memory_bytes));
+    if (!device.supported) {
+      findings.push_back(make(kGpu, name, State::missing, what + ": older than what this program has code for",
+                              "this GPU is left out", "use a GPU of compute capability 8.0 or newer"));
+    } else if (!failure.empty()) {
+      findings.push_back(make(kGpu, name, State::missing, what + ": " + failure, kOnCpu,
+                              "nvidia-smi shows who else holds the GPU and whether it is healthy"));
+    } else {
+      findings.push_back(make(kGpu, name, State::ok, what + ": a copy there and back is right"));
+    }
+  }
+  // Whatever else the driver says; the other reasons are findings above.
+  if (gpus.availability == Availability::kNoDevice)
+    findings.push_back(make(kGpu, "devices", State::missing, gpus.reason, kOnCpu,
+                            "check CUDA_VISIBLE_DEVICES, and that nvidia-smi -L lists the GPU"));
+  if (gpus.availability == Availability::kFailed)
+    findings.push_back(make(kGpu, "devices", State::missing, gpus.reason, kOnCpu,
+                            "nvidia-smi and the kernel's log (sudo dmesg) say what the driver has met"));
+}
+
+void examine_gpu(const Machine& machine, const gpu::DeviceList& gpus, const std::string& failure,
+                 std::vector<Finding>& findings) {
+  findings.push_back(examine_program(gpus));
+  findings.push_back(examine_hardware(machine, gpus));
+  findings.push_back(examine_driver(machine, gpus));
+  // Where there is neither a GPU nor its driver, that the device files are missing too says nothing.
+  const bool is_of_interest = machine.nvidia_pci_devices > 0 || machine.nvidia_kernel_module || !gpus.devices.empty();
+  if (is_of_interest) findings.push_back(examine_nodes(machine));
+  examine_devices(gpus, failure, findings);
+}
+
+void examine_cpu(const Machine& machine, std::vector<Finding>& findings) {
+  findings.push_back(make(kCpu, "cores", State::ok,
+                          fmt::format("{} cores, {} threads for this process: at most {} workers side by side",
+                                      machine.cores, machine.threads, machine.threads)));
+  const bool has_avx2 = std::find(machine.simd.begin(), machine.simd.end(), "avx2") != machine.simd.end();
+  if (has_avx2) {
+    findings.push_back(make(kCpu, "SIMD", State::ok, fmt::format("{}", fmt::join(machine.simd, " "))));
+  } else {
+    findings.push_back(
+        make(kCpu, "SIMD", State::note, "no AVX2", "pattern matching and ciphers on the CPU are slower"));
+  }
+  findings.push_back(make(
+      kCpu, "memory", State::ok,
+      fmt::format("{} free of {}", format_size(machine.available_memory_bytes), format_size(machine.memory_bytes))));
+}
+
+void examine_capabilities(const Machine& machine, std::vector<Finding>& findings) {
+  struct Need {
+    unsigned capability;
+    std::string_view name;
+    std::string_view for_what;
+  };
+  constexpr std::array<Need, 3> kNeeds{{
+      {CAP_NET_RAW, "CAP_NET_RAW", "AF_PACKET and AF_XDP ports cannot be opened"},
+      {CAP_NET_ADMIN, "CAP_NET_ADMIN", "interfaces cannot be put into promiscuous mode, nor SAs read from the kernel"},
+      {CAP_BPF, "CAP_BPF", "the XDP program of an AF_XDP port cannot be loaded"},
+  }};
+  for (const auto& [capability, name, for_what] : kNeeds) {
+    // The kernel lets CAP_SYS_ADMIN do what CAP_BPF does.
+    const bool has =
+        has_capability(machine, capability) || (capability == CAP_BPF && has_capability(machine, CAP_SYS_ADMIN));
+    findings.push_back(has ? make(kLive, name, State::ok, "this process has it")
+                           : make(kLive, name, State::missing, "this process does not have it", for_what,
+                                  "run as root, or: sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep PENSTOCK"));
+  }
+}
+
+Finding examine_socket(std::string_view name, int error) {
+  if (error == 0) return make(kLive, name, State::ok, "a socket opens");
+  const std::string found = fmt::format("a socket does not open: {}", std::strerror(error));
+  const std::string means = fmt::format("no {} port", name);
+  if (error == EPERM) return make(kLive, name, State::missing, found, means, "CAP_NET_RAW, above, is what it needs");
+  return make(kLive, name, State::missing, found, means, "use a kernel that has it (AF_XDP: Linux 5.4 or newer)");
+}
+
+Finding examine_locked_memory(const Machine& machine) {
+  constexpr std::uint64_t kEnough = std::uint64_t{64} << 20;
+  if (!machine.locked_memory_limit_bytes || has_capability(machine, CAP_IPC_LOCK))
+    return make(kLive, "locked memory", State::ok, "no limit for this process");
+  const std::uint64_t limit = *machine.locked_memory_limit_bytes;
+  const std::string found = fmt::format("at most {}", format_size(limit));
+  if (limit >= kEnough) return make(kLive, "locked memory", State::ok, found);
+  return make(kLive, "locked memory", State::missing, found, "an AF_XDP port's packet memory does not fit",
+              "ulimit -l unlimited (as root), or LimitMEMLOCK=infinity in the service");
+}
+
+Finding examine_huge_pages(const Machine& machine) {
+  const std::string size = format_size(machine.huge_page_bytes);
+  if (machine.free_huge_pages > 0)
+    return make(kLive, "huge pages", State::ok,
+                fmt::format("{} of {} pages of {} free", machine.free_huge_pages, machine.huge_pages, size));
+  const std::string found = machine.huge_pages > 0
+                                ? fmt::format("all {} pages of {} are taken", machine.huge_pages, size)
+                                : std::string("none are set aside");
+  return make(kLive, "huge pages", State::missing, found, "a DPDK port runs on small pages, and is slower",
+              "sudo sysctl -w vm.nr_hugepages=1024");
+}
+
+void examine_interfaces(const Machine& machine, std::vector<Finding>& findings) {
+  for (const NetworkInterface& interface : machine.interfaces) {
+    const std::string_view state = interface.up ? "up" : "down";
+    if (interface.driver.empty()) {
+      findings.push_back(make(kLive, interface.name, State::note, fmt::format("{}, no hardware behind it", state)));
+    } else if (!interface.up) {
+      findings.push_back(make(kLive, interface.name, State::missing,
+                              fmt::format("{}, driver {}", state, interface.driver), "it carries no packets",
+                              fmt::format("sudo ip link set {} up", interface.name)));
+    } else {
+      findings.push_back(make(kLive, interface.name, State::ok, fmt::format("{}, driver {}", state, interface.driver)));
+    }
+  }
+  if (machine.interfaces.empty())
+    findings.push_back(make(kLive, "interfaces", State::missing, "none", "there is no live traffic to take"));
+}
+
+/// Why a listed device cannot be used, found by using each; empty when all can.
+std::string try_devices(const gpu::DeviceList& gpus) {
+  constexpr std::array<int, 4> kValues{2, 3, 5, 7};
+  try {
+    for (const gpu::Device& device : gpus.devices) {
+      if (!device.supported) continue;
+      gpu::use_device(device.index);
+      const gpu::DeviceBuffer<int> there{std::span<const int>(kValues)};
+      const std::vector<int> back = there.to_host();
+      if (!std::equal(back.begin(), back.end(), kValues.begin(), kValues.end()))
+        return "a copy there and back is wrong";
+    }
+  } catch (const gpu::CudaError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+std::string_view name_of(State state) {
+  switch (state) {
+    case State::ok: return "ok";
+    case State::missing: return "missing";
+    case State::note: return "note";
+  }
+  return "";
+}
+
+void print_text(const std::vector<Finding>& findings) {
+  std::string_view area;
+  for (const Finding& finding : findings) {
+    if (finding.area != area) fmt::print("{}{}\n", area.empty() ? "" : "\n", finding.area);
+    area = finding.area;
+    fmt::print("  {:<8} {:<14} {}\n", name_of(finding.state), finding.subject, finding.found);
+    if (!finding.means.empty()) fmt::print("  {:<8} {:<14} means: {}\n", "", "", finding.means);
+    if (!finding.mend.empty()) fmt::print("  {:<8} {:<14} mend:  {}\n", "", "", finding.mend);
+  }
+}
+
+void print_json(const std::vector<Finding>& findings) {
+  auto json = nlohmann::ordered_json::array();
+  for (const Finding& finding : findings) {
+    json.push_back({{"area", finding.area},
+                    {"subject", finding.subject},
+                    {"state", name_of(finding.state)},
+                    {"found", finding.found},
+                    {"means", finding.means},
+                    {"mend", finding.mend}});
+  }
+  fmt::print("{}\n", nlohmann::ordered_json{{"findings", json}}.dump(2));
+}
+
+}  // namespace
+
+std::vector<Finding> examine(const Machine& machine, const gpu::DeviceList& gpus, const std::string& gpu_failure) {
+  std::vector<Finding> findings;
+  examine_gpu(machine, gpus, gpu_failure, findings);
+  examine_cpu(machine, findings);
+  findings.push_back(make(kLive, "ports", State::note,
+                          "this version reads and writes captures alone; what is below is "
+                          "for the AF_PACKET, AF_XDP and DPDK ports to come"));
+  examine_capabilities(machine, findings);
+  findings.push_back(examine_socket("AF_PACKET", machine.af_packet_errno));
+  findings.push_back(examine_socket("AF_XDP", machine.af_xdp_errno));
+  findings.push_back(examine_locked_memory(machine));
+  findings.push_back(examine_huge_pages(machine));
+  examine_interfaces(machine, findings);
+  return findings;
+}
+
+void add_doctor(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("doctor", "Say what of this machine Penstock cannot use, why, and the mend");
+  command->add_flag("--json")->description("Print JSON instead of text");
+  command->callback([command, &exit_code] {
+    const gpu::DeviceList gpus = gpu::list_devices();
+    const std::vector<Finding> findings = examine(look_at_machine(), gpus, try_devices(gpus));
+    if (command->count("--json") > 0) {
+      print_json(findings);
+    } else {
+      print_text(findings);
+    }
+    exit_code = 0;
+  });
+}
+
+}  // namespace penstock::cli
