@@ -50,4 +50,5 @@ add_custom_target(bundle
   COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${dist}/${name} --component bundle --strip
   COMMAND ${CMAKE_COMMAND} -E chdir ${dist} ${CMAKE_COMMAND} -E tar czf ${name}.tar.gz ${name}
   DEPENDS ${bundled}
+  COMMENT "Bundling dist/${name}.tar.gz"
   VERBATIM)

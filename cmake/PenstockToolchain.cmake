@@ -61,4 +61,5 @@ endif()
 
 # Where a bundle keeps its libraries (PenstockBundle). RPATH and not RUNPATH: it holds for the libraries' own needs too.
 set(CMAKE_INSTALL_RPATH $ORIGIN/../lib)
+set(CMAKE_INSTALL_MESSAGE NEVER)
 add_link_options(-Wl,--disable-new-dtags)

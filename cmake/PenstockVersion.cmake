@@ -21,6 +21,7 @@ add_custom_target(penstock_version_source
           "-DCOMPILER=${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}" "-DCUDA=${cuda}"
           "-DBUILD_TYPE=${CMAKE_BUILD_TYPE}" -P ${PROJECT_SOURCE_DIR}/cmake/PenstockVersion.cmake
   BYPRODUCTS ${version_cc}
+  COMMENT "Looking up the commit"
   VERBATIM)
 
 add_library(penstock_version STATIC ${version_cc})
