@@ -5,8 +5,6 @@
 
 #include <array>
 
-#include "nf/router/multibit_core.h"
-
 namespace penstock::router {
 namespace {
 
@@ -26,11 +24,11 @@ std::optional<Fib4Engine> parse_fib4_engine(std::string_view name) noexcept {
 Result<Fib4> Fib4::build(Fib4Engine engine, std::span<const Route4> routes, FibLimit limit) {
   const auto wrapped = [](auto table) { return std::move(table).map([](auto&& built) { return Fib4(std::move(built)); }); };
   switch (engine) {
-    case Fib4Engine::kTrie1: return wrapped(MultibitTable<1, 1>::build(routes, limit));
-    case Fib4Engine::kTrie4: return wrapped(MultibitTable<4, 4>::build(routes, limit));
+    case Fib4Engine::kTrie1: return wrapped(MultibitTable<Trie1View>::build(routes, limit));
+    case Fib4Engine::kTrie4: return wrapped(MultibitTable<Trie4View>::build(routes, limit));
     case Fib4Engine::kDir24: break;
   }
-  return wrapped(MultibitTable<24, 8>::build(routes, limit));
+  return wrapped(MultibitTable<Dir24View>::build(routes, limit));
 }
 
 Result<void> Fib4::insert(const Route4& route) {
@@ -42,11 +40,11 @@ bool Fib4::erase(const Ipv4Prefix& prefix) {
 }
 
 std::uint32_t Fib4::lookup(Ipv4Address address) const noexcept {
-  return std::visit([&](const auto& table) { return router::lookup(table.view(), address); }, table_);
+  return std::visit([&](const auto& table) { return table.lookup(address); }, table_);
 }
 
 void Fib4::lookup_bulk(std::span<const Ipv4Address> addresses, std::span<std::uint32_t> values) const noexcept {
-  std::visit([&](const auto& table) { router::lookup_bulk(table.view(), addresses, values); }, table_);
+  std::visit([&](const auto& table) { table.lookup_bulk(addresses, values); }, table_);
 }
 
 Fib4View Fib4::view() const noexcept {

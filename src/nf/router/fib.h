@@ -19,7 +19,6 @@
 #include "base/error.h"
 #include "base/ip_address.h"
 #include "nf/router/multibit_build.h"
-#include "nf/router/poptrie_build.h"
 #include "nf/router/route_entry.h"
 
 namespace penstock::router {
@@ -35,32 +34,28 @@ using Fib4View = std::variant<Dir24View, Trie1View, Trie4View>;
 
 class Fib4 {
  public:
-  /// Of two routes with the same prefix, the later counts. Errors: a value over kMaxValue, a length over 32, address
-  /// bits behind the length, a table over the limit.
+  /// The operations' contracts are MultibitTable's.
   [[nodiscard]] static Result<Fib4> build(Fib4Engine engine, std::span<const Route4> routes, FibLimit limit = {});
-
-  /// Adds the route or replaces the value of its prefix. After an error the table is as it was.
   [[nodiscard]] Result<void> insert(const Route4& route);
-  /// False where there is no such route.
   bool erase(const Ipv4Prefix& prefix);
 
   [[nodiscard]] std::uint32_t lookup(Ipv4Address address) const noexcept;
-  /// values[i] is the result for addresses[i]; the spans are equally long.
   void lookup_bulk(std::span<const Ipv4Address> addresses, std::span<std::uint32_t> values) const noexcept;
 
-  [[nodiscard]] Fib4View view() const noexcept;  // valid until the next update
+  [[nodiscard]] Fib4View view() const noexcept;
   [[nodiscard]] Fib4Engine engine() const noexcept { return static_cast<Fib4Engine>(table_.index()); }
-  [[nodiscard]] std::size_t size() const noexcept;          // routes
-  [[nodiscard]] std::size_t memory_bytes() const noexcept;  // what lookups use; the host's list of routes comes on top
+  [[nodiscard]] std::size_t size() const noexcept;
+  [[nodiscard]] std::size_t memory_bytes() const noexcept;
 
  private:
-  using Table = std::variant<MultibitTable<24, 8>, MultibitTable<1, 1>, MultibitTable<4, 4>>;
+  using Table = std::variant<MultibitTable<Dir24View>, MultibitTable<Trie1View>, MultibitTable<Trie4View>>;
   explicit Fib4(Table table) : table_(std::move(table)) {}
 
   Table table_;
 };
 
-/// The IPv6 table has one engine, the poptrie, and the same operations.
-using Fib6 = PoptrieTable;
+/// The IPv6 table: one engine, the same operations.
+using Fib6 = MultibitTable<Trie6View>;
+using Fib6View = Trie6View;
 
 }  // namespace penstock::router

@@ -4,8 +4,8 @@
 #include "nf/router/multibit_build.h"
 
 #include <algorithm>
-#include <array>
 
+#include "nf/router/multibit_core.h"
 #include "nf/router/route_entry.h"
 
 namespace penstock::router {
@@ -16,97 +16,117 @@ constexpr std::size_t kMostBytes = std::size_t{8} << 30;
 
 }  // namespace
 
-template <unsigned kRootBits, unsigned kStrideBits>
-MultibitTable<kRootBits, kStrideBits>::MultibitTable(FibLimit limit)
+template <typename View>
+MultibitTable<View>::MultibitTable(FibLimit limit)
     : root_(View::kRootEntries, kNoRouteEntry), limit_{std::min(limit.bytes, kMostBytes)} {}
 
-template <unsigned kRootBits, unsigned kStrideBits>
-Result<MultibitTable<kRootBits, kStrideBits>> MultibitTable<kRootBits, kStrideBits>::build(
-    std::span<const Route4> routes, FibLimit limit) {
+template <typename View>
+Result<MultibitTable<View>> MultibitTable<View>::build(std::span<const Route> routes, FibLimit limit) {
   const auto sorted = sorted_routes(routes);
   if (!sorted) return failure(sorted.error());
   MultibitTable table(limit);
   table.rib_.reserve(sorted->size());
   for (const auto& [prefix, value] : *sorted) {
-    if (!table.reserve_nodes(table.missing_nodes(prefix))) return table_full(limit);
-    std::ranges::fill(table.range(prefix), route_entry(prefix.length, value));  // nested prefixes come later
+    if (!table.reserve(prefix)) return table_full(limit);
+    std::ranges::fill(table.range(prefix), route_entry(prefix.length, value));  // those nested in it come later
     table.rib_.assign(prefix, value);
   }
   return table;
 }
 
-template <unsigned kRootBits, unsigned kStrideBits>
-Result<void> MultibitTable<kRootBits, kStrideBits>::insert(const Route4& route) {
+template <typename View>
+Result<void> MultibitTable<View>::insert(const Route& route) {
   if (auto checked = check(route); !checked) return checked;
-  if (!reserve_nodes(missing_nodes(route.prefix))) return table_full(limit_);
+  if (!reserve(route.prefix)) return table_full(limit_);
   rib_.reserve(rib_.size() + 1);
   const std::uint32_t replaced = rib_.match(route.prefix, route.prefix.length);
-  relabel(range(route.prefix), replaced, route_entry(route.prefix.length, route.value));
+  const std::size_t level = level_of(route.prefix.length);
+  relabel(range(route.prefix), level, replaced, route_entry(route.prefix.length, route.value));
   rib_.assign(route.prefix, route.value);
   return {};
 }
 
-template <unsigned kRootBits, unsigned kStrideBits>
-bool MultibitTable<kRootBits, kStrideBits>::erase(const Ipv4Prefix& prefix) {
+template <typename View>
+bool MultibitTable<View>::erase(const Prefix& prefix) {
   if (!rib_.contains(prefix)) return false;
-  free_nodes_.reserve(free_nodes_.size() + View::kLevels);
-  relabel(range(prefix), rib_.match(prefix, prefix.length), rib_.covering(prefix));
+  relabel(range(prefix), level_of(prefix.length), rib_.match(prefix, prefix.length), rib_.covering(prefix));
   fold(prefix.address);
   rib_.erase(prefix);
   return true;
 }
 
-template <unsigned kRootBits, unsigned kStrideBits>
-std::uint32_t MultibitTable<kRootBits, kStrideBits>::missing_nodes(const Ipv4Prefix& prefix) const noexcept {
-  const View table = view();
-  std::uint32_t entry = table.root[prefix.address.bits >> (32 - kRootBits)];
-  unsigned depth = kRootBits;
-  for (; depth < prefix.length && is_child(entry); depth += kStrideBits) {
-    entry = table.nodes[slot_index(child_node(entry), prefix.address, depth)];
-  }
-  return depth < prefix.length ? (prefix.length - depth + kStrideBits - 1) / kStrideBits : 0;
+template <typename View>
+std::uint32_t MultibitTable<View>::lookup(const Address& address) const noexcept {
+  return router::lookup(view(), address);
 }
 
-template <unsigned kRootBits, unsigned kStrideBits>
-bool MultibitTable<kRootBits, kStrideBits>::reserve_nodes(std::uint32_t count) {
-  if (count <= free_nodes_.size()) return true;
-  const std::size_t entries = nodes_.size() + ((count - free_nodes_.size()) << kStrideBits);
+/// The level whose nodes are the children of those in which a prefix of this length ends.
+template <typename View>
+std::size_t MultibitTable<View>::level_of(unsigned length) noexcept {
+  std::size_t level = 0;
+  while (View::depth(level) < length) ++level;
+  return level;
+}
+
+/// Makes room for the nodes that range() will add; false where the limit forbids it.
+template <typename View>
+bool MultibitTable<View>::reserve(const Prefix& prefix) {
+  const View table = view();
+  std::uint32_t entry = table.root[bits_at(prefix.address, 0, View::kRootBits)];
+  std::array<std::size_t, kStrides> added{};  // nodes, by stride
+  std::size_t entries = nodes_.size();
+  for (std::size_t level = 0; View::depth(level) < prefix.length; ++level) {
+    const unsigned stride = View::stride(level);
+    if (is_child(entry)) {
+      entry = table.nodes[entry_index<View>(child_node(entry), prefix.address, level)];
+    } else if (++added[stride] > free_nodes_[stride].size()) {
+      entries += std::size_t{1} << stride;
+    }
+  }
   if ((root_.size() + entries) * sizeof(root_[0]) > limit_.bytes) return false;
   if (entries > nodes_.capacity()) nodes_.reserve(entries + entries / 2);
   return true;
 }
 
-/// A node whose entries are all `fill`; reserve_nodes() has made room for it.
-template <unsigned kRootBits, unsigned kStrideBits>
-std::uint32_t MultibitTable<kRootBits, kStrideBits>::add_node(std::uint32_t fill) noexcept {
-  if (free_nodes_.empty()) {
-    nodes_.resize(nodes_.size() + View::kNodeEntries, fill);
-    return node_count() - 1;
+/// The entries that the prefix covers in the node where it ends. Adds the nodes that are missing on the way there, in
+/// the room that reserve() has made, so that the way stays where it is.
+template <typename View>
+std::span<std::uint32_t> MultibitTable<View>::range(const Prefix& prefix) {
+  std::uint32_t* entry = &root_[bits_at(prefix.address, 0, View::kRootBits)];
+  std::size_t level = 0;
+  for (; View::depth(level) < prefix.length; ++level) {
+    if (!is_child(*entry)) *entry = child_entry(add_node(level, *entry));
+    entry = &nodes_[entry_index<View>(child_node(*entry), prefix.address, level)];
   }
-  const std::uint32_t index = free_nodes_.back();
-  free_nodes_.pop_back();
-  std::ranges::fill(node(index), fill);
+  return {entry, std::size_t{1} << (View::depth(level) - prefix.length)};
+}
+
+template <typename View>
+std::uint32_t MultibitTable<View>::add_node(std::size_t level, std::uint32_t fill) {
+  std::vector<std::uint32_t>& free = free_nodes_[View::stride(level)];
+  if (free.empty()) {
+    const std::size_t first = nodes_.size();
+    nodes_.resize(first + (std::size_t{1} << View::stride(level)), fill);
+    return static_cast<std::uint32_t>(first >> View::kUnitBits);
+  }
+  const std::uint32_t index = free.back();
+  free.pop_back();
+  std::ranges::fill(node(index, level), fill);
   return index;
 }
 
-/// The entries that the prefix covers in the node where it ends. Nodes missing on the way there are added.
-template <unsigned kRootBits, unsigned kStrideBits>
-std::span<std::uint32_t> MultibitTable<kRootBits, kStrideBits>::range(const Ipv4Prefix& prefix) noexcept {
-  std::uint32_t* slot = &root_[prefix.address.bits >> (32 - kRootBits)];
-  unsigned depth = kRootBits;
-  for (; depth < prefix.length; depth += kStrideBits) {
-    if (!is_child(*slot)) *slot = kChildFlag | add_node(*slot);  // the room is reserved: nodes_ stays where it is
-    slot = &nodes_[slot_index(child_node(*slot), prefix.address, depth)];
-  }
-  return {slot, std::size_t{1} << (depth - prefix.length)};
+template <typename View>
+std::span<std::uint32_t> MultibitTable<View>::node(std::uint32_t node, std::size_t level) noexcept {
+  return {&nodes_[std::size_t{node} << View::kUnitBits], std::size_t{1} << View::stride(level)};
 }
 
-template <unsigned kRootBits, unsigned kStrideBits>
-void MultibitTable<kRootBits, kStrideBits>::relabel(std::span<std::uint32_t> entries, std::uint32_t from,
-                                                    std::uint32_t to) noexcept {
+/// Either label stands for all that longer prefixes leave open in the entries and below them.
+template <typename View>
+void MultibitTable<View>::relabel(std::span<std::uint32_t> entries, std::size_t children_level, std::uint32_t from,
+                                  std::uint32_t to) noexcept {
   for (std::uint32_t& entry : entries) {
     if (is_child(entry)) {
-      relabel(node(child_node(entry)), from, to);
+      relabel(node(child_node(entry), children_level), children_level + 1, from, to);
     } else if (entry == from) {
       entry = to;
     }
@@ -114,27 +134,27 @@ void MultibitTable<kRootBits, kStrideBits>::relabel(std::span<std::uint32_t> ent
 }
 
 /// Frees the nodes on the way to the address that have become uniform: no prefix ends in them or below.
-template <unsigned kRootBits, unsigned kStrideBits>
-void MultibitTable<kRootBits, kStrideBits>::fold(Ipv4Address address) noexcept {
+template <typename View>
+void MultibitTable<View>::fold(const Address& address) {
   std::array<std::uint32_t*, View::kLevels + 1> way;
-  std::size_t steps = 0;
-  unsigned depth = kRootBits;
-  way[steps] = &root_[address.bits >> (32 - kRootBits)];
-  for (; is_child(*way[steps]); depth += kStrideBits, ++steps) {
-    way[steps + 1] = &nodes_[slot_index(child_node(*way[steps]), address, depth)];
+  std::size_t level = 0;
+  way[0] = &root_[bits_at(address, 0, View::kRootBits)];
+  for (; is_child(*way[level]); ++level) {
+    way[level + 1] = &nodes_[entry_index<View>(child_node(*way[level]), address, level)];
   }
-  while (steps-- > 0) {
-    const std::uint32_t index = child_node(*way[steps]);
-    const std::span<const std::uint32_t> entries = node(index);
+  while (level-- > 0) {
+    const std::uint32_t index = child_node(*way[level]);
+    const std::span<const std::uint32_t> entries = node(index, level);
     const std::uint32_t first = entries[0];
     if (is_child(first) || !std::ranges::all_of(entries, [&](std::uint32_t entry) { return entry == first; })) return;
-    *way[steps] = first;
-    free_nodes_.push_back(index);
+    free_nodes_[View::stride(level)].push_back(index);
+    *way[level] = first;
   }
 }
 
-template class MultibitTable<24, 8>;
-template class MultibitTable<1, 1>;
-template class MultibitTable<4, 4>;
+template class MultibitTable<Dir24View>;
+template class MultibitTable<Trie1View>;
+template class MultibitTable<Trie4View>;
+template class MultibitTable<Trie6View>;
 
 }  // namespace penstock::router

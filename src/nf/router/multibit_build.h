@@ -1,14 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Builds and updates an IPv4 multibit trie. An update rewrites the entries in its prefix's range that are labelled with
-// the route it replaces; nodes that hold no longer prefix any more go back to a free list.
+// Builds and updates a multibit trie. An update rewrites the entries in its prefix's range that are labelled with the
+// route it replaces; nodes that hold no longer prefix any more go back to a free list. Owns the arrays that its view
+// borrows, and the routes.
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "base/error.h"
@@ -20,54 +23,59 @@
 
 namespace penstock::router {
 
-/// The operations and their contracts are Fib4's.
-template <unsigned kRootBits, unsigned kStrideBits>
+template <typename ViewT>
 class MultibitTable {
  public:
-  using View = MultibitView<kRootBits, kStrideBits>;
+  using View = ViewT;
+  using Address = typename View::Address;
+  using Route = std::conditional_t<std::is_same_v<Address, Ipv4Address>, Route4, Route6>;
+  using Prefix = decltype(Route::prefix);
 
-  [[nodiscard]] static Result<MultibitTable> build(std::span<const Route4> routes, FibLimit limit = {});
-  [[nodiscard]] Result<void> insert(const Route4& route);
-  bool erase(const Ipv4Prefix& prefix);
+  /// Of two routes with the same prefix, the later counts. Errors: a value over kMaxValue, a length over the address's,
+  /// address bits behind the length, a table over the limit.
+  [[nodiscard]] static Result<MultibitTable> build(std::span<const Route> routes, FibLimit limit = {});
 
-  [[nodiscard]] View view() const noexcept { return {root_.data(), nodes_.data(), node_count()}; }
-  [[nodiscard]] std::size_t size() const noexcept { return rib_.size(); }
+  /// Adds the route or replaces the value of its prefix. After an error the table is as it was.
+  [[nodiscard]] Result<void> insert(const Route& route);
+  /// False where there is no such route.
+  bool erase(const Prefix& prefix);
+
+  [[nodiscard]] std::uint32_t lookup(const Address& address) const noexcept;
+  /// values[i] is the result for addresses[i], with many lookups in flight at once; the spans are equally long.
+  void lookup_bulk(std::span<const Address> addresses, std::span<std::uint32_t> values) const noexcept;
+
+  /// Valid until the next update.
+  [[nodiscard]] View view() const noexcept {
+    return {root_.data(), nodes_.data(), static_cast<std::uint32_t>(nodes_.size())};
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return rib_.size(); }  // routes
+  /// What lookups use; the routes are kept on top of it.
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return (root_.size() + nodes_.size()) * sizeof(root_[0]); }
 
  private:
   explicit MultibitTable(FibLimit limit);
 
-  [[nodiscard]] std::uint32_t node_count() const noexcept {
-    return static_cast<std::uint32_t>(nodes_.size() >> kStrideBits);
-  }
-  [[nodiscard]] std::span<std::uint32_t> node(std::uint32_t index) noexcept {
-    return std::span(nodes_).subspan(std::size_t{index} << kStrideBits, View::kNodeEntries);
-  }
-  /// Of the slot for the address in a node that begins at bit `depth`.
-  [[nodiscard]] static std::size_t slot_index(std::uint32_t node, Ipv4Address address, unsigned depth) noexcept {
-    return std::size_t{node} << kStrideBits | (address.bits >> (32 - depth - kStrideBits) & (View::kNodeEntries - 1));
-  }
-  [[nodiscard]] std::uint32_t missing_nodes(const Ipv4Prefix& prefix) const noexcept;
-  [[nodiscard]] bool reserve_nodes(std::uint32_t count);
-  std::uint32_t add_node(std::uint32_t fill) noexcept;
-  [[nodiscard]] std::span<std::uint32_t> range(const Ipv4Prefix& prefix) noexcept;
-  void relabel(std::span<std::uint32_t> entries, std::uint32_t from, std::uint32_t to) noexcept;
-  void fold(Ipv4Address address) noexcept;
+  static constexpr std::size_t kStrides = 17;  // 0 to 16 bits
+
+  [[nodiscard]] static std::size_t level_of(unsigned length) noexcept;
+  [[nodiscard]] bool reserve(const Prefix& prefix);
+  [[nodiscard]] std::span<std::uint32_t> range(const Prefix& prefix);
+  [[nodiscard]] std::uint32_t add_node(std::size_t level, std::uint32_t fill);
+  [[nodiscard]] std::span<std::uint32_t> node(std::uint32_t node, std::size_t level) noexcept;
+  void relabel(std::span<std::uint32_t> entries, std::size_t children_level, std::uint32_t from,
+               std::uint32_t to) noexcept;
+  void fold(const Address& address);
 
   HugeVector<std::uint32_t> root_;
   HugeVector<std::uint32_t> nodes_;
-  std::vector<std::uint32_t> free_nodes_;
-  Rib<Ipv4Prefix> rib_;
+  std::array<std::vector<std::uint32_t>, kStrides> free_nodes_;  // by stride
+  Rib<Prefix> rib_;
   FibLimit limit_;
 };
 
-extern template class MultibitTable<24, 8>;
-extern template class MultibitTable<1, 1>;
-extern template class MultibitTable<4, 4>;
-
-/// values[i] = lookup(table, addresses[i]), many look-ups in flight at once.
-template <unsigned kRootBits, unsigned kStrideBits>
-void lookup_bulk(MultibitView<kRootBits, kStrideBits> table, std::span<const Ipv4Address> addresses,
-                 std::span<std::uint32_t> values) noexcept;
+extern template class MultibitTable<Dir24View>;
+extern template class MultibitTable<Trie1View>;
+extern template class MultibitTable<Trie4View>;
+extern template class MultibitTable<Trie6View>;
 
 }  // namespace penstock::router

@@ -1,30 +1,41 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Longest prefix match in an IPv4 multibit trie: one load for the root and one for each level below it.
+// Longest prefix match in a multibit trie: one load for the root and one for each level below it.
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "base/host_device.h"
-#include "base/ip_address.h"
 #include "nf/router/multibit_layout.h"
 #include "nf/router/route_entry.h"
 
 namespace penstock::router {
 
+/// Of the entry for the address in a node of the level.
+template <typename View>
+PENSTOCK_HOST_DEVICE constexpr std::size_t entry_index(std::uint32_t node, const typename View::Address& address,
+                                                       std::size_t level) noexcept {
+  return (std::size_t{node} << View::kUnitBits) + bits_at(address, View::depth(level), View::stride(level));
+}
+
 /// The value of the longest prefix that contains `address`, or kNoRoute.
-template <unsigned kRootBits, unsigned kStrideBits>
-[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t lookup(MultibitView<kRootBits, kStrideBits> table,
-                                                                  Ipv4Address address) noexcept {
-  constexpr std::uint32_t kSlotMask = MultibitView<kRootBits, kStrideBits>::kNodeEntries - 1;
-  std::uint32_t entry = table.root[address.bits >> (32 - kRootBits)];
-  unsigned shift = 32 - kRootBits;
-  while (is_child(entry)) {  // a trie has no child below its last level
-    shift -= kStrideBits;
-    entry = table.nodes[child_node(entry) << kStrideBits | (address.bits >> shift & kSlotMask)];
-  }
+template <typename Address, unsigned... kStrides>
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t lookup(MultibitView<Address, kStrides...> table,
+                                                                  const Address& address) noexcept {
+  using View = MultibitView<Address, kStrides...>;
+  std::uint32_t entry = table.root[bits_at(address, 0, View::kRootBits)];
+  const auto descend = [&](std::size_t level) {
+    if (!is_child(entry)) return false;
+    entry = table.nodes[entry_index<View>(child_node(entry), address, level)];
+    return true;
+  };
+  [&]<std::size_t... kLevel>(std::index_sequence<kLevel...>) {
+    (void)(descend(kLevel) && ...);
+  }(std::make_index_sequence<View::kLevels>());
   return entry_value(entry);
 }
 

@@ -1,35 +1,70 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// IPv4 multibit tries of fixed strides, as host and device both see them: a root of 2^kRootBits entries and nodes of
-// 2^kStrideBits. Leaf-pushed: an entry is either a child or the longest match of its whole range, so a lookup ends at
-// the first entry that is no child and never looks back. DIR-24-8 is the trie with strides 24 and 8, Alonistioti's are
-// those with strides 1 and 4.
+// Multibit tries of fixed strides, as host and device both see them: a root of 2^kRoot entries and, on each level below
+// it, nodes of 2^stride entries (route_entry.h). Leaf-pushed: an entry is either a child or the longest match of its
+// whole range, so a lookup ends at the first entry that is no child and never looks back. DIR-24-8 is the trie with
+// strides 24 and 8, Alonistioti's are those with strides 1 and 4.
 //
-//     root   [ route | child 1 | route | … ]              2^kRootBits entries, see route_entry.h
-//     nodes  [ node 0 | node 1 | … ]                      2^kStrideBits entries each
+//     root   [ route | child 0 | route | … ]
+//     nodes  [ node 0           | node 16   | … ]     a node's number is its first entry's index >> kUnitBits
 
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+
+#include "base/host_device.h"
+#include "base/ip_address.h"
 
 namespace penstock::router {
 
+/// The `count` (at most 32) bits of the address behind its first `depth` bits. They lie in one half of an IPv6 address.
+PENSTOCK_HOST_DEVICE constexpr std::uint32_t bits_at(Ipv4Address address, unsigned depth, unsigned count) noexcept {
+  return static_cast<std::uint32_t>(address.bits >> (32 - depth - count) & ((std::uint64_t{1} << count) - 1));
+}
+PENSTOCK_HOST_DEVICE constexpr std::uint32_t bits_at(const Ipv6Address& address, unsigned depth,
+                                                     unsigned count) noexcept {
+  const std::uint64_t half = depth < 64 ? address.high : address.low;
+  return static_cast<std::uint32_t>(half >> (64 - depth % 64 - count) & ((std::uint64_t{1} << count) - 1));
+}
+
 /// Borrows the table's arrays, the host's or a copy of them on the device.
-template <unsigned kRootBits, unsigned kStrideBits>
+template <typename AddressT, unsigned kRoot, unsigned... kNodes>
 struct MultibitView {
-  static_assert(kRootBits >= 1 && kRootBits < 32 && (32 - kRootBits) % kStrideBits == 0);
-  static constexpr std::uint32_t kRootEntries = std::uint32_t{1} << kRootBits;
-  static constexpr std::uint32_t kNodeEntries = std::uint32_t{1} << kStrideBits;
-  static constexpr unsigned kLevels = (32 - kRootBits) / kStrideBits;  // below the root
+  using Address = AddressT;
+  static constexpr unsigned kAddressBits = sizeof(Address) * 8;
+  static_assert((kRoot + ... + kNodes) == kAddressBits);
+  static constexpr unsigned kRootBits = kRoot;
+  static constexpr std::size_t kRootEntries = std::size_t{1} << kRoot;
+  static constexpr std::size_t kLevels = sizeof...(kNodes);  // below the root
+  static constexpr unsigned kUnitBits = std::min({kNodes...});
+
+  PENSTOCK_HOST_DEVICE static constexpr unsigned stride(std::size_t level) noexcept {
+    constexpr unsigned kStrides[] = {kNodes...};
+    return kStrides[level];
+  }
+  /// The address bits above the level.
+  PENSTOCK_HOST_DEVICE static constexpr unsigned depth(std::size_t level) noexcept {
+    unsigned depth = kRoot;
+    for (std::size_t above = 0; above < level; ++above) depth += stride(above);
+    return depth;
+  }
 
   const std::uint32_t* root = nullptr;   // kRootEntries
-  const std::uint32_t* nodes = nullptr;  // node_count * kNodeEntries
-  std::uint32_t node_count = 0;
+  const std::uint32_t* nodes = nullptr;  // node_entries
+  std::uint32_t node_entries = 0;
 };
 
-using Dir24View = MultibitView<24, 8>;
-using Trie1View = MultibitView<1, 1>;
-using Trie4View = MultibitView<4, 4>;
+using Dir24View = MultibitView<Ipv4Address, 24, 8>;
+using Trie4View = MultibitView<Ipv4Address, 4, 4, 4, 4, 4, 4, 4, 4>;
+using Trie1View = MultibitView<Ipv4Address, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,  //
+                               1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1>;
+
+/// Bytes to the /32 that a registry gives out, half bytes behind it: real tables are dense before and sparse behind, so a
+/// full one takes 12 MB, a half-byte node is one cache line, and a /48 is found with seven loads.
+using Trie6View = MultibitView<Ipv6Address, 16, 8, 8, 4, 4, 4, 4, 4, 4, 4, 4,  //
+                               4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4>;
 
 }  // namespace penstock::router

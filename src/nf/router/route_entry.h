@@ -3,12 +3,12 @@
 //
 // The 32-bit entry that every lookup table of the router is made of. A lookup follows children until it meets a route.
 //
-//      31 30          24 23                              0
-//     +--+--------------+---------------------------------+
-//     | 0|    length    |  value (all ones: no route)     |  a route: its value and its prefix's length
-//     +--+--------------+---------------------------------+
-//     | 1|                 node                           |  a child: longer prefixes begin here
-//     +--+------------------------------------------------+
+//      31          24 23                              0
+//     +--------------+---------------------------------+
+//     | length 0-128 |  value (all ones: no route)     |  a route: its value and its prefix's length
+//     +--------------+---------------------------------+
+//     |             0x81000000 + node                  |  a child: longer prefixes begin here
+//     +------------------------------------------------+
 
 #pragma once
 
@@ -19,22 +19,22 @@
 namespace penstock::router {
 
 /// What a lookup returns where no prefix contains the address.
-constexpr std::uint32_t kNoRoute = 0xff'ffff;
+inline constexpr std::uint32_t kNoRoute = 0xff'ffff;
 /// Values are the caller's own numbers: an index of a next hop, of a route …
-constexpr std::uint32_t kMaxValue = kNoRoute - 1;
+inline constexpr std::uint32_t kMaxValue = kNoRoute - 1;
 
 /// A value with the length of the prefix that it came from: what distinguishes a route from those nested in it, so that
-/// an update finds its own entries and leaves the longer ones. IPv6 leaves hold lengths to 128, which need bit 31; they
-/// lie apart from children, so nothing is ambiguous.
+/// an update finds its own entries and leaves the longer ones.
 PENSTOCK_HOST_DEVICE constexpr std::uint32_t route_entry(unsigned length, std::uint32_t value) noexcept {
   return static_cast<std::uint32_t>(length) << 24 | value;
 }
-constexpr std::uint32_t kNoRouteEntry = kNoRoute;  // of length 0, so that a default route replaces it
+inline constexpr std::uint32_t kNoRouteEntry = kNoRoute;  // of length 0, so that a default route replaces it
 PENSTOCK_HOST_DEVICE constexpr std::uint32_t entry_value(std::uint32_t entry) noexcept { return entry & kNoRoute; }
 PENSTOCK_HOST_DEVICE constexpr unsigned entry_length(std::uint32_t entry) noexcept { return entry >> 24; }
 
-constexpr std::uint32_t kChildFlag = std::uint32_t{1} << 31;
-PENSTOCK_HOST_DEVICE constexpr bool is_child(std::uint32_t entry) noexcept { return (entry & kChildFlag) != 0; }
-PENSTOCK_HOST_DEVICE constexpr std::uint32_t child_node(std::uint32_t entry) noexcept { return entry & ~kChildFlag; }
+inline constexpr std::uint32_t kFirstChild = std::uint32_t{129} << 24;
+PENSTOCK_HOST_DEVICE constexpr std::uint32_t child_entry(std::uint32_t node) noexcept { return kFirstChild + node; }
+PENSTOCK_HOST_DEVICE constexpr bool is_child(std::uint32_t entry) noexcept { return entry >= kFirstChild; }
+PENSTOCK_HOST_DEVICE constexpr std::uint32_t child_node(std::uint32_t entry) noexcept { return entry - kFirstChild; }
 
 }  // namespace penstock::router
