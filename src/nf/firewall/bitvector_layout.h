@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The aggregated bit vectors (Lakshman & Stiliadis, SIGCOMM 1998; Baboescu & Varghese, SIGCOMM 2001), as host and
+// device both see them. Each dimension of a key (an address, a port, …) is cut into the intervals that no entry's
+// conditions part; all values of an interval share a vector with a bit for each entry, set where the entry matches as
+// far as this dimension goes. The first bit that is set in all dimensions' vectors is the first match.
+//
+//   record of a vector:  | summary: a bit for each word that is not 0 | block number | block number | …
+//   block:               | 8 words: 512 entries |      equal vectors share a record, equal blocks of any a block
+
+#pragma once
+
+#include <cstdint>
+
+#include "base/ip_address.h"
+#include "nf/firewall/rule.h"
+
+namespace penstock::firewall {
+
+inline constexpr std::uint32_t kWordsPerBlock = 8;
+inline constexpr std::uint32_t kEntriesPerBlock = 64 * kWordsPerBlock;
+inline constexpr std::uint32_t kMaxDimensions = 6;
+
+struct alignas(64) VectorBlock {
+  std::uint64_t words[kWordsPerBlock];
+};
+
+/// Address -> record. `first[b]` is the interval that holds the first address whose 16 highest bits are b; the one
+/// that holds an address lies in first[b]..first[b + 1].
+template <typename Address>
+struct IntervalView {
+  const std::uint32_t* first;  // 65,537
+  const Address* starts;       // of the intervals, ascending
+  const std::uint32_t* records;
+};
+
+/// Number -> record, in two steps: `records[pages[number >> 8] * 256 + (number & 255)]`. Equal pages are shared.
+struct PageView {
+  const std::uint32_t* pages;
+  const std::uint32_t* records;
+};
+
+/// Borrows. A record is named by its first word's index in `words`.
+struct BitVectorView {
+  IntervalView<std::uint32_t> source4, destination4;
+  IntervalView<Ipv6Address> source6, destination6;
+  PageView kind, source_port, destination_port;
+  PageView place;  // in-port, out-port and fragment; see place_of()
+  bool uses_kind, uses_source_port, uses_destination_port, uses_place;  // false: all values have the same vector
+  std::uint32_t port_count;     // ports that `place` tells apart
+  std::uint32_t summary_words;  // of each record
+  const std::uint64_t* words;   // the records
+  const VectorBlock* blocks;
+  const Entry* entries;
+};
+
+}  // namespace penstock::firewall

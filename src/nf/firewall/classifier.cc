@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/firewall/classifier.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "nf/firewall/bitvector_build.h"
+#include "nf/firewall/bitvector_core.h"
+#include "nf/firewall/linear_core.h"
+
+namespace penstock::firewall {
+
+namespace {
+
+class LinearClassifier final : public Classifier {
+ public:
+  explicit LinearClassifier(const Ruleset& rules) noexcept
+      : view_{rules.entries.data(), rules.conditions.data(), rules.port_ranges.data(), rules.ranges6.data(),
+              static_cast<std::uint32_t>(rules.entries.size())},
+        bytes_(rules.entries.size() * sizeof(Entry) + rules.conditions.size() * sizeof(Condition) +
+               rules.port_ranges.size() * sizeof(PortRange) + rules.ranges6.size() * sizeof(Ipv6Range)) {}
+
+  void classify(std::span<const Key> keys, std::uint32_t* entries) const noexcept override {
+    for (std::size_t i = 0; i < keys.size(); ++i) entries[i] = deciding_entry(view_, keys[i]);
+  }
+  std::size_t memory_bytes() const noexcept override { return bytes_; }
+  std::string_view name() const noexcept override { return "linear"; }
+
+ private:
+  LinearView view_;
+  std::size_t bytes_;
+};
+
+class BitVectorClassifier final : public Classifier {
+ public:
+  BitVectorClassifier(const Ruleset& rules, BitVectorTables tables) noexcept
+      : tables_(std::move(tables)), view_(tables_.view(rules.entries.data())) {}
+
+  void classify(std::span<const Key> keys, std::uint32_t* entries) const noexcept override {
+    while (!keys.empty()) {
+      const std::span<const Key> group = keys.first(std::min(keys.size(), kGroup));
+      std::array<VectorSet, kGroup> sets;
+      // The lookups of different packets do not wait for each other, and the vectors arrive while they go on.
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        sets[i] = locate(view_, group[i]);
+        for (std::uint32_t d = 0; d < sets[i].count; ++d) __builtin_prefetch(view_.words + sets[i].records[d]);
+      }
+      for (std::size_t i = 0; i < group.size(); ++i) entries[i] = deciding_entry(view_, sets[i]);
+      keys = keys.subspan(group.size());
+      entries += group.size();
+    }
+  }
+  std::size_t memory_bytes() const noexcept override { return tables_.memory_bytes(); }
+  std::string_view name() const noexcept override { return "bitvector"; }
+
+ private:
+  BitVectorTables tables_;
+  BitVectorView view_;
+};
+
+}  // namespace
+
+Engine engine_of(std::string_view name) { return name == "linear" ? Engine::linear : Engine::bitvector; }
+
+Result<std::unique_ptr<Classifier>> make_classifier(Engine engine, const Ruleset& rules) {
+  if (engine == Engine::linear) return std::make_unique<LinearClassifier>(rules);
+  Result<BitVectorTables> tables = build_bitvectors(rules);
+  if (!tables) return tl::unexpected(std::move(tables.error()));
+  return std::make_unique<BitVectorClassifier>(rules, std::move(*tables));
+}
+
+}  // namespace penstock::firewall

@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The chains of a filter table, and how they become entries: a call is replaced by the rules of the chain, each under
+// the caller's conditions too; RETURN skips what is left of them.
+
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "nf/firewall/iptables_rule.h"
+#include "nf/firewall/rule.h"
+
+namespace penstock::firewall {
+
+struct IptablesChain {
+  std::optional<Target> policy;  // of a built-in chain
+  std::vector<IptablesRule> rules;
+};
+
+struct IptablesTable {
+  NetworkLayer family = NetworkLayer::ipv4;
+  std::uint32_t line = 0;
+  std::map<std::string, IptablesChain> chains;
+};
+
+/// Appends the entries of `table`, from `chain` on, to `rules`. What is left out on this way goes to `unsupported`.
+[[nodiscard]] Errors write_out(const IptablesTable& table, const std::string& chain, Ruleset& rules,
+                               Errors& unsupported);
+
+}  // namespace penstock::firewall

@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads what `iptables-save` and `ip6tables-save` print (with or without -c), one after the other in one file if need
+// be: the filter table, from one of its chains on. The chains that it calls are written out in its place.
+
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "nf/firewall/rule_reader.h"
+
+namespace penstock::firewall {
+
+/// What a file may become when all calls of chains are written out.
+inline constexpr std::size_t kMostEntries = 1U << 20;
+
+[[nodiscard]] Result<Read<Ruleset>> read_iptables(std::string_view text, const std::string& file,
+                                                  const ReadOptions& options);
+
+}  // namespace penstock::firewall

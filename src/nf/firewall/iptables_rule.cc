@@ -1,0 +1,387 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/firewall/iptables_rule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/units.h"
+#include "nf/firewall/rule_text.h"
+#include "packet/ip.h"
+#include "packet/transport.h"
+
+namespace penstock::firewall {
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, std::uint8_t>, 8> kFlags{{{"FIN", TcpHeader::kFin},
+                                                                           {"SYN", TcpHeader::kSyn},
+                                                                           {"RST", TcpHeader::kRst},
+                                                                           {"PSH", TcpHeader::kPsh},
+                                                                           {"ACK", TcpHeader::kAck},
+                                                                           {"URG", TcpHeader::kUrg},
+                                                                           {"ALL", 0x3f},
+                                                                           {"NONE", 0}}};
+
+std::optional<std::uint8_t> parse_flags(std::string_view text) {
+  std::uint8_t flags = 0;
+  for (;;) {
+    const std::size_t comma = text.find(',');
+    const std::string_view name = text.substr(0, comma);
+    const auto at = std::find_if(kFlags.begin(), kFlags.end(), [&](const auto& flag) { return flag.first == name; });
+    if (at == kFlags.end()) return std::nullopt;
+    flags |= at->second;
+    if (comma == std::string_view::npos) return flags;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+struct IcmpType {
+  std::uint16_t value = 0, mask = 0;
+};
+
+/// "8", "3/1", "any" (255 in older files)
+std::optional<IcmpType> parse_icmp_type(std::string_view text, bool ipv6) {
+  if (text == "any" || (text == "255" && !ipv6)) return IcmpType{};
+  const std::size_t slash = text.find('/');
+  const auto type = parse_integer(text.substr(0, slash));
+  if (!type || *type > 0xff) return std::nullopt;
+  if (slash == std::string_view::npos) return IcmpType{static_cast<std::uint16_t>(*type << 8), 0xff00};
+  const auto code = parse_integer(text.substr(slash + 1));
+  if (!code || *code > 0xff) return std::nullopt;
+  return IcmpType{static_cast<std::uint16_t>(*type << 8 | *code), 0xffff};
+}
+
+template <std::size_t N>
+bool is_one_of(std::string_view text, const std::array<std::string_view, N>& names) {
+  return std::find(names.begin(), names.end(), text) != names.end();
+}
+
+class IptablesRuleReader {
+ public:
+  IptablesRuleReader(const std::vector<IptablesWord>& words, NetworkLayer family, const Interfaces& interfaces,
+                     const Place& place, Ruleset& rules, Errors& errors)
+      : words_(words), family_(family), interfaces_(interfaces), place_(place), rules_(rules), errors_(errors) {
+    rule_.line = place.line;
+    rule_.alternatives.emplace_back();
+  }
+
+  IptablesRule read() {
+    while (at_ < words_.size() && !failed_) {
+      const IptablesWord& word = words_[at_++];
+      if (word.text == "!" && !word.quoted) {
+        negated_ = true;
+        continue;
+      }
+      if (!read_option(word)) {
+        const bool of_target = rule_.jump == IptablesRule::Jump::call;
+        leave_out(of_target ? fmt::format("target {} is not supported", rule_.target)
+                            : fmt::format("option {} is not supported", word.text),
+                  word);
+        skip_arguments();
+      }
+      negated_ = false;
+    }
+    return std::move(rule_);
+  }
+
+ private:
+  /// The option's argument; an empty word, and a mistake, where the line ends.
+  const IptablesWord& argument(std::string_view expected) {
+    static const IptablesWord kNothing;
+    if (at_ < words_.size()) return words_[at_++];
+    const IptablesWord& option = words_.back();
+    mistake({option.text, option.column, false}, "an option without its value", expected);
+    return kNothing;
+  }
+
+  void mistake(const IptablesWord& word, std::string_view message, std::string_view expected) {
+    if (failed_) return;  // what follows a mistake in a rule cannot be told
+    failed_ = true;
+    errors_.push_back({{place_.file, place_.line, word.column},
+                       std::string(message),
+                       in_quotes(word.text),
+                       std::string(expected)});
+  }
+
+  /// The whole rule: to apply it without this part of it would match too much.
+  void leave_out(std::string reason, const IptablesWord& word) {
+    if (!rule_.unsupported.empty()) return;
+    rule_.unsupported = std::move(reason);
+    rule_.unsupported_word = word.text;
+    rule_.unsupported_column = word.column;
+  }
+
+  void skip_arguments() {
+    while (at_ < words_.size() && (words_[at_].quoted || (words_[at_].text != "!" && words_[at_].text[0] != '-'))) ++at_;
+  }
+
+  void require(const Condition& condition) {
+    for (auto& alternative : rule_.alternatives) alternative.push_back(condition);
+  }
+
+  /// One of `choices` must hold as well.
+  void require_one_of(const std::vector<Condition>& choices) {
+    constexpr std::size_t kMostAlternatives = 4096;
+    if (rule_.alternatives.size() * choices.size() > kMostAlternatives) {
+      return mistake(words_[at_ - 1], "a rule for too many pairs of addresses", fmt::format("at most {}", kMostAlternatives));
+    }
+    std::vector<std::vector<Condition>> product;
+    for (const auto& alternative : rule_.alternatives) {
+      for (const Condition& choice : choices) {
+        product.push_back(alternative);
+        product.back().push_back(choice);
+      }
+    }
+    rule_.alternatives = std::move(product);
+  }
+
+  bool read_option(const IptablesWord& option) {
+    const std::string_view name = option.quoted ? std::string_view{} : std::string_view{option.text};
+    using Names = std::array<std::string_view, 2>;
+    if (is_one_of(name, Names{"-A", "--append"})) return rule_.chain = argument("a chain").text, true;
+    if (is_one_of(name, Names{"-s", "--source"})) return read_address(true), true;
+    if (is_one_of(name, Names{"-d", "--destination"})) return read_address(false), true;
+    if (is_one_of(name, Names{"-p", "--protocol"})) return read_protocol(), true;
+    if (is_one_of(name, Names{"-i", "--in-interface"})) return read_interface(Subject::in_port), true;
+    if (is_one_of(name, Names{"-o", "--out-interface"})) return read_out_interface(option), true;
+    if (is_one_of(name, Names{"-f", "--fragment"})) {
+      return require({Subject::later_fragment, negated_, 0, 0, 0, 0}), true;
+    }
+    if (is_one_of(name, Names{"-m", "--match"})) return read_match(), true;
+    if (is_one_of(name, Names{"--sport", "--source-port"})) return read_ports(Subject::source_port, false), true;
+    if (is_one_of(name, Names{"--dport", "--destination-port"})) {
+      return read_ports(Subject::destination_port, false), true;
+    }
+    if (is_one_of(name, Names{"--sports", "--source-ports"})) return read_ports(Subject::source_port, true), true;
+    if (is_one_of(name, Names{"--dports", "--destination-ports"})) {
+      return read_ports(Subject::destination_port, true), true;
+    }
+    if (name == "--ports") return read_either_port(), true;
+    if (name == "--src-range") return read_range(true), true;
+    if (name == "--dst-range") return read_range(false), true;
+    if (name == "--tcp-flags") return read_tcp_flags(), true;
+    if (name == "--syn") return require(tcp_flags_condition(TcpHeader::kSyn, kSynMask, negated_)), true;
+    if (name == "--icmp-type") return read_icmp(ip_protocol::kIcmp), true;
+    if (name == "--icmpv6-type") return read_icmp(ip_protocol::kIcmpv6), true;
+    if (name == "--comment") return static_cast<void>(argument("a comment")), true;
+    if (is_one_of(name, Names{"-c", "--set-counters"})) {
+      return static_cast<void>(argument("packets")), static_cast<void>(argument("bytes")), true;
+    }
+    if (is_one_of(name, Names{"-j", "--jump"})) return read_jump(), true;
+    if (is_one_of(name, Names{"-g", "--goto"})) {
+      rule_.jump = IptablesRule::Jump::go;
+      rule_.target = argument("a chain").text;
+      return true;
+    }
+    return false;
+  }
+
+  static constexpr std::uint8_t kSynMask = TcpHeader::kFin | TcpHeader::kSyn | TcpHeader::kRst | TcpHeader::kAck;
+
+  void read_address(bool source) {
+    const bool ipv4 = family_ == NetworkLayer::ipv4;
+    const std::string_view expected = ipv4 ? "an IPv4 address or prefix" : "an IPv6 address or prefix";
+    const IptablesWord& word = argument(expected);
+    std::vector<Condition> choices;
+    for (std::string_view rest = word.text;;) {
+      const std::size_t comma = rest.find(',');
+      const std::string_view text = rest.substr(0, comma);
+      const auto range = parse_address(text);
+      if (!range && has_scattered_mask(text)) return leave_out("a mask that is no prefix is not supported", word);
+      if (!range || range->family != family_) return mistake(word, "a wrong address", expected);
+      // All addresses: no condition, unless it is a negated one, which nothing meets.
+      if (range->everything() && !negated_) return;
+      choices.push_back(address_condition(rules_, *range, source, negated_));
+      if (comma == std::string_view::npos) break;
+      rest.remove_prefix(comma + 1);
+    }
+    if (choices.size() > 1 && negated_) return mistake(word, "a negated list of addresses", "one address or prefix");
+    require_one_of(choices);
+  }
+
+  void read_range(bool source) {
+    const IptablesWord& word = argument("FIRST-LAST");
+    const auto range = parse_address_range(word.text);
+    if (!range || range->family != family_) {
+      return mistake(word, "a wrong address range",
+                     family_ == NetworkLayer::ipv4 ? "two IPv4 addresses, FIRST-LAST" : "two IPv6 addresses, FIRST-LAST");
+    }
+    require(address_condition(rules_, *range, source, negated_));
+  }
+
+  void read_protocol() {
+    const IptablesWord& word = argument("a protocol");
+    if (word.text == "all" || word.text == "0") {
+      // Protocol 0 means all of them, as to iptables; "not all" is refused there.
+      if (negated_) mistake(word, "a rule for no protocol at all", "a protocol");
+      return;
+    }
+    const auto protocol = parse_protocol(word.text);
+    if (!protocol) return mistake(word, "an unknown protocol", "tcp, udp, icmp, … or a number up to 255");
+    require(protocol_condition(*protocol, 0xff, negated_));
+    if (!negated_) protocol_ = *protocol;
+  }
+
+  void read_interface(Subject subject) {
+    const IptablesWord& word = argument("an interface");
+    if (word.text == "+") {
+      if (negated_) require(interface_condition(subject, 0, false));  // none: never holds
+      return;
+    }
+    const auto ports = interfaces_.ports_of(word.text);
+    if (!ports) {
+      rule_.unknown_interfaces.push_back(
+          {{place_.file, place_.line, word.column},
+           "an unknown interface",
+           in_quotes(word.text),
+           fmt::format("a port of the chain ({}), or a name that `interfaces` maps to one or to {}",
+                       interfaces_.port_names(), Interfaces::kNone)});
+      return;
+    }
+    require(interface_condition(subject, *ports, negated_));
+  }
+
+  void read_out_interface(const IptablesWord& option) {
+    if (!interfaces_.out_known) {
+      static_cast<void>(argument("an interface"));
+      return leave_out("the port that a packet leaves by is not known yet, since no function before this one chooses it",
+                       option);
+    }
+    read_interface(Subject::out_port);
+  }
+
+  void read_match() {
+    constexpr std::array<std::string_view, 3> kAlone{"comment", "multiport", "iprange"};
+    constexpr std::array<std::string_view, 6> kTransports{"tcp", "udp", "sctp", "udplite", "icmp", "icmp6"};
+    const IptablesWord& word = argument("a match extension");
+    if (is_one_of(word.text, kAlone)) return;
+    // The kernel's matches on a transport header never match where there is none.
+    if (is_one_of(word.text, kTransports)) return require({Subject::transport, false, 0, 0, 0, 0});
+    leave_out(fmt::format("match extension {} is not supported", word.text), word);
+  }
+
+  std::optional<std::vector<PortRange>> port_argument(bool list) {
+    const std::string_view expected = list ? "ports and ranges up to 65535, as 53,100:200" : "a port or a range LOW:HIGH up to 65535";
+    const IptablesWord& word = argument(expected);
+    auto ranges = parse_port_list(word.text);
+    if (!ranges || (!list && ranges->size() > 1)) {
+      mistake(word, "a wrong port", expected);
+      return std::nullopt;
+    }
+    if (protocol_ == 33) leave_out("ports of DCCP are not supported", word);
+    return ranges;
+  }
+
+  void read_ports(Subject subject, bool list) {
+    if (const auto ranges = port_argument(list)) require(port_condition(rules_, subject, *ranges, negated_));
+  }
+
+  void read_either_port() {
+    const auto ranges = port_argument(true);
+    if (!ranges) return;
+    const Condition source = port_condition(rules_, Subject::source_port, *ranges, negated_);
+    const Condition destination = port_condition(rules_, Subject::destination_port, *ranges, negated_);
+    if (!negated_) return require_one_of({source, destination});
+    require(source);
+    require(destination);
+  }
+
+  void read_tcp_flags() {
+    constexpr std::string_view kExpected = "SYN, ACK, FIN, RST, URG, PSH, ALL or NONE, parted by commas";
+    const IptablesWord& mask_word = argument(kExpected);
+    const auto mask = parse_flags(mask_word.text);
+    if (!mask) return mistake(mask_word, "an unknown TCP flag", kExpected);
+    const IptablesWord& value_word = argument(kExpected);
+    const auto value = parse_flags(value_word.text);
+    if (!value) return mistake(value_word, "an unknown TCP flag", kExpected);
+    // A flag that must be set and is not looked at: nothing has it, as in the kernel's comparison.
+    if ((*value & ~*mask) != 0) return require(never(negated_));
+    require(tcp_flags_condition(*value, *mask, negated_));
+  }
+
+  /// A condition that holds for no TCP packet, or, negated, for all.
+  static Condition never(bool negated) {
+    return {Subject::detail, negated, 0, ip_protocol::kTcp, 0xff00, 0xff00};
+  }
+
+  void read_icmp(std::uint8_t protocol) {
+    const IptablesWord& word = argument("an ICMP type, as 8, 3/1 or any");
+    const auto type = parse_icmp_type(word.text, protocol == ip_protocol::kIcmpv6);
+    if (!type) return mistake(word, "a wrong ICMP type", "TYPE, TYPE/CODE, each up to 255, or any");
+    require(icmp_condition(protocol, type->value, type->mask, negated_));
+  }
+
+  void read_jump() {
+    using Jump = IptablesRule::Jump;
+    const IptablesWord& word = argument("a target");
+    if (word.text == "ACCEPT") {
+      rule_.jump = Jump::accept;
+    } else if (word.text == "DROP") {
+      rule_.jump = Jump::drop;
+    } else if (word.text == "REJECT") {
+      rule_.jump = Jump::reject;
+      // Which answer would be sent: none is.
+      if (at_ < words_.size() && words_[at_].text == "--reject-with") {
+        ++at_;
+        static_cast<void>(argument("an ICMP type or tcp-reset"));
+      }
+    } else if (word.text == "RETURN") {
+      rule_.jump = Jump::give_back;
+    } else {
+      rule_.jump = Jump::call;
+      rule_.target = word.text;
+    }
+  }
+
+  const std::vector<IptablesWord>& words_;
+  NetworkLayer family_;
+  const Interfaces& interfaces_;
+  const Place& place_;
+  Ruleset& rules_;
+  Errors& errors_;
+  IptablesRule rule_;
+  std::size_t at_ = 0;
+  bool negated_ = false;
+  bool failed_ = false;
+  std::optional<std::uint8_t> protocol_;
+};
+
+}  // namespace
+
+bool split_iptables(std::string_view line, std::vector<IptablesWord>& words) {
+  words.clear();
+  for (std::size_t i = 0; i < line.size();) {
+    if (line[i] == ' ' || line[i] == '\t') {
+      ++i;
+      continue;
+    }
+    IptablesWord word;
+    word.column = static_cast<std::uint32_t>(i + 1);
+    bool open = false;
+    for (; i < line.size() && (open || (line[i] != ' ' && line[i] != '\t')); ++i) {
+      if (line[i] == '"') {
+        open = !open;
+        word.quoted = true;
+      } else if (line[i] == '\\' && open && i + 1 < line.size()) {
+        word.text += line[++i];
+      } else {
+        word.text += line[i];
+      }
+    }
+    if (open) return false;
+    words.push_back(std::move(word));
+  }
+  return true;
+}
+
+IptablesRule read_iptables_rule(const std::vector<IptablesWord>& words, NetworkLayer family,
+                                const Interfaces& interfaces, const Place& place, Ruleset& rules, Errors& errors) {
+  return IptablesRuleReader(words, family, interfaces, place, rules, errors).read();
+}
+
+}  // namespace penstock::firewall

@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the rules are matched against: the part of a packet that conditions look at, in a form that is quick to compare.
+// Made from a packet, or from a tuple that a user typed.
+
+#pragma once
+
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "base/ip_address.h"
+#include "packet/packet.h"
+
+namespace penstock::firewall {
+
+/// Kinds: protocol and detail in one number, an index of tables. Behind the known ones stand those whose detail is
+/// missing (a later fragment, a cut header: no condition on the detail holds), and those whose detail was never told
+/// (a tuple without TCP flags: all conditions on it hold).
+inline constexpr std::uint32_t kKindDetailBits = 16;
+inline constexpr std::uint32_t kKindNoDetail = 256U << kKindDetailBits;
+inline constexpr std::uint32_t kKindUntoldDetail = kKindNoDetail + 256;
+inline constexpr std::uint32_t kKindCount = kKindUntoldDetail + 256;
+
+/// Stands for the ports of a packet that has none.
+inline constexpr std::uint32_t kNoTransportPort = 0x10000;
+
+struct Key {
+  Ipv6Address source;  // IPv4: in the low 32 bits
+  Ipv6Address destination;
+  std::uint32_t source_port = kNoTransportPort;
+  std::uint32_t destination_port = kNoTransportPort;
+  /// protocol << 16 | detail: the TCP flags byte, or ICMP's type << 8 | code, or 0; or protocol + kKindNoDetail, or
+  /// protocol + kKindUntoldDetail.
+  std::uint32_t kind = kKindNoDetail;
+  PortIndex in_port = kNoPort;
+  PortIndex out_port = kNoPort;
+  NetworkLayer family = NetworkLayer::none;  // ipv4 or ipv6
+  bool later_fragment = false;
+
+  [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool has_detail() const noexcept { return kind < kKindNoDetail; }
+  [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool untold_detail() const noexcept {
+    return kind >= kKindUntoldDetail;
+  }
+  [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t protocol() const noexcept {
+    return has_detail() ? kind >> kKindDetailBits : kind & 0xff;
+  }
+  [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t detail() const noexcept { return kind & 0xffff; }
+};
+
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t kind_of(PacketView view) noexcept {
+  const PacketLayout& layout = view.layout();
+  const std::uint32_t protocol = layout.transport;
+  if (!layout.has(PacketLayout::kTransportHeader)) return kKindNoDetail + protocol;
+  std::uint32_t detail = 0;
+  if (protocol == ip_protocol::kTcp) {
+    detail = view.tcp().flags;
+  } else if (protocol == ip_protocol::kIcmp || protocol == ip_protocol::kIcmpv6) {
+    detail = static_cast<std::uint32_t>(view.icmp().type) << 8 | view.icmp().code;
+  }
+  return protocol << kKindDetailBits | detail;
+}
+
+/// Only for packets whose layout has an IPv4 or IPv6 header (kNetworkHeader).
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline Key key_of(PacketView view) noexcept {
+  const PacketLayout& layout = view.layout();
+  Key key;
+  key.family = layout.network;
+  if (layout.network == NetworkLayer::ipv4) {
+    key.source.low = view.ipv4().source.value();
+    key.destination.low = view.ipv4().destination.value();
+  } else {
+    key.source = view.ipv6().source_address();
+    key.destination = view.ipv6().destination_address();
+  }
+  if (view.has_ports()) {
+    key.source_port = view.udp().source_port.value();
+    key.destination_port = view.udp().destination_port.value();
+  }
+  key.kind = kind_of(view);
+  key.in_port = view.packet->in_port;
+  key.out_port = view.packet->verdict.value;
+  key.later_fragment = layout.has(PacketLayout::kLaterFragment);
+  return key;
+}
+
+}  // namespace penstock::firewall

@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/firewall/rule.h"
+
+#include "packet/ip.h"
+
+namespace penstock::firewall {
+
+std::string_view name(Target target) {
+  switch (target) {
+    case Target::accept: return "accept";
+    case Target::drop: return "drop";
+    case Target::reject: return "reject";
+  }
+  return "";
+}
+
+Condition ipv4_condition(Subject subject, Ipv4Address low, Ipv4Address high, bool negated) {
+  return {subject, negated, 0, 0, low.bits, high.bits};
+}
+
+Condition ipv6_condition(Ruleset& rules, Subject subject, Ipv6Address low, Ipv6Address high, bool negated) {
+  rules.ranges6.push_back({low, high});
+  return {subject, negated, 0, static_cast<std::uint32_t>(rules.ranges6.size() - 1), 0, 0};
+}
+
+Condition port_condition(Ruleset& rules, Subject subject, const std::vector<PortRange>& ranges, bool negated) {
+  const auto first = static_cast<std::uint32_t>(rules.port_ranges.size());
+  rules.port_ranges.insert(rules.port_ranges.end(), ranges.begin(), ranges.end());
+  return {subject, negated, static_cast<std::uint16_t>(ranges.size()), first, 0, 0};
+}
+
+Condition protocol_condition(std::uint8_t protocol, std::uint8_t mask, bool negated) {
+  return {Subject::protocol, negated, 0, 0, protocol, mask};
+}
+
+Condition tcp_flags_condition(std::uint8_t value, std::uint8_t mask, bool negated) {
+  // The detail of TCP has no high byte; to say so keeps the values that match few.
+  return {Subject::detail, negated, 0, ip_protocol::kTcp, value, 0xff00U | mask};
+}
+
+Condition icmp_condition(std::uint8_t protocol, std::uint16_t value, std::uint16_t mask, bool negated) {
+  return {Subject::detail, negated, 0, protocol, value, mask};
+}
+
+Condition interface_condition(Subject subject, std::uint64_t ports, bool negated) {
+  return {subject, negated, 0, 0, static_cast<std::uint32_t>(ports), static_cast<std::uint32_t>(ports >> 32)};
+}
+
+void add_entry(Ruleset& rules, const std::vector<Condition>& conditions, Entry entry) {
+  entry.first_condition = static_cast<std::uint32_t>(rules.conditions.size());
+  entry.condition_count = static_cast<std::uint16_t>(conditions.size());
+  rules.conditions.insert(rules.conditions.end(), conditions.begin(), conditions.end());
+  rules.entries.push_back(entry);
+}
+
+}  // namespace penstock::firewall

@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rules of a firewall, as all readers give them and all engines take them: the rules that the user wrote, and the
+// entries, in the order of their evaluation, that they compile into. An entry is the conjunction of its conditions;
+// a rule has several where one conjunction does not say it (a multiport match on either port, a chain that is called
+// twice). Plain arrays, so that the linear engine reads them as they are, on host and device.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ip_address.h"
+#include "packet/layout.h"
+
+namespace penstock::firewall {
+
+/// What is done with a packet that a rule matches, or that none does.
+enum class Target : std::uint8_t { accept, drop, reject };
+
+[[nodiscard]] std::string_view name(Target target);
+
+/// What users see of a rule. Its index counts from 0 in the order of the file.
+struct Rule {
+  std::uint32_t line = 0;
+  Target target = Target::accept;
+  bool left_out = false;  // for a construct that the reader does not support: no entry comes from it
+  std::string text;       // as the user wrote it
+};
+
+/// What a condition looks at. One that does not apply to a packet (a port of a packet without ports, an IPv6 address of
+/// an IPv4 packet) does not hold, negated or not.
+enum class Subject : std::uint8_t {
+  source4,           // low..high
+  destination4,      // low..high
+  source6,           // ranges6[index]
+  destination6,      // ranges6[index]
+  source_port,       // port_ranges[index, index + count)
+  destination_port,  // port_ranges[index, index + count)
+  protocol,          // (protocol ^ low) & high == 0
+  detail,            // of protocol `index`: (detail ^ low) & high == 0; see Key::detail
+  transport,         // the transport header is there: not a later fragment
+  later_fragment,    // a fragment that is not the first
+  in_port,           // bit min(port, kOtherPort) of high:low
+  out_port,          // bit min(port, kOtherPort) of high:low
+};
+
+/// Interfaces are sets of ports, in 64 bits; the last stands for "none, or one that rules cannot name".
+inline constexpr std::uint32_t kOtherPort = 63;
+
+struct Condition {
+  Subject subject = Subject::protocol;
+  bool negated = false;
+  std::uint16_t count = 0;
+  std::uint32_t index = 0;
+  std::uint32_t low = 0;
+  std::uint32_t high = 0;
+};
+static_assert(sizeof(Condition) == 16);
+
+struct PortRange {
+  std::uint16_t low = 0;
+  std::uint16_t high = 0xffff;
+};
+
+struct Ipv6Range {
+  Ipv6Address low;
+  Ipv6Address high;
+};
+
+enum class Action : std::uint8_t { accept, drop, reject, skip };
+
+inline constexpr std::uint32_t kNoEntry = 0xffffffff;
+
+struct Entry {
+  std::uint32_t first_condition = 0;
+  std::uint16_t condition_count = 0;
+  NetworkLayer family = NetworkLayer::none;  // ipv4 or ipv6: packets of the other do not match; none: all do
+  Action action = Action::accept;
+  std::uint32_t rule = 0;     // index in Ruleset::rules
+  std::uint32_t skip_to = 0;  // with `skip`: evaluation goes on at this entry, always a later one
+};
+static_assert(sizeof(Entry) == 16);
+
+/// Owns all of it; immutable once it is read.
+struct Ruleset {
+  std::string file;
+  std::vector<Rule> rules;
+  std::vector<Entry> entries;
+  std::vector<Condition> conditions;
+  std::vector<PortRange> port_ranges;
+  std::vector<Ipv6Range> ranges6;
+  Target ipv4_policy = Target::accept;  // for packets that no rule decides about
+  Target ipv6_policy = Target::accept;
+
+  [[nodiscard]] Target policy(NetworkLayer family) const noexcept {
+    return family == NetworkLayer::ipv4 ? ipv4_policy : ipv6_policy;
+  }
+  /// `entry`: what an engine gives, kNoEntry included.
+  [[nodiscard]] Target target(std::uint32_t entry, NetworkLayer family) const noexcept {
+    return entry == kNoEntry ? policy(family) : rules[entries[entry].rule].target;
+  }
+};
+
+// How readers write conditions down. Ranges hold both ends; `ports` are bits as in Subject::in_port.
+[[nodiscard]] Condition ipv4_condition(Subject subject, Ipv4Address low, Ipv4Address high, bool negated);
+[[nodiscard]] Condition ipv6_condition(Ruleset& rules, Subject subject, Ipv6Address low, Ipv6Address high,
+                                       bool negated);
+[[nodiscard]] Condition port_condition(Ruleset& rules, Subject subject, const std::vector<PortRange>& ranges,
+                                       bool negated);
+[[nodiscard]] Condition protocol_condition(std::uint8_t protocol, std::uint8_t mask, bool negated);
+/// Of the TCP flags byte.
+[[nodiscard]] Condition tcp_flags_condition(std::uint8_t value, std::uint8_t mask, bool negated);
+/// Of the 16 bits of type and code, of ICMP or ICMPv6.
+[[nodiscard]] Condition icmp_condition(std::uint8_t protocol, std::uint16_t value, std::uint16_t mask, bool negated);
+[[nodiscard]] Condition interface_condition(Subject subject, std::uint64_t ports, bool negated);
+void add_entry(Ruleset& rules, const std::vector<Condition>& conditions, Entry entry);
+
+}  // namespace penstock::firewall

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/firewall/rule_reader.h"
+
+#include "base/text_file.h"
+#include "nf/firewall/classbench_reader.h"
+#include "nf/firewall/iptables_reader.h"
+
+namespace penstock::firewall {
+
+namespace {
+
+/// By the first line that says something: ClassBench rules begin with @, iptables-save has tables.
+RuleFormat detected(std::string_view text) {
+  LineReader lines(text);
+  for (Line line; lines.next(line);) {
+    const std::string_view content = trimmed(line.text);
+    if (content.empty() || content.front() == '#') continue;
+    if (content.front() == '@') return RuleFormat::classbench;
+    if (content.front() == '*' || content.front() == ':' || content.starts_with("-A ")) return RuleFormat::iptables;
+    break;
+  }
+  return RuleFormat::automatic;
+}
+
+/// The first line that is no comment, for an error.
+Line first_content(std::string_view text) {
+  LineReader lines(text);
+  Line line;
+  while (lines.next(line)) {
+    const std::string_view content = trimmed(line.text);
+    if (!content.empty() && content.front() != '#') return {line.number, content};
+  }
+  return {};
+}
+
+}  // namespace
+
+RuleFormat rule_format_of(std::string_view name) {
+  if (name == "classbench") return RuleFormat::classbench;
+  if (name == "iptables") return RuleFormat::iptables;
+  if (name == "ip6tables") return RuleFormat::ip6tables;
+  return RuleFormat::automatic;
+}
+
+Target target_of(std::string_view name) {
+  if (name == "accept") return Target::accept;
+  return name == "reject" ? Target::reject : Target::drop;
+}
+
+Result<Read<Ruleset>> read_rules(std::string_view text, const std::string& file, const ReadOptions& options) {
+  const RuleFormat format = options.format == RuleFormat::automatic ? detected(text) : options.format;
+  if (format == RuleFormat::classbench) return read_classbench(text, file, options);
+  if (format != RuleFormat::automatic) return read_iptables(text, file, options);
+  const Line first = first_content(text);
+  return failure({{file, first.number, 0},
+                  first.number == 0 ? "a file without rules" : "not a rule file of a known format",
+                  first.number == 0 ? "" : in_quotes(first.text),
+                  "what iptables-save or ip6tables-save prints, or a ClassBench filter set"});
+}
+
+}  // namespace penstock::firewall

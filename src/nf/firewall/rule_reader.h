@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads rule files, whatever their format: finds it out from the content, or takes the user's word.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "nf/firewall/interfaces.h"
+#include "nf/firewall/rule.h"
+
+namespace penstock::firewall {
+
+enum class RuleFormat : std::uint8_t { automatic, classbench, iptables, ip6tables };
+
+/// "auto", "classbench", "iptables" or "ip6tables".
+[[nodiscard]] RuleFormat rule_format_of(std::string_view name);
+
+struct ReadOptions {
+  RuleFormat format = RuleFormat::automatic;
+  Interfaces interfaces;
+  std::string chain = "FORWARD";      // iptables: where packets begin
+  Target match = Target::accept;      // ClassBench: what its rules do, for it does not say
+  std::optional<Target> policy;       // instead of the file's; a ClassBench set has none and drops
+};
+
+/// Accept, drop or reject by its name.
+[[nodiscard]] Target target_of(std::string_view name);
+
+/// `text` is the content of `file`, which names it in errors.
+[[nodiscard]] Result<Read<Ruleset>> read_rules(std::string_view text, const std::string& file,
+                                               const ReadOptions& options);
+
+}  // namespace penstock::firewall

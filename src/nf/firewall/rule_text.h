@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The pieces of text that rules and tuples are made of: addresses, ports, protocols.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "nf/firewall/rule.h"
+
+namespace penstock::firewall {
+
+/// Addresses low..high of one family; IPv4 addresses stand in the low 32 bits.
+struct AddressRange {
+  NetworkLayer family = NetworkLayer::none;
+  Ipv6Address low, high;
+  [[nodiscard]] bool everything() const noexcept;
+};
+
+/// "10.0.0.0/8", "10.0.0.0/255.0.0.0", "2001:db8::/32", "2001:db8::/ffff:ffff::", or an address. Bits behind the mask
+/// are ignored, as iptables ignores them.
+[[nodiscard]] std::optional<AddressRange> parse_address(std::string_view text);
+/// Whether the text is an address with a mask that is no prefix: 10.0.0.1/255.0.0.255.
+[[nodiscard]] bool has_scattered_mask(std::string_view text);
+/// "10.0.0.1-10.0.0.9"
+[[nodiscard]] std::optional<AddressRange> parse_address_range(std::string_view text);
+/// "80", "80:90", ":90", "1024:"
+[[nodiscard]] std::optional<PortRange> parse_port_range(std::string_view text);
+/// "53,100:200": at most 15 ranges in iptables, any number here.
+[[nodiscard]] std::optional<std::vector<PortRange>> parse_port_list(std::string_view text);
+/// "tcp", "TCP" or "6"; not "all".
+[[nodiscard]] std::optional<std::uint8_t> parse_protocol(std::string_view text);
+
+[[nodiscard]] Condition address_condition(Ruleset& rules, const AddressRange& range, bool source, bool negated);
+
+}  // namespace penstock::firewall

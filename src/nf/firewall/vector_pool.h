@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the builder keeps bit vectors: each different block, and each different vector, once. A vector is changed bit by
+// bit while the builder sweeps over a dimension, and only the blocks that changed are looked at again.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "nf/firewall/bitvector_layout.h"
+
+namespace penstock::firewall {
+
+class VectorPool {
+ public:
+  explicit VectorPool(std::uint32_t entry_count);
+
+  /// Clears all bits of the vector under construction.
+  void clear();
+  void set(std::uint32_t entry, bool on);
+  /// The record of the vector as it stands now.
+  [[nodiscard]] std::uint32_t record();
+
+  [[nodiscard]] std::uint32_t summary_words() const noexcept { return static_cast<std::uint32_t>(summary_.size()); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept {
+    return words_.size() * sizeof(std::uint64_t) + blocks_.size() * sizeof(VectorBlock);
+  }
+
+  [[nodiscard]] std::vector<std::uint64_t> take_words() noexcept { return std::move(words_); }
+  [[nodiscard]] std::vector<VectorBlock> take_blocks() noexcept { return std::move(blocks_); }
+
+ private:
+  [[nodiscard]] std::uint32_t block(const VectorBlock& bits);
+
+  std::vector<std::uint64_t> words_;
+  std::vector<VectorBlock> blocks_;
+  std::unordered_multimap<std::uint64_t, std::uint32_t> block_by_hash_, record_by_hash_;
+
+  // The vector under construction.
+  std::vector<VectorBlock> bits_;
+  std::vector<std::uint64_t> summary_;
+  std::vector<std::uint64_t> numbers_;  // of its blocks, two in a word
+  std::vector<std::uint32_t> dirty_;
+  std::vector<std::uint8_t> is_dirty_;
+  std::uint64_t hash_ = 0;  // the sum of its blocks' hashes
+};
+
+}  // namespace penstock::firewall
