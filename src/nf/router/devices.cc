@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/router/devices.h"
+
+namespace penstock::router {
+
+Devices::Devices(std::span<const std::string> ports) : any_(false), names_(ports.begin(), ports.end()) {
+  for (std::size_t i = 0; i < names_.size(); ++i) index_.emplace(names_[i], static_cast<PortIndex>(i));
+}
+
+bool Devices::add_alias(std::string_view name, std::string_view port) {
+  const auto known = index_.find(port);
+  if (known == index_.end()) return false;
+  const auto [place, added] = index_.emplace(std::string(name), known->second);
+  return added || place->second == known->second;
+}
+
+std::optional<PortIndex> Devices::find(std::string_view name) {
+  const auto known = index_.find(name);
+  if (known != index_.end()) return known->second;
+  if (!any_ || names_.size() >= kNoPort) return std::nullopt;
+  const auto device = static_cast<PortIndex>(names_.size());
+  names_.emplace_back(name);
+  index_.emplace(std::string(name), device);
+  return device;
+}
+
+std::string Devices::list() const {
+  std::string text;
+  for (const std::string& name : names_) {
+    if (!text.empty()) text += ", ";
+    text += name;
+  }
+  return text;
+}
+
+}  // namespace penstock::router

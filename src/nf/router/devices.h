@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The devices that route and neighbour files name, as port numbers. Two kinds: the ports of a chain, with other names
+// for them, or whatever the files name, numbered as they come.
+
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "packet/verdict.h"
+
+namespace penstock::router {
+
+class Devices {
+ public:
+  /// Takes every name that is asked for.
+  Devices() = default;
+  /// Knows the ports, and no other names but those that `add_alias` adds.
+  explicit Devices(std::span<const std::string> ports);
+
+  /// False where the port is not known or the name has another meaning already.
+  bool add_alias(std::string_view name, std::string_view port);
+
+  /// Nothing for an unknown name. A name that is new is added where any name is taken.
+  [[nodiscard]] std::optional<PortIndex> find(std::string_view name);
+  [[nodiscard]] const std::string& name(PortIndex device) const { return names_[device]; }
+  [[nodiscard]] bool takes_any() const noexcept { return any_; }
+  /// "lan, wan", for messages.
+  [[nodiscard]] std::string list() const;
+
+ private:
+  bool any_ = true;
+  std::vector<std::string> names_;
+  std::map<std::string, PortIndex, std::less<>> index_;
+};
+
+}  // namespace penstock::router

@@ -1,0 +1,164 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/router/neighbour_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "base/text_file.h"
+#include "nf/router/error_list.h"
+#include "nf/router/next_hop_table.h"
+
+namespace penstock::router {
+
+namespace {
+
+enum class NeighbourWord { dev, lladdr, no_mac, flag, value };
+struct NeighbourWordEntry {
+  std::string_view name;
+  NeighbourWord word;
+};
+
+// Of iproute2's print_neigh.
+constexpr auto kWords = std::to_array<NeighbourWordEntry>({
+    {"dev", NeighbourWord::dev},         {"lladdr", NeighbourWord::lladdr},   {"REACHABLE", NeighbourWord::flag},
+    {"STALE", NeighbourWord::flag},      {"PERMANENT", NeighbourWord::flag},  {"DELAY", NeighbourWord::flag},
+    {"PROBE", NeighbourWord::flag},      {"NOARP", NeighbourWord::flag},      {"FAILED", NeighbourWord::no_mac},
+    {"INCOMPLETE", NeighbourWord::no_mac}, {"NONE", NeighbourWord::no_mac},   {"proxy", NeighbourWord::no_mac},
+    {"router", NeighbourWord::flag},     {"extern_learn", NeighbourWord::flag}, {"offload", NeighbourWord::flag},
+    {"managed", NeighbourWord::flag},    {"extern_valid", NeighbourWord::flag}, {"proto", NeighbourWord::value},
+    {"used", NeighbourWord::value},      {"probes", NeighbourWord::value},    {"ref", NeighbourWord::value},
+    {"nud", NeighbourWord::value},
+});
+
+class NeighbourReader {
+ public:
+  explicit NeighbourReader(Devices& devices) : devices_(&devices) {}
+
+  void read(std::string_view text, const std::string& file) {
+    file_ = file;
+    for (LineReader lines(text); lines.next(line_);) {
+      split_words(line_.text, words_);
+      if (!words_.empty() && words_[0].text.front() != '#') read_line();
+    }
+  }
+
+  Result<Read<Neighbours>> finish() && {
+    if (!errors_.empty()) return failure(std::move(errors_).take());
+    return Read<Neighbours>{std::move(neighbours_), std::move(unsupported_).take()};
+  }
+
+ private:
+  void read_line() {
+    Neighbour neighbour;
+    if (const auto v4 = parse_ipv4(words_[0].text)) {
+      neighbour.address = mapped(*v4);
+    } else if (const auto v6 = parse_ipv6(words_[0].text)) {
+      neighbour.address = *v6;
+    } else {
+      return error(words_[0], "not a neighbour", "an IP address");
+    }
+    bool has_device = false;
+    bool has_mac = false;
+    bool usable = true;
+    for (std::size_t at = 1; at < words_.size(); ++at) {
+      const Word& name = words_[at];
+      // `ip -s neigh` sets no space between two of its numbers: "used 0/60/0probes 0".
+      const auto entry = std::ranges::find(kWords, name.text, &NeighbourWordEntry::name);
+      if (entry == kWords.end()) return unsupported(name, "unknown word in a neighbour's line");
+      if (entry->word == NeighbourWord::flag) continue;
+      if (entry->word == NeighbourWord::no_mac) {
+        usable = false;
+        continue;
+      }
+      if (at + 1 == words_.size()) {
+        const auto end = name.column + static_cast<std::uint32_t>(name.text.size());
+        return error({{}, end}, "the line ends behind " + in_quotes(name.text), "a value");
+      }
+      const Word& value = words_[++at];
+      if (entry->word == NeighbourWord::dev) {
+        const auto device = devices_->find(value.text);
+        if (!device) return unsupported(value, "neighbour on a device that is no port");
+        neighbour.device = *device;
+        has_device = true;
+      } else if (entry->word == NeighbourWord::lladdr) {
+        const auto mac = parse_mac(value.text);
+        if (!mac) return error(value, "not a MAC address", "six bytes such as 02:00:00:00:00:01");
+        neighbour.mac = *mac;
+        has_mac = true;
+      } else if (name.text == "used" && value.text.ends_with("probes")) {
+        ++at;  // the number of probes
+      }
+    }
+    const auto end = words_.back().column + static_cast<std::uint32_t>(words_.back().text.size());
+    if (!has_device) return error({{}, end}, "a neighbour without a device", "dev DEVICE");
+    if (has_mac && usable) neighbours_.push_back(neighbour);
+  }
+
+  void error(const Word& word, std::string_view message, std::string_view expected) {
+    errors_.add([&] {
+      return Error{{file_, line_.number, word.column}, std::string(message),
+                   word.text.empty() ? "" : in_quotes(word.text), std::string(expected)};
+    });
+  }
+  void unsupported(const Word& word, std::string_view message) {
+    unsupported_.add([&] {
+      return Error{{file_, line_.number, word.column}, std::string(message) + " is left out", in_quotes(word.text), ""};
+    });
+  }
+
+  Devices* devices_;
+  Neighbours neighbours_;
+  ErrorList errors_;
+  ErrorList unsupported_;
+  std::string file_;
+  Line line_;
+  std::vector<Word> words_;
+};
+
+}  // namespace
+
+std::optional<MacAddress> parse_mac(std::string_view text) {
+  MacAddress mac{};
+  if (text.size() != 17) return std::nullopt;
+  for (std::size_t i = 0; i < 6; ++i) {
+    const char* const first = text.data() + i * 3;
+    if (i != 5 && first[2] != ':') return std::nullopt;
+    if (std::from_chars(first, first + 2, mac.bytes[i], 16).ptr != first + 2) return std::nullopt;
+  }
+  return mac;
+}
+
+std::string to_string(const MacAddress& mac) {
+  return fmt::format("{:02x}", fmt::join(mac.bytes, mac.bytes + 6, ":"));
+}
+
+Result<Read<Neighbours>> read_neighbours(std::span<const std::string> paths, Devices& devices) {
+  NeighbourReader reader(devices);
+  Errors errors;
+  for (const std::string& path : paths) {
+    auto text = read_text_file(path);
+    if (text) {
+      reader.read(*text, path);
+    } else {
+      append(errors, std::move(text).error());
+    }
+  }
+  auto neighbours = std::move(reader).finish();
+  if (errors.empty()) return neighbours;
+  if (!neighbours) append(errors, std::move(neighbours).error());
+  return failure(std::move(errors));
+}
+
+Result<Read<Neighbours>> parse_neighbours(std::string_view text, const std::string& file, Devices& devices) {
+  NeighbourReader reader(devices);
+  reader.read(text, file);
+  return std::move(reader).finish();
+}
+
+}  // namespace penstock::router

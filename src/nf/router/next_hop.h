@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a route leads to, as host and device both see it. A lookup's value is the index of a group's first hop; the
+// group ends at the hop whose upper bound is the highest hash. So the common route, with one next hop, costs one load.
+//
+//     value ──▶ [ hop: hash ≤ 2^30 | hop: hash ≤ 2^32-1 ]   ECMP, weights 1 and 3: hash-threshold, RFC 2992
+//     value ──▶ [ hop: hash ≤ 2^32-1 ]                      one next hop, or a blackhole, unreachable …
+
+#pragma once
+
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "packet/ethernet.h"
+#include "packet/verdict.h"
+
+namespace penstock::router {
+
+/// The types of `ip route`, by their names there.
+enum class RouteKind : std::uint8_t {
+  unicast,
+  local,
+  broadcast,
+  anycast,
+  multicast,
+  blackhole,
+  unreachable,
+  prohibit,
+  throw_,  // "no route here"
+};
+inline constexpr unsigned kRouteKinds = static_cast<unsigned>(RouteKind::throw_) + 1;
+
+/// Where the frame's new destination MAC comes from.
+enum class MacSource : std::uint8_t {
+  keep,         // no neighbours are known to this router: the frame keeps the one it has
+  hop,          // the gateway's, stored in the hop
+  destination,  // a connected route: that of the packet's destination, to be looked up
+  unresolved,   // the gateway is no known neighbour
+};
+
+struct Hop {
+  std::uint32_t upper_bound = ~std::uint32_t{0};  // of the flow hashes that go this way
+  MacAddress mac{};
+  PortIndex port = kNoPort;
+  RouteKind kind = RouteKind::blackhole;
+  MacSource mac_source = MacSource::keep;
+  std::uint8_t reserved[2]{};
+
+  friend constexpr bool operator==(const Hop&, const Hop&) = default;
+};
+static_assert(sizeof(Hop) == 16);
+
+/// The group's hop for a flow: the same for all its packets, and for as long as the group stays as it is.
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr const Hop& select_hop(const Hop* group, std::uint32_t flow_hash) noexcept {
+  while (flow_hash > group->upper_bound) ++group;
+  return *group;
+}
+
+/// What is known of a port that packets leave by.
+struct EgressPort {
+  MacAddress mac{};
+  bool rewrite_source = false;
+};
+
+}  // namespace penstock::router

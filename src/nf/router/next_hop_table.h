@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The next hops of all routes, each different group of them stored once: a full BGP table has a million routes and some
+// ten thousand groups. A group is a run of places; its first place is its number, also in the hops that packets see
+// (next_hop.h). Groups are counted by the routes that use them, and their places are used again.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/ip_address.h"
+#include "nf/router/next_hop.h"
+
+namespace penstock::router {
+
+/// Addresses of gateways and neighbours: IPv4 as ::ffff:a.b.c.d (RFC 4291 §2.5.5.2), so that one type holds both.
+PENSTOCK_HOST_DEVICE constexpr Ipv6Address mapped(Ipv4Address address) noexcept {
+  return {0, std::uint64_t{0xffff} << 32 | address.bits};
+}
+constexpr bool is_mapped(Ipv6Address address) noexcept { return address.high == 0 && address.low >> 32 == 0xffff; }
+constexpr Ipv4Address unmapped(Ipv6Address address) noexcept { return {static_cast<std::uint32_t>(address.low)}; }
+
+struct NextHop {
+  Ipv6Address gateway;  // all zeros: none, the destination itself is on the link
+  PortIndex device = kNoPort;
+  std::uint16_t weight = 1;  // 1..256
+
+  [[nodiscard]] constexpr bool has_gateway() const noexcept { return gateway != Ipv6Address{}; }
+  friend constexpr bool operator==(const NextHop&, const NextHop&) = default;
+};
+
+class NextHopTable {
+ public:
+  /// The number of the group, which is added where it is new. `hops` holds at least one, and one for all kinds but
+  /// unicast.
+  [[nodiscard]] std::uint32_t intern(RouteKind kind, std::span<const NextHop> hops);
+
+  [[nodiscard]] RouteKind kind(std::uint32_t group) const noexcept { return groups_[group].kind; }
+  [[nodiscard]] std::span<const NextHop> hops(std::uint32_t group) const noexcept {
+    return std::span(hops_).subspan(group, groups_[group].count);
+  }
+
+  void add_route(std::uint32_t group) noexcept { ++groups_[group].routes; }
+  /// The group is gone with its last route.
+  void remove_route(std::uint32_t group);
+  /// Removes the group if no route has it.
+  void remove_unused(std::uint32_t group);
+
+  /// All places; groups have numbers below.
+  [[nodiscard]] std::size_t places() const noexcept { return hops_.size(); }
+  /// Whether a group begins at this place.
+  [[nodiscard]] bool is_group(std::uint32_t place) const noexcept { return groups_[place].count != 0; }
+  [[nodiscard]] std::size_t group_count() const noexcept { return by_hash_.size(); }
+  /// How many routes are of each kind.
+  [[nodiscard]] std::array<std::size_t, kRouteKinds> routes_by_kind() const noexcept;
+
+ private:
+  struct Group {
+    std::uint32_t routes = 0;
+    std::uint16_t count = 0;  // of hops; 0 where no group begins
+    RouteKind kind = RouteKind::unicast;
+  };
+  [[nodiscard]] static std::uint64_t hash(RouteKind kind, std::span<const NextHop> hops) noexcept;
+  [[nodiscard]] std::uint32_t take(std::size_t count);
+
+  std::vector<NextHop> hops_;
+  std::vector<Group> groups_;  // as many
+  std::unordered_multimap<std::uint64_t, std::uint32_t> by_hash_;
+  std::map<std::size_t, std::vector<std::uint32_t>> free_;  // by count
+};
+
+}  // namespace penstock::router

@@ -1,0 +1,343 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/router/route_reader.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/units.h"
+#include "nf/router/route_entry.h"
+
+namespace penstock::router {
+
+namespace {
+
+std::optional<RouteKind> route_kind(std::string_view name) noexcept {
+  const auto found = std::ranges::find(kRouteKindNames, name);
+  if (found == kRouteKindNames.end()) return std::nullopt;
+  return static_cast<RouteKind>(found - kRouteKindNames.begin());
+}
+
+/// Blackhole, unreachable, prohibit and throw lead nowhere, and where they are said to is no matter.
+constexpr bool leads_to_a_device(RouteKind kind) noexcept { return kind < RouteKind::blackhole; }
+
+/// The prefix that the user may have meant, where only bits behind its length are wrong.
+std::string without_host_bits(std::string_view text) {
+  const auto slash = text.find('/');
+  const auto length = slash == std::string_view::npos ? std::nullopt : parse_integer(text.substr(slash + 1));
+  if (!length) return {};
+  if (const auto v4 = parse_ipv4(text.substr(0, slash)); v4 && *length <= 32) {
+    const auto bits = static_cast<std::uint8_t>(*length);
+    return to_string(Ipv4Prefix{{v4->bits & ipv4_mask(bits)}, bits});
+  }
+  if (const auto v6 = parse_ipv6(text.substr(0, slash)); v6 && *length <= 128) {
+    const auto bits = static_cast<std::uint8_t>(*length);
+    const Ipv6Address mask = ipv6_mask(bits);
+    return to_string(Ipv6Prefix{{v6->high & mask.high, v6->low & mask.low}, bits});
+  }
+  return {};
+}
+
+}  // namespace
+
+void RouteReader::read(std::string_view text, const std::string& file) {
+  file_ = file;
+  for (LineReader lines(text); lines.next(line_);) read_line();
+  close_route();
+}
+
+void RouteReader::read_line() {
+  split_words(line_.text, words_);
+  if (words_.empty() || words_[0].text.front() == '#') return;
+  if (words_[0].text == "nexthop") {
+    if (!open_) return error(words_[0], "a next hop of no route", "a route in the lines before");
+    return read_attributes(0);
+  }
+  close_route();
+  open_route();
+}
+
+void RouteReader::open_route() {
+  std::vector<Draft> hops = std::move(route_.hops);  // its memory is used again
+  hops.clear();
+  route_ = {};
+  route_.hops = std::move(hops);
+  route_.line = line_.number;
+  open_ = true;
+  std::size_t at = 0;
+  if (const auto kind = route_kind(words_[0].text)) {
+    route_.kind = *kind;
+    if (!next_value(at, "a prefix")) return;
+  } else if (words_[0].text == "nat" || words_[0].text == "xresolve") {
+    return unsupported(words_[0], "route type");
+  }
+  read_prefix(words_[at]);
+  read_attributes(at + 1);
+}
+
+void RouteReader::read_prefix(const Word& word) {
+  if (word.text == "default") return;
+  if (word.text.find(':') == std::string_view::npos) {
+    if (const auto prefix = parse_ipv4_prefix(word.text)) {
+      route_.family = Family::ipv4;
+      route_.v4 = *prefix;
+      return;
+    }
+  } else if (const auto prefix = parse_ipv6_prefix(word.text)) {
+    route_.family = Family::ipv6;
+    route_.v6 = *prefix;
+    return;
+  }
+  const std::string meant = without_host_bits(word.text);
+  if (!meant.empty()) return error(word, "address bits behind the prefix length", meant);
+  error(word, "not a prefix", "ADDRESS/LENGTH, an address, default or a route type");
+}
+
+void RouteReader::read_attributes(std::size_t at) {
+  for (; at < words_.size() && !route_.left_out; ++at) {
+    const auto word = route_word(words_[at].text);
+    if (!word) return unsupported(words_[at], "unknown word in a route");
+    read_attribute(*word, at);
+  }
+}
+
+void RouteReader::read_attribute(RouteWord word, std::size_t& at) {
+  const Word& name = words_[at];
+  switch (word) {
+    case RouteWord::via: return read_gateway(at);
+    case RouteWord::dev:
+      if (next_value(at, "a device")) read_device(words_[at]);
+      return;
+    case RouteWord::nexthop:
+      if (!route_.multipath && !route_.hops.empty()) return error(name, "a next hop behind the route's only one", "");
+      if (route_.hops.size() == kMostNextHops) return error(name, "too many next hops", "at most 1024");
+      route_.multipath = true;
+      add_hop();
+      return;
+    case RouteWord::weight:
+      if (next_value(at, "a number")) hop().hop.weight = static_cast<std::uint16_t>(number(words_[at], "weight", 1, 256));
+      return;
+    case RouteWord::metric:
+      if (!next_value(at, "a number")) return;
+      route_.preference.metric = static_cast<std::uint32_t>(number(words_[at], "metric", 0, 0xffff'ffff));
+      route_.has_metric = true;
+      return;
+    case RouteWord::table:
+      if (next_value(at, "a table")) read_table(words_[at]);
+      return;
+    case RouteWord::src:
+      if (!next_value(at, "an address")) return;
+      route_.hint = words_[at].text.find(':') == std::string_view::npos ? Family::ipv4 : Family::ipv6;
+      return;
+    case RouteWord::pref:
+      if (next_value(at, "high, medium or low")) read_preference(words_[at]);
+      return;
+    case RouteWord::proto:
+      // The kernel does not share the load among routers that it learnt from advertisements.
+      if (next_value(at, "a protocol") && words_[at].text == "ra") route_.joins = false;
+      return;
+    case RouteWord::dead: hop().dead = true; return;
+    case RouteWord::value_v6: route_.hint = Family::ipv6; [[fallthrough]];
+    case RouteWord::value:
+      if (next_value(at, "a value") && words_[at].text == "lock") static_cast<void>(next_value(at, "a value"));
+      return;
+    case RouteWord::type_of_service:
+      if (next_value(at, "a number") && parse_integer(words_[at].text) != 0) unsupported(name, "route of a type of service");
+      return;
+    case RouteWord::flag:
+    case RouteWord::line_end: return;
+    case RouteWord::unsupported: return unsupported(name, "route attribute");
+  }
+}
+
+void RouteReader::read_gateway(std::size_t& at) {
+  if (!next_value(at, "an address")) return;
+  Draft& draft = hop();
+  if (words_[at].text == "inet6" || words_[at].text == "inet") {
+    draft.inet6 = words_[at].text == "inet6";
+    if (!next_value(at, "an address")) return;
+  }
+  draft.gateway = words_[at];
+  const std::string_view text = words_[at].text;
+  if (text.find(':') == std::string_view::npos) {
+    if (const auto address = parse_ipv4(text); address && address->bits != 0 && !draft.inet6) {
+      draft.gateway_family = Family::ipv4;
+      draft.hop.gateway = mapped(*address);
+      return;
+    }
+  } else if (const auto address = parse_ipv6(text); address && *address != Ipv6Address{}) {
+    draft.gateway_family = Family::ipv6;
+    draft.hop.gateway = *address;
+    return;
+  }
+  error(words_[at], "not a gateway", draft.inet6 ? "an IPv6 address" : "an IP address");
+}
+
+void RouteReader::read_device(const Word& word) {
+  Draft& draft = hop();
+  draft.has_device = true;
+  if (const auto device = devices_->find(word.text)) {
+    draft.hop.device = *device;
+  } else if (word.text == "lo") {
+    draft.loopback = true;
+  } else if (route_.kind == RouteKind::unicast) {
+    if (devices_->takes_any()) return error(word, "too many devices", "at most 65535");
+    error(word, "no port is called so", devices_->list() + ", or another name for one in 'interfaces'");
+  }
+}
+
+void RouteReader::read_table(const Word& word) {
+  if (word.text == "local" || word.text == "255") {
+    route_.preference.table = 0;
+  } else if (word.text == "default" || word.text == "253") {
+    route_.preference.table = 2;
+  } else if (word.text != "main" && word.text != "254") {
+    unsupported(word, "route of another table than local, main and default");
+  }
+}
+
+void RouteReader::read_preference(const Word& word) {
+  route_.hint = Family::ipv6;
+  if (word.text == "high") {
+    route_.preference.router_preference = 0;
+  } else if (word.text == "low") {
+    route_.preference.router_preference = 2;
+  } else if (word.text != "medium") {
+    error(word, "not a router preference", "high, medium or low");
+  }
+}
+
+void RouteReader::close_route() {
+  if (std::exchange(open_, false) && !route_.left_out && check_hops()) add_route();
+}
+
+/// Decides the family, and whether the next hops are all there and of that family. False where nothing is to be added.
+bool RouteReader::check_hops() {
+  std::vector<Draft>& hops = route_.hops;
+  if (route_.family == Family::unknown) {
+    const auto with_gateway = std::ranges::find_if(hops, [](const Draft& d) { return d.gateway_family != Family::unknown; });
+    const Family told = with_gateway == hops.end() ? route_.hint
+                        : with_gateway->inet6      ? Family::ipv4
+                                                   : with_gateway->gateway_family;
+    route_.family = told == Family::ipv6 ? Family::ipv6 : Family::ipv4;
+  }
+  if (route_.kind != RouteKind::unicast) return true;
+  if (hops.empty()) {
+    error(route_.line, 0, "a route without a next hop", "", "via, dev, or nexthop lines");
+    return false;
+  }
+  for (const Draft& draft : hops) {
+    if (!draft.has_device) error(draft.line, draft.end_column, "a next hop without a device", "", "dev DEVICE");
+    const bool foreign = route_.family == Family::ipv4 ? draft.gateway_family == Family::ipv6 && !draft.inet6
+                                                       : draft.gateway_family == Family::ipv4;
+    if (!foreign) continue;
+    const bool v4 = route_.family == Family::ipv4;
+    error(draft.line, draft.gateway.column, v4 ? "the gateway of an IPv4 route" : "the gateway of an IPv6 route",
+          in_quotes(draft.gateway.text), v4 ? "an IPv4 address, or inet6 before it" : "an IPv6 address");
+  }
+  if (std::ranges::any_of(hops, &Draft::loopback)) route_.kind = RouteKind::local;
+  std::erase_if(hops, [](const Draft& draft) { return draft.dead; });
+  return !route_.left_out && !hops.empty();
+}
+
+void RouteReader::add_route() {
+  constexpr std::uint32_t kIpv6Metric = 1024;  // the kernel's, where none is given
+  if (!route_.has_metric && route_.family == Family::ipv6) route_.preference.metric = kIpv6Metric;
+  hops_.clear();
+  if (route_.kind == RouteKind::unicast) {
+    for (const Draft& draft : route_.hops) hops_.push_back(draft.hop);
+  } else {
+    hops_.emplace_back();
+    if (leads_to_a_device(route_.kind) && !route_.hops.empty()) hops_[0].device = route_.hops[0].hop.device;
+  }
+  const std::uint32_t group = routes_.next_hops().intern(route_.kind, hops_);
+  if (group > kMaxValue) {
+    error(route_.line, 0, "too many different next hops", "", "at most 16777214");
+  } else if (route_.family == Family::ipv4) {
+    routes_.add(RouteCandidate<Ipv4Prefix>{route_.v4, route_.preference, group});
+  } else {
+    const bool joins = route_.joins && route_.kind == RouteKind::unicast && std::ranges::all_of(hops_, &NextHop::has_gateway);
+    routes_.add(RouteCandidate<Ipv6Prefix>{route_.v6, route_.preference, group, joins});
+  }
+}
+
+Result<Read<RouteTable>> RouteReader::finish() && {
+  if (!errors_.empty()) return failure(std::move(errors_).take());
+  return Read<RouteTable>{std::move(routes_).select(), std::move(unsupported_).take()};
+}
+
+bool RouteReader::next_value(std::size_t& at, std::string_view expected) {
+  if (at + 1 < words_.size()) {
+    ++at;
+    return true;
+  }
+  const Word& last = words_[at];
+  error(line_.number, last.column + static_cast<std::uint32_t>(last.text.size()), "the line ends early",
+        "nothing behind " + in_quotes(last.text), expected);
+  return false;
+}
+
+std::uint64_t RouteReader::number(const Word& word, std::string_view what, std::uint64_t least, std::uint64_t most) {
+  const auto value = parse_integer(word.text);
+  if (value && *value >= least && *value <= most) return *value;
+  error(word, fmt::format("not a {}", what), fmt::format("{} to {}", least, most));
+  return least;
+}
+
+void RouteReader::add_hop() {
+  const Word& last = words_.back();
+  Draft& draft = route_.hops.emplace_back();
+  draft.line = line_.number;
+  draft.end_column = last.column + static_cast<std::uint32_t>(last.text.size());
+}
+
+RouteReader::Draft& RouteReader::hop() {
+  if (route_.hops.empty()) add_hop();
+  return route_.hops.back();
+}
+
+void RouteReader::error(std::uint32_t line, std::uint32_t column, std::string_view message, std::string found,
+                        std::string_view expected) {
+  route_.left_out = true;
+  errors_.add([&] {
+    return Error{{file_, line, column}, std::string(message), std::move(found), std::string(expected)};
+  });
+}
+
+void RouteReader::error(const Word& word, std::string_view message, std::string_view expected) {
+  error(line_.number, word.column, message, in_quotes(word.text), expected);
+}
+
+void RouteReader::unsupported(const Word& word, std::string_view message) {
+  route_.left_out = true;
+  unsupported_.add([&] {
+    return Error{{file_, line_.number, word.column}, std::string(message) + " is left out", in_quotes(word.text), ""};
+  });
+}
+
+Result<Read<RouteTable>> read_routes(std::span<const std::string> paths, Devices& devices) {
+  RouteReader reader(devices);
+  Errors errors;
+  for (const std::string& path : paths) {
+    auto text = read_text_file(path);
+    if (text) {
+      reader.read(*text, path);
+    } else {
+      append(errors, std::move(text).error());
+    }
+  }
+  auto routes = std::move(reader).finish();
+  if (errors.empty()) return routes;
+  if (!routes) append(errors, std::move(routes).error());
+  return failure(std::move(errors));
+}
+
+Result<Read<RouteTable>> parse_routes(std::string_view text, const std::string& file, Devices& devices) {
+  RouteReader reader(devices);
+  reader.read(text, file);
+  return std::move(reader).finish();
+}
+
+}  // namespace penstock::router

@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads what `ip route` and `ip -6 route` print, IPv4 and IPv6 mixed. A route is a line, or a line and the `nexthop`
+// lines behind it:
+//
+//     [TYPE] PREFIX [via [inet6] GATEWAY] [dev DEVICE] [ATTRIBUTE …]
+//             nexthop [via [inet6] GATEWAY] dev DEVICE [weight N] …
+//
+// Empty lines and lines that begin with # are left out.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text_file.h"
+#include "nf/router/devices.h"
+#include "nf/router/error_list.h"
+#include "nf/router/route_table.h"
+#include "nf/router/route_words.h"
+
+namespace penstock::router {
+
+/// Reads files one after the other as if they were one.
+class RouteReader {
+ public:
+  /// Most next hops that one route may have.
+  static constexpr std::size_t kMostNextHops = 1024;
+
+  explicit RouteReader(Devices& devices) : devices_(&devices) {}
+
+  /// `file` is the text's name in messages. The text is not needed afterwards.
+  void read(std::string_view text, const std::string& file);
+  /// Errors of all files, or the routes and what is left out.
+  [[nodiscard]] Result<Read<RouteTable>> finish() &&;
+
+ private:
+  enum class Family : std::uint8_t { unknown, ipv4, ipv6 };
+
+  struct Draft {  // of a next hop
+    NextHop hop;
+    Family gateway_family = Family::unknown;
+    bool inet6 = false;  // "via inet6": an IPv6 gateway of an IPv4 route
+    bool has_device = false;
+    bool loopback = false;  // through `lo`, which is no port
+    bool dead = false;
+    std::uint32_t line = 0;
+    Word gateway;
+    std::uint32_t end_column = 0;  // of its line
+  };
+
+  struct Route {
+    std::uint32_t line = 0;
+    RouteKind kind = RouteKind::unicast;
+    Family family = Family::unknown;  // not known yet of "default"
+    Family hint = Family::unknown;    // what the attributes tell of a "default" without gateway
+    Ipv4Prefix v4;
+    Ipv6Prefix v6;
+    RoutePreference preference;
+    bool has_metric = false;
+    bool joins = true;
+    bool multipath = false;  // has `nexthop` words
+    bool left_out = false;  // an error or an unsupported construct was reported
+    std::vector<Draft> hops;
+  };
+
+  // In the order in which a route passes through them.
+  void read_line();
+  void open_route();
+  void read_prefix(const Word& word);
+  void read_attributes(std::size_t at);
+  void read_attribute(RouteWord word, std::size_t& at);
+  void read_gateway(std::size_t& at);
+  void read_device(const Word& word);
+  void read_table(const Word& word);
+  void read_preference(const Word& word);
+  void close_route();
+  [[nodiscard]] bool check_hops();
+  void add_route();
+
+  [[nodiscard]] bool next_value(std::size_t& at, std::string_view expected);
+  [[nodiscard]] std::uint64_t number(const Word& word, std::string_view what, std::uint64_t least, std::uint64_t most);
+  void add_hop();
+  [[nodiscard]] Draft& hop();  // the last one; a route's only one is added when it is first spoken of
+
+  void error(std::uint32_t line, std::uint32_t column, std::string_view message, std::string found,
+             std::string_view expected);
+  void error(const Word& word, std::string_view message, std::string_view expected);
+  void unsupported(const Word& word, std::string_view message);
+
+  Devices* devices_;
+  RouteSelection routes_;
+  ErrorList errors_;
+  ErrorList unsupported_;
+  std::string file_;
+  Line line_;
+  std::vector<Word> words_;
+  Route route_;
+  bool open_ = false;  // route_ waits for its nexthop lines
+  std::vector<NextHop> hops_;
+};
+
+/// Reads whole files.
+[[nodiscard]] Result<Read<RouteTable>> read_routes(std::span<const std::string> paths, Devices& devices);
+/// Reads a text.
+[[nodiscard]] Result<Read<RouteTable>> parse_routes(std::string_view text, const std::string& file, Devices& devices);
+
+}  // namespace penstock::router

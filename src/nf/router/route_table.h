@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Routes as they are read: of the routes that a file has for one prefix, the one that the kernel would use.
+
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "base/ip_address.h"
+#include "nf/router/fib_routes.h"
+#include "nf/router/next_hop_table.h"
+
+namespace penstock::router {
+
+/// One route for each prefix, in the order of the prefixes. The values are groups of `next_hops`.
+struct RouteTable {
+  std::vector<Route4> v4;
+  std::vector<Route6> v6;
+  NextHopTable next_hops;
+};
+
+/// Among routes of one prefix the lowest is used.
+struct RoutePreference {
+  std::uint8_t table = 0;  // in the order in which the kernel asks: local, main, default
+  std::uint32_t metric = 0;
+  std::uint8_t router_preference = 0;  // RFC 4191: high, medium, low
+  friend constexpr auto operator<=>(const RoutePreference&, const RoutePreference&) = default;
+};
+
+template <typename Prefix>
+struct RouteCandidate {
+  Prefix prefix;
+  RoutePreference preference;
+  std::uint32_t group = 0;
+  bool joins = false;  // IPv6 routes with gateways and equal preference share the load, as the kernel has it
+};
+
+/// Takes routes in the file's order; among equals the first is used.
+class RouteSelection {
+ public:
+  void add(const RouteCandidate<Ipv4Prefix>& route) { v4_.push_back(route); }
+  void add(const RouteCandidate<Ipv6Prefix>& route) { v6_.push_back(route); }
+  NextHopTable& next_hops() noexcept { return next_hops_; }
+
+  [[nodiscard]] RouteTable select() &&;
+
+ private:
+  std::vector<RouteCandidate<Ipv4Prefix>> v4_;
+  std::vector<RouteCandidate<Ipv6Prefix>> v6_;
+  NextHopTable next_hops_;
+};
+
+}  // namespace penstock::router

@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The router's parameters, and the router made from them.
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "nf/router/neighbour_reader.h"
+#include "nf/router/route_reader.h"
+#include "nf/router/router.h"
+
+namespace penstock::router {
+
+namespace {
+
+constexpr auto kParameters = std::to_array<Parameter>({
+    {"routes", ParameterType::paths, "", "", "what `ip route` and `ip -6 route` print", true},
+    {"neighbours", ParameterType::paths, "", "", "what `ip neigh` prints: rewrites destination MACs", false},
+    {"interfaces", ParameterType::pairs, "", "", "devices in those files and the ports they are: {eth0: wan}", false},
+    {"macs", ParameterType::pairs, "", "", "source MACs of the ports that packets leave by: {wan: 02:00:00:00:00:01}",
+     false},
+    {"ipv4", ParameterType::choice, "dir24", "dir24|trie1|trie4", "the IPv4 table: DIR-24-8, or a trie by 1 or 4 bits",
+     false},
+    {"verify_checksum", ParameterType::flag, "true", "", "drop packets with a wrong IPv4 header checksum", false},
+    {"drop_martians", ParameterType::flag, "true", "", "drop packets from or to addresses that no router forwards",
+     false},
+    {"strict", ParameterType::flag, "false", "", "what the files hold and is not supported is an error", false},
+});
+
+struct Pair {
+  std::string_view key;
+  std::string_view value;
+};
+Pair split_pair(std::string_view text) {
+  const auto equals = text.find('=');
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+Devices read_devices(const Parameters& parameters, std::span<const std::string> ports, Errors& errors) {
+  Devices devices(ports);
+  if (!parameters.has("interfaces")) return devices;
+  for (const std::string& text : parameters.texts("interfaces")) {
+    const Pair pair = split_pair(text);
+    if (devices.add_alias(pair.key, pair.value)) continue;
+    const bool is_port = devices.find(pair.value).has_value();
+    errors.push_back({parameters.place("interfaces"),
+                      is_port ? fmt::format("{} names another port already", in_quotes(pair.key))
+                              : fmt::format("interface {} of an unknown port", in_quotes(pair.key)),
+                      in_quotes(pair.value), is_port ? "" : devices.list()});
+  }
+  return devices;
+}
+
+std::vector<EgressPort> read_macs(const Parameters& parameters, std::span<const std::string> ports, Devices& devices,
+                                  Errors& errors) {
+  std::vector<EgressPort> egress(ports.size());
+  if (!parameters.has("macs")) return egress;
+  for (const std::string& text : parameters.texts("macs")) {
+    const Pair pair = split_pair(text);
+    const auto port = devices.find(pair.key);
+    const auto mac = parse_mac(pair.value);
+    if (!port) {
+      errors.push_back({parameters.place("macs"), "MAC of an unknown port", in_quotes(pair.key), devices.list()});
+    } else if (!mac || is_group_address(*mac)) {
+      errors.push_back({parameters.place("macs"), fmt::format("MAC of port {}", pair.key), in_quotes(pair.value),
+                        "a host's address such as 02:00:00:00:00:01"});
+    } else {
+      egress[*port] = {*mac, true};
+    }
+  }
+  return egress;
+}
+
+Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameters, chain::NfContext& context) {
+  Errors errors;
+  RouterConfig config;
+  config.engine = *parse_fib4_engine(parameters.text("ipv4"));
+  config.rules = {parameters.flag("verify_checksum"), parameters.flag("drop_martians")};
+  config.devices = read_devices(parameters, context.ports, errors);
+  config.ports = read_macs(parameters, context.ports, config.devices, errors);
+
+  Errors unsupported;
+  if (auto routes = read_routes(parameters.texts("routes"), config.devices)) {
+    config.routes = std::move(routes->value);
+    append(unsupported, std::move(routes->unsupported));
+  } else {
+    append(errors, std::move(routes).error());
+  }
+  if (parameters.has("neighbours")) {
+    if (auto neighbours = read_neighbours(parameters.texts("neighbours"), config.devices)) {
+      config.neighbours = std::move(neighbours->value);
+      append(unsupported, std::move(neighbours->unsupported));
+    } else {
+      append(errors, std::move(neighbours).error());
+    }
+  }
+  append(parameters.flag("strict") ? errors : context.unsupported, std::move(unsupported));
+  if (!errors.empty()) return failure(std::move(errors));
+  return Router::build(std::move(config)).map([](std::unique_ptr<Router> router) {
+    return std::unique_ptr<chain::NetworkFunction>(std::move(router));
+  });
+}
+
+}  // namespace
+
+const chain::NfKind& router_kind() {
+  static constexpr chain::NfKind kKind{"router", "forwards by longest prefix match", kParameters, &make};
+  return kKind;
+}
+
+}  // namespace penstock::router

@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/router/router_stage.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "nf/router/forward_core.h"
+
+namespace penstock::router {
+
+namespace {
+
+/// Does with many packets what ForwardCore does with one, but so that their look-ups wait for memory together: check all
+/// and gather the destinations, look those up in bulk, then send all.
+class RouterStage final : public chain::CpuStage {
+ public:
+  RouterStage(chain::Snapshot<RouterTables>& tables, CheckRules rules) : tables_(tables), rules_(rules) {}
+
+  void begin_batch() noexcept override { tables_.refresh(); }
+
+  void process(std::span<PacketView> packets) noexcept override {
+    for (; packets.size() > kAtOnce; packets = packets.subspan(kAtOnce)) process_some(packets.first(kAtOnce));
+    process_some(packets);
+  }
+
+ private:
+  static constexpr std::size_t kAtOnce = 128;
+
+  template <typename Address>
+  struct Lookups {
+    std::array<Address, kAtOnce> addresses;
+    std::array<std::uint32_t, kAtOnce> values;
+    std::array<PacketView, kAtOnce> packets;
+    std::size_t count = 0;
+
+    void add(PacketView packet, Address address) noexcept {
+      addresses[count] = address;
+      packets[count++] = packet;
+    }
+  };
+
+  void process_some(std::span<PacketView> packets) noexcept {
+    v4_.count = 0;
+    v6_.count = 0;
+    for (const PacketView packet : packets) {
+      const Verdict checked = check(packet, rules_);
+      if (!checked.alive()) {
+        packet.packet->verdict = checked;
+      } else if (packet.layout().network == NetworkLayer::ipv4) {
+        v4_.add(packet, Ipv4Address{packet.ipv4().destination.value()});
+      } else {
+        v6_.add(packet, packet.ipv6().destination_address());
+      }
+    }
+    const RouterTables& tables = tables_.table();
+    const ForwardView view = tables.view();
+    look_up_and_send(v4_, tables.v4, view);
+    look_up_and_send(v6_, tables.v6, view);
+  }
+
+  template <typename Address, typename Fib>
+  static void look_up_and_send(Lookups<Address>& lookups, const Fib& fib, const ForwardView& view) noexcept {
+    if (lookups.count == 0) return;
+    const std::span values = std::span(lookups.values).first(lookups.count);
+    fib.lookup_bulk(std::span<const Address>(lookups.addresses).first(lookups.count), values);
+    for (const std::uint32_t value : values) {
+      if (value != kNoRoute) __builtin_prefetch(view.hops + value);
+    }
+    for (std::size_t i = 0; i < lookups.count; ++i) {
+      lookups.packets[i].packet->verdict = send(lookups.packets[i], lookups.values[i], view);
+    }
+  }
+
+  chain::Snapshot<RouterTables>::Reader tables_;
+  CheckRules rules_;
+  Lookups<Ipv4Address> v4_;
+  Lookups<Ipv6Address> v6_;
+};
+
+}  // namespace
+
+chain::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bool rewrites_source) {
+  // A frame's first bit tells a group from a host, so the destination MAC is read in any case.
+  Access access{kParsedFields | FieldSet{Field::eth_dst, Field::ipv4_dst, Field::ipv4_ttl, Field::ipv4_checksum,
+                                         Field::ipv6_dst, Field::ipv6_hop_limit, Field::flow_hash},
+                FieldSet{Field::ipv4_ttl, Field::ipv4_checksum, Field::ipv6_hop_limit, Field::verdict}};
+  if (rules.verify_checksum) access.reads |= kIpv4HeaderFields;
+  if (rules.drop_martians) access.reads |= FieldSet{Field::ipv4_src, Field::ipv6_src};
+  if (rewrites_destination) access.writes |= FieldSet{Field::eth_dst};
+  if (rewrites_source) {
+    access.reads |= FieldSet{Field::eth_src};
+    access.writes |= FieldSet{Field::eth_src};
+  }
+  return {.name = "router",
+          .summary = "forwards by longest prefix match",
+          .cpu = access,
+          .gpu = access,
+          .finish = {},
+          .growth = {},
+          .needs = chain::StackNeeds::none,
+          .drop_reasons = kDropReasons};
+}
+
+std::unique_ptr<chain::CpuStage> make_router_stage(chain::Snapshot<RouterTables>& tables, CheckRules rules) {
+  return std::make_unique<RouterStage>(tables, rules);
+}
+
+}  // namespace penstock::router

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The packet side of the router: its accesses, and the CPU twin of one worker.
+
+#pragma once
+
+#include <memory>
+
+#include "chain/network_function.h"
+#include "chain/snapshot.h"
+#include "nf/router/router_tables.h"
+
+namespace penstock::router {
+
+/// What is read and written follows from what is checked and rewritten.
+[[nodiscard]] chain::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bool rewrites_source);
+
+/// Takes the newest tables at each batch boundary. Must not outlive the snapshot.
+[[nodiscard]] std::unique_ptr<chain::CpuStage> make_router_stage(chain::Snapshot<RouterTables>& tables,
+                                                                 CheckRules rules);
+
+}  // namespace penstock::router

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/router/router_tables.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace penstock::router {
+
+Result<void> RouterTables::apply(const TableEdit& edit) {
+  for (const TableEdit::Place& place : edit.hops) {
+    if (place.index >= hops.size()) hops.resize(place.index + 1);
+    hops[place.index] = place.hop;
+  }
+  for (const Ipv4Prefix& prefix : edit.erase4) v4.erase(prefix);
+  for (const Ipv6Prefix& prefix : edit.erase6) v6.erase(prefix);
+  for (const Route4& route : edit.insert4) {
+    if (auto done = v4.insert(route); !done) return done;
+  }
+  for (const Route6& route : edit.insert6) {
+    if (auto done = v6.insert(route); !done) return done;
+  }
+  return {};
+}
+
+void make_hops(RouteKind kind, std::span<const NextHop> group, const NeighbourTable& neighbours, bool has_neighbours,
+               std::span<Hop> hops) {
+  // Hash-threshold, as the kernel has it (fib_rebalance): hop i ends where the weights up to it end, rounded.
+  const std::uint64_t all = std::accumulate(group.begin(), group.end(), std::uint64_t{0},
+                                            [](std::uint64_t sum, const NextHop& hop) { return sum + hop.weight; });
+  std::uint64_t weight = 0;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const NextHop& next = group[i];
+    weight += next.weight;
+    Hop hop;
+    hop.upper_bound = static_cast<std::uint32_t>(((weight << 32) + all / 2) / all - 1);
+    hop.port = next.device;
+    hop.kind = kind;
+    if (kind == RouteKind::unicast && has_neighbours) {
+      const MacAddress* const mac = next.has_gateway() ? neighbours.view().find(next.gateway, next.device) : nullptr;
+      hop.mac_source = !next.has_gateway() ? MacSource::destination : mac == nullptr ? MacSource::unresolved : MacSource::hop;
+      if (mac != nullptr) hop.mac = *mac;
+    }
+    hops[i] = hop;
+  }
+}
+
+}  // namespace penstock::router
