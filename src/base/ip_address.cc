@@ -91,7 +91,11 @@ std::string to_string(Ipv6Address address) {
   return buffer.data();
 }
 
-std::string to_string(const Ipv4Prefix& prefix) { return fmt::format("{}/{}", to_string(prefix.address), prefix.length); }
-std::string to_string(const Ipv6Prefix& prefix) { return fmt::format("{}/{}", to_string(prefix.address), prefix.length); }
+std::string to_string(const Ipv4Prefix& prefix) {
+  return fmt::format("{}/{}", to_string(prefix.address), prefix.length);
+}
+std::string to_string(const Ipv6Prefix& prefix) {
+  return fmt::format("{}/{}", to_string(prefix.address), prefix.length);
+}
 
 }  // namespace penstock

@@ -117,8 +117,7 @@ Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const 
     case ParameterType::pairs:
       if (raw.shape != RawParameter::Shape::mapping) return wrong();
       return value;
-    default:
-      break;
+    default: break;
   }
   if (!scalar) return wrong();
   const std::string& text = raw.items.front();
@@ -167,8 +166,7 @@ Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const 
       if (text != "true" && text != "false") return wrong();
       value.integer = text == "true" ? 1 : 0;
       return value;
-    default:
-      return wrong();
+    default: return wrong();
   }
 }
 
@@ -178,7 +176,8 @@ Result<Parameters> Parameters::read(ParameterTable table, std::vector<RawParamet
   std::vector<std::string_view> known;
   for (const Parameter& parameter : table) known.push_back(parameter.name);
   for (const RawParameter& raw : given) {
-    const auto parameter = std::find_if(table.begin(), table.end(), [&](const Parameter& p) { return p.name == raw.name; });
+    const auto parameter =
+        std::find_if(table.begin(), table.end(), [&](const Parameter& p) { return p.name == raw.name; });
     if (parameter == table.end()) {
       const std::string_view near = nearest_name(raw.name, known);
       errors.push_back({raw.name_place, "unknown parameter", in_quotes(raw.name),

@@ -19,7 +19,8 @@ constexpr std::array<Parameter, 5> kTable{{
 }};
 
 RawParameter raw(std::string name, std::string text) {
-  return {std::move(name), {"c.yaml", 2, 3}, {"c.yaml", 2, 10}, {std::move(text)}, RawParameter::Shape::scalar, "/etc/penstock"};
+  return {std::move(name), {"c.yaml", 2, 3}, {"c.yaml", 2, 10}, {std::move(text)}, RawParameter::Shape::scalar,
+          "/etc/penstock"};
 }
 
 TEST(Parameters, TakesDefaultsForWhatIsNotGiven) {
@@ -33,12 +34,14 @@ TEST(Parameters, TakesDefaultsForWhatIsNotGiven) {
 }
 
 TEST(Parameters, ReportsEveryMistakeAtItsPlace) {
-  const auto parameters = Parameters::read(kTable, {raw("engin", "x"), raw("workers", "65"), raw("timeout", "2s"), raw("strict", "yes")},
-                                           {"c.yaml", 1, 1});
+  const auto parameters = Parameters::read(
+      kTable, {raw("engin", "x"), raw("workers", "65"), raw("timeout", "2s"), raw("strict", "yes")}, {"c.yaml", 1, 1});
   ASSERT_FALSE(parameters);
   const std::string text = to_string(parameters.error());
   EXPECT_NE(text.find("c.yaml:2:3: unknown parameter: found 'engin', expected engine"), std::string::npos) << text;
-  EXPECT_NE(text.find("c.yaml:2:10: workers: wrong value: found '65', expected a whole number in 1..64"), std::string::npos) << text;
+  EXPECT_NE(text.find("c.yaml:2:10: workers: wrong value: found '65', expected a whole number in 1..64"),
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find("timeout: wrong value"), std::string::npos) << text;
   EXPECT_NE(text.find("strict: wrong value: found 'yes', expected true or false"), std::string::npos) << text;
   EXPECT_NE(text.find("c.yaml:1:1: rules is missing"), std::string::npos) << text;

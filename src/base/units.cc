@@ -45,16 +45,16 @@ constexpr double kKi = 1024;
 constexpr std::array<Unit, 13> kSizes{{{"", 1},
                                        {"B", 1},
                                        {"KiB", kKi},
-                                       {"MiB", kKi * kKi},
-                                       {"GiB", kKi * kKi * kKi},
-                                       {"TiB", kKi * kKi * kKi * kKi},
+                                       {"MiB", kKi* kKi},
+                                       {"GiB", kKi* kKi* kKi},
+                                       {"TiB", kKi* kKi* kKi* kKi},
                                        {"kB", 1e3},
                                        {"KB", 1e3},
                                        {"MB", 1e6},
                                        {"GB", 1e9},
                                        {"K", kKi},
-                                       {"M", kKi * kKi},
-                                       {"G", kKi * kKi * kKi}}};
+                                       {"M", kKi* kKi},
+                                       {"G", kKi* kKi* kKi}}};
 constexpr std::array<Unit, 7> kDurations{
     {{"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}}};
 constexpr std::array<Unit, 5> kBitRates{{{"bps", 1}, {"kbps", 1e3}, {"Mbps", 1e6}, {"Gbps", 1e9}, {"Tbps", 1e12}}};

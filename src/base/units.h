@@ -27,7 +27,7 @@ struct Rate {
 [[nodiscard]] std::optional<std::uint64_t> parse_integer(std::string_view text);
 [[nodiscard]] std::optional<double> parse_number(std::string_view text);
 
-[[nodiscard]] std::string format_size(std::uint64_t bytes);               // "4.0 MiB"
+[[nodiscard]] std::string format_size(std::uint64_t bytes);                // "4.0 MiB"
 [[nodiscard]] std::string format_duration(std::chrono::nanoseconds time);  // "1.25 ms"
 [[nodiscard]] std::string format_count(std::uint64_t count);               // "1,234,567"
 /// 12.3 M, 4.56 G: three digits and a decimal prefix, for rates ("12.3 M" + "pps").

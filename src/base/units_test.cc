@@ -36,7 +36,8 @@ TEST(Units, TellsBitRatesFromPacketRates) {
 TEST(Units, ReadsWholeNumbersWhole) {
   EXPECT_EQ(parse_integer("0x1f"), 31U);
   EXPECT_EQ(parse_integer("18446744073709551615"), ~0ULL);
-  for (const char* text : {"", "0x", "1.0", "18446744073709551616", "-1", "1 "}) EXPECT_FALSE(parse_integer(text)) << text;
+  for (const char* text : {"", "0x", "1.0", "18446744073709551616", "-1", "1 "})
+    EXPECT_FALSE(parse_integer(text)) << text;
 }
 
 TEST(Units, WritesForReaders) {

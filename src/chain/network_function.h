@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a network function is to the chain: its traits (fixed once it is configured), the stages that run it, and what it
-// tells the user. Configuration is immutable and shared; a stage is one worker's own.
+// What a network function is to the chain: its traits (fixed once it is configured), the stages that run it, and what
+// it tells the user. Configuration is immutable and shared; a stage is one worker's own.
 
 #pragma once
 

@@ -70,7 +70,7 @@ class Batch {
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
   [[nodiscard]] std::size_t capacity_bytes() const noexcept { return bytes_.size(); }
   [[nodiscard]] std::size_t capacity_packets() const noexcept { return descriptors_.size(); }
-  [[nodiscard]] std::size_t used_bytes() const noexcept { return used_; }         // rooms included
+  [[nodiscard]] std::size_t used_bytes() const noexcept { return used_; }            // rooms included
   [[nodiscard]] std::uint64_t frame_bytes() const noexcept { return frame_bytes_; }  // frames as they arrived
 
   [[nodiscard]] std::span<PacketDescriptor> packets() noexcept { return descriptors_.first(count_); }

@@ -37,11 +37,10 @@ namespace penstock {
 
 /// The checksum after a 16-bit word that it covers changed from `before` to `after`: RFC 1624 eq. 3,
 /// HC' = ~(~HC + ~m + m'). Right also where eq. 4 of RFC 1141 gives -0 for +0.
-[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint16_t checksum_update(std::uint16_t checksum,
-                                                                           std::uint16_t before,
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint16_t checksum_update(std::uint16_t checksum, std::uint16_t before,
                                                                            std::uint16_t after) noexcept {
-  const std::uint32_t sum = static_cast<std::uint32_t>(static_cast<std::uint16_t>(~checksum)) +
-                            static_cast<std::uint16_t>(~before) + after;
+  const std::uint32_t sum =
+      static_cast<std::uint32_t>(static_cast<std::uint16_t>(~checksum)) + static_cast<std::uint16_t>(~before) + after;
   return checksum_finish(sum);
 }
 

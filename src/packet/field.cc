@@ -16,14 +16,14 @@ namespace penstock {
 namespace {
 
 constexpr std::array<std::string_view, kFieldCount> kNames{
-    "eth_dst",        "eth_src",          "eth_type",        "vlan_tags",        "link_header",    "arp",
-    "ipv4_version_ihl", "ipv4_tos",       "ipv4_length",     "ipv4_id",          "ipv4_fragment",  "ipv4_ttl",
-    "ipv4_protocol",  "ipv4_checksum",    "ipv4_src",        "ipv4_dst",         "ipv4_options",   "ipv6_class_label",
-    "ipv6_length",    "ipv6_next_header", "ipv6_hop_limit",  "ipv6_src",         "ipv6_dst",       "ipv6_extensions",
-    "l4_src_port",    "l4_dst_port",      "l4_checksum",     "tcp_seq",          "tcp_ack",        "tcp_flags",
-    "tcp_window",     "tcp_urgent",       "tcp_options",     "udp_length",       "sctp_tag",       "icmp_type_code",
-    "icmp_rest",      "payload",          "trailer",         "frame_shape",      "wire_length",    "timestamp",
-    "in_port",        "verdict",          "mark",            "flow_hash"};
+    "eth_dst",          "eth_src",          "eth_type",       "vlan_tags",   "link_header",   "arp",
+    "ipv4_version_ihl", "ipv4_tos",         "ipv4_length",    "ipv4_id",     "ipv4_fragment", "ipv4_ttl",
+    "ipv4_protocol",    "ipv4_checksum",    "ipv4_src",       "ipv4_dst",    "ipv4_options",  "ipv6_class_label",
+    "ipv6_length",      "ipv6_next_header", "ipv6_hop_limit", "ipv6_src",    "ipv6_dst",      "ipv6_extensions",
+    "l4_src_port",      "l4_dst_port",      "l4_checksum",    "tcp_seq",     "tcp_ack",       "tcp_flags",
+    "tcp_window",       "tcp_urgent",       "tcp_options",    "udp_length",  "sctp_tag",      "icmp_type_code",
+    "icmp_rest",        "payload",          "trailer",        "frame_shape", "wire_length",   "timestamp",
+    "in_port",          "verdict",          "mark",           "flow_hash"};
 
 constexpr FieldSet fields_between(Field first, Field last) {
   FieldSet set;

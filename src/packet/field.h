@@ -119,19 +119,19 @@ struct Access {
 [[nodiscard]] std::string to_string(FieldSet fields);
 
 /// All fields of the IPv4 header, options included, and so on: for accesses that touch whole headers.
-inline constexpr FieldSet kIpv4HeaderFields{
-    Field::ipv4_version_ihl, Field::ipv4_tos,      Field::ipv4_length,   Field::ipv4_id,  Field::ipv4_fragment,
-    Field::ipv4_ttl,         Field::ipv4_protocol, Field::ipv4_checksum, Field::ipv4_src, Field::ipv4_dst,
-    Field::ipv4_options};
+inline constexpr FieldSet kIpv4HeaderFields{Field::ipv4_version_ihl, Field::ipv4_tos,      Field::ipv4_length,
+                                            Field::ipv4_id,          Field::ipv4_fragment, Field::ipv4_ttl,
+                                            Field::ipv4_protocol,    Field::ipv4_checksum, Field::ipv4_src,
+                                            Field::ipv4_dst,         Field::ipv4_options};
 inline constexpr FieldSet kIpv6HeaderFields{Field::ipv6_class_label, Field::ipv6_length, Field::ipv6_next_header,
                                             Field::ipv6_hop_limit,   Field::ipv6_src,    Field::ipv6_dst,
                                             Field::ipv6_extensions};
-/// What parsing reads, and so what every NF that uses the layout reads: where headers lie depends on these bytes.
-inline constexpr FieldSet kParsedFields =
-    FieldSet{Field::eth_type,         Field::vlan_tags,        Field::link_header,     Field::ipv4_version_ihl,
-             Field::ipv4_length,      Field::ipv4_fragment,    Field::ipv4_protocol,   Field::ipv6_class_label,
-             Field::ipv6_length,      Field::ipv6_next_header, Field::ipv6_extensions, Field::tcp_flags,
-             Field::l4_dst_port,      Field::udp_length,       Field::frame_shape,     Field::wire_length};
+/// What parsing reads, and so what every NF that uses the layout reads: where headers lie depends on these fields.
+inline constexpr FieldSet kParsedFields{Field::eth_type,         Field::vlan_tags,        Field::link_header,
+                                        Field::ipv4_version_ihl, Field::ipv4_length,      Field::ipv4_fragment,
+                                        Field::ipv4_protocol,    Field::ipv6_class_label, Field::ipv6_length,
+                                        Field::ipv6_next_header, Field::ipv6_extensions,  Field::tcp_flags,
+                                        Field::frame_shape,      Field::wire_length};
 
 /// Bytes [offset, offset + length) of the frame; length 0 where the frame has no such field.
 struct FieldRange {

@@ -20,13 +20,14 @@ enum class Tunnel : std::uint8_t { none, ip_in_ip, gre, vxlan, esp };
 /// its header is there; `transport_offset` and `payload_offset` are always <= `end` <= the frame's length.
 struct PacketLayout {
   enum Flag : std::uint16_t {
-    kNetworkHeader = 1,    // the IP header, options included, is whole and consistent: addresses can be read
-    kTransportHeader = 2,  // the TCP, UDP, SCTP or ICMP header is whole and consistent: ports can be read
-    kFragment = 4,         // one of several fragments
-    kLaterFragment = 8,    // one that is not the first: it has no transport header
-    kMalformed = 16,       // a header contradicts itself or the frame's length on the wire
-    kTruncated = 32,       // the capture ends (snap length) before the packet does
-    kOptions = 64,         // IPv4 options, or IPv6 extension headers
+    kNetworkHeader = 1,         // the IP header, options included, is whole and consistent: addresses can be read
+    kTransportHeader = 2,       // the TCP, UDP, SCTP or ICMP header is whole and consistent: ports can be read
+    kFragment = 4,              // one of several fragments
+    kLaterFragment = 8,         // one that is not the first: it has no transport header
+    kMalformed = 16,            // the IP or link header contradicts itself or the frame's length on the wire
+    kTruncated = 32,            // the capture ends (snap length) before the packet does
+    kOptions = 64,              // IPv4 options, or IPv6 extension headers
+    kMalformedTransport = 128,  // the TCP, UDP, SCTP or ICMP header does so: no ports can be read
   };
 
   std::uint16_t network_offset = 0;    // IP or ARP header; end of the link header where there is none

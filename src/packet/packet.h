@@ -68,8 +68,8 @@ struct PacketView {
   [[nodiscard]] PENSTOCK_HOST_DEVICE bool has_ports() const noexcept {
     const PacketLayout& l = layout();
     return l.has(PacketLayout::kTransportHeader) &&
-           (l.transport == ip_protocol::kTcp || l.transport == ip_protocol::kUdp ||
-            l.transport == ip_protocol::kSctp || l.transport == ip_protocol::kUdpLite);
+           (l.transport == ip_protocol::kTcp || l.transport == ip_protocol::kUdp || l.transport == ip_protocol::kSctp ||
+            l.transport == ip_protocol::kUdpLite);
   }
 };
 

@@ -1,0 +1,285 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "packet/parse_core.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+
+#include "packet/checksum.h"
+#include "packet/field.h"
+#include "packet/flow_hash.h"
+#include "packet/testing/packet_builder.h"
+
+namespace penstock {
+namespace {
+
+using testing::Bytes;
+using testing::packet;
+using L = PacketLayout;
+
+PacketLayout parse_all(const Bytes& bytes, LinkType link = LinkType::ethernet) {
+  const auto length = static_cast<std::uint32_t>(bytes.size());
+  return parse(bytes.data(), length, length, link);
+}
+
+TEST(Parse, FindsTheHeadersOfATcpSegment) {
+  const Bytes bytes = packet().eth().ipv4("10.0.0.1", "10.0.0.2").tcp(1000, 80).payload("hello").padded_to(80).bytes();
+  const L l = parse_all(bytes);
+  EXPECT_EQ(l.network, NetworkLayer::ipv4);
+  EXPECT_EQ(l.network_offset, 14);
+  EXPECT_EQ(l.transport, ip_protocol::kTcp);
+  EXPECT_EQ(l.transport_offset, 34);
+  EXPECT_EQ(l.payload_offset, 54);
+  EXPECT_EQ(l.end, 59U) << "padding is not payload";
+  EXPECT_EQ(l.flags, L::kNetworkHeader | L::kTransportHeader);
+}
+
+TEST(Parse, StepsOverVlanTagsAndIpv4Options) {
+  const Bytes options(8, 1);
+  const L l = parse_all(packet()
+                            .eth()
+                            .vlan(0x2007, ether_type::kQinQ)
+                            .vlan(9)
+                            .ipv4("10.0.0.1", "10.0.0.2", 64, options)
+                            .udp(53, 4000)
+                            .bytes());
+  EXPECT_EQ(l.vlan_count, 2);
+  EXPECT_EQ(l.vlan_tci, 0x2007) << "the outer tag";
+  EXPECT_EQ(l.network_offset, 22);
+  EXPECT_EQ(l.transport_offset, 22 + 28);
+  EXPECT_EQ(l.flags, L::kNetworkHeader | L::kTransportHeader | L::kOptions);
+}
+
+TEST(Parse, StepsOverIpv6ExtensionHeaders) {
+  const L l = parse_all(packet()
+                            .eth()
+                            .ipv6("2001:db8::1", "2001:db8::2")
+                            .extension(ip_protocol::kHopByHop, 2)
+                            .extension(ip_protocol::kRouting)
+                            .extension(ip_protocol::kDestinationOptions)
+                            .sctp(1, 2)
+                            .bytes());
+  EXPECT_EQ(l.network, NetworkLayer::ipv6);
+  EXPECT_EQ(l.transport, ip_protocol::kSctp);
+  EXPECT_EQ(l.transport_offset, 14 + 40 + 16 + 8 + 8);
+  EXPECT_TRUE(l.has(L::kTransportHeader));
+  EXPECT_TRUE(l.has(L::kOptions));
+}
+
+TEST(Parse, ALaterFragmentHasNoTransportHeader) {
+  const L first = parse_all(packet().eth().ipv4("10.0.0.1", "10.0.0.2", 64, {}, 0x2000).udp(1, 2).bytes());
+  EXPECT_TRUE(first.has(L::kFragment));
+  EXPECT_TRUE(first.has(L::kTransportHeader));
+  const L later = parse_all(packet().eth().ipv4("10.0.0.1", "10.0.0.2", 64, {}, 185).udp(1, 2).bytes());
+  EXPECT_TRUE(later.has(L::kLaterFragment));
+  EXPECT_FALSE(later.has(L::kTransportHeader));
+  EXPECT_EQ(later.transport, ip_protocol::kUdp);
+  const L six = parse_all(packet().eth().ipv6("::1", "::2").fragment6(8).udp(1, 2).bytes());
+  EXPECT_TRUE(six.has(L::kLaterFragment));
+  EXPECT_FALSE(six.has(L::kTransportHeader));
+  EXPECT_EQ(six.transport, ip_protocol::kUdp);
+  const L atomic = parse_all(packet().eth().ipv6("::1", "::2").fragment6(0).udp(1, 2).bytes());
+  EXPECT_FALSE(atomic.has(L::kFragment)) << "RFC 6946";
+  EXPECT_TRUE(atomic.has(L::kTransportHeader));
+}
+
+TEST(Parse, TellsATruncatedCaptureFromAMalformedPacket) {
+  const Bytes bytes = packet().eth().ipv4("10.0.0.1", "10.0.0.2").tcp(1, 2).payload("0123456789").bytes();
+  const auto wire = static_cast<std::uint32_t>(bytes.size());
+  const L cut_in_payload = parse(bytes.data(), 60, wire, LinkType::ethernet);
+  EXPECT_EQ(cut_in_payload.flags, L::kNetworkHeader | L::kTransportHeader | L::kTruncated);
+  EXPECT_EQ(cut_in_payload.end, 60U);
+  const L cut_in_tcp = parse(bytes.data(), 40, wire, LinkType::ethernet);
+  EXPECT_EQ(cut_in_tcp.flags, L::kNetworkHeader | L::kTruncated);
+  const L cut_in_ip = parse(bytes.data(), 20, wire, LinkType::ethernet);
+  EXPECT_EQ(cut_in_ip.flags, L::kTruncated);
+  const L short_on_the_wire = parse(bytes.data(), 40, 40, LinkType::ethernet);
+  EXPECT_TRUE(short_on_the_wire.has(L::kMalformed)) << "the IP length exceeds the frame";
+}
+
+TEST(Parse, RefusesContradictions) {
+  Bytes bytes = packet().eth().ipv4("10.0.0.1", "10.0.0.2").tcp(1, 2).bytes();
+  const auto with = [&](std::size_t at, std::uint8_t value) {
+    Bytes changed = bytes;
+    changed[at] = value;
+    return parse_all(changed);
+  };
+  EXPECT_TRUE(with(14, 0x44).has(L::kMalformed)) << "header length 16";
+  EXPECT_TRUE(with(14, 0x55).has(L::kMalformed)) << "version 5";
+  EXPECT_TRUE(with(17, 19).has(L::kMalformed)) << "total length below the header's";
+  EXPECT_TRUE(with(17, 41).has(L::kMalformed)) << "total length beyond the frame";
+  EXPECT_TRUE(with(46, 0x40).has(L::kMalformedTransport)) << "TCP data offset 16";
+  EXPECT_TRUE(with(46, 0x60).has(L::kMalformedTransport)) << "TCP options beyond the packet";
+  EXPECT_FALSE(with(46, 0x60).has(L::kTransportHeader));
+}
+
+TEST(Parse, ReadsEveryLinkTypeThatCarriesIp) {
+  const Bytes four = packet().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).bytes();
+  const Bytes six = packet().ipv6("::1", "::2").udp(1, 2).bytes();
+  const auto behind = [&](Bytes header, const Bytes& ip, LinkType link) {
+    header.insert(header.end(), ip.begin(), ip.end());
+    return parse_all(header, link);
+  };
+  Bytes sll(16);
+  sll[14] = 0x08;
+  Bytes sll2(20);
+  sll2[0] = 0x86;
+  sll2[1] = 0xdd;
+  for (const L& l : {behind({}, four, LinkType::raw_ip), behind({2, 0, 0, 0}, four, LinkType::null_host),
+                     behind({0, 0, 0, 2}, four, LinkType::null_host), behind({0, 0, 0, 2}, four, LinkType::loop),
+                     behind(sll, four, LinkType::linux_sll), behind({0xff, 3, 0, 0x21}, four, LinkType::ppp),
+                     behind({0x21}, four, LinkType::ppp), behind({0x0f, 0, 8, 0}, four, LinkType::cisco_hdlc)}) {
+    EXPECT_EQ(l.network, NetworkLayer::ipv4);
+    EXPECT_TRUE(l.has(L::kTransportHeader));
+  }
+  for (const L& l : {behind({}, six, LinkType::raw_ip), behind({30, 0, 0, 0}, six, LinkType::null_host),
+                     behind({0, 0, 0, 10}, six, LinkType::loop), behind(sll2, six, LinkType::linux_sll2),
+                     behind({0, 0x57}, six, LinkType::ppp)}) {
+    EXPECT_EQ(l.network, NetworkLayer::ipv6);
+    EXPECT_TRUE(l.has(L::kTransportHeader));
+  }
+}
+
+TEST(Parse, RecognisesTunnels) {
+  const auto vxlan =
+      packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(5000, 4789).raw({8, 0, 0, 0, 0, 0, 1, 0}).raw(Bytes(60));
+  EXPECT_EQ(parse_all(vxlan.bytes()).tunnel, Tunnel::vxlan);
+  EXPECT_EQ(parse_all(vxlan.bytes()).inner_offset, 14 + 20 + 8 + 8);
+  const auto gre = packet()
+                       .eth()
+                       .ipv4("10.0.0.1", "10.0.0.2")
+                       .protocol(ip_protocol::kGre)
+                       .raw({0x20, 0, 8, 0, 0, 0, 0, 7})
+                       .raw(Bytes(20));
+  EXPECT_EQ(parse_all(gre.bytes()).tunnel, Tunnel::gre);
+  EXPECT_EQ(parse_all(gre.bytes()).inner_offset, 14 + 20 + 8) << "behind the key";
+  const auto ipip = packet().eth().ipv4("10.0.0.1", "10.0.0.2").protocol(ip_protocol::kIpv4).raw(Bytes(20));
+  EXPECT_EQ(parse_all(ipip.bytes()).tunnel, Tunnel::ip_in_ip);
+  const auto esp = packet().eth().ipv6("::1", "::2").protocol(ip_protocol::kEsp).raw(Bytes(24));
+  EXPECT_EQ(parse_all(esp.bytes()).tunnel, Tunnel::esp);
+}
+
+TEST(Parse, KnowsArpAndWhatIsNotIp) {
+  const L arp = parse_all(packet().eth().ether_type(ether_type::kArp).raw(Bytes(28)).padded_to(60).bytes());
+  EXPECT_EQ(arp.network, NetworkLayer::arp);
+  EXPECT_TRUE(arp.has(L::kNetworkHeader));
+  const L lldp = parse_all(packet().eth().ether_type(0x88cc).raw(Bytes(40)).bytes());
+  EXPECT_EQ(lldp.network, NetworkLayer::other);
+  EXPECT_EQ(parse_all({}).network, NetworkLayer::none);
+}
+
+/// Random bytes make few deep packets: start from a sound one, then damage and cut it.
+Bytes damaged_packet() {
+  auto builder = packet().eth();
+  const int kind = *rc::gen::inRange(0, 7);
+  if (*rc::gen::arbitrary<bool>()) builder.vlan(5);
+  if (kind < 4) {
+    builder.ipv4("10.0.0.1", "192.0.2.9", 64, Bytes(static_cast<std::size_t>(*rc::gen::inRange(0, 3)) * 4, 1));
+  } else {
+    builder.ipv6("2001:db8::1", "2001:db8::2");
+    for (int n = *rc::gen::inRange(0, 3); n > 0; --n) {
+      builder.extension(*rc::gen::element(ip_protocol::kHopByHop, ip_protocol::kRouting, ip_protocol::kAh), 2);
+    }
+  }
+  switch (kind % 4) {
+    case 0: builder.tcp(1, 2, TcpHeader::kSyn, Bytes(4, 1)); break;
+    case 1: builder.udp(1, *rc::gen::element<std::uint16_t>(53, 4789)); break;
+    case 2: builder.icmp(8); break;
+    default: builder.sctp(1, 2); break;
+  }
+  Bytes bytes =
+      builder.payload("some payload of an ordinary packet").padded_to(*rc::gen::inRange<std::size_t>(0, 160)).bytes();
+  for (int n = *rc::gen::inRange(0, 4); n > 0; --n)
+    bytes[*rc::gen::inRange<std::size_t>(12, bytes.size())] = *rc::gen::arbitrary<std::uint8_t>();
+  return bytes;
+}
+
+RC_GTEST_PROP(Fields, PartitionEveryFrame, ()) {
+  Bytes bytes = damaged_packet();
+  const auto wire = static_cast<std::uint32_t>(bytes.size());
+  bytes.resize(*rc::gen::inRange<std::size_t>(0, bytes.size() + 1));
+  const auto link = *rc::gen::element(LinkType::ethernet, LinkType::raw_ip, LinkType::null_host, LinkType::loop,
+                                      LinkType::linux_sll, LinkType::linux_sll2, LinkType::ppp, LinkType::cisco_hdlc);
+  const auto length = static_cast<std::uint32_t>(bytes.size());
+  const std::vector<std::uint8_t> exact(bytes);  // its own allocation: a read behind the end is seen by ASan
+  const L l = parse(exact.data(), length, wire, link);
+  RC_ASSERT(l.network_offset <= l.transport_offset);
+  RC_ASSERT(l.transport_offset <= l.payload_offset);
+  RC_ASSERT(l.payload_offset <= l.end);
+  RC_ASSERT(l.end <= length);
+  std::vector<int> owners(length);
+  for (unsigned f = 0; f < kFieldCount; ++f) {
+    const FieldRange range = field_range(static_cast<Field>(f), l, link, length);
+    RC_ASSERT(range.length <= length);
+    if (f >= kByteFieldCount) RC_ASSERT(range.length == 0U);
+    for (std::uint32_t i = 0; i < range.length; ++i) ++owners.at(range.offset + i);
+  }
+  RC_ASSERT(std::all_of(owners.begin(), owners.end(), [](int n) { return n == 1; }));
+}
+
+RC_GTEST_PROP(Parse, DependsOnParsedFieldsAlone, ()) {
+  Bytes bytes = damaged_packet();
+  const L before = parse_all(bytes);
+  RC_PRE(before.tunnel == Tunnel::none);
+  for (unsigned f = 0; f < kByteFieldCount; ++f) {
+    if (kParsedFields.has(static_cast<Field>(f))) continue;
+    const FieldRange range =
+        field_range(static_cast<Field>(f), before, LinkType::ethernet, static_cast<std::uint32_t>(bytes.size()));
+    // Behind the last whole header, `payload` is also what is left of a broken one.
+    if (static_cast<Field>(f) == Field::payload && !before.has(L::kTransportHeader)) continue;
+    for (std::uint32_t i = 0; i < range.length; ++i) bytes[range.offset + i] = *rc::gen::arbitrary<std::uint8_t>();
+  }
+  L after = parse_all(bytes);
+  after.tunnel = before.tunnel;
+  after.inner_offset = before.inner_offset;
+  RC_ASSERT(after == before);
+}
+
+std::uint32_t hash_of(Bytes bytes) {
+  PacketDescriptor descriptor;
+  descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(bytes.size());
+  const PacketView view{bytes.data(), &descriptor};
+  parse(view);
+  return flow_hash(view);
+}
+
+TEST(FlowHash, IsTheSameInBothDirections) {
+  EXPECT_EQ(hash_of(packet().eth().ipv4("10.0.0.1", "10.9.0.2").tcp(1000, 80).bytes()),
+            hash_of(packet().eth().ipv4("10.9.0.2", "10.0.0.1").tcp(80, 1000).bytes()));
+  EXPECT_EQ(hash_of(packet().eth().ipv6("2001:db8::1", "::7").udp(1000, 80).bytes()),
+            hash_of(packet().eth().ipv6("::7", "2001:db8::1").udp(80, 1000).bytes()));
+}
+
+TEST(FlowHash, IsTheSameForAllFragments) {
+  EXPECT_EQ(hash_of(packet().eth().ipv4("10.0.0.1", "10.0.0.2", 64, {}, 0x2000).udp(1, 2).bytes()),
+            hash_of(packet().eth().ipv4("10.0.0.1", "10.0.0.2", 64, {}, 185).payload("rest").bytes()));
+}
+
+TEST(FlowHash, SpreadsFlowsOverWorkers) {
+  std::vector<int> load(8);
+  for (std::uint16_t port = 1024; port < 1024 + 8000; ++port) {
+    ++load[hash_of(packet().eth().ipv4("10.0.0.1", "10.0.0.2").tcp(port, 443).bytes()) % load.size()];
+  }
+  const auto [least, most] = std::minmax_element(load.begin(), load.end());
+  EXPECT_GT(*least, 850);
+  EXPECT_LT(*most, 1150);
+}
+
+RC_GTEST_PROP(Checksum, UpdateEqualsRecomputation, (std::vector<std::uint8_t> bytes, std::uint16_t word)) {
+  RC_PRE(bytes.size() >= 2U);
+  const auto at = *rc::gen::inRange<std::size_t>(0, bytes.size() / 2) * 2;
+  const std::uint16_t before = testing::slow_checksum(bytes, 0, bytes.size());
+  RC_ASSERT(checksum(bytes.data(), static_cast<std::uint32_t>(bytes.size())) == before);
+  const auto old = static_cast<std::uint16_t>(bytes[at] << 8 | bytes[at + 1]);
+  bytes[at] = static_cast<std::uint8_t>(word >> 8);
+  bytes[at + 1] = static_cast<std::uint8_t>(word);
+  // An all-zero text has the one's complement sum +0, which no update of a non-zero one can give.
+  RC_PRE(std::any_of(bytes.begin(), bytes.end(), [](std::uint8_t b) { return b != 0; }));
+  RC_ASSERT(checksum_update(before, old, word) == testing::slow_checksum(bytes, 0, bytes.size()));
+}
+
+}  // namespace
+}  // namespace penstock
