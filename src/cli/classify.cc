@@ -1,0 +1,199 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/classify.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/text_file.h"
+#include "base/units.h"
+#include "nf/firewall/classifier.h"
+#include "nf/firewall/rule_reader.h"
+#include "nf/firewall/tuple_reader.h"
+
+namespace penstock::cli {
+namespace {
+
+struct ClassifyOptions {
+  std::string file;
+  std::vector<std::string> tuples;
+  std::string engine = "bitvector";
+  std::string format = "auto";
+  std::string chain = "FORWARD";
+  std::string match = "accept";
+  std::string policy;
+  std::string in, out;
+  bool strict = false;
+  bool json = false;
+};
+
+std::string read_stdin() {
+  constexpr std::size_t kChunk = 1 << 16;
+  std::string text;
+  for (;;) {
+    const std::size_t had = text.size();
+    text.resize(had + kChunk);
+    const std::size_t got = std::fread(text.data() + had, 1, kChunk, stdin);
+    text.resize(had + got);
+    if (got == 0) return text;
+  }
+}
+
+/// The tuples of the command line, a line for each: five words may be five arguments or one.
+std::string join_arguments(const std::vector<std::string>& arguments) {
+  std::string text;
+  std::size_t words = 0;
+  for (const std::string& argument : arguments) {
+    words += split_words(argument).size();
+    text += argument;
+    text += words % 5 == 0 ? '\n' : ' ';
+  }
+  return text;
+}
+
+firewall::ReadOptions read_options(const ClassifyOptions& options) {
+  firewall::ReadOptions read;
+  read.format = firewall::rule_format_of(options.format);
+  read.chain = options.chain;
+  read.match = firewall::target_of(options.match);
+  if (!options.policy.empty()) read.policy = firewall::target_of(options.policy);
+  for (const std::string& name : {options.in, options.out}) {
+    const auto& ports = read.interfaces.ports;
+    if (!name.empty() && std::find(ports.begin(), ports.end(), name) == ports.end()) {
+      read.interfaces.ports.push_back(name);
+    }
+  }
+  read.interfaces.unknown_is_none = true;
+  return read;
+}
+
+PortIndex port_of(const firewall::Interfaces& interfaces, const std::string& name) {
+  const auto at = std::find(interfaces.ports.begin(), interfaces.ports.end(), name);
+  return at == interfaces.ports.end() ? kNoPort : static_cast<PortIndex>(at - interfaces.ports.begin());
+}
+
+/// Says what of the rules the answers do not show.
+void warn(const firewall::Ruleset& rules, const Errors& unsupported, const ClassifyOptions& options) {
+  if (!unsupported.empty()) {
+    fmt::print(stderr, "{}\npenstock: {} constructs are not supported, so verdicts may differ; see above (--strict makes "
+                       "this an error)\n",
+               to_string(unsupported), format_count(unsupported.size()));
+  }
+  const auto of_interface = std::count_if(rules.conditions.begin(), rules.conditions.end(), [&](const auto& condition) {
+    return (condition.subject == firewall::Subject::in_port && options.in.empty()) ||
+           (condition.subject == firewall::Subject::out_port && options.out.empty());
+  });
+  if (of_interface > 0) {
+    fmt::print(stderr, "penstock: {} conditions are on interfaces, which tuples do not tell: they hold only where "
+                       "negated (--in and --out name the interfaces)\n",
+               format_count(static_cast<std::uint64_t>(of_interface)));
+  }
+}
+
+bool write(std::string_view text) { return std::fwrite(text.data(), 1, text.size(), stdout) == text.size(); }
+
+/// False where they cannot be written.
+bool print_lines(const firewall::Ruleset& rules, const std::vector<firewall::Key>& keys,
+                 const std::vector<std::uint32_t>& entries) {
+  constexpr std::size_t kFlush = 1 << 16;
+  fmt::memory_buffer text;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::string_view verdict = name(rules.target(entries[i], keys[i].family));
+    if (entries[i] == firewall::kNoEntry) {
+      fmt::format_to(fmt::appender(text), "- {}\n", verdict);
+    } else {
+      fmt::format_to(fmt::appender(text), "{} {}\n", rules.entries[entries[i]].rule, verdict);
+    }
+    if (text.size() < kFlush) continue;
+    if (!write({text.data(), text.size()})) return false;
+    text.clear();
+  }
+  return write({text.data(), text.size()});
+}
+
+bool print_json(const firewall::Ruleset& rules, const std::vector<firewall::Key>& keys,
+                const std::vector<std::uint32_t>& entries) {
+  nlohmann::json answers = nlohmann::json::array();
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    nlohmann::json answer{{"verdict", name(rules.target(entries[i], keys[i].family))}, {"rule", nullptr}};
+    if (entries[i] != firewall::kNoEntry) {
+      const std::uint32_t index = rules.entries[entries[i]].rule;
+      answer["rule"] = {{"index", index}, {"line", rules.rules[index].line}, {"text", rules.rules[index].text}};
+    }
+    answers.push_back(std::move(answer));
+  }
+  return write(answers.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+/// Wrong rules and tuples; what is right is not answered then, so that no line stands for another tuple.
+int refuse(const Errors& errors) {
+  fmt::print(stderr, "{}\n", to_string(errors));
+  return 2;
+}
+
+int classify(const ClassifyOptions& options) {
+  const Result<std::string> file = read_text_file(options.file);
+  if (!file) return refuse(file.error());
+  const firewall::ReadOptions read_as = read_options(options);
+  Result<Read<firewall::Ruleset>> read = firewall::read_rules(*file, options.file, read_as);
+  if (!read) return refuse(read.error());
+  if (options.strict && !read->unsupported.empty()) return refuse(read->unsupported);
+  const firewall::Ruleset& rules = read->value;
+  const auto classifier = make_classifier(firewall::engine_of(options.engine), rules);
+  if (!classifier) return refuse(classifier.error());
+  warn(rules, read->unsupported, options);
+
+  const bool from_stdin = options.tuples.empty();
+  Result<std::vector<firewall::Key>> keys = firewall::read_tuples(
+      from_stdin ? read_stdin() : join_arguments(options.tuples), from_stdin ? "stdin" : "arguments");
+  if (!keys) return refuse(keys.error());
+  for (firewall::Key& key : *keys) {
+    key.in_port = port_of(read_as.interfaces, options.in);
+    key.out_port = port_of(read_as.interfaces, options.out);
+  }
+  std::vector<std::uint32_t> entries(keys->size());
+  (*classifier)->classify(*keys, entries.data());
+  const bool written = options.json ? print_json(rules, *keys, entries) : print_lines(rules, *keys, entries);
+  if (written && std::fflush(stdout) == 0) return 0;
+  std::perror("penstock: cannot write");
+  return 1;
+}
+
+}  // namespace
+
+void add_classify(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<ClassifyOptions>();
+  CLI::App* command = app.add_subcommand("classify", "The firewall rule that matches first");
+  command->add_option("--rules", options->file, "What iptables-save or ip6tables-save prints, or a ClassBench set")
+      ->required();
+  command->add_option("tuples", options->tuples,
+                      "SOURCE DESTINATION PROTOCOL SOURCE-PORT DESTINATION-PORT; without any, from stdin, one a line");
+  command->add_option("--engine", options->engine, "How rules are found")
+      ->check(CLI::IsMember({"bitvector", "linear"}))
+      ->capture_default_str();
+  command->add_option("--format", options->format, "Of the rules")
+      ->check(CLI::IsMember({"auto", "classbench", "iptables", "ip6tables"}))
+      ->capture_default_str();
+  command->add_option("--chain", options->chain, "iptables: the chain where packets begin")->capture_default_str();
+  command->add_option("--policy", options->policy, "For what no rule decides about, instead of the chain's")
+      ->check(CLI::IsMember({"accept", "drop", "reject"}));
+  command->add_option("--match", options->match, "ClassBench: what its rules do")
+      ->check(CLI::IsMember({"accept", "drop", "reject"}))
+      ->capture_default_str();
+  command->add_option("--in", options->in, "The interface that the tuples come in by");
+  command->add_option("--out", options->out, "The interface that they leave by");
+  command->add_flag("--strict", options->strict, "What the rules hold and is not supported is an error");
+  command->add_flag("--json", options->json, "The answers as JSON, with the rules' lines and text");
+  command->callback([options, &exit_code] { exit_code = classify(*options); });
+}
+
+}  // namespace penstock::cli

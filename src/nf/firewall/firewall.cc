@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/firewall/firewall.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/units.h"
+#include "nf/firewall/firewall_stage.h"
+
+namespace penstock::firewall {
+
+namespace {
+
+constexpr std::array<std::string_view, 4> kDropReasons{"denied", "rejected", "malformed", "truncated"};
+
+FieldSet fields_of(const Condition& condition) {
+  switch (condition.subject) {
+    case Subject::source4: return {Field::ipv4_src};
+    case Subject::destination4: return {Field::ipv4_dst};
+    case Subject::source6: return {Field::ipv6_src};
+    case Subject::destination6: return {Field::ipv6_dst};
+    case Subject::source_port: return {Field::l4_src_port};
+    case Subject::destination_port: return {Field::l4_dst_port};
+    case Subject::detail:
+      return condition.index == ip_protocol::kTcp ? FieldSet{Field::tcp_flags} : FieldSet{Field::icmp_type_code};
+    case Subject::in_port: return {Field::in_port};
+    case Subject::protocol:
+    case Subject::transport:
+    case Subject::later_fragment:
+    case Subject::out_port: break;  // parsed, or part of the verdict
+  }
+  return {};
+}
+
+}  // namespace
+
+Access access_of(const Ruleset& rules) {
+  // A packet that passes keeps its verdict, so it is read too.
+  Access access{kParsedFields | FieldSet{Field::verdict}, {Field::verdict}};
+  for (const Condition& condition : rules.conditions) access.reads |= fields_of(condition);
+  return access;
+}
+
+Firewall::Firewall(Ruleset rules) : rules_(std::move(rules)) {
+  const Access access = access_of(rules_);
+  traits_.name = firewall_kind().name;
+  traits_.summary = firewall_kind().summary;
+  traits_.cpu = access;
+  traits_.gpu = access;
+  traits_.drop_reasons = kDropReasons;
+}
+
+Result<std::unique_ptr<Firewall>> Firewall::build(Ruleset rules, Engine engine) {
+  std::unique_ptr<Firewall> firewall(new Firewall(std::move(rules)));
+  Result<std::unique_ptr<Classifier>> classifier = make_classifier(engine, firewall->rules_);
+  if (!classifier) return tl::unexpected(std::move(classifier.error()));
+  firewall->classifier_ = std::move(*classifier);
+  return firewall;
+}
+
+std::unique_ptr<chain::CpuStage> Firewall::make_cpu_stage() {
+  const std::lock_guard lock(mutex_);
+  counters_.push_back(std::make_unique<RuleCounters>(rules_.rules.size()));
+  return std::make_unique<FirewallStage>(rules_, *classifier_, *counters_.back());
+}
+
+std::string Firewall::description() const {
+  const auto left_out = std::count_if(rules_.rules.begin(), rules_.rules.end(), [](const Rule& r) { return r.left_out; });
+  std::string text = fmt::format("{} rules", format_count(rules_.rules.size()));
+  if (left_out > 0) text += fmt::format(" ({} left out)", format_count(static_cast<std::uint64_t>(left_out)));
+  text += fmt::format(", {}, {}; policy {}", classifier_->name(), format_size(classifier_->memory_bytes()),
+                      name(rules_.ipv4_policy));
+  if (rules_.ipv6_policy != rules_.ipv4_policy) text += fmt::format(", for IPv6 {}", name(rules_.ipv6_policy));
+  return text;
+}
+
+RuleCounters::Count Firewall::count(std::size_t rule) const {
+  const std::lock_guard lock(mutex_);
+  RuleCounters::Count sum;
+  for (const auto& counters : counters_) {
+    const RuleCounters::Count count = (*counters)[rule];
+    sum.packets += count.packets;
+    sum.bytes += count.bytes;
+  }
+  return sum;
+}
+
+void Firewall::report(nlohmann::json& into) const {
+  nlohmann::json& matched = into["rules"] = nlohmann::json::array();
+  for (std::size_t i = 0; i < rules_.rules.size(); ++i) {
+    const RuleCounters::Count sum = count(i);
+    if (sum.packets == 0) continue;
+    const Rule& rule = rules_.rules[i];
+    matched.push_back({{"index", i},
+                       {"line", rule.line},
+                       {"target", name(rule.target)},
+                       {"packets", sum.packets},
+                       {"bytes", sum.bytes},
+                       {"text", rule.text}});
+  }
+  const RuleCounters::Count rest = count(rules_.rules.size());
+  into["policy"] = {{"target", name(rules_.ipv4_policy)}, {"packets", rest.packets}, {"bytes", rest.bytes}};
+}
+
+std::string Firewall::explain(PacketView packet) const {
+  const PacketLayout& layout = packet.layout();
+  if (!layout.is_ip()) return "not IP: passes";
+  if (const auto reason = unjudged(layout)) {
+    return fmt::format("{} header", kDropReasons[static_cast<std::size_t>(*reason)]);
+  }
+  const Key key = key_of(packet);
+  std::uint32_t entry = kNoEntry;
+  classifier_->classify({&key, 1}, &entry);
+  if (entry == kNoEntry) return fmt::format("default policy: {}", name(rules_.policy(key.family)));
+  const std::uint32_t index = rules_.entries[entry].rule;
+  return fmt::format("rule {} (line {}): {}", index, rules_.rules[index].line, rules_.rules[index].text);
+}
+
+}  // namespace penstock::firewall

@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The network function `firewall`: drops the packets that its rules do not let through. The first rule that matches
+// decides, the policy where none does. What is not IP passes, as it passes an IP filter.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "chain/network_function.h"
+#include "nf/firewall/classifier.h"
+#include "nf/firewall/rule.h"
+
+namespace penstock::firewall {
+
+/// By the value of Verdict::drop.
+enum class DropReason : std::uint16_t {
+  denied,     // by a rule or the policy
+  rejected,   // the same, where the rule would have an answer sent
+  malformed,  // a header that rules look at contradicts itself
+  truncated,  // the capture ends inside the IP header
+};
+
+/// What rules look at, and what an NF that applies them reads and writes.
+[[nodiscard]] Access access_of(const Ruleset& rules);
+
+/// One worker's counts: of each rule by its index, and last of the policy. One writer; any thread may read.
+class RuleCounters {
+ public:
+  struct Count {
+    std::uint64_t packets = 0, bytes = 0;
+  };
+  explicit RuleCounters(std::size_t rules) : cells_(rules + 1) {}
+
+  void add(std::size_t rule, std::uint64_t bytes) noexcept {
+    Cell& cell = cells_[rule];
+    cell.packets.store(cell.packets.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    cell.bytes.store(cell.bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
+  [[nodiscard]] Count operator[](std::size_t rule) const noexcept {
+    return {cells_[rule].packets.load(std::memory_order_relaxed), cells_[rule].bytes.load(std::memory_order_relaxed)};
+  }
+
+ private:
+  struct Cell {
+    std::atomic<std::uint64_t> packets = 0, bytes = 0;
+  };
+  std::vector<Cell> cells_;
+};
+
+class Firewall final : public chain::NetworkFunction {
+ public:
+  /// Fails where the rules are too many for the engine.
+  [[nodiscard]] static Result<std::unique_ptr<Firewall>> build(Ruleset rules, Engine engine);
+
+  const chain::NfTraits& traits() const noexcept override { return traits_; }
+  std::unique_ptr<chain::CpuStage> make_cpu_stage() override;
+  std::string description() const override;
+  /// {"rules": [{"index", "line", "target", "packets", "bytes", "text"} …], "policy": {…}}: rules that matched none
+  /// are left away.
+  void report(nlohmann::json& into) const override;
+  std::string explain(PacketView packet) const override;
+
+  [[nodiscard]] const Ruleset& rules() const noexcept { return rules_; }
+  [[nodiscard]] RuleCounters::Count count(std::size_t rule) const;
+
+ private:
+  explicit Firewall(Ruleset rules);
+
+  const Ruleset rules_;
+  std::unique_ptr<const Classifier> classifier_;  // borrows rules_
+  chain::NfTraits traits_;
+  mutable std::mutex mutex_;  // guards counters_: for set-up and reports, no packet waits for it
+  std::vector<std::unique_ptr<RuleCounters>> counters_;
+};
+
+/// For the catalog.
+[[nodiscard]] const chain::NfKind& firewall_kind();
+
+}  // namespace penstock::firewall
