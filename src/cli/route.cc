@@ -7,14 +7,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/text_file.h"
-#include "base/units.h"
 #include "nf/router/devices.h"
 #include "nf/router/error_list.h"
 #include "nf/router/fib.h"
@@ -233,27 +232,39 @@ int run_route(const RouteOptions& options) {
 }  // namespace
 
 void add_route(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<RouteOptions>();
-  CLI::App* const command = app.add_subcommand("route", "Finds the routes of addresses by longest prefix match");
+  CLI::App* const command = app.add_subcommand("route", "Find the routes of addresses by longest prefix match");
   command->footer(
-      "A line for each address, the route as `ip -o route` prints it:\n"
+      "A line for each address, with the route as `ip -o route` prints it:\n"
       "  ADDRESS PREFIX via NEXTHOP dev PORT\n"
-      "  ADDRESS PREFIX dev PORT                                  on the link\n"
-      "  ADDRESS PREFIX nexthop via NEXTHOP dev PORT weight N nexthop ...\n"
-      "  ADDRESS TYPE PREFIX                                      blackhole, unreachable, ...\n"
-      "  ADDRESS -                                                no route");
-  command->add_option("--routes", options->files, "File with what `ip route` or `ip -6 route` prints; may be repeated")
+      "  ADDRESS PREFIX dev PORT                                            on the link\n"
+      "  ADDRESS PREFIX nexthop via NEXTHOP dev PORT weight N nexthop ...   the flows' hashes choose\n"
+      "  ADDRESS TYPE PREFIX                                                blackhole, unreachable ...\n"
+      "  ADDRESS -                                                          no route");
+  command->add_option("--routes")
+      ->description("What `ip route` or `ip -6 route` prints; may be given again")
       ->type_name("FILE")
       ->required()
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false);
-  command->add_option("addresses", options->addresses, "IPv4 and IPv6 addresses; without any, standard input has one a line")
-      ->type_name("ADDRESS");
-  command->add_option("--engine", options->engine, "Table for IPv4: dir24, trie1 or trie4")
-      ->check(CLI::IsMember({"dir24", "trie1", "trie4"}))
-      ->capture_default_str();
-  command->add_flag("--strict", options->strict, "What is not supported in the files is an error");
-  command->add_flag("--json", options->json, "Print a JSON array");
-  command->callback([options, &exit_code] { exit_code = run_route(*options); });
+  command->add_option("addresses")
+      ->description("IPv4 and IPv6 addresses; where none are given, standard input has one a line")
+      ->type_name("ADDRESS")
+      ->expected(0, CLI::detail::expected_max_vector_size)
+      ->allow_extra_args();
+  command->add_option("--engine")
+      ->description("The IPv4 table: dir24 (the default), trie1 or trie4")
+      ->check(CLI::IsMember({"dir24", "trie1", "trie4"}));
+  command->add_flag("--strict")->description("What is not supported in the files is an error");
+  command->add_flag("--json")->description("Print a JSON array");
+  command->callback([command, &exit_code] {
+    RouteOptions options;
+    options.files = command->get_option("--routes")->results();
+    options.addresses = command->get_option("addresses")->results();
+    if (command->count("--engine") > 0) options.engine = command->get_option("--engine")->as<std::string>();
+    options.strict = command->count("--strict") > 0;
+    options.json = command->count("--json") > 0;
+    exit_code = run_route(options);
+  });
 }
 
 }  // namespace penstock::cli

@@ -11,9 +11,10 @@ Devices::Devices(std::span<const std::string> ports) : any_(false), names_(ports
 
 bool Devices::add_alias(std::string_view name, std::string_view port) {
   const auto known = index_.find(port);
-  if (known == index_.end()) return false;
-  const auto [place, added] = index_.emplace(std::string(name), known->second);
-  return added || place->second == known->second;
+  if (known == index_.end() && port != kNone) return false;
+  const PortIndex meaning = known != index_.end() ? known->second : kNoPort;
+  const auto [place, added] = index_.emplace(std::string(name), meaning);
+  return added || place->second == meaning;
 }
 
 std::optional<PortIndex> Devices::find(std::string_view name) {

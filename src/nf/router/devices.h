@@ -24,10 +24,12 @@ class Devices {
   /// Knows the ports, and no other names but those that `add_alias` adds.
   explicit Devices(std::span<const std::string> ports);
 
+  /// In `add_alias`: no port at all.
+  static constexpr std::string_view kNone = "none";
   /// False where the port is not known or the name has another meaning already.
   bool add_alias(std::string_view name, std::string_view port);
 
-  /// Nothing for an unknown name. A name that is new is added where any name is taken.
+  /// Nothing for an unknown name, kNoPort for one that is no port. A name that is new is added where any name is taken.
   [[nodiscard]] std::optional<PortIndex> find(std::string_view name);
   [[nodiscard]] const std::string& name(PortIndex device) const { return names_[device]; }
   [[nodiscard]] bool takes_any() const noexcept { return any_; }

@@ -91,13 +91,7 @@ struct ForwardView {
          this_or_loopback(source) || this_or_loopback(destination);
 }
 
-[[nodiscard]] PENSTOCK_HOST_DEVICE inline Verdict check_ipv4(PacketView packet, CheckRules rules) noexcept {
-  const Ipv4Header& ip = packet.ipv4();
-  const std::uint32_t length = ip.total_length.value();
-  if (ip.version() != 4 || ip.header_length() < sizeof(Ipv4Header) || length < ip.header_length() ||
-      packet.layout().network_offset + length > packet.packet->wire_length) {
-    return Verdict::drop(DropReason::malformed);
-  }
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline Verdict check_ipv4(const Ipv4Header& ip, CheckRules rules) noexcept {
   if (rules.verify_checksum && !ipv4_checksum_is_right(ip)) return Verdict::drop(DropReason::bad_checksum);
   const Ipv4Address destination{ip.destination.value()};
   if (destination.bits >> 28 == 0xe || destination.bits == 0xffff'ffff) return Verdict::drop(DropReason::multicast);
@@ -107,13 +101,7 @@ struct ForwardView {
   return Verdict::forward();
 }
 
-[[nodiscard]] PENSTOCK_HOST_DEVICE inline Verdict check_ipv6(PacketView packet, CheckRules rules) noexcept {
-  const Ipv6Header& ip = packet.ipv6();
-  const std::uint32_t length = sizeof(Ipv6Header) + ip.payload_length.value();
-  if (ip.version_class_label.bytes[0] >> 4 != 6 ||
-      packet.layout().network_offset + length > packet.packet->wire_length) {
-    return Verdict::drop(DropReason::malformed);
-  }
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline Verdict check_ipv6(const Ipv6Header& ip, CheckRules rules) noexcept {
   const Ipv6Address destination = ip.destination_address();
   if (destination.high >> 56 == 0xff) return Verdict::drop(DropReason::multicast);
   if (rules.drop_martians && is_martian(ip.source_address(), destination)) return Verdict::drop(DropReason::martian);
@@ -124,7 +112,7 @@ struct ForwardView {
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Verdict check(PacketView packet, CheckRules rules) noexcept {
   const PacketLayout& layout = packet.layout();
   if (!layout.is_ip()) return Verdict::drop(DropReason::not_ip);
-  if (!layout.has(PacketLayout::kNetworkHeader)) {
+  if (!layout.has(PacketLayout::kNetworkHeader)) {  // parsing checked version and lengths
     const bool cut = layout.has(PacketLayout::kTruncated) && !layout.has(PacketLayout::kMalformed);
     return Verdict::drop(cut ? DropReason::truncated : DropReason::malformed);
   }
@@ -132,7 +120,8 @@ struct ForwardView {
   if (packet.packet->link_type == LinkType::ethernet && (packet.frame[0] & 1) != 0) {
     return Verdict::drop(DropReason::multicast);
   }
-  return layout.network == NetworkLayer::ipv4 ? check_ipv4(packet, rules) : check_ipv6(packet, rules);
+  return layout.network == NetworkLayer::ipv4 ? check_ipv4(packet.ipv4(), rules)
+                                              : check_ipv6(packet.ipv6(), rules);
 }
 
 /// One less, with the checksum made to fit (RFC 1624).

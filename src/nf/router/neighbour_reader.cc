@@ -97,7 +97,7 @@ class NeighbourReader {
     }
     const auto end = words_.back().column + static_cast<std::uint32_t>(words_.back().text.size());
     if (!has_device) return error({{}, end}, "a neighbour without a device", "dev DEVICE");
-    if (has_mac && usable) neighbours_.push_back(neighbour);
+    if (has_mac && usable && neighbour.device != kNoPort) neighbours_.push_back(neighbour);
   }
 
   void error(const Word& word, std::string_view message, std::string_view expected) {

@@ -180,19 +180,20 @@ void RouteReader::read_device(const Word& word) {
   draft.has_device = true;
   if (const auto device = devices_->find(word.text)) {
     draft.hop.device = *device;
+    draft.elsewhere = *device == kNoPort;
   } else if (word.text == "lo") {
     draft.loopback = true;
   } else if (route_.kind == RouteKind::unicast) {
     if (devices_->takes_any()) return error(word, "too many devices", "at most 65535");
-    error(word, "no port is called so", devices_->list() + ", or another name for one in 'interfaces'");
+    error(word, "no port is called so", devices_->list() + "; 'interfaces' says which port, or none, it is");
   }
 }
 
 void RouteReader::read_table(const Word& word) {
   if (word.text == "local" || word.text == "255") {
-    route_.preference.table = 0;
+    route_.preference.table = RoutePreference::kLocal;
   } else if (word.text == "default" || word.text == "253") {
-    route_.preference.table = 2;
+    route_.preference.table = RoutePreference::kDefault;
   } else if (word.text != "main" && word.text != "254") {
     unsupported(word, "route of another table than local, main and default");
   }
@@ -201,9 +202,9 @@ void RouteReader::read_table(const Word& word) {
 void RouteReader::read_preference(const Word& word) {
   route_.hint = Family::ipv6;
   if (word.text == "high") {
-    route_.preference.router_preference = 0;
+    route_.preference.router_preference = RoutePreference::kHigh;
   } else if (word.text == "low") {
-    route_.preference.router_preference = 2;
+    route_.preference.router_preference = RoutePreference::kLow;
   } else if (word.text != "medium") {
     error(word, "not a router preference", "high, medium or low");
   }
@@ -239,7 +240,11 @@ bool RouteReader::check_hops() {
   }
   if (std::ranges::any_of(hops, &Draft::loopback)) route_.kind = RouteKind::local;
   std::erase_if(hops, [](const Draft& draft) { return draft.dead; });
-  return !route_.left_out && !hops.empty();
+  if (hops.empty()) return false;  // so the kernel has it
+  // Packets by this route must not take a shorter one, and the chain has no way for them.
+  std::erase_if(hops, [](const Draft& draft) { return draft.elsewhere; });
+  if (hops.empty()) route_.kind = RouteKind::unreachable;
+  return !route_.left_out;
 }
 
 void RouteReader::add_route() {

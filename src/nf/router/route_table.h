@@ -24,9 +24,12 @@ struct RouteTable {
 
 /// Among routes of one prefix the lowest is used.
 struct RoutePreference {
-  std::uint8_t table = 0;  // in the order in which the kernel asks: local, main, default
+  std::uint8_t table = kMain;  // in the order in which the kernel asks
   std::uint32_t metric = 0;
-  std::uint8_t router_preference = 0;  // RFC 4191: high, medium, low
+  std::uint8_t router_preference = kMedium;  // RFC 4191
+
+  static constexpr std::uint8_t kLocal = 0, kMain = 1, kDefault = 2;
+  static constexpr std::uint8_t kHigh = 0, kMedium = 1, kLow = 2;
   friend constexpr auto operator<=>(const RoutePreference&, const RoutePreference&) = default;
 };
 

@@ -18,7 +18,7 @@ namespace {
 constexpr auto kParameters = std::to_array<Parameter>({
     {"routes", ParameterType::paths, "", "", "what `ip route` and `ip -6 route` print", true},
     {"neighbours", ParameterType::paths, "", "", "what `ip neigh` prints: rewrites destination MACs", false},
-    {"interfaces", ParameterType::pairs, "", "", "devices in those files and the ports they are: {eth0: wan}", false},
+    {"interfaces", ParameterType::pairs, "", "", "devices in those files and the ports they are, or none: {eth0: wan, docker0: none}", false},
     {"macs", ParameterType::pairs, "", "", "source MACs of the ports that packets leave by: {wan: 02:00:00:00:00:01}",
      false},
     {"ipv4", ParameterType::choice, "dir24", "dir24|trie1|trie4", "the IPv4 table: DIR-24-8, or a trie by 1 or 4 bits",
@@ -48,7 +48,7 @@ Devices read_devices(const Parameters& parameters, std::span<const std::string> 
     errors.push_back({parameters.place("interfaces"),
                       is_port ? fmt::format("{} names another port already", in_quotes(pair.key))
                               : fmt::format("interface {} of an unknown port", in_quotes(pair.key)),
-                      in_quotes(pair.value), is_port ? "" : devices.list()});
+                      in_quotes(pair.value), is_port ? "" : devices.list() + ", none"});
   }
   return devices;
 }
@@ -61,7 +61,7 @@ std::vector<EgressPort> read_macs(const Parameters& parameters, std::span<const 
     const Pair pair = split_pair(text);
     const auto port = devices.find(pair.key);
     const auto mac = parse_mac(pair.value);
-    if (!port) {
+    if (!port || *port == kNoPort) {
       errors.push_back({parameters.place("macs"), "MAC of an unknown port", in_quotes(pair.key), devices.list()});
     } else if (!mac || is_group_address(*mac)) {
       errors.push_back({parameters.place("macs"), fmt::format("MAC of port {}", pair.key), in_quotes(pair.value),

@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/router/neighbour_reader.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "nf/router/next_hop_table.h"
+
+namespace penstock::router {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+const std::vector<std::string> kPorts{"lan", "wan"};
+
+std::vector<std::string> to_lines(const Neighbours& neighbours) {
+  std::vector<std::string> lines;
+  for (const Neighbour& n : neighbours) {
+    const std::string address = is_mapped(n.address) ? to_string(unmapped(n.address)) : to_string(n.address);
+    lines.push_back(fmt::format("{} {} {}", address, kPorts[n.device], to_string(n.mac)));
+  }
+  return lines;
+}
+
+TEST(NeighbourReader, ReadsEveryStateThatHasAMac) {
+  Devices devices(kPorts);
+  const auto read = parse_neighbours(
+      "192.0.2.1 dev wan lladdr 02:00:00:00:00:01 REACHABLE\n"
+      "192.0.2.2 dev wan lladdr 02:00:00:00:00:0A STALE \n"
+      "192.0.2.3 dev lan lladdr 02:00:00:00:00:03 router extern_learn PERMANENT \n"
+      "fe80::1 dev lan lladdr 02:00:00:00:00:04 router DELAY\n"
+      "fe80::2 dev lan lladdr 02:00:00:00:00:05 proto zebra offload PROBE\n"
+      "ff02::16 dev wan lladdr 33:33:00:00:00:16 NOARP \n"
+      "192.0.2.4 dev wan lladdr 02:00:00:00:00:06  ref 1 used 0/60/0probes 0 PERMANENT \n",
+      "neigh.txt", devices);
+  ASSERT_TRUE(read) << to_string(read.error());
+  EXPECT_THAT(read->unsupported, IsEmpty());
+  EXPECT_THAT(to_lines(read->value),
+              ElementsAre("192.0.2.1 wan 02:00:00:00:00:01", "192.0.2.2 wan 02:00:00:00:00:0a",
+                          "192.0.2.3 lan 02:00:00:00:00:03", "fe80::1 lan 02:00:00:00:00:04",
+                          "fe80::2 lan 02:00:00:00:00:05", "ff02::16 wan 33:33:00:00:00:16",
+                          "192.0.2.4 wan 02:00:00:00:00:06"));
+}
+
+TEST(NeighbourReader, HasNoEntryForWhoDidNotAnswer) {
+  Devices devices(kPorts);
+  const auto read = parse_neighbours(
+      "10.0.0.3 dev lan FAILED \n10.0.0.4 dev lan  INCOMPLETE\n10.0.0.9 dev lan proxy \n"
+      "10.0.0.5 dev lan lladdr 02:00:00:00:00:01 FAILED\n",
+      "neigh.txt", devices);
+  ASSERT_TRUE(read);
+  EXPECT_THAT(read->value, IsEmpty());
+}
+
+TEST(NeighbourReader, NamesEveryMistakeWithItsPlace) {
+  Devices devices(kPorts);
+  const auto read = parse_neighbours(
+      "10.0.0 dev lan FAILED\n"
+      "10.0.0.1 dev lan lladdr 02:00:00:00:00 STALE\n"
+      "10.0.0.1 dev lan lladdr 02:00:00:00:00:0g STALE\n"
+      "10.0.0.1 lladdr 02:00:00:00:00:01 STALE\n"
+      "10.0.0.1 dev\n",
+      "neigh.txt", devices);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(to_string(read.error()),
+            "neigh.txt:1:1: not a neighbour: found '10.0.0', expected an IP address\n"
+            "neigh.txt:2:25: not a MAC address: found '02:00:00:00:00', expected six bytes such as 02:00:00:00:00:01\n"
+            "neigh.txt:3:25: not a MAC address: found '02:00:00:00:00:0g', expected six bytes such as "
+            "02:00:00:00:00:01\n"
+            "neigh.txt:4:40: a neighbour without a device: expected dev DEVICE\n"
+            "neigh.txt:5:13: the line ends behind 'dev': expected a value");
+}
+
+TEST(NeighbourReader, ReportsNeighboursOnOtherDevices) {
+  Devices devices(kPorts);
+  const auto read =
+      parse_neighbours("10.0.0.1 dev docker0 lladdr 02:00:00:00:00:01 STALE\n", "neigh.txt", devices);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(to_string(read->unsupported),
+            "neigh.txt:1:14: neighbour on a device that is no port is left out: found 'docker0'");
+}
+
+TEST(NeighbourTable, AgreesWithAMapUnderRandomChanges) {
+  std::mt19937_64 random(7);
+  NeighbourTable table;
+  std::map<std::pair<Ipv6Address, PortIndex>, MacAddress> oracle;
+  for (int i = 0; i < 20'000; ++i) {
+    // Few addresses, so that erases hit, and long runs of taken slots come about.
+    const Ipv6Address address{random() % 2, random() % 300};
+    const auto device = static_cast<PortIndex>(random() % 3);
+    if (random() % 3 == 0) {
+      EXPECT_EQ(table.erase(address, device), oracle.erase({address, device}) == 1);
+    } else {
+      const MacAddress mac{{2, 0, 0, 0, static_cast<std::uint8_t>(i >> 8), static_cast<std::uint8_t>(i)}};
+      table.assign({address, device, mac});
+      oracle[{address, device}] = mac;
+    }
+    ASSERT_EQ(table.size(), oracle.size());
+  }
+  for (std::uint64_t high = 0; high < 2; ++high) {
+    for (std::uint64_t low = 0; low < 300; ++low) {
+      for (PortIndex device = 0; device < 3; ++device) {
+        const MacAddress* const mac = table.view().find({high, low}, device);
+        const auto want = oracle.find({{high, low}, device});
+        ASSERT_EQ(mac != nullptr, want != oracle.end());
+        if (mac != nullptr) {
+          EXPECT_EQ(*mac, want->second);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock::router
