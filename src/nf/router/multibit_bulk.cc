@@ -19,19 +19,25 @@ namespace penstock::router {
 namespace {
 
 constexpr unsigned kCachedRootBits = 20;
-constexpr std::size_t kAhead = 192;  // addresses between the fetch of a root entry and its use
+constexpr std::size_t kAhead = 128;  // addresses between the fetch of a root entry and its use
 
+/// Fetches the root entries of addresses[begin, end), as far as they exist.
 template <typename View>
-void prefetch_root(View table, const typename View::Address& address) noexcept {
-  __builtin_prefetch(&table.root[bits_at(address, 0, View::kRootBits)]);
+void prefetch_root(View table, std::span<const typename View::Address> addresses, std::size_t begin,
+                   std::size_t end) noexcept {
+  if constexpr (View::kRootBits > kCachedRootBits) {
+    end = std::min(end, addresses.size());
+    for (std::size_t i = begin; i < end; ++i) {
+      __builtin_prefetch(&table.root[bits_at(addresses[i], 0, View::kRootBits)]);
+    }
+  }
 }
 
 template <typename View, typename Address = typename View::Address>
 void lookup_one_by_one(View table, std::span<const Address> addresses, std::span<std::uint32_t> values) noexcept {
+  prefetch_root(table, addresses, 0, kAhead);
   for (std::size_t i = 0; i < addresses.size(); ++i) {
-    if constexpr (View::kRootBits > kCachedRootBits) {
-      prefetch_root(table, addresses[std::min(i + kAhead, addresses.size() - 1)]);
-    }
+    prefetch_root(table, addresses, i + kAhead, i + kAhead + 1);
     values[i] = lookup(table, addresses[i]);
   }
 }
@@ -97,11 +103,9 @@ template <typename View, typename Address = typename View::Address>
   const __m512i first_child = _mm512_set1_epi32(static_cast<int>(kFirstChild));
   const __m512i value_mask = _mm512_set1_epi32(static_cast<int>(kNoRoute));
   const std::size_t groups_end = addresses.size() / kGroup * kGroup;
+  prefetch_root(table, addresses, 0, kAhead);
   for (std::size_t i = 0; i < groups_end; i += kGroup) {
-    if constexpr (View::kRootBits > kCachedRootBits) {
-      const std::size_t next = std::min(i + kAhead, groups_end - kGroup);
-      for (std::size_t k = 0; k < kGroup; ++k) prefetch_root(table, addresses[next + k]);
-    }
+    prefetch_root(table, addresses, i + kAhead, i + kAhead + kGroup);
     Descent<View> group;
     group.addresses = &addresses[i];
     for (std::size_t v = 0; v < kVectors; ++v) {

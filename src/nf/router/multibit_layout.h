@@ -12,6 +12,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -47,9 +48,12 @@ struct MultibitView {
   }
   /// The address bits above the level.
   PENSTOCK_HOST_DEVICE static constexpr unsigned depth(std::size_t level) noexcept {
-    unsigned depth = kRoot;
-    for (std::size_t above = 0; above < level; ++above) depth += stride(above);
-    return depth;
+    constexpr auto kDepths = [] {
+      std::array<unsigned, kLevels + 1> depths{kRoot};
+      for (std::size_t i = 0; i < kLevels; ++i) depths[i + 1] = depths[i] + stride(i);
+      return depths;
+    }();
+    return kDepths[level];
   }
 
   const std::uint32_t* root = nullptr;   // kRootEntries
