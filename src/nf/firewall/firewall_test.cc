@@ -1,0 +1,268 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The network function over packets whose layout is written down here, so that nothing else decides what they are.
+
+#include "nf/firewall/firewall.h"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "nf/firewall/rules_for_test.h"
+#include "packet/ip.h"
+
+namespace penstock::firewall {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A raw IPv4 or IPv6 packet with room for a TCP header.
+class Packet {
+ public:
+  static Packet ipv4(std::string_view source, std::string_view destination, std::uint8_t protocol) {
+    Packet packet;
+    Ipv4Header& ip = reinterpret_cast<Ipv4Header&>(packet.bytes_[0]);
+    ip.source.set(parse_ipv4(source)->bits);
+    ip.destination.set(parse_ipv4(destination)->bits);
+    packet.lay_out(NetworkLayer::ipv4, sizeof(Ipv4Header), protocol);
+    return packet;
+  }
+  static Packet ipv6(std::string_view source, std::string_view destination, std::uint8_t protocol) {
+    Packet packet;
+    Ipv6Header& ip = reinterpret_cast<Ipv6Header&>(packet.bytes_[0]);
+    set(ip.source, *parse_ipv6(source));
+    set(ip.destination, *parse_ipv6(destination));
+    packet.lay_out(NetworkLayer::ipv6, sizeof(Ipv6Header), protocol);
+    return packet;
+  }
+  static Packet arp() {
+    Packet packet;
+    packet.descriptor_.layout.network = NetworkLayer::arp;
+    packet.descriptor_.layout.flags = PacketLayout::kNetworkHeader;
+    return packet;
+  }
+
+  Packet& ports(std::uint16_t source, std::uint16_t destination) {
+    view().tcp().source_port.set(source);
+    view().tcp().destination_port.set(destination);
+    return *this;
+  }
+  Packet& tcp_flags(std::uint8_t flags) { return view().tcp().flags = flags, *this; }
+  Packet& icmp(std::uint8_t type, std::uint8_t code) {
+    view().icmp().type = type;
+    view().icmp().code = code;
+    return *this;
+  }
+  Packet& flags(unsigned flags) { return descriptor_.layout.flags = static_cast<std::uint16_t>(flags), *this; }
+  Packet& from(PortIndex port) { return descriptor_.in_port = port, *this; }
+
+  PacketView view() { return {bytes_.data(), &descriptor_}; }
+  const Verdict& verdict() const { return descriptor_.verdict; }
+
+ private:
+  static void set(Be64 (&to)[2], const Ipv6Address& address) {
+    to[0].set(address.high);
+    to[1].set(address.low);
+  }
+  void lay_out(NetworkLayer network, std::uint16_t header, std::uint8_t protocol) {
+    PacketLayout& layout = descriptor_.layout;
+    layout.network = network;
+    layout.transport = protocol;
+    layout.transport_offset = header;
+    layout.flags = PacketLayout::kNetworkHeader | PacketLayout::kTransportHeader;
+    descriptor_.length = header + 20U;
+  }
+
+  std::array<std::uint8_t, 80> bytes_{};
+  PacketDescriptor descriptor_;
+};
+
+constexpr std::uint8_t kTcp = ip_protocol::kTcp, kUdp = ip_protocol::kUdp;
+
+std::unique_ptr<Firewall> firewall(std::string_view rules, Engine engine = Engine::bitvector) {
+  auto made = Firewall::build(rules_of(rules), engine);
+  EXPECT_TRUE(made) << to_string(made.error());
+  return std::move(*made);
+}
+
+std::string forward_table(std::string_view rules) {
+  return "*filter\n:FORWARD DROP [0:0]\n" + std::string(rules) + "COMMIT\n";
+}
+
+Verdict decide(Firewall& firewall, Packet packet) {
+  PacketView view = packet.view();
+  firewall.make_cpu_stage()->process({&view, 1});
+  return packet.verdict();
+}
+
+class FirewallOnEngine : public ::testing::TestWithParam<Engine> {};
+INSTANTIATE_TEST_SUITE_P(Engines, FirewallOnEngine, ::testing::Values(Engine::linear, Engine::bitvector),
+                         [](const auto& engine) { return engine.param == Engine::linear ? "linear" : "bitvector"; });
+
+TEST_P(FirewallOnEngine, ForwardsDeniesAndRejectsByTheFirstMatch) {
+  const auto nf = firewall(forward_table("-A FORWARD -p tcp -m tcp --dport 80 -j ACCEPT\n"
+                                         "-A FORWARD -s 10.0.0.0/8 -p tcp -j REJECT\n"),
+                           GetParam());
+  EXPECT_EQ(decide(*nf, Packet::ipv4("10.0.0.1", "1.1.1.1", kTcp).ports(1, 80)), Verdict::forward());
+  EXPECT_EQ(decide(*nf, Packet::ipv4("10.0.0.1", "1.1.1.1", kTcp).ports(80, 1)), Verdict::drop(DropReason::rejected));
+  EXPECT_EQ(decide(*nf, Packet::ipv4("11.0.0.1", "1.1.1.1", kTcp).ports(80, 1)), Verdict::drop(DropReason::denied));
+}
+
+TEST_P(FirewallOnEngine, LooksAtTcpFlagsAndIcmpTypesOfPackets) {
+  const auto nf = firewall(forward_table("-A FORWARD -p tcp -m tcp --tcp-flags SYN,ACK SYN -j ACCEPT\n"
+                                         "-A FORWARD -p icmp -m icmp --icmp-type 3/4 -j ACCEPT\n"),
+                           GetParam());
+  EXPECT_TRUE(decide(*nf, Packet::ipv4("1.1.1.1", "1.1.1.1", kTcp).tcp_flags(TcpHeader::kSyn)).alive());
+  EXPECT_FALSE(decide(*nf, Packet::ipv4("1.1.1.1", "1.1.1.1", kTcp).tcp_flags(TcpHeader::kAck)).alive());
+  EXPECT_TRUE(decide(*nf, Packet::ipv4("1.1.1.1", "1.1.1.1", ip_protocol::kIcmp).icmp(3, 4)).alive());
+  EXPECT_FALSE(decide(*nf, Packet::ipv4("1.1.1.1", "1.1.1.1", ip_protocol::kIcmp).icmp(3, 3)).alive());
+}
+
+TEST_P(FirewallOnEngine, Ipv6PacketsMeetIpv6Rules) {
+  const auto nf = firewall("# Generated by ip6tables-save\n" +
+                               forward_table("-A FORWARD -s 2001:db8::/32 -d fe80::1 -p udp -m udp --dport 53 -j ACCEPT\n"),
+                           GetParam());
+  EXPECT_TRUE(decide(*nf, Packet::ipv6("2001:db8::9", "fe80::1", kUdp).ports(9, 53)).alive());
+  EXPECT_FALSE(decide(*nf, Packet::ipv6("2001:db9::9", "fe80::1", kUdp).ports(9, 53)).alive());
+  EXPECT_FALSE(decide(*nf, Packet::ipv4("1.1.1.1", "1.1.1.1", kUdp).ports(9, 53)).alive());
+}
+
+TEST(Firewall, PassesWhatIsNotIp) {
+  const auto nf = firewall(forward_table(""));
+  EXPECT_EQ(decide(*nf, Packet::arp()), Verdict::forward());
+}
+
+TEST(Firewall, DropsBrokenHeadersWhateverTheRulesSay) {
+  const auto nf = firewall(forward_table("-A FORWARD -j ACCEPT\n"));
+  Packet packet = Packet::ipv4("1.1.1.1", "1.1.1.1", kTcp);
+  EXPECT_EQ(decide(*nf, packet), Verdict::forward());
+  EXPECT_EQ(decide(*nf, packet.flags(PacketLayout::kMalformed)), Verdict::drop(DropReason::malformed));
+  EXPECT_EQ(decide(*nf, packet.flags(PacketLayout::kNetworkHeader | PacketLayout::kMalformed)),
+            Verdict::drop(DropReason::malformed));
+  EXPECT_EQ(decide(*nf, packet.flags(PacketLayout::kTruncated)), Verdict::drop(DropReason::truncated));
+}
+
+TEST(Firewall, JudgesAPacketCutBehindItsIpHeaderWithoutPorts) {
+  const auto nf = firewall(forward_table("-A FORWARD -p tcp -m tcp --dport 0 -j REJECT\n-A FORWARD -p tcp -j ACCEPT\n"));
+  Packet packet = Packet::ipv4("1.1.1.1", "1.1.1.1", kTcp);
+  EXPECT_EQ(decide(*nf, packet), Verdict::drop(DropReason::rejected));
+  EXPECT_EQ(decide(*nf, packet.flags(PacketLayout::kNetworkHeader | PacketLayout::kTruncated)), Verdict::forward());
+}
+
+TEST(Firewall, LaterFragmentsHaveNoPorts) {
+  const auto nf = firewall(forward_table("-A FORWARD -p udp -m udp --dport 0:65535 -j REJECT\n-A FORWARD -f -j ACCEPT\n"));
+  Packet packet = Packet::ipv4("1.1.1.1", "1.1.1.1", kUdp);
+  EXPECT_FALSE(decide(*nf, packet).alive());
+  constexpr unsigned kLater = PacketLayout::kNetworkHeader | PacketLayout::kFragment | PacketLayout::kLaterFragment;
+  EXPECT_TRUE(decide(*nf, packet.flags(kLater)).alive());
+}
+
+TEST(Firewall, CountsPacketsAndBytesOfEachRuleOverAllWorkers) {
+  const auto nf = firewall(forward_table("-A FORWARD -p tcp -j ACCEPT\n-A FORWARD -p gre -j ACCEPT\n"));
+  std::vector<Packet> packets(70, Packet::ipv4("1.1.1.1", "2.2.2.2", kTcp));
+  packets.push_back(Packet::ipv4("1.1.1.1", "2.2.2.2", kUdp));
+  packets.push_back(Packet::arp());
+  std::vector<PacketView> views;
+  for (Packet& packet : packets) views.push_back(packet.view());
+  const auto one = nf->make_cpu_stage(), other = nf->make_cpu_stage();
+  one->process(std::span(views).first(50));
+  other->process(std::span(views).subspan(50));
+
+  EXPECT_EQ(nf->count(0).packets, 70U);
+  EXPECT_EQ(nf->count(0).bytes, 70U * 40);
+  EXPECT_EQ(nf->count(1).packets, 0U);
+  nlohmann::json report;
+  nf->report(report);
+  EXPECT_EQ(report, nlohmann::json::parse(R"({
+    "rules": [{"index": 0, "line": 3, "target": "accept", "packets": 70, "bytes": 2800,
+               "text": "-A FORWARD -p tcp -j ACCEPT"}],
+    "policy": {"target": "drop", "packets": 1, "bytes": 40}})"));
+}
+
+TEST(Firewall, ExplainsWhichRuleDecides) {
+  const auto nf = firewall(forward_table("-A FORWARD -p tcp -j ACCEPT\n"));
+  EXPECT_EQ(nf->explain(Packet::ipv4("1.1.1.1", "1.1.1.1", kTcp).view()), "rule 0 (line 3): -A FORWARD -p tcp -j ACCEPT");
+  EXPECT_EQ(nf->explain(Packet::ipv4("1.1.1.1", "1.1.1.1", kUdp).view()), "default policy: drop");
+  EXPECT_EQ(nf->explain(Packet::arp().view()), "not IP: passes");
+  EXPECT_EQ(nf->explain(Packet::ipv4("1.1.1.1", "1.1.1.1", kTcp).flags(PacketLayout::kMalformed).view()),
+            "malformed header");
+}
+
+TEST(Firewall, DescribesWhatIsLoaded) {
+  EXPECT_THAT(firewall(forward_table("-A FORWARD -p tcp -j ACCEPT\n"))->description(), HasSubstr("1 rule, bitvector, "));
+  EXPECT_THAT(firewall(forward_table(""), Engine::linear)->description(), HasSubstr("; policy drop"));
+}
+
+TEST(Firewall, ReadsOnlyTheFieldsThatItsRulesLookAt) {
+  const auto nf = firewall(forward_table("-A FORWARD -s 10.0.0.0/8 -p tcp -m tcp --dport 80 -j ACCEPT\n"));
+  const FieldSet reads = nf->traits().cpu.reads;
+  EXPECT_TRUE(reads.has(Field::ipv4_src));
+  EXPECT_TRUE(reads.has(Field::l4_dst_port));
+  EXPECT_FALSE(reads.has(Field::ipv4_dst));
+  EXPECT_FALSE(reads.has(Field::l4_src_port));
+  EXPECT_EQ(nf->traits().cpu.writes, FieldSet{Field::verdict});
+}
+
+/// Makes a firewall by way of its parameters, as a chain file does.
+class FromParameters : public ::testing::Test {
+ protected:
+  Result<std::unique_ptr<chain::NetworkFunction>> make(std::vector<std::pair<std::string, std::string>> values) {
+    std::vector<RawParameter> raw;
+    for (auto& [name, value] : values) {
+      RawParameter parameter;
+      parameter.name = name;
+      parameter.items = {value};
+      parameter.place = {"chain.yaml", 4, 7};
+      if (name == "interfaces") parameter.shape = RawParameter::Shape::mapping;
+      raw.push_back(std::move(parameter));
+    }
+    auto parameters = Parameters::read(firewall_kind().parameters, std::move(raw), {"chain.yaml", 3, 1});
+    if (!parameters) return failure(parameters.error());
+    context_.ports = ports_;
+    return firewall_kind().make(*parameters, context_);
+  }
+
+  std::string errors(std::vector<std::pair<std::string, std::string>> values) {
+    const auto made = make(std::move(values));
+    return made ? "made without an error" : to_string(made.error());
+  }
+
+  static constexpr const char* kGateway = PENSTOCK_SOURCE_DIR "/src/nf/firewall/testdata/gateway.iptables";
+  std::vector<std::string> ports_{"lan", "guest0", "wan0"};
+  chain::NfContext context_;
+};
+
+TEST_F(FromParameters, MakesAFirewallAndTellsWhatItLeavesOut) {
+  const auto made = make({{"rules", kGateway}});
+  ASSERT_TRUE(made) << to_string(made.error());
+  EXPECT_THAT((*made)->description(), HasSubstr("14 rules (3 left out), bitvector"));
+  EXPECT_EQ(context_.unsupported.size(), 5U);
+}
+
+TEST_F(FromParameters, StrictRefusesWhatWouldBeLeftOut) {
+  EXPECT_THAT(errors({{"rules", kGateway}, {"strict", "true"}}), HasSubstr("match extension conntrack is not supported"));
+}
+
+TEST_F(FromParameters, ChoosesChainPolicyAndEngine) {
+  const auto made = make({{"rules", kGateway}, {"chain", "guests"}, {"policy", "reject"}, {"engine", "linear"}});
+  ASSERT_TRUE(made) << to_string(made.error());
+  EXPECT_THAT((*made)->description(), HasSubstr("linear"));
+  EXPECT_THAT((*made)->description(), HasSubstr("policy reject"));
+}
+
+TEST_F(FromParameters, MapsInterfacesAtTheirPlace) {
+  EXPECT_THAT(errors({{"rules", kGateway}, {"interfaces", "eth0=lam"}}),
+              HasSubstr("chain.yaml:4:7: an interface is mapped to an unknown port: found 'eth0=lam', expected one of lan"));
+  ports_ = {"a", "b"};
+  EXPECT_THAT(errors({{"rules", kGateway}}), HasSubstr("an unknown interface: found 'guest0', expected a port of the chain"));
+  EXPECT_TRUE(make({{"rules", kGateway}, {"interfaces", "guest0=b"}}));
+}
+
+TEST_F(FromParameters, AMissingFileIsAnErrorThatNamesIt) {
+  EXPECT_THAT(errors({{"rules", "/nowhere/rules"}}), HasSubstr("/nowhere/rules"));
+}
+
+}  // namespace
+}  // namespace penstock::firewall
