@@ -26,7 +26,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 }
 
 std::string resolve_path(const std::string& path, const std::string& base) {
-  if (base.empty() || path.empty() || path.front() == '/') return path;
+  if (base.empty() || path.empty() || path.front() == '/' || path == "-") return path;  // "-": standard input, output
   return (std::filesystem::path(base) / path).lexically_normal().string();
 }
 

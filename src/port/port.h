@@ -64,6 +64,9 @@ class Port {
   /// went wrong while running, such as a capture that breaks off or a full disk.
   [[nodiscard]] virtual Errors close() = 0;
 
+  /// Whether something went wrong that `close` will tell of: the run need not go on. Any thread may ask.
+  [[nodiscard]] virtual bool failed() const noexcept { return false; }
+
   /// The part of the input that has been read, 0..1, for the progress line; any thread may ask. None: unknown.
   [[nodiscard]] virtual std::optional<double> progress() const noexcept { return std::nullopt; }
 };

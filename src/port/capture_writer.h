@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A capture file that several workers write. Each worker encodes its packets into a buffer of its own and takes the
+// file's lock once for a full buffer or a batch, never for a packet: order is kept within a worker, and so within a
+// flow. The classic format holds one link type, the first packet's, and one precision; pcapng holds them all.
+
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "packet/packet.h"
+#include "port/byte_sink.h"
+
+namespace penstock::port {
+
+enum class Precision : std::uint8_t {
+  automatic,  // microseconds, unless a packet of the first buffer needs nanoseconds
+  microseconds,
+  nanoseconds,
+};
+
+class CaptureWriter {
+ public:
+  static constexpr std::uint32_t kSnapLength = 262144;  // as tcpdump's
+
+  /// The format and the compression go by the name: `.pcapng` or classic, and `.gz` or `.zst` behind it. `precision`
+  /// is the classic format's; pcapng is written in nanoseconds.
+  static Result<std::unique_ptr<CaptureWriter>> create(const std::string& path, Precision precision);
+
+  /// One worker's end. Outlived by the writer.
+  class Buffer {
+   public:
+    explicit Buffer(CaptureWriter& writer);
+    /// Returns how many it took; see `TxQueue::send`.
+    std::size_t add(std::span<const PacketView> packets) noexcept;
+    void flush() noexcept;
+
+   private:
+    CaptureWriter* writer_;
+    std::vector<std::uint8_t> bytes_;
+    std::size_t used_ = 0;
+  };
+
+  /// Whether writing has failed: what is added from now on is not taken.
+  [[nodiscard]] bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
+  /// Once all buffers are flushed: ends the file and tells what went wrong and what was left out.
+  [[nodiscard]] Errors close();
+
+ private:
+  enum class Encoding : std::uint8_t { undecided, microseconds, nanoseconds, pcapng };
+  static constexpr int kNoInterface = -1;
+  static constexpr std::size_t kLinkTypeCount = static_cast<std::size_t>(LinkType::cisco_hdlc) + 1;
+
+  CaptureWriter(std::string path, std::unique_ptr<ByteSink> sink, bool pcapng, Precision precision) noexcept;
+
+  void decide(std::span<const PacketView> first) noexcept;
+  void begin_classic(LinkType type, bool nanoseconds) noexcept;
+  /// The number of the interface with this link type; kNoInterface where the file cannot hold the type.
+  int interface_of(LinkType type) noexcept;
+  int add_interface(LinkType type) noexcept;
+  std::size_t encode(PacketView packet, int interface, std::uint8_t* to) noexcept;
+  void write_locked(std::span<const std::uint8_t> bytes) noexcept;
+
+  const std::string path_;
+  const bool pcapng_;
+  const Precision precision_;
+  std::atomic<Encoding> encoding_{Encoding::undecided};
+  std::array<std::atomic<int>, kLinkTypeCount> interfaces_;  // by LinkType
+  std::atomic<std::uint64_t> wrong_type_{0}, too_long_{0}, digits_lost_{0};
+  std::atomic<bool> failed_{false};
+
+  std::mutex mutex_;  // guards what follows
+  std::unique_ptr<ByteSink> sink_;
+  int interface_count_ = 0;
+  LinkType first_type_ = LinkType::ethernet;
+};
+
+}  // namespace penstock::port

@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "port/catalog.h"
+
+#include <algorithm>
+#include <array>
+
+#include "port/pcap.h"
+
+namespace penstock::port {
+
+std::span<const PortKind> catalog() noexcept {
+  static const std::array kKinds{
+      pcap_kind(),
+  };
+  return kKinds;
+}
+
+const PortKind* find_kind(std::string_view name) noexcept {
+  const auto kinds = catalog();
+  const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const PortKind& k) { return k.name == name; });
+  return kind == kinds.end() ? nullptr : &*kind;
+}
+
+}  // namespace penstock::port

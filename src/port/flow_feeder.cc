@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "port/flow_feeder.h"
+
+#include <chrono>
+#include <cstring>
+
+#include "port/worker_of.h"
+
+namespace penstock::port {
+
+namespace {
+
+constexpr std::size_t kRingBytes = 4 << 20;
+
+/// Stands before each frame in a ring.
+struct RingHeader {
+  std::uint64_t timestamp_ns;
+  std::uint32_t wire_length;
+  LinkType link_type;
+};
+
+/// Waits for another thread: first with the processor, then without.
+class Patience {
+ public:
+  void wait() noexcept {
+    if (++rounds_ < 64) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+
+ private:
+  unsigned rounds_ = 0;
+};
+
+}  // namespace
+
+FlowFeeder::FlowFeeder(CaptureSequence& captures, unsigned workers) : captures_(&captures) {
+  for (unsigned i = 0; i < workers; ++i) rings_.push_back(std::make_unique<SpscByteRing>(kRingBytes));
+  thread_ = std::thread([this] { run(); });
+}
+
+void FlowFeeder::stop() noexcept {
+  stop_.store(true);
+  if (thread_.joinable()) thread_.join();
+}
+
+void FlowFeeder::run() noexcept {
+  CapturedFrame frame;
+  while (!stop_.load(std::memory_order_relaxed) && captures_->next(frame)) {
+    if (!hand_over(frame)) break;
+  }
+  done_.store(true, std::memory_order_release);
+}
+
+bool FlowFeeder::hand_over(const CapturedFrame& frame) noexcept {
+  const auto workers = static_cast<unsigned>(rings_.size());
+  SpscByteRing& ring = *rings_[worker_of(frame.bytes, frame.wire_length, frame.link_type, workers)];
+  const std::size_t length = sizeof(RingHeader) + frame.bytes.size();
+  if (length > ring.longest_record()) {
+    oversized_.store(frame.bytes.size());
+    return false;
+  }
+  std::uint8_t* to = nullptr;
+  for (Patience patience; (to = ring.begin_write(length)) == nullptr; patience.wait()) {
+    if (stop_.load(std::memory_order_relaxed)) return false;
+  }
+  const RingHeader header{frame.timestamp_ns, frame.wire_length, frame.link_type};
+  std::memcpy(to, &header, sizeof header);
+  std::memcpy(to + sizeof header, frame.bytes.data(), frame.bytes.size());
+  ring.end_write();
+  return true;
+}
+
+RxStatus FlowFeeder::poll(unsigned worker, Batch& batch, PortIndex in_port) noexcept {
+  SpscByteRing& ring = *rings_[worker];
+  for (;;) {
+    // Asked before the ring: whoever sees `done_` and then an empty ring has seen all.
+    const bool done = done_.load(std::memory_order_acquire);
+    const std::span<const std::uint8_t> record = ring.front();
+    if (record.empty()) return done ? RxStatus::end : RxStatus::idle;
+    RingHeader header;
+    std::memcpy(&header, record.data(), sizeof header);
+    const std::span<const std::uint8_t> frame = record.subspan(sizeof header);
+    if (!batch.append(frame, {header.timestamp_ns, header.wire_length, in_port, header.link_type})) {
+      if (!batch.empty()) return RxStatus::more;
+      oversized_.store(frame.size());
+      stop_.store(true);  // or the thread would wait for ever for room in this ring
+      return RxStatus::end;
+    }
+    ring.pop();
+  }
+}
+
+}  // namespace penstock::port

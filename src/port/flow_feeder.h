@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A thread that reads captures for several workers, or for one that must not wait for a pipe, and hands each worker the
+// packets of its flows through a ring. Nothing is lost: the thread waits while a ring is full. What it owns: the
+// thread, the rings. What it borrows: the captures, which nobody else touches while it runs.
+
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "packet/batch.h"
+#include "port/capture_reader.h"
+#include "port/port.h"
+#include "port/spsc_byte_ring.h"
+
+namespace penstock::port {
+
+class FlowFeeder {
+ public:
+  FlowFeeder(CaptureSequence& captures, unsigned workers);
+  FlowFeeder(const FlowFeeder&) = delete;
+  FlowFeeder& operator=(const FlowFeeder&) = delete;
+  ~FlowFeeder() { stop(); }
+
+  /// For the worker's own thread; see `RxQueue::poll`.
+  RxStatus poll(unsigned worker, Batch& batch, PortIndex in_port) noexcept;
+
+  /// Ends the thread, wherever it is in the captures. A read that waits for a pipe is ended by ReadControl::stop_fd.
+  void stop() noexcept;
+  /// The length of a frame that fits no batch and so ended the run; 0: none did.
+  [[nodiscard]] std::size_t oversized() const noexcept { return oversized_.load(); }
+
+ private:
+  void run() noexcept;
+  bool hand_over(const CapturedFrame& frame) noexcept;
+
+  CaptureSequence* captures_;
+  std::vector<std::unique_ptr<SpscByteRing>> rings_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> done_{false};  // nothing comes behind what is in the rings
+  std::atomic<std::size_t> oversized_{0};
+  std::thread thread_;
+};
+
+}  // namespace penstock::port

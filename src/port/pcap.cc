@@ -1,0 +1,223 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "port/pcap.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "port/capture_reader.h"
+#include "port/capture_writer.h"
+#include "port/flow_feeder.h"
+
+namespace penstock::port {
+
+namespace {
+
+constexpr std::array kParameters{
+    Parameter{"read", ParameterType::paths, "", "",
+              "captures to read, one behind the other: pcap or pcapng, also gzip or zstd; - is standard input"},
+    Parameter{"write", ParameterType::path, "", "",
+              "capture to write: classic, or .pcapng by its name, and .gz or .zst behind it; - is standard output"},
+    Parameter{"precision", ParameterType::choice, "auto", "auto|us|ns",
+              "of a classic capture's times; auto: ns where the first packets need it"},
+};
+
+Precision precision_of(const std::string& name) {
+  return name == "us" ? Precision::microseconds : name == "ns" ? Precision::nanoseconds : Precision::automatic;
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  struct stat of_a {};
+  struct stat of_b {};
+  return ::stat(a.c_str(), &of_a) == 0 && ::stat(b.c_str(), &of_b) == 0 && S_ISREG(of_a.st_mode) &&
+         of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+/// A worker that reads the files itself.
+class DirectRx final : public RxQueue {
+ public:
+  DirectRx(CaptureSequence& captures, PortIndex port) noexcept : captures_(&captures), port_(port) {}
+
+  RxStatus poll(Batch& batch) noexcept override {
+    for (;;) {
+      if (!pending_ && !captures_->next(frame_)) return RxStatus::end;
+      pending_ = !batch.append(frame_.bytes, {frame_.timestamp_ns, frame_.wire_length, port_, frame_.link_type});
+      if (!pending_) continue;
+      if (!batch.empty()) return RxStatus::more;
+      oversized_ = frame_.bytes.size();
+      return RxStatus::end;
+    }
+  }
+  [[nodiscard]] std::size_t oversized() const noexcept { return oversized_; }
+
+ private:
+  CaptureSequence* captures_;
+  PortIndex port_;
+  CapturedFrame frame_;
+  bool pending_ = false;  // `frame_` did not fit the last batch
+  std::size_t oversized_ = 0;
+};
+
+class FedRx final : public RxQueue {
+ public:
+  FedRx(FlowFeeder& feeder, unsigned worker, PortIndex port) noexcept
+      : feeder_(&feeder), worker_(worker), port_(port) {}
+  RxStatus poll(Batch& batch) noexcept override { return feeder_->poll(worker_, batch, port_); }
+
+ private:
+  FlowFeeder* feeder_;
+  unsigned worker_;
+  PortIndex port_;
+};
+
+class Tx final : public TxQueue {
+ public:
+  explicit Tx(CaptureWriter& writer) : buffer_(writer) {}
+  std::size_t send(std::span<const PacketView> packets) noexcept override { return buffer_.add(packets); }
+  void flush() noexcept override { buffer_.flush(); }
+
+ private:
+  CaptureWriter::Buffer buffer_;
+};
+
+class StopEvent {
+ public:
+  StopEvent() noexcept : fd_(::eventfd(0, EFD_CLOEXEC)) {}
+  StopEvent(const StopEvent&) = delete;
+  StopEvent& operator=(const StopEvent&) = delete;
+  ~StopEvent() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  void signal() noexcept { static_cast<void>(::eventfd_write(fd_, 1)); }
+  [[nodiscard]] int fd() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+};
+
+class PcapPort final : public Port {
+ public:
+  PcapPort(std::vector<std::string> read, std::string write, Precision precision, PortIndex index)
+      : read_(std::move(read)), write_(std::move(write)), precision_(precision), index_(index) {
+    control_.stop_fd = stop_.fd();
+  }
+  ~PcapPort() override { stop_.signal(); }  // or the feeder could wait for a pipe for ever
+
+  bool reads() const noexcept override { return !read_.empty(); }
+  bool writes() const noexcept override { return !write_.empty(); }
+
+  Result<void> open(unsigned workers) override {
+    Errors errors;
+    if (reads()) open_read(errors);
+    // Nothing is overwritten for a run that cannot start.
+    if (writes() && errors.empty()) open_write(workers, errors);
+    if (!errors.empty()) return failure(std::move(errors));
+    if (captures_ && (workers > 1 || !captures_->never_waits())) {
+      feeder_.emplace(*captures_, workers);
+      for (unsigned i = 0; i < workers; ++i) fed_.push_back(std::make_unique<FedRx>(*feeder_, i, index_));
+    } else if (captures_) {
+      direct_.emplace(*captures_, index_);
+    }
+    return {};
+  }
+
+  RxQueue* rx(unsigned worker) noexcept override {
+    if (direct_) return &*direct_;
+    return worker < fed_.size() ? fed_[worker].get() : nullptr;
+  }
+  TxQueue* tx(unsigned worker) noexcept override { return worker < tx_.size() ? tx_[worker].get() : nullptr; }
+
+  bool failed() const noexcept override { return writer_ && writer_->failed(); }
+
+  Errors close() override {
+    stop_.signal();
+    if (feeder_) feeder_->stop();
+    Errors errors;
+    if (captures_) errors = captures_->errors();
+    const std::size_t oversized = direct_ ? direct_->oversized() : feeder_ ? feeder_->oversized() : 0;
+    if (oversized != 0) {
+      errors.push_back({{read_.front(), 0, 0},
+                        "reading ended: a frame fits no batch",
+                        fmt::format("{} bytes", oversized),
+                        "larger batches (run: batch: bytes)"});
+    }
+    for (const auto& queue : tx_) queue->flush();
+    if (writer_) append(errors, writer_->close());
+    return errors;
+  }
+
+  std::optional<double> progress() const noexcept override {
+    const std::uint64_t total = captures_ ? captures_->total_bytes() : 0;
+    if (total == 0) return std::nullopt;
+    return std::min(1.0, static_cast<double>(control_.bytes_read.load()) / static_cast<double>(total));
+  }
+
+ private:
+  void open_read(Errors& errors) {
+    auto captures = CaptureSequence::open(read_, control_);
+    if (captures) {
+      captures_ = std::move(*captures);
+    } else {
+      append(errors, std::move(captures.error()));
+    }
+  }
+
+  void open_write(unsigned workers, Errors& errors) {
+    for (const std::string& path : read_) {
+      if (!same_file(path, write_)) continue;
+      errors.push_back({{write_, 0, 0}, "would overwrite the capture that is read", "", "another name"});
+      return;
+    }
+    auto writer = CaptureWriter::create(write_, precision_);
+    if (!writer) return append(errors, std::move(writer.error()));
+    writer_ = std::move(*writer);
+    for (unsigned i = 0; i < workers; ++i) tx_.push_back(std::make_unique<Tx>(*writer_));
+  }
+
+  const std::vector<std::string> read_;
+  const std::string write_;
+  const Precision precision_;
+  const PortIndex index_;
+
+  StopEvent stop_;
+  ReadControl control_;
+  std::optional<CaptureSequence> captures_;
+  std::optional<DirectRx> direct_;    // one worker, regular files
+  std::optional<FlowFeeder> feeder_;  // otherwise
+  std::vector<std::unique_ptr<FedRx>> fed_;
+  std::unique_ptr<CaptureWriter> writer_;
+  std::vector<std::unique_ptr<Tx>> tx_;
+};
+
+Result<std::unique_ptr<Port>> make(const Parameters& parameters, PortIndex index) {
+  auto read = parameters.has("read") ? parameters.texts("read") : std::vector<std::string>{};
+  auto write = parameters.has("write") ? parameters.text("write") : std::string{};
+  if (read.empty() && write.empty()) {
+    return failure({{}, "port pcap has nothing to do", "neither read nor write", "read, write or both"});
+  }
+  if (std::count(read.begin(), read.end(), "-") > 1) {
+    return failure({parameters.place("read"), "standard input can be read once", "- twice", ""});
+  }
+  return std::make_unique<PcapPort>(std::move(read), std::move(write), precision_of(parameters.text("precision")),
+                                    index);
+}
+
+}  // namespace
+
+PortKind pcap_kind() noexcept {
+  return {"pcap", "reads captures and writes one: pcap and pcapng, also compressed", kParameters, make};
+}
+
+}  // namespace penstock::port

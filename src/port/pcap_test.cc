@@ -1,0 +1,341 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "packet/testing/packet_builder.h"
+#include "port/testing/capture_bytes.h"
+#include "port/testing/port_harness.h"
+
+namespace penstock::port {
+namespace {
+
+using testing::Bytes;
+using testing::CaptureBytes;
+using testing::Captured;
+using testing::drain;
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::make_port;
+using testing::must_make;
+using testing::OwnBatch;
+using testing::read_captures;
+using testing::read_file;
+using ::testing::SizeIs;
+using testing::TemporaryFolder;
+using testing::write_capture;
+using testing::write_file;
+using testing::Written;
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+/// Frames of many lengths, some of them cut by a snap length, with times a whole number of microseconds apart.
+std::vector<Captured> some_packets(std::size_t count, std::uint64_t step_ns = 1000) {
+  std::vector<Captured> packets;
+  for (std::size_t i = 0; i < count; ++i) {
+    Bytes frame(i * 37 % 1600);
+    for (std::size_t b = 0; b < frame.size(); ++b) frame[b] = static_cast<std::uint8_t>(i + b * 7);
+    const auto length = static_cast<std::uint32_t>(frame.size());
+    packets.push_back(
+        {1'700'000'000 * kSecond + i * step_ns, length + (i % 5 == 0 ? 100 : 0), LinkType::ethernet, std::move(frame)});
+  }
+  return packets;
+}
+
+/// `flows` UDP flows; the payload tells the packet's number within its flow.
+std::vector<Captured> packets_of_flows(unsigned flows, unsigned each) {
+  std::vector<Captured> packets;
+  for (unsigned n = 0; n < each; ++n) {
+    for (unsigned flow = 0; flow < flows; ++flow) {
+      const std::string a = "10.0.0." + std::to_string(flow % 250 + 1);
+      const bool back = n % 2 == 1;  // every second packet goes the other way
+      const auto port = static_cast<std::uint16_t>(1000 + flow);
+      Bytes frame = penstock::testing::packet()
+                        .eth()
+                        .ipv4(back ? "192.0.2.1" : a, back ? a : "192.0.2.1")
+                        .udp(back ? 53 : port, back ? port : 53)
+                        .payload(std::string(1, static_cast<char>(n)))
+                        .bytes();
+      const auto length = static_cast<std::uint32_t>(frame.size());
+      packets.push_back({kSecond + packets.size() * 1000, length, LinkType::ethernet, std::move(frame)});
+    }
+  }
+  return packets;
+}
+
+TEST(Pcap, WritesWhatItReadInEveryFormatCompressionAndPrecision) {
+  const TemporaryFolder folder;
+  for (const char* name : {"a.pcap", "a.pcapng", "a.pcap.gz", "a.pcap.zst", "a.pcapng.gz", "a.pcapng.zst", "a"}) {
+    for (const char* precision : {"auto", "us", "ns"}) {
+      const auto packets = some_packets(500);
+      const Written written = write_capture(folder / name, packets, precision);
+      EXPECT_EQ(written.taken, packets.size());
+      EXPECT_THAT(written.errors, IsEmpty()) << to_string(written.errors);
+      const auto read = read_captures({folder / name});
+      EXPECT_THAT(read.errors, IsEmpty()) << name << ": " << to_string(read.errors);
+      EXPECT_THAT(read.packets, ElementsAreArray(packets)) << name;
+    }
+  }
+}
+
+TEST(Pcap, CompressesByTheName) {
+  const TemporaryFolder folder;
+  write_capture(folder / "a.pcap.gz", some_packets(5));
+  write_capture(folder / "a.pcap.zst", some_packets(5));
+  EXPECT_EQ(read_file(folder / "a.pcap.gz").at(0), 0x1f);
+  EXPECT_EQ(read_file(folder / "a.pcap.zst").at(0), 0x28);
+}
+
+TEST(Pcap, KeepsEveryDigitOfTheTimeByDefault) {
+  const TemporaryFolder folder;
+  const auto packets = some_packets(50, 1001);
+  for (const char* name : {"a.pcap", "a.pcapng"}) {
+    EXPECT_THAT(write_capture(folder / name, packets).errors, IsEmpty());
+    EXPECT_THAT(read_captures({folder / name}).packets, ElementsAreArray(packets));
+  }
+}
+
+TEST(Pcap, CutsTimesToMicrosecondsWhereAskedTo) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(write_capture(folder / "a.pcap", some_packets(50, 1001), "us").errors, IsEmpty());
+  const auto read = read_captures({folder / "a.pcap"});
+  ASSERT_THAT(read.packets, SizeIs(50));
+  EXPECT_EQ(read.packets[49].timestamp_ns, some_packets(50, 1001)[49].timestamp_ns / 1000 * 1000);
+}
+
+TEST(Pcap, TellsWhereALaterTimeNeedsMoreDigitsThanTheFileHas) {
+  const TemporaryFolder folder;
+  auto port = must_make("pcap", {{"write", {folder / "a.pcap"}}});
+  ASSERT_TRUE(port->open(1));
+  auto first = some_packets(3);
+  auto second = some_packets(3, 1);
+  EXPECT_EQ(testing::send(*port->tx(0), first), 3U);
+  EXPECT_EQ(testing::send(*port->tx(0), second), 3U);
+  const Errors errors = port->close();
+  ASSERT_THAT(errors, SizeIs(1));
+  EXPECT_THAT(to_string(errors), HasSubstr("times of 2 packets"));
+}
+
+TEST(Pcap, WritesTheRecordsOfAMicrosecondCaptureByteForByte) {
+  const TemporaryFolder folder;
+  CaptureBytes capture;
+  capture.pcap_header(1, 0xa1b2c3d4, 262144);
+  capture.pcap_record(1'700'000'000, 999'999, 5, 1514).raw({1, 2, 3, 4, 5});
+  capture.pcap_record(1'600'000'000, 0, 0, 0);
+  capture.pcap_record(4'294'967'295, 1, 3, 3).raw({7, 8, 9});
+  write_file(folder / "in.pcap", capture.bytes());
+  write_capture(folder / "out.pcap", read_captures({folder / "in.pcap"}).packets);
+  EXPECT_EQ(read_file(folder / "out.pcap"), capture.bytes());
+}
+
+TEST(Pcap, WritesAPcapngSectionInterfaceAndPacketByTheBook) {
+  const TemporaryFolder folder;
+  write_capture(folder / "a.pcapng", {{7'123'456'789, 60, LinkType::raw_ip, {1, 2, 3, 4, 5}}});
+  EXPECT_EQ(read_file(folder / "a.pcapng"),
+            CaptureBytes().section().interface(101, 9, 262144).packet(0, 7'123'456'789, {1, 2, 3, 4, 5}, 60).bytes());
+}
+
+TEST(Pcap, LeavesAValidEmptyCaptureWhereNothingIsSent) {
+  const TemporaryFolder folder;
+  for (const char* name : {"a.pcap", "a.pcapng", "a.pcap.gz", "a.pcap.zst"}) {
+    EXPECT_THAT(write_capture(folder / name, {}).errors, IsEmpty());
+    const auto read = read_captures({folder / name});
+    EXPECT_THAT(read.errors, IsEmpty()) << to_string(read.errors);
+    EXPECT_THAT(read.packets, IsEmpty());
+  }
+}
+
+TEST(Pcap, RefusesAnotherLinkTypeInAClassicCaptureAndSaysSo) {
+  const TemporaryFolder folder;
+  auto packets = some_packets(4);
+  packets[0].link_type = packets[3].link_type = LinkType::linux_sll2;
+  const Written written = write_capture(folder / "a.pcap", packets);
+  EXPECT_EQ(written.taken, 2U);
+  EXPECT_THAT(to_string(written.errors), HasSubstr("2 packets left out"));
+  EXPECT_THAT(to_string(written.errors), HasSubstr("Linux cooked v2"));
+  EXPECT_THAT(read_captures({folder / "a.pcap"}).packets, ElementsAre(packets[0], packets[3]));
+}
+
+TEST(Pcap, WritesSeveralLinkTypesToPcapngAsInterfaces) {
+  const TemporaryFolder folder;
+  const Bytes frame{1, 2, 3, 4};
+  const Written written = write_capture(
+      folder / "a.pcapng",
+      {{1, 4, LinkType::ethernet, frame}, {2, 4, LinkType::raw_ip, frame}, {3, 4, LinkType::ethernet, frame}});
+  EXPECT_EQ(written.taken, 3U);
+  EXPECT_THAT(written.errors, IsEmpty());
+  EXPECT_EQ(read_file(folder / "a.pcapng"), CaptureBytes()
+                                                .section()
+                                                .interface(1, 9, 262144)
+                                                .interface(101, 9, 262144)
+                                                .packet(0, 1, frame, 4)
+                                                .packet(1, 2, frame, 4)
+                                                .packet(0, 3, frame, 4)
+                                                .bytes());
+}
+
+TEST(Pcap, TellsOfAFullDisk) {
+  for (const char* precision : {"us", "ns"}) {
+    auto port = must_make("pcap", {{"write", {"/dev/full"}}, {"precision", {precision}}});
+    ASSERT_TRUE(port->open(1));
+    auto packets = some_packets(10);
+    EXPECT_FALSE(port->failed());
+    testing::send(*port->tx(0), packets);
+    EXPECT_TRUE(port->failed());
+    EXPECT_EQ(testing::send(*port->tx(0), packets), 0U);
+    EXPECT_THAT(to_string(port->close()), HasSubstr("No space left"));
+  }
+}
+
+TEST(Pcap, NeverOverwritesWhatItReads) {
+  const TemporaryFolder folder;
+  write_capture(folder / "a.pcap", some_packets(10));
+  const Bytes before = read_file(folder / "a.pcap");
+  ASSERT_EQ(::symlink((folder / "a.pcap").c_str(), (folder / "b.pcap").c_str()), 0);
+  auto port = must_make("pcap", {{"read", {folder / "a.pcap"}}, {"write", {folder / "b.pcap"}}});
+  EXPECT_THAT(to_string(port->open(1).error()), HasSubstr("would overwrite"));
+  EXPECT_EQ(read_file(folder / "a.pcap"), before);
+}
+
+TEST(Pcap, LeavesTheOutputAloneWhereTheInputCannotBeRead) {
+  const TemporaryFolder folder;
+  write_capture(folder / "out.pcap", some_packets(10));
+  auto port = must_make("pcap", {{"read", {folder / "none"}}, {"write", {folder / "out.pcap"}}});
+  EXPECT_FALSE(port->open(1));
+  EXPECT_THAT(read_captures({folder / "out.pcap"}).packets, SizeIs(10));
+}
+
+TEST(Pcap, NeedsSomethingToReadOrToWrite) {
+  EXPECT_THAT(to_string(make_port("pcap", {}).error()), HasSubstr("nothing to do"));
+}
+
+TEST(Pcap, FillsSmallBatchesWithoutLosingAPacket) {
+  const TemporaryFolder folder;
+  const auto packets = some_packets(300);
+  write_capture(folder / "a.pcap", packets);
+  for (const unsigned workers : {1U, 3U}) {
+    auto port = must_make("pcap", {{"read", {folder / "a.pcap"}}}, 7);
+    ASSERT_TRUE(port->open(workers));
+    const auto got = drain(*port, workers, OwnBatch(1700, 3, {10, 20}));
+    EXPECT_THAT(got.front(), ElementsAreArray(packets));  // none is IP: all are the first worker's
+    EXPECT_THAT(port->close(), IsEmpty());
+    EXPECT_EQ(port->progress(), 1.0);
+  }
+}
+
+TEST(Pcap, EndsWithAnErrorAtAFrameThatFitsNoBatch) {
+  const TemporaryFolder folder;
+  auto packets = packets_of_flows(50, 2);
+  packets[60].bytes.resize(5000);
+  packets[60].wire_length = 5000;
+  write_capture(folder / "a.pcap", packets);
+  for (const unsigned workers : {1U, 4U}) {
+    auto port = must_make("pcap", {{"read", {folder / "a.pcap"}}});
+    ASSERT_TRUE(port->open(workers));
+    std::size_t got = 0;
+    for (const auto& of_worker : drain(*port, workers, OwnBatch(1700, 3))) got += of_worker.size();
+    EXPECT_GE(got, workers == 1 ? 60U : 1U);
+    EXPECT_LT(got, packets.size());
+    EXPECT_THAT(to_string(port->close()), HasSubstr("5000 bytes"));
+  }
+}
+
+TEST(Pcap, GivesEachFlowInBothDirectionsToOneWorkerInOrder) {
+  const TemporaryFolder folder;
+  const auto packets = packets_of_flows(100, 60);
+  write_capture(folder / "a.pcap", packets);
+  auto port = must_make("pcap", {{"read", {folder / "a.pcap"}}});
+  ASSERT_TRUE(port->open(4));
+  const auto got = drain(*port, 4);
+  EXPECT_THAT(port->close(), IsEmpty());
+  std::map<std::uint16_t, std::size_t> worker_of_flow;
+  std::map<std::uint16_t, unsigned> next_of_flow;
+  std::size_t total = 0;
+  for (std::size_t worker = 0; worker < got.size(); ++worker) {
+    EXPECT_GT(got[worker].size(), 600U) << "worker " << worker << " has next to nothing";
+    total += got[worker].size();
+    for (const Captured& packet : got[worker]) {
+      const auto port_at = [&](std::size_t at) {
+        return static_cast<std::uint16_t>(packet.bytes[at] << 8 | packet.bytes[at + 1]);
+      };
+      const std::uint16_t flow = std::max(port_at(34), port_at(36));
+      EXPECT_EQ(worker_of_flow.try_emplace(flow, worker).first->second, worker);
+      EXPECT_EQ(packet.bytes[42], next_of_flow[flow]++);
+    }
+  }
+  EXPECT_EQ(total, packets.size());
+}
+
+TEST(Pcap, StopsPromptlyWhileTheFeederWaits) {
+  const TemporaryFolder folder;
+  write_capture(folder / "a.pcap", packets_of_flows(100, 200));
+  std::vector<std::string> paths(200, folder / "a.pcap");  // far more than the rings hold
+  auto port = must_make("pcap", {{"read", paths}});
+  ASSERT_TRUE(port->open(2));
+  OwnBatch batch;
+  port->rx(0)->poll(*batch);
+  EXPECT_THAT(port->close(), IsEmpty());
+}
+
+TEST(Pcap, NeverWaitsForAPipe) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const Bytes head = CaptureBytes().pcap_header().pcap_record(1, 0, 3, 3).raw({1, 2, 3}).bytes();
+  const int fd = ::open(pipe.c_str(), O_RDWR);  // both ends, so that open() below finds a writer
+  ASSERT_EQ(::write(fd, head.data(), head.size()), static_cast<ssize_t>(head.size()));
+  auto port = must_make("pcap", {{"read", {pipe}}});
+  ASSERT_TRUE(port->open(1));
+  OwnBatch batch;
+  while (batch->empty()) EXPECT_EQ(port->rx(0)->poll(*batch), RxStatus::idle);
+  EXPECT_EQ(port->rx(0)->poll(*batch), RxStatus::idle);
+  EXPECT_EQ(port->progress(), std::nullopt);
+  EXPECT_THAT(port->close(), IsEmpty());  // while the feeder waits for the pipe
+  ::close(fd);
+}
+
+TEST(Pcap, KeepsEachWorkersOrderInTheSharedFile) {
+  const TemporaryFolder folder;
+  for (const char* name : {"a.pcap", "a.pcapng.zst"}) {
+    auto port = must_make("pcap", {{"write", {folder / name}}});
+    constexpr unsigned kWorkers = 4;
+    ASSERT_TRUE(port->open(kWorkers));
+    std::vector<std::thread> threads;
+    for (unsigned worker = 0; worker < kWorkers; ++worker) {
+      threads.emplace_back([&, worker] {
+        for (std::uint32_t batch = 0; batch < 50; ++batch) {
+          std::vector<Captured> packets;
+          for (std::uint32_t i = 0; i < 40; ++i) {
+            packets.push_back({kSecond, 1000, LinkType::ethernet, Bytes(100, static_cast<std::uint8_t>(worker))});
+            const std::uint32_t number = batch * 40 + i;
+            std::memcpy(packets.back().bytes.data() + 1, &number, sizeof number);
+          }
+          EXPECT_EQ(testing::send(*port->tx(worker), packets), 40U);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_THAT(port->close(), IsEmpty());
+    const auto read = read_captures({folder / name});
+    EXPECT_THAT(read.packets, SizeIs(kWorkers * 2000));
+    std::array<std::uint32_t, kWorkers> next{};
+    for (const Captured& packet : read.packets) {
+      std::uint32_t number = 0;
+      std::memcpy(&number, packet.bytes.data() + 1, sizeof number);
+      EXPECT_EQ(number, next.at(packet.bytes[0])++);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock::port
