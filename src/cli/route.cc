@@ -120,9 +120,8 @@ Result<Answers> answer(const RouteOptions& options, const Questions& questions) 
   }
   answers.routes = std::move(read->value);
   const auto engine = *router::parse_fib4_engine(options.engine);
-  auto v4 = look_up<router::Route4, Ipv4Address>(answers.routes.v4, questions.v4, [&](auto routes) {
-    return router::Fib4::build(engine, routes);
-  });
+  auto v4 = look_up<router::Route4, Ipv4Address>(answers.routes.v4, questions.v4,
+                                                 [&](auto routes) { return router::Fib4::build(engine, routes); });
   if (!v4) return failure(std::move(v4).error());
   auto v6 = look_up<router::Route6, Ipv6Address>(answers.routes.v6, questions.v6,
                                                  [](auto routes) { return router::Fib6::build(routes); });

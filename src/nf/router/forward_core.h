@@ -14,6 +14,7 @@
 
 #include "base/host_device.h"
 #include "base/ip_address.h"
+#include "nf/router/multibit_core.h"
 #include "nf/router/neighbour_table.h"
 #include "nf/router/next_hop.h"
 #include "nf/router/next_hop_table.h"
@@ -84,7 +85,7 @@ struct ForwardView {
 /// RFC 4291 §2.5.2, §2.5.3, §2.5.6 and §2.7: the unspecified address, loopback, link-local; a group as the source.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool is_martian(const Ipv6Address& source,
                                                              const Ipv6Address& destination) noexcept {
-  constexpr std::uint64_t kMulticast = 0xff;  // the highest eight bits
+  constexpr std::uint64_t kMulticast = 0xff;   // the highest eight bits
   constexpr std::uint64_t kLinkLocal = 0x3fa;  // the highest ten bits
   const auto this_or_loopback = [](const Ipv6Address& address) { return address.high == 0 && address.low <= 1; };
   return source.high >> 56 == kMulticast || source.high >> 54 == kLinkLocal || destination.high >> 54 == kLinkLocal ||
@@ -120,8 +121,7 @@ struct ForwardView {
   if (packet.packet->link_type == LinkType::ethernet && (packet.frame[0] & 1) != 0) {
     return Verdict::drop(DropReason::multicast);
   }
-  return layout.network == NetworkLayer::ipv4 ? check_ipv4(packet.ipv4(), rules)
-                                              : check_ipv6(packet.ipv6(), rules);
+  return layout.network == NetworkLayer::ipv4 ? check_ipv4(packet.ipv4(), rules) : check_ipv6(packet.ipv6(), rules);
 }
 
 /// One less, with the checksum made to fit (RFC 1624).

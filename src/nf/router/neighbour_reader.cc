@@ -26,13 +26,13 @@ struct NeighbourWordEntry {
 
 // Of iproute2's print_neigh.
 constexpr auto kWords = std::to_array<NeighbourWordEntry>({
-    {"dev", NeighbourWord::dev},         {"lladdr", NeighbourWord::lladdr},   {"REACHABLE", NeighbourWord::flag},
-    {"STALE", NeighbourWord::flag},      {"PERMANENT", NeighbourWord::flag},  {"DELAY", NeighbourWord::flag},
-    {"PROBE", NeighbourWord::flag},      {"NOARP", NeighbourWord::flag},      {"FAILED", NeighbourWord::no_mac},
-    {"INCOMPLETE", NeighbourWord::no_mac}, {"NONE", NeighbourWord::no_mac},   {"proxy", NeighbourWord::no_mac},
-    {"router", NeighbourWord::flag},     {"extern_learn", NeighbourWord::flag}, {"offload", NeighbourWord::flag},
-    {"managed", NeighbourWord::flag},    {"extern_valid", NeighbourWord::flag}, {"proto", NeighbourWord::value},
-    {"used", NeighbourWord::value},      {"probes", NeighbourWord::value},    {"ref", NeighbourWord::value},
+    {"dev", NeighbourWord::dev},           {"lladdr", NeighbourWord::lladdr},     {"REACHABLE", NeighbourWord::flag},
+    {"STALE", NeighbourWord::flag},        {"PERMANENT", NeighbourWord::flag},    {"DELAY", NeighbourWord::flag},
+    {"PROBE", NeighbourWord::flag},        {"NOARP", NeighbourWord::flag},        {"FAILED", NeighbourWord::no_mac},
+    {"INCOMPLETE", NeighbourWord::no_mac}, {"NONE", NeighbourWord::no_mac},       {"proxy", NeighbourWord::no_mac},
+    {"router", NeighbourWord::flag},       {"extern_learn", NeighbourWord::flag}, {"offload", NeighbourWord::flag},
+    {"managed", NeighbourWord::flag},      {"extern_valid", NeighbourWord::flag}, {"proto", NeighbourWord::value},
+    {"used", NeighbourWord::value},        {"probes", NeighbourWord::value},      {"ref", NeighbourWord::value},
     {"nud", NeighbourWord::value},
 });
 
@@ -102,8 +102,10 @@ class NeighbourReader {
 
   void error(const Word& word, std::string_view message, std::string_view expected) {
     errors_.add([&] {
-      return Error{{file_, line_.number, word.column}, std::string(message),
-                   word.text.empty() ? "" : in_quotes(word.text), std::string(expected)};
+      return Error{{file_, line_.number, word.column},
+                   std::string(message),
+                   word.text.empty() ? "" : in_quotes(word.text),
+                   std::string(expected)};
     });
   }
   void unsupported(const Word& word, std::string_view message) {
@@ -134,9 +136,7 @@ std::optional<MacAddress> parse_mac(std::string_view text) {
   return mac;
 }
 
-std::string to_string(const MacAddress& mac) {
-  return fmt::format("{:02x}", fmt::join(mac.bytes, mac.bytes + 6, ":"));
-}
+std::string to_string(const MacAddress& mac) { return fmt::format("{:02x}", fmt::join(mac.bytes, mac.bytes + 6, ":")); }
 
 Result<Read<Neighbours>> read_neighbours(std::span<const std::string> paths, Devices& devices) {
   NeighbourReader reader(devices);

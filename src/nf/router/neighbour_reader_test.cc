@@ -42,11 +42,10 @@ TEST(NeighbourReader, ReadsEveryStateThatHasAMac) {
       "neigh.txt", devices);
   ASSERT_TRUE(read) << to_string(read.error());
   EXPECT_THAT(read->unsupported, IsEmpty());
-  EXPECT_THAT(to_lines(read->value),
-              ElementsAre("192.0.2.1 wan 02:00:00:00:00:01", "192.0.2.2 wan 02:00:00:00:00:0a",
-                          "192.0.2.3 lan 02:00:00:00:00:03", "fe80::1 lan 02:00:00:00:00:04",
-                          "fe80::2 lan 02:00:00:00:00:05", "ff02::16 wan 33:33:00:00:00:16",
-                          "192.0.2.4 wan 02:00:00:00:00:06"));
+  EXPECT_THAT(to_lines(read->value), ElementsAre("192.0.2.1 wan 02:00:00:00:00:01", "192.0.2.2 wan 02:00:00:00:00:0a",
+                                                 "192.0.2.3 lan 02:00:00:00:00:03", "fe80::1 lan 02:00:00:00:00:04",
+                                                 "fe80::2 lan 02:00:00:00:00:05", "ff02::16 wan 33:33:00:00:00:16",
+                                                 "192.0.2.4 wan 02:00:00:00:00:06"));
 }
 
 TEST(NeighbourReader, HasNoEntryForWhoDidNotAnswer) {
@@ -80,8 +79,7 @@ TEST(NeighbourReader, NamesEveryMistakeWithItsPlace) {
 
 TEST(NeighbourReader, ReportsNeighboursOnOtherDevices) {
   Devices devices(kPorts);
-  const auto read =
-      parse_neighbours("10.0.0.1 dev docker0 lladdr 02:00:00:00:00:01 STALE\n", "neigh.txt", devices);
+  const auto read = parse_neighbours("10.0.0.1 dev docker0 lladdr 02:00:00:00:00:01 STALE\n", "neigh.txt", devices);
   ASSERT_TRUE(read);
   EXPECT_EQ(to_string(read->unsupported),
             "neigh.txt:1:14: neighbour on a device that is no port is left out: found 'docker0'");

@@ -117,7 +117,8 @@ void RouteReader::read_attribute(RouteWord word, std::size_t& at) {
       add_hop();
       return;
     case RouteWord::weight:
-      if (next_value(at, "a number")) hop().hop.weight = static_cast<std::uint16_t>(number(words_[at], "weight", 1, 256));
+      if (next_value(at, "a number"))
+        hop().hop.weight = static_cast<std::uint16_t>(number(words_[at], "weight", 1, 256));
       return;
     case RouteWord::metric:
       if (!next_value(at, "a number")) return;
@@ -144,7 +145,8 @@ void RouteReader::read_attribute(RouteWord word, std::size_t& at) {
       if (next_value(at, "a value") && words_[at].text == "lock") static_cast<void>(next_value(at, "a value"));
       return;
     case RouteWord::type_of_service:
-      if (next_value(at, "a number") && parse_integer(words_[at].text) != 0) unsupported(name, "route of a type of service");
+      if (next_value(at, "a number") && parse_integer(words_[at].text) != 0)
+        unsupported(name, "route of a type of service");
       return;
     case RouteWord::flag:
     case RouteWord::line_end: return;
@@ -218,7 +220,8 @@ void RouteReader::close_route() {
 bool RouteReader::check_hops() {
   std::vector<Draft>& hops = route_.hops;
   if (route_.family == Family::unknown) {
-    const auto with_gateway = std::ranges::find_if(hops, [](const Draft& d) { return d.gateway_family != Family::unknown; });
+    const auto with_gateway =
+        std::ranges::find_if(hops, [](const Draft& d) { return d.gateway_family != Family::unknown; });
     const Family told = with_gateway == hops.end() ? route_.hint
                         : with_gateway->inet6      ? Family::ipv4
                                                    : with_gateway->gateway_family;
@@ -263,7 +266,8 @@ void RouteReader::add_route() {
   } else if (route_.family == Family::ipv4) {
     routes_.add(RouteCandidate<Ipv4Prefix>{route_.v4, route_.preference, group});
   } else {
-    const bool joins = route_.joins && route_.kind == RouteKind::unicast && std::ranges::all_of(hops_, &NextHop::has_gateway);
+    const bool joins =
+        route_.joins && route_.kind == RouteKind::unicast && std::ranges::all_of(hops_, &NextHop::has_gateway);
     routes_.add(RouteCandidate<Ipv6Prefix>{route_.v6, route_.preference, group, joins});
   }
 }

@@ -67,7 +67,7 @@ class RouteReader {
     bool has_metric = false;
     bool joins = true;
     bool multipath = false;  // has `nexthop` words
-    bool left_out = false;  // an error or an unsupported construct was reported
+    bool left_out = false;   // an error or an unsupported construct was reported
     std::vector<Draft> hops;
   };
 

@@ -102,20 +102,20 @@ TEST(RouteReader, ReadsTheOneLineForm) {
 }
 
 TEST(RouteReader, ReadsAllRouteTypes) {
-  EXPECT_THAT(read("blackhole 192.0.2.0/24 \n"
-                   "unreachable 192.0.3.0/24 \n"
-                   "prohibit 192.0.4.0/24 \n"
-                   "throw 192.0.5.0/24 \n"
-                   "unicast 192.0.6.0/24 dev lan \n"
-                   "local 192.0.7.1 dev lan table local proto kernel scope host src 192.0.7.1 \n"
-                   "broadcast 192.0.7.255 dev lan table local proto kernel scope link src 192.0.7.1 \n"
-                   "anycast 2001:db8:: dev lan table local proto kernel metric 0 pref medium\n"
-                   "multicast ff00::/8 dev lan table local proto kernel metric 256 pref medium\n"
-                   "blackhole 6.6.8.0/24 nhid 30 dev lo \n"),
-              ElementsAre("blackhole 6.6.8.0/24", "blackhole 192.0.2.0/24", "unreachable 192.0.3.0/24",
-                          "prohibit 192.0.4.0/24", "throw 192.0.5.0/24", "192.0.6.0/24 dev lan",
-                          "local 192.0.7.1/32 dev lan", "broadcast 192.0.7.255/32 dev lan",
-                          "anycast 2001:db8::/128 dev lan", "multicast ff00::/8 dev lan"));
+  EXPECT_THAT(
+      read("blackhole 192.0.2.0/24 \n"
+           "unreachable 192.0.3.0/24 \n"
+           "prohibit 192.0.4.0/24 \n"
+           "throw 192.0.5.0/24 \n"
+           "unicast 192.0.6.0/24 dev lan \n"
+           "local 192.0.7.1 dev lan table local proto kernel scope host src 192.0.7.1 \n"
+           "broadcast 192.0.7.255 dev lan table local proto kernel scope link src 192.0.7.1 \n"
+           "anycast 2001:db8:: dev lan table local proto kernel metric 0 pref medium\n"
+           "multicast ff00::/8 dev lan table local proto kernel metric 256 pref medium\n"
+           "blackhole 6.6.8.0/24 nhid 30 dev lo \n"),
+      ElementsAre("blackhole 6.6.8.0/24", "blackhole 192.0.2.0/24", "unreachable 192.0.3.0/24", "prohibit 192.0.4.0/24",
+                  "throw 192.0.5.0/24", "192.0.6.0/24 dev lan", "local 192.0.7.1/32 dev lan",
+                  "broadcast 192.0.7.255/32 dev lan", "anycast 2001:db8::/128 dev lan", "multicast ff00::/8 dev lan"));
 }
 
 TEST(RouteReader, TellsTheFamilyOfDefaultRoutesByWhatStandsBehind) {
@@ -125,8 +125,9 @@ TEST(RouteReader, TellsTheFamilyOfDefaultRoutesByWhatStandsBehind) {
   EXPECT_THAT(read("default dev wan scope link\n"), ElementsAre("0.0.0.0/0 dev wan"));
   EXPECT_THAT(read("unreachable default dev lo metric 4294967295 error -101\n"), ElementsAre("unreachable ::/0"));
   EXPECT_THAT(read("blackhole default\n"), ElementsAre("blackhole 0.0.0.0/0"));
-  EXPECT_THAT(read("default metric 1024\n\tnexthop via fe80::1 dev wan weight 1\n\tnexthop via fe80::2 dev wan weight 1\n"),
-              ElementsAre("::/0 nexthop via fe80::1 dev wan weight 1 nexthop via fe80::2 dev wan weight 1"));
+  EXPECT_THAT(
+      read("default metric 1024\n\tnexthop via fe80::1 dev wan weight 1\n\tnexthop via fe80::2 dev wan weight 1\n"),
+      ElementsAre("::/0 nexthop via fe80::1 dev wan weight 1 nexthop via fe80::2 dev wan weight 1"));
 }
 
 TEST(RouteReader, PrefersTheLowestMetricAndThenTheFirst) {
@@ -181,8 +182,8 @@ TEST(RouteReader, MapsDevicesToPorts) {
   const auto table = parse_routes("10.0.0.0/8 dev eth0\n11.0.0.0/8 dev lan\n::1 dev lo\n172.17.0.0/16 dev docker0\n",
                                   "routes.txt", devices);
   ASSERT_TRUE(table) << to_string(table.error());
-  EXPECT_THAT(lines_of(table->value, devices), ElementsAre("10.0.0.0/8 dev wan", "11.0.0.0/8 dev lan",
-                                                           "unreachable 172.17.0.0/16", "local ::1/128"));
+  EXPECT_THAT(lines_of(table->value, devices),
+              ElementsAre("10.0.0.0/8 dev wan", "11.0.0.0/8 dev lan", "unreachable 172.17.0.0/16", "local ::1/128"));
 }
 
 TEST(RouteReader, NamesEveryMistakeWithItsPlace) {
@@ -202,27 +203,29 @@ TEST(RouteReader, NamesEveryMistakeWithItsPlace) {
                 "12.0.0.0/8\n\tnexthop via 10.0.0.1 dev lan weight 257\n\tnexthop dev wan weight 1\n"
                 "13.0.0.0/8 dev lan\n\tnexthop dev wan weight 1\n"
                 "14.0.0.0/8\n\tnexthop via 10.0.0.1 weight 1\n"),
-      ElementsAre("routes.txt:1:1: not a prefix: found '10.0.0.0/33', expected ADDRESS/LENGTH, an address, default or a "
-                  "route type",
-                  "routes.txt:2:1: address bits behind the prefix length: found '10.0.0.1/8', expected 10.0.0.0/8",
-                  "routes.txt:3:16: not a gateway: found '10.0.0', expected an IP address",
-                  "routes.txt:4:16: the gateway of an IPv4 route: found 'fe80::1', expected an IPv4 address, or inet6 "
-                  "before it",
-                  "routes.txt:5:19: the gateway of an IPv6 route: found '10.0.0.1', expected an IPv6 address",
-                  "routes.txt:6:29: no port is called so: found 'eth9', expected lan, wan; 'interfaces' says which port, "
-                  "or none, it is",
-                  "routes.txt:7:24: a next hop without a device: expected dev DEVICE",
-                  "routes.txt:8:27: not a metric: found 'many', expected 0 to 4294967295",
-                  "routes.txt:9:15: the line ends early: found nothing behind 'dev', expected a device",
-                  "routes.txt:10:10: the line ends early: found nothing behind 'blackhole', expected a prefix",
-                  "routes.txt:11:1: not a prefix: found 'frob', expected ADDRESS/LENGTH, an address, default or a route "
-                  "type",
-                  "routes.txt:12: a route without a next hop: expected via, dev, or nexthop lines",
-                  "routes.txt:14:38: not a weight: found '257', expected 1 to 256",
-                  "routes.txt:17:2: a next hop behind the route's only one: found 'nexthop'",
-                  "routes.txt:19:31: a next hop without a device: expected dev DEVICE"));
-  EXPECT_THAT(errors_of("\tnexthop dev lan weight 1\n"),
-              ElementsAre("routes.txt:1:2: a next hop of no route: found 'nexthop', expected a route in the lines before"));
+      ElementsAre(
+          "routes.txt:1:1: not a prefix: found '10.0.0.0/33', expected ADDRESS/LENGTH, an address, default or a "
+          "route type",
+          "routes.txt:2:1: address bits behind the prefix length: found '10.0.0.1/8', expected 10.0.0.0/8",
+          "routes.txt:3:16: not a gateway: found '10.0.0', expected an IP address",
+          "routes.txt:4:16: the gateway of an IPv4 route: found 'fe80::1', expected an IPv4 address, or inet6 "
+          "before it",
+          "routes.txt:5:19: the gateway of an IPv6 route: found '10.0.0.1', expected an IPv6 address",
+          "routes.txt:6:29: no port is called so: found 'eth9', expected lan, wan; 'interfaces' says which port, "
+          "or none, it is",
+          "routes.txt:7:24: a next hop without a device: expected dev DEVICE",
+          "routes.txt:8:27: not a metric: found 'many', expected 0 to 4294967295",
+          "routes.txt:9:15: the line ends early: found nothing behind 'dev', expected a device",
+          "routes.txt:10:10: the line ends early: found nothing behind 'blackhole', expected a prefix",
+          "routes.txt:11:1: not a prefix: found 'frob', expected ADDRESS/LENGTH, an address, default or a route "
+          "type",
+          "routes.txt:12: a route without a next hop: expected via, dev, or nexthop lines",
+          "routes.txt:14:38: not a weight: found '257', expected 1 to 256",
+          "routes.txt:17:2: a next hop behind the route's only one: found 'nexthop'",
+          "routes.txt:19:31: a next hop without a device: expected dev DEVICE"));
+  EXPECT_THAT(
+      errors_of("\tnexthop dev lan weight 1\n"),
+      ElementsAre("routes.txt:1:2: a next hop of no route: found 'nexthop', expected a route in the lines before"));
 }
 
 TEST(RouteReader, CountsTheMistakesBehindTheHundredth) {
@@ -234,19 +237,20 @@ TEST(RouteReader, CountsTheMistakesBehindTheHundredth) {
 }
 
 TEST(RouteReader, ReportsWhatItDoesNotSupportAndLeavesTheRouteOut) {
-  EXPECT_THAT(unsupported_of("10.0.0.0/8 encap mpls 100 via 10.0.0.1 dev wan\n"
-                             "5.7.0.0/16 tos 0x10 via 10.1.0.3 dev wan\n"
-                             "2001:db8:3::/48 from 2001:db8::/32 via fe80::1 dev lan metric 1024 pref medium\n"
-                             "10.0.0.0/8 dev lan table 100\n"
-                             "nat 10.0.0.0/8 via 10.0.0.1\n"
-                             "10.0.0.0/8 via 10.0.0.1 dev wan shiny\n"
-                             "11.0.0.0/8 dev lan tos 0\n"),
-              ElementsAre("routes.txt:1:12: route attribute is left out: found 'encap'",
-                          "routes.txt:2:12: route of a type of service is left out: found 'tos'",
-                          "routes.txt:3:17: route attribute is left out: found 'from'",
-                          "routes.txt:4:26: route of another table than local, main and default is left out: found '100'",
-                          "routes.txt:5:1: route type is left out: found 'nat'",
-                          "routes.txt:6:33: unknown word in a route is left out: found 'shiny'"));
+  EXPECT_THAT(
+      unsupported_of("10.0.0.0/8 encap mpls 100 via 10.0.0.1 dev wan\n"
+                     "5.7.0.0/16 tos 0x10 via 10.1.0.3 dev wan\n"
+                     "2001:db8:3::/48 from 2001:db8::/32 via fe80::1 dev lan metric 1024 pref medium\n"
+                     "10.0.0.0/8 dev lan table 100\n"
+                     "nat 10.0.0.0/8 via 10.0.0.1\n"
+                     "10.0.0.0/8 via 10.0.0.1 dev wan shiny\n"
+                     "11.0.0.0/8 dev lan tos 0\n"),
+      ElementsAre("routes.txt:1:12: route attribute is left out: found 'encap'",
+                  "routes.txt:2:12: route of a type of service is left out: found 'tos'",
+                  "routes.txt:3:17: route attribute is left out: found 'from'",
+                  "routes.txt:4:26: route of another table than local, main and default is left out: found '100'",
+                  "routes.txt:5:1: route type is left out: found 'nat'",
+                  "routes.txt:6:33: unknown word in a route is left out: found 'shiny'"));
 }
 
 TEST(RouteReader, StoresEqualNextHopsOnce) {
@@ -263,9 +267,10 @@ TEST(RouteReader, StoresEqualNextHopsOnce) {
 }
 
 TEST(RouteReader, ReadsWhatItPrints) {
-  const auto once = read("default via 10.1.0.2 dev wan\n9.0.0.0/8 via inet6 fe80::5 dev wan\n10.0.0.0/24 dev lan\n"
-                         "blackhole 192.0.2.0/24\n::/0 via fe80::1 dev wan\n"
-                         "172.16.0.0/12\n\tnexthop via 10.1.0.2 dev wan weight 3\n\tnexthop dev lan weight 1\n");
+  const auto once = read(
+      "default via 10.1.0.2 dev wan\n9.0.0.0/8 via inet6 fe80::5 dev wan\n10.0.0.0/24 dev lan\n"
+      "blackhole 192.0.2.0/24\n::/0 via fe80::1 dev wan\n"
+      "172.16.0.0/12\n\tnexthop via 10.1.0.2 dev wan weight 3\n\tnexthop dev lan weight 1\n");
   std::string text;
   for (const std::string& line : once) text += line + "\n";
   EXPECT_THAT(once, SizeIs(6));

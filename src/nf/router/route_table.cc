@@ -20,7 +20,9 @@ std::uint32_t best_group(std::span<const RouteCandidate<Prefix>> routes, NextHop
   for (const auto& route : routes) {
     if (!route.joins || route.preference != best.preference) continue;
     for (const NextHop& hop : next_hops.hops(route.group)) {
-      const auto same = [&](const NextHop& other) { return other.gateway == hop.gateway && other.device == hop.device; };
+      const auto same = [&](const NextHop& other) {
+        return other.gateway == hop.gateway && other.device == hop.device;
+      };
       if (std::ranges::none_of(hops, same)) hops.push_back(hop);
     }
   }

@@ -25,12 +25,12 @@ enum class RouteWord : std::uint8_t {
   src,
   pref,
   proto,
-  dead,              // the kernel passes over such next hops
-  line_end,          // the backslash of `ip -o`
-  value,             // with a value, passed over
-  value_v6,          // the same, in IPv6 routes alone
-  flag,              // without a value, passed over
-  type_of_service,   // passed over where it is 0, else not supported
+  dead,             // the kernel passes over such next hops
+  line_end,         // the backslash of `ip -o`
+  value,            // with a value, passed over
+  value_v6,         // the same, in IPv6 routes alone
+  flag,             // without a value, passed over
+  type_of_service,  // passed over where it is 0, else not supported
   unsupported,
 };
 

@@ -177,9 +177,8 @@ void Router::report(nlohmann::json& into) const {
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] != 0) kinds[std::string(kRouteKindNames[i])] = counts[i];
   }
-  into["ipv4"] = {{"routes", tables.v4.size()},
-                  {"engine", to_string(tables.v4.engine())},
-                  {"bytes", tables.v4.memory_bytes()}};
+  into["ipv4"] = {
+      {"routes", tables.v4.size()}, {"engine", to_string(tables.v4.engine())}, {"bytes", tables.v4.memory_bytes()}};
   into["ipv6"] = {{"routes", tables.v6.size()}, {"bytes", tables.v6.memory_bytes()}};
   into["next_hops"] = {{"groups", next_hops_.group_count()}, {"bytes", tables.hops.size() * sizeof(Hop)}};
   if (tables.has_neighbours) into["neighbours"] = tables.neighbours.size();

@@ -18,7 +18,8 @@ namespace {
 constexpr auto kParameters = std::to_array<Parameter>({
     {"routes", ParameterType::paths, "", "", "what `ip route` and `ip -6 route` print", true},
     {"neighbours", ParameterType::paths, "", "", "what `ip neigh` prints: rewrites destination MACs", false},
-    {"interfaces", ParameterType::pairs, "", "", "devices in those files and the ports they are, or none: {eth0: wan, docker0: none}", false},
+    {"interfaces", ParameterType::pairs, "", "",
+     "devices in those files and the ports they are, or none: {eth0: wan, docker0: none}", false},
     {"macs", ParameterType::pairs, "", "", "source MACs of the ports that packets leave by: {wan: 02:00:00:00:00:01}",
      false},
     {"ipv4", ParameterType::choice, "dir24", "dir24|trie1|trie4", "the IPv4 table: DIR-24-8, or a trie by 1 or 4 bits",

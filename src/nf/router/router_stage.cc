@@ -14,8 +14,8 @@ namespace penstock::router {
 
 namespace {
 
-/// Does with many packets what ForwardCore does with one, but so that their look-ups wait for memory together: check all
-/// and gather the destinations, look those up in bulk, then send all.
+/// Does with many packets what ForwardCore does with one, but so that their look-ups wait for memory together: check
+/// all and gather the destinations, look those up in bulk, then send all.
 class RouterStage final : public chain::CpuStage {
  public:
   RouterStage(chain::Snapshot<RouterTables>& tables, CheckRules rules) : tables_(tables), rules_(rules) {}

@@ -39,7 +39,9 @@ void make_hops(RouteKind kind, std::span<const NextHop> group, const NeighbourTa
     hop.kind = kind;
     if (kind == RouteKind::unicast && has_neighbours) {
       const MacAddress* const mac = next.has_gateway() ? neighbours.view().find(next.gateway, next.device) : nullptr;
-      hop.mac_source = !next.has_gateway() ? MacSource::destination : mac == nullptr ? MacSource::unresolved : MacSource::hop;
+      hop.mac_source = !next.has_gateway() ? MacSource::destination
+                       : mac == nullptr    ? MacSource::unresolved
+                                           : MacSource::hop;
       if (mac != nullptr) hop.mac = *mac;
     }
     hops[i] = hop;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All tables that packets are forwarded by, and the edits by which they change. One snapshot holds one of these; it owns
-// its memory, and copies are deep.
+// All tables that packets are forwarded by, and the edits by which they change. One snapshot holds one of these; it
+// owns its memory, and copies are deep.
 
 #pragma once
 
@@ -40,9 +40,7 @@ struct RouterTables {
   bool has_neighbours = false;  // without, frames keep their destination MAC
   std::vector<EgressPort> ports;
 
-  [[nodiscard]] ForwardView view() const noexcept {
-    return {hops.data(), ports.data(), neighbours.view()};
-  }
+  [[nodiscard]] ForwardView view() const noexcept { return {hops.data(), ports.data(), neighbours.view()}; }
   /// After an error the tables are of no use.
   [[nodiscard]] Result<void> apply(const TableEdit& edit);
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
