@@ -84,13 +84,14 @@ void examine_devices(const gpu::DeviceList& gpus, const std::string& failure, st
     const std::string what = fmt::format("{}, compute {}.{}, {}", device.name, device.compute_major,
                                          device.compute_minor, format_size(device.memory_bytes));
     if (!device.supported) {
-      findings.push_back(make(kGpu, name, State::missing, what + ": older than what this program has code for",
+      findings.push_back(make(kGpu, name, State::missing,
+                              fmt::format("{}: older than what this program has code for", what),
                               "this GPU is left out", "use a GPU of compute capability 8.0 or newer"));
     } else if (!failure.empty()) {
-      findings.push_back(make(kGpu, name, State::missing, what + ": " + failure, kOnCpu,
+      findings.push_back(make(kGpu, name, State::missing, fmt::format("{}: {}", what, failure), kOnCpu,
                               "nvidia-smi shows who else holds the GPU and whether it is healthy"));
     } else {
-      findings.push_back(make(kGpu, name, State::ok, what + ": a copy there and back is right"));
+      findings.push_back(make(kGpu, name, State::ok, fmt::format("{}: a copy there and back is right", what)));
     }
   }
   // Whatever else the driver says; the other reasons are findings above.
