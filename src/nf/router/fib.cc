@@ -22,7 +22,9 @@ std::optional<Fib4Engine> parse_fib4_engine(std::string_view name) noexcept {
 }
 
 Result<Fib4> Fib4::build(Fib4Engine engine, std::span<const Route4> routes, FibLimit limit) {
-  const auto wrapped = [](auto table) { return std::move(table).map([](auto&& built) { return Fib4(std::move(built)); }); };
+  const auto wrapped = [](auto table) {
+    return std::move(table).map([](auto&& built) { return Fib4(std::move(built)); });
+  };
   switch (engine) {
     case Fib4Engine::kTrie1: return wrapped(MultibitTable<Trie1View>::build(routes, limit));
     case Fib4Engine::kTrie4: return wrapped(MultibitTable<Trie4View>::build(routes, limit));

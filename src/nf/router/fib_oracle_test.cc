@@ -28,7 +28,7 @@ TYPED_TEST_SUITE(FibOracle, Views);
 
 struct Step {
   bool insert = true;
-  unsigned base = 0;    // which of a few addresses that share prefixes, so that prefixes nest, touch and come again
+  unsigned base = 0;  // which of a few addresses that share prefixes, so that prefixes nest, touch and come again
   unsigned length = 0;
   std::uint32_t value = 0;
 };
@@ -37,11 +37,11 @@ void showValue(const Step& step, std::ostream& os) {
 }
 
 rc::Gen<std::vector<Step>> steps(unsigned address_bits) {
-  return rc::gen::container<std::vector<Step>>(rc::gen::build<Step>(
-      rc::gen::set(&Step::insert, rc::gen::weightedElement<bool>({{2, true}, {1, false}})),
-      rc::gen::set(&Step::base, rc::gen::inRange(0u, 6u)),
-      rc::gen::set(&Step::length, rc::gen::inRange(0u, address_bits + 1)),
-      rc::gen::set(&Step::value, rc::gen::inRange(0u, 4u))));
+  return rc::gen::container<std::vector<Step>>(
+      rc::gen::build<Step>(rc::gen::set(&Step::insert, rc::gen::weightedElement<bool>({{2, true}, {1, false}})),
+                           rc::gen::set(&Step::base, rc::gen::inRange(0u, 6u)),
+                           rc::gen::set(&Step::length, rc::gen::inRange(0u, address_bits + 1)),
+                           rc::gen::set(&Step::value, rc::gen::inRange(0u, 4u))));
 }
 
 Ipv4Prefix prefix_of(const Step& step, Ipv4Address) {
@@ -113,7 +113,8 @@ std::vector<std::uint32_t> answers(const Oracle& oracle, const std::vector<Addre
 }
 
 template <typename Table, typename Address>
-void expect_equal(const Table& table, const std::vector<Address>& addresses, const std::vector<std::uint32_t>& expected) {
+void expect_equal(const Table& table, const std::vector<Address>& addresses,
+                  const std::vector<std::uint32_t>& expected) {
   std::vector<std::uint32_t> values(addresses.size());
   table.lookup_bulk(addresses, values);
   std::size_t wrong = 0;

@@ -17,15 +17,15 @@ template <typename Route>
 Result<void> check_route(const Route& route) {
   constexpr unsigned kBits = sizeof(route.prefix.address) * 8;
   if (route.prefix.length > kBits) {
-    return failure({{}, "prefix length out of range", std::to_string(route.prefix.length),
-                    "at most " + std::to_string(kBits)});
+    return failure(
+        {{}, "prefix length out of range", std::to_string(route.prefix.length), "at most " + std::to_string(kBits)});
   }
   if (truncated(route.prefix, route.prefix.length) != route.prefix) {
     return failure({{}, "prefix has address bits behind its length", to_string(route.prefix), ""});
   }
   if (route.value > kMaxValue) {
-    return failure({{}, "route value out of range", std::to_string(route.value),
-                    "at most " + std::to_string(kMaxValue)});
+    return failure(
+        {{}, "route value out of range", std::to_string(route.value), "at most " + std::to_string(kMaxValue)});
   }
   return {};
 }

@@ -31,7 +31,9 @@ class Fib : public testing::Test {
       return {std::uint64_t{high} << 32, 0};
     }
   }
-  static Prefix prefix(std::uint32_t high, unsigned length) { return {address(high), static_cast<std::uint8_t>(length)}; }
+  static Prefix prefix(std::uint32_t high, unsigned length) {
+    return {address(high), static_cast<std::uint8_t>(length)};
+  }
   static Prefix host(std::uint32_t high) { return prefix(high, kBits); }
 
   static Table table_of(std::vector<Route> routes, FibLimit limit = {}) {
@@ -123,7 +125,8 @@ TYPED_TEST(Fib, HoldsTheLargestValueAndRefusesTheNext) {
 }
 
 TYPED_TEST(Fib, BuildReportsEveryBadRoute) {
-  const std::vector<typename TestFixture::Route> routes = {{this->host(1), kMaxValue + 1}, {this->host(2), 1}, {this->prefix(3, 8), 1}};
+  const std::vector<typename TestFixture::Route> routes = {
+      {this->host(1), kMaxValue + 1}, {this->host(2), 1}, {this->prefix(3, 8), 1}};
   const auto built = TestFixture::Table::build(routes);
   ASSERT_FALSE(built);
   EXPECT_EQ(built.error().size(), 2u);
@@ -181,7 +184,7 @@ TYPED_TEST(Fib, BulkLookupsEqualSingleOnes) {
     routes.push_back({truncated(this->host(high), static_cast<unsigned>(random() % (this->kBits + 1u))), i});
   }
   const auto table = this->table_of(routes);
-  for (const std::size_t count : {0, 1, 15, 16, 17, 63, 64, 65, 127, 300, 1000}) {
+  for (const std::size_t count : {0u, 1u, 15u, 16u, 17u, 63u, 64u, 65u, 127u, 300u, 1000u}) {
     std::vector<typename TestFixture::Address> addresses;
     for (std::size_t i = 0; i < count; ++i) {
       auto edges = addresses;

@@ -40,7 +40,7 @@ struct LengthShare {
 // How many prefixes of each length the full tables of 2025 have, in hundreds; lengths of less than 1,000 left out.
 constexpr LengthShare kShares4[] = {{14, 12},  {15, 21},  {16, 135},  {17, 82},  {18, 138}, {19, 249},
                                     {20, 426}, {21, 508}, {22, 1086}, {23, 965}, {24, 5377}};
-constexpr LengthShare kShares6[] = {{29, 44},  {32, 225}, {33, 29}, {34, 26}, {35, 10}, {36, 60}, {38, 16}, {39, 14},
+constexpr LengthShare kShares6[] = {{29, 44},  {32, 225}, {33, 29}, {34, 26},  {35, 10}, {36, 60}, {38, 16}, {39, 14},
                                     {40, 134}, {42, 23},  {43, 10}, {44, 144}, {45, 16}, {46, 30}, {47, 32}, {48, 755}};
 
 Ipv4Address random_address(std::mt19937_64& random, Ipv4Address) { return {static_cast<std::uint32_t>(random())}; }
@@ -64,15 +64,21 @@ struct Workload {
   std::vector<Route> routes;
   std::array<std::vector<Address>, 3> addresses;  // routes, uniform, skewed
 
-  Workload(std::vector<Route> real, std::span<const LengthShare> shares) : table("full BGP table"), routes(std::move(real)) {
+  Workload(std::vector<Route> real, std::span<const LengthShare> shares)
+      : table("full BGP table"), routes(std::move(real)) {
     std::mt19937_64 random(1);
     if (routes.empty()) {
       table = "synthetic table";
       std::set<Prefix> seen;
+      std::vector<Prefix> blocks;  // what registries give out: longer prefixes lie in one of them
       constexpr auto kBits = static_cast<std::uint8_t>(sizeof(Address) * 8);
+      constexpr unsigned kBlockBits = kBits == 32 ? 16 : 32;
       for (const auto& [length, hundreds] : shares) {
         for (unsigned i = 0; i < hundreds * 100; ++i) {
-          seen.insert(truncated(Prefix{random_address(random, Address{}), kBits}, length));
+          const Address address = length <= kBlockBits ? random_address(random, Address{})
+                                                       : random_in(random, blocks[random() % blocks.size()]);
+          const Prefix prefix = truncated(Prefix{address, kBits}, length);
+          if (seen.insert(prefix).second && length <= kBlockBits) blocks.push_back(prefix);
         }
       }
       for (const Prefix& prefix : seen) routes.push_back({prefix, static_cast<std::uint32_t>(routes.size())});
@@ -137,7 +143,8 @@ void add_build(const std::string& name, const Workload<Route>& work, Build build
       auto table = build(work.routes);
       benchmark::DoNotOptimize(&table);
     }
-    state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * static_cast<std::int64_t>(work.routes.size()));
+    state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) *
+                            static_cast<std::int64_t>(work.routes.size()));
     state.SetLabel(work.table);
   });
 }

@@ -59,7 +59,9 @@ class ByLengthOracle {
 
  private:
   struct Hash {
-    std::size_t operator()(const Ipv4Address& address) const { return address.bits * std::size_t{0x9e37'79b9'7f4a'7c15}; }
+    std::size_t operator()(const Ipv4Address& address) const {
+      return address.bits * std::size_t{0x9e37'79b9'7f4a'7c15};
+    }
     std::size_t operator()(const Ipv6Address& address) const {
       return (address.high + address.low * 31) * std::size_t{0x9e37'79b9'7f4a'7c15};
     }

@@ -85,21 +85,22 @@ template <typename View, std::size_t kLevel>
     if constexpr (kDepth % 32 == 0) group.word[v] = address_word(group.addresses + v * kLanes, kDepth);
     const __m512i slot = _mm512_and_si512(_mm512_srli_epi32(group.word[v], 32 - kDepth % 32 - kStride), slot_mask);
     const __m512i node = _mm512_slli_epi32(_mm512_sub_epi32(group.entry[v], first_child), View::kUnitBits);
-    group.entry[v] = _mm512_mask_i32gather_epi32(group.entry[v], group.descends[v], _mm512_add_epi32(node, slot),
-                                                 table.nodes, 4);
+    group.entry[v] =
+        _mm512_mask_i32gather_epi32(group.entry[v], group.descends[v], _mm512_add_epi32(node, slot), table.nodes, 4);
     group.descends[v] = _mm512_cmpge_epu32_mask(group.entry[v], first_child);
   }
   return any;
 }
 
 template <typename View, std::size_t... kLevel>
-[[gnu::target("avx512f,avx512dq")]] inline void descend_all(View table, Descent<View>& group, std::index_sequence<kLevel...>) noexcept {
+[[gnu::target("avx512f,avx512dq")]] inline void descend_all(View table, Descent<View>& group,
+                                                            std::index_sequence<kLevel...>) noexcept {
   (void)(descend<View, kLevel>(table, group) && ...);
 }
 
 template <typename View, typename Address = typename View::Address>
 [[gnu::target("avx512f,avx512dq")]] void lookup_avx512(View table, std::span<const Address> addresses,
-                                       std::span<std::uint32_t> values) noexcept {
+                                                       std::span<std::uint32_t> values) noexcept {
   const __m512i first_child = _mm512_set1_epi32(static_cast<int>(kFirstChild));
   const __m512i value_mask = _mm512_set1_epi32(static_cast<int>(kNoRoute));
   const std::size_t groups_end = addresses.size() / kGroup * kGroup;
@@ -131,9 +132,13 @@ void MultibitTable<View>::lookup_bulk(std::span<const Address> addresses,
   return has_avx512 ? lookup_avx512(view(), addresses, values) : lookup_one_by_one(view(), addresses, values);
 }
 
-template void MultibitTable<Dir24View>::lookup_bulk(std::span<const Ipv4Address>, std::span<std::uint32_t>) const noexcept;
-template void MultibitTable<Trie1View>::lookup_bulk(std::span<const Ipv4Address>, std::span<std::uint32_t>) const noexcept;
-template void MultibitTable<Trie4View>::lookup_bulk(std::span<const Ipv4Address>, std::span<std::uint32_t>) const noexcept;
-template void MultibitTable<Trie6View>::lookup_bulk(std::span<const Ipv6Address>, std::span<std::uint32_t>) const noexcept;
+template void MultibitTable<Dir24View>::lookup_bulk(std::span<const Ipv4Address>,
+                                                    std::span<std::uint32_t>) const noexcept;
+template void MultibitTable<Trie1View>::lookup_bulk(std::span<const Ipv4Address>,
+                                                    std::span<std::uint32_t>) const noexcept;
+template void MultibitTable<Trie4View>::lookup_bulk(std::span<const Ipv4Address>,
+                                                    std::span<std::uint32_t>) const noexcept;
+template void MultibitTable<Trie6View>::lookup_bulk(std::span<const Ipv6Address>,
+                                                    std::span<std::uint32_t>) const noexcept;
 
 }  // namespace penstock::router

@@ -33,9 +33,8 @@ template <typename Address, unsigned... kStrides>
     entry = table.nodes[entry_index<View>(child_node(entry), address, level)];
     return true;
   };
-  [&]<std::size_t... kLevel>(std::index_sequence<kLevel...>) {
-    (void)(descend(kLevel) && ...);
-  }(std::make_index_sequence<View::kLevels>());
+  [&]<std::size_t... kLevel>(std::index_sequence<kLevel...>) { (void)(descend(kLevel) && ...); }
+  (std::make_index_sequence<View::kLevels>());
   return entry_value(entry);
 }
 

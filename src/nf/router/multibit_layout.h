@@ -66,8 +66,8 @@ using Trie4View = MultibitView<Ipv4Address, 4, 4, 4, 4, 4, 4, 4, 4>;
 using Trie1View = MultibitView<Ipv4Address, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,  //
                                1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1>;
 
-/// Bytes to the /32 that a registry gives out, half bytes behind it: real tables are dense before and sparse behind, so a
-/// full one takes 12 MB, a half-byte node is one cache line, and a /48 is found with seven loads.
+/// Bytes to the /32 that a registry gives out, half bytes behind it: real tables are dense before and sparse behind, so
+/// a full one takes 12 MB, a half-byte node is one cache line, and a /48 is found with seven loads.
 using Trie6View = MultibitView<Ipv6Address, 16, 8, 8, 4, 4, 4, 4, 4, 4, 4, 4,  //
                                4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4>;
 

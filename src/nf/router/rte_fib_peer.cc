@@ -21,7 +21,9 @@
 namespace penstock::router {
 namespace {
 
-[[noreturn]] void fail(const char* what) { throw std::runtime_error(std::string(what) + ": " + rte_strerror(rte_errno)); }
+[[noreturn]] void fail(const char* what) {
+  throw std::runtime_error(std::string(what) + ": " + rte_strerror(rte_errno));
+}
 
 /// DPDK tells its tables apart by name.
 std::string name() {
@@ -41,7 +43,8 @@ int offer_huge_pages(const rte_memseg_list* list, void*) {
     std::byte* const begin = base + page * kPage;
     if ((resident[page] & 1) != 0) written.emplace_back(page, std::vector<std::byte>(begin, begin + kPage));
   }
-  if (::mmap(base, list->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != base) return -1;
+  if (::mmap(base, list->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != base)
+    return -1;
   (void)::madvise(base, list->len, MADV_HUGEPAGE);
   for (const auto& [page, bytes] : written) std::ranges::copy(bytes, base + page * kPage);
   return 0;
@@ -51,8 +54,9 @@ int offer_huge_pages(const rte_memseg_list* list, void*) {
 
 void start_dpdk(std::size_t megabytes) {
   std::string memory = std::to_string(megabytes);
-  std::string arguments[] = {"lookup_bench", "--no-huge", "--no-pci", "--no-shconf", "--no-telemetry", "-l", "0",
-                             "--log-level", "error", "--force-max-simd-bitwidth=512", "-m", memory};
+  std::string arguments[] = {"lookup_bench", "--no-huge", "--no-pci",    "--no-shconf", "--no-telemetry",
+                             "-l",           "0",         "--log-level", "error",       "--force-max-simd-bitwidth=512",
+                             "-m",           memory};
   char* argv[std::size(arguments) + 1] = {};
   for (std::size_t i = 0; i < std::size(arguments); ++i) argv[i] = arguments[i].data();
   if (rte_eal_init(static_cast<int>(std::size(arguments)), argv) < 0) fail("rte_eal_init");

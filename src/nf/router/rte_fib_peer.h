@@ -19,8 +19,8 @@ struct rte_fib6;
 
 namespace penstock::router {
 
-/// Starts DPDK without huge pages and devices; its memory is then offered to transparent huge pages, as ours is, so that
-/// both sides miss the TLB alike. Once per process; throws std::runtime_error.
+/// Starts DPDK without huge pages and devices; its memory is then offered to transparent huge pages, as ours is, so
+/// that both sides miss the TLB alike. Once per process; throws std::runtime_error.
 void start_dpdk(std::size_t megabytes);
 
 struct RteFibDelete {
