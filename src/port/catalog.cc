@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "port/memory.h"
+#include "port/null.h"
 #include "port/pcap.h"
 
 namespace penstock::port {
@@ -13,6 +15,8 @@ namespace penstock::port {
 std::span<const PortKind> catalog() noexcept {
   static const std::array kKinds{
       pcap_kind(),
+      memory_kind(),
+      null_kind(),
   };
   return kKinds;
 }
