@@ -51,9 +51,12 @@ void RouteReader::read(std::string_view text, const std::string& file) {
 void RouteReader::read_line() {
   split_words(line_.text, words_);
   if (words_.empty() || words_[0].text.front() == '#') return;
-  if (words_[0].text == "nexthop") {
+  const bool nh_info = words_[0].text == "nh_info";
+  if (nh_info || words_[0].text == "nexthop") {
     if (!open_) return error(words_[0], "a next hop of no route", "a route in the lines before");
-    return read_attributes(0);
+    // `ip -d` describes the next hop object first; what we need of it stands in the lines beside.
+    const auto line_end = std::ranges::find(words_, "\\", &Word::text) - words_.begin();
+    return read_attributes(nh_info ? static_cast<std::size_t>(line_end) : 0);
   }
   close_route();
   open_route();

@@ -7,7 +7,7 @@
 //     [TYPE] PREFIX [via [inet6] GATEWAY] [dev DEVICE] [ATTRIBUTE …]
 //             nexthop [via [inet6] GATEWAY] dev DEVICE [weight N] …
 //
-// Empty lines and lines that begin with # are left out.
+// Also the one-line form of `ip -o` and the details of `ip -d`. Empty lines and lines that begin with # are left out.
 
 #pragma once
 

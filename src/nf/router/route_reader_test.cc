@@ -101,6 +101,18 @@ TEST(RouteReader, ReadsTheOneLineForm) {
               ElementsAre("172.16.0.0/12 nexthop via 10.1.0.2 dev wan weight 3 nexthop via 10.0.0.2 dev lan weight 1"));
 }
 
+TEST(RouteReader, PassesOverTheDetailsOfNextHopObjects) {
+  EXPECT_THAT(
+      read("unicast 20.0.1.0/24 nhid 10 via 10.0.0.7 dev lan proto boot scope global \n"
+           "\tnh_info id 10 via 10.0.0.7 dev lan scope link proto unspec \n"
+           "unicast 20.0.2.0/24 nhid 20 proto boot scope global \n"
+           "\tnh_info id 20 group 10/11,3 type resilient buckets 8 scope global proto unspec \n"
+           "\tnexthop via 10.0.0.7 dev lan weight 1 \n"
+           "unicast 20.0.3.0/24 nhid 20 proto boot scope global \n"
+           "\tnh_info id 20 group 10/11,3 scope global proto unspec \\\tnexthop dev lan weight 3 \n"),
+      ElementsAre("20.0.1.0/24 via 10.0.0.7 dev lan", "20.0.2.0/24 via 10.0.0.7 dev lan", "20.0.3.0/24 dev lan"));
+}
+
 TEST(RouteReader, ReadsAllRouteTypes) {
   EXPECT_THAT(
       read("blackhole 192.0.2.0/24 \n"

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -295,7 +296,7 @@ TEST(Router, ReportsWhatIsLoaded) {
 class RouterParameters : public ::testing::Test {
  protected:
   std::string write(const std::string& name, std::string_view text) {
-    const std::string path = ::testing::TempDir() + "/router_test_" + name;
+    const std::string path = fmt::format("{}/router_test_{}_{}", ::testing::TempDir(), ::getpid(), name);
     std::ofstream(path) << text;
     return path;
   }
