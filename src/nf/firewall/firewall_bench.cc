@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Classification by both engines and by DPDK's rte_acl, in one run. Keys are in host memory, 4,096 of them, so that
+// they stay in the second-level cache; the time of a key is its classification alone. `stage` is the whole CPU stage:
+// from a parsed packet of 64 bytes to its verdict and counters.
+//
+// Axes: the rules (a synthetic gateway's, or a ClassBench set of the corpus where it is there) and the engine.
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+
+#include "nf/firewall/corpus_for_test.h"
+#include "nf/firewall/firewall.h"
+#include "nf/firewall/rule_reader.h"
+#include "packet/batch.h"
+#ifdef PENSTOCK_HAS_DPDK
+#include "nf/firewall/rte_acl_peer.h"
+#include "nf/router/rte_fib_peer.h"
+#endif
+
+namespace penstock::firewall {
+namespace {
+
+constexpr std::size_t kKeys = 4096;
+
+struct Workload {
+  Ruleset rules;
+  std::vector<Key> keys;
+};
+
+/// A site's rules: networks and hosts inside, services on them, a few blocked sources, and a last line.
+Workload gateway(std::uint32_t count) {
+  std::mt19937 random(count);
+  const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
+  constexpr std::uint16_t kServices[] = {22, 25, 53, 80, 110, 123, 143, 389, 443, 445, 993, 3306, 5060, 5432, 8080};
+  Workload work;
+  std::string text;
+  const auto host = [&] { return "10." + std::to_string(below(8)) + "." + std::to_string(below(64)) + "."; };
+  for (std::uint32_t i = 0; i + 1 < count; ++i) {
+    const bool network = below(3) == 0;
+    const std::string inside = host() + (network ? "0/24" : std::to_string(1 + below(254)) + "/32");
+    const std::string outside =
+        below(2) == 0 ? "0.0.0.0/0" : std::to_string(11 + below(180)) + "." + std::to_string(below(256)) + ".0.0/16";
+    const std::string port = std::to_string(kServices[below(std::size(kServices))]);
+    text += "@" + outside + " " + inside + " 0 : 65535 " + port + " : " + port + " " +
+            (below(4) == 0 ? "0x11/0xFF" : "0x06/0xFF") + " 0x0000/0x0000\n";
+  }
+  text += "@10.0.0.0/8 0.0.0.0/0 0 : 65535 0 : 65535 0x00/0x00 0x0000/0x0000\n";
+  work.rules = std::move(read_rules(text, "gateway", {})->value);
+  for (std::size_t i = 0; i < kKeys; ++i) {
+    Key key;
+    key.family = NetworkLayer::ipv4;
+    key.source.low = random();
+    key.destination.low = 0x0a000000 | (random() & 0x0007ffff);
+    key.source_port = 1024 + below(64000);
+    key.destination_port = kServices[below(std::size(kServices))];
+    key.kind = 6U << kKindDetailBits | 0x10;
+    // Three of four packets are for some rule.
+    const Entry& entry = work.rules.entries[below(count)];
+    for (std::uint32_t c = 0; i % 4 != 0 && c < entry.condition_count; ++c) {
+      const Condition& condition = work.rules.conditions[entry.first_condition + c];
+      const std::uint32_t offset = static_cast<std::uint32_t>(random()) & (condition.high - condition.low);
+      if (condition.subject == Subject::source4) key.source.low = condition.low + offset;
+      if (condition.subject == Subject::destination4) key.destination.low = condition.low + offset;
+      if (condition.subject == Subject::destination_port) {
+        key.destination_port = work.rules.port_ranges[condition.index].low;
+      }
+      if (condition.subject == Subject::protocol) key.kind = condition.low << kKindDetailBits;
+    }
+    work.keys.push_back(key);
+  }
+  return work;
+}
+
+Workload classbench(const CorpusSet& set) {
+  Workload work{std::move(read_rules(set.rules, "classbench", {})->value), set.keys};
+  if (work.keys.empty()) {
+    // A set without a trace: keys at the low ends of its rules.
+    for (const Entry& entry : work.rules.entries) {
+      Key key;
+      key.family = entry.family;
+      key.kind = kKindUntoldDetail;
+      key.source_port = key.destination_port = 0;
+      for (std::uint32_t c = 0; c < entry.condition_count; ++c) {
+        const Condition& condition = work.rules.conditions[entry.first_condition + c];
+        if (condition.subject == Subject::source4) key.source.low = condition.low;
+        if (condition.subject == Subject::destination4) key.destination.low = condition.low;
+        if (condition.subject == Subject::source_port) key.source_port = work.rules.port_ranges[condition.index].low;
+        if (condition.subject == Subject::destination_port) {
+          key.destination_port = work.rules.port_ranges[condition.index].low;
+        }
+        if (condition.subject == Subject::protocol) key.kind = kKindUntoldDetail + condition.low;
+      }
+      work.keys.push_back(key);
+    }
+  }
+  std::shuffle(work.keys.begin(), work.keys.end(), std::mt19937(1));
+  work.keys.resize(std::min(work.keys.size(), kKeys));
+  return work;
+}
+
+void count(benchmark::State& state, const Workload& work, double bytes) {
+  const auto keys = static_cast<double>(state.iterations()) * static_cast<double>(work.keys.size());
+  state.SetItemsProcessed(static_cast<std::int64_t>(keys));
+  state.counters["ns/packet"] = benchmark::Counter(keys * 1e-9, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["rules"] = static_cast<double>(work.rules.rules.size());
+  if (bytes > 0) state.counters["bytes"] = benchmark::Counter(bytes, {}, benchmark::Counter::kIs1024);
+}
+
+void run_engine(benchmark::State& state, const Workload& work, Engine engine) {
+  const auto classifier = make_classifier(engine, work.rules);
+  if (!classifier) return state.SkipWithError(to_string(classifier.error()).c_str());
+  std::vector<std::uint32_t> entries(work.keys.size());
+  for (auto _ : state) {
+    (*classifier)->classify(work.keys, entries.data());
+    benchmark::DoNotOptimize(entries.data());
+  }
+  count(state, work, static_cast<double>((*classifier)->memory_bytes()));
+}
+
+/// The keys as 64-byte TCP and UDP packets in one batch, parsed.
+void run_stage(benchmark::State& state, const Workload& work) {
+  const auto firewall = *Firewall::build(work.rules, Engine::bitvector);
+  const auto stage = firewall->make_cpu_stage();
+  constexpr std::size_t kFrame = 64, kTogether = 64;
+  std::vector<std::uint8_t> bytes(kFrame * work.keys.size());
+  std::vector<PacketDescriptor> descriptors(work.keys.size());
+  std::vector<PacketView> views;
+  for (std::size_t i = 0; i < work.keys.size(); ++i) {
+    const Key& key = work.keys[i];
+    PacketDescriptor& packet = descriptors[i];
+    packet.length = packet.wire_length = kFrame - 4;
+    packet.layout.network = NetworkLayer::ipv4;
+    packet.layout.network_offset = 14;
+    packet.layout.transport_offset = 34;
+    packet.layout.transport = static_cast<std::uint8_t>(key.protocol());
+    packet.layout.flags = PacketLayout::kNetworkHeader | PacketLayout::kTransportHeader;
+    const PacketView view{bytes.data() + i * kFrame, &packet};
+    view.ipv4().source.set(static_cast<std::uint32_t>(key.source.low));
+    view.ipv4().destination.set(static_cast<std::uint32_t>(key.destination.low));
+    view.udp().source_port.set(static_cast<std::uint16_t>(key.source_port));
+    view.udp().destination_port.set(static_cast<std::uint16_t>(key.destination_port));
+    views.push_back(view);
+  }
+  const std::span<PacketView> all(views);
+  for (auto _ : state) {
+    for (std::size_t i = 0; i < all.size(); i += kTogether) {
+      stage->process(all.subspan(i, std::min(kTogether, all.size() - i)));
+    }
+  }
+  count(state, work, 0);
+}
+
+#ifdef PENSTOCK_HAS_DPDK
+void run_rte_acl(benchmark::State& state, const Workload& work) {
+  static const bool started = (router::start_dpdk(1024), true);
+  static_cast<void>(started);
+  const RteAcl acl(work.rules);
+  std::vector<RteAcl::Tuple> tuples;
+  for (const Key& key : work.keys) tuples.push_back(RteAcl::wire(key));
+  std::vector<const std::uint8_t*> pointers;
+  for (const auto& one : tuples) pointers.push_back(reinterpret_cast<const std::uint8_t*>(&one));
+  std::vector<std::uint32_t> results(tuples.size());
+  for (auto _ : state) {
+    acl.classify(pointers, results.data());
+    benchmark::DoNotOptimize(results.data());
+  }
+  state.SetLabel(acl.algorithm());
+  count(state, work, 0);
+}
+#endif
+
+void add(const std::string& name, Workload workload) {
+  static std::vector<std::unique_ptr<Workload>> kept;
+  kept.push_back(std::make_unique<Workload>(std::move(workload)));
+  const Workload& work = *kept.back();
+  const auto bench = [&](const char* what, auto run) {
+    benchmark::RegisterBenchmark((name + "/" + what).c_str(), [&work, run](benchmark::State& s) { run(s, work); });
+  };
+  bench("linear", [](benchmark::State& s, const Workload& w) { run_engine(s, w, Engine::linear); });
+  bench("bitvector", [](benchmark::State& s, const Workload& w) { run_engine(s, w, Engine::bitvector); });
+  if (work.rules.entries.front().family == NetworkLayer::ipv4) {
+    bench("stage", run_stage);
+#ifdef PENSTOCK_HAS_DPDK
+    if (work.rules.rules.size() < 20000) bench("rte_acl", run_rte_acl);
+#endif
+  }
+}
+
+}  // namespace
+}  // namespace penstock::firewall
+
+int main(int argc, char** argv) {
+  using namespace penstock::firewall;
+  benchmark::Initialize(&argc, argv);
+  for (const std::uint32_t rules : {16U, 128U, 1000U, 10000U}) add("gateway_" + std::to_string(rules), gateway(rules));
+  for (const char* name : {"acl_1k", "fw_1k", "ipc_1k", "acl_10k", "fw_10k", "ipc_10k"}) {
+    if (const auto set = corpus_set(name)) add(name, classbench(*set));
+    else std::fprintf(stderr, "%s: not in the corpus, left out\n", name);
+  }
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
