@@ -163,7 +163,7 @@ nlohmann::ordered_json to_json(const Question& question, const std::vector<Route
   const auto hops = next_hops.hops(group);
   const auto set_hop = [&](Json& into, const router::NextHop& hop) {
     if (hop.has_gateway()) {
-      const bool v4 = router::is_mapped(hop.gateway);
+      const bool v4 = question.ipv4 && router::is_mapped(hop.gateway);
       into["gateway"] = v4 ? to_string(router::unmapped(hop.gateway)) : to_string(hop.gateway);
     }
     if (hop.device != kNoPort) into["dev"] = answers.devices.name(hop.device);

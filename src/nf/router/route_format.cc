@@ -10,7 +10,7 @@ namespace penstock::router {
 
 void append_hop(std::string& text, const NextHop& hop, bool ipv4, const Devices& devices) {
   if (hop.has_gateway()) {
-    const bool v4_gateway = is_mapped(hop.gateway);
+    const bool v4_gateway = ipv4 && is_mapped(hop.gateway);
     text += ipv4 && !v4_gateway ? "via inet6 " : "via ";
     text += v4_gateway ? to_string(unmapped(hop.gateway)) : to_string(hop.gateway);
     text += ' ';

@@ -285,7 +285,7 @@ TEST(RouteReader, ReadsWhatItPrints) {
       "172.16.0.0/12\n\tnexthop via 10.1.0.2 dev wan weight 3\n\tnexthop dev lan weight 1\n");
   std::string text;
   for (const std::string& line : once) text += line + "\n";
-  EXPECT_THAT(once, SizeIs(6));
+  EXPECT_THAT(once, SizeIs(7));
   EXPECT_EQ(read(text), once);
 }
 

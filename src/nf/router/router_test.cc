@@ -3,10 +3,12 @@
 
 #include "nf/router/router.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -298,7 +300,11 @@ class RouterParameters : public ::testing::Test {
   std::string write(const std::string& name, std::string_view text) {
     const std::string path = fmt::format("{}/router_test_{}_{}", ::testing::TempDir(), ::getpid(), name);
     std::ofstream(path) << text;
+    files_.push_back(path);
     return path;
+  }
+  void TearDown() override {
+    for (const std::string& path : files_) std::remove(path.c_str());
   }
   Result<std::unique_ptr<chain::NetworkFunction>> make(std::vector<RawParameter> given) {
     auto parameters = Parameters::read(router_kind().parameters, std::move(given), {"chain.yaml", 3, 5});
@@ -311,6 +317,7 @@ class RouterParameters : public ::testing::Test {
   }
   static constexpr auto kMapping = RawParameter::Shape::mapping;
 
+  std::vector<std::string> files_;
   chain::NfContext context_{.ports = kTestPorts, .out_port_known = false, .unsupported = {}};
 };
 
