@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "port/generator.h"
 #include "port/memory.h"
 #include "port/null.h"
 #include "port/pcap.h"
@@ -16,6 +17,7 @@ std::span<const PortKind> catalog() noexcept {
   static const std::array kKinds{
       pcap_kind(),
       memory_kind(),
+      generator_kind(),
       null_kind(),
   };
   return kKinds;

@@ -81,16 +81,20 @@ class OwnBatch {
 
 using Given = std::pair<std::string, std::vector<std::string>>;
 
-inline Result<std::unique_ptr<Port>> make_port(std::string_view kind_name, const std::vector<Given>& given,
-                                               PortIndex index = 0) {
-  const PortKind* kind = find_kind(kind_name);
-  if (kind == nullptr) return failure({{}, "no such kind", std::string(kind_name), ""});
+inline Result<Parameters> read_parameters(const PortKind& kind, const std::vector<Given>& given) {
   std::vector<RawParameter> raw;
   for (const auto& [name, items] : given) {
     const auto shape = items.size() == 1 ? RawParameter::Shape::scalar : RawParameter::Shape::list;
     raw.push_back({name, {"chain.yaml", 1, 1}, {"chain.yaml", 2, 1}, items, shape, ""});
   }
-  auto parameters = Parameters::read(kind->parameters, std::move(raw), {"chain.yaml", 1, 1});
+  return Parameters::read(kind.parameters, std::move(raw), {"chain.yaml", 1, 1});
+}
+
+inline Result<std::unique_ptr<Port>> make_port(std::string_view kind_name, const std::vector<Given>& given,
+                                               PortIndex index = 0) {
+  const PortKind* kind = find_kind(kind_name);
+  if (kind == nullptr) return failure({{}, "no such kind", std::string(kind_name), ""});
+  auto parameters = read_parameters(*kind, given);
   if (!parameters) return tl::unexpected(std::move(parameters.error()));
   return kind->make(*parameters, index);
 }

@@ -1,0 +1,342 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "port/generator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "base/byte_order.h"
+#include "packet/checksum.h"
+#include "packet/ip.h"
+#include "packet/transport.h"
+#include "port/generator_flows.h"
+#include "port/generator_frames.h"
+#include "port/worker_of.h"
+
+namespace penstock::port {
+
+namespace {
+
+constexpr std::uint32_t kMostSize = 9000;
+
+constexpr std::array kParameters{
+    Parameter{"size", ParameterType::text, "64", "",
+              "bytes of a frame with its 4-byte check sequence, 64 to 9000; or imix, 7:4:1 of 64, 594 and 1518"},
+    Parameter{"network", ParameterType::choice, "ipv4", "ipv4|ipv6", "the network layer"},
+    Parameter{"transport", ParameterType::choice, "udp", "udp|tcp", "the transport layer"},
+    Parameter{"vlan", ParameterType::integer, "", "1..4094", "an 802.1Q tag with this identifier"},
+    Parameter{"flows", ParameterType::integer, "1024", "1..16777216", "distinct 5-tuples, which take turns"},
+    Parameter{"source", ParameterType::text, "", "",
+              "prefix of the source addresses; without: 10.0.0.0/8 or 2001:db8::/32"},
+    Parameter{"destination", ParameterType::text, "", "",
+              "prefix of the destinations; without: 198.18.0.0/15 or 2001:2::/48, as RFC 2544 and RFC 5180 set apart"},
+    Parameter{"destinations", ParameterType::path, "", "",
+              "file with a prefix or address a line, which the flows' destinations are drawn from in turn"},
+    Parameter{"port", ParameterType::integer, "80", "0..65535", "destination port; source ports are 1024 and up"},
+    Parameter{"payload", ParameterType::choice, "zero", "zero|random|http|capture", "what the packets carry"},
+    Parameter{"capture", ParameterType::path, "", "", "with payload: capture, the capture whose payloads are taken"},
+    Parameter{"rate", ParameterType::rate, "", "",
+              "offered load, bits being those of frames with check sequence; without: as fast as taken"},
+    Parameter{"packets", ParameterType::integer, "", "1..", "packets in all; without: until the run ends"},
+    Parameter{"seed", ParameterType::integer, "1", "", "the same seed gives the same packets"},
+};
+
+/// The "simple IMIX": IP packets of 40, 576 and 1500 bytes, 7:4:1 (Agilent, Journal of Internet Test Methodologies,
+/// 2007), with Ethernet's 18 bytes and its least size. The order spreads the large ones.
+const std::vector<std::uint32_t> kImix{64, 594, 64, 64, 594, 64, 1518, 64, 594, 64, 594, 64};
+
+struct Pace {
+  bool limited = false;
+  bool by_bits = false;
+  double units_per_ns = 0;  // bits or packets, of one worker's share
+};
+
+/// Makes the packets of one worker. `packets` of them, or without end.
+class GeneratorRx final : public RxQueue {
+ public:
+  GeneratorRx(const FrameSet& frames, std::vector<Flow> flows, std::uint64_t packets, Pace pace, NanosecondClock clock,
+              PortIndex port, bool ipv6, bool tcp)
+      : frames_(&frames),
+        flows_(std::move(flows)),
+        left_(packets),
+        packets_(packets),
+        pace_(pace),
+        clock_(clock),
+        port_(port),
+        ipv6_(ipv6),
+        tcp_(tcp) {
+    // A pass over the flows moves each of them to another turn, and over all passes to every turn.
+    while (std::gcd(flows_.size() + skip_, frames_->turns.size()) != 1) ++skip_;
+  }
+
+  RxStatus poll(Batch& batch) noexcept override {
+    if (flows_.empty() || oversized_ != 0) return RxStatus::end;
+    const std::uint64_t now = clock_();
+    if (start_ns_ == 0) start_ns_ = now;
+    const RxStatus status = ipv6_ ? (tcp_ ? fill<32, true>(batch, now) : fill<32, false>(batch, now))
+                                  : (tcp_ ? fill<8, true>(batch, now) : fill<8, false>(batch, now));
+    made_.store(packets_ - left_, std::memory_order_relaxed);
+    return status;
+  }
+
+  /// Read by other threads.
+  [[nodiscard]] std::uint64_t made() const noexcept { return made_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::size_t oversized() const noexcept { return oversized_; }
+
+ private:
+  template <std::size_t AddressBytes, bool Tcp>
+  RxStatus fill(Batch& batch, std::uint64_t now) noexcept {
+    while (left_ != 0) {
+      const FrameTemplate& frame = frames_->templates[frames_->turns[turn_]];
+      std::uint64_t timestamp = now;
+      if (pace_.limited) {
+        timestamp = start_ns_ + static_cast<std::uint64_t>(static_cast<double>(units_) / pace_.units_per_ns);
+        if (timestamp > now) return RxStatus::idle;
+      }
+      const auto length = static_cast<std::uint32_t>(frame.bytes.size());
+      if (!batch.append(frame.bytes, {timestamp, length, port_, LinkType::ethernet})) {
+        if (!batch.empty()) return RxStatus::more;
+        oversized_ = length;
+        return RxStatus::end;
+      }
+      put_flow<AddressBytes, Tcp>(batch.view(batch.size() - 1).frame, frame, flows_[flow_]);
+      units_ += pace_.by_bits ? std::uint64_t{8} * (length + kFrameCheckBytes) : 1;
+      --left_;
+      take_turns();
+    }
+    return RxStatus::end;
+  }
+
+  template <std::size_t AddressBytes, bool Tcp>
+  void put_flow(std::uint8_t* to, const FrameTemplate& frame, Flow& flow) const noexcept {
+    std::memcpy(to + frames_->tuple_at, flow.tuple.data(), AddressBytes + 4);
+    if constexpr (AddressBytes == 8) {
+      auto& ip = *reinterpret_cast<Ipv4Header*>(to + frames_->network_at);
+      ip.checksum.set(checksum_finish(frame.network_sum + flow.address_sum));
+    }
+    std::uint32_t sum = frame.transport_sum + flow.address_sum + flow.port_sum;
+    if constexpr (Tcp) {
+      auto& tcp = *reinterpret_cast<TcpHeader*>(to + frames_->transport_at);
+      const std::uint32_t sequence = flow.tcp_sequence;
+      tcp.sequence.set(sequence);
+      flow.tcp_sequence = sequence + frame.payload_bytes;
+      sum += (sequence >> 16) + (sequence & 0xffff);
+      tcp.checksum.set(checksum_finish(sum));
+    } else {
+      auto& udp = *reinterpret_cast<UdpHeader*>(to + frames_->transport_at);
+      const std::uint16_t checksum = checksum_finish(sum);
+      udp.checksum.set(checksum != 0 ? checksum : 0xffff);  // 0 would mean "none": RFC 768
+    }
+  }
+
+  void take_turns() noexcept {
+    const std::size_t turns = frames_->turns.size();
+    if (++turn_ == turns) turn_ = 0;
+    if (++flow_ != flows_.size()) return;
+    flow_ = 0;
+    turn_ = (turn_ + skip_) % turns;
+  }
+
+  const FrameSet* frames_;
+  std::vector<Flow> flows_;
+  std::size_t flow_ = 0;
+  std::size_t turn_ = 0;
+  std::size_t skip_ = 0;
+  std::uint64_t left_;
+  const std::uint64_t packets_;
+  const Pace pace_;
+  std::uint64_t units_ = 0;  // made so far
+  std::uint64_t start_ns_ = 0;
+  NanosecondClock clock_;
+  PortIndex port_;
+  bool ipv6_, tcp_;
+  std::size_t oversized_ = 0;
+  std::atomic<std::uint64_t> made_{0};
+};
+
+struct GeneratorPlan {
+  FramePlan frames;
+  FlowPlan flows;
+  std::optional<Rate> rate;
+  std::optional<std::uint64_t> packets;
+};
+
+class GeneratorPort final : public Port {
+ public:
+  GeneratorPort(GeneratorPlan plan, PortIndex index, NanosecondClock clock)
+      : plan_(std::move(plan)), index_(index), clock_(clock) {}
+
+  bool reads() const noexcept override { return true; }
+  bool writes() const noexcept override { return false; }
+  bool lossless() const noexcept override { return !plan_.rate; }
+
+  Result<void> open(unsigned workers) override {
+    auto frames = make_frames(plan_.frames);
+    if (!frames) return tl::unexpected(std::move(frames.error()));
+    auto flows = make_flows(plan_.flows);
+    if (!flows) return tl::unexpected(std::move(flows.error()));
+    frames_ = std::move(*frames);
+
+    // Flow i makes a packet in every round of all flows, and the first ones one more.
+    const std::uint64_t rounds = plan_.packets.value_or(0) / flows->size();
+    const std::uint64_t further = plan_.packets.value_or(0) % flows->size();
+    std::vector<std::vector<Flow>> share(workers);
+    std::vector<std::uint64_t> packets(workers);
+    for (std::size_t i = 0; i < flows->size(); ++i) {
+      const unsigned worker = worker_of_flow((*flows)[i], workers);
+      share[worker].push_back((*flows)[i]);
+      packets[worker] += rounds + (i < further ? 1 : 0);
+    }
+    for (unsigned i = 0; i < workers; ++i) {
+      const double part = static_cast<double>(share[i].size()) / static_cast<double>(flows->size());
+      const std::uint64_t count = plan_.packets ? packets[i] : std::numeric_limits<std::uint64_t>::max();
+      queues_.push_back(std::make_unique<GeneratorRx>(frames_, std::move(share[i]), count, pace_of(part), clock_,
+                                                      index_, plan_.frames.ipv6, plan_.frames.tcp));
+    }
+    return {};
+  }
+
+  RxQueue* rx(unsigned worker) noexcept override { return worker < queues_.size() ? queues_[worker].get() : nullptr; }
+  TxQueue* tx(unsigned) noexcept override { return nullptr; }
+
+  Errors close() override {
+    for (const auto& queue : queues_) {
+      if (queue->oversized() == 0) continue;
+      return {{{},
+               "generating ended: a frame fits no batch",
+               fmt::format("{} bytes", queue->oversized()),
+               "larger batches (run: batch: bytes)"}};
+    }
+    return {};
+  }
+
+  std::optional<double> progress() const noexcept override {
+    if (!plan_.packets) return std::nullopt;
+    std::uint64_t made = 0;
+    for (const auto& queue : queues_) made += queue->made();
+    return static_cast<double>(made) / static_cast<double>(*plan_.packets);
+  }
+
+ private:
+  /// By the hash that any other port would take for its packets.
+  [[nodiscard]] unsigned worker_of_flow(const Flow& flow, unsigned workers) const {
+    std::vector<std::uint8_t> frame = frames_.templates.front().bytes;
+    std::memcpy(frame.data() + frames_.tuple_at, flow.tuple.data(), plan_.flows.address_bytes * 2 + 4);
+    return worker_of(frame, static_cast<std::uint32_t>(frame.size()), LinkType::ethernet, workers);
+  }
+
+  [[nodiscard]] Pace pace_of(double part) const {
+    if (!plan_.rate) return {};
+    return {true, plan_.rate->unit == Rate::Unit::bits_per_second, plan_.rate->value * part / 1e9};
+  }
+
+  const GeneratorPlan plan_;
+  const PortIndex index_;
+  const NanosecondClock clock_;
+  FrameSet frames_;
+  std::vector<std::unique_ptr<GeneratorRx>> queues_;
+};
+
+/// The sizes that take turns.
+Result<std::vector<std::uint32_t>> read_sizes(const std::string& text, const Place& place, std::uint32_t least) {
+  if (text == "imix") {
+    std::vector<std::uint32_t> sizes = kImix;
+    for (std::uint32_t& size : sizes) size = std::max(size, least);
+    return sizes;
+  }
+  const auto size = parse_size(text);
+  if (!size || *size < least || *size > kMostSize) {
+    return failure({place, "size: wrong value", in_quotes(text),
+                    fmt::format("{} (the headers asked for) to {}, or imix", least, kMostSize)});
+  }
+  return std::vector{static_cast<std::uint32_t>(*size)};
+}
+
+Payload payload_of(const std::string& name) {
+  return name == "random"    ? Payload::random
+         : name == "http"    ? Payload::http
+         : name == "capture" ? Payload::capture
+                             : Payload::zero;
+}
+
+/// Wall time that does not go back when the clock is set.
+std::uint64_t wall_clock() noexcept {
+  using std::chrono::nanoseconds;
+  const auto now = [](auto time) {
+    return static_cast<std::uint64_t>(std::chrono::duration_cast<nanoseconds>(time.time_since_epoch()).count());
+  };
+  static const std::uint64_t difference = now(std::chrono::system_clock::now()) - now(std::chrono::steady_clock::now());
+  return difference + now(std::chrono::steady_clock::now());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Port>> make_generator(const Parameters& given, PortIndex index, NanosecondClock clock) {
+  GeneratorPlan plan;
+  Errors errors;
+  FramePlan& frames = plan.frames;
+  frames.ipv6 = given.text("network") == "ipv6";
+  frames.tcp = given.text("transport") == "tcp";
+  if (given.has("vlan")) frames.vlan = static_cast<std::uint16_t>(given.integer("vlan"));
+  frames.payload = payload_of(given.text("payload"));
+  frames.seed = given.integer("seed");
+  auto sizes = read_sizes(given.text("size"), given.place("size"), smallest_size(frames));
+  if (sizes) {
+    frames.sizes = std::move(*sizes);
+  } else {
+    append(errors, std::move(sizes.error()));
+  }
+  if (given.has("capture") != (frames.payload == Payload::capture)) {
+    errors.push_back({given.place(given.has("capture") ? "capture" : "payload"),
+                      "payload: capture and capture: FILE go together", "only one of them", ""});
+  } else if (given.has("capture")) {
+    frames.capture = given.text("capture");
+  }
+
+  FlowPlan& flows = plan.flows;
+  flows.address_bytes = frames.ipv6 ? 16 : 4;
+  flows.flows = given.integer("flows");
+  flows.seed = given.integer("seed");
+  flows.destination_port = static_cast<std::uint16_t>(given.integer("port"));
+  const auto range_of = [&](const char* name, std::string_view fallback) {
+    const bool has = given.has(name);
+    auto range = read_range(has ? given.text(name) : fallback, flows.address_bytes, has ? given.place(name) : Place{});
+    if (!range) append(errors, std::move(range.error()));
+    return range.value_or(AddressRange{});
+  };
+  flows.source = range_of("source", frames.ipv6 ? "2001:db8::/32" : "10.0.0.0/8");
+  if (given.has("destination") && given.has("destinations")) {
+    errors.push_back({given.place("destinations"), "destination and destinations exclude each other", "both", ""});
+  } else if (given.has("destinations")) {
+    auto ranges = read_ranges(given.text("destinations"), flows.address_bytes);
+    if (ranges) {
+      flows.destinations = std::move(*ranges);
+    } else {
+      append(errors, std::move(ranges.error()));
+    }
+  } else {
+    flows.destinations = {range_of("destination", frames.ipv6 ? "2001:2::/48" : "198.18.0.0/15")};
+  }
+
+  if (given.has("rate")) plan.rate = given.rate("rate");
+  if (given.has("packets")) plan.packets = given.integer("packets");
+  if (!errors.empty()) return failure(std::move(errors));
+  return std::make_unique<GeneratorPort>(std::move(plan), index, clock);
+}
+
+PortKind generator_kind() noexcept {
+  return {"generator", "makes packets: sizes, flows, payloads and an offered rate", kParameters,
+          [](const Parameters& parameters, PortIndex index) { return make_generator(parameters, index, wall_clock); }};
+}
+
+}  // namespace penstock::port

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The frames of the port `generator`, whole but for the flow: addresses, ports, TCP sequence number and checksums are
+// put in for each packet. Sizes are those of the wire, with the 4 bytes of the frame check sequence, as RFC 2544 and
+// packet generators count them; the frames here end before it, as captures do.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace penstock::port {
+
+inline constexpr std::uint32_t kFrameCheckBytes = 4;
+
+enum class Payload : std::uint8_t { zero, random, http, capture };
+
+struct FramePlan {
+  bool ipv6 = false;
+  bool tcp = false;
+  std::optional<std::uint16_t> vlan;
+  std::vector<std::uint32_t> sizes;  // on the wire, in the order in which they take turns; a size may come again
+  Payload payload = Payload::zero;
+  std::string capture;  // where the payloads come from
+  std::uint64_t seed = 1;
+};
+
+struct FrameTemplate {
+  std::vector<std::uint8_t> bytes;  // addresses, ports, sequence number and checksums are 0
+  std::uint32_t network_sum = 0;    // of the IPv4 header
+  std::uint32_t transport_sum = 0;  // of pseudo header, transport header and payload
+  std::uint32_t payload_bytes = 0;
+};
+
+struct FrameSet {
+  std::vector<FrameTemplate> templates;
+  std::vector<std::uint32_t> turns;  // indices of templates: sizes and payloads in the order in which they take turns
+  std::uint32_t tuple_at = 0;        // offset of `Flow::tuple` in all frames
+  std::uint32_t network_at = 0;
+  std::uint32_t transport_at = 0;
+};
+
+/// The smallest frame on the wire that holds the headers.
+[[nodiscard]] std::uint32_t smallest_size(const FramePlan& plan) noexcept;
+
+/// Every size of the plan is at least `smallest_size`.
+[[nodiscard]] Result<FrameSet> make_frames(const FramePlan& plan);
+
+}  // namespace penstock::port
