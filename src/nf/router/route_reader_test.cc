@@ -281,7 +281,7 @@ TEST(RouteReader, StoresEqualNextHopsOnce) {
 TEST(RouteReader, ReadsWhatItPrints) {
   const auto once = read(
       "default via 10.1.0.2 dev wan\n9.0.0.0/8 via inet6 fe80::5 dev wan\n10.0.0.0/24 dev lan\n"
-      "blackhole 192.0.2.0/24\n::/0 via fe80::1 dev wan\n"
+      "blackhole 192.0.2.0/24\n::/0 via fe80::1 dev wan\n2001:db8::/32 via ::ffff:1.2.3.4 dev wan\n"
       "172.16.0.0/12\n\tnexthop via 10.1.0.2 dev wan weight 3\n\tnexthop dev lan weight 1\n");
   std::string text;
   for (const std::string& line : once) text += line + "\n";
