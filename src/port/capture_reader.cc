@@ -31,9 +31,9 @@ std::uint64_t nanoseconds_of(const timeval& time, bool pcapng) noexcept {
   std::int64_t seconds = time.tv_sec;
   // libpcap takes the 32 bits of the classic format for a signed number; from 2038 on they are not.
   if (!pcapng) seconds &= 0xffffffff;
-  if (seconds < 0 || time.tv_usec < 0) return 0;
+  if (seconds < 0) return 0;
   if (seconds > kMostSeconds) return std::numeric_limits<std::uint64_t>::max();
-  const auto carried = std::min<std::int64_t>(time.tv_usec, 8 * kSecond);
+  const auto carried = std::clamp<std::int64_t>(time.tv_usec, 0, 8 * kSecond);
   return static_cast<std::uint64_t>(seconds) * kSecond + static_cast<std::uint64_t>(carried);
 }
 

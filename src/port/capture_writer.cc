@@ -157,11 +157,13 @@ std::size_t CaptureWriter::encode(PacketView view, int interface, std::uint8_t* 
     std::memcpy(to + block_length - 4, &block_length, 4);
     return block_length;
   }
+  const std::uint64_t seconds = time / kSecond;
   const auto nanoseconds = static_cast<std::uint32_t>(time % kSecond);
-  const PcapRecord record{.seconds = static_cast<std::uint32_t>(time / kSecond),  // modulo 2^32: from 2106 on
+  const PcapRecord record{.seconds = static_cast<std::uint32_t>(seconds),
                           .fraction = encoding == Encoding::nanoseconds ? nanoseconds : nanoseconds / 1000,
                           .length = packet.length,
                           .wire_length = wire_length};
+  if (record.seconds != seconds) too_late_.fetch_add(1, std::memory_order_relaxed);
   if (encoding == Encoding::microseconds && nanoseconds % 1000 != 0) {
     digits_lost_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -199,6 +201,10 @@ Errors CaptureWriter::close() {
     errors.push_back({place,
                       fmt::format("the times of {} packets are cut to microseconds, as the first ones were", count), "",
                       "precision: ns"});
+  }
+  if (const std::uint64_t count = too_late_.load(); count != 0) {
+    errors.push_back({place, fmt::format("the times of {} packets are wrong: they do not fit the format", count), "",
+                      "times before 2106; a .pcapng file holds later ones"});
   }
   return errors;
 }

@@ -75,7 +75,7 @@ class CaptureWriter {
   const Precision precision_;
   std::atomic<Encoding> encoding_{Encoding::undecided};
   std::array<std::atomic<int>, kLinkTypeCount> interfaces_;  // by LinkType
-  std::atomic<std::uint64_t> wrong_type_{0}, too_long_{0}, digits_lost_{0};
+  std::atomic<std::uint64_t> wrong_type_{0}, too_long_{0}, digits_lost_{0}, too_late_{0};
   std::atomic<bool> failed_{false};
 
   std::mutex mutex_;  // guards what follows

@@ -126,6 +126,14 @@ TEST(Pcap, TellsWhereALaterTimeNeedsMoreDigitsThanTheFileHas) {
   EXPECT_THAT(to_string(errors), HasSubstr("times of 2 packets"));
 }
 
+TEST(Pcap, TellsWhereATimeDoesNotFitTheClassicFormat) {
+  const TemporaryFolder folder;
+  const std::vector<Captured> packets{{(std::uint64_t{1} << 32) * kSecond, 1, LinkType::ethernet, {1}}};
+  EXPECT_THAT(to_string(write_capture(folder / "a.pcap", packets).errors), HasSubstr("times of 1 packets are wrong"));
+  EXPECT_THAT(write_capture(folder / "a.pcapng", packets).errors, IsEmpty());
+  EXPECT_THAT(read_captures({folder / "a.pcapng"}).packets, ElementsAreArray(packets));
+}
+
 TEST(Pcap, WritesTheRecordsOfAMicrosecondCaptureByteForByte) {
   const TemporaryFolder folder;
   CaptureBytes capture;

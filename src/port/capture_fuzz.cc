@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any bytes as a capture file: it is read to its end, every byte of every packet is touched, and what was read is
+// written and read again.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "port/capture_reader.h"
+#include "port/capture_writer.h"
+#include "port/worker_of.h"
+
+using namespace penstock;
+using namespace penstock::port;
+
+namespace {
+
+/// A file in memory with a path.
+class MemoryFile {
+ public:
+  explicit MemoryFile(const char* name) : fd_(::memfd_create(name, 0)) {
+    if (fd_ < 0) std::abort();
+  }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  ~MemoryFile() { ::close(fd_); }
+  void write(const std::uint8_t* data, std::size_t size) {
+    if (::write(fd_, data, size) != static_cast<ssize_t>(size)) std::abort();
+  }
+  [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
+
+ private:
+  int fd_;
+};
+
+struct Packet {
+  PacketDescriptor descriptor;
+  std::vector<std::uint8_t> bytes;
+};
+
+std::vector<Packet> read_all(const std::string& path) {
+  std::vector<Packet> packets;
+  ReadControl control;
+  auto captures = CaptureSequence::open({path}, control);
+  if (!captures) return packets;
+  std::size_t bytes = 0;
+  for (CapturedFrame frame; bytes < (4U << 20) && captures->next(frame);) {
+    if (frame.wire_length < frame.bytes.size()) std::abort();
+    if (worker_of(frame.bytes, frame.wire_length, frame.link_type, 7) >= 7) std::abort();
+    Packet packet;
+    packet.descriptor.timestamp_ns = frame.timestamp_ns;
+    packet.descriptor.length = static_cast<std::uint32_t>(frame.bytes.size());
+    packet.descriptor.wire_length = frame.wire_length;
+    packet.descriptor.link_type = frame.link_type;
+    packet.bytes.reserve(frame.bytes.size() + 1);  // the frame of a packet is never a null pointer
+    packet.bytes.assign(frame.bytes.begin(), frame.bytes.end());
+    bytes += packet.bytes.size();
+    packets.push_back(std::move(packet));
+  }
+  return packets;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  MemoryFile in("in");
+  in.write(data, size);
+  std::vector<Packet> packets = read_all(in.path());
+  if (packets.empty()) return 0;
+
+  MemoryFile out("out");
+  auto writer = CaptureWriter::create(out.path(), Precision::nanoseconds);
+  if (!writer) std::abort();
+  {
+    CaptureWriter::Buffer buffer(**writer);
+    std::vector<PacketView> views;
+    for (Packet& packet : packets) views.push_back({packet.bytes.data(), &packet.descriptor});
+    if (buffer.add(views) != packets.size()) std::abort();
+    buffer.flush();
+  }
+  const bool too_late = std::any_of(packets.begin(), packets.end(), [](const Packet& packet) {
+    return packet.descriptor.timestamp_ns / 1'000'000'000 > 0xffffffff;  // from 2106 on, which the format cannot hold
+  });
+  if ((*writer)->close().empty() == too_late) std::abort();
+  const std::vector<Packet> again = read_all(out.path());
+  if (again.size() != packets.size()) std::abort();
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    if (again[i].bytes != packets[i].bytes || again[i].descriptor.wire_length != packets[i].descriptor.wire_length ||
+        (!too_late && again[i].descriptor.timestamp_ns != packets[i].descriptor.timestamp_ns)) {
+      std::abort();
+    }
+  }
+  return 0;
+}
