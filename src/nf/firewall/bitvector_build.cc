@@ -74,31 +74,84 @@ Steps sweep(const Ruleset& rules, Dimension dimension, std::uint32_t port_count,
   }
 }
 
-std::uint32_t narrow(const Number& n, std::uint32_t) { return static_cast<std::uint32_t>(n.low); }
-Ipv6Address narrow(const Number& n, const Ipv6Address&) { return n; }
-std::uint32_t lowest_of(std::uint32_t bucket, std::uint32_t) { return bucket << 16; }
-Ipv6Address lowest_of(std::uint32_t bucket, const Ipv6Address&) { return {std::uint64_t{bucket} << 48, 0}; }
+/// Walks an IPv4 dimension's steps in order, a block of addresses of the same higher bits after the other.
+class Ipv4Builder {
+ public:
+  explicit Ipv4Builder(const std::vector<Step>& steps) : steps_(steps) {}
 
-template <typename Address>
-IntervalTable<Address> interval_table(const std::vector<Step>& steps) {
-  IntervalTable<Address> table;
+  Ipv4Table build() {
+    for (std::uint64_t block = 0; block < std::uint64_t{1} << 32; block += 1U << 16) {
+      table_.top.push_back(is_uniform(block, 1U << 16) ? shared_middle() : own_middle(block));
+    }
+    return std::move(table_);
+  }
+
+ private:
+  /// Whether one step holds all of [block, block + size). Afterwards `at_` is the step of the first address.
+  bool is_uniform(std::uint64_t block, std::uint64_t size) {
+    while (at_ + 1 < steps_.size() && steps_[at_ + 1].start.low <= block) ++at_;
+    return at_ + 1 == steps_.size() || steps_[at_ + 1].start.low >= block + size;
+  }
+
+  static std::uint32_t node(std::size_t slot, bool adds_bits) { return static_cast<std::uint32_t>(slot << 1 | (adds_bits ? 1 : 0)); }
+
+  std::uint32_t shared_records() {
+    const auto [at, is_new] = record_slots_.emplace(steps_[at_].record, table_.records.size());
+    if (is_new) table_.records.push_back(steps_[at_].record);
+    return node(at->second, false);
+  }
+
+  std::uint32_t shared_middle() {
+    const auto [at, is_new] = middle_slots_.emplace(steps_[at_].record, table_.middle.size());
+    if (is_new) table_.middle.push_back(shared_records());
+    return node(at->second, false);
+  }
+
+  std::uint32_t own_middle(std::uint64_t block) {
+    const std::size_t slot = table_.middle.size();
+    table_.middle.resize(slot + 256);
+    for (std::size_t i = 0; i < 256; ++i) {
+      const std::uint64_t inner = block + (i << 8);
+      table_.middle[slot + i] = is_uniform(inner, 256) ? shared_records() : own_records(inner);
+    }
+    return node(slot, true);
+  }
+
+  std::uint32_t own_records(std::uint64_t block) {
+    const std::size_t slot = table_.records.size();
+    for (std::uint64_t i = 0; i < 256; ++i) {
+      static_cast<void>(is_uniform(block + i, 1));
+      table_.records.push_back(steps_[at_].record);
+    }
+    return node(slot, true);
+  }
+
+  const std::vector<Step>& steps_;
+  std::size_t at_ = 0;
+  Ipv4Table table_;
+  std::map<std::uint32_t, std::size_t> record_slots_, middle_slots_;  // by record
+};
+
+Ipv6Table ipv6_table(const std::vector<Step>& steps) {
+  Ipv6Table table;
   for (const Step& step : steps) {
-    table.starts.push_back(narrow(step.start, Address{}));
+    table.starts.push_back(step.start);
     table.records.push_back(step.record);
   }
-  table.first.resize(65537);
   std::uint32_t last = 0;  // the interval that holds the bucket's first address
-  for (std::uint32_t bucket = 0; bucket < 65536; ++bucket) {
-    const Address lowest = lowest_of(bucket, Address{});
+  for (std::uint64_t bucket = 0; bucket < 65536; ++bucket) {
+    const Ipv6Address lowest{bucket << 48, 0};
     while (last + 1 < table.starts.size() && table.starts[last + 1] <= lowest) ++last;
-    table.first[bucket] = last;
+    table.first.push_back(last);
   }
-  table.first[65536] = static_cast<std::uint32_t>(table.starts.size() - 1);
+  table.first.push_back(static_cast<std::uint32_t>(table.starts.size() - 1));
   return table;
 }
 
-PageTable page_table(const std::vector<Step>& steps, const Interval& domain) {
-  PageTable table;
+/// The pages of a small dimension's values, in order of the values.
+SmallTable small_table(const std::vector<Step>& steps, const Interval& domain, SmallView::Use use) {
+  SmallTable table;
+  table.use = use;
   std::map<std::array<std::uint32_t, 256>, std::uint32_t> known;
   std::map<std::uint32_t, std::uint32_t> uniform;  // record -> page, for the many pages of one record
   std::array<std::uint32_t, 256> page{};
@@ -131,58 +184,128 @@ PageTable page_table(const std::vector<Step>& steps, const Interval& domain) {
 
 template <typename T>
 std::size_t bytes_of(const std::vector<T>& v) { return v.size() * sizeof(T); }
-template <typename Address>
-std::size_t bytes_of(const IntervalTable<Address>& t) { return bytes_of(t.first) + bytes_of(t.starts) + bytes_of(t.records); }
-std::size_t bytes_of(const PageTable& t) { return bytes_of(t.pages) + bytes_of(t.records); }
+std::size_t bytes_of(const Ipv4Table& t) { return bytes_of(t.top) + bytes_of(t.middle) + bytes_of(t.records); }
+std::size_t bytes_of(const Ipv6Table& t) { return bytes_of(t.first) + bytes_of(t.starts) + bytes_of(t.records); }
+std::size_t bytes_of(const SmallTable& t) { return bytes_of(t.pages) + bytes_of(t.records); }
+
+/// The most vectors that dimensions are combined into: their numbers should stay in the first-level cache, and the
+/// work on them short.
+std::size_t most_combined(std::size_t entries) {
+  constexpr std::size_t kMost = 1 << 14, kMostBits = std::size_t{1} << 27;
+  return std::min(kMost, kMostBits / std::max<std::size_t>(entries, 1));
+}
+
+/// The different records of a dimension, in ascending order.
+std::vector<std::uint32_t> records_of(const Steps& cut) {
+  std::vector<std::uint32_t> records;
+  for (const Step& step : cut.steps) records.push_back(step.record);
+  std::sort(records.begin(), records.end());
+  records.erase(std::unique(records.begin(), records.end()), records.end());
+  return records;
+}
+
+/// Combines as many of the small dimensions as make few enough vectors.
+class Combiner {
+ public:
+  Combiner(VectorPool& pool, std::size_t most) : pool_(pool), most_(most) {}
+
+  SmallTable add(Steps cut, const Interval& domain) {
+    if (!cut.used) return small_table(cut.steps, domain, SmallView::Use::none);
+    std::vector<std::uint32_t> records = records_of(cut);
+    const std::size_t count = std::max<std::size_t>(count_, 1) * records.size();
+    if (count > most_) return small_table(cut.steps, domain, SmallView::Use::alone);
+    const auto stride = static_cast<std::uint32_t>(std::max<std::size_t>(count_, 1));
+    for (Step& step : cut.steps) {
+      const auto at = std::lower_bound(records.begin(), records.end(), step.record);
+      step.record = static_cast<std::uint32_t>(at - records.begin()) * stride;
+    }
+    count_ = count;
+    factors_.push_back(std::move(records));
+    return small_table(cut.steps, domain, SmallView::Use::combined);
+  }
+
+  /// The records of all combinations, the first dimension's values running fastest.
+  std::vector<std::uint32_t> combine() {
+    std::vector<std::uint32_t> combined(count_);
+    std::vector<std::uint32_t> parts(factors_.size());
+    for (std::size_t i = 0; i < count_; ++i) {
+      std::size_t rest = i;
+      for (std::size_t f = 0; f < factors_.size(); ++f) {
+        parts[f] = factors_[f][rest % factors_[f].size()];
+        rest /= factors_[f].size();
+      }
+      combined[i] = pool_.combined(parts);
+    }
+    return combined;
+  }
+
+ private:
+  VectorPool& pool_;
+  std::size_t most_;
+  std::size_t count_ = 0;
+  std::vector<std::vector<std::uint32_t>> factors_;
+};
 
 }  // namespace
 
 BitVectorView BitVectorTables::view(const Entry* entries) const noexcept {
-  return {source4.view(),    destination4.view(), source6.view(),
-          destination6.view(), kind.view(),       source_port.view(),
-          destination_port.view(), place.view(),  uses_kind,
-          uses_source_port,  uses_destination_port, uses_place,
-          port_count,        summary_words,       words.data(),
-          blocks.data(),     entries};
+  BitVectorView view{};
+  view.source4 = source4.view();
+  view.destination4 = destination4.view();
+  view.source6 = source6.view();
+  view.destination6 = destination6.view();
+  view.kind = kind.view();
+  view.destination_port = destination_port.view();
+  view.source_port = source_port.view();
+  view.place = place.view();
+  view.combined = combined.empty() ? nullptr : combined.data();
+  view.port_count = port_count;
+  view.summary_words = summary_words;
+  view.words = words.data();
+  view.blocks = blocks.data();
+  view.entries = entries;
+  return view;
 }
 
 std::size_t BitVectorTables::memory_bytes() const noexcept {
   return bytes_of(source4) + bytes_of(destination4) + bytes_of(source6) + bytes_of(destination6) + bytes_of(kind) +
-         bytes_of(source_port) + bytes_of(destination_port) + bytes_of(place) + bytes_of(words) + bytes_of(blocks);
+         bytes_of(destination_port) + bytes_of(source_port) + bytes_of(place) + bytes_of(combined) + bytes_of(words) +
+         bytes_of(blocks);
 }
 
 Result<BitVectorTables> build_bitvectors(const Ruleset& rules, std::size_t limit) {
   BitVectorTables tables;
   tables.port_count = count_ports(rules);
   VectorPool pool(static_cast<std::uint32_t>(rules.entries.size()));
+  const auto too_many = [&] {
+    return failure({{rules.file, 0, 0},
+                    "too many rules for bit vectors",
+                    fmt::format("{} rules whose vectors need more than {}", format_count(rules.entries.size()),
+                                format_size(limit)),
+                    "fewer rules, or `engine: linear`"});
+  };
   std::array<Steps, kDimensionCount> cuts;
   for (std::uint32_t d = 0; d < kDimensionCount; ++d) {
     cuts[d] = sweep(rules, static_cast<Dimension>(d), tables.port_count, limit, pool);
-    if (pool.memory_bytes() > limit) {
-      return failure({{rules.file, 0, 0},
-                      "too many rules for bit vectors",
-                      fmt::format("{} rules whose vectors need more than {}", format_count(rules.entries.size()),
-                                  format_size(limit)),
-                      "fewer rules, or `engine: linear`"});
-    }
+    if (pool.memory_bytes() > limit) return too_many();
   }
-  const auto cut = [&](Dimension d) -> const Steps& { return cuts[static_cast<std::size_t>(d)]; };
-  const auto pages = [&](Dimension d) { return page_table(cut(d).steps, domain_of(d, tables.port_count)); };
-  tables.source4 = interval_table<std::uint32_t>(cut(Dimension::source4).steps);
-  tables.destination4 = interval_table<std::uint32_t>(cut(Dimension::destination4).steps);
-  tables.source6 = interval_table<Ipv6Address>(cut(Dimension::source6).steps);
-  tables.destination6 = interval_table<Ipv6Address>(cut(Dimension::destination6).steps);
-  tables.source_port = pages(Dimension::source_port);
-  tables.destination_port = pages(Dimension::destination_port);
-  tables.kind = pages(Dimension::kind);
-  tables.place = pages(Dimension::place);
-  tables.uses_source_port = cut(Dimension::source_port).used;
-  tables.uses_destination_port = cut(Dimension::destination_port).used;
-  tables.uses_kind = cut(Dimension::kind).used;
-  tables.uses_place = cut(Dimension::place).used;
+  const auto cut = [&](Dimension d) -> Steps& { return cuts[static_cast<std::size_t>(d)]; };
+  tables.source4 = Ipv4Builder(cut(Dimension::source4).steps).build();
+  tables.destination4 = Ipv4Builder(cut(Dimension::destination4).steps).build();
+  tables.source6 = ipv6_table(cut(Dimension::source6).steps);
+  tables.destination6 = ipv6_table(cut(Dimension::destination6).steps);
+
+  Combiner combiner(pool, most_combined(rules.entries.size()));
+  const auto small = [&](Dimension d) { return combiner.add(std::move(cut(d)), domain_of(d, tables.port_count)); };
+  tables.kind = small(Dimension::kind);
+  tables.destination_port = small(Dimension::destination_port);
+  tables.source_port = small(Dimension::source_port);
+  tables.place = small(Dimension::place);
+  tables.combined = combiner.combine();
   tables.summary_words = pool.summary_words();
   tables.words = pool.take_words();
   tables.blocks = pool.take_blocks();
+  if (tables.memory_bytes() > limit) return too_many();
   return tables;
 }
 

@@ -17,25 +17,29 @@ namespace penstock::firewall {
 /// What the vectors of a rule set may take at most.
 inline constexpr std::size_t kBitVectorMemoryLimit = std::size_t{1} << 30;
 
-template <typename Address>
-struct IntervalTable {
-  std::vector<std::uint32_t> first;
-  std::vector<Address> starts;
-  std::vector<std::uint32_t> records;
-  [[nodiscard]] IntervalView<Address> view() const noexcept { return {first.data(), starts.data(), records.data()}; }
+struct Ipv4Table {
+  std::vector<std::uint32_t> top, middle, records;
+  [[nodiscard]] Ipv4View view() const noexcept { return {top.data(), middle.data(), records.data()}; }
 };
 
-struct PageTable {
-  std::vector<std::uint32_t> pages;
+struct Ipv6Table {
+  std::vector<std::uint32_t> first;
+  std::vector<Ipv6Address> starts;
   std::vector<std::uint32_t> records;
-  [[nodiscard]] PageView view() const noexcept { return {pages.data(), records.data()}; }
+  [[nodiscard]] Ipv6View view() const noexcept { return {first.data(), starts.data(), records.data()}; }
+};
+
+struct SmallTable {
+  std::vector<std::uint32_t> pages, records;
+  SmallView::Use use = SmallView::Use::none;
+  [[nodiscard]] SmallView view() const noexcept { return {{pages.data(), records.data()}, use}; }
 };
 
 struct BitVectorTables {
-  IntervalTable<std::uint32_t> source4, destination4;
-  IntervalTable<Ipv6Address> source6, destination6;
-  PageTable kind, source_port, destination_port, place;
-  bool uses_kind = false, uses_source_port = false, uses_destination_port = false, uses_place = false;
+  Ipv4Table source4, destination4;
+  Ipv6Table source6, destination6;
+  SmallTable kind, destination_port, source_port, place;
+  std::vector<std::uint32_t> combined;
   std::uint32_t port_count = 0;
   std::uint32_t summary_words = 0;
   std::vector<std::uint64_t> words;

@@ -26,12 +26,20 @@ struct alignas(64) VectorBlock {
   std::uint64_t words[kWordsPerBlock];
 };
 
-/// Address -> record. `first[b]` is the interval that holds the first address whose 16 highest bits are b; the one
+/// IPv4 address -> record, in three steps of 16, 8 and 8 bits without a branch. A node of `top` and `middle` is the slot
+/// where the next step begins, times 2, and 1 where the next bits of the address are to be added: all addresses behind
+/// an even node share one slot.
+struct Ipv4View {
+  const std::uint32_t* top;     // 65,536
+  const std::uint32_t* middle;
+  const std::uint32_t* records;
+};
+
+/// IPv6 address -> record. `first[b]` is the interval that holds the first address whose 16 highest bits are b; the one
 /// that holds an address lies in first[b]..first[b + 1].
-template <typename Address>
-struct IntervalView {
+struct Ipv6View {
   const std::uint32_t* first;  // 65,537
-  const Address* starts;       // of the intervals, ascending
+  const Ipv6Address* starts;   // of the intervals, ascending
   const std::uint32_t* records;
 };
 
@@ -41,16 +49,25 @@ struct PageView {
   const std::uint32_t* records;
 };
 
+/// A dimension of few different values. Where the values of several such dimensions make few pairs, triples …, these
+/// have vectors of their own, which are the dimensions' vectors combined: `pages` then gives a summand of the number of
+/// such a vector in `combined`.
+struct SmallView {
+  enum class Use : std::uint8_t { none, combined, alone };  // none: all its values have the same vector
+  PageView pages;
+  Use use;
+};
+
 /// Borrows. A record is named by its first word's index in `words`.
 struct BitVectorView {
-  IntervalView<std::uint32_t> source4, destination4;
-  IntervalView<Ipv6Address> source6, destination6;
-  PageView kind, source_port, destination_port;
-  PageView place;  // in-port, out-port and fragment; see place_of()
-  bool uses_kind, uses_source_port, uses_destination_port, uses_place;  // false: all values have the same vector
-  std::uint32_t port_count;     // ports that `place` tells apart
-  std::uint32_t summary_words;  // of each record
-  const std::uint64_t* words;   // the records
+  Ipv4View source4, destination4;
+  Ipv6View source6, destination6;
+  SmallView kind, destination_port, source_port;
+  SmallView place;                // in-port, out-port and fragment; see place_of()
+  const std::uint32_t* combined;  // records; null where no dimension is combined
+  std::uint32_t port_count;       // ports that `place` tells apart
+  std::uint32_t summary_words;    // of each record
+  const std::uint64_t* words;     // the records
   const VectorBlock* blocks;
   const Entry* entries;
 };

@@ -45,7 +45,7 @@ class BitVectorClassifier final : public Classifier {
       std::array<VectorSet, kGroup> sets;
       // The lookups of different packets do not wait for each other, and the vectors arrive while they go on.
       for (std::size_t i = 0; i < group.size(); ++i) {
-        sets[i] = locate(view_, group[i]);
+        locate(view_, group[i], sets[i]);
         for (std::uint32_t d = 0; d < sets[i].count; ++d) __builtin_prefetch(view_.words + sets[i].records[d]);
       }
       for (std::size_t i = 0; i < group.size(); ++i) entries[i] = deciding_entry(view_, sets[i]);

@@ -114,7 +114,8 @@ std::string Firewall::explain(PacketView packet) const {
   if (const auto reason = unjudged(layout)) {
     return fmt::format("{} header", kDropReasons[static_cast<std::size_t>(*reason)]);
   }
-  const Key key = key_of(packet);
+  Key key;
+  make_key(packet, key);
   std::uint32_t entry = kNoEntry;
   classifier_->classify({&key, 1}, &entry);
   if (entry == kNoEntry) return fmt::format("default policy: {}", name(rules_.policy(key.family)));

@@ -28,7 +28,7 @@ void FirewallStage::process_group(std::span<PacketView> packets) noexcept {
       packets[i].packet->verdict = Verdict::drop(*reason);
       continue;
     }
-    keys[count] = key_of(packets[i]);
+    make_key(packets[i], keys[count]);
     judged[count++] = static_cast<std::uint8_t>(i);
   }
   classifier_.classify({keys.data(), count}, entries.data());

@@ -61,27 +61,25 @@ struct Key {
   return protocol << kKindDetailBits | detail;
 }
 
-/// Only for packets whose layout has an IPv4 or IPv6 header (kNetworkHeader).
-[[nodiscard]] PENSTOCK_HOST_DEVICE inline Key key_of(PacketView view) noexcept {
+/// Only for packets whose layout has an IPv4 or IPv6 header (kNetworkHeader). Written in place, all of it: a key that is
+/// returned and copied would be read back before its parts are stored.
+PENSTOCK_HOST_DEVICE inline void make_key(PacketView view, Key& key) noexcept {
   const PacketLayout& layout = view.layout();
-  Key key;
   key.family = layout.network;
   if (layout.network == NetworkLayer::ipv4) {
-    key.source.low = view.ipv4().source.value();
-    key.destination.low = view.ipv4().destination.value();
+    key.source = {0, view.ipv4().source.value()};
+    key.destination = {0, view.ipv4().destination.value()};
   } else {
     key.source = view.ipv6().source_address();
     key.destination = view.ipv6().destination_address();
   }
-  if (view.has_ports()) {
-    key.source_port = view.udp().source_port.value();
-    key.destination_port = view.udp().destination_port.value();
-  }
+  const bool has_ports = view.has_ports();
+  key.source_port = has_ports ? view.udp().source_port.value() : kNoTransportPort;
+  key.destination_port = has_ports ? view.udp().destination_port.value() : kNoTransportPort;
   key.kind = kind_of(view);
   key.in_port = view.packet->in_port;
   key.out_port = view.packet->verdict.value;
   key.later_fragment = layout.has(PacketLayout::kLaterFragment);
-  return key;
 }
 
 }  // namespace penstock::firewall

@@ -79,7 +79,34 @@ std::uint32_t VectorPool::record() {
     hash_ += hash_of(i, now) - hash_of(i, before);
   }
   dirty_.clear();
+  return record_of_numbers();
+}
 
+const VectorBlock& VectorPool::block_of(std::uint32_t record, std::uint32_t i) const noexcept {
+  return blocks_[static_cast<std::uint32_t>(words_[record + summary_words() + i / 2] >> (i % 2 * 32))];
+}
+
+std::uint32_t VectorPool::combined(std::span<const std::uint32_t> records) {
+  clear();
+  hash_ = 0;
+  std::fill(numbers_.begin(), numbers_.end(), 0);
+  for (std::uint32_t i = 0; i < bits_.size(); ++i) {
+    VectorBlock bits = block_of(records[0], i);
+    for (const std::uint32_t record : records.subspan(1)) {
+      for (std::uint32_t w = 0; w < kWordsPerBlock; ++w) bits.words[w] &= block_of(record, i).words[w];
+    }
+    for (std::uint32_t w = 0; w < kWordsPerBlock; ++w) {
+      const std::uint32_t word = i * kWordsPerBlock + w;
+      summary_[word / 64] |= static_cast<std::uint64_t>(bits.words[w] != 0) << (word % 64);
+    }
+    const std::uint32_t number = block(bits);
+    numbers_[i / 2] |= static_cast<std::uint64_t>(number) << (i % 2 * 32);
+    hash_ += hash_of(i, number);
+  }
+  return record_of_numbers();
+}
+
+std::uint32_t VectorPool::record_of_numbers() {
   const auto [begin, end] = record_by_hash_.equal_range(hash_);
   for (auto i = begin; i != end; ++i) {
     if (std::equal(numbers_.begin(), numbers_.end(), words_.begin() + i->second + summary_words())) return i->second;

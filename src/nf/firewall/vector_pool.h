@@ -8,7 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "nf/firewall/bitvector_layout.h"
@@ -24,6 +26,8 @@ class VectorPool {
   void set(std::uint32_t entry, bool on);
   /// The record of the vector as it stands now.
   [[nodiscard]] std::uint32_t record();
+  /// The record of the vector that has the bits which all of `records` have. The one under construction is lost.
+  [[nodiscard]] std::uint32_t combined(std::span<const std::uint32_t> records);
 
   [[nodiscard]] std::uint32_t summary_words() const noexcept { return static_cast<std::uint32_t>(summary_.size()); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
@@ -35,6 +39,8 @@ class VectorPool {
 
  private:
   [[nodiscard]] std::uint32_t block(const VectorBlock& bits);
+  [[nodiscard]] const VectorBlock& block_of(std::uint32_t record, std::uint32_t i) const noexcept;
+  [[nodiscard]] std::uint32_t record_of_numbers();
 
   std::vector<std::uint64_t> words_;
   std::vector<VectorBlock> blocks_;
