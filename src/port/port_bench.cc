@@ -1,0 +1,199 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a port costs one core: packets polled into a batch in host memory, or sent from one, with nothing behind. The
+// batches are 512 KiB and stay in the second-level cache. The limit of a port that copies is what the same core copies
+// with Batch::append alone; the peer of the pcap port is libpcap's pcap_next_ex over the same file.
+//
+// Axes: bytes of a frame without its check sequence; flows.
+
+#include <benchmark/benchmark.h>
+#include <pcap/pcap.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "port/catalog.h"
+
+namespace penstock::port {
+namespace {
+
+constexpr std::size_t kBatchBytes = 512 << 10;
+
+class OwnBatch {
+ public:
+  OwnBatch() : bytes_(kBatchBytes), descriptors_(8192), batch_(bytes_, descriptors_, {}) {}
+  Batch& operator*() noexcept { return batch_; }
+  Batch* operator->() noexcept { return &batch_; }
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+  std::vector<PacketDescriptor> descriptors_;
+  Batch batch_;
+};
+
+using Given = std::vector<std::pair<std::string, std::string>>;
+
+std::unique_ptr<Port> open_port(std::string_view name, const Given& given) {
+  const PortKind* kind = find_kind(name);
+  std::vector<RawParameter> raw;
+  for (const auto& [key, value] : given) raw.push_back({key, {}, {}, {value}, RawParameter::Shape::scalar, ""});
+  const auto parameters = Parameters::read(kind->parameters, std::move(raw), {});
+  if (!parameters) std::abort();
+  auto port = kind->make(*parameters, 0);
+  if (!port || !(*port)->open(1)) std::abort();
+  return std::move(*port);
+}
+
+/// `packets` of 1024 UDP flows in a classic capture.
+class CaptureFile {
+ public:
+  CaptureFile(std::int64_t frame_bytes, std::uint64_t packets)
+      : path_(std::filesystem::temp_directory_path() / ("penstock-bench-" + std::to_string(::getpid()) + ".pcap")) {
+    auto from =
+        open_port("generator", {{"size", std::to_string(frame_bytes + 4)}, {"packets", std::to_string(packets)}});
+    auto to = open_port("pcap", {{"write", path_.string()}, {"precision", "us"}});
+    OwnBatch batch;
+    std::vector<PacketView> views;
+    for (RxStatus status = RxStatus::more; status != RxStatus::end;) {
+      batch->reset(0);
+      status = from->rx(0)->poll(*batch);
+      views.clear();
+      for (std::size_t i = 0; i < batch->size(); ++i) views.push_back(batch->view(i));
+      to->tx(0)->send(views);
+    }
+    if (!to->close().empty()) std::abort();
+  }
+  CaptureFile(const CaptureFile&) = delete;
+  CaptureFile& operator=(const CaptureFile&) = delete;
+  ~CaptureFile() { std::filesystem::remove(path_); }
+  [[nodiscard]] std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+constexpr std::uint64_t packets_of_file(std::int64_t frame_bytes) {
+  return (std::uint64_t{64} << 20) / static_cast<std::uint64_t>(frame_bytes);
+}
+
+void report(benchmark::State& state, std::uint64_t packets) {
+  const auto frame_bytes = static_cast<std::uint64_t>(state.range(0));
+  state.SetItemsProcessed(static_cast<std::int64_t>(packets));
+  state.SetBytesProcessed(static_cast<std::int64_t>(packets * frame_bytes));
+}
+
+/// An iteration is one full batch.
+void poll_batches(benchmark::State& state, Port& port) {
+  OwnBatch batch;
+  std::uint64_t packets = 0;
+  for (auto _ : state) {
+    batch->reset(0);
+    port.rx(0)->poll(*batch);
+    benchmark::ClobberMemory();
+    packets += batch->size();
+  }
+  report(state, packets);
+}
+
+void CopyLimit(benchmark::State& state) {
+  const std::vector<std::uint8_t> frame(static_cast<std::size_t>(state.range(0)));
+  OwnBatch batch;
+  std::uint64_t packets = 0;
+  for (auto _ : state) {
+    batch->reset(0);
+    while (batch->append(frame, {1, 64, 0, LinkType::ethernet})) {
+    }
+    benchmark::ClobberMemory();
+    packets += batch->size();
+  }
+  report(state, packets);
+}
+
+void Memory(benchmark::State& state) {
+  const CaptureFile file(state.range(0), packets_of_file(state.range(0)));
+  const auto port = open_port("memory", {{"read", file.path()}, {"loop", "0"}});
+  poll_batches(state, *port);
+}
+
+void GeneratorUdp(benchmark::State& state) {
+  const auto port =
+      open_port("generator", {{"size", std::to_string(state.range(0) + 4)}, {"flows", std::to_string(state.range(1))}});
+  poll_batches(state, *port);
+}
+
+void GeneratorTcpIpv6(benchmark::State& state) {
+  const auto port = open_port("generator", {{"network", "ipv6"},
+                                            {"transport", "tcp"},
+                                            {"payload", "random"},
+                                            {"size", std::to_string(state.range(0) + 4)},
+                                            {"flows", std::to_string(state.range(1))}});
+  poll_batches(state, *port);
+}
+
+/// An iteration is the whole file, opening included.
+void PcapRead(benchmark::State& state) {
+  const CaptureFile file(state.range(0), packets_of_file(state.range(0)));
+  OwnBatch batch;
+  std::uint64_t packets = 0;
+  for (auto _ : state) {
+    const auto port = open_port("pcap", {{"read", file.path()}});
+    for (RxStatus status = RxStatus::more; status != RxStatus::end;) {
+      batch->reset(0);
+      status = port->rx(0)->poll(*batch);
+      packets += batch->size();
+    }
+  }
+  report(state, packets);
+}
+
+void PcapReadPeerLibpcap(benchmark::State& state) {
+  const CaptureFile file(state.range(0), packets_of_file(state.range(0)));
+  std::uint64_t packets = 0;
+  for (auto _ : state) {
+    std::array<char, PCAP_ERRBUF_SIZE> reason{};
+    pcap_t* capture = pcap_open_offline(file.path().c_str(), reason.data());
+    pcap_pkthdr* header = nullptr;
+    const u_char* bytes = nullptr;
+    while (pcap_next_ex(capture, &header, &bytes) == 1) {
+      benchmark::DoNotOptimize(bytes);
+      ++packets;
+    }
+    pcap_close(capture);
+  }
+  report(state, packets);
+}
+
+/// Into /dev/null: the encoding and the system calls, without a disk.
+void PcapWrite(benchmark::State& state) {
+  const auto from = open_port("generator", {{"size", std::to_string(state.range(0) + 4)}});
+  const auto port = open_port("pcap", {{"write", "/dev/null"}});
+  OwnBatch batch;
+  from->rx(0)->poll(*batch);
+  std::vector<PacketView> views;
+  for (std::size_t i = 0; i < batch->size(); ++i) views.push_back(batch->view(i));
+  std::uint64_t packets = 0;
+  for (auto _ : state) {
+    packets += port->tx(0)->send(views);
+    port->tx(0)->flush();
+  }
+  report(state, packets);
+}
+
+BENCHMARK(CopyLimit)->Arg(60)->Arg(1514);
+BENCHMARK(Memory)->Arg(60)->Arg(1514);
+BENCHMARK(GeneratorUdp)->Args({60, 1024})->Args({60, 1'000'000})->Args({1514, 1024});
+BENCHMARK(GeneratorTcpIpv6)->Args({80, 1024})->Args({1514, 1024});
+BENCHMARK(PcapRead)->Arg(60)->Arg(1514)->Unit(benchmark::kMillisecond);
+BENCHMARK(PcapReadPeerLibpcap)->Arg(60)->Arg(1514)->Unit(benchmark::kMillisecond);
+BENCHMARK(PcapWrite)->Arg(60)->Arg(1514);
+
+}  // namespace
+}  // namespace penstock::port
+
+BENCHMARK_MAIN();
