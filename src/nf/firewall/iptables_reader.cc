@@ -107,7 +107,9 @@ class IptablesReader {
     const Target target = rule.jump == Jump::drop     ? Target::drop
                           : rule.jump == Jump::reject ? Target::reject
                                                       : Target::accept;
-    read_.value.rules.push_back({line_, target, false, std::string(trimmed(text))});
+    // What users see of it: without the counters of when it was saved.
+    const std::string_view shown = trimmed(text.substr(words_[0].column - 1));
+    read_.value.rules.push_back({line_, target, false, std::string(shown)});
     const auto chain = table_->chains.find(rule.chain);
     if (chain == table_->chains.end()) return mistake(rule.chain, "a rule of an unknown chain", ":CHAIN … before it");
     chain->second.rules.push_back(std::move(rule));

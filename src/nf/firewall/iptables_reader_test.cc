@@ -349,7 +349,7 @@ TEST_F(GatewayFile, OtherTablesAreReportedOnceEach) {
 TEST_F(GatewayFile, GivesTheVerdictsThatItsRulesSay) {
   const Ruleset& rules = read_.value;
   EXPECT_EQ(rules.rules[3].text,
-            "[8:480] -A FORWARD -s 192.168.1.0/24 -m comment --comment \"the office: -j DROP \\\"nothing\\\"\" -j ACCEPT");
+            "-A FORWARD -s 192.168.1.0/24 -m comment --comment \"the office: -j DROP \\\"nothing\\\"\" -j ACCEPT");
   EXPECT_EQ(decide(rules, through(tuple("192.168.1.7 8.8.8.8 udp 999 53"), 0)), "3 accept");
   EXPECT_EQ(decide(rules, through(tuple("172.16.0.1 10.1.1.1 udp 999 53"), 1)), "8 reject");
   EXPECT_EQ(decide(rules, through(tuple("172.16.0.1 8.8.8.8 udp 999 123"), 1)), "9 accept");
