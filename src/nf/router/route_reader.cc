@@ -183,11 +183,12 @@ void RouteReader::read_gateway(std::size_t& at) {
 void RouteReader::read_device(const Word& word) {
   Draft& draft = hop();
   draft.has_device = true;
-  if (const auto device = devices_->find(word.text)) {
+  const auto device = devices_->find(word.text);
+  if (word.text == "lo" && device.value_or(kNoPort) == kNoPort) {
+    draft.loopback = true;
+  } else if (device) {
     draft.hop.device = *device;
     draft.elsewhere = *device == kNoPort;
-  } else if (word.text == "lo") {
-    draft.loopback = true;
   } else if (route_.kind == RouteKind::unicast) {
     if (devices_->takes_any()) return error(word, "too many devices", "at most 65535");
     error(word, "no port is called so", devices_->list() + "; 'interfaces' says which port, or none, it is");

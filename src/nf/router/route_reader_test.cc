@@ -189,6 +189,7 @@ TEST(RouteReader, MapsDevicesToPorts) {
   Devices devices(kPorts);
   ASSERT_TRUE(devices.add_alias("eth0", "wan"));
   ASSERT_TRUE(devices.add_alias("docker0", "none"));
+  ASSERT_TRUE(devices.add_alias("lo", "none"));
   EXPECT_FALSE(devices.add_alias("eth1", "dmz"));
   EXPECT_FALSE(devices.add_alias("eth0", "lan"));
   const auto table = parse_routes("10.0.0.0/8 dev eth0\n11.0.0.0/8 dev lan\n::1 dev lo\n172.17.0.0/16 dev docker0\n",
