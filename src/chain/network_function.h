@@ -32,9 +32,10 @@ struct NfTraits {
   Access cpu;                    // of the CPU twin
   std::optional<Access> gpu;     // of the GPU stage; none: the NF has no GPU stage
   std::optional<Access> finish;  // of the CPU stage that consumes what the GPU stage found
-  FrameRoom growth;              // most bytes it adds at head and tail
+  FrameRoom growth{};            // most bytes it adds at head and tail
   StackNeeds needs = StackNeeds::none;
-  std::span<const std::string_view> drop_reasons;  // by the value of Verdict::drop
+  bool chooses_port = false;                         // decides where packets leave
+  std::span<const std::string_view> drop_reasons{};  // by the value of Verdict::drop
 };
 
 /// The CPU twin of one NF in one worker.

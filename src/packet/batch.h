@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -83,14 +84,34 @@ class Batch {
     count_ = 0;
     used_ = 0;
     frame_bytes_ = 0;
+    mark_count_ = 0;
     next_sequence_ = first_sequence;
   }
   [[nodiscard]] std::uint32_t next_sequence() const noexcept { return next_sequence_; }
 
-  Clock::time_point opened_at;  // when its first packet came
-  Clock::time_point closed_at;
+  /// The packets appended since the last call arrived at `now`: kept for the latency histogram. There is room for a few
+  /// dozen polls; the packets of later ones count as arrived with the last that had room, so latency is never
+  /// understated.
+  void mark_arrivals(Clock::time_point now) noexcept {
+    if (marked() == count_) return;
+    if (mark_count_ == kMostMarks) {
+      marks_[kMostMarks - 1].end = count_;
+    } else {
+      marks_[mark_count_++] = {count_, now};
+    }
+  }
+  struct ArrivalMark {
+    std::size_t end = 0;     // the packets before this one, and behind the mark before, ...
+    Clock::time_point time;  // ... came now
+  };
+  [[nodiscard]] std::span<const ArrivalMark> arrivals() const noexcept { return {marks_.data(), mark_count_}; }
+  /// When the first packet came; only for a batch that is not empty and marked.
+  [[nodiscard]] Clock::time_point opened_at() const noexcept { return marks_[0].time; }
 
  private:
+  static constexpr std::size_t kMostMarks = 48;
+  [[nodiscard]] std::size_t marked() const noexcept { return mark_count_ == 0 ? 0 : marks_[mark_count_ - 1].end; }
+
   std::span<std::uint8_t> bytes_;
   std::span<PacketDescriptor> descriptors_;
   FrameRoom room_;
@@ -98,6 +119,8 @@ class Batch {
   std::size_t used_ = 0;
   std::uint64_t frame_bytes_ = 0;
   std::uint32_t next_sequence_ = 0;
+  std::size_t mark_count_ = 0;
+  std::array<ArrivalMark, kMostMarks> marks_{};
 };
 
 }  // namespace penstock

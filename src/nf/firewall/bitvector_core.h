@@ -147,7 +147,7 @@ template <std::uint32_t Count>
 /// The entry that decides about the key that `set` was located for, or kNoEntry: the policy does.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t deciding_entry(const BitVectorView& table,
                                                                        const VectorSet& set) noexcept {
-  // A count that the compiler knows takes a third off the time. It is the same for all packets.
+  // The compiler unrolls what it knows the count of; the count is the same for all packets.
   switch (set.count) {
     case 2: return deciding_entry_of<2>(table, set);
     case 3: return deciding_entry_of<3>(table, set);

@@ -17,7 +17,6 @@
 #include "nf/router/multibit_core.h"
 #include "nf/router/neighbour_table.h"
 #include "nf/router/next_hop.h"
-#include "nf/router/next_hop_table.h"
 #include "nf/router/route_entry.h"
 #include "packet/checksum.h"
 #include "packet/packet.h"

@@ -12,7 +12,7 @@
 
 #include "base/text_file.h"
 #include "nf/router/error_list.h"
-#include "nf/router/next_hop_table.h"
+#include "nf/router/next_hop.h"
 
 namespace penstock::router {
 

@@ -10,7 +10,7 @@
 #include <map>
 #include <random>
 
-#include "nf/router/next_hop_table.h"
+#include "nf/router/next_hop.h"
 
 namespace penstock::router {
 namespace {

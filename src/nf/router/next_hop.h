@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "base/host_device.h"
+#include "base/ip_address.h"
 #include "packet/ethernet.h"
 #include "packet/verdict.h"
 
@@ -30,6 +31,13 @@ enum class RouteKind : std::uint8_t {
   throw_,  // "no route here"
 };
 inline constexpr unsigned kRouteKinds = static_cast<unsigned>(RouteKind::throw_) + 1;
+
+/// Addresses of gateways and neighbours: IPv4 as ::ffff:a.b.c.d (RFC 4291 §2.5.5.2), so that one type holds both.
+PENSTOCK_HOST_DEVICE constexpr Ipv6Address mapped(Ipv4Address address) noexcept {
+  return {0, std::uint64_t{0xffff} << 32 | address.bits};
+}
+constexpr bool is_mapped(Ipv6Address address) noexcept { return address.high == 0 && address.low >> 32 == 0xffff; }
+constexpr Ipv4Address unmapped(Ipv6Address address) noexcept { return {static_cast<std::uint32_t>(address.low)}; }
 
 /// Where the frame's new destination MAC comes from.
 enum class MacSource : std::uint8_t {

@@ -20,13 +20,6 @@
 
 namespace penstock::router {
 
-/// Addresses of gateways and neighbours: IPv4 as ::ffff:a.b.c.d (RFC 4291 §2.5.5.2), so that one type holds both.
-PENSTOCK_HOST_DEVICE constexpr Ipv6Address mapped(Ipv4Address address) noexcept {
-  return {0, std::uint64_t{0xffff} << 32 | address.bits};
-}
-constexpr bool is_mapped(Ipv6Address address) noexcept { return address.high == 0 && address.low >> 32 == 0xffff; }
-constexpr Ipv4Address unmapped(Ipv6Address address) noexcept { return {static_cast<std::uint32_t>(address.low)}; }
-
 struct NextHop {
   Ipv6Address gateway;  // all zeros: none, the destination itself is on the link
   PortIndex device = kNoPort;

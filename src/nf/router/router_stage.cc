@@ -102,6 +102,7 @@ chain::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bool 
           .finish = {},
           .growth = {},
           .needs = chain::StackNeeds::none,
+          .chooses_port = true,
           .drop_reasons = kDropReasons};
 }
 

@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A chain that is built and checked: its ports, its functions in order, its wiring and how it is to run. Immutable
+// while it runs, but for what the ports and functions keep for themselves. It owns all of them.
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chain/network_function.h"
+#include "port/port.h"
+
+namespace penstock::chain {
+
+struct NamedPort {
+  std::string name;
+  std::unique_ptr<port::Port> port;
+};
+
+struct NamedFunction {
+  std::string name;  // as the report calls it: the NF's name, with #2, #3 … where it stands in the chain again
+  std::unique_ptr<NetworkFunction> function;
+};
+
+struct RunSettings {
+  unsigned workers = 1;
+  std::size_t batch_bytes = 512 << 10;
+  std::size_t batch_packets = 2048;
+  std::chrono::nanoseconds batch_timeout = std::chrono::microseconds{500};
+  std::size_t queue_bytes = 128 << 20;  // of each worker
+  std::chrono::nanoseconds duration{};  // 0: until the sources end
+};
+
+struct Chain {
+  std::vector<NamedPort> ports;  // by PortIndex
+  std::vector<NamedFunction> functions;
+  /// Where a packet leaves that no function chose a port for, by the port it came in; kNoPort: it is consumed.
+  std::vector<PortIndex> wiring;
+  RunSettings settings;
+
+  [[nodiscard]] std::vector<NfTraits> traits() const {
+    std::vector<NfTraits> all;
+    for (const NamedFunction& f : functions) all.push_back(f.function->traits());
+    return all;
+  }
+};
+
+}  // namespace penstock::chain

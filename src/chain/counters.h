@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one worker counts. It alone writes; others read while it runs. Every packet that came in is in exactly one of
+// forwarded, dropped and consumed once the worker has stopped.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "chain/chain.h"
+#include "report/counter.h"
+#include "report/latency_histogram.h"
+
+namespace penstock::chain {
+
+/// Why the chain itself, and no function of it, drops a packet.
+enum class ChainDrop : std::uint8_t {
+  queue_full,    // the waiting queue had no room (a source that does not wait)
+  no_such_exit,  // the function chose a port that does not write
+  port_refused,  // the port could not take it
+};
+inline constexpr std::size_t kChainDropCount = 3;
+inline constexpr std::string_view kChainDropNames[kChainDropCount] = {"queue_full", "no_such_exit", "port_refused"};
+
+struct FunctionCounters {
+  explicit FunctionCounters(std::size_t drop_reasons) : dropped(drop_reasons) {}
+  report::Traffic in;
+  report::Traffic forwarded;
+  report::Traffic consumed;
+  report::Counter punted;
+  std::deque<report::Traffic> dropped;  // by reason
+  report::Counter time_ns;
+};
+
+struct WorkerCounters {
+  explicit WorkerCounters(const Chain& chain) : port_in(chain.ports.size()), port_out(chain.ports.size()) {
+    for (const NamedFunction& f : chain.functions) functions.emplace_back(f.function->traits().drop_reasons.size());
+  }
+  report::Traffic in;
+  report::Traffic forwarded;
+  report::Traffic consumed;
+  report::Traffic dropped_by_chain[kChainDropCount];
+  std::deque<FunctionCounters> functions;
+  std::deque<report::Traffic> port_in;
+  std::deque<report::Traffic> port_out;
+
+  report::Counter batches;
+  report::Counter closed_by_size;
+  report::Counter closed_by_time;
+  report::Counter closed_by_end;
+  report::Counter batch_fill_permille;  // summed over batches
+  report::Counter stack_time_ns;        // parsing and hashing
+  report::Counter send_time_ns;
+  report::LatencyHistogram latency;  // from arrival at the worker until handed to the port
+};
+
+}  // namespace penstock::chain

@@ -1,0 +1,187 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "chain/cpu_executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+namespace penstock::chain {
+
+namespace {
+
+using Clock = Batch::Clock;
+
+FieldSet all_reads(const Chain& chain) {
+  FieldSet reads;
+  for (const NamedFunction& f : chain.functions) reads |= f.function->traits().cpu.reads;
+  return reads;
+}
+
+std::uint64_t nanoseconds_between(Clock::time_point from, Clock::time_point to) noexcept {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count());
+}
+
+std::uint64_t bytes_of(std::span<const PacketView> packets) noexcept {
+  std::uint64_t bytes = 0;
+  for (const PacketView& packet : packets) bytes += packet.length();
+  return bytes;
+}
+
+[[noreturn]] void broken_invariant(std::string_view function, const PacketView& packet, const char* what) noexcept {
+  fmt::print(stderr, "penstock: {}: {} (packet {} of this worker)\n", function, what, packet.packet->sequence);
+  std::abort();
+}
+
+/// Splits off what left the chain at this function, and counts it.
+std::span<PacketView> keep_alive(std::span<PacketView> packets, std::uint8_t index, std::string_view name,
+                                 FunctionCounters& counters) noexcept {
+  std::size_t alive = 0;
+  for (PacketView& packet : packets) {
+    Verdict& verdict = packet.packet->verdict;
+    verdict.nf = index;
+    switch (verdict.kind) {
+      case VerdictKind::forward: packets[alive++] = packet; break;
+      case VerdictKind::drop:
+        if (verdict.value >= counters.dropped.size())
+          broken_invariant(name, packet, "drops for a reason it does not name");
+        counters.dropped[verdict.value].add(1, packet.length());
+        break;
+      case VerdictKind::consume: counters.consumed.add(1, packet.length()); break;
+      // A punt means "finish on the CPU path": a CPU twin is that path.
+      case VerdictKind::punt: broken_invariant(name, packet, "the CPU twin punts");
+    }
+  }
+  return packets.first(alive);
+}
+
+}  // namespace
+
+CpuExecutor::CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& counters, Trace* trace)
+    : chain_(chain), counters_(counters), trace_(trace), stack_(all_reads(chain)), used_exits_(chain.ports.size()) {
+  for (const NamedFunction& f : chain.functions) {
+    functions_.push_back(
+        {f.function->make_cpu_stage(), f.name, f.function->traits().cpu.writes.has(Field::frame_shape)});
+  }
+  for (const NamedPort& p : chain.ports) exits_.push_back(p.port->tx(worker));
+}
+
+void CpuExecutor::begin_batch() noexcept {
+  for (Function& function : functions_) function.stage->begin_batch();
+}
+
+void CpuExecutor::execute(Batch& batch) noexcept {
+  begin_batch();
+  std::array<PacketView, kBurst> burst;
+  for (std::size_t first = 0; first < batch.size(); first += kBurst) {
+    const std::size_t count = std::min(kBurst, batch.size() - first);
+    for (std::size_t i = 0; i < count; ++i) burst[i] = batch.view(first + i);
+    run_burst(std::span(burst).first(count));
+  }
+  for (std::size_t p = 0; p < exits_.size(); ++p) {
+    if (used_exits_[p]) exits_[p]->flush();
+    used_exits_[p] = false;
+  }
+  const Clock::time_point now = Clock::now();
+  std::size_t from = 0;
+  for (const Batch::ArrivalMark& mark : batch.arrivals()) {
+    counters_.latency.record(now - mark.time, mark.end - from);
+    from = mark.end;
+  }
+}
+
+void CpuExecutor::run_burst(std::span<PacketView> burst) noexcept {
+  const Clock::time_point start = Clock::now();
+  stack_.prepare(burst);
+  if (trace_ != nullptr && trace_->wants_more()) return run_traced(burst);
+  Clock::time_point before = Clock::now();
+  counters_.stack_time_ns.add(nanoseconds_between(start, before));
+  std::span<PacketView> alive = burst;
+  for (std::size_t i = 0; i < functions_.size() && !alive.empty(); ++i) {
+    alive = run_function(i, alive);
+    const Clock::time_point after = Clock::now();
+    counters_.functions[i].time_ns.add(nanoseconds_between(before, after));
+    before = after;
+  }
+  if (alive.empty()) return;
+  send(alive);
+  counters_.send_time_ns.add(nanoseconds_between(before, Clock::now()));
+}
+
+/// The same, a packet at a time, with the way of each written down.
+void CpuExecutor::run_traced(std::span<PacketView> burst) noexcept {
+  for (PacketView& packet : burst) {
+    Trace::Way way = trace_->begin(packet);
+    std::span<PacketView> alive(&packet, 1);
+    for (std::size_t i = 0; i < functions_.size() && !alive.empty(); ++i) {
+      way.before(*chain_.functions[i].function, functions_[i].name, packet);
+      alive = run_function(i, alive);
+      way.after(packet);
+    }
+    if (!alive.empty()) send(alive);
+    way.end(packet);
+  }
+}
+
+std::span<PacketView> CpuExecutor::run_function(std::size_t index, std::span<PacketView> alive) noexcept {
+  Function& function = functions_[index];
+  FunctionCounters& counters = counters_.functions[index];
+  counters.in.add(alive.size(), bytes_of(alive));
+  function.stage->process(alive);
+  const std::span<PacketView> left = keep_alive(alive, static_cast<std::uint8_t>(index), function.name, counters);
+  counters.forwarded.add(left.size(), bytes_of(left));
+  if (function.changes_shape) stack_.prepare(left);
+  return left;
+}
+
+void CpuExecutor::send(std::span<PacketView> packets) noexcept {
+  // Nearly always all leave by one port; otherwise one pass for each port, which keeps the order of flows.
+  std::array<PacketView, kBurst> group;
+  std::span<PacketView> rest = packets;
+  while (!rest.empty()) {
+    const auto exit_of = [&](const PacketView& packet) {
+      const PortIndex chosen = packet.packet->verdict.value;
+      return chosen != kNoPort ? chosen : chain_.wiring[packet.packet->in_port];
+    };
+    const PortIndex exit = exit_of(rest.front());
+    std::size_t grouped = 0;
+    std::size_t left = 0;
+    for (const PacketView& packet : rest) {
+      if (exit_of(packet) == exit) {
+        packet.packet->verdict.value = exit;
+        group[grouped++] = packet;
+      } else {
+        rest[left++] = packet;
+      }
+    }
+    send_by(exit, std::span(group).first(grouped));
+    rest = rest.first(left);
+  }
+}
+
+void CpuExecutor::send_by(PortIndex port, std::span<const PacketView> packets) noexcept {
+  const auto drop = [&](ChainDrop reason, std::uint64_t count, std::uint64_t bytes) {
+    counters_.dropped_by_chain[static_cast<std::size_t>(reason)].add(count, bytes);
+  };
+  const std::uint64_t bytes = bytes_of(packets);
+  if (port == kNoPort) return counters_.consumed.add(packets.size(), bytes);
+  if (port >= exits_.size() || exits_[port] == nullptr) return drop(ChainDrop::no_such_exit, packets.size(), bytes);
+  used_exits_[port] = true;
+  const std::size_t taken = exits_[port]->send(packets);
+  // What a port refuses it marks, so that bytes are counted to the byte.
+  std::uint64_t refused_bytes = 0;
+  if (taken < packets.size()) {
+    for (const PacketView& packet : packets) {
+      if (!packet.packet->verdict.alive()) refused_bytes += packet.length();
+    }
+    drop(ChainDrop::port_refused, packets.size() - taken, refused_bytes);
+  }
+  counters_.port_out[port].add(taken, bytes - refused_bytes);
+  counters_.forwarded.add(taken, bytes - refused_bytes);
+}
+
+}  // namespace penstock::chain

@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs a chain: opens its ports, starts its workers, waits for their end, and adds up what they counted.
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "chain/chain.h"
+
+namespace penstock::chain {
+
+/// Where the run stands, for the progress line.
+struct Progress {
+  std::chrono::nanoseconds elapsed{};
+  std::uint64_t packets_in = 0;
+  std::uint64_t bytes_in = 0;
+  std::optional<double> part;  // of the input, where the sources know
+};
+
+struct RunOptions {
+  std::uint64_t trace_packets = 0;
+  std::FILE* trace_out = nullptr;
+  std::function<void(const Progress&)> on_progress;  // a few times a second; may be empty
+};
+
+struct RunResult {
+  nlohmann::ordered_json report;
+  Errors errors;  // what went wrong while running: a capture that broke off, a full disk
+};
+
+/// Runs until the sources end, the settings' duration is over or `stop` is set. An error: nothing has run. The report
+/// accounts for every packet that was read: in = forwarded + dropped + consumed.
+[[nodiscard]] Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic<bool>& stop);
+
+}  // namespace penstock::chain

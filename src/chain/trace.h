@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The way of the first packets through the chain, in words: what each function read, decided and changed (`run --trace
+// N`). Off the fast path: traced packets run one at a time, and workers take turns to print.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "chain/chain.h"
+#include "packet/packet.h"
+
+namespace penstock::chain {
+
+class Trace {
+ public:
+  /// Writes the ways of the first `packets` packets to `out`, which the caller keeps open.
+  Trace(const Chain& chain, std::uint64_t packets, std::FILE* out) noexcept
+      : chain_(&chain), left_(packets), out_(out) {}
+
+  [[nodiscard]] bool wants_more() const noexcept { return left_.load(std::memory_order_relaxed) > 0; }
+
+  /// One packet's way. Prints itself at its end.
+  class Way {
+   public:
+    void before(const NetworkFunction& function, std::string_view name, PacketView packet);
+    void after(PacketView packet);
+    void end(PacketView packet);
+
+   private:
+    friend class Trace;
+    explicit Way(Trace* trace) : trace_(trace) {}
+    Trace* trace_;  // null: enough packets are traced, this one is not
+    std::string text_;
+    const NetworkFunction* function_ = nullptr;
+    std::vector<std::uint8_t> bytes_;  // the packet as it came to the function
+    PacketDescriptor descriptor_;
+  };
+  [[nodiscard]] Way begin(PacketView packet);
+
+ private:
+  [[nodiscard]] std::string port_name(PortIndex port) const;
+
+  const Chain* chain_;
+  std::atomic<std::uint64_t> left_;
+  std::uint64_t number_ = 0;
+  std::mutex mutex_;
+  std::FILE* out_;
+};
+
+}  // namespace penstock::chain

@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "chain/transfer_plan.h"
+
+#include "packet/ip.h"
+#include "packet/layout.h"
+
+namespace penstock::chain {
+
+namespace {
+
+std::vector<PlannedStage> stages_of(std::span<const NfTraits> chain, Processor processor) {
+  std::vector<PlannedStage> stages;
+  for (const NfTraits& nf : chain) {
+    if (processor == Processor::gpu && nf.gpu) {
+      stages.push_back({std::string(nf.name), Processor::gpu, *nf.gpu, {}, {}});
+      if (nf.finish) stages.push_back({std::string(nf.name) + " (finish)", Processor::cpu, *nf.finish, {}, {}});
+    } else {
+      stages.push_back({std::string(nf.name), Processor::cpu, nf.cpu, {}, {}});
+    }
+  }
+  return stages;
+}
+
+/// The fields that the stages from `first` on, on `processor`, read before anyone writes them there or on the other
+/// side: what a crossing before `first` can bring along for all of them.
+FieldSet wanted(std::span<const PlannedStage> stages, Processor processor) {
+  FieldSet wanted;
+  FieldSet settled;  // changed on the way: what crosses now would be stale by then
+  for (const PlannedStage& stage : stages) {
+    if (stage.processor == processor) wanted |= stage.access.reads - settled;
+    settled |= stage.access.writes;
+  }
+  return wanted;
+}
+
+}  // namespace
+
+FieldSet TransferPlan::to_device() const {
+  FieldSet fields;
+  for (const PlannedStage& stage : stages) fields |= stage.to_device;
+  return fields;
+}
+
+FieldSet TransferPlan::to_host() const {
+  FieldSet fields = to_host_at_end;
+  for (const PlannedStage& stage : stages) fields |= stage.to_host;
+  return fields;
+}
+
+TransferPlan plan_transfers(std::span<const NfTraits> chain, Processor processor) {
+  TransferPlan plan{stages_of(chain, processor), {}};
+  FieldSet on_host = FieldSet::all();  // up to date there
+  FieldSet on_device;
+  const std::span<PlannedStage> stages(plan.stages);
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    PlannedStage& stage = stages[i];
+    const bool on_gpu = stage.processor == Processor::gpu;
+    FieldSet& here = on_gpu ? on_device : on_host;
+    FieldSet& there = on_gpu ? on_host : on_device;
+    if (!(stage.access.reads - here).empty()) {
+      // Something must cross now, so all that this side will read crosses with it.
+      const FieldSet crossing = (wanted(stages.subspan(i), stage.processor) - here) & there;
+      (on_gpu ? stage.to_device : stage.to_host) = crossing;
+      here |= crossing;
+    }
+    here |= stage.access.writes;
+    there -= stage.access.writes;
+  }
+  plan.to_host_at_end = FieldSet::all() - on_host;
+  return plan;
+}
+
+std::uint32_t bytes_of(FieldSet fields, std::uint32_t frame_length) {
+  PacketLayout layout;
+  layout.network = NetworkLayer::ipv4;
+  layout.transport = ip_protocol::kTcp;
+  layout.network_offset = 14;
+  layout.transport_offset = 34;
+  layout.payload_offset = 54;
+  layout.end = frame_length;
+  layout.flags = PacketLayout::kNetworkHeader | PacketLayout::kTransportHeader;
+  std::uint32_t bytes = 0;
+  for (unsigned f = 0; f < kByteFieldCount; ++f) {
+    const auto field = static_cast<Field>(f);
+    if (fields.has(field)) bytes += field_range(field, layout, LinkType::ethernet, frame_length).length;
+  }
+  // Metadata, as the ring lays it out: offset and length of the frame, the rest by their own widths.
+  const struct {
+    Field field;
+    std::uint32_t bytes;
+  } metadata[] = {{Field::frame_shape, 8}, {Field::wire_length, 4}, {Field::timestamp, 8}, {Field::in_port, 2},
+                  {Field::verdict, 4},     {Field::mark, 4},        {Field::flow_hash, 4}};
+  for (const auto& m : metadata) {
+    if (fields.has(m.field)) bytes += m.bytes;
+  }
+  return bytes;
+}
+
+}  // namespace penstock::chain

@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "chain/worker.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace penstock::chain {
+
+namespace {
+
+ring::RingShape ring_shape(const Chain& chain) {
+  const RunSettings& settings = chain.settings;
+  FrameRoom room;
+  for (const NamedFunction& f : chain.functions) {
+    const FrameRoom growth = f.function->traits().growth;
+    room.head = static_cast<std::uint16_t>(room.head + growth.head);
+    room.tail = static_cast<std::uint16_t>(room.tail + growth.tail);
+  }
+  return {settings.batch_bytes, settings.batch_packets,
+          std::max<std::size_t>(1, settings.queue_bytes / settings.batch_bytes), 1, room};
+}
+
+}  // namespace
+
+Worker::Worker(const Chain& chain, unsigned index, Trace* trace)
+    : chain_(chain), counters_(chain), ring_(ring_shape(chain)), executor_(chain, index, counters_, trace) {
+  bool lossy = false;
+  for (std::size_t p = 0; p < chain.ports.size(); ++p) {
+    port::Port& port = *chain.ports[p].port;
+    port::RxQueue* queue = port.rx(index);
+    if (queue == nullptr) continue;
+    sources_.push_back({queue, static_cast<PortIndex>(p), port.lossless()});
+    lossy |= !port.lossless();
+  }
+  if (lossy) {
+    scratch_bytes_.resize(chain.settings.batch_bytes);
+    scratch_descriptors_.resize(chain.settings.batch_packets);
+    scratch_batch_ = std::make_unique<Batch>(scratch_bytes_, scratch_descriptors_, FrameRoom{});
+  }
+}
+
+void Worker::run(const std::atomic<bool>& stop) noexcept {
+  unsigned idle_rounds = 0;
+  for (;;) {
+    const bool stopping = stop.load(std::memory_order_relaxed);
+    const bool received = !stopping && receive();
+    if (filling_ != nullptr && !filling_->empty()) {
+      if (stopping || all_ended()) {
+        close(counters_.closed_by_end);
+      } else if (Clock::now() - filling_->opened_at() >= chain_.settings.batch_timeout) {
+        close(counters_.closed_by_time);
+      }
+    }
+    if (execute_one() || received) {
+      idle_rounds = 0;
+      continue;
+    }
+    if (stopping || all_ended()) return;
+    executor_.begin_batch();  // tables change even when no packets come
+    if (++idle_rounds > 64) std::this_thread::yield();
+  }
+}
+
+bool Worker::receive() noexcept {
+  bool received = false;
+  // One source after the other, and another one first in the next round, so that none starves.
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    Source& source = sources_[(next_source_ + i) % sources_.size()];
+    if (!source.ended) received |= receive_from(source);
+  }
+  if (!sources_.empty()) next_source_ = (next_source_ + 1) % sources_.size();
+  return received;
+}
+
+bool Worker::receive_from(Source& source) noexcept {
+  filling_ = ring_.filling();
+  if (filling_ == nullptr) {
+    if (!source.lossless) lose(source);
+    return false;
+  }
+  const std::size_t had = filling_->size();
+  const std::uint64_t had_bytes = filling_->frame_bytes();
+  const port::RxStatus status = source.queue->poll(*filling_);
+  const std::size_t got = filling_->size() - had;
+  if (got > 0) {
+    filling_->mark_arrivals(Clock::now());
+    count_arrivals(source, got, filling_->frame_bytes() - had_bytes);
+  }
+  source.ended = status == port::RxStatus::end;
+  if (status == port::RxStatus::more && !filling_->empty()) close(counters_.closed_by_size);
+  return got > 0 || source.ended;
+}
+
+void Worker::count_arrivals(const Source& source, std::uint64_t packets, std::uint64_t bytes) noexcept {
+  counters_.in.add(packets, bytes);
+  counters_.port_in[source.port].add(packets, bytes);
+}
+
+/// The waiting queue is full, and the source does not wait: what comes now is dropped, and counted.
+void Worker::lose(Source& source) noexcept {
+  scratch_batch_->reset(0);
+  source.ended = source.queue->poll(*scratch_batch_) == port::RxStatus::end;
+  count_arrivals(source, scratch_batch_->size(), scratch_batch_->frame_bytes());
+  counters_.dropped_by_chain[static_cast<std::size_t>(ChainDrop::queue_full)].add(scratch_batch_->size(),
+                                                                                  scratch_batch_->frame_bytes());
+}
+
+void Worker::close(report::Counter& cause) noexcept {
+  cause.add(1);
+  counters_.batches.add(1);
+  const std::size_t fill = std::max(filling_->used_bytes() * 1000 / filling_->capacity_bytes(),
+                                    filling_->size() * 1000 / filling_->capacity_packets());
+  counters_.batch_fill_permille.add(fill);
+  ring_.close_filling();
+  filling_ = nullptr;
+}
+
+bool Worker::execute_one() noexcept {
+  Batch* batch = ring_.take();
+  if (batch == nullptr) return false;
+  executor_.execute(*batch);
+  ring_.release(batch);
+  return true;
+}
+
+bool Worker::all_ended() const noexcept {
+  return std::all_of(sources_.begin(), sources_.end(), [](const Source& source) { return source.ended; });
+}
+
+}  // namespace penstock::chain

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A worker owns everything it touches: its receive and send queues, packet ring, stages and counters (the life of a
+// packet). It takes packets in, closes batches by size or by time, and executes the oldest waiting one. It never waits.
+
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "chain/chain.h"
+#include "chain/counters.h"
+#include "chain/cpu_executor.h"
+#include "chain/trace.h"
+#include "ring/packet_ring.h"
+
+namespace penstock::chain {
+
+class Worker {
+ public:
+  /// Borrows the chain, whose ports are open, and `trace`, which may be null.
+  Worker(const Chain& chain, unsigned index, Trace* trace);
+
+  /// Returns when all sources have ended and all their packets are done, or, once `stop` is set, when what has been
+  /// taken in is done.
+  void run(const std::atomic<bool>& stop) noexcept;
+
+  [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
+
+ private:
+  using Clock = Batch::Clock;
+  struct Source {
+    port::RxQueue* queue;
+    PortIndex port;
+    bool lossless;
+    bool ended = false;
+  };
+
+  bool receive() noexcept;
+  bool receive_from(Source& source) noexcept;
+  void count_arrivals(const Source& source, std::uint64_t packets, std::uint64_t bytes) noexcept;
+  void lose(Source& source) noexcept;
+  void close(report::Counter& cause) noexcept;
+  bool execute_one() noexcept;
+  [[nodiscard]] bool all_ended() const noexcept;
+
+  const Chain& chain_;
+  WorkerCounters counters_;
+  ring::PacketRing ring_;
+  CpuExecutor executor_;
+  std::vector<Source> sources_;
+  std::size_t next_source_ = 0;
+  Batch* filling_ = nullptr;
+  std::vector<std::uint8_t> scratch_bytes_;  // of the batch that takes what is lost
+  std::vector<PacketDescriptor> scratch_descriptors_;
+  std::unique_ptr<Batch> scratch_batch_;
+};
+
+}  // namespace penstock::chain

@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/plan.h"
+
+#include <fmt/format.h>
+
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "chain/transfer_plan.h"
+#include "cli/chain_arguments.h"
+#include "report/text_table.h"
+
+namespace penstock::cli {
+
+namespace {
+
+using chain::Processor;
+using chain::TransferPlan;
+
+struct PlanArguments {
+  ChainArguments chain;
+  std::string processor;
+  std::vector<std::uint32_t> sizes{64, 512, 1518};
+  bool json = false;
+};
+
+std::string processor_name(Processor processor) { return processor == Processor::gpu ? "gpu" : "cpu"; }
+
+/// "64, 512 and 1518-byte frames: 12, 12, 12 bytes"
+std::string bytes_text(FieldSet fields, const std::vector<std::uint32_t>& sizes) {
+  std::string text;
+  for (const std::uint32_t size : sizes)
+    text += fmt::format("{}{}", text.empty() ? "" : " / ", chain::bytes_of(fields, size));
+  return text;
+}
+
+void print_plan(const TransferPlan& plan, const std::vector<std::uint32_t>& sizes) {
+  report::TextTable stages({"stage", "processor", "reads", "writes"});
+  for (const auto& s : plan.stages) {
+    stages.add_row({s.name, processor_name(s.processor), to_string(s.access.reads), to_string(s.access.writes)});
+  }
+  fmt::print("{}\n", stages.text());
+  std::string heading = ">bytes per packet (" + fmt::format("{}", fmt::join(sizes, " / ")) + "-byte frames)";
+  report::TextTable crossings({"what crosses PCIe", "way", heading, "fields"});
+  const auto add = [&](const std::string& when, const char* way, FieldSet fields) {
+    if (!fields.empty()) crossings.add_row({when, way, bytes_text(fields, sizes), to_string(fields)});
+  };
+  for (const auto& s : plan.stages) {
+    add("before " + s.name, "to device", s.to_device);
+    add("before " + s.name, "to host", s.to_host);
+  }
+  add("at the end", "to host", plan.to_host_at_end);
+  add("in all", "to device", plan.to_device());
+  add("in all", "to host", plan.to_host());
+  if (plan.to_device().empty() && plan.to_host().empty()) {
+    fmt::print("Nothing crosses PCIe.\n");
+  } else {
+    fmt::print("{}\nBytes are those of an Ethernet frame (without FCS) with IPv4 and TCP headers; metadata included.\n",
+               crossings.text());
+  }
+}
+
+nlohmann::ordered_json fields_json(FieldSet fields, const std::vector<std::uint32_t>& sizes) {
+  nlohmann::ordered_json json{{"fields", nlohmann::json::array()}, {"bytes", nlohmann::ordered_json::object()}};
+  for (unsigned f = 0; f < kFieldCount; ++f) {
+    if (fields.has(static_cast<Field>(f))) json["fields"].push_back(name(static_cast<Field>(f)));
+  }
+  for (const std::uint32_t size : sizes) json["bytes"][std::to_string(size)] = chain::bytes_of(fields, size);
+  return json;
+}
+
+void print_json(const TransferPlan& plan, const std::vector<std::uint32_t>& sizes) {
+  nlohmann::ordered_json json{{"stages", nlohmann::json::array()}};
+  for (const auto& s : plan.stages) {
+    json["stages"].push_back({{"name", s.name},
+                              {"processor", processor_name(s.processor)},
+                              {"reads", fields_json(s.access.reads, sizes)["fields"]},
+                              {"writes", fields_json(s.access.writes, sizes)["fields"]},
+                              {"to_device", fields_json(s.to_device, sizes)},
+                              {"to_host", fields_json(s.to_host, sizes)}});
+  }
+  json["to_host_at_end"] = fields_json(plan.to_host_at_end, sizes);
+  fmt::print("{}\n", json.dump(2));
+}
+
+int plan_chain(const PlanArguments& arguments) {
+  std::vector<config::Override> overrides;
+  if (!arguments.processor.empty()) overrides.push_back({"run.processor", arguments.processor});
+  const auto loaded = arguments.chain.load(std::move(overrides), true);
+  if (!loaded) return kWrongUsage;
+  print_unsupported(loaded->unsupported);
+  const TransferPlan plan = chain::plan_transfers(loaded->chain.traits(), loaded->processor);
+  if (arguments.json) {
+    print_json(plan, arguments.sizes);
+  } else {
+    print_plan(plan, arguments.sizes);
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<PlanArguments>();
+  CLI::App* command = app.add_subcommand("plan", "Show stages, accesses and what crosses PCIe");
+  arguments->chain.add_to(*command);
+  command->add_option("--processor", arguments->processor, "cpu or gpu: plan for this one, whether or not it is here");
+  command->add_option("--packet-size", arguments->sizes, "frame sizes to count bytes for")
+      ->check(CLI::Range(60, 9018))
+      ->delimiter(',');
+  command->add_flag("--json", arguments->json, "print JSON");
+  command->callback([arguments, &exit_code] { exit_code = plan_chain(*arguments); });
+}
+
+}  // namespace penstock::cli

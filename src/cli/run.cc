@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <atomic>
+#include <csignal>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/text_file.h"
+#include "base/units.h"
+#include "base/version.h"
+#include "chain/run.h"
+#include "chain/run_report.h"
+#include "cli/chain_arguments.h"
+
+namespace penstock::cli {
+
+namespace {
+
+std::atomic<bool> stop_asked{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+void ask_to_stop(int signal) {
+  stop_asked.store(true);
+  std::signal(signal, SIG_DFL);  // a second one ends the program at once
+}
+
+struct RunArguments {
+  ChainArguments chain;
+  std::string processor;
+  std::string workers;
+  std::string duration;
+  std::string report;
+  std::uint64_t trace = 0;
+  bool json = false;
+  bool quiet = false;
+};
+
+void print_progress(const chain::Progress& progress) {
+  const double seconds = static_cast<double>(progress.elapsed.count()) / 1e9;
+  const std::string part = progress.part ? fmt::format("{:3.0f} %, ", *progress.part * 100) : "";
+  fmt::print(stderr, "\r\033[K{:.1f} s: {}{} packets, {}pps", seconds, part, format_count(progress.packets_in),
+             format_si(static_cast<double>(progress.packets_in) / seconds));
+}
+
+std::vector<config::Override> overrides_of(const RunArguments& arguments) {
+  std::vector<config::Override> overrides;
+  const auto add = [&](const char* path, const std::string& value) {
+    if (!value.empty()) overrides.push_back({path, value});
+  };
+  add("run.processor", arguments.processor);
+  add("run.workers", arguments.workers);
+  add("run.duration", arguments.duration);
+  add("outputs.report", arguments.report);
+  return overrides;
+}
+
+int run_chain(const RunArguments& arguments) {
+  auto loaded = arguments.chain.load(overrides_of(arguments));
+  if (!loaded) return kWrongUsage;
+  print_unsupported(loaded->unsupported);
+
+  chain::RunOptions options;
+  options.trace_packets = arguments.trace;
+  options.trace_out = arguments.json ? stderr : stdout;
+  const bool terminal = ::isatty(STDERR_FILENO) == 1 && !arguments.quiet;
+  if (terminal) options.on_progress = print_progress;
+  std::signal(SIGINT, ask_to_stop);
+  std::signal(SIGTERM, ask_to_stop);
+
+  auto result = chain::run(loaded->chain, options, stop_asked);
+  if (terminal) fmt::print(stderr, "\r\033[K");
+  if (!result) {
+    print_errors(result.error());
+    return kFailed;
+  }
+  nlohmann::ordered_json report{{"penstock", {{"version", build_info().version}, {"commit", build_info().commit}}},
+                                {"chain", arguments.chain.file}};
+  report.update(result->report);
+  report["errors"] = nlohmann::json::array();
+  for (const Error& error : result->errors) report["errors"].push_back(to_string(error));
+  // What a capture holds (a name in a rule, say) may be no UTF-8: the report must come out all the same.
+  const std::string text = report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  Errors errors = std::move(result->errors);
+  if (!loaded->report_path.empty()) {
+    if (auto written = write_text_file(loaded->report_path, text); !written) append(errors, std::move(written.error()));
+  }
+  if (arguments.json) {
+    fmt::print("{}", text);
+  } else if (!arguments.quiet) {
+    fmt::print("{}", chain::report_tables(report));
+  }
+  print_errors(errors);
+  return errors.empty() ? kDone : kFailed;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<RunArguments>();
+  CLI::App* command = app.add_subcommand("run", "Run a chain");
+  arguments->chain.add_to(*command);
+  command->add_option("--processor", arguments->processor, "auto, cpu or gpu; in place of run.processor");
+  command->add_option("--workers", arguments->workers, "number of worker threads; in place of run.workers");
+  command->add_option("--duration", arguments->duration, "stop after this time, such as 10s; in place of run.duration");
+  command->add_option("--report", arguments->report, "write the report there as JSON; in place of outputs.report");
+  command->add_option("--trace", arguments->trace, "print the way of the first N packets through the functions");
+  command->add_flag("--json", arguments->json, "print the report as JSON instead of tables");
+  command->add_flag("-q,--quiet", arguments->quiet, "print no table and no progress");
+  command->footer(
+      "Every packet that is read is accounted for: in = forwarded + dropped + consumed.\n"
+      "Sections of a chain file: ports, chain, wire, run, outputs. Parameters of `run`:\n" +
+      describe(config::run_parameters()) + "Parameters of `outputs`:\n" + describe(config::output_parameters()) +
+      "`penstock check --parameters` lists those of the ports and functions.");
+  command->callback([arguments, &exit_code] { exit_code = run_chain(*arguments); });
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,15 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// `penstock run`: runs a chain and reports what became of every packet.
+
+#pragma once
+
+#include <CLI/App.hpp>
+
+namespace penstock::cli {
+
+/// Adds the subcommand to `app`; when it ran, its exit code is in `exit_code`.
+void add_run(CLI::App& app, int& exit_code);
+
+}  // namespace penstock::cli

@@ -1,0 +1,329 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "config/chain_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "config/yaml_file.h"
+#include "nf/catalog.h"
+#include "port/catalog.h"
+
+namespace penstock::config {
+
+namespace {
+
+constexpr std::array<Parameter, 10> kRun{{
+    {"processor", ParameterType::choice, "auto", "auto|cpu|gpu", "where the functions run"},
+    {"workers", ParameterType::integer, "1", "1..256", "threads, each with its own queues, ring and stages"},
+    {"batch.bytes", ParameterType::size, "512KiB", "64KiB..1GiB", "most bytes of a batch"},
+    {"batch.packets", ParameterType::integer, "2048", "1..1048576", "most packets of a batch"},
+    {"batch.timeout", ParameterType::duration, "500us", "0..10s", "a batch is closed after this time, full or not"},
+    {"latency", ParameterType::duration, "", "1us..10s", "bound on the time in the chain: no batch waits for longer"},
+    {"streams", ParameterType::integer, "8", "1..64", "batches in flight on the GPU, for each worker"},
+    {"transfer", ParameterType::choice, "auto", "auto|direct|streamed|zero_copy", "how batches cross PCIe"},
+    {"queue.bytes", ParameterType::size, "128MiB", "64KiB..64GiB",
+     "the waiting queue of a worker: full means drop and count"},
+    {"duration", ParameterType::duration, "0", "0..8760h", "stop after this time; 0: when the sources end"},
+}};
+
+constexpr std::array<Parameter, 1> kOutputs{{
+    {"report", ParameterType::path, "", "", "write the report there, as JSON"},
+}};
+
+bool good_port_name(std::string_view name) {
+  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.' || c == '@' || c == ':';
+  });
+}
+
+template <typename Kinds, typename NameOf>
+std::string expected_name(std::string_view name, const Kinds& kinds, NameOf name_of) {
+  std::vector<std::string_view> names;
+  for (const auto& kind : kinds) names.push_back(name_of(kind));
+  const std::string_view near = nearest_name(name, names);
+  return near.empty() ? fmt::format("one of {}", fmt::join(names, ", ")) : std::string(near);
+}
+
+/// Builds a chain from a document; goes on after mistakes.
+class Builder {
+ public:
+  Builder(const YamlFile& file, const LoadOptions& options) : file_(file), options_(options) {}
+
+  Result<LoadedChain> build() {
+    check_top_level();
+    read_run();
+    read_outputs();
+    read_ports();
+    read_functions();
+    wire();
+    choose_processor();
+    if (options_.strict) {
+      append(errors_, std::move(loaded_.unsupported));
+      loaded_.unsupported.clear();
+    }
+    if (!errors_.empty()) return failure(std::move(errors_));
+    return std::move(loaded_);
+  }
+
+ private:
+  const YAML::Node& root() const { return file_.root(); }
+  void mistake(const YAML::Node& node, std::string message, std::string found = "", std::string expected = "") {
+    errors_.push_back({file_.place(node), std::move(message), std::move(found), std::move(expected)});
+  }
+
+  void check_top_level() {
+    static constexpr std::array<std::string_view, 5> kKeys{"ports", "chain", "wire", "run", "outputs"};
+    std::set<std::string> seen;
+    for (const auto& member : root()) {
+      const std::string key = member.first.IsScalar() ? member.first.Scalar() : "";
+      if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
+        mistake(member.first, "unknown section", in_quotes(key), expected_name(key, kKeys, [](auto k) { return k; }));
+      } else if (!seen.insert(key).second) {
+        mistake(member.first, key + ": given twice");
+      }
+    }
+    for (const char* key : {"ports", "chain"}) {
+      if (!seen.contains(key)) mistake(root(), fmt::format("`{}` is missing", key));
+    }
+  }
+
+  /// The parameters of a section; none where there are mistakes, which are then noted.
+  std::optional<Parameters> read_parameters(ParameterTable table, const YAML::Node& node, const YAML::Node& owner,
+                                            std::vector<std::string_view> nested = {}) {
+    auto raw = file_.parameters(node, std::move(nested));
+    if (!raw) {
+      append(errors_, std::move(raw.error()));
+      return std::nullopt;
+    }
+    auto parameters = Parameters::read(table, std::move(*raw), file_.place(owner));
+    if (!parameters) {
+      append(errors_, std::move(parameters.error()));
+      return std::nullopt;
+    }
+    return std::move(*parameters);
+  }
+
+  void read_run() {
+    const YAML::Node node = root()["run"];
+    const auto run = read_parameters(kRun, node, node, {"batch", "queue"});
+    if (!run) return;
+    chain::RunSettings& settings = loaded_.chain.settings;
+    settings.workers = static_cast<unsigned>(run->integer("workers"));
+    settings.batch_bytes = run->integer("batch.bytes");
+    settings.batch_packets = run->integer("batch.packets");
+    settings.batch_timeout = run->duration("batch.timeout");
+    settings.queue_bytes = run->integer("queue.bytes");
+    settings.duration = run->duration("duration");
+    if (run->has("latency")) settings.batch_timeout = std::min(settings.batch_timeout, run->duration("latency"));
+    processor_ = run->text("processor");
+    processor_place_ = run->place("processor");
+    if (settings.queue_bytes < settings.batch_bytes) {
+      errors_.push_back({run->place("queue.bytes"), "the waiting queue holds no batch",
+                         fmt::format("{} bytes", settings.queue_bytes),
+                         fmt::format("batch.bytes ({}) or more", settings.batch_bytes)});
+    }
+  }
+
+  void read_outputs() {
+    const YAML::Node node = root()["outputs"];
+    const auto outputs = read_parameters(kOutputs, node, node);
+    if (outputs && outputs->has("report")) loaded_.report_path = outputs->text("report");
+  }
+
+  void read_ports() {
+    const YAML::Node node = root()["ports"];
+    if (!node.IsDefined()) return;
+    if (!node.IsMap() || node.size() == 0)
+      return mistake(node, "ports: wrong value", "", "a mapping of names to ports");
+    for (const auto& member : node) {
+      const std::string name = member.first.IsScalar() ? member.first.Scalar() : "";
+      if (!good_port_name(name)) {
+        mistake(member.first, "wrong port name", in_quotes(name), "letters, digits, '_', '-', '.', ':' and '@'");
+        continue;
+      }
+      if (std::find(port_names_.begin(), port_names_.end(), name) != port_names_.end()) {
+        mistake(member.first, fmt::format("port {}: given twice", name));
+        continue;
+      }
+      // A port that cannot be built keeps its place, so that others' references to it are no mistakes.
+      port_names_.push_back(name);
+      loaded_.chain.ports.push_back({name, read_port(name, member.first, member.second)});
+    }
+    ports_ok_ = std::all_of(loaded_.chain.ports.begin(), loaded_.chain.ports.end(),
+                            [](const auto& p) { return p.port != nullptr; });
+  }
+
+  std::unique_ptr<port::Port> read_port(const std::string& name, const YAML::Node& key, const YAML::Node& value) {
+    std::string kind_name;
+    YAML::Node parameters;
+    YAML::Node kind_node = value;
+    if (value.IsScalar()) {
+      kind_name = value.Scalar();
+    } else if (value.IsMap() && value.size() == 1 && value.begin()->first.IsScalar()) {
+      kind_name = value.begin()->first.Scalar();
+      // Not `=`, which would change the document.
+      kind_node.reset(value.begin()->first);
+      parameters.reset(value.begin()->second);
+    } else {
+      mistake(value.IsDefined() && !value.IsNull() ? value : key, fmt::format("port {}: wrong value", name), "",
+              "one kind of port with its parameters, such as {pcap: {read: traffic.pcap}}");
+      return nullptr;
+    }
+    // `null` is also YAML's word for nothing.
+    if (value.IsNull() || kind_name == "~") kind_name = "null";
+    const port::PortKind* kind = port::find_kind(kind_name);
+    if (kind == nullptr) {
+      mistake(kind_node, fmt::format("port {}: unknown kind", name), in_quotes(kind_name),
+              expected_name(kind_name, port::catalog(), [](const auto& k) { return k.name; }));
+      return nullptr;
+    }
+    const auto read = read_parameters(kind->parameters, parameters, key);
+    if (!read) return nullptr;
+    auto port = kind->make(*read, static_cast<PortIndex>(port_names_.size() - 1));
+    if (!port) {
+      append(errors_, std::move(port.error()));
+      return nullptr;
+    }
+    return std::move(*port);
+  }
+
+  void read_functions() {
+    const YAML::Node node = root()["chain"];
+    if (!node.IsDefined()) return;
+    if (!node.IsSequence()) return mistake(node, "chain: wrong value", "", "a list of network functions, in order");
+    if (node.size() > 255)
+      return mistake(node, "chain: too long", fmt::format("{} functions", node.size()), "255 or fewer");
+    std::map<std::string, int> count;
+    for (const auto& item : node) {
+      std::string name;
+      YAML::Node parameters;
+      if (item.IsScalar()) {
+        name = item.Scalar();
+      } else if (item.IsMap() && item.size() == 1 && item.begin()->first.IsScalar()) {
+        name = item.begin()->first.Scalar();
+        parameters.reset(item.begin()->second);
+      } else {
+        mistake(item, "chain: wrong function", "",
+                "a network function with its parameters, such as {firewall: {rules: rules.txt}}");
+        continue;
+      }
+      const chain::NfKind* kind = nf::find_kind(name);
+      if (kind == nullptr) {
+        mistake(item, "unknown network function", in_quotes(name),
+                expected_name(name, nf::catalog(), [](const auto* k) { return k->name; }));
+        continue;
+      }
+      const auto read = read_parameters(kind->parameters, parameters, item);
+      if (!read) continue;
+      chain::NfContext context{port_names_, out_port_known_, {}};
+      auto function = kind->make(*read, context);
+      append(loaded_.unsupported, std::move(context.unsupported));
+      if (!function) {
+        append(errors_, std::move(function.error()));
+        continue;
+      }
+      const int nth = ++count[name];
+      // Only a function that chooses ports writes the verdict's port; it says so by its traits.
+      out_port_known_ |= (*function)->traits().chooses_port;
+      loaded_.chain.functions.push_back({nth == 1 ? name : fmt::format("{}#{}", name, nth), std::move(*function)});
+    }
+  }
+
+  void wire() {
+    std::vector<chain::NamedPort>& ports = loaded_.chain.ports;
+    std::vector<PortIndex>& wiring = loaded_.chain.wiring;
+    wiring.assign(ports.size(), kNoPort);
+    if (!ports_ok_) return;
+    const auto reads = [](const chain::NamedPort& p) { return p.port->reads(); };
+    if (std::none_of(ports.begin(), ports.end(), reads))
+      mistake(root()["ports"], "no port reads: nothing would come in");
+    const YAML::Node node = root()["wire"];
+    if (node.IsDefined() && !node.IsNull()) return read_wiring(node);
+    std::vector<PortIndex> writers;
+    for (std::size_t i = 0; i < ports.size(); ++i) {
+      if (ports[i].port->writes()) writers.push_back(static_cast<PortIndex>(i));
+    }
+    if (writers.size() == 1) wiring.assign(ports.size(), writers.front());
+    if (writers.size() > 1 && !out_port_known_) {
+      mistake(root()["ports"], "several ports write, and nothing says which one packets leave by", "",
+              "a router in the chain, or `wire: {lan: wan, wan: lan}`");
+    }
+  }
+
+  void read_wiring(const YAML::Node& node) {
+    if (!node.IsMap())
+      return mistake(node, "wire: wrong value", "", "a mapping of ports that read to ports that write");
+    for (const auto& member : node) {
+      const auto from = port_named(member.first);
+      const auto to = port_named(member.second);
+      if (!from || !to) continue;
+      if (!loaded_.chain.ports[*from].port->reads())
+        mistake(member.first, "wire: this port does not read", in_quotes(member.first.Scalar()));
+      if (!loaded_.chain.ports[*to].port->writes())
+        mistake(member.second, "wire: this port does not write", in_quotes(member.second.Scalar()));
+      loaded_.chain.wiring[*from] = *to;
+    }
+  }
+
+  std::optional<PortIndex> port_named(const YAML::Node& node) {
+    const std::string name = node.IsScalar() ? node.Scalar() : "";
+    const auto found = std::find(port_names_.begin(), port_names_.end(), name);
+    if (found != port_names_.end()) return static_cast<PortIndex>(found - port_names_.begin());
+    mistake(node, "wire: no such port", in_quotes(name), fmt::format("one of {}", fmt::join(port_names_, ", ")));
+    return std::nullopt;
+  }
+
+  void choose_processor() {
+    loaded_.processor = processor_ == "gpu" ? chain::Processor::gpu : chain::Processor::cpu;
+    if (processor_ != "gpu" || options_.any_processor) return;
+    std::vector<std::string> without;
+    for (const chain::NamedFunction& f : loaded_.chain.functions) without.push_back(f.name);
+    errors_.push_back({processor_place_,
+                       fmt::format("this version runs no function on the GPU yet ({})", fmt::join(without, ", ")),
+                       "'gpu'", "auto or cpu"});
+  }
+
+  const YamlFile& file_;
+  const LoadOptions& options_;
+  LoadedChain loaded_;
+  Errors errors_;
+  std::vector<std::string> port_names_;
+  bool ports_ok_ = false;
+  bool out_port_known_ = false;
+  std::string processor_ = "auto";
+  Place processor_place_;
+};
+
+}  // namespace
+
+Result<Override> parse_override(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string::npos) {
+    return failure(Error{{}, "--set: wrong value", in_quotes(text), "key.key=value"});
+  }
+  return Override{text.substr(0, equals), text.substr(equals + 1)};
+}
+
+Result<LoadedChain> load_chain(const std::string& path, const LoadOptions& options) {
+  auto file = YamlFile::read(path);
+  if (!file) return failure(std::move(file.error()));
+  Errors errors;
+  for (const Override& o : options.overrides) {
+    if (auto set = file->set(o.path, o.value); !set) append(errors, std::move(set.error()));
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return Builder(*file, options).build();
+}
+
+ParameterTable run_parameters() { return kRun; }
+ParameterTable output_parameters() { return kOutputs; }
+
+}  // namespace penstock::config

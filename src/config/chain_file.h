@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A chain file, read, checked and built. All mistakes are found in one go; a chain is built only from a file without
+// any.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/parameter.h"
+#include "chain/chain.h"
+#include "chain/transfer_plan.h"
+
+namespace penstock::config {
+
+/// A value from the command line that stands in for one of the file: `--set run.workers=4`.
+struct Override {
+  std::string path;   // keys, joined by dots; a function of the chain by its name or its position from 0
+  std::string value;  // YAML; relative paths in it are relative to the working directory
+};
+
+/// "a.b=c" taken apart.
+[[nodiscard]] Result<Override> parse_override(const std::string& text);
+
+struct LoadedChain {
+  chain::Chain chain;
+  chain::Processor processor = chain::Processor::cpu;  // what `auto` came to
+  std::string report_path;                             // "": none
+  Errors unsupported;                                  // what readers left out
+};
+
+struct LoadOptions {
+  std::vector<Override> overrides;
+  bool strict = false;  // what readers leave out is an error
+  /// Only `plan` can show a GPU where none runs the chain.
+  bool any_processor = false;
+};
+
+[[nodiscard]] Result<LoadedChain> load_chain(const std::string& path, const LoadOptions& options);
+
+/// The parameters of the run section ("workers", "batch.bytes", …) and of the outputs, for help.
+[[nodiscard]] ParameterTable run_parameters();
+[[nodiscard]] ParameterTable output_parameters();
+
+}  // namespace penstock::config

@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "config/chain_file.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace penstock::config {
+namespace {
+
+/// A folder of its own with the files that a chain names.
+class ChainFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "/penstock_chain_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::create_directories(folder_);
+    put("rules", "@0.0.0.0/0\t0.0.0.0/0\t0 : 65535\t0 : 65535\t0x00/0x00\t0x0000/0x0000\n");
+    put("routes", "default via 10.0.0.1 dev wan\n");
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void put(const std::string& name, const std::string& text) { std::ofstream(folder_ + "/" + name) << text; }
+  Result<LoadedChain> load(const std::string& yaml, LoadOptions options = {}) {
+    put("chain.yaml", yaml);
+    return load_chain(folder_ + "/chain.yaml", options);
+  }
+  std::string errors_of(const std::string& yaml, LoadOptions options = {}) {
+    auto loaded = load(yaml, std::move(options));
+    EXPECT_FALSE(loaded);
+    return loaded ? "" : to_string(loaded.error());
+  }
+
+  static constexpr const char* kGood =
+      "ports:\n"
+      "  lan: {pcap: {read: in.pcap}}\n"
+      "  wan: {pcap: {write: out.pcap}}\n"
+      "chain:\n"
+      "  - firewall: {rules: rules}\n"
+      "  - router: {routes: routes}\n"
+      "run: {workers: 2, batch: {timeout: 1ms}}\n";
+  std::string folder_;
+};
+
+void expect_has(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "missing: " << part << "\nin: " << text;
+}
+
+TEST_F(ChainFile, IsBuiltAsItStands) {
+  const auto loaded = load(kGood);
+  ASSERT_TRUE(loaded) << to_string(loaded.error());
+  ASSERT_EQ(loaded->chain.ports.size(), 2U);
+  EXPECT_EQ(loaded->chain.ports[1].name, "wan");
+  ASSERT_EQ(loaded->chain.functions.size(), 2U);
+  EXPECT_EQ(loaded->chain.functions[1].name, "router");
+  EXPECT_EQ(loaded->chain.settings.workers, 2U);
+  EXPECT_EQ(loaded->chain.settings.batch_timeout, std::chrono::milliseconds{1});
+  EXPECT_EQ(loaded->chain.wiring, (std::vector<PortIndex>{1, 1})) << "the only port that writes";
+}
+
+TEST_F(ChainFile, NamesAFunctionThatStandsInItTwice) {
+  const auto loaded =
+      load("ports: {lan: {pcap: {read: x}}}\nchain: [firewall: {rules: rules}, firewall: {rules: rules}]\n");
+  ASSERT_TRUE(loaded) << to_string(loaded.error());
+  EXPECT_EQ(loaded->chain.functions[1].name, "firewall#2");
+  EXPECT_EQ(loaded->chain.wiring.front(), kNoPort) << "no port writes: packets are consumed";
+}
+
+TEST_F(ChainFile, TellsAllMistakesWithTheirPlaces) {
+  const std::string errors = errors_of(
+      "ports:\n"
+      "  lan: {pcpa: {read: in.pcap}}\n"
+      "  'w an': {pcap: {write: out.pcap}}\n"
+      "chain:\n"
+      "  - firewal: {rules: rules}\n"
+      "  - router: {routs: routes}\n"
+      "run: {workers: 0, batch: {timeout: 5}}\n"
+      "outputz: {}\n");
+  expect_has(errors, "chain.yaml:2:9: port lan: unknown kind: found 'pcpa', expected pcap");
+  expect_has(errors, "chain.yaml:3:3: wrong port name: found 'w an'");
+  expect_has(errors, "chain.yaml:5:5: unknown network function: found 'firewal', expected firewall");
+  expect_has(errors, "chain.yaml:6:14: unknown parameter: found 'routs', expected routes");
+  expect_has(errors, "chain.yaml:6:5: routes is missing");
+  expect_has(errors, "chain.yaml:7:16: workers: wrong value: found '0', expected a whole number in 1..256");
+  expect_has(errors, "chain.yaml:7:36: batch.timeout: wrong value: found '5'");
+  expect_has(errors, "chain.yaml:8:1: unknown section: found 'outputz', expected outputs");
+}
+
+TEST_F(ChainFile, TellsMistakesInTheFilesItNames) {
+  put("routes", "default via 10.0.0.1 dev wan\n10.0.0.0/33 via 10.0.0.1 dev wan\n10.0.0.0/8 via 10.0.0.1 dev lna\n");
+  const std::string errors = errors_of(kGood);
+  expect_has(errors, "routes:2:");
+  expect_has(errors, "routes:3:");
+}
+
+TEST_F(ChainFile, RefusesWhatIsNoYamlOrNoChain) {
+  expect_has(errors_of("ports: {lan: [\n"), "not YAML");
+  expect_has(errors_of("- a\n- b\n"), "found a list");
+  expect_has(errors_of(""), "not a chain file");
+  expect_has(errors_of("run: {}\n"), "`ports` is missing");
+  EXPECT_FALSE(load_chain(folder_ + "/nowhere.yaml", {}));
+  EXPECT_FALSE(load("? [complex, key]\n: x\n? {a: b}\n: y\n"));
+}
+
+TEST_F(ChainFile, OverridesStandInForItsValues) {
+  LoadOptions options;
+  for (const char* text :
+       {"run.workers=3", "run.batch.bytes=1MiB", "chain.router.ipv4=trie4", "outputs.report=r.json"}) {
+    options.overrides.push_back(*parse_override(text));
+  }
+  const auto loaded = load(kGood, options);
+  ASSERT_TRUE(loaded) << to_string(loaded.error());
+  EXPECT_EQ(loaded->chain.settings.workers, 3U);
+  EXPECT_EQ(loaded->chain.settings.batch_bytes, 1U << 20);
+  EXPECT_EQ(loaded->report_path, "r.json") << "relative to the working directory";
+}
+
+TEST_F(ChainFile, AWrongOverrideIsToldByItsText) {
+  const auto errors = [&](const char* text) { return errors_of(kGood, {{*parse_override(text)}, false, false}); };
+  expect_has(errors("run.workers=many"), "--set run.workers=many: workers: wrong value");
+  expect_has(errors("chain.nids.rules=x"), "nothing of this name or position in the list");
+  expect_has(errors("run.workers.deep=1"), "no such value");
+  EXPECT_FALSE(parse_override("run.workers"));
+  EXPECT_FALSE(parse_override("=x"));
+}
+
+TEST_F(ChainFile, WiresPortsByHand) {
+  const std::string ports = "ports: {lan: {pcap: {read: a, write: b}}, wan: {pcap: {read: c, write: d}}}\n";
+  const std::string chain = "chain: [firewall: {rules: rules}]\n";
+  const auto loaded = load(ports + chain + "wire: {lan: wan, wan: lan}\n");
+  ASSERT_TRUE(loaded) << to_string(loaded.error());
+  EXPECT_EQ(loaded->chain.wiring, (std::vector<PortIndex>{1, 0}));
+  expect_has(errors_of(ports + chain), "several ports write");
+  expect_has(errors_of(ports + chain + "wire: {lan: dmz}\n"),
+             "wire: no such port: found 'dmz', expected one of lan, wan");
+}
+
+TEST_F(ChainFile, SaysThatNothingWouldComeIn) {
+  expect_has(errors_of("ports: {wan: {pcap: {write: x}}}\nchain: []\n"), "no port reads");
+}
+
+TEST_F(ChainFile, SaysWhatKeepsItOffTheGpu) {
+  expect_has(errors_of(std::string(kGood) + "# end\n", {{*parse_override("run.processor=gpu")}, false, false}), "GPU");
+  EXPECT_TRUE(load(kGood, {{*parse_override("run.processor=gpu")}, false, true})) << "a plan may be made for it";
+}
+
+}  // namespace
+}  // namespace penstock::config

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Counters that one thread writes and any thread may read.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace penstock::report {
+
+/// A count with a single writer: adding is a plain load and store, reading never tears.
+class Counter {
+ public:
+  void add(std::uint64_t n) noexcept { value_.store(get() + n, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t get() const noexcept { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
+/// Packets and the bytes of their frames.
+struct Traffic {
+  Counter packets;
+  Counter bytes;
+
+  void add(std::uint64_t n, std::uint64_t length) noexcept {
+    packets.add(n);
+    bytes.add(length);
+  }
+};
+
+/// The same as plain numbers: a sum over workers.
+struct TrafficSum {
+  std::uint64_t packets = 0;
+  std::uint64_t bytes = 0;
+
+  TrafficSum& operator+=(const Traffic& traffic) noexcept {
+    packets += traffic.packets.get();
+    bytes += traffic.bytes.get();
+    return *this;
+  }
+  TrafficSum& operator+=(const TrafficSum& other) noexcept {
+    packets += other.packets;
+    bytes += other.bytes;
+    return *this;
+  }
+};
+
+}  // namespace penstock::report

@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A histogram of times from nanoseconds to minutes with a relative error below 1/64 (HDR histogram's layout: each power
+// of two is cut into 64 equal buckets). Recording is an index computation and one add; one thread writes.
+
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+
+#include "report/counter.h"
+
+namespace penstock::report {
+
+class LatencyHistogram {
+ public:
+  void record(std::chrono::nanoseconds time, std::uint64_t count = 1) noexcept {
+    const std::uint64_t ns = time.count() < 0 ? 0 : static_cast<std::uint64_t>(time.count());
+    buckets_[bucket_of(ns)].add(count);
+  }
+
+  void merge(const LatencyHistogram& other) noexcept {
+    for (std::size_t i = 0; i < buckets_.size(); ++i) buckets_[i].add(other.buckets_[i].get());
+  }
+
+  [[nodiscard]] std::uint64_t count() const noexcept {
+    std::uint64_t sum = 0;
+    for (const Counter& bucket : buckets_) sum += bucket.get();
+    return sum;
+  }
+
+  /// The smallest recorded time (rounded up by less than 1/64) that `fraction` of all do not exceed; 0 when empty.
+  [[nodiscard]] std::chrono::nanoseconds quantile(double fraction) const noexcept {
+    const std::uint64_t total = count();
+    if (total == 0) return {};
+    const auto rank =
+        std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(fraction * static_cast<double>(total))));
+    std::uint64_t seen = 0;
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+      seen += buckets_[i].get();
+      if (seen >= rank) return std::chrono::nanoseconds{static_cast<std::int64_t>(highest_of(i))};
+    }
+    return {};
+  }
+
+ private:
+  static constexpr unsigned kBits = 6;
+  static constexpr std::uint64_t kPerOctave = 1U << kBits;
+  static constexpr unsigned kOctaves = 40 - kBits;  // up to 2^40 ns, 18 minutes; longer times count as that
+
+  static constexpr std::size_t bucket_of(std::uint64_t ns) noexcept {
+    if (ns < kPerOctave) return ns;
+    const auto octave = static_cast<unsigned>(std::bit_width(ns)) - 1 - kBits;
+    const std::uint64_t within = (ns >> octave) - kPerOctave;
+    return std::min<std::size_t>((octave + 1) * kPerOctave + within, (kOctaves + 1) * kPerOctave - 1);
+  }
+  static constexpr std::uint64_t highest_of(std::size_t bucket) noexcept {
+    if (bucket < kPerOctave) return bucket;
+    const std::uint64_t octave = bucket / kPerOctave - 1;
+    return ((bucket % kPerOctave + kPerOctave + 1) << octave) - 1;
+  }
+
+  std::array<Counter, (kOctaves + 1) * kPerOctave> buckets_{};
+};
+
+}  // namespace penstock::report

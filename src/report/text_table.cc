@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "report/text_table.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::report {
+
+namespace {
+
+/// Columns a UTF-8 text takes on the terminal, near enough: one for each code point.
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+}  // namespace
+
+TextTable::TextTable(std::vector<std::string_view> headings) {
+  std::vector<std::string> cells;
+  for (std::string_view heading : headings) {
+    right_.push_back(heading.starts_with('>'));
+    cells.emplace_back(heading.substr(right_.back() ? 1 : 0));
+  }
+  rows_.push_back(std::move(cells));
+}
+
+void TextTable::add_row(std::vector<std::string> cells) {
+  cells.resize(right_.size());
+  rows_.push_back(std::move(cells));
+}
+
+std::string TextTable::text() const {
+  std::vector<std::size_t> widths(right_.size());
+  for (const auto& row : rows_) {
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], width_of(row[c]));
+  }
+  std::string text;
+  for (const auto& row : rows_) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const std::string padding(widths[c] - width_of(row[c]), ' ');
+      if (c > 0) line += "  ";
+      line += right_[c] ? padding + row[c] : row[c] + padding;
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
+}  // namespace penstock::report

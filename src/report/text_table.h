@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tables on the terminal: columns as wide as their widest cell, numbers to the right.
+
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::report {
+
+class TextTable {
+ public:
+  /// A heading that begins with '>' is that of a column of numbers, set to the right.
+  explicit TextTable(std::vector<std::string_view> headings);
+  /// As many cells as there are headings.
+  void add_row(std::vector<std::string> cells);
+  /// A line for the headings and one for each row; no trailing spaces.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  std::vector<bool> right_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace penstock::report

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The packet ring (Gaviss's Shared Packet Buffer), host side: the memory of all batches of one worker, and where each
+// batch stands: free → filling → waiting → taken → free. One worker's own: no locks. It owns the memory.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "packet/batch.h"
+
+namespace penstock::ring {
+
+struct RingShape {
+  std::size_t batch_bytes = 0;
+  std::size_t batch_packets = 0;
+  std::size_t waiting_batches = 1;  // most that wait: the waiting queue
+  std::size_t taken_batches = 1;    // most that are being worked on at once
+  FrameRoom room;
+};
+
+class PacketRing {
+ public:
+  /// Throws std::bad_alloc where the address space is not to be had. Memory is only used once it is filled.
+  explicit PacketRing(const RingShape& shape);
+
+  /// The batch that is being filled, which is opened if need be; null when the waiting queue is full.
+  [[nodiscard]] Batch* filling() noexcept;
+  /// The batch that is being filled joins the waiting ones. It must exist and hold packets.
+  void close_filling() noexcept;
+  /// The oldest waiting batch, to be worked on; null when none waits.
+  [[nodiscard]] Batch* take() noexcept;
+  /// A taken batch is done with.
+  void release(Batch* batch) noexcept;
+
+  [[nodiscard]] std::size_t waiting() const noexcept { return waiting_count_; }
+
+ private:
+  struct Unmap {
+    std::size_t length;
+    void operator()(void* memory) const noexcept;
+  };
+  using Mapping = std::unique_ptr<void, Unmap>;
+  static Mapping map(std::size_t length);
+
+  Mapping bytes_;
+  Mapping descriptors_;
+  std::vector<Batch> batches_;
+  std::vector<Batch*> free_;     // a stack: the batch used last is the warmest in the caches
+  std::vector<Batch*> waiting_;  // a circle, oldest at waiting_first_
+  std::size_t waiting_first_ = 0;
+  std::size_t waiting_count_ = 0;
+  Batch* filling_ = nullptr;
+  std::uint32_t next_sequence_ = 0;
+};
+
+}  // namespace penstock::ring

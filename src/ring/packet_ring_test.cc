@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "ring/packet_ring.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <random>
+
+namespace penstock::ring {
+namespace {
+
+constexpr std::uint8_t kFrame[60] = {1, 2, 3};
+
+TEST(PacketRing, GivesBatchesBackInTheOrderTheyWereClosed) {
+  PacketRing ring({4096, 8, 3, 1, {}});
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    Batch* batch = ring.filling();
+    ASSERT_NE(batch, nullptr);
+    ASSERT_TRUE(batch->append(kFrame, {.timestamp_ns = i}));
+    ring.close_filling();
+  }
+  for (std::uint64_t i = 0; i < 3; ++i) EXPECT_EQ(ring.take()->packets()[0].timestamp_ns, i);
+  EXPECT_EQ(ring.take(), nullptr);
+}
+
+TEST(PacketRing, IsFullWhenTheWaitingQueueIs) {
+  PacketRing ring({4096, 8, 2, 1, {}});
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(ring.filling()->append(kFrame, {}));
+    ring.close_filling();
+  }
+  EXPECT_EQ(ring.filling(), nullptr);
+  Batch* taken = ring.take();
+  EXPECT_NE(ring.filling(), nullptr) << "a taken batch no longer waits";
+  ring.release(taken);
+}
+
+TEST(PacketRing, CountsPacketsOnAcrossBatches) {
+  PacketRing ring({4096, 2, 4, 1, {}});
+  std::uint32_t expected = 0;
+  for (int b = 0; b < 20; ++b) {
+    while (ring.filling()->append(kFrame, {})) continue;
+    ring.close_filling();
+    Batch* batch = ring.take();
+    for (const PacketDescriptor& packet : batch->packets()) EXPECT_EQ(packet.sequence, expected++);
+    ring.release(batch);
+  }
+  EXPECT_EQ(expected, 40U);
+}
+
+TEST(PacketRing, NeverHandsOutABatchTwice) {
+  PacketRing ring({1024, 4, 5, 3, {}});
+  std::mt19937 random(7);
+  std::deque<Batch*> taken;
+  std::uint64_t in = 0;
+  std::uint64_t out = 0;
+  for (int step = 0; step < 20000; ++step) {
+    switch (random() % 3) {
+      case 0:
+        if (Batch* batch = ring.filling()) {
+          ASSERT_TRUE(batch->append(kFrame, {.timestamp_ns = in++}));
+          ring.close_filling();
+        }
+        break;
+      case 1:
+        if (taken.size() < 3) {
+          if (Batch* batch = ring.take()) {
+            ASSERT_EQ(batch->size(), 1U);
+            ASSERT_EQ(batch->packets()[0].timestamp_ns, out++);
+            taken.push_back(batch);
+          }
+        }
+        break;
+      default:
+        if (!taken.empty()) {
+          ring.release(taken.front());
+          taken.pop_front();
+        }
+    }
+  }
+  EXPECT_GT(out, 4000U);
+}
+
+TEST(Batch, LeavesHeadAndTailroomAroundEachFrame) {
+  std::vector<std::uint8_t> bytes(400);
+  std::vector<PacketDescriptor> descriptors(8);
+  Batch batch(bytes, descriptors, {32, 16});
+  ASSERT_TRUE(batch.append(kFrame, {}));
+  ASSERT_TRUE(batch.append(kFrame, {}));
+  EXPECT_EQ(batch.packets()[0].offset, 32U);
+  EXPECT_EQ(batch.packets()[1].offset, 32U + 60 + 16 + 32);
+  EXPECT_EQ(batch.frame_bytes(), 120U);
+}
+
+TEST(Batch, RefusesWhatDoesNotFitAndStaysAsItWas) {
+  std::vector<std::uint8_t> bytes(100);
+  std::vector<PacketDescriptor> descriptors(8);
+  Batch batch(bytes, descriptors, {});
+  ASSERT_TRUE(batch.append(kFrame, {}));
+  EXPECT_FALSE(batch.append(kFrame, {}));
+  EXPECT_EQ(batch.size(), 1U);
+  EXPECT_EQ(batch.next_sequence(), 1U);
+}
+
+TEST(Batch, NeverUnderstatesArrivalTimes) {
+  std::vector<std::uint8_t> bytes(60 * 100);
+  std::vector<PacketDescriptor> descriptors(100);
+  Batch batch(bytes, descriptors, {});
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(batch.append(kFrame, {}));
+    batch.mark_arrivals(Batch::Clock::time_point(std::chrono::nanoseconds(i)));
+  }
+  std::size_t at = 0;
+  for (const auto& mark : batch.arrivals()) {
+    for (; at < mark.end; ++at) EXPECT_LE(mark.time.time_since_epoch().count(), static_cast<long>(at));
+  }
+  EXPECT_EQ(at, 100U);
+}
+
+}  // namespace
+}  // namespace penstock::ring
