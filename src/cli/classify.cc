@@ -84,8 +84,9 @@ PortIndex port_of(const firewall::Interfaces& interfaces, const std::string& nam
 /// Says what of the rules the answers do not show.
 void warn(const firewall::Ruleset& rules, const Errors& unsupported, const ClassifyOptions& options) {
   if (!unsupported.empty()) {
-    fmt::print(stderr, "{}\npenstock: {} constructs are not supported, so verdicts may differ; see above (--strict makes "
-                       "this an error)\n",
+    fmt::print(stderr,
+               "{}\npenstock: {} constructs are not supported, so verdicts may differ; see above (--strict makes "
+               "this an error)\n",
                to_string(unsupported), format_count(unsupported.size()));
   }
   const auto of_interface = std::count_if(rules.conditions.begin(), rules.conditions.end(), [&](const auto& condition) {
@@ -93,8 +94,9 @@ void warn(const firewall::Ruleset& rules, const Errors& unsupported, const Class
            (condition.subject == firewall::Subject::out_port && options.out.empty());
   });
   if (of_interface > 0) {
-    fmt::print(stderr, "penstock: {} conditions are on interfaces, which tuples do not tell: they hold only where "
-                       "negated (--in and --out name the interfaces)\n",
+    fmt::print(stderr,
+               "penstock: {} conditions are on interfaces, which tuples do not tell: they hold only where "
+               "negated (--in and --out name the interfaces)\n",
                format_count(static_cast<std::uint64_t>(of_interface)));
   }
 }

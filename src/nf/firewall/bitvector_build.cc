@@ -93,7 +93,9 @@ class Ipv4Builder {
     return at_ + 1 == steps_.size() || steps_[at_ + 1].start.low >= block + size;
   }
 
-  static std::uint32_t node(std::size_t slot, bool adds_bits) { return static_cast<std::uint32_t>(slot << 1 | (adds_bits ? 1 : 0)); }
+  static std::uint32_t node(std::size_t slot, bool adds_bits) {
+    return static_cast<std::uint32_t>(slot << 1 | (adds_bits ? 1 : 0));
+  }
 
   std::uint32_t shared_records() {
     const auto [at, is_new] = record_slots_.emplace(steps_[at_].record, table_.records.size());
@@ -183,7 +185,9 @@ SmallTable small_table(const std::vector<Step>& steps, const Interval& domain, S
 }
 
 template <typename T>
-std::size_t bytes_of(const std::vector<T>& v) { return v.size() * sizeof(T); }
+std::size_t bytes_of(const std::vector<T>& v) {
+  return v.size() * sizeof(T);
+}
 std::size_t bytes_of(const Ipv4Table& t) { return bytes_of(t.top) + bytes_of(t.middle) + bytes_of(t.records); }
 std::size_t bytes_of(const Ipv6Table& t) { return bytes_of(t.first) + bytes_of(t.starts) + bytes_of(t.records); }
 std::size_t bytes_of(const SmallTable& t) { return bytes_of(t.pages) + bytes_of(t.records); }

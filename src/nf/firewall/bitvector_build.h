@@ -51,7 +51,6 @@ struct BitVectorTables {
 };
 
 /// Fails where the vectors would need more than `limit` bytes.
-[[nodiscard]] Result<BitVectorTables> build_bitvectors(const Ruleset& rules,
-                                                       std::size_t limit = kBitVectorMemoryLimit);
+[[nodiscard]] Result<BitVectorTables> build_bitvectors(const Ruleset& rules, std::size_t limit = kBitVectorMemoryLimit);
 
 }  // namespace penstock::firewall

@@ -26,11 +26,11 @@ struct alignas(64) VectorBlock {
   std::uint64_t words[kWordsPerBlock];
 };
 
-/// IPv4 address -> record, in three steps of 16, 8 and 8 bits without a branch. A node of `top` and `middle` is the slot
-/// where the next step begins, times 2, and 1 where the next bits of the address are to be added: all addresses behind
-/// an even node share one slot.
+/// IPv4 address -> record, in three steps of 16, 8 and 8 bits without a branch. A node of `top` and `middle` is the
+/// slot where the next step begins, times 2, and 1 where the next bits of the address are to be added: all addresses
+/// behind an even node share one slot.
 struct Ipv4View {
-  const std::uint32_t* top;     // 65,536
+  const std::uint32_t* top;  // 65,536
   const std::uint32_t* middle;
   const std::uint32_t* records;
 };

@@ -18,8 +18,7 @@ namespace penstock::firewall {
 
 namespace {
 
-constexpr std::string_view kShape =
-    "@SOURCE DESTINATION LOW : HIGH LOW : HIGH PROTOCOL/MASK and, perhaps, FLAGS/MASK";
+constexpr std::string_view kShape = "@SOURCE DESTINATION LOW : HIGH LOW : HIGH PROTOCOL/MASK and, perhaps, FLAGS/MASK";
 
 struct Masked {
   std::uint16_t value = 0, mask = 0;
@@ -133,10 +132,11 @@ class ClassBenchReader {
           icmp_condition(static_cast<std::uint8_t>(protocol.value), flags->value, flags->mask, false));
       return true;
     }
-    read_.unsupported.push_back({{file_, line_, words_[9].column},
-                                 fmt::format("rule {} is left out: flags of a protocol that has none",
-                                             read_.value.rules.size() - 1),
-                                 in_quotes(words_[9].text), "0x0000/0x0000, or flags of TCP or ICMP"});
+    read_.unsupported.push_back(
+        {{file_, line_, words_[9].column},
+         fmt::format("rule {} is left out: flags of a protocol that has none", read_.value.rules.size() - 1),
+         in_quotes(words_[9].text),
+         "0x0000/0x0000, or flags of TCP or ICMP"});
     return false;
   }
 

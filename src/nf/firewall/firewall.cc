@@ -71,7 +71,8 @@ std::unique_ptr<chain::CpuStage> Firewall::make_cpu_stage() {
 }
 
 std::string Firewall::description() const {
-  const auto left_out = std::count_if(rules_.rules.begin(), rules_.rules.end(), [](const Rule& r) { return r.left_out; });
+  const auto left_out =
+      std::count_if(rules_.rules.begin(), rules_.rules.end(), [](const Rule& r) { return r.left_out; });
   std::string text = fmt::format("{} rule{}", format_count(rules_.rules.size()), rules_.rules.size() == 1 ? "" : "s");
   if (left_out > 0) text += fmt::format(" ({} left out)", format_count(static_cast<std::uint64_t>(left_out)));
   text += fmt::format(", {}, {}; policy {}", classifier_->name(), format_size(classifier_->memory_bytes()),

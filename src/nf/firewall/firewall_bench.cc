@@ -109,7 +109,8 @@ Workload classbench(const CorpusSet& set) {
 void count(benchmark::State& state, const Workload& work, double bytes) {
   const auto keys = static_cast<double>(state.iterations()) * static_cast<double>(work.keys.size());
   state.SetItemsProcessed(static_cast<std::int64_t>(keys));
-  state.counters["ns/packet"] = benchmark::Counter(keys * 1e-9, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["ns/packet"] =
+      benchmark::Counter(keys * 1e-9, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
   state.counters["rules"] = static_cast<double>(work.rules.rules.size());
   if (bytes > 0) state.counters["bytes"] = benchmark::Counter(bytes, {}, benchmark::Counter::kIs1024);
 }
@@ -202,8 +203,10 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   for (const std::uint32_t rules : {16U, 128U, 1000U, 10000U}) add("gateway_" + std::to_string(rules), gateway(rules));
   for (const char* name : {"acl_1k", "fw_1k", "ipc_1k", "acl_10k", "fw_10k", "ipc_10k"}) {
-    if (const auto set = corpus_set(name)) add(name, classbench(*set));
-    else std::fprintf(stderr, "%s: not in the corpus, left out\n", name);
+    if (const auto set = corpus_set(name))
+      add(name, classbench(*set));
+    else
+      std::fprintf(stderr, "%s: not in the corpus, left out\n", name);
   }
   benchmark::RunSpecifiedBenchmarks();
   return 0;

@@ -23,8 +23,8 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "for packets that no rule decides about, instead of the chain's; a ClassBench set drops them", false},
     {"match", ParameterType::choice, "accept", "accept|drop|reject", "ClassBench: what its rules do", false},
     {"engine", ParameterType::choice, "bitvector", "bitvector|linear", "how rules are found", false},
-    {"interfaces", ParameterType::pairs, "", "", "interfaces in the rules and the ports they are: {eth0: lan, lo: none}",
-     false},
+    {"interfaces", ParameterType::pairs, "", "",
+     "interfaces in the rules and the ports they are: {eth0: lan, lo: none}", false},
     {"strict", ParameterType::flag, "false", "", "what the rules hold and is not supported is an error", false},
 });
 

@@ -24,7 +24,7 @@ struct Interfaces {
 
   std::vector<std::string> ports;                            // names, by PortIndex
   std::vector<std::pair<std::string, std::string>> aliases;  // interface, and port or kNone
-  bool out_known = true;      // when rules are tried, packets know where they leave
+  bool out_known = true;                                     // when rules are tried, packets know where they leave
   bool unknown_is_none = false;  // a name that is not here is an interface by which no packet comes
 
   /// The ports that `pattern` ("eth0", or "eth+" for all that begin so) stands for, a bit for each; nothing where the

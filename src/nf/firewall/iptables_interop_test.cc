@@ -141,10 +141,13 @@ class Draw {
   std::size_t below(std::size_t n) { return random_() % n; }
   std::string one_of(const std::vector<std::string>& choices) { return choices[below(choices.size())]; }
   std::string maybe_not() { return below(4) == 0 ? "! " : ""; }
-  std::uint16_t port() { return static_cast<std::uint16_t>(std::stoi(one_of({"1", "79", "80", "81", "443", "65535"}))); }
+  std::uint16_t port() {
+    return static_cast<std::uint16_t>(std::stoi(one_of({"1", "79", "80", "81", "443", "65535"})));
+  }
 
   std::string address() {
-    if (ipv6_) return one_of({"2001:db8::1", "2001:db8::2", "2001:db8:1::1", "2001:db8:1:ffff::", "2001:db9::", "fd00::1"});
+    if (ipv6_)
+      return one_of({"2001:db8::1", "2001:db8::2", "2001:db8:1::1", "2001:db8:1:ffff::", "2001:db9::", "fd00::1"});
     return one_of({"10.1.2.3", "10.1.2.4", "10.1.255.255", "10.2.0.0", "10.3.0.1", "192.0.2.9"});
   }
   std::string prefix() {
@@ -216,7 +219,8 @@ class Kernel : public ::testing::TestWithParam<Variant> {
     if (unshare(CLONE_NEWNET) != 0) GTEST_SKIP() << "no network namespaces here";
     const bool up = succeeds("ip tuntap add dev d0 mode tun") && succeeds("ip link set d0 addrgenmode none up") &&
                     succeeds("ip route add default dev d0") &&
-                    succeeds("ip -6 address add fd00::99/128 dev d0 nodad") && succeeds("ip -6 route add default dev d0");
+                    succeeds("ip -6 address add fd00::99/128 dev d0 nodad") &&
+                    succeeds("ip -6 route add default dev d0");
     if (!up) GTEST_SKIP() << "no tunnel interface here";
   }
 
@@ -259,7 +263,8 @@ TEST_P(Kernel, CountsThePacketsForTheRulesThatOurEnginesGive) {
     const std::string table = draw.table();
     if (!feed(tool("-restore"), table)) {
       // Without the kernel's modules no rules can be loaded at all.
-      if (!feed(tool("-restore") + " 2>/dev/null", "*filter\nCOMMIT\n")) GTEST_SKIP() << tool("-restore") << " cannot work here";
+      if (!feed(tool("-restore") + " 2>/dev/null", "*filter\nCOMMIT\n"))
+        GTEST_SKIP() << tool("-restore") << " cannot work here";
       FAIL() << "refused:\n" << table;
     }
     std::vector<Probe> probes;

@@ -84,9 +84,12 @@ class IptablesReader {
     if (words.size() < 2) return mistake(text, "a wrong chain", ":CHAIN POLICY [PACKETS:BYTES]");
     IptablesChain& chain = table_->chains[std::string(words[0].text)];
     const std::string_view policy = words[1].text;
-    if (policy == "ACCEPT") chain.policy = Target::accept;
-    else if (policy == "DROP") chain.policy = Target::drop;
-    else if (policy != "-") mistake(text, "an unknown policy", "ACCEPT, DROP, or - for a chain of one's own");
+    if (policy == "ACCEPT")
+      chain.policy = Target::accept;
+    else if (policy == "DROP")
+      chain.policy = Target::drop;
+    else if (policy != "-")
+      mistake(text, "an unknown policy", "ACCEPT, DROP, or - for a chain of one's own");
   }
 
   void read_rule(std::string_view text) {
@@ -158,7 +161,9 @@ Result<Read<Ruleset>> IptablesReader::finish() {
     }
     const std::optional<Target> policy = options_.policy ? options_.policy : chain->second.policy;
     if (!policy) {
-      errors.push_back({{file_, table.line, 0}, "a chain without a policy", in_quotes(options_.chain),
+      errors.push_back({{file_, table.line, 0},
+                        "a chain without a policy",
+                        in_quotes(options_.chain),
                         "a built-in chain, or the parameter `policy`"});
       continue;
     }

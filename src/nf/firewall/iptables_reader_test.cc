@@ -39,9 +39,9 @@ TEST(IptablesReader, PolicyOfTheChainIsTheFilesOrTheUsers) {
 }
 
 TEST(IptablesReader, AddressesAndTheirNegations) {
-  const Ruleset rules = rules_of(table(
-      "-A FORWARD -s 10.0.0.0/8 ! -d 192.168.1.1/32 -j ACCEPT\n"
-      "-A FORWARD ! -s 10.0.0.0/255.0.0.0 -d 192.168.1.1 -j REJECT --reject-with icmp-host-prohibited\n"));
+  const Ruleset rules = rules_of(
+      table("-A FORWARD -s 10.0.0.0/8 ! -d 192.168.1.1/32 -j ACCEPT\n"
+            "-A FORWARD ! -s 10.0.0.0/255.0.0.0 -d 192.168.1.1 -j REJECT --reject-with icmp-host-prohibited\n"));
   EXPECT_EQ(decide(rules, tuple("10.1.1.1 192.168.1.2 tcp 1 1")), "0 accept");
   EXPECT_EQ(decide(rules, tuple("10.1.1.1 192.168.1.1 tcp 1 1")), "- drop");
   EXPECT_EQ(decide(rules, tuple("11.1.1.1 192.168.1.1 tcp 1 1")), "1 reject");
@@ -54,8 +54,8 @@ TEST(IptablesReader, AListOfAddressesIsOneRule) {
 }
 
 TEST(IptablesReader, AddressRangesAndTheirNegations) {
-  const Ruleset rules = rules_of(
-      table("-A FORWARD -m iprange --src-range 10.0.0.5-10.0.1.4 ! --dst-range 2.2.2.2-2.2.3.4 -j ACCEPT\n"));
+  const Ruleset rules =
+      rules_of(table("-A FORWARD -m iprange --src-range 10.0.0.5-10.0.1.4 ! --dst-range 2.2.2.2-2.2.3.4 -j ACCEPT\n"));
   EXPECT_EQ(decide(rules, tuple("10.0.0.5 2.2.3.5 tcp 1 1")), "0 accept");
   EXPECT_EQ(decide(rules, tuple("10.0.1.4 2.2.2.1 tcp 1 1")), "0 accept");
   EXPECT_EQ(decide(rules, tuple("10.0.1.5 2.2.2.1 tcp 1 1")), "- drop");
@@ -71,11 +71,11 @@ TEST(IptablesReader, PortsRangesAndTheirNegations) {
 }
 
 TEST(IptablesReader, MultiportListsAndTheirNegations) {
-  const Ruleset rules = rules_of(
-      table("-A FORWARD -p udp -m multiport --dports 53,100:200 -j ACCEPT\n"
-            "-A FORWARD -p udp -m multiport ! --sports 7,9 -j REJECT\n"
-            "-A FORWARD -p tcp -m multiport --ports 80,443 -j ACCEPT\n"
-            "-A FORWARD -p tcp -m multiport ! --ports 1,2 -j REJECT\n"));
+  const Ruleset rules =
+      rules_of(table("-A FORWARD -p udp -m multiport --dports 53,100:200 -j ACCEPT\n"
+                     "-A FORWARD -p udp -m multiport ! --sports 7,9 -j REJECT\n"
+                     "-A FORWARD -p tcp -m multiport --ports 80,443 -j ACCEPT\n"
+                     "-A FORWARD -p tcp -m multiport ! --ports 1,2 -j REJECT\n"));
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 udp 7 200")), "0 accept");
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 udp 8 201")), "1 reject");
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 udp 9 201")), "- drop");
@@ -86,8 +86,9 @@ TEST(IptablesReader, MultiportListsAndTheirNegations) {
 }
 
 TEST(IptablesReader, ProtocolsByNameNumberAndNegation) {
-  const Ruleset rules = rules_of(table("-A FORWARD -p 47 -j ACCEPT\n-A FORWARD -p esp -j ACCEPT\n"
-                                       "-A FORWARD ! -p udp -j REJECT\n-A FORWARD -p all -j ACCEPT\n"));
+  const Ruleset rules =
+      rules_of(table("-A FORWARD -p 47 -j ACCEPT\n-A FORWARD -p esp -j ACCEPT\n"
+                     "-A FORWARD ! -p udp -j REJECT\n-A FORWARD -p all -j ACCEPT\n"));
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 gre 0 0")), "0 accept");
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 50 0 0")), "1 accept");
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 tcp 1 1")), "2 reject");
@@ -95,9 +96,10 @@ TEST(IptablesReader, ProtocolsByNameNumberAndNegation) {
 }
 
 TEST(IptablesReader, TcpFlagsAndTheirNegations) {
-  const Ruleset rules = rules_of(table("-A FORWARD -p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN -j ACCEPT\n"
-                                       "-A FORWARD -p tcp -m tcp ! --tcp-flags FIN,ACK FIN,ACK -j REJECT\n"
-                                       "-A FORWARD -p tcp -m tcp --tcp-flags ALL NONE -j REJECT\n"));
+  const Ruleset rules =
+      rules_of(table("-A FORWARD -p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN -j ACCEPT\n"
+                     "-A FORWARD -p tcp -m tcp ! --tcp-flags FIN,ACK FIN,ACK -j REJECT\n"
+                     "-A FORWARD -p tcp -m tcp --tcp-flags ALL NONE -j REJECT\n"));
   const Key key = tuple("1.1.1.1 2.2.2.2 tcp 1 1");
   EXPECT_EQ(decide(rules, with_detail(key, kSyn)), "0 accept");
   EXPECT_EQ(decide(rules, with_detail(key, kSyn | 0xc0)), "0 accept");
@@ -114,9 +116,10 @@ TEST(IptablesReader, FlagsThatTheMaskLeavesAwayAreSetInNoPacket) {
 }
 
 TEST(IptablesReader, IcmpTypesAndTheirNegations) {
-  const Ruleset rules = rules_of(table("-A FORWARD -p icmp -m icmp --icmp-type 8 -j ACCEPT\n"
-                                       "-A FORWARD -p icmp -m icmp ! --icmp-type 3/1 -j REJECT\n"
-                                       "-A FORWARD -p icmp -m icmp --icmp-type any -j ACCEPT\n"));
+  const Ruleset rules =
+      rules_of(table("-A FORWARD -p icmp -m icmp --icmp-type 8 -j ACCEPT\n"
+                     "-A FORWARD -p icmp -m icmp ! --icmp-type 3/1 -j REJECT\n"
+                     "-A FORWARD -p icmp -m icmp --icmp-type any -j ACCEPT\n"));
   const Key key = tuple("1.1.1.1 2.2.2.2 icmp 0 0");
   EXPECT_EQ(decide(rules, with_detail(key, 0x0807)), "0 accept");
   EXPECT_EQ(decide(rules, with_detail(key, 0x0302)), "1 reject");
@@ -125,12 +128,13 @@ TEST(IptablesReader, IcmpTypesAndTheirNegations) {
 }
 
 TEST(IptablesReader, FragmentsHaveNeitherPortsNorFlagsNorTypes) {
-  const Ruleset rules = rules_of(table("-A FORWARD -p tcp -m tcp ! --dport 1 -j ACCEPT\n"
-                                       "-A FORWARD -p tcp -m tcp ! --tcp-flags SYN SYN -j ACCEPT\n"
-                                       "-A FORWARD -p tcp -m tcp -j ACCEPT\n"
-                                       "-A FORWARD -p icmp -m icmp --icmp-type any -j ACCEPT\n"
-                                       "-A FORWARD ! -f -j ACCEPT\n"
-                                       "-A FORWARD -f -j REJECT\n"));
+  const Ruleset rules =
+      rules_of(table("-A FORWARD -p tcp -m tcp ! --dport 1 -j ACCEPT\n"
+                     "-A FORWARD -p tcp -m tcp ! --tcp-flags SYN SYN -j ACCEPT\n"
+                     "-A FORWARD -p tcp -m tcp -j ACCEPT\n"
+                     "-A FORWARD -p icmp -m icmp --icmp-type any -j ACCEPT\n"
+                     "-A FORWARD ! -f -j ACCEPT\n"
+                     "-A FORWARD -f -j REJECT\n"));
   EXPECT_EQ(decide(rules, later_fragment(tuple("1.1.1.1 2.2.2.2 tcp 0 0"))), "5 reject");
   EXPECT_EQ(decide(rules, later_fragment(tuple("1.1.1.1 2.2.2.2 icmp 0 0"))), "5 reject");
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 icmp 0 0")), "3 accept");
@@ -138,10 +142,11 @@ TEST(IptablesReader, FragmentsHaveNeitherPortsNorFlagsNorTypes) {
 }
 
 TEST(IptablesReader, Ip6tablesRulesAreForIpv6Alone) {
-  const Ruleset rules = rules_of(table6("-A FORWARD -s 2001:db8::/32 ! -d fe80::1/128 -p ipv6-icmp -m icmp6 "
-                                        "--icmpv6-type 135 -j ACCEPT\n"
-                                        "-A FORWARD -m iprange --src-range 2001::1-2001::ff -j REJECT\n"
-                                        "-A FORWARD -p tcp -j ACCEPT\n"));
+  const Ruleset rules =
+      rules_of(table6("-A FORWARD -s 2001:db8::/32 ! -d fe80::1/128 -p ipv6-icmp -m icmp6 "
+                      "--icmpv6-type 135 -j ACCEPT\n"
+                      "-A FORWARD -m iprange --src-range 2001::1-2001::ff -j REJECT\n"
+                      "-A FORWARD -p tcp -j ACCEPT\n"));
   const Key key = tuple("2001:db8::1 fe80::2 icmpv6 0 0");
   EXPECT_EQ(decide(rules, with_detail(key, 135 << 8)), "0 accept");
   EXPECT_EQ(decide(rules, with_detail(key, 136 << 8)), "- drop");
@@ -162,9 +167,9 @@ TEST(IptablesReader, BothFamiliesInOneFileHaveTheirOwnRulesAndPolicies) {
 }
 
 TEST(IptablesReader, InterfacesArePorts) {
-  const Ruleset rules = rules_of(
-      table("-A FORWARD -i lan -o wan -j ACCEPT\n-A FORWARD ! -i lan -j REJECT\n-A FORWARD -o w+ -j ACCEPT\n"),
-      with_ports({"lan", "dmz", "wan"}));
+  const Ruleset rules =
+      rules_of(table("-A FORWARD -i lan -o wan -j ACCEPT\n-A FORWARD ! -i lan -j REJECT\n-A FORWARD -o w+ -j ACCEPT\n"),
+               with_ports({"lan", "dmz", "wan"}));
   const Key key = tuple("1.1.1.1 2.2.2.2 tcp 0 0");
   EXPECT_EQ(decide(rules, through(key, 0, 2)), "0 accept");
   EXPECT_EQ(decide(rules, through(key, 1, 2)), "1 reject");
@@ -184,22 +189,24 @@ TEST(IptablesReader, InterfacesMayBeMappedToPorts) {
   EXPECT_EQ(decide(rules, through(key, 1)), "2 reject");
   const auto wrong = make_interfaces(ports, std::vector<std::string>{"eth0=lam"}, {"chain.yaml", 7, 3}, true);
   ASSERT_FALSE(wrong);
-  EXPECT_EQ(to_string(wrong.error()),
-            "chain.yaml:7:3: an interface is mapped to an unknown port: found 'eth0=lam', expected one of lan, wan, or none");
+  EXPECT_EQ(
+      to_string(wrong.error()),
+      "chain.yaml:7:3: an interface is mapped to an unknown port: found 'eth0=lam', expected one of lan, wan, or none");
 }
 
 TEST(IptablesReader, AnUnknownInterfaceIsAnErrorThatListsThePorts) {
-  const std::string errors = errors_of(table("-A INPUT -i lo -j ACCEPT\n-A FORWARD -i eth7 -j ACCEPT\n"),
-                                       with_ports({"lan", "wan"}));
+  const std::string errors =
+      errors_of(table("-A INPUT -i lo -j ACCEPT\n-A FORWARD -i eth7 -j ACCEPT\n"), with_ports({"lan", "wan"}));
   EXPECT_EQ(errors,
             "rules:5:15: an unknown interface: found 'eth7', expected a port of the chain (lan, wan), or a name that "
             "`interfaces` maps to one or to none");
 }
 
 TEST(IptablesReader, ReturnGoesBackToTheCaller) {
-  const Ruleset rules = rules_of(table("-A FORWARD -p tcp -j inner\n-A FORWARD -s 10.0.0.0/8 -j ACCEPT\n"
-                                       "-A inner -s 10.1.0.0/16 -j RETURN\n-A inner -s 10.0.0.0/8 -j REJECT\n",
-                                       ":inner - [0:0]\n"));
+  const Ruleset rules =
+      rules_of(table("-A FORWARD -p tcp -j inner\n-A FORWARD -s 10.0.0.0/8 -j ACCEPT\n"
+                     "-A inner -s 10.1.0.0/16 -j RETURN\n-A inner -s 10.0.0.0/8 -j REJECT\n",
+                     ":inner - [0:0]\n"));
   EXPECT_EQ(decide(rules, tuple("10.1.1.1 2.2.2.2 tcp 0 0")), "1 accept");
   EXPECT_EQ(decide(rules, tuple("10.2.1.1 2.2.2.2 tcp 0 0")), "3 reject");
   EXPECT_EQ(decide(rules, tuple("10.2.1.1 2.2.2.2 udp 0 0")), "1 accept");
@@ -207,10 +214,11 @@ TEST(IptablesReader, ReturnGoesBackToTheCaller) {
 }
 
 TEST(IptablesReader, AChainThatIsGoneToEndsItsCaller) {
-  const Ruleset rules = rules_of(table("-A FORWARD -p tcp -j outer\n-A FORWARD -j ACCEPT\n"
-                                       "-A outer -s 10.0.0.0/8 -g inner\n-A outer -j REJECT\n"
-                                       "-A inner -d 2.2.2.2 -j DROP\n",
-                                       ":outer - [0:0]\n:inner - [0:0]\n"));
+  const Ruleset rules =
+      rules_of(table("-A FORWARD -p tcp -j outer\n-A FORWARD -j ACCEPT\n"
+                     "-A outer -s 10.0.0.0/8 -g inner\n-A outer -j REJECT\n"
+                     "-A inner -d 2.2.2.2 -j DROP\n",
+                     ":outer - [0:0]\n:inner - [0:0]\n"));
   EXPECT_EQ(decide(rules, tuple("10.1.1.1 2.2.2.2 tcp 0 0")), "4 drop");
   EXPECT_EQ(decide(rules, tuple("10.1.1.1 3.3.3.3 tcp 0 0")), "1 accept") << "not rejected: inner ends outer";
   EXPECT_EQ(decide(rules, tuple("11.1.1.1 3.3.3.3 tcp 0 0")), "3 reject");
@@ -223,8 +231,8 @@ TEST(IptablesReader, ReturnFromTheBaseChainIsThePolicys) {
 }
 
 TEST(IptablesReader, AGotoFromTheBaseChainEndsAtThePolicy) {
-  const Ruleset rules = rules_of(
-      table("-A FORWARD -p tcp -g inner\n-A FORWARD -j ACCEPT\n-A inner -s 10.0.0.0/8 -j ACCEPT\n", ":inner - [0:0]\n"));
+  const Ruleset rules = rules_of(table(
+      "-A FORWARD -p tcp -g inner\n-A FORWARD -j ACCEPT\n-A inner -s 10.0.0.0/8 -j ACCEPT\n", ":inner - [0:0]\n"));
   EXPECT_EQ(decide(rules, tuple("10.1.1.1 2.2.2.2 tcp 0 0")), "2 accept");
   EXPECT_EQ(decide(rules, tuple("11.1.1.1 2.2.2.2 tcp 0 0")), "- drop");
 }
@@ -259,8 +267,9 @@ TEST(IptablesReader, ARuleWithAnUnsupportedMatchIsLeftOutAsAWhole) {
   const std::string left_out = to_string(read->unsupported);
   EXPECT_THAT(left_out, HasSubstr("rules:4:22: match extension conntrack is not supported: rule 0 is left out, and "
                                   "packets that it would accept go on to the rules behind it"));
-  EXPECT_THAT(left_out, HasSubstr("rules:5:36: option --tcp-option is not supported: rule 1 is left out, and packets that "
-                                  "it would drop go on"));
+  EXPECT_THAT(left_out,
+              HasSubstr("rules:5:36: option --tcp-option is not supported: rule 1 is left out, and packets that "
+                        "it would drop go on"));
   EXPECT_THAT(left_out, HasSubstr("rules:6:15: a mask that is no prefix is not supported: rule 2 is left out"));
   EXPECT_THAT(left_out, HasSubstr("target LOG is not supported: rule 3 is left out"));
   EXPECT_THAT(left_out, HasSubstr("rules:8: a rule without a target only counts"));
@@ -280,19 +289,20 @@ TEST(IptablesReader, RulesOnTheOutInterfaceAreLeftOutBeforeARouter) {
 }
 
 TEST(IptablesReader, EveryMistakeIsReportedWithItsPlace) {
-  const std::string errors = errors_of(table("-A FORWARD -s 10.0.0.300 -j ACCEPT\n"
-                                             "-A FORWARD -s ::1 -j ACCEPT\n"
-                                             "-A FORWARD -p tpc -j ACCEPT\n"
-                                             "-A FORWARD -p tcp --dport 70000 -j ACCEPT\n"
-                                             "-A FORWARD -p tcp --dport 9:8 -j ACCEPT\n"
-                                             "-A FORWARD -p tcp --tcp-flags SYN,ACC SYN -j ACCEPT\n"
-                                             "-A FORWARD -p icmp --icmp-type 300 -j ACCEPT\n"
-                                             "-A FORWARD -m iprange --src-range 10.0.0.2-10.0.0.1 -j ACCEPT\n"
-                                             "-A FORWARD -j\n"
-                                             "-A forward -j ACCEPT\n"
-                                             "-D FORWARD -j ACCEPT\n"
-                                             "-A FORWARD -m comment --comment \"open -j ACCEPT\n"
-                                             "FORWARD ACCEPT\n"));
+  const std::string errors =
+      errors_of(table("-A FORWARD -s 10.0.0.300 -j ACCEPT\n"
+                      "-A FORWARD -s ::1 -j ACCEPT\n"
+                      "-A FORWARD -p tpc -j ACCEPT\n"
+                      "-A FORWARD -p tcp --dport 70000 -j ACCEPT\n"
+                      "-A FORWARD -p tcp --dport 9:8 -j ACCEPT\n"
+                      "-A FORWARD -p tcp --tcp-flags SYN,ACC SYN -j ACCEPT\n"
+                      "-A FORWARD -p icmp --icmp-type 300 -j ACCEPT\n"
+                      "-A FORWARD -m iprange --src-range 10.0.0.2-10.0.0.1 -j ACCEPT\n"
+                      "-A FORWARD -j\n"
+                      "-A forward -j ACCEPT\n"
+                      "-D FORWARD -j ACCEPT\n"
+                      "-A FORWARD -m comment --comment \"open -j ACCEPT\n"
+                      "FORWARD ACCEPT\n"));
   EXPECT_THAT(errors, HasSubstr("rules:4:15: a wrong address: found '10.0.0.300', expected an IPv4 address or prefix"));
   EXPECT_THAT(errors, HasSubstr("rules:5:15: a wrong address: found '::1', expected an IPv4 address or prefix"));
   EXPECT_THAT(errors, HasSubstr("rules:6:15: an unknown protocol: found 'tpc', expected tcp, udp, icmp"));

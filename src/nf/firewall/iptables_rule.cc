@@ -102,10 +102,8 @@ class IptablesRuleReader {
   void mistake(const IptablesWord& word, std::string_view message, std::string_view expected) {
     if (failed_) return;  // what follows a mistake in a rule cannot be told
     failed_ = true;
-    errors_.push_back({{place_.file, place_.line, word.column},
-                       std::string(message),
-                       in_quotes(word.text),
-                       std::string(expected)});
+    errors_.push_back(
+        {{place_.file, place_.line, word.column}, std::string(message), in_quotes(word.text), std::string(expected)});
   }
 
   /// The whole rule: to apply it without this part of it would match too much.
@@ -117,7 +115,8 @@ class IptablesRuleReader {
   }
 
   void skip_arguments() {
-    while (at_ < words_.size() && (words_[at_].quoted || (words_[at_].text != "!" && words_[at_].text[0] != '-'))) ++at_;
+    while (at_ < words_.size() && (words_[at_].quoted || (words_[at_].text != "!" && words_[at_].text[0] != '-')))
+      ++at_;
   }
 
   void require(const Condition& condition) {
@@ -128,7 +127,8 @@ class IptablesRuleReader {
   void require_one_of(const std::vector<Condition>& choices) {
     constexpr std::size_t kMostAlternatives = 4096;
     if (rule_.alternatives.size() * choices.size() > kMostAlternatives) {
-      return mistake(words_[at_ - 1], "a rule for too many pairs of addresses", fmt::format("at most {}", kMostAlternatives));
+      return mistake(words_[at_ - 1], "a rule for too many pairs of addresses",
+                     fmt::format("at most {}", kMostAlternatives));
     }
     std::vector<std::vector<Condition>> product;
     for (const auto& alternative : rule_.alternatives) {
@@ -208,8 +208,9 @@ class IptablesRuleReader {
     const IptablesWord& word = argument("FIRST-LAST");
     const auto range = parse_address_range(word.text);
     if (!range || range->family != family_) {
-      return mistake(word, "a wrong address range",
-                     family_ == NetworkLayer::ipv4 ? "two IPv4 addresses, FIRST-LAST" : "two IPv6 addresses, FIRST-LAST");
+      return mistake(
+          word, "a wrong address range",
+          family_ == NetworkLayer::ipv4 ? "two IPv4 addresses, FIRST-LAST" : "two IPv6 addresses, FIRST-LAST");
     }
     require(address_condition(rules_, *range, source, negated_));
   }
@@ -249,8 +250,8 @@ class IptablesRuleReader {
   void read_out_interface(const IptablesWord& option) {
     if (!interfaces_.out_known) {
       static_cast<void>(argument("an interface"));
-      return leave_out("the port that a packet leaves by is not known yet, since no function before this one chooses it",
-                       option);
+      return leave_out(
+          "the port that a packet leaves by is not known yet, since no function before this one chooses it", option);
     }
     read_interface(Subject::out_port);
   }
@@ -266,7 +267,8 @@ class IptablesRuleReader {
   }
 
   std::optional<std::vector<PortRange>> port_argument(bool list) {
-    const std::string_view expected = list ? "ports and ranges up to 65535, as 53,100:200" : "a port or a range LOW:HIGH up to 65535";
+    const std::string_view expected =
+        list ? "ports and ranges up to 65535, as 53,100:200" : "a port or a range LOW:HIGH up to 65535";
     const IptablesWord& word = argument(expected);
     auto ranges = parse_port_list(word.text);
     if (!ranges || (!list && ranges->size() > 1)) {
@@ -305,9 +307,7 @@ class IptablesRuleReader {
   }
 
   /// A condition that holds for no TCP packet, or, negated, for all.
-  static Condition never(bool negated) {
-    return {Subject::detail, negated, 0, ip_protocol::kTcp, 0xff00, 0xff00};
-  }
+  static Condition never(bool negated) { return {Subject::detail, negated, 0, ip_protocol::kTcp, 0xff00, 0xff00}; }
 
   void read_icmp(std::uint8_t protocol) {
     const IptablesWord& word = argument("an ICMP type, as 8, 3/1 or any");

@@ -36,7 +36,7 @@ struct IptablesRule {
   std::string unsupported;       // the construct for which the rule is left out, or empty
   std::string unsupported_word;  // where it stands
   std::uint32_t unsupported_column = 0;
-  Errors unknown_interfaces;     // mistakes only where the rule can be reached: nobody asks for lo in FORWARD
+  Errors unknown_interfaces;  // mistakes only where the rule can be reached: nobody asks for lo in FORWARD
   std::uint32_t line = 0;
   std::uint32_t index = 0;  // in Ruleset::rules
   /// The rule holds where all conditions of one of these do.

@@ -39,9 +39,7 @@ struct Key {
   bool later_fragment = false;
 
   [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool has_detail() const noexcept { return kind < kKindNoDetail; }
-  [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool untold_detail() const noexcept {
-    return kind >= kKindUntoldDetail;
-  }
+  [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool untold_detail() const noexcept { return kind >= kKindUntoldDetail; }
   [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t protocol() const noexcept {
     return has_detail() ? kind >> kKindDetailBits : kind & 0xff;
   }
@@ -61,8 +59,8 @@ struct Key {
   return protocol << kKindDetailBits | detail;
 }
 
-/// Only for packets whose layout has an IPv4 or IPv6 header (kNetworkHeader). Written in place, all of it: a key that is
-/// returned and copied would be read back before its parts are stored.
+/// Only for packets whose layout has an IPv4 or IPv6 header (kNetworkHeader). Written in place, all of it: a key that
+/// is returned and copied would be read back before its parts are stored.
 PENSTOCK_HOST_DEVICE inline void make_key(PacketView view, Key& key) noexcept {
   const PacketLayout& layout = view.layout();
   key.family = layout.network;

@@ -105,11 +105,12 @@ RteAcl::RteAcl(const Ruleset& rules) {
   const rte_acl_config config = configuration();
   if (rte_acl_build(context_.get(), &config) != 0) throw std::runtime_error("rte_acl_build failed");
 
-  constexpr std::pair<enum rte_acl_classify_alg, const char*> kAlgorithms[] = {{RTE_ACL_CLASSIFY_AVX512X32, "avx512x32"},
-                                                                         {RTE_ACL_CLASSIFY_AVX512X16, "avx512x16"},
-                                                                         {RTE_ACL_CLASSIFY_AVX2, "avx2"},
-                                                                         {RTE_ACL_CLASSIFY_SSE, "sse"},
-                                                                         {RTE_ACL_CLASSIFY_SCALAR, "scalar"}};
+  constexpr std::pair<enum rte_acl_classify_alg, const char*> kAlgorithms[] = {
+      {RTE_ACL_CLASSIFY_AVX512X32, "avx512x32"},
+      {RTE_ACL_CLASSIFY_AVX512X16, "avx512x16"},
+      {RTE_ACL_CLASSIFY_AVX2, "avx2"},
+      {RTE_ACL_CLASSIFY_SSE, "sse"},
+      {RTE_ACL_CLASSIFY_SCALAR, "scalar"}};
   for (const auto& [algorithm, text] : kAlgorithms) {
     if (rte_acl_set_ctx_classify(context_.get(), algorithm) != 0) continue;
     algorithm_ = text;

@@ -19,10 +19,14 @@ namespace {
 constexpr std::uint64_t kAllOnes = ~std::uint64_t{0};
 
 constexpr std::array<std::pair<std::string_view, std::uint8_t>, 23> kProtocols{{
-    {"icmp", 1},     {"igmp", 2},      {"ipencap", 4}, {"tcp", 6},        {"egp", 8},         {"udp", 17},  {"dccp", 33},
-    {"ipv6", 41},    {"gre", 47},      {"esp", 50},    {"ah", 51},        {"ipv6-icmp", 58},  {"icmpv6", 58},
-    {"icmp6", 58},   {"ospf", 89},     {"ipip", 94},   {"pim", 103},      {"vrrp", 112},      {"l2tp", 115},
-    {"sctp", 132},   {"mobility-header", 135}, {"udplite", 136}, {"hip", 139},
+    {"icmp", 1},      {"igmp", 2},   {"ipencap", 4},
+    {"tcp", 6},       {"egp", 8},    {"udp", 17},
+    {"dccp", 33},     {"ipv6", 41},  {"gre", 47},
+    {"esp", 50},      {"ah", 51},    {"ipv6-icmp", 58},
+    {"icmpv6", 58},   {"icmp6", 58}, {"ospf", 89},
+    {"ipip", 94},     {"pim", 103},  {"vrrp", 112},
+    {"l2tp", 115},    {"sctp", 132}, {"mobility-header", 135},
+    {"udplite", 136}, {"hip", 139},
 }};
 
 /// An address, IPv4 in the low 32 bits.
@@ -47,8 +51,8 @@ std::optional<Ipv6Address> parse_mask(std::string_view text, NetworkLayer family
 
 bool is_prefix(const Ipv6Address& mask, NetworkLayer family) {
   // A prefix's complement is 2^k - 1: adding 1 to it leaves no bit of it.
-  const Ipv6Address rest = family == NetworkLayer::ipv4 ? Ipv6Address{0, ~mask.low & 0xffffffff}
-                                                        : Ipv6Address{~mask.high, ~mask.low};
+  const Ipv6Address rest =
+      family == NetworkLayer::ipv4 ? Ipv6Address{0, ~mask.low & 0xffffffff} : Ipv6Address{~mask.high, ~mask.low};
   const std::uint64_t low = rest.low + 1;
   const std::uint64_t high = rest.high + (low == 0 ? 1 : 0);
   return (rest.low & low) == 0 && (rest.high & high) == 0;
@@ -65,7 +69,8 @@ std::optional<MaskedAddress> parse_masked_address(std::string_view text) {
   if (!host) return std::nullopt;
   if (slash == std::string_view::npos) {
     const bool ipv4 = host->first == NetworkLayer::ipv4;
-    return MaskedAddress{host->first, host->second, ipv4 ? Ipv6Address{0, 0xffffffff} : Ipv6Address{kAllOnes, kAllOnes}};
+    return MaskedAddress{host->first, host->second,
+                         ipv4 ? Ipv6Address{0, 0xffffffff} : Ipv6Address{kAllOnes, kAllOnes}};
   }
   const auto mask = parse_mask(text.substr(slash + 1), host->first);
   if (!mask) return std::nullopt;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the builder keeps bit vectors: each different block, and each different vector, once. A vector is changed bit by
-// bit while the builder sweeps over a dimension, and only the blocks that changed are looked at again.
+// Where the builder keeps bit vectors: each different block, and each different vector, once. A vector is changed bit
+// by bit while the builder sweeps over a dimension, and only the blocks that changed are looked at again.
 
 #pragma once
 
