@@ -212,18 +212,25 @@ Errors CaptureWriter::close() {
 CaptureWriter::Buffer::Buffer(CaptureWriter& writer) : writer_(&writer), bytes_(kBufferBytes) {}
 
 std::size_t CaptureWriter::Buffer::add(std::span<const PacketView> packets) noexcept {
-  if (packets.empty() || writer_->failed()) return 0;
+  const auto refuse = [](PacketView view) { view.packet->verdict = Verdict::drop(0); };
+  if (packets.empty()) return 0;
+  if (writer_->failed()) {
+    std::for_each(packets.begin(), packets.end(), refuse);
+    return 0;
+  }
   if (writer_->encoding_.load(std::memory_order_acquire) == Encoding::undecided) writer_->decide(packets);
   std::size_t taken = 0;
   for (const PacketView& view : packets) {
     const std::uint32_t length = view.packet->length;
     if (length > kSnapLength) {
       writer_->too_long_.fetch_add(1, std::memory_order_relaxed);
+      refuse(view);
       continue;
     }
     const int interface = writer_->interface_of(view.packet->link_type);
     if (interface == kNoInterface) {
       writer_->wrong_type_.fetch_add(1, std::memory_order_relaxed);
+      refuse(view);
       continue;
     }
     if (bytes_.size() - used_ < length + kMostOverhead) flush();

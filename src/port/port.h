@@ -38,7 +38,8 @@ class TxQueue {
  public:
   virtual ~TxQueue() = default;
   /// Sends the packets in order and returns how many it took. What it cannot take (a link type that the output cannot
-  /// hold) it leaves out; the worker counts the difference as dropped.
+  /// hold) it leaves out and marks with a drop verdict, `Verdict::drop(0)`: the worker counts it, to the byte, as
+  /// refused.
   virtual std::size_t send(std::span<const PacketView> packets) noexcept = 0;
   /// What was sent so far reaches its destination now. Called at the end of each batch.
   virtual void flush() noexcept {}

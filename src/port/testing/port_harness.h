@@ -7,10 +7,11 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -147,7 +148,7 @@ inline ReadBack read_captures(std::vector<std::string> paths) {
   return result;
 }
 
-/// Sends copies of `packets` and returns how many were taken.
+/// Sends copies of `packets` and returns how many were taken. The others must be marked, as `TxQueue::send` says.
 inline std::size_t send(TxQueue& queue, std::vector<Captured>& packets) {
   std::vector<PacketDescriptor> descriptors(packets.size());
   std::vector<PacketView> views;
@@ -156,10 +157,14 @@ inline std::size_t send(TxQueue& queue, std::vector<Captured>& packets) {
     descriptors[i].length = static_cast<std::uint32_t>(packets[i].bytes.size());
     descriptors[i].wire_length = packets[i].wire_length;
     descriptors[i].link_type = packets[i].link_type;
+    packets[i].bytes.reserve(1);  // the frame of a packet is never a null pointer
     views.push_back({packets[i].bytes.data(), &descriptors[i]});
   }
   const std::size_t taken = queue.send(views);
   queue.flush();
+  const auto left_alive = std::count_if(descriptors.begin(), descriptors.end(),
+                                        [](const PacketDescriptor& packet) { return packet.verdict.alive(); });
+  EXPECT_EQ(taken, static_cast<std::size_t>(left_alive)) << "what is refused is marked, and nothing else";
   return taken;
 }
 
