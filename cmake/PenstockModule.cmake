@@ -24,6 +24,7 @@ function(penstock_library name)
 endfunction()
 
 # penstock_test(<name> SOURCES ... [DEPENDS ...] [LABEL unit|oracle|golden|interop|property|fuzz])
+#   Properties (RapidCheck) see the same random cases in every run of ctest; without it, RC_PARAMS is the caller's.
 function(penstock_test name)
   if(NOT PENSTOCK_TESTS)
     return()
@@ -35,7 +36,8 @@ function(penstock_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} penstock_flags GTest::gmock GTest::gtest_main ${RAPIDCHECK_LIBRARY})
   target_compile_definitions(${name} PRIVATE PENSTOCK_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  gtest_discover_tests(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 600 DISCOVERY_TIMEOUT 60)
+  gtest_discover_tests(${name} PROPERTIES LABELS ${ARG_LABEL} ENVIRONMENT "RC_PARAMS=seed=20261" TIMEOUT 600
+                       DISCOVERY_TIMEOUT 60)
 endfunction()
 
 # penstock_gpu_test(<name> SOURCES ... [DEPENDS ...])
