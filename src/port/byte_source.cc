@@ -24,9 +24,9 @@ namespace {
 /// The file's own bytes, with its first ones looked at beforehand.
 class RawInput {
  public:
-  RawInput(int fd, const struct stat& status, ReadControl& control) noexcept
+  RawInput(int fd, bool regular, const struct stat& status, ReadControl& control) noexcept
       : fd_(fd),
-        regular_(S_ISREG(status.st_mode)),
+        regular_(regular),
         size_(static_cast<std::uint64_t>(status.st_size)),
         control_(&control) {}
   RawInput(RawInput&& other) noexcept
@@ -238,7 +238,7 @@ Result<std::unique_ptr<ByteSource>> ByteSource::open(const std::string& path, Re
     ::close(fd);
     return failure({{path, 0, 0}, "cannot read", std::strerror(reason), "a capture"});
   }
-  RawInput input(fd, status, control);
+  RawInput input(fd, S_ISREG(status.st_mode) && path != "-", status, control);
   const auto magic = input.peek();
   if (!input.reason().empty()) return failure({{path, 0, 0}, "cannot read", input.reason(), "a capture"});
   if (begins_with(magic, {0x1f, 0x8b})) return std::make_unique<GzipSource>(std::move(input));

@@ -36,7 +36,7 @@ class ByteSource {
   [[nodiscard]] virtual std::ptrdiff_t read(std::span<std::uint8_t> into) noexcept = 0;
   /// "" while all is well.
   [[nodiscard]] virtual const std::string& reason() const noexcept = 0;
-  /// A regular file: it can be opened again, and reading never waits for others.
+  /// A regular file that has a name: it can be opened again, and reading never waits for others.
   [[nodiscard]] virtual bool is_regular_file() const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t size_on_disk() const noexcept = 0;
 };

@@ -7,20 +7,15 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <limits>
-#include <numeric>
 #include <utility>
 #include <vector>
 
-#include "base/byte_order.h"
-#include "packet/checksum.h"
-#include "packet/ip.h"
-#include "packet/transport.h"
 #include "port/generator_flows.h"
 #include "port/generator_frames.h"
+#include "port/generator_queue.h"
 #include "port/worker_of.h"
 
 namespace penstock::port {
@@ -54,115 +49,6 @@ constexpr std::array kParameters{
 /// The "simple IMIX": IP packets of 40, 576 and 1500 bytes, 7:4:1 (Agilent, Journal of Internet Test Methodologies,
 /// 2007), with Ethernet's 18 bytes and its least size. The order spreads the large ones.
 const std::vector<std::uint32_t> kImix{64, 594, 64, 64, 594, 64, 1518, 64, 594, 64, 594, 64};
-
-struct Pace {
-  bool limited = false;
-  bool by_bits = false;
-  double units_per_ns = 0;  // bits or packets, of one worker's share
-};
-
-/// Makes the packets of one worker. `packets` of them, or without end.
-class GeneratorRx final : public RxQueue {
- public:
-  GeneratorRx(const FrameSet& frames, std::vector<Flow> flows, std::uint64_t packets, Pace pace, NanosecondClock clock,
-              PortIndex port, bool ipv6, bool tcp)
-      : frames_(&frames),
-        flows_(std::move(flows)),
-        left_(packets),
-        packets_(packets),
-        pace_(pace),
-        clock_(clock),
-        port_(port),
-        ipv6_(ipv6),
-        tcp_(tcp) {
-    // A pass over the flows moves each of them to another turn, and over all passes to every turn.
-    while (std::gcd(flows_.size() + skip_, frames_->turns.size()) != 1) ++skip_;
-  }
-
-  RxStatus poll(Batch& batch) noexcept override {
-    if (flows_.empty() || oversized_ != 0) return RxStatus::end;
-    const std::uint64_t now = clock_();
-    if (start_ns_ == 0) start_ns_ = now;
-    const RxStatus status = ipv6_ ? (tcp_ ? fill<32, true>(batch, now) : fill<32, false>(batch, now))
-                                  : (tcp_ ? fill<8, true>(batch, now) : fill<8, false>(batch, now));
-    made_.store(packets_ - left_, std::memory_order_relaxed);
-    return status;
-  }
-
-  /// Read by other threads.
-  [[nodiscard]] std::uint64_t made() const noexcept { return made_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::size_t oversized() const noexcept { return oversized_; }
-
- private:
-  template <std::size_t AddressBytes, bool Tcp>
-  RxStatus fill(Batch& batch, std::uint64_t now) noexcept {
-    while (left_ != 0) {
-      const FrameTemplate& frame = frames_->templates[frames_->turns[turn_]];
-      std::uint64_t timestamp = now;
-      if (pace_.limited) {
-        timestamp = start_ns_ + static_cast<std::uint64_t>(static_cast<double>(units_) / pace_.units_per_ns);
-        if (timestamp > now) return RxStatus::idle;
-      }
-      const auto length = static_cast<std::uint32_t>(frame.bytes.size());
-      if (!batch.append(frame.bytes, {timestamp, length, port_, LinkType::ethernet})) {
-        if (!batch.empty()) return RxStatus::more;
-        oversized_ = length;
-        return RxStatus::end;
-      }
-      put_flow<AddressBytes, Tcp>(batch.view(batch.size() - 1).frame, frame, flows_[flow_]);
-      units_ += pace_.by_bits ? std::uint64_t{8} * (length + kFrameCheckBytes) : 1;
-      --left_;
-      take_turns();
-    }
-    return RxStatus::end;
-  }
-
-  template <std::size_t AddressBytes, bool Tcp>
-  void put_flow(std::uint8_t* to, const FrameTemplate& frame, Flow& flow) const noexcept {
-    std::memcpy(to + frames_->tuple_at, flow.tuple.data(), AddressBytes + 4);
-    if constexpr (AddressBytes == 8) {
-      auto& ip = *reinterpret_cast<Ipv4Header*>(to + frames_->network_at);
-      ip.checksum.set(checksum_finish(frame.network_sum + flow.address_sum));
-    }
-    std::uint32_t sum = frame.transport_sum + flow.address_sum + flow.port_sum;
-    if constexpr (Tcp) {
-      auto& tcp = *reinterpret_cast<TcpHeader*>(to + frames_->transport_at);
-      const std::uint32_t sequence = flow.tcp_sequence;
-      tcp.sequence.set(sequence);
-      flow.tcp_sequence = sequence + frame.payload_bytes;
-      sum += (sequence >> 16) + (sequence & 0xffff);
-      tcp.checksum.set(checksum_finish(sum));
-    } else {
-      auto& udp = *reinterpret_cast<UdpHeader*>(to + frames_->transport_at);
-      const std::uint16_t checksum = checksum_finish(sum);
-      udp.checksum.set(checksum != 0 ? checksum : 0xffff);  // 0 would mean "none": RFC 768
-    }
-  }
-
-  void take_turns() noexcept {
-    const std::size_t turns = frames_->turns.size();
-    if (++turn_ == turns) turn_ = 0;
-    if (++flow_ != flows_.size()) return;
-    flow_ = 0;
-    turn_ = (turn_ + skip_) % turns;
-  }
-
-  const FrameSet* frames_;
-  std::vector<Flow> flows_;
-  std::size_t flow_ = 0;
-  std::size_t turn_ = 0;
-  std::size_t skip_ = 0;
-  std::uint64_t left_;
-  const std::uint64_t packets_;
-  const Pace pace_;
-  std::uint64_t units_ = 0;  // made so far
-  std::uint64_t start_ns_ = 0;
-  NanosecondClock clock_;
-  PortIndex port_;
-  bool ipv6_, tcp_;
-  std::size_t oversized_ = 0;
-  std::atomic<std::uint64_t> made_{0};
-};
 
 struct GeneratorPlan {
   FramePlan frames;
@@ -275,8 +161,9 @@ std::uint64_t wall_clock() noexcept {
   const auto now = [](auto time) {
     return static_cast<std::uint64_t>(std::chrono::duration_cast<nanoseconds>(time.time_since_epoch()).count());
   };
-  static const std::uint64_t difference = now(std::chrono::system_clock::now()) - now(std::chrono::steady_clock::now());
-  return difference + now(std::chrono::steady_clock::now());
+  static const std::uint64_t kDifference =
+      now(std::chrono::system_clock::now()) - now(std::chrono::steady_clock::now());
+  return kDifference + now(std::chrono::steady_clock::now());
 }
 
 }  // namespace

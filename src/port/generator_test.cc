@@ -21,7 +21,6 @@ using penstock::testing::slow_checksum;
 using testing::Bytes;
 using testing::Captured;
 using testing::drain;
-using ::testing::Each;
 using testing::Given;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -32,7 +31,7 @@ using ::testing::SizeIs;
 using testing::TemporaryFolder;
 using testing::write_capture;
 
-std::vector<Captured> generate(std::vector<Given> given, unsigned workers = 1) {
+std::vector<Captured> generate(const std::vector<Given>& given, unsigned workers = 1) {
   auto port = must_make("generator", given);
   const auto opened = port->open(workers);
   EXPECT_TRUE(opened) << to_string(opened.error());

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <map>
 
@@ -85,6 +86,15 @@ TEST(Pcap, WritesWhatItReadInEveryFormatCompressionAndPrecision) {
       EXPECT_THAT(read.errors, IsEmpty()) << name << ": " << to_string(read.errors);
       EXPECT_THAT(read.packets, ElementsAreArray(packets)) << name;
     }
+  }
+}
+
+TEST(Pcap, WritesMoreInOneSendThanABufferHolds) {
+  const TemporaryFolder folder;
+  const auto packets = some_packets(5000);  // 4 MB
+  for (const char* name : {"a.pcap", "a.pcapng"}) {
+    EXPECT_EQ(write_capture(folder / name, packets).taken, packets.size());
+    EXPECT_THAT(read_captures({folder / name}).packets, ElementsAreArray(packets)) << name;
   }
 }
 
@@ -258,6 +268,18 @@ TEST(Pcap, EndsWithAnErrorAtAFrameThatFitsNoBatch) {
   }
 }
 
+TEST(Pcap, EndsForAllWorkersAtAFrameThatFitsNoBatch) {
+  const TemporaryFolder folder;
+  auto packets = packets_of_flows(200, 20);
+  packets[0].bytes.resize(5000);
+  write_capture(folder / "a.pcap", packets);
+  // The worker that gets the frame takes nothing more, and far more comes for it than its ring holds.
+  auto port = must_make("pcap", {{"read", std::vector<std::string>(200, folder / "a.pcap")}});
+  ASSERT_TRUE(port->open(4));
+  drain(*port, 4, OwnBatch(1700, 3));
+  EXPECT_THAT(to_string(port->close()), HasSubstr("5000 bytes"));
+}
+
 TEST(Pcap, GivesEachFlowInBothDirectionsToOneWorkerInOrder) {
   const TemporaryFolder folder;
   const auto packets = packets_of_flows(100, 60);
@@ -310,6 +332,38 @@ TEST(Pcap, NeverWaitsForAPipe) {
   EXPECT_EQ(port->progress(), std::nullopt);
   EXPECT_THAT(port->close(), IsEmpty());  // while the feeder waits for the pipe
   ::close(fd);
+}
+
+/// Puts a file in the place of standard input or output for a while.
+class Redirected {
+ public:
+  Redirected(int fd, const std::string& path, int flags) : fd_(fd), before_(::dup(fd)) {
+    const int file = ::open(path.c_str(), flags, 0600);
+    ::dup2(file, fd_);
+    ::close(file);
+  }
+  Redirected(const Redirected&) = delete;
+  Redirected& operator=(const Redirected&) = delete;
+  ~Redirected() {
+    ::dup2(before_, fd_);
+    ::close(before_);
+  }
+
+ private:
+  int fd_, before_;
+};
+
+TEST(Pcap, ReadsStandardInputAndWritesStandardOutput) {
+  const TemporaryFolder folder;
+  const auto packets = some_packets(100);
+  std::fflush(stdout);
+  {
+    const Redirected output(STDOUT_FILENO, folder / "a.pcap", O_WRONLY | O_CREAT);
+    write_capture("-", packets);
+  }
+  const Redirected input(STDIN_FILENO, folder / "a.pcap", O_RDONLY);
+  EXPECT_THAT(read_captures({"-"}).packets, ElementsAreArray(packets));
+  EXPECT_THAT(to_string(make_port("pcap", {{"read", {"-", "-"}}}).error()), HasSubstr("once"));
 }
 
 TEST(Pcap, KeepsEachWorkersOrderInTheSharedFile) {

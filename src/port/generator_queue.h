@@ -1,0 +1,134 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One worker's queue of the port `generator`. A packet is a copy of a prebuilt frame, one of a flow's addresses and
+// ports, and two folded sums. Owns its flows; the frames are the port's.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "packet/checksum.h"
+#include "packet/ip.h"
+#include "packet/transport.h"
+#include "port/generator.h"
+#include "port/generator_flows.h"
+#include "port/generator_frames.h"
+
+namespace penstock::port {
+
+struct Pace {
+  bool limited = false;
+  bool by_bits = false;
+  double units_per_ns = 0;  // bits or packets, of one worker's share
+};
+
+/// `packets` is how many it makes in all.
+class GeneratorRx final : public RxQueue {
+ public:
+  GeneratorRx(const FrameSet& frames, std::vector<Flow> flows, std::uint64_t packets, Pace pace, NanosecondClock clock,
+              PortIndex port, bool ipv6, bool tcp)
+      : frames_(&frames),
+        flows_(std::move(flows)),
+        left_(packets),
+        packets_(packets),
+        pace_(pace),
+        clock_(clock),
+        port_(port),
+        ipv6_(ipv6),
+        tcp_(tcp) {
+    // A pass over the flows moves each of them to another turn, and over all passes to every turn.
+    while (std::gcd(flows_.size() + skip_, frames_->turns.size()) != 1) ++skip_;
+  }
+
+  RxStatus poll(Batch& batch) noexcept override {
+    if (flows_.empty() || oversized_ != 0) return RxStatus::end;
+    const std::uint64_t now = clock_();
+    if (start_ns_ == 0) start_ns_ = now;
+    const RxStatus status = ipv6_ ? (tcp_ ? fill<32, true>(batch, now) : fill<32, false>(batch, now))
+                                  : (tcp_ ? fill<8, true>(batch, now) : fill<8, false>(batch, now));
+    made_.store(packets_ - left_, std::memory_order_relaxed);
+    return status;
+  }
+
+  /// Read by other threads.
+  [[nodiscard]] std::uint64_t made() const noexcept { return made_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::size_t oversized() const noexcept { return oversized_; }
+
+ private:
+  template <std::size_t AddressBytes, bool Tcp>
+  RxStatus fill(Batch& batch, std::uint64_t now) noexcept {
+    while (left_ != 0) {
+      const FrameTemplate& frame = frames_->templates[frames_->turns[turn_]];
+      std::uint64_t timestamp = now;
+      if (pace_.limited) {
+        timestamp = start_ns_ + static_cast<std::uint64_t>(static_cast<double>(units_) / pace_.units_per_ns);
+        if (timestamp > now) return RxStatus::idle;
+      }
+      const auto length = static_cast<std::uint32_t>(frame.bytes.size());
+      if (!batch.append(frame.bytes, {timestamp, length, port_, LinkType::ethernet})) {
+        if (!batch.empty()) return RxStatus::more;
+        oversized_ = length;
+        return RxStatus::end;
+      }
+      put_flow<AddressBytes, Tcp>(batch.view(batch.size() - 1).frame, frame, flows_[flow_]);
+      units_ += pace_.by_bits ? std::uint64_t{8} * (length + kFrameCheckBytes) : 1;
+      --left_;
+      take_turns();
+    }
+    return RxStatus::end;
+  }
+
+  template <std::size_t AddressBytes, bool Tcp>
+  void put_flow(std::uint8_t* to, const FrameTemplate& frame, Flow& flow) const noexcept {
+    std::memcpy(to + frames_->tuple_at, flow.tuple.data(), AddressBytes + 4);
+    if constexpr (AddressBytes == 8) {
+      auto& ip = *reinterpret_cast<Ipv4Header*>(to + frames_->network_at);
+      ip.checksum.set(checksum_finish(frame.network_sum + flow.address_sum));
+    }
+    std::uint32_t sum = frame.transport_sum + flow.address_sum + flow.port_sum;
+    if constexpr (Tcp) {
+      auto& tcp = *reinterpret_cast<TcpHeader*>(to + frames_->transport_at);
+      const std::uint32_t sequence = flow.tcp_sequence;
+      tcp.sequence.set(sequence);
+      flow.tcp_sequence = sequence + frame.payload_bytes;
+      sum += (sequence >> 16) + (sequence & 0xffff);
+      tcp.checksum.set(checksum_finish(sum));
+    } else {
+      auto& udp = *reinterpret_cast<UdpHeader*>(to + frames_->transport_at);
+      const std::uint16_t checksum = checksum_finish(sum);
+      udp.checksum.set(checksum != 0 ? checksum : 0xffff);  // 0 would mean "none": RFC 768
+    }
+  }
+
+  void take_turns() noexcept {
+    const std::size_t turns = frames_->turns.size();
+    if (++turn_ == turns) turn_ = 0;
+    if (++flow_ != flows_.size()) return;
+    flow_ = 0;
+    turn_ = (turn_ + skip_) % turns;
+  }
+
+  const FrameSet* frames_;
+  std::vector<Flow> flows_;
+  std::size_t flow_ = 0;
+  std::size_t turn_ = 0;
+  std::size_t skip_ = 0;
+  std::uint64_t left_;
+  const std::uint64_t packets_;
+  const Pace pace_;
+  std::uint64_t units_ = 0;  // made so far
+  std::uint64_t start_ns_ = 0;
+  NanosecondClock clock_;
+  PortIndex port_;
+  bool ipv6_, tcp_;
+  std::size_t oversized_ = 0;
+  std::atomic<std::uint64_t> made_{0};
+};
+
+}  // namespace penstock::port
