@@ -25,10 +25,7 @@ namespace {
 class RawInput {
  public:
   RawInput(int fd, bool regular, const struct stat& status, ReadControl& control) noexcept
-      : fd_(fd),
-        regular_(regular),
-        size_(static_cast<std::uint64_t>(status.st_size)),
-        control_(&control) {}
+      : fd_(fd), regular_(regular), size_(static_cast<std::uint64_t>(status.st_size)), control_(&control) {}
   RawInput(RawInput&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)),
         regular_(other.regular_),
