@@ -75,6 +75,9 @@ class Batch {
   [[nodiscard]] std::uint64_t frame_bytes() const noexcept { return frame_bytes_; }  // frames as they arrived
 
   [[nodiscard]] std::span<PacketDescriptor> packets() noexcept { return descriptors_.first(count_); }
+  [[nodiscard]] std::span<const PacketDescriptor> packets() const noexcept { return descriptors_.first(count_); }
+  /// What the descriptors' offsets count in: all frames, rooms included.
+  [[nodiscard]] std::span<const std::uint8_t> bytes() const noexcept { return bytes_.first(used_); }
   [[nodiscard]] PacketView view(std::size_t i) noexcept {
     return {bytes_.data() + descriptors_[i].offset, &descriptors_[i]};
   }
