@@ -37,23 +37,29 @@ std::uint64_t bytes_of(std::span<const PacketView> packets) noexcept {
   std::abort();
 }
 
-/// Splits off what left the chain at this function, and counts it.
+/// Splits off what left the chain at this function, and counts it. `bytes` are those of all, and then of what is left.
 std::span<PacketView> keep_alive(std::span<PacketView> packets, std::uint8_t index, std::string_view name,
-                                 FunctionCounters& counters) noexcept {
+                                 FunctionCounters& counters, std::uint64_t& bytes) noexcept {
   std::size_t alive = 0;
   for (PacketView& packet : packets) {
     Verdict& verdict = packet.packet->verdict;
     verdict.nf = index;
+    if (verdict.alive()) {
+      packets[alive++] = packet;
+      continue;
+    }
+    const std::uint64_t length = packet.length();
+    bytes -= length;
     switch (verdict.kind) {
-      case VerdictKind::forward: packets[alive++] = packet; break;
       case VerdictKind::drop:
         if (verdict.value >= counters.dropped.size())
           broken_invariant(name, packet, "drops for a reason it does not name");
-        counters.dropped[verdict.value].add(1, packet.length());
+        counters.dropped[verdict.value].add(1, length);
         break;
-      case VerdictKind::consume: counters.consumed.add(1, packet.length()); break;
+      case VerdictKind::consume: counters.consumed.add(1, length); break;
       // A punt means "finish on the CPU path": a CPU twin is that path.
       case VerdictKind::punt: broken_invariant(name, packet, "the CPU twin punts");
+      case VerdictKind::forward: break;
     }
   }
   return packets.first(alive);
@@ -101,8 +107,9 @@ void CpuExecutor::run_burst(std::span<PacketView> burst) noexcept {
   Clock::time_point before = Clock::now();
   counters_.stack_time_ns.add(nanoseconds_between(start, before));
   std::span<PacketView> alive = burst;
+  std::uint64_t bytes = bytes_of(alive);
   for (std::size_t i = 0; i < functions_.size() && !alive.empty(); ++i) {
-    alive = run_function(i, alive);
+    alive = run_function(i, alive, bytes);
     const Clock::time_point after = Clock::now();
     counters_.functions[i].time_ns.add(nanoseconds_between(before, after));
     before = after;
@@ -117,23 +124,28 @@ void CpuExecutor::run_traced(std::span<PacketView> burst) noexcept {
   for (PacketView& packet : burst) {
     Trace::Way way = trace_->begin(packet);
     std::span<PacketView> alive(&packet, 1);
+    std::uint64_t bytes = packet.length();
     for (std::size_t i = 0; i < functions_.size() && !alive.empty(); ++i) {
       way.before(*chain_.functions[i].function, functions_[i].name, packet);
-      alive = run_function(i, alive);
+      alive = run_function(i, alive, bytes);
       way.after(packet);
     }
-    if (!alive.empty()) send(alive);
-    way.end(packet);
+    const bool reached_the_end = !alive.empty();
+    if (reached_the_end) send(alive);
+    way.end(packet, reached_the_end);
   }
 }
 
-std::span<PacketView> CpuExecutor::run_function(std::size_t index, std::span<PacketView> alive) noexcept {
+std::span<PacketView> CpuExecutor::run_function(std::size_t index, std::span<PacketView> alive,
+                                                std::uint64_t& bytes) noexcept {
   Function& function = functions_[index];
   FunctionCounters& counters = counters_.functions[index];
-  counters.in.add(alive.size(), bytes_of(alive));
+  counters.in.add(alive.size(), bytes);
   function.stage->process(alive);
-  const std::span<PacketView> left = keep_alive(alive, static_cast<std::uint8_t>(index), function.name, counters);
-  counters.forwarded.add(left.size(), bytes_of(left));
+  if (function.changes_shape) bytes = bytes_of(alive);
+  const std::span<PacketView> left =
+      keep_alive(alive, static_cast<std::uint8_t>(index), function.name, counters, bytes);
+  counters.forwarded.add(left.size(), bytes);
   if (function.changes_shape) stack_.prepare(left);
   return left;
 }
@@ -169,14 +181,19 @@ void CpuExecutor::send_by(PortIndex port, std::span<const PacketView> packets) n
   };
   const std::uint64_t bytes = bytes_of(packets);
   if (port == kNoPort) return counters_.consumed.add(packets.size(), bytes);
-  if (port >= exits_.size() || exits_[port] == nullptr) return drop(ChainDrop::no_such_exit, packets.size(), bytes);
+  if (port >= exits_.size() || exits_[port] == nullptr) {
+    for (const PacketView& packet : packets) packet.packet->verdict = Verdict::drop(ChainDrop::no_such_exit);
+    return drop(ChainDrop::no_such_exit, packets.size(), bytes);
+  }
   used_exits_[port] = true;
   const std::size_t taken = exits_[port]->send(packets);
   // What a port refuses it marks, so that bytes are counted to the byte.
   std::uint64_t refused_bytes = 0;
   if (taken < packets.size()) {
     for (const PacketView& packet : packets) {
-      if (!packet.packet->verdict.alive()) refused_bytes += packet.length();
+      if (packet.packet->verdict.alive()) continue;
+      refused_bytes += packet.length();
+      packet.packet->verdict = Verdict::drop(ChainDrop::port_refused);
     }
     drop(ChainDrop::port_refused, packets.size() - taken, refused_bytes);
   }

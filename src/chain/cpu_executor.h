@@ -35,7 +35,9 @@ class CpuExecutor {
 
   void run_burst(std::span<PacketView> burst) noexcept;
   void run_traced(std::span<PacketView> burst) noexcept;
-  [[nodiscard]] std::span<PacketView> run_function(std::size_t index, std::span<PacketView> alive) noexcept;
+  /// `bytes`: of the frames of `alive`, and then of what is returned.
+  [[nodiscard]] std::span<PacketView> run_function(std::size_t index, std::span<PacketView> alive,
+                                                   std::uint64_t& bytes) noexcept;
   void send(std::span<PacketView> packets) noexcept;
   void send_by(PortIndex port, std::span<const PacketView> packets) noexcept;
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "chain/counters.h"
 #include "packet/field_text.h"
 
 namespace penstock::chain {
@@ -82,10 +83,12 @@ void Trace::Way::after(PacketView packet) {
   text_ += fmt::format("    {}{}{}\n", decision, why.empty() ? "" : " — ", why);
 }
 
-void Trace::Way::end(PacketView packet) {
+void Trace::Way::end(PacketView packet, bool reached_the_end) {
   if (trace_ == nullptr) return;
   const Verdict& verdict = packet.packet->verdict;
-  if (verdict.alive()) {
+  if (reached_the_end && !verdict.alive()) {
+    text_ += fmt::format("  drop: {}\n", kChainDropNames[verdict.value]);
+  } else if (reached_the_end) {
     text_ += verdict.value == kNoPort ? "  consumed\n" : fmt::format("  out by {}\n", trace_->port_name(verdict.value));
   }
   const std::lock_guard lock(trace_->mutex_);

@@ -31,7 +31,8 @@ class Trace {
    public:
     void before(const NetworkFunction& function, std::string_view name, PacketView packet);
     void after(PacketView packet);
-    void end(PacketView packet);
+    /// `reached_the_end`: no function took the packet; its verdict tells where it went from there.
+    void end(PacketView packet, bool reached_the_end);
 
    private:
     friend class Trace;

@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "chain/run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "chain/testing/fakes.h"
+
+namespace penstock::chain {
+namespace {
+
+using namespace std::chrono_literals;
+using port::RxStatus;
+using testing::FakeChain;
+using testing::FakePort;
+using ::testing::HasSubstr;
+
+const std::atomic<bool> kNeverStop{false};
+
+/// Each worker gets `count` packets of its own, one a poll.
+FakePort::Poll counted(std::vector<std::uint64_t>& given, std::uint64_t count) {
+  return [&given, count](unsigned worker, Batch& batch) {
+    if (given[worker] == count) return RxStatus::end;
+    if (!testing::append(batch, testing::numbered(given[worker]))) return RxStatus::more;
+    return ++given[worker] == count ? RxStatus::end : RxStatus::idle;
+  };
+}
+
+FakePort::Poll endless() {
+  return [](unsigned, Batch& batch) {
+    for (int i = 0; i < 10; ++i) {
+      if (!testing::append(batch, testing::numbered(1))) return RxStatus::more;
+    }
+    return RxStatus::idle;
+  };
+}
+
+TEST(Run, AddsUpWhatItsWorkersCounted) {
+  FakeChain chain;
+  std::vector<std::uint64_t> given(3);
+  chain.add_source("in", counted(given, 1000));
+  FakePort& out = chain.add_sink("out");
+  chain.add_function("half", testing::each([](PacketView packet) {
+                       return testing::number_of(packet) % 2 == 0 ? Verdict::forward() : Verdict::consume();
+                     }));
+  chain.settings.workers = 3;
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result) << to_string(result.error());
+  const auto& report = result->report;
+  EXPECT_EQ(report["packets"]["in"], 3000);
+  EXPECT_EQ(report["packets"]["forwarded"], 1500);
+  EXPECT_EQ(report["packets"]["consumed"], 1500);
+  EXPECT_EQ(report["packets"]["dropped"], 0);
+  EXPECT_EQ(report["bytes"]["in"], 3 * testing::bytes_of(testing::numbered_frames(1000)));
+  EXPECT_EQ(report["bytes"]["forwarded"], out.sent_bytes());
+  EXPECT_EQ(report["functions"][0]["in"]["packets"], 3000);
+  EXPECT_EQ(report["ports"]["in"]["in"]["packets"], 3000);
+  EXPECT_EQ(report["ports"]["out"]["out"]["packets"], 1500);
+  EXPECT_EQ(report["workers"], 3);
+  for (const auto& of_worker : out.sent) EXPECT_EQ(of_worker.size(), 500U);
+  EXPECT_TRUE(out.closed);
+}
+
+TEST(Run, RunsNothingWhereAPortDoesNotOpen) {
+  FakeChain chain;
+  FakePort& in = chain.add_source("in", [](unsigned, Batch&) {
+    ADD_FAILURE() << "polled";
+    return RxStatus::end;
+  });
+  FakePort& a = chain.add_sink("a");
+  FakePort& b = chain.add_sink("b");
+  a.open_errors = {{{"a.pcap", 0, 0}, "no such folder", "", ""}};
+  b.open_errors = {{{"b.pcap", 0, 0}, "no such folder either", "", ""}};
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().size(), 2U) << "both at once";
+  EXPECT_TRUE(in.closed);
+}
+
+TEST(Run, TellsWhatThePortsSayAtTheirEnd) {
+  FakeChain chain;
+  FakePort& in = chain.add_source("lan", testing::script({testing::numbered_frames(2)}));
+  in.close_errors = {{{"in.pcap", 0, 0}, "breaks off", "", ""}};
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  EXPECT_THAT(to_string(result->errors), HasSubstr("port lan: breaks off"));
+  EXPECT_EQ(result->report["packets"]["in"], 2) << "what came before it counts";
+}
+
+TEST(Run, EndsWhenItsTimeIsOver) {
+  FakeChain chain;
+  chain.add_source("in", endless());
+  chain.settings.duration = 30ms;
+  chain.settings.workers = 2;
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  EXPECT_GT(result->report["packets"]["in"], 0);
+  EXPECT_EQ(result->report["packets"]["in"], result->report["packets"]["consumed"]);
+}
+
+TEST(Run, EndsWhenItIsStopped) {
+  FakeChain chain;
+  std::atomic<bool> stop{false};
+  chain.add_source("in", endless());
+  FakePort& out = chain.add_sink("out");
+  out.refuses = [&, seen = 0](PacketView) mutable {
+    if (++seen == 5000) stop = true;
+    return false;
+  };
+  const auto result = run(chain, {}, stop);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->report["packets"]["in"], out.sent[0].size());
+  EXPECT_EQ(result->report["packets"]["forwarded"], out.sent[0].size());
+}
+
+TEST(Run, EndsWhenAPortFails) {
+  FakeChain chain;
+  chain.add_source("in", endless());
+  FakePort& out = chain.add_sink("out");
+  std::atomic<bool> full{false};
+  out.refuses = [&, seen = 0](PacketView) mutable {
+    if (++seen == 1000) full = true;
+    return full.load();
+  };
+  out.has_failed = [&] { return full.load(); };
+  out.close_errors = {{{"out.pcap", 0, 0}, "disk full", "", ""}};
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  const auto& packets = result->report["packets"];
+  EXPECT_EQ(packets["forwarded"], 999);
+  EXPECT_EQ(packets["in"].get<int>(), packets["forwarded"].get<int>() + packets["dropped"].get<int>());
+  EXPECT_EQ(result->report["dropped_by_chain"]["port_refused"], packets["dropped"]);
+  EXPECT_FALSE(result->errors.empty());
+}
+
+TEST(Run, TellsHowFarItIs) {
+  FakeChain chain;
+  std::atomic<bool> stop{false};
+  chain.add_source("in", endless());
+  RunOptions options;
+  std::uint64_t packets = 0;
+  options.on_progress = [&](const Progress& progress) {
+    EXPECT_GE(progress.packets_in, packets);
+    EXPECT_GT(progress.elapsed.count(), 0);
+    packets = progress.packets_in;
+    stop = true;
+  };
+  ASSERT_TRUE(run(chain, options, stop));
+  EXPECT_GT(packets, 0U);
+}
+
+}  // namespace
+}  // namespace penstock::chain

@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests: ports and functions made of lambdas, packets that carry a number, and chains of them. A chain owns its
+// fakes; a test keeps a plain reference and looks at them once the workers have stopped.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chain/chain.h"
+#include "packet/testing/packet_builder.h"
+
+namespace penstock::chain::testing {
+
+using Bytes = std::vector<std::uint8_t>;
+
+/// A UDP frame of flow `flow` that ends with `number`. Its length differs from one number to the next.
+inline Bytes numbered(std::uint64_t number, unsigned flow = 0) {
+  std::string payload(number % 50, 'x');
+  for (int shift = 56; shift >= 0; shift -= 8) payload += static_cast<char>(number >> shift);
+  return penstock::testing::packet()
+      .eth()
+      .ipv4("10.0." + std::to_string(flow / 200) + "." + std::to_string(1 + flow % 200), "192.0.2.1")
+      .udp(static_cast<std::uint16_t>(1024 + flow), 53)
+      .payload(payload)
+      .bytes();
+}
+inline std::vector<Bytes> numbered_frames(std::uint64_t count, std::uint64_t first = 0) {
+  std::vector<Bytes> frames;
+  for (std::uint64_t i = 0; i < count; ++i) frames.push_back(numbered(first + i));
+  return frames;
+}
+inline std::uint64_t number_of(const std::uint8_t* frame, std::size_t length) {
+  std::uint64_t number = 0;
+  for (std::size_t i = length - 8; i < length; ++i) number = number << 8 | frame[i];
+  return number;
+}
+inline std::uint64_t number_of(PacketView packet) { return number_of(packet.frame, packet.length()); }
+inline std::uint64_t number_of(const Bytes& frame) { return number_of(frame.data(), frame.size()); }
+inline std::uint64_t bytes_of(const std::vector<Bytes>& frames) {
+  std::uint64_t bytes = 0;
+  for (const Bytes& frame : frames) bytes += frame.size();
+  return bytes;
+}
+
+inline bool append(Batch& batch, const Bytes& frame, PortIndex in_port = 0) {
+  return batch.append(frame, {1, static_cast<std::uint32_t>(frame.size()), in_port, LinkType::ethernet});
+}
+
+class FakePort final : public port::Port {
+ public:
+  using Poll = std::function<port::RxStatus(unsigned worker, Batch& batch)>;
+  using Refuses = std::function<bool(PacketView packet)>;
+
+  struct Sent {
+    Bytes bytes;
+    PacketDescriptor descriptor;
+  };
+
+  Poll poll;  // empty: the port does not read
+  bool is_sink = false;
+  Refuses refuses;  // empty: none
+  bool waits = true;
+  Errors open_errors, close_errors;
+  std::function<bool()> has_failed = [] { return false; };
+
+  bool opened = false, closed = false;
+  std::vector<std::vector<Sent>> sent;  // by worker
+  std::vector<int> flushes;             // by worker
+
+  bool reads() const noexcept override { return static_cast<bool>(poll); }
+  bool writes() const noexcept override { return is_sink; }
+  bool lossless() const noexcept override { return waits; }
+  Result<void> open(unsigned workers) override {
+    if (!open_errors.empty()) return failure(open_errors);
+    opened = true;
+    sent.resize(workers);
+    flushes.resize(workers);
+    for (unsigned i = 0; i < workers; ++i) queues_.push_back(std::make_unique<Queue>(*this, i));
+    return {};
+  }
+  port::RxQueue* rx(unsigned worker) noexcept override { return poll ? queues_[worker].get() : nullptr; }
+  port::TxQueue* tx(unsigned worker) noexcept override { return is_sink ? queues_[worker].get() : nullptr; }
+  Errors close() override { return closed = true, close_errors; }
+  bool failed() const noexcept override { return has_failed(); }
+
+  [[nodiscard]] std::vector<std::uint64_t> numbers(unsigned worker = 0) const {
+    std::vector<std::uint64_t> all;
+    for (const Sent& packet : sent[worker]) all.push_back(number_of(packet.bytes));
+    return all;
+  }
+  [[nodiscard]] std::uint64_t sent_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const auto& of_worker : sent) {
+      for (const Sent& packet : of_worker) bytes += packet.bytes.size();
+    }
+    return bytes;
+  }
+
+ private:
+  class Queue final : public port::RxQueue, public port::TxQueue {
+   public:
+    Queue(FakePort& port, unsigned worker) : port_(port), worker_(worker) {}
+    port::RxStatus poll(Batch& batch) noexcept override { return port_.poll(worker_, batch); }
+    std::size_t send(std::span<const PacketView> packets) noexcept override {
+      std::size_t taken = 0;
+      for (const PacketView& packet : packets) {
+        if (port_.refuses && port_.refuses(packet)) {
+          packet.packet->verdict = Verdict::drop(0);
+          continue;
+        }
+        port_.sent[worker_].push_back({Bytes(packet.frame, packet.frame + packet.length()), *packet.packet});
+        ++taken;
+      }
+      return taken;
+    }
+    void flush() noexcept override { ++port_.flushes[worker_]; }
+
+   private:
+    FakePort& port_;
+    unsigned worker_;
+  };
+  std::vector<std::unique_ptr<Queue>> queues_;
+};
+
+/// Gives one group of frames at a poll, what does not fit at the next, and then ends; for one worker.
+inline FakePort::Poll script(std::vector<std::vector<Bytes>> groups, PortIndex in_port = 0) {
+  return [groups = std::move(groups), in_port, group = std::size_t{0}, next = std::size_t{0}](unsigned,
+                                                                                              Batch& batch) mutable {
+    if (group == groups.size()) return port::RxStatus::end;
+    for (; next < groups[group].size(); ++next) {
+      if (!append(batch, groups[group][next], in_port)) return port::RxStatus::more;
+    }
+    next = 0;
+    return ++group == groups.size() ? port::RxStatus::end : port::RxStatus::idle;
+  };
+}
+
+class FakeFunction final : public NetworkFunction {
+ public:
+  using Process = std::function<void(std::span<PacketView> packets)>;
+
+  NfTraits own_traits{.name = "fake", .summary = "", .cpu = {}, .gpu = {}, .finish = {}};
+  Process process = [](std::span<PacketView>) {};
+  std::atomic<int> boundaries{0};  // calls of begin_batch, of all stages
+
+  const NfTraits& traits() const noexcept override { return own_traits; }
+  std::unique_ptr<CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(*this); }
+  std::string description() const override { return "a fake"; }
+  std::string explain(PacketView packet) const override { return "number " + std::to_string(number_of(packet)); }
+
+ private:
+  class Stage final : public CpuStage {
+   public:
+    explicit Stage(FakeFunction& function) : function_(function) {}
+    void begin_batch() noexcept override { ++function_.boundaries; }
+    void process(std::span<PacketView> packets) noexcept override { function_.process(packets); }
+
+   private:
+    FakeFunction& function_;
+  };
+};
+
+/// A function that decides about each packet by itself.
+inline FakeFunction::Process each(std::function<Verdict(PacketView packet)> decide) {
+  return [decide = std::move(decide)](std::span<PacketView> packets) {
+    for (const PacketView packet : packets) packet.packet->verdict = decide(packet);
+  };
+}
+
+struct FakeChain : Chain {
+  FakePort& add_port(std::string name) {
+    auto port = std::make_unique<FakePort>();
+    FakePort& fake = *port;
+    ports.push_back({std::move(name), std::move(port)});
+    wiring.push_back(kNoPort);
+    return fake;
+  }
+  FakePort& add_source(std::string name, FakePort::Poll poll) {
+    FakePort& port = add_port(std::move(name));
+    port.poll = std::move(poll);
+    return port;
+  }
+  /// All packets leave by it, unless a function or the test says otherwise.
+  FakePort& add_sink(std::string name) {
+    FakePort& port = add_port(std::move(name));
+    port.is_sink = true;
+    wiring.assign(ports.size(), static_cast<PortIndex>(ports.size() - 1));
+    return port;
+  }
+  FakeFunction& add_function(std::string name, FakeFunction::Process process) {
+    auto function = std::make_unique<FakeFunction>();
+    FakeFunction& fake = *function;
+    fake.process = std::move(process);
+    functions.push_back({std::move(name), std::move(function)});
+    return fake;
+  }
+  void open() {
+    for (NamedPort& named : ports) static_cast<void>(named.port->open(settings.workers));
+  }
+};
+
+}  // namespace penstock::chain::testing
