@@ -19,7 +19,8 @@ namespace penstock::firewall {
   if ((layout.flags & kWhole) == kWhole) return std::nullopt;
   const bool ip = layout.has(PacketLayout::kNetworkHeader);
   // A transport header that is not one would pass the rules that are about it. Later fragments have none.
-  if (ip && (!layout.has(PacketLayout::kMalformed) || layout.has(PacketLayout::kLaterFragment))) return std::nullopt;
+  constexpr unsigned kBroken = PacketLayout::kMalformed | PacketLayout::kMalformedTransport;
+  if (ip && ((layout.flags & kBroken) == 0 || layout.has(PacketLayout::kLaterFragment))) return std::nullopt;
   return !ip && layout.has(PacketLayout::kTruncated) ? DropReason::truncated : DropReason::malformed;
 }
 

@@ -142,6 +142,8 @@ TEST(Firewall, DropsBrokenHeadersWhateverTheRulesSay) {
   EXPECT_EQ(decide(*nf, packet.flags(PacketLayout::kMalformed)), Verdict::drop(DropReason::malformed));
   EXPECT_EQ(decide(*nf, packet.flags(PacketLayout::kNetworkHeader | PacketLayout::kMalformed)),
             Verdict::drop(DropReason::malformed));
+  EXPECT_EQ(decide(*nf, packet.flags(PacketLayout::kNetworkHeader | PacketLayout::kMalformedTransport)),
+            Verdict::drop(DropReason::malformed));
   EXPECT_EQ(decide(*nf, packet.flags(PacketLayout::kTruncated)), Verdict::drop(DropReason::truncated));
 }
 
