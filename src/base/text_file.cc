@@ -29,22 +29,16 @@ Error system_error(const std::string& path, const char* what) {
   return Error{{path, 0, 0}, what, std::strerror(errno), ""};
 }
 
-bool is_space(char c) noexcept { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v'; }
-
-}  // namespace
-
-Result<std::string> read_text_file(const std::string& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.fd < 0) return failure(system_error(path, "cannot open"));
+Result<std::string> read_all(int fd, const std::string& path) {
   struct stat status {};
-  if (::fstat(file.fd, &status) != 0) return failure(system_error(path, "cannot read"));
+  if (::fstat(fd, &status) != 0) return failure(system_error(path, "cannot read"));
   std::string text;
   if (S_ISREG(status.st_mode)) text.reserve(static_cast<std::size_t>(status.st_size) + 1);
   constexpr std::size_t kChunk = 1 << 18;
   for (;;) {
     const std::size_t had = text.size();
     text.resize(had + kChunk);
-    const ssize_t got = ::read(file.fd, text.data() + had, kChunk);
+    const ssize_t got = ::read(fd, text.data() + had, kChunk);
     if (got < 0 && errno == EINTR) {
       text.resize(had);
       continue;
@@ -54,6 +48,18 @@ Result<std::string> read_text_file(const std::string& path) {
     if (got == 0) return text;
   }
 }
+
+bool is_space(char c) noexcept { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v'; }
+
+}  // namespace
+
+Result<std::string> read_text_file(const std::string& path) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.fd < 0) return failure(system_error(path, "cannot open"));
+  return read_all(file.fd, path);
+}
+
+Result<std::string> read_stdin() { return read_all(STDIN_FILENO, "stdin"); }
 
 Result<void> write_text_file(const std::string& path, std::string_view text) {
   struct stat status {};

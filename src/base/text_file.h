@@ -17,6 +17,9 @@ namespace penstock {
 /// The file's bytes. Errors name the path and the system's reason; a directory is an error.
 [[nodiscard]] Result<std::string> read_text_file(const std::string& path);
 
+/// All of the standard input.
+[[nodiscard]] Result<std::string> read_stdin();
+
 /// Writes by way of a temporary file beside it and a rename, so that a reader never sees half of it.
 [[nodiscard]] Result<void> write_text_file(const std::string& path, std::string_view text);
 

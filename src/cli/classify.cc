@@ -36,18 +36,6 @@ struct ClassifyOptions {
   bool json = false;
 };
 
-std::string read_stdin() {
-  constexpr std::size_t kChunk = 1 << 16;
-  std::string text;
-  for (;;) {
-    const std::size_t had = text.size();
-    text.resize(had + kChunk);
-    const std::size_t got = std::fread(text.data() + had, 1, kChunk, stdin);
-    text.resize(had + got);
-    if (got == 0) return text;
-  }
-}
-
 /// The tuples of the command line, a line for each: five words may be five arguments or one.
 std::string join_arguments(const std::vector<std::string>& arguments) {
   std::string text;
@@ -155,8 +143,9 @@ int classify(const ClassifyOptions& options) {
   warn(rules, read->unsupported, options);
 
   const bool from_stdin = options.tuples.empty();
-  Result<std::vector<firewall::Key>> keys = firewall::read_tuples(
-      from_stdin ? read_stdin() : join_arguments(options.tuples), from_stdin ? "stdin" : "arguments");
+  const Result<std::string> text = from_stdin ? read_stdin() : join_arguments(options.tuples);
+  if (!text) return refuse(text.error());
+  Result<std::vector<firewall::Key>> keys = firewall::read_tuples(*text, from_stdin ? "stdin" : "arguments");
   if (!keys) return refuse(keys.error());
   for (firewall::Key& key : *keys) {
     key.in_port = port_of(read_as.interfaces, options.in);

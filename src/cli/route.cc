@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error_list.h"
 #include "base/text_file.h"
 #include "nf/router/devices.h"
-#include "nf/router/error_list.h"
 #include "nf/router/fib.h"
 #include "nf/router/route_format.h"
 #include "nf/router/route_reader.h"
@@ -43,7 +43,7 @@ struct Questions {
   std::vector<Question> all;
   std::vector<Ipv4Address> v4;
   std::vector<Ipv6Address> v6;
-  router::ErrorList errors;
+  ErrorList errors;
 
   void add(const Word& word, const std::string& file, std::uint32_t line) {
     if (const auto address4 = parse_ipv4(word.text)) {
@@ -67,18 +67,6 @@ struct Answers {
   std::vector<std::uint32_t> v4;
   std::vector<std::uint32_t> v6;
 };
-
-std::string read_stdin() {
-  constexpr std::size_t kChunk = 1 << 16;
-  std::string text;
-  for (;;) {
-    const std::size_t had = text.size();
-    text.resize(had + kChunk);
-    const std::size_t got = std::fread(text.data() + had, 1, kChunk, stdin);
-    text.resize(had + got);
-    if (got == 0) return text;
-  }
-}
 
 /// One address a line; what stands there besides is a mistake.
 void ask_lines(std::string_view text, Questions& questions) {
@@ -210,7 +198,12 @@ int run_route(const RouteOptions& options) {
   std::string input;
   for (const std::string& address : options.addresses) questions.add({address, 0}, "", 0);
   if (options.addresses.empty()) {
-    input = read_stdin();
+    auto text = read_stdin();
+    if (!text) {
+      fmt::print(stderr, "{}\n", to_string(text.error()));
+      return kFailed;
+    }
+    input = std::move(*text);
     ask_lines(input, questions);
   }
   auto answers = answer(options, questions);

@@ -23,7 +23,7 @@ constexpr std::array<Parameter, 10> kRun{{
     {"processor", ParameterType::choice, "auto", "auto|cpu|gpu", "where the functions run"},
     {"workers", ParameterType::integer, "1", "1..256", "threads, each with its own queues, ring and stages"},
     {"batch.bytes", ParameterType::size, "512KiB", "64KiB..1GiB", "most bytes of a batch"},
-    {"batch.packets", ParameterType::integer, "2048", "1..1048576", "most packets of a batch"},
+    {"batch.packets", ParameterType::integer, "512", "1..1048576", "most packets of a batch"},
     {"batch.timeout", ParameterType::duration, "500us", "0..10s", "a batch is closed after this time, full or not"},
     {"latency", ParameterType::duration, "", "1us..10s", "bound on the time in the chain: no batch waits for longer"},
     {"streams", ParameterType::integer, "8", "1..64", "batches in flight on the GPU, for each worker"},
@@ -167,18 +167,18 @@ class Builder {
     YAML::Node kind_node = value;
     if (value.IsScalar()) {
       kind_name = value.Scalar();
-    } else if (value.IsMap() && value.size() == 1 && value.begin()->first.IsScalar()) {
-      kind_name = value.begin()->first.Scalar();
+    } else if (value.IsMap() && value.size() == 1 &&
+               (value.begin()->first.IsScalar() || value.begin()->first.IsNull())) {
+      // `null` is also YAML's word for nothing, as a key too.
+      kind_name = value.begin()->first.IsNull() ? "null" : value.begin()->first.Scalar();
       // Not `=`, which would change the document.
       kind_node.reset(value.begin()->first);
       parameters.reset(value.begin()->second);
     } else {
       mistake(value.IsDefined() && !value.IsNull() ? value : key, fmt::format("port {}: wrong value", name), "",
-              "one kind of port with its parameters, such as {pcap: {read: traffic.pcap}}");
+              "one kind of port with its parameters, such as {pcap: {read: traffic.pcap}} or {null: {}}");
       return nullptr;
     }
-    // `null` is also YAML's word for nothing.
-    if (value.IsNull() || kind_name == "~") kind_name = "null";
     const port::PortKind* kind = port::find_kind(kind_name);
     if (kind == nullptr) {
       mistake(kind_node, fmt::format("port {}: unknown kind", name), in_quotes(kind_name),

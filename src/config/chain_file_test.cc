@@ -137,6 +137,11 @@ TEST_F(ChainFile, WiresPortsByHand) {
              "wire: no such port: found 'dmz', expected one of lan, wan");
 }
 
+TEST_F(ChainFile, TakesNullForAPortAsForNoOtherValue) {
+  EXPECT_TRUE(load("ports: {a: {pcap: {read: x}}, b: {null: {}}}\nchain: []\n"));
+  expect_has(errors_of("ports: {a: {pcap: {read: x}}, b: }\nchain: []\n"), "port b: wrong value");
+}
+
 TEST_F(ChainFile, SaysThatNothingWouldComeIn) {
   expect_has(errors_of("ports: {wan: {pcap: {write: x}}}\nchain: []\n"), "no port reads");
 }

@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
+#include "base/error_list.h"
 #include "base/text_file.h"
 #include "base/units.h"
-#include "nf/firewall/mistakes.h"
 #include "nf/firewall/rule_text.h"
 #include "packet/ip.h"
 
@@ -49,7 +49,7 @@ class ClassBenchReader {
       read_rule(line.text);
       read_.value.rules.back().text = content;
     }
-    if (!mistakes_.empty()) return failure(mistakes_.take({file_, 0, 0}));
+    if (!mistakes_.empty()) return failure(std::move(mistakes_).take({file_, 0, 0}));
     return std::move(read_);
   }
 
@@ -143,7 +143,7 @@ class ClassBenchReader {
   const std::string& file_;
   const ReadOptions& options_;
   Read<Ruleset> read_;
-  Mistakes mistakes_;
+  ErrorList mistakes_;
   std::uint32_t line_ = 0;
   std::vector<Word> words_;
   std::vector<Condition> conditions_;

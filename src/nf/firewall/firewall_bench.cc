@@ -21,8 +21,8 @@
 #include "nf/firewall/rule_reader.h"
 #include "packet/batch.h"
 #ifdef PENSTOCK_HAS_DPDK
+#include "dpdk/dpdk.h"
 #include "nf/firewall/rte_acl_peer.h"
-#include "nf/router/rte_fib_peer.h"
 #endif
 
 namespace penstock::firewall {
@@ -161,7 +161,7 @@ void run_stage(benchmark::State& state, const Workload& work) {
 
 #ifdef PENSTOCK_HAS_DPDK
 void run_rte_acl(benchmark::State& state, const Workload& work) {
-  static const bool started = (router::start_dpdk(1024), true);
+  static const bool started = (bench::start_dpdk(1024), true);
   static_cast<void>(started);
   const RteAcl acl(work.rules);
   std::vector<RteAcl::Tuple> tuples;

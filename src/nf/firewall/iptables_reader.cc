@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/error_list.h"
 #include "base/text_file.h"
 #include "nf/firewall/iptables_chains.h"
 #include "nf/firewall/iptables_rule.h"
-#include "nf/firewall/mistakes.h"
 
 namespace penstock::firewall {
 
@@ -131,7 +131,7 @@ class IptablesReader {
   const std::string& file_;
   const ReadOptions& options_;
   Read<Ruleset> read_;
-  Mistakes mistakes_;
+  ErrorList mistakes_;
   std::uint32_t line_ = 0;
   NetworkLayer next_family_ = NetworkLayer::ipv4;
   std::vector<IptablesTable> tables_;
@@ -145,7 +145,7 @@ class IptablesReader {
 
 Result<Read<Ruleset>> IptablesReader::finish() {
   if (tables_.empty()) mistakes_.add({{file_, 0, 0}, "no filter table", "", "*filter, its chains and rules"});
-  if (!mistakes_.empty()) return failure(mistakes_.take({file_, 0, 0}));
+  if (!mistakes_.empty()) return failure(std::move(mistakes_).take({file_, 0, 0}));
   Ruleset& rules = read_.value;
   Errors errors;
   for (const IptablesTable& table : tables_) {

@@ -7,9 +7,9 @@
 
 #include <optional>
 
+#include "base/error_list.h"
 #include "base/text_file.h"
 #include "base/units.h"
-#include "nf/firewall/mistakes.h"
 #include "nf/firewall/rule_text.h"
 
 namespace penstock::firewall {
@@ -30,7 +30,7 @@ class TupleReader {
       line_ = line.number;
       keys.push_back(read_tuple(words, line.text));
     }
-    if (!mistakes_.empty()) return failure(mistakes_.take({file_, 0, 0}));
+    if (!mistakes_.empty()) return failure(std::move(mistakes_).take({file_, 0, 0}));
     return keys;
   }
 
@@ -84,7 +84,7 @@ class TupleReader {
   }
 
   const std::string& file_;
-  Mistakes mistakes_;
+  ErrorList mistakes_;
   std::uint32_t line_ = 0;
 };
 

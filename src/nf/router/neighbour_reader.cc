@@ -10,8 +10,8 @@
 #include <charconv>
 #include <utility>
 
+#include "base/error_list.h"
 #include "base/text_file.h"
-#include "nf/router/error_list.h"
 #include "nf/router/next_hop.h"
 
 namespace penstock::router {

@@ -3,6 +3,8 @@
 
 #include "nf/router/route_reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>

@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/error_list.h"
 #include "base/text_file.h"
 #include "nf/router/devices.h"
-#include "nf/router/error_list.h"
 #include "nf/router/route_table.h"
 #include "nf/router/route_words.h"
 

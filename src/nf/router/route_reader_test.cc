@@ -3,6 +3,7 @@
 
 #include "nf/router/route_reader.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 

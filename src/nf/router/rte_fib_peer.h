@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DPDK's FIB library as the look-up bench's peer: DIR-24-8 and the IPv6 trie with 4-byte next hops and their AVX-512
-// look-ups. Its headers stay in rte_fib_peer.cc.
+// look-ups. Its headers stay in rte_fib_peer.cc. `bench::start_dpdk` comes first.
 
 #pragma once
 
@@ -18,10 +18,6 @@ struct rte_fib;
 struct rte_fib6;
 
 namespace penstock::router {
-
-/// Starts DPDK without huge pages and devices; its memory is then offered to transparent huge pages, as ours is, so
-/// that both sides miss the TLB alike. Once per process; throws std::runtime_error.
-void start_dpdk(std::size_t megabytes);
 
 struct RteFibDelete {
   void operator()(rte_fib* fib) const noexcept;

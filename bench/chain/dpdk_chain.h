@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The two-function chain as one would write it by hand on DPDK's libraries (its l3fwd-acl example, without a NIC): copy
+// a burst of frames in, rte_acl, rte_fib, TTL and checksum. The chain bench's peer. IPv4 over Ethernet without options
+// only.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "nf/firewall/rte_acl_peer.h"
+#include "nf/router/rte_fib_peer.h"
+
+namespace penstock::bench {
+
+class DpdkChain {
+ public:
+  DpdkChain(const firewall::Ruleset& rules, std::span<const router::Route4> routes) : acl_(rules), fib_(routes) {}
+
+  struct Counts {
+    std::uint64_t forwarded = 0;
+    std::uint64_t dropped = 0;
+  };
+  /// Takes all frames once, in bursts.
+  Counts run(std::span<const std::vector<std::uint8_t>> frames);
+
+ private:
+  firewall::RteAcl acl_;
+  router::RteFib4 fib_;
+};
+
+}  // namespace penstock::bench

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The mistakes of a file that may have a million: the first hundred in full, the others counted.
+
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace penstock {
+
+class ErrorList {
+ public:
+  void add(Error error) {
+    add([&] { return std::move(error); });
+  }
+  /// `make` returns the Error; it is not called when no more are shown.
+  template <typename Make>
+  requires requires(Make make) { Error{make()}; }
+  void add(Make make) {
+    if (errors_.size() < kShown) errors_.push_back(make());
+    ++count_;
+  }
+  [[nodiscard]] std::size_t count() const noexcept { return count_; }
+  [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+
+  /// The errors, and as a last one how many are not shown ("… and 23 more", at `place`).
+  [[nodiscard]] Errors take(const Place& place = {}) && {
+    if (count_ > errors_.size()) {
+      errors_.push_back({{place.file, 0, 0}, "… and " + format_count(count_ - errors_.size()) + " more", "", ""});
+    }
+    return std::move(errors_);
+  }
+
+ private:
+  static constexpr std::size_t kShown = 100;
+  Errors errors_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace penstock

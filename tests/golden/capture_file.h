@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A capture as libpcap alone reads it, with none of our code: what golden tests compare.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace penstock::golden {
+
+struct Record {
+  std::uint64_t time_ns = 0;
+  std::uint32_t wire_length = 0;
+  std::string bytes;
+
+  friend auto operator<=>(const Record&, const Record&) = default;
+};
+
+struct CaptureFile {
+  int link_type = 0;
+  std::vector<Record> records;
+};
+
+/// pcap or pcapng, also in gzip or Zstandard. Throws std::runtime_error with the reason.
+[[nodiscard]] CaptureFile read_capture_file(const std::string& path);
+
+/// What packets that must stay in order have in common: addresses, protocol and ports of an IP packet, addresses of a
+/// fragment. A packet of no flow that is known here is a flow of its own.
+[[nodiscard]] std::string flow_of(int link_type, const std::string& frame);
+
+/// For messages: "1795211903.664114000 98 of 98 bytes 0200…".
+[[nodiscard]] std::string to_string(const Record& record);
+
+}  // namespace penstock::golden

@@ -1,0 +1,33 @@
+from scapy.all import IP, TCP, UDP, Ether, IPv6, Raw
+
+from making import Case, forwarded
+
+case = Case(__file__)
+MACS = dict(dst="02:00:00:00:00:01", src="02:00:00:00:00:11")
+
+
+def cut(frame, snap, drop=None):
+    case.packet(frame, drop=drop, snap=snap, out=forwarded(frame, MACS["dst"], MACS["src"]))
+
+
+v4 = Ether(**MACS) / IP(src="192.168.1.10", dst="192.0.2.1")
+v6 = Ether(**MACS) / IPv6(src="2001:db8:1::1", dst="2001:db8:2::2")
+for link in (v4, v6):
+    header = 34 if link is v4 else 54
+    web = link / TCP(sport=4000, dport=443) / Raw(bytes(1000))
+    telnet = link / TCP(sport=4000, dport=23) / Raw(bytes(1000))
+    names = link / UDP(sport=4000, dport=53) / Raw(bytes(500))
+    for frame in (web, names):
+        for snap in (header + 20, header + 21, 96, 256, len(frame) - 1, len(frame)):
+            cut(frame, snap)
+    cut(telnet, header + 20, drop="firewall.denied")
+    cut(telnet, 96, drop="firewall.denied")
+    # The ports are not there: the rule that would drop them does not hold.
+    cut(telnet, header)
+    cut(telnet, header + 19)
+    # The IP header is not there.
+    for snap in (14, 15, header - 1):
+        cut(web, snap, drop="firewall.truncated")
+    cut(web, 13, drop="router.not_ip")
+case.packet(v4 / UDP(), drop="router.not_ip", snap=0)
+case.write()
