@@ -123,7 +123,7 @@ class Golden : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(Golden, SendsWhatIsExpected) {
-  run({});
+  ASSERT_NO_FATAL_FAILURE(run({}));
   // Ports that read take turns: between them there is no order.
   if (readers_ > 1) return expect_the_same_flows();
   for_each_capture(
@@ -131,12 +131,12 @@ TEST_P(Golden, SendsWhatIsExpected) {
 }
 
 TEST_P(Golden, TwoWorkersKeepFlowsInOrder) {
-  run({{"run.workers", "2"}});
+  ASSERT_NO_FATAL_FAILURE(run({{"run.workers", "2"}}));
   expect_the_same_flows();
 }
 
 TEST_P(Golden, BatchesOfOnePacketSendTheSame) {
-  run({{"run.batch.packets", "1"}});
+  ASSERT_NO_FATAL_FAILURE(run({{"run.batch.packets", "1"}}));
   expect_the_same_flows();
 }
 

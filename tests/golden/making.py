@@ -8,7 +8,7 @@ import pathlib
 import struct
 import subprocess
 
-LINKS = {"null": 0, "ethernet": 1, "ppp": 9, "raw": 101, "hdlc": 104, "loop": 108, "sll": 113, "sll2": 276}
+LINKS = {"bsd": 0, "ethernet": 1, "ppp": 9, "raw": 101, "hdlc": 104, "loop": 108, "sll": 113, "sll2": 276}
 START = 1_800_000_000_000_000_000  # ns; packets come a millisecond and a bit apart
 STEP = 1_000_111_000
 
