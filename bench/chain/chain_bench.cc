@@ -26,8 +26,8 @@
 #include "chain/run.h"
 #include "config/chain_file.h"
 #ifdef PENSTOCK_HAS_DPDK
-#include "dpdk/dpdk.h"
-#include "dpdk_chain.h"
+#include "bench/chain/dpdk_chain.h"
+#include "bench/dpdk/dpdk.h"
 #include "nf/firewall/rule_reader.h"
 #endif
 
@@ -177,9 +177,8 @@ void from_pcap(benchmark::State& state, const std::string& size, std::size_t rul
 
 /// The limit of a chain from memory: its frames copied into batches and out of sight, nothing else.
 void ports_alone(benchmark::State& state, const std::string& size, std::size_t routes) {
-  run_bench(state,
-            fmt::format("ports:\n  lan: {{memory: {{read: {}, loop: 50}}}}\n  wan: {{null: {{}}}}\nchain: []\n",
-                        capture_of(size, routes)));
+  run_bench(state, fmt::format("ports:\n  lan: {{memory: {{read: {}, loop: 50}}}}\n  wan: {{null: {{}}}}\nchain: []\n",
+                               capture_of(size, routes)));
 }
 
 #ifdef PENSTOCK_HAS_DPDK

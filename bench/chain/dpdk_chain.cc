@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "dpdk_chain.h"
+#include "bench/chain/dpdk_chain.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "dpdk/dpdk.h"
+#include "bench/dpdk/dpdk.h"
 
 #include <rte_eal.h>
 #include <rte_errno.h>

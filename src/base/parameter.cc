@@ -35,6 +35,7 @@ std::string_view type_name(ParameterType type) {
     case ParameterType::text: return "text";
     case ParameterType::path: return "a file";
     case ParameterType::paths: return "a file or a list of files";
+    case ParameterType::output: return "a file to write";
     case ParameterType::integer: return "a whole number";
     case ParameterType::size: return "a size such as 4MiB";
     case ParameterType::duration: return "a time such as 500us or 1ms";
@@ -126,6 +127,7 @@ Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const 
       if (text.empty()) return wrong();
       return value;
     case ParameterType::path:
+    case ParameterType::output:
       if (text.empty()) return wrong();
       value.texts.front() = resolve_path(text, raw.base_directory);
       return value;
@@ -170,7 +172,7 @@ Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const 
   }
 }
 
-Result<Parameters> Parameters::read(ParameterTable table, std::vector<RawParameter> given, const Place& owner) {
+Result<Parameters> Parameters::read(ParameterTable table, const std::vector<RawParameter>& given, const Place& owner) {
   Parameters parameters;
   Errors errors;
   std::vector<std::string_view> known;
@@ -190,6 +192,10 @@ Result<Parameters> Parameters::read(ParameterTable table, std::vector<RawParamet
     }
     auto value = convert(*parameter, raw);
     if (value) {
+      const bool written = parameter->type == ParameterType::output;
+      if (written || parameter->type == ParameterType::path || parameter->type == ParameterType::paths) {
+        for (const std::string& path : value->texts) parameters.files_.push_back({path, raw.place, written});
+      }
       parameters.values_.emplace(raw.name, std::move(*value));
     } else {
       append(errors, std::move(value.error()));

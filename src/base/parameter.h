@@ -23,6 +23,7 @@ enum class ParameterType : std::uint8_t {
   text,      // one word or line
   path,      // a file; relative to the file that names it
   paths,     // one file or a list of files
+  output,    // a file that is written
   integer,   // `range` "least..most"
   size,      // bytes with a unit; `range` likewise
   duration,  // time with a unit
@@ -58,7 +59,7 @@ class Parameters {
  public:
   /// Checks `given` against `table`: unknown and doubled names (with the nearest known one), wrong types and ranges,
   /// missing required ones. All mistakes are reported. `owner` is the place of the whole, for what is missing.
-  static Result<Parameters> read(ParameterTable table, std::vector<RawParameter> given, const Place& owner);
+  static Result<Parameters> read(ParameterTable table, const std::vector<RawParameter>& given, const Place& owner);
 
   /// Whether the user gave it, or it has a default.
   [[nodiscard]] bool has(std::string_view name) const;
@@ -72,6 +73,14 @@ class Parameters {
   [[nodiscard]] Rate rate(std::string_view name) const;
   [[nodiscard]] bool flag(std::string_view name) const;
 
+  /// A file that the values name, to be read or to be written.
+  struct File {
+    std::string path;
+    Place place;
+    bool written = false;
+  };
+  [[nodiscard]] const std::vector<File>& files() const noexcept { return files_; }
+
  private:
   struct Value {
     Place place;
@@ -83,6 +92,7 @@ class Parameters {
   [[nodiscard]] const Value& at(std::string_view name) const;
 
   std::map<std::string, Value, std::less<>> values_;
+  std::vector<File> files_;
 };
 
 /// "did you mean" for an unknown name: the nearest of `known`, or "".

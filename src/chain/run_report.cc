@@ -168,14 +168,14 @@ std::string report_tables(const Json& report) {
   const Json& latency = report["latency_us"];
   return functions.text() + '\n' + ports.text() +
          fmt::format(
-             "\n{} worker{} on the {}, {:.3f} s: {}pps, {}bit/s; {} batches ({} full, {} by time, {} at the end)\n"
+             "\n{} worker{} on the {}, {:.3f} s: {}pps, {}bit/s; {} batch{} ({} full, {} by time, {} at the end)\n"
              "latency p50 {:.1f} us, p95 {:.1f} us, p99 {:.1f} us, p99.9 {:.1f} us\n",
              report["workers"].get<std::size_t>(), report["workers"] == 1 ? "" : "s",
              report["processor"].get<std::string>() == "cpu" ? "CPU" : "GPU", report["elapsed_s"].get<double>(),
              format_si(report["rate"]["packets_per_s"]), format_si(report["rate"]["bits_per_s"]), n(batches["count"]),
-             n(batches["closed_by_size"]), n(batches["closed_by_time"]), n(batches["closed_by_end"]),
-             latency["p50"].get<double>(), latency["p95"].get<double>(), latency["p99"].get<double>(),
-             latency["p99.9"].get<double>());
+             batches["count"] == 1 ? "" : "es", n(batches["closed_by_size"]), n(batches["closed_by_time"]),
+             n(batches["closed_by_end"]), latency["p50"].get<double>(), latency["p95"].get<double>(),
+             latency["p99"].get<double>(), latency["p99.9"].get<double>());
 }
 
 }  // namespace penstock::chain

@@ -79,7 +79,8 @@ void Trace::Way::after(PacketView packet) {
     case VerdictKind::punt: decision = "punt"; break;
     case VerdictKind::consume: decision = "consume"; break;
   }
-  const std::string why = function_->explain(was);
+  std::string why = function_->explain(was);
+  if (decision.ends_with(" " + why)) why.clear();  // the reason says it all
   text_ += fmt::format("    {}{}{}\n", decision, why.empty() ? "" : " — ", why);
 }
 

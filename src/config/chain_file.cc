@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <utility>
@@ -34,7 +35,7 @@ constexpr std::array<Parameter, 10> kRun{{
 }};
 
 constexpr std::array<Parameter, 1> kOutputs{{
-    {"report", ParameterType::path, "", "", "write the report there, as JSON"},
+    {"report", ParameterType::output, "", "", "write the report there, as JSON"},
 }};
 
 bool good_port_name(std::string_view name) {
@@ -64,6 +65,7 @@ class Builder {
     read_ports();
     read_functions();
     wire();
+    check_files();
     choose_processor();
     if (options_.strict) {
       append(errors_, std::move(loaded_.unsupported));
@@ -103,12 +105,34 @@ class Builder {
       append(errors_, std::move(raw.error()));
       return std::nullopt;
     }
-    auto parameters = Parameters::read(table, std::move(*raw), file_.place(owner));
+    auto parameters = Parameters::read(table, *raw, file_.place(owner));
     if (!parameters) {
       append(errors_, std::move(parameters.error()));
       return std::nullopt;
     }
+    files_.insert(files_.end(), parameters->files().begin(), parameters->files().end());
     return std::move(*parameters);
+  }
+
+  /// A file that is written must be no other one of the chain, or a run would destroy its own input.
+  void check_files() {
+    const auto same = [](const std::string& a, const std::string& b) {
+      std::error_code none;
+      return a == b || std::filesystem::equivalent(a, b, none);
+    };
+    const auto is_stream = [](const std::string& path) { return path == "-" || path.starts_with("/dev/"); };
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      const Parameters::File& output = files_[i];
+      if (!output.written || is_stream(output.path)) continue;
+      for (std::size_t j = 0; j < files_.size(); ++j) {
+        const Parameters::File& other = files_[j];
+        if (i == j || (other.written && j < i) || !same(output.path, other.path)) continue;
+        errors_.push_back({output.place,
+                           fmt::format("would overwrite the file that {}:{}", other.place.file, other.place.line) +
+                               (other.written ? " writes" : " reads"),
+                           in_quotes(output.path), "another file"});
+      }
+    }
   }
 
   void read_run() {
@@ -296,6 +320,7 @@ class Builder {
   LoadedChain loaded_;
   Errors errors_;
   std::vector<std::string> port_names_;
+  std::vector<Parameters::File> files_;
   bool ports_ok_ = false;
   bool out_port_known_ = false;
   std::string processor_ = "auto";

@@ -142,6 +142,17 @@ TEST_F(ChainFile, TakesNullForAPortAsForNoOtherValue) {
   expect_has(errors_of("ports: {a: {pcap: {read: x}}, b: }\nchain: []\n"), "port b: wrong value");
 }
 
+TEST_F(ChainFile, RefusesToOverwriteItsOwnFiles) {
+  const std::string chain = "chain: [firewall: {rules: rules}]\n";
+  expect_has(errors_of("ports:\n  lan: {pcap: {read: a}}\n  wan: {pcap: {write: ./a}}\n" + chain),
+             "chain.yaml:3:23: would overwrite the file that " + folder_ + "/chain.yaml:2 reads");
+  expect_has(errors_of("ports: {lan: {pcap: {read: a}}, wan: {pcap: {write: rules}}}\n" + chain), "would overwrite");
+  expect_has(errors_of("ports: {lan: {pcap: {read: a}}, wan: {pcap: {write: b}}}\noutputs: {report: b}\n" + chain),
+             "would overwrite");
+  EXPECT_TRUE(
+      load("ports: {lan: {pcap: {read: a}}, wan: {pcap: {write: /dev/null}}}\noutputs: {report: /dev/null}\n" + chain));
+}
+
 TEST_F(ChainFile, SaysThatNothingWouldComeIn) {
   expect_has(errors_of("ports: {wan: {pcap: {write: x}}}\nchain: []\n"), "no port reads");
 }

@@ -28,7 +28,7 @@ namespace {
 constexpr std::array kParameters{
     Parameter{"read", ParameterType::paths, "", "",
               "captures to read, one behind the other: pcap or pcapng, also gzip or zstd; - is standard input"},
-    Parameter{"write", ParameterType::path, "", "",
+    Parameter{"write", ParameterType::output, "", "",
               "capture to write: classic, or .pcapng by its name, and .gz or .zst behind it; - is standard output"},
     Parameter{"precision", ParameterType::choice, "auto", "auto|us|ns",
               "of a classic capture's times; auto: ns where the first packets need it"},

@@ -21,7 +21,7 @@
 #include "nf/firewall/rule_reader.h"
 #include "packet/batch.h"
 #ifdef PENSTOCK_HAS_DPDK
-#include "dpdk/dpdk.h"
+#include "bench/dpdk/dpdk.h"
 #include "nf/firewall/rte_acl_peer.h"
 #endif
 

@@ -24,7 +24,7 @@
 #include "nf/router/lpm_corpus.h"
 #include "nf/router/lpm_oracle.h"
 #ifdef PENSTOCK_HAS_DPDK
-#include "dpdk/dpdk.h"
+#include "bench/dpdk/dpdk.h"
 #include "nf/router/rte_fib_peer.h"
 #endif
 
