@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Chains that are run as a user runs them, and the sums that must come out whatever the chain.
+
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "chain/run.h"
+#include "config/chain_file.h"
+#include "packet/testing/packet_builder.h"
+#include "port/testing/port_harness.h"
+
+namespace penstock::property {
+
+using Json = nlohmann::ordered_json;
+using port::testing::Captured;
+
+struct Sum {
+  std::uint64_t packets = 0, bytes = 0;
+  explicit Sum(const Json& json) : packets(json.at("packets")), bytes(json.at("bytes")) {}
+  Sum(std::uint64_t p, std::uint64_t b) : packets(p), bytes(b) {}
+  friend Sum operator+(Sum a, Sum b) { return {a.packets + b.packets, a.bytes + b.bytes}; }
+  friend bool operator==(const Sum&, const Sum&) = default;
+};
+inline void PrintTo(const Sum& sum, std::ostream* out) { *out << sum.packets << " packets, " << sum.bytes << " bytes"; }
+
+/// in = forwarded + dropped + consumed, of each function and in all, and nothing is lost between two of them.
+inline void expect_conserved(const Json& report) {
+  const auto all = [&](const char* what) { return Sum(report["packets"][what], report["bytes"][what]); };
+  EXPECT_EQ(all("in"), all("forwarded") + all("dropped") + all("consumed")) << report.dump(1);
+  Sum ports_in(0, 0);
+  Sum ports_out(0, 0);
+  for (const Json& port : report["ports"]) {
+    ports_in = ports_in + Sum(port["in"]);
+    ports_out = ports_out + Sum(port["out"]);
+  }
+  EXPECT_EQ(all("in"), ports_in);
+  EXPECT_EQ(all("forwarded"), ports_out);
+
+  const auto& by_chain = report["dropped_by_chain"];
+  std::uint64_t dropped = 0;
+  for (const Json& packets : by_chain) dropped += packets.get<std::uint64_t>();
+  std::uint64_t reaches = all("in").packets - by_chain["queue_full"].get<std::uint64_t>();
+  std::uint64_t consumed = 0;
+  for (const Json& f : report["functions"]) {
+    EXPECT_EQ(Sum(f["in"]).packets, reaches) << f["name"];
+    EXPECT_EQ(Sum(f["in"]), Sum(f["forwarded"]) + Sum(f["dropped"]) + Sum(f["consumed"])) << f["name"];
+    std::uint64_t by_reason = 0;
+    for (const Json& packets : f["dropped"]["reasons"]) by_reason += packets.get<std::uint64_t>();
+    EXPECT_EQ(by_reason, Sum(f["dropped"]).packets) << f["name"];
+    reaches = Sum(f["forwarded"]).packets;
+    dropped += by_reason;
+    consumed += Sum(f["consumed"]).packets;
+  }
+  EXPECT_EQ(dropped, all("dropped").packets);
+  const std::uint64_t at_the_end = all("forwarded").packets + all("consumed").packets - consumed +
+                                   by_chain["no_such_exit"].get<std::uint64_t>() +
+                                   by_chain["port_refused"].get<std::uint64_t>();
+  EXPECT_EQ(reaches, at_the_end);
+  const Json& batches = report["batches"];
+  EXPECT_EQ(batches["count"], batches["closed_by_size"].get<int>() + batches["closed_by_time"].get<int>() +
+                                  batches["closed_by_end"].get<int>());
+}
+
+/// A folder with a chain file and what it names.
+class Chains : public ::testing::Test {
+ protected:
+  void put(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
+
+  chain::RunResult run(const std::string& yaml, const std::vector<std::string>& settings = {},
+                       const std::atomic<bool>& stop = kNever) {
+    put("chain.yaml", yaml);
+    config::LoadOptions options;
+    for (const std::string& setting : settings) options.overrides.push_back(*config::parse_override(setting));
+    auto loaded = config::load_chain(folder_ / "chain.yaml", options);
+    EXPECT_TRUE(loaded) << to_string(loaded.error()) << '\n' << yaml;
+    if (!loaded) return {};
+    auto result = chain::run(loaded->chain, {}, stop);
+    EXPECT_TRUE(result) << to_string(result.error()) << '\n' << yaml;
+    if (!result) return {};
+    expect_conserved(result->report);
+    return std::move(*result);
+  }
+
+  static inline const std::atomic<bool> kNever{false};
+  port::testing::TemporaryFolder folder_;
+};
+
+/// What a frame ends with: its flow, and its place in it.
+struct Tag {
+  std::uint32_t flow = 0, place = 0;
+  friend auto operator<=>(const Tag&, const Tag&) = default;
+};
+inline Tag tag_of(const port::testing::Bytes& frame) {
+  Tag tag;
+  for (std::size_t i = frame.size() - 8; i < frame.size() - 4; ++i) tag.flow = tag.flow << 8 | frame[i];
+  for (std::size_t i = frame.size() - 4; i < frame.size(); ++i) tag.place = tag.place << 8 | frame[i];
+  return tag;
+}
+
+/// Flows of all kinds in turns, each packet with a tag that no other has. Both directions of a flow carry its number.
+inline std::vector<Captured> tagged_packets(std::uint32_t flows, std::uint32_t each, std::uint32_t first_flow = 0,
+                                            LinkType link = LinkType::ethernet) {
+  std::vector<Captured> packets;
+  for (std::uint32_t place = 0; place < each; ++place) {
+    for (std::uint32_t flow = first_flow; flow < first_flow + flows; ++flow) {
+      penstock::testing::PacketBuilder b;
+      if (link == LinkType::ethernet) b.eth();
+      const bool back = place % 3 == 2;
+      const std::string client =
+          (flow % 2 == 0 ? "10.0." : "192.168.") + std::to_string(flow % 7) + '.' + std::to_string(1 + flow % 200);
+      const std::string server = flow % 3 == 0 ? "8.8.8.8" : flow % 3 == 1 ? "9.9.9.9" : "172.16.0.1";
+      const auto port = static_cast<std::uint16_t>(2000 + flow);
+      const auto service = static_cast<std::uint16_t>(flow % 4 == 0 ? 53 : 443);
+      const std::uint8_t hops = flow % 11 == 3 ? 1 : 64;
+      if (flow % 5 == 4) {
+        const std::string host = "2001:db8::" + std::to_string(1 + flow % 200);
+        b.ipv6(back ? "2001:db9::1" : host, back ? host : "2001:db9::1", hops);
+      } else {
+        const bool fragment = flow % 13 == 7;
+        b.ipv4(back ? server : client, back ? client : server, hops, {},
+               static_cast<std::uint16_t>(fragment ? (place % 2 == 0 ? 0x2000 : 0x0010) : 0));
+      }
+      if (flow % 6 < 4) {
+        b.udp(back ? service : port, back ? port : service);
+      } else {
+        b.tcp(back ? service : port, back ? port : service);
+      }
+      std::string payload((flow + place) * 37 % 1200, 'p');
+      for (const std::uint32_t word : {flow, place}) {
+        for (int shift = 24; shift >= 0; shift -= 8) payload += static_cast<char>(word >> shift);
+      }
+      const auto frame = b.payload(payload).bytes();
+      packets.push_back(
+          {1'700'000'000'000'000'000 + packets.size() * 1000, static_cast<std::uint32_t>(frame.size()), link, frame});
+    }
+  }
+  return packets;
+}
+
+/// The tags of a capture that a chain wrote. Within each flow they must be in order, and none may come twice.
+inline std::vector<Tag> tags_of(const std::vector<Captured>& packets) {
+  std::vector<Tag> tags;
+  std::map<std::uint32_t, std::int64_t> last;
+  for (const Captured& packet : packets) {
+    const Tag tag = tag_of(packet.bytes);
+    const auto [before, first] = last.try_emplace(tag.flow, -1);
+    EXPECT_LT(before->second, tag.place) << "flow " << tag.flow << " is out of order, or has a packet twice";
+    before->second = tag.place;
+    tags.push_back(tag);
+  }
+  std::sort(tags.begin(), tags.end());
+  return tags;
+}
+inline std::uint64_t bytes_of(const std::vector<Captured>& packets) {
+  std::uint64_t bytes = 0;
+  for (const Captured& packet : packets) bytes += packet.bytes.size();
+  return bytes;
+}
+
+}  // namespace penstock::property

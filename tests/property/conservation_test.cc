@@ -1,0 +1,260 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// No packet is lost, doubled or counted wrong, on any kind of chain, with any number of workers and any batches; and
+// what the chain does with each packet depends on neither.
+
+#include "conservation_check.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include "corpus_packets.h"
+
+namespace penstock::property {
+namespace {
+
+using port::testing::read_captures;
+using port::testing::write_capture;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* kRules =
+    "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -p udp -m udp --dport 53 -j DROP\n-A FORWARD -d 9.9.9.9 -j REJECT\n"
+    "COMMIT\n";
+constexpr const char* kRoutes =
+    "default via 10.0.0.1 dev wan\n10.0.0.0/8 dev lan\nblackhole 172.16.0.0/16\n192.168.3.0/24 dev in\n"
+    "2001:db8::/32 dev lan\n2001:db9::/32 via fe80::1 dev wan\n";
+
+struct Settings {
+  unsigned workers;
+  const char* bytes;
+  const char* packets;
+  [[nodiscard]] std::vector<std::string> overrides() const {
+    return {"run.workers=" + std::to_string(workers), std::string("run.batch.bytes=") + bytes,
+            std::string("run.batch.packets=") + packets};
+  }
+};
+const std::vector<Settings> kSettings{
+    {1, "512KiB", "2048"}, {1, "64KiB", "1"}, {2, "64KiB", "7"}, {3, "64KiB", "2048"}, {4, "1MiB", "300"}};
+
+class Conservation : public Chains {
+ protected:
+  static constexpr std::uint32_t kFlows = 60, kEach = 50;
+
+  Conservation() {
+    put("rules", kRules);
+    put("routes", kRoutes);
+    write_capture(folder_ / "in.pcap", packets_);
+  }
+
+  /// Runs the chain with all settings. What comes out by each of `outputs`, and why the rest does not, is always the
+  /// same; returns one of the reports.
+  Json run_alike(const std::string& yaml, const std::vector<std::string>& outputs,
+                 const std::vector<std::string>& more = {}) {
+    std::optional<Json> first;
+    std::vector<std::vector<Tag>> first_tags;
+    for (const Settings& settings : kSettings) {
+      SCOPED_TRACE(std::to_string(settings.workers) + " workers, batches of " + settings.packets);
+      auto overrides = settings.overrides();
+      overrides.insert(overrides.end(), more.begin(), more.end());
+      const Json report = run(yaml, overrides).report;
+      std::vector<std::vector<Tag>> tags;
+      std::uint64_t packets = 0;
+      std::uint64_t bytes = 0;
+      for (const std::string& output : outputs) {
+        const auto read = read_captures({folder_ / output});
+        EXPECT_THAT(read.errors, IsEmpty());
+        tags.push_back(tags_of(read.packets));
+        packets += read.packets.size();
+        bytes += bytes_of(read.packets);
+      }
+      if (!outputs.empty()) {
+        EXPECT_EQ(report["packets"]["forwarded"], packets);
+        EXPECT_EQ(report["bytes"]["forwarded"], bytes);
+      }
+      if (!first) {
+        first = report;
+        first_tags = tags;
+      }
+      EXPECT_EQ(tags, first_tags);
+      for (const char* part : {"packets", "bytes", "dropped_by_chain", "ports"}) {
+        EXPECT_EQ(report[part], (*first)[part]);
+      }
+      for (std::size_t i = 0; i < report["functions"].size(); ++i) {
+        for (const char* part : {"in", "forwarded", "dropped", "consumed"}) {
+          EXPECT_EQ(report["functions"][i][part], (*first)["functions"][i][part]);
+        }
+      }
+    }
+    return *first;
+  }
+
+  std::vector<Captured> packets_ = tagged_packets(kFlows, kEach);
+};
+
+TEST_F(Conservation, OfAChainWithoutFunctions) {
+  const Json report =
+      run_alike("ports: {in: {pcap: {read: in.pcap}}, out: {pcap: {write: out.pcap}}}\nchain: []\n", {"out.pcap"});
+  EXPECT_EQ(report["packets"]["forwarded"], packets_.size());
+  EXPECT_EQ(report["bytes"]["forwarded"], bytes_of(packets_));
+  auto want = packets_;
+  auto got = read_captures({folder_ / "out.pcap"}).packets;
+  const auto by_time = [](const Captured& a, const Captured& b) { return a.timestamp_ns < b.timestamp_ns; };
+  std::sort(got.begin(), got.end(), by_time);
+  EXPECT_EQ(got, want) << "byte for byte";
+}
+
+TEST_F(Conservation, OfAChainThatWritesNothing) {
+  const Json report = run_alike("ports: {in: {pcap: {read: in.pcap}}}\nchain: [firewall: {rules: rules}]\n", {});
+  EXPECT_EQ(report["packets"]["forwarded"], 0);
+  EXPECT_GT(report["packets"]["consumed"], 0);
+  EXPECT_GT(report["packets"]["dropped"], 0);
+}
+
+TEST_F(Conservation, OfAChainWithSeveralWriters) {
+  const Json report = run_alike(
+      "ports: {in: {pcap: {read: in.pcap}}, lan: {pcap: {write: lan.pcap}}, wan: {pcap: {write: wan.pcap}}}\n"
+      "chain: [firewall: {rules: rules}, router: {routes: routes, ipv4: trie4}]\n",
+      {"lan.pcap", "wan.pcap"});
+  EXPECT_GT(report["ports"]["lan"]["out"]["packets"], 100);
+  EXPECT_GT(report["ports"]["wan"]["out"]["packets"], 100);
+  const Json& reasons = report["functions"][1]["dropped"]["reasons"];
+  EXPECT_GT(reasons["blackhole"], 0);
+  EXPECT_GT(reasons["ttl_exceeded"], 0);
+  EXPECT_GT(report["dropped_by_chain"]["no_such_exit"], 0) << "192.168.3.0/24 leaves by a port that only reads";
+}
+
+TEST_F(Conservation, OfAGatewayWithBothSides) {
+  write_capture(folder_ / "back.pcap", tagged_packets(kFlows, kEach, 1000));
+  const Json report = run_alike(
+      "ports:\n  lan: {pcap: {read: in.pcap, write: lan.pcap}}\n  wan: {pcap: {read: back.pcap, write: wan.pcap}}\n"
+      "chain: [firewall: {rules: rules}, firewall: {rules: rules}]\nwire: {lan: wan, wan: lan}\n",
+      {"lan.pcap", "wan.pcap"});
+  EXPECT_EQ(report["packets"]["in"], 2 * packets_.size());
+  EXPECT_EQ(report["functions"][1]["dropped"]["packets"], 0) << "the first let nothing through that it would drop";
+}
+
+TEST_F(Conservation, OfPacketsThatAPortRefuses) {
+  const auto raw = tagged_packets(kFlows, kEach, 1000, LinkType::raw_ip);
+  write_capture(folder_ / "raw.pcap", raw);
+  for (const Settings& settings : kSettings) {
+    const auto result =
+        run("ports:\n  in: {pcap: {read: in.pcap}}\n  raw: {pcap: {read: raw.pcap}}\n  out: {pcap: {write: out.pcap}}\n"
+            "chain: []\n",
+            settings.overrides());
+    // Which of the two comes first decides what the file holds.
+    const Json& report = result.report;
+    EXPECT_EQ(report["dropped_by_chain"]["port_refused"], packets_.size());
+    const auto bytes = report["bytes"]["forwarded"].get<std::uint64_t>();
+    EXPECT_TRUE(bytes == bytes_of(packets_) || bytes == bytes_of(raw)) << bytes;
+    EXPECT_EQ(bytes, bytes_of(read_captures({folder_ / "out.pcap"}).packets));
+    EXPECT_THAT(to_string(result.errors), HasSubstr("left out"));
+  }
+}
+
+TEST_F(Conservation, OfACaptureThatIsPlayedFromMemorySeveralTimes) {
+  const Json report = run_alike(
+      "ports: {in: {memory: {read: in.pcap, loop: 3}}, out: {null: {}}}\nchain: [firewall: {rules: rules}]\n", {});
+  EXPECT_EQ(report["packets"]["in"], 3 * packets_.size());
+}
+
+TEST_F(Conservation, OfGeneratedPackets) {
+  const Json report = run_alike(
+      "ports: {in: {generator: {packets: 5000, size: 512, flows: 100, transport: tcp}}, out: {null: {}}}\n"
+      "chain: [firewall: {rules: rules}]\n",
+      {});
+  EXPECT_EQ(report["packets"]["in"], 5000);
+}
+
+TEST_F(Conservation, OfPacketsThatTheWaitingQueueCannotHold) {
+  const std::string generator = "{generator: {packets: 30000, rate: 500Mpps, flows: 64}}";
+  const auto chain =
+      "ports: {a: " + generator + ", b: " + generator + ", c: " + generator +
+      ", in: {pcap: {read: in.pcap}}, out: {null: {}}}\nchain: [firewall: {rules: rules, policy: drop}]\n";
+  std::uint64_t lost = 0;
+  for (const unsigned workers : {1U, 3U}) {
+    const Json report = run(chain, {"run.workers=" + std::to_string(workers), "run.batch.bytes=64KiB",
+                                    "run.batch.packets=10", "run.queue.bytes=128KiB"})
+                            .report;
+    EXPECT_EQ(report["packets"]["in"], 90'000 + packets_.size());
+    EXPECT_EQ(report["ports"]["in"]["in"]["packets"], packets_.size()) << "a file waits";
+    lost += report["dropped_by_chain"]["queue_full"].get<std::uint64_t>();
+  }
+  EXPECT_GT(lost, 0U);
+}
+
+TEST_F(Conservation, OfSourcesThatEndAtOnce) {
+  write_capture(folder_ / "empty.pcap", {});
+  const Json report = run_alike(
+      "ports: {in: {pcap: {read: empty.pcap}}, more: {memory: {read: empty.pcap}}, out: {pcap: {write: out.pcap}}}\n"
+      "chain: [firewall: {rules: rules}]\n",
+      {"out.pcap"});
+  EXPECT_EQ(report["packets"]["in"], 0);
+  EXPECT_EQ(report["batches"]["count"], 0);
+}
+
+TEST_F(Conservation, OfARunWhoseTimeIsOver) {
+  for (const unsigned workers : {1U, 2U}) {
+    const Json report =
+        run("ports: {in: {memory: {read: in.pcap, loop: 0}}, out: {null: {}}}\nchain: [firewall: {rules: rules}]\n",
+            {"run.duration=40ms", "run.workers=" + std::to_string(workers)})
+            .report;
+    EXPECT_GT(report["packets"]["in"], 0);
+  }
+}
+
+TEST_F(Conservation, OfARunThatIsStoppedInTheMiddle) {
+  for (const unsigned workers : {1U, 2U}) {
+    std::atomic<bool> stop{false};
+    std::thread stopper([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      stop = true;
+    });
+    const Json report = run("ports: {in: {generator: {flows: 50, rate: 2Mpps}}, out: {pcap: {write: out.pcap}}}\n"
+                            "chain: [firewall: {rules: rules}]\n",
+                            {"run.workers=" + std::to_string(workers)}, stop)
+                            .report;
+    stopper.join();
+    const auto written = read_captures({folder_ / "out.pcap"});
+    EXPECT_THAT(written.errors, IsEmpty()) << "a whole capture, no cut packet";
+    EXPECT_EQ(report["packets"]["forwarded"], written.packets.size());
+    EXPECT_EQ(report["bytes"]["forwarded"], bytes_of(written.packets));
+  }
+}
+
+TEST_F(Conservation, OfEveryCaptureInTheCorpus) {
+  const auto files = corpus_captures();
+  if (files.empty()) GTEST_SKIP() << "no corpus: set PENSTOCK_CORPUS";
+  std::size_t captures = 0;
+  std::uint64_t packets = 0;
+  for (const std::string& file : files) {
+    if (std::filesystem::file_size(file) > 4'000'000) continue;  // has its own place in the golden tests
+    port::ReadControl control;
+    auto read = port::CaptureSequence::open({file}, control);
+    if (!read) continue;
+    std::uint64_t count = 0;
+    for (port::CapturedFrame frame; read->next(frame);) ++count;
+    SCOPED_TRACE(file);
+    const Json report =
+        run("ports: {in: {pcap: {read: \"" + file + "\"}}, wan: {pcap: {write: wan.pcapng}}, " +
+                "lan: {pcap: {write: lan.pcapng}}}\n" +
+                "chain: [firewall: {rules: rules}, router: {routes: routes, ipv4: trie4}]\n",
+            {"run.workers=" + std::to_string(1 + captures % 3), "run.batch.bytes=1MiB", "run.queue.bytes=4MiB"})
+            .report;
+    EXPECT_EQ(report["packets"]["in"], count);
+    const auto written = read_captures({folder_ / "wan.pcapng", folder_ / "lan.pcapng"});
+    EXPECT_EQ(report["packets"]["forwarded"], written.packets.size());
+    EXPECT_EQ(report["bytes"]["forwarded"], bytes_of(written.packets));
+    ++captures;
+    packets += count;
+  }
+  EXPECT_GT(captures, 500U);
+  EXPECT_GT(packets, 10'000U);
+}
+
+}  // namespace
+}  // namespace penstock::property
