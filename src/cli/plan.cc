@@ -90,7 +90,9 @@ void print_json(const TransferPlan& plan, const std::vector<std::uint32_t>& size
 
 int plan_chain(const PlanArguments& arguments) {
   std::vector<config::Override> overrides;
-  if (!arguments.processor.empty()) overrides.push_back({"run.processor", arguments.processor});
+  if (!arguments.processor.empty()) {
+    overrides.push_back({"run.processor", arguments.processor, "--processor " + arguments.processor});
+  }
   const auto loaded = arguments.chain.load(std::move(overrides), true);
   if (!loaded) return kWrongUsage;
   print_unsupported(loaded->unsupported);

@@ -53,13 +53,13 @@ void print_progress(const chain::Progress& progress) {
 
 std::vector<config::Override> overrides_of(const RunArguments& arguments) {
   std::vector<config::Override> overrides;
-  const auto add = [&](const char* path, const std::string& value) {
-    if (!value.empty()) overrides.push_back({path, value});
+  const auto add = [&](const char* option, const char* path, const std::string& value) {
+    if (!value.empty()) overrides.push_back({path, value, std::string(option) + ' ' + value});
   };
-  add("run.processor", arguments.processor);
-  add("run.workers", arguments.workers);
-  add("run.duration", arguments.duration);
-  add("outputs.report", arguments.report);
+  add("--processor", "run.processor", arguments.processor);
+  add("--workers", "run.workers", arguments.workers);
+  add("--duration", "run.duration", arguments.duration);
+  add("--report", "outputs.report", arguments.report);
   return overrides;
 }
 

@@ -334,7 +334,7 @@ Result<Override> parse_override(const std::string& text) {
   if (equals == 0 || equals == std::string::npos) {
     return failure(Error{{}, "--set: wrong value", in_quotes(text), "key.key=value"});
   }
-  return Override{text.substr(0, equals), text.substr(equals + 1)};
+  return Override{text.substr(0, equals), text.substr(equals + 1), "--set " + text};
 }
 
 Result<LoadedChain> load_chain(const std::string& path, const LoadOptions& options) {
@@ -342,7 +342,7 @@ Result<LoadedChain> load_chain(const std::string& path, const LoadOptions& optio
   if (!file) return failure(std::move(file.error()));
   Errors errors;
   for (const Override& o : options.overrides) {
-    if (auto set = file->set(o.path, o.value); !set) append(errors, std::move(set.error()));
+    if (auto set = file->set(o.path, o.value, o.text); !set) append(errors, std::move(set.error()));
   }
   if (!errors.empty()) return failure(std::move(errors));
   return Builder(*file, options).build();

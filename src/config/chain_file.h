@@ -20,9 +20,10 @@ namespace penstock::config {
 struct Override {
   std::string path;   // keys, joined by dots; a function of the chain by its name or its position from 0
   std::string value;  // YAML; relative paths in it are relative to the working directory
+  std::string text;   // as the user gave it, for errors: "--set run.workers=4", "--workers 4"
 };
 
-/// "a.b=c" taken apart.
+/// The "a.b=c" of `--set a.b=c` taken apart.
 [[nodiscard]] Result<Override> parse_override(const std::string& text);
 
 struct LoadedChain {

@@ -62,8 +62,7 @@ Result<YamlFile> YamlFile::read(const std::string& path) {
   return file;
 }
 
-Result<void> YamlFile::set(const std::string& path, const std::string& value) {
-  const std::string text = "--set " + path + "=" + value;
+Result<void> YamlFile::set(const std::string& path, const std::string& value, const std::string& text) {
   YAML::Node replacement;
   try {
     replacement = YAML::Load(value);

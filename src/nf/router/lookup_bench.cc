@@ -180,7 +180,7 @@ int main(int argc, char** argv) {
   const auto& work6 = workload6();
 
 #ifdef PENSTOCK_HAS_DPDK
-  bench::start_dpdk(4096);
+  penstock::bench::start_dpdk(4096);
   const RteFib4 peer4(work4.routes);
   const RteFib6 peer6(work6.routes);
   add_peer("ipv4", "rte_fib", work4, peer4);
