@@ -29,6 +29,8 @@ class CpuExecutor {
   void begin_batch() noexcept;
   /// Takes every packet of the batch to its end and accounts for it.
   void execute(Batch& batch) noexcept;
+  /// No batch comes any more: the stages go, so that no update waits for a batch boundary of theirs.
+  void end() noexcept { functions_.clear(); }
 
  private:
   static constexpr std::size_t kBurst = 128;

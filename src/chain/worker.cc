@@ -57,7 +57,7 @@ void Worker::run(const std::atomic<bool>& stop) noexcept {
       idle_rounds = 0;
       continue;
     }
-    if (stopping || all_ended()) return;
+    if (stopping || all_ended()) return executor_.end();
     executor_.begin_batch();  // tables change even when no packets come
     if (++idle_rounds > 64) std::this_thread::yield();
   }

@@ -1,0 +1,148 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tables change under load. Version v of the router's tables sends packets to a next hop whose MAC holds v, by the port
+// v % 2: so each packet that comes out tells which tables decided about it, and whether it saw half of a change.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "chain/run.h"
+#include "chain/testing/fakes.h"
+#include "nf/router/router_for_test.h"
+
+namespace penstock::property {
+namespace {
+
+using chain::testing::FakeChain;
+using port::RxStatus;
+using router::Fib4Engine;
+
+constexpr std::uint32_t kPorts = 2;
+
+router::RouterChange version(std::uint32_t v) {
+  router::RouterChange change;
+  const char* const port = router::kTestPorts[v % kPorts].c_str();
+  change.neighbours =
+      router::neighbours_of(fmt::format("10.0.0.1 dev {} lladdr 02:00:{:02x}:{:02x}:{:02x}:{:02x} STALE\n", port,
+                                        v >> 24, v >> 16 & 255, v >> 8 & 255, v & 255));
+  change.routes =
+      router::config_of(fmt::format("192.0.0.0/16 via 10.0.0.1 dev {0}\n192.0.2.0/24 via 10.0.0.1 dev {0}\n", port))
+          .routes;
+  return change;
+}
+
+std::unique_ptr<router::Router> router_of_version_0(Fib4Engine engine) {
+  router::RouterConfig config = router::config_of("");
+  config.engine = engine;
+  config.routes = version(0).routes;
+  config.neighbours.emplace();
+  auto made = router::build(std::move(config));
+  EXPECT_TRUE(made->update(version(0)));
+  return made;
+}
+
+struct Decided {
+  std::uint32_t version;
+  PortIndex port;
+};
+Decided decided(PacketView packet) {
+  const MacAddress& mac = packet.ethernet().destination;
+  return {std::uint32_t{mac.bytes[2]} << 24 | std::uint32_t{mac.bytes[3]} << 16 | std::uint32_t{mac.bytes[4]} << 8 |
+              mac.bytes[5],
+          packet.packet->verdict.value};
+}
+
+class TableSwap : public ::testing::TestWithParam<Fib4Engine> {};
+INSTANTIATE_TEST_SUITE_P(Engines, TableSwap, ::testing::Values(Fib4Engine::kDir24, Fib4Engine::kTrie4),
+                         [](const auto& engine) { return engine.param == Fib4Engine::kDir24 ? "dir24" : "trie4"; });
+
+TEST_P(TableSwap, LosesNoPacketAndShowsNoneHalfAChange) {
+  constexpr std::uint32_t kVersions = 200;
+  std::atomic<std::uint32_t> done{0};  // the newest version whose update has returned
+  FakeChain chain;
+  chain.settings.workers = 2;
+  chain.settings.batch_packets = 300;  // several bursts
+  // Each packet carries, as its time, the version that its batch must see at least; as its wire length, its batch.
+  std::atomic<std::uint32_t> batches{0};
+  const std::vector<chain::testing::Bytes> frames = chain::testing::numbered_frames(2);
+  chain.add_source("source", [&](unsigned, Batch& batch) {
+    if (!batch.empty()) return RxStatus::more;
+    const std::uint64_t least = done.load();
+    const std::uint32_t number = ++batches;
+    for (std::size_t i = 0; batch.append(frames[i % 2], {least, number, 0, LinkType::ethernet}); ++i) {
+    }
+    return RxStatus::more;
+  });
+  auto made = router_of_version_0(GetParam());
+  router::Router& router = *made;
+  chain.functions.push_back({"router", std::move(made)});
+  std::atomic<std::uint64_t> packets{0}, half_changes{0}, too_old{0}, mixed_batches{0};
+  chain.add_function("checks", [&](std::span<PacketView> burst) {
+    thread_local std::uint32_t batch_number = 0;
+    thread_local std::uint32_t batch_version = 0;
+    for (const PacketView packet : burst) {
+      const Decided by = decided(packet);
+      half_changes += by.version % kPorts != by.port;
+      too_old += by.version < packet.packet->timestamp_ns;
+      if (packet.packet->wire_length == batch_number) mixed_batches += by.version != batch_version;
+      batch_number = packet.packet->wire_length;
+      batch_version = by.version;
+    }
+    packets += burst.size();
+  });
+  chain.add_function("takes", chain::testing::each([](PacketView) { return Verdict::consume(); }));
+
+  std::atomic<bool> stop{false};
+  auto running = std::async(std::launch::async, [&] { return chain::run(chain, {}, stop); });
+  for (std::uint32_t v = 1; v <= kVersions; ++v) {
+    const std::uint64_t before = packets;
+    ASSERT_TRUE(router.update(version(v)));
+    done = v;
+    while (packets < before + 500) std::this_thread::yield();  // traffic goes on between the changes
+  }
+  stop = true;
+  const auto result = running.get();
+  ASSERT_TRUE(result) << to_string(result.error());
+  const auto& report = result->report;
+  EXPECT_GT(packets, std::uint64_t{kVersions} * 500);
+  EXPECT_EQ(half_changes, 0U) << "a port of one version and a MAC of another";
+  EXPECT_EQ(mixed_batches, 0U) << "tables are swapped at batch boundaries";
+  EXPECT_EQ(too_old, 0U) << "batches that begin after update() has returned";
+  EXPECT_EQ(report["packets"]["in"], packets.load());
+  EXPECT_EQ(report["packets"]["consumed"], packets.load());
+  EXPECT_EQ(report["packets"]["dropped"], 0);
+}
+
+TEST(TableSwapAtTheEnd, WaitsForNoWorkerThatHasEnded) {
+  FakeChain chain;
+  chain.settings.workers = 2;
+  std::atomic<bool> updated{false};
+  std::atomic<bool> first_is_done{false};
+  std::atomic<std::uint64_t> polls{0};
+  constexpr std::uint64_t kPatience = 20'000'000;
+  chain.add_source("source", [&](unsigned worker, Batch&) {
+    if (worker == 0) {
+      first_is_done = true;
+      return RxStatus::end;
+    }
+    return updated || ++polls == kPatience ? RxStatus::end : RxStatus::idle;
+  });
+  auto made = router_of_version_0(Fib4Engine::kTrie4);
+  router::Router& router = *made;
+  chain.functions.push_back({"router", std::move(made)});
+  const std::atomic<bool> never{false};
+  auto running = std::async(std::launch::async, [&] { return chain::run(chain, {}, never); });
+  while (!first_is_done) std::this_thread::yield();
+  ASSERT_TRUE(router.update(version(1)));
+  updated = true;
+  ASSERT_TRUE(running.get());
+  EXPECT_LT(polls, kPatience) << "the change came only when the other worker had ended too";
+}
+
+}  // namespace
+}  // namespace penstock::property
