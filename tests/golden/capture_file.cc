@@ -83,6 +83,24 @@ std::size_t link_header_length(int link_type, std::string_view frame) {
 
 bool has_ports(char protocol) { return protocol == 6 || protocol == 17 || protocol == '\x84'; }
 
+std::string flow_of(int link_type, const std::string& frame) {
+  const std::string_view ip =
+      std::string_view(frame).substr(std::min(frame.size(), link_header_length(link_type, frame)));
+  if (ip.size() >= 20 && ip[0] >> 4 == 4) {
+    const std::string addresses(ip.substr(12, 8));
+    const bool fragment = (ip[6] & 0x3f) != 0 || ip[7] != 0;
+    if (fragment) return addresses;
+    const std::size_t ports = static_cast<std::size_t>(ip[0] & 0xf) * 4;
+    if (!has_ports(ip[9])) return addresses + ip[9];
+    if (ip.size() >= ports + 8) return addresses + ip[9] + std::string(ip.substr(ports, 4));
+  } else if (ip.size() >= 48 && (ip[0] >> 4 & 0xf) == 6) {
+    const std::string addresses(ip.substr(8, 32));
+    if (has_ports(ip[6])) return addresses + ip[6] + std::string(ip.substr(40, 4));
+    if (ip[6] == 58) return addresses + ip[6];
+  }
+  return frame;
+}
+
 }  // namespace
 
 CaptureFile read_capture_file(const std::string& path) {
@@ -109,22 +127,10 @@ CaptureFile read_capture_file(const std::string& path) {
   return all;
 }
 
-std::string flow_of(int link_type, const std::string& frame) {
-  const std::string_view ip =
-      std::string_view(frame).substr(std::min(frame.size(), link_header_length(link_type, frame)));
-  if (ip.size() >= 20 && ip[0] >> 4 == 4) {
-    const std::string addresses(ip.substr(12, 8));
-    const bool fragment = (ip[6] & 0x3f) != 0 || ip[7] != 0;
-    if (fragment) return addresses;
-    const std::size_t ports = static_cast<std::size_t>(ip[0] & 0xf) * 4;
-    if (!has_ports(ip[9])) return addresses + ip[9];
-    if (ip.size() >= ports + 8) return addresses + ip[9] + std::string(ip.substr(ports, 4));
-  } else if (ip.size() >= 48 && (ip[0] >> 4 & 0xf) == 6) {
-    const std::string addresses(ip.substr(8, 32));
-    if (has_ports(ip[6])) return addresses + ip[6] + std::string(ip.substr(40, 4));
-    if (ip[6] == 58) return addresses + ip[6];
-  }
-  return frame;
+std::map<std::string, std::vector<Record>> flows_of(const CaptureFile& capture) {
+  std::map<std::string, std::vector<Record>> flows;
+  for (const Record& record : capture.records) flows[flow_of(capture.link_type, record.bytes)].push_back(record);
+  return flows;
 }
 
 std::string to_string(const Record& record) {

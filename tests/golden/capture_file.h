@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,9 @@ struct CaptureFile {
 /// pcap or pcapng, also in gzip or Zstandard. Throws std::runtime_error with the reason.
 [[nodiscard]] CaptureFile read_capture_file(const std::string& path);
 
-/// What packets that must stay in order have in common: addresses, protocol and ports of an IP packet, addresses of a
-/// fragment. A packet of no flow that is known here is a flow of its own.
-[[nodiscard]] std::string flow_of(int link_type, const std::string& frame);
+/// The records of each flow, in order. A flow is what must stay in order: addresses, protocol and ports of IP packets,
+/// addresses of fragments. A packet of no flow that is known here is a flow of its own.
+[[nodiscard]] std::map<std::string, std::vector<Record>> flows_of(const CaptureFile& capture);
 
 /// For messages: "1795211903.664114000 98 of 98 bytes 0200…".
 [[nodiscard]] std::string to_string(const Record& record);
