@@ -36,8 +36,10 @@ build: setup-build ## build/penstock (the default)
 	@ln -sfn release/penstock build/penstock
 
 .PHONY: demo
-demo: build ## run a firewall and a router over a real capture
-	build/penstock run examples/gateway/chain.yaml
+demo: build ## run a router and a firewall over a gateway's captures
+	build/penstock run examples/gateway/chain.yaml --trace 3
+	@echo
+	@echo "What left: examples/gateway/out-lan.pcap, out-wan.pcap, out-dmz.pcap. What is in it: examples/gateway/README.md"
 
 .PHONY: test
 test: setup-build-test ## build everything, and run every test that needs no GPU
