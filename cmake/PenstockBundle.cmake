@@ -41,7 +41,7 @@ install(PROGRAMS tools/gpu_test DESTINATION . RENAME gpu-test COMPONENT bundle)
 install(PROGRAMS tools/bench DESTINATION . RENAME bench COMPONENT bundle)
 install(PROGRAMS tools/machine_name DESTINATION . COMPONENT bundle)
 install(FILES LICENSE DESTINATION . COMPONENT bundle)
-install(DIRECTORY examples DESTINATION . COMPONENT bundle)
+install(DIRECTORY examples DESTINATION . COMPONENT bundle PATTERN "out*" EXCLUDE)
 
 set(name penstock-${PROJECT_VERSION}-${CMAKE_SYSTEM_PROCESSOR})
 set(dist ${PROJECT_SOURCE_DIR}/dist)
