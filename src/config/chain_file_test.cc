@@ -126,6 +126,12 @@ TEST_F(ChainFile, AWrongOverrideIsToldByItsText) {
   EXPECT_FALSE(parse_override("=x"));
 }
 
+TEST_F(ChainFile, ReadsAliasesOfOverridesOnce) {
+  const auto errors = [&](const char* text) { return errors_of(kGood, {{*parse_override(text)}, false, false}); };
+  expect_has(errors("wire=&a [*a]"), "wire: wrong value");
+  expect_has(errors("run=&a {x: *a}"), "x: wrong value in the mapping");
+}
+
 TEST_F(ChainFile, WiresPortsByHand) {
   const std::string ports = "ports: {lan: {pcap: {read: a, write: b}}, wan: {pcap: {read: c, write: d}}}\n";
   const std::string chain = "chain: [firewall: {rules: rules}]\n";

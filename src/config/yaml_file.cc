@@ -101,6 +101,7 @@ Result<void> YamlFile::set(const std::string& path, const std::string& value, co
 }
 
 void YamlFile::remember(const YAML::Node& node, const std::string& text) {
+  if (overridden(node) != nullptr) return;  // an alias, perhaps of what it stands in
   overridden_.push_back({node, text});
   if (node.IsSequence()) {
     for (const auto& item : node) remember(item, text);
