@@ -14,7 +14,7 @@
 
 #include "chain/network_function.h"
 #include "packet/field_text.h"
-#include "random_packets.h"
+#include "property/random_packets.h"
 
 namespace penstock::property {
 

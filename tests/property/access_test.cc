@@ -9,10 +9,10 @@
 #include <fstream>
 #include <set>
 
-#include "access_check.h"
-#include "corpus_packets.h"
 #include "nf/catalog.h"
 #include "port/testing/port_harness.h"
+#include "property/access_check.h"
+#include "property/corpus_packets.h"
 
 namespace penstock::property {
 namespace {

@@ -4,7 +4,7 @@
 // No packet is lost, doubled or counted wrong, on any kind of chain, with any number of workers and any batches; and
 // what the chain does with each packet depends on neither.
 
-#include "conservation_check.h"
+#include "property/conservation_check.h"
 
 #include <gmock/gmock.h>
 
@@ -12,7 +12,7 @@
 #include <optional>
 #include <thread>
 
-#include "corpus_packets.h"
+#include "property/corpus_packets.h"
 
 namespace penstock::property {
 namespace {

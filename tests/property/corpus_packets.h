@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "port/capture_reader.h"
-#include "random_packets.h"
+#include "property/random_packets.h"
 
 namespace penstock::property {
 
