@@ -100,7 +100,8 @@ std::string format_field(Field field, PacketView packet) {
 
 std::string format_packet(PacketView packet) {
   const PacketLayout& layout = packet.layout();
-  const char* broken = layout.has(PacketLayout::kMalformed)   ? " malformed"
+  constexpr unsigned kMalformed = PacketLayout::kMalformed | PacketLayout::kMalformedTransport;
+  const char* broken = (layout.flags & kMalformed) != 0       ? " malformed"
                        : layout.has(PacketLayout::kTruncated) ? " truncated"
                                                               : "";
   if (layout.network == NetworkLayer::arp) return fmt::format("ARP{}", broken);
