@@ -22,8 +22,8 @@ class YamlFile {
 
   [[nodiscard]] const YAML::Node& root() const { return root_; }
 
-  /// Replaces or adds the value at `path`, keys joined by dots; `text` stands for its place in errors. Steps through mappings by key, and through a list by position or by the key
-  /// of a one-key mapping in it (the chain's functions).
+  /// Replaces or adds the value at `path`, keys joined by dots; `text` stands for its place in errors. Steps through
+  /// mappings by key, and through a list by position or by the key of a one-key mapping in it (the chain's functions).
   Result<void> set(const std::string& path, const std::string& value, const std::string& text);
 
   [[nodiscard]] Place place(const YAML::Node& node) const;
