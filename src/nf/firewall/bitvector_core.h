@@ -21,10 +21,6 @@ struct VectorSet {
   std::uint32_t count;
 };
 
-PENSTOCK_HOST_DEVICE constexpr bool not_after(const Ipv6Address& a, const Ipv6Address& b) noexcept {
-  return (a.high < b.high) | ((a.high == b.high) & (a.low <= b.low));
-}
-
 PENSTOCK_HOST_DEVICE constexpr std::uint32_t lowest_bit(std::uint64_t word) noexcept {
 #ifdef __CUDA_ARCH__
   return static_cast<std::uint32_t>(__ffsll(static_cast<long long>(word)) - 1);

@@ -87,7 +87,7 @@ class ClassBenchReader {
     }
     Entry entry;
     entry.family = source.value_or(NetworkLayer::ipv4);
-    entry.action = static_cast<Action>(options_.match);
+    entry.action = action_of(options_.match);
     entry.rule = rule;
     add_entry(read_.value, conditions_, entry);
   }

@@ -22,6 +22,11 @@ inline constexpr std::uint32_t kKindNoDetail = 256U << kKindDetailBits;
 inline constexpr std::uint32_t kKindUntoldDetail = kKindNoDetail + 256;
 inline constexpr std::uint32_t kKindCount = kKindUntoldDetail + 256;
 
+/// a <= b, without a branch.
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool not_after(const Ipv6Address& a, const Ipv6Address& b) noexcept {
+  return (a.high < b.high) | ((a.high == b.high) & (a.low <= b.low));
+}
+
 /// Stands for the ports of a packet that has none.
 inline constexpr std::uint32_t kNoTransportPort = 0x10000;
 

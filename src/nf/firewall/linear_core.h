@@ -22,10 +22,6 @@ struct LinearView {
   std::uint32_t entry_count;
 };
 
-PENSTOCK_HOST_DEVICE constexpr bool less_or_equal(const Ipv6Address& a, const Ipv6Address& b) noexcept {
-  return a.high < b.high || (a.high == b.high && a.low <= b.low);
-}
-
 /// Whether a condition on a port holds.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline bool port_holds(const LinearView& rules, const Condition& condition,
                                                           std::uint32_t port) noexcept {
@@ -48,7 +44,7 @@ PENSTOCK_HOST_DEVICE constexpr bool less_or_equal(const Ipv6Address& a, const Ip
                                                              const Ipv6Address& address, bool ipv6) noexcept {
   if (ipv6) {
     const Ipv6Range& range = rules.ranges6[condition.index];
-    return (less_or_equal(range.low, address) && less_or_equal(address, range.high)) != condition.negated;
+    return (not_after(range.low, address) && not_after(address, range.high)) != condition.negated;
   }
   return (condition.low <= address.low && address.low <= condition.high) != condition.negated;
 }

@@ -71,7 +71,15 @@ struct Ipv6Range {
   Ipv6Address high;
 };
 
-enum class Action : std::uint8_t { accept, drop, reject, skip };
+/// What an entry does: a target, or `skip`.
+enum class Action : std::uint8_t {
+  accept = static_cast<std::uint8_t>(Target::accept),
+  drop = static_cast<std::uint8_t>(Target::drop),
+  reject = static_cast<std::uint8_t>(Target::reject),
+  skip,
+};
+
+[[nodiscard]] constexpr Action action_of(Target target) noexcept { return static_cast<Action>(target); }
 
 inline constexpr std::uint32_t kNoEntry = 0xffffffff;
 
