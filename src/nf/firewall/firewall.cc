@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -16,8 +15,6 @@
 namespace penstock::firewall {
 
 namespace {
-
-constexpr std::array<std::string_view, 4> kDropReasons{"denied", "rejected", "malformed", "truncated"};
 
 FieldSet fields_of(const Condition& condition) {
   switch (condition.subject) {
@@ -81,47 +78,37 @@ std::string Firewall::description() const {
   return text;
 }
 
-RuleCounters::Count Firewall::count(std::size_t rule) const {
+std::vector<RuleCounters::Count> Firewall::counts() const {
+  std::vector<RuleCounters::Count> sums(RuleCounters::cells_for(rules_.rules.size()));
   const std::lock_guard lock(mutex_);
-  RuleCounters::Count sum;
   for (const auto& counters : counters_) {
-    const RuleCounters::Count count = (*counters)[rule];
-    sum.packets += count.packets;
-    sum.bytes += count.bytes;
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const RuleCounters::Count count = (*counters)[i];
+      sums[i].packets += count.packets;
+      sums[i].bytes += count.bytes;
+    }
   }
-  return sum;
+  return sums;
 }
 
 void Firewall::report(nlohmann::json& into) const {
   nlohmann::json& matched = into["rules"] = nlohmann::json::array();
+  const std::vector<RuleCounters::Count> sums = counts();
   for (std::size_t i = 0; i < rules_.rules.size(); ++i) {
-    const RuleCounters::Count sum = count(i);
-    if (sum.packets == 0) continue;
+    if (sums[i].packets == 0) continue;
     const Rule& rule = rules_.rules[i];
     matched.push_back({{"index", i},
                        {"line", rule.line},
                        {"target", name(rule.target)},
-                       {"packets", sum.packets},
-                       {"bytes", sum.bytes},
+                       {"packets", sums[i].packets},
+                       {"bytes", sums[i].bytes},
                        {"text", rule.text}});
   }
-  const RuleCounters::Count rest = count(rules_.rules.size());
-  into["policy"] = {{"target", name(rules_.ipv4_policy)}, {"packets", rest.packets}, {"bytes", rest.bytes}};
-}
-
-std::string Firewall::explain(PacketView packet) const {
-  const PacketLayout& layout = packet.layout();
-  if (!layout.is_ip()) return "not IP: passes";
-  if (const auto reason = unjudged(layout)) {
-    return fmt::format("{} header", kDropReasons[static_cast<std::size_t>(*reason)]);
+  for (const NetworkLayer family : {NetworkLayer::ipv4, NetworkLayer::ipv6}) {
+    const RuleCounters::Count& rest = sums[RuleCounters::of_policy(rules_.rules.size(), family)];
+    into["policy"][family == NetworkLayer::ipv4 ? "ipv4" : "ipv6"] = {
+        {"target", name(rules_.policy(family))}, {"packets", rest.packets}, {"bytes", rest.bytes}};
   }
-  Key key;
-  make_key(packet, key);
-  std::uint32_t entry = kNoEntry;
-  classifier_->classify({&key, 1}, &entry);
-  if (entry == kNoEntry) return fmt::format("default policy: {}", name(rules_.policy(key.family)));
-  const std::uint32_t index = rules_.entries[entry].rule;
-  return fmt::format("rule {} (line {}): {}", index, rules_.rules[index].line, rules_.rules[index].text);
 }
 
 }  // namespace penstock::firewall

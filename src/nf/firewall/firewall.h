@@ -6,11 +6,13 @@
 
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -25,19 +27,25 @@ enum class DropReason : std::uint16_t {
   denied,     // by a rule or the policy
   rejected,   // the same, where the rule would have an answer sent
   malformed,  // a header that rules look at contradicts itself
-  truncated,  // the capture ends inside the IP header
+  truncated,  // the capture ends inside a header that rules look at
 };
+inline constexpr std::array<std::string_view, 4> kDropReasons{"denied", "rejected", "malformed", "truncated"};
 
 /// What rules look at, and what an NF that applies them reads and writes.
 [[nodiscard]] Access access_of(const Ruleset& rules);
 
-/// One worker's counts: of each rule by its index, and last of the policy. One writer; any thread may read.
+/// One worker's counts: of each rule by its index, and last of the policy for IPv4 and for IPv6. One writer; any thread
+/// may read.
 class RuleCounters {
  public:
   struct Count {
     std::uint64_t packets = 0, bytes = 0;
   };
-  explicit RuleCounters(std::size_t rules) : cells_(rules + 1) {}
+  explicit RuleCounters(std::size_t rules) : cells_(cells_for(rules)) {}
+  [[nodiscard]] static std::size_t cells_for(std::size_t rules) noexcept { return rules + 2; }
+  [[nodiscard]] static std::size_t of_policy(std::size_t rules, NetworkLayer family) noexcept {
+    return rules + (family == NetworkLayer::ipv4 ? 0 : 1);
+  }
 
   void add(std::size_t rule, std::uint64_t bytes) noexcept {
     Cell& cell = cells_[rule];
@@ -63,13 +71,13 @@ class Firewall final : public chain::NetworkFunction {
   const chain::NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<chain::CpuStage> make_cpu_stage() override;
   std::string description() const override;
-  /// {"rules": [{"index", "line", "target", "packets", "bytes", "text"} …], "policy": {…}}: rules that matched none
-  /// are left away.
+  /// {"rules": [{"index", "line", "target", "packets", "bytes", "text"} …], "policy": {"ipv4": {"target", "packets",
+  /// "bytes"}, "ipv6": {…}}}: rules that matched none are left away.
   void report(nlohmann::json& into) const override;
-  std::string explain(PacketView packet) const override;
 
   [[nodiscard]] const Ruleset& rules() const noexcept { return rules_; }
-  [[nodiscard]] RuleCounters::Count count(std::size_t rule) const;
+  /// Of all workers, as RuleCounters has them.
+  [[nodiscard]] std::vector<RuleCounters::Count> counts() const;
 
  private:
   explicit Firewall(Ruleset rules);

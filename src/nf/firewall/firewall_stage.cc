@@ -3,10 +3,66 @@
 
 #include "nf/firewall/firewall_stage.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace penstock::firewall {
+
+namespace {
+
+/// Whether rules may look at a transport header that this packet, whole, would have, or may not know which it is.
+bool lacks_header(const PacketLayout& layout) noexcept {
+  const bool ipv4 = layout.network == NetworkLayer::ipv4;
+  switch (layout.transport) {
+    case ip_protocol::kTcp:
+    case ip_protocol::kUdp:
+    case ip_protocol::kUdpLite:
+    case ip_protocol::kSctp: return true;
+    case ip_protocol::kIcmp: return ipv4;
+    case ip_protocol::kIcmpv6:
+    // Extension headers: parsing stops at one only where it is cut.
+    case ip_protocol::kHopByHop:
+    case ip_protocol::kRouting:
+    case ip_protocol::kFragment:
+    case ip_protocol::kAh:
+    case ip_protocol::kDestinationOptions: return !ipv4;
+    default: return false;
+  }
+}
+
+/// Whether a later fragment would overwrite the flags of the TCP header that the first was judged by: RFC 1858 §3,
+/// RFC 3128. `packet` has its IP header whole.
+bool overwrites_tcp_flags(PacketView packet) noexcept {
+  const PacketLayout& layout = packet.layout();
+  if (layout.transport != ip_protocol::kTcp) return false;
+  if (layout.network == NetworkLayer::ipv4) return (packet.ipv4().fragment.value() & Ipv4Header::kOffsetMask) == 1;
+  // Of a later fragment, the fragment header is the last that parsing reads.
+  const std::uint32_t at = layout.transport_offset - static_cast<std::uint32_t>(sizeof(Ipv6FragmentHeader));
+  return (packet.at<Ipv6FragmentHeader>(at).fragment.value() & Ipv6FragmentHeader::kOffsetMask) == 8;
+}
+
+/// Why an IP packet is dropped before any rule is tried, if it is: without the header that rules are about it would
+/// pass them.
+std::optional<DropReason> unjudged(PacketView packet) noexcept {
+  const PacketLayout& layout = packet.layout();
+  constexpr unsigned kWhole = PacketLayout::kNetworkHeader | PacketLayout::kTransportHeader;
+  if ((layout.flags & kWhole) == kWhole) return std::nullopt;
+  if (!layout.has(PacketLayout::kNetworkHeader)) {
+    return layout.has(PacketLayout::kTruncated) ? DropReason::truncated : DropReason::malformed;
+  }
+  if (layout.has(PacketLayout::kLaterFragment)) {
+    return overwrites_tcp_flags(packet) ? std::optional(DropReason::malformed) : std::nullopt;
+  }
+  if ((layout.flags & (PacketLayout::kMalformed | PacketLayout::kMalformedTransport)) != 0) {
+    return DropReason::malformed;
+  }
+  return lacks_header(layout) ? std::optional(DropReason::truncated) : std::nullopt;
+}
+
+}  // namespace
 
 void FirewallStage::process(std::span<PacketView> packets) noexcept {
   while (!packets.empty()) {
@@ -22,9 +78,8 @@ void FirewallStage::process_group(std::span<PacketView> packets) noexcept {
   std::array<std::uint8_t, Classifier::kGroup> judged;  // the packets that have a key
   std::size_t count = 0;
   for (std::size_t i = 0; i < packets.size(); ++i) {
-    const PacketLayout& layout = packets[i].layout();
-    if (!layout.is_ip()) continue;
-    if (const auto reason = unjudged(layout)) {
+    if (!packets[i].layout().is_ip()) continue;
+    if (const auto reason = unjudged(packets[i])) {
       packets[i].packet->verdict = Verdict::drop(*reason);
       continue;
     }
@@ -36,8 +91,8 @@ void FirewallStage::process_group(std::span<PacketView> packets) noexcept {
 }
 
 void FirewallStage::decide(PacketView packet, NetworkLayer family, std::uint32_t entry) noexcept {
-  std::uint32_t rule = static_cast<std::uint32_t>(rules_.rules.size());
-  auto action = static_cast<Action>(rules_.policy(family));
+  std::size_t rule = RuleCounters::of_policy(rules_.rules.size(), family);
+  Action action = action_of(rules_.policy(family));
   if (entry != kNoEntry) {
     rule = rules_.entries[entry].rule;
     action = rules_.entries[entry].action;
@@ -45,6 +100,20 @@ void FirewallStage::decide(PacketView packet, NetworkLayer family, std::uint32_t
   counters_.add(rule, packet.length());
   if (action == Action::accept) return;
   packet.packet->verdict = Verdict::drop(action == Action::reject ? DropReason::rejected : DropReason::denied);
+}
+
+std::string FirewallStage::explain(PacketView packet) const {
+  if (!packet.layout().is_ip()) return "not IP: passes";
+  if (const auto reason = unjudged(packet)) {
+    return fmt::format("{} header", kDropReasons[static_cast<std::size_t>(*reason)]);
+  }
+  Key key;
+  make_key(packet, key);
+  std::uint32_t entry = kNoEntry;
+  classifier_.classify({&key, 1}, &entry);
+  if (entry == kNoEntry) return fmt::format("default policy: {}", name(rules_.policy(key.family)));
+  const std::uint32_t index = rules_.entries[entry].rule;
+  return fmt::format("rule {} (line {}): {}", index, rules_.rules[index].line, rules_.rules[index].text);
 }
 
 }  // namespace penstock::firewall

@@ -1,4 +1,4 @@
-from scapy.all import IP, TCP, UDP, Ether, IPv6, Raw
+from scapy.all import GRE, IP, TCP, UDP, Ether, IPv6, IPv6ExtHdrHopByHop, Raw
 
 from making import Case, forwarded
 
@@ -22,12 +22,21 @@ for link in (v4, v6):
             cut(frame, snap)
     cut(telnet, header + 20, drop="firewall.denied")
     cut(telnet, 96, drop="firewall.denied")
-    # The ports are not there: the rule that would drop them does not hold.
-    cut(telnet, header)
-    cut(telnet, header + 19)
+    # The ports are not there: no rule on them can hold.
+    for frame in (web, telnet):
+        for snap in (header, header + 4, header + 19):
+            cut(frame, snap, drop="firewall.truncated")
+    cut(names, header + 7, drop="firewall.truncated")
+    # No rule looks at this header.
+    cut(link / GRE() / Raw(bytes(100)), header + 3)
     # The IP header is not there.
     for snap in (14, 15, header - 1):
         cut(web, snap, drop="firewall.truncated")
     cut(web, 13, drop="router.not_ip")
 case.packet(v4 / UDP(), drop="router.not_ip", snap=0)
+# The protocol stands behind the extension header, which is cut, or just is not.
+hidden = v6 / IPv6ExtHdrHopByHop() / TCP(sport=4000, dport=23) / Raw(bytes(100))
+for snap in (54, 55, 61, 62, 81):
+    cut(hidden, snap, drop="firewall.truncated")
+cut(hidden, 82, drop="firewall.denied")
 case.write()
