@@ -77,7 +77,7 @@ std::string rules_text(std::size_t count) {
   return text + "@0.0.0.0/0 0.0.0.0/0 0 : 65535 0 : 65535 0x00/0x00 0x0000/0x0000\n";
 }
 
-/// Prefixes of 16 to 24 bits with 256 next hops; every /24 once, for `count` of them.
+/// Prefixes of 16 to 24 bits with 250 next hops; every /24 once, for `count` of them.
 std::vector<Ipv4Prefix> prefixes(std::size_t count) {
   std::mt19937 random(2);
   std::map<std::uint32_t, Ipv4Prefix> chosen;

@@ -70,8 +70,8 @@ std::span<PacketView> keep_alive(std::span<PacketView> packets, std::uint8_t ind
 CpuExecutor::CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& counters, Trace* trace)
     : chain_(chain), counters_(counters), trace_(trace), stack_(all_reads(chain)), used_exits_(chain.ports.size()) {
   for (const NamedFunction& f : chain.functions) {
-    functions_.push_back(
-        {f.function->make_cpu_stage(), f.name, f.function->traits().cpu.writes.has(Field::frame_shape)});
+    functions_.push_back({f.function->make_cpu_stage(), f.name, f.function->traits().cpu.writes.has(Field::frame_shape),
+                          f.function->traits().growth});
   }
   for (const NamedPort& p : chain.ports) exits_.push_back(p.port->tx(worker));
 }
@@ -126,7 +126,7 @@ void CpuExecutor::run_traced(std::span<PacketView> burst) noexcept {
     std::span<PacketView> alive(&packet, 1);
     std::uint64_t bytes = packet.length();
     for (std::size_t i = 0; i < functions_.size() && !alive.empty(); ++i) {
-      way.before(*chain_.functions[i].function, functions_[i].name, packet);
+      way.before(chain_.functions[i].function->traits(), *functions_[i].stage, functions_[i].name, packet);
       alive = run_function(i, alive, bytes);
       way.after(packet);
     }
@@ -141,13 +141,43 @@ std::span<PacketView> CpuExecutor::run_function(std::size_t index, std::span<Pac
   Function& function = functions_[index];
   FunctionCounters& counters = counters_.functions[index];
   counters.in.add(alive.size(), bytes);
-  function.stage->process(alive);
-  if (function.changes_shape) bytes = bytes_of(alive);
+  if (function.changes_shape) {
+    bytes = process_and_settle(function, alive);
+  } else {
+    function.stage->process(alive);
+  }
   const std::span<PacketView> left =
       keep_alive(alive, static_cast<std::uint8_t>(index), function.name, counters, bytes);
   counters.forwarded.add(left.size(), bytes);
-  if (function.changes_shape) stack_.prepare(left);
   return left;
+}
+
+/// Runs a function that may move the bounds of frames, and brings all that depends on them up to date. Returns the
+/// bytes of the frames as they are now.
+std::uint64_t CpuExecutor::process_and_settle(Function& function, std::span<PacketView> packets) noexcept {
+  struct Bounds {
+    std::uint8_t* first;
+    std::uint32_t length;
+  };
+  std::array<Bounds, kBurst> before;
+  for (std::size_t i = 0; i < packets.size(); ++i) before[i] = {packets[i].frame, packets[i].length()};
+  function.stage->process(packets);
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    const PacketView& packet = packets[i];
+    PacketDescriptor& descriptor = *packet.packet;
+    const std::ptrdiff_t head = before[i].first - packet.frame;
+    const std::ptrdiff_t tail = packet.frame + descriptor.length - (before[i].first + before[i].length);
+    if (head > static_cast<std::ptrdiff_t>(function.growth.head) ||
+        tail > static_cast<std::ptrdiff_t>(function.growth.tail)) {
+      broken_invariant(function.name, packet, "grows a frame by more than it declares");
+    }
+    descriptor.offset = static_cast<std::uint32_t>(descriptor.offset - head);
+    descriptor.wire_length += descriptor.length - before[i].length;  // modulo 2^32, so that it may shrink
+    bytes += descriptor.length;
+  }
+  stack_.prepare(packets);
+  return bytes;
 }
 
 void CpuExecutor::send(std::span<PacketView> packets) noexcept {

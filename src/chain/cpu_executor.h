@@ -35,19 +35,21 @@ class CpuExecutor {
  private:
   static constexpr std::size_t kBurst = 128;
 
+  struct Function {
+    std::unique_ptr<CpuStage> stage;
+    std::string_view name;
+    bool changes_shape;
+    FrameRoom growth;
+  };
+
   void run_burst(std::span<PacketView> burst) noexcept;
   void run_traced(std::span<PacketView> burst) noexcept;
   /// `bytes`: of the frames of `alive`, and then of what is returned.
   [[nodiscard]] std::span<PacketView> run_function(std::size_t index, std::span<PacketView> alive,
                                                    std::uint64_t& bytes) noexcept;
+  std::uint64_t process_and_settle(Function& function, std::span<PacketView> packets) noexcept;
   void send(std::span<PacketView> packets) noexcept;
   void send_by(PortIndex port, std::span<const PacketView> packets) noexcept;
-
-  struct Function {
-    std::unique_ptr<CpuStage> stage;
-    std::string_view name;
-    bool changes_shape;
-  };
 
   const Chain& chain_;
   WorkerCounters& counters_;

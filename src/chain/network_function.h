@@ -48,6 +48,12 @@ class CpuStage {
   /// `packets` is a part of a batch, small enough to stay in the first-level cache; it is never empty. A stage whose
   /// traits write `frame_shape` may move `frame` and change `length`, inside the growth it asked for.
   virtual void process(std::span<PacketView> packets) noexcept = 0;
+  /// Why it decides as it does about this packet, as it came in, by the tables that it holds: "rule 12: -A FORWARD -p
+  /// tcp …". For the trace, by the worker's thread.
+  [[nodiscard]] virtual std::string explain(PacketView packet) const {
+    static_cast<void>(packet);
+    return {};
+  }
 };
 
 class NetworkFunction {
@@ -62,11 +68,6 @@ class NetworkFunction {
   [[nodiscard]] virtual std::string description() const = 0;
   /// The NF's own part of the report (per-rule counters, say), into an object. Any thread, while running too.
   virtual void report(nlohmann::json& into) const { static_cast<void>(into); }
-  /// Why the NF decides as it does about this packet, as it came in: "rule 12: -A FORWARD -p tcp …". For the trace.
-  [[nodiscard]] virtual std::string explain(PacketView packet) const {
-    static_cast<void>(packet);
-    return {};
-  }
 };
 
 /// What an NF may know of the chain that it is built for.

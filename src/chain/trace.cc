@@ -55,12 +55,13 @@ Trace::Way Trace::begin(PacketView packet) {
   return way;
 }
 
-void Trace::Way::before(const NetworkFunction& function, std::string_view name, PacketView packet) {
+void Trace::Way::before(const NfTraits& function, const CpuStage& stage, std::string_view name, PacketView packet) {
   if (trace_ == nullptr) return;
   function_ = &function;
+  stage_ = &stage;
   bytes_.assign(packet.frame, packet.frame + packet.length());
   descriptor_ = *packet.packet;
-  const FieldSet reads = function.traits().cpu.reads - FieldSet{Field::payload};
+  const FieldSet reads = function.cpu.reads - FieldSet{Field::payload};
   text_ += fmt::format("  {}\n    read{}\n", name, values_of(reads, packet));
 }
 
@@ -75,11 +76,11 @@ void Trace::Way::after(PacketView packet) {
     case VerdictKind::forward:
       decision = verdict.value == kNoPort ? "forward" : "forward by " + trace_->port_name(verdict.value);
       break;
-    case VerdictKind::drop: decision = fmt::format("drop: {}", function_->traits().drop_reasons[verdict.value]); break;
+    case VerdictKind::drop: decision = fmt::format("drop: {}", function_->drop_reasons[verdict.value]); break;
     case VerdictKind::punt: decision = "punt"; break;
     case VerdictKind::consume: decision = "consume"; break;
   }
-  std::string why = function_->explain(was);
+  std::string why = stage_->explain(was);
   if (decision.ends_with(" " + why)) why.clear();  // the reason says it all
   text_ += fmt::format("    {}{}{}\n", decision, why.empty() ? "" : " — ", why);
 }

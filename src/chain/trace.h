@@ -29,7 +29,7 @@ class Trace {
   /// One packet's way. Prints itself at its end.
   class Way {
    public:
-    void before(const NetworkFunction& function, std::string_view name, PacketView packet);
+    void before(const NfTraits& function, const CpuStage& stage, std::string_view name, PacketView packet);
     void after(PacketView packet);
     /// `reached_the_end`: no function took the packet; its verdict tells where it went from there.
     void end(PacketView packet, bool reached_the_end);
@@ -39,7 +39,8 @@ class Trace {
     explicit Way(Trace* trace) : trace_(trace) {}
     Trace* trace_;  // null: enough packets are traced, this one is not
     std::string text_;
-    const NetworkFunction* function_ = nullptr;
+    const NfTraits* function_ = nullptr;
+    const CpuStage* stage_ = nullptr;
     std::vector<std::uint8_t> bytes_;  // the packet as it came to the function
     PacketDescriptor descriptor_;
   };

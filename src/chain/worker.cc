@@ -15,8 +15,8 @@ ring::RingShape ring_shape(const Chain& chain) {
   FrameRoom room;
   for (const NamedFunction& f : chain.functions) {
     const FrameRoom growth = f.function->traits().growth;
-    room.head = static_cast<std::uint16_t>(room.head + growth.head);
-    room.tail = static_cast<std::uint16_t>(room.tail + growth.tail);
+    room.head += growth.head;
+    room.tail += growth.tail;
   }
   return {settings.batch_bytes, settings.batch_packets,
           std::max<std::size_t>(1, settings.queue_bytes / settings.batch_bytes), 1, room};
@@ -75,22 +75,31 @@ bool Worker::receive() noexcept {
 }
 
 bool Worker::receive_from(Source& source) noexcept {
-  filling_ = ring_.filling();
-  if (filling_ == nullptr) {
-    if (!source.lossless) lose(source);
-    return false;
+  // What waits at a source that does not wait is taken in at once, into the queue or, once that is full, to be dropped
+  // and counted; it would else pile up unseen. The bound lets the packets in the queue go on under any overload.
+  constexpr unsigned kMostRounds = 64;
+  bool received = false;
+  for (unsigned round = 0; round < (source.lossless ? 1 : kMostRounds); ++round) {
+    filling_ = ring_.filling();
+    if (filling_ == nullptr && source.lossless) return received;
+    const port::RxStatus status = filling_ != nullptr ? take_in(source) : lose(source);
+    received |= status != port::RxStatus::idle;
+    source.ended = status == port::RxStatus::end;
+    if (status != port::RxStatus::more) break;
   }
+  return received;
+}
+
+port::RxStatus Worker::take_in(Source& source) noexcept {
   const std::size_t had = filling_->size();
   const std::uint64_t had_bytes = filling_->frame_bytes();
   const port::RxStatus status = source.queue->poll(*filling_);
-  const std::size_t got = filling_->size() - had;
-  if (got > 0) {
+  if (filling_->size() > had) {
     filling_->mark_arrivals(Clock::now());
-    count_arrivals(source, got, filling_->frame_bytes() - had_bytes);
+    count_arrivals(source, filling_->size() - had, filling_->frame_bytes() - had_bytes);
   }
-  source.ended = status == port::RxStatus::end;
   if (status == port::RxStatus::more && !filling_->empty()) close(counters_.closed_by_size);
-  return got > 0 || source.ended;
+  return status;
 }
 
 void Worker::count_arrivals(const Source& source, std::uint64_t packets, std::uint64_t bytes) noexcept {
@@ -98,13 +107,13 @@ void Worker::count_arrivals(const Source& source, std::uint64_t packets, std::ui
   counters_.port_in[source.port].add(packets, bytes);
 }
 
-/// The waiting queue is full, and the source does not wait: what comes now is dropped, and counted.
-void Worker::lose(Source& source) noexcept {
+port::RxStatus Worker::lose(Source& source) noexcept {
   scratch_batch_->reset(0);
-  source.ended = source.queue->poll(*scratch_batch_) == port::RxStatus::end;
+  const port::RxStatus status = source.queue->poll(*scratch_batch_);
   count_arrivals(source, scratch_batch_->size(), scratch_batch_->frame_bytes());
   counters_.dropped_by_chain[static_cast<std::size_t>(ChainDrop::queue_full)].add(scratch_batch_->size(),
                                                                                   scratch_batch_->frame_bytes());
+  return status;
 }
 
 void Worker::close(report::Counter& cause) noexcept {

@@ -41,7 +41,9 @@ class Worker {
   bool receive() noexcept;
   bool receive_from(Source& source) noexcept;
   void count_arrivals(const Source& source, std::uint64_t packets, std::uint64_t bytes) noexcept;
-  void lose(Source& source) noexcept;
+  /// Into the batch that is being filled, or, where the waiting queue is full, to be dropped and counted.
+  port::RxStatus take_in(Source& source) noexcept;
+  port::RxStatus lose(Source& source) noexcept;
   void close(report::Counter& cause) noexcept;
   bool execute_one() noexcept;
   [[nodiscard]] bool all_ended() const noexcept;

@@ -198,6 +198,21 @@ TEST(Worker, DropsAndCountsWhatTheWaitingQueueCannotHold) {
   EXPECT_EQ(std::adjacent_find(numbers.begin(), numbers.end()), numbers.end()) << "twice";
 }
 
+TEST(Worker, DropsWhatASingleSourceOffersBeyondTheWaitingQueue) {
+  FakeChain chain;
+  chain.add_source("in", script({numbered_frames(400)})).waits = false;
+  FakePort& out = chain.add_sink("out");
+  chain.settings.batch_packets = 10;
+  chain.settings.batch_bytes = 64 << 10;
+  chain.settings.queue_bytes = 3 * chain.settings.batch_bytes;
+  const Finished run(chain);
+  // All 400 are there at once: three batches fill the queue before the first one is worked on.
+  EXPECT_EQ(dropped(run.counters(), ChainDrop::queue_full), 370U);
+  std::vector<std::uint64_t> first(30);
+  std::iota(first.begin(), first.end(), 0);
+  EXPECT_EQ(out.numbers(), first);
+}
+
 TEST(Worker, LosesNothingOfASourceThatWaits) {
   ThreeSources sources({true, false, true});
   const Finished run(sources.chain);

@@ -20,8 +20,8 @@ namespace penstock {
 
 /// Bytes that NFs may add before and behind a frame in place.
 struct FrameRoom {
-  std::uint16_t head = 0;
-  std::uint16_t tail = 0;
+  std::uint32_t head = 0;
+  std::uint32_t tail = 0;
 };
 
 /// What a port knows of a packet when it hands it over.
@@ -55,16 +55,11 @@ class Batch {
     packet.in_port = arrival.in_port;
     packet.link_type = arrival.link_type;
     packet.sequence = next_sequence_++;
-    std::memcpy(bytes_.data() + packet.offset, frame.data(), frame.size());
+    if (!frame.empty()) std::memcpy(bytes_.data() + packet.offset, frame.data(), frame.size());
     used_ += need;
     frame_bytes_ += frame.size();
     ++count_;
     return true;
-  }
-
-  /// Whether a frame of `length` bytes fits.
-  [[nodiscard]] bool has_room_for(std::size_t length) const noexcept {
-    return count_ < descriptors_.size() && room_.head + length + room_.tail <= bytes_.size() - used_;
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return count_; }

@@ -74,7 +74,7 @@ enum class Field : std::uint8_t {
 
 inline constexpr unsigned kFieldCount = static_cast<unsigned>(Field::flow_hash) + 1;
 inline constexpr unsigned kByteFieldCount = static_cast<unsigned>(Field::trailer) + 1;
-static_assert(kFieldCount <= 64);
+static_assert(kFieldCount < 64);
 
 /// A set of fields, in one word.
 class FieldSet {

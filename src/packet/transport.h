@@ -61,7 +61,7 @@ struct GreHeader {
   Be16 protocol;  // an EtherType
 
   static constexpr std::uint16_t kChecksum = 0x8000, kRouting = 0x4000, kKey = 0x2000, kSequence = 0x1000,
-                                 kVersionMask = 7, kTransparentEthernet = 0x6558;
+                                 kVersionMask = 7;
 };
 static_assert(sizeof(GreHeader) == 4);
 

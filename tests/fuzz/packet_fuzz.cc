@@ -100,7 +100,7 @@ void check_layout(PacketView packet) {
 
 /// The function's verdict about the packet, which stays as it was where it is dropped.
 Verdict run(Function& function, PacketView packet) {
-  static_cast<void>(function.nf->explain(packet));
+  static_cast<void>(function.stage->explain(packet));
   const std::vector<std::uint8_t> before(packet.frame, packet.frame + packet.length());
   const Verdict came = packet.packet->verdict;
   function.stage->process(std::span(&packet, 1));

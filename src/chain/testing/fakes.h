@@ -154,7 +154,6 @@ class FakeFunction final : public NetworkFunction {
   const NfTraits& traits() const noexcept override { return own_traits; }
   std::unique_ptr<CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(*this); }
   std::string description() const override { return "a fake"; }
-  std::string explain(PacketView packet) const override { return "number " + std::to_string(number_of(packet)); }
 
  private:
   class Stage final : public CpuStage {
@@ -162,6 +161,7 @@ class FakeFunction final : public NetworkFunction {
     explicit Stage(FakeFunction& function) : function_(function) {}
     void begin_batch() noexcept override { ++function_.boundaries; }
     void process(std::span<PacketView> packets) noexcept override { function_.process(packets); }
+    std::string explain(PacketView packet) const override { return "number " + std::to_string(number_of(packet)); }
 
    private:
     FakeFunction& function_;
