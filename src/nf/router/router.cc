@@ -98,7 +98,9 @@ Router::Router(RouterConfig config, std::unique_ptr<const RouterTables> tables)
   for (const Route6& route : config.routes.v6) rib6_.assign(route.prefix, route.value);
 }
 
-std::unique_ptr<chain::CpuStage> Router::make_cpu_stage() { return make_router_stage(snapshot_, rules_); }
+std::unique_ptr<chain::CpuStage> Router::make_cpu_stage() {
+  return make_router_stage(snapshot_, rules_, [this](PacketView packet) { return explain(packet); });
+}
 
 Result<void> Router::update(const RouterChange& change) {
   const std::lock_guard lock(mutex_);
@@ -187,7 +189,8 @@ void Router::report(nlohmann::json& into) const {
 std::string Router::explain(PacketView packet) const {
   const Verdict checked = check(packet, rules_);
   if (!checked.alive()) return std::string(kDropReasons[checked.value]);
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return "the routes are being updated";
   if (packet.layout().network == NetworkLayer::ipv4) {
     const Ipv4Address address{packet.ipv4().destination.value()};
     const std::uint32_t entry = rib4_.match({address, 32}, 32);

@@ -54,7 +54,8 @@ class Router final : public chain::NetworkFunction {
   [[nodiscard]] std::unique_ptr<chain::CpuStage> make_cpu_stage() override;
   [[nodiscard]] std::string description() const override;
   void report(nlohmann::json& into) const override;
-  [[nodiscard]] std::string explain(PacketView packet) const override;
+  /// For the stages' traces. While an update waits for the workers it only says so, since it must not wait for one.
+  [[nodiscard]] std::string explain(PacketView packet) const;
 
   /// Packets of batches that begin after this returns are forwarded by the changed tables; no packet sees half of the
   /// change. After an error all is as it was. Waits for the workers' batch boundaries. Any thread but theirs.

@@ -18,9 +18,11 @@ namespace {
 /// all and gather the destinations, look those up in bulk, then send all.
 class RouterStage final : public chain::CpuStage {
  public:
-  RouterStage(chain::Snapshot<RouterTables>& tables, CheckRules rules) : tables_(tables), rules_(rules) {}
+  RouterStage(chain::Snapshot<RouterTables>& tables, CheckRules rules, std::function<std::string(PacketView)> explain)
+      : tables_(tables), rules_(rules), explain_(std::move(explain)) {}
 
   void begin_batch() noexcept override { tables_.refresh(); }
+  std::string explain(PacketView packet) const override { return explain_ ? explain_(packet) : std::string(); }
 
   void process(std::span<PacketView> packets) noexcept override {
     for (; packets.size() > kAtOnce; packets = packets.subspan(kAtOnce)) process_some(packets.first(kAtOnce));
@@ -77,6 +79,7 @@ class RouterStage final : public chain::CpuStage {
 
   chain::Snapshot<RouterTables>::Reader tables_;
   CheckRules rules_;
+  std::function<std::string(PacketView)> explain_;
   Lookups<Ipv4Address> v4_;
   Lookups<Ipv6Address> v6_;
 };
@@ -106,8 +109,9 @@ chain::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bool 
           .drop_reasons = kDropReasons};
 }
 
-std::unique_ptr<chain::CpuStage> make_router_stage(chain::Snapshot<RouterTables>& tables, CheckRules rules) {
-  return std::make_unique<RouterStage>(tables, rules);
+std::unique_ptr<chain::CpuStage> make_router_stage(chain::Snapshot<RouterTables>& tables, CheckRules rules,
+                                                   std::function<std::string(PacketView)> explain) {
+  return std::make_unique<RouterStage>(tables, rules, std::move(explain));
 }
 
 }  // namespace penstock::router

@@ -5,7 +5,9 @@
 
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "chain/network_function.h"
 #include "chain/snapshot.h"
@@ -18,6 +20,7 @@ namespace penstock::router {
 
 /// Takes the newest tables at each batch boundary. Must not outlive the snapshot.
 [[nodiscard]] std::unique_ptr<chain::CpuStage> make_router_stage(chain::Snapshot<RouterTables>& tables,
-                                                                 CheckRules rules);
+                                                                 CheckRules rules,
+                                                                 std::function<std::string(PacketView)> explain);
 
 }  // namespace penstock::router
