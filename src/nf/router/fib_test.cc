@@ -104,6 +104,46 @@ TYPED_TEST(Fib, EraseGivesTheRangeToTheCoveringRouteAlone) {
   EXPECT_EQ(table.lookup(this->address(0x0a00'000f)), 1u);
 }
 
+TYPED_TEST(Fib, ErasesOneOfTwoEqualHalvesInTheMemoryThatThereIs) {
+  auto table = this->table_of({});
+  ASSERT_TRUE(table.insert({this->prefix(0x0a00'0000, 25), 7}));
+  ASSERT_TRUE(table.insert({this->prefix(0x0a00'0080, 25), 7}));
+  ASSERT_TRUE(table.insert({this->host(0x0a00'0005), 1}));
+  ASSERT_TRUE(table.erase(this->host(0x0a00'0005)));
+  for (std::uint32_t i = 0; i < 4; ++i) ASSERT_TRUE(table.insert({this->host(0xf000'0000 + (i << 24)), 2}));
+  auto copy = table;  // has no room to spare
+  ASSERT_TRUE(copy.erase(this->prefix(0x0a00'0000, 25)));
+  EXPECT_EQ(copy.memory_bytes(), table.memory_bytes());
+  EXPECT_EQ(copy.lookup(this->address(0x0a00'0005)), kNoRoute);
+  EXPECT_EQ(copy.lookup(this->address(0x0a00'0080)), 7u);
+  ASSERT_TRUE(copy.erase(this->prefix(0x0a00'0080, 25)));
+  EXPECT_EQ(copy.lookup(this->address(0x0a00'0080)), kNoRoute);
+}
+
+TYPED_TEST(Fib, ErasesAmongEqualSiblingsInTheMemoryThatThereIs) {
+  // Few values in few places, so that siblings are often equal and ranges often covered by longer routes.
+  std::mt19937 random(3);
+  auto table = this->table_of({});
+  LinearOracle<typename TestFixture::Prefix> oracle;
+  for (int step = 0; step < 4000; ++step) {
+    const auto high = 0x0a00'0000 | static_cast<std::uint32_t>(random() % 512);
+    const auto prefix = truncated(this->host(high), 22 + static_cast<unsigned>(random() % 11));
+    const std::size_t before = table.memory_bytes();
+    if (random() % 2 == 0) {
+      ASSERT_EQ(table.erase(prefix), oracle.erase(prefix));
+      ASSERT_EQ(table.memory_bytes(), before) << step;
+    } else {
+      const auto value = static_cast<std::uint32_t>(random() % 2);
+      ASSERT_TRUE(table.insert({prefix, value}));
+      oracle.insert(prefix, value);
+    }
+    std::vector<typename TestFixture::Address> addresses{this->address(0x0a00'0000 | random() % 512)};
+    append_edges(addresses, prefix);
+    for (const auto& address : addresses) ASSERT_EQ(table.lookup(address), oracle.lookup(address)) << step;
+    if (step % 400 == 0) table = typename TestFixture::Table(table);  // has no room to spare
+  }
+}
+
 TYPED_TEST(Fib, EraseOfAnUnknownPrefixChangesNothing) {
   auto table = this->table_of({{this->prefix(0x0a00'0000, 8), 1}});
   const auto before = this->bytes_of(table);

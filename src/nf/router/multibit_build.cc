@@ -4,6 +4,7 @@
 #include "nf/router/multibit_build.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "nf/router/multibit_core.h"
 #include "nf/router/route_entry.h"
@@ -28,6 +29,7 @@ Result<MultibitTable<View>> MultibitTable<View>::build(std::span<const Route> ro
   table.rib_.reserve(sorted->size());
   for (const auto& [prefix, value] : *sorted) {
     if (!table.reserve(prefix)) return table_full(limit);
+    table.add_way(prefix);
     std::ranges::fill(table.range(prefix), route_entry(prefix.length, value));  // those nested in it come later
     table.rib_.assign(prefix, value);
   }
@@ -39,6 +41,7 @@ Result<void> MultibitTable<View>::insert(const Route& route) {
   if (auto checked = check(route); !checked) return checked;
   if (!reserve(route.prefix)) return table_full(limit_);
   rib_.reserve(rib_.size() + 1);
+  add_way(route.prefix);
   const std::uint32_t replaced = rib_.match(route.prefix, route.prefix.length);
   const std::size_t level = level_of(route.prefix.length);
   relabel(range(route.prefix), level, replaced, route_entry(route.prefix.length, route.value));
@@ -68,7 +71,7 @@ std::size_t MultibitTable<View>::level_of(unsigned length) noexcept {
   return level;
 }
 
-/// Makes room for the nodes that range() will add; false where the limit forbids it.
+/// Makes room for the nodes that add_way() will add; false where the limit forbids it.
 template <typename View>
 bool MultibitTable<View>::reserve(const Prefix& prefix) {
   const View table = view();
@@ -88,14 +91,23 @@ bool MultibitTable<View>::reserve(const Prefix& prefix) {
   return true;
 }
 
-/// The entries that the prefix covers in the node where it ends. Adds the nodes that are missing on the way there, in
-/// the room that reserve() has made, so that the way stays where it is.
+/// Adds the nodes that are missing on the way to the prefix's range, in the room that reserve() has made: nothing moves.
 template <typename View>
-std::span<std::uint32_t> MultibitTable<View>::range(const Prefix& prefix) {
+void MultibitTable<View>::add_way(const Prefix& prefix) {
+  std::uint32_t* entry = &root_[bits_at(prefix.address, 0, View::kRootBits)];
+  for (std::size_t level = 0; View::depth(level) < prefix.length; ++level) {
+    if (!is_child(*entry)) *entry = child_entry(add_node(level, *entry));
+    entry = &nodes_[entry_index<View>(child_node(*entry), prefix.address, level)];
+  }
+}
+
+/// The entries that the prefix covers in the node where it ends. The way there exists, as it does for every route.
+template <typename View>
+std::span<std::uint32_t> MultibitTable<View>::range(const Prefix& prefix) noexcept {
   std::uint32_t* entry = &root_[bits_at(prefix.address, 0, View::kRootBits)];
   std::size_t level = 0;
   for (; View::depth(level) < prefix.length; ++level) {
-    if (!is_child(*entry)) *entry = child_entry(add_node(level, *entry));
+    assert(is_child(*entry));
     entry = &nodes_[entry_index<View>(child_node(*entry), prefix.address, level)];
   }
   return {entry, std::size_t{1} << (View::depth(level) - prefix.length)};
@@ -133,7 +145,8 @@ void MultibitTable<View>::relabel(std::span<std::uint32_t> entries, std::size_t 
   }
 }
 
-/// Frees the nodes on the way to the address that have become uniform: no prefix ends in them or below.
+/// Frees the nodes on the way to the address that no prefix ends in or below: those which one prefix covers, or none.
+/// That the entries are equal is not enough. Two halves may have equal values, and either may be erased later.
 template <typename View>
 void MultibitTable<View>::fold(const Address& address) {
   std::array<std::uint32_t*, View::kLevels + 1> way;
@@ -146,7 +159,8 @@ void MultibitTable<View>::fold(const Address& address) {
     const std::uint32_t index = child_node(*way[level]);
     const std::span<const std::uint32_t> entries = node(index, level);
     const std::uint32_t first = entries[0];
-    if (is_child(first) || !std::ranges::all_of(entries, [&](std::uint32_t entry) { return entry == first; })) return;
+    if (is_child(first) || entry_length(first) > View::depth(level)) return;
+    if (!std::ranges::all_of(entries, [&](std::uint32_t entry) { return entry == first; })) return;
     free_nodes_[View::stride(level)].push_back(index);
     *way[level] = first;
   }

@@ -37,7 +37,7 @@ class MultibitTable {
 
   /// Adds the route or replaces the value of its prefix. After an error the table is as it was.
   [[nodiscard]] Result<void> insert(const Route& route);
-  /// False where there is no such route.
+  /// False where there is no such route. Takes no more memory for lookups.
   bool erase(const Prefix& prefix);
 
   [[nodiscard]] std::uint32_t lookup(const Address& address) const noexcept;
@@ -59,7 +59,8 @@ class MultibitTable {
 
   [[nodiscard]] static std::size_t level_of(unsigned length) noexcept;
   [[nodiscard]] bool reserve(const Prefix& prefix);
-  [[nodiscard]] std::span<std::uint32_t> range(const Prefix& prefix);
+  void add_way(const Prefix& prefix);
+  [[nodiscard]] std::span<std::uint32_t> range(const Prefix& prefix) noexcept;
   [[nodiscard]] std::uint32_t add_node(std::size_t level, std::uint32_t fill);
   [[nodiscard]] std::span<std::uint32_t> node(std::uint32_t node, std::size_t level) noexcept;
   void relabel(std::span<std::uint32_t> entries, std::size_t children_level, std::uint32_t from,
