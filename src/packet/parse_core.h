@@ -46,16 +46,11 @@ inline constexpr std::uint32_t kSizeOf = sizeof(Header);
 inline constexpr unsigned kMostVlanTags = 8;
 inline constexpr unsigned kMostExtensionHeaders = 16;
 
-/// Steps over the link header: sets `network_offset` and the VLAN tags and returns the EtherType of what follows, or 0
-/// where the header is not whole or carries nothing that has one.
-PENSTOCK_HOST_DEVICE inline std::uint16_t parse_ethernet(const Frame& frame, PacketLayout& layout) noexcept {
-  std::uint32_t at = kSizeOf<EthernetHeader>;
-  if (frame.length < at) {
-    layout.flags |= cut_short(frame, at);
-    return 0;
-  }
-  std::uint16_t type = frame.be16(at - 2);
-  layout.network_offset = static_cast<std::uint16_t>(at);
+/// Steps over VLAN tags behind a link header that ends at `network_offset` and names `type`: sets them and
+/// `network_offset` and returns the EtherType of what follows, or 0 where a tag is not whole.
+PENSTOCK_HOST_DEVICE inline std::uint16_t parse_vlan_tags(const Frame& frame, PacketLayout& layout,
+                                                          std::uint16_t type) noexcept {
+  std::uint32_t at = layout.network_offset;
   while (type == ether_type::kVlan || type == ether_type::kQinQ || type == ether_type::kQinQLegacy) {
     if (layout.vlan_count == kMostVlanTags) {
       layout.flags |= PacketLayout::kMalformed;
@@ -117,6 +112,8 @@ PENSTOCK_HOST_DEVICE inline std::uint16_t parse_ppp(const Frame& frame, PacketLa
   return protocol == 0x0021 ? ether_type::kIpv4 : protocol == 0x0057 ? ether_type::kIpv6 : std::uint16_t{0};
 }
 
+/// A header of `length` bytes with an EtherType at `type_offset`, which may be that of VLAN tags behind it. Returns the
+/// EtherType of what follows, or 0 where a header is not whole.
 PENSTOCK_HOST_DEVICE inline std::uint16_t parse_fixed(const Frame& frame, PacketLayout& layout, std::uint32_t length,
                                                       std::uint32_t type_offset) noexcept {
   if (frame.length < length) {
@@ -124,12 +121,14 @@ PENSTOCK_HOST_DEVICE inline std::uint16_t parse_fixed(const Frame& frame, Packet
     return 0;
   }
   layout.network_offset = static_cast<std::uint16_t>(length);
-  return frame.be16(type_offset);
+  return parse_vlan_tags(frame, layout, frame.be16(type_offset));
 }
 
+/// Steps over the link header: sets `network_offset` and the VLAN tags and returns the EtherType of what follows, or 0
+/// where the header is not whole or carries nothing that has one.
 PENSTOCK_HOST_DEVICE inline std::uint16_t parse_link(const Frame& frame, LinkType link, PacketLayout& layout) noexcept {
   switch (link) {
-    case LinkType::ethernet: return parse_ethernet(frame, layout);
+    case LinkType::ethernet: return parse_fixed(frame, layout, kSizeOf<EthernetHeader>, 12);
     case LinkType::raw_ip: return ether_type_of_version(frame, 0);
     case LinkType::null_host: return parse_family(frame, layout, false);
     case LinkType::loop: return parse_family(frame, layout, true);
@@ -191,6 +190,24 @@ PENSTOCK_HOST_DEVICE inline std::uint32_t parse_ipv4(const Frame& frame, PacketL
   return wire_end;
 }
 
+/// RFC 2675 §3: where a packet of payload length 0 ends, by the jumbo payload option that its hop-by-hop header at
+/// `at` begins with. 0 where there is none, or not whole.
+PENSTOCK_HOST_DEVICE inline std::uint32_t parse_jumbo_payload(const Frame& frame, PacketLayout& layout,
+                                                              std::uint32_t at) noexcept {
+  constexpr std::uint32_t kLength = 8;
+  if (frame.length < at + kLength) {
+    layout.flags |= cut_short(frame, at + kLength);
+    return 0;
+  }
+  const std::uint32_t payload = std::uint32_t{frame.be16(at + 4)} << 16 | frame.be16(at + 6);
+  // The sum must not wrap around.
+  if (frame.be16(at + 2) != 0xc204 || payload <= 0xffff || payload > frame.wire_length - at) {
+    layout.flags |= PacketLayout::kMalformed;
+    return 0;
+  }
+  return at + payload;
+}
+
 /// RFC 8200, with the extension headers that Linux steps over too. Returns as `parse_ipv4`.
 PENSTOCK_HOST_DEVICE inline std::uint32_t parse_ipv6(const Frame& frame, PacketLayout& layout) noexcept {
   const std::uint32_t at = layout.network_offset;
@@ -205,12 +222,14 @@ PENSTOCK_HOST_DEVICE inline std::uint32_t parse_ipv6(const Frame& frame, PacketL
     return 0;
   }
   const std::uint32_t payload_length = ip.payload_length.value();
-  const bool jumbo = payload_length == 0 && ip.next_header == ip_protocol::kHopByHop;  // RFC 2675
-  const std::uint32_t wire_end = jumbo ? frame.wire_length : at + kSizeOf<Ipv6Header> + payload_length;
+  const std::uint32_t header_end = at + kSizeOf<Ipv6Header>;
+  const bool jumbo = payload_length == 0 && ip.next_header == ip_protocol::kHopByHop;
+  const std::uint32_t wire_end = jumbo ? parse_jumbo_payload(frame, layout, header_end) : header_end + payload_length;
+  if (wire_end == 0) return 0;
   if (!set_end(frame, layout, wire_end)) return 0;
   layout.flags |= PacketLayout::kNetworkHeader;
 
-  std::uint32_t next = at + kSizeOf<Ipv6Header>;
+  std::uint32_t next = header_end;
   std::uint8_t protocol = ip.next_header;
   for (unsigned headers = 0;; ++headers) {
     layout.transport = protocol;

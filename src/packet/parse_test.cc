@@ -143,6 +143,71 @@ TEST(Parse, ReadsEveryLinkTypeThatCarriesIp) {
   }
 }
 
+TEST(Parse, StepsOverVlanTagsBehindLinuxCookedHeaders) {
+  const Bytes ip = packet().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).bytes();
+  const Bytes tags{0x20, 0x07, 0x81, 0x00, 0, 9, 0x08, 0x00};  // behind a type of 802.1ad
+  const auto behind = [&](std::size_t header, std::size_t type_at) {
+    Bytes frame(header);
+    frame[type_at] = 0x88;
+    frame[type_at + 1] = 0xa8;
+    frame.insert(frame.end(), tags.begin(), tags.end());
+    frame.insert(frame.end(), ip.begin(), ip.end());
+    return frame;
+  };
+  const Bytes sll = behind(16, 14);
+  const Bytes sll2 = behind(20, 0);
+  for (const auto& [frame, link] : {std::pair(sll, LinkType::linux_sll), std::pair(sll2, LinkType::linux_sll2)}) {
+    const L l = parse_all(frame, link);
+    EXPECT_EQ(l.vlan_count, 2);
+    EXPECT_EQ(l.vlan_tci, 0x2007) << "the outer tag";
+    EXPECT_EQ(l.network, NetworkLayer::ipv4);
+    EXPECT_EQ(l.network_offset, frame.size() - ip.size());
+    EXPECT_TRUE(l.has(L::kTransportHeader));
+    const auto length = static_cast<std::uint32_t>(frame.size());
+    EXPECT_EQ(field_range(Field::link_header, l, link, length).length, l.network_offset) << "tags and all";
+    EXPECT_EQ(field_range(Field::vlan_tags, l, link, length).length, 0U);
+  }
+  EXPECT_EQ(parse(sll.data(), 18, 52, LinkType::linux_sll).flags, L::kTruncated) << "cut in the first tag";
+  EXPECT_EQ(parse(sll.data(), 18, 18, LinkType::linux_sll).flags, L::kMalformed);
+}
+
+/// The headers of an IPv6 packet whose jumbo payload option says `payload` bytes.
+Bytes jumbogram(std::uint32_t payload) {
+  Bytes bytes = packet().ipv6("::1", "::2").extension(ip_protocol::kHopByHop).udp(1, 2).bytes();
+  bytes[4] = bytes[5] = 0;
+  bytes[42] = 0xc2;
+  bytes[43] = 4;
+  for (unsigned i = 0; i < 4; ++i) bytes[44 + i] = static_cast<std::uint8_t>(payload >> (8 * (3 - i)));
+  return bytes;
+}
+
+TEST(Parse, AJumbogramEndsWhereItsOptionSays) {
+  const auto parsed = [](const Bytes& bytes, std::uint32_t wire) {
+    return parse(bytes.data(), static_cast<std::uint32_t>(bytes.size()), wire, LinkType::raw_ip);
+  };
+  const L cut = parsed(jumbogram(70000), 40 + 70000);
+  EXPECT_EQ(cut.flags, L::kNetworkHeader | L::kTransportHeader | L::kOptions | L::kTruncated);
+  EXPECT_EQ(cut.transport, ip_protocol::kUdp);
+  Bytes whole = jumbogram(70000);
+  whole.resize(40 + 70000 + 6);
+  const L padded = parsed(whole, 40 + 70000 + 6);
+  EXPECT_EQ(padded.end, 40U + 70000U) << "not where the frame ends";
+  EXPECT_EQ(padded.flags, L::kNetworkHeader | L::kTransportHeader | L::kOptions);
+
+  EXPECT_TRUE(parsed(jumbogram(70000), 40 + 69999).has(L::kMalformed)) << "beyond the wire";
+  EXPECT_TRUE(parsed(jumbogram(0xffffffff), 100).has(L::kMalformed)) << "no sum wraps around";
+  EXPECT_TRUE(parsed(jumbogram(65535), 70040).has(L::kMalformed)) << "RFC 2675 §3: a jumbogram is longer";
+  for (const auto& [at, value] : {std::pair(42, 0x05), std::pair(43, 3), std::pair(6, 17)}) {
+    Bytes other = jumbogram(70000);
+    other[static_cast<std::size_t>(at)] = static_cast<std::uint8_t>(value);
+    EXPECT_TRUE(parsed(other, 70040).has(L::kMalformed) || at == 6) << "no jumbo payload option at " << at;
+    EXPECT_FALSE(parsed(other, 70040).has(L::kTransportHeader)) << at;
+  }
+  const Bytes option = jumbogram(70000);
+  EXPECT_EQ(parse(option.data(), 45, 70040, LinkType::raw_ip).flags, L::kTruncated) << "cut in the option";
+  EXPECT_TRUE(parse(option.data(), 45, 45, LinkType::raw_ip).has(L::kMalformed));
+}
+
 TEST(Parse, RecognisesTunnels) {
   const auto vxlan =
       packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(5000, 4789).raw({8, 0, 0, 0, 0, 0, 1, 0}).raw(Bytes(60));
@@ -199,10 +264,16 @@ Bytes damaged_packet() {
 
 RC_GTEST_PROP(Fields, PartitionEveryFrame, ()) {
   Bytes bytes = damaged_packet();
-  const auto wire = static_cast<std::uint32_t>(bytes.size());
-  bytes.resize(*rc::gen::inRange<std::size_t>(0, bytes.size() + 1));
   const auto link = *rc::gen::element(LinkType::ethernet, LinkType::raw_ip, LinkType::null_host, LinkType::loop,
                                       LinkType::linux_sll, LinkType::linux_sll2, LinkType::ppp, LinkType::cisco_hdlc);
+  // Cooked headers give way to the type that Ethernet's ends with, so that tags and IP lie behind them too.
+  if (link == LinkType::linux_sll) bytes.insert(bytes.begin(), 2, 0);
+  if (link == LinkType::linux_sll2) {
+    bytes.insert(bytes.begin() + 14, 18, 0);
+    bytes.erase(bytes.begin(), bytes.begin() + 12);
+  }
+  const auto wire = static_cast<std::uint32_t>(bytes.size());
+  bytes.resize(*rc::gen::inRange<std::size_t>(0, bytes.size() + 1));
   const auto length = static_cast<std::uint32_t>(bytes.size());
   const std::vector<std::uint8_t> exact(bytes);  // its own allocation: a read behind the end is seen by ASan
   const L l = parse(exact.data(), length, wire, link);
