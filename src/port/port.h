@@ -24,7 +24,9 @@ enum class RxStatus : std::uint8_t {
   end,   // nothing will come any more
 };
 
-/// One worker's receive side. Packets of a flow, in both directions, always come to the same worker, in order.
+/// One worker's receive side. Packets of a flow, in both directions, always come to the same worker, in order. One
+/// exception: fragments have no ports to hash (the later ones), so all of a pair of addresses go together, and a flow
+/// that mixes fragments and whole packets may reach two workers, without order between the two kinds.
 class RxQueue {
  public:
   virtual ~RxQueue() = default;
