@@ -55,10 +55,17 @@ std::string expected_name(std::string_view name, const Kinds& kinds, NameOf name
   return near.empty() ? fmt::format("one of {}", fmt::join(names, ", ")) : std::string(near);
 }
 
+/// "chain.yaml:3", or without the line where there is none.
+std::string place_text(const Place& place) {
+  return place.line == 0 ? place.file : fmt::format("{}:{}", place.file, place.line);
+}
+
 /// Builds a chain from a document; goes on after mistakes.
 class Builder {
  public:
-  Builder(const YamlFile& file, const LoadOptions& options) : file_(file), options_(options) {}
+  Builder(const YamlFile& file, const LoadOptions& options) : file_(file), options_(options) {
+    files_.push_back({file.path(), {file.path(), 0, 0}, false});
+  }
 
   Result<LoadedChain> build() {
     check_top_level();
@@ -123,14 +130,18 @@ class Builder {
       return a == b || std::filesystem::equivalent(a, b, none);
     };
     const auto is_stream = [](const std::string& path) { return path == "-" || path.starts_with("/dev/"); };
+    const auto is_stdout = [](const std::string& path) {
+      return path == "-" || path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
+    };
     for (std::size_t i = 0; i < files_.size(); ++i) {
       const Parameters::File& output = files_[i];
+      loaded_.writes_stdout |= output.written && is_stdout(output.path);
       if (!output.written || is_stream(output.path)) continue;
       for (std::size_t j = 0; j < files_.size(); ++j) {
         const Parameters::File& other = files_[j];
         if (i == j || (other.written && j < i) || !same(output.path, other.path)) continue;
         errors_.push_back({output.place,
-                           fmt::format("would overwrite the file that {}:{}", other.place.file, other.place.line) +
+                           "would overwrite the file that " + place_text(other.place) +
                                (other.written ? " writes" : " reads"),
                            in_quotes(output.path), "another file"});
       }

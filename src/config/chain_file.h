@@ -30,6 +30,7 @@ struct LoadedChain {
   chain::Chain chain;
   chain::Processor processor = chain::Processor::cpu;  // what `auto` came to
   std::string report_path;                             // "": none
+  bool writes_stdout = false;                          // a capture or the report goes there: nothing else may
   Errors unsupported;                                  // what readers left out
 };
 

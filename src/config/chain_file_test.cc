@@ -155,8 +155,22 @@ TEST_F(ChainFile, RefusesToOverwriteItsOwnFiles) {
   expect_has(errors_of("ports: {lan: {pcap: {read: a}}, wan: {pcap: {write: rules}}}\n" + chain), "would overwrite");
   expect_has(errors_of("ports: {lan: {pcap: {read: a}}, wan: {pcap: {write: b}}}\noutputs: {report: b}\n" + chain),
              "would overwrite");
+  expect_has(errors_of("ports: {lan: {pcap: {read: a}}, wan: {pcap: {write: chain.yaml}}}\n" + chain), "would overwrite");
   EXPECT_TRUE(
       load("ports: {lan: {pcap: {read: a}}, wan: {pcap: {write: /dev/null}}}\noutputs: {report: /dev/null}\n" + chain));
+}
+
+TEST_F(ChainFile, TellsWhetherAnOutputIsStdout) {
+  const auto writes = [&](const char* port, const char* report) {
+    const auto loaded = load("ports: {lan: {pcap: {read: '-'}}, wan: {pcap: {write: " + std::string(port) +
+                             "}}}\noutputs: {report: " + report + "}\nchain: []\n");
+    EXPECT_TRUE(loaded);
+    return loaded && loaded->writes_stdout;
+  };
+  EXPECT_FALSE(writes("x.pcap", "r.json")) << "what is read from `-` is stdin";
+  EXPECT_TRUE(writes("'-'", "r.json"));
+  EXPECT_TRUE(writes("/dev/stdout", "r.json"));
+  EXPECT_TRUE(writes("x.pcap", "/dev/stdout"));
 }
 
 TEST_F(ChainFile, SaysThatNothingWouldComeIn) {
