@@ -35,8 +35,13 @@ Errors close_ports(Chain& chain) {
 
 Result<void> open_ports(Chain& chain) {
   Errors errors;
-  for (NamedPort& named : chain.ports) {
-    if (auto opened = named.port->open(chain.settings.workers); !opened) append(errors, std::move(opened.error()));
+  // What only reads comes first, so that a mistake there leaves earlier outputs as they are.
+  for (const bool writers : {false, true}) {
+    for (NamedPort& named : chain.ports) {
+      if (named.port->writes() != writers) continue;
+      if (auto opened = named.port->open(chain.settings.workers); !opened) append(errors, std::move(opened.error()));
+    }
+    if (!errors.empty()) break;
   }
   if (errors.empty()) return {};
   static_cast<void>(close_ports(chain));

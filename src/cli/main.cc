@@ -8,6 +8,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -61,6 +62,8 @@ int main_function(int argc, char** argv) {
 }  // namespace penstock::cli
 
 int main(int argc, char** argv) {
+  // A reader that goes away (`| head`) is an error of the output like others, and ends no run without its report.
+  std::signal(SIGPIPE, SIG_IGN);
   try {
     return penstock::cli::main_function(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -10,6 +10,7 @@
 #include <CLI/Formatter.hpp>
 #include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -67,10 +68,15 @@ int run_chain(const RunArguments& arguments) {
   auto loaded = arguments.chain.load(overrides_of(arguments));
   if (!loaded) return kWrongUsage;
   print_unsupported(loaded->unsupported);
+  if (arguments.json && loaded->writes_stdout) {
+    fmt::print(stderr, "--json: the standard output is taken by an output of the chain; --report writes to a file\n");
+    return kWrongUsage;
+  }
+  std::FILE* const tables_out = loaded->writes_stdout ? stderr : stdout;
 
   chain::RunOptions options;
   options.trace_packets = arguments.trace;
-  options.trace_out = arguments.json ? stderr : stdout;
+  options.trace_out = arguments.json ? stderr : tables_out;
   const bool terminal = ::isatty(STDERR_FILENO) == 1 && !arguments.quiet;
   if (terminal) options.on_progress = print_progress;
   std::signal(SIGINT, ask_to_stop);
@@ -96,7 +102,7 @@ int run_chain(const RunArguments& arguments) {
   if (arguments.json) {
     fmt::print("{}", text);
   } else if (!arguments.quiet) {
-    fmt::print("{}", chain::report_tables(report));
+    fmt::print(tables_out, "{}", chain::report_tables(report));
   }
   print_errors(errors);
   return errors.empty() ? kDone : kFailed;

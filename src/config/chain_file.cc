@@ -140,10 +140,10 @@ class Builder {
       for (std::size_t j = 0; j < files_.size(); ++j) {
         const Parameters::File& other = files_[j];
         if (i == j || (other.written && j < i) || !same(output.path, other.path)) continue;
-        errors_.push_back({output.place,
-                           "would overwrite the file that " + place_text(other.place) +
-                               (other.written ? " writes" : " reads"),
-                           in_quotes(output.path), "another file"});
+        errors_.push_back(
+            {output.place,
+             "would overwrite the file that " + place_text(other.place) + (other.written ? " writes" : " reads"),
+             in_quotes(output.path), "another file"});
       }
     }
   }

@@ -155,7 +155,8 @@ TEST_F(ChainFile, RefusesToOverwriteItsOwnFiles) {
   expect_has(errors_of("ports: {lan: {pcap: {read: a}}, wan: {pcap: {write: rules}}}\n" + chain), "would overwrite");
   expect_has(errors_of("ports: {lan: {pcap: {read: a}}, wan: {pcap: {write: b}}}\noutputs: {report: b}\n" + chain),
              "would overwrite");
-  expect_has(errors_of("ports: {lan: {pcap: {read: a}}, wan: {pcap: {write: chain.yaml}}}\n" + chain), "would overwrite");
+  expect_has(errors_of("ports: {lan: {pcap: {read: a}}, wan: {pcap: {write: chain.yaml}}}\n" + chain),
+             "would overwrite");
   EXPECT_TRUE(
       load("ports: {lan: {pcap: {read: a}}, wan: {pcap: {write: /dev/null}}}\noutputs: {report: /dev/null}\n" + chain));
 }

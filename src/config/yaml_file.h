@@ -21,6 +21,7 @@ class YamlFile {
   static Result<YamlFile> read(const std::string& path);
 
   [[nodiscard]] const YAML::Node& root() const { return root_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
 
   /// Replaces or adds the value at `path`, keys joined by dots; `text` stands for its place in errors. Steps through
   /// mappings by key, and through a list by position or by the key of a one-key mapping in it (the chain's functions).
