@@ -265,12 +265,15 @@ TEST(Worker, FinishesWhatItHasTakenInWhenItIsToldToStop) {
   std::atomic<bool> stop{false};
   std::uint64_t given = 0;
   chain.add_source("in", [&](unsigned, Batch& batch) {
-    while (given % 7 != 6 && testing::append(batch, testing::numbered(given))) ++given;
-    if (given % 7 == 6) testing::append(batch, testing::numbered(given++));
+    for (int i = 0; i < 7; ++i) {
+      if (!testing::append(batch, testing::numbered(given))) return RxStatus::more;
+      ++given;
+    }
     if (given > 1000) stop = true;
     return RxStatus::idle;
   });
   FakePort& out = chain.add_sink("out");
+  chain.settings.batch_packets = 300;
   chain.settings.batch_timeout = 10s;
   chain.open();
   Worker worker(chain, 0, nullptr);
