@@ -84,6 +84,7 @@ Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic
   std::atomic<bool> stop_workers{false};
   const Clock::time_point start = Clock::now();
   std::vector<std::thread> threads;
+  threads.reserve(workers.size());
   for (const auto& worker : workers) {
     threads.emplace_back([&, w = worker.get()] {
       w->run(stop_workers);

@@ -68,7 +68,7 @@ Json function_json(const NamedFunction& named, std::size_t index, std::span<cons
   json["ns_per_packet"] = in.packets == 0 ? 0.0 : static_cast<double>(time_ns) / static_cast<double>(in.packets);
   nlohmann::json own = nlohmann::json::object();
   named.function->report(own);
-  if (!own.empty()) json["details"] = std::move(own);
+  if (!own.empty()) json["details"] = own;
   return json;
 }
 

@@ -5,15 +5,13 @@
 
 #pragma once
 
+#include <CLI/App.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "config/chain_file.h"
-
-namespace CLI {
-class App;
-}
 
 namespace penstock::cli {
 

@@ -33,17 +33,6 @@ bool lacks_header(const PacketLayout& layout) noexcept {
   }
 }
 
-/// Whether a later fragment would overwrite the flags of the TCP header that the first was judged by: RFC 1858 §3,
-/// RFC 3128. `packet` has its IP header whole.
-bool overwrites_tcp_flags(PacketView packet) noexcept {
-  const PacketLayout& layout = packet.layout();
-  if (layout.transport != ip_protocol::kTcp) return false;
-  if (layout.network == NetworkLayer::ipv4) return (packet.ipv4().fragment.value() & Ipv4Header::kOffsetMask) == 1;
-  // Of a later fragment, the fragment header is the last that parsing reads.
-  const std::uint32_t at = layout.transport_offset - static_cast<std::uint32_t>(sizeof(Ipv6FragmentHeader));
-  return (packet.at<Ipv6FragmentHeader>(at).fragment.value() & Ipv6FragmentHeader::kOffsetMask) == 8;
-}
-
 /// Why an IP packet is dropped before any rule is tried, if it is: without the header that rules are about it would
 /// pass them.
 std::optional<DropReason> unjudged(PacketView packet) noexcept {
@@ -53,9 +42,8 @@ std::optional<DropReason> unjudged(PacketView packet) noexcept {
   if (!layout.has(PacketLayout::kNetworkHeader)) {
     return layout.has(PacketLayout::kTruncated) ? DropReason::truncated : DropReason::malformed;
   }
-  if (layout.has(PacketLayout::kLaterFragment)) {
-    return overwrites_tcp_flags(packet) ? std::optional(DropReason::malformed) : std::nullopt;
-  }
+  // A rule without ports may still match it, as in Linux.
+  if (layout.has(PacketLayout::kLaterFragment)) return std::nullopt;
   if ((layout.flags & (PacketLayout::kMalformed | PacketLayout::kMalformedTransport)) != 0) {
     return DropReason::malformed;
   }

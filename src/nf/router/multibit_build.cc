@@ -91,7 +91,8 @@ bool MultibitTable<View>::reserve(const Prefix& prefix) {
   return true;
 }
 
-/// Adds the nodes that are missing on the way to the prefix's range, in the room that reserve() has made: nothing moves.
+/// Adds the nodes that are missing on the way to the prefix's range, in the room that reserve() has made: nothing
+/// moves.
 template <typename View>
 void MultibitTable<View>::add_way(const Prefix& prefix) {
   std::uint32_t* entry = &root_[bits_at(prefix.address, 0, View::kRootBits)];

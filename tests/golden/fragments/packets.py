@@ -1,4 +1,4 @@
-from scapy.all import ICMP, IP, TCP, UDP, Ether, IPv6, IPv6ExtHdrFragment, Raw, fragment, fragment6
+from scapy.all import ICMP, IP, UDP, Ether, IPv6, IPv6ExtHdrFragment, Raw, fragment, fragment6
 
 from making import Case
 
@@ -46,10 +46,4 @@ fates([ETHER / IPv6(src="2001:db8::3", dst="2001:db8:1::1") / IPv6ExtHdrFragment
 # A first fragment too small for its ports (RFC 1858): no condition on ports holds.
 tiny = ETHER / IP(src="10.0.0.3", dst="192.0.2.1", flags="MF", proto=17) / Raw(bytes(4))
 case.packet(tiny, drop="firewall.malformed")
-# A later fragment that would overwrite TCP's flags (RFC 1858 §3, RFC 3128), and those behind them.
-for part, protocol, fate in ((1, 6, "firewall.malformed"), (2, 6, None), (1, 17, None)):
-    data = Raw(bytes(TCP(flags="S"))[8:])
-    case.packet(ETHER / IP(src="10.0.0.1", dst="192.0.2.1", proto=protocol, frag=part) / data, drop=fate)
-    header = IPv6(src="2001:db8::7", dst="2001:db8:1::1") / IPv6ExtHdrFragment(id=9, nh=protocol, offset=part)
-    case.packet(ETHER / header / data, drop=fate)
 case.write()
