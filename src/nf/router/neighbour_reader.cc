@@ -13,6 +13,7 @@
 #include "base/error_list.h"
 #include "base/text_file.h"
 #include "nf/router/next_hop.h"
+#include "nf/router/read_files.h"
 
 namespace penstock::router {
 
@@ -139,20 +140,7 @@ std::optional<MacAddress> parse_mac(std::string_view text) {
 std::string to_string(const MacAddress& mac) { return fmt::format("{:02x}", fmt::join(mac.bytes, mac.bytes + 6, ":")); }
 
 Result<Read<Neighbours>> read_neighbours(std::span<const std::string> paths, Devices& devices) {
-  NeighbourReader reader(devices);
-  Errors errors;
-  for (const std::string& path : paths) {
-    auto text = read_text_file(path);
-    if (text) {
-      reader.read(*text, path);
-    } else {
-      append(errors, std::move(text).error());
-    }
-  }
-  auto neighbours = std::move(reader).finish();
-  if (errors.empty()) return neighbours;
-  if (!neighbours) append(errors, std::move(neighbours).error());
-  return failure(std::move(errors));
+  return read_files(paths, NeighbourReader(devices));
 }
 
 Result<Read<Neighbours>> parse_neighbours(std::string_view text, const std::string& file, Devices& devices) {

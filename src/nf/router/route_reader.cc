@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "nf/router/read_files.h"
 #include "nf/router/route_entry.h"
 
 namespace penstock::router {
@@ -333,20 +334,7 @@ void RouteReader::unsupported(const Word& word, std::string_view message) {
 }
 
 Result<Read<RouteTable>> read_routes(std::span<const std::string> paths, Devices& devices) {
-  RouteReader reader(devices);
-  Errors errors;
-  for (const std::string& path : paths) {
-    auto text = read_text_file(path);
-    if (text) {
-      reader.read(*text, path);
-    } else {
-      append(errors, std::move(text).error());
-    }
-  }
-  auto routes = std::move(reader).finish();
-  if (errors.empty()) return routes;
-  if (!routes) append(errors, std::move(routes).error());
-  return failure(std::move(errors));
+  return read_files(paths, RouteReader(devices));
 }
 
 Result<Read<RouteTable>> parse_routes(std::string_view text, const std::string& file, Devices& devices) {

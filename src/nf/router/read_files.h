@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Several files of one kind through one reader: every file's mistakes, and the files that cannot be read, in one go.
+
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text_file.h"
+
+namespace penstock::router {
+
+/// `reader` has `read(text, path)`, and `finish()`, which gives the result of all that it has read.
+template <typename Reader>
+[[nodiscard]] auto read_files(std::span<const std::string> paths, Reader reader) {
+  Errors errors;
+  for (const std::string& path : paths) {
+    auto text = read_text_file(path);
+    if (text) {
+      reader.read(*text, path);
+    } else {
+      append(errors, std::move(text).error());
+    }
+  }
+  auto result = std::move(reader).finish();
+  if (errors.empty()) return result;
+  if (!result) append(errors, std::move(result).error());
+  return decltype(result)(failure(std::move(errors)));
+}
+
+}  // namespace penstock::router
