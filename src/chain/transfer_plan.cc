@@ -3,6 +3,7 @@
 
 #include "chain/transfer_plan.h"
 
+#include "packet/field_range.h"
 #include "packet/ip.h"
 #include "packet/layout.h"
 

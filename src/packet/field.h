@@ -11,10 +11,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/host_device.h"
-#include "packet/layout.h"
-#include "packet/link_type.h"
-
 namespace penstock {
 
 enum class Field : std::uint8_t {
@@ -132,15 +128,5 @@ inline constexpr FieldSet kParsedFields{Field::eth_type,         Field::vlan_tag
                                         Field::ipv4_protocol,    Field::ipv6_class_label, Field::ipv6_length,
                                         Field::ipv6_next_header, Field::ipv6_extensions,  Field::tcp_flags,
                                         Field::frame_shape,      Field::wire_length};
-
-/// Bytes [offset, offset + length) of the frame; length 0 where the frame has no such field.
-struct FieldRange {
-  std::uint32_t offset = 0;
-  std::uint32_t length = 0;
-};
-
-/// Where `field` lies in a frame of `frame_length` bytes with this layout. Metadata fields have length 0.
-[[nodiscard]] FieldRange field_range(Field field, const PacketLayout& layout, LinkType link_type,
-                                     std::uint32_t frame_length) noexcept;
 
 }  // namespace penstock

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/ip_address.h"
+#include "packet/field_range.h"
 
 namespace penstock {
 

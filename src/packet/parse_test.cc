@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "packet/checksum.h"
-#include "packet/field.h"
+#include "packet/field_range.h"
 #include "packet/flow_hash.h"
 #include "packet/testing/packet_builder.h"
 

@@ -21,6 +21,7 @@
 #include "nf/firewall/rule_reader.h"
 #include "nf/router/route_reader.h"
 #include "nf/router/router.h"
+#include "packet/field_range.h"
 #include "packet/field_text.h"
 #include "packet/flow_hash.h"
 #include "packet/parse_core.h"

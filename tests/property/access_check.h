@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "chain/network_function.h"
+#include "packet/field_range.h"
 #include "packet/field_text.h"
 #include "property/random_packets.h"
 

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "nf/router/router_for_test.h"
+#include "packet/field_range.h"
 
 namespace penstock::router {
 namespace {
