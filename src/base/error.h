@@ -41,7 +41,8 @@ struct Read {
   Errors unsupported;
 };
 
-/// "rules.txt:3:7: unknown protocol: found 'tpc', expected tcp, udp, icmp or a number"
+/// "rules.txt:3:7: unknown protocol: found 'tpc', expected tcp, udp, icmp or a number": one line, control bytes
+/// escaped.
 [[nodiscard]] std::string to_string(const Error& error);
 
 /// One line for each error.

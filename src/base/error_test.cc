@@ -16,6 +16,11 @@ TEST(Error, SaysWhereWhatWasFoundAndWhatWasExpected) {
   EXPECT_EQ(to_string(Error{{}, "no port", "", ""}), "no port");
 }
 
+TEST(Error, IsOneLineThatSteersNoTerminal) {
+  EXPECT_EQ(to_string(Error{{"ru\x1b[2Jles", 3, 0}, "no\nrule", "\x7f\xc2\x9b", "é"}),
+            "ru\\x1b[2Jles:3: no\\x0arule: found \\x7f\\xc2\\x9b, expected é");
+}
+
 TEST(Error, QuotesControlBytesAndCutsLongText) {
   EXPECT_EQ(in_quotes("a\tb\x80"), "'a\\x09b\\x80'");
   EXPECT_EQ(in_quotes("abcdef", 3), "'abc…'");

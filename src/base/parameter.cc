@@ -101,6 +101,12 @@ std::string_view nearest_name(std::string_view name, std::span<const std::string
   return best;
 }
 
+std::string expected_name(std::string_view name, std::span<const std::string_view> known) {
+  const std::string_view near = nearest_name(name, known);
+  if (!near.empty() || known.empty()) return std::string(near);
+  return (known.size() == 1 ? "" : "one of ") + fmt::format("{}", fmt::join(known, ", "));
+}
+
 Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const RawParameter& raw) {
   Value value{raw.place, raw.items, 0, {}};
   const auto wrong = [&] {
@@ -181,9 +187,7 @@ Result<Parameters> Parameters::read(ParameterTable table, const std::vector<RawP
     const auto parameter =
         std::find_if(table.begin(), table.end(), [&](const Parameter& p) { return p.name == raw.name; });
     if (parameter == table.end()) {
-      const std::string_view near = nearest_name(raw.name, known);
-      errors.push_back({raw.name_place, "unknown parameter", in_quotes(raw.name),
-                        near.empty() ? fmt::format("{}", fmt::join(known, ", ")) : std::string(near)});
+      errors.push_back({raw.name_place, "unknown parameter", in_quotes(raw.name), expected_name(raw.name, known)});
       continue;
     }
     if (parameters.values_.contains(raw.name)) {
@@ -234,6 +238,18 @@ std::chrono::nanoseconds Parameters::duration(std::string_view name) const {
 }
 Rate Parameters::rate(std::string_view name) const { return at(name).rate; }
 bool Parameters::flag(std::string_view name) const { return at(name).integer != 0; }
+
+Errors Parameters::placed(Errors errors) const {
+  for (Error& error : errors) {
+    if (error.place.line != 0) continue;
+    const auto file =
+        std::find_if(files_.begin(), files_.end(), [&](const File& f) { return f.path == error.place.file; });
+    if (file == files_.end()) continue;
+    error.message = fmt::format("{}: {}", file->path, error.message);
+    error.place = file->place;
+  }
+  return errors;
+}
 
 std::string describe(ParameterTable table) {
   std::string text;

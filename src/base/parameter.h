@@ -80,6 +80,9 @@ class Parameters {
     bool written = false;
   };
   [[nodiscard]] const std::vector<File>& files() const noexcept { return files_; }
+  /// Mistakes met with these files: one of a whole file (it cannot be opened, say) is told at the value that names it,
+  /// others where they are.
+  [[nodiscard]] Errors placed(Errors errors) const;
 
  private:
   struct Value {
@@ -97,6 +100,8 @@ class Parameters {
 
 /// "did you mean" for an unknown name: the nearest of `known`, or "".
 [[nodiscard]] std::string_view nearest_name(std::string_view name, std::span<const std::string_view> known);
+/// The same for an error's `expected`: the nearest of `known`, or all of them, "one of lan, wan".
+[[nodiscard]] std::string expected_name(std::string_view name, std::span<const std::string_view> known);
 
 /// The table as help text: a line for each parameter, with type, range, default and help.
 [[nodiscard]] std::string describe(ParameterTable table);

@@ -57,6 +57,25 @@ TEST(Parameters, RefusesAListWhereOneValueIsMeant) {
   EXPECT_NE(to_string(parameters.error()).find("found a list"), std::string::npos);
 }
 
+TEST(Parameters, TellMistakesOfAWholeFileWhereItIsNamed) {
+  const auto parameters = Parameters::read(kTable, {raw("rules", "r.txt")}, {});
+  ASSERT_TRUE(parameters) << to_string(parameters.error());
+  const Errors placed = parameters->placed({{{"/etc/penstock/r.txt", 0, 0}, "cannot open", "no such file", ""},
+                                            {{"/etc/penstock/r.txt", 7, 0}, "not a rule", "", ""},
+                                            {{"other.txt", 0, 0}, "cannot open", "", ""}});
+  EXPECT_EQ(to_string(placed),
+            "c.yaml:2:10: /etc/penstock/r.txt: cannot open: found no such file\n"
+            "/etc/penstock/r.txt:7: not a rule\n"
+            "other.txt: cannot open");
+}
+
+TEST(Parameters, AnUnknownNameIsAnsweredByTheNearestOrByAll) {
+  constexpr std::array<std::string_view, 2> kKnown{"lan", "wan"};
+  EXPECT_EQ(expected_name("lna", kKnown), "lan");
+  EXPECT_EQ(expected_name("internet", kKnown), "one of lan, wan");
+  EXPECT_EQ(expected_name("x", {}), "");
+}
+
 TEST(Parameters, RefusesANameGivenTwice) {
   EXPECT_FALSE(Parameters::read(kTable, {raw("rules", "r"), raw("rules", "q")}, {}));
 }

@@ -17,15 +17,18 @@ void print_errors(const Errors& errors) {
   for (const Error& error : errors) fmt::print(stderr, "{}\n", to_string(error));
 }
 
-void print_unsupported(const Errors& unsupported) {
+void print_warnings(const config::LoadedChain& loaded) {
+  for (const Error& error : loaded.without_effect) fmt::print(stderr, "warning: {}\n", to_string(error));
+  const Errors& unsupported = loaded.unsupported;
   constexpr std::size_t kMost = 20;
   for (std::size_t i = 0; i < unsupported.size() && i < kMost; ++i) {
     fmt::print(stderr, "warning: {}\n", to_string(unsupported[i]));
   }
   if (unsupported.size() > kMost) fmt::print(stderr, "warning: … and {} more\n", unsupported.size() - kMost);
   if (!unsupported.empty()) {
-    fmt::print(stderr, "warning: {} construct{} left out; --strict makes this an error\n", unsupported.size(),
-               unsupported.size() == 1 ? "" : "s");
+    fmt::print(stderr, "warning: the chain goes without {}, which {} not supported; --strict refuses it instead\n",
+               unsupported.size() == 1 ? "this construct" : fmt::format("these {} constructs", unsupported.size()),
+               unsupported.size() == 1 ? "is" : "are");
   }
 }
 
@@ -37,23 +40,34 @@ void ChainArguments::add_to(CLI::App& command) {
                   "--set chain.router.routes=full.txt")
       ->allow_extra_args(false)
       ->take_all();
-  command.add_flag("--strict", strict, "what a reader of rules or routes does not support is an error");
+  command.add_flag("--strict", strict, "refuse rules and routes that hold what is not supported, instead of a warning");
 }
 
-std::optional<config::LoadedChain> ChainArguments::load(std::vector<config::Override> more, bool any_processor) const {
-  config::LoadOptions options{{}, strict, any_processor};
+void ChainArguments::add_override(CLI::App& command, const std::string& option, const std::string& path,
+                                  const std::string& help) {
+  // A function and no variable: that an empty value was given must not be lost.
+  command.add_option_function<std::string>(
+      option,
+      [this, option, path](const std::string& value) {
+        options.push_back(config::override_by_option(option, path, value));
+      },
+      help);
+}
+
+std::optional<config::LoadedChain> ChainArguments::load(bool any_processor) const {
+  config::LoadOptions how{{}, strict, any_processor};
   Errors errors;
   for (const std::string& text : sets) {
     auto parsed = config::parse_override(text);
     if (parsed) {
-      options.overrides.push_back(std::move(*parsed));
+      how.overrides.push_back(std::move(*parsed));
     } else {
       append(errors, std::move(parsed.error()));
     }
   }
-  for (config::Override& o : more) options.overrides.push_back(std::move(o));
+  how.overrides.insert(how.overrides.end(), options.begin(), options.end());
   if (errors.empty()) {
-    auto loaded = config::load_chain(file, options);
+    auto loaded = config::load_chain(file, how);
     if (loaded) return std::move(*loaded);
     errors = std::move(loaded.error());
   }

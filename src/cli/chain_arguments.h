@@ -21,19 +21,21 @@ inline constexpr int kWrongUsage = 2;  // wrong usage or configuration
 
 /// Each error on a line of stderr.
 void print_errors(const Errors& errors);
-/// What readers left out, as warnings on stderr, with a count at the end; nothing where nothing was.
-void print_unsupported(const Errors& unsupported);
+/// What of the chain file and of the files that it names is not heeded, on stderr; nothing where all is.
+void print_warnings(const config::LoadedChain& loaded);
 
 /// The options that `run`, `check` and `plan` share.
 struct ChainArguments {
   std::string file;
   std::vector<std::string> sets;
+  std::vector<config::Override> options;  // those of `add_override`; they win over --set
   bool strict = false;
 
   void add_to(CLI::App& command);
+  /// An option whose value stands in for the file's at `path`. Lives as long as the command.
+  void add_override(CLI::App& command, const std::string& option, const std::string& path, const std::string& help);
   /// Reads the file with the overrides; errors are printed, and none comes back.
-  [[nodiscard]] std::optional<config::LoadedChain> load(std::vector<config::Override> more = {},
-                                                        bool any_processor = false) const;
+  [[nodiscard]] std::optional<config::LoadedChain> load(bool any_processor = false) const;
 };
 
 }  // namespace penstock::cli

@@ -7,8 +7,11 @@
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "cli/chain_arguments.h"
 #include "nf/catalog.h"
@@ -36,10 +39,25 @@ void print_parameters() {
   fmt::print("\nrun:\n{}\noutputs:\n{}", describe(config::run_parameters()), describe(config::output_parameters()));
 }
 
+/// Where packets leave that came in by this port and are alive at the end of the chain.
+std::string way_out(const chain::Chain& chain, std::size_t port) {
+  const auto traits = chain.traits();
+  const auto chooses = std::find_if(traits.begin(), traits.end(), [](const auto& t) { return t.chooses_port; });
+  const PortIndex to = chain.wiring[port];
+  const std::string text = to == kNoPort ? "packets are consumed" : "packets leave by " + chain.ports[to].name;
+  if (chooses == traits.end()) return text;
+  const std::string& name = chain.functions[static_cast<std::size_t>(chooses - traits.begin())].name;
+  return to == kNoPort ? fmt::format("{} chooses where packets leave", name)
+                       : fmt::format("{} unless {} chooses another port", text, name);
+}
+
 void print_loaded(const config::LoadedChain& loaded) {
-  for (const chain::NamedPort& p : loaded.chain.ports) {
-    fmt::print("port {}: {}{}{}\n", p.name, p.port->reads() ? "reads" : "",
-               p.port->reads() && p.port->writes() ? " and " : "", p.port->writes() ? "writes" : "");
+  const std::vector<chain::NamedPort>& ports = loaded.chain.ports;
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    const bool reads = ports[i].port->reads();
+    const bool writes = ports[i].port->writes();
+    fmt::print("port {}: {}{}{}{}\n", ports[i].name, reads ? "reads" : "", reads && writes ? " and " : "",
+               writes ? "writes" : "", reads ? "; " + way_out(loaded.chain, i) : "");
   }
   for (const chain::NamedFunction& f : loaded.chain.functions)
     fmt::print("{}: {}\n", f.name, f.function->description());
@@ -48,14 +66,22 @@ void print_loaded(const config::LoadedChain& loaded) {
 void print_json(const config::LoadedChain& loaded) {
   nlohmann::ordered_json json{{"ports", nlohmann::json::array()},
                               {"functions", nlohmann::json::array()},
-                              {"left_out", nlohmann::json::array()}};
-  for (const chain::NamedPort& p : loaded.chain.ports) {
-    json["ports"].push_back({{"name", p.name}, {"reads", p.port->reads()}, {"writes", p.port->writes()}});
+                              {"unsupported", nlohmann::json::array()},
+                              {"without_effect", nlohmann::json::array()}};
+  const std::vector<chain::NamedPort>& ports = loaded.chain.ports;
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    const bool reads = ports[i].port->reads();
+    const PortIndex to = reads ? loaded.chain.wiring[i] : kNoPort;
+    json["ports"].push_back({{"name", ports[i].name},
+                             {"reads", reads},
+                             {"writes", ports[i].port->writes()},
+                             {"wired_to", to == kNoPort ? nullptr : nlohmann::json(ports[to].name)}});
   }
   for (const chain::NamedFunction& f : loaded.chain.functions) {
     json["functions"].push_back({{"name", f.name}, {"description", f.function->description()}});
   }
-  for (const Error& error : loaded.unsupported) json["left_out"].push_back(to_string(error));
+  for (const Error& error : loaded.unsupported) json["unsupported"].push_back(to_string(error));
+  for (const Error& error : loaded.without_effect) json["without_effect"].push_back(to_string(error));
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
@@ -65,12 +91,11 @@ int check_chain(const CheckArguments& arguments) {
     return kDone;
   }
   if (arguments.chain.file.empty()) {
-    fmt::print(stderr, "CHAIN.yaml is required\nRun with --help for more information.\n");
-    return kWrongUsage;
+    throw CLI::RequiredError("CHAIN.yaml");  // as CLI11 does where no other option stands in for it
   }
   const auto loaded = arguments.chain.load();
   if (!loaded) return kWrongUsage;
-  print_unsupported(loaded->unsupported);
+  print_warnings(*loaded);
   if (arguments.json) {
     print_json(*loaded);
   } else {

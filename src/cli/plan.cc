@@ -24,7 +24,6 @@ using chain::TransferPlan;
 
 struct PlanArguments {
   ChainArguments chain;
-  std::string processor;
   std::vector<std::uint32_t> sizes{64, 512, 1518};
   bool json = false;
 };
@@ -89,18 +88,17 @@ void print_json(const TransferPlan& plan, const std::vector<std::uint32_t>& size
 }
 
 int plan_chain(const PlanArguments& arguments) {
-  std::vector<config::Override> overrides;
-  if (!arguments.processor.empty()) {
-    overrides.push_back({"run.processor", arguments.processor, "--processor " + arguments.processor});
-  }
-  const auto loaded = arguments.chain.load(std::move(overrides), true);
+  const auto loaded = arguments.chain.load(true);
   if (!loaded) return kWrongUsage;
-  print_unsupported(loaded->unsupported);
+  print_warnings(*loaded);
   const TransferPlan plan = chain::plan_transfers(loaded->chain.traits(), loaded->processor);
   if (arguments.json) {
     print_json(plan, arguments.sizes);
   } else {
     print_plan(plan, arguments.sizes);
+    if (loaded->processor == Processor::gpu) {
+      fmt::print("A plan only: this version runs no network function on the GPU, and `penstock run` refuses it.\n");
+    }
   }
   return kDone;
 }
@@ -111,7 +109,8 @@ void add_plan(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<PlanArguments>();
   CLI::App* command = app.add_subcommand("plan", "Show stages, accesses and what crosses PCIe");
   arguments->chain.add_to(*command);
-  command->add_option("--processor", arguments->processor, "cpu or gpu: plan for this one, whether or not it is here");
+  arguments->chain.add_override(*command, "--processor", "run.processor",
+                                "cpu or gpu: plan for this one, whether or not it can run the chain");
   command->add_option("--packet-size", arguments->sizes, "frame sizes to count bytes for")
       ->check(CLI::Range(60, 9018))
       ->delimiter(',');

@@ -36,10 +36,6 @@ void ask_to_stop(int signal) {
 
 struct RunArguments {
   ChainArguments chain;
-  std::string processor;
-  std::string workers;
-  std::string duration;
-  std::string report;
   std::uint64_t trace = 0;
   bool json = false;
   bool quiet = false;
@@ -52,22 +48,10 @@ void print_progress(const chain::Progress& progress) {
              format_si(static_cast<double>(progress.packets_in) / seconds));
 }
 
-std::vector<config::Override> overrides_of(const RunArguments& arguments) {
-  std::vector<config::Override> overrides;
-  const auto add = [&](const char* option, const char* path, const std::string& value) {
-    if (!value.empty()) overrides.push_back({path, value, std::string(option) + ' ' + value});
-  };
-  add("--processor", "run.processor", arguments.processor);
-  add("--workers", "run.workers", arguments.workers);
-  add("--duration", "run.duration", arguments.duration);
-  add("--report", "outputs.report", arguments.report);
-  return overrides;
-}
-
 int run_chain(const RunArguments& arguments) {
-  auto loaded = arguments.chain.load(overrides_of(arguments));
+  auto loaded = arguments.chain.load();
   if (!loaded) return kWrongUsage;
-  print_unsupported(loaded->unsupported);
+  print_warnings(*loaded);
   if (arguments.json && loaded->writes_stdout) {
     fmt::print(stderr, "--json: the standard output is taken by an output of the chain; --report writes to a file\n");
     return kWrongUsage;
@@ -114,10 +98,13 @@ void add_run(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "Run a chain");
   arguments->chain.add_to(*command);
-  command->add_option("--processor", arguments->processor, "auto, cpu or gpu; in place of run.processor");
-  command->add_option("--workers", arguments->workers, "number of worker threads; in place of run.workers");
-  command->add_option("--duration", arguments->duration, "stop after this time, such as 10s; in place of run.duration");
-  command->add_option("--report", arguments->report, "write the report there as JSON; in place of outputs.report");
+  const auto add_override = [&](const char* option, const char* path, const char* help) {
+    arguments->chain.add_override(*command, option, path, std::string(help) + "; in place of " + path);
+  };
+  add_override("--processor", "run.processor", "auto, cpu or gpu");
+  add_override("--workers", "run.workers", "number of worker threads");
+  add_override("--duration", "run.duration", "stop after this time, such as 10s");
+  add_override("--report", "outputs.report", "write the report there as JSON");
   command->add_option("--trace", arguments->trace, "print the way of the first N packets through the functions");
   command->add_flag("--json", arguments->json, "print the report as JSON instead of tables");
   command->add_flag("-q,--quiet", arguments->quiet, "print no table and no progress");

@@ -48,11 +48,10 @@ bool good_port_name(std::string_view name) {
 }
 
 template <typename Kinds, typename NameOf>
-std::string expected_name(std::string_view name, const Kinds& kinds, NameOf name_of) {
+std::string expected_kind(std::string_view name, const Kinds& kinds, NameOf name_of) {
   std::vector<std::string_view> names;
   for (const auto& kind : kinds) names.push_back(name_of(kind));
-  const std::string_view near = nearest_name(name, names);
-  return near.empty() ? fmt::format("one of {}", fmt::join(names, ", ")) : std::string(near);
+  return expected_name(name, names);
 }
 
 /// "chain.yaml:3", or without the line where there is none.
@@ -76,10 +75,7 @@ class Builder {
     wire();
     check_files();
     choose_processor();
-    if (options_.strict) {
-      append(errors_, std::move(loaded_.unsupported));
-      loaded_.unsupported.clear();
-    }
+    if (options_.strict) refuse_unsupported();
     if (!errors_.empty()) return failure(std::move(errors_));
     return std::move(loaded_);
   }
@@ -96,7 +92,7 @@ class Builder {
     for (const auto& member : root()) {
       const std::string key = member.first.IsScalar() ? member.first.Scalar() : "";
       if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
-        mistake(member.first, "unknown section", in_quotes(key), expected_name(key, kKeys, [](auto k) { return k; }));
+        mistake(member.first, "unknown section", shape_of(member.first), expected_name(key, kKeys));
       } else if (!seen.insert(key).second) {
         mistake(member.first, key + ": given twice");
       }
@@ -107,9 +103,8 @@ class Builder {
   }
 
   /// The parameters of a section; none where there are mistakes, which are then noted.
-  std::optional<Parameters> read_parameters(ParameterTable table, const YAML::Node& node, const YAML::Node& owner,
-                                            std::vector<std::string_view> nested = {}) {
-    auto raw = file_.parameters(node, std::move(nested));
+  std::optional<Parameters> read_parameters(ParameterTable table, const YAML::Node& node, const YAML::Node& owner) {
+    auto raw = file_.parameters(node, table);
     if (!raw) {
       append(errors_, std::move(raw.error()));
       return std::nullopt;
@@ -150,7 +145,7 @@ class Builder {
 
   void read_run() {
     const YAML::Node node = root()["run"];
-    const auto run = read_parameters(kRun, node, node, {"batch", "queue"});
+    const auto run = read_parameters(kRun, node, node);
     if (!run) return;
     chain::RunSettings& settings = loaded_.chain.settings;
     settings.workers = static_cast<unsigned>(run->integer("workers"));
@@ -162,11 +157,22 @@ class Builder {
     if (run->has("latency")) settings.batch_timeout = std::min(settings.batch_timeout, run->duration("latency"));
     processor_ = run->text("processor");
     processor_place_ = run->place("processor");
+    if (processor_ != "gpu") {
+      for (const char* name : {"streams", "transfer"}) note_without_effect(*run, name);
+    }
     if (settings.queue_bytes < settings.batch_bytes) {
       errors_.push_back({run->place("queue.bytes"), "the waiting queue holds no batch",
                          fmt::format("{} bytes", settings.queue_bytes),
                          fmt::format("batch.bytes ({}) or more", settings.batch_bytes)});
     }
+  }
+
+  /// A parameter of the GPU's, given where the CPU runs the chain.
+  void note_without_effect(const Parameters& run, std::string_view name) {
+    const auto parameter = std::find_if(kRun.begin(), kRun.end(), [&](const Parameter& p) { return p.name == name; });
+    if (run.text(name) == parameter->default_text) return;
+    loaded_.without_effect.push_back(
+        {run.place(name), fmt::format("{} has no effect on the CPU", name), in_quotes(run.text(name)), ""});
   }
 
   void read_outputs() {
@@ -183,7 +189,9 @@ class Builder {
     for (const auto& member : node) {
       const std::string name = member.first.IsScalar() ? member.first.Scalar() : "";
       if (!good_port_name(name)) {
-        mistake(member.first, "wrong port name", in_quotes(name), "letters, digits, '_', '-', '.', ':' and '@'");
+        mistake(member.first, "wrong port name", shape_of(member.first),
+                member.first.IsNull() ? "a name; in quotes, 'null' is one"
+                                      : "1 to 64 letters, digits, '_', '-', '.', ':' and '@'");
         continue;
       }
       if (std::find(port_names_.begin(), port_names_.end(), name) != port_names_.end()) {
@@ -212,21 +220,28 @@ class Builder {
       kind_node.reset(value.begin()->first);
       parameters.reset(value.begin()->second);
     } else {
-      mistake(value.IsDefined() && !value.IsNull() ? value : key, fmt::format("port {}: wrong value", name), "",
-              "one kind of port with its parameters, such as {pcap: {read: traffic.pcap}} or {null: {}}");
+      constexpr const char* kExpected =
+          "one kind of port with its parameters, such as {pcap: {read: traffic.pcap}} or {null: {}}";
+      if (value.IsMap() && value.size() > 1) {
+        const YAML::Node second = std::next(value.begin())->first;
+        mistake(second, fmt::format("port {}: a second kind", name), shape_of(second), kExpected);
+      } else {
+        mistake(value.IsDefined() && !value.IsNull() ? value : key, fmt::format("port {}: wrong value", name),
+                value.IsMap() ? "an empty mapping" : shape_of(value), kExpected);
+      }
       return nullptr;
     }
     const port::PortKind* kind = port::find_kind(kind_name);
     if (kind == nullptr) {
       mistake(kind_node, fmt::format("port {}: unknown kind", name), in_quotes(kind_name),
-              expected_name(kind_name, port::catalog(), [](const auto& k) { return k.name; }));
+              expected_kind(kind_name, port::catalog(), [](const auto& k) { return k.name; }));
       return nullptr;
     }
     const auto read = read_parameters(kind->parameters, parameters, key);
     if (!read) return nullptr;
     auto port = kind->make(*read, static_cast<PortIndex>(port_names_.size() - 1));
     if (!port) {
-      append(errors_, std::move(port.error()));
+      append(errors_, read->placed(std::move(port.error())));
       return nullptr;
     }
     return std::move(*port);
@@ -255,7 +270,7 @@ class Builder {
       const chain::NfKind* kind = nf::find_kind(name);
       if (kind == nullptr) {
         mistake(item, "unknown network function", in_quotes(name),
-                expected_name(name, nf::catalog(), [](const auto* k) { return k->name; }));
+                expected_kind(name, nf::catalog(), [](const auto* k) { return k->name; }));
         continue;
       }
       const auto read = read_parameters(kind->parameters, parameters, item);
@@ -264,7 +279,7 @@ class Builder {
       auto function = kind->make(*read, context);
       append(loaded_.unsupported, std::move(context.unsupported));
       if (!function) {
-        append(errors_, std::move(function.error()));
+        append(errors_, read->placed(std::move(function.error())));
         continue;
       }
       const int nth = ++count[name];
@@ -297,11 +312,17 @@ class Builder {
 
   void read_wiring(const YAML::Node& node) {
     if (!node.IsMap())
-      return mistake(node, "wire: wrong value", "", "a mapping of ports that read to ports that write");
+      return mistake(node, "wire: wrong value", shape_of(node), "a mapping of ports that read to ports that write");
+    // It would switch off the wiring that a chain has without it, and consume every packet without a word.
+    if (node.size() == 0)
+      return mistake(node, "wire: wrong value", "an empty mapping", "{lan: wan}, say, or no `wire` at all");
+    std::set<PortIndex> wired;
     for (const auto& member : node) {
       const auto from = port_named(member.first);
       const auto to = port_named(member.second);
       if (!from || !to) continue;
+      if (!wired.insert(*from).second)
+        mistake(member.first, fmt::format("wire: {} given twice", member.first.Scalar()));
       if (!loaded_.chain.ports[*from].port->reads())
         mistake(member.first, "wire: this port does not read", in_quotes(member.first.Scalar()));
       if (!loaded_.chain.ports[*to].port->writes())
@@ -314,18 +335,28 @@ class Builder {
     const std::string name = node.IsScalar() ? node.Scalar() : "";
     const auto found = std::find(port_names_.begin(), port_names_.end(), name);
     if (found != port_names_.end()) return static_cast<PortIndex>(found - port_names_.begin());
-    mistake(node, "wire: no such port", in_quotes(name), fmt::format("one of {}", fmt::join(port_names_, ", ")));
+    const std::vector<std::string_view> known(port_names_.begin(), port_names_.end());
+    mistake(node, "wire: no such port", shape_of(node), expected_name(name, known));
     return std::nullopt;
   }
 
   void choose_processor() {
     loaded_.processor = processor_ == "gpu" ? chain::Processor::gpu : chain::Processor::cpu;
     if (processor_ != "gpu" || options_.any_processor) return;
-    std::vector<std::string> without;
-    for (const chain::NamedFunction& f : loaded_.chain.functions) without.push_back(f.name);
-    errors_.push_back({processor_place_,
-                       fmt::format("this version runs no function on the GPU yet ({})", fmt::join(without, ", ")),
-                       "'gpu'", "auto or cpu"});
+    errors_.push_back(
+        {processor_place_, "this version runs no network function on the GPU yet", "'gpu'", "auto or cpu"});
+  }
+
+  void refuse_unsupported() {
+    const std::size_t count = loaded_.unsupported.size();
+    if (count == 0) return;
+    append(errors_, std::move(loaded_.unsupported));
+    loaded_.unsupported.clear();
+    errors_.push_back({{"--strict", 0, 0},
+                       fmt::format("the chain is refused for {} construct{} that {} not supported, above", count,
+                                   count == 1 ? "" : "s", count == 1 ? "is" : "are"),
+                       "",
+                       ""});
   }
 
   const YamlFile& file_;
@@ -342,6 +373,11 @@ class Builder {
 
 }  // namespace
 
+Override override_by_option(std::string_view option, std::string path, std::string value) {
+  std::string text = fmt::format("{} {}", option, value.empty() ? "''" : value);
+  return {std::move(path), std::move(value), std::move(text)};
+}
+
 Result<Override> parse_override(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == 0 || equals == std::string::npos) {
@@ -355,7 +391,7 @@ Result<LoadedChain> load_chain(const std::string& path, const LoadOptions& optio
   if (!file) return failure(std::move(file.error()));
   Errors errors;
   for (const Override& o : options.overrides) {
-    if (auto set = file->set(o.path, o.value, o.text); !set) append(errors, std::move(set.error()));
+    if (auto set = file->set(o.path, o.value, o.text, "ports"); !set) append(errors, std::move(set.error()));
   }
   if (!errors.empty()) return failure(std::move(errors));
   return Builder(*file, options).build();

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -23,6 +24,9 @@ struct Override {
   std::string text{};  // as the user gave it, for errors: "--set run.workers=4", "--workers 4"
 };
 
+/// An option that stands in for a value: `--workers 4` for run.workers.
+[[nodiscard]] Override override_by_option(std::string_view option, std::string path, std::string value);
+
 /// The "a.b=c" of `--set a.b=c` taken apart.
 [[nodiscard]] Result<Override> parse_override(const std::string& text);
 
@@ -31,12 +35,13 @@ struct LoadedChain {
   chain::Processor processor = chain::Processor::cpu;  // what `auto` came to
   std::string report_path;                             // "": none
   bool writes_stdout = false;                          // a capture or the report goes there: nothing else may
-  Errors unsupported;                                  // what readers left out
+  Errors unsupported;                                  // what readers do not support, and leave out
+  Errors without_effect;                               // what the run section asks for in vain
 };
 
 struct LoadOptions {
   std::vector<Override> overrides;
-  bool strict = false;  // what readers leave out is an error
+  bool strict = false;  // what readers do not support is an error
   /// Only `plan` can show a GPU where none runs the chain.
   bool any_processor = false;
 };

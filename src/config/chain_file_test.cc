@@ -126,6 +126,59 @@ TEST_F(ChainFile, AWrongOverrideIsToldByItsText) {
   EXPECT_FALSE(parse_override("=x"));
 }
 
+TEST_F(ChainFile, AnUnknownKeyOfAnOverrideIsToldByItsText) {
+  const auto errors = [&](const char* text) { return errors_of(kGood, {{*parse_override(text)}, false, false}); };
+  expect_has(errors("run.wrkers=3"), "--set run.wrkers=3: unknown parameter: found 'wrkers', expected workers");
+  expect_has(errors("outputs.reprt=r.json"), "--set outputs.reprt=r.json: unknown parameter: found 'reprt'");
+  expect_has(errors("rum.workers=3"), "--set rum.workers=3: unknown section: found 'rum', expected run");
+  expect_has(errors("chain.0.firewall.rule=x"), "--set chain.0.firewall.rule=x: unknown parameter: found 'rule'");
+  expect_has(errors("run.workers="), "--set run.workers=: workers: wrong value: found ''");
+  expect_has(errors("run.workers=3\n---\n4"), "a second YAML document");
+}
+
+TEST_F(ChainFile, AnOverrideMakesNoPort) {
+  const auto errors = [&](const char* text) { return errors_of(kGood, {{*parse_override(text)}, false, false}); };
+  expect_has(errors("ports.lna.pcap.read=x"),
+             "--set ports.lna.pcap.read=x: nothing of this name in `ports`: found 'lna', expected lan");
+  expect_has(errors("ports.lna={pcap: {read: x}}"), "nothing of this name in `ports`: found 'lna', expected lan");
+  expect_has(errors("ports.lan.read=x"), "--set ports.lan.read=x: port lan: a second kind: found 'read'");
+  expect_has(errors("chain.ruoter.routes=x"), "found 'ruoter', expected router");
+}
+
+TEST_F(ChainFile, AnOverrideReachesANameWithDots) {
+  const std::string ports = "ports: {eth0: {pcap: {read: a}}, eth0.100: {pcap: {read: b}}, out: {pcap: {write: c}}}\n";
+  const std::string chain = "chain: []\n";
+  const auto wired = [&](const char* text) { return load(ports + chain, {{*parse_override(text)}, false, false}); };
+  const auto loaded = wired("ports.eth0.100.pcap.write=d");
+  ASSERT_FALSE(loaded) << "two ports write now";
+  expect_has(to_string(loaded.error()), "several ports write");
+  expect_has(errors_of(ports + chain, {{*parse_override("ports.eth0.200.pcap.read=x")}, false, false}),
+             "port eth0: a second kind: found '200'");
+}
+
+TEST_F(ChainFile, TellsWhereAMissingFileIsNamed) {
+  const std::string errors = errors_of(
+      "ports: {lan: {pcap: {read: x}}}\nchain:\n  - firewall: {rules: missing}\n  - router: {routes: gone}\n");
+  expect_has(errors, "chain.yaml:3:23: ");
+  expect_has(errors, "/missing: cannot open: found No such file or directory");
+  expect_has(errors, "chain.yaml:4:22: ");
+  expect_has(errors_of(kGood, {{*parse_override("chain.router.routes=/gone")}, false, false}),
+             "--set chain.router.routes=/gone: /gone: cannot open: found No such file or directory");
+}
+
+TEST_F(ChainFile, RefusesASecondDocument) {
+  expect_has(errors_of(std::string(kGood) + "---\nrun: {workers: 3}\n"), "chain.yaml:9:1: a second YAML document");
+  expect_has(errors_of(std::string(kGood) + "---\n"), "a second YAML document");
+  EXPECT_TRUE(load("---\n" + std::string(kGood) + "...\n"));
+}
+
+TEST_F(ChainFile, SaysWhatASectionInRunHolds) {
+  expect_has(errors_of(kGood, {{*parse_override("run.batch=3")}, false, false}),
+             "--set run.batch=3: batch: wrong value: found '3', expected a mapping with bytes, packets, timeout");
+  expect_has(errors_of(kGood, {{*parse_override("run.batch.packets=0")}, false, false}),
+             "batch.packets: wrong value: found '0', expected a whole number in 1..1048576");
+}
+
 TEST_F(ChainFile, ReadsAliasesOfOverridesOnce) {
   const auto errors = [&](const char* text) { return errors_of(kGood, {{*parse_override(text)}, false, false}); };
   expect_has(errors("wire=&a [*a]"), "wire: wrong value");
@@ -141,11 +194,16 @@ TEST_F(ChainFile, WiresPortsByHand) {
   expect_has(errors_of(ports + chain), "several ports write");
   expect_has(errors_of(ports + chain + "wire: {lan: dmz}\n"),
              "wire: no such port: found 'dmz', expected one of lan, wan");
+  expect_has(errors_of(ports + chain + "wire: {}\n"), "chain.yaml:3:7: wire: wrong value: found an empty mapping");
+  expect_has(errors_of(ports + chain + "wire: {lan: wan, lan: lan}\n"), "chain.yaml:3:18: wire: lan given twice");
 }
 
 TEST_F(ChainFile, TakesNullForAPortAsForNoOtherValue) {
   EXPECT_TRUE(load("ports: {a: {pcap: {read: x}}, b: {null: {}}}\nchain: []\n"));
-  expect_has(errors_of("ports: {a: {pcap: {read: x}}, b: }\nchain: []\n"), "port b: wrong value");
+  expect_has(errors_of("ports: {a: {pcap: {read: x}}, b: }\nchain: []\n"), "port b: wrong value: found nothing");
+  expect_has(errors_of("ports: {a: {pcap: {read: x}}, null: {null: {}}}\nchain: []\n"),
+             "wrong port name: found nothing (YAML's null), expected a name; in quotes, 'null' is one");
+  EXPECT_TRUE(load("ports: {a: {pcap: {read: x}}, 'null': {null: {}}}\nchain: []\n"));
 }
 
 TEST_F(ChainFile, RefusesToOverwriteItsOwnFiles) {
@@ -179,7 +237,12 @@ TEST_F(ChainFile, SaysThatNothingWouldComeIn) {
 }
 
 TEST_F(ChainFile, SaysWhatKeepsItOffTheGpu) {
-  expect_has(errors_of(std::string(kGood) + "# end\n", {{*parse_override("run.processor=gpu")}, false, false}), "GPU");
+  const std::string ports = "ports: {a: {pcap: {read: x}}}\n";
+  for (const std::string& chain : {std::string(kGood), ports + "chain: []\n"}) {
+    expect_has(errors_of(chain, {{*parse_override("run.processor=gpu")}, false, false}),
+               "--set run.processor=gpu: this version runs no network function on the GPU yet: found 'gpu', "
+               "expected auto or cpu");
+  }
   EXPECT_TRUE(load(kGood, {{*parse_override("run.processor=gpu")}, false, true})) << "a plan may be made for it";
 }
 

@@ -15,32 +15,38 @@
 
 namespace penstock::config {
 
+/// What stands there, for an error's `found`: a word in quotes, "a list", "a mapping" or "nothing".
+[[nodiscard]] std::string shape_of(const YAML::Node& node);
+
 class YamlFile {
  public:
-  /// Reads and parses; the document must be a mapping.
+  /// Reads and parses; there must be one document, a mapping.
   static Result<YamlFile> read(const std::string& path);
 
   [[nodiscard]] const YAML::Node& root() const { return root_; }
   [[nodiscard]] const std::string& path() const { return path_; }
 
   /// Replaces or adds the value at `path`, keys joined by dots; `text` stands for its place in errors. Steps through
-  /// mappings by key, and through a list by position or by the key of a one-key mapping in it (the chain's functions).
-  Result<void> set(const std::string& path, const std::string& value, const std::string& text);
+  /// mappings by key (the longest that fits, since keys may hold dots themselves), and through a list by position or by
+  /// the key of a one-key mapping in it (the chain's functions). The section `fixed` gets no new keys, and other
+  /// mappings do.
+  Result<void> set(const std::string& path, const std::string& value, const std::string& text, std::string_view fixed);
 
   [[nodiscard]] Place place(const YAML::Node& node) const;
   /// What relative paths in this value are relative to.
   [[nodiscard]] std::string base_directory(const YAML::Node& node) const;
 
-  /// The members of a mapping as raw parameters; members that are mappings and named in `nested` give "outer.inner".
-  /// A null node gives none; anything but a mapping is an error.
-  [[nodiscard]] Result<std::vector<RawParameter>> parameters(const YAML::Node& node,
-                                                             std::vector<std::string_view> nested = {}) const;
+  /// The members of a mapping as raw parameters. Where the table has "outer.inner", the member `outer` is a mapping and
+  /// gives these. A null node gives none; anything but a mapping is an error.
+  [[nodiscard]] Result<std::vector<RawParameter>> parameters(const YAML::Node& node, ParameterTable table) const;
 
  private:
   struct Overridden {
     YAML::Node node;
     std::string text;  // "--set run.workers=x"
   };
+  /// node[key] as an override has it: a key that was not there is the override's as well.
+  void put(YAML::Node node, const std::string& key, const YAML::Node& value, const std::string& text);
   void remember(const YAML::Node& node, const std::string& text);
   [[nodiscard]] const Overridden* overridden(const YAML::Node& node) const;
   [[nodiscard]] Result<RawParameter> parameter(std::string name, const YAML::Node& key, const YAML::Node& value) const;

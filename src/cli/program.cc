@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/program.h"
+
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/parameter.h"
+#include "base/version.h"
+#include "cli/chain_arguments.h"
+#include "cli/check.h"
+#include "cli/classify.h"
+#include "cli/devices.h"
+#include "cli/doctor.h"
+#include "cli/plan.h"
+#include "cli/route.h"
+#include "cli/run.h"
+
+namespace penstock::cli {
+namespace {
+
+std::string version_text() {
+  const BuildInfo& build = build_info();
+  return fmt::format("penstock {} ({}, {}, {}, {})", build.version, build.commit, build.compiler,
+                     build.cuda.empty() ? std::string("without CUDA") : fmt::format("CUDA {}", build.cuda),
+                     build.build_type);
+}
+
+/// The names that may stand where `wrong` does: the command's options, or the program's commands.
+std::string expected_word(const CLI::App& command, const std::string& wrong) {
+  std::vector<std::string> names;
+  if (wrong.starts_with('-')) {
+    for (const CLI::Option* option : command.get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+  } else {
+    for (const CLI::App* subcommand : command.get_subcommands({})) names.push_back(subcommand->get_name());
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  return wrong.starts_with('-') ? std::string(nearest_name(wrong, known)) : expected_name(wrong, known);
+}
+
+/// What is wrong with the command line. A word that was not understood comes first: what is missing follows from it.
+Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const auto parsed = app.get_subcommands();
+  const CLI::App& command = parsed.empty() ? app : *parsed.front();
+  std::vector<std::string> unknown = command.remaining();
+  if (unknown.empty()) unknown = app.remaining();
+  if (unknown.empty()) return {{}, error.what(), "", parsed.empty() ? expected_word(app, "") : ""};
+  const std::string& word = unknown.front();
+  const char* message = word.starts_with('-') ? "unknown option"
+                        : parsed.empty()      ? "unknown command"
+                                              : "one word too many";
+  return {{}, message, in_quotes(word), expected_word(command, word)};
+}
+
+int refuse(const CLI::App& app, const CLI::ParseError& error) {
+  const auto parsed = app.get_subcommands();
+  const std::string command = parsed.empty() ? "penstock" : "penstock " + parsed.front()->get_name();
+  fmt::print(stderr, "{}: {}\n`{} --help` says more.\n", command, to_string(usage_error(app, error)), command);
+  return kWrongUsage;
+}
+
+}  // namespace
+
+int run_program(int argc, const char* const* argv) {
+  CLI::App app("Penstock runs chains of network functions on a GPU, and on CPUs with the same results.", "penstock");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", version_text());
+  int exit_code = kDone;
+  add_run(app, exit_code);
+  add_check(app, exit_code);
+  add_plan(app, exit_code);
+  add_route(app, exit_code);
+  add_classify(app, exit_code);
+  add_devices(app, exit_code);
+  add_doctor(app, exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success) ? app.exit(error) : refuse(app, error);
+  }
+  // A full disk behind stdout must not pass for success.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    fmt::print(stderr, "penstock: cannot write to the standard output\n");
+    return kFailed;
+  }
+  return exit_code;
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,13 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program's commands, and what it says when it is called wrongly.
+
+#pragma once
+
+namespace penstock::cli {
+
+/// Does what the command line asks for and returns the exit code. `argv` is as `main` gets it.
+[[nodiscard]] int run_program(int argc, const char* const* argv);
+
+}  // namespace penstock::cli

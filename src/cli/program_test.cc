@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace penstock::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Program : public ::testing::Test {
+ protected:
+  struct Outcome {
+    int exit_code = -1;
+    std::string out, err;
+  };
+
+  void SetUp() override {
+    chain_ = ::testing::TempDir() + "/program_test_" + std::to_string(::getpid()) + ".yaml";
+    write(
+        "ports:\n"
+        "  load: {generator: {packets: 10}}\n"
+        "  wan: {null: {}}\n"
+        "chain: []\n");
+  }
+  void TearDown() override { std::remove(chain_.c_str()); }
+  void write(std::string_view text) const { std::ofstream(chain_) << text; }
+
+  static Outcome run(std::vector<std::string> arguments) {
+    std::vector<const char*> argv{"penstock"};
+    for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+    Outcome outcome;
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    outcome.exit_code = run_program(static_cast<int>(argv.size()), argv.data());
+    outcome.out = ::testing::internal::GetCapturedStdout();
+    outcome.err = ::testing::internal::GetCapturedStderr();
+    return outcome;
+  }
+  /// Of a command line that is refused.
+  static std::string refusal(std::vector<std::string> arguments) {
+    const Outcome outcome = run(std::move(arguments));
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_EQ(outcome.out, "");
+    return outcome.err;
+  }
+
+  std::string chain_;
+};
+
+TEST_F(Program, NamesAnUnknownCommand) {
+  EXPECT_EQ(refusal({"chekc", "x.yaml"}),
+            "penstock: unknown command: found 'chekc', expected check\n`penstock --help` says more.\n");
+  EXPECT_THAT(refusal({"frobnicate"}), HasSubstr("expected one of run, check, plan, "));
+  EXPECT_THAT(refusal({}), HasSubstr("expected one of run, check, plan, "));
+}
+
+TEST_F(Program, NamesAnUnknownOption) {
+  EXPECT_EQ(refusal({"run", chain_, "--stric"}),
+            "penstock run: unknown option: found '--stric', expected --strict\n`penstock run --help` says more.\n");
+  EXPECT_THAT(refusal({"run", "--frobnicate"}), HasSubstr("unknown option: found '--frobnicate'\n"));
+  EXPECT_THAT(refusal({"--frobnicate"}), HasSubstr("penstock: unknown option: found '--frobnicate'\n"));
+  EXPECT_THAT(refusal({"run", chain_, "other.yaml"}), HasSubstr("one word too many: found 'other.yaml'\n"));
+}
+
+TEST_F(Program, SaysWhatIsMissing) {
+  EXPECT_EQ(refusal({"run"}), "penstock run: CHAIN.yaml is required\n`penstock run --help` says more.\n");
+  EXPECT_THAT(refusal({"check"}), HasSubstr("penstock check: CHAIN.yaml is required\n"));
+}
+
+TEST_F(Program, RefusesEmptyValuesOfOptions) {
+  for (const char* option : {"--workers", "--duration", "--processor", "--report"}) {
+    EXPECT_THAT(refusal({"run", chain_, option, ""}), HasSubstr(std::string(option) + " '': ")) << option;
+  }
+  EXPECT_THAT(refusal({"run", chain_, "--workers="}), HasSubstr("--workers"));
+  EXPECT_THAT(refusal({"plan", chain_, "--processor", ""}), HasSubstr("--processor '': processor: wrong value"));
+  EXPECT_THAT(refusal({"run", ""}), HasSubstr("cannot open"));
+}
+
+TEST_F(Program, OptionsStandInForTheFilesValues) {
+  const Outcome outcome = run({"run", chain_, "--workers", "2", "--set", "run.workers=3", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(nlohmann::json::parse(outcome.out)["workers"], 2);
+}
+
+TEST_F(Program, ChecksWherePacketsGo) {
+  EXPECT_THAT(run({"check", chain_}).out, HasSubstr("port load: reads; packets leave by wan\nport wan: writes\n"));
+  write("ports: {load: {generator: {packets: 10}}}\nchain: []\n");
+  EXPECT_THAT(run({"check", chain_}).out, HasSubstr("port load: reads; packets are consumed\n"));
+}
+
+TEST_F(Program, WarnsOfWhatHasNoEffectOnTheCpu) {
+  write("ports: {load: {generator: {packets: 10}}}\nchain: []\nrun: {streams: 8, transfer: zero_copy}\n");
+  const Outcome outcome = run({"check", chain_});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.err, "warning: " + chain_ + ":3:29: transfer has no effect on the CPU: found 'zero_copy'\n");
+}
+
+TEST_F(Program, SaysThatAPlanForTheGpuCannotBeRunYet) {
+  EXPECT_THAT(run({"plan", chain_, "--processor", "gpu"}).out, HasSubstr("A plan only"));
+  EXPECT_THAT(run({"plan", chain_}).out, ::testing::Not(HasSubstr("A plan only")));
+}
+
+}  // namespace
+}  // namespace penstock::cli
