@@ -28,9 +28,7 @@ struct ClassifyOptions {
   std::vector<std::string> tuples;
   std::string engine = "bitvector";
   std::string format = "auto";
-  std::string chain = "FORWARD";
-  std::string match = "accept";
-  std::string policy;
+  std::string chain, match, policy;  // empty: not given
   std::string in, out;
   bool strict = false;
   bool json = false;
@@ -51,8 +49,8 @@ std::string join_arguments(const std::vector<std::string>& arguments) {
 firewall::ReadOptions read_options(const ClassifyOptions& options) {
   firewall::ReadOptions read;
   read.format = firewall::rule_format_of(options.format);
-  read.chain = options.chain;
-  read.match = firewall::target_of(options.match);
+  if (!options.chain.empty()) read.chain = options.chain;
+  if (!options.match.empty()) read.match = firewall::target_of(options.match);
   if (!options.policy.empty()) read.policy = firewall::target_of(options.policy);
   for (const std::string& name : {options.in, options.out}) {
     const auto& ports = read.interfaces.ports;
@@ -69,8 +67,24 @@ PortIndex port_of(const firewall::Interfaces& interfaces, const std::string& nam
   return at == interfaces.ports.end() ? kNoPort : static_cast<PortIndex>(at - interfaces.ports.begin());
 }
 
+/// Says where no rule has the interface: it may be one that rules leave to others, or be misspelt.
+void warn_of_unknown(const firewall::Ruleset& rules, firewall::Subject subject, std::string_view option,
+                     const std::string& name, const firewall::Interfaces& interfaces) {
+  if (name.empty()) return;
+  const bool known = std::any_of(rules.conditions.begin(), rules.conditions.end(), [&](const auto& condition) {
+    const std::uint64_t ports = std::uint64_t{condition.high} << 32 | condition.low;
+    return condition.subject == subject && (ports >> port_of(interfaces, name) & 1) != 0;
+  });
+  if (known) return;
+  fmt::print(stderr,
+             "penstock: no rule that is tried has an interface {} ({}), by name or by a pattern: conditions on other "
+             "interfaces hold only where negated\n",
+             in_quotes(name), option);
+}
+
 /// Says what of the rules the answers do not show.
-void warn(const firewall::Ruleset& rules, const Errors& unsupported, const ClassifyOptions& options) {
+void warn(const firewall::Ruleset& rules, const Errors& unsupported, const ClassifyOptions& options,
+          const firewall::Interfaces& interfaces) {
   if (!unsupported.empty()) {
     fmt::print(stderr,
                "{}\npenstock: {} constructs are not supported, so verdicts may differ; see above (--strict makes "
@@ -87,6 +101,8 @@ void warn(const firewall::Ruleset& rules, const Errors& unsupported, const Class
                "negated (--in and --out name the interfaces)\n",
                format_count(static_cast<std::uint64_t>(of_interface)));
   }
+  warn_of_unknown(rules, firewall::Subject::in_port, "--in", options.in, interfaces);
+  warn_of_unknown(rules, firewall::Subject::out_port, "--out", options.out, interfaces);
 }
 
 bool write(std::string_view text) { return std::fwrite(text.data(), 1, text.size(), stdout) == text.size(); }
@@ -140,7 +156,7 @@ int classify(const ClassifyOptions& options) {
   const firewall::Ruleset& rules = read->value;
   const auto classifier = make_classifier(firewall::engine_of(options.engine), rules);
   if (!classifier) return refuse(classifier.error());
-  warn(rules, read->unsupported, options);
+  warn(rules, read->unsupported, options, read_as.interfaces);
 
   const bool from_stdin = options.tuples.empty();
   const Result<std::string> text = from_stdin ? read_stdin() : join_arguments(options.tuples);
@@ -174,12 +190,11 @@ void add_classify(CLI::App& app, int& exit_code) {
   command->add_option("--format", options->format, "Of the rules")
       ->check(CLI::IsMember({"auto", "classbench", "iptables", "ip6tables"}))
       ->capture_default_str();
-  command->add_option("--chain", options->chain, "iptables: the chain where packets begin")->capture_default_str();
+  command->add_option("--chain", options->chain, "iptables: the chain where packets begin, instead of FORWARD");
   command->add_option("--policy", options->policy, "For what no rule decides about, instead of the chain's")
       ->check(CLI::IsMember({"accept", "drop", "reject"}));
-  command->add_option("--match", options->match, "ClassBench: what its rules do")
-      ->check(CLI::IsMember({"accept", "drop", "reject"}))
-      ->capture_default_str();
+  command->add_option("--match", options->match, "ClassBench: what its rules do, instead of accept")
+      ->check(CLI::IsMember({"accept", "drop", "reject"}));
   command->add_option("--in", options->in, "The interface that the tuples come in by");
   command->add_option("--out", options->out, "The interface that they leave by");
   command->add_flag("--strict", options->strict, "What the rules hold and is not supported is an error");

@@ -35,7 +35,8 @@ std::optional<Masked> parse_masked(std::string_view text, std::uint64_t most) {
 
 class ClassBenchReader {
  public:
-  ClassBenchReader(const std::string& file, const ReadOptions& options) : file_(file), options_(options) {
+  ClassBenchReader(const std::string& file, const ReadOptions& options)
+      : file_(file), target_(options.match.value_or(Target::accept)) {
     read_.value.file = file;
     read_.value.ipv4_policy = read_.value.ipv6_policy = options.policy.value_or(Target::drop);
   }
@@ -60,7 +61,7 @@ class ClassBenchReader {
 
   void read_rule(std::string_view line) {
     const auto rule = static_cast<std::uint32_t>(read_.value.rules.size());
-    read_.value.rules.push_back({line_, options_.match, false, {}});
+    read_.value.rules.push_back({line_, target_, false, {}});
     conditions_.clear();
     split_words(line, words_);
     const bool shaped = (words_.size() == 9 || words_.size() == 10) && words_[0].text.front() == '@' &&
@@ -87,7 +88,7 @@ class ClassBenchReader {
     }
     Entry entry;
     entry.family = source.value_or(NetworkLayer::ipv4);
-    entry.action = action_of(options_.match);
+    entry.action = action_of(target_);
     entry.rule = rule;
     add_entry(read_.value, conditions_, entry);
   }
@@ -141,7 +142,7 @@ class ClassBenchReader {
   }
 
   const std::string& file_;
-  const ReadOptions& options_;
+  Target target_;
   Read<Ruleset> read_;
   ErrorList mistakes_;
   std::uint32_t line_ = 0;

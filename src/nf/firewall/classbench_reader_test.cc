@@ -120,5 +120,13 @@ TEST(RuleReader, RefusesAFileOfNoKnownFormat) {
   EXPECT_THAT(errors_of("\n"), HasSubstr("a file without rules"));
 }
 
+TEST(ClassBenchReader, HasNoChains) {
+  ReadOptions options;
+  options.chain = "FORWARD";
+  EXPECT_EQ(errors_of("@1.0.0.0/8 0.0.0.0/0 0 : 65535 0 : 65535 0x06/0xFF\n", options),
+            "rules: a chain to begin in is told, and ClassBench rules have no chains: found 'FORWARD', expected rules "
+            "of iptables, or no `chain`");
+}
+
 }  // namespace
 }  // namespace penstock::firewall

@@ -18,10 +18,12 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"rules", ParameterType::path, "", "", "what iptables-save or ip6tables-save prints, or a ClassBench filter set",
      true},
     {"format", ParameterType::choice, "auto", "auto|classbench|iptables|ip6tables", "of the rules", false},
-    {"chain", ParameterType::text, "FORWARD", "", "iptables: the chain of the filter table where packets begin", false},
+    {"chain", ParameterType::text, "", "",
+     "iptables: the chain of the filter table where packets begin, instead of FORWARD", false},
     {"policy", ParameterType::choice, "", "accept|drop|reject",
      "for packets that no rule decides about, instead of the chain's; a ClassBench set drops them", false},
-    {"match", ParameterType::choice, "accept", "accept|drop|reject", "ClassBench: what its rules do", false},
+    {"match", ParameterType::choice, "", "accept|drop|reject", "ClassBench: what its rules do, instead of accept",
+     false},
     {"engine", ParameterType::choice, "bitvector", "bitvector|linear", "how rules are found", false},
     {"interfaces", ParameterType::pairs, "", "",
      "interfaces in the rules and the ports they are: {eth0: lan, lo: none}", false},
@@ -31,8 +33,8 @@ constexpr auto kParameters = std::to_array<Parameter>({
 Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameters, chain::NfContext& context) {
   ReadOptions options;
   options.format = rule_format_of(parameters.text("format"));
-  options.chain = parameters.text("chain");
-  options.match = target_of(parameters.text("match"));
+  if (parameters.has("chain")) options.chain = parameters.text("chain");
+  if (parameters.has("match")) options.match = target_of(parameters.text("match"));
   if (parameters.has("policy")) options.policy = target_of(parameters.text("policy"));
 
   static const std::vector<std::string> kNoMapping;

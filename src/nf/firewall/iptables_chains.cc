@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/units.h"
@@ -31,6 +33,20 @@ std::string_view verb(Jump jump) {
   }
   return "";
 }
+
+/// Of iptables-extensions(8) and of xtables-addons(8), those that end in another place than ACCEPT, DROP, REJECT and
+/// RETURN: they are targets, which we leave out, and no chains that someone forgot or misspelt.
+constexpr auto kOtherTargets = std::to_array<std::string_view>({
+    "ACCOUNT",     "ASYMMETRIC", "AUDIT",       "CHAOS",      "CHECKSUM", "CLASSIFY",  "CLUSTERIP",   "CONNMARK",
+    "CONNSECMARK", "CT",         "DELUDE",      "DHCPMAC",    "DNAT",     "DNETMAP",   "DNPT",        "DSCP",
+    "ECHO",        "ECN",        "FLOWOFFLOAD", "HL",         "HMARK",    "IDLETIMER", "IPMARK",      "LED",
+    "LOG",         "LOGMARK",    "MARK",        "MASQUERADE", "MIRROR",   "NETMAP",    "NFLOG",       "NFQUEUE",
+    "NOTRACK",     "PROTO",      "QUEUE",       "RATEEST",    "REDIRECT", "SAME",      "SECMARK",     "SET",
+    "SNAT",        "SNPT",       "SYNPROXY",    "SYSRQ",      "TARPIT",   "TCPMSS",    "TCPOPTSTRIP", "TEE",
+    "TOS",         "TPROXY",     "TRACE",       "TTL",        "ULOG",
+});
+
+bool is_target(std::string_view name) { return std::ranges::find(kOtherTargets, name) != kOtherTargets.end(); }
 
 class ChainWriter {
  public:
@@ -128,10 +144,9 @@ class ChainWriter {
     std::uint32_t column = rule.unsupported_column;
     if (reason.empty() && rule.jump == Jump::none) {
       reason = "a rule without a target only counts, which is not supported";
-    } else if (reason.empty() && (rule.jump == Jump::call || rule.jump == Jump::go) &&
-               !table_.chains.contains(rule.target)) {
+    } else if (reason.empty() && rule.jump == Jump::call && !table_.chains.contains(rule.target)) {
       reason = fmt::format("target {} is not supported", rule.target);
-      word = rule.target;
+      column = rule.target_column;
     }
     if (reason.empty()) return false;
     if (!rules_.rules[rule.index].left_out) {
@@ -155,6 +170,30 @@ class ChainWriter {
 };
 
 }  // namespace
+
+Errors check_jumps(const IptablesTable& table, const std::string& file) {
+  Errors errors;
+  for (const auto& [name, chain] : table.chains) {
+    for (const IptablesRule& rule : chain.rules) {
+      if (rule.jump != Jump::call && rule.jump != Jump::go) continue;
+      const auto to = table.chains.find(rule.target);
+      const Place place{file, rule.line, rule.target_column};
+      if (to != table.chains.end()) {
+        if (to->second.policy) {
+          errors.push_back({place, "a jump to a built-in chain", in_quotes(rule.target), "a chain of one's own"});
+        }
+      } else if (rule.jump == Jump::go) {
+        errors.push_back(
+            {place, "a goto to a chain that the table does not declare", in_quotes(rule.target), ":CHAIN - before it"});
+      } else if (!is_target(rule.target)) {
+        errors.push_back({place, "neither a target of iptables nor a chain that the table declares",
+                          in_quotes(rule.target), "a target, or :CHAIN - before it"});
+      }
+    }
+  }
+  std::ranges::sort(errors, {}, [](const Error& error) { return error.place.line; });
+  return errors;
+}
 
 Errors write_out(const IptablesTable& table, const std::string& chain, Ruleset& rules, Errors& unsupported) {
   return ChainWriter(table, rules, unsupported).write(chain);

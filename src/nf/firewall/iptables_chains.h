@@ -28,7 +28,12 @@ struct IptablesTable {
   std::map<std::string, IptablesChain> chains;
 };
 
+/// Rules whose jump leads nowhere: to what is neither a chain of the table nor a target of iptables, or to a built-in
+/// chain. In the order of the file.
+[[nodiscard]] Errors check_jumps(const IptablesTable& table, const std::string& file);
+
 /// Appends the entries of `table`, from `chain` on, to `rules`. What is left out on this way goes to `unsupported`.
+/// The jumps have been checked.
 [[nodiscard]] Errors write_out(const IptablesTable& table, const std::string& chain, Ruleset& rules,
                                Errors& unsupported);
 

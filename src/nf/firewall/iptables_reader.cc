@@ -39,6 +39,7 @@ class IptablesReader {
         case '-': read_rule(line.text); break;
         default:
           if (content == "COMMIT") {
+            if (!in_table_) mistake(content, "a COMMIT outside a table", "*filter before it");
             table_ = nullptr;
             in_table_ = false;
           } else {
@@ -46,6 +47,8 @@ class IptablesReader {
           }
       }
     }
+    // A file that was cut must not pass for a shorter one.
+    if (in_table_) mistakes_.add({{file_, line_, 0}, "the file ends inside table " + table_name_, "", "COMMIT"});
     return finish();
   }
 
@@ -61,6 +64,7 @@ class IptablesReader {
   }
 
   void read_table(std::string_view text) {
+    if (in_table_) mistake(text, "a table begins inside table " + table_name_, "COMMIT before it");
     in_table_ = true;
     table_ = nullptr;
     table_name_ = text.substr(1);
@@ -82,7 +86,9 @@ class IptablesReader {
     if (table_ == nullptr) return;
     std::vector<Word> words = split_words(text.substr(1));
     if (words.size() < 2) return mistake(text, "a wrong chain", ":CHAIN POLICY [PACKETS:BYTES]");
-    IptablesChain& chain = table_->chains[std::string(words[0].text)];
+    const auto [place, added] = table_->chains.try_emplace(std::string(words[0].text));
+    if (!added) return mistake(text, "a chain that is declared already", "each chain once");
+    IptablesChain& chain = place->second;
     const std::string_view policy = words[1].text;
     if (policy == "ACCEPT")
       chain.policy = Target::accept;
@@ -145,17 +151,21 @@ class IptablesReader {
 
 Result<Read<Ruleset>> IptablesReader::finish() {
   if (tables_.empty()) mistakes_.add({{file_, 0, 0}, "no filter table", "", "*filter, its chains and rules"});
+  for (const IptablesTable& table : tables_) {
+    for (Error& error : check_jumps(table, file_)) mistakes_.add(std::move(error));
+  }
   if (!mistakes_.empty()) return failure(std::move(mistakes_).take({file_, 0, 0}));
   Ruleset& rules = read_.value;
+  const std::string first_chain = options_.chain.value_or("FORWARD");
   Errors errors;
   for (const IptablesTable& table : tables_) {
-    const auto chain = table.chains.find(options_.chain);
+    const auto chain = table.chains.find(first_chain);
     if (chain == table.chains.end()) {
       std::vector<std::string> names;
       for (const auto& [name, unused] : table.chains) names.push_back(name);
       errors.push_back({{file_, table.line, 0},
                         "the filter table has no such chain",
-                        in_quotes(options_.chain),
+                        in_quotes(first_chain),
                         fmt::format("one of {}", fmt::join(names, ", "))});
       continue;
     }
@@ -163,14 +173,14 @@ Result<Read<Ruleset>> IptablesReader::finish() {
     if (!policy) {
       errors.push_back({{file_, table.line, 0},
                         "a chain without a policy",
-                        in_quotes(options_.chain),
+                        in_quotes(first_chain),
                         "a built-in chain, or the parameter `policy`"});
       continue;
     }
     // A family without a table of its own is under the other's policy: it is the safer guess.
     if (tables_.size() == 1) rules.ipv4_policy = rules.ipv6_policy = *policy;
     (table.family == NetworkLayer::ipv4 ? rules.ipv4_policy : rules.ipv6_policy) = *policy;
-    append(errors, write_out(table, options_.chain, rules, read_.unsupported));
+    append(errors, write_out(table, first_chain, rules, read_.unsupported));
   }
   if (!errors.empty()) return failure(std::move(errors));
   return std::move(read_);

@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 /// A filter table whose FORWARD chain drops by default and holds `rules`.
 std::string table(std::string_view rules, std::string_view chains = "") {
@@ -316,6 +317,65 @@ TEST(IptablesReader, EveryMistakeIsReportedWithItsPlace) {
   EXPECT_THAT(errors, HasSubstr("rules:14: not a rule of iptables-save: found '-D FORWARD -j ACCEPT'"));
   EXPECT_THAT(errors, HasSubstr("rules:15: a quote that is not closed"));
   EXPECT_THAT(errors, HasSubstr("rules:16: not a line of iptables-save: found 'FORWARD ACCEPT'"));
+}
+
+TEST(IptablesReader, RefusesRulesThatIptablesRefuses) {
+  for (const auto& [rule, error] : kRefusedRules) {
+    const std::string errors = errors_of(table_of(rule), with_ports({"lan", "wan"}));
+    EXPECT_THAT(errors, HasSubstr(error)) << rule;
+    EXPECT_THAT(errors, StartsWith("rules:5:")) << rule;
+  }
+  for (const std::string_view rule : kTakenRules) {
+    const auto read = read_rules(table_of(rule), "rules", {});
+    EXPECT_TRUE(read) << rule << ": " << to_string(read.error());
+  }
+  EXPECT_THAT(errors_of(table6("-A FORWARD -f -j ACCEPT\n")), HasSubstr("rules:5:12: an option of IPv4 rules"));
+}
+
+TEST(IptablesReader, EachDportOfItsOwnTcpMatchHolds) {
+  const Ruleset rules = rules_of(table("-A FORWARD -p tcp -m tcp --dport 1:5 -m tcp --dport 5:9 -j ACCEPT\n"));
+  EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 tcp 1 5")), "0 accept");
+  EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 tcp 1 4")), "- drop");
+}
+
+TEST(IptablesReader, ARuleThatIsLeftOutIsNotAskedForAProtocol) {
+  // What an extension that we do not know makes of an option is its own matter.
+  const auto read = read_rules(table("-A FORWARD -m frob --dport 7 -j DROP\n"), "rules", {});
+  ASSERT_TRUE(read) << to_string(read.error());
+  EXPECT_THAT(to_string(read->unsupported), HasSubstr("match extension frob is not supported"));
+}
+
+TEST(IptablesReader, JumpsAreCheckedInChainsThatNobodyCallsToo) {
+  EXPECT_EQ(errors_of(table("-A own -j there\n-A INPUT -j nowhere\n", ":own - [0:0]\n")),
+            "rules:5:11: neither a target of iptables nor a chain that the table declares: found 'there', expected a "
+            "target, or :CHAIN - before it\n"
+            "rules:6:13: neither a target of iptables nor a chain that the table declares: found 'nowhere', expected "
+            "a target, or :CHAIN - before it");
+}
+
+TEST(IptablesReader, AChainIsDeclaredOnce) {
+  EXPECT_EQ(errors_of(table("", ":own - [0:0]\n:own - [0:0]\n")),
+            "rules:5: a chain that is declared already: found ':own - [0:0]', expected each chain once");
+}
+
+TEST(IptablesReader, ATableEndsWithCommit) {
+  const std::string whole = table("-A FORWARD -p tcp -j ACCEPT\n");
+  const std::string cut = whole.substr(0, whole.size() - std::string_view("COMMIT\n").size());
+  EXPECT_EQ(errors_of(cut), "rules:4: the file ends inside table filter: expected COMMIT");
+  EXPECT_EQ(errors_of(whole + "*nat\n:OUTPUT ACCEPT [0:0]\n# cut\n"),
+            "rules:8: the file ends inside table nat: expected COMMIT");
+  EXPECT_EQ(errors_of(cut + "*nat\nCOMMIT\n"),
+            "rules:5: a table begins inside table filter: found '*nat', expected COMMIT before it");
+  EXPECT_EQ(errors_of(whole + "COMMIT\n"),
+            "rules:6: a COMMIT outside a table: found 'COMMIT', expected *filter before it");
+}
+
+TEST(IptablesReader, HasNoUseForAWordOnWhatRulesDo) {
+  ReadOptions options;
+  options.match = Target::drop;
+  EXPECT_EQ(errors_of(table(""), options),
+            "rules: what rules do is told, and those of iptables have targets: found 'drop', expected ClassBench "
+            "rules, or no `match`");
 }
 
 TEST(IptablesReader, NamesTheChainsWhereTheOneAskedForIsNotThere) {

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "base/units.h"
 #include "nf/firewall/rule_text.h"
@@ -56,10 +58,107 @@ std::optional<IcmpType> parse_icmp_type(std::string_view text, bool ipv6) {
   return IcmpType{static_cast<std::uint16_t>(*type << 8 | *code), 0xffff};
 }
 
-template <std::size_t N>
-bool is_one_of(std::string_view text, const std::array<std::string_view, N>& names) {
-  return std::find(names.begin(), names.end(), text) != names.end();
-}
+constexpr std::uint8_t kDccp = 33;
+constexpr std::array<std::uint8_t, 5> kWithPorts{ip_protocol::kTcp, ip_protocol::kUdp, ip_protocol::kUdpLite,
+                                                 ip_protocol::kSctp, kDccp};
+constexpr std::array<std::uint8_t, 1> kTcp{ip_protocol::kTcp}, kUdp{ip_protocol::kUdp}, kSctp{ip_protocol::kSctp},
+    kUdpLite{ip_protocol::kUdpLite}, kIcmp{ip_protocol::kIcmp}, kIcmpv6{ip_protocol::kIcmpv6};
+
+/// The protocols of which one must be the rule's, not negated: iptables refuses the rule else, or the kernel does.
+struct Carrier {
+  std::span<const std::uint8_t> protocols;  // none: any rule
+  std::string_view expected;
+};
+constexpr Carrier kAnything{};
+constexpr Carrier kOfPorts{kWithPorts, "-p tcp, udp, udplite, sctp or dccp in the rule"};
+constexpr Carrier kOfTcp{kTcp, "-p tcp in the rule"};
+constexpr Carrier kOfIcmp{kIcmp, "-p icmp in the rule"};
+constexpr Carrier kOfIcmpv6{kIcmpv6, "-p ipv6-icmp in the rule"};
+
+enum class Option : std::uint8_t {
+  append,
+  source,
+  destination,
+  protocol,
+  in_interface,
+  out_interface,
+  fragment,
+  match,
+  counters,
+  jump,
+  go,
+  // Of match extensions.
+  source_port,
+  destination_port,
+  tcp_flags,
+  syn,
+  source_ports,
+  destination_ports,
+  either_port,
+  source_range,
+  destination_range,
+  icmp_type,
+  icmpv6_type,
+  comment,
+};
+
+constexpr std::uint32_t bit(Option option) { return std::uint32_t{1} << static_cast<unsigned>(option); }
+
+/// What iptables(8) and iptables-extensions(8) say of an option, apart from its value.
+struct OptionEntry {
+  std::string_view name, other_name;
+  Option option;
+  Option once;  // of the options with the same, a rule has at most one; `match`: any number
+  bool negatable;
+  const Carrier& carrier;
+};
+
+constexpr auto kOptions = std::to_array<OptionEntry>({
+    {"-A", "--append", Option::append, Option::append, false, kAnything},
+    {"-s", "--source", Option::source, Option::source, true, kAnything},
+    {"-d", "--destination", Option::destination, Option::destination, true, kAnything},
+    {"-p", "--protocol", Option::protocol, Option::protocol, true, kAnything},
+    {"-i", "--in-interface", Option::in_interface, Option::in_interface, true, kAnything},
+    {"-o", "--out-interface", Option::out_interface, Option::out_interface, true, kAnything},
+    {"-f", "--fragment", Option::fragment, Option::fragment, true, kAnything},
+    {"-m", "--match", Option::match, Option::match, false, kAnything},
+    {"-c", "--set-counters", Option::counters, Option::counters, false, kAnything},
+    {"-j", "--jump", Option::jump, Option::jump, false, kAnything},
+    {"-g", "--goto", Option::go, Option::jump, false, kAnything},
+    {"--sport", "--source-port", Option::source_port, Option::source_port, true, kOfPorts},
+    {"--dport", "--destination-port", Option::destination_port, Option::destination_port, true, kOfPorts},
+    {"--tcp-flags", "", Option::tcp_flags, Option::tcp_flags, true, kOfTcp},
+    {"--syn", "", Option::syn, Option::tcp_flags, true, kOfTcp},
+    {"--sports", "--source-ports", Option::source_ports, Option::either_port, true, kOfPorts},
+    {"--dports", "--destination-ports", Option::destination_ports, Option::either_port, true, kOfPorts},
+    {"--ports", "", Option::either_port, Option::either_port, true, kOfPorts},
+    {"--src-range", "", Option::source_range, Option::source_range, true, kAnything},
+    {"--dst-range", "", Option::destination_range, Option::destination_range, true, kAnything},
+    {"--icmp-type", "", Option::icmp_type, Option::icmp_type, true, kOfIcmp},
+    {"--icmpv6-type", "", Option::icmpv6_type, Option::icmpv6_type, true, kOfIcmpv6},
+    {"--comment", "", Option::comment, Option::comment, false, kAnything},
+});
+
+/// A match extension, and its options: with `-m` again they may stand again.
+struct Extension {
+  std::string_view name;
+  std::uint32_t options;
+  bool of_transport;  // the kernel's matches on a transport header never match where there is none
+  Carrier carrier;
+};
+
+constexpr std::uint32_t kPortOptions = bit(Option::source_port) | bit(Option::destination_port);
+constexpr auto kExtensions = std::to_array<Extension>({
+    {"tcp", kPortOptions | bit(Option::tcp_flags), true, kOfTcp},
+    {"udp", kPortOptions, true, {kUdp, "-p udp in the rule"}},
+    {"sctp", kPortOptions, true, {kSctp, "-p sctp in the rule"}},
+    {"udplite", kPortOptions, true, {kUdpLite, "-p udplite in the rule"}},
+    {"icmp", bit(Option::icmp_type), true, kOfIcmp},
+    {"icmp6", bit(Option::icmpv6_type), true, kOfIcmpv6},
+    {"multiport", bit(Option::either_port), false, kOfPorts},
+    {"iprange", bit(Option::source_range) | bit(Option::destination_range), false, kAnything},
+    {"comment", bit(Option::comment), false, kAnything},
+});
 
 class IptablesRuleReader {
  public:
@@ -74,6 +173,7 @@ class IptablesRuleReader {
     while (at_ < words_.size() && !failed_) {
       const IptablesWord& word = words_[at_++];
       if (word.text == "!" && !word.quoted) {
+        if (negated_ || at_ == words_.size()) mistake(word, "a ! that negates nothing", "an option behind it");
         negated_ = true;
         continue;
       }
@@ -86,6 +186,7 @@ class IptablesRuleReader {
       }
       negated_ = false;
     }
+    check_carriers();
     return std::move(rule_);
   }
 
@@ -140,45 +241,52 @@ class IptablesRuleReader {
     rule_.alternatives = std::move(product);
   }
 
-  bool read_option(const IptablesWord& option) {
-    const std::string_view name = option.quoted ? std::string_view{} : std::string_view{option.text};
-    using Names = std::array<std::string_view, 2>;
-    if (is_one_of(name, Names{"-A", "--append"})) return rule_.chain = argument("a chain").text, true;
-    if (is_one_of(name, Names{"-s", "--source"})) return read_address(true), true;
-    if (is_one_of(name, Names{"-d", "--destination"})) return read_address(false), true;
-    if (is_one_of(name, Names{"-p", "--protocol"})) return read_protocol(), true;
-    if (is_one_of(name, Names{"-i", "--in-interface"})) return read_interface(Subject::in_port), true;
-    if (is_one_of(name, Names{"-o", "--out-interface"})) return read_out_interface(option), true;
-    if (is_one_of(name, Names{"-f", "--fragment"})) {
-      return require({Subject::later_fragment, negated_, 0, 0, 0, 0}), true;
+  bool read_option(const IptablesWord& word) {
+    const auto entry = std::ranges::find_if(kOptions, [&](const OptionEntry& known) {
+      return !word.quoted && !word.text.empty() && (word.text == known.name || word.text == known.other_name);
+    });
+    if (entry == kOptions.end()) return false;
+    if (negated_ && !entry->negatable) {
+      mistake(word, "an option that cannot be negated", "no ! before it");
+    } else if (entry->option != Option::match && (seen_ & bit(entry->once)) != 0) {
+      mistake(word, "an option for the second time", "one of it in a rule");
+    } else {
+      seen_ |= bit(entry->once);
+      if (!entry->carrier.protocols.empty()) carried_.push_back({&word, &entry->carrier});
+      read_value(entry->option, word);
     }
-    if (is_one_of(name, Names{"-m", "--match"})) return read_match(), true;
-    if (is_one_of(name, Names{"--sport", "--source-port"})) return read_ports(Subject::source_port, false), true;
-    if (is_one_of(name, Names{"--dport", "--destination-port"})) {
-      return read_ports(Subject::destination_port, false), true;
+    return true;
+  }
+
+  void read_value(Option option, const IptablesWord& word) {
+    switch (option) {
+      case Option::append: rule_.chain = argument("a chain").text; return;
+      case Option::source: return read_address(true);
+      case Option::destination: return read_address(false);
+      case Option::protocol: return read_protocol();
+      case Option::in_interface: return read_interface(Subject::in_port);
+      case Option::out_interface: return read_out_interface(word);
+      case Option::fragment: return read_fragment(word);
+      case Option::match: return read_match();
+      case Option::counters:
+        static_cast<void>(argument("packets"));
+        static_cast<void>(argument("bytes"));
+        return;
+      case Option::jump: return read_jump();
+      case Option::go: return read_chain(IptablesRule::Jump::go, argument("a chain"));
+      case Option::source_port: return read_ports(Subject::source_port, false);
+      case Option::destination_port: return read_ports(Subject::destination_port, false);
+      case Option::tcp_flags: return read_tcp_flags();
+      case Option::syn: return require(tcp_flags_condition(TcpHeader::kSyn, kSynMask, negated_));
+      case Option::source_ports: return read_ports(Subject::source_port, true);
+      case Option::destination_ports: return read_ports(Subject::destination_port, true);
+      case Option::either_port: return read_either_port();
+      case Option::source_range: return read_range(true);
+      case Option::destination_range: return read_range(false);
+      case Option::icmp_type: return read_icmp(ip_protocol::kIcmp);
+      case Option::icmpv6_type: return read_icmp(ip_protocol::kIcmpv6);
+      case Option::comment: static_cast<void>(argument("a comment")); return;
     }
-    if (is_one_of(name, Names{"--sports", "--source-ports"})) return read_ports(Subject::source_port, true), true;
-    if (is_one_of(name, Names{"--dports", "--destination-ports"})) {
-      return read_ports(Subject::destination_port, true), true;
-    }
-    if (name == "--ports") return read_either_port(), true;
-    if (name == "--src-range") return read_range(true), true;
-    if (name == "--dst-range") return read_range(false), true;
-    if (name == "--tcp-flags") return read_tcp_flags(), true;
-    if (name == "--syn") return require(tcp_flags_condition(TcpHeader::kSyn, kSynMask, negated_)), true;
-    if (name == "--icmp-type") return read_icmp(ip_protocol::kIcmp), true;
-    if (name == "--icmpv6-type") return read_icmp(ip_protocol::kIcmpv6), true;
-    if (name == "--comment") return static_cast<void>(argument("a comment")), true;
-    if (is_one_of(name, Names{"-c", "--set-counters"})) {
-      return static_cast<void>(argument("packets")), static_cast<void>(argument("bytes")), true;
-    }
-    if (is_one_of(name, Names{"-j", "--jump"})) return read_jump(), true;
-    if (is_one_of(name, Names{"-g", "--goto"})) {
-      rule_.jump = IptablesRule::Jump::go;
-      rule_.target = argument("a chain").text;
-      return true;
-    }
-    return false;
   }
 
   static constexpr std::uint8_t kSynMask = TcpHeader::kFin | TcpHeader::kSyn | TcpHeader::kRst | TcpHeader::kAck;
@@ -256,26 +364,47 @@ class IptablesRuleReader {
     read_interface(Subject::out_port);
   }
 
+  void read_fragment(const IptablesWord& option) {
+    if (family_ == NetworkLayer::ipv6) return mistake(option, "an option of IPv4 rules", "an option of ip6tables");
+    require({Subject::later_fragment, negated_, 0, 0, 0, 0});
+  }
+
   void read_match() {
-    constexpr std::array<std::string_view, 3> kAlone{"comment", "multiport", "iprange"};
-    constexpr std::array<std::string_view, 6> kTransports{"tcp", "udp", "sctp", "udplite", "icmp", "icmp6"};
     const IptablesWord& word = argument("a match extension");
-    if (is_one_of(word.text, kAlone)) return;
-    // The kernel's matches on a transport header never match where there is none.
-    if (is_one_of(word.text, kTransports)) return require({Subject::transport, false, 0, 0, 0, 0});
-    leave_out(fmt::format("match extension {} is not supported", word.text), word);
+    const auto extension = std::ranges::find(kExtensions, word.text, &Extension::name);
+    if (extension == kExtensions.end()) {
+      return leave_out(fmt::format("match extension {} is not supported", word.text), word);
+    }
+    seen_ &= ~extension->options;
+    if (!extension->carrier.protocols.empty()) carried_.push_back({&word, &extension->carrier});
+    if (extension->of_transport) require({Subject::transport, false, 0, 0, 0, 0});
+  }
+
+  /// At the rule's end, for `-p` may stand behind. Of a rule that is left out not all words are understood.
+  void check_carriers() {
+    if (!rule_.unsupported.empty()) return;
+    for (const auto& [word, carrier] : carried_) {
+      if (protocol_ && std::ranges::find(carrier->protocols, *protocol_) != carrier->protocols.end()) continue;
+      return mistake(*word, "a match on the header of a protocol that is not the rule's", carrier->expected);
+    }
   }
 
   std::optional<std::vector<PortRange>> port_argument(bool list) {
     const std::string_view expected =
         list ? "ports and ranges up to 65535, as 53,100:200" : "a port or a range LOW:HIGH up to 65535";
     const IptablesWord& word = argument(expected);
+    constexpr std::size_t kMostPorts = 15;  // XT_MULTI_PORTS
     auto ranges = parse_port_list(word.text);
     if (!ranges || (!list && ranges->size() > 1)) {
       mistake(word, "a wrong port", expected);
       return std::nullopt;
     }
-    if (protocol_ == 33) leave_out("ports of DCCP are not supported", word);
+    const auto colons = static_cast<std::size_t>(std::ranges::count(word.text, ':'));
+    if (list && ranges->size() + colons > kMostPorts) {
+      mistake(word, "too many ports", fmt::format("at most {}, of which a range is two", kMostPorts));
+      return std::nullopt;
+    }
+    if (protocol_ == kDccp) leave_out("ports of DCCP are not supported", word);
     return ranges;
   }
 
@@ -333,9 +462,14 @@ class IptablesRuleReader {
     } else if (word.text == "RETURN") {
       rule_.jump = Jump::give_back;
     } else {
-      rule_.jump = Jump::call;
-      rule_.target = word.text;
+      read_chain(Jump::call, word);
     }
+  }
+
+  void read_chain(IptablesRule::Jump jump, const IptablesWord& word) {
+    rule_.jump = jump;
+    rule_.target = word.text;
+    rule_.target_column = word.column;
   }
 
   const std::vector<IptablesWord>& words_;
@@ -348,7 +482,9 @@ class IptablesRuleReader {
   std::size_t at_ = 0;
   bool negated_ = false;
   bool failed_ = false;
-  std::optional<std::uint8_t> protocol_;
+  std::optional<std::uint8_t> protocol_;  // where it is not negated
+  std::uint32_t seen_ = 0;                // options, by their `once`
+  std::vector<std::pair<const IptablesWord*, const Carrier*>> carried_;
 };
 
 }  // namespace

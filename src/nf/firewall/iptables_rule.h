@@ -32,7 +32,8 @@ struct IptablesRule {
 
   std::string chain;
   Jump jump = Jump::none;
-  std::string target;            // of `call` and `go`: the chain, or an extension
+  std::string target;  // of `call` and `go`: the chain, or an extension
+  std::uint32_t target_column = 0;
   std::string unsupported;       // the construct for which the rule is left out, or empty
   std::string unsupported_word;  // where it stands
   std::uint32_t unsupported_column = 0;

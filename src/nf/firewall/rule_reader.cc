@@ -51,8 +51,24 @@ Target target_of(std::string_view name) {
 
 Result<Read<Ruleset>> read_rules(std::string_view text, const std::string& file, const ReadOptions& options) {
   const RuleFormat format = options.format == RuleFormat::automatic ? detected(text) : options.format;
-  if (format == RuleFormat::classbench) return read_classbench(text, file, options);
-  if (format != RuleFormat::automatic) return read_iptables(text, file, options);
+  if (format == RuleFormat::classbench) {
+    if (options.chain) {
+      return failure({{file, 0, 0},
+                      "a chain to begin in is told, and ClassBench rules have no chains",
+                      in_quotes(*options.chain),
+                      "rules of iptables, or no `chain`"});
+    }
+    return read_classbench(text, file, options);
+  }
+  if (format != RuleFormat::automatic) {
+    if (options.match) {
+      return failure({{file, 0, 0},
+                      "what rules do is told, and those of iptables have targets",
+                      in_quotes(name(*options.match)),
+                      "ClassBench rules, or no `match`"});
+    }
+    return read_iptables(text, file, options);
+  }
   const Line first = first_content(text);
   return failure({{file, first.number, 0},
                   first.number == 0 ? "a file without rules" : "not a rule file of a known format",

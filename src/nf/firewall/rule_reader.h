@@ -24,9 +24,9 @@ enum class RuleFormat : std::uint8_t { automatic, classbench, iptables, ip6table
 struct ReadOptions {
   RuleFormat format = RuleFormat::automatic;
   Interfaces interfaces;
-  std::string chain = "FORWARD";  // iptables: where packets begin
-  Target match = Target::accept;  // ClassBench: what its rules do, for it does not say
-  std::optional<Target> policy;   // instead of the file's; a ClassBench set has none and drops
+  std::optional<std::string> chain;  // iptables alone: where packets begin, instead of FORWARD
+  std::optional<Target> match;       // ClassBench alone, which does not say what its rules do: instead of accept
+  std::optional<Target> policy;      // instead of the file's; a ClassBench set has none and drops
 };
 
 /// Accept, drop or reject by its name.

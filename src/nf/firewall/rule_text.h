@@ -30,7 +30,7 @@ struct AddressRange {
 [[nodiscard]] std::optional<AddressRange> parse_address_range(std::string_view text);
 /// "80", "80:90", ":90", "1024:"
 [[nodiscard]] std::optional<PortRange> parse_port_range(std::string_view text);
-/// "53,100:200": at most 15 ranges in iptables, any number here.
+/// "53,100:200"
 [[nodiscard]] std::optional<std::vector<PortRange>> parse_port_list(std::string_view text);
 /// "tcp", "TCP" or "6"; not "all".
 [[nodiscard]] std::optional<std::uint8_t> parse_protocol(std::string_view text);

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <string_view>
 
@@ -68,6 +69,81 @@ inline std::string decide(const Ruleset& rules, const Key& key) {
 inline std::string errors_of(std::string_view text, const ReadOptions& options = {}) {
   const auto read = read_rules(text, "rules", options);
   return read ? "read without an error" : to_string(read.error());
+}
+
+/// A rule of FORWARD (the chain `own` is declared too) that iptables refuses, by itself or by the kernel's word, and
+/// what our reader finds.
+struct RefusedRule {
+  std::string_view rule, error;
+};
+inline constexpr auto kRefusedRules = std::to_array<RefusedRule>({
+    {"--dport 80 -j ACCEPT",
+     "a match on the header of a protocol that is not the rule's: found '--dport', expected -p tcp, udp, udplite, sctp "
+     "or dccp in the rule"},
+    {"-p icmp --sport 80 -j ACCEPT", "not the rule's: found '--sport'"},
+    {"-p all --dport 80 -j ACCEPT", "not the rule's: found '--dport'"},
+    {"! -p tcp --dport 80 -j ACCEPT", "not the rule's: found '--dport'"},
+    {"-m multiport --dports 80 -j ACCEPT", "not the rule's: found 'multiport'"},
+    {"! -p udp -m multiport --ports 80 -j ACCEPT", "not the rule's: found 'multiport'"},
+    {"-m tcp -j ACCEPT", "not the rule's: found 'tcp', expected -p tcp in the rule"},
+    {"! -p tcp -m tcp -j ACCEPT", "not the rule's: found 'tcp'"},
+    {"-p udp -m tcp --dport 80 -j ACCEPT", "not the rule's: found 'tcp'"},
+    {"-p udp --syn -j ACCEPT", "not the rule's: found '--syn'"},
+    {"-m icmp --icmp-type 8 -j ACCEPT", "not the rule's: found 'icmp', expected -p icmp in the rule"},
+    {"-p tcp --icmp-type 8 -j ACCEPT", "not the rule's: found '--icmp-type'"},
+    {"-s 1.1.1.1 -s 2.2.2.2 -j ACCEPT", "an option for the second time: found '-s', expected one of it in a rule"},
+    {"-s 0.0.0.0/0 --source 2.2.2.2 -j ACCEPT", "for the second time: found '--source'"},
+    {"-d 1.1.1.1 ! -d 2.2.2.2 -j ACCEPT", "for the second time: found '-d'"},
+    {"-p tcp -p udp -j ACCEPT", "for the second time: found '-p'"},
+    {"-i lan -i wan -j ACCEPT", "for the second time: found '-i'"},
+    {"-o lan -o wan -j ACCEPT", "for the second time: found '-o'"},
+    {"-f ! -f -j ACCEPT", "for the second time: found '-f'"},
+    {"-j ACCEPT -j DROP", "for the second time: found '-j'"},
+    {"-j ACCEPT -g own", "for the second time: found '-g'"},
+    {"-A FORWARD -j ACCEPT", "for the second time: found '-A'"},
+    {"-c 1 2 -c 3 4 -j ACCEPT", "for the second time: found '-c'"},
+    {"-p tcp --dport 1 --dport 2 -j ACCEPT", "for the second time: found '--dport'"},
+    {"-p tcp --syn --tcp-flags ACK ACK -j ACCEPT", "for the second time: found '--tcp-flags'"},
+    {"-p icmp --icmp-type 8 --icmp-type 0 -j ACCEPT", "for the second time: found '--icmp-type'"},
+    {"-p tcp -m multiport --dports 1 --sports 2 -j ACCEPT", "for the second time: found '--sports'"},
+    {"-m iprange --src-range 1.1.1.1-1.1.1.2 --src-range 1.1.1.1-1.1.1.3 -j ACCEPT",
+     "for the second time: found '--src-range'"},
+    {"-p tcp -m multiport --dports 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16 -j ACCEPT",
+     "too many ports: found '1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16', expected at most 15, of which a range is two"},
+    {"-p tcp -m multiport --ports 1:2,3:4,5:6,7:8,9:10,11:12,13:14,15:16 -j ACCEPT", "too many ports"},
+    {"-j nowhere",
+     "neither a target of iptables nor a chain that the table declares: found 'nowhere', expected a target, or :CHAIN "
+     "- "
+     "before it"},
+    {"-g nowhere", "a goto to a chain that the table does not declare: found 'nowhere'"},
+    {"-g LOG", "a goto to a chain that the table does not declare: found 'LOG'"},
+    {"-j INPUT", "a jump to a built-in chain: found 'INPUT', expected a chain of one's own"},
+    {"! -j ACCEPT", "an option that cannot be negated: found '-j', expected no ! before it"},
+    {"-p tcp ! -m tcp -j ACCEPT", "cannot be negated: found '-m'"},
+    {"-m comment ! --comment a -j ACCEPT", "cannot be negated: found '--comment'"},
+    {"! ! -s 1.1.1.1 -j ACCEPT", "a ! that negates nothing: found '!'"},
+    {"-j ACCEPT !", "a ! that negates nothing: found '!'"},
+});
+
+/// As many that iptables takes, though they look like those.
+inline constexpr auto kTakenRules = std::to_array<std::string_view>({
+    "-m tcp --dport 80 -p tcp -j ACCEPT",
+    "-p 6 -m tcp --dport 80 -j ACCEPT",
+    "-p sctp --dport 80 -j ACCEPT",
+    "-p udplite -m multiport --dports 80 -j ACCEPT",
+    "-p tcp -m tcp --dport 1 -m tcp --dport 2 -j ACCEPT",
+    "-p tcp -m multiport --dports 1 -m multiport --sports 2 -j ACCEPT",
+    "-p tcp -m multiport --dports 1:2,3:4,5:6,7:8,9:10,11:12,13:14,15 -j ACCEPT",
+    "-m comment --comment a -m comment --comment -j -j ACCEPT",
+    "-s 1.1.1.1 -d 1.1.1.1 -j own",
+    "-p tcp -g own",
+    "-c 1 2 -j ACCEPT",
+});
+
+/// A filter table with the rule alone.
+inline std::string table_of(std::string_view rule) {
+  return "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD DROP [0:0]\n:own - [0:0]\n-A FORWARD " + std::string(rule) +
+         "\nCOMMIT\n";
 }
 
 }  // namespace penstock::firewall
