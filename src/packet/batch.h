@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A batch: the packets that travel together, the unit of transfer, launch and accounting. Frames lie packet after
-// packet in `bytes`, each with the head- and tailroom that the chain's NFs may grow into. The memory is the packet
-// ring's (pinned, where a GPU is used); a batch only borrows it.
+// packet in `bytes`, each with the head- and tailroom that the chain's NFs may grow into, and begin at multiples of
+// kFrameAlignment, so that kernels copy them in wide words. The memory is the packet ring's (pinned, where a GPU is
+// used); a batch only borrows it.
 
 #pragma once
 
@@ -14,6 +15,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/host_device.h"
 #include "packet/packet.h"
 
 namespace penstock {
@@ -23,6 +25,13 @@ struct FrameRoom {
   std::uint32_t head = 0;
   std::uint32_t tail = 0;
 };
+
+inline constexpr std::uint32_t kFrameAlignment = 16;
+
+/// What a frame of `length` bytes takes, so that the next one is aligned.
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::size_t aligned_frame(std::size_t length) noexcept {
+  return (length + kFrameAlignment - 1) / kFrameAlignment * kFrameAlignment;
+}
 
 /// What a port knows of a packet when it hands it over.
 struct Arrival {
@@ -37,17 +46,18 @@ class Batch {
   using Clock = std::chrono::steady_clock;
 
   Batch() = default;
+  /// `bytes` must begin at a multiple of kFrameAlignment.
   Batch(std::span<std::uint8_t> bytes, std::span<PacketDescriptor> descriptors, FrameRoom room) noexcept
       : bytes_(bytes), descriptors_(descriptors), room_(room) {}
 
   /// Copies the frame in. False where it does not fit; the batch is then as it was. Only `Arrival`'s part of the
   /// descriptor is set: the layout and the hash are the stack's to fill in.
   bool append(std::span<const std::uint8_t> frame, const Arrival& arrival) noexcept {
-    const std::size_t need = room_.head + frame.size() + room_.tail;
+    const std::size_t need = aligned_frame(room_.head) + aligned_frame(frame.size() + room_.tail);
     if (count_ == descriptors_.size() || need > bytes_.size() - used_) return false;
     PacketDescriptor& packet = descriptors_[count_];
     packet.timestamp_ns = arrival.timestamp_ns;
-    packet.offset = static_cast<std::uint32_t>(used_ + room_.head);
+    packet.offset = static_cast<std::uint32_t>(used_ + aligned_frame(room_.head));
     packet.length = static_cast<std::uint32_t>(frame.size());
     packet.wire_length = arrival.wire_length;
     packet.mark = 0;
@@ -66,7 +76,7 @@ class Batch {
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
   [[nodiscard]] std::size_t capacity_bytes() const noexcept { return bytes_.size(); }
   [[nodiscard]] std::size_t capacity_packets() const noexcept { return descriptors_.size(); }
-  [[nodiscard]] std::size_t used_bytes() const noexcept { return used_; }            // rooms included
+  [[nodiscard]] std::size_t used_bytes() const noexcept { return used_; }            // rooms and alignment included
   [[nodiscard]] std::uint64_t frame_bytes() const noexcept { return frame_bytes_; }  // frames as they arrived
 
   [[nodiscard]] std::span<PacketDescriptor> packets() noexcept { return descriptors_.first(count_); }

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <new>
+#include <type_traits>
 
 namespace penstock::ring {
 
@@ -19,26 +20,38 @@ PacketRing::Mapping PacketRing::map(std::size_t length) {
 }
 
 PacketRing::PacketRing(const RingShape& shape)
-    : bytes_(nullptr, Unmap{0}), descriptors_(nullptr, Unmap{0}), waiting_(shape.waiting_batches) {
-  const std::size_t count = shape.waiting_batches + shape.taken_batches + 1;
-  bytes_ = map(count * shape.batch_bytes);
-  descriptors_ = map(count * shape.batch_packets * sizeof(PacketDescriptor));
-  batches_.reserve(count);
-  free_.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    batches_.emplace_back(
-        std::span(static_cast<std::uint8_t*>(bytes_.get()) + i * shape.batch_bytes, shape.batch_bytes),
-        std::span(static_cast<PacketDescriptor*>(descriptors_.get()) + i * shape.batch_packets, shape.batch_packets),
-        shape.room);
-  }
-  for (std::size_t i = count; i > 0; --i) free_.push_back(&batches_[i - 1]);
+    : bytes_(nullptr, Unmap{0}),
+      descriptors_(nullptr, Unmap{0}),
+      shape_(shape),
+      batches_(nullptr, Unmap{0}),
+      most_batches_(shape.waiting_batches + shape.taken_batches + 1),
+      waiting_(shape.waiting_batches) {
+  bytes_ = map(most_batches_ * shape.batch_bytes);
+  descriptors_ = map(most_batches_ * shape.batch_packets * sizeof(PacketDescriptor));
+  batches_ = map(most_batches_ * sizeof(Batch));
+  free_.reserve(most_batches_);
+}
+
+Batch* PacketRing::make_batch() noexcept {
+  static_assert(std::is_trivially_destructible_v<Batch>);  // the mapping just goes away
+  const std::size_t i = made_batches_++;
+  return new (static_cast<Batch*>(batches_.get()) + i) Batch(
+      std::span(static_cast<std::uint8_t*>(bytes_.get()) + i * shape_.batch_bytes, shape_.batch_bytes),
+      std::span(static_cast<PacketDescriptor*>(descriptors_.get()) + i * shape_.batch_packets, shape_.batch_packets),
+      shape_.room);
 }
 
 Batch* PacketRing::filling() noexcept {
   if (filling_ != nullptr) return filling_;
-  if (waiting_count_ == waiting_.size() || free_.empty()) return nullptr;
-  filling_ = free_.back();
-  free_.pop_back();
+  if (waiting_count_ == waiting_.size()) return nullptr;
+  if (!free_.empty()) {
+    filling_ = free_.back();
+    free_.pop_back();
+  } else if (made_batches_ < most_batches_) {
+    filling_ = make_batch();
+  } else {
+    return nullptr;
+  }
   filling_->reset(next_sequence_);
   return filling_;
 }

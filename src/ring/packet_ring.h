@@ -46,10 +46,14 @@ class PacketRing {
   };
   using Mapping = std::unique_ptr<void, Unmap>;
   static Mapping map(std::size_t length);
+  Batch* make_batch() noexcept;
 
   Mapping bytes_;
   Mapping descriptors_;
-  std::vector<Batch> batches_;
+  const RingShape shape_;
+  Mapping batches_;  // made as they are needed: a queue of many small batches takes no memory for them before
+  std::size_t most_batches_;
+  std::size_t made_batches_ = 0;
   std::vector<Batch*> free_;     // a stack: the batch used last is the warmest in the caches
   std::vector<Batch*> waiting_;  // a circle, oldest at waiting_first_
   std::size_t waiting_first_ = 0;

@@ -4,8 +4,10 @@
 #include "ring/packet_ring.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <deque>
+#include <fstream>
 #include <random>
 
 namespace penstock::ring {
@@ -90,7 +92,7 @@ TEST(Batch, LeavesHeadAndTailroomAroundEachFrame) {
   ASSERT_TRUE(batch.append(kFrame, {}));
   ASSERT_TRUE(batch.append(kFrame, {}));
   EXPECT_EQ(batch.packets()[0].offset, 32U);
-  EXPECT_EQ(batch.packets()[1].offset, 32U + 60 + 16 + 32);
+  EXPECT_EQ(batch.packets()[1].offset, 32U + 80 + 32) << "60 bytes and 16 behind them, to a multiple of 16";
   EXPECT_EQ(batch.frame_bytes(), 120U);
 }
 
@@ -105,7 +107,7 @@ TEST(Batch, RefusesWhatDoesNotFitAndStaysAsItWas) {
 }
 
 TEST(Batch, NeverUnderstatesArrivalTimes) {
-  std::vector<std::uint8_t> bytes(60 * 100);
+  std::vector<std::uint8_t> bytes(aligned_frame(60) * 100);
   std::vector<PacketDescriptor> descriptors(100);
   Batch batch(bytes, descriptors, {});
   for (int i = 0; i < 100; ++i) {
@@ -117,6 +119,19 @@ TEST(Batch, NeverUnderstatesArrivalTimes) {
     for (; at < mark.end; ++at) EXPECT_LE(mark.time.time_since_epoch().count(), static_cast<long>(at));
   }
   EXPECT_EQ(at, 100U);
+}
+
+TEST(PacketRing, TakesNoMemoryForBatchesThatAreNotFilled) {
+  const auto resident_bytes = [] {
+    std::size_t all = 0;
+    std::size_t resident = 0;
+    std::ifstream("/proc/self/statm") >> all >> resident;
+    return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  };
+  const std::size_t before = resident_bytes();
+  PacketRing ring({64 << 10, 512, 1 << 20, 1, {}});  // 64 GiB
+  ASSERT_TRUE(ring.filling()->append(kFrame, {}));
+  EXPECT_LT(resident_bytes() - before, std::size_t{64} << 20);
 }
 
 }  // namespace

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A GPU stage that gives each packet a thread: all that a function needs whose packets do not work together. The core
+// is `Verdict operator()(PacketView) const noexcept`, compiled for host and device; one that finds something for the
+// finish stage names its type `Finding` and takes a `Finding&` behind the packet.
+
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "gpu/stage.h"
+
+namespace penstock::gpu {
+
+inline constexpr unsigned kThreadsPerBlock = 256;
+
+[[nodiscard]] constexpr unsigned blocks_for(std::size_t threads) noexcept {
+  return static_cast<unsigned>((threads + kThreadsPerBlock - 1) / kThreadsPerBlock);
+}
+
+template <typename Core>
+__global__ void __launch_bounds__(kThreadsPerBlock) run_per_packet(const Core core, const DevicePackets batch) {
+  const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= batch.count) return;
+  PacketDescriptor& packet = batch.packets[i];
+  if (!packet.verdict.alive()) return;
+  const PacketView view{batch.frames + packet.offset, &packet};
+  Verdict verdict;
+  if constexpr (requires { typename Core::Finding; }) {
+    verdict = core(view, reinterpret_cast<typename Core::Finding*>(batch.findings)[i]);
+  } else {
+    verdict = core(view);
+  }
+  verdict.nf = batch.function;
+  packet.verdict = verdict;
+}
+
+/// False when the driver refuses the launch.
+template <typename Core>
+[[nodiscard]] bool enqueue_per_packet(const Core& core, const DevicePackets& batch, const Stream& stream) noexcept {
+  if (batch.count == 0) return true;
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = blocks_for(batch.count);
+  launch.blockDim = kThreadsPerBlock;
+  launch.stream = stream.get();
+  return cudaLaunchKernelEx(&launch, run_per_packet<Core>, core, batch) == cudaSuccess;
+}
+
+/// For a core whose tables never change.
+template <typename Core>
+class PerPacketStage final : public GpuStage {
+ public:
+  explicit PerPacketStage(const Core& core) : core_(core) {}
+  bool enqueue(const DevicePackets& batch, const Stream& stream) noexcept override {
+    return enqueue_per_packet(core_, batch, stream);
+  }
+
+ private:
+  Core core_;
+};
+
+}  // namespace penstock::gpu

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of a network function that runs on a GPU, and what it is given there. No CUDA header is needed here.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/stream.h"
+#include "packet/packet.h"
+
+namespace penstock::gpu {
+
+/// The packets of one batch in device memory; passed by value to kernels.
+struct DevicePackets {
+  std::uint8_t* frames = nullptr;  // what the descriptors' offsets count in; of packets that cross as headers, only
+                                   // the first bytes are there, whatever `length` says
+  PacketDescriptor* packets = nullptr;  // `count` of them, parsed; timestamps and sequences are the host's alone
+  std::uint32_t count = 0;
+  std::uint8_t function = 0;      // the function's position in the chain: for Verdict::nf
+  std::byte* findings = nullptr;  // count * NfTraits::findings_size bytes, aligned to 8: for the finish stage
+};
+
+/// The GPU stage of one network function, for one batch in flight at a time. It belongs to the device that was current
+/// when it was made.
+class GpuStage {
+ public:
+  virtual ~GpuStage() = default;
+  /// A batch boundary: nothing of this stage is on the device. Tables may be swapped here and nowhere else.
+  virtual void begin_batch() noexcept {}
+  /// Enqueues the stage: for each packet whose verdict is `forward` it decides and writes the verdict, with `nf` set.
+  /// Returns at once; false when the driver refuses the work.
+  [[nodiscard]] virtual bool enqueue(const DevicePackets& batch, const Stream& stream) noexcept = 0;
+};
+
+}  // namespace penstock::gpu

@@ -1,0 +1,321 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Batches over a lane against the same done to each packet on the host: verdicts, findings, records, frames and the
+// bytes that crossed, in every way of crossing.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpu/memory.h"
+#include "gpu/per_packet.cuh"
+#include "packet/flow_hash.h"
+#include "packet/parse_core.h"
+#include "packet/testing/random_frames.h"
+#include "port/capture_reader.h"
+#include "ring/lane.h"
+
+namespace penstock::ring {
+namespace {
+
+using testing::Bytes;
+using testing::Frame;
+using testing::RandomFrames;
+
+/// Tells what it finds in a packet, drops some, and changes what a router changes in the others.
+struct ProbeCore {
+  struct Finding {
+    PacketLayout layout;
+    std::uint32_t flow_hash;
+  };
+  PENSTOCK_HOST_DEVICE Verdict operator()(PacketView packet, Finding& finding) const noexcept {
+    finding.layout = packet.layout();
+    finding.flow_hash = packet.packet->flow_hash;
+    if (packet.packet->flow_hash % 4 == 1) return Verdict::drop(packet.packet->flow_hash / 4 % 3);
+    if (packet.packet->link_type == LinkType::ethernet && packet.layout().network_offset >= 14) {
+      packet.ethernet().destination.bytes[5] ^= 0xff;
+      packet.ethernet().source.bytes[0] ^= 0x0f;
+    }
+    if (packet.layout().has(PacketLayout::kNetworkHeader)) {
+      if (packet.layout().network == NetworkLayer::ipv4) packet.ipv4().ttl -= 1;
+      if (packet.layout().network == NetworkLayer::ipv6) packet.ipv6().hop_limit -= 1;
+    }
+    return Verdict::forward(static_cast<PortIndex>(packet.packet->flow_hash % 7));
+  }
+};
+constexpr FieldSet kWrites{Field::eth_dst, Field::eth_src, Field::ipv4_ttl, Field::ipv6_hop_limit};
+
+/// Puts `head` bytes before each frame and `tail` behind it, as a tunnel does.
+struct GrowCore {
+  std::uint32_t head, tail;
+  PENSTOCK_HOST_DEVICE Verdict operator()(PacketView packet) const noexcept {
+    packet.packet->offset -= head;
+    std::uint8_t* const first = packet.frame - head;
+    packet.packet->length += head + tail;
+    packet.packet->wire_length += head + tail;
+    for (std::uint32_t i = 0; i < head; ++i) first[i] = static_cast<std::uint8_t>(i);
+    for (std::uint32_t i = 0; i < tail; ++i) first[packet.packet->length - tail + i] = 0xee;
+    return packet.packet->verdict;
+  }
+};
+
+constexpr std::size_t kBatchBytes = std::size_t{4} << 20;
+constexpr std::size_t kBatchPackets = 4096;
+
+struct Way {
+  const char* name;
+  Crossing crossing;
+  bool frames_up;
+  bool frames_down;
+  FrameRoom room{};
+  std::uint32_t head = 0;  // that a second stage adds
+  std::uint32_t tail = 0;
+};
+constexpr Way kWays[] = {
+    {"frames there and back", Crossing::copy, true, true},
+    {"frames there, records back", Crossing::copy, true, false},
+    {"headers there, records back", Crossing::copy, false, false},
+    {"zero copy: frames there and back", Crossing::zero_copy, true, true},
+    {"zero copy: frames there, records back", Crossing::zero_copy, true, false},
+    {"zero copy: headers there, records back", Crossing::zero_copy, false, false},
+    {"room", Crossing::copy, true, true, {20, 10}},
+    {"growth by 16 and 8", Crossing::copy, true, true, {16, 8}, 16, 8},
+    {"growth by 20 and 0", Crossing::copy, true, true, {20, 0}, 20, 0},
+    {"zero copy: growth by 13 and 7", Crossing::zero_copy, true, true, {13, 7}, 13, 7},
+};
+
+/// A host batch whose frames are pinned, and the lane that it runs over.
+class Twins {
+ public:
+  explicit Twins(const Way& way) : way_(way) {
+    LaneShape shape{kBatchBytes, kBatchPackets, way.room, true, way.crossing, {}};
+    SegmentShape segment;
+    segment.frames_up = way.frames_up;
+    segment.frames_down = way.frames_down;
+    if (!way.frames_down) segment.down = *record_layout(kWrites);
+    std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages(1);
+    segment.stages.push_back({3, sizeof(ProbeCore::Finding)});
+    stages[0].push_back(std::make_unique<gpu::PerPacketStage<ProbeCore>>(ProbeCore{}));
+    if (way.head + way.tail > 0) {
+      segment.lengths_down = true;
+      segment.stages.push_back({4, 0, true});
+      stages[0].push_back(std::make_unique<gpu::PerPacketStage<GrowCore>>(GrowCore{way.head, way.tail}));
+    }
+    shape.segments.push_back(segment);
+    record_ = segment.down;
+    lane_ = make_device_lane(shape, std::move(stages));
+  }
+
+  Batch& host() { return host_; }
+  bool append(const Frame& frame) {
+    return host_.append(frame.bytes, {.wire_length = frame.wire_length, .link_type = frame.link_type});
+  }
+  void start() { ASSERT_TRUE(lane_->start(host_, 0)); }
+
+  /// Waits as a worker does, and compares all packets. Counts those whose transport header was found into `whole`.
+  void expect_what_the_host_does(std::size_t* whole = nullptr) {
+    gpu::Progress progress;
+    while ((progress = lane_->progress()) == gpu::Progress::kRunning) continue;
+    ASSERT_EQ(progress, gpu::Progress::kDone);
+    const SegmentResults& results = lane_->results();
+    ASSERT_EQ(results.verdicts.size(), host_.size());
+    const auto* findings = reinterpret_cast<const ProbeCore::Finding*>(results.findings[0]);
+    const std::uint8_t* records = results.records;
+    const std::uint8_t* frames = results.frames;
+    Lane::Crossed expected;
+    std::size_t sent = 0;
+    for (std::size_t i = 0; i < host_.size(); ++i) {
+      SCOPED_TRACE(i);
+      PacketDescriptor original = host_.packets()[i];
+      Bytes bytes(original.length + 16);
+      std::memcpy(bytes.data(), host_.view(i).frame, original.length);
+      const PacketView packet{bytes.data(), &original};
+      parse(packet);
+      original.flow_hash = flow_hash(packet);
+      if (whole != nullptr) *whole += packet.layout().has(PacketLayout::kTransportHeader) ? 1 : 0;
+      ++packets_;
+      sent += way_.frames_up ? aligned_frame(original.length) : aligned_frame(std::min(original.length, kHeaderBytes));
+      if (results.verdicts[i].kind == VerdictKind::punt) {
+        ++punted_;
+        ASSERT_FALSE(way_.frames_up);
+        ASSERT_GT(std::max<std::uint32_t>(original.layout.network_offset + 40U, original.layout.transport_offset + 20U),
+                  kHeaderBytes);
+        continue;
+      }
+      ProbeCore::Finding found;
+      Verdict verdict = ProbeCore{}(packet, found);
+      ASSERT_EQ(std::memcmp(&findings[i].layout, &found.layout, sizeof found.layout), 0);
+      ASSERT_EQ(findings[i].flow_hash, found.flow_hash);
+      verdict.nf = 3;
+      if (verdict.alive() && way_.head + way_.tail > 0) verdict.nf = 4;
+      ASSERT_EQ(results.verdicts[i], verdict);
+      if (!verdict.alive()) continue;
+      if (way_.frames_down) {
+        const std::uint32_t length = original.length + way_.head + way_.tail;
+        if (way_.head + way_.tail > 0) {
+          ASSERT_EQ(results.lengths[i], length);
+        }
+        Bytes grown;
+        for (std::uint32_t b = 0; b < way_.head; ++b) grown.push_back(static_cast<std::uint8_t>(b));
+        grown.insert(grown.end(), bytes.begin(), bytes.begin() + original.length);
+        grown.insert(grown.end(), way_.tail, 0xee);
+        ASSERT_EQ(std::memcmp(frames, grown.data(), length), 0);
+        frames += aligned_frame(length);
+        expected.to_host += aligned_frame(length);
+      } else {
+        PacketDescriptor unparsed = host_.packets()[i];
+        Bytes merged(original.length + 16);
+        std::memcpy(merged.data(), host_.view(i).frame, original.length);
+        scatter(record_, records, {merged.data(), &unparsed});
+        ASSERT_EQ(merged, bytes);
+        records += record_.bytes;
+        expected.to_host += record_.bytes;
+      }
+    }
+    if (!way_.frames_up) sent = std::min(sent, host_.bytes().size());
+    const std::size_t n = host_.size();
+    const auto padded = [](std::size_t size) { return (size + 7) / 8 * 8; };
+    expected.to_device = n * kIndexBytes + sent;
+    expected.to_host += padded(n * kVerdictBytes) + padded(n * sizeof(ProbeCore::Finding));
+    if (way_.head + way_.tail > 0) expected.to_host += padded(n * kLengthBytes);
+    ASSERT_EQ(lane_->crossed().to_device, expected.to_device);
+    ASSERT_EQ(lane_->crossed().to_host, expected.to_host);
+  }
+
+  [[nodiscard]] std::size_t packets() const { return packets_; }
+  [[nodiscard]] std::size_t punted() const { return punted_; }
+
+ private:
+  Way way_;
+  RecordLayout record_;
+  gpu::PinnedBuffer<std::uint8_t> bytes_{kBatchBytes};
+  std::vector<PacketDescriptor> descriptors_{kBatchPackets};
+  Batch host_{bytes_.span(), descriptors_, {}};
+  std::unique_ptr<Lane> lane_;
+  std::size_t packets_ = 0;
+  std::size_t punted_ = 0;
+};
+
+class DeviceLane : public ::testing::TestWithParam<Way> {};
+
+INSTANTIATE_TEST_SUITE_P(Ways, DeviceLane, ::testing::ValuesIn(kWays),
+                         [](const auto& way) { return std::to_string(way.index); });
+
+TEST_P(DeviceLane, DoesWhatTheHostDoesInBatchesOfEverySize) {
+  RandomFrames draw(1);
+  Twins twins(GetParam());
+  for (const std::size_t size : {0U, 1U, 31U, 32U, 33U, 255U, 256U, 257U, 1000U}) {
+    twins.host().reset(0);
+    while (twins.host().size() < size) ASSERT_TRUE(twins.append(draw.frame()));
+    ASSERT_NO_FATAL_FAILURE(twins.start());
+    ASSERT_NO_FATAL_FAILURE(twins.expect_what_the_host_does()) << size << " packets";
+  }
+}
+
+TEST_P(DeviceLane, DoesWhatTheHostDoesInAFullBatch) {
+  Twins twins(GetParam());
+  const Frame small{testing::packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).padded_to(60).bytes(), 60, {}};
+  while (twins.append(small)) continue;
+  EXPECT_EQ(twins.host().size(), kBatchPackets);
+  ASSERT_NO_FATAL_FAILURE(twins.start());
+  std::size_t whole = 0;
+  ASSERT_NO_FATAL_FAILURE(twins.expect_what_the_host_does(&whole));
+  EXPECT_EQ(whole, kBatchPackets);
+
+  // Full of bytes, with frames of the greatest length that a capture holds, and the last one at the very end.
+  twins.host().reset(0);
+  Frame jumbo{testing::packet().eth().ipv4("10.0.0.1", "10.0.0.2").tcp(1, 2).raw(Bytes(65000)).bytes(), 65054, {}};
+  while (twins.append(jumbo)) continue;
+  jumbo.bytes.resize(kBatchBytes - twins.host().used_bytes());
+  ASSERT_TRUE(twins.append(jumbo));
+  EXPECT_EQ(twins.host().used_bytes(), kBatchBytes);
+  ASSERT_NO_FATAL_FAILURE(twins.start());
+  ASSERT_NO_FATAL_FAILURE(twins.expect_what_the_host_does());
+}
+
+TEST_P(DeviceLane, IsUsedAgainAndAgain) {
+  RandomFrames draw(2);
+  Twins twins(GetParam());
+  std::size_t whole = 0;
+  for (int round = 0; round < 100; ++round) {
+    twins.host().reset(0);
+    for (std::uint32_t n = draw.below(2000); n > 0 && twins.append(draw.frame()); --n) continue;
+    ASSERT_NO_FATAL_FAILURE(twins.start());
+    ASSERT_NO_FATAL_FAILURE(twins.expect_what_the_host_does(&whole)) << "round " << round;
+  }
+  EXPECT_GT(whole, twins.packets() / 4) << "most packets were damaged before they had anything to find";
+  EXPECT_LT(whole, twins.packets());
+  EXPECT_LT(twins.punted(), twins.packets() / 4);
+  if (!GetParam().frames_up) {
+    EXPECT_GT(twins.punted(), 0U);
+  }
+}
+
+TEST_P(DeviceLane, SeveralAreInFlightOnSeveralStreams) {
+  RandomFrames draw(3);
+  std::vector<std::unique_ptr<Twins>> in_flight;
+  for (int i = 0; i < 8; ++i) in_flight.push_back(std::make_unique<Twins>(GetParam()));
+  for (int round = 0; round < 4; ++round) {
+    for (const auto& twins : in_flight) {
+      twins->host().reset(0);
+      for (std::uint32_t n = 200 + draw.below(1000); n > 0 && twins->append(draw.frame()); --n) continue;
+    }
+    for (const auto& twins : in_flight) ASSERT_NO_FATAL_FAILURE(twins->start());
+    for (const auto& twins : in_flight) ASSERT_NO_FATAL_FAILURE(twins->expect_what_the_host_does());
+  }
+}
+
+/// The captures of $PENSTOCK_CORPUS, and the examples of the bundle or source tree that this program is in.
+std::vector<std::string> captures() {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  const fs::path program = fs::read_symlink("/proc/self/exe", none);
+  std::vector<fs::path> folders{program.parent_path().parent_path() / "examples", PENSTOCK_SOURCE_DIR "/examples"};
+  if (const char* corpus = std::getenv("PENSTOCK_CORPUS")) folders.emplace_back(fs::path(corpus) / "captures");
+  std::vector<std::string> paths;
+  for (const fs::path& folder : folders) {
+    if (!fs::is_directory(folder)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      if (entry.path().filename().string().find(".pcap") != std::string::npos) paths.push_back(entry.path().string());
+    }
+  }
+  return paths;
+}
+
+TEST_P(DeviceLane, DoesWhatTheHostDoesInCaptures) {
+  const auto paths = captures();
+  if (paths.empty()) GTEST_SKIP() << "no captures; PENSTOCK_CORPUS names a folder of them";
+  Twins twins(GetParam());
+  std::size_t whole = 0;
+  const auto compare = [&] {
+    ASSERT_NO_FATAL_FAILURE(twins.start());
+    ASSERT_NO_FATAL_FAILURE(twins.expect_what_the_host_does(&whole));
+    twins.host().reset(0);
+  };
+  port::ReadControl control;
+  for (const std::string& path : paths) {
+    auto reader = port::CaptureReader::open(path, control);
+    if (!reader) continue;  // of a link type that carries no IP, or broken on purpose
+    port::CapturedFrame captured;
+    while (reader->next(captured) == port::CaptureReader::Status::packet) {
+      const Frame frame{{captured.bytes.begin(), captured.bytes.end()}, captured.wire_length, captured.link_type};
+      if (twins.append(frame)) continue;
+      ASSERT_NO_FATAL_FAILURE(compare()) << path;
+      ASSERT_TRUE(twins.append(frame)) << path;
+    }
+  }
+  ASSERT_NO_FATAL_FAILURE(compare());
+  std::printf("%zu captures, %zu packets, %zu of them with a whole transport header, %zu punted\n", paths.size(),
+              twins.packets(), whole, twins.punted());
+  EXPECT_GT(whole, 0U);
+}
+
+}  // namespace
+}  // namespace penstock::ring

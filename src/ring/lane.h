@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A lane: what one batch in flight needs on a device, the ring's device twin of it among that. A batch runs over it in
+// segments: runs of functions with a GPU stage, between which functions run on the CPU. The frames stay on the device
+// from the first segment to the last; between them cross the fields that the transfer plan names.
+//
+//     host     frames, or their headers ──┐                            ┌─▶ verdicts, findings, then records or frames
+//     up                                  ▼                            │   of the packets that are still forwarded
+//     device   unpack: slots, descriptors, layouts ─▶ stages ─▶ pack ──┘
+//
+// Nothing of the host's batch is written while a segment runs, so that a batch whose device fails can be done on the
+// CPU from where the segment began.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "gpu/stage.h"
+#include "gpu/stream.h"
+#include "packet/batch.h"
+#include "packet/verdict.h"
+#include "ring/record.h"
+
+namespace penstock::ring {
+
+/// How a batch's bytes cross PCIe: by the copy engines, or by kernels that read and write the host's memory.
+enum class Crossing : std::uint8_t { copy, zero_copy };
+
+/// What of a frame crosses where only headers are read. A packet whose headers reach behind is punted.
+inline constexpr std::uint32_t kHeaderBytes = 96;
+
+/// What crosses for each packet beside frames and records.
+inline constexpr std::uint32_t kIndexBytes = 16;   // up, once
+inline constexpr std::uint32_t kVerdictBytes = 4;  // down after each segment; up before it where the CPU had a say
+inline constexpr std::uint32_t kLengthBytes = 4;   // down, where lengths change
+
+struct SegmentShape {
+  bool frames_up = false;     // of the first segment: whole frames; else headers
+  bool verdicts_up = false;   // functions ran on the CPU before it; true of all but the first
+  RecordLayout up;            // of each packet of the batch, where verdicts go up
+  bool frames_down = false;   // whole, of each packet that is still forwarded
+  RecordLayout down;          // the same; not beside frames, but for metadata
+  bool lengths_down = false;  // a stage up to here changes the lengths of frames
+  struct Stage {
+    std::uint8_t function = 0;         // position in the chain
+    std::uint32_t findings_bytes = 0;  // for each packet of the batch
+    bool changes_shape = false;        // moves the bounds of frames: they are parsed again behind it
+  };
+  std::vector<Stage> stages;
+};
+
+struct LaneShape {
+  std::size_t batch_bytes = 0;
+  std::size_t batch_packets = 0;
+  FrameRoom room;           // that frames have on the device
+  bool hash_flows = false;  // a GPU stage reads the flow hash
+  Crossing crossing = Crossing::copy;
+  std::vector<SegmentShape> segments;
+};
+
+/// What came back from a segment; valid until the next one starts.
+struct SegmentResults {
+  std::span<const Verdict> verdicts;       // of all packets; `nf` is the function that decided
+  std::span<const std::uint32_t> lengths;  // the same, where lengths come back
+  const std::uint8_t* records = nullptr;   // one behind the other, of the packets still forwarded, in order
+  std::uint8_t* frames = nullptr;          // the same, each at a multiple of kFrameAlignment
+  std::vector<const std::byte*> findings;  // by stage of the segment; null where it finds nothing
+};
+
+class Lane {
+ public:
+  virtual ~Lane() = default;
+
+  /// Enqueues a segment and returns at once. The batch must stay as it is until the segment has ended, its frames
+  /// until the last one has; before the first, the stages take up new tables. Packets whose verdict is not `forward`
+  /// are not worked on. False when the device refuses: it may still be reading, until `abandon` returns.
+  [[nodiscard]] virtual bool start(const Batch& batch, std::size_t segment) noexcept = 0;
+  /// Also what takes the segment from one phase to the next: to be called again and again.
+  [[nodiscard]] virtual gpu::Progress progress() noexcept = 0;
+  /// After `kDone`.
+  [[nodiscard]] virtual const SegmentResults& results() const noexcept = 0;
+  /// After a failure: blocks until the device touches the batch's memory no more.
+  virtual void abandon() noexcept = 0;
+  /// A batch boundary while no batch is in flight: the stages take up new tables.
+  virtual void begin_batch() noexcept = 0;
+
+  struct Crossed {
+    std::uint64_t to_device = 0;
+    std::uint64_t to_host = 0;
+  };
+  /// Bytes that crossed since the last start.
+  [[nodiscard]] virtual Crossed crossed() const noexcept = 0;
+};
+
+/// On the current device; throws CudaError. `stages`: by segment, as many as its shape has. The frames of batches must
+/// lie in pinned memory.
+[[nodiscard]] std::unique_ptr<Lane> make_device_lane(LaneShape shape,
+                                                     std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages);
+
+}  // namespace penstock::ring

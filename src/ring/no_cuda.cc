@@ -1,0 +1,15 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The twin of device_lane.cu in a build without CUDA: there is no device to have a lane on.
+
+#include "gpu/cuda_error.h"
+#include "ring/lane.h"
+
+namespace penstock::ring {
+
+std::unique_ptr<Lane> make_device_lane(LaneShape, std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>>) {
+  throw gpu::CudaError(0, "this program is built without CUDA");
+}
+
+}  // namespace penstock::ring
