@@ -10,29 +10,6 @@
 
 namespace penstock {
 
-namespace {
-
-/// `text` with its control bytes escaped, of UTF-8 (C1) as of ASCII: a file's name or a word out of it must not steer
-/// the terminal, nor look like a line of its own.
-std::string printable(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
-      out += fmt::format("\\xc2\\x{:02x}", next);
-      ++i;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
-}  // namespace
-
 std::string to_string(const Error& error) {
   std::string text;
   if (!error.place.file.empty()) {
@@ -66,6 +43,23 @@ tl::unexpected<Errors> failure(Errors errors) { return tl::unexpected<Errors>(st
 
 void append(Errors& to, Errors more) {
   to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    if (byte < 0x20 || byte == 0x7f) {
+      out += fmt::format("\\x{:02x}", byte);
+    } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
+      out += fmt::format("\\xc2\\x{:02x}", next);
+      ++i;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
 }
 
 std::string in_quotes(std::string_view text, std::size_t limit) {

@@ -53,6 +53,10 @@ struct Read {
 
 void append(Errors& to, Errors more);
 
+/// `text` with its control bytes escaped, of UTF-8 (C1) as of ASCII: what comes out of a file must not steer the
+/// terminal that it is printed on, nor look like a line of its own.
+[[nodiscard]] std::string printable(std::string_view text);
+
 /// `text` in quotes for an error's `found`: control bytes are escaped, and what is over `limit` bytes is cut.
 [[nodiscard]] std::string in_quotes(std::string_view text, std::size_t limit = 60);
 

@@ -21,6 +21,11 @@ TEST(Error, IsOneLineThatSteersNoTerminal) {
             "ru\\x1b[2Jles:3: no\\x0arule: found \\x7f\\xc2\\x9b, expected é");
 }
 
+TEST(Error, LeavesPrintableTextAsItIs) {
+  EXPECT_EQ(printable("-A FORWARD -m comment --comment \"é → ok\""), "-A FORWARD -m comment --comment \"é → ok\"");
+  EXPECT_EQ(printable("\x1b[31m\xc2"), "\\x1b[31m\xc2");
+}
+
 TEST(Error, QuotesControlBytesAndCutsLongText) {
   EXPECT_EQ(in_quotes("a\tb\x80"), "'a\\x09b\\x80'");
   EXPECT_EQ(in_quotes("abcdef", 3), "'abc…'");

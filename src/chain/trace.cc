@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "chain/counters.h"
 #include "packet/field_text.h"
 
@@ -82,7 +83,7 @@ void Trace::Way::after(PacketView packet) {
   }
   std::string why = stage_->explain(was);
   if (decision.ends_with(" " + why)) why.clear();  // the reason says it all
-  text_ += fmt::format("    {}{}{}\n", decision, why.empty() ? "" : " — ", why);
+  text_ += fmt::format("    {}{}{}\n", decision, why.empty() ? "" : " — ", printable(why));
 }
 
 void Trace::Way::end(PacketView packet, bool reached_the_end) {

@@ -106,6 +106,17 @@ TEST_F(Program, WarnsOfWhatHasNoEffectOnTheCpu) {
   EXPECT_EQ(outcome.err, "warning: " + chain_ + ":3:29: transfer has no effect on the CPU: found 'zero_copy'\n");
 }
 
+TEST_F(Program, TracesRulesWithoutTheirControlBytes) {
+  const std::string rules = chain_ + ".rules";
+  std::ofstream(rules)
+      << "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m comment --comment \"\x1b[31m\" -j ACCEPT\nCOMMIT\n";
+  write("ports: {load: {generator: {packets: 10}}}\nchain: [firewall: {rules: " + rules + "}]\n");
+  const Outcome outcome = run({"run", chain_, "--trace", "1"});
+  std::remove(rules.c_str());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("--comment \"\\x1b[31m\""));
+}
+
 TEST_F(Program, SaysThatAPlanForTheGpuCannotBeRunYet) {
   EXPECT_THAT(run({"plan", chain_, "--processor", "gpu"}).out, HasSubstr("A plan only"));
   EXPECT_THAT(run({"plan", chain_}).out, ::testing::Not(HasSubstr("A plan only")));
