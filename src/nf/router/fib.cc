@@ -23,7 +23,7 @@ std::optional<Fib4Engine> parse_fib4_engine(std::string_view name) noexcept {
 
 Result<Fib4> Fib4::build(Fib4Engine engine, std::span<const Route4> routes, FibLimit limit) {
   const auto wrapped = [](auto table) {
-    return std::move(table).map([](auto&& built) { return Fib4(std::move(built)); });
+    return std::move(table).map([](auto built) { return Fib4(std::move(built)); });
   };
   switch (engine) {
     case Fib4Engine::kTrie1: return wrapped(MultibitTable<Trie1View>::build(routes, limit));
@@ -43,6 +43,14 @@ bool Fib4::erase(const Ipv4Prefix& prefix) {
 
 std::uint32_t Fib4::lookup(Ipv4Address address) const noexcept {
   return std::visit([&](const auto& table) { return table.lookup(address); }, table_);
+}
+
+std::uint32_t Fib4::lookup_entry(Ipv4Address address) const noexcept {
+  return std::visit([&](const auto& table) { return table.lookup_entry(address); }, table_);
+}
+
+std::optional<std::uint32_t> Fib4::value(const Ipv4Prefix& prefix) const noexcept {
+  return std::visit([&](const auto& table) { return table.value(prefix); }, table_);
 }
 
 void Fib4::lookup_bulk(std::span<const Ipv4Address> addresses, std::span<std::uint32_t> values) const noexcept {

@@ -40,6 +40,8 @@ class Fib4 {
   bool erase(const Ipv4Prefix& prefix);
 
   [[nodiscard]] std::uint32_t lookup(Ipv4Address address) const noexcept;
+  [[nodiscard]] std::uint32_t lookup_entry(Ipv4Address address) const noexcept;
+  [[nodiscard]] std::optional<std::uint32_t> value(const Ipv4Prefix& prefix) const noexcept;
   void lookup_bulk(std::span<const Ipv4Address> addresses, std::span<std::uint32_t> values) const noexcept;
 
   [[nodiscard]] Fib4View view() const noexcept;

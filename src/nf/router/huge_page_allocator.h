@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 
 #include <cstddef>
-#include <cstdlib>
 #include <new>
 #include <vector>
 
@@ -21,24 +20,29 @@ struct HugePageAllocator {
 
   HugePageAllocator() = default;
   template <typename U>
-  HugePageAllocator(const HugePageAllocator<U>&) noexcept {}
+  HugePageAllocator(const HugePageAllocator<U>&) noexcept {}  // NOLINT(google-explicit-constructor): as allocators do
 
   [[nodiscard]] T* allocate(std::size_t count) {
     if (count > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
-    const std::size_t alignment = count * sizeof(T) < kPageBytes ? kLineBytes : kPageBytes;
+    const std::size_t alignment = alignment_of(count);
     const std::size_t bytes = (count * sizeof(T) + alignment - 1) / alignment * alignment;
-    void* memory = std::aligned_alloc(alignment, bytes);
-    if (memory == nullptr) throw std::bad_alloc();
+    void* const memory = ::operator new (bytes, std::align_val_t{alignment});
     if (alignment == kPageBytes) (void)::madvise(memory, bytes, MADV_HUGEPAGE);  // a wish: small pages work too
     return static_cast<T*>(memory);
   }
-  void deallocate(T* memory, std::size_t) noexcept { std::free(memory); }
+  void deallocate(T* memory, std::size_t count) noexcept {
+    ::operator delete (memory, std::align_val_t{alignment_of(count)});
+  }
 
   friend bool operator==(const HugePageAllocator&, const HugePageAllocator&) { return true; }
 
  private:
   static constexpr std::size_t kLineBytes = 64;
   static constexpr std::size_t kPageBytes = std::size_t{2} << 20;
+
+  static constexpr std::size_t alignment_of(std::size_t count) noexcept {
+    return count * sizeof(T) < kPageBytes ? kLineBytes : kPageBytes;
+  }
 };
 
 template <typename T>

@@ -63,6 +63,11 @@ std::uint32_t MultibitTable<View>::lookup(const Address& address) const noexcept
   return router::lookup(view(), address);
 }
 
+template <typename View>
+std::uint32_t MultibitTable<View>::lookup_entry(const Address& address) const noexcept {
+  return router::lookup_entry(view(), address);
+}
+
 /// The level whose nodes are the children of those in which a prefix of this length ends.
 template <typename View>
 std::size_t MultibitTable<View>::level_of(unsigned length) noexcept {

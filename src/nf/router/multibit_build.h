@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -41,6 +42,10 @@ class MultibitTable {
   bool erase(const Prefix& prefix);
 
   [[nodiscard]] std::uint32_t lookup(const Address& address) const noexcept;
+  /// The same with the prefix's length, as an entry (route_entry.h).
+  [[nodiscard]] std::uint32_t lookup_entry(const Address& address) const noexcept;
+  /// The value of the very prefix, where there is such a route.
+  [[nodiscard]] std::optional<std::uint32_t> value(const Prefix& prefix) const noexcept { return rib_.value(prefix); }
   /// values[i] is the result for addresses[i], with many lookups in flight at once; the spans are equally long.
   void lookup_bulk(std::span<const Address> addresses, std::span<std::uint32_t> values) const noexcept;
 

@@ -128,8 +128,8 @@ template <typename View, typename Address = typename View::Address>
 template <typename View>
 void MultibitTable<View>::lookup_bulk(std::span<const Address> addresses,
                                       std::span<std::uint32_t> values) const noexcept {
-  static const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
-  return has_avx512 ? lookup_avx512(view(), addresses, values) : lookup_one_by_one(view(), addresses, values);
+  static const bool kHasAvx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
+  return kHasAvx512 ? lookup_avx512(view(), addresses, values) : lookup_one_by_one(view(), addresses, values);
 }
 
 template void MultibitTable<Dir24View>::lookup_bulk(std::span<const Ipv4Address>,

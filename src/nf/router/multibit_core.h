@@ -22,10 +22,10 @@ PENSTOCK_HOST_DEVICE constexpr std::size_t entry_index(std::uint32_t node, const
   return (std::size_t{node} << View::kUnitBits) + bits_at(address, View::depth(level), View::stride(level));
 }
 
-/// The value of the longest prefix that contains `address`, or kNoRoute.
+/// The entry of the longest prefix that contains `address`, or kNoRouteEntry: its value and its length.
 template <typename Address, unsigned... kStrides>
-[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t lookup(MultibitView<Address, kStrides...> table,
-                                                                  const Address& address) noexcept {
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t lookup_entry(MultibitView<Address, kStrides...> table,
+                                                                        const Address& address) noexcept {
   using View = MultibitView<Address, kStrides...>;
   std::uint32_t entry = table.root[bits_at(address, 0, View::kRootBits)];
   const auto descend = [&](std::size_t level) {
@@ -35,7 +35,14 @@ template <typename Address, unsigned... kStrides>
   };
   [&]<std::size_t... kLevel>(std::index_sequence<kLevel...>) { (void)(descend(kLevel) && ...); }
   (std::make_index_sequence<View::kLevels>());
-  return entry_value(entry);
+  return entry;
+}
+
+/// The value of the longest prefix that contains `address`, or kNoRoute.
+template <typename Address, unsigned... kStrides>
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t lookup(MultibitView<Address, kStrides...> table,
+                                                                  const Address& address) noexcept {
+  return entry_value(lookup_entry(table, address));
 }
 
 }  // namespace penstock::router

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <utility>
 
 #include "base/error_list.h"
@@ -19,7 +20,7 @@ namespace penstock::router {
 
 namespace {
 
-enum class NeighbourWord { dev, lladdr, no_mac, flag, value };
+enum class NeighbourWord { dev, lladdr, no_mac, no_arp, flag, value };
 struct NeighbourWordEntry {
   std::string_view name;
   NeighbourWord word;
@@ -29,7 +30,7 @@ struct NeighbourWordEntry {
 constexpr auto kWords = std::to_array<NeighbourWordEntry>({
     {"dev", NeighbourWord::dev},           {"lladdr", NeighbourWord::lladdr},     {"REACHABLE", NeighbourWord::flag},
     {"STALE", NeighbourWord::flag},        {"PERMANENT", NeighbourWord::flag},    {"DELAY", NeighbourWord::flag},
-    {"PROBE", NeighbourWord::flag},        {"NOARP", NeighbourWord::flag},        {"FAILED", NeighbourWord::no_mac},
+    {"PROBE", NeighbourWord::flag},        {"NOARP", NeighbourWord::no_arp},      {"FAILED", NeighbourWord::no_mac},
     {"INCOMPLETE", NeighbourWord::no_mac}, {"NONE", NeighbourWord::no_mac},       {"proxy", NeighbourWord::no_mac},
     {"router", NeighbourWord::flag},       {"extern_learn", NeighbourWord::flag}, {"offload", NeighbourWord::flag},
     {"managed", NeighbourWord::flag},      {"extern_valid", NeighbourWord::flag}, {"proto", NeighbourWord::value},
@@ -67,6 +68,8 @@ class NeighbourReader {
     bool has_device = false;
     bool has_mac = false;
     bool usable = true;
+    bool asked_for = true;  // its MAC is an answer, or a user's word
+    Word mac_word;
     for (std::size_t at = 1; at < words_.size(); ++at) {
       const Word& name = words_[at];
       // `ip -s neigh` sets no space between two of its numbers: "used 0/60/0probes 0".
@@ -75,6 +78,10 @@ class NeighbourReader {
       if (entry->word == NeighbourWord::flag) continue;
       if (entry->word == NeighbourWord::no_mac) {
         usable = false;
+        continue;
+      }
+      if (entry->word == NeighbourWord::no_arp) {
+        asked_for = false;
         continue;
       }
       if (at + 1 == words_.size()) {
@@ -91,6 +98,7 @@ class NeighbourReader {
         const auto mac = parse_mac(value.text);
         if (!mac) return error(value, "not a MAC address", "six bytes such as 02:00:00:00:00:01");
         neighbour.mac = *mac;
+        mac_word = value;
         has_mac = true;
       } else if (name.text == "used" && value.text.ends_with("probes")) {
         ++at;  // the number of probes
@@ -98,7 +106,25 @@ class NeighbourReader {
     }
     const auto end = words_.back().column + static_cast<std::uint32_t>(words_.back().text.size());
     if (!has_device) return error({{}, end}, "a neighbour without a device", "dev DEVICE");
-    if (has_mac && usable && neighbour.device != kNoPort) neighbours_.push_back(neighbour);
+    if (!has_mac || !usable || neighbour.device == kNoPort) return;
+    if (is_group_address(neighbour.mac) || neighbour.mac == MacAddress{}) {
+      if (asked_for)
+        error(mac_word, "a neighbour's MAC that is no host's", "a host's address such as 02:00:00:00:00:01");
+      return;
+    }
+    add(neighbour, mac_word);
+  }
+
+  void add(const Neighbour& neighbour, const Word& mac_word) {
+    const auto [place, added] = first_.try_emplace({neighbour.address, neighbour.device}, First{neighbour.mac, {}});
+    First& first = place->second;
+    if (added) {
+      first.where = {file_, line_.number, 0};
+      neighbours_.push_back(neighbour);
+    } else if (first.mac != neighbour.mac) {
+      error(mac_word, "another MAC of a neighbour",
+            fmt::format("{}, as in {}:{}", to_string(first.mac), first.where.file, first.where.line));
+    }
   }
 
   void error(const Word& word, std::string_view message, std::string_view expected) {
@@ -115,8 +141,15 @@ class NeighbourReader {
     });
   }
 
+  /// What stands first for an address and device, and where.
+  struct First {
+    MacAddress mac;
+    Place where;
+  };
+
   Devices* devices_;
   Neighbours neighbours_;
+  std::map<std::pair<Ipv6Address, PortIndex>, First> first_;
   ErrorList errors_;
   ErrorList unsupported_;
   std::string file_;

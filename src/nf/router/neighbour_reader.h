@@ -6,7 +6,9 @@
 //     ADDRESS dev DEVICE [lladdr MAC] [router] [proxy] [extern_learn] … STATE
 //
 // Neighbours that the kernel has no MAC of (FAILED, INCOMPLETE) are no entries, and neither are those that it answers
-// for itself (proxy). Empty lines and lines that begin with # are left out.
+// for itself (proxy), nor groups, broadcast and loopback, which it has with the state NOARP and a MAC of no host. In
+// any other state a MAC is a host's (RFC 1812 §3.3.2), and one for each address and device. Empty lines and lines that
+// begin with # are left out.
 
 #pragma once
 
@@ -22,7 +24,7 @@
 
 namespace penstock::router {
 
-using Neighbours = std::vector<Neighbour>;  // in the file's order; of entries for one address the last counts
+using Neighbours = std::vector<Neighbour>;  // in the file's order
 
 /// "02:00:00:00:00:01"
 [[nodiscard]] std::optional<MacAddress> parse_mac(std::string_view text);

@@ -37,15 +37,13 @@ TEST(NeighbourReader, ReadsEveryStateThatHasAMac) {
       "192.0.2.3 dev lan lladdr 02:00:00:00:00:03 router extern_learn PERMANENT \n"
       "fe80::1 dev lan lladdr 02:00:00:00:00:04 router DELAY\n"
       "fe80::2 dev lan lladdr 02:00:00:00:00:05 proto zebra offload PROBE\n"
-      "ff02::16 dev wan lladdr 33:33:00:00:00:16 NOARP \n"
       "192.0.2.4 dev wan lladdr 02:00:00:00:00:06  ref 1 used 0/60/0probes 0 PERMANENT \n",
       "neigh.txt", devices);
   ASSERT_TRUE(read) << to_string(read.error());
   EXPECT_THAT(read->unsupported, IsEmpty());
   EXPECT_THAT(to_lines(read->value), ElementsAre("192.0.2.1 wan 02:00:00:00:00:01", "192.0.2.2 wan 02:00:00:00:00:0a",
                                                  "192.0.2.3 lan 02:00:00:00:00:03", "fe80::1 lan 02:00:00:00:00:04",
-                                                 "fe80::2 lan 02:00:00:00:00:05", "ff02::16 wan 33:33:00:00:00:16",
-                                                 "192.0.2.4 wan 02:00:00:00:00:06"));
+                                                 "fe80::2 lan 02:00:00:00:00:05", "192.0.2.4 wan 02:00:00:00:00:06"));
 }
 
 TEST(NeighbourReader, HasNoEntryForWhoDidNotAnswer) {
@@ -75,6 +73,52 @@ TEST(NeighbourReader, NamesEveryMistakeWithItsPlace) {
             "02:00:00:00:00:01\n"
             "neigh.txt:4:40: a neighbour without a device: expected dev DEVICE\n"
             "neigh.txt:5:13: the line ends behind 'dev': expected a value");
+}
+
+TEST(NeighbourReader, HasNoEntryForGroupsBroadcastAndLoopback) {
+  Devices devices(kPorts);
+  const auto read = parse_neighbours(
+      "ff02::16 dev wan lladdr 33:33:00:00:00:16 NOARP\n"
+      "224.0.0.22 dev wan lladdr 01:00:5e:00:00:16 NOARP\n"
+      "10.0.0.255 dev wan lladdr ff:ff:ff:ff:ff:ff NOARP\n"
+      "127.0.0.1 dev lan lladdr 00:00:00:00:00:00 NOARP\n"
+      "10.0.0.7 dev lan lladdr 02:00:00:00:00:07 NOARP\n",
+      "neigh.txt", devices);
+  ASSERT_TRUE(read) << to_string(read.error());
+  EXPECT_THAT(to_lines(read->value), ElementsAre("10.0.0.7 lan 02:00:00:00:00:07"));
+}
+
+TEST(NeighbourReader, RefusesMacsOfNoHost) {
+  Devices devices(kPorts);
+  const auto read = parse_neighbours(
+      "10.0.0.1 dev lan lladdr 01:00:5e:00:00:01 PERMANENT\n"
+      "10.0.0.2 dev lan lladdr ff:ff:ff:ff:ff:ff STALE\n"
+      "10.0.0.3 dev lan lladdr 00:00:00:00:00:00 REACHABLE\n"
+      "10.0.0.4 dev lan lladdr 00:00:00:00:00:00 FAILED\n",
+      "neigh.txt", devices);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(to_string(read.error()),
+            "neigh.txt:1:25: a neighbour's MAC that is no host's: found '01:00:5e:00:00:01', expected a host's address "
+            "such as 02:00:00:00:00:01\n"
+            "neigh.txt:2:25: a neighbour's MAC that is no host's: found 'ff:ff:ff:ff:ff:ff', expected a host's address "
+            "such as 02:00:00:00:00:01\n"
+            "neigh.txt:3:25: a neighbour's MAC that is no host's: found '00:00:00:00:00:00', expected a host's address "
+            "such as 02:00:00:00:00:01");
+}
+
+TEST(NeighbourReader, RefusesASecondMacOfANeighbour) {
+  Devices devices(kPorts);
+  const auto read = parse_neighbours(
+      "10.0.0.1 dev lan lladdr 02:00:00:00:00:01 STALE\n"
+      "10.0.0.1 dev wan lladdr 02:00:00:00:00:02 STALE\n"
+      "10.0.0.1 dev lan lladdr 02:00:00:00:00:01 REACHABLE\n"
+      "10.0.0.1 dev lan lladdr 02:00:00:00:00:09 FAILED\n"
+      "10.0.0.1 dev lan lladdr 02:00:00:00:00:03 STALE\n",
+      "neigh.txt", devices);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(to_string(read.error()),
+            "neigh.txt:5:25: another MAC of a neighbour: found '02:00:00:00:00:03', expected 02:00:00:00:00:01, as in "
+            "neigh.txt:1");
 }
 
 TEST(NeighbourReader, ReportsNeighboursOnOtherDevices) {

@@ -4,6 +4,7 @@
 #include "nf/router/next_hop_table.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "packet/flow_hash.h"
 
@@ -19,19 +20,6 @@ std::uint64_t NextHopTable::hash(RouteKind kind, std::span<const NextHop> hops) 
   return sum;
 }
 
-std::uint32_t NextHopTable::take(std::size_t count) {
-  const auto free = free_.find(count);
-  if (free != free_.end() && !free->second.empty()) {
-    const std::uint32_t first = free->second.back();
-    free->second.pop_back();
-    return first;
-  }
-  const auto first = static_cast<std::uint32_t>(hops_.size());
-  hops_.resize(hops_.size() + count);
-  groups_.resize(hops_.size());
-  return first;
-}
-
 std::uint32_t NextHopTable::intern(RouteKind kind, std::span<const NextHop> hops) {
   const std::uint64_t key = hash(kind, hops);
   const auto [begin, end] = by_hash_.equal_range(key);
@@ -39,31 +27,45 @@ std::uint32_t NextHopTable::intern(RouteKind kind, std::span<const NextHop> hops
     const std::uint32_t group = it->second;
     if (groups_[group].kind == kind && std::ranges::equal(this->hops(group), hops)) return group;
   }
-  const std::uint32_t group = take(hops.size());
+  // All that may throw comes first.
+  std::uint32_t& free = free_.try_emplace(hops.size(), kNone).first->second;
+  const bool taken_again = free != kNone;
+  const std::uint32_t group = taken_again ? free : static_cast<std::uint32_t>(hops_.size());
+  if (!taken_again) {
+    const std::size_t places = hops_.size() + hops.size();
+    if (places > hops_.capacity()) hops_.reserve(places + places / 2);
+    if (places > groups_.capacity()) groups_.reserve(places + places / 2);
+  }
+  by_hash_.emplace(key, group);
+  if (taken_again) {
+    free = groups_[group].routes;
+  } else {
+    hops_.resize(hops_.size() + hops.size());
+    groups_.resize(hops_.size());
+  }
   std::ranges::copy(hops, hops_.begin() + group);
   groups_[group] = {0, static_cast<std::uint16_t>(hops.size()), kind};
-  by_hash_.emplace(key, group);
   return group;
 }
 
-void NextHopTable::remove_route(std::uint32_t group) {
+void NextHopTable::add_route(std::uint32_t group) noexcept {
+  ++groups_[group].routes;
+  ++routes_by_kind_[static_cast<std::size_t>(groups_[group].kind)];
+}
+
+void NextHopTable::remove_route(std::uint32_t group) noexcept {
   --groups_[group].routes;
+  --routes_by_kind_[static_cast<std::size_t>(groups_[group].kind)];
   remove_unused(group);
 }
 
-void NextHopTable::remove_unused(std::uint32_t group) {
+void NextHopTable::remove_unused(std::uint32_t group) noexcept {
   Group& entry = groups_[group];
-  if (entry.routes != 0 || entry.count == 0) return;
+  if (entry.count == 0 || entry.routes != 0) return;
   const auto [begin, end] = by_hash_.equal_range(hash(entry.kind, hops(group)));
   by_hash_.erase(std::find_if(begin, end, [&](const auto& item) { return item.second == group; }));
-  free_[entry.count].push_back(group);
-  entry = {};
-}
-
-std::array<std::size_t, kRouteKinds> NextHopTable::routes_by_kind() const noexcept {
-  std::array<std::size_t, kRouteKinds> counts{};
-  for (const Group& group : groups_) counts[static_cast<std::size_t>(group.kind)] += group.routes;
-  return counts;
+  std::uint32_t& free = free_.find(entry.count)->second;
+  entry = {.routes = std::exchange(free, group)};
 }
 
 }  // namespace penstock::router

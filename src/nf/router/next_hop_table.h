@@ -32,7 +32,7 @@ struct NextHop {
 class NextHopTable {
  public:
   /// The number of the group, which is added where it is new. `hops` holds at least one, and one for all kinds but
-  /// unicast.
+  /// unicast. Where memory runs out, the table is as it was.
   [[nodiscard]] std::uint32_t intern(RouteKind kind, std::span<const NextHop> hops);
 
   [[nodiscard]] RouteKind kind(std::uint32_t group) const noexcept { return groups_[group].kind; }
@@ -40,11 +40,11 @@ class NextHopTable {
     return std::span(hops_).subspan(group, groups_[group].count);
   }
 
-  void add_route(std::uint32_t group) noexcept { ++groups_[group].routes; }
+  void add_route(std::uint32_t group) noexcept;
   /// The group is gone with its last route.
-  void remove_route(std::uint32_t group);
+  void remove_route(std::uint32_t group) noexcept;
   /// Removes the group if no route has it.
-  void remove_unused(std::uint32_t group);
+  void remove_unused(std::uint32_t group) noexcept;
 
   /// All places; groups have numbers below.
   [[nodiscard]] std::size_t places() const noexcept { return hops_.size(); }
@@ -52,21 +52,22 @@ class NextHopTable {
   [[nodiscard]] bool is_group(std::uint32_t place) const noexcept { return groups_[place].count != 0; }
   [[nodiscard]] std::size_t group_count() const noexcept { return by_hash_.size(); }
   /// How many routes are of each kind.
-  [[nodiscard]] std::array<std::size_t, kRouteKinds> routes_by_kind() const noexcept;
+  [[nodiscard]] const std::array<std::size_t, kRouteKinds>& routes_by_kind() const noexcept { return routes_by_kind_; }
 
  private:
   struct Group {
-    std::uint32_t routes = 0;
-    std::uint16_t count = 0;  // of hops; 0 where no group begins
+    std::uint32_t routes = 0;  // where a free run of places begins: the next such run of as many
+    std::uint16_t count = 0;   // of hops; 0 where no group begins
     RouteKind kind = RouteKind::unicast;
   };
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   [[nodiscard]] static std::uint64_t hash(RouteKind kind, std::span<const NextHop> hops) noexcept;
-  [[nodiscard]] std::uint32_t take(std::size_t count);
 
   std::vector<NextHop> hops_;
   std::vector<Group> groups_;  // as many
   std::unordered_multimap<std::uint64_t, std::uint32_t> by_hash_;
-  std::map<std::size_t, std::vector<std::uint32_t>> free_;  // by count
+  std::map<std::size_t, std::uint32_t> free_;  // by count: the first free run, or kNone; linked, to allocate nothing
+  std::array<std::size_t, kRouteKinds> routes_by_kind_{};
 };
 
 }  // namespace penstock::router

@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/ip_address.h"
@@ -70,6 +71,11 @@ class Rib {
   }
 
   [[nodiscard]] bool contains(const Prefix& prefix) const noexcept { return find(prefix) != kEmpty; }
+  /// Of the very prefix.
+  [[nodiscard]] std::optional<std::uint32_t> value(const Prefix& prefix) const noexcept {
+    const std::uint32_t entry = find(prefix);
+    return entry == kEmpty ? std::nullopt : std::optional(entry_value(entry));
+  }
 
   /// The entry of the longest route of at most `length` bits that contains the prefix's address, or kNoRouteEntry.
   [[nodiscard]] std::uint32_t match(const Prefix& prefix, unsigned length) const noexcept {

@@ -114,6 +114,7 @@ void RouteReader::read_attribute(RouteWord word, std::size_t& at) {
   switch (word) {
     case RouteWord::via: return read_gateway(at);
     case RouteWord::dev:
+      if (hop().has_device) return error(name, "a second device", "one for a next hop; `nexthop` begins another");
       if (next_value(at, "a device")) read_device(words_[at]);
       return;
     case RouteWord::nexthop:
@@ -123,10 +124,12 @@ void RouteReader::read_attribute(RouteWord word, std::size_t& at) {
       add_hop();
       return;
     case RouteWord::weight:
+      if (std::exchange(hop().has_weight, true)) return error(name, "a second weight", "one for a next hop");
       if (next_value(at, "a number"))
         hop().hop.weight = static_cast<std::uint16_t>(number(words_[at], "weight", 1, 256));
       return;
     case RouteWord::metric:
+      if (route_.has_metric) return error(name, "a second metric", "one for a route");
       if (!next_value(at, "a number")) return;
       route_.preference.metric = static_cast<std::uint32_t>(number(words_[at], "metric", 0, 0xffff'ffff));
       route_.has_metric = true;
@@ -161,8 +164,11 @@ void RouteReader::read_attribute(RouteWord word, std::size_t& at) {
 }
 
 void RouteReader::read_gateway(std::size_t& at) {
-  if (!next_value(at, "an address")) return;
   Draft& draft = hop();
+  if (draft.gateway_family != Family::unknown) {
+    return error(words_[at], "a second gateway", "one for a next hop; `nexthop` begins another");
+  }
+  if (!next_value(at, "an address")) return;
   if (words_[at].text == "inet6" || words_[at].text == "inet") {
     draft.inet6 = words_[at].text == "inet6";
     if (!next_value(at, "an address")) return;

@@ -48,6 +48,7 @@ class RouteReader {
     Family gateway_family = Family::unknown;
     bool inet6 = false;  // "via inet6": an IPv6 gateway of an IPv4 route
     bool has_device = false;
+    bool has_weight = false;
     bool loopback = false;   // through `lo`, which is no port
     bool elsewhere = false;  // through a device that the user says is no port
     bool dead = false;

@@ -242,6 +242,23 @@ TEST(RouteReader, NamesEveryMistakeWithItsPlace) {
       ElementsAre("routes.txt:1:2: a next hop of no route: found 'nexthop', expected a route in the lines before"));
 }
 
+TEST(RouteReader, RefusesAWordForTheSecondTime) {
+  EXPECT_THAT(
+      errors_of("10.0.0.0/8 via 10.0.0.1 via 10.0.0.2 dev lan\n"
+                "11.0.0.0/8 via 10.0.0.1 dev lan dev wan\n"
+                "12.0.0.0/8 dev lan metric 1 metric 1\n"
+                "13.0.0.0/8\n\tnexthop via 10.0.0.1 dev lan weight 1\n\tnexthop dev wan weight 1 via 10.0.0.1 dev lan\n"
+                "14.0.0.0/8\n\tnexthop dev wan weight 1 weight 2\n"
+                "blackhole 15.0.0.0/8 dev lo dev lan\n"),
+      ElementsAre(
+          "routes.txt:1:25: a second gateway: found 'via', expected one for a next hop; `nexthop` begins another",
+          "routes.txt:2:33: a second device: found 'dev', expected one for a next hop; `nexthop` begins another",
+          "routes.txt:3:29: a second metric: found 'metric', expected one for a route",
+          "routes.txt:6:40: a second device: found 'dev', expected one for a next hop; `nexthop` begins another",
+          "routes.txt:8:27: a second weight: found 'weight', expected one for a next hop",
+          "routes.txt:9:29: a second device: found 'dev', expected one for a next hop; `nexthop` begins another"));
+}
+
 TEST(RouteReader, CountsTheMistakesBehindTheHundredth) {
   std::string text;
   for (int i = 0; i < 1234; ++i) text += "10.0.0.0/8 dev eth9\n";

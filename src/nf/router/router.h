@@ -4,14 +4,18 @@
 // The network function `router`: forwards IPv4 and IPv6 packets by longest prefix match.
 //
 // Two sides. The workers' stages see an immutable snapshot of the tables and take the newest at a batch boundary. The
-// control side, under a mutex that no packet waits for, knows the routes and next hops by name; it turns changes into
+// control side, under a mutex that neither packets nor reports wait for, knows the next hops; it turns changes into
 // edits, applies them to the copy that nobody reads, publishes it, and applies them to the other (left-right).
 
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +26,7 @@
 #include "nf/router/devices.h"
 #include "nf/router/fib.h"
 #include "nf/router/neighbour_reader.h"
-#include "nf/router/rib.h"
+#include "nf/router/next_hop_table.h"
 #include "nf/router/route_table.h"
 #include "nf/router/router_tables.h"
 
@@ -54,34 +58,46 @@ class Router final : public chain::NetworkFunction {
   [[nodiscard]] std::unique_ptr<chain::CpuStage> make_cpu_stage() override;
   [[nodiscard]] std::string description() const override;
   void report(nlohmann::json& into) const override;
-  /// For the stages' traces. While an update waits for the workers it only says so, since it must not wait for one.
-  [[nodiscard]] std::string explain(PacketView packet) const;
 
   /// Packets of batches that begin after this returns are forwarded by the changed tables; no packet sees half of the
-  /// change. After an error all is as it was. Waits for the workers' batch boundaries. Any thread but theirs.
+  /// change. After an error, or std::bad_alloc, all is as it was. Waits for the workers' batch boundaries. Any thread
+  /// but theirs.
   [[nodiscard]] Result<void> update(const RouterChange& change);
 
  private:
   Router(RouterConfig config, std::unique_ptr<const RouterTables> tables);
 
-  // Of `update`, in this order, with the mutex held.
-  [[nodiscard]] TableEdit plan(const RouterChange& change, RouterTables& tables);
-  void commit(const TableEdit& edit);
-  void discard(const TableEdit& edit);
-  void publish(std::unique_ptr<RouterTables> tables, const TableEdit& edit, const RouterChange& change);
+  /// What reports tell, of the last update that is done.
+  struct Loaded {
+    std::size_t routes4 = 0, bytes4 = 0;
+    std::size_t routes6 = 0, bytes6 = 0;
+    std::size_t groups = 0, hop_bytes = 0, neighbours = 0;
+    std::array<std::size_t, kRouteKinds> routes_by_kind{};
+  };
 
-  [[nodiscard]] std::string explain_route(PacketView packet, std::uint32_t group, const std::string& prefix) const;
+  // Of `update`, in this order, with updates_ held.
+  void plan(const RouterChange& change, const RouterTables& tables, TableEdit& edit);
+  void discard(const TableEdit& edit) noexcept;
+  void commit(const TableEdit& edit, std::span<const std::uint32_t> replaced) noexcept;
+  void publish(std::unique_ptr<RouterTables> tables, const TableEdit& edit, const RouterChange& change);
+  void count_loaded();
+  void follow(std::unique_ptr<const RouterTables> before, const TableEdit& edit, const RouterChange& change);
+  [[nodiscard]] Loaded loaded() const;
 
   chain::NfTraits traits_;
   CheckRules rules_;
   Devices devices_;
 
-  mutable std::mutex mutex_;  // guards what follows, and publishing
+  Fib4Engine engine_;
+  bool has_neighbours_;
+
+  std::mutex updates_;  // one at a time, for as long as it waits for the workers; guards the next two
   NextHopTable next_hops_;
-  Rib<Ipv4Prefix> rib4_;
-  Rib<Ipv6Prefix> rib6_;
   std::unique_ptr<RouterTables> shadow_;  // equal to the newest; made at the first update
   chain::Snapshot<RouterTables> snapshot_;
+
+  mutable std::mutex loaded_mutex_;  // held for a copy; guards loaded_
+  Loaded loaded_;
 };
 
 /// The catalog's line.

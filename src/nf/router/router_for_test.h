@@ -83,4 +83,9 @@ inline std::string send_one(Router& router, TestPacket& packet) {
   return name_of(packet.descriptor.verdict);
 }
 
+/// By the newest tables.
+inline std::string explain_one(Router& router, TestPacket& packet) {
+  return router.make_cpu_stage()->explain(packet.view());
+}
+
 }  // namespace penstock::router

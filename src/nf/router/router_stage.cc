@@ -3,12 +3,16 @@
 
 #include "nf/router/router_stage.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
+#include <string>
 
 #include "nf/router/forward_core.h"
+#include "nf/router/route_format.h"
 
 namespace penstock::router {
 
@@ -18,11 +22,11 @@ namespace {
 /// all and gather the destinations, look those up in bulk, then send all.
 class RouterStage final : public chain::CpuStage {
  public:
-  RouterStage(chain::Snapshot<RouterTables>& tables, CheckRules rules, std::function<std::string(PacketView)> explain)
-      : tables_(tables), rules_(rules), explain_(std::move(explain)) {}
+  RouterStage(chain::Snapshot<RouterTables>& tables, CheckRules rules, const Devices& devices)
+      : tables_(tables), rules_(rules), devices_(devices) {}
 
   void begin_batch() noexcept override { tables_.refresh(); }
-  std::string explain(PacketView packet) const override { return explain_ ? explain_(packet) : std::string(); }
+  std::string explain(PacketView packet) const override;
 
   void process(std::span<PacketView> packets) noexcept override {
     for (; packets.size() > kAtOnce; packets = packets.subspan(kAtOnce)) process_some(packets.first(kAtOnce));
@@ -79,10 +83,38 @@ class RouterStage final : public chain::CpuStage {
 
   chain::Snapshot<RouterTables>::Reader tables_;
   CheckRules rules_;
-  std::function<std::string(PacketView)> explain_;
+  const Devices& devices_;
   Lookups<Ipv4Address> v4_;
   Lookups<Ipv6Address> v6_;
 };
+
+std::string RouterStage::explain(PacketView packet) const {
+  const Verdict checked = check(packet, rules_);
+  if (!checked.alive()) return std::string(kDropReasons[checked.value]);
+  const RouterTables& tables = tables_.table();
+  const bool ipv4 = packet.layout().network == NetworkLayer::ipv4;
+  std::string text;
+  const auto describe = [&](const auto& host, std::uint32_t entry) {
+    if (entry_value(entry) == kNoRoute) {
+      text = "no route to " + to_string(host.address);
+      return;
+    }
+    const Hop* const first = &tables.hops[entry_value(entry)];
+    const Hop* const chosen = &select_hop(first, packet.packet->flow_hash);
+    const Hop* const last = &select_hop(first, ~std::uint32_t{0});
+    append_route(text, to_string(truncated(host, entry_length(entry))), ipv4, chosen->kind,
+                 std::span(&tables.next_hops[static_cast<std::size_t>(chosen - tables.hops.data())], 1), devices_);
+    if (last != first) text += fmt::format(" ({} of {} next hops)", chosen - first + 1, last - first + 1);
+  };
+  if (ipv4) {
+    const Ipv4Address address{packet.ipv4().destination.value()};
+    describe(Ipv4Prefix{address, 32}, tables.v4.lookup_entry(address));
+  } else {
+    const Ipv6Address address = packet.ipv6().destination_address();
+    describe(Ipv6Prefix{address, 128}, tables.v6.lookup_entry(address));
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -104,14 +136,13 @@ chain::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bool 
           .gpu = access,
           .finish = {},
           .growth = {},
-          .needs = chain::StackNeeds::none,
           .chooses_port = true,
           .drop_reasons = kDropReasons};
 }
 
 std::unique_ptr<chain::CpuStage> make_router_stage(chain::Snapshot<RouterTables>& tables, CheckRules rules,
-                                                   std::function<std::string(PacketView)> explain) {
-  return std::make_unique<RouterStage>(tables, rules, std::move(explain));
+                                                   const Devices& devices) {
+  return std::make_unique<RouterStage>(tables, rules, devices);
 }
 
 }  // namespace penstock::router

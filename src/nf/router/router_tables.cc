@@ -8,20 +8,38 @@
 
 namespace penstock::router {
 
-Result<void> RouterTables::apply(const TableEdit& edit) {
-  for (const TableEdit::Place& place : edit.hops) {
-    if (place.index >= hops.size()) hops.resize(place.index + 1);
-    hops[place.index] = place.hop;
+namespace {
+
+template <typename Fib, typename Prefix, typename Route>
+Result<void> apply_routes(Fib& fib, const std::vector<Prefix>& erased, const std::vector<Route>& inserted,
+                          std::vector<std::uint32_t>& replaced) {
+  const auto note = [&](const Prefix& prefix) {
+    if (const auto value = fib.value(prefix)) replaced.push_back(*value);
+  };
+  for (const Prefix& prefix : erased) {
+    note(prefix);
+    fib.erase(prefix);
   }
-  for (const Ipv4Prefix& prefix : edit.erase4) v4.erase(prefix);
-  for (const Ipv6Prefix& prefix : edit.erase6) v6.erase(prefix);
-  for (const Route4& route : edit.insert4) {
-    if (auto done = v4.insert(route); !done) return done;
-  }
-  for (const Route6& route : edit.insert6) {
-    if (auto done = v6.insert(route); !done) return done;
+  for (const Route& route : inserted) {
+    note(route.prefix);
+    if (auto done = fib.insert(route); !done) return done;
   }
   return {};
+}
+
+}  // namespace
+
+Result<void> RouterTables::apply(const TableEdit& edit, std::vector<std::uint32_t>& replaced) {
+  for (const TableEdit::Place& place : edit.hops) {
+    if (place.index >= hops.size()) {
+      hops.resize(place.index + 1);
+      next_hops.resize(place.index + 1);
+    }
+    hops[place.index] = place.hop;
+    next_hops[place.index] = place.next;
+  }
+  if (auto done = apply_routes(v4, edit.erase4, edit.insert4, replaced); !done) return done;
+  return apply_routes(v6, edit.erase6, edit.insert6, replaced);
 }
 
 void make_hops(RouteKind kind, std::span<const NextHop> group, const NeighbourTable& neighbours, bool has_neighbours,

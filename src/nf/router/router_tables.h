@@ -24,6 +24,7 @@ struct TableEdit {
   struct Place {
     std::uint32_t index;
     Hop hop;
+    NextHop next;
   };
   std::vector<Place> hops;
   std::vector<Route4> insert4;
@@ -35,14 +36,15 @@ struct TableEdit {
 struct RouterTables {
   Fib4 v4;
   Fib6 v6;
-  std::vector<Hop> hops;  // by the places of the NextHopTable
+  std::vector<Hop> hops;           // by the places of the NextHopTable
+  std::vector<NextHop> next_hops;  // the same places by name, to explain them
   NeighbourTable neighbours;
   bool has_neighbours = false;  // without, frames keep their destination MAC
   std::vector<EgressPort> ports;
 
   [[nodiscard]] ForwardView view() const noexcept { return {hops.data(), ports.data(), neighbours.view()}; }
-  /// After an error the tables are of no use.
-  [[nodiscard]] Result<void> apply(const TableEdit& edit);
+  /// `replaced` takes the values of the routes that are gone. After an error the tables are of no use.
+  [[nodiscard]] Result<void> apply(const TableEdit& edit, std::vector<std::uint32_t>& replaced);
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return v4.memory_bytes() + v6.memory_bytes() + hops.size() * sizeof(Hop) + neighbours.memory_bytes();
   }

@@ -257,13 +257,13 @@ TEST(Router, ExplainsWhichRouteItTakes) {
   const auto router = build(config_of(
       std::string(kRoutes) + "172.16.0.0/12\n\tnexthop via 10.1.0.2 dev wan weight 1\n\tnexthop dev lan weight 1\n"));
   TestPacket by_gateway(packet().eth().ipv4("10.9.9.9", "192.0.2.1").udp(1, 2));
-  EXPECT_EQ(router->explain(by_gateway.view()), "192.0.2.0/24 via 10.0.0.9 dev lan");
+  EXPECT_EQ(explain_one(*router, by_gateway), "192.0.2.0/24 via 10.0.0.9 dev lan");
   TestPacket nowhere(packet().eth().ipv6("2001:db8:9::9", "2002::1").udp(1, 2));
-  EXPECT_EQ(router->explain(nowhere.view()), "no route to 2002::1");
+  EXPECT_EQ(explain_one(*router, nowhere), "no route to 2002::1");
   TestPacket martian(packet().eth().ipv4("127.0.0.1", "192.0.2.1").udp(1, 2));
-  EXPECT_EQ(router->explain(martian.view()), "martian");
+  EXPECT_EQ(explain_one(*router, martian), "martian");
   TestPacket shared(packet().eth().ipv4("10.9.9.9", "172.16.1.1").udp(1, 2));
-  const std::string text = router->explain(shared.view());
+  const std::string text = explain_one(*router, shared);
   EXPECT_EQ(text, send_one(*router, shared) == "wan" ? "172.16.0.0/12 via 10.1.0.2 dev wan (1 of 2 next hops)"
                                                      : "172.16.0.0/12 dev lan (2 of 2 next hops)");
 }

@@ -6,11 +6,15 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <map>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
+#include "nf/router/failing_allocation_for_test.h"
 #include "nf/router/router_for_test.h"
 
 namespace penstock::router {
@@ -67,6 +71,164 @@ TEST(RouterUpdate, LeavesAllAsItWasAfterAnError) {
   ASSERT_TRUE(router->update(change_of("11.0.0.0/8 dev dmz\n")));
   EXPECT_EQ(way_to(*router, "10.1.2.3"), "lan");
   EXPECT_EQ(way_to(*router, "11.1.2.3"), "dmz");
+}
+
+TEST(RouterUpdate, KeepsTheNextHopsOfARouteThatIsErasedAndSetAgain) {
+  const auto router = build(config_of("10.0.0.0/8 via 10.0.0.1 dev lan\n"));
+  RouterChange change = change_of("10.0.0.0/8 via 10.0.0.1 dev lan\n");
+  change.erase4 = {*parse_ipv4_prefix("10.0.0.0/8")};
+  ASSERT_TRUE(router->update(change));
+  ASSERT_TRUE(router->update(change_of("11.0.0.0/8 via 10.1.0.1 dev wan\n")));  // takes no place that is in use
+  EXPECT_EQ(way_to(*router, "10.1.2.3"), "lan");
+  EXPECT_EQ(way_to(*router, "11.1.2.3"), "wan");
+  nlohmann::json report;
+  router->report(report);
+  EXPECT_EQ(report["next_hops"]["groups"], 2);
+  EXPECT_EQ(report["routes_by_kind"]["unicast"], 2);
+}
+
+TEST(RouterUpdate, ExplainsByTheNextHopThatTookAnothersPlace) {
+  // What packets see of both gateways is the same: only the explanation tells them apart.
+  const auto router = build(config_of("10.0.0.0/8 dev lan\n11.0.0.0/8 via 10.0.0.1 dev wan\n"));
+  RouterChange erase;
+  erase.erase4 = {*parse_ipv4_prefix("11.0.0.0/8")};
+  ASSERT_TRUE(router->update(erase));
+  ASSERT_TRUE(router->update(change_of("12.0.0.0/8 via 10.0.0.2 dev wan\n")));
+  TestPacket p(packet().eth().ipv4("10.9.9.9", "12.1.1.1").udp(1, 2));
+  EXPECT_EQ(explain_one(*router, p), "12.0.0.0/8 via 10.0.0.2 dev wan");
+  ASSERT_TRUE(router->update({}));  // the other side of left-right
+  EXPECT_EQ(explain_one(*router, p), "12.0.0.0/8 via 10.0.0.2 dev wan");
+}
+
+TEST(RouterUpdate, LetsReportsAndTracesGoOnWhileItWaitsForAWorker) {
+  const auto router = build(config_of("10.0.0.0/8 dev lan\n"));
+  const auto stage = router->make_cpu_stage();  // a worker in the middle of a batch
+  auto update =
+      std::async(std::launch::async, [&] { return router->update(change_of("10.0.0.0/8 via 10.1.0.1 dev wan\n")); });
+  while (way_to(*router, "10.1.2.3") != "wan") std::this_thread::yield();  // published, and waiting for that worker
+  auto reports = std::async(std::launch::async, [&] {
+    nlohmann::json report;
+    router->report(report);
+    TestPacket p(packet().eth().ipv4("10.9.9.9", "10.1.2.3").udp(1, 2));
+    return router->description() + "; " + report["ipv4"]["routes"].dump() + "; " + stage->explain(p.view());
+  });
+  const bool done = reports.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+  EXPECT_TRUE(done) << "reports wait for the worker";
+  EXPECT_EQ(update.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  TestPacket p(packet().eth().ipv4("10.9.9.9", "10.1.2.3").udp(1, 2));
+  EXPECT_EQ(explain_one(*router, p), "10.0.0.0/8 via 10.1.0.1 dev wan");
+  stage->begin_batch();
+  EXPECT_TRUE(update.get());
+  const std::string told = reports.get();
+  EXPECT_TRUE(told.ends_with("; 1; 10.0.0.0/8 dev lan")) << "not by the tables of the stage's batch: " << told;
+  EXPECT_EQ(stage->explain(p.view()), "10.0.0.0/8 via 10.1.0.1 dev wan");
+}
+
+/// All that a user sees of a router: where packets of many destinations go and why, and what it reports.
+std::string sight_of(Router& router) {
+  std::string text = router.description();
+  nlohmann::json report;
+  router.report(report);
+  report["next_hops"].erase("bytes");  // places that are free again count
+  text = report.dump();
+  for (const char* const destination :
+       {"10.1.2.3", "10.2.2.3", "10.1.255.3", "11.1.2.3", "12.1.2.3", "13.1.2.3", "14.1.2.3", "15.1.2.3"}) {
+    for (std::uint16_t port = 0; port < 4; ++port) {
+      TestPacket p(packet().eth().ipv4("10.9.9.9", destination).udp(port, 2));
+      text += "\n" + explain_one(router, p) + ": " + send_one(router, p) + " " + to_string(p.destination_mac());
+    }
+  }
+  return text;
+}
+
+RouterConfig many_kinds_of_routes() {
+  RouterConfig config = config_of(
+      "10.0.0.0/8 via 10.0.0.1 dev lan\n10.1.0.0/16 via 10.0.0.2 dev lan\n11.0.0.0/8 dev lan\n"
+      "12.0.0.0/8\n\tnexthop via 10.0.0.1 dev lan weight 1\n\tnexthop via 10.1.0.1 dev wan weight 2\n"
+      "2001:db8::/32 dev lan\n");
+  config.engine = Fib4Engine::kTrie4;  // quick to build
+  config.neighbours = neighbours_of(
+      "10.0.0.1 dev lan lladdr 02:00:00:00:00:01 STALE\n10.0.0.2 dev lan lladdr 02:00:00:00:00:02 STALE\n"
+      "10.1.0.1 dev wan lladdr 02:00:00:00:01:01 STALE\n");
+  return config;
+}
+
+/// Replaces, erases, erases and sets again, adds groups of new sizes, and takes so many that all tables grow.
+RouterChange change_of_all() {
+  std::string routes =
+      "10.0.0.0/8 via 10.1.0.1 dev wan\n"
+      "13.0.0.0/8\n\tnexthop dev lan weight 1\n\tnexthop dev wan weight 1\n\tnexthop dev dmz weight 1\n"
+      "12.0.0.0/8\n\tnexthop via 10.0.0.1 dev lan weight 1\n\tnexthop via 10.1.0.1 dev wan weight 2\n"
+      "blackhole 14.0.0.0/8\n2001:db8:1::/48 via fe80::1 dev wan\n";
+  for (int i = 0; i < 40; ++i) routes += fmt::format("15.{0}.1.{0}/32 via 10.0.1.{0} dev dmz\n", i);
+  RouterChange change = change_of(routes);
+  change.erase4 = {*parse_ipv4_prefix("10.1.0.0/16"), *parse_ipv4_prefix("12.0.0.0/8")};
+  change.erase6 = {*parse_ipv6_prefix("2001:db8::/32")};
+  std::string neighbours = "10.0.0.1 dev lan lladdr 02:00:00:00:00:11 STALE\n";
+  for (int i = 0; i < 40; ++i) neighbours += fmt::format("10.0.1.{0} dev dmz lladdr 02:00:00:00:02:{0:02x} STALE\n", i);
+  change.neighbours = neighbours_of(neighbours);
+  change.erase_neighbours = {{mapped(*parse_ipv4("10.0.0.2")), kLan}};
+  return change;
+}
+
+TEST(RouterUpdate, IsDoneWholeOrNotAtAllWhereMemoryRunsOut) {
+  const RouterChange change = change_of_all();
+  const RouterChange later = change_of("11.0.0.0/8 via 10.1.0.1 dev wan\n15.1.1.1/32 via 10.0.1.1 dev dmz\n");
+  const auto never = build(many_kinds_of_routes());
+  const std::string before = sight_of(*never);
+  ASSERT_TRUE(never->update(change));
+  const std::string after = sight_of(*never);
+  ASSERT_TRUE(never->update(later));
+  const std::string at_last = sight_of(*never);
+  ASSERT_NE(before, after);
+  const auto other = build(many_kinds_of_routes());
+  ASSERT_TRUE(other->update(later));
+  const std::string later_alone = sight_of(*other);
+
+  int thrown = 0;
+  int without_shadow = 0;
+  for (const bool has_shadow : {false, true}) {
+    for (int allocation = 0;; ++allocation) {
+      SCOPED_TRACE(fmt::format("allocation {}, {} a shadow", allocation, has_shadow ? "with" : "without"));
+      const auto router = build(many_kinds_of_routes());
+      if (has_shadow) {
+        ASSERT_TRUE(router->update({}));
+      }
+      bool failed = false;
+      bool done = false;
+      {
+        const FailingAllocation fails(allocation);
+        try {
+          done = router->update(change).has_value();
+        } catch (const std::bad_alloc&) {
+          failed = true;
+        }
+        if (!fails.happened()) {
+          ASSERT_TRUE(done);
+          break;
+        }
+      }
+      ASSERT_NE(failed, done);
+      ++(failed ? thrown : without_shadow);
+      ASSERT_EQ(sight_of(*router), failed ? before : after);
+      if (failed && allocation % 2 == 0) {  // another change than the one that failed, of which nothing may be left
+        ASSERT_TRUE(router->update(later));
+        ASSERT_EQ(sight_of(*router), later_alone);
+      }
+      if (failed) {
+        ASSERT_TRUE(router->update(change));
+      }
+      if (!failed || allocation % 2 != 0) {
+        ASSERT_EQ(sight_of(*router), after);
+      }
+      ASSERT_TRUE(router->update(later));
+      ASSERT_EQ(sight_of(*router), at_last);
+      ASSERT_TRUE(router->update({}));  // the other side of left-right
+      ASSERT_EQ(sight_of(*router), at_last);
+    }
+  }
+  EXPECT_GT(thrown, 40) << "allocations before the change is certain";
+  EXPECT_GT(without_shadow, 5) << "allocations behind it";
 }
 
 TEST(RouterUpdate, GivesNextHopsTheMacsOfNewNeighbours) {
@@ -147,7 +309,7 @@ TEST(RouterUpdate, AgreesWithARouterBuiltAnewAfterRandomChanges) {
       p.view().ipv4().checksum.set(0);
       p.view().ipv4().checksum.set(penstock::testing::slow_checksum(p.bytes, 14, 34));
       p.descriptor.flow_hash = flow_hash(p.view());
-      ASSERT_EQ(router->explain(p.view()), fresh->explain(p.view()));
+      ASSERT_EQ(explain_one(*router, p), explain_one(*fresh, p));
       TestPacket copy = p;
       ASSERT_EQ(send_one(*router, p), send_one(*fresh, copy));
     }
