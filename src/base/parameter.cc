@@ -239,12 +239,14 @@ std::chrono::nanoseconds Parameters::duration(std::string_view name) const {
 Rate Parameters::rate(std::string_view name) const { return at(name).rate; }
 bool Parameters::flag(std::string_view name) const { return at(name).integer != 0; }
 
-Errors Parameters::placed(Errors errors) const {
+Errors Parameters::placed(Errors errors) const { return penstock::placed(std::move(errors), files_); }
+
+Errors placed(Errors errors, std::span<const Parameters::File> files) {
   for (Error& error : errors) {
     if (error.place.line != 0) continue;
     const auto file =
-        std::find_if(files_.begin(), files_.end(), [&](const File& f) { return f.path == error.place.file; });
-    if (file == files_.end()) continue;
+        std::find_if(files.begin(), files.end(), [&](const Parameters::File& f) { return f.path == error.place.file; });
+    if (file == files.end()) continue;
     error.message = fmt::format("{}: {}", file->path, error.message);
     error.place = file->place;
   }

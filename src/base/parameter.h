@@ -98,6 +98,9 @@ class Parameters {
   std::vector<File> files_;
 };
 
+/// See `Parameters::placed`.
+[[nodiscard]] Errors placed(Errors errors, std::span<const Parameters::File> files);
+
 /// "did you mean" for an unknown name: the nearest of `known`, or "".
 [[nodiscard]] std::string_view nearest_name(std::string_view name, std::span<const std::string_view> known);
 /// The same for an error's `expected`: the nearest of `known`, or all of them, "one of lan, wan".

@@ -49,6 +49,14 @@ Result<std::string> read_all(int fd, const std::string& path) {
   }
 }
 
+/// A pipe or a device (/dev/stdout) cannot be renamed over.
+bool is_written_in_place(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+std::string temporary_beside(const std::string& path) { return path + ".part"; }
+
 bool is_space(char c) noexcept { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v'; }
 
 }  // namespace
@@ -62,10 +70,8 @@ Result<std::string> read_text_file(const std::string& path) {
 Result<std::string> read_stdin() { return read_all(STDIN_FILENO, "stdin"); }
 
 Result<void> write_text_file(const std::string& path, std::string_view text) {
-  struct stat status {};
-  // A pipe or a device (/dev/stdout) cannot be renamed over.
-  const bool in_place = ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
-  const std::string target = in_place ? path : path + ".part";
+  const bool in_place = is_written_in_place(path);
+  const std::string target = in_place ? path : temporary_beside(path);
   {
     const FileDescriptor file(::open(target.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (file.fd < 0) return failure(system_error(path, "cannot write"));
@@ -86,6 +92,32 @@ Result<void> write_text_file(const std::string& path, std::string_view text) {
     return failure(std::move(error));
   }
   return {};
+}
+
+Result<void> check_writable(const std::string& path) {
+  const auto cannot = [&](int reason) {
+    errno = reason;
+    return failure(system_error(path, "cannot write"));
+  };
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) return cannot(EISDIR);
+    if (::access(path.c_str(), W_OK) != 0) return cannot(errno);
+    return {};
+  }
+  if (errno != ENOENT) return cannot(errno);
+  const std::size_t slash = path.rfind('/');
+  if (slash == path.size() - 1) return cannot(EISDIR);
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) return cannot(errno);
+  return {};
+}
+
+Result<void> check_text_file_writable(const std::string& path) {
+  if (is_written_in_place(path)) return check_writable(path);
+  auto writable = check_writable(temporary_beside(path));
+  if (!writable) writable.error().front().place.file = path;
+  return writable;
 }
 
 bool LineReader::next(Line& line) noexcept {

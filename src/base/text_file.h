@@ -23,6 +23,13 @@ namespace penstock {
 /// Writes by way of a temporary file beside it and a rename, so that a reader never sees half of it.
 [[nodiscard]] Result<void> write_text_file(const std::string& path, std::string_view text);
 
+/// Whether that path can be written, as far as shows without doing so: it may be overwritten, or its folder takes a new
+/// file. Nothing is opened or made.
+[[nodiscard]] Result<void> check_writable(const std::string& path);
+
+/// The same for `write_text_file`.
+[[nodiscard]] Result<void> check_text_file_writable(const std::string& path);
+
 /// One line of a text, without its line end ("\n" or "\r\n").
 struct Line {
   std::uint32_t number = 0;  // from 1

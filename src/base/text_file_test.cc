@@ -24,6 +24,26 @@ TEST(TextFile, NamesThePathThatCannotBeRead) {
   EXPECT_FALSE(read_text_file("/tmp"));
 }
 
+TEST(TextFile, TellsBeforehandWhatCannotBeWritten) {
+  const std::string folder = testing::TempDir() + "/penstock_writable";
+  std::filesystem::create_directory(folder);
+  ASSERT_TRUE(write_text_file(folder + "/there", "as it was"));
+  for (const auto check : {check_writable, check_text_file_writable}) {
+    EXPECT_TRUE(check(folder + "/there"));
+    EXPECT_TRUE(check(folder + "/new"));
+    EXPECT_TRUE(check("/dev/null"));
+    for (const std::string& path : {folder, folder + "/none/new", folder + "/there/new", folder + "/new/"}) {
+      const auto writable = check(path);
+      ASSERT_FALSE(writable) << path;
+      EXPECT_EQ(writable.error().front().place.file, path);
+      EXPECT_EQ(writable.error().front().message, "cannot write");
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder + "/new"));
+  EXPECT_EQ(*read_text_file(folder + "/there"), "as it was");
+  std::filesystem::remove_all(folder);
+}
+
 TEST(LineReader, NumbersLinesAndTakesBothLineEnds) {
   LineReader lines("a\r\n\nb");
   Line line;
