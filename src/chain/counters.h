@@ -30,7 +30,6 @@ struct FunctionCounters {
   report::Traffic in;
   report::Traffic forwarded;
   report::Traffic consumed;
-  report::Counter punted;
   std::deque<report::Traffic> dropped;  // by reason
   report::Counter time_ns;
 };

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 namespace penstock::chain {
 
@@ -68,7 +69,7 @@ std::span<PacketView> keep_alive(std::span<PacketView> packets, std::uint8_t ind
 }  // namespace
 
 CpuExecutor::CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& counters, Trace* trace)
-    : chain_(chain), counters_(counters), trace_(trace), stack_(all_reads(chain)), used_exits_(chain.ports.size()) {
+    : chain_(chain), counters_(counters), trace_(trace), stack_(all_reads(chain)), sent_(chain.ports.size()) {
   for (const NamedFunction& f : chain.functions) {
     functions_.push_back({f.function->make_cpu_stage(), f.name, f.function->traits().cpu.writes.has(Field::frame_shape),
                           f.function->traits().growth});
@@ -89,8 +90,7 @@ void CpuExecutor::execute(Batch& batch) noexcept {
     run_burst(std::span(burst).first(count));
   }
   for (std::size_t p = 0; p < exits_.size(); ++p) {
-    if (used_exits_[p]) exits_[p]->flush();
-    used_exits_[p] = false;
+    if (sent_[p].packets != 0) flush(static_cast<PortIndex>(p));
   }
   const Clock::time_point now = Clock::now();
   std::size_t from = 0;
@@ -206,16 +206,12 @@ void CpuExecutor::send(std::span<PacketView> packets) noexcept {
 }
 
 void CpuExecutor::send_by(PortIndex port, std::span<const PacketView> packets) noexcept {
-  const auto drop = [&](ChainDrop reason, std::uint64_t count, std::uint64_t bytes) {
-    counters_.dropped_by_chain[static_cast<std::size_t>(reason)].add(count, bytes);
-  };
   const std::uint64_t bytes = bytes_of(packets);
   if (port == kNoPort) return counters_.consumed.add(packets.size(), bytes);
   if (port >= exits_.size() || exits_[port] == nullptr) {
     for (const PacketView& packet : packets) packet.packet->verdict = Verdict::drop(ChainDrop::no_such_exit);
     return drop(ChainDrop::no_such_exit, packets.size(), bytes);
   }
-  used_exits_[port] = true;
   const std::size_t taken = exits_[port]->send(packets);
   // What a port refuses it marks, so that bytes are counted to the byte.
   std::uint64_t refused_bytes = 0;
@@ -227,8 +223,20 @@ void CpuExecutor::send_by(PortIndex port, std::span<const PacketView> packets) n
     }
     drop(ChainDrop::port_refused, packets.size() - taken, refused_bytes);
   }
-  counters_.port_out[port].add(taken, bytes - refused_bytes);
-  counters_.forwarded.add(taken, bytes - refused_bytes);
+  sent_[port] += {taken, bytes - refused_bytes};
+}
+
+/// The end of a batch for one port: only now is it known what it has brought to its destination.
+void CpuExecutor::flush(PortIndex port) noexcept {
+  const port::Lost lost = exits_[port]->flush();
+  if (lost.packets != 0) drop(ChainDrop::port_refused, lost.packets, lost.bytes);
+  const report::TrafficSum sent = std::exchange(sent_[port], {});
+  counters_.port_out[port].add(sent.packets - lost.packets, sent.bytes - lost.bytes);
+  counters_.forwarded.add(sent.packets - lost.packets, sent.bytes - lost.bytes);
+}
+
+void CpuExecutor::drop(ChainDrop reason, std::uint64_t packets, std::uint64_t bytes) noexcept {
+  counters_.dropped_by_chain[static_cast<std::size_t>(reason)].add(packets, bytes);
 }
 
 }  // namespace penstock::chain

@@ -16,6 +16,7 @@
 #include "chain/counters.h"
 #include "chain/trace.h"
 #include "packet/batch.h"
+#include "report/counter.h"
 #include "stack/shared_stack.h"
 
 namespace penstock::chain {
@@ -49,6 +50,8 @@ class CpuExecutor {
                                                    std::uint64_t& bytes) noexcept;
   std::uint64_t process_and_settle(Function& function, std::span<PacketView> packets) noexcept;
   void send(std::span<PacketView> packets) noexcept;
+  void flush(PortIndex port) noexcept;
+  void drop(ChainDrop reason, std::uint64_t packets, std::uint64_t bytes) noexcept;
   void send_by(PortIndex port, std::span<const PacketView> packets) noexcept;
 
   const Chain& chain_;
@@ -56,8 +59,8 @@ class CpuExecutor {
   Trace* trace_;
   stack::SharedStack stack_;
   std::vector<Function> functions_;
-  std::vector<port::TxQueue*> exits_;  // by PortIndex; null where the port does not write
-  std::vector<bool> used_exits_;       // in this batch
+  std::vector<port::TxQueue*> exits_;     // by PortIndex; null where the port does not write
+  std::vector<report::TrafficSum> sent_;  // by PortIndex, in this batch; forwarded once the port has flushed it
 };
 
 }  // namespace penstock::chain

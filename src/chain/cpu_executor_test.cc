@@ -199,6 +199,20 @@ TEST(CpuExecutor, CountsWhatAPortRefusesToTheByte) {
   EXPECT_EQ(of(done.counters->port_out[0]), taken);
 }
 
+TEST(CpuExecutor, CountsWhatAPortLosesAtTheEndOfABatchAsRefusedAndNotAsForwarded) {
+  FakeChain chain;
+  FakePort& out = chain.add_sink("out");
+  const auto frames = numbered_frames(300);
+  const auto lost = sum_where(frames, [](auto n) { return n >= 290; });
+  out.loses = [&] { return port::Lost{lost.first, lost.second}; };
+  const Executed done(chain, frames);
+  const auto kept = sum_where(frames, [](auto n) { return n < 290; });
+  EXPECT_EQ(done.dropped(ChainDrop::port_refused), lost.first);
+  EXPECT_EQ(done.dropped_bytes(ChainDrop::port_refused), lost.second);
+  EXPECT_EQ(of(done.counters->forwarded), kept);
+  EXPECT_EQ(of(done.counters->port_out[0]), kept);
+}
+
 TEST(CpuExecutor, FlushesThePortsThatABatchLeftByOnce) {
   FakeChain chain;
   FakePort& used = chain.add_sink("used");

@@ -4,10 +4,12 @@
 #include "chain/run.h"
 
 #include <condition_variable>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "chain/run_report.h"
@@ -22,30 +24,29 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kProgressInterval = std::chrono::milliseconds{200};
 constexpr auto kStopCheckInterval = std::chrono::milliseconds{20};
 
+void append_named(Errors& errors, const NamedPort& port, Errors more) {
+  for (Error& error : more) {
+    error.message = "port " + port.name + ": " + error.message;
+    errors.push_back(std::move(error));
+  }
+}
+
 Errors close_ports(Chain& chain) {
   Errors errors;
-  for (NamedPort& named : chain.ports) {
-    for (Error& error : named.port->close()) {
-      error.message = "port " + named.name + ": " + error.message;
-      errors.push_back(std::move(error));
-    }
-  }
+  for (NamedPort& named : chain.ports) append_named(errors, named, named.port->close());
   return errors;
 }
 
+/// Up to the first that fails: the next could wait for a pipe while the user waits to hear of the failure.
 Result<void> open_ports(Chain& chain) {
-  Errors errors;
-  // What only reads comes first, so that a mistake there leaves earlier outputs as they are.
-  for (const bool writers : {false, true}) {
-    for (NamedPort& named : chain.ports) {
-      if (named.port->writes() != writers) continue;
-      if (auto opened = named.port->open(chain.settings.workers); !opened) append(errors, std::move(opened.error()));
-    }
-    if (!errors.empty()) break;
+  for (NamedPort& named : chain.ports) {
+    auto opened = named.port->open(chain.settings.workers);
+    if (opened) continue;
+    Errors errors;
+    append_named(errors, named, std::move(opened.error()));
+    return failure(std::move(errors));
   }
-  if (errors.empty()) return {};
-  static_cast<void>(close_ports(chain));
-  return failure(std::move(errors));
+  return {};
 }
 
 Progress progress_of(const Chain& chain, std::span<const std::unique_ptr<Worker>> workers, Clock::time_point start) {
@@ -70,14 +71,37 @@ bool any_failed(const Chain& chain) {
 
 }  // namespace
 
+Errors check_ports(const Chain& chain) {
+  Errors errors;
+  for (const NamedPort& named : chain.ports) append(errors, named.port->check());
+  return errors;
+}
+
 Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic<bool>& stop) {
-  if (auto opened = open_ports(chain); !opened) return failure(std::move(opened.error()));
+  const std::chrono::nanoseconds duration = chain.settings.duration;
+  const auto is_over = [&](Clock::time_point start) {
+    return stop.load() || (duration.count() > 0 && Clock::now() - start >= duration);
+  };
+  const Clock::time_point opening_start = Clock::now();
+  bool interrupted = false;
+  auto opening = std::async(std::launch::async, [&chain] { return open_ports(chain); });
+  while (opening.wait_for(kStopCheckInterval) != std::future_status::ready) {
+    if (!is_over(opening_start)) continue;
+    interrupted = true;
+    for (NamedPort& named : chain.ports) named.port->interrupt();
+  }
+  if (auto opened = opening.get(); !opened) {
+    static_cast<void>(close_ports(chain));
+    if (!interrupted) return failure(std::move(opened.error()));
+    return RunResult{make_report(chain, {}, Clock::now() - opening_start), std::move(opened.error())};
+  }
   Trace trace(chain, options.trace_packets, options.trace_out);
   std::vector<std::unique_ptr<Worker>> workers;
   for (unsigned i = 0; i < chain.settings.workers; ++i) {
     workers.push_back(std::make_unique<Worker>(chain, i, options.trace_packets > 0 ? &trace : nullptr));
   }
 
+  for (NamedPort& named : chain.ports) named.port->start();
   std::mutex mutex;
   std::condition_variable ended;
   unsigned running = chain.settings.workers;  // guarded by mutex
@@ -94,15 +118,13 @@ Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic
     });
   }
 
-  const std::chrono::nanoseconds duration = chain.settings.duration;
   Clock::time_point next_progress = start + kProgressInterval;
   {
     std::unique_lock lock(mutex);
     while (running > 0) {
       ended.wait_for(lock, kStopCheckInterval);
       const Clock::time_point now = Clock::now();
-      const bool time_is_up = duration.count() > 0 && now - start >= duration;
-      if (stop.load() || time_is_up || any_failed(chain)) stop_workers.store(true);
+      if (is_over(start) || any_failed(chain)) stop_workers.store(true);
       if (options.on_progress && now >= next_progress) {
         options.on_progress(progress_of(chain, workers, start));
         next_progress = now + kProgressInterval;

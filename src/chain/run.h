@@ -32,13 +32,19 @@ struct RunOptions {
   std::function<void(const Progress&)> on_progress;  // a few times a second; may be empty
 };
 
+/// What keeps the chain from running, as far as its ports can tell beforehand: nothing is opened for good, changed or
+/// waited for (`Port::check`). All mistakes at once.
+[[nodiscard]] Errors check_ports(const Chain& chain);
+
 struct RunResult {
   nlohmann::ordered_json report;
   Errors errors;  // what went wrong while running: a capture that broke off, a full disk
 };
 
-/// Runs until the sources end, the settings' duration is over or `stop` is set. An error: nothing has run. The report
-/// accounts for every packet that was read: in = forwarded + dropped + consumed.
+/// Runs until the sources end, the settings' duration is over or `stop` is set. An error: the chain cannot run as it is
+/// configured, and outputs are as they were. The report accounts for every packet that was read: in = forwarded +
+/// dropped + consumed. A run that is stopped, or has had its time, while a port waits to be opened has no packets, and
+/// an error that says so.
 [[nodiscard]] Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic<bool>& stop);
 
 }  // namespace penstock::chain

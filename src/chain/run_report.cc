@@ -34,7 +34,7 @@ std::uint64_t count_sum(std::span<const std::unique_ptr<Worker>> workers, Pick o
   return sum;
 }
 
-double seconds(std::uint64_t ns) { return static_cast<double>(ns) / 1e9; }
+double seconds(auto ns) { return static_cast<double>(ns) / 1e9; }
 
 Json function_json(const NamedFunction& named, std::size_t index, std::span<const std::unique_ptr<Worker>> workers,
                    TrafficSum& dropped_in_all) {
@@ -62,8 +62,6 @@ Json function_json(const NamedFunction& named, std::size_t index, std::span<cons
       traffic_json(sum([](const FunctionCounters& f) -> const report::Traffic& { return f.forwarded; }));
   json["consumed"] = traffic_json(sum([](const FunctionCounters& f) -> const report::Traffic& { return f.consumed; }));
   json["dropped"] = {{"packets", dropped_here.packets}, {"bytes", dropped_here.bytes}, {"reasons", std::move(dropped)}};
-  json["punted"] =
-      count_sum(workers, [&](const WorkerCounters& c) -> const report::Counter& { return c.functions[index].punted; });
   json["time_s"] = seconds(time_ns);
   json["ns_per_packet"] = in.packets == 0 ? 0.0 : static_cast<double>(time_ns) / static_cast<double>(in.packets);
   nlohmann::json own = nlohmann::json::object();
@@ -103,9 +101,12 @@ Json make_report(const Chain& chain, std::span<const std::unique_ptr<Worker>> wo
   }
   Json ports = Json::object();
   for (std::size_t p = 0; p < chain.ports.size(); ++p) {
-    ports[chain.ports[p].name] = {
+    Json& port = ports[chain.ports[p].name] = {
         {"in", traffic_json(traffic([&](const C& c) -> const report::Traffic& { return c.port_in[p]; }))},
         {"out", traffic_json(traffic([&](const C& c) -> const report::Traffic& { return c.port_out[p]; }))}};
+    if (const auto load = chain.ports[p].port->offered()) {
+      port["offered"] = {{"packets", load->packets}, {"behind_s", seconds(load->behind.count())}};
+    }
   }
   const auto count = [&](auto pick) { return count_sum(workers, pick); };
   const std::uint64_t batches = count([](const C& c) -> const report::Counter& { return c.batches; });
@@ -164,9 +165,18 @@ std::string report_tables(const Json& report) {
     ports.add_row(
         {name, n(port["in"]["packets"]), n(port["in"]["bytes"]), n(port["out"]["packets"]), n(port["out"]["bytes"])});
   }
+  std::string not_made;
+  for (const auto& [name, port] : report["ports"].items()) {
+    if (!port.contains("offered")) continue;
+    const auto offered = port["offered"]["packets"].get<std::uint64_t>();
+    const auto made = port["in"]["packets"].get<std::uint64_t>();
+    if (offered <= made) continue;
+    not_made += fmt::format("{} made {} of the {} packets that its rate asks for\n", name, format_count(made),
+                            format_count(offered));
+  }
   const Json& batches = report["batches"];
   const Json& latency = report["latency_us"];
-  return functions.text() + '\n' + ports.text() +
+  return functions.text() + '\n' + ports.text() + not_made +
          fmt::format(
              "\n{} worker{} on the {}, {:.3f} s: {}pps, {}bit/s; {} batch{} ({} full, {} by time, {} at the end)\n"
              "latency p50 {:.1f} us, p95 {:.1f} us, p99 {:.1f} us, p99.9 {:.1f} us\n",

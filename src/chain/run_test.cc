@@ -6,6 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
+#include "chain/run_report.h"
 #include "chain/testing/fakes.h"
 
 namespace penstock::chain {
@@ -63,7 +66,7 @@ TEST(Run, AddsUpWhatItsWorkersCounted) {
   EXPECT_TRUE(out.closed);
 }
 
-TEST(Run, RunsNothingWhereAPortDoesNotOpen) {
+TEST(Run, StartsNoPortWhereOneDoesNotOpen) {
   FakeChain chain;
   FakePort& in = chain.add_source("in", [](unsigned, Batch&) {
     ADD_FAILURE() << "polled";
@@ -71,12 +74,88 @@ TEST(Run, RunsNothingWhereAPortDoesNotOpen) {
   });
   FakePort& a = chain.add_sink("a");
   FakePort& b = chain.add_sink("b");
-  a.open_errors = {{{"a.pcap", 0, 0}, "no such folder", "", ""}};
-  b.open_errors = {{{"b.pcap", 0, 0}, "no such folder either", "", ""}};
+  FakePort& c = chain.add_sink("c");
+  b.open_errors = {{{"b.pcap", 0, 0}, "no such folder", "", ""}};
   const auto result = run(chain, {}, kNeverStop);
   ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().size(), 2U) << "both at once";
-  EXPECT_TRUE(in.closed);
+  EXPECT_EQ(to_string(result.error()), "b.pcap: port b: no such folder");
+  EXPECT_TRUE(a.opened);
+  EXPECT_FALSE(c.opened) << "it could wait for ever";
+  for (const FakePort* port : {&in, &a, &b, &c}) {
+    EXPECT_FALSE(port->started);
+    EXPECT_TRUE(port->closed);
+  }
+}
+
+TEST(Run, StartsEveryPortOnceAllAreOpen) {
+  FakeChain chain;
+  FakePort& in = chain.add_source("in", testing::script({testing::numbered_frames(2)}));
+  FakePort& out = chain.add_sink("out");
+  out.while_opening = [&] { EXPECT_FALSE(in.started); };
+  ASSERT_TRUE(run(chain, {}, kNeverStop));
+  EXPECT_TRUE(in.started);
+  EXPECT_TRUE(out.started);
+}
+
+TEST(Run, ChecksAllPortsAtOnce) {
+  FakeChain chain;
+  FakePort& in = chain.add_source("in", testing::script({}));
+  FakePort& out = chain.add_sink("out");
+  EXPECT_TRUE(check_ports(chain).empty());
+  in.check_errors = {{{"in.pcap", 0, 0}, "is missing", "", ""}};
+  out.check_errors = {{{"out.pcap", 0, 0}, "no such folder", "", ""}};
+  EXPECT_EQ(to_string(check_ports(chain)), "in.pcap: is missing\nout.pcap: no such folder");
+  EXPECT_FALSE(in.opened);
+}
+
+/// A port that opens only when it is interrupted.
+void wait_for_interrupt(FakePort& port) {
+  port.while_opening = [&port] {
+    while (!port.interrupted) std::this_thread::sleep_for(1ms);
+  };
+  port.open_errors = {{{"pipe", 0, 0}, "stopped before the pipe had a reader", "", ""}};
+}
+
+TEST(Run, CanBeStoppedWhileAPortWaitsToBeOpened) {
+  FakeChain chain;
+  chain.add_source("in", endless());
+  FakePort& out = chain.add_sink("out");
+  wait_for_interrupt(out);
+  std::atomic<bool> stop{false};
+  std::jthread stopper([&] {
+    std::this_thread::sleep_for(30ms);
+    stop = true;
+  });
+  const auto result = run(chain, {}, stop);
+  ASSERT_TRUE(result) << "no mistake of the configuration";
+  EXPECT_THAT(to_string(result->errors), HasSubstr("port out: stopped before the pipe had a reader"));
+  EXPECT_EQ(result->report["packets"]["in"], 0);
+  EXPECT_FALSE(report_tables(result->report).empty());
+  EXPECT_FALSE(out.started);
+  EXPECT_TRUE(out.closed);
+}
+
+TEST(Run, WaitsNoLongerThanItsTimeForAPortToBeOpened) {
+  FakeChain chain;
+  chain.add_source("in", endless());
+  wait_for_interrupt(chain.add_sink("out"));
+  chain.settings.duration = 30ms;
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  EXPECT_FALSE(result->errors.empty());
+}
+
+TEST(Run, ReportsWhatASourceWasToMakeBesideWhatItMade) {
+  FakeChain chain;
+  FakePort& in = chain.add_source("load", testing::script({testing::numbered_frames(2)}));
+  in.load = {.packets = 1'500, .behind = 250ms};
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  const auto& load = result->report["ports"]["load"];
+  EXPECT_EQ(load["in"]["packets"], 2);
+  EXPECT_EQ(load["offered"]["packets"], 1'500);
+  EXPECT_EQ(load["offered"]["behind_s"], 0.25);
+  EXPECT_THAT(report_tables(result->report), HasSubstr("load made 2 of the 1,500 packets that its rate asks for"));
 }
 
 TEST(Run, TellsWhatThePortsSayAtTheirEnd) {

@@ -18,8 +18,11 @@ ring::RingShape ring_shape(const Chain& chain) {
     room.head += growth.head;
     room.tail += growth.tail;
   }
-  return {settings.batch_bytes, settings.batch_packets,
-          std::max<std::size_t>(1, settings.queue_bytes / settings.batch_bytes), 1, room};
+  // No more descriptors than frames fit, however many there may be.
+  const std::size_t packets =
+      std::clamp<std::size_t>(settings.batch_bytes / kFrameAlignment, 1, settings.batch_packets);
+  return {settings.batch_bytes, packets, std::max<std::size_t>(1, settings.queue_bytes / settings.batch_bytes), 1,
+          room};
 }
 
 }  // namespace
@@ -35,9 +38,10 @@ Worker::Worker(const Chain& chain, unsigned index, Trace* trace)
     lossy |= !port.lossless();
   }
   if (lossy) {
-    scratch_bytes_.resize(chain.settings.batch_bytes);
+    scratch_bytes_ = std::make_unique_for_overwrite<std::uint8_t[]>(chain.settings.batch_bytes);
     scratch_descriptors_.resize(chain.settings.batch_packets);
-    scratch_batch_ = std::make_unique<Batch>(scratch_bytes_, scratch_descriptors_, FrameRoom{});
+    scratch_batch_ = std::make_unique<Batch>(std::span(scratch_bytes_.get(), chain.settings.batch_bytes),
+                                             scratch_descriptors_, FrameRoom{});
   }
 }
 

@@ -55,7 +55,7 @@ class Worker {
   std::vector<Source> sources_;
   std::size_t next_source_ = 0;
   Batch* filling_ = nullptr;
-  std::vector<std::uint8_t> scratch_bytes_;  // of the batch that takes what is lost
+  std::unique_ptr<std::uint8_t[]> scratch_bytes_;  // of the batch that takes what is lost
   std::vector<PacketDescriptor> scratch_descriptors_;
   std::unique_ptr<Batch> scratch_batch_;
 };

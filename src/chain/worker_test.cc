@@ -64,7 +64,7 @@ TEST(Worker, ClosesABatchThatHoldsAllTheBytesItMay) {
   FakeChain chain;
   chain.add_source("in", script({std::vector<testing::Bytes>(5, testing::numbered(7))}));
   chain.add_sink("out");
-  chain.settings.batch_bytes = 2 * testing::numbered(7).size() + 1;
+  chain.settings.batch_bytes = 2 * aligned_frame(testing::numbered(7).size()) + 1;
   chain.settings.queue_bytes = 8 * chain.settings.batch_bytes;
   chain.settings.batch_timeout = 10s;
   const Finished run(chain);

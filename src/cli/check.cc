@@ -96,11 +96,15 @@ int check_chain(const CheckArguments& arguments) {
   const auto loaded = arguments.chain.load();
   if (!loaded) return kWrongUsage;
   print_warnings(*loaded);
+  if (const Errors errors = config::check_files(*loaded); !errors.empty()) {
+    print_errors(errors);
+    return kWrongUsage;
+  }
   if (arguments.json) {
     print_json(*loaded);
   } else {
     print_loaded(*loaded);
-    fmt::print("{}: no mistakes\n", arguments.chain.file);
+    fmt::print("{}: no mistakes\n", printable(arguments.chain.file));
   }
   return kDone;
 }

@@ -56,6 +56,10 @@ int run_chain(const RunArguments& arguments) {
     fmt::print(stderr, "--json: the standard output is taken by an output of the chain; --report writes to a file\n");
     return kWrongUsage;
   }
+  if (const Errors errors = config::check_files(*loaded); !errors.empty()) {
+    print_errors(errors);
+    return kWrongUsage;
+  }
   std::FILE* const tables_out = loaded->writes_stdout ? stderr : stdout;
 
   chain::RunOptions options;
@@ -70,7 +74,7 @@ int run_chain(const RunArguments& arguments) {
   if (terminal) fmt::print(stderr, "\r\033[K");
   if (!result) {
     print_errors(result.error());
-    return kFailed;
+    return kWrongUsage;  // nothing has run
   }
   nlohmann::ordered_json report{{"penstock", {{"version", build_info().version}, {"commit", build_info().commit}}},
                                 {"chain", arguments.chain.file}};
@@ -80,7 +84,9 @@ int run_chain(const RunArguments& arguments) {
   // What a capture holds (a name in a rule, say) may be no UTF-8: the report must come out all the same.
   const std::string text = report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   Errors errors = std::move(result->errors);
-  if (!loaded->report_path.empty()) {
+  if (loaded->report_path == "-") {
+    fmt::print("{}", text);
+  } else if (!loaded->report_path.empty()) {
     if (auto written = write_text_file(loaded->report_path, text); !written) append(errors, std::move(written.error()));
   }
   if (arguments.json) {

@@ -12,6 +12,8 @@
 #include <set>
 #include <utility>
 
+#include "base/text_file.h"
+#include "chain/run.h"
 #include "config/yaml_file.h"
 #include "nf/catalog.h"
 #include "port/catalog.h"
@@ -50,6 +52,7 @@ bool good_port_name(std::string_view name) {
 template <typename Kinds, typename NameOf>
 std::string expected_kind(std::string_view name, const Kinds& kinds, NameOf name_of) {
   std::vector<std::string_view> names;
+  names.reserve(kinds.size());
   for (const auto& kind : kinds) names.push_back(name_of(kind));
   return expected_name(name, names);
 }
@@ -77,6 +80,7 @@ class Builder {
     choose_processor();
     if (options_.strict) refuse_unsupported();
     if (!errors_.empty()) return failure(std::move(errors_));
+    loaded_.files = std::move(files_);
     return std::move(loaded_);
   }
 
@@ -128,6 +132,18 @@ class Builder {
     const auto is_stdout = [](const std::string& path) {
       return path == "-" || path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
     };
+    std::optional<Place> stdin_reader;
+    std::optional<Place> stdout_writer;
+    for (const Parameters::File& file : files_) {
+      if (!(file.written ? is_stdout(file.path) : file.path == "-")) continue;
+      std::optional<Place>& other = file.written ? stdout_writer : stdin_reader;
+      if (other) {
+        errors_.push_back({file.place,
+                           file.written ? "the standard output is taken" : "the standard input can be read once",
+                           "- at " + place_text(*other) + " too", "a file"});
+      }
+      other = file.place;
+    }
     for (std::size_t i = 0; i < files_.size(); ++i) {
       const Parameters::File& output = files_[i];
       loaded_.writes_stdout |= output.written && is_stdout(output.path);
@@ -395,6 +411,16 @@ Result<LoadedChain> load_chain(const std::string& path, const LoadOptions& optio
   }
   if (!errors.empty()) return failure(std::move(errors));
   return Builder(*file, options).build();
+}
+
+Errors check_files(const LoadedChain& loaded) {
+  Errors errors = chain::check_ports(loaded.chain);
+  if (!loaded.report_path.empty() && loaded.report_path != "-") {
+    if (auto writable = check_text_file_writable(loaded.report_path); !writable) {
+      append(errors, std::move(writable.error()));
+    }
+  }
+  return placed(std::move(errors), loaded.files);
 }
 
 ParameterTable run_parameters() { return kRun; }

@@ -34,6 +34,7 @@ struct LoadedChain {
   chain::Chain chain;
   chain::Processor processor = chain::Processor::cpu;  // what `auto` came to
   std::string report_path;                             // "": none
+  std::vector<Parameters::File> files;                 // all that the chain file names, and itself
   bool writes_stdout = false;                          // a capture or the report goes there: nothing else may
   Errors unsupported;                                  // what readers do not support, and leave out
   Errors without_effect;                               // what the run section asks for in vain
@@ -47,6 +48,10 @@ struct LoadOptions {
 };
 
 [[nodiscard]] Result<LoadedChain> load_chain(const std::string& path, const LoadOptions& options);
+
+/// What of the files that its ports and outputs name will not do: captures that are missing or not read, folders that
+/// cannot be written. Nothing is made or changed, and no pipe is opened.
+[[nodiscard]] Errors check_files(const LoadedChain& loaded);
 
 /// The parameters of the run section ("workers", "batch.bytes", …) and of the outputs, for help.
 [[nodiscard]] ParameterTable run_parameters();

@@ -219,6 +219,34 @@ TEST_F(ChainFile, RefusesToOverwriteItsOwnFiles) {
       load("ports: {lan: {pcap: {read: a}}, wan: {pcap: {write: /dev/null}}}\noutputs: {report: /dev/null}\n" + chain));
 }
 
+TEST_F(ChainFile, TakesTheStandardInputAndOutputOnce) {
+  const std::string chain = "chain: []\n";
+  expect_has(errors_of("ports: {a: {pcap: {read: ['-', '-']}}}\n" + chain), "the standard input can be read once");
+  expect_has(errors_of("ports:\n  a: {pcap: {read: '-'}}\n  b: {memory: {read: '-'}}\n" + chain),
+             "chain.yaml:3:22: the standard input can be read once: found - at " + folder_ + "/chain.yaml:2 too");
+  expect_has(errors_of("ports: {a: {pcap: {read: '-', write: '-'}}}\noutputs: {report: '-'}\n" + chain),
+             "the standard output is taken");
+  EXPECT_TRUE(load("ports: {a: {pcap: {read: '-', write: '-'}}}\n" + chain));
+  const auto loaded = load("ports: {a: {pcap: {read: x}}}\n" + chain,
+                           {{{"ports.a.pcap.write", "-", "--set ports.a.pcap.write=-"}}, false, false});
+  ASSERT_TRUE(loaded) << "no list, as it would be in YAML: " << to_string(loaded.error());
+  EXPECT_TRUE(loaded->writes_stdout);
+}
+
+TEST_F(ChainFile, ChecksTheFilesOfItsPortsAndOutputsWhereTheyAreNamed) {
+  put("in.pcap", "no capture");
+  const auto loaded = load(
+      "ports:\n  lan: {pcap: {read: [in.pcap, none.pcap]}}\n  wan: {pcap: {write: none/out.pcap}}\nchain: []\n"
+      "outputs: {report: none/report.json}\n");
+  ASSERT_TRUE(loaded) << to_string(loaded.error()) << "only a run needs them";
+  const std::string errors = to_string(check_files(*loaded));
+  for (const char* place : {"chain.yaml:2:22: ", "chain.yaml:3:23: ", "chain.yaml:5:19: "}) expect_has(errors, place);
+  expect_has(errors, "/in.pcap: not a readable capture");
+  expect_has(errors, "/none.pcap: cannot open");
+  expect_has(errors, "/none/out.pcap: cannot write");
+  expect_has(errors, "/none/report.json: cannot write");
+}
+
 TEST_F(ChainFile, TellsWhetherAnOutputIsStdout) {
   const auto writes = [&](const char* port, const char* report) {
     const auto loaded = load("ports: {lan: {pcap: {read: '-'}}, wan: {pcap: {write: " + std::string(port) +

@@ -124,7 +124,8 @@ Result<void> YamlFile::set(const std::string& path, const std::string& value, co
   const auto wrong = [&](std::string message, const std::string& found, std::string expected) {
     return failure(Error{{text, 0, 0}, std::move(message), in_quotes(found), std::move(expected)});
   };
-  const auto parsed = parse(value, "");
+  // The standard input or output; to YAML it would be a list.
+  const auto parsed = value == "-" ? Result<YAML::Node>(YAML::Node(value)) : parse(value, "");
   if (!parsed) {
     const Error& error = parsed.error().front();
     return wrong(error.message, value, error.expected);
@@ -248,7 +249,7 @@ Result<std::vector<RawParameter>> YamlFile::parameters(const YAML::Node& node, P
     } else if (member.second.IsMap()) {
       for (const auto& inner : member.second) {
         const std::string inner_name = inner.first.IsScalar() ? inner.first.Scalar() : shape_of(inner.first);
-        add(name + "." + inner_name, inner.first, inner.second);
+        add(std::string(name).append(".").append(inner_name), inner.first, inner.second);
       }
     } else if (!member.second.IsNull()) {
       errors.push_back({place(member.second), name + ": wrong value", shape_of(member.second),

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -19,12 +20,15 @@ class ByteSink {
  public:
   virtual ~ByteSink() = default;
 
-  /// Empties the file if there is one. `path` "-" is standard output.
-  static Result<std::unique_ptr<ByteSink>> create(const std::string& path);
+  /// Opens the file, or makes it, and leaves what is in it. `path` "-" is standard output. Waits until a pipe has a
+  /// reader, or until `stop_fd` is readable (-1: nothing stops it), which is an error.
+  static Result<std::unique_ptr<ByteSink>> open(const std::string& path, int stop_fd = -1);
 
-  /// False where the bytes cannot be written; then `reason` says why, and nothing more is written. What a compressor
-  /// holds back is written by `finish` at the latest.
-  virtual bool write(std::span<const std::uint8_t> bytes) noexcept = 0;
+  /// Empties the file; before the first write. A file that was made and never begun is removed again.
+  virtual void begin() noexcept = 0;
+  /// Returns how many of the bytes were written; where these are fewer, `reason` says why, and nothing more is written.
+  /// A compressor takes all or nothing, and what it holds back is written by `finish` at the latest.
+  virtual std::size_t write(std::span<const std::uint8_t> bytes) noexcept = 0;
   /// Writes what is left and closes the file. Called once.
   virtual bool finish() noexcept = 0;
   [[nodiscard]] virtual const std::string& reason() const noexcept = 0;

@@ -85,7 +85,9 @@ class RawInput {
     std::array<pollfd, 2> ready{pollfd{fd_, POLLIN, 0}, pollfd{control_->stop_fd, POLLIN, 0}};
     while (::poll(ready.data(), ready.size(), -1) < 0 && errno == EINTR) {
     }
-    return ready[1].revents == 0;
+    if (ready[1].revents == 0) return true;
+    control_->stopped.store(true);
+    return false;
   }
 
   int fd_;
@@ -227,7 +229,7 @@ bool begins_with(std::span<const std::uint8_t> bytes, std::initializer_list<std:
 }  // namespace
 
 Result<std::unique_ptr<ByteSource>> ByteSource::open(const std::string& path, ReadControl& control) {
-  const int fd = path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return failure({{path, 0, 0}, "cannot open", std::strerror(errno), "a capture"});
   struct stat status {};
   if (::fstat(fd, &status) != 0 || S_ISDIR(status.st_mode)) {

@@ -23,13 +23,14 @@ struct ReadControl {
   std::atomic<std::uint64_t> bytes_read{0};  // of the files as they lie on the disk
   /// Readable once reading shall stop: ends a read that waits for a pipe. -1: nothing stops it.
   int stop_fd = -1;
+  std::atomic<bool> stopped{false};  // a read was ended so, and what came looks like an end
 };
 
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
 
-  /// `path` "-" is standard input. `control` outlives the source.
+  /// `path` "-" is standard input. `control` outlives the source. Waits for a pipe's first bytes.
   static Result<std::unique_ptr<ByteSource>> open(const std::string& path, ReadControl& control);
 
   /// Waits for the next bytes. 0 at the end; -1 where the file cannot be read on, and then `reason` says why.

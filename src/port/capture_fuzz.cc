@@ -78,14 +78,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (packets.empty()) return 0;
 
   MemoryFile out("out");
-  auto writer = CaptureWriter::create(out.path(), Precision::nanoseconds);
+  auto writer = CaptureWriter::open(out.path(), Precision::nanoseconds);
   if (!writer) std::abort();
+  (*writer)->begin();
   {
     CaptureWriter::Buffer buffer(**writer);
     std::vector<PacketView> views;
     for (Packet& packet : packets) views.push_back({packet.bytes.data(), &packet.descriptor});
     if (buffer.add(views) != packets.size()) std::abort();
-    buffer.flush();
+    if (buffer.flush().packets != 0) std::abort();
   }
   const bool too_late = std::any_of(packets.begin(), packets.end(), [](const Packet& packet) {
     return packet.descriptor.timestamp_ns / 1'000'000'000 > 0xffffffff;  // from 2106 on, which the format cannot hold

@@ -6,9 +6,13 @@
 #include <fmt/format.h>
 #include <pcap/pcap.h>
 #include <stdio_ext.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
@@ -47,7 +51,7 @@ void CaptureReader::ClosePcap::operator()(pcap* capture) const noexcept { pcap_c
 Result<CaptureReader> CaptureReader::open(const std::string& path, ReadControl& control) {
   auto source = ByteSource::open(path, control);
   if (!source) return tl::unexpected(std::move(source.error()));
-  CaptureReader reader(path == "-" ? "standard input" : path, std::move(*source));
+  CaptureReader reader(path == "-" ? "standard input" : path, std::move(*source), control);
 
   const cookie_io_functions_t functions{read_cookie, nullptr, nullptr, nullptr};
   std::FILE* stream = fopencookie(reader.source_.get(), "r", functions);
@@ -58,6 +62,7 @@ Result<CaptureReader> CaptureReader::open(const std::string& path, ReadControl& 
   reader.pcap_.reset(pcap_fopen_offline_with_tstamp_precision(stream, PCAP_TSTAMP_PRECISION_NANO, reason.data()));
   if (!reader.pcap_) {
     std::fclose(stream);
+    if (control.stopped.load()) return failure({{reader.path_, 0, 0}, "stopped before the capture began", "", ""});
     const std::string& deeper = reader.source_->reason();
     return failure(
         {{reader.path_, 0, 0}, "not a readable capture", deeper.empty() ? reason.data() : deeper, "pcap or pcapng"});
@@ -77,7 +82,7 @@ CaptureReader::Status CaptureReader::next(CapturedFrame& frame) noexcept {
   const u_char* bytes = nullptr;
   const int status = pcap_next_ex(pcap_.get(), &header, &bytes);
   if (status == PCAP_ERROR_BREAK) return Status::end;
-  if (status != 1) return Status::broken;
+  if (status != 1) return control_->stopped.load() ? Status::end : Status::broken;
   ++packets_;
   frame.bytes = {bytes, header->caplen};
   frame.timestamp_ns = nanoseconds_of(header->ts, pcapng_);
@@ -92,6 +97,23 @@ Error CaptureReader::error() const {
           fmt::format("the capture is broken behind packet {}", packets_),
           deeper.empty() ? pcap_geterr(pcap_.get()) : deeper,
           ""};
+}
+
+Errors check_captures(const std::vector<std::string>& paths) {
+  Errors errors;
+  for (const std::string& path : paths) {
+    std::error_code none;
+    const auto status = std::filesystem::status(path, none);
+    if (path == "-") continue;
+    if (std::filesystem::exists(status) && !is_regular_file(status) && !is_directory(status)) {
+      if (::access(path.c_str(), R_OK) == 0) continue;
+      errors.push_back({{path, 0, 0}, "cannot open", std::strerror(errno), "a capture"});
+      continue;
+    }
+    ReadControl control;
+    if (auto reader = CaptureReader::open(path, control); !reader) append(errors, std::move(reader.error()));
+  }
+  return errors;
 }
 
 Result<CaptureSequence> CaptureSequence::open(std::vector<std::string> paths, ReadControl& control) {

@@ -37,7 +37,7 @@ class CaptureReader {
   /// An error where the file cannot be opened, is no capture, or is of a link type that Penstock does not read.
   static Result<CaptureReader> open(const std::string& path, ReadControl& control);
 
-  enum class Status : std::uint8_t { packet, end, broken };
+  enum class Status : std::uint8_t { packet, end, broken };  // end: also where it is stopped
   Status next(CapturedFrame& frame) noexcept;
 
   /// After `broken`: the file, the place in it and the reason.
@@ -49,16 +49,20 @@ class CaptureReader {
     void operator()(pcap* capture) const noexcept;
   };
 
-  CaptureReader(std::string path, std::unique_ptr<ByteSource> source) noexcept
-      : path_(std::move(path)), source_(std::move(source)) {}
+  CaptureReader(std::string path, std::unique_ptr<ByteSource> source, const ReadControl& control) noexcept
+      : path_(std::move(path)), source_(std::move(source)), control_(&control) {}
 
   std::string path_;
   std::unique_ptr<ByteSource> source_;  // outlives pcap_, which reads from it
+  const ReadControl* control_;
   std::unique_ptr<pcap, ClosePcap> pcap_;
   LinkType link_type_ = LinkType::ethernet;
   bool pcapng_ = false;
   std::uint64_t packets_ = 0;
 };
+
+/// What is wrong with captures as far as their headers tell, all at once. Pipes and devices are not opened.
+[[nodiscard]] Errors check_captures(const std::vector<std::string>& paths);
 
 /// Several capture files, one behind the other, as if they were one. Holds one regular file open at a time.
 class CaptureSequence {

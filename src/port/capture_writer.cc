@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "port/link_types.h"
 
@@ -85,8 +86,8 @@ bool is_pcapng_name(std::string_view path) {
 
 }  // namespace
 
-Result<std::unique_ptr<CaptureWriter>> CaptureWriter::create(const std::string& path, Precision precision) {
-  auto sink = ByteSink::create(path);
+Result<std::unique_ptr<CaptureWriter>> CaptureWriter::open(const std::string& path, Precision precision, int stop_fd) {
+  auto sink = ByteSink::open(path, stop_fd);
   if (!sink) return tl::unexpected(std::move(sink.error()));
   return std::unique_ptr<CaptureWriter>(
       new CaptureWriter(path == "-" ? "standard output" : path, std::move(*sink), is_pcapng_name(path), precision));
@@ -96,6 +97,12 @@ CaptureWriter::CaptureWriter(std::string path, std::unique_ptr<ByteSink> sink, b
                              Precision precision) noexcept
     : path_(std::move(path)), pcapng_(pcapng), precision_(precision), sink_(std::move(sink)) {
   for (auto& interface : interfaces_) interface.store(kNoInterface, std::memory_order_relaxed);
+}
+
+void CaptureWriter::begin() noexcept {
+  const std::lock_guard lock(mutex_);
+  sink_->begin();
+  begun_ = true;
 }
 
 void CaptureWriter::decide(std::span<const PacketView> first) noexcept {
@@ -172,12 +179,44 @@ std::size_t CaptureWriter::encode(PacketView view, int interface, std::uint8_t* 
   return sizeof record + packet.length;
 }
 
-void CaptureWriter::write_locked(std::span<const std::uint8_t> bytes) noexcept {
-  if (!sink_->write(bytes)) failed_.store(true, std::memory_order_relaxed);
+std::size_t CaptureWriter::write_locked(std::span<const std::uint8_t> bytes) noexcept {
+  const std::size_t written = sink_->write(bytes);
+  if (written < bytes.size()) failed_.store(true, std::memory_order_relaxed);
+  return written;
+}
+
+Lost CaptureWriter::lost_of(std::span<const std::uint8_t> records, std::size_t written) const noexcept {
+  const bool pcapng = encoding_.load(std::memory_order_relaxed) == Encoding::pcapng;
+  Lost lost;
+  for (std::size_t at = 0; at < records.size();) {
+    std::uint32_t length = 0;
+    std::size_t end = 0;
+    if (pcapng) {
+      PcapngPacket header;
+      std::memcpy(&header, records.data() + at, sizeof header);
+      length = header.length;
+      end = at + header.block_length;
+    } else {
+      PcapRecord header;
+      std::memcpy(&header, records.data() + at, sizeof header);
+      length = header.length;
+      end = at + sizeof header + length;
+    }
+    if (end > written) {
+      ++lost.packets;
+      lost.bytes += length;
+    }
+    at = end;
+  }
+  return lost;
 }
 
 Errors CaptureWriter::close() {
   const std::lock_guard lock(mutex_);
+  if (!begun_) {
+    sink_.reset();
+    return {};
+  }
   if (encoding_.load(std::memory_order_relaxed) == Encoding::undecided) {
     if (pcapng_) {
       write_locked(bytes_of(PcapngSection{}));
@@ -233,18 +272,28 @@ std::size_t CaptureWriter::Buffer::add(std::span<const PacketView> packets) noex
       refuse(view);
       continue;
     }
-    if (bytes_.size() - used_ < length + kMostOverhead) flush();
+    if (bytes_.size() - used_ < length + kMostOverhead) write_out();
     used_ += writer_->encode(view, interface, bytes_.data() + used_);
     ++taken;
   }
   return taken;
 }
 
-void CaptureWriter::Buffer::flush() noexcept {
+Lost CaptureWriter::Buffer::flush() noexcept {
+  write_out();
+  return std::exchange(lost_, {});
+}
+
+void CaptureWriter::Buffer::write_out() noexcept {
   if (used_ == 0) return;
-  const std::lock_guard lock(writer_->mutex_);
-  writer_->write_locked(std::span(bytes_).first(used_));
+  const auto records = std::span<const std::uint8_t>(bytes_).first(used_);
   used_ = 0;
+  const std::lock_guard lock(writer_->mutex_);
+  const std::size_t written = writer_->write_locked(records);
+  if (written == records.size()) return;
+  const Lost lost = writer_->lost_of(records, written);
+  lost_.packets += lost.packets;
+  lost_.bytes += lost.bytes;
 }
 
 }  // namespace penstock::port

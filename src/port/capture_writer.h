@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "packet/packet.h"
 #include "port/byte_sink.h"
+#include "port/port.h"
 
 namespace penstock::port {
 
@@ -33,8 +34,10 @@ class CaptureWriter {
   static constexpr std::uint32_t kSnapLength = 262144;  // as tcpdump's
 
   /// The format and the compression go by the name: `.pcapng` or classic, and `.gz` or `.zst` behind it. `precision`
-  /// is the classic format's; pcapng is written in nanoseconds.
-  static Result<std::unique_ptr<CaptureWriter>> create(const std::string& path, Precision precision);
+  /// is the classic format's; pcapng is written in nanoseconds. Waits as `ByteSink::open` does.
+  static Result<std::unique_ptr<CaptureWriter>> open(const std::string& path, Precision precision, int stop_fd = -1);
+  /// Before the first packet: what the file held is gone.
+  void begin() noexcept;
 
   /// One worker's end. Outlived by the writer.
   class Buffer {
@@ -42,17 +45,22 @@ class CaptureWriter {
     explicit Buffer(CaptureWriter& writer);
     /// Returns how many it took; see `TxQueue::send`.
     std::size_t add(std::span<const PacketView> packets) noexcept;
-    void flush() noexcept;
+    /// See `TxQueue::flush`. A packet that the file holds to its last byte is not lost.
+    Lost flush() noexcept;
 
    private:
+    void write_out() noexcept;
+
     CaptureWriter* writer_;
     std::vector<std::uint8_t> bytes_;
     std::size_t used_ = 0;
+    Lost lost_;  // since the last flush
   };
 
   /// Whether writing has failed: what is added from now on is not taken.
   [[nodiscard]] bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
-  /// Once all buffers are flushed: ends the file and tells what went wrong and what was left out.
+  /// Once all buffers are flushed: ends the file and tells what went wrong and what was left out. Without `begin` there
+  /// is nothing to end.
   [[nodiscard]] Errors close();
 
  private:
@@ -68,7 +76,9 @@ class CaptureWriter {
   int interface_of(LinkType type) noexcept;
   int add_interface(LinkType type) noexcept;
   std::size_t encode(PacketView packet, int interface, std::uint8_t* to) noexcept;
-  void write_locked(std::span<const std::uint8_t> bytes) noexcept;
+  std::size_t write_locked(std::span<const std::uint8_t> bytes) noexcept;
+  /// What of these records lies behind the first `written` bytes.
+  [[nodiscard]] Lost lost_of(std::span<const std::uint8_t> records, std::size_t written) const noexcept;
 
   const std::string path_;
   const bool pcapng_;
@@ -80,6 +90,7 @@ class CaptureWriter {
 
   std::mutex mutex_;  // guards what follows
   std::unique_ptr<ByteSink> sink_;
+  bool begun_ = false;
   int interface_count_ = 0;
   LinkType first_type_ = LinkType::ethernet;
 };

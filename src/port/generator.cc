@@ -13,9 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "port/capture_reader.h"
 #include "port/generator_flows.h"
 #include "port/generator_frames.h"
 #include "port/generator_queue.h"
+#include "port/stop_event.h"
 #include "port/worker_of.h"
 
 namespace penstock::port {
@@ -66,8 +68,13 @@ class GeneratorPort final : public Port {
   bool writes() const noexcept override { return false; }
   bool lossless() const noexcept override { return !plan_.rate; }
 
+  Errors check() const override {
+    return plan_.frames.capture.empty() ? Errors{} : check_captures({plan_.frames.capture});
+  }
+  void interrupt() noexcept override { stop_.signal(); }
+
   Result<void> open(unsigned workers) override {
-    auto frames = make_frames(plan_.frames);
+    auto frames = make_frames(plan_.frames, stop_.fd());
     if (!frames) return tl::unexpected(std::move(frames.error()));
     auto flows = make_flows(plan_.flows);
     if (!flows) return tl::unexpected(std::move(flows.error()));
@@ -106,6 +113,16 @@ class GeneratorPort final : public Port {
     return {};
   }
 
+  std::optional<OfferedLoad> offered() const noexcept override {
+    if (!plan_.rate) return std::nullopt;
+    OfferedLoad load;
+    for (const auto& queue : queues_) {
+      load.packets += queue->made() + queue->missing();
+      load.behind = std::max(load.behind, queue->behind());
+    }
+    return load;
+  }
+
   std::optional<double> progress() const noexcept override {
     if (!plan_.packets) return std::nullopt;
     std::uint64_t made = 0;
@@ -129,6 +146,7 @@ class GeneratorPort final : public Port {
   const GeneratorPlan plan_;
   const PortIndex index_;
   const NanosecondClock clock_;
+  StopEvent stop_;
   FrameSet frames_;
   std::vector<std::unique_ptr<GeneratorRx>> queues_;
 };

@@ -77,8 +77,9 @@ Bytes fitted(const Bytes& payload, std::size_t length) {
 }
 
 /// The transport payloads of a capture's packets, as many as there may be variants.
-Result<std::vector<Bytes>> payloads_of(const std::string& path) {
+Result<std::vector<Bytes>> payloads_of(const std::string& path, int stop_fd) {
   ReadControl control;
+  control.stop_fd = stop_fd;
   auto captures = CaptureSequence::open({path}, control);
   if (!captures) return tl::unexpected(std::move(captures.error()));
   std::vector<Bytes> payloads;
@@ -90,6 +91,7 @@ Result<std::vector<Bytes>> payloads_of(const std::string& path) {
     payloads.emplace_back(payload.begin(), payload.end());
   }
   if (!captures->errors().empty()) return failure(captures->errors());
+  if (control.stopped.load()) return failure({{path, 0, 0}, "stopped while its payloads were read", "", ""});
   if (payloads.empty()) {
     return failure({{path, 0, 0}, "no packet with a payload", "", "TCP, UDP, SCTP or ICMP packets with data"});
   }
@@ -159,10 +161,10 @@ std::uint32_t smallest_size(const FramePlan& plan) noexcept {
   return std::max(std::uint32_t{64}, header_bytes(plan) + kFrameCheckBytes);
 }
 
-Result<FrameSet> make_frames(const FramePlan& plan) {
+Result<FrameSet> make_frames(const FramePlan& plan, int stop_fd) {
   std::vector<Bytes> captured;
   if (plan.payload == Payload::capture) {
-    auto payloads = payloads_of(plan.capture);
+    auto payloads = payloads_of(plan.capture, stop_fd);
     if (!payloads) return tl::unexpected(std::move(payloads.error()));
     captured = std::move(*payloads);
   }

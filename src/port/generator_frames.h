@@ -48,7 +48,7 @@ struct FrameSet {
 /// The smallest frame on the wire that holds the headers.
 [[nodiscard]] std::uint32_t smallest_size(const FramePlan& plan) noexcept;
 
-/// Every size of the plan is at least `smallest_size`.
-[[nodiscard]] Result<FrameSet> make_frames(const FramePlan& plan);
+/// Every size of the plan is at least `smallest_size`. `stop_fd` ends the reading of a capture: see `ReadControl`.
+[[nodiscard]] Result<FrameSet> make_frames(const FramePlan& plan, int stop_fd);
 
 }  // namespace penstock::port

@@ -6,7 +6,9 @@
 
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <numeric>
@@ -53,11 +55,17 @@ class GeneratorRx final : public RxQueue {
     const RxStatus status = ipv6_ ? (tcp_ ? fill<32, true>(batch, now) : fill<32, false>(batch, now))
                                   : (tcp_ ? fill<8, true>(batch, now) : fill<8, false>(batch, now));
     made_.store(packets_ - left_, std::memory_order_relaxed);
+    if (pace_.limited) note_lateness(now);
     return status;
   }
 
   /// Read by other threads.
   [[nodiscard]] std::uint64_t made() const noexcept { return made_.load(std::memory_order_relaxed); }
+  /// Packets that were due at the last poll and not made by it, and how late the next one was then.
+  [[nodiscard]] std::uint64_t missing() const noexcept { return missing_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::chrono::nanoseconds behind() const noexcept {
+    return std::chrono::nanoseconds{behind_ns_.load(std::memory_order_relaxed)};
+  }
   [[nodiscard]] std::size_t oversized() const noexcept { return oversized_; }
 
  private:
@@ -67,7 +75,7 @@ class GeneratorRx final : public RxQueue {
       const FrameTemplate& frame = frames_->templates[frames_->turns[turn_]];
       std::uint64_t timestamp = now;
       if (pace_.limited) {
-        timestamp = start_ns_ + static_cast<std::uint64_t>(static_cast<double>(units_) / pace_.units_per_ns);
+        timestamp = next_due_ns();
         if (timestamp > now) return RxStatus::idle;
       }
       const auto length = static_cast<std::uint32_t>(frame.bytes.size());
@@ -106,6 +114,21 @@ class GeneratorRx final : public RxQueue {
     }
   }
 
+  [[nodiscard]] std::uint64_t next_due_ns() const noexcept {
+    return start_ns_ + static_cast<std::uint64_t>(static_cast<double>(units_) / pace_.units_per_ns);
+  }
+
+  void note_lateness(std::uint64_t now) noexcept {
+    const std::uint64_t due = next_due_ns();
+    const std::uint64_t late = due < now ? now - due : 0;
+    double packets = static_cast<double>(late) * pace_.units_per_ns;
+    // Sizes differ: as many as of the mean size so far.
+    if (pace_.by_bits && units_ != 0) packets *= static_cast<double>(packets_ - left_) / static_cast<double>(units_);
+    missing_.store(static_cast<std::uint64_t>(std::min(packets, static_cast<double>(left_))),
+                   std::memory_order_relaxed);
+    behind_ns_.store(static_cast<std::int64_t>(late), std::memory_order_relaxed);
+  }
+
   void take_turns() noexcept {
     const std::size_t turns = frames_->turns.size();
     if (++turn_ == turns) turn_ = 0;
@@ -129,6 +152,8 @@ class GeneratorRx final : public RxQueue {
   bool ipv6_, tcp_;
   std::size_t oversized_ = 0;
   std::atomic<std::uint64_t> made_{0};
+  std::atomic<std::uint64_t> missing_{0};
+  std::atomic<std::int64_t> behind_ns_{0};
 };
 
 }  // namespace penstock::port

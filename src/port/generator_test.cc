@@ -344,6 +344,36 @@ TEST(Generator, CatchesUpOverSeveralPollsWhereABatchIsTooSmall) {
   EXPECT_EQ(port->progress(), 1.0);
 }
 
+TEST(Generator, TellsWhatWasDueAndNotMade) {
+  for (const char* rate : {"1Mpps", "512Mbps"}) {  // frames of 64 bytes: the same
+    fake_now = 1'000;
+    auto port = with_fake_clock({{"rate", {rate}}});
+    ASSERT_TRUE(port->open(1));
+    OwnBatch batch(1 << 20, 100);
+    port->rx(0)->poll(*batch);
+    EXPECT_EQ(port->offered()->packets, 1U) << rate;
+    EXPECT_EQ(port->offered()->behind.count(), 0);
+    fake_now += 1'000'000;
+    batch->reset(0);
+    EXPECT_EQ(port->rx(0)->poll(*batch), RxStatus::more);
+    EXPECT_EQ(port->offered()->packets, 1000U) << rate << ": 101 made";
+    EXPECT_EQ(port->offered()->behind.count(), 899'000);
+  }
+  EXPECT_EQ(must_make("generator", {})->offered(), std::nullopt) << "as fast as taken: nothing is asked for";
+}
+
+TEST(Generator, OffersNoMoreThanItIsToMake) {
+  fake_now = 1'000;
+  auto port = with_fake_clock({{"rate", {"1Mpps"}}, {"packets", {"150"}}});
+  ASSERT_TRUE(port->open(1));
+  OwnBatch batch(1 << 20, 100);
+  port->rx(0)->poll(*batch);
+  fake_now += 1'000'000;
+  batch->reset(0);
+  port->rx(0)->poll(*batch);
+  EXPECT_EQ(port->offered()->packets, 150U);
+}
+
 TEST(Generator, IsLosslessAndEndlessWithoutARateAndACount) {
   auto port = must_make("generator", {});
   EXPECT_TRUE(port->lossless());

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "port/capture_reader.h"
+#include "port/stop_event.h"
 #include "port/worker_of.h"
 
 namespace penstock::port {
@@ -155,8 +156,12 @@ class MemoryPort final : public Port {
   bool reads() const noexcept override { return true; }
   bool writes() const noexcept override { return false; }
 
+  Errors check() const override { return check_captures(paths_); }
+  void interrupt() noexcept override { stop_.signal(); }
+
   Result<void> open(unsigned workers) override {
     ReadControl control;
+    control.stop_fd = stop_.fd();
     auto captures = CaptureSequence::open(paths_, control);
     if (!captures) return tl::unexpected(std::move(captures.error()));
     std::vector<FrameStore> stores(workers);
@@ -177,6 +182,7 @@ class MemoryPort final : public Port {
       stores[worker_of(frame.bytes, frame.wire_length, frame.link_type, workers)].add(frame);
     }
     if (!captures->errors().empty()) return failure(captures->errors());
+    if (control.stopped.load()) return failure({{paths_.front(), 0, 0}, "stopped while it was loaded", "", ""});
     const std::uint64_t span = packets == 0 ? 0 : last - first;
     const Replay replay{loop_ == 0 ? std::numeric_limits<std::uint64_t>::max() : loop_,
                         packets < 2 ? span + 1000 : span + std::max<std::uint64_t>(span / (packets - 1), 1), index_};
@@ -213,6 +219,7 @@ class MemoryPort final : public Port {
   const std::vector<std::string> paths_;
   const std::uint64_t loop_, limit_;
   const PortIndex index_;
+  StopEvent stop_;
   std::vector<std::unique_ptr<MemoryRx>> queues_;
 };
 

@@ -4,22 +4,19 @@
 #include "port/pcap.h"
 
 #include <fmt/format.h>
-#include <sys/eventfd.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/text_file.h"
 #include "port/capture_reader.h"
 #include "port/capture_writer.h"
 #include "port/flow_feeder.h"
+#include "port/stop_event.h"
 
 namespace penstock::port {
 
@@ -36,13 +33,6 @@ constexpr std::array kParameters{
 
 Precision precision_of(const std::string& name) {
   return name == "us" ? Precision::microseconds : name == "ns" ? Precision::nanoseconds : Precision::automatic;
-}
-
-bool same_file(const std::string& a, const std::string& b) {
-  struct stat of_a {};
-  struct stat of_b {};
-  return ::stat(a.c_str(), &of_a) == 0 && ::stat(b.c_str(), &of_b) == 0 && S_ISREG(of_a.st_mode) &&
-         of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 
 /// A worker that reads the files itself.
@@ -86,25 +76,10 @@ class Tx final : public TxQueue {
  public:
   explicit Tx(CaptureWriter& writer) : buffer_(writer) {}
   std::size_t send(std::span<const PacketView> packets) noexcept override { return buffer_.add(packets); }
-  void flush() noexcept override { buffer_.flush(); }
+  Lost flush() noexcept override { return buffer_.flush(); }
 
  private:
   CaptureWriter::Buffer buffer_;
-};
-
-class StopEvent {
- public:
-  StopEvent() noexcept : fd_(::eventfd(0, EFD_CLOEXEC)) {}
-  StopEvent(const StopEvent&) = delete;
-  StopEvent& operator=(const StopEvent&) = delete;
-  ~StopEvent() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  void signal() noexcept { static_cast<void>(::eventfd_write(fd_, 1)); }
-  [[nodiscard]] int fd() const noexcept { return fd_; }
-
- private:
-  int fd_;
 };
 
 class PcapPort final : public Port {
@@ -118,12 +93,26 @@ class PcapPort final : public Port {
   bool reads() const noexcept override { return !read_.empty(); }
   bool writes() const noexcept override { return !write_.empty(); }
 
+  Errors check() const override {
+    Errors errors = check_captures(read_);
+    if (writes() && write_ != "-") {
+      if (auto writable = check_writable(write_); !writable) append(errors, std::move(writable.error()));
+    }
+    return errors;
+  }
+
   Result<void> open(unsigned workers) override {
-    Errors errors;
-    if (reads()) open_read(errors);
-    // Nothing is overwritten for a run that cannot start.
-    if (writes() && errors.empty()) open_write(workers, errors);
-    if (!errors.empty()) return failure(std::move(errors));
+    if (reads()) {
+      auto captures = CaptureSequence::open(read_, control_);
+      if (!captures) return tl::unexpected(std::move(captures.error()));
+      captures_ = std::move(*captures);
+    }
+    if (writes()) {
+      auto writer = CaptureWriter::open(write_, precision_, stop_.fd());
+      if (!writer) return tl::unexpected(std::move(writer.error()));
+      writer_ = std::move(*writer);
+      for (unsigned i = 0; i < workers; ++i) tx_.push_back(std::make_unique<Tx>(*writer_));
+    }
     if (captures_ && (workers > 1 || !captures_->never_waits())) {
       feeder_.emplace(*captures_, workers);
       for (unsigned i = 0; i < workers; ++i) fed_.push_back(std::make_unique<FedRx>(*feeder_, i, index_));
@@ -131,6 +120,11 @@ class PcapPort final : public Port {
       direct_.emplace(*captures_, index_);
     }
     return {};
+  }
+
+  void interrupt() noexcept override { stop_.signal(); }
+  void start() noexcept override {
+    if (writer_) writer_->begin();
   }
 
   RxQueue* rx(unsigned worker) noexcept override {
@@ -153,7 +147,6 @@ class PcapPort final : public Port {
                         fmt::format("{} bytes", oversized),
                         "larger batches (run: batch: bytes)"});
     }
-    for (const auto& queue : tx_) queue->flush();
     if (writer_) append(errors, writer_->close());
     return errors;
   }
@@ -165,27 +158,6 @@ class PcapPort final : public Port {
   }
 
  private:
-  void open_read(Errors& errors) {
-    auto captures = CaptureSequence::open(read_, control_);
-    if (captures) {
-      captures_ = std::move(*captures);
-    } else {
-      append(errors, std::move(captures.error()));
-    }
-  }
-
-  void open_write(unsigned workers, Errors& errors) {
-    for (const std::string& path : read_) {
-      if (!same_file(path, write_)) continue;
-      errors.push_back({{write_, 0, 0}, "would overwrite the capture that is read", "", "another name"});
-      return;
-    }
-    auto writer = CaptureWriter::create(write_, precision_);
-    if (!writer) return append(errors, std::move(writer.error()));
-    writer_ = std::move(*writer);
-    for (unsigned i = 0; i < workers; ++i) tx_.push_back(std::make_unique<Tx>(*writer_));
-  }
-
   const std::vector<std::string> read_;
   const std::string write_;
   const Precision precision_;
@@ -206,9 +178,6 @@ Result<std::unique_ptr<Port>> make(const Parameters& parameters, PortIndex index
   auto write = parameters.has("write") ? parameters.text("write") : std::string{};
   if (read.empty() && write.empty()) {
     return failure({{}, "port pcap has nothing to do", "neither read nor write", "read, write or both"});
-  }
-  if (std::count(read.begin(), read.end(), "-") > 1) {
-    return failure({parameters.place("read"), "standard input can be read once", "- twice", ""});
   }
   return std::make_unique<PcapPort>(std::move(read), std::move(write), precision_of(parameters.text("precision")),
                                     index);

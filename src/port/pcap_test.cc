@@ -4,13 +4,18 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <future>
 #include <map>
+#include <random>
 
 #include "packet/testing/packet_builder.h"
 #include "port/testing/capture_bytes.h"
@@ -51,6 +56,12 @@ std::vector<Captured> some_packets(std::size_t count, std::uint64_t step_ns = 10
         {1'700'000'000 * kSecond + i * step_ns, length + (i % 5 == 0 ? 100 : 0), LinkType::ethernet, std::move(frame)});
   }
   return packets;
+}
+
+std::uint64_t bytes_of(const std::vector<Captured>& packets) {
+  std::uint64_t bytes = 0;
+  for (const Captured& packet : packets) bytes += packet.bytes.size();
+  return bytes;
 }
 
 /// `flows` UDP flows; the payload tells the packet's number within its flow.
@@ -127,6 +138,7 @@ TEST(Pcap, TellsWhereALaterTimeNeedsMoreDigitsThanTheFileHas) {
   const TemporaryFolder folder;
   auto port = must_make("pcap", {{"write", {folder / "a.pcap"}}});
   ASSERT_TRUE(port->open(1));
+  port->start();
   auto first = some_packets(3);
   auto second = some_packets(3, 1);
   EXPECT_EQ(testing::send(*port->tx(0), first), 3U);
@@ -202,27 +214,95 @@ TEST(Pcap, WritesSeveralLinkTypesToPcapngAsInterfaces) {
                                                 .bytes());
 }
 
-TEST(Pcap, TellsOfAFullDisk) {
+TEST(Pcap, TellsOfAFullDiskAndCountsWhatItHeldAsLost) {
   for (const char* precision : {"us", "ns"}) {
     auto port = must_make("pcap", {{"write", {"/dev/full"}}, {"precision", {precision}}});
     ASSERT_TRUE(port->open(1));
+    port->start();
     auto packets = some_packets(10);
     EXPECT_FALSE(port->failed());
-    testing::send(*port->tx(0), packets);
+    Lost lost;
+    EXPECT_EQ(testing::send(*port->tx(0), packets, &lost), 10U);
+    EXPECT_EQ(lost.packets, 10U);
+    EXPECT_EQ(lost.bytes, bytes_of(packets));
     EXPECT_TRUE(port->failed());
-    EXPECT_EQ(testing::send(*port->tx(0), packets), 0U);
+    EXPECT_EQ(testing::send(*port->tx(0), packets, &lost), 0U);
+    EXPECT_EQ(lost.packets, 0U) << "what is refused is not lost once more";
     EXPECT_THAT(to_string(port->close()), HasSubstr("No space left"));
   }
 }
 
-TEST(Pcap, NeverOverwritesWhatItReads) {
+/// A bound for the size of files, as a full disk is one. Without it the signal would end the program.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(std::uint64_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+TEST(Pcap, LosesNoPacketThatAFullDiskStillHolds) {
   const TemporaryFolder folder;
-  write_capture(folder / "a.pcap", some_packets(10));
-  const Bytes before = read_file(folder / "a.pcap");
-  ASSERT_EQ(::symlink((folder / "a.pcap").c_str(), (folder / "b.pcap").c_str()), 0);
-  auto port = must_make("pcap", {{"read", {folder / "a.pcap"}}, {"write", {folder / "b.pcap"}}});
-  EXPECT_THAT(to_string(port->open(1).error()), HasSubstr("would overwrite"));
-  EXPECT_EQ(read_file(folder / "a.pcap"), before);
+  auto packets = some_packets(5000);  // 4 MB: several buffers in one send
+  for (const char* name : {"a.pcap", "a.pcapng"}) {
+    auto port = must_make("pcap", {{"write", {folder / name}}});
+    ASSERT_TRUE(port->open(1));
+    port->start();
+    Lost lost;
+    {
+      const FileSizeLimit limit(1'500'000);
+      EXPECT_EQ(testing::send(*port->tx(0), packets, &lost), packets.size());
+    }
+    EXPECT_THAT(to_string(port->close()), HasSubstr("File too large"));
+    const auto held = read_captures({folder / name}).packets;
+    EXPECT_GT(held.size(), 1000U);
+    EXPECT_EQ(held.size() + lost.packets, packets.size()) << name;
+    EXPECT_EQ(bytes_of(held) + lost.bytes, bytes_of(packets)) << name;
+  }
+}
+
+TEST(Pcap, LosesAllThatACompressorHasNotWritten) {
+  for (const char* name : {"full.gz", "full.zst"}) {
+    const TemporaryFolder folder;
+    ASSERT_EQ(::symlink("/dev/full", (folder / name).c_str()), 0);
+    auto port = must_make("pcap", {{"write", {folder / name}}});
+    ASSERT_TRUE(port->open(1));
+    port->start();
+    std::mt19937 random(1);
+    auto packets = some_packets(5000);
+    for (Captured& packet : packets) {
+      for (std::uint8_t& byte : packet.bytes) byte = static_cast<std::uint8_t>(random());
+    }
+    Lost lost;
+    EXPECT_EQ(testing::send(*port->tx(0), packets, &lost), packets.size());
+    EXPECT_EQ(lost.packets, packets.size()) << name;
+    EXPECT_THAT(to_string(port->close()), HasSubstr("No space left"));
+  }
+}
+
+TEST(Pcap, LeavesTheOutputAloneUntilTheRunStarts) {
+  const TemporaryFolder folder;
+  write_capture(folder / "out.pcap", some_packets(10));
+  for (const char* name : {"out.pcap", "new.pcap"}) {
+    auto port = must_make("pcap", {{"write", {folder / name}}});
+    ASSERT_TRUE(port->open(1));
+    EXPECT_THAT(port->close(), IsEmpty());
+  }
+  EXPECT_THAT(read_captures({folder / "out.pcap"}).packets, SizeIs(10));
+  EXPECT_FALSE(std::filesystem::exists(folder / "new.pcap")) << "nobody asked for an empty file";
+  write_capture(folder / "out.pcap", some_packets(3));
+  EXPECT_THAT(read_captures({folder / "out.pcap"}).packets, SizeIs(3));
 }
 
 TEST(Pcap, LeavesTheOutputAloneWhereTheInputCannotBeRead) {
@@ -231,6 +311,29 @@ TEST(Pcap, LeavesTheOutputAloneWhereTheInputCannotBeRead) {
   auto port = must_make("pcap", {{"read", {folder / "none"}}, {"write", {folder / "out.pcap"}}});
   EXPECT_FALSE(port->open(1));
   EXPECT_THAT(read_captures({folder / "out.pcap"}).packets, SizeIs(10));
+}
+
+TEST(Pcap, ChecksItsCapturesAndItsOutputWithoutMakingOrWaitingForAnything) {
+  const TemporaryFolder folder;
+  write_capture(folder / "in.pcap", some_packets(3));
+  write_file(folder / "text", {'n', 'o', 'n', 'e', '!', '\n'});
+  write_file(folder / "usb.pcap", CaptureBytes().pcap_header(186).bytes());
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  const auto check = [&](std::vector<std::string> read, const std::string& write) {
+    return to_string(must_make("pcap", {{"read", std::move(read)}, {"write", {write}}})->check());
+  };
+  EXPECT_EQ(check({folder / "in.pcap", folder / "pipe", "-"}, folder / "out.pcap"), "");
+  EXPECT_EQ(check({folder / "in.pcap"}, folder / "pipe"), "");
+  EXPECT_EQ(check({folder / "in.pcap"}, "-"), "");
+  EXPECT_FALSE(std::filesystem::exists(folder / "out.pcap"));
+  const std::string errors =
+      check({folder / "none", folder / "text", folder / "usb.pcap", folder / ""}, folder / "no/folder/out.pcap");
+  EXPECT_THAT(errors, HasSubstr("none: cannot open"));
+  EXPECT_THAT(errors, HasSubstr("text: not a readable capture"));
+  EXPECT_THAT(errors, HasSubstr("usb.pcap: link type not supported"));
+  EXPECT_THAT(errors, HasSubstr("Is a directory"));
+  EXPECT_THAT(errors, HasSubstr("no/folder/out.pcap: cannot write: found No such file or directory"));
+  EXPECT_THAT(check({folder / "in.pcap"}, folder / "in.pcap/out"), HasSubstr("Not a directory"));
 }
 
 TEST(Pcap, NeedsSomethingToReadOrToWrite) {
@@ -334,6 +437,45 @@ TEST(Pcap, NeverWaitsForAPipe) {
   ::close(fd);
 }
 
+TEST(Pcap, WaitsForTheOtherEndOfAPipeUntilItIsInterrupted) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  for (const char* parameter : {"read", "write"}) {
+    auto port = must_make("pcap", {{parameter, {folder / "pipe"}}});
+    auto opening = std::async(std::launch::async, [&] { return port->open(1); });
+    EXPECT_EQ(opening.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout) << parameter;
+    port->interrupt();
+    const auto opened = opening.get();
+    ASSERT_FALSE(opened);
+    EXPECT_THAT(to_string(opened.error()), HasSubstr("stopped before the")) << parameter;
+    EXPECT_THAT(port->close(), IsEmpty());
+  }
+}
+
+TEST(Pcap, WritesToAPipeOnceItHasAReader) {
+  const TemporaryFolder folder;
+  const auto packets = some_packets(500);  // far more than a pipe holds
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  auto reading = std::async(std::launch::async, [&] { return read_captures({folder / "pipe"}); });
+  EXPECT_THAT(write_capture(folder / "pipe", packets).errors, IsEmpty());
+  EXPECT_THAT(reading.get().packets, ElementsAreArray(packets));
+}
+
+TEST(Pcap, IsNoBrokenCaptureWhereItIsStoppedInsideAPacket) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const Bytes cut = CaptureBytes().pcap_header().pcap_record(1, 0, 3, 3).raw({1, 2, 3}).pcap_record(2, 0, 9, 9).bytes();
+  const int fd = ::open(pipe.c_str(), O_RDWR);
+  ASSERT_EQ(::write(fd, cut.data(), cut.size()), static_cast<ssize_t>(cut.size()));
+  auto port = must_make("pcap", {{"read", {pipe}}});
+  ASSERT_TRUE(port->open(1));
+  OwnBatch batch;
+  while (batch->empty()) EXPECT_EQ(port->rx(0)->poll(*batch), RxStatus::idle);
+  EXPECT_THAT(port->close(), IsEmpty());
+  ::close(fd);
+}
+
 /// Puts a file in the place of standard input or output for a while.
 class Redirected {
  public:
@@ -363,7 +505,6 @@ TEST(Pcap, ReadsStandardInputAndWritesStandardOutput) {
   }
   const Redirected input(STDIN_FILENO, folder / "a.pcap", O_RDONLY);
   EXPECT_THAT(read_captures({"-"}).packets, ElementsAreArray(packets));
-  EXPECT_THAT(to_string(make_port("pcap", {{"read", {"-", "-"}}}).error()), HasSubstr("once"));
 }
 
 TEST(Pcap, KeepsEachWorkersOrderInTheSharedFile) {
@@ -372,6 +513,7 @@ TEST(Pcap, KeepsEachWorkersOrderInTheSharedFile) {
     auto port = must_make("pcap", {{"write", {folder / name}}});
     constexpr unsigned kWorkers = 4;
     ASSERT_TRUE(port->open(kWorkers));
+    port->start();
     std::vector<std::thread> threads;
     for (unsigned worker = 0; worker < kWorkers; ++worker) {
       threads.emplace_back([&, worker] {

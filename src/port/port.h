@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -35,6 +36,12 @@ class RxQueue {
   virtual RxStatus poll(Batch& batch) noexcept = 0;
 };
 
+/// What a port took and then could not bring to its destination: packets, and the bytes of their frames.
+struct Lost {
+  std::uint64_t packets = 0;
+  std::uint64_t bytes = 0;
+};
+
 /// One worker's send side.
 class TxQueue {
  public:
@@ -43,8 +50,15 @@ class TxQueue {
   /// hold) it leaves out and marks with a drop verdict, `Verdict::drop(0)`: the worker counts it, to the byte, as
   /// refused.
   virtual std::size_t send(std::span<const PacketView> packets) noexcept = 0;
-  /// What was sent so far reaches its destination now. Called at the end of each batch.
-  virtual void flush() noexcept {}
+  /// What was sent so far reaches its destination now. Called at the end of each batch. Returns what of it, since the
+  /// last call, did not: the worker counts it as refused.
+  virtual Lost flush() noexcept { return {}; }
+};
+
+/// What a source with a rate of its own was to make until it was last polled, and how far behind its times it was then.
+struct OfferedLoad {
+  std::uint64_t packets = 0;
+  std::chrono::nanoseconds behind{};
 };
 
 class Port {
@@ -58,17 +72,30 @@ class Port {
   /// offered rate) loses what the waiting queue cannot hold, and the worker counts it.
   [[nodiscard]] virtual bool lossless() const noexcept { return true; }
 
-  /// Opens files and interfaces and makes the queues of `workers` workers. Called once, before they start.
+  /// What of the files that it names will not do, as far as that shows without waiting for anything or changing it:
+  /// captures that are missing or cannot be read, folders that cannot be written. Pipes are not opened, nothing is
+  /// made.
+  [[nodiscard]] virtual Errors check() const { return {}; }
+
+  /// Opens files and interfaces and makes the queues of `workers` workers. Called once, before they start. What an
+  /// output already holds it still holds, in case another port cannot be opened.
   [[nodiscard]] virtual Result<void> open(unsigned workers) = 0;
+  /// Ends what `open` waits for, the other end of a pipe say, and lets it fail. Any thread, more than once too.
+  virtual void interrupt() noexcept {}
+  /// All ports of the chain are open and the run begins: outputs are emptied. Called once at most.
+  virtual void start() noexcept {}
   /// The queues of a worker; null where the port does not read, or not write. The port owns them.
   [[nodiscard]] virtual RxQueue* rx(unsigned worker) noexcept = 0;
   [[nodiscard]] virtual TxQueue* tx(unsigned worker) noexcept = 0;
   /// Called once, after the workers have stopped (at the end or before it): writes out what is left and tells what
-  /// went wrong while running, such as a capture that breaks off or a full disk.
+  /// went wrong while running, such as a capture that breaks off or a full disk. Without `start` it leaves no trace.
   [[nodiscard]] virtual Errors close() = 0;
 
   /// Whether something went wrong that `close` will tell of: the run need not go on. Any thread may ask.
   [[nodiscard]] virtual bool failed() const noexcept { return false; }
+
+  /// None for a source without a rate; any thread may ask.
+  [[nodiscard]] virtual std::optional<OfferedLoad> offered() const noexcept { return std::nullopt; }
 
   /// The part of the input that has been read, 0..1, for the progress line; any thread may ask. None: unknown.
   [[nodiscard]] virtual std::optional<double> progress() const noexcept { return std::nullopt; }

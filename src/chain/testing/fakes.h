@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,17 +69,26 @@ class FakePort final : public port::Port {
   bool is_sink = false;
   Refuses refuses;  // empty: none
   bool waits = true;
-  Errors open_errors, close_errors;
+  Errors check_errors, open_errors, close_errors;
+  std::function<void()> while_opening = [] {};
+  std::function<port::Lost()> loses = [] { return port::Lost{}; };  // at each flush
+  std::optional<port::OfferedLoad> load;
   std::function<bool()> has_failed = [] { return false; };
 
-  bool opened = false, closed = false;
+  bool opened = false, started = false, closed = false;
+  std::atomic<bool> interrupted{false};
   std::vector<std::vector<Sent>> sent;  // by worker
   std::vector<int> flushes;             // by worker
 
   bool reads() const noexcept override { return static_cast<bool>(poll); }
   bool writes() const noexcept override { return is_sink; }
   bool lossless() const noexcept override { return waits; }
+  Errors check() const override { return check_errors; }
+  void interrupt() noexcept override { interrupted = true; }
+  void start() noexcept override { started = true; }
+  std::optional<port::OfferedLoad> offered() const noexcept override { return load; }
   Result<void> open(unsigned workers) override {
+    while_opening();
     if (!open_errors.empty()) return failure(open_errors);
     opened = true;
     sent.resize(workers);
@@ -121,7 +131,7 @@ class FakePort final : public port::Port {
       }
       return taken;
     }
-    void flush() noexcept override { ++port_.flushes[worker_]; }
+    port::Lost flush() noexcept override { return ++port_.flushes[worker_], port_.loses(); }
 
    private:
     FakePort& port_;

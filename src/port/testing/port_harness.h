@@ -148,8 +148,9 @@ inline ReadBack read_captures(std::vector<std::string> paths) {
   return result;
 }
 
-/// Sends copies of `packets` and returns how many were taken. The others must be marked, as `TxQueue::send` says.
-inline std::size_t send(TxQueue& queue, std::vector<Captured>& packets) {
+/// Sends and flushes copies of `packets` and returns how many were taken. The others must be marked, as `TxQueue::send`
+/// says, and none may be lost where the caller does not ask.
+inline std::size_t send(TxQueue& queue, std::vector<Captured>& packets, Lost* lost_of_them = nullptr) {
   std::vector<PacketDescriptor> descriptors(packets.size());
   std::vector<PacketView> views;
   for (std::size_t i = 0; i < packets.size(); ++i) {
@@ -161,7 +162,12 @@ inline std::size_t send(TxQueue& queue, std::vector<Captured>& packets) {
     views.push_back({packets[i].bytes.data(), &descriptors[i]});
   }
   const std::size_t taken = queue.send(views);
-  queue.flush();
+  const Lost lost = queue.flush();
+  if (lost_of_them != nullptr) {
+    *lost_of_them = lost;
+  } else {
+    EXPECT_EQ(lost.packets, 0U);
+  }
   const auto left_alive = std::count_if(descriptors.begin(), descriptors.end(),
                                         [](const PacketDescriptor& packet) { return packet.verdict.alive(); });
   EXPECT_EQ(taken, static_cast<std::size_t>(left_alive)) << "what is refused is marked, and nothing else";
@@ -176,6 +182,7 @@ inline Written write_capture(const std::string& path, std::vector<Captured> pack
                              const std::string& precision = "auto") {
   auto port = must_make("pcap", {{"write", {path}}, {"precision", {precision}}});
   if (auto opened = port->open(1); !opened) return {0, opened.error()};
+  port->start();
   Written result;
   result.taken = send(*port->tx(0), packets);
   result.errors = port->close();

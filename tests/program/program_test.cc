@@ -1,0 +1,200 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program as a shell runs it: pipes, signals, exit codes, and what lies on the disk behind it. Each test has a
+// folder of its own, in which its commands run and `penstock` is the program.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "golden/capture_file.h"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Program : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "penstock-program-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    fs::copy_file(PENSTOCK_SOURCE_DIR "/examples/gateway/lan.pcap", folder_ / "in.pcap");
+    write("chain.yaml", "ports:\n  lan: {pcap: {read: in.pcap}}\n  wan: {pcap: {write: out.pcap}}\nchain: []\n");
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void write(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
+  [[nodiscard]] std::string read(const std::string& name) const {
+    std::ifstream file(folder_ / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  [[nodiscard]] nlohmann::json json(const std::string& name) const { return nlohmann::json::parse(read(name)); }
+  [[nodiscard]] std::vector<golden::Record> records(const std::string& name) const {
+    return golden::read_capture_file(folder_ / name).records;
+  }
+  [[nodiscard]] bool exists(const std::string& name) const { return fs::exists(folder_ / name); }
+
+  /// Runs a command line; what it prints lies in the files `out` and `err`. Returns its exit status: 124 where it ran
+  /// for longer than any test takes.
+  [[nodiscard]] int shell(const std::string& command) const {
+    write("command", "penstock() { timeout 60 '" PENSTOCK_PROGRAM "' \"$@\"; }\n" + command + "\n");
+    const int status =
+        std::system(("cd '" + folder_.string() + "' && bash -o pipefail command >out 2>err </dev/null").c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  fs::path folder_;
+};
+
+const std::string kToStdout = " --set ports.wan.pcap.write=-";
+
+TEST_F(Program, WritesNothingButTheCaptureToTheStandardOutput) {
+  ASSERT_EQ(shell("penstock run chain.yaml"), 0) << read("err");
+  EXPECT_THAT(read("out"), HasSubstr("packets in"));
+  ASSERT_EQ(shell("penstock run chain.yaml --trace 2" + kToStdout), 0) << read("err");
+  EXPECT_FALSE(records("out.pcap").empty());
+  EXPECT_EQ(read("out"), read("out.pcap"));
+  EXPECT_THAT(read("err"), HasSubstr("packets in")) << "the tables";
+  EXPECT_THAT(read("err"), HasSubstr("packet 1  ")) << "the trace";
+}
+
+TEST_F(Program, RefusesToPrintJsonOverACaptureOnTheStandardOutput) {
+  EXPECT_EQ(shell("penstock run chain.yaml --json" + kToStdout), 2);
+  EXPECT_EQ(read("out"), "");
+  EXPECT_THAT(read("err"), HasSubstr("--json: the standard output is taken"));
+}
+
+TEST_F(Program, SaysSoWhereTheReaderOfItsStandardOutputGoesAway) {
+  // More than a pipe holds.
+  EXPECT_EQ(shell("penstock run chain.yaml --report report.json --set ports.lan='{generator: {packets: 50000}}'" +
+                  kToStdout + " | head -c 100 >head"),
+            1);
+  EXPECT_EQ(read("head").size(), 100U);
+  EXPECT_THAT(read("err"), HasSubstr("standard output: port wan: cannot write; packets are missing"));
+  EXPECT_THAT(read("err"), HasSubstr("Broken pipe"));
+  const auto packets = json("report.json")["packets"];
+  EXPECT_GT(packets["dropped"], 0);
+  EXPECT_EQ(packets["in"].get<int>(), packets["forwarded"].get<int>() + packets["dropped"].get<int>());
+}
+
+TEST_F(Program, ReadsACaptureFromItsStandardInput) {
+  for (const char* how : {"cat in.pcap | penstock", "gzip -c in.pcap | penstock", "<in.pcap penstock"}) {
+    EXPECT_EQ(shell(std::string(how) + " run chain.yaml --set ports.lan.pcap.read=-"), 0) << read("err");
+    EXPECT_EQ(records("out.pcap"), records("in.pcap")) << how;
+  }
+}
+
+TEST_F(Program, PassesACaptureFromOneToTheNext) {
+  EXPECT_EQ(shell("penstock run chain.yaml" + kToStdout +
+                  " | penstock run chain.yaml --set ports.lan.pcap.read=- --set ports.wan.pcap.write=twice.pcap"),
+            0)
+      << read("err");
+  EXPECT_EQ(records("twice.pcap"), records("in.pcap"));
+}
+
+TEST_F(Program, CountsWhatAFullDiskDoesNotTakeAsRefused) {
+  EXPECT_EQ(shell("penstock run chain.yaml --report report.json --set ports.wan.pcap.write=/dev/full"), 1);
+  EXPECT_THAT(read("err"), HasSubstr("No space left on device"));
+  const auto report = json("report.json");
+  EXPECT_EQ(report["packets"]["forwarded"], 0);
+  EXPECT_EQ(report["packets"]["in"], records("in.pcap").size());
+  EXPECT_EQ(report["dropped_by_chain"]["port_refused"], report["packets"]["in"]);
+  EXPECT_EQ(report["ports"]["wan"]["out"]["bytes"], 0);
+}
+
+TEST_F(Program, CanBeStoppedWhileItWaitsForTheOtherEndOfAPipe) {
+  ASSERT_EQ(shell("mkfifo pipe"), 0);
+  for (const char* port : {"lan.pcap.read", "wan.pcap.write"}) {
+    const std::string run = "penstock run chain.yaml --report report.json --set ports." + std::string(port) + "=pipe";
+    for (const char* signal : {"INT", "TERM"}) {
+      // timeout(1) sends the signal to the program alone, and tells of having had to by 124.
+      const std::string program = std::string("timeout --preserve-status -k 20 -s ") + signal + " 0.5 '" +
+                                  PENSTOCK_PROGRAM "' " + run.substr(run.find(' '));
+      EXPECT_EQ(shell(program), 1) << port << ' ' << signal;
+      EXPECT_THAT(read("err"), HasSubstr("pipe: port " + std::string(port, 3) + ": stopped before the"));
+      EXPECT_EQ(json("report.json")["packets"]["in"], 0);
+      EXPECT_FALSE(exists("out.pcap"));
+    }
+    EXPECT_EQ(shell(run + " --duration 100ms"), 1);
+    EXPECT_THAT(read("err"), HasSubstr("stopped before the")) << port;
+  }
+}
+
+TEST_F(Program, TakesPipesByTheirNames) {
+  EXPECT_EQ(shell("mkfifo from to; cat in.pcap >from & cat to >copy.pcap &"
+                  " penstock run chain.yaml --set ports.lan.pcap.read=from --set ports.wan.pcap.write=to && wait"),
+            0)
+      << read("err");
+  EXPECT_EQ(records("copy.pcap"), records("in.pcap"));
+}
+
+TEST_F(Program, DestroysNothingWhereItCannotStart) {
+  write("out.pcap", "of an earlier run");
+  write("report.json", "of an earlier run");
+  write("text", "no capture");
+  write("two.yaml",
+        "ports:\n  wan: {pcap: {write: out.pcap}}\n  lan: {pcap: {read: in.pcap}}\n  dmz: {pcap: {read: in.pcap}}\n"
+        "chain: []\n");
+  const std::string run = "penstock run two.yaml --report report.json --set ports.dmz.pcap.read=";
+  for (const char* capture : {"none.pcap", "text", "."}) {
+    EXPECT_EQ(shell(run + capture), 2) << capture;
+    EXPECT_THAT(read("err"), HasSubstr("--set ports.dmz")) << "where it was named";
+  }
+  // What comes from a pipe is looked at when the outputs are open already.
+  EXPECT_EQ(shell("cat text | " + run + "-"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("standard input: port dmz: not a readable capture"));
+  EXPECT_EQ(shell("cat text | " + run + "- --set ports.wan.pcap.write=new.pcap"), 2);
+  EXPECT_FALSE(exists("new.pcap"));
+  EXPECT_EQ(read("out.pcap"), "of an earlier run");
+  EXPECT_EQ(read("report.json"), "of an earlier run");
+}
+
+TEST_F(Program, TellsOfAReportThatCannotBeWrittenBeforeItRuns) {
+  write("out.pcap", "of an earlier run");
+  EXPECT_EQ(shell("penstock run chain.yaml --report none/report.json"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("none/report.json: cannot write: found No such file or directory"));
+  EXPECT_EQ(read("out.pcap"), "of an earlier run");
+}
+
+TEST_F(Program, PrintsTheReportWhereItsFileIsTheStandardOutput) {
+  ASSERT_EQ(shell("penstock run chain.yaml --report -"), 0) << read("err");
+  EXPECT_EQ(json("out")["packets"]["in"], records("in.pcap").size());
+  EXPECT_THAT(read("err"), HasSubstr("packets in"));
+  EXPECT_FALSE(exists("-"));
+}
+
+TEST_F(Program, ChecksCapturesAndOutputsAndTouchesNone) {
+  write("out.pcap", "of an earlier run");
+  EXPECT_EQ(shell("penstock check chain.yaml"), 0) << read("err");
+  EXPECT_EQ(read("out.pcap"), "of an earlier run");
+  EXPECT_EQ(shell("penstock check chain.yaml --set ports.wan.pcap.write=new.pcap"), 0);
+  EXPECT_FALSE(exists("new.pcap"));
+  EXPECT_EQ(shell("mkfifo pipe; penstock check chain.yaml --set ports.lan.pcap.read=pipe"), 0) << read("err");
+  EXPECT_EQ(shell("penstock check chain.yaml --set ports.wan.pcap.write=pipe"), 0) << read("err");
+
+  write("broken.yaml",
+        "ports:\n  lan: {pcap: {read: none.pcap}}\n  wan: {pcap: {write: none/out.pcap}}\nchain: []\n"
+        "outputs: {report: none/report.json}\n");
+  EXPECT_EQ(shell("penstock check broken.yaml"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("broken.yaml:2:22: none.pcap: cannot open: found No such file or directory"));
+  EXPECT_THAT(read("err"), HasSubstr("broken.yaml:3:23: none/out.pcap: cannot write"));
+  EXPECT_THAT(read("err"), HasSubstr("broken.yaml:5:19: none/report.json: cannot write"));
+  EXPECT_THAT(read("out"), Not(HasSubstr("no mistakes")));
+}
+
+}  // namespace
+}  // namespace penstock
