@@ -23,17 +23,13 @@
 
 namespace penstock::chain {
 
-/// What an NF needs of the shared stack beyond parsed headers. Nobody pays for what no NF asked for.
-enum class StackNeeds : std::uint8_t { none, flow, ip_reassembly, tcp_stream };
-
 struct NfTraits {
   std::string_view name;
   std::string_view summary;
-  Access cpu;                    // of the CPU twin
-  std::optional<Access> gpu;     // of the GPU stage; none: the NF has no GPU stage
-  std::optional<Access> finish;  // of the CPU stage that consumes what the GPU stage found
-  FrameRoom growth{};            // most bytes it adds at head and tail
-  StackNeeds needs = StackNeeds::none;
+  Access cpu;                                        // of the CPU twin
+  std::optional<Access> gpu;                         // of the GPU stage; none: the NF has no GPU stage
+  std::optional<Access> finish;                      // of the CPU stage that consumes what the GPU stage found
+  FrameRoom growth{};                                // most bytes it adds at head and tail
   bool chooses_port = false;                         // decides where packets leave
   std::span<const std::string_view> drop_reasons{};  // by the value of Verdict::drop
 };
