@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/parameter.h"
+#include "gpu/stage.h"
 #include "packet/batch.h"
 #include "packet/field.h"
 #include "packet/packet.h"
@@ -29,6 +30,7 @@ struct NfTraits {
   Access cpu;                                        // of the CPU twin
   std::optional<Access> gpu;                         // of the GPU stage; none: the NF has no GPU stage
   std::optional<Access> finish;                      // of the CPU stage that consumes what the GPU stage found
+  std::uint32_t findings_bytes = 0;                  // for each packet, from the GPU stage to the finish stage
   FrameRoom growth{};                                // most bytes it adds at head and tail
   bool chooses_port = false;                         // decides where packets leave
   std::span<const std::string_view> drop_reasons{};  // by the value of Verdict::drop
@@ -52,6 +54,16 @@ class CpuStage {
   }
 };
 
+/// The CPU stage, in one worker, that consumes what the GPU stage found: counts, alerts, log lines. It runs when the
+/// batch has come back, and sees the packets as they were before the segment that the GPU stage ran in, but for their
+/// verdicts.
+class FinishStage {
+ public:
+  virtual ~FinishStage() = default;
+  /// `findings`: NfTraits::findings_bytes for each of the packets, all of which the GPU stage worked on.
+  virtual void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept = 0;
+};
+
 class NetworkFunction {
  public:
   virtual ~NetworkFunction() = default;
@@ -59,6 +71,12 @@ class NetworkFunction {
   [[nodiscard]] virtual const NfTraits& traits() const noexcept = 0;
   /// A stage for one more worker. The NF outlives its stages and may own their counters.
   [[nodiscard]] virtual std::unique_ptr<CpuStage> make_cpu_stage() = 0;
+
+  /// A GPU stage, for one more batch in flight on the current device. Null where the NF has none, though its traits
+  /// have an access for it; throws CudaError.
+  [[nodiscard]] virtual std::unique_ptr<gpu::GpuStage> make_gpu_stage() { return nullptr; }
+  /// For one more worker; null where the NF has none.
+  [[nodiscard]] virtual std::unique_ptr<FinishStage> make_finish_stage() { return nullptr; }
 
   /// One line on what is loaded: "901,899 routes in a DIR-24-8 table of 66.1 MiB".
   [[nodiscard]] virtual std::string description() const = 0;

@@ -13,12 +13,14 @@ namespace {
 
 std::vector<PlannedStage> stages_of(std::span<const NfTraits> chain, Processor processor) {
   std::vector<PlannedStage> stages;
-  for (const NfTraits& nf : chain) {
+  for (std::size_t f = 0; f < chain.size(); ++f) {
+    const NfTraits& nf = chain[f];
+    const std::string name(nf.name);
     if (processor == Processor::gpu && nf.gpu) {
-      stages.push_back({std::string(nf.name), Processor::gpu, *nf.gpu, {}, {}});
-      if (nf.finish) stages.push_back({std::string(nf.name) + " (finish)", Processor::cpu, *nf.finish, {}, {}});
+      stages.push_back({name, Processor::gpu, f, false, *nf.gpu, {}, {}});
+      if (nf.finish) stages.push_back({name + " (finish)", Processor::cpu, f, true, *nf.finish, {}, {}});
     } else {
-      stages.push_back({std::string(nf.name), Processor::cpu, nf.cpu, {}, {}});
+      stages.push_back({name, Processor::cpu, f, false, nf.cpu, {}, {}});
     }
   }
   return stages;

@@ -21,6 +21,8 @@ enum class Processor : std::uint8_t { cpu, gpu };
 struct PlannedStage {
   std::string name;  // "router", "nids (finish)"
   Processor processor = Processor::cpu;
+  std::size_t function = 0;  // position in the chain
+  bool finish = false;
   Access access;
   FieldSet to_device;
   FieldSet to_host;

@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "chain/device_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "packet/batch.h"
+
+namespace penstock::chain {
+
+namespace {
+
+/// What may lie behind the headers that cross alone.
+constexpr FieldSet kBehindHeaders{Field::tcp_options, Field::payload, Field::trailer};
+
+/// What a record carries that is no byte of the frame.
+constexpr FieldSet kCarriedMetadata{Field::mark, Field::timestamp};
+
+/// A segment as it is collected from the plan's stages.
+struct Collected {
+  FieldSet up;
+  FieldSet down;
+  bool changes_shape = false;
+  std::size_t first = 0;  // function
+  std::size_t last = 0;
+  ring::SegmentShape shape;
+};
+
+/// Puts the plan's stages into segments. A finish stage that needs nothing from the device waits for the segment's end.
+std::vector<Collected> collect(const TransferPlan& plan, std::span<const NfTraits> chain) {
+  std::vector<Collected> segments;
+  bool open = false;
+  for (const PlannedStage& stage : plan.stages) {
+    if (stage.processor == Processor::gpu) {
+      if (!open || !stage.to_device.empty()) {
+        segments.push_back({});
+        segments.back().first = stage.function;
+        open = true;
+      }
+      Collected& segment = segments.back();
+      const bool changes_shape = stage.access.writes.has(Field::frame_shape);
+      segment.up |= stage.to_device;
+      segment.changes_shape |= changes_shape;
+      segment.last = stage.function + 1;
+      segment.shape.stages.push_back(
+          {static_cast<std::uint8_t>(stage.function), chain[stage.function].findings_bytes, changes_shape});
+    } else if (!segments.empty()) {
+      segments.back().down |= stage.to_host;
+      if (!stage.finish || !stage.to_host.empty()) open = false;
+    }
+  }
+  if (!segments.empty()) segments.back().down |= plan.to_host_at_end;
+  return segments;
+}
+
+Error cannot_cross(const NfTraits& before, FieldSet fields) {
+  Error error;
+  error.message = fmt::format("{} cannot run on the GPU behind a function on the CPU", before.name);
+  error.found = fmt::format("{}, whose lengths differ from packet to packet, to cross between them", to_string(fields));
+  error.expected = "fields of fixed length, or processor: cpu";
+  return error;
+}
+
+}  // namespace
+
+Result<DevicePlan> plan_device(std::span<const NfTraits> chain, WholeFrames whole) {
+  const TransferPlan transfers = plan_transfers(chain, Processor::gpu);
+  std::vector<Collected> segments = collect(transfers, chain);
+  DevicePlan plan;
+  Errors errors;
+  std::size_t next = 0;  // function
+  for (std::size_t s = 0; s < segments.size(); ++s) {
+    Collected& segment = segments[s];
+    ring::SegmentShape& shape = segment.shape;
+    const bool first = s == 0;
+    const bool last = s + 1 == segments.size();
+    if (next < segment.first) plan.runs.push_back({Processor::cpu, next, segment.first});
+    plan.runs.push_back({Processor::gpu, segment.first, segment.last});
+    shape.verdicts_up = segment.first > 0;
+    next = segment.last;
+
+    // Down first: what comes back whole must have gone up whole.
+    const auto record_down = ring::record_layout(segment.down);
+    const bool always = whole == WholeFrames::always && last;
+    shape.frames_down = always || segment.changes_shape || !record_down;
+    shape.lengths_down = segment.changes_shape;
+    if (shape.frames_down) {
+      shape.down = *ring::record_layout(segment.down & kCarriedMetadata);
+    } else {
+      shape.down = *record_down;
+    }
+    if (first) {
+      shape.frames_up = whole == WholeFrames::always || !(segment.up & kBehindHeaders).empty();
+      const FieldSet metadata = segment.up & kCarriedMetadata;
+      shape.up = *ring::record_layout(metadata);
+      shape.verdicts_up |= !metadata.empty();
+    } else if (const auto record_up = ring::record_layout(segment.up);
+               record_up && !segment.up.has(Field::frame_shape)) {
+      shape.up = *record_up;
+    } else {
+      errors.push_back(cannot_cross(chain[segment.first], segment.up));
+    }
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  // Frames come back from the device's copy, so all of them must be there.
+  const bool any_frames_down = std::ranges::any_of(segments, [](const Collected& s) { return s.shape.frames_down; });
+  if (!segments.empty()) segments.front().shape.frames_up |= any_frames_down;
+  if (next < chain.size()) plan.runs.push_back({Processor::cpu, next, chain.size()});
+  for (Collected& segment : segments) plan.segments.push_back(std::move(segment.shape));
+  for (const PlannedStage& stage : transfers.stages) {
+    plan.hash_flows |= stage.processor == Processor::gpu && stage.access.reads.has(Field::flow_hash);
+  }
+  return plan;
+}
+
+std::string describe_up(const ring::SegmentShape& segment) {
+  std::string text = segment.frames_up ? "whole frames" : fmt::format("headers ({} bytes)", ring::kHeaderBytes);
+  if (!segment.up.empty()) text += fmt::format(", records of {} bytes", segment.up.bytes);
+  return text;
+}
+
+std::string describe_down(const ring::SegmentShape& segment) {
+  std::string text = segment.frames_down ? "whole frames" : "";
+  if (!segment.down.empty()) {
+    text += fmt::format("{}records of {} bytes", text.empty() ? "" : ", ", segment.down.bytes);
+  }
+  return text.empty() ? "verdicts" : text;
+}
+
+CrossingBytes crossing_bytes(const DevicePlan& plan, std::uint32_t frame_length) {
+  CrossingBytes bytes;
+  const auto frame = static_cast<std::uint32_t>(aligned_frame(frame_length));
+  bool first = true;
+  for (const ring::SegmentShape& segment : plan.segments) {
+    if (first) {
+      bytes.to_device += ring::kIndexBytes;
+      bytes.to_device += segment.frames_up ? frame : std::min(frame, ring::kHeaderBytes);
+    }
+    if (segment.verdicts_up) bytes.to_device += ring::kVerdictBytes + segment.up.bytes;
+    bytes.to_host += ring::kVerdictBytes + segment.down.bytes;
+    if (segment.lengths_down) bytes.to_host += ring::kLengthBytes;
+    if (segment.frames_down) bytes.to_host += frame;
+    for (const ring::SegmentShape::Stage& stage : segment.stages) bytes.to_host += stage.findings_bytes;
+    first = false;
+  }
+  return bytes;
+}
+
+}  // namespace penstock::chain

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The transfer plan in bytes: which functions run over the device together, and in which form the fields cross that the
+// plan names (ring/lane.h). Pure.
+//
+//   fields up      whole frames where a stage reads what is behind the headers, else headers; later, records
+//   fields down    whole frames where such fields or the lengths have changed, else records of the changed fields
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "chain/network_function.h"
+#include "chain/transfer_plan.h"
+#include "ring/lane.h"
+
+namespace penstock::chain {
+
+struct DevicePlan {
+  /// Functions [first, last) of the chain, on one processor.
+  struct Run {
+    Processor processor = Processor::cpu;
+    std::size_t first = 0;
+    std::size_t last = 0;
+  };
+  std::vector<Run> runs;                     // the GPU's are the segments, in order
+  std::vector<ring::SegmentShape> segments;  // none: nothing runs on the device
+  bool hash_flows = false;                   // a GPU stage reads the flow hash
+};
+
+enum class WholeFrames : bool { where_needed, always };
+
+/// `always`: frames cross whole, whatever the plan names (for comparisons, and for functions that will need it). Fails
+/// where a field would have to cross between two GPU stages that cannot cross alone.
+[[nodiscard]] Result<DevicePlan> plan_device(std::span<const NfTraits> chain,
+                                             WholeFrames whole = WholeFrames::where_needed);
+
+struct CrossingBytes {
+  std::uint32_t to_device = 0;
+  std::uint32_t to_host = 0;  // of a packet that is forwarded
+};
+/// Per packet with frames of `frame_length` bytes, all that crosses counted: index, verdicts, findings.
+[[nodiscard]] CrossingBytes crossing_bytes(const DevicePlan& plan, std::uint32_t frame_length);
+
+/// "whole frames", "headers (96 bytes)", "records of 24 bytes", "-": how the segment's fields cross.
+[[nodiscard]] std::string describe_up(const ring::SegmentShape& segment);
+[[nodiscard]] std::string describe_down(const ring::SegmentShape& segment);
+
+}  // namespace penstock::chain

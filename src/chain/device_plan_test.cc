@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "chain/device_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace penstock::chain {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr FieldSet kAddresses{Field::ipv4_src, Field::ipv4_dst};
+constexpr FieldSet kTtl{Field::ipv4_ttl, Field::ipv4_checksum};
+constexpr FieldSet kVerdict{Field::verdict};
+
+NfTraits on_gpu(std::string_view name, FieldSet reads, FieldSet writes) {
+  return {.name = name, .summary = "", .cpu = {reads, writes}, .gpu = Access{reads, writes}, .finish = {}};
+}
+NfTraits on_cpu(std::string_view name, FieldSet reads, FieldSet writes) {
+  return {.name = name, .summary = "", .cpu = {reads, writes}, .gpu = {}, .finish = {}};
+}
+
+DevicePlan plan_of(const std::vector<NfTraits>& chain, WholeFrames whole = WholeFrames::where_needed) {
+  auto plan = plan_device(chain, whole);
+  EXPECT_TRUE(plan) << to_string(plan.error());
+  return plan ? *plan : DevicePlan{};
+}
+
+TEST(DevicePlan, SendsHeadersAndBringsBackTheChangedFields) {
+  const DevicePlan plan =
+      plan_of({on_gpu("firewall", kAddresses, kVerdict), on_gpu("router", kAddresses | kTtl, kTtl)});
+  ASSERT_EQ(plan.runs.size(), 1U);
+  EXPECT_EQ(plan.runs[0].last, 2U);
+  ASSERT_EQ(plan.segments.size(), 1U);
+  const ring::SegmentShape& segment = plan.segments[0];
+  EXPECT_FALSE(segment.frames_up);
+  EXPECT_FALSE(segment.frames_down);
+  EXPECT_FALSE(segment.verdicts_up);
+  EXPECT_EQ(segment.down.count, 2U) << "TTL and checksum";
+  EXPECT_EQ(segment.stages.size(), 2U);
+  EXPECT_EQ(crossing_bytes(plan, 1518).to_device, 16U + 96);
+  EXPECT_EQ(crossing_bytes(plan, 64).to_device, 16U + 64);
+  EXPECT_EQ(crossing_bytes(plan, 1518).to_host, 4U + 12) << "verdict; where the headers lie, two fields, one byte over";
+}
+
+TEST(DevicePlan, SendsWholeFramesWhereAStageReadsPayload) {
+  const DevicePlan plan = plan_of({on_gpu("nids", {Field::payload}, kVerdict)});
+  EXPECT_TRUE(plan.segments[0].frames_up);
+  EXPECT_FALSE(plan.segments[0].frames_down);
+  EXPECT_TRUE(plan.segments[0].down.empty());
+  EXPECT_EQ(crossing_bytes(plan, 1518).to_device, 16U + 1520);
+  EXPECT_EQ(crossing_bytes(plan, 1518).to_host, 4U);
+}
+
+TEST(DevicePlan, BringsWholeFramesBackWhereTheirShapeChanges) {
+  const DevicePlan plan =
+      plan_of({on_gpu("tunnel", {Field::ipv4_dst, Field::frame_shape}, {Field::frame_shape, Field::payload})});
+  EXPECT_TRUE(plan.segments[0].frames_up) << "what comes back whole must be there whole";
+  EXPECT_TRUE(plan.segments[0].frames_down);
+  EXPECT_TRUE(plan.segments[0].lengths_down);
+  EXPECT_TRUE(plan.segments[0].stages[0].changes_shape);
+}
+
+TEST(DevicePlan, CutsTheChainWhereAFunctionRunsOnTheCpu) {
+  const DevicePlan plan = plan_of({on_cpu("log", kAddresses, {}), on_gpu("router", kAddresses | kTtl, kTtl | kVerdict),
+                                   on_cpu("shaper", kTtl | kVerdict, {Field::ipv4_tos, Field::verdict}),
+                                   on_gpu("filter", {Field::ipv4_tos, Field::ipv4_ttl}, kVerdict)});
+  ASSERT_EQ(plan.runs.size(), 4U);
+  EXPECT_EQ(plan.runs[1].processor, Processor::gpu);
+  EXPECT_EQ(plan.runs[2].processor, Processor::cpu);
+  ASSERT_EQ(plan.segments.size(), 2U);
+  EXPECT_TRUE(plan.segments[0].verdicts_up) << "the log had a say";
+  EXPECT_EQ(plan.segments[0].down.count, 2U);
+  EXPECT_TRUE(plan.segments[1].verdicts_up);
+  ASSERT_EQ(plan.segments[1].up.count, 1U);
+  EXPECT_EQ(plan.segments[1].up.places[0].field, Field::ipv4_tos) << "the TTL is there still";
+  EXPECT_TRUE(plan.segments[1].down.empty());
+}
+
+TEST(DevicePlan, AFinishStageThatNeedsNothingOfTheDeviceCutsNothing) {
+  NfTraits firewall = on_gpu("firewall", kAddresses, kVerdict);
+  firewall.finish = Access{{Field::frame_shape}, {}};
+  firewall.findings_bytes = 4;
+  const DevicePlan plan = plan_of({firewall, on_gpu("router", kTtl, kTtl)});
+  ASSERT_EQ(plan.segments.size(), 1U);
+  EXPECT_EQ(plan.segments[0].stages[0].findings_bytes, 4U);
+  EXPECT_EQ(crossing_bytes(plan, 64).to_host, 4U + 4 + 12);
+
+  firewall.finish = Access{kVerdict, {}};  // written on the device
+  EXPECT_EQ(plan_of({firewall, on_gpu("router", kTtl, kTtl)}).segments.size(), 2U);
+}
+
+TEST(DevicePlan, CarriesMetadataInRecords) {
+  const DevicePlan plan =
+      plan_of({on_gpu("marker", {Field::mark}, {Field::mark}), on_gpu("late", {Field::timestamp}, {})});
+  EXPECT_TRUE(plan.segments[0].verdicts_up);
+  EXPECT_EQ(plan.segments[0].up.count, 2U);
+  EXPECT_EQ(plan.segments[0].down.count, 1U);
+}
+
+TEST(DevicePlan, WholeFramesCrossWhereTheyAreAskedFor) {
+  const DevicePlan plan = plan_of({on_gpu("router", kTtl, kTtl)}, WholeFrames::always);
+  EXPECT_TRUE(plan.segments[0].frames_up);
+  EXPECT_TRUE(plan.segments[0].frames_down);
+  EXPECT_TRUE(plan.segments[0].down.empty()) << "the fields come with the frame";
+  EXPECT_EQ(crossing_bytes(plan, 1518).to_host, 4U + 1520);
+}
+
+TEST(DevicePlan, HashesFlowsOnTheDeviceWhereAStageThereReadsTheHash) {
+  EXPECT_TRUE(plan_of({on_gpu("router", {Field::flow_hash}, {})}).hash_flows);
+  EXPECT_FALSE(plan_of({on_cpu("router", {Field::flow_hash}, {}), on_gpu("filter", kTtl, {})}).hash_flows);
+}
+
+TEST(DevicePlan, RefusesWhatCannotCrossBetweenGpuStages) {
+  const std::vector<NfTraits> chain{on_gpu("a", {Field::payload}, {}),
+                                    on_cpu("proxy", {Field::payload}, {Field::payload}),
+                                    on_gpu("b", {Field::payload}, {})};
+  const auto plan = plan_device(chain);
+  ASSERT_FALSE(plan);
+  EXPECT_THAT(to_string(plan.error()), HasSubstr("b cannot run on the GPU behind a function on the CPU: found payload, whose"));
+}
+
+TEST(DevicePlan, OfAChainWithoutGpuStagesHasNoSegments) {
+  const DevicePlan plan = plan_of({on_cpu("log", kAddresses, {}), on_cpu("proxy", kTtl, kTtl)});
+  EXPECT_TRUE(plan.segments.empty());
+  ASSERT_EQ(plan.runs.size(), 1U);
+  EXPECT_EQ(plan.runs[0].last, 2U);
+}
+
+}  // namespace
+}  // namespace penstock::chain
