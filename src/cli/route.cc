@@ -208,7 +208,7 @@ int run_route(const RouteOptions& options) {
   }
   auto answers = answer(options, questions);
   Errors errors = std::move(questions.errors).take();
-  if (!answers) append(errors, std::move(answers).error());
+  if (!answers) append(errors, answers.error());
   if (!errors.empty()) {
     fmt::print(stderr, "{}\n", to_string(errors));
     return kWrongUse;

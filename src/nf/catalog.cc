@@ -11,11 +11,11 @@
 namespace penstock::nf {
 
 std::span<const chain::NfKind* const> catalog() {
-  static const std::array kinds{
+  static const std::array kKinds{
       &firewall::firewall_kind(),
       &router::router_kind(),
   };
-  return kinds;
+  return kKinds;
 }
 
 const chain::NfKind* find_kind(std::string_view name) {
