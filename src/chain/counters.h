@@ -34,6 +34,16 @@ struct FunctionCounters {
   report::Counter time_ns;
 };
 
+/// Of batches that went over a device.
+struct DeviceCounters {
+  report::Counter segments;         // that were started
+  report::Counter punted;           // packets that GPU stages left to the CPU twins
+  report::Counter failures;         // segments that the device failed: the CPU twins did them
+  report::Counter lanes_lost;       // that failed too often, and are used no more
+  report::Counter bytes_to_device;  // across PCIe
+  report::Counter bytes_to_host;
+};
+
 struct WorkerCounters {
   explicit WorkerCounters(const Chain& chain) : port_in(chain.ports.size()), port_out(chain.ports.size()) {
     for (const NamedFunction& f : chain.functions) functions.emplace_back(f.function->traits().drop_reasons.size());
@@ -50,9 +60,11 @@ struct WorkerCounters {
   report::Counter closed_by_size;
   report::Counter closed_by_time;
   report::Counter closed_by_end;
+  report::Counter closed_by_idleness;   // a device that had nothing to do took what there was
   report::Counter batch_fill_permille;  // summed over batches
   report::Counter stack_time_ns;        // parsing and hashing
   report::Counter send_time_ns;
+  DeviceCounters device;
   report::LatencyHistogram latency;  // from arrival at the worker until handed to the port
 };
 

@@ -34,7 +34,8 @@ struct Executed {
     counters = std::make_unique<WorkerCounters>(chain);
     executor = std::make_unique<CpuExecutor>(chain, 0, *counters, nullptr);
     for (const Bytes& frame : frames) EXPECT_TRUE(testing::append(batch, frame));
-    executor->execute(batch);
+    static_cast<void>(executor->submit(batch));
+    static_cast<void>(executor->retire());
   }
   std::uint64_t dropped(ChainDrop reason) const {
     return counters->dropped_by_chain[static_cast<std::size_t>(reason)].packets.get();
@@ -156,7 +157,8 @@ TEST(CpuExecutor, SendsByTheWiringWhereNoFunctionChose) {
   done.batch = Batch(done.bytes, done.descriptors, {});
   testing::append(done.batch, numbered(1), 0);
   testing::append(done.batch, numbered(2), 1);
-  done.executor->execute(done.batch);
+  ASSERT_TRUE(done.executor->submit(done.batch));
+  EXPECT_EQ(done.executor->retire(), &done.batch);
   EXPECT_THAT(b.numbers(), ElementsAre(1));
   EXPECT_THAT(a.numbers(), ElementsAre(2));
 }
@@ -222,7 +224,8 @@ TEST(CpuExecutor, FlushesThePortsThatABatchLeftByOnce) {
   EXPECT_THAT(used.flushes, ElementsAre(1));
   EXPECT_THAT(unused.flushes, ElementsAre(0));
   done.batch.reset(0);
-  done.executor->execute(done.batch);
+  ASSERT_TRUE(done.executor->submit(done.batch));
+  EXPECT_EQ(done.executor->retire(), &done.batch);
   EXPECT_THAT(used.flushes, ElementsAre(1)) << "an empty batch leaves by none";
 }
 

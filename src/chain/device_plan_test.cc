@@ -121,7 +121,8 @@ TEST(DevicePlan, RefusesWhatCannotCrossBetweenGpuStages) {
                                     on_gpu("b", {Field::payload}, {})};
   const auto plan = plan_device(chain);
   ASSERT_FALSE(plan);
-  EXPECT_THAT(to_string(plan.error()), HasSubstr("b cannot run on the GPU behind a function on the CPU: found payload, whose"));
+  EXPECT_THAT(to_string(plan.error()),
+              HasSubstr("b cannot run on the GPU behind a function on the CPU: found payload, whose"));
 }
 
 TEST(DevicePlan, OfAChainWithoutGpuStagesHasNoSegments) {

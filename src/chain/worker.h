@@ -12,7 +12,7 @@
 
 #include "chain/chain.h"
 #include "chain/counters.h"
-#include "chain/cpu_executor.h"
+#include "chain/executor.h"
 #include "chain/trace.h"
 #include "ring/packet_ring.h"
 
@@ -45,13 +45,16 @@ class Worker {
   port::RxStatus take_in(Source& source) noexcept;
   port::RxStatus lose(Source& source) noexcept;
   void close(report::Counter& cause) noexcept;
-  bool execute_one() noexcept;
+  bool execute() noexcept;
+  bool retire() noexcept;
   [[nodiscard]] bool all_ended() const noexcept;
 
   const Chain& chain_;
   WorkerCounters counters_;
   ring::PacketRing ring_;
-  CpuExecutor executor_;
+  std::unique_ptr<Executor> executor_;
+  Batch* next_ = nullptr;      // the oldest that waits, once it is out of the ring's queue
+  std::size_t in_flight_ = 0;  // batches that the executor has
   std::vector<Source> sources_;
   std::size_t next_source_ = 0;
   Batch* filling_ = nullptr;

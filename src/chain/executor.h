@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What takes a worker's batches through the chain, on whichever processor. It never waits: work that is under way
+// elsewhere is asked after. One worker's own.
+
+#pragma once
+
+#include "packet/batch.h"
+
+namespace penstock::chain {
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  /// Takes a closed batch on, whose memory stays as it is until `retire` gives the batch back. False: there is no room
+  /// now, the batch is the caller's still.
+  [[nodiscard]] virtual bool submit(Batch& batch) noexcept = 0;
+  /// Moves on what is under way. Returns the next batch, in order of submission, all of whose packets are at their end
+  /// and accounted for; null: none is now.
+  [[nodiscard]] virtual Batch* retire() noexcept = 0;
+  /// Whether a batch that is submitted now is worked on at once: then a small batch need not wait to be filled.
+  [[nodiscard]] virtual bool idle() const noexcept = 0;
+  /// Nothing is under way and nothing comes: functions may take up new tables all the same.
+  virtual void pass_boundary() noexcept = 0;
+  /// No batch comes any more and none is under way: the stages go, so that no update waits for a batch boundary of
+  /// theirs.
+  virtual void end() noexcept = 0;
+};
+
+}  // namespace penstock::chain
