@@ -25,7 +25,7 @@ PacketRing::PacketRing(const RingShape& shape)
       shape_(shape),
       batches_(nullptr, Unmap{0}),
       most_batches_(shape.waiting_batches + shape.taken_batches + 1),
-      waiting_(shape.waiting_batches) {
+      waiting_(std::make_unique_for_overwrite<Batch*[]>(shape.waiting_batches)) {
   bytes_ = map(most_batches_ * shape.batch_bytes);
   descriptors_ = map(most_batches_ * shape.batch_packets * sizeof(PacketDescriptor));
   batches_ = map(most_batches_ * sizeof(Batch));
@@ -43,7 +43,7 @@ Batch* PacketRing::make_batch() noexcept {
 
 Batch* PacketRing::filling() noexcept {
   if (filling_ != nullptr) return filling_;
-  if (waiting_count_ == waiting_.size()) return nullptr;
+  if (waiting_count_ == shape_.waiting_batches) return nullptr;
   if (!free_.empty()) {
     filling_ = free_.back();
     free_.pop_back();
@@ -58,7 +58,7 @@ Batch* PacketRing::filling() noexcept {
 
 void PacketRing::close_filling() noexcept {
   next_sequence_ = filling_->next_sequence();
-  waiting_[(waiting_first_ + waiting_count_) % waiting_.size()] = filling_;
+  waiting_[(waiting_first_ + waiting_count_) % shape_.waiting_batches] = filling_;
   ++waiting_count_;
   filling_ = nullptr;
 }
@@ -66,7 +66,7 @@ void PacketRing::close_filling() noexcept {
 Batch* PacketRing::take() noexcept {
   if (waiting_count_ == 0) return nullptr;
   Batch* batch = waiting_[waiting_first_];
-  waiting_first_ = (waiting_first_ + 1) % waiting_.size();
+  waiting_first_ = (waiting_first_ + 1) % shape_.waiting_batches;
   --waiting_count_;
   return batch;
 }

@@ -54,8 +54,8 @@ class PacketRing {
   Mapping batches_;  // made as they are needed: a queue of many small batches takes no memory for them before
   std::size_t most_batches_;
   std::size_t made_batches_ = 0;
-  std::vector<Batch*> free_;     // a stack: the batch used last is the warmest in the caches
-  std::vector<Batch*> waiting_;  // a circle, oldest at waiting_first_
+  std::vector<Batch*> free_;           // a stack: the batch used last is the warmest in the caches
+  std::unique_ptr<Batch*[]> waiting_;  // a circle, oldest at waiting_first_
   std::size_t waiting_first_ = 0;
   std::size_t waiting_count_ = 0;
   Batch* filling_ = nullptr;
