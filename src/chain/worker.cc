@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "chain/cpu_executor.h"
+
 namespace penstock::chain {
 
 namespace {
@@ -30,7 +32,10 @@ ring::RingShape ring_shape(const Chain& chain) {
 }  // namespace
 
 Worker::Worker(const Chain& chain, unsigned index, Trace* trace)
-    : chain_(chain), counters_(chain), ring_(ring_shape(chain)), executor_(chain, index, counters_, trace) {
+    : chain_(chain),
+      counters_(chain),
+      ring_(ring_shape(chain)),
+      executor_(std::make_unique<CpuExecutor>(chain, index, counters_, trace)) {
   bool lossy = false;
   for (std::size_t p = 0; p < chain.ports.size(); ++p) {
     port::Port& port = *chain.ports[p].port;
@@ -57,14 +62,18 @@ void Worker::run(const std::atomic<bool>& stop) noexcept {
         close(counters_.closed_by_end);
       } else if (Clock::now() - filling_->opened_at() >= chain_.settings.batch_timeout) {
         close(counters_.closed_by_time);
+      } else if (executor_->idle()) {
+        close(counters_.closed_by_idleness);
       }
     }
-    if (execute_one() || received) {
+    if (execute() || received) {
       idle_rounds = 0;
       continue;
     }
-    if (stopping || all_ended()) return executor_.end();
-    executor_.begin_batch();  // tables change even when no packets come
+    if (in_flight_ == 0) {
+      if (stopping || all_ended()) return executor_->end();
+      executor_->pass_boundary();  // tables change even when no packets come
+    }
     if (++idle_rounds > 64) std::this_thread::yield();
   }
 }
@@ -132,12 +141,25 @@ void Worker::close(report::Counter& cause) noexcept {
   filling_ = nullptr;
 }
 
-bool Worker::execute_one() noexcept {
-  Batch* batch = ring_.take();
-  if (batch == nullptr) return false;
-  executor_.execute(*batch);
-  ring_.release(batch);
-  return true;
+/// Gives the executor a batch, where it takes one, and takes back what is done.
+bool Worker::execute() noexcept {
+  if (next_ == nullptr) next_ = ring_.take();
+  const bool submitted = next_ != nullptr && executor_->submit(*next_);
+  if (submitted) {
+    next_ = nullptr;
+    ++in_flight_;
+  }
+  return retire() || submitted;
+}
+
+bool Worker::retire() noexcept {
+  bool retired = false;
+  while (Batch* done = executor_->retire()) {
+    ring_.release(done);
+    --in_flight_;
+    retired = true;
+  }
+  return retired;
 }
 
 bool Worker::all_ended() const noexcept {
