@@ -23,6 +23,7 @@ constexpr FieldSet kCarriedMetadata{Field::mark, Field::timestamp};
 struct Collected {
   FieldSet up;
   FieldSet down;
+  FieldSet stale;  // that the device has not as the CPU left them, when the segment begins
   bool changes_shape = false;
   std::size_t first = 0;  // function
   std::size_t last = 0;
@@ -33,11 +34,14 @@ struct Collected {
 std::vector<Collected> collect(const TransferPlan& plan, std::span<const NfTraits> chain) {
   std::vector<Collected> segments;
   bool open = false;
+  FieldSet stale;
   for (const PlannedStage& stage : plan.stages) {
     if (stage.processor == Processor::gpu) {
       if (!open || !stage.to_device.empty()) {
+        stale -= stage.to_device;
         segments.push_back({});
         segments.back().first = stage.function;
+        segments.back().stale = stale;
         open = true;
       }
       Collected& segment = segments.back();
@@ -45,14 +49,17 @@ std::vector<Collected> collect(const TransferPlan& plan, std::span<const NfTrait
       segment.up |= stage.to_device;
       segment.changes_shape |= changes_shape;
       segment.last = stage.function + 1;
+      stale -= stage.access.writes;
+      // All that a segment changes comes home at its end, also what nobody there reads: the host must be able to go on
+      // by itself if the device fails later.
+      segment.down |= stage.access.writes;
       segment.shape.stages.push_back(
           {static_cast<std::uint8_t>(stage.function), chain[stage.function].findings_bytes, changes_shape});
     } else if (!segments.empty()) {
-      segments.back().down |= stage.to_host;
+      stale |= stage.access.writes;
       if (!stage.finish || !stage.to_host.empty()) open = false;
     }
   }
-  if (!segments.empty()) segments.back().down |= plan.to_host_at_end;
   return segments;
 }
 
@@ -97,8 +104,11 @@ Result<DevicePlan> plan_device(std::span<const NfTraits> chain, WholeFrames whol
       const FieldSet metadata = segment.up & kCarriedMetadata;
       shape.up = *ring::record_layout(metadata);
       shape.verdicts_up |= !metadata.empty();
-    } else if (const auto record_up = ring::record_layout(segment.up);
-               record_up && !segment.up.has(Field::frame_shape)) {
+      continue;
+    }
+    // What comes back whole must be up to date there, whether or not a stage reads it.
+    if (shape.frames_down) segment.up |= segment.stale;
+    if (const auto record_up = ring::record_layout(segment.up); record_up && !segment.up.has(Field::frame_shape)) {
       shape.up = *record_up;
     } else {
       errors.push_back(cannot_cross(chain[segment.first], segment.up));

@@ -5,7 +5,8 @@
 // plan names (ring/lane.h). Pure.
 //
 //   fields up      whole frames where a stage reads what is behind the headers, else headers; later, records
-//   fields down    whole frames where such fields or the lengths have changed, else records of the changed fields
+//   fields down    whole frames where such fields or the lengths have changed, else records of the changed fields; at
+//                  the end of each segment, so that the host can go on by itself if the device fails later
 
 #pragma once
 

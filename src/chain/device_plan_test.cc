@@ -115,6 +115,16 @@ TEST(DevicePlan, HashesFlowsOnTheDeviceWhereAStageThereReadsTheHash) {
   EXPECT_FALSE(plan_of({on_cpu("router", {Field::flow_hash}, {}), on_gpu("filter", kTtl, {})}).hash_flows);
 }
 
+TEST(DevicePlan, BringsTheDeviceUpToDateBeforeWholeFramesComeBackFromThere) {
+  const DevicePlan plan =
+      plan_of({on_gpu("cipher", {Field::payload}, {Field::payload}), on_cpu("router", kTtl | kVerdict, kTtl | kVerdict),
+               on_gpu("padder", {Field::payload}, {Field::payload})});
+  ASSERT_EQ(plan.segments.size(), 2U);
+  EXPECT_TRUE(plan.segments[0].frames_down) << "so that the host can go on without the device";
+  EXPECT_TRUE(plan.segments[1].frames_down);
+  EXPECT_EQ(plan.segments[1].up.count, 2U) << "TTL and checksum, which no stage there reads";
+}
+
 TEST(DevicePlan, RefusesWhatCannotCrossBetweenGpuStages) {
   const std::vector<NfTraits> chain{on_gpu("a", {Field::payload}, {}),
                                     on_cpu("proxy", {Field::payload}, {Field::payload}),

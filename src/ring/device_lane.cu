@@ -238,7 +238,7 @@ class DeviceLane final : public Lane {
   DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages);
   ~DeviceLane() override { abandon(); }
 
-  bool start(const Batch& batch, std::size_t segment) noexcept override;
+  bool start(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept override;
   gpu::Progress progress() noexcept override;
   const SegmentResults& results() const noexcept override { return results_; }
   void abandon() noexcept override;
@@ -249,7 +249,7 @@ class DeviceLane final : public Lane {
   enum class Phase : std::uint8_t { idle, results, packed };
 
   bool send_batch(const Batch& batch) noexcept;
-  bool send_changes(const Batch& batch) noexcept;
+  bool send_changes(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
   bool run_stages() noexcept;
   bool fetch_results() noexcept;
   bool fetch_packed() noexcept;
@@ -285,8 +285,8 @@ class DeviceLane final : public Lane {
   gpu::DeviceBuffer<Sum> sums_;
   gpu::DeviceBuffer<std::uint8_t> device_results_;  // verdicts, lengths, findings
   gpu::PinnedBuffer<std::uint8_t> host_results_;
-  gpu::DeviceBuffer<std::uint8_t> device_packed_;  // records, or frames
-  gpu::PinnedBuffer<std::uint8_t> host_packed_;
+  gpu::DeviceBuffer<std::uint8_t> device_packed_;             // records, or frames
+  std::vector<gpu::PinnedBuffer<std::uint8_t>> host_packed_;  // by segment: frames stay while later ones run
 };
 
 /// Parsing what is behind a frame's headers reads so far at most: the furthest that 16-bit offsets reach.
@@ -315,7 +315,9 @@ DeviceLane::DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<
     if (segment.lengths_down) bytes += aligned8(packets * kLengthBytes);
     for (const SegmentShape::Stage& stage : segment.stages) bytes += aligned8(packets * stage.findings_bytes);
     result_bytes = std::max(result_bytes, bytes);
-    packed_bytes = std::max(packed_bytes, packets * segment.down.bytes + (segment.frames_down ? slot_bytes : 0));
+    const std::size_t packed = aligned_frame(packets * segment.down.bytes) + (segment.frames_down ? slot_bytes : 0);
+    packed_bytes = std::max(packed_bytes, packed);
+    host_packed_.emplace_back(packed);
   }
   index_ = gpu::PinnedBuffer<IndexEntry>(packets);
   device_index_ = gpu::DeviceBuffer<IndexEntry>(packets);
@@ -332,7 +334,6 @@ DeviceLane::DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<
   sums_ = gpu::DeviceBuffer<Sum>(blocks_for(packets));
   device_results_ = gpu::DeviceBuffer<std::uint8_t>(result_bytes);
   host_results_ = gpu::PinnedBuffer<std::uint8_t>(result_bytes);
-  host_packed_ = gpu::PinnedBuffer<std::uint8_t>(packed_bytes);
   if (!zero_copy()) device_packed_ = gpu::DeviceBuffer<std::uint8_t>(packed_bytes);
   // The slack is read, though what is found there is of no consequence.
   if (sent_.size() > 0 && !gpu::zero_async(sent_.data(), sent_.size(), stream_)) return;
@@ -356,13 +357,13 @@ void DeviceLane::begin_batch() noexcept {
   }
 }
 
-bool DeviceLane::start(const Batch& batch, std::size_t segment) noexcept {
+bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept {
   assert(phase_ == Phase::idle && batch.size() <= shape_.batch_packets && batch.bytes().size() <= shape_.batch_bytes);
   segment_ = segment;
   crossed_ = {};
   phase_ = Phase::results;
   if (segment == 0) begin_batch();
-  const bool sent = segment == 0 ? send_batch(batch) : send_changes(batch);
+  const bool sent = segment == 0 ? send_batch(batch) : send_changes(batch, frames);
   return sent && run_stages() && fetch_results();
 }
 
@@ -419,11 +420,11 @@ bool DeviceLane::send_batch(const Batch& batch) noexcept {
               shape_.hash_flows, count_)) {
     return false;
   }
-  return !segment().verdicts_up || send_changes(batch);
+  return !segment().verdicts_up || send_changes(batch, {});
 }
 
 /// Verdicts, and the fields that the CPU changed.
-bool DeviceLane::send_changes(const Batch& batch) noexcept {
+bool DeviceLane::send_changes(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
   if (count_ == 0) return true;
   auto* const verdicts = reinterpret_cast<Verdict*>(changes_.data());
   std::uint8_t* const records = changes_.data() + aligned8(count_ * kVerdictBytes);
@@ -433,8 +434,9 @@ bool DeviceLane::send_changes(const Batch& batch) noexcept {
     verdicts[i] = packet.verdict;
     if (packet.verdict.alive() && !layout.empty()) {
       PacketDescriptor copy = packet;
-      gather(layout, {const_cast<std::uint8_t*>(batch.bytes().data()) + packet.offset, &copy},
-             records + std::size_t{i} * layout.bytes);
+      std::uint8_t* const frame =
+          frames.empty() ? const_cast<std::uint8_t*>(batch.bytes().data()) + packet.offset : frames[i];
+      gather(layout, {frame, &copy}, records + std::size_t{i} * layout.bytes);
     }
     ++i;
   }
@@ -487,7 +489,7 @@ bool DeviceLane::fetch_results() noexcept {
 
   if (!launch(measure, count_, stream_, view_.packets, verdicts, lengths, sums_.data(), count_)) return false;
   if (shape.frames_down || !shape.down.empty()) {
-    std::uint8_t* const to = zero_copy() ? host_packed_.data() : device_packed_.data();
+    std::uint8_t* const to = zero_copy() ? host_packed_[segment_].data() : device_packed_.data();
     std::uint8_t* const records = shape.down.empty() ? nullptr : to;
     std::uint8_t* const frames = shape.frames_down ? to + aligned_frame(count_ * shape.down.bytes) : nullptr;
     if (!launch(pack, count_, stream_, view_.frames, view_.packets, sums_.data(), shape.down, records, frames,
@@ -531,8 +533,8 @@ bool DeviceLane::fetch_packed() noexcept {
   }
   const std::size_t record_bytes = alive * shape.down.bytes;
   const std::size_t frames_at = aligned_frame(count_ * shape.down.bytes);
-  if (!shape.down.empty()) results_.records = host_packed_.data();
-  if (shape.frames_down) results_.frames = host_packed_.data() + frames_at;
+  if (!shape.down.empty()) results_.records = host_packed_[segment_].data();
+  if (shape.frames_down) results_.frames = host_packed_[segment_].data() + frames_at;
   if (zero_copy()) {
     crossed_.to_host += record_bytes + frame_bytes;
     phase_ = Phase::idle;
@@ -542,8 +544,9 @@ bool DeviceLane::fetch_packed() noexcept {
     phase_ = Phase::idle;
     return true;
   }
-  return down(host_packed_.data(), device_packed_.data(), record_bytes) &&
-         down(host_packed_.data() + frames_at, device_packed_.data() + frames_at, frame_bytes) && done_.record(stream_);
+  return down(host_packed_[segment_].data(), device_packed_.data(), record_bytes) &&
+         down(host_packed_[segment_].data() + frames_at, device_packed_.data() + frames_at, frame_bytes) &&
+         done_.record(stream_);
 }
 
 void DeviceLane::abandon() noexcept {

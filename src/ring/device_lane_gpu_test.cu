@@ -117,7 +117,7 @@ class Twins {
   bool append(const Frame& frame) {
     return host_.append(frame.bytes, {.wire_length = frame.wire_length, .link_type = frame.link_type});
   }
-  void start() { ASSERT_TRUE(lane_->start(host_, 0)); }
+  void start() { ASSERT_TRUE(lane_->start(host_, 0, {})); }
 
   /// Waits as a worker does, and compares all packets. Counts those whose transport header was found into `whole`.
   void expect_what_the_host_does(std::size_t* whole = nullptr) {
@@ -173,6 +173,7 @@ class Twins {
         PacketDescriptor unparsed = host_.packets()[i];
         Bytes merged(original.length + 16);
         std::memcpy(merged.data(), host_.view(i).frame, original.length);
+        take_layout(records, {merged.data(), &unparsed});
         scatter(record_, records, {merged.data(), &unparsed});
         ASSERT_EQ(merged, bytes);
         records += record_.bytes;

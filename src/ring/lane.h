@@ -63,7 +63,7 @@ struct LaneShape {
   std::vector<SegmentShape> segments;
 };
 
-/// What came back from a segment; valid until the next one starts.
+/// What came back from a segment; valid until the next one starts, and the frames until the next batch does.
 struct SegmentResults {
   std::span<const Verdict> verdicts;       // of all packets; `nf` is the function that decided
   std::span<const std::uint32_t> lengths;  // the same, where lengths come back
@@ -78,8 +78,10 @@ class Lane {
 
   /// Enqueues a segment and returns at once. The batch must stay as it is until the segment has ended, its frames
   /// until the last one has; before the first, the stages take up new tables. Packets whose verdict is not `forward`
-  /// are not worked on. False when the device refuses: it may still be reading, until `abandon` returns.
-  [[nodiscard]] virtual bool start(const Batch& batch, std::size_t segment) noexcept = 0;
+  /// are not worked on. `frames`: where the packets' frames are by now, if they have come back whole; empty: in the
+  /// batch. False when the device refuses: it may still be reading, until `abandon` returns.
+  [[nodiscard]] virtual bool start(const Batch& batch, std::size_t segment,
+                                   std::span<std::uint8_t* const> frames) noexcept = 0;
   /// Also what takes the segment from one phase to the next: to be called again and again.
   [[nodiscard]] virtual gpu::Progress progress() noexcept = 0;
   /// After `kDone`.

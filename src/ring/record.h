@@ -72,9 +72,8 @@ PENSTOCK_HOST_DEVICE inline void gather(const RecordLayout& record, PacketView p
   }
 }
 
-/// Puts the fields of the packet's record in their places, and what the record says of the layout into the descriptor.
-PENSTOCK_HOST_DEVICE inline void scatter(const RecordLayout& record, const std::uint8_t* from,
-                                         PacketView packet) noexcept {
+/// What the record says of the layout goes into the descriptor: for a side that did not parse, before it scatters.
+PENSTOCK_HOST_DEVICE inline void take_layout(const std::uint8_t* from, PacketView packet) noexcept {
   RecordHeader header;
   memcpy(&header, from, sizeof header);
   PacketLayout& layout = packet.packet->layout;
@@ -83,6 +82,12 @@ PENSTOCK_HOST_DEVICE inline void scatter(const RecordLayout& record, const std::
   layout.flags = header.flags;
   layout.network = header.network;
   layout.transport = header.transport;
+}
+
+/// Puts the fields of the packet's record in their places. The packet's layout must be set.
+PENSTOCK_HOST_DEVICE inline void scatter(const RecordLayout& record, const std::uint8_t* from,
+                                         PacketView packet) noexcept {
+  const PacketLayout& layout = packet.layout();
   for (std::uint32_t i = 0; i < record.count; ++i) {
     const RecordLayout::Place place = record.places[i];
     if (place.field == Field::mark) {

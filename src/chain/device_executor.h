@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Takes batches through a chain that runs on a GPU, in part or whole: several batches in flight, each on a lane of its
+// own (Araujo's non-blocking stream pool), asked after and never waited for.
+//
+//     batch ─▶ [CPU run] ─▶ lane: segment ─▶ settle ─▶ [CPU run ─▶ segment ─▶ settle …] ─▶ out, in order of submission
+//                                   └── punted packets, and batches whose device fails: the CPU twins ──┘
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "chain/chain.h"
+#include "chain/counters.h"
+#include "chain/cpu_twins.h"
+#include "chain/device_plan.h"
+#include "chain/executor.h"
+#include "chain/outlet.h"
+#include "chain/trace.h"
+#include "ring/lane.h"
+
+namespace penstock::chain {
+
+class DeviceExecutor final : public Executor {
+ public:
+  /// Failures of a lane, one behind the other, after which it is used no more. Without lanes the chain runs on the CPU.
+  static constexpr unsigned kMostFailures = 3;
+
+  /// Borrows all but the lanes. `trace` may be null.
+  DeviceExecutor(const Chain& chain, const DevicePlan& plan, std::vector<std::unique_ptr<ring::Lane>> lanes,
+                 unsigned worker, WorkerCounters& counters, Trace* trace);
+  DeviceExecutor(const DeviceExecutor&) = delete;
+  DeviceExecutor& operator=(const DeviceExecutor&) = delete;
+  ~DeviceExecutor() override;
+
+  bool submit(Batch& batch) noexcept override;
+  Batch* retire() noexcept override;
+  bool idle() const noexcept override;
+  void pass_boundary() noexcept override;
+  void end() noexcept override;
+
+ private:
+  struct LaneState {
+    std::unique_ptr<ring::Lane> lane;
+    unsigned failures = 0;  // one behind the other
+    bool busy = false;
+  };
+  /// A packet that is not worked on any more on the device, while later segments run there.
+  struct Punted {
+    std::uint32_t packet;
+    Verdict verdict;
+  };
+  /// A batch on its way.
+  struct Flight {
+    Batch* batch = nullptr;
+    LaneState* lane = nullptr;  // kept until the batch is done: its frames may lie there
+    bool on_device = false;     // false: on the CPU from here on
+    bool traced = false;
+    std::size_t run = 0;                // of the plan, under way; the plan's size: done
+    std::vector<std::uint8_t*> frames;  // by packet, where frames have come back whole; empty: they are in the batch
+    std::vector<Punted> punted;
+  };
+
+  [[nodiscard]] const DevicePlan::Run& run_of(const Flight& flight) const { return plan_.runs[flight.run]; }
+  [[nodiscard]] static PacketView view(Flight& flight, std::size_t packet) noexcept;
+  [[nodiscard]] LaneState* free_lane() noexcept;
+  [[nodiscard]] bool all_lost() const noexcept;
+  /// As far as it gets now; not past the run that the batch before it is in.
+  void advance(Flight& flight, std::size_t limit) noexcept;
+  bool start_segment(Flight& flight) noexcept;
+  void settle_segment(Flight& flight) noexcept;
+  void consume_findings(const ring::SegmentShape& shape, const ring::SegmentResults& results,
+                        std::span<const PacketView> burst, const PacketDescriptor* packets) noexcept;
+  void count(const DevicePlan::Run& run, std::span<const PacketView> burst) noexcept;
+  void finish_punted(Flight& flight, PacketView packet, const DevicePlan::Run& run) noexcept;
+  void run_alone(Flight& flight, PacketView packet, std::size_t first, std::size_t last) noexcept;
+  static void restore_punted(Flight& flight) noexcept;
+  void fail(Flight& flight) noexcept;
+  void run_on_cpu(Flight& flight, std::size_t first, std::size_t last) noexcept;
+  void run_traced(Flight& flight) noexcept;
+  void send(Flight& flight) noexcept;
+
+  const Chain& chain_;
+  const DevicePlan& plan_;
+  WorkerCounters& counters_;
+  Trace* trace_;
+  CpuTwins twins_;
+  Outlet outlet_;
+  std::vector<std::unique_ptr<FinishStage>> finish_;  // by function; null where there is none
+  std::vector<LaneState> lanes_;
+  std::size_t next_lane_ = 0;
+  std::vector<Flight> flights_;  // a circle, oldest at first_
+  std::size_t first_ = 0;
+  std::size_t count_ = 0;
+};
+
+}  // namespace penstock::chain

@@ -1,0 +1,401 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The executor over a simulated device against the CPU executor: the same packets out in the same order, the same
+// counts, however slow, late or faulty the device is.
+
+#include "chain/device_executor.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <array>
+#include <deque>
+
+#include "chain/cpu_executor.h"
+#include "chain/testing/fakes.h"
+#include "packet/flow_hash.h"
+#include "ring/testing/simulated_lane.h"
+
+namespace penstock::chain {
+namespace {
+
+using ring::testing::Behaviour;
+using ring::testing::SimulatedLane;
+using testing::Bytes;
+using testing::FakeChain;
+using testing::FakeFunction;
+using testing::number_of;
+using testing::numbered;
+
+constexpr std::array<std::string_view, 2> kReasons{"expired", "unwanted"};
+constexpr FieldSet kTtl{Field::ipv4_ttl, Field::ipv4_checksum};
+constexpr FieldSet kVerdict{Field::verdict};
+
+// Functions that look only at what their accesses say.
+
+/// Drops by source port.
+Verdict filter(PacketView packet) {
+  if (!packet.has_ports()) return packet.packet->verdict;
+  const unsigned port = packet.udp().source_port.value();
+  return port % 5 == 3 ? Verdict::drop(1) : packet.packet->verdict;
+}
+constexpr Access kFilter{kParsedFields | kVerdict | FieldSet{Field::l4_src_port}, kVerdict};
+
+/// Ages, and chooses a port by the flow's hash.
+Verdict route(PacketView packet) {
+  if (packet.layout().network != NetworkLayer::ipv4) return packet.packet->verdict;
+  if (packet.ipv4().ttl <= 1) return Verdict::drop(0);
+  --packet.ipv4().ttl;
+  packet.ipv4().checksum.set(static_cast<std::uint16_t>(packet.ipv4().checksum.value() + 0x100));
+  return Verdict::forward(static_cast<PortIndex>(packet.packet->flow_hash % 2));
+}
+constexpr Access kRoute{kParsedFields | kTtl | FieldSet{Field::flow_hash}, kTtl | kVerdict};
+
+/// Marks, by the payload's last byte.
+Verdict mark(PacketView packet) {
+  const std::uint32_t end = packet.layout().end;
+  if (end > packet.layout().payload_offset) packet.packet->mark += packet.frame[end - 1] % 7;
+  return packet.packet->verdict;
+}
+constexpr Access kMark{kParsedFields | kVerdict | FieldSet{Field::payload, Field::mark, Field::verdict},
+                       {Field::mark, Field::verdict}};
+
+/// Turns the payload's bytes.
+Verdict scramble(PacketView packet) {
+  for (std::uint32_t i = packet.layout().payload_offset; i < packet.layout().end; ++i) packet.frame[i] ^= 0x55;
+  return packet.packet->verdict;
+}
+constexpr Access kScramble{kParsedFields | kVerdict | FieldSet{Field::payload}, {Field::payload, Field::verdict}};
+
+/// Changes the type of service by the mark that an earlier function left.
+Verdict colour(PacketView packet) {
+  if (packet.layout().network == NetworkLayer::ipv4) {
+    packet.ipv4().tos = static_cast<std::uint8_t>(packet.packet->mark % 3);
+  }
+  return packet.packet->verdict;
+}
+constexpr Access kColour{kParsedFields | kVerdict | FieldSet{Field::mark}, {Field::ipv4_tos, Field::verdict}};
+
+struct Kind {
+  const char* name;
+  Verdict (*decide)(PacketView);
+  Access access;
+};
+constexpr Kind kKinds[] = {{"filter", filter, kFilter},
+                           {"route", route, kRoute},
+                           {"mark", mark, kMark},
+                           {"scramble", scramble, kScramble},
+                           {"colour", colour, kColour}};
+
+/// Of a chain: which function stands where, and whether it has a GPU stage.
+struct Position {
+  const Kind* kind;
+  bool on_gpu;
+};
+
+/// Counts by what the GPU stage found: the frame's source port, added up.
+class SumFinish final : public FinishStage {
+ public:
+  explicit SumFinish(std::uint64_t& sum) : sum_(sum) {}
+  void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override {
+    for (std::size_t i = 0; i < packets.size(); ++i) {
+      std::uint32_t found = 0;
+      std::memcpy(&found, findings[i], sizeof found);
+      sum_ += found + packets[i].length();
+    }
+  }
+
+ private:
+  std::uint64_t& sum_;
+};
+
+/// A function whose CPU twin counts what its finish stage counts.
+class CountingFunction final : public NetworkFunction {
+ public:
+  CountingFunction(NfTraits traits, const Kind& kind) : traits_(traits), kind_(kind) {}
+  const NfTraits& traits() const noexcept override { return traits_; }
+  std::unique_ptr<CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(*this); }
+  std::unique_ptr<FinishStage> make_finish_stage() override {
+    return traits_.findings_bytes == 0 ? nullptr : std::make_unique<SumFinish>(sum);
+  }
+  std::string description() const override { return kind_.name; }
+  /// Of a packet, for the sum.
+  static std::uint32_t finding(PacketView packet) { return packet.has_ports() ? packet.udp().source_port.value() : 1U; }
+  std::uint64_t sum = 0;
+
+ private:
+  class Stage final : public CpuStage {
+   public:
+    explicit Stage(CountingFunction& function) : function_(function) {}
+    void process(std::span<PacketView> packets) noexcept override {
+      for (PacketView packet : packets) {
+        if (function_.traits_.findings_bytes != 0) function_.sum += finding(packet) + packet.length();
+        packet.packet->verdict = function_.kind_.decide(packet);
+      }
+    }
+
+   private:
+    CountingFunction& function_;
+  };
+  NfTraits traits_;
+  const Kind& kind_;
+};
+
+/// A chain of such functions with two sinks, and all that comes out of it.
+struct Bed {
+  explicit Bed(const std::vector<Position>& positions) {
+    chain.add_sink("a");
+    chain.add_sink("b");
+    for (const Position& position : positions) {
+      NfTraits traits{
+          .name = position.kind->name, .summary = "", .cpu = position.kind->access, .gpu = {}, .finish = {}};
+      if (position.on_gpu) {
+        traits.gpu = position.kind->access;
+        if (position.kind == &kKinds[0]) {  // the filter tells what it found
+          traits.finish = Access{{Field::frame_shape}, {}};
+          traits.findings_bytes = 4;
+        }
+      }
+      traits.drop_reasons = kReasons;
+      chain.functions.push_back({position.kind->name, std::make_unique<CountingFunction>(traits, *position.kind)});
+    }
+    chain.settings.batch_packets = 64;
+    chain.open();
+    counters = std::make_unique<WorkerCounters>(chain);
+  }
+
+  void put_on_lanes(std::size_t count, Behaviour& behaviour, WholeFrames whole = WholeFrames::where_needed) {
+    auto planned = plan_device(chain.traits(), whole);
+    ASSERT_TRUE(planned) << to_string(planned.error());
+    plan = *planned;
+    std::vector<std::unique_ptr<ring::Lane>> lanes;
+    for (std::size_t i = 0; i < count && !plan.segments.empty(); ++i) {
+      ring::LaneShape shape{1 << 16, 64, {}, plan.hash_flows, ring::Crossing::copy, plan.segments};
+      std::vector<std::vector<SimulatedLane::Work>> works;
+      for (const ring::SegmentShape& segment : plan.segments) {
+        works.emplace_back();
+        for (const auto& stage : segment.stages) {
+          const Kind* const kind = kind_of(stage.function);
+          works.back().push_back([kind](PacketView packet, std::byte* finding) {
+            const std::uint32_t found = CountingFunction::finding(packet);
+            if (finding != nullptr) std::memcpy(finding, &found, sizeof found);
+            return kind->decide(packet);
+          });
+        }
+      }
+      lanes.push_back(std::make_unique<SimulatedLane>(shape, std::move(works), behaviour));
+    }
+    executor = std::make_unique<DeviceExecutor>(chain, plan, std::move(lanes), 0, *counters, nullptr);
+  }
+
+  const Kind* kind_of(std::size_t function) const {
+    for (const Kind& kind : kKinds) {
+      if (chain.functions[function].name == kind.name) return &kind;
+    }
+    return nullptr;
+  }
+
+  /// Runs all batches through, as many at once as the executor takes.
+  void run(const std::vector<std::vector<Bytes>>& batches) {
+    struct Memory {
+      alignas(kFrameAlignment) std::array<std::uint8_t, 1 << 15> bytes;
+      std::vector<PacketDescriptor> descriptors = std::vector<PacketDescriptor>(64);
+      Batch batch{bytes, descriptors, {}};
+    };
+    std::deque<std::unique_ptr<Memory>> in_flight;
+    const auto retire = [&] {
+      Batch* const done = executor->retire();
+      if (done == nullptr) return;
+      ASSERT_FALSE(in_flight.empty());
+      ASSERT_EQ(done, &in_flight.front()->batch) << "out of order";
+      in_flight.pop_front();
+    };
+    std::uint64_t rounds = 0;
+    for (const auto& frames : batches) {
+      auto memory = std::make_unique<Memory>();
+      for (const Bytes& frame : frames) ASSERT_TRUE(testing::append(memory->batch, frame));
+      while (!executor->submit(memory->batch)) {
+        ASSERT_NO_FATAL_FAILURE(retire());
+        ASSERT_LT(++rounds, 1'000'000U) << "it never ends";
+      }
+      in_flight.push_back(std::move(memory));
+    }
+    while (!in_flight.empty()) {
+      ASSERT_NO_FATAL_FAILURE(retire());
+      ASSERT_LT(++rounds, 1'000'000U) << "it never ends";
+    }
+    EXPECT_EQ(executor->retire(), nullptr);
+    executor->end();
+  }
+
+  FakeChain chain;
+  DevicePlan plan;
+  std::unique_ptr<WorkerCounters> counters;
+  std::unique_ptr<Executor> executor;
+};
+
+void expect_equal(Bed& device, Bed& cpu) {
+  for (std::size_t port = 0; port < cpu.chain.ports.size(); ++port) {
+    const auto& here = static_cast<testing::FakePort&>(*device.chain.ports[port].port).sent[0];
+    const auto& there = static_cast<testing::FakePort&>(*cpu.chain.ports[port].port).sent[0];
+    ASSERT_EQ(here.size(), there.size()) << "port " << port;
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      ASSERT_EQ(here[i].bytes, there[i].bytes) << "packet " << i << " of port " << port;
+      ASSERT_EQ(here[i].descriptor.mark, there[i].descriptor.mark) << "packet " << i << " of port " << port;
+    }
+  }
+  const auto expect_same = [](const report::Traffic& a, const report::Traffic& b, const std::string& what) {
+    EXPECT_EQ(a.packets.get(), b.packets.get()) << what;
+    EXPECT_EQ(a.bytes.get(), b.bytes.get()) << what;
+  };
+  expect_same(device.counters->forwarded, cpu.counters->forwarded, "forwarded");
+  for (std::size_t f = 0; f < cpu.chain.functions.size(); ++f) {
+    const std::string name = cpu.chain.functions[f].name + " " + std::to_string(f);
+    const FunctionCounters& here = device.counters->functions[f];
+    const FunctionCounters& there = cpu.counters->functions[f];
+    expect_same(here.in, there.in, name + " in");
+    expect_same(here.forwarded, there.forwarded, name + " forwarded");
+    for (std::size_t r = 0; r < kReasons.size(); ++r) expect_same(here.dropped[r], there.dropped[r], name + " dropped");
+    EXPECT_EQ(static_cast<CountingFunction&>(*device.chain.functions[f].function).sum,
+              static_cast<CountingFunction&>(*cpu.chain.functions[f].function).sum)
+        << name;
+  }
+}
+
+/// Frames of several flows and TTLs, some with headers longer than what crosses as headers.
+Bytes frame(std::uint64_t number) {
+  if (number % 11 == 7) {
+    auto builder = penstock::testing::packet().eth().ipv6("2001:db8::1", "2001:db8::2");
+    for (int n = 0; n < 4; ++n) builder.extension(ip_protocol::kDestinationOptions, 2);
+    return builder.udp(static_cast<std::uint16_t>(1024 + number % 9), 53).payload(std::string(40, 'v')).bytes();
+  }
+  Bytes bytes = numbered(number, static_cast<unsigned>(number % 17));
+  if (number % 13 == 5) bytes[22] = 1;  // TTL
+  return bytes;
+}
+
+std::vector<std::vector<Bytes>> batches_of(std::size_t count, std::size_t size) {
+  std::vector<std::vector<Bytes>> batches;
+  std::uint64_t number = 0;
+  for (std::size_t b = 0; b < count; ++b) {
+    batches.emplace_back();
+    for (std::size_t i = 0; i < size; ++i) batches.back().push_back(frame(number++));
+  }
+  return batches;
+}
+
+std::vector<Position> chain_of(std::initializer_list<std::pair<int, bool>> positions) {
+  std::vector<Position> chain;
+  for (const auto& [kind, on_gpu] : positions) chain.push_back({&kKinds[kind], on_gpu});
+  return chain;
+}
+
+void expect_as_on_the_cpu(const std::vector<Position>& positions, const std::vector<std::vector<Bytes>>& batches,
+                          Behaviour& behaviour, std::size_t lanes, WholeFrames whole = WholeFrames::where_needed) {
+  Bed device(positions);
+  ASSERT_NO_FATAL_FAILURE(device.put_on_lanes(lanes, behaviour, whole));
+  ASSERT_NO_FATAL_FAILURE(device.run(batches));
+  Bed cpu(positions);
+  cpu.executor = std::make_unique<CpuExecutor>(cpu.chain, 0, *cpu.counters, nullptr);
+  ASSERT_NO_FATAL_FAILURE(cpu.run(batches));
+  ASSERT_NO_FATAL_FAILURE(expect_equal(device, cpu));
+  EXPECT_EQ(behaviour.in_flight, 0U);
+}
+
+TEST(DeviceExecutor, DoesWhatTheCpuDoes) {
+  Behaviour behaviour;
+  expect_as_on_the_cpu(chain_of({{0, true}, {1, true}}), batches_of(20, 64), behaviour, 4);
+  EXPECT_EQ(behaviour.most_in_flight, 4U);
+}
+
+TEST(DeviceExecutor, BringsWholeFramesBack) {
+  Behaviour behaviour;
+  expect_as_on_the_cpu(chain_of({{0, true}, {3, true}, {1, true}}), batches_of(20, 33), behaviour, 3);
+  expect_as_on_the_cpu(chain_of({{0, true}, {1, true}}), batches_of(20, 33), behaviour, 3, WholeFrames::always);
+}
+
+TEST(DeviceExecutor, RunsFunctionsOnTheCpuBetweenSegments) {
+  Behaviour behaviour;
+  expect_as_on_the_cpu(chain_of({{2, false}, {0, true}, {1, false}, {4, true}, {0, true}}), batches_of(20, 50),
+                       behaviour, 4);
+  expect_as_on_the_cpu(chain_of({{3, true}, {1, false}, {2, true}, {4, false}}), batches_of(20, 50), behaviour, 4);
+}
+
+TEST(DeviceExecutor, LeavesWhatIsPuntedToTheTwins) {
+  Behaviour behaviour;
+  Bed device(chain_of({{0, true}, {1, true}}));
+  ASSERT_NO_FATAL_FAILURE(device.put_on_lanes(2, behaviour));
+  ASSERT_NO_FATAL_FAILURE(device.run(batches_of(2, 55)));
+  EXPECT_EQ(device.counters->device.punted.get(), 10U) << "every eleventh has longer headers than cross";
+}
+
+TEST(DeviceExecutor, FinishesOnTheCpuWhatTheDeviceFails) {
+  Behaviour behaviour;
+  unsigned calls = 0;
+  behaviour.fails = [&] { return ++calls % 5 == 0; };
+  expect_as_on_the_cpu(chain_of({{0, true}, {1, true}}), batches_of(40, 20), behaviour, 4);
+  EXPECT_GT(behaviour.abandoned, 0U);
+
+  behaviour.fails = [] { return false; };
+  behaviour.refuses = [&] { return ++calls % 7 == 0; };
+  expect_as_on_the_cpu(chain_of({{3, true}, {1, false}, {2, true}, {4, false}}), batches_of(40, 20), behaviour, 4);
+}
+
+TEST(DeviceExecutor, GoesOnOnTheCpuOnceTheDeviceIsLost) {
+  Behaviour behaviour;
+  unsigned calls = 0;
+  behaviour.fails = [&] { return ++calls > 10; };
+  expect_as_on_the_cpu(chain_of({{0, true}, {1, true}}), batches_of(60, 20), behaviour, 4);
+  EXPECT_LE(behaviour.abandoned, 4 * DeviceExecutor::kMostFailures);
+}
+
+TEST(DeviceExecutor, CountsWhatItSays) {
+  Behaviour behaviour;
+  Bed bed(chain_of({{0, true}, {1, true}}));
+  ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
+  std::vector<Bytes> frames(64, numbered(0));  // of one length, none of them dropped
+  ASSERT_NO_FATAL_FAILURE(bed.run({frames, frames, frames}));
+  const CrossingBytes planned = crossing_bytes(bed.plan, static_cast<std::uint32_t>(frames[0].size()));
+  EXPECT_EQ(bed.counters->forwarded.packets.get(), 3 * 64U);
+  EXPECT_EQ(bed.counters->device.segments.get(), 3U);
+  EXPECT_EQ(bed.counters->device.bytes_to_device.get(), 3 * 64 * planned.to_device);
+  EXPECT_EQ(bed.counters->device.bytes_to_host.get(), 3 * 64 * planned.to_host);
+}
+
+RC_GTEST_PROP(DeviceExecutor, DoesWhatTheCpuDoesInAnyChainOverAnyDevice, ()) {
+  std::vector<Position> positions;
+  for (int n = *rc::gen::inRange(1, 6); n > 0; --n) {
+    positions.push_back({&kKinds[*rc::gen::inRange(0, 5)], *rc::gen::arbitrary<bool>()});
+  }
+  std::vector<NfTraits> traits;
+  for (const Position& p : positions) {
+    traits.push_back({.name = p.kind->name, .summary = "", .cpu = p.kind->access, .gpu = {}, .finish = {}});
+    if (p.on_gpu) traits.back().gpu = p.kind->access;
+  }
+  RC_PRE(plan_device(traits).has_value());
+  std::vector<std::vector<Bytes>> batches;
+  std::uint64_t number = 0;
+  for (int n = *rc::gen::inRange(1, 12); n > 0; --n) {
+    batches.emplace_back();
+    for (int size = *rc::gen::inRange(1, 64); size > 0; --size) batches.back().push_back(frame(number++));
+  }
+  const auto faults = *rc::gen::inRange(0, 3);
+  unsigned random = *rc::gen::arbitrary<unsigned>();
+  const auto next = [&random] { return random = random * 1664525U + 1013904223U, random >> 16; };
+  Behaviour behaviour;
+  behaviour.polls_until_done = [&] { return next() % 6; };
+  if (faults == 1) behaviour.fails = [&] { return next() % 4 == 0; };
+  if (faults == 2) behaviour.refuses = [&] { return next() % 4 == 0; };
+  const auto lanes = static_cast<std::size_t>(*rc::gen::inRange(1, 6));
+  const auto whole = *rc::gen::arbitrary<bool>() ? WholeFrames::always : WholeFrames::where_needed;
+  RC_PRE(plan_device(traits, whole).has_value());
+  std::string text;
+  for (const Position& p : positions) text += std::string(p.kind->name) + (p.on_gpu ? "@gpu " : "@cpu ");
+  SCOPED_TRACE(text + std::to_string(batches.size()) + " batches, faults " + std::to_string(faults));
+  expect_as_on_the_cpu(positions, batches, behaviour, lanes, whole);
+  RC_ASSERT(!::testing::Test::HasFailure());
+}
+
+}  // namespace
+}  // namespace penstock::chain

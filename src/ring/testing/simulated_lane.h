@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests: a lane without a device. It has a memory of its own, into which nothing gets but what the segment's shape
+// lets across, and from which nothing else comes back; it can be slow, late and faulty.
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "packet/flow_hash.h"
+#include "packet/parse_core.h"
+#include "ring/lane.h"
+
+namespace penstock::ring::testing {
+
+/// What a simulated device does beside its work; shared by its lanes, changed by the test as it goes.
+struct Behaviour {
+  std::function<unsigned()> polls_until_done = [] { return 1U; };  // asked at each start
+  std::function<bool()> refuses = [] { return false; };            // the same
+  std::function<bool()> fails = [] { return false; };              // the same: told when it would be done
+  unsigned in_flight = 0;
+  unsigned most_in_flight = 0;
+  unsigned abandoned = 0;
+};
+
+class SimulatedLane final : public Lane {
+ public:
+  /// Decides about packets as a GPU stage does. `finding`: of findings_bytes; null where the stage finds nothing.
+  using Work = std::function<Verdict(PacketView packet, std::byte* finding)>;
+
+  SimulatedLane(LaneShape shape, std::vector<std::vector<Work>> stages, Behaviour& behaviour)
+      : shape_(std::move(shape)), stages_(std::move(stages)), behaviour_(behaviour), frames_(shape_.segments.size()) {}
+
+  bool start(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept override {
+    segment_ = segment;
+    busy_ = true;
+    behaviour_.most_in_flight = std::max(behaviour_.most_in_flight, ++behaviour_.in_flight);
+    if (behaviour_.refuses()) return false;
+    polls_ = behaviour_.polls_until_done();
+    fails_ = behaviour_.fails();
+    crossed_ = {};
+    if (segment == 0) take_in(batch);
+    if (shape().verdicts_up) bring_up_to_date(batch, frames);
+    work();
+    pack();
+    return true;
+  }
+  gpu::Progress progress() noexcept override {
+    if (polls_ > 0) return --polls_, gpu::Progress::kRunning;
+    if (fails_) return gpu::Progress::kFailed;
+    leave();
+    return gpu::Progress::kDone;
+  }
+  const SegmentResults& results() const noexcept override { return results_; }
+  void abandon() noexcept override {
+    if (busy_) ++behaviour_.abandoned;
+    leave();
+  }
+  void begin_batch() noexcept override {}
+  Crossed crossed() const noexcept override { return crossed_; }
+
+ private:
+  struct Packet {
+    PacketDescriptor descriptor;
+    std::vector<std::uint8_t> bytes;  // as long as the frame; what did not cross is filled with rubbish
+    PacketView view() { return {bytes.data(), &descriptor}; }
+  };
+
+  [[nodiscard]] const SegmentShape& shape() const { return shape_.segments[segment_]; }
+
+  void leave() {
+    if (std::exchange(busy_, false)) --behaviour_.in_flight;
+  }
+
+  void take_in(const Batch& batch) {
+    packets_.clear();
+    for (const PacketDescriptor& on_host : batch.packets()) {
+      Packet packet;
+      packet.descriptor.length = on_host.length;
+      packet.descriptor.wire_length = on_host.wire_length;
+      packet.descriptor.in_port = on_host.in_port;
+      packet.descriptor.link_type = on_host.link_type;
+      packet.bytes.assign(on_host.length, 0xa5);
+      const std::uint32_t crosses = shape().frames_up ? on_host.length : std::min(on_host.length, kHeaderBytes);
+      if (crosses > 0) std::memcpy(packet.bytes.data(), batch.bytes().data() + on_host.offset, crosses);
+      crossed_.to_device += kIndexBytes + aligned_frame(crosses);
+      parse(packet.view());
+      const PacketLayout& layout = packet.descriptor.layout;
+      const bool reaches_behind = crosses < on_host.length && (layout.network_offset + 40U > kHeaderBytes ||
+                                                               layout.transport_offset + 20U > kHeaderBytes);
+      if (reaches_behind) packet.descriptor.verdict = Verdict::punt();
+      if (shape_.hash_flows) packet.descriptor.flow_hash = flow_hash(packet.view());
+      packets_.push_back(std::move(packet));
+    }
+  }
+
+  void bring_up_to_date(const Batch& batch, std::span<std::uint8_t* const> frames) {
+    std::vector<std::uint8_t> record(shape().up.bytes);
+    for (std::size_t i = 0; i < packets_.size(); ++i) {
+      PacketDescriptor on_host = batch.packets()[i];
+      Packet& packet = packets_[i];
+      crossed_.to_device += kVerdictBytes + shape().up.bytes;
+      if (!on_host.verdict.alive() || packet.descriptor.verdict.kind != VerdictKind::punt) {
+        packet.descriptor.verdict = on_host.verdict;
+      }
+      if (!packet.descriptor.verdict.alive() || shape().up.empty()) continue;
+      std::uint8_t* const frame =
+          frames.empty() ? const_cast<std::uint8_t*>(batch.bytes().data()) + on_host.offset : frames[i];
+      gather(shape().up, {frame, &on_host}, record.data());
+      scatter(shape().up, record.data(), packet.view());
+    }
+  }
+
+  void work() {
+    findings_.assign(shape().stages.size(), {});
+    for (std::size_t s = 0; s < shape().stages.size(); ++s) {
+      const SegmentShape::Stage& stage = shape().stages[s];
+      findings_[s].resize(packets_.size() * stage.findings_bytes);
+      for (std::size_t i = 0; i < packets_.size(); ++i) {
+        Packet& packet = packets_[i];
+        if (!packet.descriptor.verdict.alive()) continue;
+        std::byte* const finding = stage.findings_bytes == 0 ? nullptr : findings_[s].data() + i * stage.findings_bytes;
+        packet.descriptor.verdict = stages_[segment_][s](packet.view(), finding);
+        packet.descriptor.verdict.nf = stage.function;
+      }
+    }
+  }
+
+  void pack() {
+    verdicts_.clear();
+    lengths_.clear();
+    records_.clear();
+    std::vector<std::uint8_t>& frames = frames_[segment_];
+    frames.clear();
+    for (Packet& packet : packets_) {
+      verdicts_.push_back(packet.descriptor.verdict);
+      crossed_.to_host += kVerdictBytes;
+      if (shape().lengths_down) {
+        lengths_.push_back(packet.descriptor.length);
+        crossed_.to_host += kLengthBytes;
+      }
+      if (!packet.descriptor.verdict.alive()) continue;
+      if (!shape().down.empty()) {
+        records_.resize(records_.size() + shape().down.bytes);
+        gather(shape().down, packet.view(), records_.data() + records_.size() - shape().down.bytes);
+      }
+      if (shape().frames_down) {
+        frames.insert(frames.end(), packet.bytes.begin(), packet.bytes.end());
+        frames.resize(aligned_frame(frames.size()));
+      }
+    }
+    results_ = {verdicts_, lengths_, records_.data(), frames.data(), {}};
+    for (std::size_t s = 0; s < findings_.size(); ++s) {
+      results_.findings.push_back(findings_[s].data());
+      crossed_.to_host += findings_[s].size();
+    }
+    crossed_.to_host += records_.size() + frames.size();
+  }
+
+  LaneShape shape_;
+  std::vector<std::vector<Work>> stages_;
+  Behaviour& behaviour_;
+  std::size_t segment_ = 0;
+  bool busy_ = false;
+  bool fails_ = false;
+  unsigned polls_ = 0;
+  Crossed crossed_;
+  std::vector<Packet> packets_;
+  std::vector<Verdict> verdicts_;
+  std::vector<std::uint32_t> lengths_;
+  std::vector<std::uint8_t> records_;
+  std::vector<std::vector<std::uint8_t>> frames_;  // by segment
+  std::vector<std::vector<std::byte>> findings_;
+  SegmentResults results_;
+};
+
+}  // namespace penstock::ring::testing
