@@ -29,7 +29,19 @@ struct NamedFunction {
   std::unique_ptr<NetworkFunction> function;
 };
 
+/// How batches cross PCIe (Hung & Guo §3.3): one batch at a time by the copy engines, several that overlap, or by
+/// kernels that read and write the host's memory.
+enum class Transfer : std::uint8_t { direct, streamed, zero_copy };
+
+/// Whether frames cross whole even where the transfer plan names only some of their fields: for comparisons.
+enum class WholeFrames : bool { where_needed, always };
+
 struct RunSettings {
+  Processor processor = Processor::cpu;  // what runs the functions that have a GPU stage
+  std::vector<int> gpus;                 // device numbers, over which workers are spread; not empty for the GPU
+  unsigned streams = 8;                  // batches in flight, of each worker
+  Transfer transfer = Transfer::streamed;
+  WholeFrames whole_frames = WholeFrames::where_needed;
   unsigned workers = 1;
   std::size_t batch_bytes = 512 << 10;
   std::size_t batch_packets = 512;  // with their descriptors they stay in the second-level cache

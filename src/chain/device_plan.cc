@@ -126,18 +126,20 @@ Result<DevicePlan> plan_device(std::span<const NfTraits> chain, WholeFrames whol
   return plan;
 }
 
-std::string describe_up(const ring::SegmentShape& segment) {
-  std::string text = segment.frames_up ? "whole frames" : fmt::format("headers ({} bytes)", ring::kHeaderBytes);
-  if (!segment.up.empty()) text += fmt::format(", records of {} bytes", segment.up.bytes);
+std::string describe_up(const ring::SegmentShape& segment, bool first) {
+  std::string text;
+  const auto add = [&text](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
+  if (first) add(segment.frames_up ? "whole frames" : fmt::format("headers ({} bytes)", ring::kHeaderBytes));
+  if (segment.verdicts_up) add("verdicts");
+  if (!segment.up.empty()) add(fmt::format("records of {} bytes", segment.up.bytes));
   return text;
 }
 
 std::string describe_down(const ring::SegmentShape& segment) {
-  std::string text = segment.frames_down ? "whole frames" : "";
-  if (!segment.down.empty()) {
-    text += fmt::format("{}records of {} bytes", text.empty() ? "" : ", ", segment.down.bytes);
-  }
-  return text.empty() ? "verdicts" : text;
+  std::string text = "verdicts";
+  if (segment.frames_down) text += ", whole frames";
+  if (!segment.down.empty()) text += fmt::format(", records of {} bytes", segment.down.bytes);
+  return text;
 }
 
 CrossingBytes crossing_bytes(const DevicePlan& plan, std::uint32_t frame_length) {

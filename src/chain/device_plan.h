@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "chain/chain.h"
 #include "chain/network_function.h"
 #include "chain/transfer_plan.h"
 #include "ring/lane.h"
@@ -34,8 +35,6 @@ struct DevicePlan {
   bool hash_flows = false;                   // a GPU stage reads the flow hash
 };
 
-enum class WholeFrames : bool { where_needed, always };
-
 /// `always`: frames cross whole, whatever the plan names (for comparisons, and for functions that will need it). Fails
 /// where a field would have to cross between two GPU stages that cannot cross alone.
 [[nodiscard]] Result<DevicePlan> plan_device(std::span<const NfTraits> chain,
@@ -48,8 +47,8 @@ struct CrossingBytes {
 /// Per packet with frames of `frame_length` bytes, all that crosses counted: index, verdicts, findings.
 [[nodiscard]] CrossingBytes crossing_bytes(const DevicePlan& plan, std::uint32_t frame_length);
 
-/// "whole frames", "headers (96 bytes)", "records of 24 bytes", "-": how the segment's fields cross.
-[[nodiscard]] std::string describe_up(const ring::SegmentShape& segment);
+/// "headers (96 bytes)", "verdicts, records of 24 bytes": how the segment's fields cross.
+[[nodiscard]] std::string describe_up(const ring::SegmentShape& segment, bool first);
 [[nodiscard]] std::string describe_down(const ring::SegmentShape& segment);
 
 }  // namespace penstock::chain

@@ -14,6 +14,8 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
+  /// In the thread that calls all of the following, before any of them.
+  virtual void begin() noexcept {}
   /// Takes a closed batch on, whose memory stays as it is until `retire` gives the batch back. False: there is no room
   /// now, the batch is the caller's still.
   [[nodiscard]] virtual bool submit(Batch& batch) noexcept = 0;

@@ -24,6 +24,8 @@
 
 namespace penstock::chain {
 
+enum class Processor : std::uint8_t { cpu, gpu };
+
 struct NfTraits {
   std::string_view name;
   std::string_view summary;

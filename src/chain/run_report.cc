@@ -114,7 +114,7 @@ Json make_report(const Chain& chain, std::span<const std::unique_ptr<Worker>> wo
   const double elapsed_s = static_cast<double>(elapsed.count()) / 1e9;
 
   Json report;
-  report["processor"] = "cpu";
+  report["processor"] = chain.settings.processor == Processor::gpu ? "gpu" : "cpu";
   report["workers"] = workers.size();
   report["elapsed_s"] = elapsed_s;
   report["packets"] = {{"in", in.packets},
@@ -133,8 +133,20 @@ Json make_report(const Chain& chain, std::span<const std::unique_ptr<Worker>> wo
       {"closed_by_size", count([](const C& c) -> const report::Counter& { return c.closed_by_size; })},
       {"closed_by_time", count([](const C& c) -> const report::Counter& { return c.closed_by_time; })},
       {"closed_by_end", count([](const C& c) -> const report::Counter& { return c.closed_by_end; })},
+      {"closed_by_idleness", count([](const C& c) -> const report::Counter& { return c.closed_by_idleness; })},
       {"mean_fill", batches == 0 ? 0.0 : static_cast<double>(fill) / 1000.0 / static_cast<double>(batches)}};
-  report["pcie"] = {{"to_device_bytes", 0}, {"to_host_bytes", 0}};
+  const auto device = [&](report::Counter DeviceCounters::*counter) {
+    return count([counter](const C& c) -> const report::Counter& { return c.device.*counter; });
+  };
+  report["pcie"] = {{"to_device_bytes", device(&DeviceCounters::bytes_to_device)},
+                    {"to_host_bytes", device(&DeviceCounters::bytes_to_host)}};
+  if (chain.settings.processor == Processor::gpu) {
+    report["gpu"] = {{"devices", chain.settings.gpus},
+                     {"segments", device(&DeviceCounters::segments)},
+                     {"punted", device(&DeviceCounters::punted)},
+                     {"failures", device(&DeviceCounters::failures)},
+                     {"lanes_lost", device(&DeviceCounters::lanes_lost)}};
+  }
   report["time_s"] = {{"stack", seconds(count([](const C& c) -> const report::Counter& { return c.stack_time_ns; }))},
                       {"send", seconds(count([](const C& c) -> const report::Counter& { return c.send_time_ns; }))}};
   report["latency_us"] = latency_json(workers);

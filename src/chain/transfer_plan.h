@@ -15,8 +15,6 @@
 
 namespace penstock::chain {
 
-enum class Processor : std::uint8_t { cpu, gpu };
-
 /// One step of the chain on one processor, and what crosses right before it.
 struct PlannedStage {
   std::string name;  // "router", "nids (finish)"

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "chain/cpu_executor.h"
+#include "chain/gpu_run.h"
 
 namespace penstock::chain {
 
@@ -25,8 +26,15 @@ ring::RingShape ring_shape(const Chain& chain) {
     room.head += growth.head;
     room.tail += growth.tail;
   }
+  const std::size_t taken = settings.processor == Processor::gpu ? lanes_of(settings) + 1 : 1;
   return {settings.batch_bytes, most_packets(settings),
-          std::max<std::size_t>(1, settings.queue_bytes / settings.batch_bytes), 1, room};
+          std::max<std::size_t>(1, settings.queue_bytes / settings.batch_bytes), taken, room};
+}
+
+std::unique_ptr<Executor> make_executor(const Chain& chain, unsigned worker, ring::PacketRing& ring,
+                                        WorkerCounters& counters, Trace* trace) {
+  if (chain.settings.processor == Processor::gpu) return make_gpu_executor(chain, worker, ring, counters, trace);
+  return std::make_unique<CpuExecutor>(chain, worker, counters, trace);
 }
 
 }  // namespace
@@ -35,7 +43,7 @@ Worker::Worker(const Chain& chain, unsigned index, Trace* trace)
     : chain_(chain),
       counters_(chain),
       ring_(ring_shape(chain)),
-      executor_(std::make_unique<CpuExecutor>(chain, index, counters_, trace)) {
+      executor_(make_executor(chain, index, ring_, counters_, trace)) {
   bool lossy = false;
   for (std::size_t p = 0; p < chain.ports.size(); ++p) {
     port::Port& port = *chain.ports[p].port;
@@ -53,6 +61,7 @@ Worker::Worker(const Chain& chain, unsigned index, Trace* trace)
 }
 
 void Worker::run(const std::atomic<bool>& stop) noexcept {
+  executor_->begin();
   unsigned idle_rounds = 0;
   for (;;) {
     const bool stopping = stop.load(std::memory_order_relaxed);

@@ -20,7 +20,8 @@ namespace penstock::chain {
 
 class Worker {
  public:
-  /// Borrows the chain, whose ports are open, and `trace`, which may be null.
+  /// Borrows the chain, whose ports are open, and `trace`, which may be null. Throws gpu::CudaError where the chain is
+  /// to run on a GPU and cannot.
   Worker(const Chain& chain, unsigned index, Trace* trace);
 
   /// Returns when all sources have ended and all their packets are done, or, once `stop` is set, when what has been

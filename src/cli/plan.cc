@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "chain/device_plan.h"
 #include "chain/transfer_plan.h"
 #include "cli/chain_arguments.h"
 #include "report/text_table.h"
@@ -73,7 +74,55 @@ nlohmann::ordered_json fields_json(FieldSet fields, const std::vector<std::uint3
   return json;
 }
 
-void print_json(const TransferPlan& plan, const std::vector<std::uint32_t>& sizes) {
+/// "firewall, router"
+std::string functions_of(const chain::Chain& chain, const chain::DevicePlan::Run& run) {
+  std::string text;
+  for (std::size_t f = run.first; f < run.last; ++f) text += (text.empty() ? "" : ", ") + chain.functions[f].name;
+  return text;
+}
+
+/// What crosses as the ring carries it: see chain/device_plan.h.
+void print_device_plan(const chain::Chain& chain, const chain::DevicePlan& plan,
+                       const std::vector<std::uint32_t>& sizes) {
+  report::TextTable table({"runs", "on", "crosses before", "crosses after"});
+  std::size_t segment = 0;
+  for (const chain::DevicePlan::Run& run : plan.runs) {
+    const bool on_gpu = run.processor == Processor::gpu;
+    const ring::SegmentShape* const shape = on_gpu ? &plan.segments[segment++] : nullptr;
+    table.add_row({functions_of(chain, run), processor_name(run.processor),
+                   on_gpu ? chain::describe_up(*shape, segment == 1) : "", on_gpu ? chain::describe_down(*shape) : ""});
+  }
+  report::TextTable bytes({">frame", ">bytes to device", ">bytes to host"});
+  for (const std::uint32_t size : sizes) {
+    const chain::CrossingBytes crossing = chain::crossing_bytes(plan, size);
+    bytes.add_row({std::to_string(size), std::to_string(crossing.to_device), std::to_string(crossing.to_host)});
+  }
+  fmt::print("\nOn the wire, for each packet that is forwarded (index, verdicts and findings included):\n{}\n{}",
+             table.text(), bytes.text());
+}
+
+nlohmann::ordered_json device_plan_json(const chain::Chain& chain, const chain::DevicePlan& plan,
+                                        const std::vector<std::uint32_t>& sizes) {
+  nlohmann::ordered_json json{{"runs", nlohmann::json::array()}, {"bytes", nlohmann::ordered_json::object()}};
+  std::size_t segment = 0;
+  for (const chain::DevicePlan::Run& run : plan.runs) {
+    nlohmann::ordered_json one{{"functions", functions_of(chain, run)}, {"processor", processor_name(run.processor)}};
+    if (run.processor == Processor::gpu) {
+      one["before"] = chain::describe_up(plan.segments[segment], segment == 0);
+      one["after"] = chain::describe_down(plan.segments[segment]);
+      ++segment;
+    }
+    json["runs"].push_back(std::move(one));
+  }
+  for (const std::uint32_t size : sizes) {
+    const chain::CrossingBytes crossing = chain::crossing_bytes(plan, size);
+    json["bytes"][std::to_string(size)] = {{"to_device", crossing.to_device}, {"to_host", crossing.to_host}};
+  }
+  return json;
+}
+
+void print_json(const TransferPlan& plan, const chain::Chain& chain, const chain::DevicePlan& on_device,
+                const std::vector<std::uint32_t>& sizes) {
   nlohmann::ordered_json json{{"stages", nlohmann::json::array()}};
   for (const auto& s : plan.stages) {
     json["stages"].push_back({{"name", s.name},
@@ -84,6 +133,7 @@ void print_json(const TransferPlan& plan, const std::vector<std::uint32_t>& size
                               {"to_host", fields_json(s.to_host, sizes)}});
   }
   json["to_host_at_end"] = fields_json(plan.to_host_at_end, sizes);
+  if (!on_device.segments.empty()) json["on_the_wire"] = device_plan_json(chain, on_device, sizes);
   fmt::print("{}\n", json.dump(2));
 }
 
@@ -91,14 +141,22 @@ int plan_chain(const PlanArguments& arguments) {
   const auto loaded = arguments.chain.load(true);
   if (!loaded) return kWrongUsage;
   print_warnings(*loaded);
-  const TransferPlan plan = chain::plan_transfers(loaded->chain.traits(), loaded->processor);
+  const chain::RunSettings& settings = loaded->chain.settings;
+  const TransferPlan plan = chain::plan_transfers(loaded->chain.traits(), settings.processor);
+  chain::DevicePlan on_device;
+  if (settings.processor == Processor::gpu) {
+    auto planned = chain::plan_device(loaded->chain.traits(), settings.whole_frames);
+    if (!planned) {
+      print_errors(planned.error());
+      return kWrongUsage;
+    }
+    on_device = std::move(*planned);
+  }
   if (arguments.json) {
-    print_json(plan, arguments.sizes);
+    print_json(plan, loaded->chain, on_device, arguments.sizes);
   } else {
     print_plan(plan, arguments.sizes);
-    if (loaded->processor == Processor::gpu) {
-      fmt::print("A plan only: this version runs no network function on the GPU, and `penstock run` refuses it.\n");
-    }
+    if (!on_device.segments.empty()) print_device_plan(loaded->chain, on_device, arguments.sizes);
   }
   return kDone;
 }

@@ -108,6 +108,7 @@ void add_run(CLI::App& app, int& exit_code) {
     arguments->chain.add_override(*command, option, path, std::string(help) + "; in place of " + path);
   };
   add_override("--processor", "run.processor", "auto, cpu or gpu");
+  add_override("--gpus", "run.gpus", "numbers of the GPUs to use, such as 0,1");
   add_override("--workers", "run.workers", "number of worker threads");
   add_override("--duration", "run.duration", "stop after this time, such as 10s");
   add_override("--report", "outputs.report", "write the report there as JSON");

@@ -13,8 +13,10 @@
 #include <utility>
 
 #include "base/text_file.h"
+#include "chain/device_plan.h"
 #include "chain/run.h"
 #include "config/yaml_file.h"
+#include "gpu/devices.h"
 #include "nf/catalog.h"
 #include "port/catalog.h"
 
@@ -22,17 +24,21 @@ namespace penstock::config {
 
 namespace {
 
-constexpr std::array<Parameter, 10> kRun{{
-    {"processor", ParameterType::choice, "auto", "auto|cpu|gpu", "where the functions run"},
+constexpr std::array<Parameter, 12> kRun{{
+    {"processor", ParameterType::choice, "auto", "auto|cpu|gpu",
+     "where functions run that have a GPU stage; auto: on a GPU if there is one"},
+    {"gpus", ParameterType::text, "", "", "numbers of the GPUs that workers are spread over: 0,1; else the first"},
     {"workers", ParameterType::integer, "1", "1..256", "threads, each with its own queues, ring and stages"},
-    {"batch.bytes", ParameterType::size, "512KiB", "64KiB..1GiB", "most bytes of a batch"},
-    {"batch.packets", ParameterType::integer, "512", "1..1048576", "most packets of a batch"},
+    {"batch.bytes", ParameterType::size, "", "64KiB..1GiB", "most bytes of a batch; else 512KiB, or 4MiB for a GPU"},
+    {"batch.packets", ParameterType::integer, "", "1..1048576",
+     "most packets of a batch; else 512, or 65536 for a GPU"},
     {"batch.timeout", ParameterType::duration, "500us", "0..10s", "a batch is closed after this time, full or not"},
     {"latency", ParameterType::duration, "", "1us..10s", "no batch waits for longer than this for more packets"},
-    {"streams", ParameterType::integer, "8", "1..64",
-     "batches in flight on the GPU, for each worker; no effect on the CPU"},
+    {"streams", ParameterType::integer, "8", "1..64", "batches in flight on the GPU, for each worker"},
     {"transfer", ParameterType::choice, "auto", "auto|direct|streamed|zero_copy",
-     "how batches cross PCIe; no effect on the CPU"},
+     "how batches cross PCIe: one at a time, several at once, or read and written by kernels; auto: streamed"},
+    {"frames", ParameterType::choice, "planned", "planned|whole",
+     "what of a frame crosses PCIe: what the transfer plan names, or all of it"},
     {"queue.bytes", ParameterType::size, "128MiB", "64KiB..64GiB",
      "the waiting queue of a worker: full means drop and count"},
     {"duration", ParameterType::duration, "0", "0..8760h", "stop after this time; 0: when the sources end"},
@@ -165,28 +171,21 @@ class Builder {
     if (!run) return;
     chain::RunSettings& settings = loaded_.chain.settings;
     settings.workers = static_cast<unsigned>(run->integer("workers"));
-    settings.batch_bytes = run->integer("batch.bytes");
-    settings.batch_packets = run->integer("batch.packets");
     settings.batch_timeout = run->duration("batch.timeout");
     settings.queue_bytes = run->integer("queue.bytes");
     settings.duration = run->duration("duration");
     if (run->has("latency")) settings.batch_timeout = std::min(settings.batch_timeout, run->duration("latency"));
-    processor_ = run->text("processor");
-    processor_place_ = run->place("processor");
-    if (processor_ != "gpu") {
-      for (const char* name : {"streams", "transfer"}) note_without_effect(*run, name);
-    }
-    if (settings.queue_bytes < settings.batch_bytes) {
-      errors_.push_back({run->place("queue.bytes"), "the waiting queue holds no batch",
-                         fmt::format("{} bytes", settings.queue_bytes),
-                         fmt::format("batch.bytes ({}) or more", settings.batch_bytes)});
-    }
+    settings.streams = static_cast<unsigned>(run->integer("streams"));
+    if (run->text("transfer") == "direct") settings.transfer = chain::Transfer::direct;
+    if (run->text("transfer") == "zero_copy") settings.transfer = chain::Transfer::zero_copy;
+    if (run->text("frames") == "whole") settings.whole_frames = chain::WholeFrames::always;
+    run_ = *run;
   }
 
   /// A parameter of the GPU's, given where the CPU runs the chain.
   void note_without_effect(const Parameters& run, std::string_view name) {
     const auto parameter = std::find_if(kRun.begin(), kRun.end(), [&](const Parameter& p) { return p.name == name; });
-    if (run.text(name) == parameter->default_text) return;
+    if (!run.has(name) || run.text(name) == parameter->default_text) return;
     loaded_.without_effect.push_back(
         {run.place(name), fmt::format("{} has no effect on the CPU", name), in_quotes(run.text(name)), ""});
   }
@@ -356,11 +355,75 @@ class Builder {
     return std::nullopt;
   }
 
+  /// What the functions run on, and what depends on it.
   void choose_processor() {
-    loaded_.processor = processor_ == "gpu" ? chain::Processor::gpu : chain::Processor::cpu;
-    if (processor_ != "gpu" || options_.any_processor) return;
-    errors_.push_back(
-        {processor_place_, "this version runs no network function on the GPU yet", "'gpu'", "auto or cpu"});
+    if (!run_) return;
+    chain::RunSettings& settings = loaded_.chain.settings;
+    const std::string& asked = run_->text("processor");
+    if (options_.any_processor) {
+      settings.processor = asked == "gpu" ? chain::Processor::gpu : chain::Processor::cpu;
+    } else if (asked != "cpu" && errors_.empty()) {
+      if (auto gpus = usable_gpus()) {
+        settings.processor = chain::Processor::gpu;
+        settings.gpus = std::move(*gpus);
+      } else if (asked == "gpu") {
+        append(errors_, gpus.error());
+      }
+    }
+    const bool on_gpu = settings.processor == chain::Processor::gpu;
+    settings.batch_bytes = run_->has("batch.bytes") ? run_->integer("batch.bytes") : on_gpu ? 4 << 20 : 512 << 10;
+    settings.batch_packets = run_->has("batch.packets") ? run_->integer("batch.packets") : on_gpu ? 65536 : 512;
+    if (settings.queue_bytes < settings.batch_bytes) {
+      errors_.push_back({run_->place("queue.bytes"), "the waiting queue holds no batch",
+                         fmt::format("{} bytes", settings.queue_bytes),
+                         fmt::format("batch.bytes ({}) or more", settings.batch_bytes)});
+    }
+    if (on_gpu) return;
+    for (const char* name : {"gpus", "streams", "transfer", "frames"}) note_without_effect(*run_, name);
+  }
+
+  /// Those that the chain is to run on; else why it can run on none.
+  Result<std::vector<int>> usable_gpus() {
+    const Place& place = run_->place("processor");
+    const auto refuse = [&](std::string message) {
+      return failure(Error{place, std::move(message), "'gpu'", "auto or cpu; `penstock doctor` tells more"});
+    };
+    const std::vector<chain::NfTraits> traits = loaded_.chain.traits();
+    if (std::ranges::none_of(traits, [](const chain::NfTraits& t) { return t.gpu.has_value(); })) {
+      return refuse("no function of the chain has a GPU stage");
+    }
+    const gpu::DeviceList list = gpu::list_devices();
+    if (list.availability != gpu::Availability::kUsable) return refuse("no GPU can be used here: " + list.reason);
+    if (auto plan = chain::plan_device(traits, loaded_.chain.settings.whole_frames); !plan) {
+      for (Error& error : plan.error()) error.place = place;
+      return failure(std::move(plan.error()));
+    }
+    std::vector<std::string> there;
+    for (const gpu::Device& device : list.devices) {
+      if (device.supported) there.push_back(std::to_string(device.index));
+    }
+    if (!run_->has("gpus")) return std::vector<int>{std::stoi(there.front())};
+    std::vector<int> chosen;
+    for (const std::string& number : split(run_->text("gpus"), ',')) {
+      if (std::find(there.begin(), there.end(), number) == there.end()) {
+        return failure(Error{run_->place("gpus"), "no such GPU, or none that this program has code for",
+                             in_quotes(number), fmt::format("of {}", fmt::join(there, ", "))});
+      }
+      chosen.push_back(std::stoi(number));
+    }
+    return chosen;
+  }
+
+  static std::vector<std::string> split(const std::string& text, char separator) {
+    std::vector<std::string> parts(1);
+    for (const char c : text) {
+      if (c == separator) {
+        parts.emplace_back();
+      } else if (c != ' ') {
+        parts.back() += c;
+      }
+    }
+    return parts;
   }
 
   void refuse_unsupported() {
@@ -383,8 +446,7 @@ class Builder {
   std::vector<Parameters::File> files_;
   bool ports_ok_ = false;
   bool out_port_known_ = false;
-  std::string processor_ = "auto";
-  Place processor_place_;
+  std::optional<Parameters> run_;
 };
 
 }  // namespace

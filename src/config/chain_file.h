@@ -32,12 +32,11 @@ struct Override {
 
 struct LoadedChain {
   chain::Chain chain;
-  chain::Processor processor = chain::Processor::cpu;  // what `auto` came to
-  std::string report_path;                             // "": none
-  std::vector<Parameters::File> files;                 // all that the chain file names, and itself
-  bool writes_stdout = false;                          // a capture or the report goes there: nothing else may
-  Errors unsupported;                                  // what readers do not support, and leave out
-  Errors without_effect;                               // what the run section asks for in vain
+  std::string report_path;              // "": none
+  std::vector<Parameters::File> files;  // all that the chain file names, and itself
+  bool writes_stdout = false;           // a capture or the report goes there: nothing else may
+  Errors unsupported;                   // what readers do not support, and leave out
+  Errors without_effect;                // what the run section asks for in vain
 };
 
 struct LoadOptions {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "config/chain_file.h"
+#include "gpu/devices.h"
 
 #include <gtest/gtest.h>
 
@@ -265,13 +266,26 @@ TEST_F(ChainFile, SaysThatNothingWouldComeIn) {
 }
 
 TEST_F(ChainFile, SaysWhatKeepsItOffTheGpu) {
-  const std::string ports = "ports: {a: {pcap: {read: x}}}\n";
-  for (const std::string& chain : {std::string(kGood), ports + "chain: []\n"}) {
-    expect_has(errors_of(chain, {{*parse_override("run.processor=gpu")}, false, false}),
-               "--set run.processor=gpu: this version runs no network function on the GPU yet: found 'gpu', "
-               "expected auto or cpu");
+  const LoadOptions on_gpu{{*parse_override("run.processor=gpu")}, false, false};
+  expect_has(errors_of("ports: {a: {pcap: {read: x}}}\nchain: []\n", on_gpu),
+             "--set run.processor=gpu: no function of the chain has a GPU stage: found 'gpu', expected auto or cpu");
+  const gpu::DeviceList list = gpu::list_devices();
+  if (list.availability != gpu::Availability::kUsable) {
+    expect_has(errors_of(kGood, on_gpu), "--set run.processor=gpu: no GPU can be used here: " + list.reason);
   }
   EXPECT_TRUE(load(kGood, {{*parse_override("run.processor=gpu")}, false, true})) << "a plan may be made for it";
+}
+
+TEST_F(ChainFile, MakesLargerBatchesForAGpu) {
+  const auto settings = [&](std::vector<Override> overrides) {
+    overrides.push_back(*parse_override("run.batch={}"));
+    const auto loaded = load(kGood, {std::move(overrides), false, true});
+    EXPECT_TRUE(loaded);
+    return loaded ? loaded->chain.settings : chain::RunSettings{};
+  };
+  EXPECT_EQ(settings({}).batch_packets, 512U);
+  EXPECT_EQ(settings({*parse_override("run.processor=gpu")}).batch_packets, 65536U);
+  EXPECT_EQ(settings({*parse_override("run.processor=gpu")}).batch_bytes, std::size_t{4} << 20);
 }
 
 }  // namespace

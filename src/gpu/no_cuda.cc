@@ -9,6 +9,7 @@
 #include "gpu/devices.h"
 #include "gpu/memory.h"
 #include "gpu/pcie.h"
+#include "gpu/pinned_region.h"
 #include "gpu/stream.h"
 
 namespace penstock::gpu {
@@ -40,6 +41,9 @@ bool copy_async(void*, const void*, std::size_t, const Stream&) noexcept { retur
 bool zero_async(void*, std::size_t, const Stream&) noexcept { return false; }
 void copy(void*, const void*, std::size_t) { fail(); }
 
+PinnedRegion::PinnedRegion(std::span<std::uint8_t>) : memory_(nullptr) { fail(); }
+PinnedRegion::~PinnedRegion() = default;
+
 DeviceList list_devices() {
   DeviceList list;
   list.availability = Availability::kBuiltWithoutCuda;
@@ -48,6 +52,7 @@ DeviceList list_devices() {
 }
 
 void use_device(int) { fail(); }
+int current_device() { fail(); }
 PcieRates measure_pcie(int) { fail(); }
 
 }  // namespace penstock::gpu

@@ -19,14 +19,24 @@ PacketRing::Mapping PacketRing::map(std::size_t length) {
   return Mapping(memory, Unmap{length});
 }
 
+namespace {
+
+/// All batches begin where a frame may.
+RingShape aligned(RingShape shape) noexcept {
+  shape.batch_bytes = shape.batch_bytes / kFrameAlignment * kFrameAlignment;
+  return shape;
+}
+
+}  // namespace
+
 PacketRing::PacketRing(const RingShape& shape)
     : bytes_(nullptr, Unmap{0}),
       descriptors_(nullptr, Unmap{0}),
-      shape_(shape),
+      shape_(aligned(shape)),
       batches_(nullptr, Unmap{0}),
       most_batches_(shape.waiting_batches + shape.taken_batches + 1),
       waiting_(std::make_unique_for_overwrite<Batch*[]>(shape.waiting_batches)) {
-  bytes_ = map(most_batches_ * shape.batch_bytes);
+  bytes_ = map(most_batches_ * shape_.batch_bytes);
   descriptors_ = map(most_batches_ * shape.batch_packets * sizeof(PacketDescriptor));
   batches_ = map(most_batches_ * sizeof(Batch));
   free_.reserve(most_batches_);

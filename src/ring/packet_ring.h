@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "packet/batch.h"
@@ -38,6 +39,11 @@ class PacketRing {
   void release(Batch* batch) noexcept;
 
   [[nodiscard]] std::size_t waiting() const noexcept { return waiting_count_; }
+  [[nodiscard]] const RingShape& shape() const noexcept { return shape_; }
+  /// Where the frames of all batches lie.
+  [[nodiscard]] std::span<std::uint8_t> memory() noexcept {
+    return {static_cast<std::uint8_t*>(bytes_.get()), bytes_.get_deleter().length};
+  }
 
  private:
   struct Unmap {

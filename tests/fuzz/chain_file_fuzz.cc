@@ -85,7 +85,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const chain::Chain& chain = loaded->chain;
       if (chain.ports.empty() || chain.wiring.size() != chain.ports.size()) std::abort();
       if (strict && !loaded->unsupported.empty()) std::abort();
-      static_cast<void>(chain::plan_transfers(chain.traits(), loaded->processor));
+      static_cast<void>(chain::plan_transfers(chain.traits(), chain.settings.processor));
     } else {
       if (loaded.error().empty()) std::abort();  // "failed" and no word why
       static_cast<void>(to_string(loaded.error()));

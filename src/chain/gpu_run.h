@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a worker needs to run its chain on a GPU: its ring pinned, and lanes with the functions' GPU stages on its
+// device.
+
+#pragma once
+
+#include <memory>
+
+#include "chain/chain.h"
+#include "chain/counters.h"
+#include "chain/executor.h"
+#include "chain/trace.h"
+#include "ring/packet_ring.h"
+
+namespace penstock::chain {
+
+/// Batches that one worker has on its device at most.
+[[nodiscard]] unsigned lanes_of(const RunSettings& settings) noexcept;
+
+/// On the device that falls to this worker. Borrows all of them. Throws CudaError.
+[[nodiscard]] std::unique_ptr<Executor> make_gpu_executor(const Chain& chain, unsigned worker, ring::PacketRing& ring,
+                                                          WorkerCounters& counters, Trace* trace);
+
+}  // namespace penstock::chain
