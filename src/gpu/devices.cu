@@ -98,4 +98,10 @@ DeviceList list_devices() {
 
 void use_device(int index) { check(cudaSetDevice(index)); }
 
+int current_device() {
+  int index = 0;
+  check(cudaGetDevice(&index));
+  return index;
+}
+
 }  // namespace penstock::gpu

@@ -54,7 +54,8 @@ struct DeviceList {
 /// Never throws for what it finds.
 [[nodiscard]] DeviceList list_devices();
 
-/// The device that this thread's buffers, streams and kernels go to; throws CudaError.
+/// The device that this thread's buffers, streams and kernels go to; throw CudaError.
 void use_device(int index);
+[[nodiscard]] int current_device();
 
 }  // namespace penstock::gpu

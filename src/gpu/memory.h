@@ -35,7 +35,7 @@ struct PinnedMemoryDeleter {
 [[nodiscard]] bool copy_async(void* to, const void* from, std::size_t bytes, const Stream& stream) noexcept;
 [[nodiscard]] bool zero_async(void* to, std::size_t bytes, const Stream& stream) noexcept;
 
-/// Copies and waits. Set-up and tests only; throws CudaError.
+/// Copies and waits until all has arrived. Never on the packet path; throws CudaError.
 void copy(void* to, const void* from, std::size_t bytes);
 
 /// `size()` elements in device memory; the host must not touch them.

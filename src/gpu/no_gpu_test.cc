@@ -32,6 +32,7 @@ TEST_F(WithoutAGpu, TakingFromADeviceThrows) {
   EXPECT_THROW(Stream(), CudaError);
   EXPECT_THROW(Event(), CudaError);
   EXPECT_THROW(use_device(0), CudaError);
+  EXPECT_THROW(static_cast<void>(current_device()), CudaError);
 }
 
 TEST_F(WithoutAGpu, EmptyOwnersAreHarmless) {

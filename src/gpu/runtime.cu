@@ -93,7 +93,10 @@ bool zero_async(void* to, std::size_t bytes, const Stream& stream) noexcept {
 }
 
 void copy(void* to, const void* from, std::size_t bytes) {
-  if (bytes > 0) check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
+  if (bytes == 0) return;
+  check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
+  // From memory that is not pinned it returns before the last bytes have arrived, and our streams do not wait for it.
+  check(cudaStreamSynchronize(cudaStreamLegacy));
 }
 
 }  // namespace penstock::gpu
