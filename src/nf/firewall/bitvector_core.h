@@ -68,6 +68,16 @@ PENSTOCK_HOST_DEVICE constexpr std::uint32_t next_slot(std::uint32_t node, std::
   return (in * (port_count + 1) + out) * 2 + (later_fragment ? 1 : 0);
 }
 
+PENSTOCK_HOST_DEVICE inline void add_record(std::uint32_t record, VectorSet& set) noexcept {
+#ifdef __CUDA_ARCH__
+  // An array whose index is not known when it is compiled would lie in memory: this one stays in registers.
+  for (std::uint32_t d = 2; d < kMaxDimensions; ++d) set.records[d] = d == set.count ? record : set.records[d];
+#else
+  set.records[set.count] = record;
+#endif
+  ++set.count;
+}
+
 /// Adds a small dimension's vector to the set, or its part to the number of the combined one.
 PENSTOCK_HOST_DEVICE inline void locate_small(const SmallView& dimension, std::uint32_t value, std::uint32_t& combined,
                                               VectorSet& set) noexcept {
@@ -76,7 +86,7 @@ PENSTOCK_HOST_DEVICE inline void locate_small(const SmallView& dimension, std::u
   if (dimension.use == SmallView::Use::combined) {
     combined += found;
   } else {
-    set.records[set.count++] = found;
+    add_record(found, set);
   }
 }
 
@@ -98,7 +108,7 @@ PENSTOCK_HOST_DEVICE inline void locate(const BitVectorView& table, const Key& k
     const std::uint32_t place = place_of(key.in_port, key.out_port, key.later_fragment, table.port_count);
     locate_small(table.place, place, combined, set);
   }
-  if (table.combined != nullptr) set.records[set.count++] = table.combined[combined];
+  if (table.combined != nullptr) add_record(table.combined[combined], set);
 }
 
 /// The number of the record's block `i`: two stand in a word, the first in the low half.
@@ -151,6 +161,14 @@ template <std::uint32_t Count>
     case 5: return deciding_entry_of<5>(table, set);
     default: return deciding_entry_of<6>(table, set);
   }
+}
+
+/// Both halves, for one key alone.
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t deciding_entry(const BitVectorView& table,
+                                                                       const Key& key) noexcept {
+  VectorSet set{};
+  locate(table, key, set);
+  return deciding_entry(table, set);
 }
 
 }  // namespace penstock::firewall

@@ -26,6 +26,7 @@ class LinearClassifier final : public Classifier {
   void classify(std::span<const Key> keys, std::uint32_t* entries) const noexcept override {
     for (std::size_t i = 0; i < keys.size(); ++i) entries[i] = deciding_entry(view_, keys[i]);
   }
+  const BitVectorTables* bitvectors() const noexcept override { return nullptr; }
   std::size_t memory_bytes() const noexcept override { return bytes_; }
   std::string_view name() const noexcept override { return "linear"; }
 
@@ -53,6 +54,7 @@ class BitVectorClassifier final : public Classifier {
       entries += group.size();
     }
   }
+  const BitVectorTables* bitvectors() const noexcept override { return &tables_; }
   std::size_t memory_bytes() const noexcept override { return tables_.memory_bytes(); }
   std::string_view name() const noexcept override { return "bitvector"; }
 

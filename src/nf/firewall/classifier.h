@@ -18,6 +18,8 @@
 
 namespace penstock::firewall {
 
+struct BitVectorTables;
+
 class Classifier {
  public:
   /// Keys that are worked on together.
@@ -26,6 +28,8 @@ class Classifier {
   virtual ~Classifier() = default;
   /// For each key the entry that decides about it, or kNoEntry: the policy does. `entries` has the size of `keys`.
   virtual void classify(std::span<const Key> keys, std::uint32_t* entries) const noexcept = 0;
+  /// What is copied to devices beside the rule set; null where the engine has nothing but that.
+  [[nodiscard]] virtual const BitVectorTables* bitvectors() const noexcept = 0;
   [[nodiscard]] virtual std::size_t memory_bytes() const noexcept = 0;
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
 };

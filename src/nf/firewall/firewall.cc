@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "gpu/devices.h"
 #include "nf/firewall/firewall_stage.h"
 
 namespace penstock::firewall {
@@ -50,6 +51,8 @@ Firewall::Firewall(Ruleset rules) : rules_(std::move(rules)) {
   traits_.summary = firewall_kind().summary;
   traits_.cpu = access;
   traits_.gpu = access;
+  traits_.finish = Access{{Field::frame_shape}, {}};  // the bytes that it counts
+  traits_.findings_bytes = sizeof(JudgeCore<LinearView>::Finding);
   traits_.drop_reasons = kDropReasons;
 }
 
@@ -61,10 +64,25 @@ Result<std::unique_ptr<Firewall>> Firewall::build(Ruleset rules, Engine engine) 
   return firewall;
 }
 
-std::unique_ptr<chain::CpuStage> Firewall::make_cpu_stage() {
+RuleCounters& Firewall::add_counters() {
   const std::lock_guard lock(mutex_);
   counters_.push_back(std::make_unique<RuleCounters>(rules_.rules.size()));
-  return std::make_unique<FirewallStage>(rules_, *classifier_, *counters_.back());
+  return *counters_.back();
+}
+
+std::unique_ptr<chain::CpuStage> Firewall::make_cpu_stage() {
+  return std::make_unique<FirewallStage>(rules_, *classifier_, add_counters());
+}
+
+std::unique_ptr<gpu::GpuStage> Firewall::make_gpu_stage() {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<const DeviceTables>& tables = on_devices_[gpu::current_device()];
+  if (tables == nullptr) tables = std::make_unique<DeviceTables>(rules_, *classifier_);
+  return make_firewall_gpu_stage(*tables);
+}
+
+std::unique_ptr<chain::FinishStage> Firewall::make_finish_stage() {
+  return std::make_unique<FirewallFinishStage>(add_counters());
 }
 
 std::string Firewall::description() const {

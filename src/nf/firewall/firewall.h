@@ -6,30 +6,22 @@
 
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "chain/network_function.h"
 #include "nf/firewall/classifier.h"
+#include "nf/firewall/device_tables.h"
+#include "nf/firewall/judge_core.h"
 #include "nf/firewall/rule.h"
 
 namespace penstock::firewall {
-
-/// By the value of Verdict::drop.
-enum class DropReason : std::uint16_t {
-  denied,     // by a rule or the policy
-  rejected,   // the same, where the rule would have an answer sent
-  malformed,  // a header that rules look at contradicts itself
-  truncated,  // the capture ends inside a header that rules look at
-};
-inline constexpr std::array<std::string_view, 4> kDropReasons{"denied", "rejected", "malformed", "truncated"};
 
 /// What rules look at, and what an NF that applies them reads and writes.
 [[nodiscard]] Access access_of(const Ruleset& rules);
@@ -44,7 +36,7 @@ class RuleCounters {
   explicit RuleCounters(std::size_t rules) : cells_(cells_for(rules)) {}
   [[nodiscard]] static std::size_t cells_for(std::size_t rules) noexcept { return rules + 2; }
   [[nodiscard]] static std::size_t of_policy(std::size_t rules, NetworkLayer family) noexcept {
-    return rules + (family == NetworkLayer::ipv4 ? 0 : 1);
+    return policy_counter(static_cast<std::uint32_t>(rules), family);
   }
 
   void add(std::size_t rule, std::uint64_t bytes) noexcept {
@@ -70,6 +62,8 @@ class Firewall final : public chain::NetworkFunction {
 
   const chain::NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<chain::CpuStage> make_cpu_stage() override;
+  std::unique_ptr<gpu::GpuStage> make_gpu_stage() override;
+  std::unique_ptr<chain::FinishStage> make_finish_stage() override;
   std::string description() const override;
   /// {"rules": [{"index", "line", "target", "packets", "bytes", "text"} …], "policy": {"ipv4": {"target", "packets",
   /// "bytes"}, "ipv6": {…}}}: rules that matched none are left away.
@@ -81,12 +75,14 @@ class Firewall final : public chain::NetworkFunction {
 
  private:
   explicit Firewall(Ruleset rules);
+  [[nodiscard]] RuleCounters& add_counters();
 
   const Ruleset rules_;
   std::unique_ptr<const Classifier> classifier_;  // borrows rules_
   chain::NfTraits traits_;
-  mutable std::mutex mutex_;  // guards counters_: for set-up and reports, no packet waits for it
+  mutable std::mutex mutex_;  // guards the next two: for set-up and reports, no packet waits for it
   std::vector<std::unique_ptr<RuleCounters>> counters_;
+  std::map<int, std::unique_ptr<const DeviceTables>> on_devices_;  // by device
 };
 
 /// For the catalog.

@@ -11,14 +11,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <memory>
-#include <random>
 #include <string>
 
+#include "nf/firewall/bench_workload.h"
 #include "nf/firewall/corpus_for_test.h"
 #include "nf/firewall/firewall.h"
-#include "nf/firewall/rule_reader.h"
 #include "packet/batch.h"
 #ifdef PENSTOCK_HAS_DPDK
 #include "bench/dpdk/dpdk.h"
@@ -29,82 +27,6 @@ namespace penstock::firewall {
 namespace {
 
 constexpr std::size_t kKeys = 4096;
-
-struct Workload {
-  Ruleset rules;
-  std::vector<Key> keys;
-};
-
-/// A site's rules: networks and hosts inside, services on them, a few blocked sources, and a last line.
-Workload gateway(std::uint32_t count) {
-  std::mt19937 random(count);
-  const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
-  constexpr std::uint16_t kServices[] = {22, 25, 53, 80, 110, 123, 143, 389, 443, 445, 993, 3306, 5060, 5432, 8080};
-  Workload work;
-  std::string text;
-  const auto host = [&] { return "10." + std::to_string(below(8)) + "." + std::to_string(below(64)) + "."; };
-  for (std::uint32_t i = 0; i + 1 < count; ++i) {
-    const bool network = below(3) == 0;
-    const std::string inside = host() + (network ? "0/24" : std::to_string(1 + below(254)) + "/32");
-    const std::string outside =
-        below(2) == 0 ? "0.0.0.0/0" : std::to_string(11 + below(180)) + "." + std::to_string(below(256)) + ".0.0/16";
-    const std::string port = std::to_string(kServices[below(std::size(kServices))]);
-    text += "@" + outside + " " + inside + " 0 : 65535 " + port + " : " + port + " " +
-            (below(4) == 0 ? "0x11/0xFF" : "0x06/0xFF") + " 0x0000/0x0000\n";
-  }
-  text += "@10.0.0.0/8 0.0.0.0/0 0 : 65535 0 : 65535 0x00/0x00 0x0000/0x0000\n";
-  work.rules = std::move(read_rules(text, "gateway", {})->value);
-  for (std::size_t i = 0; i < kKeys; ++i) {
-    Key key;
-    key.family = NetworkLayer::ipv4;
-    key.source.low = random();
-    key.destination.low = 0x0a000000 | (random() & 0x0007ffff);
-    key.source_port = 1024 + below(64000);
-    key.destination_port = kServices[below(std::size(kServices))];
-    key.kind = 6U << kKindDetailBits | 0x10;
-    // Three of four packets are for some rule.
-    const Entry& entry = work.rules.entries[below(count)];
-    for (std::uint32_t c = 0; i % 4 != 0 && c < entry.condition_count; ++c) {
-      const Condition& condition = work.rules.conditions[entry.first_condition + c];
-      const std::uint32_t offset = static_cast<std::uint32_t>(random()) & (condition.high - condition.low);
-      if (condition.subject == Subject::source4) key.source.low = condition.low + offset;
-      if (condition.subject == Subject::destination4) key.destination.low = condition.low + offset;
-      if (condition.subject == Subject::destination_port) {
-        key.destination_port = work.rules.port_ranges[condition.index].low;
-      }
-      if (condition.subject == Subject::protocol) key.kind = condition.low << kKindDetailBits;
-    }
-    work.keys.push_back(key);
-  }
-  return work;
-}
-
-Workload classbench(const CorpusSet& set) {
-  Workload work{std::move(read_rules(set.rules, "classbench", {})->value), set.keys};
-  if (work.keys.empty()) {
-    // A set without a trace: keys at the low ends of its rules.
-    for (const Entry& entry : work.rules.entries) {
-      Key key;
-      key.family = entry.family;
-      key.kind = kKindUntoldDetail;
-      key.source_port = key.destination_port = 0;
-      for (std::uint32_t c = 0; c < entry.condition_count; ++c) {
-        const Condition& condition = work.rules.conditions[entry.first_condition + c];
-        if (condition.subject == Subject::source4) key.source.low = condition.low;
-        if (condition.subject == Subject::destination4) key.destination.low = condition.low;
-        if (condition.subject == Subject::source_port) key.source_port = work.rules.port_ranges[condition.index].low;
-        if (condition.subject == Subject::destination_port) {
-          key.destination_port = work.rules.port_ranges[condition.index].low;
-        }
-        if (condition.subject == Subject::protocol) key.kind = kKindUntoldDetail + condition.low;
-      }
-      work.keys.push_back(key);
-    }
-  }
-  std::shuffle(work.keys.begin(), work.keys.end(), std::mt19937(1));
-  work.keys.resize(std::min(work.keys.size(), kKeys));
-  return work;
-}
 
 void count(benchmark::State& state, const Workload& work, double bytes) {
   const auto keys = static_cast<double>(state.iterations()) * static_cast<double>(work.keys.size());
@@ -201,10 +123,11 @@ void add(const std::string& name, Workload workload) {
 int main(int argc, char** argv) {
   using namespace penstock::firewall;
   benchmark::Initialize(&argc, argv);
-  for (const std::uint32_t rules : {16U, 128U, 1000U, 10000U}) add("gateway_" + std::to_string(rules), gateway(rules));
+  for (const std::uint32_t rules : {16U, 128U, 1000U, 10000U})
+    add("gateway_" + std::to_string(rules), gateway(rules, kKeys));
   for (const char* name : {"acl_1k", "fw_1k", "ipc_1k", "acl_10k", "fw_10k", "ipc_10k"}) {
     if (const auto set = corpus_set(name))
-      add(name, classbench(*set));
+      add(name, classbench(*set, kKeys));
     else
       std::fprintf(stderr, "%s: not in the corpus, left out\n", name);
   }

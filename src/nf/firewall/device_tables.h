@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// An engine's tables on a device: what all GPU stages of one device share. Owns the device's memory; immutable.
+
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "gpu/memory.h"
+#include "gpu/stage.h"
+#include "nf/firewall/bitvector_build.h"
+#include "nf/firewall/classifier.h"
+#include "nf/firewall/judge_core.h"
+
+namespace penstock::firewall {
+
+class DeviceTables {
+ public:
+  using EngineView = std::variant<LinearView, BitVectorView>;
+
+  /// Copies them to the current device; throws CudaError. `classifier` is of `rules`.
+  DeviceTables(const Ruleset& rules, const Classifier& classifier);
+
+  // To be passed by value to kernels.
+  [[nodiscard]] const EngineView& engine() const noexcept { return engine_; }
+  [[nodiscard]] const RulesView& rules() const noexcept { return rules_; }
+
+ private:
+  template <typename T>
+  const T* copy_of(const std::vector<T>& host);
+  Ipv4View copy_of(const Ipv4Table& table);
+  Ipv6View copy_of(const Ipv6Table& table);
+  SmallView copy_of(const SmallTable& table);
+  [[nodiscard]] LinearView linear(const Ruleset& rules);
+  [[nodiscard]] BitVectorView bitvectors(const BitVectorTables& tables);
+
+  std::vector<gpu::DeviceBuffer<std::byte>> copies_;
+  RulesView rules_;
+  EngineView engine_;
+};
+
+/// Borrows the tables, which lie on the current device.
+[[nodiscard]] std::unique_ptr<gpu::GpuStage> make_firewall_gpu_stage(const DeviceTables& tables);
+
+}  // namespace penstock::firewall

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The GPU stage: a thread for each packet. What counts it goes back to the host, whose finish stage adds it up.
+
+#include <variant>
+
+#include "gpu/per_packet.cuh"
+#include "nf/firewall/device_tables.h"
+#include "nf/firewall/judge_core.h"
+
+namespace penstock::firewall {
+
+std::unique_ptr<gpu::GpuStage> make_firewall_gpu_stage(const DeviceTables& tables) {
+  return std::visit(
+      [&]<typename Engine>(const Engine& engine) -> std::unique_ptr<gpu::GpuStage> {
+        using Core = JudgeCore<Engine>;
+        return std::make_unique<gpu::PerPacketStage<Core>>(Core{engine, tables.rules()});
+      },
+      tables.engine());
+}
+
+}  // namespace penstock::firewall

@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The core that GPU stages run, on the host, with the finish stage behind it, against the CPU twin.
+
+#include "nf/firewall/judge_core.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <variant>
+#include <vector>
+
+#include "nf/firewall/bitvector_build.h"
+#include "nf/firewall/firewall.h"
+#include "nf/firewall/random_rules_for_test.h"
+#include "nf/firewall/rules_for_test.h"
+#include "packet/parse_core.h"
+#include "packet/testing/random_frames.h"
+
+namespace penstock::firewall {
+namespace {
+
+std::unique_ptr<Firewall> firewall(const Ruleset& rules, Engine engine) {
+  auto made = Firewall::build(rules, engine);
+  EXPECT_TRUE(made) << to_string(made.error());
+  return std::move(*made);
+}
+
+struct Packets {
+  explicit Packets(std::size_t count) : descriptors(count) {
+    testing::RandomFrames draw(1);
+    for (PacketDescriptor& packet : descriptors) {
+      const testing::Frame frame = draw.frame();
+      bytes.push_back(frame.bytes);
+      bytes.back().resize(frame.bytes.size() + 64);
+      packet.length = static_cast<std::uint32_t>(frame.bytes.size());
+      packet.wire_length = frame.wire_length;
+      packet.link_type = frame.link_type;
+      packet.in_port = static_cast<PortIndex>(draw.below(4));
+      packet.verdict = Verdict::forward(static_cast<PortIndex>(draw.below(4)));
+      views.push_back({bytes.back().data(), &packet});
+      parse(views.back());
+    }
+  }
+  std::vector<testing::Bytes> bytes;
+  std::vector<PacketDescriptor> descriptors;
+  std::vector<PacketView> views;
+};
+
+/// What a GPU stage and the finish stage do, without a GPU.
+template <typename EngineView>
+void judge(const JudgeCore<EngineView>& core, Firewall& firewall, Packets& packets) {
+  std::vector<std::uint32_t> found(packets.views.size());
+  std::vector<const std::byte*> findings;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    packets.descriptors[i].verdict = core(packets.views[i], found[i]);
+    findings.push_back(reinterpret_cast<const std::byte*>(&found[i]));
+  }
+  firewall.make_finish_stage()->finish(packets.views, findings);
+}
+
+void expect_the_twins_results(const Ruleset& rules, std::size_t most_unused_rules) {
+  constexpr std::size_t kPackets = 5000;
+  const auto twin = firewall(rules, Engine::linear);
+  Packets expected(kPackets);
+  twin->make_cpu_stage()->process(expected.views);
+  const auto counts = twin->counts();
+  std::vector<std::size_t> unused;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i].packets == 0) unused.push_back(i);
+  }
+  EXPECT_LE(unused.size(), most_unused_rules) << ::testing::PrintToString(unused);
+
+  const LinearView linear{rules.entries.data(), rules.conditions.data(), rules.port_ranges.data(), rules.ranges6.data(),
+                          static_cast<std::uint32_t>(rules.entries.size())};
+  const auto tables = build_bitvectors(rules);
+  ASSERT_TRUE(tables);
+  const std::variant<LinearView, BitVectorView> engines[] = {linear, tables->view(rules.entries.data())};
+  for (const auto& engine : engines) {
+    const auto other = firewall(rules, Engine::linear);
+    Packets packets(kPackets);
+    std::visit(
+        [&](const auto& view) {
+          judge(JudgeCore<std::decay_t<decltype(view)>>{view, view_of(rules)}, *other, packets);
+        },
+        engine);
+    for (std::size_t i = 0; i < kPackets; ++i) {
+      ASSERT_EQ(packets.descriptors[i].verdict, expected.descriptors[i].verdict) << "packet " << i;
+    }
+    const auto others = other->counts();
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      ASSERT_EQ(others[i].packets, counts[i].packets) << "counter " << i;
+      ASSERT_EQ(others[i].bytes, counts[i].bytes) << "counter " << i;
+    }
+  }
+}
+
+TEST(JudgeCore, DecidesAndCountsAsTheCpuTwin) {
+  // A rule that calls a chain and one that returns from it have no counts of their own.
+  expect_the_twins_results(rules_about_random_frames(), 2);
+}
+
+TEST(JudgeCore, DecidesAndCountsAsTheCpuTwinByRandomRules) {
+  Draw draw(3);
+  Ruleset rules = draw.rules(600);
+  for (Entry& entry : rules.entries) {
+    if (entry.action != Action::skip) entry.action = static_cast<Action>(entry.rule % 3);
+  }
+  rules.ipv6_policy = Target::reject;
+  expect_the_twins_results(rules, rules.rules.size());
+}
+
+TEST(FirewallFinish, CountsNothingForPacketsThatNoRuleWasTriedOn) {
+  const auto nf = firewall(rules_about_random_frames(), Engine::linear);
+  Packets packets(2);
+  const std::uint32_t found[] = {kNoCounter, 3};
+  const std::byte* const findings[] = {reinterpret_cast<const std::byte*>(&found[0]),
+                                       reinterpret_cast<const std::byte*>(&found[1])};
+  nf->make_finish_stage()->finish(packets.views, findings);
+  const auto counts = nf->counts();
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    EXPECT_EQ(counts[i].packets, i == 3 ? 1U : 0U) << "counter " << i;
+    EXPECT_EQ(counts[i].bytes, i == 3 ? packets.descriptors[1].length : 0U) << "counter " << i;
+  }
+}
+
+TEST(FirewallFinish, NeedsNothingFromTheDevice) {
+  const auto nf = firewall(rules_about_random_frames(), Engine::linear);
+  ASSERT_TRUE(nf->traits().finish);
+  EXPECT_EQ(nf->traits().finish->reads, FieldSet{Field::frame_shape});
+  EXPECT_TRUE(nf->traits().finish->writes.empty());
+  EXPECT_EQ(nf->traits().findings_bytes, 4U);
+}
+
+}  // namespace
+}  // namespace penstock::firewall
