@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
+#include "gpu/devices.h"
 #include "nf/router/route_words.h"
 #include "nf/router/router_stage.h"
 
@@ -20,6 +21,7 @@ namespace {
 void apply_neighbours(const RouterChange& change, RouterTables& tables) {
   for (const auto& [address, device] : change.erase_neighbours) tables.neighbours.erase(address, device);
   for (const Neighbour& neighbour : change.neighbours) tables.neighbours.assign(neighbour);
+  if (!change.erase_neighbours.empty() || !change.neighbours.empty()) ++tables.versions.neighbours;
 }
 
 /// Adds the group's hops to the edit where the tables have others.
@@ -45,7 +47,7 @@ Result<std::unique_ptr<Router>> Router::build(RouterConfig config) {
   if (!v6) append(errors, v6.error());
   if (!errors.empty()) return failure(std::move(errors));
   auto tables = std::make_unique<RouterTables>(
-      RouterTables{std::move(*v4), std::move(*v6), {}, {}, {}, config.neighbours.has_value(), config.ports});
+      RouterTables{std::move(*v4), std::move(*v6), {}, {}, {}, config.neighbours.has_value(), config.ports, {}});
   if (config.neighbours) {
     for (const Neighbour& neighbour : *config.neighbours) tables->neighbours.assign(neighbour);
   }
@@ -76,6 +78,18 @@ Router::Router(RouterConfig config, std::unique_ptr<const RouterTables> tables)
 
 std::unique_ptr<chain::CpuStage> Router::make_cpu_stage() { return make_router_stage(snapshot_, rules_, devices_); }
 
+std::unique_ptr<gpu::GpuStage> Router::make_gpu_stage() {
+  const int device = gpu::current_device();
+  const std::lock_guard lock(devices_mutex_);
+  std::unique_ptr<DeviceSide>& side = on_devices_[device];
+  if (side == nullptr) {
+    // An update that is under way waits for this reader, and then finds the side.
+    const chain::Snapshot<RouterTables>::Reader newest(snapshot_);
+    side = std::make_unique<DeviceSide>(newest.table());
+  }
+  return side->make_stage(rules_);
+}
+
 Result<void> Router::update(const RouterChange& change) {
   const std::lock_guard lock(updates_);
   TableEdit edit;
@@ -96,6 +110,7 @@ Result<void> Router::update(const RouterChange& change) {
   discard_unless_certain.router = nullptr;
   commit(edit, replaced);
   publish(std::move(tables), edit, change);
+  follow_on_devices();
   return {};
 }
 
@@ -158,6 +173,19 @@ void Router::follow(std::unique_ptr<const RouterTables> before, const TableEdit&
   } catch (const std::bad_alloc&) {
     // The change is done; the next one copies the tables that are in use.
   }
+}
+
+/// What was published goes to all devices that have stages.
+void Router::follow_on_devices() noexcept {
+  const RouterTables& newest = snapshot_.newest();
+  const auto next_behind = [&]() -> DeviceSide* {
+    const std::lock_guard lock(devices_mutex_);
+    for (const auto& [device, side] : on_devices_) {
+      if (side != nullptr && !side->has(newest)) return side.get();
+    }
+    return nullptr;
+  };
+  while (DeviceSide* const side = next_behind()) side->follow(newest);
 }
 
 Router::Loaded Router::loaded() const {

@@ -5,13 +5,15 @@
 //
 // Two sides. The workers' stages see an immutable snapshot of the tables and take the newest at a batch boundary. The
 // control side, under a mutex that neither packets nor reports wait for, knows the next hops; it turns changes into
-// edits, applies them to the copy that nobody reads, publishes it, and applies them to the other (left-right).
+// edits, applies them to the copy that nobody reads, publishes it, and applies them to the other (left-right). Devices
+// have copies of their own, which follow the host's.
 
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,6 +25,7 @@
 #include "base/error.h"
 #include "chain/network_function.h"
 #include "chain/snapshot.h"
+#include "nf/router/device_tables.h"
 #include "nf/router/devices.h"
 #include "nf/router/fib.h"
 #include "nf/router/neighbour_reader.h"
@@ -56,12 +59,14 @@ class Router final : public chain::NetworkFunction {
 
   [[nodiscard]] const chain::NfTraits& traits() const noexcept override { return traits_; }
   [[nodiscard]] std::unique_ptr<chain::CpuStage> make_cpu_stage() override;
+  [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_gpu_stage() override;
   [[nodiscard]] std::string description() const override;
   void report(nlohmann::json& into) const override;
 
   /// Packets of batches that begin after this returns are forwarded by the changed tables; no packet sees half of the
-  /// change. After an error, or std::bad_alloc, all is as it was. Waits for the workers' batch boundaries. Any thread
-  /// but theirs.
+  /// change. After an error, or std::bad_alloc, all is as it was. A device that the tables cannot be brought to refuses
+  /// its batches until a later change reaches it. Waits for the batch boundaries of workers and stages. Any thread but
+  /// theirs.
   [[nodiscard]] Result<void> update(const RouterChange& change);
 
  private:
@@ -82,6 +87,7 @@ class Router final : public chain::NetworkFunction {
   void publish(std::unique_ptr<RouterTables> tables, const TableEdit& edit, const RouterChange& change);
   void count_loaded();
   void follow(std::unique_ptr<const RouterTables> before, const TableEdit& edit, const RouterChange& change);
+  void follow_on_devices() noexcept;
   [[nodiscard]] Loaded loaded() const;
 
   chain::NfTraits traits_;
@@ -95,6 +101,9 @@ class Router final : public chain::NetworkFunction {
   NextHopTable next_hops_;
   std::unique_ptr<RouterTables> shadow_;  // equal to the newest; made at the first update
   chain::Snapshot<RouterTables> snapshot_;
+
+  std::mutex devices_mutex_;  // never held while an update waits; guards which sides there are
+  std::map<int, std::unique_ptr<DeviceSide>> on_devices_;  // by device
 
   mutable std::mutex loaded_mutex_;  // held for a copy; guards loaded_
   Loaded loaded_;

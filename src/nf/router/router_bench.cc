@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/devices.h"
 #include "nf/router/lpm_corpus.h"
 #include "nf/router/route_reader.h"
 #include "nf/router/router.h"
@@ -191,18 +192,27 @@ void read_text(benchmark::State& state, const std::string& text, std::size_t rou
 }
 
 /// One route there and back, with a thread's worth of nobody else.
-void update(benchmark::State& state) {
-  const auto router = Router::build(read_config(text4(), false));
+void update_routes(benchmark::State& state, Router& router) {
   Devices devices(kPorts);
   RouterChange there;
   RouterChange back;
   there.routes = std::move(parse_routes("203.0.113.0/25 via 10.9.9.9 dev dmz\n", "bench", devices)->value);
   back.erase4.push_back(there.routes.v4[0].prefix);
   for (auto _ : state) {
-    benchmark::DoNotOptimize((*router)->update(there));
-    benchmark::DoNotOptimize((*router)->update(back));
+    benchmark::DoNotOptimize(router.update(there));
+    benchmark::DoNotOptimize(router.update(back));
   }
   state.SetItemsProcessed(state.iterations() * 2);
+}
+void update(benchmark::State& state) { update_routes(state, **Router::build(read_config(text4(), false))); }
+
+/// The same with a GPU that has the tables too: the IPv4 table is copied there each time, whole.
+void update_with_gpu(benchmark::State& state) {
+  const gpu::DeviceList devices = gpu::list_devices();
+  if (devices.availability != gpu::Availability::kUsable) return state.SkipWithError(devices.reason.c_str());
+  const auto router = Router::build(read_config(text4(), false));
+  (*router)->make_gpu_stage().reset();  // nobody waits for batches, and the device's tables stay
+  update_routes(state, **router);
 }
 
 void forward_ipv4(benchmark::State& state, Fib4Engine engine, bool rewrites_macs) {
@@ -223,6 +233,7 @@ BENCHMARK(read_text4)->Unit(benchmark::kMillisecond);
 BENCHMARK(load4)->Unit(benchmark::kMillisecond);
 BENCHMARK(load6)->Unit(benchmark::kMillisecond);
 BENCHMARK(update);
+BENCHMARK(update_with_gpu)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace penstock::router

@@ -30,6 +30,9 @@ Result<void> apply_routes(Fib& fib, const std::vector<Prefix>& erased, const std
 }  // namespace
 
 Result<void> RouterTables::apply(const TableEdit& edit, std::vector<std::uint32_t>& replaced) {
+  if (!edit.hops.empty()) ++versions.hops;
+  if (!edit.erase4.empty() || !edit.insert4.empty()) ++versions.v4;
+  if (!edit.erase6.empty() || !edit.insert6.empty()) ++versions.v6;
   for (const TableEdit::Place& place : edit.hops) {
     if (place.index >= hops.size()) {
       hops.resize(place.index + 1);

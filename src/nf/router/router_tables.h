@@ -16,6 +16,7 @@
 #include "nf/router/neighbour_table.h"
 #include "nf/router/next_hop_table.h"
 #include "nf/router/route_table.h"
+#include "nf/router/table_versions.h"
 
 namespace penstock::router {
 
@@ -41,6 +42,7 @@ struct RouterTables {
   NeighbourTable neighbours;
   bool has_neighbours = false;  // without, frames keep their destination MAC
   std::vector<EgressPort> ports;
+  TableVersions versions;
 
   [[nodiscard]] ForwardView view() const noexcept { return {hops.data(), ports.data(), neighbours.view()}; }
   /// `replaced` takes the values of the routes that are gone. After an error the tables are of no use.

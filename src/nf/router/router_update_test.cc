@@ -60,6 +60,23 @@ TEST(RouterUpdate, SetsARouteThatTheSameChangeErases) {
   EXPECT_EQ(way_to(*router, "10.1.2.3"), "wan");
 }
 
+TEST(RouterUpdate, TellsByTheVersionsWhichTablesItChanged) {
+  RouterTables tables{*Fib4::build(Fib4Engine::kTrie4, {}), *Fib6::build({}), {}, {}, {}, false, {}, {}};
+  const TableVersions before = tables.versions;
+  std::vector<std::uint32_t> replaced;
+  TableEdit edit;
+  ASSERT_TRUE(tables.apply(edit, replaced));
+  EXPECT_EQ(tables.versions, before);
+  edit.insert6 = {{*parse_ipv6_prefix("2001:db8::/32"), 0}};
+  ASSERT_TRUE(tables.apply(edit, replaced));
+  EXPECT_EQ(tables.versions, (TableVersions{before.v4, before.v6 + 1, before.hops, before.neighbours}));
+  edit = {};
+  edit.erase4 = {*parse_ipv4_prefix("10.0.0.0/8")};
+  edit.hops = {{0, {}, {}}};
+  ASSERT_TRUE(tables.apply(edit, replaced));
+  EXPECT_EQ(tables.versions, (TableVersions{before.v4 + 1, before.v6 + 1, before.hops + 1, before.neighbours}));
+}
+
 TEST(RouterUpdate, LeavesAllAsItWasAfterAnError) {
   const auto router = build(config_of("10.0.0.0/8 dev lan\n"));
   RouterChange change = change_of("10.0.0.0/8 via 10.0.0.1 dev wan\n11.0.0.0/8 via 10.0.0.1 dev wan\n");
@@ -135,7 +152,12 @@ std::string sight_of(Router& router) {
        {"10.1.2.3", "10.2.2.3", "10.1.255.3", "11.1.2.3", "12.1.2.3", "13.1.2.3", "14.1.2.3", "15.1.2.3"}) {
     for (std::uint16_t port = 0; port < 4; ++port) {
       TestPacket p(packet().eth().ipv4("10.9.9.9", destination).udp(port, 2));
-      text += "\n" + explain_one(router, p) + ": " + send_one(router, p) + " " + to_string(p.destination_mac());
+      text += "\n";
+      text += explain_one(router, p);  // as it came in
+      text += ": ";
+      text += send_one(router, p);
+      text += " ";
+      text += to_string(p.destination_mac());
     }
   }
   return text;

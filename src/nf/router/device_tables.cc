@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/router/device_tables.h"
+
+#include <exception>
+#include <utility>
+#include <variant>
+
+#include "gpu/devices.h"
+#include "nf/router/router_tables.h"
+
+namespace penstock::router {
+
+namespace {
+
+/// For as long as it lives, what this thread takes is taken from the device.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) : before_(gpu::current_device()) { gpu::use_device(device); }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+  ~OnDevice() {
+    try {
+      gpu::use_device(before_);
+    } catch (const std::exception&) {
+      // The device was this thread's before; if it fails now, so does whatever is done with it next.
+    }
+  }
+
+ private:
+  int before_;
+};
+
+}  // namespace
+
+template <typename T>
+const T* DeviceTables::Array<T>::assign(std::span<const T> host) {
+  if (host.size() > buffer.size()) {
+    const bool grows = buffer.size() > 0;
+    buffer = {};  // before there is more: a device may be nearly full
+    buffer = gpu::DeviceBuffer<T>(host.size() + (grows ? host.size() / 2 : 0));
+  }
+  gpu::copy(buffer.data(), host.data(), host.size_bytes());
+  return buffer.data();
+}
+
+template <typename View>
+View DeviceTables::Fib::assign(const View& host) {
+  return {root.assign({host.root, View::kRootEntries}), nodes.assign({host.nodes, host.node_entries}),
+          host.node_entries};
+}
+
+void DeviceTables::assign(const RouterTables& tables) {
+  const TableVersions& wanted = tables.versions;
+  if (versions_.v4 != wanted.v4) {
+    v4_view_ = std::visit([&](const auto& host) { return Fib4View(v4_.assign(host)); }, tables.v4.view());
+  }
+  if (versions_.v6 != wanted.v6) v6_view_ = v6_.assign(tables.v6.view());
+  if (versions_.hops != wanted.hops) view_.hops = hops_.assign(tables.hops);
+  if (versions_.neighbours != wanted.neighbours) {
+    const NeighbourView host = tables.neighbours.view();
+    view_.neighbours = {neighbours_.assign({host.slots, std::size_t{host.mask} + 1}), host.mask};
+  }
+  if (view_.ports == nullptr) view_.ports = ports_.assign(tables.ports);  // they never change
+  versions_ = wanted;
+}
+
+DeviceSide::DeviceSide(const RouterTables& tables)
+    : device_(gpu::current_device()), versions_(tables.versions), snapshot_(std::make_unique<DeviceTables>(tables)) {}
+
+std::unique_ptr<gpu::GpuStage> DeviceSide::make_stage(CheckRules rules) { return make_router_gpu_stage(*this, rules); }
+
+bool DeviceSide::has(const RouterTables& tables) const noexcept { return versions_ == tables.versions; }
+
+void DeviceSide::follow(const RouterTables& tables) noexcept {
+  versions_ = tables.versions;
+  try {
+    const OnDevice here(device_);
+    if (shadow_ == nullptr) {
+      shadow_ = std::make_unique<DeviceTables>(tables);
+    } else {
+      shadow_->assign(tables);
+    }
+    std::unique_ptr<const DeviceTables> before = snapshot_.publish(std::move(shadow_));
+    // Nobody reads it any more, and it was not made as const.
+    shadow_.reset(const_cast<DeviceTables*>(before.release()));
+    lost_.store(false, std::memory_order_release);
+  } catch (const std::exception&) {
+    // The packets go to the CPU twins, which have the newest tables. The next update tries again.
+    shadow_.reset();
+    lost_.store(true, std::memory_order_release);
+  }
+}
+
+}  // namespace penstock::router

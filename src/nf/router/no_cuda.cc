@@ -1,0 +1,15 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The twin of router.cu in a build without CUDA: no tables can lie on a device, so there is no stage to make.
+
+#include "gpu/cuda_error.h"
+#include "nf/router/device_tables.h"
+
+namespace penstock::router {
+
+std::unique_ptr<gpu::GpuStage> make_router_gpu_stage(DeviceSide&, CheckRules) {
+  throw gpu::CudaError(0, "this program is built without CUDA");
+}
+
+}  // namespace penstock::router
