@@ -55,7 +55,9 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, const DevicePlan& plan,
 }
 
 DeviceExecutor::~DeviceExecutor() {
-  for (LaneState& state : lanes_) state.lane->abandon();
+  for (LaneState& state : lanes_) {
+    if (state.lane != nullptr) state.lane->abandon();
+  }
 }
 
 DeviceExecutor::LaneState* DeviceExecutor::free_lane() noexcept {
@@ -102,7 +104,7 @@ bool DeviceExecutor::idle() const noexcept { return count_ < 2 && !all_lost(); }
 void DeviceExecutor::pass_boundary() noexcept {
   twins_.begin_batch();
   for (LaneState& state : lanes_) {
-    if (!state.busy) state.lane->begin_batch();
+    if (!state.busy && state.lane != nullptr) state.lane->begin_batch();
   }
 }
 
@@ -128,7 +130,11 @@ Batch* DeviceExecutor::retire() noexcept {
   } else {
     return nullptr;
   }
-  if (flight.lane != nullptr) flight.lane->busy = false;
+  if (flight.lane != nullptr) {
+    flight.lane->busy = false;
+    // One that is given up takes its stages along: they would never let go of their tables.
+    if (flight.lane->failures >= kMostFailures) flight.lane->lane.reset();
+  }
   first_ = (first_ + 1) % flights_.size();
   --count_;
   return flight.batch;

@@ -13,22 +13,26 @@ namespace penstock::chain {
 
 namespace {
 
-/// Of a batch: no more descriptors than frames fit, however many there may be.
-std::size_t most_packets(const RunSettings& settings) {
-  return std::clamp<std::size_t>(settings.batch_bytes / kFrameAlignment, 1, settings.batch_packets);
-}
-
 ring::RingShape ring_shape(const Chain& chain) {
   const RunSettings& settings = chain.settings;
-  FrameRoom room;
+  const bool on_gpu = settings.processor == Processor::gpu;
+  ring::RingShape shape;
   for (const NamedFunction& f : chain.functions) {
     const FrameRoom growth = f.function->traits().growth;
-    room.head += growth.head;
-    room.tail += growth.tail;
+    shape.room.head += growth.head;
+    shape.room.tail += growth.tail;
   }
-  const std::size_t taken = settings.processor == Processor::gpu ? lanes_of(settings) + 1 : 1;
-  return {settings.batch_bytes, most_packets(settings),
-          std::max<std::size_t>(1, settings.queue_bytes / settings.batch_bytes), taken, room};
+  shape.batch_bytes = settings.batch_bytes;
+  // No more descriptors than frames fit, however many there may be.
+  shape.batch_packets = std::clamp<std::size_t>(settings.batch_bytes / kFrameAlignment, 1, settings.batch_packets);
+  // As many batches as the queue holds of the smallest frames: memory is only used once it is filled. A GPU's is
+  // pinned, and so all used.
+  constexpr std::size_t kSmallestFrame = 64;
+  const std::size_t least = std::min(shape.batch_bytes, shape.batch_packets * kSmallestFrame);
+  shape.waiting_bytes = settings.queue_bytes;
+  shape.waiting_batches = std::max<std::size_t>(1, settings.queue_bytes / (on_gpu ? shape.batch_bytes : least));
+  shape.taken_batches = on_gpu ? lanes_of(settings) + 1 : 1;
+  return shape;
 }
 
 std::unique_ptr<Executor> make_executor(const Chain& chain, unsigned worker, ring::PacketRing& ring,
@@ -44,19 +48,12 @@ Worker::Worker(const Chain& chain, unsigned index, Trace* trace)
       counters_(chain),
       ring_(ring_shape(chain)),
       executor_(make_executor(chain, index, ring_, counters_, trace)) {
-  bool lossy = false;
   for (std::size_t p = 0; p < chain.ports.size(); ++p) {
     port::Port& port = *chain.ports[p].port;
     port::RxQueue* queue = port.rx(index);
     if (queue == nullptr) continue;
     sources_.push_back({queue, static_cast<PortIndex>(p), port.lossless()});
-    lossy |= !port.lossless();
-  }
-  if (lossy) {
-    scratch_bytes_ = std::make_unique_for_overwrite<std::uint8_t[]>(chain.settings.batch_bytes);
-    scratch_descriptors_.resize(most_packets(chain.settings));
-    scratch_batch_ = std::make_unique<Batch>(std::span(scratch_bytes_.get(), chain.settings.batch_bytes),
-                                             scratch_descriptors_, FrameRoom{});
+    all_lossless_ &= port.lossless();
   }
 }
 
@@ -69,10 +66,12 @@ void Worker::run(const std::atomic<bool>& stop) noexcept {
     if (filling_ != nullptr && !filling_->empty()) {
       if (stopping || all_ended()) {
         close(counters_.closed_by_end);
-      } else if (Clock::now() - filling_->opened_at() >= chain_.settings.batch_timeout) {
-        close(counters_.closed_by_time);
-      } else if (executor_->idle()) {
-        close(counters_.closed_by_idleness);
+      } else if (!any_waits()) {  // else it is worked on no sooner for being closed
+        if (executor_->idle()) {
+          close(counters_.closed_by_idleness);
+        } else if (Clock::now() - filling_->opened_at() >= chain_.settings.batch_timeout) {
+          close(counters_.closed_by_time);
+        }
       }
     }
     if (execute() || received) {
@@ -99,9 +98,11 @@ bool Worker::receive() noexcept {
 }
 
 bool Worker::receive_from(Source& source) noexcept {
-  // What waits at a source that does not wait is taken in at once, into the queue or, once that is full, to be dropped
-  // and counted; it would else pile up unseen. The bound lets the packets in the queue go on under any overload.
-  constexpr unsigned kMostRounds = 64;
+  // Where all sources wait, none is asked while batches wait: they would only grow cold. What is at one that does not
+  // wait is taken in at once, into the queue or, once that is full, to be dropped and counted; it would else pile up
+  // unseen. The bound lets the packets in the queue go on under any overload.
+  if (all_lossless_ && any_waits()) return false;
+  constexpr unsigned kMostRounds = 16;
   bool received = false;
   for (unsigned round = 0; round < (source.lossless ? 1 : kMostRounds); ++round) {
     filling_ = ring_.filling();
@@ -132,12 +133,10 @@ void Worker::count_arrivals(const Source& source, std::uint64_t packets, std::ui
 }
 
 port::RxStatus Worker::lose(Source& source) noexcept {
-  scratch_batch_->reset(0);
-  const port::RxStatus status = source.queue->poll(*scratch_batch_);
-  count_arrivals(source, scratch_batch_->size(), scratch_batch_->frame_bytes());
-  counters_.dropped_by_chain[static_cast<std::size_t>(ChainDrop::queue_full)].add(scratch_batch_->size(),
-                                                                                  scratch_batch_->frame_bytes());
-  return status;
+  const port::RxQueue::Discarded lost = source.queue->discard(ring_.shape().batch_packets);
+  count_arrivals(source, lost.packets, lost.bytes);
+  counters_.dropped_by_chain[static_cast<std::size_t>(ChainDrop::queue_full)].add(lost.packets, lost.bytes);
+  return lost.status;
 }
 
 void Worker::close(report::Counter& cause) noexcept {

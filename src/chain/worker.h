@@ -49,6 +49,8 @@ class Worker {
   bool execute() noexcept;
   bool retire() noexcept;
   [[nodiscard]] bool all_ended() const noexcept;
+  /// Batches that are closed and not worked on yet.
+  [[nodiscard]] bool any_waits() const noexcept { return next_ != nullptr || ring_.waiting() > 0; }
 
   const Chain& chain_;
   WorkerCounters counters_;
@@ -57,11 +59,9 @@ class Worker {
   Batch* next_ = nullptr;      // the oldest that waits, once it is out of the ring's queue
   std::size_t in_flight_ = 0;  // batches that the executor has
   std::vector<Source> sources_;
+  bool all_lossless_ = true;
   std::size_t next_source_ = 0;
   Batch* filling_ = nullptr;
-  std::unique_ptr<std::uint8_t[]> scratch_bytes_;  // of the batch that takes what is lost
-  std::vector<PacketDescriptor> scratch_descriptors_;
-  std::unique_ptr<Batch> scratch_batch_;
 };
 
 }  // namespace penstock::chain

@@ -20,7 +20,7 @@ struct DevicePackets {
   PacketDescriptor* packets = nullptr;  // `count` of them, parsed; timestamps and sequences are the host's alone
   std::uint32_t count = 0;
   std::uint8_t function = 0;      // the function's position in the chain: for Verdict::nf
-  std::byte* findings = nullptr;  // count * NfTraits::findings_size bytes, aligned to 8: for the finish stage
+  std::byte* findings = nullptr;  // count * NfTraits::findings_bytes bytes, aligned to 8: for the finish stage
 };
 
 /// The GPU stage of one network function, for one batch in flight at a time. It belongs to the device that was current

@@ -59,6 +59,24 @@ class GeneratorRx final : public RxQueue {
     return status;
   }
 
+  Discarded discard(std::size_t most) noexcept override {
+    Discarded discarded;
+    if (flows_.empty() || oversized_ != 0) return {RxStatus::end};
+    const std::uint64_t now = clock_();
+    while (left_ != 0 && discarded.packets < most && (!pace_.limited || next_due_ns() <= now)) {
+      const FrameTemplate& frame = frames_->templates[frames_->turns[turn_]];
+      const auto length = static_cast<std::uint32_t>(frame.bytes.size());
+      flows_[flow_].tcp_sequence += frame.payload_bytes;
+      ++discarded.packets;
+      discarded.bytes += length;
+      pass(length);
+    }
+    discarded.status = left_ == 0 ? RxStatus::end : discarded.packets == most ? RxStatus::more : RxStatus::idle;
+    made_.store(packets_ - left_, std::memory_order_relaxed);
+    if (pace_.limited) note_lateness(now);
+    return discarded;
+  }
+
   /// Read by other threads.
   [[nodiscard]] std::uint64_t made() const noexcept { return made_.load(std::memory_order_relaxed); }
   /// Packets that were due at the last poll and not made by it, and how late the next one was then.
@@ -85,11 +103,16 @@ class GeneratorRx final : public RxQueue {
         return RxStatus::end;
       }
       put_flow<AddressBytes, Tcp>(batch.view(batch.size() - 1).frame, frame, flows_[flow_]);
-      units_ += pace_.by_bits ? std::uint64_t{8} * (length + kFrameCheckBytes) : 1;
-      --left_;
-      take_turns();
+      pass(length);
     }
     return RxStatus::end;
+  }
+
+  /// On to the next packet, behind one of `length` bytes.
+  void pass(std::uint32_t length) noexcept {
+    units_ += pace_.by_bits ? std::uint64_t{8} * (length + kFrameCheckBytes) : 1;
+    --left_;
+    take_turns();
   }
 
   template <std::size_t AddressBytes, bool Tcp>

@@ -344,6 +344,41 @@ TEST(Generator, CatchesUpOverSeveralPollsWhereABatchIsTooSmall) {
   EXPECT_EQ(port->progress(), 1.0);
 }
 
+TEST(Generator, DiscardsWhatIsDueAndGoesOnAsIfItHadMadeIt) {
+  const std::vector<Given> given{{"rate", {"1Mpps"}}, {"size", {"imix"}}, {"transport", {"tcp"}}};
+  std::vector<std::vector<Bytes>> ends;
+  for (const bool discards : {false, true}) {
+    fake_now = 1;
+    auto port = with_fake_clock(given);
+    ASSERT_TRUE(port->open(1));
+    RxQueue* const queue = port->rx(0);
+    OwnBatch batch(32 << 20, 100'000);
+    EXPECT_EQ(queue->poll(*batch), RxStatus::idle);
+    batch->reset(0);
+    fake_now += 300'000;  // 300 packets
+    if (discards) {
+      const RxQueue::Discarded first = queue->discard(100);
+      EXPECT_EQ(first.status, RxStatus::more);
+      EXPECT_EQ(first.packets, 100U);
+      const RxQueue::Discarded rest = queue->discard(1000);
+      EXPECT_EQ(rest.status, RxStatus::idle);
+      EXPECT_NEAR(static_cast<double>(rest.packets), 200, 1);
+      EXPECT_GT(first.bytes, 100U * 60);
+    } else {
+      EXPECT_EQ(queue->poll(*batch), RxStatus::idle);
+      batch->reset(0);
+    }
+    fake_now += 50'000;
+    EXPECT_EQ(queue->poll(*batch), RxStatus::idle);
+    ends.emplace_back();
+    for (std::size_t i = 0; i < batch->size(); ++i) {
+      const PacketView packet = batch->view(i);
+      ends.back().emplace_back(packet.frame, packet.frame + packet.length());
+    }
+  }
+  EXPECT_EQ(ends[0], ends[1]);
+}
+
 TEST(Generator, TellsWhatWasDueAndNotMade) {
   for (const char* rate : {"1Mpps", "512Mbps"}) {  // frames of 64 bytes: the same
     fake_now = 1'000;

@@ -34,6 +34,18 @@ class RxQueue {
   /// Appends the packets that are there now, until `batch` has no room for the next one. Never waits. A frame that
   /// fits no empty batch is an error of the port (see `Port::close`) and ends the queue.
   virtual RxStatus poll(Batch& batch) noexcept = 0;
+
+  struct Discarded {
+    RxStatus status = RxStatus::idle;  // as of `poll`; more: `most` were discarded
+    std::uint64_t packets = 0;
+    std::uint64_t bytes = 0;
+  };
+  /// Takes packets that there is no room for, at most `most`, and brings them nowhere: with far less effort than
+  /// `poll`, so that a worker under overload can give its time to the packets that it has. Of sources that do not wait.
+  virtual Discarded discard(std::size_t most) noexcept {
+    static_cast<void>(most);
+    return {};
+  }
 };
 
 /// What a port took and then could not bring to its destination: packets, and the bytes of their frames.

@@ -15,11 +15,12 @@ void PacketRing::Unmap::operator()(void* memory) const noexcept { ::munmap(memor
 PacketRing::Mapping PacketRing::map(std::size_t length) {
   void* memory = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  ::madvise(memory, length, MADV_HUGEPAGE);  // fewer TLB misses where the kernel has huge pages to give
   return Mapping(memory, Unmap{length});
 }
 
 namespace {
+
+constexpr std::size_t kSmallestFrame = 64;
 
 /// All batches begin where a frame may.
 RingShape aligned(RingShape shape) noexcept {
@@ -37,6 +38,10 @@ PacketRing::PacketRing(const RingShape& shape)
       most_batches_(shape.waiting_batches + shape.taken_batches + 1),
       waiting_(std::make_unique_for_overwrite<Batch*[]>(shape.waiting_batches)) {
   bytes_ = map(most_batches_ * shape_.batch_bytes);
+  // Fewer TLB misses where the kernel has huge pages to give; but not where small packets leave most of a batch's
+  // memory untouched, which would then be taken all the same.
+  const bool dense = shape_.batch_packets * kSmallestFrame >= shape_.batch_bytes / 2;
+  if (dense) ::madvise(bytes_.get(), bytes_.get_deleter().length, MADV_HUGEPAGE);
   descriptors_ = map(most_batches_ * shape.batch_packets * sizeof(PacketDescriptor));
   batches_ = map(most_batches_ * sizeof(Batch));
   free_.reserve(most_batches_);
@@ -53,7 +58,7 @@ Batch* PacketRing::make_batch() noexcept {
 
 Batch* PacketRing::filling() noexcept {
   if (filling_ != nullptr) return filling_;
-  if (waiting_count_ == shape_.waiting_batches) return nullptr;
+  if (waiting_count_ == shape_.waiting_batches || waiting_bytes_ >= shape_.waiting_bytes) return nullptr;
   if (!free_.empty()) {
     filling_ = free_.back();
     free_.pop_back();
@@ -68,6 +73,7 @@ Batch* PacketRing::filling() noexcept {
 
 void PacketRing::close_filling() noexcept {
   next_sequence_ = filling_->next_sequence();
+  waiting_bytes_ += filling_->used_bytes();
   waiting_[(waiting_first_ + waiting_count_) % shape_.waiting_batches] = filling_;
   ++waiting_count_;
   filling_ = nullptr;
@@ -78,6 +84,7 @@ Batch* PacketRing::take() noexcept {
   Batch* batch = waiting_[waiting_first_];
   waiting_first_ = (waiting_first_ + 1) % shape_.waiting_batches;
   --waiting_count_;
+  waiting_bytes_ -= batch->used_bytes();
   return batch;
 }
 

@@ -19,7 +19,8 @@ namespace penstock::ring {
 struct RingShape {
   std::size_t batch_bytes = 0;
   std::size_t batch_packets = 0;
-  std::size_t waiting_batches = 1;  // most that wait: the waiting queue
+  std::size_t waiting_batches = 1;  // most that wait
+  std::size_t waiting_bytes = 0;    // no batch is opened while those that wait hold so many: the waiting queue
   std::size_t taken_batches = 1;    // most that are being worked on at once
   FrameRoom room;
 };
@@ -62,6 +63,7 @@ class PacketRing {
   std::size_t made_batches_ = 0;
   std::vector<Batch*> free_;           // a stack: the batch used last is the warmest in the caches
   std::unique_ptr<Batch*[]> waiting_;  // a circle, oldest at waiting_first_
+  std::size_t waiting_bytes_ = 0;
   std::size_t waiting_first_ = 0;
   std::size_t waiting_count_ = 0;
   Batch* filling_ = nullptr;

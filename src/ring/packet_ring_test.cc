@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint8_t kFrame[60] = {1, 2, 3};
 
 TEST(PacketRing, GivesBatchesBackInTheOrderTheyWereClosed) {
-  PacketRing ring({4096, 8, 3, 1, {}});
+  PacketRing ring({4096, 8, 3, 1 << 30, 1, {}});
   for (std::uint64_t i = 0; i < 3; ++i) {
     Batch* batch = ring.filling();
     ASSERT_NE(batch, nullptr);
@@ -28,7 +28,7 @@ TEST(PacketRing, GivesBatchesBackInTheOrderTheyWereClosed) {
 }
 
 TEST(PacketRing, IsFullWhenTheWaitingQueueIs) {
-  PacketRing ring({4096, 8, 2, 1, {}});
+  PacketRing ring({4096, 8, 2, 1 << 30, 1, {}});
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(ring.filling()->append(kFrame, {}));
     ring.close_filling();
@@ -40,7 +40,7 @@ TEST(PacketRing, IsFullWhenTheWaitingQueueIs) {
 }
 
 TEST(PacketRing, CountsPacketsOnAcrossBatches) {
-  PacketRing ring({4096, 2, 4, 1, {}});
+  PacketRing ring({4096, 2, 4, 1 << 30, 1, {}});
   std::uint32_t expected = 0;
   for (int b = 0; b < 20; ++b) {
     while (ring.filling()->append(kFrame, {})) continue;
@@ -53,7 +53,7 @@ TEST(PacketRing, CountsPacketsOnAcrossBatches) {
 }
 
 TEST(PacketRing, NeverHandsOutABatchTwice) {
-  PacketRing ring({1024, 4, 5, 3, {}});
+  PacketRing ring({1024, 4, 5, 1 << 30, 3, {}});
   std::mt19937 random(7);
   std::deque<Batch*> taken;
   std::uint64_t in = 0;
@@ -121,6 +121,17 @@ TEST(Batch, NeverUnderstatesArrivalTimes) {
   EXPECT_EQ(at, 100U);
 }
 
+TEST(PacketRing, OpensNoBatchWhileThoseThatWaitHoldAllTheyMay) {
+  PacketRing ring({4096, 8, 100, 200, 1, {}});
+  for (int batch = 0; batch < 2; ++batch) {
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(ring.filling()->append(kFrame, {}));
+    ring.close_filling();
+  }
+  EXPECT_EQ(ring.filling(), nullptr) << "256 bytes wait";
+  ring.release(ring.take());
+  EXPECT_NE(ring.filling(), nullptr);
+}
+
 TEST(PacketRing, TakesNoMemoryForBatchesThatAreNotFilled) {
   const auto resident_bytes = [] {
     std::size_t all = 0;
@@ -129,7 +140,7 @@ TEST(PacketRing, TakesNoMemoryForBatchesThatAreNotFilled) {
     return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   };
   const std::size_t before = resident_bytes();
-  PacketRing ring({64 << 10, 512, 1 << 20, 1, {}});  // 64 GiB
+  PacketRing ring({64 << 10, 512, 1 << 20, std::size_t{64} << 30, 1, {}});  // 64 GiB
   ASSERT_TRUE(ring.filling()->append(kFrame, {}));
   EXPECT_LT(resident_bytes() - before, std::size_t{12} << 20);
 }

@@ -68,7 +68,7 @@ inline void expect_conserved(const Json& report) {
   EXPECT_EQ(reaches, at_the_end);
   const Json& batches = report["batches"];
   EXPECT_EQ(batches["count"], batches["closed_by_size"].get<int>() + batches["closed_by_time"].get<int>() +
-                                  batches["closed_by_end"].get<int>());
+                                  batches["closed_by_end"].get<int>() + batches["closed_by_idleness"].get<int>());
 }
 
 /// A folder with a chain file and what it names.

@@ -119,6 +119,13 @@ class FakePort final : public port::Port {
    public:
     Queue(FakePort& port, unsigned worker) : port_(port), worker_(worker) {}
     port::RxStatus poll(Batch& batch) noexcept override { return port_.poll(worker_, batch); }
+    Discarded discard(std::size_t most) noexcept override {
+      std::vector<std::uint8_t> bytes(1 << 20);
+      std::vector<PacketDescriptor> descriptors(most);
+      Batch batch(bytes, descriptors, {});
+      const port::RxStatus status = poll(batch);
+      return {status, batch.size(), batch.frame_bytes()};
+    }
     std::size_t send(std::span<const PacketView> packets) noexcept override {
       std::size_t taken = 0;
       for (const PacketView& packet : packets) {
