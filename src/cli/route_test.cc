@@ -95,7 +95,7 @@ TEST_F(RouteCommand, WarnsOfWhatIsNotSupportedUnlessStrict) {
   const Outcome lenient = run({"10.1.1.1"});
   EXPECT_EQ(lenient.exit_code, 0);
   EXPECT_EQ(lenient.out, "10.1.1.1 10.0.0.0/8 dev lan\n");
-  EXPECT_NE(lenient.err.find(":2:20: route of a type of service is left out"), std::string::npos) << lenient.err;
+  EXPECT_NE(lenient.err.find(":2:20: routes by type of service are not supported: this route is left out"), std::string::npos) << lenient.err;
   const Outcome strict = run({"--strict", "10.1.1.1"});
   EXPECT_EQ(strict.exit_code, 2);
   EXPECT_EQ(strict.out, "");

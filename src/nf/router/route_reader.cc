@@ -77,7 +77,7 @@ void RouteReader::open_route() {
     route_.kind = *kind;
     if (!next_value(at, "a prefix")) return;
   } else if (words_[0].text == "nat" || words_[0].text == "xresolve") {
-    return unsupported(words_[0], "route type");
+    return unsupported(words_[0], "route type is not supported");
   }
   read_prefix(words_[at]);
   read_attributes(at + 1);
@@ -155,11 +155,11 @@ void RouteReader::read_attribute(RouteWord word, std::size_t& at) {
       return;
     case RouteWord::type_of_service:
       if (next_value(at, "a number") && parse_integer(words_[at].text) != 0)
-        unsupported(name, "route of a type of service");
+        unsupported(name, "routes by type of service are not supported");
       return;
     case RouteWord::flag:
     case RouteWord::line_end: return;
-    case RouteWord::unsupported: return unsupported(name, "route attribute");
+    case RouteWord::unsupported: return unsupported(name, "route attribute is not supported");
   }
 }
 
@@ -210,7 +210,7 @@ void RouteReader::read_table(const Word& word) {
   } else if (word.text == "default" || word.text == "253") {
     route_.preference.table = RoutePreference::kDefault;
   } else if (word.text != "main" && word.text != "254") {
-    unsupported(word, "route of another table than local, main and default");
+    unsupported(word, "another table than local, main and default is not supported");
   }
 }
 
@@ -335,7 +335,10 @@ void RouteReader::error(const Word& word, std::string_view message, std::string_
 void RouteReader::unsupported(const Word& word, std::string_view message) {
   route_.left_out = true;
   unsupported_.add([&] {
-    return Error{{file_, line_.number, word.column}, std::string(message) + " is left out", in_quotes(word.text), ""};
+    return Error{{file_, line_.number, word.column},
+                 std::string(message) + ": this route is left out",
+                 in_quotes(word.text),
+                 ""};
   });
 }
 

@@ -276,12 +276,13 @@ TEST(RouteReader, ReportsWhatItDoesNotSupportAndLeavesTheRouteOut) {
                      "nat 10.0.0.0/8 via 10.0.0.1\n"
                      "10.0.0.0/8 via 10.0.0.1 dev wan shiny\n"
                      "11.0.0.0/8 dev lan tos 0\n"),
-      ElementsAre("routes.txt:1:12: route attribute is left out: found 'encap'",
-                  "routes.txt:2:12: route of a type of service is left out: found 'tos'",
-                  "routes.txt:3:17: route attribute is left out: found 'from'",
-                  "routes.txt:4:26: route of another table than local, main and default is left out: found '100'",
-                  "routes.txt:5:1: route type is left out: found 'nat'",
-                  "routes.txt:6:33: unknown word in a route is left out: found 'shiny'"));
+      ElementsAre("routes.txt:1:12: route attribute is not supported: this route is left out: found 'encap'",
+                  "routes.txt:2:12: routes by type of service are not supported: this route is left out: found 'tos'",
+                  "routes.txt:3:17: route attribute is not supported: this route is left out: found 'from'",
+                  "routes.txt:4:26: another table than local, main and default is not supported: this route is "
+                  "left out: found '100'",
+                  "routes.txt:5:1: route type is not supported: this route is left out: found 'nat'",
+                  "routes.txt:6:33: unknown word in a route: this route is left out: found 'shiny'"));
 }
 
 TEST(RouteReader, StoresEqualNextHopsOnce) {
