@@ -175,6 +175,7 @@ class StageTwins {
           frame += aligned_frame(packet.length());
         } else if (packet.packet->verdict.alive() && !own_.shape().down.empty()) {
           PacketDescriptor unparsed = batch.packets()[i];  // the host has not parsed what went straight to the device
+          ring::take_layout(record, {packet.frame, &unparsed});
           ring::scatter(own_.shape().down, record, {packet.frame, &unparsed});
           record += own_.shape().down.bytes;
         }

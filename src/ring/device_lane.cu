@@ -53,7 +53,7 @@ struct Placement {
 };
 
 /// Threads that copy a frame together, 16 bytes each at a time.
-constexpr unsigned kCopyGroup = 8;
+constexpr unsigned kCopyGroup = 16;
 
 /// `to` is aligned, and `from` where no stage has moved the frame's beginning.
 __device__ void copy_frame(const std::uint8_t* from, std::uint8_t* to, std::uint32_t length, unsigned thread) {
@@ -174,7 +174,7 @@ __device__ Sum sum_before(Sum mine, Sum& total) {
   return before + Sum{upto.packets - mine.packets, upto.units - mine.units};
 }
 
-/// Results that all packets have; and the sum of each block's share, for `pack`.
+/// Results that all packets have; and the sum of each block's share, for `pack_records`.
 __global__ void __launch_bounds__(kThreadsPerBlock) measure(const PacketDescriptor* packets, Verdict* verdicts,
                                                             std::uint32_t* lengths, Sum* sums, std::uint32_t count) {
   const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
@@ -189,14 +189,11 @@ __global__ void __launch_bounds__(kThreadsPerBlock) measure(const PacketDescript
   if (threadIdx.x == 0) sums[blockIdx.x] = total;
 }
 
-/// Compacts the records and the frames of the packets that are still forwarded. `records` and `packed` are the host's
-/// memory with zero copy; null where there are none.
+/// Compacts the records of the packets that are still forwarded, and says where their frames go. `records` is the
+/// host's memory with zero copy, and null where there are none; `places`, in units, likewise.
 __global__ void __launch_bounds__(kThreadsPerBlock)
-    pack(std::uint8_t* frames, PacketDescriptor* packets, const Sum* sums, RecordLayout layout, std::uint8_t* records,
-         std::uint8_t* packed, std::uint32_t count) {
-  __shared__ std::uint32_t from[kThreadsPerBlock];
-  __shared__ std::uint32_t to[kThreadsPerBlock];  // in units
-  __shared__ std::uint32_t length[kThreadsPerBlock];
+    pack_records(std::uint8_t* frames, PacketDescriptor* packets, const Sum* sums, RecordLayout layout,
+                 std::uint8_t* records, std::uint32_t* places, std::uint32_t count) {
   Sum part{0, 0};
   for (std::uint32_t b = threadIdx.x; b < blockIdx.x; b += kThreadsPerBlock) part = part + sums[b];
   Sum before_block;
@@ -206,21 +203,25 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
   const Sum share = i < count ? share_of(packets[i]) : Sum{0, 0};
   Sum total;
   const Sum before = before_block + sum_before(share, total);
-  if (share.packets != 0 && records != nullptr) {
-    PacketDescriptor& packet = packets[i];
-    alignas(16) std::uint8_t record[256];
-    gather(layout, {frames + packet.offset, &packet}, record);
-    auto* out = reinterpret_cast<std::uint32_t*>(records + std::size_t{before.packets} * layout.bytes);
-    for (std::uint32_t w = 0; w < layout.bytes / 4; ++w) out[w] = reinterpret_cast<const std::uint32_t*>(record)[w];
-  }
-  if (packed == nullptr) return;
-  from[threadIdx.x] = share.packets != 0 ? packets[i].offset : 0;
-  to[threadIdx.x] = before.units;
-  length[threadIdx.x] = share.packets != 0 ? packets[i].length : 0;
-  __syncthreads();
-  for (unsigned p = threadIdx.x / kCopyGroup; p < kThreadsPerBlock; p += kThreadsPerBlock / kCopyGroup) {
-    copy_frame(frames + from[p], packed + std::size_t{to[p]} * kFrameAlignment, length[p], threadIdx.x % kCopyGroup);
-  }
+  if (share.packets == 0) return;
+  if (places != nullptr) places[i] = before.units;
+  if (records == nullptr) return;
+  PacketDescriptor& packet = packets[i];
+  alignas(16) std::uint8_t record[256];
+  gather(layout, {frames + packet.offset, &packet}, record);
+  auto* out = reinterpret_cast<std::uint32_t*>(records + std::size_t{before.packets} * layout.bytes);
+  for (std::uint32_t w = 0; w < layout.bytes / 4; ++w) out[w] = reinterpret_cast<const std::uint32_t*>(record)[w];
+}
+
+/// Compacts the frames of the packets that are still forwarded. `packed` is the host's memory with zero copy.
+__global__ void __launch_bounds__(kThreadsPerBlock)
+    pack_frames(const std::uint8_t* frames, const PacketDescriptor* packets, const std::uint32_t* places,
+                std::uint8_t* packed, std::uint32_t count) {
+  const std::uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  const std::uint32_t i = thread / kCopyGroup;
+  if (i >= count || !packets[i].verdict.alive()) return;
+  copy_frame(frames + packets[i].offset, packed + std::size_t{places[i]} * kFrameAlignment, packets[i].length,
+             thread % kCopyGroup);
 }
 
 template <typename... Parameters, typename... Arguments>
@@ -283,6 +284,7 @@ class DeviceLane final : public Lane {
   gpu::DevicePackets view_;
   // Down.
   gpu::DeviceBuffer<Sum> sums_;
+  gpu::DeviceBuffer<std::uint32_t> places_;         // of frames in what goes down, in units of kFrameAlignment
   gpu::DeviceBuffer<std::uint8_t> device_results_;  // verdicts, lengths, findings
   gpu::PinnedBuffer<std::uint8_t> host_results_;
   gpu::DeviceBuffer<std::uint8_t> device_packed_;             // records, or frames
@@ -332,6 +334,7 @@ DeviceLane::DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<
   }
   packets_ = gpu::DeviceBuffer<PacketDescriptor>(packets);
   sums_ = gpu::DeviceBuffer<Sum>(blocks_for(packets));
+  places_ = gpu::DeviceBuffer<std::uint32_t>(packets);
   device_results_ = gpu::DeviceBuffer<std::uint8_t>(result_bytes);
   host_results_ = gpu::PinnedBuffer<std::uint8_t>(result_bytes);
   if (!zero_copy()) device_packed_ = gpu::DeviceBuffer<std::uint8_t>(packed_bytes);
@@ -491,9 +494,14 @@ bool DeviceLane::fetch_results() noexcept {
   if (shape.frames_down || !shape.down.empty()) {
     std::uint8_t* const to = zero_copy() ? host_packed_[segment_].data() : device_packed_.data();
     std::uint8_t* const records = shape.down.empty() ? nullptr : to;
-    std::uint8_t* const frames = shape.frames_down ? to + aligned_frame(count_ * shape.down.bytes) : nullptr;
-    if (!launch(pack, count_, stream_, view_.frames, view_.packets, sums_.data(), shape.down, records, frames,
+    std::uint32_t* const places = shape.frames_down ? places_.data() : nullptr;
+    if (!launch(pack_records, count_, stream_, view_.frames, view_.packets, sums_.data(), shape.down, records, places,
                 count_)) {
+      return false;
+    }
+    if (shape.frames_down &&
+        !launch(pack_frames, std::size_t{count_} * kCopyGroup, stream_, view_.frames, view_.packets, places_.data(),
+                to + aligned_frame(count_ * shape.down.bytes), count_)) {
       return false;
     }
   }
