@@ -49,6 +49,7 @@ bool is_pcapng(pcap_t* capture) noexcept { return pcap_major_version(capture) ==
 void CaptureReader::ClosePcap::operator()(pcap* capture) const noexcept { pcap_close(capture); }
 
 Result<CaptureReader> CaptureReader::open(const std::string& path, ReadControl& control) {
+  const std::uint64_t read_before = control.bytes_read.load();
   auto source = ByteSource::open(path, control);
   if (!source) return tl::unexpected(std::move(source.error()));
   CaptureReader reader(path == "-" ? "standard input" : path, std::move(*source), control);
@@ -64,6 +65,9 @@ Result<CaptureReader> CaptureReader::open(const std::string& path, ReadControl& 
     std::fclose(stream);
     if (control.stopped.load()) return failure({{reader.path_, 0, 0}, "stopped before the capture began", "", ""});
     const std::string& deeper = reader.source_->reason();
+    if (deeper.empty() && control.bytes_read.load() == read_before) {
+      return failure({{reader.path_, 0, 0}, "the file is empty", "", "a capture: pcap or pcapng"});
+    }
     return failure(
         {{reader.path_, 0, 0}, "not a readable capture", deeper.empty() ? reason.data() : deeper, "pcap or pcapng"});
   }

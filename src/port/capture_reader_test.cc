@@ -187,7 +187,7 @@ TEST(CaptureReader, SaysSoWhereCompressedDataIsCutOrCorrupt) {
 }
 
 TEST(CaptureReader, RefusesWhatIsNoCapture) {
-  EXPECT_THAT(to_string(read_bytes({}).errors), HasSubstr("not a readable capture"));
+  EXPECT_THAT(to_string(read_bytes({}).errors), HasSubstr("the file is empty: expected a capture"));
   EXPECT_THAT(to_string(read_bytes({'h', 'e', 'l', 'l', 'o'}).errors), HasSubstr("unknown file format"));
   EXPECT_THAT(to_string(read_captures({"/nonexistent.pcap"}).errors), HasSubstr("No such file"));
   EXPECT_THAT(to_string(read_captures({"/"}).errors), HasSubstr("Is a directory"));
