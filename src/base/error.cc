@@ -5,10 +5,32 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
+#include <map>
+#include <tuple>
 #include <utility>
 
 namespace penstock {
+
+namespace {
+
+/// Bytes of the UTF-8 character that the text begins with, or 0 where that is none (RFC 3629 §4).
+std::size_t character_length(std::string_view text) noexcept {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  const auto follows = [&](std::size_t i) { return byte(i) >= 0x80 && byte(i) < 0xc0; };
+  const unsigned first = byte(0);
+  const unsigned second = byte(1);
+  if (first < 0x80) return 1;
+  if (first < 0xc2 || first > 0xf4 || !follows(1)) return 0;
+  if (first < 0xe0) return 2;
+  // What has a shorter form, surrogates, and what is beyond Unicode.
+  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) || !follows(2)) return 0;
+  if (first < 0xf0) return 3;
+  return (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90) || !follows(3) ? 0 : 4;
+}
+
+}  // namespace
 
 std::string to_string(const Error& error) {
   std::string text;
@@ -45,19 +67,31 @@ void append(Errors& to, Errors more) {
   to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
+Errors in_file_order(Errors errors) {
+  std::map<std::string, std::size_t> files;
+  for (const Error& error : errors) files.emplace(error.place.file, files.size());
+  const auto key = [&](const Error& error) {
+    const Place& place = error.place;
+    // Behind a file's last line; 0 wraps around.
+    return std::tuple{files.at(place.file), place.line - 1, place.column};
+  };
+  std::ranges::stable_sort(errors, {}, key);
+  return errors;
+}
+
 std::string printable(std::string_view text) {
   std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
-      out += fmt::format("\\xc2\\x{:02x}", next);
-      ++i;
+  while (!text.empty()) {
+    const std::size_t length = character_length(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
+    const auto first = static_cast<unsigned char>(character.front());
+    const bool c1 = length == 2 && first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
+    if (length == 0 || first < 0x20 || first == 0x7f || c1) {
+      for (const char byte : character) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
     } else {
-      out += text[i];
+      out += character;
     }
+    text.remove_prefix(character.size());
   }
   return out;
 }

@@ -53,8 +53,12 @@ struct Read {
 
 void append(Errors& to, Errors more);
 
-/// `text` with its control bytes escaped, of UTF-8 (C1) as of ASCII: what comes out of a file must not steer the
-/// terminal that it is printed on, nor look like a line of its own.
+/// The same by their lines within each file, and the files in the order in which they come up: as one reads them. What
+/// is of a whole file comes behind its lines.
+[[nodiscard]] Errors in_file_order(Errors errors);
+
+/// `text` with its control bytes escaped, of UTF-8 (C1) as of ASCII, and what is no UTF-8: what comes out of a file
+/// must not steer the terminal that it is printed on, nor look like a line of its own.
 [[nodiscard]] std::string printable(std::string_view text);
 
 /// `text` in quotes for an error's `found`: control bytes are escaped, and what is over `limit` bytes is cut.

@@ -23,7 +23,22 @@ TEST(Error, IsOneLineThatSteersNoTerminal) {
 
 TEST(Error, LeavesPrintableTextAsItIs) {
   EXPECT_EQ(printable("-A FORWARD -m comment --comment \"é → ok\""), "-A FORWARD -m comment --comment \"é → ok\"");
-  EXPECT_EQ(printable("\x1b[31m\xc2"), "\\x1b[31m\xc2");
+}
+
+TEST(Error, EscapesControlBytesAndWhatIsNoUtf8) {
+  EXPECT_EQ(printable("\x1b[31m\xc2"), "\\x1b[31m\\xc2");
+  EXPECT_EQ(printable("\xff"
+                      "a\x80\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80\xe2\x82"),
+            "\\xffa\\x80\\xc0\\xaf\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80\\xe2\\x82");
+  EXPECT_EQ(printable("é€😀"), "é€😀");
+}
+
+TEST(Error, AreSortedByLinesWithinTheirFiles) {
+  const auto at = [](const char* file, std::uint32_t line, std::uint32_t column) {
+    return Error{{file, line, column}, "x", "", ""};
+  };
+  EXPECT_EQ(to_string(in_file_order({at("b", 0, 0), at("b", 7, 1), at("a", 9, 2), at("b", 3, 4), at("a", 9, 1)})),
+            "b:3:4: x\nb:7:1: x\nb: x\na:9:1: x\na:9:2: x");
 }
 
 TEST(Error, QuotesControlBytesAndCutsLongText) {

@@ -71,26 +71,47 @@ bool in_range(std::uint64_t value, std::string_view range, auto parse) {
   return (!least || value >= *least) && (!most || value <= *most);
 }
 
+/// Letters that are put in, left out, replaced, or exchanged with their neighbour.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1);  // the row before the last
+  std::vector<std::size_t> last(b.size() + 1);
   std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
+  std::iota(last.begin(), last.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
     row[0] = i + 1;
     for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t up = row[j + 1];
-      row[j + 1] = std::min({up + 1, row[j] + 1, diagonal + (a[i] == b[j] ? 0 : 1)});
-      diagonal = up;
+      row[j + 1] = std::min({last[j + 1] + 1, row[j] + 1, last[j] + (a[i] == b[j] ? 0 : 1)});
+      const bool exchanged = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
+      if (exchanged) row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
     }
+    before.swap(last);
+    last.swap(row);
   }
-  return row.back();
+  return last.back();
 }
 
 }  // namespace
 
+std::string_view name(ParameterType type) noexcept {
+  switch (type) {
+    case ParameterType::text: return "text";
+    case ParameterType::path: return "path";
+    case ParameterType::paths: return "paths";
+    case ParameterType::output: return "output";
+    case ParameterType::integer: return "integer";
+    case ParameterType::size: return "size";
+    case ParameterType::duration: return "duration";
+    case ParameterType::rate: return "rate";
+    case ParameterType::choice: return "choice";
+    case ParameterType::flag: return "flag";
+    case ParameterType::pairs: return "pairs";
+  }
+  return "";
+}
+
 std::string_view nearest_name(std::string_view name, std::span<const std::string_view> known) {
   std::string_view best;
-  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
+  std::size_t best_distance = std::max<std::size_t>(1, (name.size() + 1) / 3) + 1;
   for (const std::string_view candidate : known) {
     const std::size_t distance = edit_distance(name, candidate);
     if (distance < best_distance) {
@@ -108,9 +129,10 @@ std::string expected_name(std::string_view name, std::span<const std::string_vie
 }
 
 Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const RawParameter& raw) {
-  Value value{raw.place, raw.items, 0, {}};
+  Value value{raw.place, raw.items, 0, {}, raw.item_places};
   const auto wrong = [&] {
-    std::string found = raw.shape == RawParameter::Shape::list      ? "a list"
+    std::string found = raw.items.empty()                           ? "an empty list"
+                        : raw.shape == RawParameter::Shape::list    ? "a list"
                         : raw.shape == RawParameter::Shape::mapping ? "a mapping"
                                                                     : in_quotes(raw.items.front());
     return failure({raw.place, fmt::format("{}: wrong value", parameter.name), found, expected_of(parameter)});
@@ -194,13 +216,19 @@ Result<Parameters> Parameters::read(ParameterTable table, const std::vector<RawP
       errors.push_back({raw.name_place, raw.name + ": given twice", "", ""});
       continue;
     }
+    if (raw.shape == RawParameter::Shape::wrong) {
+      parameters.values_.emplace(raw.name, Value{});
+      continue;
+    }
     auto value = convert(*parameter, raw);
     if (value) {
       const bool written = parameter->type == ParameterType::output;
-      if (written || parameter->type == ParameterType::path || parameter->type == ParameterType::paths) {
-        for (const std::string& path : value->texts) parameters.files_.push_back({path, raw.place, written});
+      const bool names_files =
+          written || parameter->type == ParameterType::path || parameter->type == ParameterType::paths;
+      const auto placed = parameters.values_.emplace(raw.name, std::move(*value)).first;
+      for (std::size_t i = 0; names_files && i < placed->second.texts.size(); ++i) {
+        parameters.files_.push_back({placed->second.texts[i], parameters.place(raw.name, i), written});
       }
-      parameters.values_.emplace(raw.name, std::move(*value));
     } else {
       append(errors, std::move(value.error()));
       parameters.values_.emplace(raw.name, Value{});  // so that it is not reported as missing too
@@ -230,6 +258,10 @@ const Parameters::Value& Parameters::at(std::string_view name) const {
 
 bool Parameters::has(std::string_view name) const { return values_.find(name) != values_.end(); }
 const Place& Parameters::place(std::string_view name) const { return at(name).place; }
+const Place& Parameters::place(std::string_view name, std::size_t item) const {
+  const Value& value = at(name);
+  return value.item_places.empty() ? value.place : value.item_places.at(item);
+}
 const std::string& Parameters::text(std::string_view name) const { return at(name).texts.front(); }
 const std::vector<std::string>& Parameters::texts(std::string_view name) const { return at(name).texts; }
 std::uint64_t Parameters::integer(std::string_view name) const { return at(name).integer; }

@@ -33,6 +33,9 @@ enum class ParameterType : std::uint8_t {
   pairs,     // a mapping, read as {key, value} in order
 };
 
+/// "text", "path", …
+[[nodiscard]] std::string_view name(ParameterType type) noexcept;
+
 struct Parameter {
   std::string_view name;
   ParameterType type;
@@ -50,21 +53,26 @@ struct RawParameter {
   Place name_place;
   Place place;                     // the value's
   std::vector<std::string> items;  // one for a scalar; a mapping gives "key=value"
-  enum class Shape : std::uint8_t { scalar, list, mapping } shape = Shape::scalar;
-  std::string base_directory;  // what a relative path is relative to
+  // wrong: a mistake in it was told already, and only its name counts.
+  enum class Shape : std::uint8_t { scalar, list, mapping, wrong } shape = Shape::scalar;
+  std::string base_directory;        // what a relative path is relative to
+  std::vector<Place> item_places{};  // of a list or mapping; none: all are at `place`
 };
 
 /// Checked values, by the names of one table. Owns its strings.
 class Parameters {
  public:
   /// Checks `given` against `table`: unknown and doubled names (with the nearest known one), wrong types and ranges,
-  /// missing required ones. All mistakes are reported. `owner` is the place of the whole, for what is missing.
+  /// missing required ones. All mistakes are reported. `owner` is the place of the whole, for what is missing. What is
+  /// good for nothing but its name (`Shape::wrong`) makes no mistake here: the caller has told of it.
   static Result<Parameters> read(ParameterTable table, const std::vector<RawParameter>& given, const Place& owner);
 
   /// Whether the user gave it, or it has a default.
   [[nodiscard]] bool has(std::string_view name) const;
   /// Where the value stands, for errors found later (in the file that a path names, say).
   [[nodiscard]] const Place& place(std::string_view name) const;
+  /// The same of an item of a list or mapping, in the order of `texts`.
+  [[nodiscard]] const Place& place(std::string_view name, std::size_t item) const;
 
   [[nodiscard]] const std::string& text(std::string_view name) const;  // text, choice, path (resolved)
   [[nodiscard]] const std::vector<std::string>& texts(std::string_view name) const;
@@ -90,6 +98,7 @@ class Parameters {
     std::vector<std::string> texts;
     std::uint64_t integer = 0;
     Rate rate;
+    std::vector<Place> item_places{};
   };
   static Result<Value> convert(const Parameter& parameter, const RawParameter& raw);
   [[nodiscard]] const Value& at(std::string_view name) const;

@@ -73,6 +73,11 @@ TEST(Parameters, AnUnknownNameIsAnsweredByTheNearestOrByAll) {
   constexpr std::array<std::string_view, 2> kKnown{"lan", "wan"};
   EXPECT_EQ(expected_name("lna", kKnown), "lan");
   EXPECT_EQ(expected_name("internet", kKnown), "one of lan, wan");
+  EXPECT_EQ(expected_name("dmz", kKnown), "one of lan, wan");
+  constexpr std::array<std::string_view, 3> kCommands{"run", "check", "plan"};
+  EXPECT_EQ(nearest_name("scan", kCommands), "") << "half of it is another word";
+  EXPECT_EQ(nearest_name("paln", kCommands), "plan");
+  EXPECT_EQ(nearest_name("chck", kCommands), "check");
   EXPECT_EQ(expected_name("x", {}), "");
 }
 

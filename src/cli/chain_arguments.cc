@@ -9,7 +9,10 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <cstdio>
-#include <optional>
+#include <limits>
+#include <string>
+
+#include "base/units.h"
 
 namespace penstock::cli {
 
@@ -30,6 +33,20 @@ void print_warnings(const config::LoadedChain& loaded) {
                unsupported.size() == 1 ? "this construct" : fmt::format("these {} constructs", unsupported.size()),
                unsupported.size() == 1 ? "is" : "are");
   }
+}
+
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
+  return {[least, most](std::string& text) {
+            const auto number = parse_integer(text);
+            if (number && *number >= least && *number <= most) {
+              text = std::to_string(*number);
+              return std::string();
+            }
+            const bool any = least == 0 && most == std::numeric_limits<std::uint64_t>::max();
+            return fmt::format("wrong value: found {}, expected a whole number{}", in_quotes(text),
+                               any ? "" : fmt::format(" in {}..{}", least, most));
+          },
+          ""};
 }
 
 void ChainArguments::add_to(CLI::App& command) {
@@ -54,8 +71,8 @@ void ChainArguments::add_override(CLI::App& command, const std::string& option, 
       help);
 }
 
-std::optional<config::LoadedChain> ChainArguments::load(bool any_processor) const {
-  config::LoadOptions how{{}, strict, any_processor};
+Result<config::LoadedChain> ChainArguments::load(bool only_plan) const {
+  config::LoadOptions how{{}, strict, only_plan};
   Errors errors;
   for (const std::string& text : sets) {
     auto parsed = config::parse_override(text);
@@ -66,13 +83,8 @@ std::optional<config::LoadedChain> ChainArguments::load(bool any_processor) cons
     }
   }
   how.overrides.insert(how.overrides.end(), options.begin(), options.end());
-  if (errors.empty()) {
-    auto loaded = config::load_chain(file, how);
-    if (loaded) return std::move(*loaded);
-    errors = std::move(loaded.error());
-  }
-  print_errors(errors);
-  return std::nullopt;
+  if (!errors.empty()) return failure(std::move(errors));
+  return config::load_chain(file, how);
 }
 
 }  // namespace penstock::cli

@@ -6,7 +6,8 @@
 #pragma once
 
 #include <CLI/App.hpp>
-#include <optional>
+#include <CLI/Validators.hpp>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ void print_errors(const Errors& errors);
 /// What of the chain file and of the files that it names is not heeded, on stderr; nothing where all is.
 void print_warnings(const config::LoadedChain& loaded);
 
+/// For an option's value: a whole number, or an error that says so. CLI11's own take -1 for the greatest of all.
+[[nodiscard]] CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);
+
 /// The options that `run`, `check` and `plan` share.
 struct ChainArguments {
   std::string file;
@@ -34,8 +38,8 @@ struct ChainArguments {
   void add_to(CLI::App& command);
   /// An option whose value stands in for the file's at `path`. Lives as long as the command.
   void add_override(CLI::App& command, const std::string& option, const std::string& path, const std::string& help);
-  /// Reads the file with the overrides; errors are printed, and none comes back.
-  [[nodiscard]] std::optional<config::LoadedChain> load(bool any_processor = false) const;
+  /// Reads the file with the overrides.
+  [[nodiscard]] Result<config::LoadedChain> load(bool only_plan = false) const;
 };
 
 }  // namespace penstock::cli

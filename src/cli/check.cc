@@ -27,6 +27,35 @@ struct CheckArguments {
   bool json = false;
 };
 
+using Json = nlohmann::ordered_json;
+
+void print(const Json& json) { fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace)); }
+
+Json to_json(ParameterTable table) {
+  Json list = Json::array();
+  for (const Parameter& p : table) {
+    list.push_back({{"name", p.name},
+                    {"type", name(p.type)},
+                    {"range", p.range},
+                    {"default", p.default_text.empty() ? Json() : Json(p.default_text)},
+                    {"required", p.required},
+                    {"help", p.help}});
+  }
+  return list;
+}
+
+void print_parameters_json() {
+  Json json{{"functions", Json::array()}, {"ports", Json::array()}};
+  const auto add = [&](const char* to, const auto& kind) {
+    json[to].push_back({{"name", kind.name}, {"summary", kind.summary}, {"parameters", to_json(kind.parameters)}});
+  };
+  for (const chain::NfKind* kind : nf::catalog()) add("functions", *kind);
+  for (const port::PortKind& kind : port::catalog()) add("ports", kind);
+  json["run"] = to_json(config::run_parameters());
+  json["outputs"] = to_json(config::output_parameters());
+  print(json);
+}
+
 void print_parameters() {
   fmt::print("Network functions (`chain: [- NAME: {{PARAMETER: VALUE}}]`):\n");
   for (const chain::NfKind* kind : nf::catalog()) {
@@ -64,10 +93,11 @@ void print_loaded(const config::LoadedChain& loaded) {
 }
 
 void print_json(const config::LoadedChain& loaded) {
-  nlohmann::ordered_json json{{"ports", nlohmann::json::array()},
-                              {"functions", nlohmann::json::array()},
-                              {"unsupported", nlohmann::json::array()},
-                              {"without_effect", nlohmann::json::array()}};
+  Json json{{"errors", Json::array()},
+            {"ports", Json::array()},
+            {"functions", Json::array()},
+            {"unsupported", Json::array()},
+            {"without_effect", Json::array()}};
   const std::vector<chain::NamedPort>& ports = loaded.chain.ports;
   for (std::size_t i = 0; i < ports.size(); ++i) {
     const bool reads = ports[i].port->reads();
@@ -82,24 +112,40 @@ void print_json(const config::LoadedChain& loaded) {
   }
   for (const Error& error : loaded.unsupported) json["unsupported"].push_back(to_string(error));
   for (const Error& error : loaded.without_effect) json["without_effect"].push_back(to_string(error));
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  print(json);
+}
+
+int refuse(const Errors& errors, bool as_json) {
+  if (!as_json) {
+    print_errors(errors);
+    return kWrongUsage;
+  }
+  const auto or_null = [](const auto& value) { return value == decltype(value){} ? Json() : Json(value); };
+  Json list = Json::array();
+  for (const Error& error : errors) {
+    list.push_back({{"file", or_null(error.place.file)},
+                    {"line", or_null(error.place.line)},
+                    {"column", or_null(error.place.column)},
+                    {"message", error.message},
+                    {"found", or_null(error.found)},
+                    {"expected", or_null(error.expected)}});
+  }
+  print({{"errors", std::move(list)}});
+  return kWrongUsage;
 }
 
 int check_chain(const CheckArguments& arguments) {
   if (arguments.parameters) {
-    print_parameters();
+    arguments.json ? print_parameters_json() : print_parameters();
     return kDone;
   }
   if (arguments.chain.file.empty()) {
     throw CLI::RequiredError("CHAIN.yaml");  // as CLI11 does where no other option stands in for it
   }
   const auto loaded = arguments.chain.load();
-  if (!loaded) return kWrongUsage;
+  if (!loaded) return refuse(loaded.error(), arguments.json);
   print_warnings(*loaded);
-  if (const Errors errors = config::check_files(*loaded); !errors.empty()) {
-    print_errors(errors);
-    return kWrongUsage;
-  }
+  if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse(errors, arguments.json);
   if (arguments.json) {
     print_json(*loaded);
   } else {
@@ -117,7 +163,7 @@ void add_check(CLI::App& app, int& exit_code) {
   arguments->chain.add_to(*command);
   command->get_option("CHAIN.yaml")->required(false);
   command->add_flag("--parameters", arguments->parameters, "list all ports and functions with their parameters");
-  command->add_flag("--json", arguments->json, "print what was loaded as JSON");
+  command->add_flag("--json", arguments->json, "print JSON: the mistakes, or what was loaded");
   command->callback([arguments, &exit_code] { exit_code = check_chain(*arguments); });
 }
 

@@ -40,15 +40,19 @@ std::string bytes_text(FieldSet fields, const std::vector<std::uint32_t>& sizes)
 }
 
 void print_plan(const TransferPlan& plan, const std::vector<std::uint32_t>& sizes) {
-  report::TextTable stages({"stage", "processor", "reads", "writes"});
+  report::TextTable stages({"stage", "processor"});
   for (const auto& s : plan.stages) {
-    stages.add_row({s.name, processor_name(s.processor), to_string(s.access.reads), to_string(s.access.writes)});
+    stages.add_row({s.name, processor_name(s.processor)});
+    stages.add_note("reads " + to_string(s.access.reads));
+    stages.add_note("writes " + to_string(s.access.writes));
   }
   fmt::print("{}\n", stages.text());
   std::string heading = ">bytes per packet (" + fmt::format("{}", fmt::join(sizes, " / ")) + "-byte frames)";
-  report::TextTable crossings({"what crosses PCIe", "way", heading, "fields"});
+  report::TextTable crossings({"what crosses PCIe", "way", heading});
   const auto add = [&](const std::string& when, const char* way, FieldSet fields) {
-    if (!fields.empty()) crossings.add_row({when, way, bytes_text(fields, sizes), to_string(fields)});
+    if (fields.empty()) return;
+    crossings.add_row({when, way, bytes_text(fields, sizes)});
+    crossings.add_note(to_string(fields));
   };
   for (const auto& s : plan.stages) {
     add("before " + s.name, "to device", s.to_device);
@@ -84,13 +88,15 @@ std::string functions_of(const chain::Chain& chain, const chain::DevicePlan::Run
 /// What crosses as the ring carries it: see chain/device_plan.h.
 void print_device_plan(const chain::Chain& chain, const chain::DevicePlan& plan,
                        const std::vector<std::uint32_t>& sizes) {
-  report::TextTable table({"runs", "on", "crosses before", "crosses after"});
+  report::TextTable table({"runs", "on"});
   std::size_t segment = 0;
   for (const chain::DevicePlan::Run& run : plan.runs) {
     const bool on_gpu = run.processor == Processor::gpu;
     const ring::SegmentShape* const shape = on_gpu ? &plan.segments[segment++] : nullptr;
-    table.add_row({functions_of(chain, run), processor_name(run.processor),
-                   on_gpu ? chain::describe_up(*shape, segment == 1) : "", on_gpu ? chain::describe_down(*shape) : ""});
+    table.add_row({functions_of(chain, run), processor_name(run.processor)});
+    if (!on_gpu) continue;
+    table.add_note("crosses before: " + chain::describe_up(*shape, segment == 1));
+    table.add_note("crosses after: " + chain::describe_down(*shape));
   }
   report::TextTable bytes({">frame", ">bytes to device", ">bytes to host"});
   for (const std::uint32_t size : sizes) {
@@ -139,7 +145,10 @@ void print_json(const TransferPlan& plan, const chain::Chain& chain, const chain
 
 int plan_chain(const PlanArguments& arguments) {
   const auto loaded = arguments.chain.load(true);
-  if (!loaded) return kWrongUsage;
+  if (!loaded) {
+    print_errors(loaded.error());
+    return kWrongUsage;
+  }
   print_warnings(*loaded);
   const chain::RunSettings& settings = loaded->chain.settings;
   const TransferPlan plan = chain::plan_transfers(loaded->chain.traits(), settings.processor);
@@ -170,7 +179,8 @@ void add_plan(CLI::App& app, int& exit_code) {
   arguments->chain.add_override(*command, "--processor", "run.processor",
                                 "cpu or gpu: plan for this one, whether or not it can run the chain");
   command->add_option("--packet-size", arguments->sizes, "frame sizes to count bytes for")
-      ->check(CLI::Range(60, 9018))
+      ->transform(whole_number(60, 9018))
+      ->type_name("BYTES,...")
       ->delimiter(',');
   command->add_flag("--json", arguments->json, "print JSON");
   command->callback([arguments, &exit_code] { exit_code = plan_chain(*arguments); });

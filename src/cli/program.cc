@@ -73,7 +73,7 @@ int refuse(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 int run_program(int argc, const char* const* argv) {
-  CLI::App app("Penstock runs chains of network functions on a GPU, and on CPUs with the same results.", "penstock");
+  CLI::App app("Penstock runs chains of network functions on CPUs and GPUs, with the same results.", "penstock");
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text());
   int exit_code = kDone;
@@ -87,7 +87,10 @@ int run_program(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success) ? app.exit(error) : refuse(app, error);
+    const bool asks = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);  // for help or the version
+    // Help for a command that is not there would look as if it were.
+    if (!asks || (app.get_subcommands().empty() && !app.remaining().empty())) return refuse(app, error);
+    exit_code = app.exit(error);
   }
   // A full disk behind stdout must not pass for success.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,67 @@ TEST_F(Program, NamesAnUnknownCommand) {
             "penstock: unknown command: found 'chekc', expected check\n`penstock --help` says more.\n");
   EXPECT_THAT(refusal({"frobnicate"}), HasSubstr("expected one of run, check, plan, "));
   EXPECT_THAT(refusal({}), HasSubstr("expected one of run, check, plan, "));
+  EXPECT_THAT(refusal({"scan"}), HasSubstr("expected one of run, check, plan, ")) << "`plan` is no guess";
+}
+
+TEST_F(Program, GivesNoHelpForAnUnknownCommand) {
+  EXPECT_EQ(refusal({"filter", "--help"}), refusal({"filter"}));
+  EXPECT_THAT(refusal({"--help", "bogus"}), HasSubstr("unknown command: found 'bogus'"));
+  for (const std::vector<std::string>& asked : {std::vector<std::string>{"--help"}, {"run", "--help"}, {"--version"}}) {
+    const Outcome outcome = run(asked);
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_NE(outcome.out, "");
+    EXPECT_EQ(outcome.err, "");
+  }
+}
+
+TEST_F(Program, TakesWholeNumbersOnly) {
+  for (const char* wrong : {"-1", "-5", "18446744073709551616", "1.5", "one", ""}) {
+    EXPECT_THAT(refusal({"run", chain_, "--trace", wrong}), HasSubstr("expected a whole number")) << wrong;
+    EXPECT_THAT(refusal({"run", chain_, "--workers", wrong}), HasSubstr("expected a whole number")) << wrong;
+    EXPECT_THAT(refusal({"plan", chain_, "--packet-size", wrong}), HasSubstr("expected a whole number")) << wrong;
+  }
+  EXPECT_THAT(refusal({"plan", chain_, "--packet-size", "64,59"}), HasSubstr("found '59'"));
+  EXPECT_EQ(run({"plan", chain_, "--packet-size", "64,1518"}).exit_code, 0);
+}
+
+TEST_F(Program, PrintsMistakesAsJsonWhereJsonIsAskedFor) {
+  write("ports: {load: {generator: {packets: -1}}, wan: {pcap: {write: none/x}}}\nchain: []\n");
+  const Outcome outcome = run({"check", chain_, "--json", "--set", "run.workers=0"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.err, "");
+  const auto errors = nlohmann::json::parse(outcome.out)["errors"];
+  ASSERT_EQ(errors.size(), 3U) << outcome.out;
+  EXPECT_EQ(errors[0]["file"], "--set run.workers=0");
+  EXPECT_TRUE(errors[0]["line"].is_null());
+  EXPECT_EQ(errors[1]["file"], chain_);
+  EXPECT_EQ(errors[1]["line"], 1);
+  EXPECT_EQ(errors[1]["column"], 37);
+  EXPECT_EQ(errors[1]["message"], "packets: wrong value");
+  EXPECT_EQ(errors[1]["found"], "'-1'");
+  EXPECT_THAT(errors[1]["expected"], HasSubstr("a whole number"));
+  EXPECT_EQ(nlohmann::json::parse(run({"check", chain_, "--json", "--set", "ports.load=generator", "--set",
+                                       "ports.wan.pcap.write=/dev/null"})
+                                      .out)["errors"]
+                .size(),
+            0U);
+}
+
+TEST_F(Program, PrintsTheParametersAsJson) {
+  const auto json = nlohmann::json::parse(run({"check", "--parameters", "--json"}).out);
+  const auto named = [](const nlohmann::json& list, const char* name) {
+    for (const auto& item : list) {
+      if (item["name"] == name) return item;
+    }
+    return nlohmann::json();
+  };
+  EXPECT_EQ(named(json["run"], "workers")["range"], "1..256");
+  EXPECT_EQ(named(json["run"], "workers")["default"], "1");
+  const auto routes = named(named(json["functions"], "router")["parameters"], "routes");
+  EXPECT_EQ(routes["required"], true);
+  EXPECT_TRUE(routes["default"].is_null());
+  EXPECT_FALSE(named(json["ports"], "pcap").is_null());
+  EXPECT_FALSE(named(json["outputs"], "report").is_null());
 }
 
 TEST_F(Program, NamesAnUnknownOption) {
@@ -117,9 +179,21 @@ TEST_F(Program, TracesRulesWithoutTheirControlBytes) {
   EXPECT_THAT(outcome.out, HasSubstr("--comment \"\\x1b[31m\""));
 }
 
-TEST_F(Program, SaysThatAPlanForTheGpuCannotBeRunYet) {
-  EXPECT_THAT(run({"plan", chain_, "--processor", "gpu"}).out, HasSubstr("A plan only"));
-  EXPECT_THAT(run({"plan", chain_}).out, ::testing::Not(HasSubstr("A plan only")));
+TEST_F(Program, PrintsAPlanThatFitsATerminal) {
+  const std::string routes = chain_ + ".routes";
+  std::ofstream(routes) << "default via 10.0.0.1 dev wan\n";
+  write("ports: {load: generator, wan: {null: {}}}\nchain: [router: {routes: " + routes + "}]\n");
+  for (const char* processor : {"cpu", "gpu"}) {
+    const Outcome outcome = run({"plan", chain_, "--processor", processor});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("    reads ipv4 ipv6 "));
+    EXPECT_THAT(outcome.out, HasSubstr("    writes "));
+    std::istringstream lines(outcome.out);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
+  }
+  EXPECT_THAT(run({"plan", chain_, "--processor", "gpu"}).out, HasSubstr("On the wire"));
+  EXPECT_THAT(run({"plan", chain_, "--processor", "cpu"}).out, HasSubstr("Nothing crosses PCIe."));
+  std::remove(routes.c_str());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -50,7 +51,10 @@ void print_progress(const chain::Progress& progress) {
 
 int run_chain(const RunArguments& arguments) {
   auto loaded = arguments.chain.load();
-  if (!loaded) return kWrongUsage;
+  if (!loaded) {
+    print_errors(loaded.error());
+    return kWrongUsage;
+  }
   print_warnings(*loaded);
   if (arguments.json && loaded->writes_stdout) {
     fmt::print(stderr, "--json: the standard output is taken by an output of the chain; --report writes to a file\n");
@@ -69,6 +73,8 @@ int run_chain(const RunArguments& arguments) {
   if (terminal) options.on_progress = print_progress;
   std::signal(SIGINT, ask_to_stop);
   std::signal(SIGTERM, ask_to_stop);
+  // A terminal that goes away; but not for nohup(1), which has it ignored.
+  if (std::signal(SIGHUP, ask_to_stop) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
 
   auto result = chain::run(loaded->chain, options, stop_asked);
   if (terminal) fmt::print(stderr, "\r\033[K");
@@ -112,7 +118,9 @@ void add_run(CLI::App& app, int& exit_code) {
   add_override("--workers", "run.workers", "number of worker threads");
   add_override("--duration", "run.duration", "stop after this time, such as 10s");
   add_override("--report", "outputs.report", "write the report there as JSON");
-  command->add_option("--trace", arguments->trace, "print the way of the first N packets through the functions");
+  command->add_option("--trace", arguments->trace, "print the way of the first N packets through the functions")
+      ->transform(whole_number(0, std::numeric_limits<std::uint64_t>::max()))
+      ->type_name("N");
   command->add_flag("--json", arguments->json, "print the report as JSON instead of tables");
   command->add_flag("-q,--quiet", arguments->quiet, "print no table and no progress");
   command->footer(

@@ -85,9 +85,11 @@ class Builder {
     check_files();
     choose_processor();
     if (options_.strict) refuse_unsupported();
-    if (!errors_.empty()) return failure(std::move(errors_));
     loaded_.files = std::move(files_);
-    return std::move(loaded_);
+    if (errors_.empty()) return std::move(loaded_);
+    std::erase_if(loaded_.chain.ports, [](const chain::NamedPort& p) { return p.port == nullptr; });
+    if (!options_.only_plan) append(errors_, config::check_files(loaded_));
+    return failure(in_file_order(std::move(errors_)));
   }
 
  private:
@@ -114,16 +116,16 @@ class Builder {
 
   /// The parameters of a section; none where there are mistakes, which are then noted.
   std::optional<Parameters> read_parameters(ParameterTable table, const YAML::Node& node, const YAML::Node& owner) {
-    auto raw = file_.parameters(node, table);
-    if (!raw) {
-      append(errors_, std::move(raw.error()));
-      return std::nullopt;
-    }
-    auto parameters = Parameters::read(table, *raw, file_.place(owner));
-    if (!parameters) {
-      append(errors_, std::move(parameters.error()));
-      return std::nullopt;
-    }
+    const std::size_t mistakes = errors_.size();
+    return check_parameters(table, file_.parameters(node, table, errors_), owner, mistakes);
+  }
+
+  /// The same of what was read already; before that there were so many `mistakes`.
+  std::optional<Parameters> check_parameters(ParameterTable table, const std::vector<RawParameter>& raw,
+                                             const YAML::Node& owner, std::size_t mistakes) {
+    auto parameters = Parameters::read(table, raw, file_.place(owner));
+    if (!parameters) append(errors_, std::move(parameters.error()));
+    if (errors_.size() > mistakes) return std::nullopt;
     files_.insert(files_.end(), parameters->files().begin(), parameters->files().end());
     return std::move(*parameters);
   }
@@ -167,7 +169,12 @@ class Builder {
 
   void read_run() {
     const YAML::Node node = root()["run"];
-    const auto run = read_parameters(kRun, node, node);
+    const std::size_t mistakes = errors_.size();
+    const std::vector<RawParameter> raw = file_.parameters(node, kRun, errors_);
+    for (const RawParameter& given : raw) {
+      if (given.name == "processor" && given.items == std::vector<std::string>{"gpu"}) gpu_asked_ = given.place;
+    }
+    const auto run = check_parameters(kRun, raw, node, mistakes);
     if (!run) return;
     chain::RunSettings& settings = loaded_.chain.settings;
     settings.workers = static_cast<unsigned>(run->integer("workers"));
@@ -200,10 +207,13 @@ class Builder {
     const YAML::Node node = root()["ports"];
     if (!node.IsDefined()) return;
     if (!node.IsMap() || node.size() == 0)
-      return mistake(node, "ports: wrong value", "", "a mapping of names to ports");
+      return mistake(node, "ports: wrong value", node.IsMap() ? "an empty mapping" : shape_of(node),
+                     "a mapping of names to ports, such as {lan: {pcap: {read: traffic.pcap}}}");
+    bool names_ok = true;
     for (const auto& member : node) {
       const std::string name = member.first.IsScalar() ? member.first.Scalar() : "";
       if (!good_port_name(name)) {
+        names_ok = false;
         mistake(member.first, "wrong port name", shape_of(member.first),
                 member.first.IsNull() ? "a name; in quotes, 'null' is one"
                                       : "1 to 64 letters, digits, '_', '-', '.', ':' and '@'");
@@ -217,8 +227,8 @@ class Builder {
       port_names_.push_back(name);
       loaded_.chain.ports.push_back({name, read_port(name, member.first, member.second)});
     }
-    ports_ok_ = std::all_of(loaded_.chain.ports.begin(), loaded_.chain.ports.end(),
-                            [](const auto& p) { return p.port != nullptr; });
+    ports_ok_ = names_ok && std::all_of(loaded_.chain.ports.begin(), loaded_.chain.ports.end(),
+                                        [](const auto& p) { return p.port != nullptr; });
   }
 
   std::unique_ptr<port::Port> read_port(const std::string& name, const YAML::Node& key, const YAML::Node& value) {
@@ -241,7 +251,8 @@ class Builder {
         const YAML::Node second = std::next(value.begin())->first;
         mistake(second, fmt::format("port {}: a second kind", name), shape_of(second), kExpected);
       } else {
-        mistake(value.IsDefined() && !value.IsNull() ? value : key, fmt::format("port {}: wrong value", name),
+        const bool stands = value.IsDefined() && (!value.IsNull() || file_.is_override(value));
+        mistake(stands ? value : key, fmt::format("port {}: wrong value", name),
                 value.IsMap() ? "an empty mapping" : shape_of(value), kExpected);
       }
       return nullptr;
@@ -265,10 +276,13 @@ class Builder {
   void read_functions() {
     const YAML::Node node = root()["chain"];
     if (!node.IsDefined()) return;
-    if (!node.IsSequence()) return mistake(node, "chain: wrong value", "", "a list of network functions, in order");
+    functions_ok_ = false;
+    if (!node.IsSequence())
+      return mistake(node, "chain: wrong value", shape_of(node), "a list of network functions, in order");
     if (node.size() > 255)
       return mistake(node, "chain: too long", fmt::format("{} functions", node.size()), "255 or fewer");
     std::map<std::string, int> count;
+    const std::size_t mistakes = errors_.size();
     for (const auto& item : node) {
       std::string name;
       YAML::Node parameters;
@@ -278,8 +292,14 @@ class Builder {
         name = item.begin()->first.Scalar();
         parameters.reset(item.begin()->second);
       } else {
-        mistake(item, "chain: wrong function", "",
-                "a network function with its parameters, such as {firewall: {rules: rules.txt}}");
+        constexpr const char* kExpected =
+            "a network function with its parameters, such as {firewall: {rules: rules.txt}}";
+        if (item.IsMap() && item.size() > 1) {
+          const YAML::Node second = std::next(item.begin())->first;
+          mistake(second, "chain: a second function in one place of the list", shape_of(second), kExpected);
+        } else {
+          mistake(item, "chain: wrong function", item.IsMap() ? "an empty mapping" : shape_of(item), kExpected);
+        }
         continue;
       }
       const chain::NfKind* kind = nf::find_kind(name);
@@ -289,8 +309,10 @@ class Builder {
         continue;
       }
       const auto read = read_parameters(kind->parameters, parameters, item);
-      if (!read) continue;
-      chain::NfContext context{port_names_, out_port_known_, {}};
+      // Without ports, all that names one would be a mistake.
+      if (!read || port_names_.empty()) continue;
+      // What is not there for a mistake of its own may be what chooses ports.
+      chain::NfContext context{port_names_, out_port_known_ || errors_.size() > mistakes, {}};
       auto function = kind->make(*read, context);
       append(loaded_.unsupported, std::move(context.unsupported));
       if (!function) {
@@ -302,24 +324,25 @@ class Builder {
       out_port_known_ |= (*function)->traits().chooses_port;
       loaded_.chain.functions.push_back({nth == 1 ? name : fmt::format("{}#{}", name, nth), std::move(*function)});
     }
+    functions_ok_ = errors_.size() == mistakes && !port_names_.empty();
   }
 
   void wire() {
     std::vector<chain::NamedPort>& ports = loaded_.chain.ports;
     std::vector<PortIndex>& wiring = loaded_.chain.wiring;
     wiring.assign(ports.size(), kNoPort);
-    if (!ports_ok_) return;
     const auto reads = [](const chain::NamedPort& p) { return p.port->reads(); };
-    if (std::none_of(ports.begin(), ports.end(), reads))
+    if (ports_ok_ && std::none_of(ports.begin(), ports.end(), reads))
       mistake(root()["ports"], "no port reads: nothing would come in");
     const YAML::Node node = root()["wire"];
     if (node.IsDefined() && !node.IsNull()) return read_wiring(node);
+    if (!ports_ok_) return;
     std::vector<PortIndex> writers;
     for (std::size_t i = 0; i < ports.size(); ++i) {
       if (ports[i].port->writes()) writers.push_back(static_cast<PortIndex>(i));
     }
     if (writers.size() == 1) wiring.assign(ports.size(), writers.front());
-    if (writers.size() > 1 && !out_port_known_) {
+    if (writers.size() > 1 && !out_port_known_ && functions_ok_) {
       mistake(root()["ports"], "several ports write, and nothing says which one packets leave by", "",
               "a router in the chain, or `wire: {lan: wan, wan: lan}`");
     }
@@ -332,15 +355,17 @@ class Builder {
     if (node.size() == 0)
       return mistake(node, "wire: wrong value", "an empty mapping", "{lan: wan}, say, or no `wire` at all");
     std::set<PortIndex> wired;
+    const std::vector<chain::NamedPort>& ports = loaded_.chain.ports;
     for (const auto& member : node) {
       const auto from = port_named(member.first);
       const auto to = port_named(member.second);
       if (!from || !to) continue;
       if (!wired.insert(*from).second)
         mistake(member.first, fmt::format("wire: {} given twice", member.first.Scalar()));
-      if (!loaded_.chain.ports[*from].port->reads())
+      // Of a port with a mistake it is not known what it does.
+      if (ports[*from].port && !ports[*from].port->reads())
         mistake(member.first, "wire: this port does not read", in_quotes(member.first.Scalar()));
-      if (!loaded_.chain.ports[*to].port->writes())
+      if (ports[*to].port && !ports[*to].port->writes())
         mistake(member.second, "wire: this port does not write", in_quotes(member.second.Scalar()));
       loaded_.chain.wiring[*from] = *to;
     }
@@ -357,19 +382,18 @@ class Builder {
 
   /// What the functions run on, and what depends on it.
   void choose_processor() {
-    if (!run_) return;
     chain::RunSettings& settings = loaded_.chain.settings;
-    const std::string& asked = run_->text("processor");
-    if (options_.any_processor) {
-      settings.processor = asked == "gpu" ? chain::Processor::gpu : chain::Processor::cpu;
-    } else if (asked != "cpu" && errors_.empty()) {
+    if (options_.only_plan) {
+      settings.processor = gpu_asked_ ? chain::Processor::gpu : chain::Processor::cpu;
+    } else if (gpu_asked_ || (run_ && run_->text("processor") == "auto" && errors_.empty())) {
       if (auto gpus = usable_gpus()) {
         settings.processor = chain::Processor::gpu;
         settings.gpus = std::move(*gpus);
-      } else if (asked == "gpu") {
+      } else if (gpu_asked_) {
         append(errors_, gpus.error());
       }
     }
+    if (!run_) return;
     const bool on_gpu = settings.processor == chain::Processor::gpu;
     settings.batch_bytes = run_->has("batch.bytes") ? run_->integer("batch.bytes") : on_gpu ? 4 << 20 : 512 << 10;
     settings.batch_packets = run_->has("batch.packets") ? run_->integer("batch.packets") : on_gpu ? 65536 : 512;
@@ -382,18 +406,20 @@ class Builder {
     for (const char* name : {"gpus", "streams", "transfer", "frames"}) note_without_effect(*run_, name);
   }
 
-  /// Those that the chain is to run on; else why it can run on none.
+  /// Those that the chain is to run on; else why it can run on none. Of a chain with mistakes, what is known of it.
   Result<std::vector<int>> usable_gpus() {
-    const Place& place = run_->place("processor");
+    const Place place = gpu_asked_.value_or(Place{});
     const auto refuse = [&](std::string message) {
       return failure(Error{place, std::move(message), "'gpu'", "auto or cpu; `penstock doctor` tells more"});
     };
     const std::vector<chain::NfTraits> traits = loaded_.chain.traits();
-    if (std::ranges::none_of(traits, [](const chain::NfTraits& t) { return t.gpu.has_value(); })) {
+    const bool any = std::ranges::any_of(traits, [](const chain::NfTraits& t) { return t.gpu.has_value(); });
+    if (functions_ok_ && !any) {
       return refuse("no function of the chain has a GPU stage");
     }
     const gpu::DeviceList list = gpu::list_devices();
     if (list.availability != gpu::Availability::kUsable) return refuse("no GPU can be used here: " + list.reason);
+    if (!functions_ok_ || !run_) return std::vector<int>{};
     if (auto plan = chain::plan_device(traits, loaded_.chain.settings.whole_frames); !plan) {
       for (Error& error : plan.error()) error.place = place;
       return failure(std::move(plan.error()));
@@ -445,7 +471,9 @@ class Builder {
   std::vector<std::string> port_names_;
   std::vector<Parameters::File> files_;
   bool ports_ok_ = false;
+  bool functions_ok_ = true;  // all are there; otherwise it is not known what those do that are not
   bool out_port_known_ = false;
+  std::optional<Place> gpu_asked_;  // where `processor: gpu` stands
   std::optional<Parameters> run_;
 };
 

@@ -42,8 +42,8 @@ struct LoadedChain {
 struct LoadOptions {
   std::vector<Override> overrides;
   bool strict = false;  // what readers do not support is an error
-  /// Only `plan` can show a GPU where none runs the chain.
-  bool any_processor = false;
+  /// The chain is looked at and not run, as `plan` does: for a GPU that is not there, and for captures that are not.
+  bool only_plan = false;
 };
 
 [[nodiscard]] Result<LoadedChain> load_chain(const std::string& path, const LoadOptions& options);

@@ -89,6 +89,63 @@ TEST_F(ChainFile, TellsAllMistakesWithTheirPlaces) {
   expect_has(errors, "chain.yaml:8:1: unknown section: found 'outputz', expected outputs");
 }
 
+TEST_F(ChainFile, TellsAllWrongValuesOfASection) {
+  const std::string errors = errors_of(
+      "ports: {lan: {pcap: {read: x}}}\nchain: []\n"
+      "run: {workers: -1, batch: 5, duration: 10, latency: never, foo: bar}\n");
+  for (const char* wrong :
+       {"workers: wrong", "batch: wrong", "duration: wrong", "latency: wrong", "parameter: found 'foo'"})
+    expect_has(errors, wrong);
+  const std::string once = errors_of("ports: {lan: {pcap: {read: x}}}\nchain: [router: {routes: [[a]], ipv4: x}]\n");
+  expect_has(once, "routes: wrong value in the list");
+  expect_has(once, "ipv4: wrong value");
+  EXPECT_EQ(once.find("missing"), std::string::npos) << once;
+}
+
+TEST_F(ChainFile, TellsOfFilesAndTheProcessorAlsoWhereOtherThingsAreWrong) {
+  for (const char* wrong : {"run: {processor: gpu, workers: 0}\nchain: [firewall: {rules: rules}]\nwire: {lan: wan}\n",
+                            "run: {processor: gpu}\nchain: [firewal: {}]\nwire: {lan: wan}\n",
+                            "run: {processor: gpu}\nchain: [firewall: {rules: rules}]\nwire: {lan: dmz}\n"}) {
+    const std::string errors = errors_of(
+        "ports:\n  lan: {pcap: {read: none.pcap}}\n  wan: {pcap: {write: none/out.pcap}}\n"
+        "outputs: {report: none/report.json}\n" +
+        std::string(wrong));
+    for (const char* place : {"chain.yaml:2:22: ", "chain.yaml:3:23: ", "chain.yaml:4:19: "}) expect_has(errors, place);
+    if (gpu::list_devices().availability != gpu::Availability::kUsable) expect_has(errors, "no GPU can be used here");
+  }
+}
+
+TEST_F(ChainFile, TellsWrongWiresAlsoWherePortsAreWrong) {
+  const std::string errors = errors_of(
+      "ports: {lan: {pcap: {read: x}}, wan: {pcpa: {}}, dmz: {null: {}}}\nchain: []\nwire: {lan: wna, dmz: wan}\n");
+  expect_has(errors, "port wan: unknown kind");
+  expect_has(errors, "wire: no such port: found 'wna'");
+  expect_has(errors, "wire: this port does not read: found 'dmz'");
+  EXPECT_EQ(errors.find("does not write"), std::string::npos) << "who knows? " << errors;
+}
+
+TEST_F(ChainFile, TellsNothingThatOnlyFollowsFromAnotherMistake) {
+  put("routes", "nonsense\n");
+  const std::string errors = errors_of(
+      "ports: {lan: {pcap: {read: rules, write: a}}, wan: {pcap: {write: b}}}\nchain: [router: {routes: routes}]\n");
+  expect_has(errors, "routes:1:1: not a prefix");
+  EXPECT_EQ(errors.find("several ports write"), std::string::npos) << errors;
+  put("routes", "default via 10.0.0.1 dev wan\n");
+  const std::string no_ports = errors_of("ports: {}\nchain: [router: {routes: routes}]\n");
+  EXPECT_EQ(no_ports.find('\n'), std::string::npos) << no_ports;
+}
+
+TEST_F(ChainFile, TellsMistakesInTheOrderOfItsLines) {
+  const std::string errors = errors_of(
+      "run: {workers: 0}\nports: {lan: {pcpa: {}}}\nchain: [firewal]\noutputs: {repotr: x}\nwire: {x: lan}\n");
+  std::size_t from = 0;
+  for (const char* line : {"yaml:1:", "yaml:2:", "yaml:3:", "yaml:4:", "yaml:5:"}) {
+    const std::size_t at = errors.find(line, from);
+    ASSERT_NE(at, std::string::npos) << line << " in: " << errors;
+    from = at;
+  }
+}
+
 TEST_F(ChainFile, TellsMistakesInTheFilesItNames) {
   put("routes", "default via 10.0.0.1 dev wan\n10.0.0.0/33 via 10.0.0.1 dev wan\n10.0.0.0/8 via 10.0.0.1 dev lna\n");
   const std::string errors = errors_of(kGood);
@@ -98,6 +155,8 @@ TEST_F(ChainFile, TellsMistakesInTheFilesItNames) {
 
 TEST_F(ChainFile, RefusesWhatIsNoYamlOrNoChain) {
   expect_has(errors_of("ports: {lan: [\n"), "not YAML");
+  expect_has(errors_of("ports:\n\tlan: {pcap: {read: x}}\nchain: []\n"),
+             "chain.yaml:2:1: not YAML: a line is indented by a tab: expected spaces");
   expect_has(errors_of("- a\n- b\n"), "found a list");
   expect_has(errors_of(""), "not a chain file");
   expect_has(errors_of("run: {}\n"), "`ports` is missing");
@@ -135,6 +194,26 @@ TEST_F(ChainFile, AnUnknownKeyOfAnOverrideIsToldByItsText) {
   expect_has(errors("chain.0.firewall.rule=x"), "--set chain.0.firewall.rule=x: unknown parameter: found 'rule'");
   expect_has(errors("run.workers="), "--set run.workers=: workers: wrong value: found ''");
   expect_has(errors("run.workers=3\n---\n4"), "a second YAML document");
+}
+
+TEST_F(ChainFile, AnOverrideInsideAValueOfTheFileIsToldByItsText) {
+  const std::string macs =
+      "ports: {lan: {pcap: {read: x}}, wan: {pcap: {write: y}}}\nchain:\n"
+      "  - router: {routes: routes, macs: {lan: '02:00:00:00:00:01'}}\n";
+  const auto errors = [&](std::vector<const char*> texts) {
+    LoadOptions options;
+    for (const char* text : texts) options.overrides.push_back(*parse_override(text));
+    return errors_of(macs, options);
+  };
+  expect_has(errors({"chain.router.macs.wan=ff:ff:ff:ff:ff:ff"}),
+             "--set chain.router.macs.wan=ff:ff:ff:ff:ff:ff: MAC of port wan");
+  expect_has(errors({"ports.lan=null"}), "--set ports.lan=null: port lan: wrong value: found nothing");
+  expect_has(errors({"chain.0.firewall.rules=x"}),
+             "--set chain.0.firewall.rules=x: chain: a second function in one place of the list: found 'firewall'");
+  expect_has(errors({"run.workers=0", "run.workers=x"}), "--set run.workers=x: workers: wrong value: found 'x'");
+  expect_has(errors({"run={workers: 2}", "run.workers=0"}), "--set run.workers=0: workers: wrong value: found '0'");
+  expect_has(errors({"ports={}"}),
+             "--set ports={}: ports: wrong value: found an empty mapping, expected a mapping of names");
 }
 
 TEST_F(ChainFile, AnOverrideMakesNoPort) {
@@ -241,7 +320,8 @@ TEST_F(ChainFile, ChecksTheFilesOfItsPortsAndOutputsWhereTheyAreNamed) {
       "outputs: {report: none/report.json}\n");
   ASSERT_TRUE(loaded) << to_string(loaded.error()) << "only a run needs them";
   const std::string errors = to_string(check_files(*loaded));
-  for (const char* place : {"chain.yaml:2:22: ", "chain.yaml:3:23: ", "chain.yaml:5:19: "}) expect_has(errors, place);
+  for (const char* place : {"chain.yaml:2:23: ", "chain.yaml:2:32: ", "chain.yaml:3:23: ", "chain.yaml:5:19: "})
+    expect_has(errors, place);
   expect_has(errors, "/in.pcap: not a readable capture");
   expect_has(errors, "/none.pcap: cannot open");
   expect_has(errors, "/none/out.pcap: cannot write");

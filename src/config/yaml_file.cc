@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "base/text_file.h"
@@ -21,13 +22,30 @@ Place place_of_mark(const std::string& path, const YAML::Mark& mark) {
   return {path, static_cast<std::uint32_t>(mark.line + 1), static_cast<std::uint32_t>(mark.column + 1)};
 }
 
+/// The column of the tab, where there is one before the first word of that line.
+std::optional<std::uint32_t> tab_in_indentation(std::string_view text, std::uint32_t number) {
+  Line line;
+  for (LineReader lines(text); lines.next(line);) {
+    if (line.number != number) continue;
+    const std::size_t at = line.text.find_first_not_of(' ');
+    if (at == std::string_view::npos || line.text[at] != '\t') return std::nullopt;
+    return static_cast<std::uint32_t>(at + 1);
+  }
+  return std::nullopt;
+}
+
 /// The one document of `text`.
 Result<YAML::Node> parse(const std::string& text, const std::string& path) {
   std::vector<YAML::Node> documents;
   try {
     documents = YAML::LoadAll(text);
   } catch (const YAML::Exception& error) {
-    return failure(Error{place_of_mark(path, error.mark), "not YAML: " + error.msg, "", ""});
+    Place place = place_of_mark(path, error.mark);
+    if (const auto column = tab_in_indentation(text, place.line)) {
+      place.column = *column;
+      return failure(Error{std::move(place), "not YAML: a line is indented by a tab", "", "spaces"});
+    }
+    return failure(Error{std::move(place), "not YAML: " + error.msg, "", ""});
   }
   if (documents.size() > 1) {
     return failure(
@@ -162,15 +180,22 @@ void YamlFile::put(YAML::Node node, const std::string& key, const YAML::Node& va
   const bool is_new = !node.IsMap() || !node[key].IsDefined();
   node[key] = value;
   remember(node[key], text);
-  if (!is_new) return;
   for (const auto& member : node) {
-    if (member.first.IsScalar() && member.first.Scalar() == key) remember(member.first, text);
+    if (!member.first.IsScalar() || member.first.Scalar() != key) continue;
+    if (is_new || is_override(member.first)) remember(member.first, text);
   }
 }
 
 void YamlFile::remember(const YAML::Node& node, const std::string& text) {
-  if (overridden(node) != nullptr) return;  // an alias, perhaps of what it stands in
-  overridden_.push_back({node, text});
+  const auto known =
+      std::find_if(overridden_.begin(), overridden_.end(), [&](const Overridden& o) { return o.node.is(node); });
+  if (known == overridden_.end()) {
+    overridden_.push_back({node, text});
+  } else if (known->text == text) {
+    return;  // an alias, perhaps of what it stands in
+  } else {
+    known->text = text;  // the last one's value stands there
+  }
   if (node.IsSequence()) {
     for (const auto& item : node) remember(item, text);
   } else if (node.IsMap()) {
@@ -197,46 +222,52 @@ std::string YamlFile::base_directory(const YAML::Node& node) const {
   return overridden(node) != nullptr ? std::string() : directory_;
 }
 
-Result<RawParameter> YamlFile::parameter(std::string name, const YAML::Node& key, const YAML::Node& value) const {
-  RawParameter raw{std::move(name), place(key), place(value), {}, RawParameter::Shape::scalar, base_directory(value)};
+RawParameter YamlFile::parameter(std::string name, const YAML::Node& key, const YAML::Node& value,
+                                 Errors& errors) const {
+  using Shape = RawParameter::Shape;
+  RawParameter raw{std::move(name), place(key), place(value), {}, Shape::scalar, base_directory(value)};
+  const auto wrong = [&](const YAML::Node& node, const char* where, const YAML::Node& found) {
+    errors.push_back({place(node), raw.name + where, shape_of(found), "a word"});
+    raw.shape = Shape::wrong;
+  };
   if (value.IsScalar()) {
     raw.items.push_back(value.Scalar());
   } else if (value.IsNull()) {
     raw.items.emplace_back();
-    if (overridden(value) == nullptr) raw.place = place(key);  // nothing stands nowhere
+    if (!is_override(value)) raw.place = place(key);  // nothing stands nowhere
   } else if (value.IsSequence()) {
-    raw.shape = RawParameter::Shape::list;
+    raw.shape = Shape::list;
     for (const auto& item : value) {
-      if (!item.IsScalar())
-        return failure(Error{place(item), raw.name + ": wrong value in the list", shape_of(item), "a word"});
+      if (!item.IsScalar()) {
+        wrong(item, ": wrong value in the list", item);
+        continue;
+      }
       raw.items.push_back(item.Scalar());
+      raw.item_places.push_back(place(item));
     }
   } else {
-    raw.shape = RawParameter::Shape::mapping;
+    raw.shape = Shape::mapping;
     for (const auto& member : value) {
       if (!member.first.IsScalar() || !member.second.IsScalar()) {
-        return failure(
-            Error{place(member.first), raw.name + ": wrong value in the mapping", shape_of(member.second), "a word"});
+        wrong(member.first, ": wrong value in the mapping", member.second);
+        continue;
       }
       raw.items.push_back(member.first.Scalar() + "=" + member.second.Scalar());
+      raw.item_places.push_back(place(is_override(member.second) ? member.second : member.first));
     }
   }
   return raw;
 }
 
-Result<std::vector<RawParameter>> YamlFile::parameters(const YAML::Node& node, ParameterTable table) const {
+std::vector<RawParameter> YamlFile::parameters(const YAML::Node& node, ParameterTable table, Errors& errors) const {
   std::vector<RawParameter> all;
   if (!node.IsDefined() || node.IsNull()) return all;
-  if (!node.IsMap()) return failure(Error{place(node), "wrong value", shape_of(node), "a mapping of parameters"});
-  Errors errors;
-  const auto add = [&](std::string name, const YAML::Node& key, const YAML::Node& value) {
-    auto raw = parameter(std::move(name), key, value);
-    if (raw) {
-      all.push_back(std::move(*raw));
-    } else {
-      append(errors, std::move(raw.error()));
-    }
-  };
+  if (!node.IsMap()) {
+    errors.push_back({place(node), "wrong value", shape_of(node), "a mapping of parameters"});
+    // So that what is required is not told as missing too.
+    for (const Parameter& p : table) all.push_back({std::string(p.name), {}, {}, {}, RawParameter::Shape::wrong, ""});
+    return all;
+  }
   for (const auto& member : node) {
     if (!member.first.IsScalar()) {
       errors.push_back({place(member.first), "wrong key", shape_of(member.first), "a name"});
@@ -245,18 +276,17 @@ Result<std::vector<RawParameter>> YamlFile::parameters(const YAML::Node& node, P
     const std::string& name = member.first.Scalar();
     const std::vector<std::string_view> inner_names = names_in(table, name);
     if (inner_names.empty()) {
-      add(name, member.first, member.second);
+      all.push_back(parameter(name, member.first, member.second, errors));
     } else if (member.second.IsMap()) {
       for (const auto& inner : member.second) {
         const std::string inner_name = inner.first.IsScalar() ? inner.first.Scalar() : shape_of(inner.first);
-        add(std::string(name).append(".").append(inner_name), inner.first, inner.second);
+        all.push_back(parameter(std::string(name).append(".").append(inner_name), inner.first, inner.second, errors));
       }
     } else if (!member.second.IsNull()) {
       errors.push_back({place(member.second), name + ": wrong value", shape_of(member.second),
                         fmt::format("a mapping with {}", fmt::join(inner_names, ", "))});
     }
   }
-  if (!errors.empty()) return failure(std::move(errors));
   return all;
 }
 

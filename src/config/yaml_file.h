@@ -36,9 +36,13 @@ class YamlFile {
   /// What relative paths in this value are relative to.
   [[nodiscard]] std::string base_directory(const YAML::Node& node) const;
 
+  [[nodiscard]] bool is_override(const YAML::Node& node) const { return overridden(node) != nullptr; }
+
   /// The members of a mapping as raw parameters. Where the table has "outer.inner", the member `outer` is a mapping and
-  /// gives these. A null node gives none; anything but a mapping is an error.
-  [[nodiscard]] Result<std::vector<RawParameter>> parameters(const YAML::Node& node, ParameterTable table) const;
+  /// gives these. A null node gives none; anything but a mapping is an error. Mistakes go to `errors`, and the members
+  /// without one come back all the same.
+  [[nodiscard]] std::vector<RawParameter> parameters(const YAML::Node& node, ParameterTable table,
+                                                     Errors& errors) const;
 
  private:
   struct Overridden {
@@ -49,7 +53,8 @@ class YamlFile {
   void put(YAML::Node node, const std::string& key, const YAML::Node& value, const std::string& text);
   void remember(const YAML::Node& node, const std::string& text);
   [[nodiscard]] const Overridden* overridden(const YAML::Node& node) const;
-  [[nodiscard]] Result<RawParameter> parameter(std::string name, const YAML::Node& key, const YAML::Node& value) const;
+  [[nodiscard]] RawParameter parameter(std::string name, const YAML::Node& key, const YAML::Node& value,
+                                       Errors& errors) const;
 
   std::string path_;
   std::string directory_;

@@ -23,21 +23,36 @@ TextTable::TextTable(std::vector<std::string_view> headings) {
     right_.push_back(heading.starts_with('>'));
     cells.emplace_back(heading.substr(right_.back() ? 1 : 0));
   }
-  rows_.push_back(std::move(cells));
+  rows_.push_back({std::move(cells), ""});
 }
 
 void TextTable::add_row(std::vector<std::string> cells) {
   cells.resize(right_.size());
-  rows_.push_back(std::move(cells));
+  rows_.push_back({std::move(cells), ""});
+}
+
+void TextTable::add_note(std::string_view text) {
+  constexpr std::size_t kColumns = 100;
+  std::string line = "   ";
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (width_of(line) + 1 + width_of(word) > kColumns) {
+      rows_.back().notes += std::exchange(line, std::string(6, ' ')) + '\n';
+    }
+    line += ' ';
+    line += word;
+  }
+  rows_.back().notes += line + '\n';
 }
 
 std::string TextTable::text() const {
   std::vector<std::size_t> widths(right_.size());
-  for (const auto& row : rows_) {
+  for (const auto& [row, notes] : rows_) {
     for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], width_of(row[c]));
   }
   std::string text;
-  for (const auto& row : rows_) {
+  for (const auto& [row, notes] : rows_) {
     std::string line;
     for (std::size_t c = 0; c < row.size(); ++c) {
       const std::string padding(widths[c] - width_of(row[c]), ' ');
@@ -45,7 +60,7 @@ std::string TextTable::text() const {
       line += right_[c] ? padding + row[c] : row[c] + padding;
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    text += line + '\n';
+    text += line + '\n' + notes;
   }
   return text;
 }

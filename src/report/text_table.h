@@ -17,12 +17,19 @@ class TextTable {
   explicit TextTable(std::vector<std::string_view> headings);
   /// As many cells as there are headings.
   void add_row(std::vector<std::string> cells);
+  /// A text on lines of its own below the last row, indented and broken between words: for what would make a column
+  /// wider than a terminal.
+  void add_note(std::string_view text);
   /// A line for the headings and one for each row; no trailing spaces.
   [[nodiscard]] std::string text() const;
 
  private:
   std::vector<bool> right_;
-  std::vector<std::vector<std::string>> rows_;
+  struct Row {
+    std::vector<std::string> cells;
+    std::string notes;  // lines
+  };
+  std::vector<Row> rows_;
 };
 
 }  // namespace penstock::report

@@ -79,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   folder.put("chain.yaml", text);
   for (const bool strict : {false, true}) {
-    options.strict = options.any_processor = strict;
+    options.strict = options.only_plan = strict;
     const auto loaded = config::load_chain(folder / "chain.yaml", options);
     if (loaded) {
       const chain::Chain& chain = loaded->chain;

@@ -42,11 +42,12 @@ Pair split_pair(std::string_view text) {
 Devices read_devices(const Parameters& parameters, std::span<const std::string> ports, Errors& errors) {
   Devices devices(ports);
   if (!parameters.has("interfaces")) return devices;
-  for (const std::string& text : parameters.texts("interfaces")) {
-    const Pair pair = split_pair(text);
+  const std::vector<std::string>& given = parameters.texts("interfaces");
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const Pair pair = split_pair(given[i]);
     if (devices.add_alias(pair.key, pair.value)) continue;
     const bool is_port = devices.find(pair.value).has_value();
-    errors.push_back({parameters.place("interfaces"),
+    errors.push_back({parameters.place("interfaces", i),
                       is_port ? fmt::format("{} names another port already", in_quotes(pair.key))
                               : fmt::format("interface {} of an unknown port", in_quotes(pair.key)),
                       in_quotes(pair.value), is_port ? "" : devices.list() + ", none"});
@@ -58,14 +59,15 @@ std::vector<EgressPort> read_macs(const Parameters& parameters, std::span<const 
                                   Errors& errors) {
   std::vector<EgressPort> egress(ports.size());
   if (!parameters.has("macs")) return egress;
-  for (const std::string& text : parameters.texts("macs")) {
-    const Pair pair = split_pair(text);
+  const std::vector<std::string>& given = parameters.texts("macs");
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const Pair pair = split_pair(given[i]);
     const auto port = devices.find(pair.key);
     const auto mac = parse_mac(pair.value);
     if (!port || *port == kNoPort) {
-      errors.push_back({parameters.place("macs"), "MAC of an unknown port", in_quotes(pair.key), devices.list()});
+      errors.push_back({parameters.place("macs", i), "MAC of an unknown port", in_quotes(pair.key), devices.list()});
     } else if (!mac || is_group_address(*mac)) {
-      errors.push_back({parameters.place("macs"), fmt::format("MAC of port {}", pair.key), in_quotes(pair.value),
+      errors.push_back({parameters.place("macs", i), fmt::format("MAC of port {}", pair.key), in_quotes(pair.value),
                         "a host's address such as 02:00:00:00:00:01"});
     } else {
       egress[*port] = {*mac, true};
