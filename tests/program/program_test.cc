@@ -116,11 +116,33 @@ TEST_F(Program, CountsWhatAFullDiskDoesNotTakeAsRefused) {
   EXPECT_EQ(report["ports"]["wan"]["out"]["bytes"], 0);
 }
 
+TEST_F(Program, TakesALimitOfFilesSizesForAFullDisk) {
+  EXPECT_EQ(shell("ulimit -f 64; penstock run chain.yaml --report report.json"), 1);
+  EXPECT_THAT(read("err"), HasSubstr("out.pcap: port wan: cannot write; packets are missing: found File too large"));
+  const auto report = json("report.json");
+  EXPECT_GT(report["dropped_by_chain"]["port_refused"], 0);
+  EXPECT_EQ(report["packets"]["in"], records("in.pcap").size());
+}
+
+TEST_F(Program, LeavesAHangUpToNohup) {
+  EXPECT_EQ(
+      shell("trap '' HUP\n'" PENSTOCK_PROGRAM "' run chain.yaml --report report.json --set ports.lan='{generator: {}}'"
+            " --set ports.wan.pcap.write=/dev/null --duration 600ms &\nsleep 0.2; kill -HUP $!; wait $!"),
+      0);
+  EXPECT_GT(json("report.json")["elapsed_s"], 0.5);
+}
+
+TEST_F(Program, FailsWhereItsHelpCannotBeWritten) {
+  EXPECT_EQ(shell("penstock --help >/dev/full"), 1);
+  EXPECT_THAT(read("err"), HasSubstr("cannot write to the standard output"));
+  EXPECT_EQ(shell("penstock run --help >/dev/full"), 1);
+}
+
 TEST_F(Program, CanBeStoppedWhileItWaitsForTheOtherEndOfAPipe) {
   ASSERT_EQ(shell("mkfifo pipe"), 0);
   for (const char* port : {"lan.pcap.read", "wan.pcap.write"}) {
     const std::string run = "penstock run chain.yaml --report report.json --set ports." + std::string(port) + "=pipe";
-    for (const char* signal : {"INT", "TERM"}) {
+    for (const char* signal : {"INT", "TERM", "HUP"}) {
       // timeout(1) sends the signal to the program alone, and tells of having had to by 124.
       const std::string program = std::string("timeout --preserve-status -k 20 -s ") + signal + " 0.5 '" +
                                   PENSTOCK_PROGRAM "' " + run.substr(run.find(' '));
