@@ -56,7 +56,7 @@ enum class Field : std::uint8_t {
   icmp_type_code,
   icmp_rest,
   // what is left
-  payload,  // behind the last header that is whole
+  payload,  // behind the last header that is whole, to the end of the IP packet, whatever UDP's length says
   trailer,  // link-layer padding behind the IP packet
   // metadata: no bytes of the frame
   frame_shape,  // where the frame begins and ends: written by who changes lengths

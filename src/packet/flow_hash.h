@@ -24,7 +24,8 @@ PENSTOCK_HOST_DEVICE constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
 }
 
 /// Over addresses, protocol and ports; without the ports for fragments, since only the first one has them; 0 for what
-/// is not IP. Symmetric, because it takes the endpoints' sum and product-like mix, never their order.
+/// is not IP. The same for a frame that the capture cut anywhere behind its ports. Symmetric, because it takes the
+/// endpoints' sum and product-like mix, never their order.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t flow_hash(PacketView view) noexcept {
   const PacketLayout& layout = view.layout();
   if (!layout.has(PacketLayout::kNetworkHeader)) return 0;
@@ -43,7 +44,7 @@ PENSTOCK_HOST_DEVICE constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
   std::uint8_t protocol = layout.transport;
   if (layout.has(PacketLayout::kFragment)) {
     protocol = 0;
-  } else if (view.has_ports()) {
+  } else if (layout.has(PacketLayout::kPorts)) {
     source ^= static_cast<std::uint64_t>(view.udp().source_port.value()) << 40;
     destination ^= static_cast<std::uint64_t>(view.udp().destination_port.value()) << 40;
   }

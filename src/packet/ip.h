@@ -21,6 +21,12 @@ inline constexpr std::uint8_t kHopByHop = 0, kIcmp = 1, kIgmp = 2, kIpv4 = 4, kT
                               kShim6 = 140;
 }
 
+/// Whether the protocol's header begins with the source and the destination port, two bytes each.
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool begins_with_ports(std::uint8_t protocol) noexcept {
+  return protocol == ip_protocol::kTcp || protocol == ip_protocol::kUdp || protocol == ip_protocol::kSctp ||
+         protocol == ip_protocol::kUdpLite;
+}
+
 /*   0                   1                   2                   3
  *  +-------+-------+---------------+-------------------------------+
  *  |Version|  IHL  |      TOS      |          Total length         |

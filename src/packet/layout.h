@@ -21,13 +21,14 @@ enum class Tunnel : std::uint8_t { none, ip_in_ip, gre, vxlan, esp };
 struct PacketLayout {
   enum Flag : std::uint16_t {
     kNetworkHeader = 1,         // the IP header, options included, is whole and consistent: addresses can be read
-    kTransportHeader = 2,       // the TCP, UDP, SCTP or ICMP header is whole and consistent: ports can be read
+    kTransportHeader = 2,       // the TCP, UDP, SCTP or ICMP header is whole and lies in the IP packet
     kFragment = 4,              // one of several fragments
     kLaterFragment = 8,         // one that is not the first: it has no transport header
     kMalformed = 16,            // the IP or link header contradicts itself or the frame's length on the wire
     kTruncated = 32,            // the capture ends (snap length) before the packet does
     kOptions = 64,              // IPv4 options, or IPv6 extension headers
-    kMalformedTransport = 128,  // the TCP, UDP, SCTP or ICMP header does so: no ports can be read
+    kMalformedTransport = 128,  // the IP packet ends inside that header, or TCP's data offset contradicts it
+    kPorts = 256,               // the two ports of TCP, UDP or SCTP are there, whatever follows them; not in fragments
   };
 
   std::uint16_t network_offset = 0;    // IP or ARP header; end of the link header where there is none

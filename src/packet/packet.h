@@ -63,13 +63,9 @@ struct PacketView {
   [[nodiscard]] PENSTOCK_HOST_DEVICE IcmpHeader& icmp() const noexcept {
     return at<IcmpHeader>(layout().transport_offset);
   }
-  /// Whether the transport header is whole and begins with two ports (TCP, UDP, UDP-Lite, SCTP): then `udp()` reads
-  /// them for all four.
+  /// Whether the transport header is whole and begins with two ports: then `udp()` reads them for all that have any.
   [[nodiscard]] PENSTOCK_HOST_DEVICE bool has_ports() const noexcept {
-    const PacketLayout& l = layout();
-    return l.has(PacketLayout::kTransportHeader) &&
-           (l.transport == ip_protocol::kTcp || l.transport == ip_protocol::kUdp || l.transport == ip_protocol::kSctp ||
-            l.transport == ip_protocol::kUdpLite);
+    return layout().has(PacketLayout::kTransportHeader) && begins_with_ports(layout().transport);
   }
 };
 

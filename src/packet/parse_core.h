@@ -340,9 +340,15 @@ PENSTOCK_HOST_DEVICE inline void recognise_tunnel(const Frame& frame, PacketLayo
   }
 }
 
+/// UDP's length is not looked at: Linux does not when it forwards, and a receiver drops what contradicts itself.
 PENSTOCK_HOST_DEVICE inline void parse_transport(const Frame& frame, PacketLayout& layout,
                                                  std::uint32_t wire_end) noexcept {
+  constexpr std::uint32_t kPortBytes = 4;
   const std::uint32_t at = layout.transport_offset;
+  // Apart from the header's other flags: a snap length must not tell a flow's long headers from its short ones.
+  if (begins_with_ports(layout.transport) && !layout.has(PacketLayout::kFragment) && at + kPortBytes <= layout.end) {
+    layout.flags |= PacketLayout::kPorts;
+  }
   const std::uint32_t length = transport_header_length(frame, layout);
   if (length != 0 || layout.transport == ip_protocol::kTcp) {
     const bool too_short = layout.transport == ip_protocol::kTcp && length < kSizeOf<TcpHeader>;
