@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The symmetric flow hash: both directions of a connection, and all fragments of a packet, get the same value, so that
-// they reach the same worker (RSS), and ECMP keeps a flow on one path.
+// they reach the same worker (RSS), and ECMP keeps a flow on one path. Each use takes its own share of it.
 
 #pragma once
 
@@ -51,6 +51,15 @@ PENSTOCK_HOST_DEVICE constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
   const std::uint64_t a = mix64(source + 0x9e3779b97f4a7c15ULL);
   const std::uint64_t b = mix64(destination + 0x9e3779b97f4a7c15ULL);
   return static_cast<std::uint32_t>(mix64(a + b + protocol) >> 32);
+}
+
+/// What flows are parted by their hash for. The values are salts: the first digits of the fractions of √2 and √3.
+enum class FlowShare : std::uint64_t { worker = 0x6a09e667f3bcc908ULL, next_hop = 0xbb67ae8584caa73bULL };
+
+/// The hash that parts flows for `use`, independent of the one for any other use: were both the same, the flows of one
+/// worker would have few of the next hops.
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t flow_share(std::uint32_t flow_hash, FlowShare use) noexcept {
+  return static_cast<std::uint32_t>(mix64(flow_hash ^ static_cast<std::uint64_t>(use)) >> 32);
 }
 
 }  // namespace penstock

@@ -13,7 +13,7 @@
 
 namespace penstock::port {
 
-/// 0 .. workers - 1; 0 for what is not IP.
+/// 0 .. workers - 1; 0 for what is not IP, which has no hash.
 [[nodiscard]] inline unsigned worker_of(std::span<const std::uint8_t> frame, std::uint32_t wire_length, LinkType type,
                                         unsigned workers) noexcept {
   if (workers == 1) return 0;
@@ -24,7 +24,8 @@ namespace penstock::port {
   packet.layout = parse(frame.data(), packet.length, wire_length, type);
   // The view is for reading: flow_hash changes no byte.
   const std::uint32_t hash = flow_hash(PacketView{const_cast<std::uint8_t*>(frame.data()), &packet});
-  return static_cast<unsigned>(std::uint64_t{hash} * workers >> 32);
+  if (hash == 0) return 0;
+  return static_cast<unsigned>(std::uint64_t{flow_share(hash, FlowShare::worker)} * workers >> 32);
 }
 
 }  // namespace penstock::port

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a route leads to, as host and device both see it. A lookup's value is the index of a group's first hop; the
-// group ends at the hop whose upper bound is the highest hash. So the common route, with one next hop, costs one load.
+// group ends at the hop whose upper bound is the highest share. So the common route, with one next hop, costs one load.
 //
-//     value ──▶ [ hop: hash ≤ 2^30 | hop: hash ≤ 2^32-1 ]   ECMP, weights 1 and 3: hash-threshold, RFC 2992
-//     value ──▶ [ hop: hash ≤ 2^32-1 ]                      one next hop, or a blackhole, unreachable …
+//     value ──▶ [ hop: share ≤ 2^30 | hop: share ≤ 2^32-1 ]   ECMP, weights 1 and 3: hash-threshold, RFC 2992
+//     value ──▶ [ hop: share ≤ 2^32-1 ]                       one next hop, or a blackhole, unreachable …
 
 #pragma once
 
@@ -14,6 +14,7 @@
 #include "base/host_device.h"
 #include "base/ip_address.h"
 #include "packet/ethernet.h"
+#include "packet/flow_hash.h"
 #include "packet/verdict.h"
 
 namespace penstock::router {
@@ -48,7 +49,7 @@ enum class MacSource : std::uint8_t {
 };
 
 struct Hop {
-  std::uint32_t upper_bound = ~std::uint32_t{0};  // of the flow hashes that go this way
+  std::uint32_t upper_bound = ~std::uint32_t{0};  // of the flow shares that go this way
   MacAddress mac{};
   PortIndex port = kNoPort;
   RouteKind kind = RouteKind::blackhole;
@@ -59,10 +60,15 @@ struct Hop {
 };
 static_assert(sizeof(Hop) == 16);
 
+/// The group's hop in whose range of flow shares `share` lies.
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr const Hop& hop_of_share(const Hop* group, std::uint32_t share) noexcept {
+  while (share > group->upper_bound) ++group;
+  return *group;
+}
+
 /// The group's hop for a flow: the same for all its packets, and for as long as the group stays as it is.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr const Hop& select_hop(const Hop* group, std::uint32_t flow_hash) noexcept {
-  while (flow_hash > group->upper_bound) ++group;
-  return *group;
+  return hop_of_share(group, flow_share(flow_hash, FlowShare::next_hop));
 }
 
 /// What is known of a port that packets leave by.

@@ -13,6 +13,7 @@
 
 #include "nf/router/router_for_test.h"
 #include "packet/field_range.h"
+#include "port/worker_of.h"
 
 namespace penstock::router {
 namespace {
@@ -95,15 +96,39 @@ TEST(EcmpProperty, SharesOfTheHashesAreThoseOfTheWeights) {
   }));
 }
 
-TEST(EcmpProperty, TheHopOfAHashIsTheOneInWhoseShareItLies) {
+TEST(EcmpProperty, TheHopOfAShareIsTheOneInWhoseRangeItLies) {
   EXPECT_TRUE(rc::check([] {
     const auto hops = hops_of(any_group());
-    const auto hash = *rc::gen::arbitrary<std::uint32_t>();
-    const auto i = static_cast<std::size_t>(&select_hop(hops.data(), hash) - hops.data());
+    const auto share = *rc::gen::arbitrary<std::uint32_t>();
+    const auto i = static_cast<std::size_t>(&hop_of_share(hops.data(), share) - hops.data());
     RC_ASSERT(i < hops.size());
-    RC_ASSERT(hash <= hops[i].upper_bound);
-    if (i != 0) RC_ASSERT(hash > hops[i - 1].upper_bound);
+    RC_ASSERT(share <= hops[i].upper_bound);
+    if (i != 0) RC_ASSERT(share > hops[i - 1].upper_bound);
   }));
+}
+
+TEST(Ecmp, ThePacketsOfEveryWorkerGoByAllNextHopsInProportion) {
+  constexpr unsigned kFlows = 12'000;
+  for (const unsigned workers : {2U, 3U, 4U, 8U}) {
+    for (const auto& group : {std::vector<NextHop>{{{0, 1}, kLan, 1}, {{0, 2}, kWan, 1}},
+                              std::vector<NextHop>{{{0, 1}, kLan, 1}, {{0, 2}, kWan, 2}, {{0, 3}, kDmz, 1}}}) {
+      const auto hops = hops_of(group);
+      std::vector<std::vector<unsigned>> flows(workers, std::vector<unsigned>(group.size()));
+      for (unsigned i = 0; i < kFlows; ++i) {
+        TestPacket p(packet().eth().ipv4("10.9.9.9", "8.8.8.8").udp(static_cast<std::uint16_t>(1024 + i), 53));
+        const unsigned worker = port::worker_of(p.bytes, p.descriptor.wire_length, LinkType::ethernet, workers);
+        ++flows.at(worker).at(static_cast<std::size_t>(&select_hop(hops.data(), p.descriptor.flow_hash) - hops.data()));
+      }
+      const unsigned weights = std::accumulate(group.begin(), group.end(), 0U,
+                                               [](unsigned sum, const NextHop& h) { return sum + h.weight; });
+      for (unsigned worker = 0; worker < workers; ++worker) {
+        for (std::size_t hop = 0; hop < group.size(); ++hop) {
+          const double fair = static_cast<double>(kFlows) / workers * group[hop].weight / weights;
+          EXPECT_NEAR(flows[worker][hop], fair, 5 * std::sqrt(fair)) << workers << " workers, hop " << hop;
+        }
+      }
+    }
+  }
 }
 
 const std::string kThreeWays =

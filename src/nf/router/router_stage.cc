@@ -101,7 +101,7 @@ std::string RouterStage::explain(PacketView packet) const {
     }
     const Hop* const first = &tables.hops[entry_value(entry)];
     const Hop* const chosen = &select_hop(first, packet.packet->flow_hash);
-    const Hop* const last = &select_hop(first, ~std::uint32_t{0});
+    const Hop* const last = &hop_of_share(first, ~std::uint32_t{0});
     append_route(text, to_string(truncated(host, entry_length(entry))), ipv4, chosen->kind,
                  std::span(&tables.next_hops[static_cast<std::size_t>(chosen - tables.hops.data())], 1), devices_);
     if (last != first) text += fmt::format(" ({} of {} next hops)", chosen - first + 1, last - first + 1);

@@ -37,11 +37,16 @@ def flow_hash(ip):
     return mix(sum(ends) + protocol & M64) >> 32
 
 
+def next_hop_share(ip):
+    """As src/packet/flow_hash.h defines it: what one worker's flows have in common is not in it."""
+    return mix(flow_hash(ip) ^ 0xBB67AE8584CAA73B) >> 32
+
+
 def leaves(ip):
     hops = V4 if ip.version == 4 else V6
-    share, total = flow_hash(ip), sum(weight for weight, _, _ in hops)
+    share, total = next_hop_share(ip), sum(weight for weight, _, _ in hops)
     below = 0
-    for weight, port, mac in hops:  # RFC 2992: the hashes are cut into ranges in proportion to the weights
+    for weight, port, mac in hops:  # RFC 2992: the shares are cut into ranges in proportion to the weights
         below += weight
         if share < 2**32 * below // total:
             break
