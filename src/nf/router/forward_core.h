@@ -81,14 +81,17 @@ struct ForwardView {
          to == kThis || to == kLoopback;
 }
 
-/// RFC 4291 §2.5.2, §2.5.3, §2.5.6 and §2.7: the unspecified address, loopback, link-local; a group as the source.
+/// RFC 4291 §2.5.2, §2.5.3, §2.5.6 and §2.7: the unspecified address, loopback, link-local; a group as the source. And
+/// from an IPv4-mapped address, ::ffff:0:0/96, which no host has (RFC 6890 table 20) and filters for IPv4 do not know:
+/// Linux drops it since 5.4 (ip6_rcv_core). To one it forwards, where a route leads there, and so do we.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool is_martian(const Ipv6Address& source,
                                                              const Ipv6Address& destination) noexcept {
   constexpr std::uint64_t kMulticast = 0xff;   // the highest eight bits
   constexpr std::uint64_t kLinkLocal = 0x3fa;  // the highest ten bits
   const auto this_or_loopback = [](const Ipv6Address& address) { return address.high == 0 && address.low <= 1; };
+  const bool from_mapped = source.high == 0 && source.low >> 32 == 0xffff;
   return source.high >> 56 == kMulticast || source.high >> 54 == kLinkLocal || destination.high >> 54 == kLinkLocal ||
-         this_or_loopback(source) || this_or_loopback(destination);
+         from_mapped || this_or_loopback(source) || this_or_loopback(destination);
 }
 
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Verdict check_ipv4(const Ipv4Header& ip, CheckRules rules) noexcept {

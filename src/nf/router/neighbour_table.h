@@ -19,7 +19,7 @@
 namespace penstock::router {
 
 struct Neighbour {
-  Ipv6Address address;  // IPv4 mapped, see next_hop.h
+  Ipv6Address address;  // IPv4 as `mapped`, see next_hop.h
   PortIndex device = kNoPort;
   MacAddress mac{};
 };

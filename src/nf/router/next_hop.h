@@ -33,11 +33,15 @@ enum class RouteKind : std::uint8_t {
 };
 inline constexpr unsigned kRouteKinds = static_cast<unsigned>(RouteKind::throw_) + 1;
 
-/// Addresses of gateways and neighbours: IPv4 as ::ffff:a.b.c.d (RFC 4291 §2.5.5.2), so that one type holds both.
+/// Addresses of gateways and neighbours: one type holds both families, IPv4 as ffff:ffff:ffff:ffff::a.b.c.d. That is a
+/// group's, so no packet and no route leads to it as an IPv6 neighbour, as one may to ::ffff:a.b.c.d (RFC 4291
+/// §2.5.5.2).
 PENSTOCK_HOST_DEVICE constexpr Ipv6Address mapped(Ipv4Address address) noexcept {
-  return {0, std::uint64_t{0xffff} << 32 | address.bits};
+  return {~std::uint64_t{0}, address.bits};
 }
-constexpr bool is_mapped(Ipv6Address address) noexcept { return address.high == 0 && address.low >> 32 == 0xffff; }
+constexpr bool is_mapped(Ipv6Address address) noexcept {
+  return address.high == ~std::uint64_t{0} && address.low >> 32 == 0;
+}
 constexpr Ipv4Address unmapped(Ipv6Address address) noexcept { return {static_cast<std::uint32_t>(address.low)}; }
 
 /// Where the frame's new destination MAC comes from.

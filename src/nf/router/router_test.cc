@@ -84,6 +84,8 @@ TEST(Router, DropsMartians) {
   EXPECT_EQ(send_ipv6("2001:db8::1", "ff02::1"), "martian");
   EXPECT_EQ(send_ipv6("fe80::1"), "martian");
   EXPECT_EQ(send_ipv6("::1"), "martian");
+  EXPECT_EQ(send_ipv6("2001:db8::1", "::ffff:192.0.2.1"), "martian");
+  EXPECT_EQ(send_ipv6("2001:db8::1", "::fffe:192.0.2.1"), "wan");
   EXPECT_EQ(send_ipv6("::2"), "no_route");
 }
 
@@ -197,6 +199,24 @@ TEST(Router, RewritesMacsByTheNeighbours) {
   EXPECT_EQ(silent_gateway.bytes, packet().eth().ipv4("10.9.9.9", "192.0.2.1").udp(1, 2).bytes());
   TestPacket silent_host(packet().eth().ipv4("10.9.9.9", "10.0.0.8").udp(1, 2));
   EXPECT_EQ(send_one(*router, silent_host), "no_neighbour");
+}
+
+TEST(Router, TellsAnIpv4NeighbourFromTheIpv6OneWithTheMappedAddress) {
+  const auto mac_of = [](std::string_view neighbours, TestPacket p) -> std::string {
+    RouterConfig config = config_of("10.0.0.0/24 dev lan\n::ffff:0:0/96 dev lan\n");
+    config.neighbours = neighbours_of(neighbours);
+    const std::string sent = send_one(*build(std::move(config)), p);
+    return sent == "lan" ? to_string(p.destination_mac()) : sent;
+  };
+  const TestPacket v4(packet().eth().ipv4("10.9.9.9", "10.0.0.7").udp(1, 2));
+  const TestPacket v6(packet().eth().ipv6("2001:db8:9::9", "::ffff:10.0.0.7").udp(1, 2));
+  const std::string neighbour4 = "10.0.0.7 dev lan lladdr 02:00:00:00:00:04 STALE\n";
+  const std::string neighbour6 = "::ffff:10.0.0.7 dev lan lladdr 02:00:00:00:00:06 STALE\n";
+  EXPECT_EQ(mac_of(neighbour4, v4), "02:00:00:00:00:04");
+  EXPECT_EQ(mac_of(neighbour4, v6), "no_neighbour");
+  EXPECT_EQ(mac_of(neighbour6, v4), "no_neighbour");
+  EXPECT_EQ(mac_of(neighbour4 + neighbour6, v4), "02:00:00:00:00:04");
+  EXPECT_EQ(mac_of(neighbour4 + neighbour6, v6), "02:00:00:00:00:06");
 }
 
 TEST(Router, AsksForNoNeighbourWhereThereIsNoMac) {

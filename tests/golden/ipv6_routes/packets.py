@@ -22,7 +22,6 @@ leaves(to("2001:db8:a:b::1"), ISP2)
 leaves(to("2001:db8:a:b::c"), HOST)
 leaves(to("2001:db8:a:b::d"), ISP2)
 leaves(to("2001:db8:ff::7"), ISP2)
-leaves(to("2001:db8:a::1", source="::ffff:192.0.2.1"), ISP)
 leaves(to("2001:db8:a::1", source="fd00::1"), ISP)
 
 case.packet(to("2001:db8:b::1"), drop="router.no_route")
@@ -39,8 +38,8 @@ leaves(to("2001:db8:a::1", hlim=2), ISP)
 case.packet(to("2001:db8:a::1", hlim=1), drop="router.ttl_exceeded")
 case.packet(to("2001:db8:a::1", hlim=0), drop="router.ttl_exceeded")
 
-# RFC 4291: loopback, unspecified, link-local, groups.
-for source in ("::", "::1", "fe80::10", "febf::1", "ff02::1"):
+# RFC 4291: loopback, unspecified, link-local, groups. Mapped IPv4 addresses as Linux, which drops them in ip6_rcv_core.
+for source in ("::", "::1", "fe80::10", "febf::1", "ff02::1", "::ffff:192.0.2.1"):
     case.packet(to("2001:db8:a::1", source=source), drop="router.martian")
 for destination in ("::", "::1", "fe80::1"):
     case.packet(to(destination), drop="router.martian")
