@@ -111,6 +111,25 @@ struct ForwardView {
   return Verdict::forward();
 }
 
+/// Whether the frame went to all or to a group on its link, as far as its link header tells: Ethernet by the
+/// destination, a cooked one by the packet type (<linux/if_packet.h>). For frames whose link header is whole.
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline bool is_link_multicast(PacketView packet) noexcept {
+  constexpr unsigned kBroadcast = 1;
+  constexpr unsigned kMulticast = 2;
+  unsigned type = 0;
+  switch (packet.packet->link_type) {
+    case LinkType::ethernet: return (packet.frame[0] & 1) != 0;
+    case LinkType::linux_sll: type = packet.at<LinuxSllHeader>(0).packet_type.value(); break;
+    case LinkType::linux_sll2: type = packet.at<LinuxSll2Header>(0).packet_type; break;
+    case LinkType::raw_ip:
+    case LinkType::null_host:
+    case LinkType::loop:
+    case LinkType::ppp:
+    case LinkType::cisco_hdlc: break;
+  }
+  return type == kBroadcast || type == kMulticast;
+}
+
 /// `forward` for a packet that is to be looked up by its destination, else why it is dropped.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Verdict check(PacketView packet, CheckRules rules) noexcept {
   const PacketLayout& layout = packet.layout();
@@ -120,9 +139,7 @@ struct ForwardView {
     return Verdict::drop(cut ? DropReason::truncated : DropReason::malformed);
   }
   // RFC 1812 §5.3.4: what came to many on the link is not forwarded to one.
-  if (packet.packet->link_type == LinkType::ethernet && (packet.frame[0] & 1) != 0) {
-    return Verdict::drop(DropReason::multicast);
-  }
+  if (is_link_multicast(packet)) return Verdict::drop(DropReason::multicast);
   return layout.network == NetworkLayer::ipv4 ? check_ipv4(packet.ipv4(), rules) : check_ipv6(packet.ipv6(), rules);
 }
 

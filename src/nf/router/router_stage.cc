@@ -119,7 +119,8 @@ std::string RouterStage::explain(PacketView packet) const {
 }  // namespace
 
 chain::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bool rewrites_source) {
-  // A frame's first bit tells a group from a host, so the destination MAC is read in any case.
+  // A group on the link is told by the destination MAC, which is read in any case, or by a cooked header, which parsing
+  // reads.
   Access access{kParsedFields | FieldSet{Field::eth_dst, Field::ipv4_dst, Field::ipv4_ttl, Field::ipv4_checksum,
                                          Field::ipv6_dst, Field::ipv6_hop_limit, Field::flow_hash},
                 FieldSet{Field::ipv4_ttl, Field::ipv4_checksum, Field::ipv6_hop_limit, Field::verdict}};

@@ -107,6 +107,28 @@ TEST(Router, DropsPacketsToGroupsOfIpAndOfTheLink) {
   EXPECT_EQ(send_one(*router, p), "multicast");
 }
 
+TEST(Router, DropsPacketsThatACookedHeaderSaysWentToAllOrToAGroup) {
+  const auto router = build(config_of(kRoutes));
+  const Bytes ip = packet().ipv4("10.9.9.9", "8.8.8.8").udp(1, 2).bytes();
+  const struct {
+    LinkType link;
+    std::size_t header, type_at, packet_type_at;
+  } cooked[] = {{LinkType::linux_sll, sizeof(LinuxSllHeader), 14, 1},
+                {LinkType::linux_sll2, sizeof(LinuxSll2Header), 0, 10}};
+  for (const auto& [link, header, type_at, packet_type_at] : cooked) {
+    // <linux/if_packet.h>: to this host, to all, to a group, to another host, by this host.
+    for (const auto& [packet_type, fate] : {std::pair(0, "wan"), std::pair(1, "multicast"), std::pair(2, "multicast"),
+                                            std::pair(3, "wan"), std::pair(4, "wan")}) {
+      Bytes frame(header);
+      frame[type_at] = 0x08;
+      frame[packet_type_at] = static_cast<std::uint8_t>(packet_type);
+      frame.insert(frame.end(), ip.begin(), ip.end());
+      TestPacket p(frame, link);
+      EXPECT_EQ(send_one(*router, p), fate) << packet_type << " by link type " << static_cast<int>(link);
+    }
+  }
+}
+
 TEST(Router, DropsWhatIsNoIp) {
   const auto router = build(config_of(kRoutes));
   TestPacket arp(packet().eth().ether_type(ether_type::kArp).raw(Bytes(28)));

@@ -50,5 +50,12 @@ for number, (link, (for_v4, for_v6, other)) in enumerate(LINKS.items()):
         come(other, v4, drop="router.not_ip")
 case.packet(b"\x75" + bytes(40), at="in-raw", drop="router.not_ip")
 case.packet(b"\x02", at="in-bsd", drop="router.not_ip")
+# What a cooked header says came to all (1) or to a group (2) is not forwarded: RFC 1812 §5.3.4.
+ip = bytes(IP(src="192.168.1.10", dst="10.1.2.3") / TCP(sport=4000, dport=80))
+for kind in (1, 2):
+    v1, v2 = bytearray(LINKS["sll"][0][0]), bytearray(LINKS["sll2"][0][0])
+    v1[1] = v2[10] = kind
+    case.packet(bytes(v1) + ip, at="in-sll", drop="router.multicast")
+    case.packet(bytes(v2) + ip, at="in-sll2", drop="router.multicast")
 links = {f"{way}-{link}": link for link in LINKS for way in ("in", "out")}
 case.write(links, outputs=[f"out-{link}" for link in LINKS])
