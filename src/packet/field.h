@@ -128,5 +128,7 @@ inline constexpr FieldSet kParsedFields{Field::eth_type,         Field::vlan_tag
                                         Field::ipv4_protocol,    Field::ipv6_class_label, Field::ipv6_length,
                                         Field::ipv6_next_header, Field::ipv6_extensions,  Field::tcp_flags,
                                         Field::frame_shape,      Field::wire_length};
+/// What an NF that uses the layout's tunnel reads besides.
+inline constexpr FieldSet kTunnelFields{Field::l4_dst_port, Field::payload};
 
 }  // namespace penstock

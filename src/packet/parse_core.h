@@ -365,7 +365,7 @@ PENSTOCK_HOST_DEVICE inline void parse_transport(const Frame& frame, PacketLayou
 }  // namespace parse_detail
 
 /// The layout of `frame`, of which `length` bytes are there and `wire_length` were on the wire. The header fields it
-/// reads are `kParsedFields`; `tunnel` and `inner_offset` also depend on ports and payload.
+/// reads are `kParsedFields`; `tunnel` and `inner_offset` also depend on `kTunnelFields`.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline PacketLayout parse(const std::uint8_t* frame, std::uint32_t length,
                                                              std::uint32_t wire_length, LinkType link) noexcept {
   using namespace parse_detail;

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Holds a stage to its declared access: what it does not read may be anything, and what it does not write stays. A
-// field that it writes into some packets only must be among those it reads, or its old value would show.
+// field that it writes into some packets only must be among those it reads, or its old value would show. The layout is
+// there for those that read all the fields that it comes from.
 
 #pragma once
 
@@ -39,6 +40,18 @@ inline void scramble(Packet& packet, FieldSet fields, RandomPackets& random) {
   }
 }
 
+/// Takes from the packet what parsing found by fields that are not read: then the frame is bytes of no known kind.
+inline void withhold_layout(Packet& packet, FieldSet reads) {
+  PacketLayout& layout = packet.descriptor.layout;
+  if (!(kParsedFields - reads).empty()) {
+    layout = {};
+    layout.end = packet.descriptor.length;
+  } else if (!(kTunnelFields - reads).empty()) {
+    layout.tunnel = Tunnel::none;
+    layout.inner_offset = 0;
+  }
+}
+
 /// Whether the two packets, of one layout, have the same value in `field`.
 inline bool same(Field field, const Packet& a, const Packet& b) {
   const PacketDescriptor& p = a.descriptor;
@@ -72,8 +85,11 @@ inline std::optional<std::string> violation(chain::CpuStage& stage, Access acces
   if (access.writes.has(Field::frame_shape)) return "this check knows no functions that change lengths";
   const std::vector<Packet> before = packets;
   std::vector<Packet> others = packets;
-  for (Packet& packet : others) scramble(packet, FieldSet::all() - access.reads, random);
-  const std::vector<Packet> others_before = others;
+  for (Packet& packet : others) {
+    scramble(packet, FieldSet::all() - access.reads, random);
+    withhold_layout(packet, access.reads);
+  }
+  std::vector<Packet> others_before = others;
   for (std::vector<Packet>* batch : {&packets, &others}) {
     std::vector<PacketView> views;
     for (Packet& packet : *batch) views.push_back(packet.view());
@@ -86,9 +102,12 @@ inline std::optional<std::string> violation(chain::CpuStage& stage, Access acces
   }
   for (std::size_t i = 0; i < packets.size(); ++i) {
     Packet original = before[i];
-    if (!(packets[i].descriptor.layout == original.descriptor.layout)) {
+    if (!(packets[i].descriptor.layout == original.descriptor.layout) ||
+        !(others[i].descriptor.layout == others_before[i].descriptor.layout)) {
       return "changed the layout of " + described(original);
     }
+    // The fields lie where they did, whatever the stage was told of it.
+    others[i].descriptor.layout = others_before[i].descriptor.layout = original.descriptor.layout;
     for (unsigned f = 0; f < kFieldCount; ++f) {
       const auto field = static_cast<Field>(f);
       if (access.writes.has(field)) {

@@ -241,14 +241,41 @@ std::optional<std::string> violation_of(penstock::Access access, void (*decide)(
 }
 
 TEST(AccessCheck, PassesAnHonestFunction) {
-  const auto found = violation_of({{Field::ipv4_ttl, Field::verdict, Field::mark}, {Field::verdict, Field::mark}},
-                                  [](PacketView packet) {
-                                    if (!packet.layout().has(PacketLayout::kNetworkHeader)) return;
-                                    if (packet.layout().network != NetworkLayer::ipv4) return;
-                                    if (packet.ipv4().ttl < 10) packet.packet->verdict = Verdict::drop(0);
-                                    packet.packet->mark = packet.ipv4().ttl;
-                                  });
+  constexpr FieldSet kRead{Field::ipv4_ttl, Field::verdict, Field::mark};
+  const auto found = violation_of({kParsedFields | kRead, {Field::verdict, Field::mark}}, [](PacketView packet) {
+    if (!packet.layout().has(PacketLayout::kNetworkHeader)) return;
+    if (packet.layout().network != NetworkLayer::ipv4) return;
+    if (packet.ipv4().ttl < 10) packet.packet->verdict = Verdict::drop(0);
+    packet.packet->mark = packet.ipv4().ttl;
+  });
   EXPECT_FALSE(found) << *found;
+}
+
+TEST(AccessCheck, PassesAFunctionThatLeavesTheLayoutAlone) {
+  const auto found = violation_of({{Field::mark}, {Field::mark, Field::verdict}}, [](PacketView packet) {
+    packet.packet->verdict = Verdict::forward(static_cast<PortIndex>(packet.packet->mark++ % 2));
+  });
+  EXPECT_FALSE(found) << *found;
+}
+
+TEST(AccessCheck, FindsAFunctionThatUsesTheLayoutWithoutReadingAllThatItComesFrom) {
+  constexpr FieldSet kVerdict{Field::verdict};
+  const auto by_network = [](PacketView packet) {
+    packet.packet->verdict = packet.layout().network == NetworkLayer::ipv4 ? Verdict::forward(1) : Verdict::forward(2);
+  };
+  EXPECT_FALSE(violation_of({kParsedFields, kVerdict}, by_network));
+  EXPECT_TRUE(violation_of({{}, kVerdict}, by_network));
+  for (unsigned f = 0; f < kFieldCount; ++f) {
+    const FieldSet one{static_cast<Field>(f)};
+    if ((kParsedFields & one).empty()) continue;
+    EXPECT_TRUE(violation_of({FieldSet::all() - one, kVerdict}, by_network)) << name(static_cast<Field>(f));
+  }
+  // The layout's word on tunnels needs more: the ports, and what is behind the transport header.
+  const auto by_tunnel = [](PacketView packet) {
+    packet.packet->verdict = packet.layout().tunnel != Tunnel::none ? Verdict::forward(1) : Verdict::forward(2);
+  };
+  EXPECT_TRUE(violation_of({kParsedFields, kVerdict}, by_tunnel));
+  EXPECT_FALSE(violation_of({kParsedFields | kTunnelFields, kVerdict}, by_tunnel));
 }
 
 TEST(AccessCheck, FindsAFunctionThatLiesAboutWhatItReads) {

@@ -82,7 +82,8 @@ class RandomPackets {
   }
   std::string address6() {
     if (one_in(5)) return to_string(Ipv6Address{random_(), random_()});
-    return one_of<const char*>({"2001:db8::1", "2001:db8:1::2", "2001:db9::3", "fe80::1", "::1", "::", "ff02::1"});
+    return one_of<const char*>(
+        {"2001:db8::1", "2001:db8:1::2", "2001:db9::3", "fe80::1", "::1", "::", "ff02::1", "::ffff:10.0.0.1"});
   }
 
   Bytes ethernet() {
@@ -153,10 +154,13 @@ class RandomPackets {
       case LinkType::loop: header = {0, 0, 0, static_cast<std::uint8_t>(v6 ? 10 : 2)}; break;
       case LinkType::linux_sll:
         header = some_bytes(14);
+        header[0] = 0;
+        header[1] = static_cast<std::uint8_t>(below(5));  // <linux/if_packet.h>: to this host, to all, to a group …
         header.insert(header.end(), {high, low});
         break;
       case LinkType::linux_sll2:
         header = some_bytes(20);
+        header[10] = static_cast<std::uint8_t>(below(5));
         header[0] = high;
         header[1] = low;
         break;
