@@ -224,6 +224,12 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
              thread % kCopyGroup);
 }
 
+/// Writes results into the host's memory.
+__global__ void __launch_bounds__(kThreadsPerBlock) publish(const uint2* from, uint2* to, std::size_t count) {
+  const std::size_t i = std::size_t{blockIdx.x} * kThreadsPerBlock + threadIdx.x;
+  if (i < count) to[i] = from[i];
+}
+
 template <typename... Parameters, typename... Arguments>
 [[nodiscard]] bool launch(void (*kernel)(Parameters...), std::size_t threads, const gpu::Stream& stream,
                           Arguments... arguments) noexcept {
@@ -395,8 +401,6 @@ bool DeviceLane::send_batch(const Batch& batch) noexcept {
     }
     ++entry;
   }
-  if (!up(device_index_.data(), index_.data(), count_ * sizeof(IndexEntry))) return false;
-
   const bool has_room = placement_.head + placement_.tail > 0;
   Placement placement = placement_;
   const std::uint8_t* sent = frames;
@@ -411,15 +415,23 @@ bool DeviceLane::send_batch(const Batch& batch) noexcept {
     sent = sent_.data();
   }
   const bool in_slots = placement.kind != Placement::Kind::as_sent;
+  // Read once, the index crosses without the copy engine, which is then free for the frames.
+  const IndexEntry* index = index_.data();
+  if (in_slots) {
+    if (!up(device_index_.data(), index_.data(), count_ * sizeof(IndexEntry))) return false;
+    index = device_index_.data();
+  } else {
+    crossed_.to_device += count_ * sizeof(IndexEntry);
+  }
   view_.frames = in_slots ? slots_.data() : sent_.data();
   view_.packets = packets_.data();
   view_.count = count_;
   if (count_ == 0) return true;
-  if (in_slots && !launch(lay_in_slots, std::size_t{count_} * kCopyGroup, stream_, sent, device_index_.data(),
-                          view_.frames, placement, count_)) {
+  if (in_slots &&
+      !launch(lay_in_slots, std::size_t{count_} * kCopyGroup, stream_, sent, index, view_.frames, placement, count_)) {
     return false;
   }
-  if (!launch(describe, count_, stream_, device_index_.data(), view_.frames, view_.packets, placement, !whole_frames_,
+  if (!launch(describe, count_, stream_, index, view_.frames, view_.packets, placement, !whole_frames_,
               shape_.hash_flows, count_)) {
     return false;
   }
@@ -505,7 +517,11 @@ bool DeviceLane::fetch_results() noexcept {
       return false;
     }
   }
-  return down(host_results_.data(), device_results_.data(), bytes) && done_.record(stream_);
+  // Small and without the copy engine, which is then free for the frames.
+  crossed_.to_host += bytes;
+  return launch(publish, bytes / sizeof(uint2), stream_, reinterpret_cast<const uint2*>(device_results_.data()),
+                reinterpret_cast<uint2*>(host_results_.data()), bytes / sizeof(uint2)) &&
+         done_.record(stream_);
 }
 
 gpu::Progress DeviceLane::progress() noexcept {
