@@ -4,12 +4,19 @@
 #include "base/text_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
 
 namespace penstock {
 
@@ -23,10 +30,34 @@ struct FileDescriptor {
   ~FileDescriptor() {
     if (fd >= 0) ::close(fd);
   }
+  /// Some file systems tell of a full disk only here.
+  bool close() noexcept { return ::close(std::exchange(fd, -1)) == 0; }
 };
 
 Error system_error(const std::string& path, const char* what) {
   return Error{{path, 0, 0}, what, std::strerror(errno), ""};
+}
+
+/// A descriptor that somebody has made non-blocking is waited for as others are.
+bool is_passing(int fd, short event) noexcept {
+  if (errno == EINTR) return true;
+  if (errno != EAGAIN) return false;
+  pollfd ready{fd, event, 0};
+  ::poll(&ready, 1, -1);
+  return true;
+}
+
+/// False, with errno, where not all can be written.
+bool write_all(int fd, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t wrote = ::write(fd, text.data(), text.size());
+    if (wrote >= 0) {
+      text.remove_prefix(static_cast<std::size_t>(wrote));
+    } else if (!is_passing(fd, POLLOUT)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 Result<std::string> read_all(int fd, const std::string& path) {
@@ -39,7 +70,7 @@ Result<std::string> read_all(int fd, const std::string& path) {
     const std::size_t had = text.size();
     text.resize(had + kChunk);
     const ssize_t got = ::read(fd, text.data() + had, kChunk);
-    if (got < 0 && errno == EINTR) {
+    if (got < 0 && is_passing(fd, POLLIN)) {
       text.resize(had);
       continue;
     }
@@ -55,7 +86,28 @@ bool is_written_in_place(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
 }
 
-std::string temporary_beside(const std::string& path) { return path + ".part"; }
+/// The folder of `path`, with its slash; "" is the current one.
+std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
+
+/// As short as it can be, for a name may have 255 bytes and no more; one for each process and try.
+std::string temporary_beside(const std::string& path, unsigned attempt) {
+  return folder_of(path) + fmt::format(".penstock-{}-{}.part", ::getpid(), attempt);
+}
+
+/// A new file beside `path` that nobody else writes; its name goes into `name`. With the mode of `path`, or that of any
+/// new file where it is not there yet. -1, with errno: cannot be made.
+int make_beside(const std::string& path, std::string& name) {
+  int fd = -1;
+  // What a process of this number may have left behind keeps its name.
+  for (unsigned attempt = 0; fd < 0; ++attempt) {
+    name = temporary_beside(path, attempt);
+    fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0 && errno != EEXIST) return -1;
+  }
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) static_cast<void>(::fchmod(fd, status.st_mode & 0777));
+  return fd;
+}
 
 bool is_space(char c) noexcept { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v'; }
 
@@ -69,29 +121,41 @@ Result<std::string> read_text_file(const std::string& path) {
 
 Result<std::string> read_stdin() { return read_all(STDIN_FILENO, "stdin"); }
 
+std::string resolved_path(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::path target = path;
+  if (fs::exists(target, error)) {
+    const fs::path canonical = fs::canonical(target, error);
+    return error ? path : canonical.string();  // a pipe of /proc/self/fd has no name
+  }
+  constexpr int kMostLinks = 40;  // as the kernel's
+  for (int links = 0; links < kMostLinks && fs::is_symlink(fs::symlink_status(target, error)); ++links) {
+    const fs::path next = fs::read_symlink(target, error);
+    if (error) return path;
+    target = target.parent_path() / next;  // or `next` alone, where it begins at the root
+  }
+  const fs::path folder = fs::canonical(target.has_parent_path() ? target.parent_path() : fs::path("."), error);
+  return error || !target.has_filename() ? path : (folder / target.filename()).string();
+}
+
 Result<void> write_text_file(const std::string& path, std::string_view text) {
   const bool in_place = is_written_in_place(path);
-  const std::string target = in_place ? path : temporary_beside(path);
-  {
-    const FileDescriptor file(::open(target.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (file.fd < 0) return failure(system_error(path, "cannot write"));
-    while (!text.empty()) {
-      const ssize_t wrote = ::write(file.fd, text.data(), text.size());
-      if (wrote < 0 && errno == EINTR) continue;
-      if (wrote < 0) {
-        Error error = system_error(path, "cannot write");
-        if (!in_place) ::unlink(target.c_str());
-        return failure(std::move(error));
-      }
-      text.remove_prefix(static_cast<std::size_t>(wrote));
-    }
+  const std::string target = resolved_path(path);
+  std::string name;
+  FileDescriptor file(in_place ? ::open(path.c_str(), O_WRONLY | O_CLOEXEC) : make_beside(target, name));
+  if (file.fd < 0) return failure(system_error(path, "cannot write"));
+  if (write_all(file.fd, text) && file.close() && (in_place || std::rename(name.c_str(), target.c_str()) == 0)) {
+    return {};
   }
-  if (!in_place && std::rename(target.c_str(), path.c_str()) != 0) {
-    Error error = system_error(path, "cannot write");
-    ::unlink(target.c_str());
-    return failure(std::move(error));
-  }
-  return {};
+  Error error = system_error(path, "cannot write");
+  if (!in_place) ::unlink(name.c_str());
+  return failure(std::move(error));
+}
+
+Result<void> write_stdout(std::string_view text) {
+  if (std::fflush(stdout) == 0 && write_all(STDOUT_FILENO, text)) return {};
+  return failure(system_error("stdout", "cannot write"));
 }
 
 Result<void> check_writable(const std::string& path) {
@@ -106,16 +170,17 @@ Result<void> check_writable(const std::string& path) {
     return {};
   }
   if (errno != ENOENT) return cannot(errno);
-  const std::size_t slash = path.rfind('/');
-  if (slash == path.size() - 1) return cannot(EISDIR);
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) return cannot(errno);
+  const std::string resolved = resolved_path(path);
+  if (resolved.ends_with('/')) return cannot(EISDIR);
+  const std::string folder = folder_of(resolved);
+  if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) return cannot(errno);
   return {};
 }
 
 Result<void> check_text_file_writable(const std::string& path) {
   if (is_written_in_place(path)) return check_writable(path);
-  auto writable = check_writable(temporary_beside(path));
+  if (path.empty() || path.ends_with('/')) return check_writable(path);
+  auto writable = check_writable(temporary_beside(resolved_path(path), 0));
   if (!writable) writable.error().front().place.file = path;
   return writable;
 }

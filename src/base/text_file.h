@@ -20,8 +20,16 @@ namespace penstock {
 /// All of the standard input.
 [[nodiscard]] Result<std::string> read_stdin();
 
-/// Writes by way of a temporary file beside it and a rename, so that a reader never sees half of it.
+/// Writes by way of a temporary file beside it and a rename, so that a reader never sees half of it. A symbolic link is
+/// followed and stays; a pipe or a device is written to as it is.
 [[nodiscard]] Result<void> write_text_file(const std::string& path, std::string_view text);
+
+/// To the standard output, behind what stdio has for it. Waits where it is non-blocking and has no room.
+[[nodiscard]] Result<void> write_stdout(std::string_view text);
+
+/// The path without links and detours, of a file that is there or is yet to be made (a link may lead to it): paths that
+/// lead to one file come out equal, hard links aside. Where that cannot be told, `path` as it is.
+[[nodiscard]] std::string resolved_path(const std::string& path);
 
 /// Whether that path can be written, as far as shows without doing so: it may be overwritten, or its folder takes a new
 /// file. Nothing is opened or made.

@@ -5,27 +5,130 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 namespace penstock {
 namespace {
 
-TEST(TextFile, ReadsWhatItWroteAndLeavesNoTemporaryFile) {
-  const std::string path = testing::TempDir() + "/penstock_text_file";
-  ASSERT_TRUE(write_text_file(path, "one\ntwo"));
-  EXPECT_EQ(*read_text_file(path), "one\ntwo");
-  EXPECT_FALSE(std::filesystem::exists(path + ".part"));
+namespace fs = std::filesystem;
+
+/// A folder of the test's own, and the current one while it runs.
+class InFolder : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "penstock-text-file-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = fs::canonical(name);
+    fs::current_path(folder_);
+  }
+  void TearDown() override {
+    fs::current_path("/");
+    fs::remove_all(folder_);
+  }
+  [[nodiscard]] std::ptrdiff_t files() const {
+    return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
+  }
+
+  fs::path folder_;
+};
+
+class TextFile : public InFolder {};
+class ResolvedPath : public InFolder {};
+
+TEST_F(TextFile, ReadsWhatItWroteAndLeavesNoTemporaryFile) {
+  ASSERT_TRUE(write_text_file("text", "one\ntwo"));
+  EXPECT_EQ(*read_text_file("text"), "one\ntwo");
+  EXPECT_EQ(files(), 1);
 }
 
-TEST(TextFile, NamesThePathThatCannotBeRead) {
+TEST_F(TextFile, IsWrittenWhereALinkLeadsTo) {
+  fs::create_directory("real");
+  fs::create_symlink("real/old", "to-old");
+  fs::create_symlink("to-new-too", "to-new");
+  fs::create_symlink(folder_ / "real/new", "to-new-too");
+  ASSERT_TRUE(write_text_file("real/old", "of an earlier run"));
+  for (const char* link : {"to-old", "to-new"}) {
+    EXPECT_TRUE(check_text_file_writable(link));
+    ASSERT_TRUE(write_text_file(link, link));
+    EXPECT_TRUE(fs::is_symlink(link)) << link;
+  }
+  EXPECT_EQ(*read_text_file("real/old"), "to-old");
+  EXPECT_EQ(*read_text_file("real/new"), "to-new");
+  EXPECT_EQ(files(), 4);
+}
+
+TEST_F(TextFile, TakesNoOtherFilesNameWhileItIsWritten) {
+  std::ofstream("text.part") << "somebody's own";
+  std::ofstream(".penstock-" + std::to_string(::getpid()) + "-0.part") << "left behind";
+  ASSERT_TRUE(write_text_file("text", "all of it"));
+  EXPECT_EQ(*read_text_file("text"), "all of it");
+  EXPECT_EQ(*read_text_file("text.part"), "somebody's own");
+  EXPECT_EQ(files(), 3);
+}
+
+TEST_F(TextFile, HasTheModeOfTheFileBeforeItOrOfAnyNewOne) {
+  const auto mode_of = [](const char* path) {
+    struct stat status {};
+    EXPECT_EQ(::stat(path, &status), 0);
+    return status.st_mode & 0777;
+  };
+  const mode_t mask = ::umask(0027);
+  std::ofstream("another") << "";
+  ASSERT_TRUE(write_text_file("text", "new"));
+  EXPECT_EQ(mode_of("text"), mode_of("another"));
+  ASSERT_EQ(::chmod("text", 0664), 0);
+  ASSERT_TRUE(write_text_file("text", "again"));
+  EXPECT_EQ(mode_of("text"), 0664U);
+  ::umask(mask);
+}
+
+TEST_F(TextFile, TellsOfAFullDevice) {
+  const auto written = write_text_file("/dev/full", "text");
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().front().found, "No space left on device");
+}
+
+TEST_F(ResolvedPath, IsOneForAllWaysToAFile) {
+  fs::create_directories("sub/deep");
+  fs::create_symlink("sub/deep", "short");
+  fs::create_symlink("sub/../dangling-too", "dangling");
+  fs::create_symlink("file", "dangling-too");
+  const std::string file = (folder_ / "file").string();
+  for (const bool there : {false, true}) {
+    for (const char* way : {"file", "./file", "sub/../file", "short/../../file", "dangling", "sub/../dangling"}) {
+      EXPECT_EQ(resolved_path(way), file) << way << ' ' << there;
+    }
+    EXPECT_EQ(resolved_path(file), file);
+    std::ofstream("file") << "";
+  }
+  EXPECT_NE(resolved_path("sub/file"), file);
+}
+
+TEST_F(ResolvedPath, LeavesWhatItCannotFollow) {
+  fs::create_symlink("round", "round");
+  for (const char* path : {"none/file", "round", "none/", "", "/dev/fd/99"}) {
+    const std::string resolved = resolved_path(path);
+    std::error_code error;
+    EXPECT_FALSE(fs::exists(resolved, error)) << path;
+  }
+  EXPECT_EQ(resolved_path("none/file"), "none/file");
+}
+
+TEST_F(TextFile, NamesThePathThatCannotBeRead) {
   const auto text = read_text_file("/nonexistent/file");
   ASSERT_FALSE(text);
   EXPECT_EQ(text.error().front().place.file, "/nonexistent/file");
   EXPECT_FALSE(read_text_file("/tmp"));
 }
 
-TEST(TextFile, TellsBeforehandWhatCannotBeWritten) {
-  const std::string folder = testing::TempDir() + "/penstock_writable";
+TEST_F(TextFile, TellsBeforehandWhatCannotBeWritten) {
+  const std::string folder = (folder_ / "writable").string();
   std::filesystem::create_directory(folder);
   ASSERT_TRUE(write_text_file(folder + "/there", "as it was"));
   for (const auto check : {check_writable, check_text_file_writable}) {
@@ -41,7 +144,6 @@ TEST(TextFile, TellsBeforehandWhatCannotBeWritten) {
   }
   EXPECT_FALSE(std::filesystem::exists(folder + "/new"));
   EXPECT_EQ(*read_text_file(folder + "/there"), "as it was");
-  std::filesystem::remove_all(folder);
 }
 
 TEST(LineReader, NumbersLinesAndTakesBothLineEnds) {

@@ -134,9 +134,12 @@ class Builder {
   void check_files() {
     const auto same = [](const std::string& a, const std::string& b) {
       std::error_code none;
-      return a == b || std::filesystem::equivalent(a, b, none);
+      return resolved_path(a) == resolved_path(b) || std::filesystem::equivalent(a, b, none);
     };
-    const auto is_stream = [](const std::string& path) { return path == "-" || path.starts_with("/dev/"); };
+    const auto is_device = [](const std::string& path) {
+      std::error_code none;
+      return std::filesystem::is_character_file(path, none);
+    };
     const auto is_stdout = [](const std::string& path) {
       return path == "-" || path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
     };
@@ -155,7 +158,7 @@ class Builder {
     for (std::size_t i = 0; i < files_.size(); ++i) {
       const Parameters::File& output = files_[i];
       loaded_.writes_stdout |= output.written && is_stdout(output.path);
-      if (!output.written || is_stream(output.path)) continue;
+      if (!output.written || is_stdout(output.path) || is_device(output.path)) continue;
       for (std::size_t j = 0; j < files_.size(); ++j) {
         const Parameters::File& other = files_[j];
         if (i == j || (other.written && j < i) || !same(output.path, other.path)) continue;

@@ -16,6 +16,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "golden/capture_file.h"
 
@@ -162,6 +163,31 @@ TEST_F(Program, TakesPipesByTheirNames) {
             0)
       << read("err");
   EXPECT_EQ(records("copy.pcap"), records("in.pcap"));
+}
+
+TEST_F(Program, WritesTheReportWhereALinkLeads) {
+  write("real.json", "of an earlier run");
+  fs::create_symlink("real.json", folder_ / "report.json");
+  ASSERT_EQ(shell("penstock run chain.yaml --report report.json"), 0) << read("err");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "report.json"));
+  EXPECT_EQ(json("real.json")["packets"]["in"], records("in.pcap").size());
+}
+
+TEST_F(Program, WritesNoFileTwice) {
+  ASSERT_EQ(shell("mkdir sub; ln -s o.pcap link; ln -s link link-too; ln -s . here"), 0);
+  write("two.yaml",
+        "ports:\n  lan: {pcap: {read: in.pcap}}\n  wan: {pcap: {write: o.pcap}}\n  dmz: {pcap: {write: x}}\n"
+        "chain: []\nwire: {lan: wan}\n");
+  for (const std::string& same :
+       {std::string("o.pcap"), std::string("./o.pcap"), std::string("sub/../o.pcap"), std::string("link"),
+        std::string("link-too"), std::string("here/o.pcap"), (folder_ / "o.pcap").string()}) {
+    EXPECT_EQ(shell("penstock run two.yaml --set ports.dmz.pcap.write=" + same), 2) << same;
+    EXPECT_THAT(read("err"), HasSubstr("would overwrite the file that ")) << same;
+    EXPECT_EQ(shell("penstock run two.yaml --report " + same), 2) << same;
+    EXPECT_FALSE(exists("o.pcap"));
+  }
+  EXPECT_EQ(shell("penstock run two.yaml --set ports.dmz.pcap.write=/dev/null --set ports.wan.pcap.write=/dev/null"),
+            0);
 }
 
 TEST_F(Program, DestroysNothingWhereItCannotStart) {
