@@ -3,10 +3,11 @@
 
 #include "chain/run.h"
 
-#include <condition_variable>
+#include <fmt/format.h>
+
 #include <future>
+#include <latch>
 #include <memory>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -69,6 +70,44 @@ bool any_failed(const Chain& chain) {
   return false;
 }
 
+void interrupt(Chain& chain) noexcept {
+  for (NamedPort& named : chain.ports) named.port->interrupt();
+}
+
+/// The workers' threads. All are there before the first of them runs: a run that has begun lacks none.
+class WorkerThreads {
+ public:
+  /// Throws std::system_error where the system allows no more threads; those that are there end, and none has run.
+  template <typename Run>
+  WorkerThreads(std::size_t count, Run run) {
+    threads_.reserve(count);
+    try {
+      for (std::size_t i = 0; i < count; ++i) {
+        threads_.emplace_back([this, run, i] {
+          gate_.wait();
+          if (run_) run(i);
+        });
+      }
+    } catch (...) {
+      gate_.count_down();
+      join();
+      throw;
+    }
+  }
+  void start() noexcept {
+    run_ = true;
+    gate_.count_down();
+  }
+  void join() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  std::latch gate_{1};
+  bool run_ = false;  // written before the gate opens, read behind it
+  std::vector<std::thread> threads_;
+};
+
 }  // namespace
 
 Errors check_ports(const Chain& chain) {
@@ -88,7 +127,7 @@ Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic
   while (opening.wait_for(kStopCheckInterval) != std::future_status::ready) {
     if (!is_over(opening_start)) continue;
     interrupted = true;
-    for (NamedPort& named : chain.ports) named.port->interrupt();
+    interrupt(chain);
   }
   if (auto opened = opening.get(); !opened) {
     static_cast<void>(close_ports(chain));
@@ -101,41 +140,49 @@ Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic
     workers.push_back(std::make_unique<Worker>(chain, i, options.trace_packets > 0 ? &trace : nullptr));
   }
 
-  for (NamedPort& named : chain.ports) named.port->start();
-  std::mutex mutex;
-  std::condition_variable ended;
-  unsigned running = chain.settings.workers;  // guarded by mutex
   std::atomic<bool> stop_workers{false};
-  const Clock::time_point start = Clock::now();
-  std::vector<std::thread> threads;
-  threads.reserve(workers.size());
-  for (const auto& worker : workers) {
-    threads.emplace_back([&, w = worker.get()] {
-      w->run(stop_workers);
-      const std::lock_guard lock(mutex);
-      --running;
-      ended.notify_one();
+  Clock::time_point start;
+  Clock::time_point end;
+  std::packaged_task<Errors()> close([&] {
+    end = Clock::now();
+    return close_ports(chain);
+  });
+  std::future<Errors> closed = close.get_future();
+  std::atomic<unsigned> running{chain.settings.workers};
+  std::optional<WorkerThreads> threads;
+  try {
+    threads.emplace(workers.size(), [&](std::size_t worker) {
+      workers[worker]->run(stop_workers);
+      // By the last of them, so that the ports can be interrupted while they wait to write what is left.
+      if (running.fetch_sub(1) == 1) close();
     });
+  } catch (const std::system_error& error) {
+    static_cast<void>(close_ports(chain));
+    return failure({{},
+                    fmt::format("cannot start {} threads", workers.size()),
+                    error.code().message(),
+                    "fewer workers, or a higher limit of processes"});
   }
+  for (NamedPort& named : chain.ports) named.port->start();
+  start = Clock::now();
+  threads->start();
 
   Clock::time_point next_progress = start + kProgressInterval;
-  {
-    std::unique_lock lock(mutex);
-    while (running > 0) {
-      ended.wait_for(lock, kStopCheckInterval);
-      const Clock::time_point now = Clock::now();
-      if (is_over(start) || any_failed(chain)) stop_workers.store(true);
-      if (options.on_progress && now >= next_progress) {
-        options.on_progress(progress_of(chain, workers, start));
-        next_progress = now + kProgressInterval;
-      }
+  while (closed.wait_for(kStopCheckInterval) != std::future_status::ready) {
+    const Clock::time_point now = Clock::now();
+    if (is_over(start) || any_failed(chain)) {
+      stop_workers.store(true);
+      interrupt(chain);
+    }
+    if (options.on_progress && now >= next_progress) {
+      options.on_progress(progress_of(chain, workers, start));
+      next_progress = now + kProgressInterval;
     }
   }
-  for (std::thread& thread : threads) thread.join();
-  const auto elapsed = Clock::now() - start;
+  threads->join();
   RunResult result;
-  result.errors = close_ports(chain);
-  result.report = make_report(chain, workers, elapsed);
+  result.errors = closed.get();
+  result.report = make_report(chain, workers, end - start);
   return result;
 }
 

@@ -3,13 +3,30 @@
 
 #include "chain/run.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
+#include <atomic>
+#include <cerrno>
+#include <limits>
 #include <thread>
 
 #include "chain/run_report.h"
 #include "chain/testing/fakes.h"
+
+namespace {
+/// How many more threads the system allows.
+std::atomic<int> threads_left{std::numeric_limits<int>::max()};
+}  // namespace
+
+/// The system's own, in front of which this one stands: it is the only limit of threads that binds whoever runs tests.
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                              void* argument) {
+  static const auto system = reinterpret_cast<decltype(&pthread_create)>(::dlsym(RTLD_NEXT, "pthread_create"));
+  return threads_left.fetch_sub(1) > 0 ? system(thread, attributes, run, argument) : EAGAIN;
+}
 
 namespace penstock::chain {
 namespace {
@@ -166,6 +183,59 @@ TEST(Run, TellsWhatThePortsSayAtTheirEnd) {
   ASSERT_TRUE(result);
   EXPECT_THAT(to_string(result->errors), HasSubstr("port lan: breaks off"));
   EXPECT_EQ(result->report["packets"]["in"], 2) << "what came before it counts";
+}
+
+TEST(Run, StartsNoPortWhereAWorkerHasNoThread) {
+  for (const int allowed : {1, 2, 4}) {  // the first opens the ports
+    FakeChain chain;
+    FakePort& in = chain.add_source("in", [](unsigned, Batch&) {
+      ADD_FAILURE() << "polled";
+      return RxStatus::end;
+    });
+    FakePort& out = chain.add_sink("out");
+    chain.settings.workers = 4;
+    threads_left = allowed;
+    const auto result = run(chain, {}, kNeverStop);
+    threads_left = std::numeric_limits<int>::max();
+    ASSERT_FALSE(result);
+    EXPECT_THAT(to_string(result.error()), HasSubstr("cannot start 4 threads"));
+    EXPECT_TRUE(out.opened);
+    EXPECT_FALSE(out.started) << "what it held is gone";
+    EXPECT_TRUE(in.closed);
+    EXPECT_TRUE(out.closed);
+  }
+}
+
+TEST(Run, InterruptsPortsThatWaitWhenItsTimeIsOver) {
+  FakeChain chain;
+  chain.add_source("in", endless());
+  FakePort& out = chain.add_sink("out");
+  // A reader that takes nothing: a worker waits for it until it is interrupted.
+  out.refuses = [&](PacketView) {
+    while (!out.interrupted) std::this_thread::sleep_for(1ms);
+    return true;
+  };
+  chain.settings.duration = 30ms;
+  chain.settings.workers = 2;
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  EXPECT_GT(result->report["packets"]["in"], 0);
+  EXPECT_EQ(result->report["dropped_by_chain"]["port_refused"], result->report["packets"]["in"]);
+}
+
+TEST(Run, InterruptsPortsThatWaitToBeClosedWhenItIsStopped) {
+  FakeChain chain;
+  chain.add_source("in", testing::script({testing::numbered_frames(2)}));
+  FakePort& out = chain.add_sink("out");
+  std::atomic<bool> stop{false};
+  out.while_closing = [&] {
+    EXPECT_FALSE(out.interrupted) << "all the time that it takes, until the run is stopped";
+    stop = true;
+    while (!out.interrupted) std::this_thread::sleep_for(1ms);
+  };
+  const auto result = run(chain, {}, stop);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->report["packets"]["forwarded"], 2);
 }
 
 TEST(Run, EndsWhenItsTimeIsOver) {

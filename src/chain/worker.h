@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A worker owns everything it touches: its receive and send queues, packet ring, stages and counters (the life of a
-// packet). It takes packets in, closes batches by size or by time, and executes the oldest waiting one. It never waits.
+// packet). It takes packets in, closes batches by size or by time, and executes the oldest waiting one. It waits
+// for nothing but an output that has no room (`TxQueue::send`), and for that no longer once the run is to end.
 
 #pragma once
 

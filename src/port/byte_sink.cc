@@ -5,15 +5,22 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
+#include <limits>
 #include <utility>
 #include <vector>
+
+#include "base/text_file.h"
 
 namespace penstock::port {
 
@@ -24,27 +31,33 @@ constexpr int kGzipLevel = 1;
 constexpr int kZstdLevel = 3;
 constexpr std::size_t kChunk = 256 << 10;
 
-/// An open file. Owns the descriptor.
+/// How long a reader may take nothing, once the run is to end, before it is given up.
+constexpr int kLastWait_ms = 1000;
+
+/// An open output.
 struct Output {
   int fd = -1;
+  int stop_fd = -1;
+  bool waits = false;          // a pipe or a device: there may be no room now
+  bool non_blocking = false;   // else a write of more than PIPE_BUF waits, although poll(2) has told of room
   bool emptied_first = false;  // a file of the user's that is opened by its name
   std::string made{};          // its name, where it was not there before
 };
 
 class PlainSink : public ByteSink {
  public:
-  explicit PlainSink(Output output) noexcept
-      : fd_(output.fd), emptied_first_(output.emptied_first), made_(std::move(output.made)) {}
+  /// Owns the descriptor from now on.
+  explicit PlainSink(Output output) noexcept : output_(std::move(output)) {}
   PlainSink(const PlainSink&) = delete;
   PlainSink& operator=(const PlainSink&) = delete;
   ~PlainSink() override {
-    if (fd_ >= 0) ::close(fd_);
-    if (!made_.empty()) ::unlink(made_.c_str());
+    if (output_.fd >= 0) ::close(output_.fd);
+    if (!output_.made.empty()) ::unlink(output_.made.c_str());
   }
 
   void begin() noexcept override {
-    made_.clear();
-    if (emptied_first_ && ::ftruncate(fd_, 0) != 0) reason_ = std::strerror(errno);
+    output_.made.clear();
+    if (output_.emptied_first && ::ftruncate(output_.fd, 0) != 0) reason_ = std::strerror(errno);
   }
   std::size_t write(std::span<const std::uint8_t> bytes) noexcept override { return write_fd(bytes); }
   bool finish() noexcept override { return close_fd(); }
@@ -52,12 +65,18 @@ class PlainSink : public ByteSink {
 
  protected:
   std::size_t write_fd(std::span<const std::uint8_t> bytes) noexcept {
+    const std::size_t most =
+        !output_.waits || output_.non_blocking ? std::numeric_limits<std::size_t>::max() : PIPE_BUF;
     std::size_t written = 0;
     while (written < bytes.size() && reason_.empty()) {
-      const ssize_t wrote = ::write(fd_, bytes.data() + written, bytes.size() - written);
+      if (output_.waits && !wait()) {
+        reason_ = "the run had ended, and the reader took nothing";
+        break;
+      }
+      const ssize_t wrote = ::write(output_.fd, bytes.data() + written, std::min(most, bytes.size() - written));
       if (wrote >= 0) {
         written += static_cast<std::size_t>(wrote);
-      } else if (errno != EINTR) {
+      } else if (errno != EINTR && errno != EAGAIN) {
         reason_ = std::strerror(errno);
       }
     }
@@ -66,17 +85,27 @@ class PlainSink : public ByteSink {
 
   bool close_fd() noexcept {
     // Some file systems tell of a full disk only here.
-    if (::close(fd_) != 0 && reason_.empty()) reason_ = std::strerror(errno);
-    fd_ = -1;
+    if (::close(output_.fd) != 0 && reason_.empty()) reason_ = std::strerror(errno);
+    output_.fd = -1;
     return reason_.empty();
   }
 
   std::string reason_;
 
  private:
-  int fd_;
-  bool emptied_first_;
-  std::string made_;
+  /// Until there is room. False: there is none, and the run is to end. A reader that is slow and alive gets all.
+  bool wait() noexcept {
+    std::array<pollfd, 2> ready{pollfd{output_.fd, POLLOUT, 0}, pollfd{output_.stop_fd, POLLIN, 0}};
+    while (::poll(ready.data(), ready.size(), -1) < 0 && errno == EINTR) {
+    }
+    if (ready[0].revents != 0) return true;
+    int room = 0;
+    while ((room = ::poll(ready.data(), 1, kLastWait_ms)) < 0 && errno == EINTR) {
+    }
+    return room != 0;
+  }
+
+  Output output_;
 };
 
 class GzipSink final : public PlainSink {
@@ -122,7 +151,10 @@ class GzipSink final : public PlainSink {
 class ZstdSink final : public PlainSink {
  public:
   explicit ZstdSink(Output output) : PlainSink(std::move(output)), stream_(ZSTD_createCCtx()), out_(kChunk) {
-    if (stream_ == nullptr) reason_ = "no memory for zstd";
+    if (stream_ == nullptr) {
+      reason_ = "no memory for zstd";
+      return;
+    }
     ZSTD_CCtx_setParameter(stream_.get(), ZSTD_c_compressionLevel, kZstdLevel);
     ZSTD_CCtx_setParameter(stream_.get(), ZSTD_c_checksumFlag, 1);
   }
@@ -168,10 +200,7 @@ Result<int> open_pipe(const std::string& path, int stop_fd) {
   constexpr int kAskAgain_ms = 20;
   for (;;) {
     const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd >= 0) {
-      ::fcntl(fd, F_SETFL, O_WRONLY);  // from now on a write waits for the reader
-      return fd;
-    }
+    if (fd >= 0) return fd;
     if (errno != ENXIO && errno != EINTR) return failure(cannot_write(path, std::strerror(errno)));
     pollfd stop{stop_fd, POLLIN, 0};
     if (::poll(&stop, 1, kAskAgain_ms) > 0) {
@@ -180,25 +209,55 @@ Result<int> open_pipe(const std::string& path, int stop_fd) {
   }
 }
 
+/// Never made non-blocking as it is: others write to it as well. A pipe can be opened a second time, for us alone.
+Output open_stdout() {
+  Output output;
+  struct stat status {};
+  if (::fstat(STDOUT_FILENO, &status) == 0 && S_ISFIFO(status.st_mode)) {
+    output.fd = ::open("/proc/self/fd/1", O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+    output.non_blocking = output.fd >= 0;
+  }
+  if (output.fd < 0) output.fd = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  return output;
+}
+
+/// A file, there or not, or a device. What it is, others may change until it is open.
+Output open_named(const std::string& path) {
+  Output output;
+  // O_EXCL takes no link for a file that is to be made.
+  const std::string resolved = resolved_path(path);
+  output.fd = ::open(resolved.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (output.fd >= 0) {
+    output.made = resolved;
+  } else if (errno == EEXIST) {
+    output.fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  }
+  output.non_blocking = true;
+  return output;
+}
+
 Result<Output> open_output(const std::string& path, int stop_fd) {
   Output output;
   struct stat status {};
   if (path == "-") {
-    output.fd = ::dup(STDOUT_FILENO);
+    output = open_stdout();
   } else if (::stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode)) {
     const auto fd = open_pipe(path, stop_fd);
     if (!fd) return tl::unexpected(fd.error());
     output.fd = *fd;
+    output.non_blocking = true;
   } else {
-    output.fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (output.fd >= 0) {
-      output.made = path;
-    } else if (errno == EEXIST) {
-      output.fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    }
-    output.emptied_first = output.fd >= 0 && ::fstat(output.fd, &status) == 0 && S_ISREG(status.st_mode);
+    output = open_named(path);
   }
   if (output.fd < 0) return failure(cannot_write(path, std::strerror(errno)));
+  output.stop_fd = stop_fd;
+  output.waits = ::fstat(output.fd, &status) != 0 || !S_ISREG(status.st_mode);
+  output.emptied_first = !output.waits && path != "-";
+  // Two ports, or two runs, in one file would leave neither's packets. A file system may know no locks.
+  if (output.emptied_first && ::flock(output.fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(output.fd);
+    return failure(cannot_write(path, "another port or another run is writing it"));
+  }
   return output;
 }
 

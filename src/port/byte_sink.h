@@ -21,13 +21,15 @@ class ByteSink {
   virtual ~ByteSink() = default;
 
   /// Opens the file, or makes it, and leaves what is in it. `path` "-" is standard output. Waits until a pipe has a
-  /// reader, or until `stop_fd` is readable (-1: nothing stops it), which is an error.
+  /// reader, or until `stop_fd` is readable (-1: nothing stops it), which is an error. So is a file that another sink,
+  /// of this process or of another, has open.
   static Result<std::unique_ptr<ByteSink>> open(const std::string& path, int stop_fd = -1);
 
   /// Empties the file; before the first write. A file that was made and never begun is removed again.
   virtual void begin() noexcept = 0;
   /// Returns how many of the bytes were written; where these are fewer, `reason` says why, and nothing more is written.
-  /// A compressor takes all or nothing, and what it holds back is written by `finish` at the latest.
+  /// A compressor takes all or nothing, and what it holds back is written by `finish` at the latest. Both wait for the
+  /// reader of a pipe; once `stop_fd` is readable, they give up a reader that takes nothing for a second.
   virtual std::size_t write(std::span<const std::uint8_t> bytes) noexcept = 0;
   /// Writes what is left and closes the file. Called once.
   virtual bool finish() noexcept = 0;

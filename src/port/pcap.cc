@@ -86,9 +86,9 @@ class PcapPort final : public Port {
  public:
   PcapPort(std::vector<std::string> read, std::string write, Precision precision, PortIndex index)
       : read_(std::move(read)), write_(std::move(write)), precision_(precision), index_(index) {
-    control_.stop_fd = stop_.fd();
+    control_.stop_fd = stop_reading_.fd();
   }
-  ~PcapPort() override { stop_.signal(); }  // or the feeder could wait for a pipe for ever
+  ~PcapPort() override { stop_reading_.signal(); }  // or the feeder could wait for a pipe for ever
 
   bool reads() const noexcept override { return !read_.empty(); }
   bool writes() const noexcept override { return !write_.empty(); }
@@ -108,7 +108,7 @@ class PcapPort final : public Port {
       captures_ = std::move(*captures);
     }
     if (writes()) {
-      auto writer = CaptureWriter::open(write_, precision_, stop_.fd());
+      auto writer = CaptureWriter::open(write_, precision_, stop_writing_.fd());
       if (!writer) return tl::unexpected(std::move(writer.error()));
       writer_ = std::move(*writer);
       for (unsigned i = 0; i < workers; ++i) tx_.push_back(std::make_unique<Tx>(*writer_));
@@ -122,7 +122,10 @@ class PcapPort final : public Port {
     return {};
   }
 
-  void interrupt() noexcept override { stop_.signal(); }
+  void interrupt() noexcept override {
+    stop_reading_.signal();
+    stop_writing_.signal();
+  }
   void start() noexcept override {
     if (writer_) writer_->begin();
   }
@@ -136,7 +139,7 @@ class PcapPort final : public Port {
   bool failed() const noexcept override { return writer_ && writer_->failed(); }
 
   Errors close() override {
-    stop_.signal();
+    stop_reading_.signal();
     if (feeder_) feeder_->stop();
     Errors errors;
     if (captures_) errors = captures_->errors();
@@ -163,7 +166,8 @@ class PcapPort final : public Port {
   const Precision precision_;
   const PortIndex index_;
 
-  StopEvent stop_;
+  StopEvent stop_reading_;
+  StopEvent stop_writing_;  // not at the end: then the output has all the time that its reader takes
   ReadControl control_;
   std::optional<CaptureSequence> captures_;
   std::optional<DirectRx> direct_;    // one worker, regular files

@@ -61,6 +61,7 @@ class TxQueue {
   /// Sends the packets in order and returns how many it took. What it cannot take (a link type that the output cannot
   /// hold) it leaves out and marks with a drop verdict, `Verdict::drop(0)`: the worker counts it, to the byte, as
   /// refused.
+  /// Waits, as `flush` does, for an output that cannot take more (a slow reader of a pipe): see `Port::interrupt`.
   virtual std::size_t send(std::span<const PacketView> packets) noexcept = 0;
   /// What was sent so far reaches its destination now. Called at the end of each batch. Returns what of it, since the
   /// last call, did not: the worker counts it as refused.
@@ -92,7 +93,8 @@ class Port {
   /// Opens files and interfaces and makes the queues of `workers` workers. Called once, before they start. What an
   /// output already holds it still holds, in case another port cannot be opened.
   [[nodiscard]] virtual Result<void> open(unsigned workers) = 0;
-  /// Ends what `open` waits for, the other end of a pipe say, and lets it fail. Any thread, more than once too.
+  /// The run is to end. Ends what `open` waits for, the other end of a pipe say, and lets it fail; while running, an
+  /// output whose reader takes nothing any more is given up, and what it holds is lost. Any thread, more than once too.
   virtual void interrupt() noexcept {}
   /// All ports of the chain are open and the run begins: outputs are emptied. Called once at most.
   virtual void start() noexcept {}

@@ -9,8 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -165,6 +167,59 @@ TEST_F(Program, TakesPipesByTheirNames) {
   EXPECT_EQ(records("copy.pcap"), records("in.pcap"));
 }
 
+/// The whole records that a classic capture begins with, which may break off.
+std::size_t whole_records(const std::string& capture) {
+  constexpr std::size_t kFileHeader = 24;
+  constexpr std::size_t kRecordHeader = 16;
+  std::size_t records = 0;
+  for (std::size_t at = kFileHeader; at + kRecordHeader <= capture.size(); ++records) {
+    std::uint32_t length = 0;
+    std::memcpy(&length, capture.data() + at + 8, sizeof length);
+    at += kRecordHeader + length;
+    if (at > capture.size()) break;
+  }
+  return records;
+}
+
+TEST_F(Program, GivesUpAReaderThatTakesNothingOnceItsTimeIsOver) {
+  ASSERT_EQ(shell("mkfifo pipe"), 0);
+  const std::string run =
+      " run chain.yaml -q --report report.json --set ports.lan='{generator: {}}' --set ports.wan.pcap.write=";
+  const std::string stop = "timeout --preserve-status -k 10 -s TERM 0.5 '" PENSTOCK_PROGRAM "'";
+  for (const std::string& how : {"penstock" + run + "pipe --duration 300ms",              // by its name
+                                 "penstock" + run + "- --duration 300ms >pipe",           // by the standard output
+                                 "penstock" + run + "pipe --duration 300ms --workers 2",  // a worker holds the lock
+                                 stop + run + "pipe", stop + run + "- >pipe"}) {
+    // The shell has the pipe open at both ends, and reads it only afterwards.
+    EXPECT_EQ(shell("exec 3<>pipe\n" + how + "\nstatus=$?\nexec 4<pipe 3<&-\ncat <&4 >got\nexit $status"), 1) << how;
+    EXPECT_THAT(read("err"), HasSubstr("packets are missing: found the run had ended, and the reader took nothing"));
+    const auto report = json("report.json");
+    const auto& packets = report["packets"];
+    EXPECT_GT(packets["forwarded"], 0);
+    EXPECT_EQ(packets["forwarded"], whole_records(read("got"))) << how;
+    EXPECT_EQ(packets["in"].get<std::uint64_t>(),
+              packets["forwarded"].get<std::uint64_t>() + packets["dropped"].get<std::uint64_t>());
+    EXPECT_GT(report["dropped_by_chain"]["port_refused"], 0);
+  }
+}
+
+TEST_F(Program, GivesASlowReaderAllOnceItsTimeIsOver) {
+  for (const char* name : {"pipe.pcap", "pipe.pcap.gz", "pipe.pcapng.zst"}) {
+    const std::string pipe = name;
+    // It takes nothing until after the end.
+    EXPECT_EQ(shell("mkfifo " + pipe + "; { sleep 0.4; cat; } <" + pipe + " >got-" + pipe +
+                    " & penstock run chain.yaml --report report.json --set ports.lan='{generator: {size: 1518, payload:"
+                    " random}}' --duration 200ms --set ports.wan.pcap.write=" +
+                    pipe + "; status=$?; wait; exit $status"),
+              0)
+        << read("err");
+    const auto packets = json("report.json")["packets"];
+    EXPECT_GT(packets["in"], 64 * 1024 / 1518) << "more than a pipe holds";
+    EXPECT_EQ(packets["in"], packets["forwarded"]);
+    EXPECT_EQ(packets["in"], records("got-" + pipe).size());
+  }
+}
+
 TEST_F(Program, WritesTheReportWhereALinkLeads) {
   write("real.json", "of an earlier run");
   fs::create_symlink("real.json", folder_ / "report.json");
@@ -188,6 +243,22 @@ TEST_F(Program, WritesNoFileTwice) {
   }
   EXPECT_EQ(shell("penstock run two.yaml --set ports.dmz.pcap.write=/dev/null --set ports.wan.pcap.write=/dev/null"),
             0);
+}
+
+TEST_F(Program, RefusesACaptureThatAnotherRunIsWriting) {
+  write("out.pcap", "of an earlier run");
+  EXPECT_EQ(shell("flock -n out.pcap '" PENSTOCK_PROGRAM "' run chain.yaml"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("out.pcap: port wan: cannot write: found another port or another run is writing"));
+  EXPECT_EQ(read("out.pcap"), "of an earlier run");
+}
+
+TEST_F(Program, LeavesNothingBehindALinkWhereItCannotStart) {
+  ASSERT_EQ(shell("ln -s new.pcap link"), 0);
+  write("link.yaml", "ports:\n  wan: {pcap: {write: link}}\n  lan: {pcap: {read: '-'}}\nchain: []\n");
+  EXPECT_EQ(shell("echo no capture | penstock run link.yaml"), 2);
+  EXPECT_FALSE(exists("new.pcap"));
+  EXPECT_EQ(shell("cat in.pcap | penstock run link.yaml"), 0) << read("err");
+  EXPECT_EQ(records("new.pcap"), records("in.pcap"));
 }
 
 TEST_F(Program, DestroysNothingWhereItCannotStart) {

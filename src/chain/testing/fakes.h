@@ -71,6 +71,7 @@ class FakePort final : public port::Port {
   bool waits = true;
   Errors check_errors, open_errors, close_errors;
   std::function<void()> while_opening = [] {};
+  std::function<void()> while_closing = [] {};
   std::function<port::Lost()> loses = [] { return port::Lost{}; };  // at each flush
   std::optional<port::OfferedLoad> load;
   std::function<bool()> has_failed = [] { return false; };
@@ -98,7 +99,11 @@ class FakePort final : public port::Port {
   }
   port::RxQueue* rx(unsigned worker) noexcept override { return poll ? queues_[worker].get() : nullptr; }
   port::TxQueue* tx(unsigned worker) noexcept override { return is_sink ? queues_[worker].get() : nullptr; }
-  Errors close() override { return closed = true, close_errors; }
+  Errors close() override {
+    while_closing();
+    closed = true;
+    return close_errors;
+  }
   bool failed() const noexcept override { return has_failed(); }
 
   [[nodiscard]] std::vector<std::uint64_t> numbers(unsigned worker = 0) const {
