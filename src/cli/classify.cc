@@ -16,6 +16,7 @@
 
 #include "base/text_file.h"
 #include "base/units.h"
+#include "cli/chain_arguments.h"
 #include "nf/firewall/classifier.h"
 #include "nf/firewall/rule_reader.h"
 #include "nf/firewall/tuple_reader.h"
@@ -105,11 +106,8 @@ void warn(const firewall::Ruleset& rules, const Errors& unsupported, const Class
   warn_of_unknown(rules, firewall::Subject::out_port, "--out", options.out, interfaces);
 }
 
-bool write(std::string_view text) { return std::fwrite(text.data(), 1, text.size(), stdout) == text.size(); }
-
-/// False where they cannot be written.
-bool print_lines(const firewall::Ruleset& rules, const std::vector<firewall::Key>& keys,
-                 const std::vector<std::uint32_t>& entries) {
+Result<void> print_lines(const firewall::Ruleset& rules, const std::vector<firewall::Key>& keys,
+                         const std::vector<std::uint32_t>& entries) {
   constexpr std::size_t kFlush = 1 << 16;
   fmt::memory_buffer text;
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -120,14 +118,14 @@ bool print_lines(const firewall::Ruleset& rules, const std::vector<firewall::Key
       fmt::format_to(fmt::appender(text), "{} {}\n", rules.entries[entries[i]].rule, verdict);
     }
     if (text.size() < kFlush) continue;
-    if (!write({text.data(), text.size()})) return false;
+    if (auto written = write_stdout({text.data(), text.size()}); !written) return written;
     text.clear();
   }
-  return write({text.data(), text.size()});
+  return write_stdout({text.data(), text.size()});
 }
 
-bool print_json(const firewall::Ruleset& rules, const std::vector<firewall::Key>& keys,
-                const std::vector<std::uint32_t>& entries) {
+Result<void> print_json(const firewall::Ruleset& rules, const std::vector<firewall::Key>& keys,
+                        const std::vector<std::uint32_t>& entries) {
   nlohmann::json answers = nlohmann::json::array();
   for (std::size_t i = 0; i < keys.size(); ++i) {
     nlohmann::json answer{{"verdict", name(rules.target(entries[i], keys[i].family))}, {"rule", nullptr}};
@@ -137,13 +135,18 @@ bool print_json(const firewall::Ruleset& rules, const std::vector<firewall::Key>
     }
     answers.push_back(std::move(answer));
   }
-  return write(answers.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  return write_stdout(answers.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 /// Wrong rules and tuples; what is right is not answered then, so that no line stands for another tuple.
 int refuse(const Errors& errors) {
   fmt::print(stderr, "{}\n", to_string(errors));
-  return 2;
+  return kWrongUsage;
+}
+
+int fail(const Errors& errors) {
+  fmt::print(stderr, "{}\n", to_string(errors));
+  return kFailed;
 }
 
 int classify(const ClassifyOptions& options) {
@@ -160,7 +163,7 @@ int classify(const ClassifyOptions& options) {
 
   const bool from_stdin = options.tuples.empty();
   const Result<std::string> text = from_stdin ? read_stdin() : join_arguments(options.tuples);
-  if (!text) return refuse(text.error());
+  if (!text) return fail(text.error());
   Result<std::vector<firewall::Key>> keys = firewall::read_tuples(*text, from_stdin ? "stdin" : "arguments");
   if (!keys) return refuse(keys.error());
   for (firewall::Key& key : *keys) {
@@ -169,10 +172,8 @@ int classify(const ClassifyOptions& options) {
   }
   std::vector<std::uint32_t> entries(keys->size());
   (*classifier)->classify(*keys, entries.data());
-  const bool written = options.json ? print_json(rules, *keys, entries) : print_lines(rules, *keys, entries);
-  if (written && std::fflush(stdout) == 0) return 0;
-  std::perror("penstock: cannot write");
-  return 1;
+  const Result<void> written = options.json ? print_json(rules, *keys, entries) : print_lines(rules, *keys, entries);
+  return written ? kDone : fail(written.error());
 }
 
 }  // namespace

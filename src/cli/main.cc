@@ -3,6 +3,9 @@
 //
 // The program, and the one place where exceptions end.
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -11,7 +14,19 @@
 #include "cli/chain_arguments.h"
 #include "cli/program.h"
 
+/// A standard stream that is closed (`>&-`) leaves its number to the next file that is opened, a capture say, and what
+/// is printed would go there.
+static void hold_standard_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) != -1) continue;
+    // So opened that reading and writing fail as they do from and to what is closed; but warnings may be lost.
+    const int mode = fd == STDIN_FILENO ? O_WRONLY : fd == STDOUT_FILENO ? O_RDONLY : O_RDWR;
+    static_cast<void>(::open("/dev/null", mode));
+  }
+}
+
 int main(int argc, char** argv) {
+  hold_standard_streams();
   // A reader that goes away (`| head`) is an error of the output like others, and ends no run without its report.
   std::signal(SIGPIPE, SIG_IGN);
   // So is a file that has grown as far as the user's limit allows: like a full disk.

@@ -15,6 +15,7 @@
 
 #include "base/error_list.h"
 #include "base/text_file.h"
+#include "cli/chain_arguments.h"
 #include "nf/router/devices.h"
 #include "nf/router/fib.h"
 #include "nf/router/route_format.h"
@@ -192,8 +193,6 @@ std::string print(const RouteOptions& options, const Questions& questions, const
 }
 
 int run_route(const RouteOptions& options) {
-  constexpr int kFailed = 1;
-  constexpr int kWrongUse = 2;
   Questions questions;
   std::string input;
   for (const std::string& address : options.addresses) questions.add({address, 0}, "", 0);
@@ -211,14 +210,13 @@ int run_route(const RouteOptions& options) {
   if (!answers) append(errors, answers.error());
   if (!errors.empty()) {
     fmt::print(stderr, "{}\n", to_string(errors));
-    return kWrongUse;
+    return kWrongUsage;
   }
-  const std::string text = print(options, questions, *answers);
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    std::perror("penstock: cannot write");
+  if (auto written = write_stdout(print(options, questions, *answers)); !written) {
+    fmt::print(stderr, "{}\n", to_string(written.error()));
     return kFailed;
   }
-  return 0;
+  return kDone;
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 void ask_to_stop(int signal) {
   stop_asked.store(true);
   std::signal(signal, SIG_DFL);  // a second one ends the program at once
+  std::signal(signal == SIGINT ? SIGTERM : SIGINT, SIG_DFL);
 }
 
 struct RunArguments {
@@ -45,8 +46,10 @@ struct RunArguments {
 void print_progress(const chain::Progress& progress) {
   const double seconds = static_cast<double>(progress.elapsed.count()) / 1e9;
   const std::string part = progress.part ? fmt::format("{:3.0f} %, ", *progress.part * 100) : "";
-  fmt::print(stderr, "\r\033[K{:.1f} s: {}{} packets, {}pps", seconds, part, format_count(progress.packets_in),
-             format_si(static_cast<double>(progress.packets_in) / seconds));
+  const std::string line =
+      fmt::format("\r\033[K{:.1f} s: {}{} packets, {}pps", seconds, part, format_count(progress.packets_in),
+                  format_si(static_cast<double>(progress.packets_in) / seconds));
+  std::fputs(line.c_str(), stderr);  // a terminal that is gone ends no run
 }
 
 int run_chain(const RunArguments& arguments) {
@@ -77,7 +80,10 @@ int run_chain(const RunArguments& arguments) {
   if (std::signal(SIGHUP, ask_to_stop) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
 
   auto result = chain::run(loaded->chain, options, stop_asked);
-  if (terminal) fmt::print(stderr, "\r\033[K");
+  // What is left to do may wait for a reader for ever, and must be stopped by one signal too.
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+  if (terminal) std::fputs("\r\033[K", stderr);
   if (!result) {
     print_errors(result.error());
     return kWrongUsage;  // nothing has run
@@ -90,15 +96,20 @@ int run_chain(const RunArguments& arguments) {
   // What a capture holds (a name in a rule, say) may be no UTF-8: the report must come out all the same.
   const std::string text = report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   Errors errors = std::move(result->errors);
+  const auto note = [&](Result<void> written) {
+    if (!written) append(errors, std::move(written.error()));
+  };
   if (loaded->report_path == "-") {
-    fmt::print("{}", text);
+    note(write_stdout(text));
   } else if (!loaded->report_path.empty()) {
-    if (auto written = write_text_file(loaded->report_path, text); !written) append(errors, std::move(written.error()));
+    note(write_text_file(loaded->report_path, text));
   }
   if (arguments.json) {
-    fmt::print("{}", text);
+    note(write_stdout(text));
+  } else if (!arguments.quiet && loaded->writes_stdout) {
+    fmt::print(stderr, "{}", chain::report_tables(report));
   } else if (!arguments.quiet) {
-    fmt::print(tables_out, "{}", chain::report_tables(report));
+    note(write_stdout(chain::report_tables(report)));
   }
   print_errors(errors);
   return errors.empty() ? kDone : kFailed;

@@ -4,11 +4,14 @@
 // The program as a shell runs it: pipes, signals, exit codes, and what lies on the disk behind it. Each test has a
 // folder of its own, in which its commands run and `penstock` is the program.
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +21,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "golden/capture_file.h"
@@ -220,6 +224,70 @@ TEST_F(Program, GivesASlowReaderAllOnceItsTimeIsOver) {
   }
 }
 
+/// What comes out of a pipe that others have made non-blocking, and that is read slowly.
+class SlowNonBlockingPipe {
+ public:
+  SlowNonBlockingPipe() {
+    EXPECT_EQ(::pipe2(ends_.data(), O_NONBLOCK), 0);
+    ::fcntl(ends_[1], F_SETPIPE_SZ, 4096);
+  }
+  ~SlowNonBlockingPipe() {
+    close_writer();
+    ::close(ends_[0]);
+  }
+  /// What the shell's command writes to, behind a `>`.
+  [[nodiscard]] std::string name() const { return "&" + std::to_string(ends_[1]); }
+  void close_writer() { ::close(std::exchange(ends_[1], -1)); }
+  [[nodiscard]] std::string read_all() const {
+    std::string all;
+    std::array<char, 3000> some{};
+    for (;;) {
+      const ssize_t got = ::read(ends_[0], some.data(), some.size());
+      if (got == 0) return all;
+      if (got > 0) all.append(some.data(), static_cast<std::size_t>(got));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+ private:
+  std::array<int, 2> ends_{-1, -1};
+};
+
+TEST_F(Program, WaitsForAReaderOfANonBlockingStandardOutput) {
+  std::string addresses;
+  for (int i = 0; i < 1000; ++i) addresses += "10.0.0.1\n";
+  write("addresses", addresses);
+  write("routes", "default via 192.0.2.1 dev wan\n");
+  for (const char* command :
+       {"run chain.yaml --set ports.wan.pcap.write=-", "run chain.yaml --json", "run chain.yaml --report -",
+        "route --routes routes <addresses", "route --json --routes routes <addresses"}) {
+    std::string got;
+    SlowNonBlockingPipe pipe;
+    std::thread reader([&] { got = pipe.read_all(); });
+    EXPECT_EQ(shell(std::string("penstock ") + command + " >" + pipe.name()), 0) << command << read("err");
+    pipe.close_writer();
+    reader.join();
+    ASSERT_EQ(shell(std::string("penstock ") + command), 0);
+    if (std::string(command).starts_with("run") && std::string(command).find("write=-") == std::string::npos) {
+      EXPECT_EQ(nlohmann::json::parse(got)["packets"], json("out")["packets"]) << command;
+    } else {
+      EXPECT_EQ(got, read("out")) << command;
+    }
+  }
+}
+
+TEST_F(Program, KeepsWhatItPrintsOutOfACaptureWhereAStreamIsClosed) {
+  const std::string run = "penstock run chain.yaml --trace 2 --json";
+  ASSERT_EQ(shell(run), 0) << read("err");
+  EXPECT_EQ(shell(run + " 2>&-"), 0) << "nothing to be told there";
+  EXPECT_EQ(records("out.pcap"), records("in.pcap"));
+  // The capture is the third file that the program opens.
+  for (const char* closed : {">&-", ">&- 2>&-", "<&- >&- 2>&-"}) {
+    EXPECT_EQ(shell(run + ' ' + closed), 1) << closed;
+    EXPECT_EQ(records("out.pcap"), records("in.pcap")) << closed;
+  }
+}
+
 TEST_F(Program, WritesTheReportWhereALinkLeads) {
   write("real.json", "of an earlier run");
   fs::create_symlink("real.json", folder_ / "report.json");
@@ -259,6 +327,16 @@ TEST_F(Program, LeavesNothingBehindALinkWhereItCannotStart) {
   EXPECT_FALSE(exists("new.pcap"));
   EXPECT_EQ(shell("cat in.pcap | penstock run link.yaml"), 0) << read("err");
   EXPECT_EQ(records("new.pcap"), records("in.pcap"));
+}
+
+TEST_F(Program, FailsAlikeWhereTheStandardInputCannotBeRead) {
+  write("routes", "default via 192.0.2.1 dev wan\n");
+  write("rules", "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
+  for (const char* command : {"route --routes routes", "classify --rules rules"}) {
+    EXPECT_EQ(shell(std::string("penstock ") + command + " <."), 1) << command;
+    EXPECT_THAT(read("err"), HasSubstr("stdin: cannot read: found Is a directory")) << command;
+    EXPECT_EQ(shell(std::string("echo wrong | penstock ") + command), 2) << command;
+  }
 }
 
 TEST_F(Program, DestroysNothingWhereItCannotStart) {
