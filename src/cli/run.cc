@@ -9,6 +9,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <limits>
@@ -27,13 +28,26 @@ namespace penstock::cli {
 
 namespace {
 
-std::atomic<bool> stop_asked{false};
-static_assert(std::atomic<bool>::is_always_lock_free);
+using Clock = std::chrono::steady_clock;
 
+std::atomic<bool> stop_asked{false};
+std::atomic<Clock::rep> stop_asked_at{0};  // ticks
+std::atomic<bool> run_is_over{false};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<Clock::rep>::is_always_lock_free);
+
+/// Stops the run; where that has been asked for, or there is none to stop any more, ends the program at once.
 void ask_to_stop(int signal) {
-  stop_asked.store(true);
-  std::signal(signal, SIG_DFL);  // a second one ends the program at once
-  std::signal(signal == SIGINT ? SIGTERM : SIGINT, SIG_DFL);
+  // timeout(1) sends its signal twice, as one process and as one of a group.
+  constexpr auto kSameSignal = std::chrono::milliseconds{300};
+  const Clock::duration now = Clock::now().time_since_epoch();
+  if (stop_asked.exchange(true)) {
+    if (now - Clock::duration(stop_asked_at.load()) < kSameSignal) return;
+  } else {
+    stop_asked_at.store(now.count());
+    if (!run_is_over.load()) return;
+  }
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
 }
 
 struct RunArguments {
@@ -81,8 +95,7 @@ int run_chain(const RunArguments& arguments) {
 
   auto result = chain::run(loaded->chain, options, stop_asked);
   // What is left to do may wait for a reader for ever, and must be stopped by one signal too.
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  run_is_over.store(true);
   if (terminal) std::fputs("\r\033[K", stderr);
   if (!result) {
     print_errors(result.error());

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -151,7 +152,7 @@ TEST_F(Program, CanBeStoppedWhileItWaitsForTheOtherEndOfAPipe) {
     const std::string run = "penstock run chain.yaml --report report.json --set ports." + std::string(port) + "=pipe";
     for (const char* signal : {"INT", "TERM", "HUP"}) {
       // timeout(1) sends the signal to the program alone, and tells of having had to by 124.
-      const std::string program = std::string("timeout --preserve-status -k 20 -s ") + signal + " 0.5 '" +
+      const std::string program = std::string("timeout --preserve-status -k 20 -s ") + signal + " 2 '" +
                                   PENSTOCK_PROGRAM "' " + run.substr(run.find(' '));
       EXPECT_EQ(shell(program), 1) << port << ' ' << signal;
       EXPECT_THAT(read("err"), HasSubstr("pipe: port " + std::string(port, 3) + ": stopped before the"));
@@ -189,7 +190,7 @@ TEST_F(Program, GivesUpAReaderThatTakesNothingOnceItsTimeIsOver) {
   ASSERT_EQ(shell("mkfifo pipe"), 0);
   const std::string run =
       " run chain.yaml -q --report report.json --set ports.lan='{generator: {}}' --set ports.wan.pcap.write=";
-  const std::string stop = "timeout --preserve-status -k 10 -s TERM 0.5 '" PENSTOCK_PROGRAM "'";
+  const std::string stop = "timeout --preserve-status -k 10 -s TERM 2 '" PENSTOCK_PROGRAM "'";
   for (const std::string& how : {"penstock" + run + "pipe --duration 300ms",              // by its name
                                  "penstock" + run + "- --duration 300ms >pipe",           // by the standard output
                                  "penstock" + run + "pipe --duration 300ms --workers 2",  // a worker holds the lock
@@ -205,6 +206,17 @@ TEST_F(Program, GivesUpAReaderThatTakesNothingOnceItsTimeIsOver) {
               packets["forwarded"].get<std::uint64_t>() + packets["dropped"].get<std::uint64_t>());
     EXPECT_GT(report["dropped_by_chain"]["port_refused"], 0);
   }
+}
+
+TEST_F(Program, TakesASignalThatComesTwiceForOneAndALaterOneForASecond) {
+  const std::string start = "'" PENSTOCK_PROGRAM
+                            "' run chain.yaml -q --report report.json --set ports.lan='{generator: {}}' --set "
+                            "ports.wan='{null: {}}' & run=$!; sleep 2; ";
+  EXPECT_EQ(shell(start + "kill $run; kill $run; wait $run"), 0) << read("err");
+  EXPECT_GT(json("report.json")["packets"]["in"], 0);
+  // Nobody ever reads the report.
+  ASSERT_EQ(shell("rm report.json; mkfifo report.json"), 0);
+  EXPECT_EQ(shell(start + "kill $run; sleep 1; kill $run; wait $run"), 128 + SIGTERM);
 }
 
 TEST_F(Program, GivesASlowReaderAllOnceItsTimeIsOver) {
