@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -60,23 +61,29 @@ bool write_all(int fd, std::string_view text) noexcept {
   return true;
 }
 
+/// Appends what is there, waiting for it. False at the end.
+Result<bool> read_more(int fd, const std::string& path, std::string& text) {
+  constexpr std::size_t kChunk = 1 << 18;
+  const std::size_t had = text.size();
+  text.resize(had + kChunk);
+  ssize_t got = 0;
+  do {
+    got = ::read(fd, text.data() + had, kChunk);
+  } while (got < 0 && is_passing(fd, POLLIN));
+  text.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  if (got < 0) return failure(system_error(path, "cannot read"));
+  return got > 0;
+}
+
 Result<std::string> read_all(int fd, const std::string& path) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return failure(system_error(path, "cannot read"));
   std::string text;
   if (S_ISREG(status.st_mode)) text.reserve(static_cast<std::size_t>(status.st_size) + 1);
-  constexpr std::size_t kChunk = 1 << 18;
   for (;;) {
-    const std::size_t had = text.size();
-    text.resize(had + kChunk);
-    const ssize_t got = ::read(fd, text.data() + had, kChunk);
-    if (got < 0 && is_passing(fd, POLLIN)) {
-      text.resize(had);
-      continue;
-    }
-    if (got < 0) return failure(system_error(path, "cannot read"));
-    text.resize(had + static_cast<std::size_t>(got));
-    if (got == 0) return text;
+    const auto more = read_more(fd, path, text);
+    if (!more) return failure(more.error());
+    if (!*more) return text;
   }
 }
 
@@ -183,6 +190,22 @@ Result<void> check_text_file_writable(const std::string& path) {
   auto writable = check_writable(temporary_beside(resolved_path(path), 0));
   if (!writable) writable.error().front().place.file = path;
   return writable;
+}
+
+Result<std::string_view> StdinLines::next() {
+  first_line_ += static_cast<std::uint32_t>(std::count(text_.begin(), text_.begin() + given_, '\n'));
+  text_.erase(0, given_);
+  given_ = 0;
+  while (!ended_ && given_ == 0) {
+    const std::size_t had = text_.size();
+    const auto more = read_more(STDIN_FILENO, "stdin", text_);
+    if (!more) return failure(more.error());
+    ended_ = !*more;
+    const std::size_t line_end = text_.rfind('\n');
+    if (line_end != std::string::npos && line_end >= had) given_ = line_end + 1;
+  }
+  if (ended_) given_ = text_.size();
+  return std::string_view(text_).substr(0, given_);
 }
 
 bool LineReader::next(Line& line) noexcept {

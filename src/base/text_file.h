@@ -38,6 +38,22 @@ namespace penstock {
 /// The same for `write_text_file`.
 [[nodiscard]] Result<void> check_text_file_writable(const std::string& path);
 
+/// The standard input as it comes. Waits for a line and no longer: who asks one thing at a time is answered at once.
+class StdinLines {
+ public:
+  /// Whole lines, all that are there; the input's last may lack its end. Empty at the end of the input. Held until the
+  /// next call.
+  [[nodiscard]] Result<std::string_view> next();
+  /// The number, from 1, of the first of the lines that `next` gave last.
+  [[nodiscard]] std::uint32_t first_line() const noexcept { return first_line_; }
+
+ private:
+  std::string text_;
+  std::size_t given_ = 0;  // bytes of it that `next` gave last
+  std::uint32_t first_line_ = 1;
+  bool ended_ = false;
+};
+
 /// One line of a text, without its line end ("\n" or "\r\n").
 struct Line {
   std::uint32_t number = 0;  // from 1
@@ -47,13 +63,14 @@ struct Line {
 /// Walks the lines of `text`, which the caller keeps alive.
 class LineReader {
  public:
-  explicit LineReader(std::string_view text) noexcept : rest_(text) {}
+  /// `first` is the number of the text's first line.
+  explicit LineReader(std::string_view text, std::uint32_t first = 1) noexcept : rest_(text), number_(first - 1) {}
   /// False at the end; then `line` is as it was.
   bool next(Line& line) noexcept;
 
  private:
   std::string_view rest_;
-  std::uint32_t number_ = 0;
+  std::uint32_t number_;
 };
 
 /// A word of a line and the column, from 1, at which it starts.

@@ -138,7 +138,8 @@ Result<void> print_json(const firewall::Ruleset& rules, const std::vector<firewa
   return write_stdout(answers.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
-/// Wrong rules and tuples; what is right is not answered then, so that no line stands for another tuple.
+/// Wrong rules and tuples; what was read together with them is not answered then, so that no line stands for another
+/// tuple.
 int refuse(const Errors& errors) {
   fmt::print(stderr, "{}\n", to_string(errors));
   return kWrongUsage;
@@ -161,19 +162,29 @@ int classify(const ClassifyOptions& options) {
   if (!classifier) return refuse(classifier.error());
   warn(rules, read->unsupported, options, read_as.interfaces);
 
-  const bool from_stdin = options.tuples.empty();
-  const Result<std::string> text = from_stdin ? read_stdin() : join_arguments(options.tuples);
-  if (!text) return fail(text.error());
-  Result<std::vector<firewall::Key>> keys = firewall::read_tuples(*text, from_stdin ? "stdin" : "arguments");
-  if (!keys) return refuse(keys.error());
-  for (firewall::Key& key : *keys) {
-    key.in_port = port_of(read_as.interfaces, options.in);
-    key.out_port = port_of(read_as.interfaces, options.out);
+  const auto answer = [&](std::string_view text, const char* from, std::uint32_t first_line) {
+    Result<std::vector<firewall::Key>> keys = firewall::read_tuples(text, from, first_line);
+    if (!keys) return refuse(keys.error());
+    for (firewall::Key& key : *keys) {
+      key.in_port = port_of(read_as.interfaces, options.in);
+      key.out_port = port_of(read_as.interfaces, options.out);
+    }
+    std::vector<std::uint32_t> entries(keys->size());
+    (*classifier)->classify(*keys, entries.data());
+    const Result<void> written = options.json ? print_json(rules, *keys, entries) : print_lines(rules, *keys, entries);
+    return written ? kDone : fail(written.error());
+  };
+  if (!options.tuples.empty()) return answer(join_arguments(options.tuples), "arguments", 1);
+  if (options.json) {  // one array
+    const Result<std::string> text = read_stdin();
+    return text ? answer(*text, "stdin", 1) : fail(text.error());
   }
-  std::vector<std::uint32_t> entries(keys->size());
-  (*classifier)->classify(*keys, entries.data());
-  const Result<void> written = options.json ? print_json(rules, *keys, entries) : print_lines(rules, *keys, entries);
-  return written ? kDone : fail(written.error());
+  for (StdinLines lines;;) {
+    const Result<std::string_view> text = lines.next();
+    if (!text) return fail(text.error());
+    if (text->empty()) return kDone;
+    if (const int code = answer(*text, "stdin", lines.first_line()); code != kDone) return code;
+  }
 }
 
 }  // namespace

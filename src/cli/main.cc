@@ -27,9 +27,7 @@ static void hold_standard_streams() {
 
 int main(int argc, char** argv) {
   hold_standard_streams();
-  // A reader that goes away (`| head`) is an error of the output like others, and ends no run without its report.
-  std::signal(SIGPIPE, SIG_IGN);
-  // So is a file that has grown as far as the user's limit allows: like a full disk.
+  // A file that has grown as far as the user's limit allows is like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     return penstock::cli::run_program(argc, argv);

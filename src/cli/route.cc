@@ -6,11 +6,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error_list.h"
@@ -61,19 +64,11 @@ struct Questions {
   }
 };
 
-/// The routes, and for each address the index of its route (or router::kNoRoute) among those of its family.
-struct Answers {
-  router::RouteTable routes;
-  router::Devices devices;
-  std::vector<std::uint32_t> v4;
-  std::vector<std::uint32_t> v6;
-};
-
 /// One address a line; what stands there besides is a mistake.
-void ask_lines(std::string_view text, Questions& questions) {
+void ask_lines(std::string_view text, std::uint32_t first_line, Questions& questions) {
   std::vector<Word> words;
   Line line;
-  for (LineReader lines(text); lines.next(line);) {
+  for (LineReader lines(text, first_line); lines.next(line);) {
     split_words(line.text, words);
     if (words.empty()) continue;
     if (words.size() == 1) {
@@ -86,53 +81,84 @@ void ask_lines(std::string_view text, Questions& questions) {
   }
 }
 
-/// Looks up in a table whose values are the routes' own indices, so that a result names its prefix too.
-template <typename Route, typename Address, typename Build>
-Result<std::vector<std::uint32_t>> look_up(std::vector<Route> routes, std::span<const Address> addresses, Build build) {
-  std::vector<std::uint32_t> indices(addresses.size());
-  if (addresses.empty()) return indices;
-  for (std::size_t i = 0; i < routes.size(); ++i) routes[i].value = static_cast<std::uint32_t>(i);
-  auto fib = build(std::span<const Route>(routes));
-  if (!fib) return failure(std::move(fib).error());
-  fib->lookup_bulk(addresses, indices);
-  return indices;
+/// A family's routes in a table whose values are the routes' own indices, so that a result names its prefix too. Built
+/// when the first address is looked up.
+template <typename Route, typename Address, typename Fib>
+class Table {
+ public:
+  explicit Table(std::vector<Route> routes) : routes_(std::move(routes)) {}
+  [[nodiscard]] const std::vector<Route>& routes() const noexcept { return routes_; }
+
+  /// For each address the index of its route, or router::kNoRoute.
+  template <typename Build>
+  Result<std::vector<std::uint32_t>> look_up(std::span<const Address> addresses, Build build) {
+    std::vector<std::uint32_t> indices(addresses.size());
+    if (addresses.empty()) return indices;
+    if (!fib_) {
+      std::vector<Route> numbered = routes_;
+      for (std::size_t i = 0; i < numbered.size(); ++i) numbered[i].value = static_cast<std::uint32_t>(i);
+      auto fib = build(std::span<const Route>(numbered));
+      if (!fib) return failure(std::move(fib).error());
+      fib_ = std::move(*fib);
+    }
+    fib_->lookup_bulk(addresses, indices);
+    return indices;
+  }
+
+ private:
+  std::vector<Route> routes_;
+  std::optional<Fib> fib_;
+};
+
+struct Tables {
+  Table<router::Route4, Ipv4Address, router::Fib4> v4;
+  Table<router::Route6, Ipv6Address, router::Fib6> v6;
+  router::NextHopTable next_hops;
+  router::Devices devices;
+};
+
+/// Says what of the files the answers do not show.
+void warn(const RouteOptions& options, const Errors& unsupported, const router::RouteTable& routes) {
+  if (!unsupported.empty()) {
+    fmt::print(stderr, "{}\npenstock: not all of the routes are supported; see above (--strict makes this an error)\n",
+               to_string(unsupported));
+  }
+  if (routes.v4.empty() && routes.v6.empty()) {
+    fmt::print(stderr, "penstock: no routes in {}\n", printable(fmt::format("{}", fmt::join(options.files, ", "))));
+  }
 }
 
-Result<Answers> answer(const RouteOptions& options, const Questions& questions) {
-  Answers answers;
-  auto read = router::read_routes(options.files, answers.devices);
+Result<Tables> read_tables(const RouteOptions& options) {
+  router::Devices devices;
+  auto read = router::read_routes(options.files, devices);
   if (!read) return failure(std::move(read).error());
-  if (!read->unsupported.empty()) {
-    if (options.strict) return failure(std::move(read->unsupported));
-    fmt::print(stderr, "{}\npenstock: not all of the routes are supported; see above (--strict makes this an error)\n",
-               to_string(read->unsupported));
+  if (options.strict && !read->unsupported.empty()) {
+    Errors errors = std::move(read->unsupported);
+    errors.push_back({{"--strict", 0, 0}, "the routes are refused for what is not supported, above", "", ""});
+    return failure(std::move(errors));
   }
-  answers.routes = std::move(read->value);
-  const auto engine = *router::parse_fib4_engine(options.engine);
-  auto v4 = look_up<router::Route4, Ipv4Address>(answers.routes.v4, questions.v4,
-                                                 [&](auto routes) { return router::Fib4::build(engine, routes); });
-  if (!v4) return failure(std::move(v4).error());
-  auto v6 = look_up<router::Route6, Ipv6Address>(answers.routes.v6, questions.v6,
-                                                 [](auto routes) { return router::Fib6::build(routes); });
-  if (!v6) return failure(std::move(v6).error());
-  answers.v4 = std::move(*v4);
-  answers.v6 = std::move(*v6);
-  return answers;
+  router::RouteTable& routes = read->value;
+  warn(options, read->unsupported, routes);
+  return Tables{Table<router::Route4, Ipv4Address, router::Fib4>(std::move(routes.v4)),
+                Table<router::Route6, Ipv6Address, router::Fib6>(std::move(routes.v6)), std::move(routes.next_hops),
+                std::move(devices)};
 }
 
 /// "ADDRESS PREFIX via NEXTHOP dev PORT", or "ADDRESS -".
 template <typename Route>
 void append_line(std::string& text, const Question& question, const std::vector<Route>& routes, std::uint32_t index,
-                 const Answers& answers) {
+                 const Tables& tables) {
   text += question.text;
   text += ' ';
   if (index == router::kNoRoute) {
     text += '-';
   } else {
-    const router::NextHopTable& next_hops = answers.routes.next_hops;
+    const router::NextHopTable& next_hops = tables.next_hops;
     const std::uint32_t group = routes[index].value;
-    router::append_route(text, to_string(routes[index].prefix), question.ipv4, next_hops.kind(group),
-                         next_hops.hops(group), answers.devices);
+    std::string route;
+    router::append_route(route, to_string(routes[index].prefix), question.ipv4, next_hops.kind(group),
+                         next_hops.hops(group), tables.devices);
+    text += printable(route);  // devices have the names that the file gives them
   }
   text += '\n';
 }
@@ -140,14 +166,14 @@ void append_line(std::string& text, const Question& question, const std::vector<
 /// With the names of `ip -j route`.
 template <typename Route>
 nlohmann::ordered_json to_json(const Question& question, const std::vector<Route>& routes, std::uint32_t index,
-                               const Answers& answers) {
+                               const Tables& tables) {
   using Json = nlohmann::ordered_json;
   Json json{{"address", question.text}};
   if (index == router::kNoRoute) {
     json["dst"] = nullptr;
     return json;
   }
-  const router::NextHopTable& next_hops = answers.routes.next_hops;
+  const router::NextHopTable& next_hops = tables.next_hops;
   const std::uint32_t group = routes[index].value;
   const auto hops = next_hops.hops(group);
   const auto set_hop = [&](Json& into, const router::NextHop& hop) {
@@ -155,7 +181,7 @@ nlohmann::ordered_json to_json(const Question& question, const std::vector<Route
       const bool v4 = question.ipv4 && router::is_mapped(hop.gateway);
       into["gateway"] = v4 ? to_string(router::unmapped(hop.gateway)) : to_string(hop.gateway);
     }
-    if (hop.device != kNoPort) into["dev"] = answers.devices.name(hop.device);
+    if (hop.device != kNoPort) into["dev"] = tables.devices.name(hop.device);
   };
   json["type"] = router::to_string(next_hops.kind(group));
   json["dst"] = to_string(routes[index].prefix);
@@ -173,50 +199,73 @@ nlohmann::ordered_json to_json(const Question& question, const std::vector<Route
   return json;
 }
 
-std::string print(const RouteOptions& options, const Questions& questions, const Answers& answers) {
+Result<std::string> answer(const RouteOptions& options, const Questions& questions, Tables& tables) {
+  const auto engine = *router::parse_fib4_engine(options.engine);
+  auto v4 = tables.v4.look_up(questions.v4, [&](auto routes) { return router::Fib4::build(engine, routes); });
+  if (!v4) return failure(std::move(v4).error());
+  auto v6 = tables.v6.look_up(questions.v6, [](auto routes) { return router::Fib6::build(routes); });
+  if (!v6) return failure(std::move(v6).error());
   std::string text;
   if (options.json) text += '[';
   for (const Question& question : questions.all) {
     const auto with = [&](const auto& routes, std::uint32_t index) {
-      if (!options.json) return append_line(text, question, routes, index, answers);
+      if (!options.json) return append_line(text, question, routes, index, tables);
       if (&question != &questions.all.front()) text += ",\n ";
-      text += to_json(question, routes, index, answers).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+      text += to_json(question, routes, index, tables).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     };
     if (question.ipv4) {
-      with(answers.routes.v4, answers.v4[question.number]);
+      with(tables.v4.routes(), (*v4)[question.number]);
     } else {
-      with(answers.routes.v6, answers.v6[question.number]);
+      with(tables.v6.routes(), (*v6)[question.number]);
     }
   }
   if (options.json) text += "]\n";
   return text;
 }
 
+int refuse(const Errors& errors) {
+  fmt::print(stderr, "{}\n", to_string(errors));
+  return kWrongUsage;
+}
+
+int fail(const Errors& errors) {
+  fmt::print(stderr, "{}\n", to_string(errors));
+  return kFailed;
+}
+
+/// What was read together with what is no address is not answered.
+int print_answers(const RouteOptions& options, Questions questions, Tables& tables) {
+  if (!questions.errors.empty()) return refuse(std::move(questions.errors).take());
+  const auto text = answer(options, questions, tables);
+  if (!text) return refuse(text.error());
+  const auto written = write_stdout(*text);
+  return written ? kDone : fail(written.error());
+}
+
 int run_route(const RouteOptions& options) {
   Questions questions;
-  std::string input;
   for (const std::string& address : options.addresses) questions.add({address, 0}, "", 0);
-  if (options.addresses.empty()) {
-    auto text = read_stdin();
-    if (!text) {
-      fmt::print(stderr, "{}\n", to_string(text.error()));
-      return kFailed;
-    }
-    input = std::move(*text);
-    ask_lines(input, questions);
+  auto tables = read_tables(options);
+  if (!tables) {
+    Errors errors = std::move(questions.errors).take();
+    append(errors, std::move(tables.error()));
+    return refuse(errors);
   }
-  auto answers = answer(options, questions);
-  Errors errors = std::move(questions.errors).take();
-  if (!answers) append(errors, answers.error());
-  if (!errors.empty()) {
-    fmt::print(stderr, "{}\n", to_string(errors));
-    return kWrongUsage;
+  if (!options.addresses.empty()) return print_answers(options, std::move(questions), *tables);
+  if (options.json) {  // one array
+    const auto text = read_stdin();
+    if (!text) return fail(text.error());
+    ask_lines(*text, 1, questions);
+    return print_answers(options, std::move(questions), *tables);
   }
-  if (auto written = write_stdout(print(options, questions, *answers)); !written) {
-    fmt::print(stderr, "{}\n", to_string(written.error()));
-    return kFailed;
+  for (StdinLines lines;;) {
+    const auto text = lines.next();
+    if (!text) return fail(text.error());
+    if (text->empty()) return kDone;
+    Questions asked;
+    ask_lines(*text, lines.first_line(), asked);
+    if (const int code = print_answers(options, std::move(asked), *tables); code != kDone) return code;
   }
-  return kDone;
 }
 
 }  // namespace
@@ -243,7 +292,8 @@ void add_route(CLI::App& app, int& exit_code) {
       ->allow_extra_args();
   command->add_option("--engine")
       ->description("The IPv4 table: dir24 (the default), trie1 or trie4")
-      ->check(CLI::IsMember({"dir24", "trie1", "trie4"}));
+      ->type_name("ENGINE")
+      ->check(CLI::IsMember({"dir24", "trie1", "trie4"}).description(""));
   command->add_flag("--strict")->description("What is not supported in the files is an error");
   command->add_flag("--json")->description("Print a JSON array");
   command->callback([command, &exit_code] {

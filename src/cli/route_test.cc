@@ -95,10 +95,26 @@ TEST_F(RouteCommand, WarnsOfWhatIsNotSupportedUnlessStrict) {
   const Outcome lenient = run({"10.1.1.1"});
   EXPECT_EQ(lenient.exit_code, 0);
   EXPECT_EQ(lenient.out, "10.1.1.1 10.0.0.0/8 dev lan\n");
-  EXPECT_NE(lenient.err.find(":2:20: routes by type of service are not supported: this route is left out"), std::string::npos) << lenient.err;
+  EXPECT_NE(lenient.err.find(":2:20: routes by type of service are not supported: this route is left out"),
+            std::string::npos)
+      << lenient.err;
   const Outcome strict = run({"--strict", "10.1.1.1"});
   EXPECT_EQ(strict.exit_code, 2);
   EXPECT_EQ(strict.out, "");
+  EXPECT_NE(strict.err.find("--strict: the routes are refused for what is not supported, above\n"), std::string::npos);
+}
+
+TEST_F(RouteCommand, EscapesWhatWouldSteerTheTerminal) {
+  write("10.0.0.0/8 dev \x1b[31mlan\xff\n");
+  EXPECT_EQ(run({"10.1.1.1"}).out, "10.1.1.1 10.0.0.0/8 dev \\x1b[31mlan\\xff\n");
+}
+
+TEST_F(RouteCommand, WarnsWhereThereAreNoRoutes) {
+  write("# none yet\n");
+  const Outcome outcome = run({"10.1.1.1"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.out, "10.1.1.1 -\n");
+  EXPECT_EQ(outcome.err, "penstock: no routes in " + routes_ + "\n");
 }
 
 }  // namespace

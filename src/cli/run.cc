@@ -88,6 +88,8 @@ int run_chain(const RunArguments& arguments) {
   options.trace_out = arguments.json ? stderr : tables_out;
   const bool terminal = ::isatty(STDERR_FILENO) == 1 && !arguments.quiet;
   if (terminal) options.on_progress = print_progress;
+  // A reader that goes away (`| head`) ends other commands without a word, and no run without its report.
+  std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGINT, ask_to_stop);
   std::signal(SIGTERM, ask_to_stop);
   // A terminal that goes away; but not for nohup(1), which has it ignored.

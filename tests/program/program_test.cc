@@ -351,6 +351,44 @@ TEST_F(Program, FailsAlikeWhereTheStandardInputCannotBeRead) {
   }
 }
 
+TEST_F(Program, AnswersALineBeforeTheNextIsAsked) {
+  write("routes", "default via 192.0.2.1 dev wan\n");
+  write("rules", "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
+  const auto coprocess = [](const std::string& command, const std::string& line) {
+    return "coproc timeout 60 '" PENSTOCK_PROGRAM "' " + command + "\nfor i in 1 2 3; do echo '" + line +
+           "' >&${COPROC[1]}; read -t 50 -r answer <&${COPROC[0]} && echo \"$answer\"; done\nexec "
+           "{COPROC[1]}>&-; wait $COPROC_PID";
+  };
+  EXPECT_EQ(shell(coprocess("route --routes routes", "10.0.0.1")), 0) << read("err");
+  EXPECT_EQ(read("out"),
+            "10.0.0.1 0.0.0.0/0 via 192.0.2.1 dev wan\n10.0.0.1 0.0.0.0/0 via 192.0.2.1 dev wan\n"
+            "10.0.0.1 0.0.0.0/0 via 192.0.2.1 dev wan\n");
+  EXPECT_EQ(shell(coprocess("classify --rules rules", "10.0.0.1 10.0.0.2 tcp 1 2")), 0) << read("err");
+  EXPECT_EQ(read("out"), "- accept\n- accept\n- accept\n");
+}
+
+TEST_F(Program, EndsWithoutAWordWhereNobodyReadsItsAnswers) {
+  write("routes", "default via 192.0.2.1 dev wan\n");
+  write("rules", "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
+  EXPECT_EQ(shell("set +o pipefail; yes 10.0.0.1 | penstock route --routes routes | head -1"), 0);
+  EXPECT_EQ(read("out"), "10.0.0.1 0.0.0.0/0 via 192.0.2.1 dev wan\n");
+  EXPECT_EQ(read("err"), "");
+  EXPECT_EQ(shell("set +o pipefail; yes 10.0.0.1 10.0.0.2 tcp 1 2 | penstock classify --rules rules | head -1"), 0);
+  EXPECT_EQ(read("out"), "- accept\n");
+  EXPECT_EQ(read("err"), "");
+}
+
+TEST_F(Program, NumbersTheLinesOfItsStandardInputThroughout) {
+  write("routes", "default via 192.0.2.1 dev wan\n");
+  write("rules", "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
+  EXPECT_EQ(shell("(yes 10.0.0.1 | head -100000; echo wrong) | penstock route --routes routes"), 2);
+  EXPECT_EQ(read("err"), "stdin:100001:1: not an address: found 'wrong', expected an IPv4 or IPv6 address\n");
+  EXPECT_EQ(shell("(echo 10.0.0.1; sleep 0.3; printf 10.0.0.2) | penstock route --routes routes"), 0);
+  EXPECT_THAT(read("out"), HasSubstr("\n10.0.0.2 0.0.0.0/0 "));
+  EXPECT_EQ(shell("(yes 10.0.0.1 10.0.0.2 tcp 1 2 | head -100000; echo wrong) | penstock classify --rules rules"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("stdin:100001:1: a tuple of 1 word: found 'wrong'"));
+}
+
 TEST_F(Program, DestroysNothingWhereItCannotStart) {
   write("out.pcap", "of an earlier run");
   write("report.json", "of an earlier run");

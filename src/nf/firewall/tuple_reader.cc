@@ -20,10 +20,10 @@ class TupleReader {
  public:
   explicit TupleReader(const std::string& file) : file_(file) {}
 
-  Result<std::vector<Key>> read(std::string_view text) {
+  Result<std::vector<Key>> read(std::string_view text, std::uint32_t first_line) {
     std::vector<Key> keys;
     std::vector<Word> words;
-    LineReader lines(text);
+    LineReader lines(text, first_line);
     for (Line line; lines.next(line);) {
       split_words(line.text, words);
       if (words.empty() || words.front().text.front() == '#') continue;
@@ -42,7 +42,7 @@ class TupleReader {
   Key read_tuple(const std::vector<Word>& words, std::string_view line) {
     Key key;
     if (words.size() != 5) {
-      mistake({line, 1}, fmt::format("a tuple of {} words", words.size()),
+      mistake({line, 1}, fmt::format("a tuple of {} word{}", words.size(), words.size() == 1 ? "" : "s"),
               "SOURCE DESTINATION PROTOCOL SOURCE-PORT DESTINATION-PORT");
       return key;
     }
@@ -90,8 +90,8 @@ class TupleReader {
 
 }  // namespace
 
-Result<std::vector<Key>> read_tuples(std::string_view text, const std::string& file) {
-  return TupleReader(file).read(text);
+Result<std::vector<Key>> read_tuples(std::string_view text, const std::string& file, std::uint32_t first_line) {
+  return TupleReader(file).read(text, first_line);
 }
 
 }  // namespace penstock::firewall

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,9 @@
 
 namespace penstock::firewall {
 
-/// One tuple a line; empty lines and # comments are passed over. `file` names the text in errors.
-[[nodiscard]] Result<std::vector<Key>> read_tuples(std::string_view text, const std::string& file);
+/// One tuple a line; empty lines and # comments are passed over. `file` names the text in errors, and
+/// `first_line` is the number of its first line.
+[[nodiscard]] Result<std::vector<Key>> read_tuples(std::string_view text, const std::string& file,
+                                                   std::uint32_t first_line = 1);
 
 }  // namespace penstock::firewall

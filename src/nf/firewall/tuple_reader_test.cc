@@ -33,7 +33,7 @@ TEST(TupleReader, EveryMistakeIsReportedWithItsPlace) {
   EXPECT_THAT(errors, HasSubstr("stdin:2:21: an unknown protocol: found 'tpc', expected tcp, udp, icmp"));
   EXPECT_THAT(errors, HasSubstr("stdin:2:27: a wrong port: found '65536', expected a number up to 65535"));
   EXPECT_THAT(errors, HasSubstr("stdin:3:10: source and destination are of different address families"));
-  EXPECT_THAT(errors, HasSubstr("stdin:4:1: a tuple of 1 words: found '1.1.1.1', expected SOURCE DESTINATION"));
+  EXPECT_THAT(errors, HasSubstr("stdin:4:1: a tuple of 1 word: found '1.1.1.1', expected SOURCE DESTINATION"));
 }
 
 }  // namespace
