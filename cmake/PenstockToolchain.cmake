@@ -32,8 +32,9 @@ endif()
 add_library(penstock_flags INTERFACE)
 target_compile_options(penstock_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror>
-  # GCC 12 warns of members of temporary strings that nobody reads (its bug 105562 and kin).
-  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>
+  # GCC 12 warns of members of temporary strings that nobody reads, and of strings that are put together as if they
+  # overlapped (its bugs 105562 and 105651, and kin).
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized -Wno-restrict>
   $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra -Werror=all-warnings>)
 
 if(PENSTOCK_SANITIZE)

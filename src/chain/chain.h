@@ -39,7 +39,7 @@ enum class WholeFrames : bool { where_needed, always };
 struct RunSettings {
   Processor processor = Processor::cpu;  // what runs the functions that have a GPU stage
   std::vector<int> gpus;                 // device numbers, over which workers are spread; not empty for the GPU
-  unsigned streams = 8;                  // batches in flight, of each worker
+  unsigned streams = 3;                  // batches in flight, of each worker
   Transfer transfer = Transfer::streamed;
   WholeFrames whole_frames = WholeFrames::where_needed;
   unsigned workers = 1;

@@ -34,7 +34,7 @@ constexpr std::array<Parameter, 12> kRun{{
      "most packets of a batch; else 512, or 65536 for a GPU"},
     {"batch.timeout", ParameterType::duration, "500us", "0..10s", "a batch is closed after this time, full or not"},
     {"latency", ParameterType::duration, "", "1us..10s", "no batch waits for longer than this for more packets"},
-    {"streams", ParameterType::integer, "8", "1..64", "batches in flight on the GPU, for each worker"},
+    {"streams", ParameterType::integer, "3", "1..64", "batches in flight on the GPU, for each worker"},
     {"transfer", ParameterType::choice, "auto", "auto|direct|streamed|zero_copy",
      "how batches cross PCIe: one at a time, several at once, or read and written by kernels; auto: streamed"},
     {"frames", ParameterType::choice, "planned", "planned|whole",
