@@ -193,7 +193,8 @@ Result<void> check_text_file_writable(const std::string& path) {
 }
 
 Result<std::string_view> StdinLines::next() {
-  first_line_ += static_cast<std::uint32_t>(std::count(text_.begin(), text_.begin() + given_, '\n'));
+  first_line_ +=
+      static_cast<std::uint32_t>(std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(given_), '\n'));
   text_.erase(0, given_);
   given_ = 0;
   while (!ended_ && given_ == 0) {

@@ -162,7 +162,7 @@ TEST_F(Program, ChecksWherePacketsGo) {
 }
 
 TEST_F(Program, WarnsOfWhatHasNoEffectOnTheCpu) {
-  write("ports: {load: {generator: {packets: 10}}}\nchain: []\nrun: {streams: 8, transfer: zero_copy}\n");
+  write("ports: {load: {generator: {packets: 10}}}\nchain: []\nrun: {streams: 3, transfer: zero_copy}\n");
   const Outcome outcome = run({"check", chain_});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_EQ(outcome.err, "warning: " + chain_ + ":3:29: transfer has no effect on the CPU: found 'zero_copy'\n");

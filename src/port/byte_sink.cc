@@ -32,7 +32,7 @@ constexpr int kZstdLevel = 3;
 constexpr std::size_t kChunk = 256 << 10;
 
 /// How long a reader may take nothing, once the run is to end, before it is given up.
-constexpr int kLastWait_ms = 1000;
+constexpr int kLastWaitMs = 1000;
 
 /// An open output.
 struct Output {
@@ -100,7 +100,7 @@ class PlainSink : public ByteSink {
     }
     if (ready[0].revents != 0) return true;
     int room = 0;
-    while ((room = ::poll(ready.data(), 1, kLastWait_ms)) < 0 && errno == EINTR) {
+    while ((room = ::poll(ready.data(), 1, kLastWaitMs)) < 0 && errno == EINTR) {
     }
     return room != 0;
   }
@@ -197,13 +197,13 @@ Error cannot_write(const std::string& path, std::string reason) {
 
 /// A pipe is opened only once it has a reader, and open(2) can wait for that but not be told to stop.
 Result<int> open_pipe(const std::string& path, int stop_fd) {
-  constexpr int kAskAgain_ms = 20;
+  constexpr int kAskAgainMs = 20;
   for (;;) {
     const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd >= 0) return fd;
     if (errno != ENXIO && errno != EINTR) return failure(cannot_write(path, std::strerror(errno)));
     pollfd stop{stop_fd, POLLIN, 0};
-    if (::poll(&stop, 1, kAskAgain_ms) > 0) {
+    if (::poll(&stop, 1, kAskAgainMs) > 0) {
       return failure({{path, 0, 0}, "stopped before the pipe had a reader", "", ""});
     }
   }
