@@ -73,7 +73,7 @@ std::string way_out(const chain::Chain& chain, std::size_t port) {
   const auto traits = chain.traits();
   const auto chooses = std::find_if(traits.begin(), traits.end(), [](const auto& t) { return t.chooses_port; });
   const PortIndex to = chain.wiring[port];
-  const std::string text = to == kNoPort ? "packets are consumed" : "packets leave by " + chain.ports[to].name;
+  std::string text = to == kNoPort ? "packets are consumed" : "packets leave by " + chain.ports[to].name;
   if (chooses == traits.end()) return text;
   const std::string& name = chain.functions[static_cast<std::size_t>(chooses - traits.begin())].name;
   return to == kNoPort ? fmt::format("{} chooses where packets leave", name)

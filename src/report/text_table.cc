@@ -17,7 +17,7 @@ std::size_t width_of(std::string_view text) {
 
 }  // namespace
 
-TextTable::TextTable(std::vector<std::string_view> headings) {
+TextTable::TextTable(const std::vector<std::string_view>& headings) {
   std::vector<std::string> cells;
   for (std::string_view heading : headings) {
     right_.push_back(heading.starts_with('>'));
@@ -60,7 +60,7 @@ std::string TextTable::text() const {
       line += right_[c] ? padding + row[c] : row[c] + padding;
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    text += line + '\n' + notes;
+    text.append(line).append("\n").append(notes);
   }
   return text;
 }

@@ -14,7 +14,7 @@ namespace penstock::report {
 class TextTable {
  public:
   /// A heading that begins with '>' is that of a column of numbers, set to the right.
-  explicit TextTable(std::vector<std::string_view> headings);
+  explicit TextTable(const std::vector<std::string_view>& headings);
   /// As many cells as there are headings.
   void add_row(std::vector<std::string> cells);
   /// A text on lines of its own below the last row, indented and broken between words: for what would make a column
