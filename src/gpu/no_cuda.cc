@@ -42,7 +42,7 @@ bool zero_async(void*, std::size_t, const Stream&) noexcept { return false; }
 void copy(void*, const void*, std::size_t) { fail(); }
 
 PinnedRegion::PinnedRegion(std::span<std::uint8_t>) : memory_(nullptr) { fail(); }
-PinnedRegion::~PinnedRegion() = default;
+PinnedRegion::~PinnedRegion() { static_cast<void>(memory_); }
 
 DeviceList list_devices() {
   DeviceList list;
