@@ -53,24 +53,32 @@ class Batch {
   /// Copies the frame in. False where it does not fit; the batch is then as it was. Only `Arrival`'s part of the
   /// descriptor is set: the layout and the hash are the stack's to fill in.
   bool append(std::span<const std::uint8_t> frame, const Arrival& arrival) noexcept {
-    const std::size_t need = aligned_frame(room_.head) + aligned_frame(frame.size() + room_.tail);
-    if (count_ == descriptors_.size() || need > bytes_.size() - used_) return false;
+    std::uint8_t* const to = append_unwritten(frame.size(), arrival);
+    if (to != nullptr && !frame.empty()) std::memcpy(to, frame.data(), frame.size());
+    return to != nullptr;
+  }
+  /// The same, but the frame is the caller's to write. What lies there is what the memory held before. Null where it
+  /// does not fit.
+  std::uint8_t* append_unwritten(std::size_t length, const Arrival& arrival) noexcept {
+    const std::size_t need = aligned_frame(room_.head) + aligned_frame(length + room_.tail);
+    if (count_ == descriptors_.size() || need > bytes_.size() - used_) return nullptr;
     PacketDescriptor& packet = descriptors_[count_];
     packet.timestamp_ns = arrival.timestamp_ns;
     packet.offset = static_cast<std::uint32_t>(used_ + aligned_frame(room_.head));
-    packet.length = static_cast<std::uint32_t>(frame.size());
+    packet.length = static_cast<std::uint32_t>(length);
     packet.wire_length = arrival.wire_length;
     packet.mark = 0;
     packet.verdict = Verdict::forward();
     packet.in_port = arrival.in_port;
     packet.link_type = arrival.link_type;
     packet.sequence = next_sequence_++;
-    if (!frame.empty()) std::memcpy(bytes_.data() + packet.offset, frame.data(), frame.size());
     used_ += need;
-    frame_bytes_ += frame.size();
+    frame_bytes_ += length;
     ++count_;
-    return true;
+    return bytes_.data() + packet.offset;
   }
+  /// The port of the packet that was the next one's predecessor in its place; for a batch with room for one.
+  [[nodiscard]] PortIndex former_port() const noexcept { return descriptors_[count_].in_port; }
 
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
@@ -83,6 +91,8 @@ class Batch {
   [[nodiscard]] std::span<const PacketDescriptor> packets() const noexcept { return descriptors_.first(count_); }
   /// What the descriptors' offsets count in: all frames, rooms included.
   [[nodiscard]] std::span<const std::uint8_t> bytes() const noexcept { return bytes_.first(used_); }
+  /// Where they begin, also of an empty batch: the same memory comes back with later batches.
+  [[nodiscard]] const std::uint8_t* memory() const noexcept { return bytes_.data(); }
   [[nodiscard]] PacketView view(std::size_t i) noexcept {
     return {bytes_.data() + descriptors_[i].offset, &descriptors_[i]};
   }

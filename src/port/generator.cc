@@ -42,6 +42,10 @@ constexpr std::array kParameters{
     Parameter{"port", ParameterType::integer, "80", "0..65535", "destination port; source ports are 1024 and up"},
     Parameter{"payload", ParameterType::choice, "zero", "zero|random|http|capture", "what the packets carry"},
     Parameter{"capture", ParameterType::path, "", "", "with payload: capture, the capture whose payloads are taken"},
+    Parameter{
+        "frames", ParameterType::choice, "copied", "copied|kept",
+        "kept: writes only headers where a batch's memory holds the frame of an earlier one, as if a NIC wrote the "
+        "rest; for chains that change no payload"},
     Parameter{"rate", ParameterType::rate, "", "",
               "offered load, bits being those of frames with check sequence; without: as fast as taken"},
     Parameter{"packets", ParameterType::integer, "", "1..", "packets in all; without: until the run ends"},
@@ -57,6 +61,7 @@ struct GeneratorPlan {
   FlowPlan flows;
   std::optional<Rate> rate;
   std::optional<std::uint64_t> packets;
+  bool keeps_frames = false;
 };
 
 class GeneratorPort final : public Port {
@@ -94,7 +99,7 @@ class GeneratorPort final : public Port {
       const double part = static_cast<double>(share[i].size()) / static_cast<double>(flows->size());
       const std::uint64_t count = plan_.packets ? packets[i] : std::numeric_limits<std::uint64_t>::max();
       queues_.push_back(std::make_unique<GeneratorRx>(frames_, std::move(share[i]), count, pace_of(part), clock_,
-                                                      index_, plan_.frames.ipv6, plan_.frames.tcp));
+                                                      index_, plan_.frames.ipv6, plan_.frames.tcp, plan_.keeps_frames));
     }
     return {};
   }
@@ -233,6 +238,7 @@ Result<std::unique_ptr<Port>> make_generator(const Parameters& given, PortIndex 
     flows.destinations = {range_of("destination", frames.ipv6 ? "2001:2::/48" : "198.18.0.0/15")};
   }
 
+  plan.keeps_frames = given.text("frames") == "kept";
   if (given.has("rate")) plan.rate = given.rate("rate");
   if (given.has("packets")) plan.packets = given.integer("packets");
   if (!errors.empty()) return failure(std::move(errors));

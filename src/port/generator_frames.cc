@@ -199,6 +199,7 @@ Result<FrameSet> make_frames(const FramePlan& plan, int stop_fd) {
   set.network_at = link_bytes(plan);
   set.transport_at = set.network_at + network_bytes(plan);
   set.tuple_at = set.transport_at - (plan.ipv6 ? 32 : 8);
+  set.payload_at = set.transport_at + static_cast<std::uint32_t>(plan.tcp ? sizeof(TcpHeader) : sizeof(UdpHeader));
   return set;
 }
 

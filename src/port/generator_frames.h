@@ -43,6 +43,7 @@ struct FrameSet {
   std::uint32_t tuple_at = 0;        // offset of `Flow::tuple` in all frames
   std::uint32_t network_at = 0;
   std::uint32_t transport_at = 0;
+  std::uint32_t payload_at = 0;
 };
 
 /// The smallest frame on the wire that holds the headers.

@@ -3,6 +3,9 @@
 //
 // One worker's queue of the port `generator`. A packet is a copy of a prebuilt frame, one of a flow's addresses and
 // ports, and two folded sums. Owns its flows; the frames are the port's.
+//
+// With `frames: kept`, the memory of a batch gets the same frames in the same order each time that it is filled, and
+// only their headers are written. So a worker's time goes into the chain, as where a NIC writes the frames.
 
 #pragma once
 
@@ -12,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <numeric>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -30,11 +34,44 @@ struct Pace {
   double units_per_ns = 0;  // bits or packets, of one worker's share
 };
 
+/// What the memory of a batch holds of frames made there before.
+class KeptFrames {
+ public:
+  /// To be called before the batch is filled on.
+  void resume(const Batch& batch) noexcept {
+    if (batch.empty()) next_ = 0;
+    if (batch.size() != next_) frames_.resize(std::min(next_, frames_.size()));  // another port's lie behind them
+  }
+  /// The frame that the next packet had before, as an index of `templates`; else `fallback`.
+  [[nodiscard]] std::uint32_t next_or(std::uint32_t fallback) const noexcept {
+    return next_ < frames_.size() ? frames_[next_].index : fallback;
+  }
+  /// The next packet was put at `offset`. Whether its frame is there already. Allocates where it was never so full.
+  bool put(std::size_t i, std::uint32_t offset, std::uint32_t index, bool same_port) {
+    if (i != next_) return false;
+    const bool there = next_ < frames_.size() && same_port && frames_[next_].offset == offset;
+    if (!there) {
+      frames_.resize(std::min(next_, frames_.size()));
+      frames_.push_back({offset, index});
+    }
+    ++next_;
+    return there;
+  }
+
+ private:
+  struct Frame {
+    std::uint32_t offset;
+    std::uint32_t index;
+  };
+  std::vector<Frame> frames_;  // by packet
+  std::size_t next_ = 0;
+};
+
 /// `packets` is how many it makes in all.
 class GeneratorRx final : public RxQueue {
  public:
   GeneratorRx(const FrameSet& frames, std::vector<Flow> flows, std::uint64_t packets, Pace pace, NanosecondClock clock,
-              PortIndex port, bool ipv6, bool tcp)
+              PortIndex port, bool ipv6, bool tcp, bool keeps_frames)
       : frames_(&frames),
         flows_(std::move(flows)),
         left_(packets),
@@ -43,7 +80,8 @@ class GeneratorRx final : public RxQueue {
         clock_(clock),
         port_(port),
         ipv6_(ipv6),
-        tcp_(tcp) {
+        tcp_(tcp),
+        keeps_frames_(keeps_frames) {
     // A pass over the flows moves each of them to another turn, and over all passes to every turn.
     while (std::gcd(flows_.size() + skip_, frames_->turns.size()) != 1) ++skip_;
   }
@@ -89,20 +127,29 @@ class GeneratorRx final : public RxQueue {
  private:
   template <std::size_t AddressBytes, bool Tcp>
   RxStatus fill(Batch& batch, std::uint64_t now) noexcept {
+    KeptFrames* const kept = keeps_frames_ ? &kept_[batch.memory()] : nullptr;
+    if (kept != nullptr) kept->resume(batch);
     while (left_ != 0) {
-      const FrameTemplate& frame = frames_->templates[frames_->turns[turn_]];
+      std::uint32_t index = frames_->turns[turn_];
+      if (kept != nullptr) index = kept->next_or(index);
+      const FrameTemplate& frame = frames_->templates[index];
       std::uint64_t timestamp = now;
       if (pace_.limited) {
         timestamp = next_due_ns();
         if (timestamp > now) return RxStatus::idle;
       }
       const auto length = static_cast<std::uint32_t>(frame.bytes.size());
-      if (!batch.append(frame.bytes, {timestamp, length, port_, LinkType::ethernet})) {
+      const std::size_t i = batch.size();
+      const bool same_port = kept != nullptr && i < batch.capacity_packets() && batch.former_port() == port_;
+      std::uint8_t* const to = batch.append_unwritten(length, {timestamp, length, port_, LinkType::ethernet});
+      if (to == nullptr) {
         if (!batch.empty()) return RxStatus::more;
         oversized_ = length;
         return RxStatus::end;
       }
-      put_flow<AddressBytes, Tcp>(batch.view(batch.size() - 1).frame, frame, flows_[flow_]);
+      const bool there = kept != nullptr && kept->put(i, batch.packets()[i].offset, index, same_port);
+      std::memcpy(to, frame.bytes.data(), there ? frames_->payload_at : length);
+      put_flow<AddressBytes, Tcp>(to, frame, flows_[flow_]);
       pass(length);
     }
     return RxStatus::end;
@@ -173,6 +220,8 @@ class GeneratorRx final : public RxQueue {
   NanosecondClock clock_;
   PortIndex port_;
   bool ipv6_, tcp_;
+  bool keeps_frames_;
+  std::unordered_map<const std::uint8_t*, KeptFrames> kept_;  // by the memory of the batch
   std::size_t oversized_ = 0;
   std::atomic<std::uint64_t> made_{0};
   std::atomic<std::uint64_t> missing_{0};

@@ -293,6 +293,71 @@ std::unique_ptr<Port> with_fake_clock(const std::vector<Given>& given) {
   return std::move(*port);
 }
 
+/// Frames of batches that lie in the same memory, one after the other, filled more and less. Headers are overwritten in
+/// between, as functions do; where `foreign`, another port's packets come before, between and behind the frames.
+std::vector<Bytes> generate_in_one_memory(std::vector<Given> given, bool foreign) {
+  fake_now = 1;
+  given.insert(given.end(), {{"frames", {"kept"}}, {"rate", {"1Gpps"}}});
+  auto port = with_fake_clock(given);
+  EXPECT_TRUE(port->open(1));
+  OwnBatch batch(std::size_t{64} << 10, 256);
+  constexpr PortIndex kForeign = 9;
+  const Bytes foreign_frame(700, 0xee);
+  std::vector<Bytes> all;
+  for (unsigned round = 0; round < 60; ++round) {
+    batch->reset(0);
+    for (unsigned part = 0; part < 3; ++part) {
+      if (foreign && (round + part) % 4 == 0) {
+        static_cast<void>(batch->append(foreign_frame, {0, 700, kForeign, LinkType::ethernet}));
+      }
+      fake_now += 7 + round * 13 % 37;
+      EXPECT_NE(port->rx(0)->poll(*batch), RxStatus::end);
+    }
+    for (std::size_t i = 0; i < batch->size(); ++i) {
+      const PacketView view = batch->view(i);
+      if (view.packet->in_port == kForeign) continue;
+      all.emplace_back(view.frame, view.frame + view.length());
+      std::fill_n(view.frame, 34, std::uint8_t{0xdd});  // Ethernet's and IPv4's headers
+    }
+  }
+  return all;
+}
+
+TEST(Generator, KeepsFramesAndWritesTheirHeadersAnew) {
+  for (const char* size : {"200", "imix"}) {
+    for (const char* transport : {"udp", "tcp"}) {
+      for (const char* payload : {"zero", "random", "http"}) {
+        for (const bool foreign : {false, true}) {
+          const auto frames =
+              generate_in_one_memory({{"size", {size}}, {"transport", {transport}}, {"payload", {payload}}}, foreign);
+          EXPECT_GT(frames.size(), 3000U);
+          for (const Bytes& frame : frames) {
+            const Decoded decoded(frame);
+            ASSERT_TRUE(decoded.lengths_right && decoded.checksums_right) << size << transport << payload << foreign;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Generator, WritesNoPayloadThatIsThere) {
+  fake_now = 1;
+  auto port = with_fake_clock({{"frames", {"kept"}}, {"rate", {"1Gpps"}}, {"size", {"1000"}}});
+  ASSERT_TRUE(port->open(1));
+  OwnBatch batch;
+  EXPECT_EQ(port->rx(0)->poll(*batch), RxStatus::idle);  // time begins
+  for (const std::uint8_t last : {std::uint8_t{0}, std::uint8_t{0xab}}) {
+    batch->reset(0);
+    fake_now += 100;
+    EXPECT_EQ(port->rx(0)->poll(*batch), RxStatus::idle);
+    ASSERT_GT(batch->size(), 50U);
+    const PacketView view = batch->view(50);
+    EXPECT_EQ(view.frame[view.length() - 1], last);
+    view.frame[view.length() - 1] = 0xab;
+  }
+}
+
 TEST(Generator, OffersWhatIsDueAndNoMore) {
   fake_now = 5'000'000'000;
   auto port = with_fake_clock({{"rate", {"1Mpps"}}});
