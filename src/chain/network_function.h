@@ -101,4 +101,7 @@ struct NfKind {
   Result<std::unique_ptr<NetworkFunction>> (*make)(const Parameters& parameters, NfContext& context);
 };
 
+/// Those that a chain file can name. Borrowed: each lives as long as the program.
+using NfKinds = std::span<const NfKind* const>;
+
 }  // namespace penstock::chain

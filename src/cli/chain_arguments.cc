@@ -49,7 +49,8 @@ CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
           ""};
 }
 
-void ChainArguments::add_to(CLI::App& command) {
+void ChainArguments::add_to(CLI::App& command, chain::NfKinds known_functions) {
+  functions = known_functions;
   command.add_option("CHAIN.yaml", file, "the chain file")->required();
   command
       .add_option("--set", sets,
@@ -72,7 +73,7 @@ void ChainArguments::add_override(CLI::App& command, const std::string& option, 
 }
 
 Result<config::LoadedChain> ChainArguments::load(bool only_plan) const {
-  config::LoadOptions how{{}, strict, only_plan};
+  config::LoadOptions how{{}, strict, only_plan, functions};
   Errors errors;
   for (const std::string& text : sets) {
     auto parsed = config::parse_override(text);

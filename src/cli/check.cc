@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "cli/chain_arguments.h"
-#include "nf/catalog.h"
 #include "port/catalog.h"
 
 namespace penstock::cli {
@@ -44,21 +43,21 @@ Json to_json(ParameterTable table) {
   return list;
 }
 
-void print_parameters_json() {
+void print_parameters_json(chain::NfKinds functions) {
   Json json{{"functions", Json::array()}, {"ports", Json::array()}};
   const auto add = [&](const char* to, const auto& kind) {
     json[to].push_back({{"name", kind.name}, {"summary", kind.summary}, {"parameters", to_json(kind.parameters)}});
   };
-  for (const chain::NfKind* kind : nf::catalog()) add("functions", *kind);
+  for (const chain::NfKind* kind : functions) add("functions", *kind);
   for (const port::PortKind& kind : port::catalog()) add("ports", kind);
   json["run"] = to_json(config::run_parameters());
   json["outputs"] = to_json(config::output_parameters());
   print(json);
 }
 
-void print_parameters() {
+void print_parameters(chain::NfKinds functions) {
   fmt::print("Network functions (`chain: [- NAME: {{PARAMETER: VALUE}}]`):\n");
-  for (const chain::NfKind* kind : nf::catalog()) {
+  for (const chain::NfKind* kind : functions) {
     fmt::print("\n{}: {}\n{}", kind->name, kind->summary, describe(kind->parameters));
   }
   fmt::print("\nPorts (`ports: {{NAME: {{KIND: {{PARAMETER: VALUE}}}}}}`):\n");
@@ -136,7 +135,8 @@ int refuse(const Errors& errors, bool as_json) {
 
 int check_chain(const CheckArguments& arguments) {
   if (arguments.parameters) {
-    arguments.json ? print_parameters_json() : print_parameters();
+    const auto functions = arguments.chain.functions;
+    arguments.json ? print_parameters_json(functions) : print_parameters(functions);
     return kDone;
   }
   if (arguments.chain.file.empty()) {
@@ -157,10 +157,10 @@ int check_chain(const CheckArguments& arguments) {
 
 }  // namespace
 
-void add_check(CLI::App& app, int& exit_code) {
+void add_check(CLI::App& app, chain::NfKinds functions, int& exit_code) {
   auto arguments = std::make_shared<CheckArguments>();
   CLI::App* command = app.add_subcommand("check", "Validate a chain file and all it names");
-  arguments->chain.add_to(*command);
+  arguments->chain.add_to(*command, functions);
   command->get_option("CHAIN.yaml")->required(false);
   command->add_flag("--parameters", arguments->parameters, "list all ports and functions with their parameters");
   command->add_flag("--json", arguments->json, "print JSON: the mistakes, or what was loaded");

@@ -172,10 +172,10 @@ int plan_chain(const PlanArguments& arguments) {
 
 }  // namespace
 
-void add_plan(CLI::App& app, int& exit_code) {
+void add_plan(CLI::App& app, chain::NfKinds functions, int& exit_code) {
   auto arguments = std::make_shared<PlanArguments>();
   CLI::App* command = app.add_subcommand("plan", "Show stages, accesses and what crosses PCIe");
-  arguments->chain.add_to(*command);
+  arguments->chain.add_to(*command, functions);
   arguments->chain.add_override(*command, "--processor", "run.processor",
                                 "cpu or gpu: plan for this one, whether or not it can run the chain");
   command->add_option("--packet-size", arguments->sizes, "frame sizes to count bytes for")

@@ -24,6 +24,7 @@
 #include "cli/plan.h"
 #include "cli/route.h"
 #include "cli/run.h"
+#include "nf/catalog.h"
 
 namespace penstock::cli {
 namespace {
@@ -72,14 +73,19 @@ int refuse(const CLI::App& app, const CLI::ParseError& error) {
 
 }  // namespace
 
-int run_program(int argc, const char* const* argv) {
+int run_program(int argc, const char* const* argv, chain::NfKinds further) {
+  const auto functions = nf::catalog_with(further);
+  if (!functions) {
+    for (const Error& error : functions.error()) fmt::print(stderr, "penstock: {}\n", to_string(error));
+    return kWrongUsage;
+  }
   CLI::App app("Penstock runs chains of network functions on CPUs and GPUs, with the same results.", "penstock");
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text());
   int exit_code = kDone;
-  add_run(app, exit_code);
-  add_check(app, exit_code);
-  add_plan(app, exit_code);
+  add_run(app, *functions, exit_code);
+  add_check(app, *functions, exit_code);
+  add_plan(app, *functions, exit_code);
   add_route(app, exit_code);
   add_classify(app, exit_code);
   add_devices(app, exit_code);

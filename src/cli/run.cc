@@ -132,10 +132,10 @@ int run_chain(const RunArguments& arguments) {
 
 }  // namespace
 
-void add_run(CLI::App& app, int& exit_code) {
+void add_run(CLI::App& app, chain::NfKinds functions, int& exit_code) {
   auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "Run a chain");
-  arguments->chain.add_to(*command);
+  arguments->chain.add_to(*command, functions);
   const auto add_override = [&](const char* option, const char* path, const char* help) {
     arguments->chain.add_override(*command, option, path, std::string(help) + "; in place of " + path);
   };

@@ -17,7 +17,6 @@
 #include "chain/run.h"
 #include "config/yaml_file.h"
 #include "gpu/devices.h"
-#include "nf/catalog.h"
 #include "port/catalog.h"
 
 namespace penstock::config {
@@ -305,10 +304,10 @@ class Builder {
         }
         continue;
       }
-      const chain::NfKind* kind = nf::find_kind(name);
+      const chain::NfKind* kind = nf::find_kind(name, options_.functions);
       if (kind == nullptr) {
         mistake(item, "unknown network function", in_quotes(name),
-                expected_kind(name, nf::catalog(), [](const auto* k) { return k->name; }));
+                expected_kind(name, options_.functions, [](const auto* k) { return k->name; }));
         continue;
       }
       const auto read = read_parameters(kind->parameters, parameters, item);

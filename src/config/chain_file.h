@@ -14,6 +14,7 @@
 #include "base/parameter.h"
 #include "chain/chain.h"
 #include "chain/transfer_plan.h"
+#include "nf/catalog.h"
 
 namespace penstock::config {
 
@@ -44,6 +45,7 @@ struct LoadOptions {
   bool strict = false;  // what readers do not support is an error
   /// The chain is looked at and not run, as `plan` does: for a GPU that is not there, and for captures that are not.
   bool only_plan = false;
+  chain::NfKinds functions = nf::catalog();  // those that the file can name
 };
 
 [[nodiscard]] Result<LoadedChain> load_chain(const std::string& path, const LoadOptions& options);

@@ -3,14 +3,29 @@
 
 #include "nf/catalog.h"
 
+#include <algorithm>
 #include <array>
+#include <string>
+#include <utility>
 
 #include "nf/firewall/firewall.h"
 #include "nf/router/router.h"
 
 namespace penstock::nf {
 
-std::span<const chain::NfKind* const> catalog() {
+namespace {
+
+/// What can stand for a function in a chain file, in `--set` (where keys are joined by dots, and a number is a
+/// position) and in reports (where the second of a name is "name#2").
+bool good_name(std::string_view name) {
+  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  return !name.empty() && is_letter(name.front()) &&
+         std::ranges::all_of(name, [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; });
+}
+
+}  // namespace
+
+chain::NfKinds catalog() {
   static const std::array kKinds{
       &firewall::firewall_kind(),
       &router::router_kind(),
@@ -18,8 +33,32 @@ std::span<const chain::NfKind* const> catalog() {
   return kKinds;
 }
 
-const chain::NfKind* find_kind(std::string_view name) {
-  for (const chain::NfKind* kind : catalog()) {
+Result<std::vector<const chain::NfKind*>> catalog_with(chain::NfKinds further) {
+  std::vector<const chain::NfKind*> kinds(catalog().begin(), catalog().end());
+  Errors errors;
+  for (const chain::NfKind* kind : further) {
+    if (!good_name(kind->name)) {
+      errors.push_back({{},
+                        "wrong name of a network function",
+                        in_quotes(kind->name),
+                        "a lower-case letter, then such letters, digits and '_'"});
+    } else if (find_kind(kind->name, kinds) != nullptr) {
+      const bool built_in = find_kind(kind->name) != nullptr;
+      errors.push_back(
+          {{},
+           built_in ? "a network function has the name of a built-in one" : "two network functions have one name",
+           in_quotes(kind->name),
+           "another name"});
+    } else {
+      kinds.push_back(kind);
+    }
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return kinds;
+}
+
+const chain::NfKind* find_kind(std::string_view name, chain::NfKinds kinds) {
+  for (const chain::NfKind* kind : kinds) {
     if (kind->name == name) return kind;
   }
   return nullptr;

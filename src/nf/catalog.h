@@ -2,19 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The network functions that a chain file can name: the one hand-written list. A new function is one folder beside this
-// file, and one line in catalog.cc.
+// file, and one line in catalog.cc; or it is somebody else's, and comes with a program of theirs (cli/program_main.h).
 
 #pragma once
 
-#include <span>
 #include <string_view>
+#include <vector>
 
+#include "base/error.h"
 #include "chain/network_function.h"
 
 namespace penstock::nf {
 
-[[nodiscard]] std::span<const chain::NfKind* const> catalog();
+[[nodiscard]] chain::NfKinds catalog();
+/// The same list with `further` functions behind it. An error names those whose name is taken, or would be no name in a
+/// chain file.
+[[nodiscard]] Result<std::vector<const chain::NfKind*>> catalog_with(chain::NfKinds further);
 /// Null for an unknown name.
-[[nodiscard]] const chain::NfKind* find_kind(std::string_view name);
+[[nodiscard]] const chain::NfKind* find_kind(std::string_view name, chain::NfKinds kinds = catalog());
 
 }  // namespace penstock::nf
