@@ -30,18 +30,23 @@ struct NamedFunction {
 };
 
 /// How batches cross PCIe (Hung & Guo §3.3): one batch at a time by the copy engines, several that overlap, or by
-/// kernels that read and write the host's memory.
-enum class Transfer : std::uint8_t { direct, streamed, zero_copy };
+/// kernels that read and write the host's memory. Automatic: streamed, and small batches by kernels.
+enum class Transfer : std::uint8_t { automatic, direct, streamed, zero_copy };
 
 /// Whether frames cross whole even where the transfer plan names only some of their fields: for comparisons.
 enum class WholeFrames : bool { where_needed, always };
+
+/// Whether the functions on a GPU share the packets there, or each brings them there and back by itself: for
+/// comparisons with systems that work so (G-NET; Gaviss §5.2).
+enum class Sharing : bool { none, packets };
 
 struct RunSettings {
   Processor processor = Processor::cpu;  // what runs the functions that have a GPU stage
   std::vector<int> gpus;                 // device numbers, over which workers are spread; not empty for the GPU
   unsigned streams = 3;                  // batches in flight, of each worker
-  Transfer transfer = Transfer::streamed;
+  Transfer transfer = Transfer::automatic;
   WholeFrames whole_frames = WholeFrames::where_needed;
+  Sharing sharing = Sharing::packets;
   unsigned workers = 1;
   std::size_t batch_bytes = 512 << 10;
   std::size_t batch_packets = 512;  // with their descriptors they stay in the second-level cache

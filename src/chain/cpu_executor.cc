@@ -3,37 +3,28 @@
 
 #include "chain/cpu_executor.h"
 
-#include <algorithm>
-#include <array>
 #include <utility>
+
+#include "chain/burst.h"
 
 namespace penstock::chain {
 
 CpuExecutor::CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& counters, Trace* trace)
-    : chain_(chain), trace_(trace), twins_(chain, counters), outlet_(chain, worker, counters) {}
+    : chain_(chain), trace_(trace), twins_(chain, worker, counters), outlet_(chain, worker, counters) {}
 
 bool CpuExecutor::submit(Batch& batch) noexcept {
   if (done_ != nullptr) return false;
   twins_.begin_batch();
-  std::array<PacketView, CpuTwins::kBurst> views;
-  for (std::size_t first = 0; first < batch.size(); first += views.size()) {
-    const std::size_t count = std::min(views.size(), batch.size() - first);
-    for (std::size_t i = 0; i < count; ++i) views[i] = batch.view(first + i);
-    const std::span burst = std::span(views).first(count);
-    twins_.parse(burst);
-    if (trace_ != nullptr && trace_->wants_more()) {
-      run_traced(burst, *trace_, twins_, outlet_);
-    } else {
-      outlet_.send(twins_.run(burst, 0, chain_.functions.size()));
-    }
-  }
-  outlet_.end_batch(batch);
+  run_on_twins(batch, twins_, outlet_, chain_.functions.size(), trace_);
   done_ = &batch;
   return true;
 }
 
 Batch* CpuExecutor::retire() noexcept { return std::exchange(done_, nullptr); }
 
+namespace {
+
+/// One packet at a time, with the way of each written down.
 void run_traced(std::span<PacketView> burst, Trace& trace, CpuTwins& twins, Outlet& outlet) noexcept {
   for (PacketView& packet : burst) {
     Trace::Way way = trace.begin(packet);
@@ -42,6 +33,22 @@ void run_traced(std::span<PacketView> burst, Trace& trace, CpuTwins& twins, Outl
     outlet.send(alive);
     way.end(packet, reached_the_end);
   }
+}
+
+}  // namespace
+
+void run_on_twins(Batch& batch, CpuTwins& twins, Outlet& outlet, std::size_t functions, Trace* trace) noexcept {
+  for_each_burst(
+      batch, [&](std::size_t i) { return batch.view(i); },
+      [&](std::span<PacketView> burst) {
+        twins.parse(burst);
+        if (trace != nullptr && trace->wants_more()) {
+          run_traced(burst, *trace, twins, outlet);
+        } else {
+          outlet.send(twins.run(burst, 0, functions));
+        }
+      });
+  outlet.end_batch(batch);
 }
 
 }  // namespace penstock::chain

@@ -36,7 +36,7 @@ class CpuExecutor final : public Executor {
   Batch* done_ = nullptr;
 };
 
-/// The same for a burst whose packets are traced: one at a time, with the way of each written down. Any executor's.
-void run_traced(std::span<PacketView> burst, Trace& trace, CpuTwins& twins, Outlet& outlet) noexcept;
+/// The whole way of a batch over the CPU twins, which have begun it, and out; for any executor. `trace` may be null.
+void run_on_twins(Batch& batch, CpuTwins& twins, Outlet& outlet, std::size_t functions, Trace* trace) noexcept;
 
 }  // namespace penstock::chain

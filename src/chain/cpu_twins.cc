@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "chain/burst.h"
+
 namespace penstock::chain {
 
 namespace {
@@ -26,15 +28,9 @@ std::uint64_t nanoseconds_between(Clock::time_point from, Clock::time_point to) 
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count());
 }
 
-std::uint64_t bytes_of(std::span<const PacketView> packets) noexcept {
-  std::uint64_t bytes = 0;
-  for (const PacketView& packet : packets) bytes += packet.length();
-  return bytes;
-}
-
 /// Splits off what left the chain at this function, and counts it. `bytes` are those of all, and then of what is left.
 std::span<PacketView> keep_alive(std::span<PacketView> packets, std::uint8_t index, std::string_view name,
-                                 FunctionCounters& counters, std::uint64_t& bytes) noexcept {
+                                 unsigned worker, FunctionCounters& counters, std::uint64_t& bytes) noexcept {
   std::size_t alive = 0;
   for (PacketView& packet : packets) {
     Verdict& verdict = packet.packet->verdict;
@@ -48,12 +44,12 @@ std::span<PacketView> keep_alive(std::span<PacketView> packets, std::uint8_t ind
     switch (verdict.kind) {
       case VerdictKind::drop:
         if (verdict.value >= counters.dropped.size())
-          broken_invariant(name, *packet.packet, "drops for a reason it does not name");
+          broken_invariant(name, worker, *packet.packet, "drops for a reason it does not name");
         counters.dropped[verdict.value].add(1, length);
         break;
       case VerdictKind::consume: counters.consumed.add(1, length); break;
       // A punt means "finish on the CPU path": a CPU twin is that path.
-      case VerdictKind::punt: broken_invariant(name, *packet.packet, "the CPU twin punts");
+      case VerdictKind::punt: broken_invariant(name, worker, *packet.packet, "the CPU twin punts");
       case VerdictKind::forward: break;
     }
   }
@@ -62,13 +58,14 @@ std::span<PacketView> keep_alive(std::span<PacketView> packets, std::uint8_t ind
 
 }  // namespace
 
-void broken_invariant(std::string_view function, const PacketDescriptor& packet, const char* what) noexcept {
-  fmt::print(stderr, "penstock: {}: {} (packet {} of this worker)\n", function, what, packet.sequence);
+void broken_invariant(std::string_view function, unsigned worker, const PacketDescriptor& packet,
+                      const char* what) noexcept {
+  fmt::print(stderr, "penstock: {}: {} (packet {} of worker {})\n", function, what, packet.sequence, worker);
   std::abort();
 }
 
-CpuTwins::CpuTwins(const Chain& chain, WorkerCounters& counters)
-    : chain_(chain), counters_(counters), stack_(all_reads(chain)) {
+CpuTwins::CpuTwins(const Chain& chain, unsigned worker, WorkerCounters& counters)
+    : chain_(chain), worker_(worker), counters_(counters), stack_(all_reads(chain)) {
   for (const NamedFunction& f : chain.functions) {
     functions_.push_back({f.function->make_cpu_stage(), f.name, f.function->traits().cpu.writes.has(Field::frame_shape),
                           f.function->traits().growth});
@@ -87,7 +84,7 @@ void CpuTwins::parse(std::span<const PacketView> burst) noexcept {
 
 std::span<PacketView> CpuTwins::run(std::span<PacketView> burst, std::size_t first, std::size_t last) noexcept {
   std::span<PacketView> alive = burst;
-  std::uint64_t bytes = bytes_of(alive);
+  std::uint64_t bytes = frame_bytes(alive);
   Clock::time_point before = Clock::now();
   for (std::size_t i = first; i < last && !alive.empty(); ++i) {
     alive = run_function(i, alive, bytes);
@@ -120,7 +117,7 @@ std::span<PacketView> CpuTwins::run_function(std::size_t index, std::span<Packet
     function.stage->process(alive);
   }
   const std::span<PacketView> left =
-      keep_alive(alive, static_cast<std::uint8_t>(index), function.name, counters, bytes);
+      keep_alive(alive, static_cast<std::uint8_t>(index), function.name, worker_, counters, bytes);
   counters.forwarded.add(left.size(), bytes);
   return left;
 }
@@ -143,7 +140,7 @@ std::uint64_t CpuTwins::process_and_settle(Function& function, std::span<PacketV
     const std::ptrdiff_t tail = packet.frame + descriptor.length - (before[i].first + before[i].length);
     if (head > static_cast<std::ptrdiff_t>(function.growth.head) ||
         tail > static_cast<std::ptrdiff_t>(function.growth.tail)) {
-      broken_invariant(function.name, descriptor, "grows a frame by more than it declares");
+      broken_invariant(function.name, worker_, descriptor, "grows a frame by more than it declares");
     }
     descriptor.offset = static_cast<std::uint32_t>(descriptor.offset - head);
     descriptor.wire_length += descriptor.length - before[i].length;  // modulo 2^32, so that it may shrink

@@ -24,11 +24,8 @@ namespace penstock::chain {
 
 class CpuTwins {
  public:
-  /// Packets that are worked on at once, at most: they stay in the first-level cache.
-  static constexpr std::size_t kBurst = 128;
-
   /// Borrows both.
-  CpuTwins(const Chain& chain, WorkerCounters& counters);
+  CpuTwins(const Chain& chain, unsigned worker, WorkerCounters& counters);
 
   /// A batch boundary: functions may take up new tables.
   void begin_batch() noexcept;
@@ -55,13 +52,15 @@ class CpuTwins {
   std::uint64_t process_and_settle(Function& function, std::span<PacketView> packets) noexcept;
 
   const Chain& chain_;
+  const unsigned worker_;
   WorkerCounters& counters_;
   stack::SharedStack stack_;
   std::vector<Function> functions_;
 };
 
-/// A function, or what carries its packets, breaks its promise: the process ends, with both named.
-[[noreturn]] void broken_invariant(std::string_view function, const PacketDescriptor& packet,
+/// A function, or what carries its packets, breaks its promise: the process ends, with function, worker and packet
+/// named.
+[[noreturn]] void broken_invariant(std::string_view function, unsigned worker, const PacketDescriptor& packet,
                                    const char* what) noexcept;
 
 }  // namespace penstock::chain

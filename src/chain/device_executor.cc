@@ -7,46 +7,20 @@
 #include <array>
 #include <utility>
 
+#include "chain/burst.h"
 #include "chain/cpu_executor.h"
 #include "packet/batch.h"
 
 namespace penstock::chain {
 
-namespace {
-
-constexpr std::size_t kBurst = CpuTwins::kBurst;
-
-/// Calls `use(first, views)` for each burst of the batch's packets, with the views of those that are forwarded.
-template <typename ViewOf, typename Use>
-void for_each_burst(Batch& batch, ViewOf view_of, Use use) noexcept {
-  std::array<PacketView, kBurst> views;
-  const std::span<PacketDescriptor> packets = batch.packets();
-  for (std::size_t first = 0; first < packets.size(); first += kBurst) {
-    const std::size_t last = std::min(first + kBurst, packets.size());
-    std::size_t count = 0;
-    for (std::size_t i = first; i < last; ++i) {
-      if (packets[i].verdict.alive()) views[count++] = view_of(i);
-    }
-    if (count > 0) use(std::span(views).first(count));
-  }
-}
-
-std::size_t segment_of(const DevicePlan& plan, std::size_t run) noexcept {
-  std::size_t segment = 0;
-  for (std::size_t r = 0; r < run; ++r) segment += plan.runs[r].processor == Processor::gpu ? 1 : 0;
-  return segment;
-}
-
-}  // namespace
-
-DeviceExecutor::DeviceExecutor(const Chain& chain, const DevicePlan& plan,
-                               std::vector<std::unique_ptr<ring::Lane>> lanes, unsigned worker,
-                               WorkerCounters& counters, Trace* trace)
+DeviceExecutor::DeviceExecutor(const Chain& chain, DevicePlan plan, std::vector<std::unique_ptr<ring::Lane>> lanes,
+                               unsigned worker, WorkerCounters& counters, Trace* trace)
     : chain_(chain),
-      plan_(plan),
+      plan_(std::move(plan)),
+      worker_(worker),
       counters_(counters),
       trace_(trace),
-      twins_(chain, counters),
+      twins_(chain, worker, counters),
       outlet_(chain, worker, counters),
       flights_(std::max<std::size_t>(1, lanes.size())) {
   for (const NamedFunction& f : chain.functions) finish_.push_back(f.function->make_finish_stage());
@@ -124,7 +98,8 @@ Batch* DeviceExecutor::retire() noexcept {
   if (count_ == 0) return nullptr;
   Flight& flight = flights_[first_];
   if (flight.traced) {
-    run_traced(flight);
+    // With packets that are traced it goes the way of the twins, all at once.
+    run_on_twins(*flight.batch, twins_, outlet_, chain_.functions.size(), trace_);
   } else if (flight.run == plan_.runs.size()) {
     send(flight);
   } else {
@@ -165,7 +140,7 @@ bool DeviceExecutor::start_segment(Flight& flight) noexcept {
   for (Punted& punted : flight.punted) {
     punted.verdict = std::exchange(flight.batch->packets()[punted.packet].verdict, Verdict::punt());
   }
-  const bool started = flight.lane->lane->start(*flight.batch, segment_of(plan_, flight.run), flight.frames);
+  const bool started = flight.lane->lane->start(*flight.batch, run_of(flight).segment, flight.frames);
   counters_.device.segments.add(1);
   return started;
 }
@@ -192,7 +167,7 @@ PacketView DeviceExecutor::view(Flight& flight, std::size_t packet) noexcept {
 /// What came back goes into the batch, and is accounted for.
 void DeviceExecutor::settle_segment(Flight& flight) noexcept {
   const DevicePlan::Run run = run_of(flight);
-  const ring::SegmentShape& shape = plan_.segments[segment_of(plan_, flight.run)];
+  const ring::SegmentShape& shape = plan_.segments[run.segment];
   const ring::SegmentResults& results = flight.lane->lane->results();
   const std::size_t punted_before = flight.punted.size();
   const ring::Lane::Crossed crossed = flight.lane->lane->crossed();
@@ -312,7 +287,7 @@ void DeviceExecutor::count(const DevicePlan::Run& run, std::span<const PacketVie
         counters.consumed.add(1, length);
       } else {
         if (verdict.value >= counters.dropped.size())
-          broken_invariant(chain_.functions[f].name, *packet.packet, "drops for a reason it does not name");
+          broken_invariant(chain_.functions[f].name, worker_, *packet.packet, "drops for a reason it does not name");
         counters.dropped[verdict.value].add(1, length);
       }
     }
@@ -334,21 +309,6 @@ void DeviceExecutor::run_on_cpu(Flight& flight, std::size_t first, std::size_t l
           flight.frames[static_cast<std::size_t>(packet.packet - packets)] = packet.frame;
         }
       });
-}
-
-/// A batch with packets that are traced goes the way of the twins, all at once.
-void DeviceExecutor::run_traced(Flight& flight) noexcept {
-  for_each_burst(
-      *flight.batch, [&](std::size_t i) { return flight.batch->view(i); },
-      [&](std::span<PacketView> burst) {
-        twins_.parse(burst);
-        if (trace_->wants_more()) {
-          chain::run_traced(burst, *trace_, twins_, outlet_);
-        } else {
-          outlet_.send(twins_.run(burst, 0, chain_.functions.size()));
-        }
-      });
-  outlet_.end_batch(*flight.batch);
 }
 
 void DeviceExecutor::send(Flight& flight) noexcept {

@@ -26,14 +26,14 @@
 
 namespace penstock::chain {
 
-class DeviceExecutor final : public Executor {
+class DeviceExecutor : public Executor {
  public:
   /// Failures of a lane, one behind the other, after which it is used no more. Without lanes the chain runs on the CPU.
   static constexpr unsigned kMostFailures = 3;
 
-  /// Borrows all but the lanes. `trace` may be null.
-  DeviceExecutor(const Chain& chain, const DevicePlan& plan, std::vector<std::unique_ptr<ring::Lane>> lanes,
-                 unsigned worker, WorkerCounters& counters, Trace* trace);
+  /// Borrows chain, counters and `trace`, which may be null.
+  DeviceExecutor(const Chain& chain, DevicePlan plan, std::vector<std::unique_ptr<ring::Lane>> lanes, unsigned worker,
+                 WorkerCounters& counters, Trace* trace);
   DeviceExecutor(const DeviceExecutor&) = delete;
   DeviceExecutor& operator=(const DeviceExecutor&) = delete;
   ~DeviceExecutor() override;
@@ -82,11 +82,11 @@ class DeviceExecutor final : public Executor {
   static void restore_punted(Flight& flight) noexcept;
   void fail(Flight& flight) noexcept;
   void run_on_cpu(Flight& flight, std::size_t first, std::size_t last) noexcept;
-  void run_traced(Flight& flight) noexcept;
   void send(Flight& flight) noexcept;
 
   const Chain& chain_;
-  const DevicePlan& plan_;
+  const DevicePlan plan_;
+  const unsigned worker_;
   WorkerCounters& counters_;
   Trace* trace_;
   CpuTwins twins_;

@@ -165,8 +165,9 @@ struct Bed {
     counters = std::make_unique<WorkerCounters>(chain);
   }
 
-  void put_on_lanes(std::size_t count, Behaviour& behaviour, WholeFrames whole = WholeFrames::where_needed) {
-    auto planned = plan_device(chain.traits(), whole);
+  void put_on_lanes(std::size_t count, Behaviour& behaviour, WholeFrames whole = WholeFrames::where_needed,
+                    Sharing sharing = Sharing::packets) {
+    auto planned = plan_device(chain.traits(), whole, sharing);
     ASSERT_TRUE(planned) << to_string(planned.error());
     plan = *planned;
     std::vector<std::unique_ptr<ring::Lane>> lanes;
@@ -292,9 +293,10 @@ std::vector<Position> chain_of(std::initializer_list<std::pair<int, bool>> posit
 }
 
 void expect_as_on_the_cpu(const std::vector<Position>& positions, const std::vector<std::vector<Bytes>>& batches,
-                          Behaviour& behaviour, std::size_t lanes, WholeFrames whole = WholeFrames::where_needed) {
+                          Behaviour& behaviour, std::size_t lanes, WholeFrames whole = WholeFrames::where_needed,
+                          Sharing sharing = Sharing::packets) {
   Bed device(positions);
-  ASSERT_NO_FATAL_FAILURE(device.put_on_lanes(lanes, behaviour, whole));
+  ASSERT_NO_FATAL_FAILURE(device.put_on_lanes(lanes, behaviour, whole, sharing));
   ASSERT_NO_FATAL_FAILURE(device.run(batches));
   Bed cpu(positions);
   cpu.executor = std::make_unique<CpuExecutor>(cpu.chain, 0, *cpu.counters, nullptr);
@@ -313,6 +315,14 @@ TEST(DeviceExecutor, BringsWholeFramesBack) {
   Behaviour behaviour;
   expect_as_on_the_cpu(chain_of({{0, true}, {3, true}, {1, true}}), batches_of(20, 33), behaviour, 3);
   expect_as_on_the_cpu(chain_of({{0, true}, {1, true}}), batches_of(20, 33), behaviour, 3, WholeFrames::always);
+}
+
+TEST(DeviceExecutor, SendsPacketsForEachFunctionWhereTheyAreNotShared) {
+  for (const WholeFrames whole : {WholeFrames::where_needed, WholeFrames::always}) {
+    Behaviour behaviour;
+    expect_as_on_the_cpu(chain_of({{0, true}, {3, true}, {1, false}, {1, true}, {2, true}, {4, true}}),
+                         batches_of(20, 33), behaviour, 3, whole, Sharing::none);
+  }
 }
 
 TEST(DeviceExecutor, RunsFunctionsOnTheCpuBetweenSegments) {
@@ -373,7 +383,8 @@ RC_GTEST_PROP(DeviceExecutor, DoesWhatTheCpuDoesInAnyChainOverAnyDevice, ()) {
     traits.push_back({.name = p.kind->name, .summary = "", .cpu = p.kind->access, .gpu = {}, .finish = {}});
     if (p.on_gpu) traits.back().gpu = p.kind->access;
   }
-  RC_PRE(plan_device(traits).has_value());
+  const auto sharing = *rc::gen::arbitrary<bool>() ? Sharing::packets : Sharing::none;
+  RC_PRE(plan_device(traits, WholeFrames::where_needed, sharing).has_value());
   std::vector<std::vector<Bytes>> batches;
   std::uint64_t number = 0;
   for (int n = *rc::gen::inRange(1, 12); n > 0; --n) {
@@ -389,11 +400,11 @@ RC_GTEST_PROP(DeviceExecutor, DoesWhatTheCpuDoesInAnyChainOverAnyDevice, ()) {
   if (faults == 2) behaviour.refuses = [&] { return next() % 4 == 0; };
   const auto lanes = static_cast<std::size_t>(*rc::gen::inRange(1, 6));
   const auto whole = *rc::gen::arbitrary<bool>() ? WholeFrames::always : WholeFrames::where_needed;
-  RC_PRE(plan_device(traits, whole).has_value());
+  RC_PRE(plan_device(traits, whole, sharing).has_value());
   std::string text;
   for (const Position& p : positions) text += std::string(p.kind->name) + (p.on_gpu ? "@gpu " : "@cpu ");
   SCOPED_TRACE(text + std::to_string(batches.size()) + " batches, faults " + std::to_string(faults));
-  expect_as_on_the_cpu(positions, batches, behaviour, lanes, whole);
+  expect_as_on_the_cpu(positions, batches, behaviour, lanes, whole, sharing);
   RC_ASSERT(!::testing::Test::HasFailure());
 }
 

@@ -71,9 +71,7 @@ Error cannot_cross(const NfTraits& before, FieldSet fields) {
   return error;
 }
 
-}  // namespace
-
-Result<DevicePlan> plan_device(std::span<const NfTraits> chain, WholeFrames whole) {
+Result<DevicePlan> plan_shared(std::span<const NfTraits> chain, WholeFrames whole) {
   const TransferPlan transfers = plan_transfers(chain, Processor::gpu);
   std::vector<Collected> segments = collect(transfers, chain);
   DevicePlan plan;
@@ -85,7 +83,8 @@ Result<DevicePlan> plan_device(std::span<const NfTraits> chain, WholeFrames whol
     const bool first = s == 0;
     const bool last = s + 1 == segments.size();
     if (next < segment.first) plan.runs.push_back({Processor::cpu, next, segment.first});
-    plan.runs.push_back({Processor::gpu, segment.first, segment.last});
+    plan.runs.push_back({Processor::gpu, segment.first, segment.last, s});
+    shape.sends_packets = first;
     shape.verdicts_up = segment.first > 0;
     next = segment.last;
 
@@ -126,10 +125,39 @@ Result<DevicePlan> plan_device(std::span<const NfTraits> chain, WholeFrames whol
   return plan;
 }
 
-std::string describe_up(const ring::SegmentShape& segment, bool first) {
+/// Each function by itself. What it changes comes home behind it, so that no field has to cross alone.
+Result<DevicePlan> plan_unshared(std::span<const NfTraits> chain, WholeFrames whole) {
+  DevicePlan plan;
+  for (std::size_t f = 0; f < chain.size(); ++f) {
+    if (!chain[f].gpu) {
+      if (plan.runs.empty() || plan.runs.back().processor == Processor::gpu)
+        plan.runs.push_back({Processor::cpu, f, f});
+      plan.runs.back().last = f + 1;
+      continue;
+    }
+    auto alone = plan_shared(chain.subspan(f, 1), whole);
+    if (!alone) return alone;
+    ring::SegmentShape& shape = alone->segments.front();
+    shape.stages.front().function = static_cast<std::uint8_t>(f);
+    shape.verdicts_up |= f > 0;
+    plan.runs.push_back({Processor::gpu, f, f + 1, plan.segments.size()});
+    plan.segments.push_back(std::move(shape));
+    plan.hash_flows |= alone->hash_flows;
+  }
+  return plan;
+}
+
+}  // namespace
+
+Result<DevicePlan> plan_device(std::span<const NfTraits> chain, WholeFrames whole, Sharing sharing) {
+  return sharing == Sharing::packets ? plan_shared(chain, whole) : plan_unshared(chain, whole);
+}
+
+std::string describe_up(const ring::SegmentShape& segment) {
   std::string text;
   const auto add = [&text](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
-  if (first) add(segment.frames_up ? "whole frames" : fmt::format("headers ({} bytes)", ring::kHeaderBytes));
+  if (segment.sends_packets)
+    add(segment.frames_up ? "whole frames" : fmt::format("headers ({} bytes)", ring::kHeaderBytes));
   if (segment.verdicts_up) add("verdicts");
   if (!segment.up.empty()) add(fmt::format("records of {} bytes", segment.up.bytes));
   return text;
@@ -145,9 +173,8 @@ std::string describe_down(const ring::SegmentShape& segment) {
 CrossingBytes crossing_bytes(const DevicePlan& plan, std::uint32_t frame_length) {
   CrossingBytes bytes;
   const auto frame = static_cast<std::uint32_t>(aligned_frame(frame_length));
-  bool first = true;
   for (const ring::SegmentShape& segment : plan.segments) {
-    if (first) {
+    if (segment.sends_packets) {
       bytes.to_device += ring::kIndexBytes;
       bytes.to_device += segment.frames_up ? frame : std::min(frame, ring::kHeaderBytes);
     }
@@ -156,7 +183,6 @@ CrossingBytes crossing_bytes(const DevicePlan& plan, std::uint32_t frame_length)
     if (segment.lengths_down) bytes.to_host += ring::kLengthBytes;
     if (segment.frames_down) bytes.to_host += frame;
     for (const ring::SegmentShape::Stage& stage : segment.stages) bytes.to_host += stage.findings_bytes;
-    first = false;
   }
   return bytes;
 }

@@ -29,16 +29,19 @@ struct DevicePlan {
     Processor processor = Processor::cpu;
     std::size_t first = 0;
     std::size_t last = 0;
+    std::size_t segment = 0;  // of the GPU's
   };
-  std::vector<Run> runs;                     // the GPU's are the segments, in order
+  std::vector<Run> runs;
   std::vector<ring::SegmentShape> segments;  // none: nothing runs on the device
   bool hash_flows = false;                   // a GPU stage reads the flow hash
 };
 
-/// `always`: frames cross whole, whatever the plan names (for comparisons, and for functions that will need it). Fails
-/// where a field would have to cross between two GPU stages that cannot cross alone.
+/// `whole`: always: frames cross whole, whatever the plan names (for comparisons, and for functions that will need it).
+/// `sharing`: none: each function is planned for as if it were alone. Fails where a field would have to cross between
+/// two GPU stages that cannot cross alone.
 [[nodiscard]] Result<DevicePlan> plan_device(std::span<const NfTraits> chain,
-                                             WholeFrames whole = WholeFrames::where_needed);
+                                             WholeFrames whole = WholeFrames::where_needed,
+                                             Sharing sharing = Sharing::packets);
 
 struct CrossingBytes {
   std::uint32_t to_device = 0;
@@ -48,7 +51,7 @@ struct CrossingBytes {
 [[nodiscard]] CrossingBytes crossing_bytes(const DevicePlan& plan, std::uint32_t frame_length);
 
 /// "headers (96 bytes)", "verdicts, records of 24 bytes": how the segment's fields cross.
-[[nodiscard]] std::string describe_up(const ring::SegmentShape& segment, bool first);
+[[nodiscard]] std::string describe_up(const ring::SegmentShape& segment);
 [[nodiscard]] std::string describe_down(const ring::SegmentShape& segment);
 
 }  // namespace penstock::chain

@@ -110,6 +110,25 @@ TEST(DevicePlan, WholeFramesCrossWhereTheyAreAskedFor) {
   EXPECT_EQ(crossing_bytes(plan, 1518).to_host, 4U + 1520);
 }
 
+TEST(DevicePlan, SendsPacketsForEachFunctionWhereTheyAreNotShared) {
+  const std::vector<NfTraits> chain{on_gpu("firewall", kAddresses, kVerdict), on_cpu("log", kAddresses, {}),
+                                    on_gpu("router", kAddresses | kTtl, kTtl),
+                                    on_gpu("nids", {Field::payload}, kVerdict)};
+  const auto plan = plan_device(chain, WholeFrames::where_needed, Sharing::none);
+  ASSERT_TRUE(plan);
+  ASSERT_EQ(plan->segments.size(), 3U);
+  ASSERT_EQ(plan->runs.size(), 4U);
+  EXPECT_EQ(plan->runs[3].segment, 2U);
+  for (const ring::SegmentShape& segment : plan->segments) EXPECT_TRUE(segment.sends_packets);
+  EXPECT_FALSE(plan->segments[0].verdicts_up);
+  EXPECT_TRUE(plan->segments[1].verdicts_up) << "what the firewall dropped is not to be routed";
+  EXPECT_EQ(plan->segments[1].stages[0].function, 2U);
+  EXPECT_TRUE(plan->segments[2].frames_up);
+  const CrossingBytes bytes = crossing_bytes(*plan, 1518);
+  EXPECT_EQ(bytes.to_device, (16U + 96) + (16 + 96 + 4) + (16 + 1520 + 4));
+  EXPECT_EQ(bytes.to_host, 4U + (4 + 12) + 4);
+}
+
 TEST(DevicePlan, HashesFlowsOnTheDeviceWhereAStageThereReadsTheHash) {
   EXPECT_TRUE(plan_of({on_gpu("router", {Field::flow_hash}, {})}).hash_flows);
   EXPECT_FALSE(plan_of({on_cpu("router", {Field::flow_hash}, {}), on_gpu("filter", kTtl, {})}).hash_flows);

@@ -13,12 +13,6 @@ namespace {
 
 using Clock = Batch::Clock;
 
-std::uint64_t bytes_of(std::span<const PacketView> packets) noexcept {
-  std::uint64_t bytes = 0;
-  for (const PacketView& packet : packets) bytes += packet.length();
-  return bytes;
-}
-
 }  // namespace
 
 Outlet::Outlet(const Chain& chain, unsigned worker, WorkerCounters& counters)
@@ -56,7 +50,7 @@ void Outlet::send(std::span<PacketView> packets) noexcept {
 }
 
 void Outlet::send_by(PortIndex port, std::span<const PacketView> packets) noexcept {
-  const std::uint64_t bytes = bytes_of(packets);
+  const std::uint64_t bytes = frame_bytes(packets);
   if (port == kNoPort) return counters_.consumed.add(packets.size(), bytes);
   if (port >= exits_.size() || exits_[port] == nullptr) {
     for (const PacketView& packet : packets) packet.packet->verdict = Verdict::drop(ChainDrop::no_such_exit);

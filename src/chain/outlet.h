@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "chain/burst.h"
 #include "chain/chain.h"
 #include "chain/counters.h"
 #include "packet/batch.h"
@@ -19,9 +20,6 @@ namespace penstock::chain {
 
 class Outlet {
  public:
-  /// Packets that are sent at once, at most.
-  static constexpr std::size_t kBurst = 128;
-
   /// Borrows both.
   Outlet(const Chain& chain, unsigned worker, WorkerCounters& counters);
 

@@ -27,8 +27,7 @@ ring::RingShape ring_shape(const Chain& chain) {
   shape.batch_packets = std::clamp<std::size_t>(settings.batch_bytes / kFrameAlignment, 1, settings.batch_packets);
   // As many batches as the queue holds of the smallest frames: memory is only used once it is filled. A GPU's is
   // pinned, and so all used.
-  constexpr std::size_t kSmallestFrame = 64;
-  const std::size_t least = std::min(shape.batch_bytes, shape.batch_packets * kSmallestFrame);
+  const std::size_t least = std::min(shape.batch_bytes, shape.batch_packets * ring::kSmallestFrame);
   shape.waiting_bytes = settings.queue_bytes;
   shape.waiting_batches = std::max<std::size_t>(1, settings.queue_bytes / (on_gpu ? shape.batch_bytes : least));
   shape.taken_batches = on_gpu ? lanes_of(settings) + 1 : 1;

@@ -89,14 +89,11 @@ std::string functions_of(const chain::Chain& chain, const chain::DevicePlan::Run
 void print_device_plan(const chain::Chain& chain, const chain::DevicePlan& plan,
                        const std::vector<std::uint32_t>& sizes) {
   report::TextTable table({"runs", "on"});
-  std::size_t segment = 0;
   for (const chain::DevicePlan::Run& run : plan.runs) {
-    const bool on_gpu = run.processor == Processor::gpu;
-    const ring::SegmentShape* const shape = on_gpu ? &plan.segments[segment++] : nullptr;
     table.add_row({functions_of(chain, run), processor_name(run.processor)});
-    if (!on_gpu) continue;
-    table.add_note("crosses before: " + chain::describe_up(*shape, segment == 1));
-    table.add_note("crosses after: " + chain::describe_down(*shape));
+    if (run.processor != Processor::gpu) continue;
+    table.add_note("crosses before: " + chain::describe_up(plan.segments[run.segment]));
+    table.add_note("crosses after: " + chain::describe_down(plan.segments[run.segment]));
   }
   report::TextTable bytes({">frame", ">bytes to device", ">bytes to host"});
   for (const std::uint32_t size : sizes) {
@@ -110,13 +107,11 @@ void print_device_plan(const chain::Chain& chain, const chain::DevicePlan& plan,
 nlohmann::ordered_json device_plan_json(const chain::Chain& chain, const chain::DevicePlan& plan,
                                         const std::vector<std::uint32_t>& sizes) {
   nlohmann::ordered_json json{{"runs", nlohmann::json::array()}, {"bytes", nlohmann::ordered_json::object()}};
-  std::size_t segment = 0;
   for (const chain::DevicePlan::Run& run : plan.runs) {
     nlohmann::ordered_json one{{"functions", functions_of(chain, run)}, {"processor", processor_name(run.processor)}};
     if (run.processor == Processor::gpu) {
-      one["before"] = chain::describe_up(plan.segments[segment], segment == 0);
-      one["after"] = chain::describe_down(plan.segments[segment]);
-      ++segment;
+      one["before"] = chain::describe_up(plan.segments[run.segment]);
+      one["after"] = chain::describe_down(plan.segments[run.segment]);
     }
     json["runs"].push_back(std::move(one));
   }
@@ -154,7 +149,7 @@ int plan_chain(const PlanArguments& arguments) {
   const TransferPlan plan = chain::plan_transfers(loaded->chain.traits(), settings.processor);
   chain::DevicePlan on_device;
   if (settings.processor == Processor::gpu) {
-    auto planned = chain::plan_device(loaded->chain.traits(), settings.whole_frames);
+    auto planned = chain::plan_device(loaded->chain.traits(), settings.whole_frames, settings.sharing);
     if (!planned) {
       print_errors(planned.error());
       return kWrongUsage;

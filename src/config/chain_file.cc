@@ -35,9 +35,13 @@ constexpr std::array<Parameter, 12> kRun{{
     {"latency", ParameterType::duration, "", "1us..10s", "no batch waits for longer than this for more packets"},
     {"streams", ParameterType::integer, "3", "1..64", "batches in flight on the GPU, for each worker"},
     {"transfer", ParameterType::choice, "auto", "auto|direct|streamed|zero_copy",
-     "how batches cross PCIe: one at a time, several at once, or read and written by kernels; auto: streamed"},
+     "how batches cross PCIe: one at a time, several at once, or read and written by kernels; auto: streamed, and "
+     "small "
+     "batches by kernels"},
     {"frames", ParameterType::choice, "planned", "planned|whole",
      "what of a frame crosses PCIe: what the transfer plan names, or all of it"},
+    {"sharing", ParameterType::choice, "packets", "packets|none",
+     "whether functions share the packets on the GPU, or each brings them there and back by itself, for comparisons"},
     {"queue.bytes", ParameterType::size, "128MiB", "64KiB..64GiB",
      "the waiting queue of a worker: full means drop and count"},
     {"duration", ParameterType::duration, "0", "0..8760h", "stop after this time; 0: when the sources end"},
@@ -187,6 +191,8 @@ class Builder {
     settings.streams = static_cast<unsigned>(run->integer("streams"));
     if (run->text("transfer") == "direct") settings.transfer = chain::Transfer::direct;
     if (run->text("transfer") == "zero_copy") settings.transfer = chain::Transfer::zero_copy;
+    if (run->text("transfer") == "streamed") settings.transfer = chain::Transfer::streamed;
+    if (run->text("sharing") == "none") settings.sharing = chain::Sharing::none;
     if (run->text("frames") == "whole") settings.whole_frames = chain::WholeFrames::always;
     run_ = *run;
   }
@@ -405,7 +411,7 @@ class Builder {
                          fmt::format("batch.bytes ({}) or more", settings.batch_bytes)});
     }
     if (on_gpu) return;
-    for (const char* name : {"gpus", "streams", "transfer", "frames"}) note_without_effect(*run_, name);
+    for (const char* name : {"gpus", "streams", "transfer", "frames", "sharing"}) note_without_effect(*run_, name);
   }
 
   /// Those that the chain is to run on; else why it can run on none. Of a chain with mistakes, what is known of it.
@@ -422,7 +428,8 @@ class Builder {
     const gpu::DeviceList list = gpu::list_devices();
     if (list.availability != gpu::Availability::kUsable) return refuse("no GPU can be used here: " + list.reason);
     if (!functions_ok_ || !run_) return std::vector<int>{};
-    if (auto plan = chain::plan_device(traits, loaded_.chain.settings.whole_frames); !plan) {
+    if (auto plan = chain::plan_device(traits, loaded_.chain.settings.whole_frames, loaded_.chain.settings.sharing);
+        !plan) {
       for (Error& error : plan.error()) error.place = place;
       return failure(std::move(plan.error()));
     }

@@ -28,19 +28,26 @@
 
 namespace penstock::ring {
 
-/// How a batch's bytes cross PCIe: by the copy engines, or by kernels that read and write the host's memory.
-enum class Crossing : std::uint8_t { copy, zero_copy };
+/// How a batch's bytes cross PCIe: by the copy engines, or by kernels that read and write the host's memory. By size:
+/// by kernels where they are fewer than kZeroCopyBytes, each batch for itself.
+enum class Crossing : std::uint8_t { copy, zero_copy, by_size };
+
+/// Below this, what it takes to set a copy engine going is more than what kernels lose by waiting for PCIe.
+inline constexpr std::size_t kZeroCopyBytes = std::size_t{64} << 10;
 
 /// What of a frame crosses where only headers are read. A packet whose headers reach behind is punted.
 inline constexpr std::uint32_t kHeaderBytes = 96;
 
 /// What crosses for each packet beside frames and records.
-inline constexpr std::uint32_t kIndexBytes = 16;   // up, once
+inline constexpr std::uint32_t kIndexBytes = 16;   // up, wherever packets go up
 inline constexpr std::uint32_t kVerdictBytes = 4;  // down after each segment; up before it where the CPU had a say
 inline constexpr std::uint32_t kLengthBytes = 4;   // down, where lengths change
 
 struct SegmentShape {
-  bool frames_up = false;     // of the first segment: whole frames; else headers
+  /// The batch goes up: index, and frames or headers, of which descriptors are made. Of the first segment, and of all
+  /// where functions do not share packets on the device; the other segments find there what the one before left.
+  bool sends_packets = true;
+  bool frames_up = false;     // where packets go up: whole frames; else headers
   bool verdicts_up = false;   // functions ran on the CPU before it; true of all but the first
   RecordLayout up;            // of each packet of the batch, where verdicts go up
   bool frames_down = false;   // whole, of each packet that is still forwarded
@@ -78,8 +85,9 @@ class Lane {
 
   /// Enqueues a segment and returns at once. The batch must stay as it is until the segment has ended, its frames
   /// until the last one has; before the first, the stages take up new tables. Packets whose verdict is not `forward`
-  /// are not worked on. `frames`: where the packets' frames are by now, if they have come back whole; empty: in the
-  /// batch. False when the device refuses: it may still be reading, until `abandon` returns.
+  /// are not worked on. `frames`: where the packets' frames are by now, if they have come back whole (those that are
+  /// forwarded one behind the other, in pinned memory); empty: in the batch. False when the device refuses: it may
+  /// still be reading, until `abandon` returns.
   [[nodiscard]] virtual bool start(const Batch& batch, std::size_t segment,
                                    std::span<std::uint8_t* const> frames) noexcept = 0;
   /// Also what takes the segment from one phase to the next: to be called again and again.

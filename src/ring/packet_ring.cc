@@ -20,8 +20,6 @@ PacketRing::Mapping PacketRing::map(std::size_t length) {
 
 namespace {
 
-constexpr std::size_t kSmallestFrame = 64;
-
 /// All batches begin where a frame may.
 RingShape aligned(RingShape shape) noexcept {
   shape.batch_bytes = shape.batch_bytes / kFrameAlignment * kFrameAlignment;

@@ -16,6 +16,9 @@
 
 namespace penstock::ring {
 
+/// Of Ethernet: how many packets there may be in so many bytes.
+inline constexpr std::size_t kSmallestFrame = 64;
+
 struct RingShape {
   std::size_t batch_bytes = 0;
   std::size_t batch_packets = 0;

@@ -47,7 +47,7 @@ class SimulatedLane final : public Lane {
     polls_ = behaviour_.polls_until_done();
     fails_ = behaviour_.fails();
     crossed_ = {};
-    if (segment == 0) take_in(batch);
+    if (shape().sends_packets) take_in(batch, frames);
     if (shape().verdicts_up) bring_up_to_date(batch, frames);
     work();
     pack();
@@ -80,22 +80,26 @@ class SimulatedLane final : public Lane {
     if (std::exchange(busy_, false)) --behaviour_.in_flight;
   }
 
-  void take_in(const Batch& batch) {
+  void take_in(const Batch& batch, std::span<std::uint8_t* const> frames) {
     packets_.clear();
-    for (const PacketDescriptor& on_host : batch.packets()) {
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const PacketDescriptor& on_host = batch.packets()[i];
+      const std::uint8_t* const frame = frames.empty() ? batch.bytes().data() + on_host.offset : frames[i];
+      const bool sent = frames.empty() || on_host.verdict.alive();
       Packet packet;
-      packet.descriptor.length = on_host.length;
+      packet.descriptor.length = sent ? on_host.length : 0;
       packet.descriptor.wire_length = on_host.wire_length;
       packet.descriptor.in_port = on_host.in_port;
       packet.descriptor.link_type = on_host.link_type;
-      packet.bytes.assign(on_host.length, 0xa5);
-      const std::uint32_t crosses = shape().frames_up ? on_host.length : std::min(on_host.length, kHeaderBytes);
-      if (crosses > 0) std::memcpy(packet.bytes.data(), batch.bytes().data() + on_host.offset, crosses);
+      packet.bytes.assign(packet.descriptor.length, 0xa5);
+      const std::uint32_t length = packet.descriptor.length;
+      const std::uint32_t crosses = shape().frames_up ? length : std::min(length, kHeaderBytes);
+      if (crosses > 0) std::memcpy(packet.bytes.data(), frame, crosses);
       crossed_.to_device += kIndexBytes + aligned_frame(crosses);
       parse(packet.view());
       const PacketLayout& layout = packet.descriptor.layout;
-      const bool reaches_behind = crosses < on_host.length && (layout.network_offset + 40U > kHeaderBytes ||
-                                                               layout.transport_offset + 20U > kHeaderBytes);
+      const bool reaches_behind = crosses < length && (layout.network_offset + 40U > kHeaderBytes ||
+                                                       layout.transport_offset + 20U > kHeaderBytes);
       if (reaches_behind) packet.descriptor.verdict = Verdict::punt();
       if (shape_.hash_flows) packet.descriptor.flow_hash = flow_hash(packet.view());
       packets_.push_back(std::move(packet));

@@ -1,0 +1,234 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernels of a lane: unpack (lay_in_slots, describe, bring_up_to_date) before the functions' stages, pack (measure,
+// pack_records, pack_frames, publish) behind them.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/per_packet.cuh"
+#include "packet/batch.h"
+#include "packet/flow_hash.h"
+#include "packet/parse_core.h"
+#include "ring/lane.h"
+#include "ring/record.h"
+
+namespace penstock::ring::kernels {
+
+using gpu::kThreadsPerBlock;
+
+/// What the device needs of a packet's descriptor.
+struct alignas(16) IndexEntry {
+  std::uint32_t offset;  // of the frame, or of its headers, in what crosses
+  std::uint32_t length;
+  std::uint32_t wire_length;
+  PortIndex in_port;
+  LinkType link_type;
+  std::uint8_t unused;
+};
+static_assert(sizeof(IndexEntry) == kIndexBytes);
+
+/// Where frames lie on the device.
+struct Placement {
+  enum class Kind : std::uint8_t {
+    as_sent,  // where the copy engine put them
+    slots,    // in the same order, each with head- and tailroom
+    headers,  // each in a slot of kHeaderBytes
+  };
+  Kind kind = Kind::as_sent;
+  std::uint32_t head = 0;  // multiples of kFrameAlignment
+  std::uint32_t tail = 0;
+
+  [[nodiscard]] __host__ __device__ std::uint32_t offset(std::uint32_t sent, std::uint32_t i) const noexcept {
+    switch (kind) {
+      case Kind::slots: return sent + i * (head + tail) + head;
+      case Kind::headers: return i * kHeaderBytes;
+      case Kind::as_sent: break;
+    }
+    return sent;
+  }
+};
+
+/// Threads that copy a frame together, 16 bytes each at a time.
+constexpr unsigned kCopyGroup = 16;
+
+/// `to` is aligned, and `from` where no stage has moved the frame's beginning.
+inline __device__ void copy_frame(const std::uint8_t* from, std::uint8_t* to, std::uint32_t length, unsigned thread) {
+  const std::uint32_t chunks = (length + kFrameAlignment - 1) / kFrameAlignment;
+  if (reinterpret_cast<std::uintptr_t>(from) % kFrameAlignment == 0) {
+    const auto* source = reinterpret_cast<const uint4*>(from);
+    auto* target = reinterpret_cast<uint4*>(to);
+    for (std::uint32_t c = thread; c < chunks; c += kCopyGroup) target[c] = source[c];
+  } else if (reinterpret_cast<std::uintptr_t>(from) % 4 == 0) {
+    const auto* source = reinterpret_cast<const std::uint32_t*>(from);
+    auto* target = reinterpret_cast<std::uint32_t*>(to);
+    for (std::uint32_t w = thread; w < (length + 3) / 4; w += kCopyGroup) target[w] = source[w];
+  } else {
+    for (std::uint32_t b = thread; b < length; b += kCopyGroup) to[b] = from[b];
+  }
+}
+
+/// Lays the frames, or their headers, in their slots. `sent` is the host's memory with zero copy.
+static __global__ void __launch_bounds__(kThreadsPerBlock)
+    lay_in_slots(const std::uint8_t* sent, const IndexEntry* index, std::uint8_t* frames, Placement placement,
+                 std::uint32_t count) {
+  const std::uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  const std::uint32_t i = thread / kCopyGroup;
+  if (i >= count) return;
+  const IndexEntry entry = index[i];
+  const bool headers = placement.kind == Placement::Kind::headers;
+  copy_frame(sent + entry.offset, frames + placement.offset(entry.offset, i),
+             headers ? min(entry.length, kHeaderBytes) : entry.length, thread % kCopyGroup);
+}
+
+/// Whether parsing a frame of which only kHeaderBytes are there looked behind them.
+inline __device__ bool reaches_behind(const PacketLayout& layout, std::uint32_t length) {
+  // The longest that parsing looks at once: an IP header without options, and a TCP header without.
+  return length > kHeaderBytes && (layout.network_offset + sizeof(Ipv6Header) > kHeaderBytes ||
+                                   layout.transport_offset + sizeof(TcpHeader) > kHeaderBytes);
+}
+
+/// Makes the descriptors: a thread for each packet.
+static __global__ void __launch_bounds__(kThreadsPerBlock)
+    describe(const IndexEntry* index, std::uint8_t* frames, PacketDescriptor* packets, Placement placement,
+             bool only_headers, bool hash_flows, std::uint32_t count) {
+  const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= count) return;
+  const IndexEntry entry = index[i];
+  PacketDescriptor packet;
+  packet.offset = placement.offset(entry.offset, i);
+  packet.length = entry.length;
+  packet.wire_length = entry.wire_length;
+  packet.in_port = entry.in_port;
+  packet.link_type = entry.link_type;
+  const PacketView view{frames + packet.offset, &packet};
+  // Behind the headers that are there lie those of the next packet, or the slack at the end: what is found there is
+  // noticed and not believed.
+  parse(view);
+  if (only_headers && reaches_behind(packet.layout, packet.length)) {
+    packet.verdict = Verdict::punt();
+  }
+  if (hash_flows) packet.flow_hash = flow_hash(view);
+  packets[i] = packet;
+}
+
+/// What the CPU decided and changed before the segment.
+static __global__ void __launch_bounds__(kThreadsPerBlock)
+    bring_up_to_date(const Verdict* verdicts, const std::uint8_t* records, RecordLayout layout, std::uint8_t* frames,
+                     PacketDescriptor* packets, std::uint32_t count) {
+  const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= count) return;
+  PacketDescriptor& packet = packets[i];
+  const Verdict verdict = verdicts[i];
+  // One that was found to be punted when it came stays so.
+  if (!verdict.alive() || packet.verdict.kind != VerdictKind::punt) packet.verdict = verdict;
+  if (!packet.verdict.alive() || layout.empty()) return;
+  scatter(layout, records + std::size_t{i} * layout.bytes, {frames + packet.offset, &packet});
+}
+
+/// After a stage that moves the bounds of frames.
+static __global__ void __launch_bounds__(kThreadsPerBlock)
+    parse_again(std::uint8_t* frames, PacketDescriptor* packets, bool hash_flows, std::uint32_t count) {
+  const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= count || !packets[i].verdict.alive()) return;
+  const PacketView view{frames + packets[i].offset, &packets[i]};
+  parse(view);
+  if (hash_flows) packets[i].flow_hash = flow_hash(view);
+}
+
+/// What of a batch goes back: how many packets, and units of kFrameAlignment.
+struct Sum {
+  std::uint32_t packets;
+  std::uint32_t units;
+
+  friend __device__ Sum operator+(Sum a, Sum b) { return {a.packets + b.packets, a.units + b.units}; }
+};
+
+inline __device__ Sum share_of(const PacketDescriptor& packet) {
+  if (!packet.verdict.alive()) return {0, 0};
+  return {1, (packet.length + kFrameAlignment - 1) / kFrameAlignment};
+}
+
+/// The sum over the threads before this one; `total`, over all of the block.
+inline __device__ Sum sum_before(Sum mine, Sum& total) {
+  __shared__ Sum of_warp[kThreadsPerBlock / 32];
+  const unsigned lane = threadIdx.x % 32;
+  const unsigned warp = threadIdx.x / 32;
+  Sum upto = mine;
+  for (unsigned step = 1; step < 32; step *= 2) {
+    const Sum left{__shfl_up_sync(~0U, upto.packets, step), __shfl_up_sync(~0U, upto.units, step)};
+    if (lane >= step) upto = upto + left;
+  }
+  if (lane == 31) of_warp[warp] = upto;
+  __syncthreads();
+  Sum before{0, 0};
+  total = {0, 0};
+  for (unsigned w = 0; w < kThreadsPerBlock / 32; ++w) {
+    if (w == warp) before = total;
+    total = total + of_warp[w];
+  }
+  __syncthreads();
+  return before + Sum{upto.packets - mine.packets, upto.units - mine.units};
+}
+
+/// Results that all packets have; and the sum of each block's share, for `pack_records`.
+static __global__ void __launch_bounds__(kThreadsPerBlock)
+    measure(const PacketDescriptor* packets, Verdict* verdicts, std::uint32_t* lengths, Sum* sums,
+            std::uint32_t count) {
+  const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  Sum share{0, 0};
+  if (i < count) {
+    verdicts[i] = packets[i].verdict;
+    if (lengths != nullptr) lengths[i] = packets[i].length;
+    share = share_of(packets[i]);
+  }
+  Sum total;
+  sum_before(share, total);
+  if (threadIdx.x == 0) sums[blockIdx.x] = total;
+}
+
+/// Compacts the records of the packets that are still forwarded, and says where their frames go. `records` is the
+/// host's memory with zero copy, and null where there are none; `places`, in units, likewise.
+static __global__ void __launch_bounds__(kThreadsPerBlock)
+    pack_records(std::uint8_t* frames, PacketDescriptor* packets, const Sum* sums, RecordLayout layout,
+                 std::uint8_t* records, std::uint32_t* places, std::uint32_t count) {
+  Sum part{0, 0};
+  for (std::uint32_t b = threadIdx.x; b < blockIdx.x; b += kThreadsPerBlock) part = part + sums[b];
+  Sum before_block;
+  sum_before(part, before_block);
+
+  const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  const Sum share = i < count ? share_of(packets[i]) : Sum{0, 0};
+  Sum total;
+  const Sum before = before_block + sum_before(share, total);
+  if (share.packets == 0) return;
+  if (places != nullptr) places[i] = before.units;
+  if (records == nullptr) return;
+  PacketDescriptor& packet = packets[i];
+  alignas(16) std::uint8_t record[256];
+  gather(layout, {frames + packet.offset, &packet}, record);
+  auto* out = reinterpret_cast<std::uint32_t*>(records + std::size_t{before.packets} * layout.bytes);
+  for (std::uint32_t w = 0; w < layout.bytes / 4; ++w) out[w] = reinterpret_cast<const std::uint32_t*>(record)[w];
+}
+
+/// Compacts the frames of the packets that are still forwarded. `packed` is the host's memory with zero copy.
+static __global__ void __launch_bounds__(kThreadsPerBlock)
+    pack_frames(const std::uint8_t* frames, const PacketDescriptor* packets, const std::uint32_t* places,
+                std::uint8_t* packed, std::uint32_t count) {
+  const std::uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  const std::uint32_t i = thread / kCopyGroup;
+  if (i >= count || !packets[i].verdict.alive()) return;
+  copy_frame(frames + packets[i].offset, packed + std::size_t{places[i]} * kFrameAlignment, packets[i].length,
+             thread % kCopyGroup);
+}
+
+/// Writes results into the host's memory.
+static __global__ void __launch_bounds__(kThreadsPerBlock) publish(const uint2* from, uint2* to, std::size_t count) {
+  const std::size_t i = std::size_t{blockIdx.x} * kThreadsPerBlock + threadIdx.x;
+  if (i < count) to[i] = from[i];
+}
+
+}  // namespace penstock::ring::kernels
