@@ -14,25 +14,31 @@
 
 #include "base/text_file.h"
 #include "chain/device_plan.h"
+#include "chain/gpu_run.h"
 #include "chain/run.h"
 #include "config/yaml_file.h"
 #include "gpu/devices.h"
 #include "port/catalog.h"
+#include "ring/packet_ring.h"
 
 namespace penstock::config {
 
 namespace {
 
-constexpr std::array<Parameter, 12> kRun{{
+constexpr auto kRun = std::to_array<Parameter>({
     {"processor", ParameterType::choice, "auto", "auto|cpu|gpu",
      "where functions run that have a GPU stage; auto: on a GPU if there is one"},
     {"gpus", ParameterType::text, "", "", "numbers of the GPUs that workers are spread over: 0,1; else the first"},
     {"workers", ParameterType::integer, "1", "1..256", "threads, each with its own queues, ring and stages"},
-    {"batch.bytes", ParameterType::size, "", "64KiB..1GiB", "most bytes of a batch; else 512KiB, or 4MiB for a GPU"},
+    {"batch.bytes", ParameterType::size, "", "64KiB..1GiB",
+     "most bytes of a batch; else 512KiB, or for a GPU 4MiB, or less where that keeps `latency` at `rate`"},
     {"batch.packets", ParameterType::integer, "", "1..1048576",
      "most packets of a batch; else 512, or 65536 for a GPU"},
     {"batch.timeout", ParameterType::duration, "500us", "0..10s", "a batch is closed after this time, full or not"},
-    {"latency", ParameterType::duration, "", "1us..10s", "no batch waits for longer than this for more packets"},
+    {"latency", ParameterType::duration, "", "1us..10s",
+     "no batch waits for longer than this for more packets, and those on a GPU hold no more than `rate` brings in it"},
+    {"rate", ParameterType::rate, "", "",
+     "with `latency`: what the chain is to reach, in bits, of all workers; else 400Gbps for each GPU"},
     {"streams", ParameterType::integer, "3", "1..64", "batches in flight on the GPU, for each worker"},
     {"transfer", ParameterType::choice, "auto", "auto|direct|streamed|zero_copy",
      "how batches cross PCIe: one at a time, several at once, or read and written by kernels; auto: streamed, and "
@@ -45,7 +51,7 @@ constexpr std::array<Parameter, 12> kRun{{
     {"queue.bytes", ParameterType::size, "128MiB", "64KiB..64GiB",
      "the waiting queue of a worker: full means drop and count"},
     {"duration", ParameterType::duration, "0", "0..8760h", "stop after this time; 0: when the sources end"},
-}};
+});
 
 constexpr std::array<Parameter, 1> kOutputs{{
     {"report", ParameterType::output, "", "", "write the report there, as JSON"},
@@ -188,6 +194,9 @@ class Builder {
     settings.queue_bytes = run->integer("queue.bytes");
     settings.duration = run->duration("duration");
     if (run->has("latency")) settings.batch_timeout = std::min(settings.batch_timeout, run->duration("latency"));
+    if (run->has("rate") && run->rate("rate").unit != Rate::Unit::bits_per_second) {
+      errors_.push_back({run->place("rate"), "rate: wrong unit", "packets per second", "bits, such as 100Gbps"});
+    }
     settings.streams = static_cast<unsigned>(run->integer("streams"));
     if (run->text("transfer") == "direct") settings.transfer = chain::Transfer::direct;
     if (run->text("transfer") == "zero_copy") settings.transfer = chain::Transfer::zero_copy;
@@ -197,12 +206,11 @@ class Builder {
     run_ = *run;
   }
 
-  /// A parameter of the GPU's, given where the CPU runs the chain.
-  void note_without_effect(const Parameters& run, std::string_view name) {
+  void note_without_effect(const Parameters& run, std::string_view name, std::string_view where = "on the CPU") {
     const auto parameter = std::find_if(kRun.begin(), kRun.end(), [&](const Parameter& p) { return p.name == name; });
     if (!run.has(name) || run.text(name) == parameter->default_text) return;
     loaded_.without_effect.push_back(
-        {run.place(name), fmt::format("{} has no effect on the CPU", name), in_quotes(run.text(name)), ""});
+        {run.place(name), fmt::format("{} has no effect {}", name, where), in_quotes(run.text(name)), ""});
   }
 
   void read_outputs() {
@@ -403,15 +411,36 @@ class Builder {
     }
     if (!run_) return;
     const bool on_gpu = settings.processor == chain::Processor::gpu;
-    settings.batch_bytes = run_->has("batch.bytes") ? run_->integer("batch.bytes") : on_gpu ? 4 << 20 : 512 << 10;
+    settings.batch_bytes = run_->has("batch.bytes") ? run_->integer("batch.bytes")
+                           : on_gpu                 ? most_batch_bytes_on_gpu(*run_, settings)
+                                                    : 512 << 10;
     settings.batch_packets = run_->has("batch.packets") ? run_->integer("batch.packets") : on_gpu ? 65536 : 512;
     if (settings.queue_bytes < settings.batch_bytes) {
       errors_.push_back({run_->place("queue.bytes"), "the waiting queue holds no batch",
                          fmt::format("{} bytes", settings.queue_bytes),
                          fmt::format("batch.bytes ({}) or more", settings.batch_bytes)});
     }
-    if (on_gpu) return;
-    for (const char* name : {"gpus", "streams", "transfer", "frames", "sharing"}) note_without_effect(*run_, name);
+    if (on_gpu) {
+      if (run_->has("rate") && !run_->has("latency")) note_without_effect(*run_, "rate", "without latency");
+      return;
+    }
+    for (const char* name : {"gpus", "rate", "streams", "transfer", "frames", "sharing"})
+      note_without_effect(*run_, name);
+  }
+
+  /// By what PCIe carries best, and by the latency bound.
+  static std::size_t most_batch_bytes_on_gpu(const Parameters& run, const chain::RunSettings& settings) {
+    constexpr std::size_t kMost = 4 << 20;
+    constexpr std::size_t kLeast = 64 << 10;
+    constexpr double kGpuBitsPerSecond = 400e9;  // PCIe 5 with 16 lanes
+    if (!run.has("latency")) return kMost;
+    const double rate = run.has("rate")
+                            ? run.rate("rate").value
+                            : kGpuBitsPerSecond * static_cast<double>(std::max<std::size_t>(1, settings.gpus.size()));
+    const std::size_t all = ring::ring_bytes(rate / 8, run.duration("latency"));
+    // Each worker has those on the GPU, one that waits, and one that is being filled.
+    const std::size_t batches = std::size_t{settings.workers} * (chain::lanes_of(settings) + 2);
+    return std::clamp(all / batches / kFrameAlignment * kFrameAlignment, kLeast, kMost);
   }
 
   /// Those that the chain is to run on; else why it can run on none. Of a chain with mistakes, what is known of it.

@@ -368,5 +368,25 @@ TEST_F(ChainFile, MakesLargerBatchesForAGpu) {
   EXPECT_EQ(settings({*parse_override("run.processor=gpu")}).batch_bytes, std::size_t{4} << 20);
 }
 
+TEST_F(ChainFile, SizesBatchesForAGpuByRateAndLatency) {
+  const auto batch_bytes = [&](const std::vector<std::string>& given) {
+    std::vector<Override> overrides{*parse_override("run.processor=gpu"), *parse_override("run.batch={}"),
+                                    *parse_override("run.streams=3")};
+    for (const std::string& text : given) overrides.push_back(*parse_override(text));
+    const auto loaded = load(kGood, {std::move(overrides), false, true});
+    EXPECT_TRUE(loaded) << to_string(loaded.error());
+    return loaded ? loaded->chain.settings.batch_bytes : 0;
+  };
+  // 1.6 x 100 Gbit/s x 1 ms are 20 MB, for five batches of each of four workers.
+  EXPECT_EQ(batch_bytes({"run.workers=4", "run.latency=1ms", "run.rate=100Gbps"}), 1'000'000U);
+  EXPECT_EQ(batch_bytes({"run.workers=4", "run.latency=1ms"}), 4'000'000U) << "400 Gbit/s";
+  EXPECT_EQ(batch_bytes({"run.workers=1", "run.latency=10ms"}), std::size_t{4} << 20) << "more carries no faster";
+  EXPECT_EQ(batch_bytes({"run.workers=4", "run.latency=1us"}), std::size_t{64} << 10);
+  EXPECT_EQ(batch_bytes({"run.workers=4", "run.latency=1ms", "run.batch.bytes=2MiB"}), std::size_t{2} << 20);
+  EXPECT_EQ(batch_bytes({"run.workers=4", "run.latency=1ms", "run.transfer=direct"}), std::size_t{4} << 20);
+  expect_has(errors_of(std::string(kGood), {{*parse_override("run.rate=2Mpps")}, false, true}),
+             "--set run.rate=2Mpps: rate: wrong unit: found packets per second, expected bits, such as 100Gbps");
+}
+
 }  // namespace
 }  // namespace penstock::config

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,6 +19,12 @@ namespace penstock::ring {
 
 /// Of Ethernet: how many packets there may be in so many bytes.
 inline constexpr std::size_t kSmallestFrame = 64;
+
+/// What a ring holds that is to carry this rate with a latency of at most `latency`: Gaviss's equation 1, with its α.
+[[nodiscard]] constexpr std::size_t ring_bytes(double bytes_per_second, std::chrono::nanoseconds latency) noexcept {
+  constexpr double kAlpha = 1.6;
+  return static_cast<std::size_t>(bytes_per_second * std::chrono::duration<double>(latency).count() * kAlpha);
+}
 
 struct RingShape {
   std::size_t batch_bytes = 0;

@@ -15,6 +15,11 @@ namespace {
 
 constexpr std::uint8_t kFrame[60] = {1, 2, 3};
 
+TEST(PacketRing, IsSizedAsGavissDoes) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(ring_bytes(100e9 / 8, 10ms), 200'000'000U) << "the paper's example (section 4.1)";
+}
+
 TEST(PacketRing, GivesBatchesBackInTheOrderTheyWereClosed) {
   PacketRing ring({4096, 8, 3, 1 << 30, 1, {}});
   for (std::uint64_t i = 0; i < 3; ++i) {
