@@ -33,7 +33,7 @@ constexpr auto kRun = std::to_array<Parameter>({
     {"batch.bytes", ParameterType::size, "", "64KiB..1GiB",
      "most bytes of a batch; else 512KiB, or for a GPU 4MiB, or less where that keeps `latency` at `rate`"},
     {"batch.packets", ParameterType::integer, "", "1..1048576",
-     "most packets of a batch; else 512, or 65536 for a GPU"},
+     "most packets of a batch; else 512, or 16384 for a GPU"},
     {"batch.timeout", ParameterType::duration, "500us", "0..10s", "a batch is closed after this time, full or not"},
     {"latency", ParameterType::duration, "", "1us..10s",
      "no batch waits for longer than this for more packets, and those on a GPU hold no more than `rate` brings in it"},
@@ -414,7 +414,7 @@ class Builder {
     settings.batch_bytes = run_->has("batch.bytes") ? run_->integer("batch.bytes")
                            : on_gpu                 ? most_batch_bytes_on_gpu(*run_, settings)
                                                     : 512 << 10;
-    settings.batch_packets = run_->has("batch.packets") ? run_->integer("batch.packets") : on_gpu ? 65536 : 512;
+    settings.batch_packets = run_->has("batch.packets") ? run_->integer("batch.packets") : on_gpu ? 16384 : 512;
     if (settings.queue_bytes < settings.batch_bytes) {
       errors_.push_back({run_->place("queue.bytes"), "the waiting queue holds no batch",
                          fmt::format("{} bytes", settings.queue_bytes),

@@ -364,7 +364,7 @@ TEST_F(ChainFile, MakesLargerBatchesForAGpu) {
     return loaded ? loaded->chain.settings : chain::RunSettings{};
   };
   EXPECT_EQ(settings({}).batch_packets, 512U);
-  EXPECT_EQ(settings({*parse_override("run.processor=gpu")}).batch_packets, 65536U);
+  EXPECT_EQ(settings({*parse_override("run.processor=gpu")}).batch_packets, 16384U);
   EXPECT_EQ(settings({*parse_override("run.processor=gpu")}).batch_bytes, std::size_t{4} << 20);
 }
 
