@@ -252,6 +252,15 @@ TEST_F(ChainFile, RefusesASecondDocument) {
   EXPECT_TRUE(load("---\n" + std::string(kGood) + "...\n"));
 }
 
+TEST_F(ChainFile, RefusesWhatStandsBehindItsDocument) {
+  constexpr const char* kBehind = "the YAML document has ended before this";
+  expect_has(errors_of("- a\n- b\n,"), std::string("chain.yaml:3:1: ") + kBehind);
+  expect_has(errors_of(","), std::string("chain.yaml:1:1: ") + kBehind);
+  expect_has(errors_of("ports: {}\n...\nchain: []\n"), std::string("chain.yaml:3:1: ") + kBehind);
+  expect_has(errors_of(kGood, {{*parse_override("run.gpus=,")}, false, false}),
+             std::string("--set run.gpus=,: ") + kBehind + ": found ','");
+}
+
 TEST_F(ChainFile, SaysWhatASectionInRunHolds) {
   expect_has(errors_of(kGood, {{*parse_override("run.batch=3")}, false, false}),
              "--set run.batch=3: batch: wrong value: found '3', expected a mapping with bytes, packets, timeout");

@@ -4,11 +4,14 @@
 #include "config/yaml_file.h"
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <sstream>
 #include <utility>
+#include <vector>
 
 #include "base/text_file.h"
 #include "base/units.h"
@@ -34,11 +37,51 @@ std::optional<std::uint32_t> tab_in_indentation(std::string_view text, std::uint
   return std::nullopt;
 }
 
+/// Where the documents of a text begin, and nothing of what they hold.
+class DocumentMarks final : public YAML::EventHandler {
+ public:
+  struct Document {
+    YAML::Mark start;  // its `---`; without one its root
+    YAML::Mark root;
+  };
+  [[nodiscard]] const std::vector<Document>& documents() const noexcept { return documents_; }
+
+  void OnDocumentStart(const YAML::Mark& mark) override { documents_.push_back({mark, YAML::Mark::null_mark()}); }
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { note_node(mark); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { note_node(mark); }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t, const std::string&) override {
+    note_node(mark);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+    note_node(mark);
+  }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+    note_node(mark);
+  }
+  void OnSequenceEnd() override {}
+  void OnMapEnd() override {}
+  void OnDocumentEnd() override {}
+
+ private:
+  void note_node(const YAML::Mark& mark) {
+    YAML::Mark& root = documents_.back().root;
+    if (root.is_null()) root = mark;
+  }
+
+  std::vector<Document> documents_;
+};
+
 /// The one document of `text`.
 Result<YAML::Node> parse(const std::string& text, const std::string& path) {
-  std::vector<YAML::Node> documents;
+  DocumentMarks marks;
+  YAML::Node root;
   try {
-    documents = YAML::LoadAll(text);
+    // YAML::LoadAll would take a word that it cannot place for an empty document, and again, until memory is full.
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    while (marks.documents().size() < 2 && parser.HandleNextDocument(marks)) {
+    }
+    if (marks.documents().size() < 2) root = YAML::Load(text);
   } catch (const YAML::Exception& error) {
     Place place = place_of_mark(path, error.mark);
     if (const auto column = tab_in_indentation(text, place.line)) {
@@ -47,11 +90,12 @@ Result<YAML::Node> parse(const std::string& text, const std::string& path) {
     }
     return failure(Error{std::move(place), "not YAML: " + error.msg, "", ""});
   }
-  if (documents.size() > 1) {
-    return failure(
-        Error{place_of_mark(path, documents[1].Mark()), "a second YAML document", "", "one, with no `---` in it"});
+  if (marks.documents().size() < 2) return root;
+  const DocumentMarks::Document& second = marks.documents()[1];
+  if (second.start.pos == second.root.pos) {
+    return failure(Error{place_of_mark(path, second.root), "the YAML document has ended before this", "", ""});
   }
-  return documents.empty() ? YAML::Node() : documents.front();
+  return failure(Error{place_of_mark(path, second.root), "a second YAML document", "", "one, with no `---` in it"});
 }
 
 /// The first key of an override's path: the longest of the mapping's keys that it begins with, or what is before a dot.
