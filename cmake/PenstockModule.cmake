@@ -67,6 +67,8 @@ endfunction()
 
 # penstock_fuzz(<name> SOURCES x_fuzz.cc CORPUS <folder> [DEPENDS ...])
 #   One LLVMFuzzerTestOneInput. With PENSTOCK_FUZZ it is a libFuzzer program; without, a test that replays the corpus.
+#   As a test the fuzzer begins with the kept corpus and the same seed each time, keeps nothing that it finds but the input
+#   that fails, and ends by itself: after its runs or its time, at an input that takes 10 s, or at 2 GiB of memory.
 function(penstock_fuzz name)
   if(NOT PENSTOCK_TESTS)
     return()
@@ -76,12 +78,20 @@ function(penstock_fuzz name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} penstock_flags)
   if(PENSTOCK_FUZZ)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-    add_test(NAME ${name} COMMAND ${name} -runs=20000 -max_total_time=10 ${CMAKE_CURRENT_BINARY_DIR}/${name}.new ${ARG_CORPUS})
-    file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/${name}.new)
+    file(GLOB corpus CONFIGURE_DEPENDS ${ARG_CORPUS}/*)
+    list(JOIN corpus "," corpus)
+    set(list ${CMAKE_CURRENT_BINARY_DIR}/${name}.corpus)
+    file(WRITE ${list} "${corpus}")
+    add_test(NAME ${name} COMMAND ${name} -seed=20261 -seed_inputs=@${list} -runs=20000 -max_total_time=20 -timeout=10
+                                          -malloc_limit_mb=2048 -rss_limit_mb=0
+                                          -artifact_prefix=${CMAKE_CURRENT_BINARY_DIR}/${name}.)
+    # Not libFuzzer's limit of memory: before it names the input it prints a profile of the heap, for hours where the
+    # stacks of millions of blocks differ.
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT "ASAN_OPTIONS=hard_rss_limit_mb=2048")
   else()
     target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cc)
     add_test(NAME ${name} COMMAND ${name} ${ARG_CORPUS})
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS fuzz)
+  set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT 120)
   set_property(GLOBAL APPEND PROPERTY PENSTOCK_FUZZERS ${name})
 endfunction()
