@@ -107,6 +107,7 @@ Batch* DeviceExecutor::retire() noexcept {
   }
   if (flight.lane != nullptr) {
     flight.lane->busy = false;
+    if (flight.on_device) flight.lane->failures = 0;  // it has done a whole batch
     // One that is given up takes its stages along: they would never let go of their tables.
     if (flight.lane->failures >= kMostFailures) flight.lane->lane.reset();
   }
@@ -173,7 +174,6 @@ void DeviceExecutor::settle_segment(Flight& flight) noexcept {
   const ring::Lane::Crossed crossed = flight.lane->lane->crossed();
   counters_.device.bytes_to_device.add(crossed.to_device);
   counters_.device.bytes_to_host.add(crossed.to_host);
-  flight.lane->failures = 0;
 
   Batch& batch = *flight.batch;
   PacketDescriptor* const packets = batch.packets().data();

@@ -28,7 +28,8 @@ namespace penstock::chain {
 
 class DeviceExecutor : public Executor {
  public:
-  /// Failures of a lane, one behind the other, after which it is used no more. Without lanes the chain runs on the CPU.
+  /// Batches that a lane fails, one behind the other, after which it is used no more. Without lanes the chain runs on
+  /// the CPU.
   static constexpr unsigned kMostFailures = 3;
 
   /// Borrows chain, counters and `trace`, which may be null.

@@ -360,6 +360,18 @@ TEST(DeviceExecutor, GoesOnOnTheCpuOnceTheDeviceIsLost) {
   EXPECT_LE(behaviour.abandoned, 4 * DeviceExecutor::kMostFailures);
 }
 
+TEST(DeviceExecutor, GivesUpADeviceThatFailsEachBatchInALaterSegment) {
+  Behaviour behaviour;
+  unsigned starts = 0;
+  behaviour.refuses = [&] { return ++starts % 2 == 0; };  // with one lane, every second segment of two
+  Bed device(chain_of({{0, true}, {1, false}, {2, true}}));
+  ASSERT_NO_FATAL_FAILURE(device.put_on_lanes(1, behaviour));
+  ASSERT_EQ(device.plan.segments.size(), 2U);
+  ASSERT_NO_FATAL_FAILURE(device.run(batches_of(20, 20)));
+  EXPECT_EQ(device.counters->device.failures.get(), DeviceExecutor::kMostFailures);
+  EXPECT_EQ(device.counters->device.lanes_lost.get(), 1U);
+}
+
 TEST(DeviceExecutor, CountsWhatItSays) {
   Behaviour behaviour;
   Bed bed(chain_of({{0, true}, {1, true}}));
