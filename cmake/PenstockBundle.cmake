@@ -2,7 +2,7 @@
 # where nothing is installed. The C and C++ runtimes are left out: those of any newer system serve.
 #
 #   dist/penstock-<version>-<arch>/
-#     bin/penstock  gpu-tests/  benches/  lib/  examples/  gpu-test  bench  LICENSE
+#     bin/penstock  gpu-tests/  benches/  lib/  examples/  tests/golden/  gpu-test  bench  LICENSE
 
 get_property(gpu_tests GLOBAL PROPERTY PENSTOCK_GPU_TESTS)
 get_property(benches GLOBAL PROPERTY PENSTOCK_BENCHES)
@@ -42,6 +42,14 @@ install(PROGRAMS tools/bench DESTINATION . RENAME bench COMPONENT bundle)
 install(PROGRAMS tools/machine_name DESTINATION . COMPONENT bundle)
 install(FILES LICENSE DESTINATION . COMPONENT bundle)
 install(DIRECTORY examples DESTINATION . COMPONENT bundle PATTERN "out*" EXCLUDE)
+# The chains that the GPU tests run, where they lie in the sources.
+install(DIRECTORY tests/golden DESTINATION tests COMPONENT bundle
+  PATTERN "out*" EXCLUDE
+  PATTERN "*.cc" EXCLUDE
+  PATTERN "*.h" EXCLUDE
+  PATTERN "*.py" EXCLUDE
+  PATTERN "__pycache__" EXCLUDE
+  PATTERN "make" EXCLUDE)
 
 set(name penstock-${PROJECT_VERSION}-${CMAKE_SYSTEM_PROCESSOR})
 set(dist ${PROJECT_SOURCE_DIR}/dist)

@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A folder with a chain file that reads and writes captures: run with its captures written elsewhere, and what came out
+// compared.
+
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chain/run.h"
+#include "config/chain_file.h"
+#include "golden/capture_file.h"
+
+namespace penstock::golden {
+
+/// Where tests/ and examples/ lie: in the bundle that this program is in, or else in the source tree.
+[[nodiscard]] inline const std::filesystem::path& root() {
+  static const std::filesystem::path found = [] {
+    std::error_code none;
+    const auto bundle = std::filesystem::read_symlink("/proc/self/exe", none).parent_path().parent_path();
+    return std::filesystem::is_directory(bundle / "tests/golden", none) ? bundle
+                                                                        : std::filesystem::path(PENSTOCK_SOURCE_DIR);
+  }();
+  return found;
+}
+
+/// The names of the cases of tests/golden.
+[[nodiscard]] inline std::vector<std::string> cases() {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(root() / "tests/golden", none)) {
+    if (std::filesystem::exists(entry.path() / "chain.yaml")) names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// A folder for captures; goes away with all that is in it.
+class OutFolder {
+ public:
+  OutFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "penstock-golden-XXXXXX").string();
+    EXPECT_NE(::mkdtemp(name.data()), nullptr);
+    path_ = name;
+  }
+  OutFolder(const OutFolder&) = delete;
+  OutFolder& operator=(const OutFolder&) = delete;
+  ~OutFolder() {
+    std::error_code none;
+    std::filesystem::remove_all(path_, none);
+  }
+  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct CaseRun {
+  nlohmann::ordered_json report;
+  std::size_t unsupported = 0;  // constructs that the readers left out
+};
+
+class Case {
+ public:
+  explicit Case(std::filesystem::path folder) : folder_(std::move(folder)) {
+    const YAML::Node file = YAML::LoadFile(folder_ / "chain.yaml");
+    for (const auto& port : file["ports"]) {
+      const YAML::Node pcap = port.second["pcap"];
+      readers_ += pcap["read"] ? 1 : 0;
+      if (pcap["write"]) written_[port.first.Scalar()] = pcap["write"].Scalar();
+    }
+    for (const auto& function : file["chain"]) routes_ |= function.IsMap() && function["router"].IsDefined();
+  }
+
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+  /// Ports that read. They take turns: between several there is no order.
+  [[nodiscard]] std::size_t readers() const { return readers_; }
+  [[nodiscard]] const std::map<std::string, std::string>& written() const { return written_; }  // file names by port
+  [[nodiscard]] bool has_router() const { return routes_; }
+
+  /// Runs the chain, with its captures written to `out`.
+  void run(const OutFolder& out, std::vector<config::Override> overrides, CaseRun& into) const {
+    for (const auto& [port, name] : written_) overrides.push_back({"ports." + port + ".pcap.write", out / name, ""});
+    auto loaded = config::load_chain(folder_ / "chain.yaml", {std::move(overrides), false, false});
+    ASSERT_TRUE(loaded) << penstock::to_string(loaded.error());
+    const std::atomic<bool> stop{false};
+    auto result = chain::run(loaded->chain, {}, stop);
+    ASSERT_TRUE(result) << penstock::to_string(result.error());
+    EXPECT_TRUE(result->errors.empty()) << penstock::to_string(result->errors);
+    loaded->chain.ports.clear();  // closes the captures
+    into = {std::move(result->report), loaded->unsupported.size()};
+  }
+
+ private:
+  std::filesystem::path folder_;
+  std::size_t readers_ = 0;
+  std::map<std::string, std::string> written_;
+  bool routes_ = false;
+};
+
+inline void expect_the_same(const std::vector<Record>& expected, const std::vector<Record>& out) {
+  const auto [e, o] = std::mismatch(expected.begin(), expected.end(), out.begin(), out.end());
+  if (e == expected.end() && o == out.end()) return;
+  ADD_FAILURE() << fmt::format("record {} of {}, expected {}:\n  out      {}\n  expected {}", o - out.begin(),
+                               out.size(), expected.size(), o == out.end() ? "none" : to_string(*o),
+                               e == expected.end() ? "none" : to_string(*e));
+}
+
+inline void expect_the_same_flows(const CaptureFile& expected, const CaptureFile& out) {
+  auto flows = flows_of(out);
+  for (const auto& [flow, records] : flows_of(expected)) {
+    expect_the_same(records, flows[flow]);
+    flows.erase(flow);
+  }
+  for (const auto& [flow, records] : flows) ADD_FAILURE() << "unexpected: " << to_string(records.front());
+}
+
+}  // namespace penstock::golden

@@ -1,0 +1,274 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whole chains over captures on a GPU: whichever way batches cross and however small they are, the captures that come
+// out and the report's counts are those of the CPU.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "golden/golden_case.h"
+#include "gpu/way.h"
+#include "port/capture_reader.h"
+#include "property/conservation_check.h"
+#include "property/corpus_packets.h"
+
+namespace penstock::on_gpu {
+namespace {
+
+using golden::CaptureFile;
+using golden::Case;
+using golden::CaseRun;
+using golden::OutFolder;
+using golden::read_capture_file;
+
+/// `ordered`: record after record; else in the order of flows.
+void expect_the_same_capture(const std::string& expected_path, const std::string& out_path, bool ordered) {
+  const CaptureFile expected = read_capture_file(expected_path);
+  const CaptureFile out = read_capture_file(out_path);
+  EXPECT_EQ(out.link_type, expected.link_type);
+  if (!ordered) return golden::expect_the_same_flows(expected, out);
+  golden::expect_the_same(expected.records, out.records);
+  const bool compressed = expected_path.ends_with(".gz") || expected_path.ends_with(".zst");
+  if (compressed || ::testing::Test::HasFailure()) return;
+  EXPECT_TRUE(port::testing::read_file(expected_path) == port::testing::read_file(out_path))
+      << "the records are equal and the files are not";
+}
+
+/// How batches are cut, and how many of them wait.
+struct Batches {
+  const char* packets;
+  const char* bytes;
+  const char* queue;
+  unsigned most_workers;
+};
+constexpr Batches kTiny[] = {{"1", "64KiB", "64KiB", 3},
+                             {"31", "64KiB", "128KiB", 1},
+                             {"32", "64KiB", "64KiB", 1},
+                             {"33", "64KiB", "128KiB", 3}};
+constexpr Batches kLarge{"4096", "1MiB", "4MiB", 3};
+
+std::vector<std::string> operator+(std::vector<std::string> settings, const std::vector<std::string>& more) {
+  settings.insert(settings.end(), more.begin(), more.end());
+  return settings;
+}
+std::vector<std::string> settings_of(const Batches& batches) {
+  return {std::string("run.batch.packets=") + batches.packets, std::string("run.batch.bytes=") + batches.bytes,
+          std::string("run.queue.bytes=") + batches.queue};
+}
+std::string workers(unsigned count) { return "run.workers=" + std::to_string(count); }
+
+/// The folders whose chain is run, from the root of the sources.
+std::vector<std::string> chain_folders() {
+  std::vector<std::string> folders{"examples/filter-capture"};
+  for (const std::string& name : golden::cases()) folders.push_back("tests/golden/" + name);
+  return folders;
+}
+
+class ShippedChains : public ::testing::TestWithParam<std::string> {
+ protected:
+  /// Runs the chain on the CPU with these settings, and compares in all ways.
+  void compare(const Batches& batches, const std::vector<std::string>& more) {
+    const auto settings = settings_of(batches) + more;
+    const OutFolder expected_out;
+    CaseRun expected;
+    ASSERT_NO_FATAL_FAILURE(
+        case_.run(expected_out, overrides_of(settings + std::vector<std::string>{"run.processor=cpu"}), expected));
+    for (const Way& way : kWays) {
+      for (unsigned count = 1; count <= batches.most_workers; count += 2) {
+        SCOPED_TRACE(fmt::format("{}, {} workers, batches of {} packets", to_string(way), count, batches.packets));
+        const OutFolder out;
+        CaseRun run;
+        const auto on_this = settings + on_gpu::settings_of(way) + std::vector<std::string>{workers(count)};
+        ASSERT_NO_FATAL_FAILURE(case_.run(out, overrides_of(on_this), run));
+        ASSERT_NO_FATAL_FAILURE(expect_the_same_counts(expected.report, run.report));
+        expect_all_on_device(run.report);
+        EXPECT_EQ(run.unsupported, expected.unsupported);
+        for (const auto& [port, name] : case_.written()) {
+          SCOPED_TRACE(name);
+          expect_the_same_capture(expected_out / name, out / name, case_.readers() == 1 && count == 1);
+        }
+        if (HasFailure()) return;  // the other ways would say the same
+      }
+    }
+  }
+
+  Case case_{golden::root() / GetParam()};
+};
+
+TEST_P(ShippedChains, SendAndCountAsOnTheCpu) { compare(kLarge, {}); }
+
+TEST_P(ShippedChains, SendAndCountAsOnTheCpuInTinyBatches) {
+  // Small tables, which are soon on the device: they are brought there for every run.
+  const std::vector<std::string> engine(case_.has_router() ? 1 : 0, "chain.router.ipv4=trie4");
+  for (const Batches& batches : kTiny) {
+    ASSERT_NO_FATAL_FAILURE(compare(batches, engine));
+    if (HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Folders, ShippedChains, ::testing::ValuesIn(chain_folders()), [](const auto& one) {
+  std::string name = std::filesystem::path(one.param).filename();
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+class ChainsOverCaptures : public property::Chains {
+ protected:
+  ChainsOverCaptures() {
+    put("rules",
+        "*filter\n:FORWARD ACCEPT [0:0]\n"
+        "-A FORWARD -p udp -m udp --dport 53 -s 10.0.0.0/9 -j DROP\n-A FORWARD -p icmp -j REJECT\n"
+        "-A FORWARD -p tcp -m tcp --tcp-flags SYN,ACK SYN --dport 6000:7000 -j DROP\n"
+        "-A FORWARD -p tcp -m multiport --dports 22,80,443 -j ACCEPT\n-A FORWARD -d 224.0.0.0/4 -j DROP\n"
+        "-A FORWARD -f -j ACCEPT\n"
+        "COMMIT\n");
+    put("routes",
+        "default via 10.0.0.1 dev wan\n10.0.0.0/8 dev lan\n192.168.0.0/16 via 10.0.0.9 dev lan\n"
+        "192.168.3.0/24\n\tnexthop via 10.0.0.1 dev wan weight 1\n\tnexthop via 10.0.0.9 dev lan weight 3\n"
+        "blackhole 172.16.0.0/16\nprohibit 172.17.0.0/16\n2001:db8::/32 via fe80::9 dev lan\n2000::/3 via fe80::1 dev "
+        "wan\nfe80::/10 dev lan\n");
+    put("neighbours",
+        "10.0.0.1 dev wan lladdr 02:00:00:00:01:01 REACHABLE\n10.0.0.9 dev lan lladdr 02:00:00:00:00:09 STALE\n"
+        "fe80::1 dev wan lladdr 02:00:00:00:01:06 STALE\nfe80::9 dev lan lladdr 02:00:00:00:00:06 STALE\n"
+        "10.0.0.2 dev lan lladdr 02:00:00:00:00:02 STALE\n");
+  }
+
+  /// `in`: what the port `in` is.
+  static std::string chain_from(const std::string& in) {
+    return "ports:\n  in: " + in +
+           "\n  lan: {pcap: {write: lan.pcapng}}\n  wan: {pcap: {write: wan.pcapng}}\n"
+           "chain:\n  - firewall: {rules: rules}\n"
+           "  - router: {routes: routes, neighbours: neighbours, ipv4: trie4, macs: {wan: \"02:00:00:00:00:0a\"}}\n";
+  }
+
+  /// Its captures are then expected.
+  void run_on_cpu(const std::string& yaml, const std::vector<std::string>& settings) {
+    expected_ = run(yaml, settings + std::vector<std::string>{"run.processor=cpu"});
+    for (const char* name : kOutputs) std::filesystem::rename(folder_ / name, folder_ / expected(name));
+  }
+  void compare(const std::string& yaml, const std::vector<std::string>& settings, const Way& way, unsigned count) {
+    SCOPED_TRACE(fmt::format("{}, {} workers", to_string(way), count));
+    const auto result = run(yaml, settings + on_gpu::settings_of(way) + std::vector<std::string>{workers(count)});
+    ASSERT_FALSE(result.report.is_null());
+    ASSERT_NO_FATAL_FAILURE(expect_the_same_counts(expected_.report, result.report));
+    expect_all_on_device(result.report);
+    EXPECT_EQ(penstock::to_string(result.errors), penstock::to_string(expected_.errors));
+    for (const char* name : kOutputs) {
+      SCOPED_TRACE(name);
+      expect_the_same_capture(folder_ / expected(name), folder_ / name, count == 1);
+    }
+  }
+  static std::string expected(const std::string& name) { return "expected-" + name; }
+
+  static constexpr const char* kOutputs[] = {"lan.pcapng", "wan.pcapng"};
+  chain::RunResult expected_;
+};
+
+TEST_F(ChainsOverCaptures, SendAndCountAsOnTheCpuThroughThousandsOfBatches) {
+  const std::string gateway = golden::root() / "examples/gateway";
+  for (const Batches& batches : kTiny) {
+    SCOPED_TRACE(fmt::format("batches of {} packets", batches.packets));
+    const int loop = std::string(batches.packets) == "1" ? 10 : 60;
+    const std::string yaml = chain_from(fmt::format(
+        "{{memory: {{read: [\"{0}/lan.pcap\", \"{0}/wan.pcap\", \"{0}/dmz.pcap\"], loop: {1}}}}}", gateway, loop));
+    ASSERT_NO_FATAL_FAILURE(run_on_cpu(yaml, settings_of(batches)));
+    EXPECT_GT(expected_.report["functions"][0]["dropped"]["packets"], 0);
+    EXPECT_GT(expected_.report["functions"][1]["dropped"]["packets"], 0);
+    EXPECT_GT(expected_.report["ports"]["lan"]["out"]["packets"], 0);
+    EXPECT_GT(expected_.report["ports"]["wan"]["out"]["packets"], 0);
+    for (const Way& way : kWays) {
+      ASSERT_NO_FATAL_FAILURE(compare(yaml, settings_of(batches), way, 1));
+      if (batches.most_workers > 1) {
+        ASSERT_NO_FATAL_FAILURE(compare(yaml, settings_of(batches), way, batches.most_workers));
+      }
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST_F(ChainsOverCaptures, SendAllOfAFileWhileTheWaitingQueueOverflowsWithOtherPackets) {
+  // What is generated goes nowhere, lost or not; what the file holds comes out as if it were alone.
+  const std::string in = "{pcap: {read: \"" + (golden::root() / "examples/gateway/lan.pcap").string() + "\"}}";
+  std::string yaml = chain_from(in);
+  ASSERT_NO_FATAL_FAILURE(run_on_cpu(yaml, {}));
+  const std::uint64_t of_file = expected_.report["packets"]["in"];
+  yaml.replace(yaml.find("  lan:"), 0,
+               "  load: {generator: {packets: 200000, rate: 500Mpps, flows: 64, destination: 172.16.0.0/16}}\n");
+  std::uint64_t lost = 0;
+  for (const Way& way : kWays) {
+    SCOPED_TRACE(to_string(way));
+    for (const unsigned count : {1U, 3U}) {
+      const auto result =
+          run(yaml, settings_of(kTiny[3]) + on_gpu::settings_of(way) + std::vector<std::string>{workers(count)});
+      ASSERT_FALSE(result.report.is_null());
+      EXPECT_EQ(result.report["packets"]["in"], 200'000 + of_file);
+      EXPECT_EQ(result.report["packets"]["forwarded"], expected_.report["packets"]["forwarded"]);
+      expect_all_on_device(result.report);
+      lost += result.report["dropped_by_chain"]["queue_full"].get<std::uint64_t>();
+      for (const char* name : kOutputs) expect_the_same_capture(folder_ / expected(name), folder_ / name, count == 1);
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(lost, 0U) << "the waiting queue was never full";
+}
+
+/// Captures that are read in one run: sound ones of one link type together, because libpcap reads what comes out only
+/// then; a broken one alone, because it ends the run.
+std::vector<std::vector<std::string>> groups_of(const std::vector<std::string>& files) {
+  constexpr std::size_t kMost = 24;
+  std::vector<std::vector<std::string>> groups;
+  std::map<LinkType, std::vector<std::string>> sound;
+  for (const std::string& file : files) {
+    port::ReadControl control;
+    auto sequence = port::CaptureSequence::open({file}, control);
+    if (!sequence) continue;  // of a link type that carries no IP, or broken on purpose
+    LinkType link_type{};
+    for (port::CapturedFrame frame; sequence->next(frame);) link_type = frame.link_type;
+    if (!sequence->errors().empty()) {
+      groups.push_back({file});
+    } else {
+      auto& together = sound[link_type];
+      together.push_back(file);
+      if (together.size() == kMost) groups.push_back(std::exchange(together, {}));
+    }
+  }
+  for (auto& [link_type, together] : sound) {
+    if (!together.empty()) groups.push_back(std::move(together));
+  }
+  return groups;
+}
+
+TEST_F(ChainsOverCaptures, SendAndCountAsOnTheCpuWhatIsInTheCorpus) {
+  const auto groups = groups_of(property::corpus_captures());
+  if (groups.empty()) GTEST_SKIP() << "no corpus: set PENSTOCK_CORPUS";
+  const std::vector<std::string> settings = settings_of(kLarge);
+  std::size_t next = 0;
+  std::uint64_t packets = 0;
+  std::uint64_t forwarded = 0;
+  for (const auto& files : groups) {
+    SCOPED_TRACE(files.front() + fmt::format(", first of {} captures", files.size()));
+    const std::string yaml = chain_from("{pcap: {read: [\"" + fmt::format("{}", fmt::join(files, "\", \"")) + "\"]}}");
+    ASSERT_NO_FATAL_FAILURE(run_on_cpu(yaml, settings));
+    packets += expected_.report["packets"]["in"].get<std::uint64_t>();
+    forwarded += expected_.report["packets"]["forwarded"].get<std::uint64_t>();
+    // Broken captures are many and short: each goes one way.
+    for (std::size_t i = 0; i < (files.size() > 1 ? std::size(kWays) : 1); ++i) {
+      const Way& way = kWays[next++ % std::size(kWays)];
+      ASSERT_NO_FATAL_FAILURE(compare(yaml, settings, way, 1));
+      if (HasFailure()) return;
+    }
+  }
+  std::printf("%zu runs' captures, %llu packets, %llu of them forwarded\n", groups.size(),
+              static_cast<unsigned long long>(packets), static_cast<unsigned long long>(forwarded));
+  EXPECT_GT(forwarded, packets / 10);
+  EXPECT_LT(forwarded, packets);
+}
+
+}  // namespace
+}  // namespace penstock::on_gpu

@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A network function whose GPU stage misbehaves from one of its batches on. What it does to a packet can be seen, and
+// also if it is done twice. Its CPU twin is sound.
+
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/host_device.h"
+#include "chain/network_function.h"
+
+namespace penstock::on_gpu {
+
+enum class Fault : std::uint8_t {
+  none,
+  now_and_then_refused,  // every fifth batch: the launch fails
+  refused,               // every batch: the launch fails
+  trapped,               // the kernel stops itself, and with it the process's context
+  stray_write,           // the kernel writes where nothing is: the same
+};
+
+/// What all stages of a function share.
+struct FaultPlan {
+  Fault fault = Fault::none;
+  unsigned from = 0;  // the first of the batches, of all stages together, that may be hit
+  std::atomic<unsigned> batches{0};
+  std::atomic<unsigned> hit{0};
+
+  /// Of the next batch.
+  [[nodiscard]] bool strikes() noexcept {
+    const unsigned batch = batches.fetch_add(1);
+    if (fault == Fault::none || batch < from) return false;
+    if (fault == Fault::now_and_then_refused && batch % 5 != 0) return false;
+    hit.fetch_add(1);
+    return true;
+  }
+};
+
+/// Counts the source address of an Ethernet frame up.
+struct CountUpCore {
+  PENSTOCK_HOST_DEVICE Verdict operator()(PacketView packet) const noexcept {
+    if (packet.packet->link_type == LinkType::ethernet && packet.layout().network_offset >= 14) {
+      ++packet.ethernet().source.bytes[5];
+    }
+    return packet.packet->verdict;
+  }
+};
+
+/// Borrows the plan.
+[[nodiscard]] std::unique_ptr<gpu::GpuStage> make_faulty_stage(FaultPlan& plan);
+
+class FaultyFunction final : public chain::NetworkFunction {
+ public:
+  FaultyFunction(Fault fault, unsigned from) {
+    plan.fault = fault;
+    plan.from = from;
+  }
+  const chain::NfTraits& traits() const noexcept override { return traits_; }
+  std::unique_ptr<chain::CpuStage> make_cpu_stage() override { return std::make_unique<Twin>(); }
+  std::unique_ptr<gpu::GpuStage> make_gpu_stage() override { return make_faulty_stage(plan); }
+  std::string description() const override { return "misbehaves on a GPU"; }
+
+  FaultPlan plan;
+
+ private:
+  class Twin final : public chain::CpuStage {
+   public:
+    void process(std::span<PacketView> packets) noexcept override {
+      for (const PacketView packet : packets) packet.packet->verdict = CountUpCore{}(packet);
+    }
+  };
+  static constexpr Access kAccess{kParsedFields | FieldSet{Field::eth_src, Field::verdict},
+                                  {Field::eth_src, Field::verdict}};
+  const chain::NfTraits traits_{.name = "faulty", .summary = "", .cpu = kAccess, .gpu = kAccess, .finish = {}};
+};
+
+}  // namespace penstock::on_gpu

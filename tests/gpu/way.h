@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests of whole chains on a GPU: the ways in which batches cross, and what must not depend on them.
+
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "chain/chain.h"
+#include "config/chain_file.h"
+#include "gpu/devices.h"
+
+namespace penstock::on_gpu {
+
+using Json = nlohmann::ordered_json;
+
+struct Way {
+  chain::Transfer transfer;
+  chain::WholeFrames frames;
+  chain::Sharing sharing = chain::Sharing::packets;
+};
+
+inline constexpr Way kWays[] = {
+    {chain::Transfer::direct, chain::WholeFrames::where_needed},
+    {chain::Transfer::direct, chain::WholeFrames::always},
+    {chain::Transfer::streamed, chain::WholeFrames::where_needed},
+    {chain::Transfer::streamed, chain::WholeFrames::always},
+    {chain::Transfer::zero_copy, chain::WholeFrames::where_needed},
+    {chain::Transfer::zero_copy, chain::WholeFrames::always},
+    {chain::Transfer::automatic, chain::WholeFrames::where_needed},
+    {chain::Transfer::streamed, chain::WholeFrames::where_needed, chain::Sharing::none},
+    {chain::Transfer::automatic, chain::WholeFrames::always, chain::Sharing::none},
+};
+
+inline std::string transfer_of(const Way& way) {
+  switch (way.transfer) {
+    case chain::Transfer::automatic: return "auto";
+    case chain::Transfer::direct: return "direct";
+    case chain::Transfer::streamed: return "streamed";
+    case chain::Transfer::zero_copy: break;
+  }
+  return "zero_copy";
+}
+inline std::string frames_of(const Way& way) { return way.frames == chain::WholeFrames::always ? "whole" : "planned"; }
+inline std::string sharing_of(const Way& way) { return way.sharing == chain::Sharing::none ? "none" : "packets"; }
+inline std::string to_string(const Way& way) {
+  return transfer_of(way) + ", " + frames_of(way) + " frames" +
+         (way.sharing == chain::Sharing::none ? ", each function by itself" : "");
+}
+inline void PrintTo(const Way& way, std::ostream* out) { *out << to_string(way); }
+
+/// For the name of a parameterised test: "direct_planned".
+inline std::string test_name(const Way& way) {
+  return transfer_of(way) + "_" + frames_of(way) + (way.sharing == chain::Sharing::none ? "_unshared" : "");
+}
+
+/// The run section that puts a chain on a GPU, as `--set` gives it.
+inline std::vector<std::string> settings_of(const Way& way) {
+  return {"run.processor=gpu", "run.transfer=" + transfer_of(way), "run.frames=" + frames_of(way),
+          "run.sharing=" + sharing_of(way)};
+}
+/// The same for a chain that is built by hand: on the first GPU.
+inline void put_on_gpu(chain::RunSettings& settings, const Way& way) {
+  settings.processor = chain::Processor::gpu;
+  for (const gpu::Device& device : gpu::list_devices().devices) {
+    if (device.supported && settings.gpus.empty()) settings.gpus.push_back(device.index);
+  }
+  ASSERT_FALSE(settings.gpus.empty()) << "no GPU can be used here";
+  settings.transfer = way.transfer;
+  settings.whole_frames = way.frames;
+  settings.sharing = way.sharing;
+}
+
+inline std::vector<config::Override> overrides_of(const std::vector<std::string>& settings) {
+  std::vector<config::Override> overrides;
+  for (const std::string& setting : settings) overrides.push_back(*config::parse_override(setting));
+  return overrides;
+}
+
+/// What became of the packets, and what the functions counted.
+inline void expect_the_same_counts(const Json& expected, const Json& out) {
+  for (const char* part : {"packets", "bytes", "dropped_by_chain", "ports"}) {
+    EXPECT_EQ(out.at(part), expected.at(part)) << part;
+  }
+  ASSERT_EQ(out.at("functions").size(), expected.at("functions").size());
+  for (std::size_t i = 0; i < expected.at("functions").size(); ++i) {
+    const Json& function = expected.at("functions")[i];
+    for (const char* part : {"name", "in", "forwarded", "dropped", "consumed"}) {
+      EXPECT_EQ(out.at("functions")[i].at(part), function.at(part)) << function.at("name") << ": " << part;
+    }
+    EXPECT_EQ(out.at("functions")[i].value("details", Json{}), function.value("details", Json{}))
+        << function.at("name") << ": details";
+  }
+}
+
+/// Every batch went over the device, and the device failed none.
+inline void expect_all_on_device(const Json& report) {
+  EXPECT_EQ(report.at("processor"), "gpu");
+  EXPECT_GE(report.at("gpu").at("segments"), report.at("batches").at("count"));
+  EXPECT_EQ(report.at("gpu").at("failures"), 0);
+  EXPECT_EQ(report.at("gpu").at("lanes_lost"), 0);
+}
+
+}  // namespace penstock::on_gpu
