@@ -64,6 +64,7 @@ struct WorkerCounters {
   report::Counter batch_fill_permille;  // summed over batches
   report::Counter stack_time_ns;        // parsing and hashing
   report::Counter send_time_ns;
+  report::Counter cpu_time_ns;  // of the worker's thread, once it has stopped
   DeviceCounters device;
   report::LatencyHistogram latency;  // from arrival at the worker until handed to the port
 };

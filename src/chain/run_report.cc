@@ -74,7 +74,8 @@ Json latency_json(std::span<const std::unique_ptr<Worker>> workers) {
   const auto all = std::make_unique<report::LatencyHistogram>();
   for (const auto& worker : workers) all->merge(worker->counters().latency);
   const auto us = [&](double fraction) { return static_cast<double>(all->quantile(fraction).count()) / 1e3; };
-  return {{"p50", us(0.5)}, {"p95", us(0.95)}, {"p99", us(0.99)}, {"p99.9", us(0.999)}, {"max", us(1.0)}};
+  return {{"p1", us(0.01)}, {"p10", us(0.1)},  {"p25", us(0.25)}, {"p50", us(0.5)},     {"p75", us(0.75)},
+          {"p90", us(0.9)}, {"p95", us(0.95)}, {"p99", us(0.99)}, {"p99.9", us(0.999)}, {"max", us(1.0)}};
 }
 
 }  // namespace
@@ -147,6 +148,7 @@ Json make_report(const Chain& chain, std::span<const std::unique_ptr<Worker>> wo
                      {"failures", device(&DeviceCounters::failures)},
                      {"lanes_lost", device(&DeviceCounters::lanes_lost)}};
   }
+  report["cpu_s"] = seconds(count([](const C& c) -> const report::Counter& { return c.cpu_time_ns; }));
   report["time_s"] = {{"stack", seconds(count([](const C& c) -> const report::Counter& { return c.stack_time_ns; }))},
                       {"send", seconds(count([](const C& c) -> const report::Counter& { return c.send_time_ns; }))}};
   report["latency_us"] = latency_json(workers);

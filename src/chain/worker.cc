@@ -4,6 +4,7 @@
 #include "chain/worker.h"
 
 #include <algorithm>
+#include <ctime>
 #include <thread>
 
 #include "chain/cpu_executor.h"
@@ -34,6 +35,13 @@ ring::RingShape ring_shape(const Chain& chain) {
   return shape;
 }
 
+/// Of a processor, that this thread has had.
+std::chrono::nanoseconds thread_time() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec};
+}
+
 std::unique_ptr<Executor> make_executor(const Chain& chain, unsigned worker, ring::PacketRing& ring,
                                         WorkerCounters& counters, Trace* trace) {
   if (chain.settings.processor == Processor::gpu) return make_gpu_executor(chain, worker, ring, counters, trace);
@@ -57,6 +65,12 @@ Worker::Worker(const Chain& chain, unsigned index, Trace* trace)
 }
 
 void Worker::run(const std::atomic<bool>& stop) noexcept {
+  const std::chrono::nanoseconds before = thread_time();
+  run_until(stop);
+  counters_.cpu_time_ns.add(static_cast<std::uint64_t>((thread_time() - before).count()));
+}
+
+void Worker::run_until(const std::atomic<bool>& stop) noexcept {
   executor_->begin();
   unsigned idle_rounds = 0;
   for (;;) {

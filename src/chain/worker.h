@@ -40,6 +40,7 @@ class Worker {
     bool ended = false;
   };
 
+  void run_until(const std::atomic<bool>& stop) noexcept;
   bool receive() noexcept;
   bool receive_from(Source& source) noexcept;
   void count_arrivals(const Source& source, std::uint64_t packets, std::uint64_t bytes) noexcept;

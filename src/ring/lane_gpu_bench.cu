@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a batch costs whatever is in it.
+//
+//   lane/…       a batch of frames over a lane with one stage that looks at each packet, from `start` until the results
+//                are there; by the host's clock. Axes: way of crossing, what of the frames crosses, packets
+//   kernels/…    as many kernels as a batch of a short chain has, launched one by one or replayed as a CUDA graph, and
+//                an event behind them: `enqueue_us` until the host has its hands free, the time itself until the event
+
+#include <benchmark/benchmark.h>
+#include <cuda_runtime.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpu/check.cuh"
+#include "gpu/devices.h"
+#include "gpu/memory.h"
+#include "gpu/per_packet.cuh"
+#include "gpu/stream.h"
+#include "ring/lane.h"
+
+namespace penstock::ring {
+namespace {
+
+constexpr std::size_t kBatchBytes = std::size_t{4} << 20;
+constexpr std::size_t kBatchPackets = 16384;
+constexpr std::size_t kFrame = 1514;
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+bool no_gpu(benchmark::State& state) {
+  static const gpu::DeviceList devices = gpu::list_devices();
+  if (devices.availability == gpu::Availability::kUsable) return false;
+  state.SkipWithError(devices.reason.c_str());
+  return true;
+}
+
+struct LookCore {
+  PENSTOCK_HOST_DEVICE Verdict operator()(PacketView packet) const noexcept {
+    return packet.layout().has(PacketLayout::kNetworkHeader) ? packet.packet->verdict : Verdict::forward(1);
+  }
+};
+
+void lane(benchmark::State& state, Crossing crossing, bool whole) {
+  if (no_gpu(state)) return;
+  SegmentShape segment;
+  segment.frames_up = segment.frames_down = whole;
+  if (!whole) segment.down = *record_layout({Field::ipv4_ttl, Field::ipv4_checksum, Field::eth_dst, Field::eth_src});
+  segment.stages.push_back({});
+  std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages(1);
+  stages[0].push_back(std::make_unique<gpu::PerPacketStage<LookCore>>(LookCore{}));
+  const auto lane = make_device_lane({kBatchBytes, kBatchPackets, {}, false, crossing, {segment}}, std::move(stages));
+  gpu::PinnedBuffer<std::uint8_t> bytes(kBatchBytes);
+  std::vector<PacketDescriptor> descriptors(kBatchPackets);
+  Batch batch(std::span(bytes.data(), bytes.size()), descriptors, {});
+  const std::vector<std::uint8_t> frame(kFrame);
+  for (std::int64_t i = 0; i < state.range(0); ++i) {
+    if (!batch.append(frame, {0, kFrame, 0, LinkType::ethernet})) return state.SkipWithError("the batch is full");
+  }
+  double enqueue = 0;
+  for (auto _ : state) {
+    const auto start = Clock::now();
+    bool good = lane->start(batch, 0, {});
+    enqueue += seconds_since(start);
+    gpu::Progress progress = gpu::Progress::kRunning;
+    while (good && (progress = lane->progress()) == gpu::Progress::kRunning) continue;
+    state.SetIterationTime(seconds_since(start));
+    if (!good || progress != gpu::Progress::kDone) return state.SkipWithError("the lane failed");
+  }
+  state.counters["enqueue_us"] = enqueue * 1e6 / static_cast<double>(state.iterations());
+}
+
+__global__ void touch(std::uint32_t* word) {
+  if (threadIdx.x == 0) *word += 1;
+}
+
+/// Enqueues them by `enqueue`, and waits as a worker does.
+template <typename Enqueue>
+void time_kernels(benchmark::State& state, const gpu::Stream& stream, Enqueue enqueue) {
+  const gpu::Event done;
+  double enqueued = 0;
+  for (auto _ : state) {
+    const auto start = Clock::now();
+    enqueue();
+    const bool recorded = done.record(stream);
+    enqueued += seconds_since(start);
+    while (recorded && done.progress() == gpu::Progress::kRunning) continue;
+    state.SetIterationTime(seconds_since(start));
+    if (!recorded) return state.SkipWithError("an event was refused");
+  }
+  gpu::check_launch();
+  state.counters["enqueue_us"] = enqueued * 1e6 / static_cast<double>(state.iterations());
+}
+
+void launched(benchmark::State& state) {
+  if (no_gpu(state)) return;
+  const gpu::Stream stream;
+  gpu::DeviceBuffer<std::uint32_t> word(1);
+  time_kernels(state, stream, [&] {
+    for (std::int64_t i = 0; i < state.range(0); ++i) touch<<<8, 256, 0, stream.get()>>>(word.data());
+  });
+}
+
+void replayed(benchmark::State& state) {
+  if (no_gpu(state)) return;
+  const gpu::Stream stream;
+  gpu::DeviceBuffer<std::uint32_t> word(1);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  gpu::check(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
+  for (std::int64_t i = 0; i < state.range(0); ++i) touch<<<8, 256, 0, stream.get()>>>(word.data());
+  gpu::check(cudaStreamEndCapture(stream.get(), &graph));
+  gpu::check(cudaGraphInstantiate(&exec, graph, 0));
+  cudaKernelNodeParams parameters{};
+  std::size_t count = static_cast<std::size_t>(state.range(0));
+  std::vector<cudaGraphNode_t> nodes(count);
+  gpu::check(cudaGraphGetNodes(graph, nodes.data(), &count));
+  gpu::check(cudaGraphKernelNodeGetParams(nodes[0], &parameters));
+  const bool with_changes = state.range(1) != 0;
+  time_kernels(state, stream, [&] {
+    // Batches differ in their number of packets, and so in each kernel's grid and arguments.
+    for (std::size_t i = 0; with_changes && i < count; ++i) {
+      static_cast<void>(cudaGraphExecKernelNodeSetParams(exec, nodes[i], &parameters));
+    }
+    static_cast<void>(cudaGraphLaunch(exec, stream.get()));
+  });
+  static_cast<void>(cudaGraphExecDestroy(exec));
+  static_cast<void>(cudaGraphDestroy(graph));
+}
+
+void add_all() {
+  for (const auto& [crossing, name] :
+       {std::pair{Crossing::copy, "copy"}, std::pair{Crossing::zero_copy, "zero_copy"}}) {
+    for (const bool whole : {true, false}) {
+      const std::string title = std::string("lane/") + name + (whole ? "/whole" : "/headers");
+      auto* const bench = benchmark::RegisterBenchmark(
+          title.c_str(), [crossing = crossing, whole](benchmark::State& state) { lane(state, crossing, whole); });
+      bench->UseManualTime()->Unit(benchmark::kMicrosecond)->ArgName("packets");
+      for (const std::int64_t packets : {1, 8, 32, 64, 128, 256, 512, 1024, 2048}) bench->Arg(packets);
+    }
+  }
+  benchmark::RegisterBenchmark("kernels/launched", launched)
+      ->UseManualTime()
+      ->Unit(benchmark::kMicrosecond)
+      ->ArgName("kernels")
+      ->Arg(1)
+      ->Arg(7);
+  benchmark::RegisterBenchmark("kernels/graph", replayed)
+      ->UseManualTime()
+      ->Unit(benchmark::kMicrosecond)
+      ->ArgNames({"kernels", "new_arguments"})
+      ->Args({1, 0})
+      ->Args({7, 0})
+      ->Args({7, 1});
+}
+
+}  // namespace
+}  // namespace penstock::ring
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  penstock::ring::add_all();
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+}
