@@ -29,9 +29,9 @@ enum class Processor : std::uint8_t { cpu, gpu };
 struct NfTraits {
   std::string_view name;
   std::string_view summary;
-  Access cpu;                                        // of the CPU twin
-  std::optional<Access> gpu;                         // of the GPU stage; none: the NF has no GPU stage
-  std::optional<Access> finish;                      // of the CPU stage that consumes what the GPU stage found
+  Access cpu{};                                      // of the CPU twin
+  std::optional<Access> gpu{};                       // of the GPU stage; none: the NF has no GPU stage
+  std::optional<Access> finish{};                    // of the CPU stage that consumes what the GPU stage found
   std::uint32_t findings_bytes = 0;                  // for each packet, from the GPU stage to the finish stage
   FrameRoom growth{};                                // most bytes it adds at head and tail
   bool chooses_port = false;                         // decides where packets leave
