@@ -1,4 +1,5 @@
-# `make help` lists what there is. Variables: CUDA=off builds without GPU code; BENCH=REGEX picks benches.
+# `make help` lists what there is. Variables: CUDA=off builds without GPU code; BENCH=REGEX picks benches; PREFIX and DESTDIR
+# say where `make install` goes.
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
@@ -7,6 +8,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 CUDA  ?= on
 BENCH ?= .
+PREFIX ?= /usr/local
 JOBS  ?= $(shell nproc)
 
 CMAKE := .venv/bin/cmake
@@ -34,6 +36,11 @@ build: setup-build ## build/penstock (the default)
 	@$(call release,$(first))
 	@$(call compile,release,penstock)
 	@ln -sfn release/penstock build/penstock
+
+.PHONY: install
+install: build ## program, headers, libraries and CMake package, to PREFIX=/usr/local
+	@DESTDIR='$(DESTDIR)' $(CMAKE) --install build/release --prefix '$(PREFIX)'
+	@echo "installed in $(DESTDIR)$(PREFIX)"
 
 .PHONY: demo
 demo: build ## run a router and a firewall over a gateway's captures

@@ -1,5 +1,6 @@
 # The target `bundle`: the program, the GPU tests and the benches with the shared libraries they need, in a folder that runs
-# where nothing is installed. The C and C++ runtimes are left out: those of any newer system serve.
+# where nothing is installed. The C and C++ runtimes are left out: those of any newer system serve. `cmake --install` alone
+# leaves the bundle out.
 #
 #   dist/penstock-<version>-<arch>/
 #     bin/penstock  gpu-tests/  benches/  lib/  examples/  tests/golden/  gpu-test  bench  LICENSE
@@ -24,26 +25,26 @@ add_custom_target(fuzzers DEPENDS ${fuzzers})
 set(bundled ${gpu_tests} ${benches})
 if(TARGET penstock)
   list(APPEND bundled penstock)
-  install(TARGETS penstock RUNTIME_DEPENDENCY_SET bundle RUNTIME DESTINATION bin COMPONENT bundle)
+  install(TARGETS penstock RUNTIME_DEPENDENCY_SET bundle RUNTIME DESTINATION bin COMPONENT bundle EXCLUDE_FROM_ALL)
 endif()
 if(gpu_tests)
-  install(TARGETS ${gpu_tests} RUNTIME_DEPENDENCY_SET bundle RUNTIME DESTINATION gpu-tests COMPONENT bundle)
+  install(TARGETS ${gpu_tests} RUNTIME_DEPENDENCY_SET bundle RUNTIME DESTINATION gpu-tests COMPONENT bundle EXCLUDE_FROM_ALL)
 endif()
 if(benches)
-  install(TARGETS ${benches} RUNTIME_DEPENDENCY_SET bundle RUNTIME DESTINATION benches COMPONENT bundle)
+  install(TARGETS ${benches} RUNTIME_DEPENDENCY_SET bundle RUNTIME DESTINATION benches COMPONENT bundle EXCLUDE_FROM_ALL)
 endif()
 if(bundled)
   install(RUNTIME_DEPENDENCY_SET bundle
     PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|gcc_s|stdc\\+\\+)\\.so" "^libcuda\\.so"
-    LIBRARY DESTINATION lib COMPONENT bundle)
+    LIBRARY DESTINATION lib COMPONENT bundle EXCLUDE_FROM_ALL)
 endif()
-install(PROGRAMS tools/gpu_test DESTINATION . RENAME gpu-test COMPONENT bundle)
-install(PROGRAMS tools/bench DESTINATION . RENAME bench COMPONENT bundle)
-install(PROGRAMS tools/machine_name DESTINATION . COMPONENT bundle)
-install(FILES LICENSE DESTINATION . COMPONENT bundle)
-install(DIRECTORY examples DESTINATION . COMPONENT bundle PATTERN "out*" EXCLUDE)
+install(PROGRAMS tools/gpu_test DESTINATION . RENAME gpu-test COMPONENT bundle EXCLUDE_FROM_ALL)
+install(PROGRAMS tools/bench DESTINATION . RENAME bench COMPONENT bundle EXCLUDE_FROM_ALL)
+install(PROGRAMS tools/machine_name DESTINATION . COMPONENT bundle EXCLUDE_FROM_ALL)
+install(FILES LICENSE DESTINATION . COMPONENT bundle EXCLUDE_FROM_ALL)
+install(DIRECTORY examples DESTINATION . COMPONENT bundle EXCLUDE_FROM_ALL PATTERN "out*" EXCLUDE)
 # The chains that the GPU tests run, where they lie in the sources.
-install(DIRECTORY tests/golden DESTINATION tests COMPONENT bundle
+install(DIRECTORY tests/golden DESTINATION tests COMPONENT bundle EXCLUDE_FROM_ALL
   PATTERN "out*" EXCLUDE
   PATTERN "*.cc" EXCLUDE
   PATTERN "*.h" EXCLUDE

@@ -1,16 +1,7 @@
 # The libraries that Penstock stands on. `make setup` installs them.
 
-find_package(Threads REQUIRED)
-find_package(fmt REQUIRED)
+include(PenstockLibraries)
 find_package(spdlog REQUIRED)
-find_package(tl-expected REQUIRED)
-find_package(nlohmann_json REQUIRED)
-find_package(yaml-cpp REQUIRED)
-find_package(CLI11 REQUIRED)
-find_package(ZLIB REQUIRED)
-find_package(PkgConfig REQUIRED)
-pkg_check_modules(PCAP REQUIRED IMPORTED_TARGET libpcap)
-pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 
 if(PENSTOCK_TESTS)
   enable_testing()

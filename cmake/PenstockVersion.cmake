@@ -26,6 +26,7 @@ add_custom_target(penstock_version_source
 
 add_library(penstock_version STATIC ${version_cc})
 add_dependencies(penstock_version penstock_version_source)
-target_include_directories(penstock_version PUBLIC ${PROJECT_SOURCE_DIR}/src)
-target_link_libraries(penstock_version PRIVATE penstock_flags)
+target_include_directories(penstock_version PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+target_link_libraries(penstock_version PRIVATE $<BUILD_INTERFACE:penstock_flags>)
+set_target_properties(penstock_version PROPERTIES EXPORT_NAME version)
 add_library(penstock::version ALIAS penstock_version)

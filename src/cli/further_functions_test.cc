@@ -34,7 +34,7 @@ class Pass final : public chain::NetworkFunction {
   struct Stage final : chain::CpuStage {
     void process(std::span<PacketView>) noexcept override {}
   };
-  chain::NfTraits traits_{.name = "pass", .summary = "lets all pass", .cpu = {}, .gpu = {}, .finish = {}};
+  chain::NfTraits traits_{.name = "pass", .summary = "lets all pass"};
 };
 
 constexpr auto kParameters = std::to_array<Parameter>({{"least", ParameterType::integer, "1", "1..9", "of no use"}});
