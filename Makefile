@@ -1,5 +1,5 @@
 # `make help` lists what there is. Variables: CUDA=off builds without GPU code; BENCH=REGEX picks benches; PREFIX and DESTDIR
-# say where `make install` goes.
+# say where `make install` goes; COMPUTE_SANITIZER=memcheck (racecheck, initcheck, synccheck) runs the GPU tests under that tool.
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:

@@ -7,9 +7,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "golden/golden_case.h"
@@ -72,16 +76,16 @@ std::vector<std::string> chain_folders() {
 
 class ShippedChains : public ::testing::TestWithParam<std::string> {
  protected:
-  /// Runs the chain on the CPU with these settings, and compares in all ways.
-  void compare(const Batches& batches, const std::vector<std::string>& more) {
-    const auto settings = settings_of(batches) + more;
+  /// Runs the chain on the CPU with these settings, and compares in each of the ways, with up to so many workers.
+  void compare(const std::vector<std::string>& settings, std::span<const Way> ways, unsigned most_workers) {
+    SCOPED_TRACE(fmt::format("{}", fmt::join(settings, " ")));
     const OutFolder expected_out;
     CaseRun expected;
     ASSERT_NO_FATAL_FAILURE(
         case_.run(expected_out, overrides_of(settings + std::vector<std::string>{"run.processor=cpu"}), expected));
-    for (const Way& way : kWays) {
-      for (unsigned count = 1; count <= batches.most_workers; count += 2) {
-        SCOPED_TRACE(fmt::format("{}, {} workers, batches of {} packets", to_string(way), count, batches.packets));
+    for (const Way& way : ways) {
+      for (unsigned count = 1; count <= most_workers; count += 2) {
+        SCOPED_TRACE(fmt::format("{}, {} workers", to_string(way), count));
         const OutFolder out;
         CaseRun run;
         const auto on_this = settings + on_gpu::settings_of(way) + std::vector<std::string>{workers(count)};
@@ -98,16 +102,26 @@ class ShippedChains : public ::testing::TestWithParam<std::string> {
     }
   }
 
+  /// Small tables, which are soon on the device: they are brought there for every run.
+  [[nodiscard]] std::vector<std::string> small_tables() const {
+    return std::vector<std::string>(case_.has_router() ? 1 : 0, "chain.router.ipv4=trie4");
+  }
+
   Case case_{golden::root() / GetParam()};
 };
 
-TEST_P(ShippedChains, SendAndCountAsOnTheCpu) { compare(kLarge, {}); }
+TEST_P(ShippedChains, SendAndCountAsOnTheCpuAsTheyStand) {
+  constexpr Way kDefault{chain::Transfer::automatic, chain::WholeFrames::where_needed};
+  compare({}, {&kDefault, 1}, 1);
+}
+
+TEST_P(ShippedChains, SendAndCountAsOnTheCpuInAllWays) {
+  compare(settings_of(kLarge) + small_tables(), kWays, kLarge.most_workers);
+}
 
 TEST_P(ShippedChains, SendAndCountAsOnTheCpuInTinyBatches) {
-  // Small tables, which are soon on the device: they are brought there for every run.
-  const std::vector<std::string> engine(case_.has_router() ? 1 : 0, "chain.router.ipv4=trie4");
   for (const Batches& batches : kTiny) {
-    ASSERT_NO_FATAL_FAILURE(compare(batches, engine));
+    ASSERT_NO_FATAL_FAILURE(compare(settings_of(batches) + small_tables(), kWays, batches.most_workers));
     if (HasFailure()) return;
   }
 }

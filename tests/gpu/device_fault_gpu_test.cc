@@ -261,7 +261,7 @@ TEST_P(LostDeviceDeathTest, LeavesItsBatchesToTheCpuAndTheProcessSound) {
 
     // A further run over the device is refused, and leaves no trace.
     Bed again(*faulty.layout, faulty.workers, Fault::none);
-    ASSERT_NO_FATAL_FAILURE(put_on_gpu(again.chain.settings, faulty.way));
+    again.chain.settings = bed.chain.settings;
     const std::atomic<bool> never{false};
     EXPECT_THROW(static_cast<void>(chain::run(again.chain, {}, never)), gpu::CudaError);
   });
