@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "base/machine.h"
 #include "base/units.h"
-#include "cli/machine.h"
 #include "gpu/devices.h"
 #include "gpu/pcie.h"
 

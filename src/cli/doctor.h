@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/machine.h"
+#include "base/machine.h"
 #include "gpu/devices.h"
 
 namespace penstock::cli {

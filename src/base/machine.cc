@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/machine.h"
+#include "base/machine.h"
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -21,7 +21,7 @@
 
 #include "base/text_file.h"
 
-namespace penstock::cli {
+namespace penstock {
 namespace {
 
 namespace fs = std::filesystem;
@@ -152,4 +152,4 @@ Machine look_at_machine(const fs::path& root) {
   return machine;
 }
 
-}  // namespace penstock::cli
+}  // namespace penstock

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace penstock::cli {
+namespace penstock {
 
 struct NetworkInterface {
   std::string name;
@@ -51,4 +51,4 @@ struct Machine {
   return (machine.capabilities >> capability & 1U) != 0;
 }
 
-}  // namespace penstock::cli
+}  // namespace penstock
