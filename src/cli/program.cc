@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/parameter.h"
 #include "base/version.h"
+#include "cli/bench.h"
 #include "cli/chain_arguments.h"
 #include "cli/check.h"
 #include "cli/classify.h"
@@ -90,6 +91,7 @@ int run_program(int argc, const char* const* argv, chain::NfKinds further) {
   add_classify(app, exit_code);
   add_devices(app, exit_code);
   add_doctor(app, exit_code);
+  add_bench(app, {argv, argv + argc}, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -8,9 +8,6 @@
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <atomic>
-#include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -23,32 +20,11 @@
 #include "chain/run.h"
 #include "chain/run_report.h"
 #include "cli/chain_arguments.h"
+#include "cli/stop_signals.h"
 
 namespace penstock::cli {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-std::atomic<bool> stop_asked{false};
-std::atomic<Clock::rep> stop_asked_at{0};  // ticks
-std::atomic<bool> run_is_over{false};
-static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<Clock::rep>::is_always_lock_free);
-
-/// Stops the run; where that has been asked for, or there is none to stop any more, ends the program at once.
-void ask_to_stop(int signal) {
-  // timeout(1) sends its signal twice, as one process and as one of a group.
-  constexpr auto kSameSignal = std::chrono::milliseconds{300};
-  const Clock::duration now = Clock::now().time_since_epoch();
-  if (stop_asked.exchange(true)) {
-    if (now - Clock::duration(stop_asked_at.load()) < kSameSignal) return;
-  } else {
-    stop_asked_at.store(now.count());
-    if (!run_is_over.load()) return;
-  }
-  std::signal(signal, SIG_DFL);
-  std::raise(signal);
-}
 
 struct RunArguments {
   ChainArguments chain;
@@ -88,16 +64,8 @@ int run_chain(const RunArguments& arguments) {
   options.trace_out = arguments.json ? stderr : tables_out;
   const bool terminal = ::isatty(STDERR_FILENO) == 1 && !arguments.quiet;
   if (terminal) options.on_progress = print_progress;
-  // A reader that goes away (`| head`) ends other commands without a word, and no run without its report.
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGINT, ask_to_stop);
-  std::signal(SIGTERM, ask_to_stop);
-  // A terminal that goes away; but not for nohup(1), which has it ignored.
-  if (std::signal(SIGHUP, ask_to_stop) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
-
-  auto result = chain::run(loaded->chain, options, stop_asked);
-  // What is left to do may wait for a reader for ever, and must be stopped by one signal too.
-  run_is_over.store(true);
+  auto result = chain::run(loaded->chain, options, stop_on_signals());
+  nothing_left_to_stop();
   if (terminal) std::fputs("\r\033[K", stderr);
   if (!result) {
     print_errors(result.error());

@@ -17,6 +17,25 @@ std::size_t width_of(std::string_view text) {
 
 }  // namespace
 
+std::string wrapped(std::string_view text, std::string_view first, std::string_view next) {
+  constexpr std::size_t kColumns = 100;
+  std::string lines;
+  std::string line(first);
+  bool has_word = false;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (has_word && width_of(line) + 1 + width_of(word) > kColumns) {
+      lines += std::exchange(line, std::string(next)) + '\n';
+      has_word = false;
+    }
+    if (has_word) line += ' ';
+    line += word;
+    has_word = true;
+  }
+  return lines + line + '\n';
+}
+
 TextTable::TextTable(const std::vector<std::string_view>& headings) {
   std::vector<std::string> cells;
   for (std::string_view heading : headings) {
@@ -32,18 +51,7 @@ void TextTable::add_row(std::vector<std::string> cells) {
 }
 
 void TextTable::add_note(std::string_view text) {
-  constexpr std::size_t kColumns = 100;
-  std::string line = "   ";
-  while (!text.empty()) {
-    const std::string_view word = text.substr(0, text.find(' '));
-    text.remove_prefix(std::min(text.size(), word.size() + 1));
-    if (width_of(line) + 1 + width_of(word) > kColumns) {
-      rows_.back().notes += std::exchange(line, std::string(6, ' ')) + '\n';
-    }
-    line += ' ';
-    line += word;
-  }
-  rows_.back().notes += line + '\n';
+  rows_.back().notes += wrapped(text, std::string(4, ' '), std::string(7, ' '));
 }
 
 std::string TextTable::text() const {

@@ -11,6 +11,10 @@
 
 namespace penstock::report {
 
+/// `text` broken between words into lines of at most 100 columns: the first begins with `first`, the others with
+/// `next`.
+[[nodiscard]] std::string wrapped(std::string_view text, std::string_view first, std::string_view next);
+
 class TextTable {
  public:
   /// A heading that begins with '>' is that of a column of numbers, set to the right.

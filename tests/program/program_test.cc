@@ -164,6 +164,15 @@ TEST_F(Program, CanBeStoppedWhileItWaitsForTheOtherEndOfAPipe) {
   }
 }
 
+TEST_F(Program, WritesTheRecordOfAnExperimentThatWasStopped) {
+  const std::string program = "timeout --preserve-status -k 20 -s INT 1 '" PENSTOCK_PROGRAM "'";
+  EXPECT_EQ(shell(program + " bench offload --only processor=cpu --duration 1h --json kept.json"), 1);
+  EXPECT_THAT(read("err"), HasSubstr("stopped: 0 of "));
+  EXPECT_EQ(json("kept.json")["complete"], false);
+  EXPECT_EQ(shell("penstock bench --from kept.json"), 0) << read("err");
+  EXPECT_THAT(read("out"), HasSubstr("incomplete  0 points"));
+}
+
 TEST_F(Program, TakesPipesByTheirNames) {
   EXPECT_EQ(shell("mkfifo from to; cat in.pcap >from & cat to >copy.pcap &"
                   " penstock run chain.yaml --set ports.lan.pcap.read=from --set ports.wan.pcap.write=to && wait"),

@@ -1,0 +1,319 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/bench.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "base/parameter.h"
+#include "base/text_file.h"
+#include "base/units.h"
+#include "cli/chain_arguments.h"
+#include "cli/stop_signals.h"
+#include "experiment/catalog.h"
+#include "experiment/session.h"
+#include "experiment/summary.h"
+#include "report/text_table.h"
+
+namespace penstock::cli {
+namespace {
+
+using experiment::Experiment;
+using experiment::Record;
+using experiment::Style;
+
+struct BenchArguments {
+  std::string name;
+  experiment::Options options;
+  std::string json;
+  std::string plots;
+  std::string from;
+  bool markdown = false;
+};
+
+// ---- The command line
+
+/// As a shell would have to be given it again.
+std::string shell_text(const std::vector<std::string>& words) {
+  constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=+:,./@%";
+  std::string text;
+  for (const std::string& word : words) {
+    if (!text.empty()) text += ' ';
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
+      text += word;
+      continue;
+    }
+    text += '\'';
+    for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    text += '\'';
+  }
+  return text;
+}
+
+CLI::Validator duration_text() {
+  return {[](std::string& text) {
+            const auto duration = parse_duration(text);
+            return duration && duration->count() > 0
+                       ? std::string()
+                       : fmt::format("wrong value: found {}, expected a time such as 200ms or 1s", in_quotes(text));
+          },
+          ""};
+}
+
+CLI::Validator condition_text() {
+  return {[](std::string& text) {
+            const std::size_t equals = text.find('=');
+            return equals != std::string::npos && equals > 0
+                       ? std::string()
+                       : fmt::format("wrong value: found {}, expected KEY=VALUE", in_quotes(text));
+          },
+          ""};
+}
+
+/// The values of a key that is given more than once are alternatives.
+std::vector<experiment::Condition> conditions(const std::vector<std::string>& texts) {
+  std::vector<experiment::Condition> all;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    const std::string key = text.substr(0, equals);
+    auto there = std::find_if(all.begin(), all.end(), [&](const auto& condition) { return condition.key == key; });
+    if (there == all.end()) there = all.insert(all.end(), {key, {}});
+    there->values.push_back(text.substr(equals + 1));
+  }
+  return all;
+}
+
+std::string known_names(std::string_view wrong) {
+  std::vector<std::string_view> names;
+  for (const Experiment* const known : experiment::experiments()) names.push_back(known->name);
+  return expected_name(wrong, names);
+}
+
+// ---- What comes out
+
+int list_experiments() {
+  report::TextTable table({"experiment", "what"});
+  for (const Experiment* const known : experiment::experiments()) {
+    table.add_row({std::string(known->name), std::string(known->summary)});
+    table.add_note(known->source);
+  }
+  const auto written = write_stdout(table.text() + "\n`penstock bench NAME` runs one.\n");
+  if (written) return kDone;
+  print_errors(written.error());
+  return kFailed;
+}
+
+std::string rendered(const Experiment& experiment, const Record& record, Style style) {
+  std::string text = experiment::summary(experiment, record, style);
+  for (const experiment::Figure& figure : experiment.figures()) {
+    if (has_points(figure, record)) text += '\n' + experiment::table(figure, record, style);
+  }
+  return text;
+}
+
+Errors write_plots(const Experiment& experiment, const Record& record, const std::string& folder) {
+  bool lacks_gnuplot = false;
+  for (const experiment::Figure& figure : experiment.figures()) {
+    if (!has_points(figure, record)) continue;
+    const auto plot = write_plot(figure, record, folder);
+    if (!plot) return plot.error();
+    lacks_gnuplot |= plot->is_script;
+    fmt::print(stderr, "{}\n", printable(plot->path));
+  }
+  if (lacks_gnuplot) {
+    fmt::print(stderr,
+               "gnuplot is not installed, so its scripts were written in place of the plots; with it (on Debian and "
+               "Ubuntu: apt install gnuplot-nox), `gnuplot FILE.gp` in that folder draws one\n");
+  }
+  return {};
+}
+
+/// Files first: what is printed may go into a pipe that breaks.
+Errors write_all(const Experiment& experiment, const Record& record, const BenchArguments& arguments) {
+  Errors errors;
+  const auto note = [&](const Result<void>& written) {
+    if (!written) append(errors, written.error());
+  };
+  const bool json_to_stdout = arguments.json == "-";
+  if (!arguments.json.empty() && !json_to_stdout) note(write_text_file(arguments.json, to_json(record)));
+  if (!arguments.plots.empty()) append(errors, write_plots(experiment, record, arguments.plots));
+  note(write_stdout(json_to_stdout
+                        ? to_json(record)
+                        : rendered(experiment, record, arguments.markdown ? Style::markdown : Style::terminal)));
+  return errors;
+}
+
+/// What can be told of the outputs before anything is measured.
+Errors check_outputs(const BenchArguments& arguments) {
+  Errors errors;
+  if (!arguments.json.empty() && arguments.json != "-") {
+    if (const auto right = check_text_file_writable(arguments.json); !right) append(errors, right.error());
+  }
+  if (!arguments.plots.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(arguments.plots, error);
+    const auto right = error ? failure({{arguments.plots, 0, 0}, "the folder cannot be made", error.message(), ""})
+                             : check_text_file_writable(arguments.plots + "/plot.svg");
+    if (!right) append(errors, right.error());
+  }
+  return errors;
+}
+
+// ---- The two ways to a record
+
+void print_progress(const experiment::Progress& progress) {
+  constexpr std::size_t kMost = 70;
+  std::string what = progress.what.substr(0, kMost);
+  if (what.size() < progress.what.size()) what += "…";
+  const std::string number = progress.number == 0 ? "" : fmt::format("{} of {}: ", progress.number, progress.count);
+  const std::string line = "\r\033[K" + number + what;
+  std::fputs(line.c_str(), stderr);  // a terminal that is gone ends no run
+}
+
+int run_experiment(const Experiment& experiment, const BenchArguments& arguments) {
+  const std::atomic<bool>& stop = stop_on_signals();
+  auto session = experiment::Session::open(experiment, arguments.options, stop);
+  if (!session) {
+    print_errors(session.error());
+    return kWrongUsage;
+  }
+  const bool terminal = ::isatty(STDERR_FILENO) == 1;
+  Record& record = session->record();
+  for (const std::string& text : record.left_out) fmt::print(stderr, "left out: {}\n", printable(text));
+  Errors errors;
+  try {
+    errors = session->run(terminal ? print_progress : std::function<void(const experiment::Progress&)>());
+  } catch (const std::exception& error) {  // a GPU that fails: what was measured before is worth its file
+    record.errors.emplace_back(error.what());
+    errors.push_back({{}, error.what(), "", ""});
+  }
+  nothing_left_to_stop();
+  if (terminal) std::fputs("\r\033[K", stderr);
+  append(errors, write_all(experiment, record, arguments));
+  print_errors(errors);
+  if (errors.empty() && !record.complete) {
+    fmt::print(stderr, "stopped: {} of {} points were measured\n", record.points.size(), session->points());
+  }
+  return errors.empty() && record.complete ? kDone : kFailed;
+}
+
+int render_record(const BenchArguments& arguments) {
+  const auto text = read_text_file(arguments.from);
+  auto record = text ? experiment::parse_record(*text, arguments.from) : tl::unexpected(text.error());
+  const auto refuse = [&](Error error) {
+    print_errors({std::move(error)});
+    return kWrongUsage;
+  };
+  if (!record) {
+    print_errors(record.error());
+    return kWrongUsage;
+  }
+  if (!arguments.name.empty() && arguments.name != record->experiment) {
+    return refuse({{arguments.from, 0, 0},
+                   "the record is of another experiment",
+                   in_quotes(record->experiment),
+                   in_quotes(arguments.name)});
+  }
+  const Experiment* const known = experiment::find_experiment(record->experiment);
+  if (known == nullptr) {
+    return refuse({{arguments.from, 0, 0},
+                   "experiment: unknown",
+                   in_quotes(record->experiment),
+                   known_names(record->experiment)});
+  }
+  const Errors errors = write_all(*known, *record, arguments);
+  print_errors(errors);
+  return errors.empty() ? kDone : kFailed;
+}
+
+int bench(const BenchArguments& arguments) {
+  if (const Errors errors = check_outputs(arguments); !errors.empty()) {
+    print_errors(errors);
+    return kWrongUsage;
+  }
+  if (!arguments.from.empty()) return render_record(arguments);
+  const Experiment* const known = experiment::find_experiment(arguments.name);
+  if (known != nullptr) return run_experiment(*known, arguments);
+  print_errors({{{},
+                 arguments.name.empty() ? "NAME is missing" : "unknown experiment",
+                 arguments.name.empty() ? "" : in_quotes(arguments.name),
+                 known_names(arguments.name)}});
+  return kWrongUsage;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_code) {
+  auto arguments = std::make_shared<BenchArguments>();
+  experiment::Options& options = arguments->options;
+  if (!command_line.empty()) command_line.front() = "penstock";  // wherever it lies
+  options.command = shell_text(command_line);
+
+  CLI::App* const command = app.add_subcommand("bench", "Run a paper's experiment: tables, JSON, plots");
+  command->add_option("NAME", arguments->name, "the experiment; without it, `penstock bench` lists them");
+  const std::vector<CLI::Option*> measuring{
+      command->add_flag("--quick", options.quick, "fewer points, and less time for each: a first look"),
+      command->add_option("--repeats", "measurements of each point, of which the median counts")
+          ->transform(whole_number(1, 1000))
+          ->type_name("N"),
+      command->add_option("--duration", "time of one measurement, such as 200ms")
+          ->check(duration_text())
+          ->type_name("TIME"),
+      command->add_option("--workers", "most threads that a point may use, in place of all usable cores")
+          ->transform(whole_number(1, 256))
+          ->type_name("N"),
+      command->add_option("--gpus", "numbers of the GPUs to use, such as 0,1, in place of the first")
+          ->transform(whole_number(0, 255))
+          ->type_name("N,...")
+          ->delimiter(','),
+      command->add_option("--rules", options.rules, "the user's rules, in place of synthetic ones")->type_name("FILE"),
+      command->add_option("--routes", options.routes, "the user's routes (`ip route`), in place of synthetic ones")
+          ->type_name("FILE"),
+      command->add_option("--only", "the points with this value alone; given again: of another key, or another value")
+          ->check(condition_text())
+          ->type_name("KEY=VALUE")
+          ->allow_extra_args(false)
+          ->take_all(),
+  };
+  command->add_option("--json", arguments->json, "write the record there as JSON; - prints it in place of the tables")
+      ->type_name("FILE");
+  command->add_option("--plots", arguments->plots, "draw the figures into this folder as SVG, by gnuplot")
+      ->type_name("DIR");
+  CLI::Option* const from =
+      command->add_option("--from", arguments->from, "render a record that --json wrote, and measure nothing")
+          ->type_name("FILE");
+  command->add_flag("--markdown", arguments->markdown, "print the tables as Markdown");
+  for (CLI::Option* const option : measuring) option->excludes(from);
+  command->footer(
+      "A point is measured several times: tables show medians, records and plots the spread too. Keys of --only are\n"
+      "those of the record's points, `--only processor=cpu --only engine=dir24`. Ctrl-C ends the run, and what was\n"
+      "measured is written. Without a GPU its points are left out.");
+  command->callback([command, arguments, measuring, &exit_code] {
+    experiment::Options& asked = arguments->options;
+    const auto number = [&](const char* option) {
+      return command->count(option) == 0 ? std::nullopt : std::optional(command->get_option(option)->as<unsigned>());
+    };
+    asked.repeats = number("--repeats");
+    asked.workers = number("--workers");
+    if (command->count("--duration") > 0)
+      asked.duration = parse_duration(command->get_option("--duration")->as<std::string>());
+    if (command->count("--gpus") > 0) asked.gpus = command->get_option("--gpus")->as<std::vector<int>>();
+    if (command->count("--only") > 0) asked.only = conditions(command->get_option("--only")->results());
+    const std::vector<CLI::Option*> all = command->get_options();
+    const bool any = std::any_of(all.begin(), all.end(), [](const CLI::Option* option) { return option->count() > 0; });
+    exit_code = any ? bench(*arguments) : list_experiments();
+  });
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,189 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/bench.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "cli/program.h"
+#include "experiment/record.h"
+
+namespace penstock::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class BenchCommand : public ::testing::Test {
+ protected:
+  struct Outcome {
+    int exit_code = -1;
+    std::string out, err;
+  };
+
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "penstock-bench-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  static Outcome run(const std::vector<std::string>& arguments) {
+    std::vector<const char*> argv{"/somewhere/penstock", "bench"};
+    for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+    Outcome outcome;
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    outcome.exit_code = run_program(static_cast<int>(argv.size()), argv.data());
+    outcome.out = ::testing::internal::GetCapturedStdout();
+    outcome.err = ::testing::internal::GetCapturedStderr();
+    return outcome;
+  }
+  /// Of a command line that is refused.
+  static std::string refusal(const std::vector<std::string>& arguments) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    return outcome.err;
+  }
+  [[nodiscard]] std::string path(const char* name) const { return (folder_ / name).string(); }
+  [[nodiscard]] static std::string read(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void write(const char* name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
+
+  static experiment::Record kept() {
+    experiment::Record record;
+    record.experiment = "offload";
+    record.complete = true;
+    record.points.push_back(experiment::Point()
+                                .set("function", "firewall")
+                                .set("sweep", "rules")
+                                .set("engine", "linear")
+                                .set("rules", 32)
+                                .set("processor", "cpu")
+                                .set("cores", 1)
+                                .set("mpps", 12.5));
+    return record;
+  }
+
+  fs::path folder_;
+};
+
+/// One cheap point.
+const std::vector<std::string> kOnePoint{
+    "offload",       "--quick", "--only",  "sweep=rules", "--only", "engine=linear", "--only", "rules=32", "--only",
+    "processor=cpu", "--only",  "cores=1", "--repeats",   "2",      "--duration",    "2ms"};
+
+std::vector<std::string> one_point_and(std::vector<std::string> more) {
+  more.insert(more.begin(), kOnePoint.begin(), kOnePoint.end());
+  return more;
+}
+
+TEST_F(BenchCommand, ListsTheExperimentsWithTheirSources) {
+  const Outcome outcome = run({});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("offload"));
+  EXPECT_THAT(outcome.out, HasSubstr("Alonistioti"));
+  EXPECT_THAT(outcome.out, HasSubstr("`penstock bench NAME` runs one.\n"));
+}
+
+TEST_F(BenchCommand, MeasuresAndKeepsWhatIsAskedFor) {
+  const Outcome outcome = run(one_point_and({"--json", path("o.json"), "--plots", path("new/plots")}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("Firewall classification by rules"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("Routing look-ups")));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("\r"))) << "no progress where there is no terminal";
+  const auto record = experiment::parse_record(read(path("o.json")), "o.json");
+  ASSERT_TRUE(record) << to_string(record.error());
+  EXPECT_TRUE(record->complete);
+  EXPECT_THAT(record->command, HasSubstr("penstock bench offload --quick --only sweep=rules"));
+  ASSERT_EQ(record->points.size(), 1U);
+  const experiment::Point& point = record->points[0];
+  EXPECT_GT(point.number("mpps"), 0);
+  EXPECT_LE(point.number("mpps_min"), point.number("mpps"));
+  EXPECT_GE(point.number("mpps_max"), point.number("mpps"));
+  EXPECT_GT(record->limits.number("memory_copy_one_core"), 0);
+  EXPECT_TRUE(fs::exists(path("new/plots/offload-firewall-rules.svg")) ||
+              fs::exists(path("new/plots/offload-firewall-rules.gp")));
+  EXPECT_THAT(outcome.err, HasSubstr("new/plots/offload-firewall-rules."));
+
+  const Outcome again = run({"--from", path("o.json")});
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(again.out, outcome.out) << "rendered from the file as from the run";
+}
+
+TEST_F(BenchCommand, PrintsTheRecordInPlaceOfTables) {
+  const Outcome outcome = run(one_point_and({"--json", "-"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(experiment::parse_record(outcome.out, "stdout"));
+}
+
+TEST_F(BenchCommand, SaysWhereGnuplotIsMissing) {
+  write("o.json", to_json(kept()));
+  const std::string old = std::getenv("PATH");
+  ::setenv("PATH", folder_.c_str(), 1);
+  const Outcome outcome = run({"--from", path("o.json"), "--plots", path("plots")});
+  ::setenv("PATH", old.c_str(), 1);
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("apt install gnuplot-nox"));
+  EXPECT_TRUE(fs::exists(path("plots/offload-firewall-rules.gp")));
+}
+
+TEST_F(BenchCommand, RendersAKeptRecord) {
+  write("o.json", to_json(kept()));
+  EXPECT_THAT(run({"offload", "--from", path("o.json")}).out, HasSubstr("   32    12.50\n"));
+  EXPECT_THAT(run({"--from", path("o.json"), "--markdown"}).out,
+              HasSubstr("| rules | linear cpu cores=1 |\n| ---: | ---: |\n| 32 | 12.50 |\n"));
+}
+
+TEST_F(BenchCommand, RefusesARecordThatIsNone) {
+  write("o.json", "{\"points\": 1}");
+  EXPECT_THAT(refusal({"--from", path("o.json")}),
+              HasSubstr("o.json: points: wrong value: found '1', expected a list"));
+  EXPECT_THAT(refusal({"--from", path("none.json")}), HasSubstr("none.json: cannot open"));
+  experiment::Record other = kept();
+  other.experiment = "oflood";
+  write("other.json", to_json(other));
+  EXPECT_THAT(refusal({"--from", path("other.json")}),
+              HasSubstr("experiment: unknown: found 'oflood', expected offload"));
+  write("o.json", to_json(kept()));
+  EXPECT_THAT(refusal({"chain", "--from", path("o.json")}),
+              HasSubstr("the record is of another experiment: found 'offload', expected 'chain'"));
+}
+
+TEST_F(BenchCommand, RefusesWhatItDoesNotKnow) {
+  EXPECT_THAT(refusal({"offlaod"}), HasSubstr("unknown experiment: found 'offlaod', expected offload\n"));
+  EXPECT_THAT(refusal({"--quick"}), HasSubstr("NAME is missing: expected offload\n"));
+  EXPECT_THAT(refusal({"offload", "--quikc"}), HasSubstr("unknown option: found '--quikc', expected --quick\n"));
+  EXPECT_THAT(refusal({"offload", "--repeats", "0"}), HasSubstr("expected a whole number in 1..1000"));
+  EXPECT_THAT(refusal({"offload", "--workers", "many"}), HasSubstr("expected a whole number in 1..256"));
+  EXPECT_THAT(refusal({"offload", "--gpus", "0,x"}), HasSubstr("found 'x', expected a whole number"));
+  EXPECT_THAT(refusal({"offload", "--duration", "5"}), HasSubstr("expected a time such as 200ms"));
+  EXPECT_THAT(refusal({"offload", "--duration", "0ms"}), HasSubstr("expected a time such as 200ms"));
+  EXPECT_THAT(refusal({"offload", "--only", "batch"}), HasSubstr("found 'batch', expected KEY=VALUE"));
+  EXPECT_THAT(refusal({"offload", "--only", "bach=256"}), HasSubstr("unknown key: found 'bach', expected batch"));
+  EXPECT_THAT(refusal({"offload", "--only", "batch=255"}), HasSubstr("no point has this value: found '255'"));
+  EXPECT_THAT(refusal({"offload", "--from", "o.json", "--quick"}), HasSubstr("--from"));
+  EXPECT_THAT(refusal({"offload", "--rules", path("none")}), HasSubstr("none: cannot open"));
+}
+
+TEST_F(BenchCommand, TellsBeforeItMeasuresWhereNothingCanBeWritten) {
+  EXPECT_THAT(refusal(one_point_and({"--json", path("none/o.json")})), HasSubstr("none/o.json"));
+  write("file", "");
+  EXPECT_THAT(refusal(one_point_and({"--plots", path("file")})), HasSubstr("file"));
+}
+
+}  // namespace
+}  // namespace penstock::cli

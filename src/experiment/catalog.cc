@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiment/catalog.h"
+
+#include <algorithm>
+#include <array>
+
+#include "experiment/offload/offload.h"
+
+namespace penstock::experiment {
+
+std::span<const Experiment* const> experiments() {
+  static const std::array<const Experiment*, 1> kExperiments{
+      &offload_experiment(),
+  };
+  return kExperiments;
+}
+
+const Experiment* find_experiment(std::string_view name) {
+  const auto all = experiments();
+  const auto there = std::find_if(all.begin(), all.end(), [&](const Experiment* e) { return e->name == name; });
+  return there == all.end() ? nullptr : *there;
+}
+
+}  // namespace penstock::experiment

@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiment/curves.h"
+
+#include <algorithm>
+#include <map>
+
+namespace penstock::experiment {
+namespace {
+
+/// What tells the series apart: texts say what they are, of numbers and flags the key is told too.
+std::vector<std::string> labels_of(const Point& point, const std::vector<std::string>& keys) {
+  std::vector<std::string> labels;
+  for (const std::string& key : keys) {
+    const Value* const value = point.find(key);
+    const bool speaks = value == nullptr || std::holds_alternative<std::string>(*value);
+    labels.push_back(speaks ? point.text(key) : key + '=' + to_text(*value));
+  }
+  return labels;
+}
+
+struct Shown {
+  const Point* point;
+  const Value* x;
+};
+
+std::vector<Shown> shown_points(const Figure& figure, const Record& record) {
+  std::vector<Shown> shown;
+  for (const Point& point : record.points) {
+    const Value* const x = point.find(figure.x.key);
+    if (x != nullptr && point.number(figure.y.key) && satisfies(point, figure.where)) shown.push_back({&point, x});
+  }
+  return shown;
+}
+
+void sort_points(Curve& curve) {
+  std::stable_sort(curve.points.begin(), curve.points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
+}
+
+bool same_line(const Curve& a, const Curve& b) {
+  return std::equal(
+      a.points.begin(), a.points.end(), b.points.begin(), b.points.end(),
+      [](const CurvePoint& one, const CurvePoint& other) { return one.x == other.x && one.y == other.y; });
+}
+
+void add_limits(const LimitLine& limit, const Record& record, const std::vector<Curve>& of_points, Curves& curves) {
+  if (limit.of == LimitLine::Of::machine) {
+    const auto rate = record.limits.number(limit.key);
+    if (!rate) return;
+    Curve& line = curves.limits.emplace_back(Curve{{limit.label}, {}});
+    for (std::size_t x = 0; x < curves.xs.size(); ++x) {
+      const double y = *rate * limit.scale;
+      line.points.push_back({x, y, y, y});
+    }
+    return;
+  }
+  for (const Curve& curve : of_points) {
+    const bool is_new = std::none_of(curves.limits.begin(), curves.limits.end(),
+                                     [&](const Curve& other) { return same_line(curve, other); });
+    if (!curve.points.empty() && is_new) curves.limits.push_back(curve);
+  }
+  const bool one = curves.limits.size() == 1;
+  for (Curve& line : curves.limits) {
+    if (one) line.labels.clear();
+    line.labels.insert(line.labels.begin(), limit.label);
+  }
+}
+
+}  // namespace
+
+std::string Curve::label() const {
+  std::string text;
+  for (const std::string& label : labels) {
+    if (label.empty()) continue;
+    if (!text.empty()) text += ' ';
+    text += label;
+  }
+  return text;
+}
+
+Curves curves_of(const Figure& figure, const Record& record) {
+  Curves curves;
+  const std::vector<Shown> shown = shown_points(figure, record);
+  curves.x_is_text =
+      std::any_of(shown.begin(), shown.end(), [](const Shown& s) { return !std::holds_alternative<double>(*s.x); });
+  for (const Shown& s : shown) {
+    if (std::find(curves.xs.begin(), curves.xs.end(), *s.x) == curves.xs.end()) curves.xs.push_back(*s.x);
+  }
+  if (!curves.x_is_text) std::sort(curves.xs.begin(), curves.xs.end());
+
+  std::map<std::vector<std::string>, std::size_t> number_of;
+  std::vector<Curve> limits;  // one for each series
+  for (const auto& [point, x] : shown) {
+    const std::vector<std::string> labels = labels_of(*point, figure.series);
+    const auto [there, is_new] = number_of.try_emplace(labels, curves.series.size());
+    if (is_new) {
+      curves.series.push_back({labels, {}});
+      limits.push_back({labels, {}});
+    }
+    const auto at = static_cast<std::size_t>(std::find(curves.xs.begin(), curves.xs.end(), *x) - curves.xs.begin());
+    const double y = *point->number(figure.y.key);
+    curves.series[there->second].points.push_back(
+        {at, y, point->number(figure.y.key + "_min").value_or(y), point->number(figure.y.key + "_max").value_or(y)});
+    if (!figure.limit || figure.limit->of != LimitLine::Of::point) continue;
+    if (const auto rate = point->number(figure.limit->key)) {
+      const double limit = *rate * figure.limit->scale;
+      limits[there->second].points.push_back({at, limit, limit, limit});
+    }
+  }
+  for (Curve& curve : curves.series) sort_points(curve);
+  for (Curve& curve : limits) sort_points(curve);
+  if (figure.limit) add_limits(*figure.limit, record, limits, curves);
+  return curves;
+}
+
+}  // namespace penstock::experiment

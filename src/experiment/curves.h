@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A figure's points, put in order: what its table and its plot have in common.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "experiment/figure.h"
+
+namespace penstock::experiment {
+
+struct CurvePoint {
+  std::size_t x = 0;  // index in Curves::xs
+  double y = 0, min = 0, max = 0;
+};
+
+struct Curve {
+  std::vector<std::string> labels;  // one for each key of Figure::series, "" where the points have no such value
+  std::vector<CurvePoint> points;   // in the order of x
+
+  /// "gpu dir24 streams=4".
+  [[nodiscard]] std::string label() const;
+};
+
+struct Curves {
+  std::vector<Value> xs;  // ascending; texts in the order of the points
+  bool x_is_text = false;
+  std::vector<Curve> series;
+  std::vector<Curve> limits;  // equal ones once; labels: the limit's name, and the series' where there are several
+};
+
+[[nodiscard]] Curves curves_of(const Figure& figure, const Record& record);
+
+}  // namespace penstock::experiment

@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A figure of a paper, defined in code: which points it shows, along which axes, beside which limit and which figures
+// of the paper. From a record it makes a table, for the terminal or in Markdown, and a plot by gnuplot. Nothing here
+// measures, so kept records render again without the machine that they come from.
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "experiment/point.h"
+#include "experiment/record.h"
+
+namespace penstock::experiment {
+
+struct Axis {
+  std::string key;    // of the point's value; x may be a text (a chain's name), y is a number
+  std::string label;  // with its unit: "packets in a batch", "million packets/s"
+  bool logarithmic = false;
+};
+
+/// What bounds the points, drawn as a dashed line: PCIe's rate, for instance.
+struct LimitLine {
+  enum class Of : std::uint8_t { point, machine };
+  std::string label;
+  std::string key;  // of the points themselves, or of the record's limits
+  Of of = Of::point;
+  double scale = 1;  // from the unit of the value to that of the y axis
+};
+
+/// What a paper says, with its words or their place as the source. Without x it holds for all of the axis.
+struct Reference {
+  std::string label;
+  double y = 0;
+  std::optional<double> x;
+  std::string source;
+};
+
+struct Figure {
+  std::string id;  // of lower-case letters, digits and hyphens: names the plot's file
+  std::string title;
+  std::vector<Condition> where;  // the points that it shows
+  Axis x, y;
+  std::vector<std::string> series;  // keys; points that are equal in them make a curve
+  std::optional<LimitLine> limit;
+  std::vector<Reference> references;
+};
+
+/// Whether the record has a point for it.
+[[nodiscard]] bool has_points(const Figure& figure, const Record& record);
+
+enum class Style : std::uint8_t { terminal, markdown };
+
+/// Title, a table with a row for each x and a column for each series, the limit, how near the points came to it, how
+/// far repeats lie apart, and the references. Columns that would not fit a terminal's 100 follow in a table below.
+[[nodiscard]] std::string table(const Figure& figure, const Record& record, Style style);
+
+/// A script for gnuplot 5 that needs no other file. It draws SVG to `output`, or without one to the standard output.
+[[nodiscard]] std::string plot_script(const Figure& figure, const Record& record, std::string_view output);
+
+struct Plot {
+  std::string path;
+  bool is_script = false;  // gnuplot is not installed: the script was written in place of the SVG
+};
+
+/// Writes FOLDER/EXPERIMENT-FIGURE.svg. Errors: gnuplot fails, or the file cannot be written.
+[[nodiscard]] Result<Plot> write_plot(const Figure& figure, const Record& record, const std::string& folder);
+
+}  // namespace penstock::experiment

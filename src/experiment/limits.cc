@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiment/limits.h"
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "experiment/spread.h"
+#include "gpu/pcie.h"
+
+namespace penstock::experiment {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kLeastBytes = std::size_t{32} << 20;   // a thread's; with its copy more than its share of caches
+constexpr std::size_t kTotalBytes = std::size_t{256} << 20;  // of all threads
+constexpr int kRepeats = 3;
+constexpr std::chrono::milliseconds kDuration{50};
+
+/// One thread's memory and what it has copied.
+struct Copier {
+  std::vector<std::uint8_t> from, to;
+  double rate = 0;  // bytes/s of the last repeat
+
+  explicit Copier(std::size_t bytes) : from(bytes, 1), to(bytes, 2) {}
+  void copy_for(Clock::duration duration) {
+    constexpr std::size_t kPiece = std::size_t{1} << 20;
+    const auto start = Clock::now();
+    double copied = 0;
+    std::size_t at = 0;
+    do {
+      std::memcpy(to.data() + at, from.data() + at, kPiece);
+      at = (at + kPiece) % from.size();
+      copied += double{kPiece};
+    } while (Clock::now() - start < duration);
+    rate = copied / std::chrono::duration<double>(Clock::now() - start).count();
+  }
+};
+
+/// GB/s of `cores` threads together.
+double memory_copy(unsigned cores, const std::atomic<bool>& stop) {
+  const std::size_t bytes = std::max(kLeastBytes, kTotalBytes / cores);
+  std::barrier together(static_cast<std::ptrdiff_t>(cores));
+  std::vector<std::vector<double>> rates(cores);
+  std::vector<std::jthread> threads;
+  for (unsigned core = 0; core < cores; ++core) {
+    threads.emplace_back([&, core] {
+      Copier copier(bytes);  // in the thread, so that the memory is near it
+      for (int i = 0; i < kRepeats; ++i) {
+        together.arrive_and_wait();
+        if (!stop.load(std::memory_order_relaxed)) copier.copy_for(kDuration);
+        rates[core].push_back(copier.rate);
+      }
+    });
+  }
+  threads.clear();
+  std::vector<double> sums(kRepeats);
+  for (const auto& of_core : rates) {
+    for (std::size_t i = 0; i < of_core.size(); ++i) sums[i] += of_core[i];
+  }
+  return spread_of(sums).median / 1e9;
+}
+
+}  // namespace
+
+Point measure_limits(unsigned cores, std::span<const gpu::Device> gpus, const std::atomic<bool>& stop) {
+  Point limits;
+  limits.set("memory_copy_one_core", memory_copy(1, stop));
+  limits.set("memory_copy_all_cores", memory_copy(cores, stop));
+  for (const gpu::Device& device : gpus) {
+    if (stop.load()) break;
+    const std::string behind = device.index == gpus.front().index ? "" : "_gpu" + std::to_string(device.index);
+    const gpu::PcieRates rates = gpu::measure_pcie(device.index);
+    limits.set("pcie_to_device" + behind, rates.to_device)
+        .set("pcie_to_host" + behind, rates.to_host)
+        .set("pcie_both_each_way" + behind, rates.both_each_way);
+  }
+  return limits;
+}
+
+std::optional<double> pcie_limit_mpps(const Point& limits, double up, double down) {
+  const auto each_way = limits.number("pcie_both_each_way");
+  const double bytes = std::max(up, down);
+  if (!each_way || bytes <= 0) return std::nullopt;
+  return *each_way * 1e3 / bytes;
+}
+
+}  // namespace penstock::experiment

@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <barrier>
+#include <thread>
+
+#include "experiment/offload/rates.h"
+
+namespace penstock::experiment {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// How much of a batch is given to the engine at once: all of it, unless the clock would then be looked at too seldom.
+std::size_t piece_of(const LookupEngine& engine, std::size_t batch, std::vector<std::uint32_t>& values) {
+  constexpr std::size_t kLeast = 256;
+  constexpr double kMostSeconds = 0.01;
+  const auto start = Clock::now();
+  engine.look_up(0, kLeast, values.data());
+  const double seconds = seconds_since(start);
+  return seconds * static_cast<double>(batch) / kLeast <= kMostSeconds
+             ? batch
+             : std::min(batch, kLeast * std::max<std::size_t>(1, static_cast<std::size_t>(kMostSeconds / seconds)));
+}
+
+/// One thread: its place among the keys, and where results go.
+class Asker {
+ public:
+  Asker(const LookupEngine& engine, std::size_t first, std::size_t batch)
+      : engine_(engine),
+        at_(first),
+        values_(std::max<std::size_t>(batch, 256)),
+        piece_(piece_of(engine, batch, values_)) {}
+
+  /// Keys a second.
+  double ask_for(std::chrono::nanoseconds duration, const std::atomic<bool>& stop) {
+    const auto start = Clock::now();
+    std::size_t asked = 0;
+    do {
+      const std::size_t count = std::min(piece_, kKeys - at_);
+      engine_.look_up(at_, count, values_.data());
+      at_ = (at_ + count) % kKeys;
+      asked += count;
+    } while (Clock::now() - start < duration && !stop.load(std::memory_order_relaxed));
+    return static_cast<double>(asked) / seconds_since(start);
+  }
+
+ private:
+  const LookupEngine& engine_;
+  std::size_t at_;
+  std::vector<std::uint32_t> values_;
+  std::size_t piece_;
+};
+
+Result<void> check(const LookupWork& work, const LookupEngine& engine) {
+  for (std::size_t i = 0; i < kKeys; i += kSampleStep) {
+    std::uint32_t found = 0;
+    engine.look_up(i, 1, &found);
+    if (found == work.expected(i)) continue;
+    return failure({{},
+                    fmt::format("the CPU's result for key {} is wrong", i),
+                    std::to_string(found),
+                    std::to_string(work.expected(i))});
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<double>> measure_on_cores(const LookupWork& work, const LookupEngine& engine, unsigned cores,
+                                             std::size_t batch, const Timing& timing) {
+  std::vector<std::vector<double>> rates(cores);
+  std::barrier together(static_cast<std::ptrdiff_t>(cores));
+  const auto ask = [&](unsigned core) {
+    Asker asker(engine, kKeys / cores * core, batch);
+    for (unsigned repeat = 0; repeat <= timing.repeats; ++repeat) {
+      together.arrive_and_wait();
+      const double rate = asker.ask_for(repeat == 0 ? timing.duration / 5 : timing.duration, *timing.stop);
+      if (repeat > 0) rates[core].push_back(rate);
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (unsigned core = 1; core < cores; ++core) threads.emplace_back(ask, core);
+  ask(0);
+  threads.clear();
+
+  std::vector<double> sums(timing.repeats);
+  for (const auto& of_core : rates) {
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += of_core[i];
+  }
+  if (const auto right = check(work, engine); !right) return tl::unexpected(right.error());
+  return sums;
+}
+
+}  // namespace penstock::experiment

@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiment/offload/lookup_kernels.h"
+
+#include <cuda_runtime.h>
+
+#include "experiment/offload/tuple_key.h"
+#include "nf/firewall/bitvector_core.h"
+#include "nf/router/multibit_core.h"
+
+namespace penstock::experiment {
+namespace {
+
+constexpr unsigned kThreads = 256;
+
+/// What a thread reads and writes at once.
+struct alignas(16) Addresses {
+  Ipv4Address of[kKeysPerThread];
+};
+struct alignas(16) Values {
+  std::uint32_t of[kKeysPerThread];
+};
+
+/// Several keys a thread: as many loads are in flight, and keys and values move in 16 bytes.
+template <typename View>
+__global__ void __launch_bounds__(kThreads)
+    route(const View table, const Addresses* __restrict__ keys, Values* __restrict__ values, const unsigned count) {
+  const unsigned i = blockIdx.x * kThreads + threadIdx.x;
+  if (i >= count) return;
+  const Addresses mine = keys[i];
+  Values found;
+#pragma unroll
+  for (unsigned k = 0; k < kKeysPerThread; ++k) found.of[k] = router::lookup(table, mine.of[k]);
+  values[i] = found;
+}
+
+template <typename View>
+__global__ void __launch_bounds__(kThreads) classify(const View table, const TupleKey* __restrict__ keys,
+                                                     std::uint32_t* __restrict__ values, const unsigned count) {
+  const unsigned i = blockIdx.x * kThreads + threadIdx.x;
+  if (i < count) values[i] = firewall::deciding_entry(table, key_of(keys[i]));
+}
+
+template <typename... Parameters, typename... Arguments>
+bool launch(void (*kernel)(Parameters...), std::size_t threads, const gpu::Stream& stream, Arguments... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = static_cast<unsigned>((threads + kThreads - 1) / kThreads);
+  config.blockDim = kThreads;
+  config.stream = stream.get();
+  return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...) == cudaSuccess;
+}
+
+template <unsigned kRoot, unsigned... kNodes>
+bool enqueue(const router::MultibitView<Ipv4Address, kRoot, kNodes...>& table, const std::byte* keys,
+             std::uint32_t* values, std::size_t count, const gpu::Stream& stream) noexcept {
+  const std::size_t groups = count / kKeysPerThread;
+  return launch(route<router::MultibitView<Ipv4Address, kRoot, kNodes...>>, groups, stream, table,
+                reinterpret_cast<const Addresses*>(keys), reinterpret_cast<Values*>(values), groups);
+}
+
+template <typename View>
+bool enqueue(const View& table, const std::byte* keys, std::uint32_t* values, std::size_t count,
+             const gpu::Stream& stream) noexcept {
+  return launch(classify<View>, count, stream, table, reinterpret_cast<const TupleKey*>(keys), values, count);
+}
+
+}  // namespace
+
+bool enqueue_lookups(const TableView& table, const std::byte* keys, std::uint32_t* values, std::size_t count,
+                     const gpu::Stream& stream) noexcept {
+  return std::visit([&](const auto& view) { return enqueue(view, keys, values, count, stream); }, table);
+}
+
+}  // namespace penstock::experiment
