@@ -11,19 +11,11 @@
 #include <numeric>
 #include <utility>
 
+#include "base/text_file.h"
+
 namespace penstock {
 
 namespace {
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const std::size_t at = text.find(separator);
-    parts.push_back(text.substr(0, at));
-    if (at == std::string_view::npos) return parts;
-    text.remove_prefix(at + 1);
-  }
-}
 
 std::string resolve_path(const std::string& path, const std::string& base) {
   if (base.empty() || path.empty() || path.front() == '/' || path == "-") return path;  // "-": standard input, output

@@ -84,6 +84,9 @@ struct Word {
 /// The same into `words`, whose memory is used again: for files of a million lines.
 void split_words(std::string_view line, std::vector<Word>& words);
 
+/// The parts of a text, between separators: one more than there are of these, empty ones too.
+[[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
+
 [[nodiscard]] std::string_view trimmed(std::string_view text) noexcept;
 
 }  // namespace penstock

@@ -168,5 +168,11 @@ TEST(SplitWords, TellsTheColumnOfEachWord) {
   EXPECT_EQ(words[1].column, 7U);
 }
 
+TEST(Split, KeepsEmptyPartsAndSpaces) {
+  EXPECT_EQ(split("a|b c|d", '|'), (std::vector<std::string_view>{"a", "b c", "d"}));
+  EXPECT_EQ(split(",0, 1,", ','), (std::vector<std::string_view>{"", "0", " 1", ""}));
+  EXPECT_EQ(split("", ','), (std::vector<std::string_view>{""}));
+}
+
 }  // namespace
 }  // namespace penstock

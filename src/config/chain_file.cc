@@ -468,7 +468,8 @@ class Builder {
     }
     if (!run_->has("gpus")) return std::vector<int>{std::stoi(there.front())};
     std::vector<int> chosen;
-    for (const std::string& number : split(run_->text("gpus"), ',')) {
+    for (const std::string_view part : split(run_->text("gpus"), ',')) {
+      const std::string number(trimmed(part));
       if (std::find(there.begin(), there.end(), number) == there.end()) {
         return failure(Error{run_->place("gpus"), "no such GPU, or none that this program has code for",
                              in_quotes(number), fmt::format("of {}", fmt::join(there, ", "))});
@@ -476,18 +477,6 @@ class Builder {
       chosen.push_back(std::stoi(number));
     }
     return chosen;
-  }
-
-  static std::vector<std::string> split(const std::string& text, char separator) {
-    std::vector<std::string> parts(1);
-    for (const char c : text) {
-      if (c == separator) {
-        parts.emplace_back();
-      } else if (c != ' ') {
-        parts.back() += c;
-      }
-    }
-    return parts;
   }
 
   void refuse_unsupported() {
