@@ -128,6 +128,10 @@ Result<std::string> read_text_file(const std::string& path) {
 
 Result<std::string> read_stdin() { return read_all(STDIN_FILENO, "stdin"); }
 
+Result<std::string> read_input(const std::string& path) { return path == "-" ? read_stdin() : read_text_file(path); }
+
+std::string input_name(const std::string& path) { return path == "-" ? "stdin" : path; }
+
 std::string resolved_path(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;

@@ -20,6 +20,11 @@ namespace penstock {
 /// All of the standard input.
 [[nodiscard]] Result<std::string> read_stdin();
 
+/// What a user names to be read: the file of that path, or "-" for all of the standard input.
+[[nodiscard]] Result<std::string> read_input(const std::string& path);
+/// Its name in messages: the path, or "stdin".
+[[nodiscard]] std::string input_name(const std::string& path);
+
 /// Writes by way of a temporary file beside it and a rename, so that a reader never sees half of it. A symbolic link is
 /// followed and stays; a pipe or a device is written to as it is.
 [[nodiscard]] Result<void> write_text_file(const std::string& path, std::string_view text);

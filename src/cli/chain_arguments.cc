@@ -8,9 +8,11 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "base/units.h"
 
@@ -18,6 +20,31 @@ namespace penstock::cli {
 
 void print_errors(const Errors& errors) {
   for (const Error& error : errors) fmt::print(stderr, "{}\n", to_string(error));
+}
+
+int refuse(const Errors& errors) {
+  print_errors(errors);
+  return kWrongUsage;
+}
+
+int fail(const Errors& errors) {
+  print_errors(errors);
+  return kFailed;
+}
+
+Errors check_stdin(std::string_view option, std::span<const std::string> files, bool asked_by_arguments,
+                   std::string_view questions) {
+  Errors errors;
+  const auto read_once = [&](std::string found, std::string expected) {
+    errors.push_back({{fmt::format("{} -", option), 0, 0},
+                      "the standard input can be read once",
+                      std::move(found),
+                      std::move(expected)});
+  };
+  const auto times = std::ranges::count(files, "-");
+  if (times > 1) read_once("it given twice", "a file");
+  if (times > 0 && !asked_by_arguments) read_once("", fmt::format("{} as arguments", questions));
+  return errors;
 }
 
 void print_warnings(const config::LoadedChain& loaded) {

@@ -8,7 +8,9 @@
 #include <CLI/App.hpp>
 #include <CLI/Validators.hpp>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -22,6 +24,14 @@ inline constexpr int kWrongUsage = 2;  // wrong usage or configuration
 
 /// Each error on a line of stderr.
 void print_errors(const Errors& errors);
+/// The same, and the exit code of wrong usage or configuration.
+[[nodiscard]] int refuse(const Errors& errors);
+/// The same, and the exit code of what fails at run time.
+[[nodiscard]] int fail(const Errors& errors);
+/// For a command that asks about what is in `files`, those of `option`: the standard input ("-") can be one of them,
+/// and then what is asked (`questions`, by their name) must be arguments. Else it would be read for both.
+[[nodiscard]] Errors check_stdin(std::string_view option, std::span<const std::string> files, bool asked_by_arguments,
+                                 std::string_view questions);
 /// What of the chain file and of the files that it names is not heeded, on stderr; nothing where all is.
 void print_warnings(const config::LoadedChain& loaded);
 

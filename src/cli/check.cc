@@ -115,10 +115,7 @@ void print_json(const config::LoadedChain& loaded) {
 }
 
 int refuse(const Errors& errors, bool as_json) {
-  if (!as_json) {
-    print_errors(errors);
-    return kWrongUsage;
-  }
+  if (!as_json) return cli::refuse(errors);
   const auto or_null = [](const auto& value) { return value == decltype(value){} ? Json() : Json(value); };
   Json list = Json::array();
   for (const Error& error : errors) {

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -138,23 +139,15 @@ Result<void> print_json(const firewall::Ruleset& rules, const std::vector<firewa
   return write_stdout(answers.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
-/// Wrong rules and tuples; what was read together with them is not answered then, so that no line stands for another
-/// tuple.
-int refuse(const Errors& errors) {
-  fmt::print(stderr, "{}\n", to_string(errors));
-  return kWrongUsage;
-}
-
-int fail(const Errors& errors) {
-  fmt::print(stderr, "{}\n", to_string(errors));
-  return kFailed;
-}
-
 int classify(const ClassifyOptions& options) {
-  const Result<std::string> file = read_text_file(options.file);
+  if (const Errors errors = check_stdin("--rules", std::span(&options.file, 1), !options.tuples.empty(), "tuples");
+      !errors.empty()) {
+    return refuse(errors);
+  }
+  const Result<std::string> file = read_input(options.file);
   if (!file) return refuse(file.error());
   const firewall::ReadOptions read_as = read_options(options);
-  Result<Read<firewall::Ruleset>> read = firewall::read_rules(*file, options.file, read_as);
+  Result<Read<firewall::Ruleset>> read = firewall::read_rules(*file, input_name(options.file), read_as);
   if (!read) return refuse(read.error());
   if (options.strict && !read->unsupported.empty()) return refuse(read->unsupported);
   const firewall::Ruleset& rules = read->value;
@@ -164,6 +157,7 @@ int classify(const ClassifyOptions& options) {
 
   const auto answer = [&](std::string_view text, const char* from, std::uint32_t first_line) {
     Result<std::vector<firewall::Key>> keys = firewall::read_tuples(text, from, first_line);
+    // What was read together with a wrong tuple is not answered, so that no line stands for another tuple.
     if (!keys) return refuse(keys.error());
     for (firewall::Key& key : *keys) {
       key.in_port = port_of(read_as.interfaces, options.in);
@@ -192,7 +186,9 @@ int classify(const ClassifyOptions& options) {
 void add_classify(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<ClassifyOptions>();
   CLI::App* command = app.add_subcommand("classify", "The firewall rule that matches first");
-  command->add_option("--rules", options->file, "What iptables-save or ip6tables-save prints, or a ClassBench set")
+  command
+      ->add_option("--rules", options->file,
+                   "What iptables-save or ip6tables-save prints, or a ClassBench set; \"-\" from standard input")
       ->required();
   command->add_option("tuples", options->tuples,
                       "SOURCE DESTINATION PROTOCOL SOURCE-PORT DESTINATION-PORT; without any, from stdin, one a line");

@@ -140,20 +140,14 @@ void print_json(const TransferPlan& plan, const chain::Chain& chain, const chain
 
 int plan_chain(const PlanArguments& arguments) {
   const auto loaded = arguments.chain.load(true);
-  if (!loaded) {
-    print_errors(loaded.error());
-    return kWrongUsage;
-  }
+  if (!loaded) return refuse(loaded.error());
   print_warnings(*loaded);
   const chain::RunSettings& settings = loaded->chain.settings;
   const TransferPlan plan = chain::plan_transfers(loaded->chain.traits(), settings.processor);
   chain::DevicePlan on_device;
   if (settings.processor == Processor::gpu) {
     auto planned = chain::plan_device(loaded->chain.traits(), settings.whole_frames, settings.sharing);
-    if (!planned) {
-      print_errors(planned.error());
-      return kWrongUsage;
-    }
+    if (!planned) return refuse(planned.error());
     on_device = std::move(*planned);
   }
   if (arguments.json) {

@@ -124,7 +124,9 @@ void warn(const RouteOptions& options, const Errors& unsupported, const router::
                to_string(unsupported));
   }
   if (routes.v4.empty() && routes.v6.empty()) {
-    fmt::print(stderr, "penstock: no routes in {}\n", printable(fmt::format("{}", fmt::join(options.files, ", "))));
+    std::vector<std::string> names;
+    for (const std::string& file : options.files) names.push_back(input_name(file));
+    fmt::print(stderr, "penstock: no routes in {}\n", printable(fmt::format("{}", fmt::join(names, ", "))));
   }
 }
 
@@ -223,16 +225,6 @@ Result<std::string> answer(const RouteOptions& options, const Questions& questio
   return text;
 }
 
-int refuse(const Errors& errors) {
-  fmt::print(stderr, "{}\n", to_string(errors));
-  return kWrongUsage;
-}
-
-int fail(const Errors& errors) {
-  fmt::print(stderr, "{}\n", to_string(errors));
-  return kFailed;
-}
-
 /// What was read together with what is no address is not answered.
 int print_answers(const RouteOptions& options, Questions questions, Tables& tables) {
   if (!questions.errors.empty()) return refuse(std::move(questions.errors).take());
@@ -243,6 +235,10 @@ int print_answers(const RouteOptions& options, Questions questions, Tables& tabl
 }
 
 int run_route(const RouteOptions& options) {
+  if (const Errors errors = check_stdin("--routes", options.files, !options.addresses.empty(), "addresses");
+      !errors.empty()) {
+    return refuse(errors);
+  }
   Questions questions;
   for (const std::string& address : options.addresses) questions.add({address, 0}, "", 0);
   auto tables = read_tables(options);
@@ -280,7 +276,7 @@ void add_route(CLI::App& app, int& exit_code) {
       "  ADDRESS TYPE PREFIX                                                blackhole, unreachable ...\n"
       "  ADDRESS -                                                          no route");
   command->add_option("--routes")
-      ->description("What `ip route` or `ip -6 route` prints; may be given again")
+      ->description("What `ip route` or `ip -6 route` prints, \"-\" from standard input; may be given again")
       ->type_name("FILE")
       ->required()
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)

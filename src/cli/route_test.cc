@@ -104,6 +104,15 @@ TEST_F(RouteCommand, WarnsOfWhatIsNotSupportedUnlessStrict) {
   EXPECT_NE(strict.err.find("--strict: the routes are refused for what is not supported, above\n"), std::string::npos);
 }
 
+TEST_F(RouteCommand, ReadsTheStandardInputForOneThingOnly) {
+  const Outcome asked = run({"--routes", "-"});
+  EXPECT_EQ(asked.exit_code, 2);
+  EXPECT_EQ(asked.err, "--routes -: the standard input can be read once: expected addresses as arguments\n");
+  const Outcome twice = run({"--routes", "-", "--routes", "-", "8.8.8.8"});
+  EXPECT_EQ(twice.exit_code, 2);
+  EXPECT_EQ(twice.err, "--routes -: the standard input can be read once: found it given twice, expected a file\n");
+}
+
 TEST_F(RouteCommand, EscapesWhatWouldSteerTheTerminal) {
   write("10.0.0.0/8 dev \x1b[31mlan\xff\n");
   EXPECT_EQ(run({"10.1.1.1"}).out, "10.1.1.1 10.0.0.0/8 dev \\x1b[31mlan\\xff\n");

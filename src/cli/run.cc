@@ -44,19 +44,13 @@ void print_progress(const chain::Progress& progress) {
 
 int run_chain(const RunArguments& arguments) {
   auto loaded = arguments.chain.load();
-  if (!loaded) {
-    print_errors(loaded.error());
-    return kWrongUsage;
-  }
+  if (!loaded) return refuse(loaded.error());
   print_warnings(*loaded);
   if (arguments.json && loaded->writes_stdout) {
     fmt::print(stderr, "--json: the standard output is taken by an output of the chain; --report writes to a file\n");
     return kWrongUsage;
   }
-  if (const Errors errors = config::check_files(*loaded); !errors.empty()) {
-    print_errors(errors);
-    return kWrongUsage;
-  }
+  if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse(errors);
   std::FILE* const tables_out = loaded->writes_stdout ? stderr : stdout;
 
   chain::RunOptions options;
@@ -67,10 +61,7 @@ int run_chain(const RunArguments& arguments) {
   auto result = chain::run(loaded->chain, options, stop_on_signals());
   nothing_left_to_stop();
   if (terminal) std::fputs("\r\033[K", stderr);
-  if (!result) {
-    print_errors(result.error());
-    return kWrongUsage;  // nothing has run
-  }
+  if (!result) return refuse(result.error());  // nothing has run
   nlohmann::ordered_json report{{"penstock", {{"version", build_info().version}, {"commit", build_info().commit}}},
                                 {"chain", arguments.chain.file}};
   report.update(result->report);

@@ -360,6 +360,39 @@ TEST_F(Program, FailsAlikeWhereTheStandardInputCannotBeRead) {
   }
 }
 
+TEST_F(Program, ReadsRoutesAndRulesFromItsStandardInput) {
+  write("routes", "default via 192.0.2.1 dev wan\n");
+  write("rules", "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -p tcp -j ACCEPT\nCOMMIT\n");
+  EXPECT_EQ(shell("penstock route --routes - 10.0.0.1 <routes"), 0) << read("err");
+  EXPECT_EQ(read("out"), "10.0.0.1 0.0.0.0/0 via 192.0.2.1 dev wan\n");
+  EXPECT_EQ(shell("echo 10.0.0.0/8 dev lan | penstock route --routes routes --routes - 10.0.0.1 11.0.0.1"), 0);
+  EXPECT_EQ(read("out"), "10.0.0.1 10.0.0.0/8 dev lan\n11.0.0.1 0.0.0.0/0 via 192.0.2.1 dev wan\n");
+  EXPECT_EQ(shell("cat rules | penstock classify --rules - 10.0.0.1 10.0.0.2 tcp 1 2"), 0) << read("err");
+  EXPECT_EQ(read("out"), "0 accept\n");
+  // What is asked cannot come from there as well.
+  EXPECT_EQ(shell("penstock route --routes - <routes"), 2);
+  EXPECT_EQ(read("err"), "--routes -: the standard input can be read once: expected addresses as arguments\n");
+  EXPECT_EQ(shell("penstock classify --rules - <rules"), 2);
+  EXPECT_EQ(read("err"), "--rules -: the standard input can be read once: expected tuples as arguments\n");
+  // Their mistakes are told by its name.
+  EXPECT_EQ(shell("echo 10.0.0/8 | penstock route --routes - 10.0.0.1"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("stdin:1:1: "));
+  EXPECT_EQ(shell("echo wrong | penstock classify --rules - 10.0.0.1 10.0.0.2 tcp 1 2"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("stdin:1"));
+  EXPECT_EQ(shell("penstock route --routes - 10.0.0.1"), 0);
+  EXPECT_EQ(read("err"), "penstock: no routes in stdin\n");
+
+  write("nf.yaml",
+        "ports: {lan: {pcap: {read: in.pcap}}, wan: {null: {}}}\n"
+        "chain: [firewall: {rules: rules}, router: {routes: routes}]\n");
+  for (const char* from : {"rules | penstock check nf.yaml --set chain.firewall.rules=-",
+                           "routes | penstock check nf.yaml --set chain.router.routes=-"}) {
+    EXPECT_EQ(shell(std::string("cat ") + from), 0) << read("err");
+    EXPECT_EQ(shell(std::string("cat ") + from + " --set ports.lan.pcap.read=-"), 2);
+    EXPECT_THAT(read("err"), HasSubstr("the standard input can be read once"));
+  }
+}
+
 TEST_F(Program, AnswersALineBeforeTheNextIsAsked) {
   write("routes", "default via 192.0.2.1 dev wan\n");
   write("rules", "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");

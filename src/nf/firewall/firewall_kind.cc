@@ -45,9 +45,9 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   options.interfaces = std::move(*interfaces);
 
   const std::string& file = parameters.text("rules");
-  const Result<std::string> text = read_text_file(file);
+  const Result<std::string> text = read_input(file);
   if (!text) return failure(text.error());
-  Result<Read<Ruleset>> read = read_rules(*text, file, options);
+  Result<Read<Ruleset>> read = read_rules(*text, input_name(file), options);
   if (!read) return failure(std::move(read).error());
   if (parameters.flag("strict") && !read->unsupported.empty()) return failure(std::move(read->unsupported));
   append(context.unsupported, std::move(read->unsupported));

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several files of one kind through one reader: every file's mistakes, and the files that cannot be read, in one go.
+// Several files, or the standard input ("-"), of one kind through one reader: every file's mistakes, and the files that
+// cannot be read, in one go.
 
 #pragma once
 
@@ -14,14 +15,14 @@
 
 namespace penstock::router {
 
-/// `reader` has `read(text, path)`, and `finish()`, which gives the result of all that it has read.
+/// `reader` has `read(text, name)`, and `finish()`, which gives the result of all that it has read.
 template <typename Reader>
 [[nodiscard]] auto read_files(std::span<const std::string> paths, Reader reader) {
   Errors errors;
   for (const std::string& path : paths) {
-    auto text = read_text_file(path);
+    auto text = read_input(path);
     if (text) {
-      reader.read(*text, path);
+      reader.read(*text, input_name(path));
     } else {
       append(errors, std::move(text).error());
     }

@@ -108,7 +108,7 @@ class RouteReader {
   std::vector<NextHop> hops_;
 };
 
-/// Reads whole files.
+/// Reads whole files; "-" is the standard input.
 [[nodiscard]] Result<Read<RouteTable>> read_routes(std::span<const std::string> paths, Devices& devices);
 /// Reads a text.
 [[nodiscard]] Result<Read<RouteTable>> parse_routes(std::string_view text, const std::string& file, Devices& devices);
