@@ -5,14 +5,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <CLI/CLI.hpp>
-#include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "cli/command_for_test.h"
 
 namespace penstock::cli {
 namespace {
@@ -41,28 +39,13 @@ constexpr std::string_view kOfInterfaces =
 
 class ClassifyCommand : public ::testing::Test {
  protected:
-  struct Outcome {
-    int exit_code = -1;
-    std::string out, err;
-  };
-
-  void TearDown() override { std::remove(rules_.c_str()); }
-
-  Outcome run(std::string_view rules, std::vector<std::string> arguments) const {
-    std::ofstream(rules_) << rules;
-    CLI::App app;
-    Outcome outcome;
-    add_classify(app, outcome.exit_code);
-    arguments.insert(arguments.begin(), {"classify", "--rules", rules_});
-    ::testing::internal::CaptureStdout();
-    ::testing::internal::CaptureStderr();
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-    outcome.out = ::testing::internal::GetCapturedStdout();
-    outcome.err = ::testing::internal::GetCapturedStderr();
-    return outcome;
+  [[nodiscard]] Outcome run(std::string_view rules, std::vector<std::string> arguments) const {
+    rules_.write(rules);
+    arguments.insert(arguments.begin(), {"classify", "--rules", rules_.path()});
+    return outcome_of_command(add_classify, arguments);
   }
 
-  std::string rules_ = ::testing::TempDir() + "/classify_test_" + std::to_string(::getpid());
+  const TestFile rules_{"rules"};
 };
 
 TEST_F(ClassifyCommand, PrintsTheRuleAndTheVerdictOfEachTuple) {
@@ -104,7 +87,7 @@ TEST_F(ClassifyCommand, RefusesAnOptionThatIsOfTheOtherFormat) {
   const Outcome chain = run(kClassBench, {"--chain", "FORWARD", "1.1.1.1 2.2.2.2 tcp 9 80"});
   EXPECT_EQ(chain.exit_code, 2);
   EXPECT_EQ(chain.out, "");
-  EXPECT_EQ(chain.err, rules_ +
+  EXPECT_EQ(chain.err, rules_.path() +
                            ": a chain to begin in is told, and ClassBench rules have no chains: found 'FORWARD', "
                            "expected rules of iptables, or no `chain`\n");
   const Outcome match = run(kIptables, {"--match", "accept", "1.1.1.1 2.2.2.2 tcp 9 80"});
@@ -147,7 +130,7 @@ TEST_F(ClassifyCommand, NamesAllMistakesAndPrintsNoResults) {
             "arguments:2:18: a wrong port: found '70000', expected a number up to 65535\n");
   const Outcome rules = run("*filter\n:FORWARD DROP [0:0]\n-A FORWARD -p tpc -j ACCEPT\nCOMMIT\n", {"x"});
   EXPECT_EQ(rules.exit_code, 2);
-  EXPECT_THAT(rules.err, HasSubstr(rules_ + ":3:15: an unknown protocol: found 'tpc'"));
+  EXPECT_THAT(rules.err, HasSubstr(rules_.path() + ":3:15: an unknown protocol: found 'tpc'"));
 }
 
 TEST_F(ClassifyCommand, WarnsOfWhatIsNotSupportedUnlessStrict) {

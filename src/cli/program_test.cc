@@ -5,14 +5,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "cli/command_for_test.h"
 
 namespace penstock::cli {
 namespace {
@@ -21,32 +20,19 @@ using ::testing::HasSubstr;
 
 class Program : public ::testing::Test {
  protected:
-  struct Outcome {
-    int exit_code = -1;
-    std::string out, err;
-  };
-
   void SetUp() override {
-    chain_ = ::testing::TempDir() + "/program_test_" + std::to_string(::getpid()) + ".yaml";
     write(
         "ports:\n"
         "  load: {generator: {packets: 10}}\n"
         "  wan: {null: {}}\n"
         "chain: []\n");
   }
-  void TearDown() override { std::remove(chain_.c_str()); }
-  void write(std::string_view text) const { std::ofstream(chain_) << text; }
+  void write(std::string_view text) const { file_.write(text); }
 
-  static Outcome run(std::vector<std::string> arguments) {
+  [[nodiscard]] static Outcome run(std::vector<std::string> arguments) {
     std::vector<const char*> argv{"penstock"};
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-    Outcome outcome;
-    ::testing::internal::CaptureStdout();
-    ::testing::internal::CaptureStderr();
-    outcome.exit_code = run_program(static_cast<int>(argv.size()), argv.data());
-    outcome.out = ::testing::internal::GetCapturedStdout();
-    outcome.err = ::testing::internal::GetCapturedStderr();
-    return outcome;
+    return outcome_of([&] { return run_program(static_cast<int>(argv.size()), argv.data()); });
   }
   /// Of a command line that is refused.
   static std::string refusal(std::vector<std::string> arguments) {
@@ -56,7 +42,8 @@ class Program : public ::testing::Test {
     return outcome.err;
   }
 
-  std::string chain_;
+  const TestFile file_{"chain.yaml"};
+  const std::string& chain_ = file_.path();
 };
 
 TEST_F(Program, NamesAnUnknownCommand) {
@@ -169,20 +156,18 @@ TEST_F(Program, WarnsOfWhatHasNoEffectOnTheCpu) {
 }
 
 TEST_F(Program, TracesRulesWithoutTheirControlBytes) {
-  const std::string rules = chain_ + ".rules";
-  std::ofstream(rules)
-      << "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m comment --comment \"\x1b[31m\" -j ACCEPT\nCOMMIT\n";
-  write("ports: {load: {generator: {packets: 10}}}\nchain: [firewall: {rules: " + rules + "}]\n");
+  const TestFile rules("rules");
+  rules.write("*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m comment --comment \"\x1b[31m\" -j ACCEPT\nCOMMIT\n");
+  write("ports: {load: {generator: {packets: 10}}}\nchain: [firewall: {rules: " + rules.path() + "}]\n");
   const Outcome outcome = run({"run", chain_, "--trace", "1"});
-  std::remove(rules.c_str());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("--comment \"\\x1b[31m\""));
 }
 
 TEST_F(Program, PrintsAPlanThatFitsATerminal) {
-  const std::string routes = chain_ + ".routes";
-  std::ofstream(routes) << "default via 10.0.0.1 dev wan\n";
-  write("ports: {load: generator, wan: {null: {}}}\nchain: [router: {routes: " + routes + "}]\n");
+  const TestFile routes("routes");
+  routes.write("default via 10.0.0.1 dev wan\n");
+  write("ports: {load: generator, wan: {null: {}}}\nchain: [router: {routes: " + routes.path() + "}]\n");
   for (const char* processor : {"cpu", "gpu"}) {
     const Outcome outcome = run({"plan", chain_, "--processor", processor});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -193,7 +178,6 @@ TEST_F(Program, PrintsAPlanThatFitsATerminal) {
   }
   EXPECT_THAT(run({"plan", chain_, "--processor", "gpu"}).out, HasSubstr("On the wire"));
   EXPECT_THAT(run({"plan", chain_, "--processor", "cpu"}).out, HasSubstr("Nothing crosses PCIe."));
-  std::remove(routes.c_str());
 }
 
 }  // namespace

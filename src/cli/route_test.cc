@@ -4,28 +4,20 @@
 #include "cli/route.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <CLI/CLI.hpp>
-#include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "cli/command_for_test.h"
 
 namespace penstock::cli {
 namespace {
 
 class RouteCommand : public ::testing::Test {
  protected:
-  struct Outcome {
-    int exit_code = -1;
-    std::string out, err;
-  };
-
   void SetUp() override {
-    routes_ = ::testing::TempDir() + "/route_test_" + std::to_string(::getpid());
-    write(
+    routes_.write(
         "default via 10.1.0.2 dev wan \n"
         "10.0.0.0/24 dev lan proto kernel scope link src 10.0.0.1 \n"
         "172.16.0.0/12 \n\tnexthop via 10.1.0.2 dev wan weight 3 \n\tnexthop via 10.0.0.2 dev lan weight 1 \n"
@@ -33,23 +25,13 @@ class RouteCommand : public ::testing::Test {
         "9.0.0.0/8 via inet6 fe80::5 dev wan \n"
         "2001:db8::/32 via fe80::1 dev wan metric 1024 pref medium\n");
   }
-  void TearDown() override { std::remove(routes_.c_str()); }
-  void write(std::string_view text) const { std::ofstream(routes_) << text; }
 
-  Outcome run(std::vector<std::string> arguments) const {
-    CLI::App app;
-    Outcome outcome;
-    add_route(app, outcome.exit_code);
-    arguments.insert(arguments.begin(), {"route", "--routes", routes_});
-    ::testing::internal::CaptureStdout();
-    ::testing::internal::CaptureStderr();
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-    outcome.out = ::testing::internal::GetCapturedStdout();
-    outcome.err = ::testing::internal::GetCapturedStderr();
-    return outcome;
+  [[nodiscard]] Outcome run(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {"route", "--routes", routes_.path()});
+    return outcome_of_command(add_route, arguments);
   }
 
-  std::string routes_;
+  const TestFile routes_{"routes"};
 };
 
 TEST_F(RouteCommand, PrintsARouteAsIpDoes) {
@@ -82,16 +64,16 @@ TEST_F(RouteCommand, PrintsJsonWithTheNamesOfIp) {
 }
 
 TEST_F(RouteCommand, NamesAllMistakesAndPrintsNoResults) {
-  write("10.0.0.0/8 via 10.0.0 dev lan\n");
+  routes_.write("10.0.0.0/8 via 10.0.0 dev lan\n");
   const Outcome outcome = run({"8.8.8.8", "8.8.8"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(outcome.out, "");
-  EXPECT_EQ(outcome.err, "not an address: found '8.8.8', expected an IPv4 or IPv6 address\n" + routes_ +
+  EXPECT_EQ(outcome.err, "not an address: found '8.8.8', expected an IPv4 or IPv6 address\n" + routes_.path() +
                              ":1:16: not a gateway: found '10.0.0', expected an IP address\n");
 }
 
 TEST_F(RouteCommand, WarnsOfWhatIsNotSupportedUnlessStrict) {
-  write("10.0.0.0/8 dev lan\n11.0.0.0/8 dev lan tos 0x10\n");
+  routes_.write("10.0.0.0/8 dev lan\n11.0.0.0/8 dev lan tos 0x10\n");
   const Outcome lenient = run({"10.1.1.1"});
   EXPECT_EQ(lenient.exit_code, 0);
   EXPECT_EQ(lenient.out, "10.1.1.1 10.0.0.0/8 dev lan\n");
@@ -114,16 +96,16 @@ TEST_F(RouteCommand, ReadsTheStandardInputForOneThingOnly) {
 }
 
 TEST_F(RouteCommand, EscapesWhatWouldSteerTheTerminal) {
-  write("10.0.0.0/8 dev \x1b[31mlan\xff\n");
+  routes_.write("10.0.0.0/8 dev \x1b[31mlan\xff\n");
   EXPECT_EQ(run({"10.1.1.1"}).out, "10.1.1.1 10.0.0.0/8 dev \\x1b[31mlan\\xff\n");
 }
 
 TEST_F(RouteCommand, WarnsWhereThereAreNoRoutes) {
-  write("# none yet\n");
+  routes_.write("# none yet\n");
   const Outcome outcome = run({"10.1.1.1"});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_EQ(outcome.out, "10.1.1.1 -\n");
-  EXPECT_EQ(outcome.err, "penstock: no routes in " + routes_ + "\n");
+  EXPECT_EQ(outcome.err, "penstock: no routes in " + routes_.path() + "\n");
 }
 
 }  // namespace

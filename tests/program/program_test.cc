@@ -23,6 +23,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "golden/capture_file.h"
@@ -99,37 +100,39 @@ TEST_F(Program, SaysSoWhereTheReaderOfItsStandardOutputGoesAway) {
   EXPECT_EQ(packets["in"].get<int>(), packets["forwarded"].get<int>() + packets["dropped"].get<int>());
 }
 
-TEST_F(Program, ReadsACaptureFromItsStandardInput) {
-  for (const char* how : {"cat in.pcap | penstock", "gzip -c in.pcap | penstock", "<in.pcap penstock"}) {
-    EXPECT_EQ(shell(std::string(how) + " run chain.yaml --set ports.lan.pcap.read=-"), 0) << read("err");
-    EXPECT_EQ(records("out.pcap"), records("in.pcap")) << how;
+TEST_F(Program, PassesACaptureThroughPipes) {
+  const std::string from_stdin = " run chain.yaml --set ports.lan.pcap.read=-";
+  const std::array<std::pair<std::string, const char*>, 5> cases{{
+      {"cat in.pcap | penstock" + from_stdin, "out.pcap"},
+      {"gzip -c in.pcap | penstock" + from_stdin, "out.pcap"},
+      {"<in.pcap penstock" + from_stdin, "out.pcap"},
+      {"penstock run chain.yaml" + kToStdout + " | penstock" + from_stdin + " --set ports.wan.pcap.write=twice.pcap",
+       "twice.pcap"},
+      {"mkfifo from to; cat in.pcap >from & cat to >copy.pcap &"
+       " penstock run chain.yaml --set ports.lan.pcap.read=from --set ports.wan.pcap.write=to && wait",
+       "copy.pcap"},
+  }};
+  for (const auto& [command, copy] : cases) {
+    fs::remove(folder_ / "out.pcap");
+    EXPECT_EQ(shell(command), 0) << command << read("err");
+    EXPECT_EQ(records(copy), records("in.pcap")) << command;
   }
 }
 
-TEST_F(Program, PassesACaptureFromOneToTheNext) {
-  EXPECT_EQ(shell("penstock run chain.yaml" + kToStdout +
-                  " | penstock run chain.yaml --set ports.lan.pcap.read=- --set ports.wan.pcap.write=twice.pcap"),
-            0)
-      << read("err");
-  EXPECT_EQ(records("twice.pcap"), records("in.pcap"));
-}
-
-TEST_F(Program, CountsWhatAFullDiskDoesNotTakeAsRefused) {
+TEST_F(Program, CountsWhatAFullDiskOrALimitOfFilesDoesNotTakeAsRefused) {
   EXPECT_EQ(shell("penstock run chain.yaml --report report.json --set ports.wan.pcap.write=/dev/full"), 1);
   EXPECT_THAT(read("err"), HasSubstr("No space left on device"));
-  const auto report = json("report.json");
-  EXPECT_EQ(report["packets"]["forwarded"], 0);
-  EXPECT_EQ(report["packets"]["in"], records("in.pcap").size());
-  EXPECT_EQ(report["dropped_by_chain"]["port_refused"], report["packets"]["in"]);
-  EXPECT_EQ(report["ports"]["wan"]["out"]["bytes"], 0);
-}
+  const auto full = json("report.json");
+  EXPECT_EQ(full["packets"]["forwarded"], 0);
+  EXPECT_EQ(full["packets"]["in"], records("in.pcap").size());
+  EXPECT_EQ(full["dropped_by_chain"]["port_refused"], full["packets"]["in"]);
+  EXPECT_EQ(full["ports"]["wan"]["out"]["bytes"], 0);
 
-TEST_F(Program, TakesALimitOfFilesSizesForAFullDisk) {
   EXPECT_EQ(shell("ulimit -f 64; penstock run chain.yaml --report report.json"), 1);
   EXPECT_THAT(read("err"), HasSubstr("out.pcap: port wan: cannot write; packets are missing: found File too large"));
-  const auto report = json("report.json");
-  EXPECT_GT(report["dropped_by_chain"]["port_refused"], 0);
-  EXPECT_EQ(report["packets"]["in"], records("in.pcap").size());
+  const auto limited = json("report.json");
+  EXPECT_GT(limited["dropped_by_chain"]["port_refused"], 0);
+  EXPECT_EQ(limited["packets"]["in"], records("in.pcap").size());
 }
 
 TEST_F(Program, LeavesAHangUpToNohup) {
@@ -171,14 +174,6 @@ TEST_F(Program, WritesTheRecordOfAnExperimentThatWasStopped) {
   EXPECT_EQ(json("kept.json")["complete"], false);
   EXPECT_EQ(shell("penstock bench --from kept.json"), 0) << read("err");
   EXPECT_THAT(read("out"), HasSubstr("incomplete  0 points"));
-}
-
-TEST_F(Program, TakesPipesByTheirNames) {
-  EXPECT_EQ(shell("mkfifo from to; cat in.pcap >from & cat to >copy.pcap &"
-                  " penstock run chain.yaml --set ports.lan.pcap.read=from --set ports.wan.pcap.write=to && wait"),
-            0)
-      << read("err");
-  EXPECT_EQ(records("copy.pcap"), records("in.pcap"));
 }
 
 /// The whole records that a classic capture begins with, which may break off.
@@ -350,13 +345,32 @@ TEST_F(Program, LeavesNothingBehindALinkWhereItCannotStart) {
   EXPECT_EQ(records("new.pcap"), records("in.pcap"));
 }
 
-TEST_F(Program, FailsAlikeWhereTheStandardInputCannotBeRead) {
-  write("routes", "default via 192.0.2.1 dev wan\n");
-  write("rules", "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
-  for (const char* command : {"route --routes routes", "classify --rules rules"}) {
-    EXPECT_EQ(shell(std::string("penstock ") + command + " <."), 1) << command;
-    EXPECT_THAT(read("err"), HasSubstr("stdin: cannot read: found Is a directory")) << command;
-    EXPECT_EQ(shell(std::string("echo wrong | penstock ") + command), 2) << command;
+/// A command that answers a line of its standard input by one of its output.
+struct Answering {
+  std::string command, question, answer;
+  std::string not_a_question;  // what it says of the word "wrong", behind the line's number
+};
+
+/// With the files that they read.
+class AnsweringProgram : public Program {
+ protected:
+  void SetUp() override {
+    Program::SetUp();
+    write("routes", "default via 192.0.2.1 dev wan\n");
+    write("rules", "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
+  }
+  const std::array<Answering, 2> all_{
+      {{"route --routes routes", "10.0.0.1", "10.0.0.1 0.0.0.0/0 via 192.0.2.1 dev wan\n",
+        ":1: not an address: found 'wrong', expected an IPv4 or IPv6 address\n"},
+       {"classify --rules rules", "10.0.0.1 10.0.0.2 tcp 1 2", "- accept\n",
+        ":1: a tuple of 1 word: found 'wrong', expected SOURCE DESTINATION PROTOCOL SOURCE-PORT DESTINATION-PORT\n"}}};
+};
+
+TEST_F(AnsweringProgram, FailsAlikeWhereTheStandardInputCannotBeRead) {
+  for (const Answering& program : all_) {
+    EXPECT_EQ(shell("penstock " + program.command + " <."), 1) << program.command;
+    EXPECT_THAT(read("err"), HasSubstr("stdin: cannot read: found Is a directory")) << program.command;
+    EXPECT_EQ(shell("echo wrong | penstock " + program.command), 2) << program.command;
   }
 }
 
@@ -393,42 +407,33 @@ TEST_F(Program, ReadsRoutesAndRulesFromItsStandardInput) {
   }
 }
 
-TEST_F(Program, AnswersALineBeforeTheNextIsAsked) {
-  write("routes", "default via 192.0.2.1 dev wan\n");
-  write("rules", "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
-  const auto coprocess = [](const std::string& command, const std::string& line) {
-    return "coproc timeout 60 '" PENSTOCK_PROGRAM "' " + command + "\nfor i in 1 2 3; do echo '" + line +
-           "' >&${COPROC[1]}; read -t 50 -r answer <&${COPROC[0]} && echo \"$answer\"; done\nexec "
-           "{COPROC[1]}>&-; wait $COPROC_PID";
-  };
-  EXPECT_EQ(shell(coprocess("route --routes routes", "10.0.0.1")), 0) << read("err");
-  EXPECT_EQ(read("out"),
-            "10.0.0.1 0.0.0.0/0 via 192.0.2.1 dev wan\n10.0.0.1 0.0.0.0/0 via 192.0.2.1 dev wan\n"
-            "10.0.0.1 0.0.0.0/0 via 192.0.2.1 dev wan\n");
-  EXPECT_EQ(shell(coprocess("classify --rules rules", "10.0.0.1 10.0.0.2 tcp 1 2")), 0) << read("err");
-  EXPECT_EQ(read("out"), "- accept\n- accept\n- accept\n");
+TEST_F(AnsweringProgram, AnswersALineBeforeTheNextIsAsked) {
+  for (const Answering& program : all_) {
+    EXPECT_EQ(shell("coproc timeout 60 '" PENSTOCK_PROGRAM "' " + program.command + "\nfor i in 1 2 3; do echo '" +
+                    program.question +
+                    "' >&${COPROC[1]}; read -t 50 -r answer <&${COPROC[0]} && echo \"$answer\"; done\nexec "
+                    "{COPROC[1]}>&-; wait $COPROC_PID"),
+              0)
+        << read("err");
+    EXPECT_EQ(read("out"), program.answer + program.answer + program.answer);
+  }
 }
 
-TEST_F(Program, EndsWithoutAWordWhereNobodyReadsItsAnswers) {
-  write("routes", "default via 192.0.2.1 dev wan\n");
-  write("rules", "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
-  EXPECT_EQ(shell("set +o pipefail; yes 10.0.0.1 | penstock route --routes routes | head -1"), 0);
-  EXPECT_EQ(read("out"), "10.0.0.1 0.0.0.0/0 via 192.0.2.1 dev wan\n");
-  EXPECT_EQ(read("err"), "");
-  EXPECT_EQ(shell("set +o pipefail; yes 10.0.0.1 10.0.0.2 tcp 1 2 | penstock classify --rules rules | head -1"), 0);
-  EXPECT_EQ(read("out"), "- accept\n");
-  EXPECT_EQ(read("err"), "");
+TEST_F(AnsweringProgram, EndsWithoutAWordWhereNobodyReadsItsAnswers) {
+  for (const Answering& program : all_) {
+    EXPECT_EQ(shell("set +o pipefail; yes " + program.question + " | penstock " + program.command + " | head -1"), 0);
+    EXPECT_EQ(read("out"), program.answer);
+    EXPECT_EQ(read("err"), "");
+  }
 }
 
-TEST_F(Program, NumbersTheLinesOfItsStandardInputThroughout) {
-  write("routes", "default via 192.0.2.1 dev wan\n");
-  write("rules", "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
-  EXPECT_EQ(shell("(yes 10.0.0.1 | head -100000; echo wrong) | penstock route --routes routes"), 2);
-  EXPECT_EQ(read("err"), "stdin:100001:1: not an address: found 'wrong', expected an IPv4 or IPv6 address\n");
+TEST_F(AnsweringProgram, NumbersTheLinesOfItsStandardInputThroughout) {
+  for (const Answering& program : all_) {
+    EXPECT_EQ(shell("(yes " + program.question + " | head -100000; echo wrong) | penstock " + program.command), 2);
+    EXPECT_EQ(read("err"), "stdin:100001" + program.not_a_question);
+  }
   EXPECT_EQ(shell("(echo 10.0.0.1; sleep 0.3; printf 10.0.0.2) | penstock route --routes routes"), 0);
   EXPECT_THAT(read("out"), HasSubstr("\n10.0.0.2 0.0.0.0/0 "));
-  EXPECT_EQ(shell("(yes 10.0.0.1 10.0.0.2 tcp 1 2 | head -100000; echo wrong) | penstock classify --rules rules"), 2);
-  EXPECT_THAT(read("err"), HasSubstr("stdin:100001:1: a tuple of 1 word: found 'wrong'"));
 }
 
 TEST_F(Program, DestroysNothingWhereItCannotStart) {
@@ -443,6 +448,9 @@ TEST_F(Program, DestroysNothingWhereItCannotStart) {
     EXPECT_EQ(shell(run + capture), 2) << capture;
     EXPECT_THAT(read("err"), HasSubstr("--set ports.dmz")) << "where it was named";
   }
+  EXPECT_EQ(shell("penstock run chain.yaml --report none/report.json"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("none/report.json: cannot write: found No such file or directory"));
+  EXPECT_EQ(read("out.pcap"), "of an earlier run");
   // What comes from a pipe is looked at when the outputs are open already.
   EXPECT_EQ(shell("cat text | " + run + "-"), 2);
   EXPECT_THAT(read("err"), HasSubstr("standard input: port dmz: not a readable capture"));
@@ -450,13 +458,6 @@ TEST_F(Program, DestroysNothingWhereItCannotStart) {
   EXPECT_FALSE(exists("new.pcap"));
   EXPECT_EQ(read("out.pcap"), "of an earlier run");
   EXPECT_EQ(read("report.json"), "of an earlier run");
-}
-
-TEST_F(Program, TellsOfAReportThatCannotBeWrittenBeforeItRuns) {
-  write("out.pcap", "of an earlier run");
-  EXPECT_EQ(shell("penstock run chain.yaml --report none/report.json"), 2);
-  EXPECT_THAT(read("err"), HasSubstr("none/report.json: cannot write: found No such file or directory"));
-  EXPECT_EQ(read("out.pcap"), "of an earlier run");
 }
 
 TEST_F(Program, PrintsTheReportWhereItsFileIsTheStandardOutput) {
