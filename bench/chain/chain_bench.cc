@@ -9,22 +9,18 @@
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "chain/run.h"
 #include "config/chain_file.h"
+#include "experiment/workload.h"
 #ifdef PENSTOCK_HAS_DPDK
 #include "bench/chain/dpdk_chain.h"
 #include "bench/dpdk/dpdk.h"
@@ -34,70 +30,18 @@
 namespace penstock {
 namespace {
 
+using experiment::route_prefixes;
+using experiment::routes_text;
+using experiment::rules_text;
+using experiment::Workplace;
+
 constexpr std::uint32_t kFlows = 10'000;
 constexpr std::uint32_t kPackets = 40'000;  // in the capture that is looped
 
-/// A folder for rules, routes and captures, gone at the end.
-class Workplace {
- public:
-  Workplace() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "penstock_bench_XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    folder_ = pattern;
-  }
-  Workplace(const Workplace&) = delete;
-  Workplace& operator=(const Workplace&) = delete;
-  ~Workplace() { std::filesystem::remove_all(folder_); }
-
-  [[nodiscard]] std::string path(const std::string& name) const { return folder_ + "/" + name; }
-  std::string put(const std::string& name, const std::string& text) const {
-    std::ofstream(path(name)) << text;
-    return path(name);
-  }
-
- private:
-  std::string folder_;
-};
-
+/// For rules, routes and captures.
 Workplace& workplace() {
   static Workplace place;
   return place;
-}
-
-/// Rules of a site: services on its hosts, and a last one that lets the rest through, so that all packets go all the
-/// way.
-std::string rules_text(std::size_t count) {
-  std::mt19937 random(1);
-  std::string text;
-  for (std::size_t i = 0; i + 1 < count; ++i) {
-    const auto port = 1 + random() % 60000;
-    text += fmt::format("@{}.{}.0.0/16 198.18.{}.{}/32 0 : 65535 {} : {} 0x06/0xFF 0x0000/0x0000\n",
-                        11 + random() % 180, random() % 256, random() % 256, 1 + random() % 254, port, port);
-  }
-  return text + "@0.0.0.0/0 0.0.0.0/0 0 : 65535 0 : 65535 0x00/0x00 0x0000/0x0000\n";
-}
-
-/// Prefixes of 16 to 24 bits with 250 next hops; every /24 once, for `count` of them.
-std::vector<Ipv4Prefix> prefixes(std::size_t count) {
-  std::mt19937 random(2);
-  std::map<std::uint32_t, Ipv4Prefix> chosen;
-  while (chosen.size() < count) {
-    const std::uint8_t length = random() % 8 == 0 ? static_cast<std::uint8_t>(16 + random() % 8) : 24;
-    const auto bits = static_cast<std::uint32_t>(0x0b000000U + random() % 0x50000000U) & ipv4_mask(length);
-    chosen.emplace(bits, Ipv4Prefix{{bits}, length});
-  }
-  std::vector<Ipv4Prefix> all;
-  for (const auto& [bits, prefix] : chosen) all.push_back(prefix);
-  return all;
-}
-
-std::string routes_text(std::size_t count) {
-  std::string text = "default via 192.0.2.1 dev wan\n";
-  std::size_t i = 0;
-  for (const Ipv4Prefix& prefix : prefixes(count)) {
-    text += fmt::format("{} via 192.0.2.{} dev wan\n", to_string(prefix), 1 + i++ % 250);
-  }
-  return text;
 }
 
 nlohmann::ordered_json run_chain(const std::string& yaml) {
@@ -202,9 +146,10 @@ void by_hand_on_dpdk(benchmark::State& state, const std::string& size, std::size
   if (!started) return;
   const auto frames = frames_of(capture_of(size, routes));
   const auto ruleset = firewall::read_rules(rules_text(rules), "rules", {});
-  std::vector<router::Route4> table{{Ipv4Prefix{}, 0}};
-  for (const Ipv4Prefix& prefix : prefixes(routes))
+  std::vector<router::Route4> table;
+  for (const Ipv4Prefix& prefix : route_prefixes(routes)) {
     table.push_back({prefix, static_cast<std::uint32_t>(table.size() % 250)});
+  }
   bench::DpdkChain chain(ruleset->value, table);
   double bytes = 0;
   double packets = 0;

@@ -8,11 +8,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
-#include <limits>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -109,9 +112,7 @@ int list_experiments() {
     table.add_note(known->source);
   }
   const auto written = write_stdout(table.text() + "\n`penstock bench NAME` runs one.\n");
-  if (written) return kDone;
-  print_errors(written.error());
-  return kFailed;
+  return written ? kDone : fail(written.error());
 }
 
 std::string rendered(const Experiment& experiment, const Record& record, Style style) {
@@ -184,10 +185,7 @@ void print_progress(const experiment::Progress& progress) {
 int run_experiment(const Experiment& experiment, const BenchArguments& arguments) {
   const std::atomic<bool>& stop = stop_on_signals();
   auto session = experiment::Session::open(experiment, arguments.options, stop);
-  if (!session) {
-    print_errors(session.error());
-    return kWrongUsage;
-  }
+  if (!session) return refuse(session.error());
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   Record& record = session->record();
   for (const std::string& text : record.left_out) fmt::print(stderr, "left out: {}\n", printable(text));
@@ -209,47 +207,34 @@ int run_experiment(const Experiment& experiment, const BenchArguments& arguments
 }
 
 int render_record(const BenchArguments& arguments) {
-  const auto text = read_text_file(arguments.from);
-  auto record = text ? experiment::parse_record(*text, arguments.from) : tl::unexpected(text.error());
-  const auto refuse = [&](Error error) {
-    print_errors({std::move(error)});
-    return kWrongUsage;
-  };
-  if (!record) {
-    print_errors(record.error());
-    return kWrongUsage;
-  }
+  const auto text = read_input(arguments.from);
+  const std::string from = input_name(arguments.from);
+  const auto record = text ? experiment::parse_record(*text, from) : tl::unexpected(text.error());
+  if (!record) return refuse(record.error());
   if (!arguments.name.empty() && arguments.name != record->experiment) {
-    return refuse({{arguments.from, 0, 0},
-                   "the record is of another experiment",
-                   in_quotes(record->experiment),
-                   in_quotes(arguments.name)});
+    return refuse(Errors{Error{{from, 0, 0},
+                               "the record is of another experiment",
+                               in_quotes(record->experiment),
+                               in_quotes(arguments.name)}});
   }
   const Experiment* const known = experiment::find_experiment(record->experiment);
   if (known == nullptr) {
-    return refuse({{arguments.from, 0, 0},
-                   "experiment: unknown",
-                   in_quotes(record->experiment),
-                   known_names(record->experiment)});
+    return refuse(Errors{
+        Error{{from, 0, 0}, "experiment: unknown", in_quotes(record->experiment), known_names(record->experiment)}});
   }
   const Errors errors = write_all(*known, *record, arguments);
-  print_errors(errors);
-  return errors.empty() ? kDone : kFailed;
+  return errors.empty() ? kDone : fail(errors);
 }
 
 int bench(const BenchArguments& arguments) {
-  if (const Errors errors = check_outputs(arguments); !errors.empty()) {
-    print_errors(errors);
-    return kWrongUsage;
-  }
+  if (const Errors errors = check_outputs(arguments); !errors.empty()) return refuse(errors);
   if (!arguments.from.empty()) return render_record(arguments);
   const Experiment* const known = experiment::find_experiment(arguments.name);
   if (known != nullptr) return run_experiment(*known, arguments);
-  print_errors({{{},
-                 arguments.name.empty() ? "NAME is missing" : "unknown experiment",
-                 arguments.name.empty() ? "" : in_quotes(arguments.name),
-                 known_names(arguments.name)}});
-  return kWrongUsage;
+  return refuse(Errors{Error{{},
+                             arguments.name.empty() ? "NAME is missing" : "unknown experiment",
+                             arguments.name.empty() ? "" : in_quotes(arguments.name),
+                             known_names(arguments.name)}});
 }
 
 }  // namespace
@@ -277,8 +262,11 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
           ->transform(whole_number(0, 255))
           ->type_name("N,...")
           ->delimiter(','),
-      command->add_option("--rules", options.rules, "the user's rules, in place of synthetic ones")->type_name("FILE"),
-      command->add_option("--routes", options.routes, "the user's routes (`ip route`), in place of synthetic ones")
+      command->add_option("--rules", options.rules, "the user's rules, in place of synthetic ones; - for stdin")
+          ->type_name("FILE"),
+      command
+          ->add_option("--routes", options.routes,
+                       "the user's routes (`ip route`), in place of synthetic ones; - for stdin")
           ->type_name("FILE"),
       command->add_option("--only", "the points with this value alone; given again: of another key, or another value")
           ->check(condition_text())
@@ -290,9 +278,10 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
       ->type_name("FILE");
   command->add_option("--plots", arguments->plots, "draw the figures into this folder as SVG, by gnuplot")
       ->type_name("DIR");
-  CLI::Option* const from =
-      command->add_option("--from", arguments->from, "render a record that --json wrote, and measure nothing")
-          ->type_name("FILE");
+  CLI::Option* const from = command
+                                ->add_option("--from", arguments->from,
+                                             "render a record that --json wrote (- for stdin), and measure nothing")
+                                ->type_name("FILE");
   command->add_flag("--markdown", arguments->markdown, "print the tables as Markdown");
   for (CLI::Option* const option : measuring) option->excludes(from);
   command->footer(

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/command_for_test.h"
 #include "cli/program.h"
 #include "experiment/record.h"
 
@@ -26,11 +27,6 @@ using ::testing::Not;
 
 class BenchCommand : public ::testing::Test {
  protected:
-  struct Outcome {
-    int exit_code = -1;
-    std::string out, err;
-  };
-
   void SetUp() override {
     std::string name = (fs::temp_directory_path() / "penstock-bench-XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
@@ -41,13 +37,7 @@ class BenchCommand : public ::testing::Test {
   static Outcome run(const std::vector<std::string>& arguments) {
     std::vector<const char*> argv{"/somewhere/penstock", "bench"};
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-    Outcome outcome;
-    ::testing::internal::CaptureStdout();
-    ::testing::internal::CaptureStderr();
-    outcome.exit_code = run_program(static_cast<int>(argv.size()), argv.data());
-    outcome.out = ::testing::internal::GetCapturedStdout();
-    outcome.err = ::testing::internal::GetCapturedStderr();
-    return outcome;
+    return outcome_of([&] { return run_program(static_cast<int>(argv.size()), argv.data()); });
   }
   /// Of a command line that is refused.
   static std::string refusal(const std::vector<std::string>& arguments) {
@@ -177,6 +167,8 @@ TEST_F(BenchCommand, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(refusal({"offload", "--only", "batch=255"}), HasSubstr("no point has this value: found '255'"));
   EXPECT_THAT(refusal({"offload", "--from", "o.json", "--quick"}), HasSubstr("--from"));
   EXPECT_THAT(refusal({"offload", "--rules", path("none")}), HasSubstr("none: cannot open"));
+  EXPECT_THAT(refusal({"offload", "--rules", "-", "--routes", "-"}),
+              HasSubstr("the standard input is read for --rules"));
 }
 
 TEST_F(BenchCommand, TellsBeforeItMeasuresWhereNothingCanBeWritten) {

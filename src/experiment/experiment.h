@@ -29,7 +29,7 @@ struct Setting {
   std::chrono::nanoseconds duration{};  // of one repeat of one point
   unsigned workers = 1;           // the most threads that a point may use: all usable cores, or what the user says
   std::vector<gpu::Device> gpus;  // those to be used; none: points on a GPU are planned, and left out
-  std::string rules;              // the user's file; empty: synthetic ones (workload.h)
+  std::string rules;              // the user's file, or - (read_input); empty: synthetic ones (workload.h)
   std::string routes;             // likewise
   const std::atomic<bool>* stop = nullptr;  // ends a measurement early; its point is then discarded
 };

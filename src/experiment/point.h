@@ -28,12 +28,10 @@ class Point {
   /// Adds the value, or replaces that of this name in its place. What is no finite number is not set: JSON has none.
   template <typename T>
   Point& set(std::string_view name, const T& value) {
-    if constexpr (std::same_as<T, bool>) {
+    if constexpr (std::same_as<T, bool> || std::same_as<T, Value>) {
       put(name, value);
     } else if constexpr (std::is_arithmetic_v<T>) {
       put(name, static_cast<double>(value));
-    } else if constexpr (std::same_as<T, Value>) {
-      put(name, value);
     } else {
       put(name, std::string(value));
     }

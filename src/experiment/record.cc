@@ -75,7 +75,7 @@ class Reader {
       } else if (value.is_string()) {
         into.set(key, value.get<std::string>());
       } else {
-        wrong(where + '.' + key, value, "a number, a text, true or false");
+        wrong(fmt::format("{}.{}", where, key), value, "a number, a text, true or false");
       }
     }
   }

@@ -61,6 +61,9 @@ void check_files(const Experiment& experiment, const Options& options, Errors& e
   if (!options.routes.empty() && !experiment.takes_routes) {
     errors.push_back({{"--routes", 0, 0}, fmt::format("the experiment {} has no routes", experiment.name), "", ""});
   }
+  if (options.rules == "-" && options.routes == "-") {
+    errors.push_back({{"--routes", 0, 0}, "the standard input is read for --rules already", "", ""});
+  }
 }
 
 bool is_on_gpu(const Point& point) { return point.text("processor") == "gpu"; }

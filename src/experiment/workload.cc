@@ -4,12 +4,12 @@
 #include "experiment/workload.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <array>
 #include <cassert>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <random>
@@ -35,12 +35,12 @@ constexpr std::uint8_t kLongestBlock = 16;
 constexpr std::size_t kMostRoutes = 4'000'000;
 
 std::uint8_t draw_length(std::mt19937_64& random) {
-  static const std::uint64_t total = [] {
+  static const std::uint64_t kTotal = [] {
     std::uint64_t sum = 0;
     for (const LengthShare& share : kShares) sum += share.routes;
     return sum;
   }();
-  std::uint64_t at = random() % total;
+  std::uint64_t at = random() % kTotal;
   for (const LengthShare& share : kShares) {
     if (at < share.routes) return share.length;
     at -= share.routes;

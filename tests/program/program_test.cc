@@ -172,7 +172,7 @@ TEST_F(Program, WritesTheRecordOfAnExperimentThatWasStopped) {
   EXPECT_EQ(shell(program + " bench offload --only processor=cpu --duration 1h --json kept.json"), 1);
   EXPECT_THAT(read("err"), HasSubstr("stopped: 0 of "));
   EXPECT_EQ(json("kept.json")["complete"], false);
-  EXPECT_EQ(shell("penstock bench --from kept.json"), 0) << read("err");
+  EXPECT_EQ(shell("penstock bench --from - <kept.json"), 0) << read("err");
   EXPECT_THAT(read("out"), HasSubstr("incomplete  0 points"));
 }
 

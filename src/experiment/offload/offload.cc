@@ -32,9 +32,9 @@ struct Function {
   std::vector<const char*> engines;
 };
 const std::vector<Function>& functions() {
-  static const std::vector<Function> functions{{"router", "routes", {"dir24", "trie4", "trie1"}},
-                                               {"firewall", "rules", {"bitvector", "linear"}}};
-  return functions;
+  static const std::vector<Function> kFunctions{{"router", "routes", {"dir24", "trie4", "trie1"}},
+                                                {"firewall", "rules", {"bitvector", "linear"}}};
+  return kFunctions;
 }
 
 std::vector<std::size_t> batches(bool quick) {
@@ -55,7 +55,7 @@ Result<std::vector<router::Route4>> shuffled(Result<Read<router::RouteTable>> re
 
 Result<std::vector<router::Route4>> read_table(const std::string& file) {
   router::Devices devices;
-  return shuffled(router::read_routes(std::vector<std::string>{file}, devices), file);
+  return shuffled(router::read_routes(std::vector<std::string>{file}, devices), input_name(file));
 }
 
 Result<std::vector<router::Route4>> make_table() {
@@ -82,9 +82,9 @@ class Offload final : public Trial {
       routes_ = std::move(*routes);
     }
     if (setting_.rules.empty()) return {};
-    const auto text = read_text_file(setting_.rules);
+    const auto text = read_input(setting_.rules);
     if (!text) return tl::unexpected(text.error());
-    auto rules = read_ruleset(*text, setting_.rules);
+    auto rules = read_ruleset(*text, input_name(setting_.rules));
     if (!rules) return tl::unexpected(std::move(rules.error()));
     rules_ = std::move(*rules);
     return {};
@@ -110,7 +110,7 @@ class Offload final : public Trial {
   }
 
   Result<void> measure(Point& point, const Point& limits) override {
-    if (const auto ready = prepare(point); !ready) return ready;
+    if (auto ready = prepare(point); !ready) return ready;
     const Timing timing{setting_.repeats, setting_.duration, setting_.stop};
     const auto batch = static_cast<std::size_t>(*point.number("batch"));
     const bool on_gpu = point.text("processor") == "gpu";
@@ -156,19 +156,21 @@ class Offload final : public Trial {
   }
 
   void add(const Axes& axes, const std::vector<unsigned>& streams) {
-    Point point;
-    point.set("function", axes.function.name).set("sweep", axes.sweep).set("engine", axes.engine);
-    point.set(axes.function.size_key, axes.size).set("batch", axes.batch);
-    Point on_cpu = point;
-    on_cpu.set("processor", "cpu");
-    points_.push_back(Point(on_cpu).set("cores", 1));
-    if (setting_.workers > 1) points_.push_back(Point(on_cpu).set("cores", setting_.workers));
-    Point on_gpu = point;
-    on_gpu.set("processor", "gpu");
+    const auto point_on = [&](const char* processor) {
+      return Point()
+          .set("function", axes.function.name)
+          .set("processor", processor)
+          .set("engine", axes.engine)
+          .set("sweep", axes.sweep)
+          .set(axes.function.size_key, axes.size)
+          .set("batch", axes.batch);
+    };
+    points_.push_back(point_on("cpu").set("cores", 1));
+    if (setting_.workers > 1) points_.push_back(point_on("cpu").set("cores", setting_.workers));
     for (const unsigned count : streams) {
-      points_.push_back(Point(on_gpu).set("measured", "end_to_end").set("streams", count));
+      points_.push_back(point_on("gpu").set("measured", "end_to_end").set("streams", count));
     }
-    points_.push_back(Point(on_gpu).set("measured", "kernel"));
+    points_.push_back(point_on("gpu").set("measured", "kernel"));
   }
 
   /// The work, the engine and, for a point on the GPU, their copies there: kept from the point before where they are
