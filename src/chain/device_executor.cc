@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include "chain/burst.h"
@@ -32,6 +33,30 @@ DeviceExecutor::~DeviceExecutor() {
   for (LaneState& state : lanes_) {
     if (state.lane != nullptr) state.lane->abandon();
   }
+}
+
+bool DeviceExecutor::warm_up(std::span<std::uint8_t> memory) noexcept {
+  return std::ranges::all_of(lanes_, [&](const LaneState& state) { return warm_up(*state.lane, memory); });
+}
+
+bool DeviceExecutor::warm_up(ring::Lane& lane, std::span<std::uint8_t> memory) const noexcept {
+  constexpr std::array<std::uint8_t, 60> kFrame{};
+  constexpr auto kMostTime = std::chrono::seconds{30};
+  PacketDescriptor descriptor;
+  Batch batch(memory, std::span(&descriptor, 1), {});
+  if (!batch.append(kFrame, {0, kFrame.size(), 0, LinkType::ethernet})) return true;  // nor does a larger frame fit
+  const auto start = Batch::Clock::now();
+  for (std::size_t segment = 0; segment < plan_.segments.size(); ++segment) {
+    gpu::Progress progress = gpu::Progress::kFailed;
+    if (lane.start(batch, segment, {})) {
+      while ((progress = lane.progress()) == gpu::Progress::kRunning && Batch::Clock::now() - start < kMostTime)
+        continue;
+    }
+    if (progress == gpu::Progress::kDone) continue;
+    lane.abandon();
+    return false;
+  }
+  return true;
 }
 
 DeviceExecutor::LaneState* DeviceExecutor::free_lane() noexcept {

@@ -39,6 +39,11 @@ class DeviceExecutor : public Executor {
   DeviceExecutor& operator=(const DeviceExecutor&) = delete;
   ~DeviceExecutor() override;
 
+  /// Takes a batch of one packet over each lane, and forgets it: a device loads kernels when they are first launched,
+  /// which takes so long that the first packets would be lost. `memory` is of the ring, and pinned. False where one
+  /// does not come back.
+  [[nodiscard]] bool warm_up(std::span<std::uint8_t> memory) noexcept;
+
   bool submit(Batch& batch) noexcept override;
   Batch* retire() noexcept override;
   bool idle() const noexcept override;
@@ -69,6 +74,7 @@ class DeviceExecutor : public Executor {
 
   [[nodiscard]] const DevicePlan::Run& run_of(const Flight& flight) const { return plan_.runs[flight.run]; }
   [[nodiscard]] static PacketView view(Flight& flight, std::size_t packet) noexcept;
+  [[nodiscard]] bool warm_up(ring::Lane& lane, std::span<std::uint8_t> memory) const noexcept;
   [[nodiscard]] LaneState* free_lane() noexcept;
   [[nodiscard]] bool all_lost() const noexcept;
   /// As far as it gets now; not past the run that the batch before it is in.

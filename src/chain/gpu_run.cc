@@ -5,9 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <chrono>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -22,30 +19,8 @@ namespace penstock::chain {
 
 namespace {
 
-/// Takes a batch of one packet over the lane, and forgets it: the device loads kernels when they are first launched,
-/// which takes so long that the first packets would be lost. `memory` is the ring's. Throws CudaError.
-void warm_up(ring::Lane& lane, std::size_t segments, std::span<std::uint8_t> memory, FrameRoom room) {
-  constexpr std::array<std::uint8_t, 60> kFrame{};
-  constexpr auto kMostTime = std::chrono::seconds{30};
-  PacketDescriptor descriptor;
-  Batch batch(memory, std::span(&descriptor, 1), room);
-  if (!batch.append(kFrame, {0, kFrame.size(), 0, LinkType::ethernet})) return;  // no frame that is larger fits either
-  const auto start = Batch::Clock::now();
-  for (std::size_t segment = 0; segment < segments; ++segment) {
-    gpu::Progress progress = gpu::Progress::kFailed;
-    if (lane.start(batch, segment, {})) {
-      while ((progress = lane.progress()) == gpu::Progress::kRunning && Batch::Clock::now() - start < kMostTime)
-        continue;
-    }
-    if (progress == gpu::Progress::kDone) continue;
-    lane.abandon();
-    throw gpu::CudaError(0, "a first batch did not come back from the GPU");
-  }
-}
-
 std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const DevicePlan& plan,
-                                                    ring::PacketRing& ring) {
-  const ring::RingShape& of_ring = ring.shape();
+                                                    const ring::RingShape& of_ring) {
   const auto crossing = [&] {
     switch (chain.settings.transfer) {
       case Transfer::zero_copy: return ring::Crossing::zero_copy;
@@ -70,7 +45,6 @@ std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const De
       }
     }
     lanes.push_back(ring::make_device_lane(shape, std::move(stages)));
-    warm_up(*lanes.back(), plan.segments.size(), ring.memory(), of_ring.room);
   }
   return lanes;
 }
@@ -86,7 +60,11 @@ class GpuExecutor final : private OnDevice, public DeviceExecutor {
   GpuExecutor(const Chain& chain, int on_device, const DevicePlan& plan, unsigned worker, ring::PacketRing& ring,
               WorkerCounters& counters, Trace* trace)
       : OnDevice{on_device, gpu::PinnedRegion(ring.memory())},
-        DeviceExecutor(chain, plan, make_lanes(chain, plan, ring), worker, counters, trace) {}
+        DeviceExecutor(chain, plan, make_lanes(chain, plan, ring.shape()), worker, counters, trace),
+        ring_(ring) {
+    ring.make_resident();
+    if (!warm_up(ring.memory())) throw gpu::CudaError(0, "a first batch did not come back from the GPU");
+  }
 
   void begin() noexcept override {
     // What the worker's thread launches goes to its device. Where this fails, all launches do, and the twins do the
@@ -95,7 +73,12 @@ class GpuExecutor final : private OnDevice, public DeviceExecutor {
       gpu::use_device(device);
     } catch (const gpu::CudaError&) {
     }
+    // The runtime has its own state for each thread.
+    static_cast<void>(warm_up(ring_.memory()));
   }
+
+ private:
+  ring::PacketRing& ring_;
 };
 
 }  // namespace

@@ -31,7 +31,8 @@ class GpuStage {
   /// A batch boundary: nothing of this stage is on the device. Tables may be swapped here and nowhere else.
   virtual void begin_batch() noexcept {}
   /// Enqueues the stage: for each packet whose verdict is `forward` it decides and writes the verdict, with `nf` set.
-  /// Returns at once; false when the driver refuses the work.
+  /// Returns at once; false when the driver refuses the work. What is enqueued may be collected into a CUDA graph:
+  /// nothing but launches, asynchronous copies and memsets.
   [[nodiscard]] virtual bool enqueue(const DevicePackets& batch, const Stream& stream) noexcept = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "gpu/launch_graph.h"
 #include "gpu/memory.h"
 #include "gpu/per_packet.cuh"
 #include "ring/lane.h"
@@ -73,6 +74,8 @@ class DeviceLane final : public Lane {
     std::size_t bytes = 0;
   };
   [[nodiscard]] static Source source_of(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
+  bool enqueue(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
+  [[nodiscard]] gpu::LaunchGraph& graph() noexcept;
   bool send_packets(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
   bool send_changes(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
   bool run_stages() noexcept;
@@ -88,6 +91,8 @@ class DeviceLane final : public Lane {
   Placement placement_;
   gpu::Stream stream_;
   gpu::Event done_;
+  std::vector<gpu::LaunchGraph> graphs_;  // by what is enqueued
+  bool collects_ = true;                  // unless it was refused once
   Phase phase_ = Phase::idle;
   std::size_t segment_ = 0;
   std::uint32_t count_ = 0;
@@ -116,6 +121,10 @@ class DeviceLane final : public Lane {
   gpu::DeviceBuffer<std::uint8_t> device_packed_;             // records, or frames
   std::vector<gpu::PinnedBuffer<std::uint8_t>> host_packed_;  // by segment: frames stay while later ones run
 };
+
+/// Below this, launches are collected: what they cost the host is then what a batch waits for. With larger batches the
+/// host enqueues while others are on the device.
+constexpr std::size_t kCollectBytes = std::size_t{512} << 10;
 
 /// Parsing what is behind a frame's headers reads so far at most: the furthest that 16-bit offsets reach.
 constexpr std::size_t kSlack = 0x10000 + 0x1000;
@@ -158,6 +167,7 @@ DeviceLane::DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<
     slots_ = gpu::DeviceBuffer<std::uint8_t>(std::max(slot_bytes, packets * kHeaderBytes) + kSlack);
   }
   packets_ = gpu::DeviceBuffer<PacketDescriptor>(packets);
+  graphs_.resize(shape_.segments.size() * 4);
   sums_ = gpu::DeviceBuffer<Sum>(blocks_for(packets));
   places_ = gpu::DeviceBuffer<std::uint32_t>(packets);
   device_results_ = gpu::DeviceBuffer<std::uint8_t>(result_bytes);
@@ -188,12 +198,30 @@ void DeviceLane::begin_batch() noexcept {
 bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept {
   assert(phase_ == Phase::idle && batch.size() <= shape_.batch_packets && batch.bytes().size() <= shape_.batch_bytes);
   segment_ = segment;
-  crossed_ = {};
   phase_ = Phase::results;
   if (segment == 0) begin_batch();
-  const bool sent = (!this->segment().sends_packets || send_packets(batch, frames)) &&
-                    (!this->segment().verdicts_up || send_changes(batch, frames));
-  return sent && run_stages() && fetch_results();
+  if (collects_ && !batch.empty() && batch.bytes().size() < kCollectBytes) {
+    collects_ = gpu::collect_launches(stream_);
+    if (collects_ && enqueue(batch, frames)) {
+      collects_ = graph().launch(stream_);
+      if (collects_) return done_.record(stream_);
+    } else if (std::exchange(collects_, false)) {
+      gpu::drop_collected(stream_);
+    }
+    // As it would have been without.
+  }
+  return enqueue(batch, frames) && done_.record(stream_);
+}
+
+bool DeviceLane::enqueue(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
+  crossed_ = {};
+  return (!segment().sends_packets || send_packets(batch, frames)) &&
+         (!segment().verdicts_up || send_changes(batch, frames)) && run_stages() && fetch_results();
+}
+
+/// For the kernels and copies that were enqueued: always the same in the same order.
+gpu::LaunchGraph& DeviceLane::graph() noexcept {
+  return graphs_[segment_ * 4 + (whole_frames_ ? 2 : 0) + (zero_copy() ? 1 : 0)];
 }
 
 /// The memory from the first frame to the last.
@@ -337,7 +365,7 @@ bool DeviceLane::fetch_results() noexcept {
     results_.lengths = {reinterpret_cast<const std::uint32_t*>(host_results_.data() + result_places_.lengths), count_};
   }
   results_.verdicts = {reinterpret_cast<const Verdict*>(host_results_.data()), count_};
-  if (count_ == 0) return done_.record(stream_);
+  if (count_ == 0) return true;
 
   if (!launch(kernels::measure, count_, stream_, view_.packets, verdicts, lengths, sums_.data(), count_)) return false;
   if (shape.frames_down || !shape.down.empty()) {
@@ -358,8 +386,7 @@ bool DeviceLane::fetch_results() noexcept {
   const std::size_t words = result_places_.bytes / sizeof(uint2);
   crossed_.to_host += result_places_.bytes;
   return launch(kernels::publish, words, stream_, reinterpret_cast<const uint2*>(device_results_.data()),
-                reinterpret_cast<uint2*>(host_results_.data()), words) &&
-         done_.record(stream_);
+                reinterpret_cast<uint2*>(host_results_.data()), words);
 }
 
 gpu::Progress DeviceLane::progress() noexcept {

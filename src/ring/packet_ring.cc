@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+#include <cstring>
 #include <new>
 #include <type_traits>
 
@@ -43,6 +44,11 @@ PacketRing::PacketRing(const RingShape& shape)
   descriptors_ = map(most_batches_ * shape.batch_packets * sizeof(PacketDescriptor));
   batches_ = map(most_batches_ * sizeof(Batch));
   free_.reserve(most_batches_);
+}
+
+void PacketRing::make_resident() noexcept {
+  // No batch has been made: nothing is overwritten.
+  std::memset(descriptors_.get(), 0, descriptors_.get_deleter().length);
 }
 
 Batch* PacketRing::make_batch() noexcept {

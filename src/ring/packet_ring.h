@@ -49,6 +49,10 @@ class PacketRing {
   /// A taken batch is done with.
   void release(Batch* batch) noexcept;
 
+  /// Has the kernel provide the memory of the descriptors now, and not when batches are first filled. That of the
+  /// frames is so where it is pinned.
+  void make_resident() noexcept;
+
   [[nodiscard]] std::size_t waiting() const noexcept { return waiting_count_; }
   [[nodiscard]] const RingShape& shape() const noexcept { return shape_; }
   /// Where the frames of all batches lie.
