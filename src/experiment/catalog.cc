@@ -6,13 +6,17 @@
 #include <algorithm>
 #include <array>
 
+#include "experiment/chain/chain.h"
 #include "experiment/offload/offload.h"
+#include "experiment/transfer/transfer.h"
 
 namespace penstock::experiment {
 
 std::span<const Experiment* const> experiments() {
-  static const std::array<const Experiment*, 1> kExperiments{
+  static const std::array<const Experiment*, 3> kExperiments{
       &offload_experiment(),
+      &transfer_experiment(),
+      &chain_experiment(),
   };
   return kExperiments;
 }

@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiment/chain/chain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "experiment/chain/figures.h"
+#include "experiment/measured_chain.h"
+#include "experiment/workload.h"
+
+namespace penstock::experiment {
+namespace {
+
+constexpr std::size_t kRules = 1000;
+constexpr std::size_t kRoutes = 1'000'000;
+
+constexpr std::array kSizes{"64", "128", "256", "512", "1024", "1518", "imix"};
+constexpr std::array kQuickSizes{"64", "1518"};
+constexpr std::array<unsigned, 7> kWorkers{1, 2, 3, 4, 6, 8, 12};
+constexpr std::array<unsigned, 3> kLoads{10, 50, 80};  // percent of the most that the chain forwards
+constexpr std::array kPercentiles{"1", "10", "25", "50", "75", "90", "95", "99", "99.9"};
+constexpr const char* kLargeSize = "1518";
+
+/// Workers that keep one GPU busy: few do where frames are large, and more only press on the memory; small frames are
+/// bound by what the host does for each. By the sweep over workers.
+unsigned workers_for(std::string_view size, std::string_view frames) {
+  const bool large = size == "512" || size == "1024" || size == "1518";
+  return large && frames == "whole" ? 4 : 12;
+}
+
+class ChainTrial final : public Trial {
+ public:
+  explicit ChainTrial(const Setting& setting) : setting_(setting), runner_(*setting.stop) {
+    const Workplace& place = runner_.workplace();
+    const std::string rules = !setting.rules.empty() ? setting.rules : place.put("rules.txt", rules_text(kRules));
+    routes_ = !setting.routes.empty() ? setting.routes : place.put("routes.txt", routes_text(kRoutes));
+    functions_ = fmt::format("[firewall: {{rules: \"{}\"}}, router: {{routes: \"{}\"}}]", rules, routes_);
+  }
+
+  std::vector<Point> plan() override {
+    for (const char* size : setting_.quick ? std::span<const char* const>(kQuickSizes) : kSizes) {
+      for (const char* frames : {"whole", "planned"}) {
+        for (const char* mode : {"shared", "unshared"}) add_gpu("size", size, mode, frames, workers_for(size, frames));
+      }
+      add_cpu(size);
+    }
+    if (!setting_.quick) {
+      for (const unsigned workers : kWorkers) {
+        for (const char* size : kQuickSizes) {
+          for (const char* frames : {"whole", "planned"}) add_gpu("workers", size, "shared", frames, workers);
+        }
+      }
+    }
+    for (const unsigned load : kLoads) {
+      for (const char* percentile : kPercentiles) {
+        add_gpu("latency", kLargeSize, "shared", "whole", workers_for(kLargeSize, "whole"));
+        points_.back().set("load", load).set("percentile", std::stod(percentile));
+      }
+    }
+    return std::move(points_);
+  }
+
+  Result<void> measure(Point& point, const Point& limits) override {
+    if (point.text("sweep") == "latency") return measure_latency(point, limits);
+    const MeasuredChain chain = chain_of(point);
+    if (auto checked = runner_.check(chain); !checked) return at(point, std::move(checked.error()));
+    auto results = repeat(chain, limits);
+    if (!results) return at(point, std::move(results.error()));
+    set_medians(point, *results);
+    if (chain.on_gpu) point.set("checked", true);
+    compare(point);
+    return {};
+  }
+
+ private:
+  void add_gpu(const char* sweep, const char* size, const char* mode, const char* frames, unsigned workers) {
+    Point& point = points_.emplace_back();
+    point.set("chain", "firewall-router").set("sweep", sweep).set("size", size).set("mode", mode);
+    point.set("frames", frames).set("processor", "gpu").set("workers", std::min(workers, setting_.workers));
+  }
+  void add_cpu(const char* size) {
+    Point& point = points_.emplace_back();
+    point.set("chain", "firewall-router").set("sweep", "size").set("size", size).set("mode", "cpu");
+    point.set("frames", "host").set("processor", "cpu").set("workers", setting_.workers);
+  }
+
+  MeasuredChain chain_of(const Point& point) const {
+    MeasuredChain chain;
+    chain.functions = functions_;
+    chain.destinations = routes_;
+    chain.size = point.text("size");
+    chain.on_gpu = point.text("processor") == "gpu";
+    for (const gpu::Device& gpu : setting_.gpus) chain.gpus.push_back(gpu.index);
+    chain.workers = static_cast<unsigned>(*point.number("workers"));
+    if (chain.on_gpu) chain.frames = point.text("frames");
+    chain.sharing = point.text("mode") == "unshared" ? "none" : "packets";
+    return chain;
+  }
+
+  Result<std::vector<Point>> repeat(const MeasuredChain& chain, const Point& limits) {
+    std::vector<Point> results;
+    for (unsigned i = 0; i < setting_.repeats; ++i) {
+      const auto report = runner_.run(chain, setting_.duration);
+      if (!report) return tl::unexpected(report.error());
+      results.push_back(results_of(*report, limits, setting_.gpus.size()));
+    }
+    return results;
+  }
+
+  static Result<void> at(const Point& point, Errors errors) {
+    for (Error& error : errors) error.message = describe(point) + ": " + error.message;
+    return failure(std::move(errors));
+  }
+
+  /// What sharing gives, told with the point that is measured later; and the most that the chain forwards.
+  void compare(Point& point) {
+    const std::string what = point.text("size") + " " + point.text("frames");
+    const double mpps = *point.number("mpps");
+    if (point.text("sweep") != "size") return;
+    if (point.text("mode") == "shared") shared_mpps_[what] = mpps;
+    const auto shared = shared_mpps_.find(what);
+    if (point.text("mode") == "unshared" && shared != shared_mpps_.end()) {
+      point.set("shared_by_unshared", shared->second / mpps);
+    }
+  }
+
+  /// One run, or some, give all percentiles of a load.
+  Result<void> measure_latency(Point& point, const Point& limits) {
+    const std::string load = point.text("load");
+    auto [measured, is_new] = latencies_.try_emplace(load);
+    if (is_new) {
+      MeasuredChain chain = chain_of(point);
+      auto most = most_mpps(chain, limits);
+      if (!most) return at(point, std::move(most.error()));
+      chain.offered_mpps = *most * *point.number("load") / 100;
+      chain.latency = "1ms";
+      auto results = repeat(chain, limits);
+      if (!results) return at(point, std::move(results.error()));
+      set_medians(measured->second, *results);
+      measured->second.set("offered_mpps", *chain.offered_mpps);
+    }
+    const Point& results = measured->second;
+    for (const char* name : {"offered_mpps", "mpps", "lost", "packets_in_batch", "busy_cores"}) {
+      if (const auto value = results.number(name)) point.set(name, *value);
+    }
+    if (const auto latency = results.number("latency_p" + point.text("percentile"))) point.set("latency_us", *latency);
+    return {};
+  }
+
+  Result<double> most_mpps(const MeasuredChain& chain, const Point& limits) {
+    double& most = shared_mpps_[chain.size + " " + chain.frames];
+    if (most == 0) {
+      auto results = repeat(chain, limits);
+      if (!results) return tl::unexpected(std::move(results.error()));
+      Point medians;
+      set_medians(medians, *results);
+      most = *medians.number("mpps");
+    }
+    return most;
+  }
+
+  const Setting& setting_;
+  ChainRunner runner_;
+  std::string routes_, functions_;
+  std::vector<Point> points_;
+  std::map<std::string, double> shared_mpps_;  // by size and frames
+  std::map<std::string, Point> latencies_;     // by load
+};
+
+Result<std::unique_ptr<Trial>> start(const Setting& setting) { return std::make_unique<ChainTrial>(setting); }
+
+}  // namespace
+
+const Experiment& chain_experiment() {
+  using std::chrono::milliseconds;
+  static const Experiment kExperiment{
+      .name = "chain",
+      .summary = "firewall and router with packets shared on the GPU, not shared, and on the CPU's cores",
+      .source = "Gaviss (Guo et al., TPDS 2022), §5.2 to §5.5, for the chain firewall, router",
+      .repeats = 3,
+      .duration = milliseconds{500},
+      .quick_duration = milliseconds{200},
+      .most_gpus = 8,
+      .takes_rules = true,
+      .takes_routes = true,
+      .figures = &chain_figures,
+      .start = &start,
+  };
+  return kExperiment;
+}
+
+}  // namespace penstock::experiment

@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiment/measured_chain.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "chain/run.h"
+#include "config/chain_file.h"
+#include "experiment/limits.h"
+#include "experiment/spread.h"
+#include "port/capture_reader.h"
+
+namespace penstock::experiment {
+namespace {
+
+constexpr unsigned kFlows = 10'000;
+constexpr unsigned kCheckedPackets = 20'000;
+constexpr double kFrameCheckBits = 32;
+
+std::string run_section(const MeasuredChain& chain) {
+  std::string text = fmt::format("run:\n  workers: {}\n  processor: {}\n", chain.workers, chain.on_gpu ? "gpu" : "cpu");
+  if (!chain.latency.empty()) text += "  latency: " + chain.latency + "\n";
+  if (!chain.on_gpu) return text;
+  // A queue of a few batches: it is pinned, which takes time.
+  text += fmt::format("  queue: {{bytes: 32MiB}}\n  gpus: \"{}\"\n  frames: {}\n  sharing: {}\n  transfer: {}\n",
+                      fmt::join(chain.gpus, ","), chain.frames, chain.sharing, chain.transfer);
+  return text;
+}
+
+std::string generator(const MeasuredChain& chain, const std::string& more) {
+  std::string text = fmt::format("ports:\n  lan: {{generator: {{size: {}, flows: {}, {}", chain.size, kFlows, more);
+  if (!chain.destinations.empty()) text += fmt::format(", destinations: \"{}\"", chain.destinations);
+  return text + "}}\n";
+}
+
+}  // namespace
+
+Result<nlohmann::ordered_json> ChainRunner::run_file(const std::string& yaml) {
+  auto loaded = config::load_chain(workplace_.put("chain.yaml", yaml), {});
+  if (!loaded) return tl::unexpected(std::move(loaded.error()));
+  if (!loaded->unsupported.empty()) return tl::unexpected(std::move(loaded->unsupported));
+  auto result = chain::run(loaded->chain, {}, stop_);
+  if (!result) return tl::unexpected(std::move(result.error()));
+  if (!result->errors.empty()) return tl::unexpected(std::move(result->errors));
+  const auto& report = result->report;
+  if (const auto gpu = report.find("gpu"); gpu != report.end() && (*gpu)["failures"] != 0) {
+    return failure({{}, "batches failed on the GPU", (*gpu)["failures"].dump(), "0"});
+  }
+  return std::move(result->report);
+}
+
+Result<nlohmann::ordered_json> ChainRunner::run(const MeasuredChain& chain, std::chrono::nanoseconds duration) {
+  const std::string rate = chain.offered_mpps ? fmt::format(", rate: {:.4f}Mpps", *chain.offered_mpps) : "";
+  return run_file(generator(chain, "frames: kept" + rate) + "  wan: {'null': {}}\nchain: " + chain.functions + "\n" +
+                  run_section(chain) + fmt::format("  duration: {}ns\n", duration.count()));
+}
+
+/// One worker, so that the order is known, and frames that do not depend on how batches are filled.
+Result<std::string> ChainRunner::output_of(const MeasuredChain& chain, const std::string& name) {
+  const std::string path = workplace_.path(name);
+  const auto run = run_file(generator(chain, fmt::format("packets: {}", kCheckedPackets)) +
+                            fmt::format("  wan: {{pcap: {{write: \"{}\"}}}}\nchain: {}\n", path, chain.functions) +
+                            run_section(chain));
+  if (!run) return tl::unexpected(run.error());
+  return path;
+}
+
+Result<void> ChainRunner::check(const MeasuredChain& asked) {
+  MeasuredChain chain = asked;
+  chain.workers = 1;
+  chain.latency.clear();
+  if (!chain.on_gpu || !checked_.insert(chain.size + chain.functions + run_section(chain)).second) return {};
+  MeasuredChain twin = chain;
+  twin.on_gpu = false;
+  const auto ours = output_of(chain, "gpu.pcap");
+  if (!ours) return tl::unexpected(ours.error());
+  const auto theirs = output_of(twin, "cpu.pcap");
+  if (!theirs) return tl::unexpected(theirs.error());
+  port::ReadControl control;
+  auto on_gpu = port::CaptureSequence::open({*ours}, control);
+  auto on_cpu = port::CaptureSequence::open({*theirs}, control);
+  if (!on_gpu) return tl::unexpected(std::move(on_gpu.error()));
+  if (!on_cpu) return tl::unexpected(std::move(on_cpu.error()));
+  port::CapturedFrame here;
+  port::CapturedFrame there;
+  for (std::size_t packet = 1;; ++packet) {
+    const bool any_here = on_gpu->next(here);
+    const bool any_there = on_cpu->next(there);
+    if (!any_here && !any_there) break;
+    if (any_here != any_there || !std::ranges::equal(here.bytes, there.bytes)) {
+      return failure({{}, "the GPU's output differs from the CPU's", fmt::format("at packet {}", packet), "the same"});
+    }
+  }
+  return {};
+}
+
+Point results_of(const nlohmann::ordered_json& report, const Point& limits, std::size_t gpus) {
+  Point results;
+  const double packets = report["packets"]["in"];
+  const double elapsed = report["elapsed_s"];
+  const double bits = report["bytes"]["in"].get<double>() * 8 + packets * kFrameCheckBits;
+  results.set("mpps", packets / elapsed / 1e6).set("gbps", bits / elapsed / 1e9);
+  const double up = report["pcie"]["to_device_bytes"];
+  const double down = report["pcie"]["to_host_bytes"];
+  if (up > 0 && packets > 0) {
+    results.set("to_device", up / elapsed / 1e9).set("to_host", down / elapsed / 1e9);
+    results.set("bytes_up", up / packets).set("bytes_down", down / packets);
+    if (const auto limit = pcie_limit_mpps(limits, up / packets, down / packets)) {
+      const double of_all = *limit * static_cast<double>(gpus);
+      results.set("limit_mpps", of_all).set("of_limit", *results.number("mpps") / of_all);
+    }
+  }
+  results.set("busy_cores", report["cpu_s"].get<double>() / elapsed);
+  results.set("packets_in_batch", packets / std::max(1.0, report["batches"]["count"].get<double>()));
+  results.set("lost", packets > 0 ? report["dropped_by_chain"]["queue_full"].get<double>() / packets : 0.0);
+  for (const auto& [name, value] : report["latency_us"].items()) results.set("latency_" + name, value.get<double>());
+  return results;
+}
+
+void set_medians(Point& point, const std::vector<Point>& results) {
+  for (const auto& [name, value] : results.front()) {
+    std::vector<double> values;
+    for (const Point& of_run : results) values.push_back(of_run.number(name).value_or(0));
+    const Spread spread = spread_of(std::move(values));
+    if (name == "mpps") {
+      set_spread(point, name, spread);
+    } else {
+      point.set(name, spread.median);
+    }
+  }
+}
+
+}  // namespace penstock::experiment

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whole chains as experiments measure them: from a generator whose frames stay in the ring's memory, as where a NIC
+// writes them, over a chain's functions to the null port; host memory to host memory. And the proof that what is
+// measured is right: the same chain over fewer packets, against the CPU, byte for byte.
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "experiment/point.h"
+#include "experiment/workload.h"
+
+namespace penstock::experiment {
+
+/// A chain, as the parameters of a chain file say it.
+struct MeasuredChain {
+  std::string functions;     // the list under `chain`
+  std::string destinations;  // file with the prefixes that packets go to; the generator's own where empty
+  std::string size = "64";   // of frames with check sequence, or imix
+  bool on_gpu = false;
+  std::vector<int> gpus;
+  unsigned workers = 1;
+  std::string frames = "planned";
+  std::string sharing = "packets";
+  std::string transfer = "auto";
+  std::string latency;                 // the bound; empty: none
+  std::optional<double> offered_mpps;  // else as many as the chain takes
+};
+
+class ChainRunner {
+ public:
+  /// Borrows `stop`, which ends a run early.
+  explicit ChainRunner(const std::atomic<bool>& stop) : stop_(stop) {}
+
+  [[nodiscard]] const Workplace& workplace() const noexcept { return workplace_; }
+
+  /// The report of a run of this length. An error where the chain cannot run, or packets end otherwise than they
+  /// should.
+  [[nodiscard]] Result<nlohmann::ordered_json> run(const MeasuredChain& chain, std::chrono::nanoseconds duration);
+
+  /// Whether what comes out of the chain, for some 20,000 packets, is what comes out of it on the CPU, in the same
+  /// order; the error tells the first difference. Each configuration is checked once, however often it is asked for.
+  [[nodiscard]] Result<void> check(const MeasuredChain& chain);
+
+ private:
+  Result<nlohmann::ordered_json> run_file(const std::string& yaml);
+  Result<std::string> output_of(const MeasuredChain& chain, const std::string& name);
+
+  const std::atomic<bool>& stop_;
+  Workplace workplace_;
+  std::set<std::string> checked_;  // by their chain files
+};
+
+/// Of a run's report. `limits` as of limits.h, `gpus`: how many the chain ran on.
+///
+///   mpps, gbps                     packets and bits that came in; the bits with check sequence
+///   to_device, to_host             GB/s
+///   bytes_up, bytes_down           for each packet
+///   limit_mpps                     that PCIe sets with so many bytes; nothing where none crossed
+///   busy_cores                     processor time of the workers by the time that passed
+///   lost                           share of the packets that the waiting queue had no room for
+[[nodiscard]] Point results_of(const nlohmann::ordered_json& report, const Point& limits, std::size_t gpus);
+
+/// Sets each result to the median of the runs'; of `mpps`, the spread too. At least one.
+void set_medians(Point& point, const std::vector<Point>& results);
+
+}  // namespace penstock::experiment
