@@ -36,7 +36,9 @@ DeviceExecutor::~DeviceExecutor() {
 }
 
 bool DeviceExecutor::warm_up(std::span<std::uint8_t> memory) noexcept {
-  return std::ranges::all_of(lanes_, [&](const LaneState& state) { return warm_up(*state.lane, memory); });
+  // A lane that cannot enqueue as it prefers to does so otherwise the next time.
+  return std::ranges::all_of(
+      lanes_, [&](const LaneState& state) { return warm_up(*state.lane, memory) || warm_up(*state.lane, memory); });
 }
 
 bool DeviceExecutor::warm_up(ring::Lane& lane, std::span<std::uint8_t> memory) const noexcept {

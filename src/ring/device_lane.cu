@@ -201,14 +201,16 @@ bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::u
   phase_ = Phase::results;
   if (segment == 0) begin_batch();
   if (collects_ && !batch.empty() && batch.bytes().size() < kCollectBytes) {
-    collects_ = gpu::collect_launches(stream_);
-    if (collects_ && enqueue(batch, frames)) {
-      collects_ = graph().launch(stream_);
-      if (collects_) return done_.record(stream_);
-    } else if (std::exchange(collects_, false)) {
-      gpu::drop_collected(stream_);
+    if (gpu::collect_launches(stream_)) {
+      if (!enqueue(batch, frames)) {
+        // Perhaps because it is collected: the next batch goes without.
+        collects_ = false;
+        gpu::drop_collected(stream_);
+        return false;
+      }
+      if (graph().launch(stream_)) return done_.record(stream_);
     }
-    // As it would have been without.
+    collects_ = false;  // nothing has been launched
   }
   return enqueue(batch, frames) && done_.record(stream_);
 }

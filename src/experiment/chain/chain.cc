@@ -30,8 +30,9 @@ constexpr const char* kLargeSize = "1518";
 /// Workers that keep one GPU busy: few do where frames are large, and more only press on the memory; small frames are
 /// bound by what the host does for each. By the sweep over workers.
 unsigned workers_for(std::string_view size, std::string_view frames) {
-  const bool large = size == "512" || size == "1024" || size == "1518";
-  return large && frames == "whole" ? 4 : 12;
+  if (frames != "whole") return 12;
+  if (size == "1518") return 3;
+  return size == "512" || size == "1024" ? 4 : 12;
 }
 
 class ChainTrial final : public Trial {
