@@ -25,6 +25,7 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, DevicePlan plan, std::vector<
       outlet_(chain, worker, counters),
       flights_(std::max<std::size_t>(1, lanes.size())) {
   for (const NamedFunction& f : chain.functions) finish_.push_back(f.function->make_finish_stage());
+  for (const ring::SegmentShape& segment : plan_.segments) scatter_.emplace_back(segment.down);
   for (auto& lane : lanes) lanes_.push_back({std::move(lane)});
   for (Flight& flight : flights_) flight.frames.reserve(chain.settings.batch_packets);
 }
@@ -231,8 +232,7 @@ void DeviceExecutor::settle_segment(Flight& flight) noexcept {
         frame += aligned_frame(packet.packet->length);
       }
       if (!shape.down.empty()) {
-        ring::take_layout(record, packet);
-        ring::scatter(shape.down, record, packet);
+        scatter_[run.segment](record, packet);
         record += shape.down.bytes;
       }
     }

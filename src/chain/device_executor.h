@@ -99,6 +99,7 @@ class DeviceExecutor : public Executor {
   CpuTwins twins_;
   Outlet outlet_;
   std::vector<std::unique_ptr<FinishStage>> finish_;  // by function; null where there is none
+  std::vector<ring::RecordScatter> scatter_;          // by segment
   std::vector<LaneState> lanes_;
   std::size_t next_lane_ = 0;
   std::vector<Flight> flights_;  // a circle, oldest at first_

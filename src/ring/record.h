@@ -101,4 +101,73 @@ PENSTOCK_HOST_DEVICE inline void scatter(const RecordLayout& record, const std::
   }
 }
 
+/// `take_layout` and `scatter` for many packets, one behind the other, on the host: where the fields lie is found anew
+/// only where a packet's headers differ from those of the one before.
+class RecordScatter {
+ public:
+  explicit RecordScatter(const RecordLayout& record) noexcept : record_(record) {}
+
+  void operator()(const std::uint8_t* from, PacketView packet) noexcept {
+    take_layout(from, packet);
+    std::uint64_t headers = 0;
+    static_assert(sizeof headers == sizeof(RecordHeader));
+    std::memcpy(&headers, from, sizeof headers);
+    if (headers != headers_ || packet.packet->link_type != link_type_ || !found_) find_pieces(headers, packet);
+    for (std::uint32_t i = 0; i < count_; ++i)
+      copy(packet.frame + pieces_[i].to, from + pieces_[i].from, pieces_[i].length);
+    if (metadata_) scatter(record_, from, packet);
+  }
+
+ private:
+  /// Fields that lie one behind the other in the record and in the frame.
+  struct Piece {
+    std::uint16_t to;
+    std::uint8_t from;
+    std::uint8_t length;
+  };
+
+  static void copy(std::uint8_t* to, const std::uint8_t* from, std::uint32_t length) noexcept {
+    switch (length) {
+      case 1: *to = *from; return;
+      case 2: std::memcpy(to, from, 2); return;
+      case 4: std::memcpy(to, from, 4); return;
+      case 6: std::memcpy(to, from, 6); return;
+      case 12: std::memcpy(to, from, 12); return;
+      default: std::memcpy(to, from, length);
+    }
+  }
+
+  void find_pieces(std::uint64_t headers, PacketView packet) noexcept {
+    headers_ = headers;
+    link_type_ = packet.packet->link_type;
+    found_ = true;
+    count_ = 0;
+    for (std::uint32_t i = 0; i < record_.count; ++i) {
+      const RecordLayout::Place place = record_.places[i];
+      if (place.field == Field::mark || place.field == Field::timestamp) {
+        metadata_ = true;
+        continue;
+      }
+      // No field of a record depends on the frame's length: those that do are of no fixed length.
+      const FieldRange range = field_range(place.field, packet.layout(), link_type_, packet.length());
+      if (range.length == 0) continue;
+      Piece* const last = count_ > 0 ? &pieces_[count_ - 1] : nullptr;
+      if (last != nullptr && last->from + last->length == place.at && last->to + last->length == range.offset) {
+        last->length = static_cast<std::uint8_t>(last->length + range.length);
+      } else {
+        pieces_[count_++] = {static_cast<std::uint16_t>(range.offset), place.at,
+                             static_cast<std::uint8_t>(range.length)};
+      }
+    }
+  }
+
+  RecordLayout record_;
+  std::uint64_t headers_ = 0;
+  LinkType link_type_ = LinkType::ethernet;
+  bool found_ = false;
+  bool metadata_ = false;  // for which `scatter` does it all again: such records are rare
+  std::uint32_t count_ = 0;
+  Piece pieces_[RecordLayout::kMostFields];
+};
+
 }  // namespace penstock::ring
