@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kLeastBytes = std::size_t{32} << 20;   // a thread's; with its copy more than its share of caches
+constexpr std::size_t kLeastBytes = std::size_t{16} << 20;   // a thread's; with its copy more than its share of caches
 constexpr std::size_t kTotalBytes = std::size_t{256} << 20;  // of all threads
 constexpr int kRepeats = 3;
 constexpr std::chrono::milliseconds kDuration{50};

@@ -19,8 +19,8 @@
 
 namespace penstock::experiment {
 
-/// Takes about half a second, and half a second for each GPU; ends early, with what is there, once `stop` is set.
-/// Throws gpu::CudaError.
+/// `cores`: all that the process may run on. Takes about half a second, and half a second for each GPU; ends early,
+/// with what is there, once `stop` is set. Throws gpu::CudaError.
 [[nodiscard]] Point measure_limits(unsigned cores, std::span<const gpu::Device> gpus, const std::atomic<bool>& stop);
 
 /// The most packets (keys, frames) a second, in millions, that PCIe carries when each is `up` bytes to the device and

@@ -157,7 +157,7 @@ Errors Session::run(const std::function<void(const Progress&)>& on_progress) {
     if (on_progress) on_progress({number, plan_.size(), std::move(what)});
   };
   tell(0, "the machine's limits");
-  record_.limits = measure_limits(setting_->workers, setting_->gpus, stop);
+  record_.limits = measure_limits(std::max(record_.machine.cores, 1U), setting_->gpus, stop);
   for (std::size_t i = 0; i < plan_.size() && !stop.load(); ++i) {
     tell(i + 1, describe(plan_[i]));
     Point point = plan_[i];

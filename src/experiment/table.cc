@@ -16,9 +16,10 @@
 namespace penstock::experiment {
 namespace {
 
-/// Four digits that count, without an exponent.
+/// Four digits that count, or all before the point; no exponent where a measurement can be.
 std::string number_text(double value) {
   const double size = std::abs(value);
+  if (size >= 1e15) return fmt::format("{:.3e}", value);
   if (size >= 1000) return (value < 0 ? "-" : "") + format_count(static_cast<std::uint64_t>(std::llround(size)));
   return fmt::format("{:.{}f}", value, size >= 100 ? 1 : size >= 10 ? 2 : 3);
 }
