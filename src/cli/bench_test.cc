@@ -155,7 +155,7 @@ TEST_F(BenchCommand, RefusesARecordThatIsNone) {
 
 TEST_F(BenchCommand, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(refusal({"offlaod"}), HasSubstr("unknown experiment: found 'offlaod', expected offload\n"));
-  EXPECT_THAT(refusal({"--quick"}), HasSubstr("NAME is missing: expected offload\n"));
+  EXPECT_THAT(refusal({"--quick"}), HasSubstr("NAME is missing: expected one of offload, "));
   EXPECT_THAT(refusal({"offload", "--quikc"}), HasSubstr("unknown option: found '--quikc', expected --quick\n"));
   EXPECT_THAT(refusal({"offload", "--repeats", "0"}), HasSubstr("expected a whole number in 1..1000"));
   EXPECT_THAT(refusal({"offload", "--workers", "many"}), HasSubstr("expected a whole number in 1..256"));
