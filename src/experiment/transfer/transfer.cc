@@ -79,7 +79,7 @@ class TransferTrial final : public Trial {
       }
     }
     const std::vector<const char*> sizes =
-        setting_.quick ? std::vector{"64", "1518"} : std::vector{"64", "128", "256", "512", "1024", "1518"};
+        setting_.quick ? std::vector{"64", "1518"} : std::vector{"64", "256", "512", "1518"};
     for (const char* size : sizes) {
       for (const char* mode : kModes) {
         for (const unsigned percent : {0U, 50U, 90U}) add_mode(size, mode, "whole", percent);

@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiment/chain/chain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "experiment/catalog.h"
+#include "experiment/measured_chain.h"
+#include "experiment/session.h"
+
+namespace penstock::experiment {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+const std::atomic<bool> kNeverStop{false};
+
+TEST(Experiments, ShowEveryPlannedPointInAFigure) {
+  for (const Experiment* experiment : experiments()) {
+    for (const bool quick : {false, true}) {
+      const Setting setting{.quick = quick, .workers = 16, .gpus = {}, .rules = {}, .routes = {}, .stop = &kNeverStop};
+      const auto trial = experiment->start(setting);
+      ASSERT_TRUE(trial);
+      for (const Point& point : (*trial)->plan()) {
+        const bool shown = std::ranges::any_of(experiment->figures(),
+                                               [&](const Figure& figure) { return satisfies(point, figure.where); });
+        EXPECT_TRUE(shown) << experiment->name << ": " << describe(point);
+      }
+    }
+  }
+}
+
+TEST(ChainExperiment, MeasuresTheTwins) {
+  Options options;
+  options.quick = true;
+  options.repeats = 2;
+  options.duration = milliseconds{30};
+  options.workers = 1;
+  options.only = {{"processor", {"cpu"}}, {"size", {"64"}}};
+  auto session = Session::open(chain_experiment(), options, kNeverStop);
+  ASSERT_TRUE(session) << to_string(session.error());
+  EXPECT_TRUE(session->run([](const Progress&) {}).empty());
+  ASSERT_EQ(session->record().points.size(), 1U);
+  const Point& point = session->record().points.front();
+  EXPECT_GT(point.number("mpps"), 0.01);
+  EXPECT_LE(point.number("mpps_min"), point.number("mpps"));
+  EXPECT_EQ(point.number("lost"), 0);
+  EXPECT_EQ(point.find("bytes_up"), nullptr) << "nothing crosses PCIe";
+}
+
+TEST(ChainRunner, TellsOfAChainThatCannotRun) {
+  ChainRunner runner(kNeverStop);
+  MeasuredChain chain;
+  chain.functions = "[router: {routes: nowhere.txt}]";
+  const auto run = runner.run(chain, milliseconds{10});
+  ASSERT_FALSE(run);
+  EXPECT_THAT(to_string(run.error()), HasSubstr("nowhere.txt"));
+}
+
+TEST(ChainRunner, CountsWhatPassesBetweenHostAndDevice) {
+  const nlohmann::ordered_json report{{"elapsed_s", 2.0},
+                                      {"cpu_s", 5.0},
+                                      {"packets", {{"in", 1'000'000}}},
+                                      {"bytes", {{"in", 60'000'000}}},
+                                      {"pcie", {{"to_device_bytes", 80'000'000}, {"to_host_bytes", 20'000'000}}},
+                                      {"batches", {{"count", 100}}},
+                                      {"dropped_by_chain", {{"queue_full", 1000}}},
+                                      {"latency_us", {{"p50", 12.5}}}};
+  const Point limits = Point().set("pcie_both_each_way", 40.0);
+  const Point results = results_of(report, limits, 2);
+  EXPECT_DOUBLE_EQ(*results.number("mpps"), 0.5);
+  EXPECT_DOUBLE_EQ(*results.number("gbps"), 0.5e6 * 64 * 8 / 1e9) << "with check sequence";
+  EXPECT_DOUBLE_EQ(*results.number("bytes_up"), 80);
+  EXPECT_DOUBLE_EQ(*results.number("limit_mpps"), 2 * 500.0) << "of two GPUs";
+  EXPECT_DOUBLE_EQ(*results.number("busy_cores"), 2.5);
+  EXPECT_DOUBLE_EQ(*results.number("lost"), 0.001);
+  EXPECT_DOUBLE_EQ(*results.number("latency_p50"), 12.5);
+}
+
+}  // namespace
+}  // namespace penstock::experiment
