@@ -237,6 +237,19 @@ int bench(const BenchArguments& arguments) {
                              known_names(arguments.name)}});
 }
 
+/// Several of them, with commas between.
+CLI::Validator whole_numbers(std::uint64_t least, std::uint64_t most) {
+  return CLI::Validator(
+      [one = whole_number(least, most)](std::string& text) {
+        for (const std::string_view part : split(text, ',')) {
+          std::string number(part);
+          if (std::string error = one(number); !error.empty()) return error;
+        }
+        return std::string();
+      },
+      "");
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_code) {
@@ -259,9 +272,8 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
           ->transform(whole_number(1, 256))
           ->type_name("N"),
       command->add_option("--gpus", "numbers of the GPUs to use, such as 0,1, in place of the first")
-          ->transform(whole_number(0, 255))
-          ->type_name("N,...")
-          ->delimiter(','),
+          ->check(whole_numbers(0, 255))
+          ->type_name("N,..."),
       command->add_option("--rules", options.rules, "the user's rules, in place of synthetic ones; - for stdin")
           ->type_name("FILE"),
       command
@@ -297,7 +309,13 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
     asked.workers = number("--workers");
     if (command->count("--duration") > 0)
       asked.duration = parse_duration(command->get_option("--duration")->as<std::string>());
-    if (command->count("--gpus") > 0) asked.gpus = command->get_option("--gpus")->as<std::vector<int>>();
+    asked.gpus.clear();
+    if (command->count("--gpus") > 0) {
+      const auto numbers = command->get_option("--gpus")->as<std::string>();
+      for (const std::string_view index : split(numbers, ',')) {
+        asked.gpus.push_back(static_cast<int>(*parse_integer(index)));
+      }
+    }
     if (command->count("--only") > 0) asked.only = conditions(command->get_option("--only")->results());
     const std::vector<CLI::Option*> all = command->get_options();
     const bool any = std::any_of(all.begin(), all.end(), [](const CLI::Option* option) { return option->count() > 0; });

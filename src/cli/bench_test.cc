@@ -160,6 +160,9 @@ TEST_F(BenchCommand, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(refusal({"offload", "--repeats", "0"}), HasSubstr("expected a whole number in 1..1000"));
   EXPECT_THAT(refusal({"offload", "--workers", "many"}), HasSubstr("expected a whole number in 1..256"));
   EXPECT_THAT(refusal({"offload", "--gpus", "0,x"}), HasSubstr("found 'x', expected a whole number"));
+  EXPECT_THAT(refusal({"--gpus", "200,201", "chain"}), HasSubstr("--gpus: this GPU cannot be used"));
+  EXPECT_THAT(refusal({"--gpus", "0,1", "offload"}),
+              HasSubstr("--gpus: the experiment offload uses fewer GPUs: found 2, expected at most 1"));
   EXPECT_THAT(refusal({"offload", "--duration", "5"}), HasSubstr("expected a time such as 200ms"));
   EXPECT_THAT(refusal({"offload", "--duration", "0ms"}), HasSubstr("expected a time such as 200ms"));
   EXPECT_THAT(refusal({"offload", "--only", "batch"}), HasSubstr("found 'batch', expected KEY=VALUE"));

@@ -79,11 +79,15 @@ Result<void> ChainRunner::check(const MeasuredChain& asked) {
   twin.on_gpu = false;
   const auto ours = output_of(chain, "gpu.pcap");
   if (!ours) return tl::unexpected(ours.error());
-  const auto theirs = output_of(twin, "cpu.pcap");
-  if (!theirs) return tl::unexpected(theirs.error());
+  std::string& theirs = twins_[chain.size + chain.functions];
+  if (theirs.empty()) {
+    auto output = output_of(twin, fmt::format("cpu{}.pcap", twins_.size()));
+    if (!output) return tl::unexpected(std::move(output.error()));
+    theirs = std::move(*output);
+  }
   port::ReadControl control;
   auto on_gpu = port::CaptureSequence::open({*ours}, control);
-  auto on_cpu = port::CaptureSequence::open({*theirs}, control);
+  auto on_cpu = port::CaptureSequence::open({theirs}, control);
   if (!on_gpu) return tl::unexpected(std::move(on_gpu.error()));
   if (!on_cpu) return tl::unexpected(std::move(on_cpu.error()));
   port::CapturedFrame here;

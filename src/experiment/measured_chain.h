@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -58,7 +59,8 @@ class ChainRunner {
 
   const std::atomic<bool>& stop_;
   Workplace workplace_;
-  std::set<std::string> checked_;  // by their chain files
+  std::set<std::string> checked_;             // by their chain files
+  std::map<std::string, std::string> twins_;  // captures of what the CPU makes of a size by some functions
 };
 
 /// Of a run's report. `limits` as of limits.h, `gpus`: how many the chain ran on.

@@ -18,7 +18,7 @@ namespace penstock::experiment {
 namespace {
 
 constexpr std::size_t kRoutes = 10'000;
-constexpr unsigned kReturns = 200;  // of a buffer, in one repeat
+constexpr std::size_t kReturnedBytes = std::size_t{160} << 20;  // in one repeat, dropped packets counted
 
 // Gaviss's buffer, of 200 KB and so 200 packets of 1,024 bytes (§5.6), and one as large as a batch.
 constexpr std::size_t kPacketBytes = 1024;
@@ -103,6 +103,10 @@ class TransferTrial final : public Trial {
     point.set("dropped_percent", percent).set("workers", 1);
   }
 
+  static unsigned times_of(const ReturnCase& the_case) {
+    return static_cast<unsigned>(std::min<std::size_t>(200, kReturnedBytes / the_case.buffer_bytes));
+  }
+
   Result<void> measure_return(Point& point) const {
     const ReturnCase the_case{point.text("scheme"), point.text("spread"),
                               static_cast<std::size_t>(*point.number("buffer_bytes")),
@@ -115,7 +119,7 @@ class TransferTrial final : public Trial {
     std::vector<double> rates;
     std::vector<double> times;
     for (unsigned i = 0; i < setting_.repeats; ++i) {
-      const ReturnTime time = time_return(setting_.gpus.front().index, the_case, kReturns);
+      const ReturnTime time = time_return(setting_.gpus.front().index, the_case, times_of(the_case));
       if (time.first_wrong != 0) {
         return failure({{}, "what came back is not what was there", fmt::format("packet {}", time.first_wrong), ""});
       }
