@@ -44,7 +44,8 @@ class Trial {
   [[nodiscard]] virtual std::vector<Point> plan() = 0;
 
   /// Measures one of them and adds the results (spread.h). `limits` are those of limits.h. An error, or a result that
-  /// is wrong, ends the run; may throw gpu::CudaError, which does so too.
+  /// is wrong, ends the run; may throw gpu::CudaError, which does so too. What it returns once the run is to stop is
+  /// discarded.
   [[nodiscard]] virtual Result<void> measure(Point& point, const Point& limits) = 0;
 };
 

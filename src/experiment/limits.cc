@@ -20,19 +20,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::size_t kPiece = std::size_t{1} << 20;         // copied at once
 constexpr std::size_t kLeastBytes = std::size_t{16} << 20;   // a thread's; with its copy more than its share of caches
 constexpr std::size_t kTotalBytes = std::size_t{256} << 20;  // of all threads
 constexpr int kRepeats = 3;
 constexpr std::chrono::milliseconds kDuration{50};
 
-/// One thread's memory and what it has copied.
+/// One thread's memory, a number of whole pieces, and what it has copied.
 struct Copier {
   std::vector<std::uint8_t> from, to;
   double rate = 0;  // bytes/s of the last repeat
 
   explicit Copier(std::size_t bytes) : from(bytes, 1), to(bytes, 2) {}
   void copy_for(Clock::duration duration) {
-    constexpr std::size_t kPiece = std::size_t{1} << 20;
     const auto start = Clock::now();
     double copied = 0;
     std::size_t at = 0;
@@ -47,7 +47,7 @@ struct Copier {
 
 /// GB/s of `cores` threads together.
 double memory_copy(unsigned cores, const std::atomic<bool>& stop) {
-  const std::size_t bytes = std::max(kLeastBytes, kTotalBytes / cores);
+  const std::size_t bytes = std::max(kLeastBytes, kTotalBytes / cores / kPiece * kPiece);
   std::barrier together(static_cast<std::ptrdiff_t>(cores));
   std::vector<std::vector<double>> rates(cores);
   std::vector<std::jthread> threads;

@@ -162,11 +162,13 @@ Errors Session::run(const std::function<void(const Progress&)>& on_progress) {
     tell(i + 1, describe(plan_[i]));
     Point point = plan_[i];
     const Result<void> measured = trial_->measure(point, record_.limits);
+    // What was cut short may have come to a wrong result, of which nothing is to be told.
+    if (stop.load()) break;
     if (!measured) {
       for (const Error& error : measured.error()) record_.errors.push_back(to_string(error));
       return measured.error();
     }
-    if (!stop.load()) record_.points.push_back(std::move(point));
+    record_.points.push_back(std::move(point));
   }
   record_.complete = record_.points.size() == plan_.size();
   return {};

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 std::atomic<bool> stop;
 std::string fails_at;  // the value of `size` where the trial fails, throws or is stopped
-enum class How { error, exception, interrupt } how;
+enum class How { error, exception, interrupt, interrupt_with_error } how;
 
 class Fake final : public Trial {
  public:
@@ -35,6 +35,7 @@ class Fake final : public Trial {
       if (how == How::error) return failure({{}, "a wrong result", "1", "2"});
       if (how == How::exception) throw std::runtime_error("the device is lost");
       stop = true;
+      if (how == How::interrupt_with_error) return failure({{}, "a wrong result", "1", "2"});
     }
     point.set("repeats", setting_.repeats).set("has_limits", limits.number("memory_copy_one_core").value_or(0) > 0);
     return {};
@@ -161,12 +162,16 @@ TEST_F(Sessions, KeepWhatWasMeasuredBeforeAnException) {
 }
 
 TEST_F(Sessions, DiscardThePointThatWasStopped) {
-  fails_at = "2";
-  how = How::interrupt;
-  Session session = open({});
-  EXPECT_TRUE(session.run({}).empty());
-  EXPECT_THAT(sizes(session.record()), ElementsAre("1"));
-  EXPECT_FALSE(session.record().complete);
+  for (const How way : {How::interrupt, How::interrupt_with_error}) {
+    stop = false;
+    fails_at = "2";
+    how = way;
+    Session session = open({});
+    EXPECT_TRUE(session.run({}).empty()) << "a result of what was cut short";
+    EXPECT_THAT(sizes(session.record()), ElementsAre("1"));
+    EXPECT_TRUE(session.record().errors.empty());
+    EXPECT_FALSE(session.record().complete);
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "experiment/chain/figures.h"
@@ -23,7 +24,7 @@ constexpr std::size_t kRoutes = 1'000'000;
 constexpr std::array kSizes{"64", "128", "256", "512", "1024", "1518", "imix"};
 constexpr std::array kQuickSizes{"64", "1518"};
 constexpr std::array<unsigned, 6> kWorkers{1, 2, 3, 4, 8, 12};
-constexpr std::array<unsigned, 3> kLoads{10, 50, 80};  // percent of the most that the chain forwards
+constexpr std::array<unsigned, 3> kLoads{10, 50, 80};  // percent of the most that the chain takes in
 constexpr std::array kPercentiles{"1", "10", "25", "50", "75", "90", "95", "99", "99.9"};
 constexpr const char* kLargeSize = "1518";
 constexpr unsigned kLatencyWorkers = 4;
@@ -54,6 +55,7 @@ class ChainTrial final : public Trial {
     }
     if (!setting_.quick) {
       for (const unsigned workers : kWorkers) {
+        if (workers > setting_.workers) break;
         for (const char* size : kQuickSizes) {
           add_gpu("workers", size, "shared", "whole", workers);
         }
@@ -120,7 +122,7 @@ class ChainTrial final : public Trial {
     return failure(std::move(errors));
   }
 
-  /// What sharing gives, told with the point that is measured later; and the most that the chain forwards.
+  /// What sharing gives, told with the point that is measured later.
   void compare(Point& point) {
     const std::string what = point.text("size") + " " + point.text("frames");
     const double mpps = *point.number("mpps");
@@ -138,8 +140,9 @@ class ChainTrial final : public Trial {
     auto [measured, is_new] = latencies_.try_emplace(load);
     if (is_new) {
       MeasuredChain chain = chain_of(point);
-      auto most = most_mpps(chain, limits);
-      if (!most) return at(point, std::move(most.error()));
+      if (auto checked = runner_.check(chain); !checked) return at(point, std::move(checked.error()));
+      const auto most = most_mpps(chain, limits);
+      if (!most) return at(point, most.error());
       chain.offered_mpps = *most * *point.number("load") / 100;
       chain.latency = "1ms";
       auto results = repeat(chain, limits);
@@ -152,19 +155,20 @@ class ChainTrial final : public Trial {
       if (const auto value = results.number(name)) point.set(name, *value);
     }
     if (const auto latency = results.number("latency_p" + point.text("percentile"))) point.set("latency_us", *latency);
+    point.set("checked", true);
     return {};
   }
 
+  /// What the loads are shares of, by the workers that carry them: whichever other points are measured.
   Result<double> most_mpps(const MeasuredChain& chain, const Point& limits) {
-    double& most = shared_mpps_[chain.size + " " + chain.frames];
-    if (most == 0) {
-      auto results = repeat(chain, limits);
-      if (!results) return tl::unexpected(std::move(results.error()));
+    if (!most_mpps_) {
+      const auto results = repeat(chain, limits);
+      if (!results) return tl::unexpected(results.error());
       Point medians;
       set_medians(medians, *results);
-      most = *medians.number("mpps");
+      most_mpps_ = medians.number("mpps");
     }
-    return most;
+    return *most_mpps_;
   }
 
   const Setting& setting_;
@@ -173,6 +177,7 @@ class ChainTrial final : public Trial {
   std::vector<Point> points_;
   std::map<std::string, double> shared_mpps_;  // by size and frames
   std::map<std::string, Point> latencies_;     // by load
+  std::optional<double> most_mpps_;            // of the chain whose latency is measured
 };
 
 Result<std::unique_ptr<Trial>> start(const Setting& setting) { return std::make_unique<ChainTrial>(setting); }

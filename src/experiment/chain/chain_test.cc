@@ -7,8 +7,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "experiment/catalog.h"
+#include "experiment/limits.h"
 #include "experiment/measured_chain.h"
 #include "experiment/session.h"
 
@@ -33,6 +35,28 @@ TEST(Experiments, ShowEveryPlannedPointInAFigure) {
         EXPECT_TRUE(shown) << experiment->name << ": " << describe(point);
       }
     }
+  }
+}
+
+TEST(Experiments, PlanNoPointTwice) {
+  for (const Experiment* experiment : experiments()) {
+    for (const unsigned workers : {1U, 2U, 6U, 16U}) {
+      const Setting setting{
+          .quick = false, .workers = workers, .gpus = {}, .rules = {}, .routes = {}, .stop = &kNeverStop};
+      const auto trial = experiment->start(setting);
+      ASSERT_TRUE(trial);
+      std::set<std::string> planned;
+      for (const Point& point : (*trial)->plan()) {
+        EXPECT_TRUE(planned.insert(describe(point)).second) << experiment->name << ": " << describe(point);
+      }
+    }
+  }
+}
+
+TEST(Limits, AreMeasuredByAnyNumberOfCores) {
+  for (const unsigned cores : {1U, 3U, 12U}) {  // of the latter two, each has no whole share of the memory
+    const Point limits = measure_limits(cores, {}, kNeverStop);
+    EXPECT_GT(limits.number("memory_copy_all_cores"), 0.01) << cores;
   }
 }
 
