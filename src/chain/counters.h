@@ -40,8 +40,8 @@ struct DeviceCounters {
   report::Counter punted;           // packets that GPU stages left to the CPU twins
   report::Counter failures;         // segments that the device failed: the CPU twins did them
   report::Counter lanes_lost;       // that failed too often, and are used no more
-  report::Counter bytes_to_device;  // across PCIe
-  report::Counter bytes_to_host;
+  report::Counter bytes_to_device;  // across PCIe, of the segments that the device did not fail
+  report::Counter bytes_to_host;    // the same
 };
 
 struct WorkerCounters {

@@ -38,7 +38,7 @@ struct DevicePlan {
 
 /// `whole`: always: frames cross whole, whatever the plan names (for comparisons, and for functions that will need it).
 /// `sharing`: none: each function is planned for as if it were alone. Fails where a field would have to cross between
-/// two GPU stages that cannot cross alone.
+/// two GPU stages that cannot cross alone, and where a function makes frames longer that have come back whole.
 [[nodiscard]] Result<DevicePlan> plan_device(std::span<const NfTraits> chain,
                                              WholeFrames whole = WholeFrames::where_needed,
                                              Sharing sharing = Sharing::packets);
