@@ -10,7 +10,9 @@ namespace penstock::gpu {
 void GraphDeleter::operator()(CUgraphExec_st* graph) const noexcept { static_cast<void>(cudaGraphExecDestroy(graph)); }
 
 bool collect_launches(const Stream& stream) noexcept {
-  return cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeRelaxed) == cudaSuccess;
+  if (cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeRelaxed) == cudaSuccess) return true;
+  static_cast<void>(cudaGetLastError());
+  return false;
 }
 
 void drop_collected(const Stream& stream) noexcept {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "gpu/cuda_error.h"
 #include "gpu/launch_graph.h"
 #include "gpu/memory.h"
 #include "gpu/per_packet.cuh"
@@ -132,6 +133,7 @@ constexpr std::size_t kSlack = 0x10000 + 0x1000;
 constexpr std::uint32_t aligned(std::uint32_t length) noexcept {
   return static_cast<std::uint32_t>(aligned_frame(length));
 }
+
 DeviceLane::DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages)
     : shape_(std::move(shape)), stages_(std::move(stages)) {
   const std::size_t packets = shape_.batch_packets;
@@ -173,9 +175,12 @@ DeviceLane::DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<
   device_results_ = gpu::DeviceBuffer<std::uint8_t>(result_bytes);
   host_results_ = gpu::PinnedBuffer<std::uint8_t>(result_bytes);
   if (copies) device_packed_ = gpu::DeviceBuffer<std::uint8_t>(packed_bytes);
-  // The slack is read, though what is found there is of no consequence.
-  if (sent_.size() > 0 && !gpu::zero_async(sent_.data(), sent_.size(), stream_)) return;
-  if (slots_.size() > 0 && !gpu::zero_async(slots_.data(), slots_.size(), stream_)) return;
+  // What is read and of no consequence: the slack; results come back with the padding between them, and with findings
+  // of packets that no stage has worked on.
+  for (gpu::DeviceBuffer<std::uint8_t>* const buffer : {&sent_, &slots_, &device_results_}) {
+    if (buffer->size() > 0 && !gpu::zero_async(buffer->data(), buffer->size(), stream_))
+      throw gpu::CudaError(0, "memory of a lane on the device cannot be zeroed");
+  }
   stream_.wait();
 }
 
