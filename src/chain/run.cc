@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <future>
 #include <latch>
 #include <memory>
@@ -74,37 +75,47 @@ void interrupt(Chain& chain) noexcept {
   for (NamedPort& named : chain.ports) named.port->interrupt();
 }
 
-/// The workers' threads. All are there before the first of them runs: a run that has begun lacks none.
+/// The workers' threads. All are there before the first of them begins, and all have begun before the first takes a
+/// packet: a run lacks none of them, and its time is that of packets.
 class WorkerThreads {
  public:
-  /// Throws std::system_error where the system allows no more threads; those that are there end, and none has run.
-  template <typename Run>
-  WorkerThreads(std::size_t count, Run run) {
+  /// Throws std::system_error where the system allows no more threads; those that are there end, and none has begun.
+  template <typename Begin, typename Run>
+  WorkerThreads(std::size_t count, Begin begin, Run run) : begun_(static_cast<std::ptrdiff_t>(count)) {
     threads_.reserve(count);
     try {
       for (std::size_t i = 0; i < count; ++i) {
-        threads_.emplace_back([this, run, i] {
-          gate_.wait();
-          if (run_) run(i);
+        threads_.emplace_back([this, begin, run, i] {
+          all_there_.wait();
+          if (lacks_some_) return;
+          begin(i);
+          begun_.count_down();
+          started_.wait();
+          run(i);
         });
       }
     } catch (...) {
-      gate_.count_down();
+      lacks_some_ = true;
+      all_there_.count_down();
       join();
       throw;
     }
   }
-  void start() noexcept {
-    run_ = true;
-    gate_.count_down();
+  /// Returns once all have begun.
+  void begin() noexcept {
+    all_there_.count_down();
+    begun_.wait();
   }
+  void start() noexcept { started_.count_down(); }
   void join() {
     for (std::thread& thread : threads_) thread.join();
   }
 
  private:
-  std::latch gate_{1};
-  bool run_ = false;  // written before the gate opens, read behind it
+  std::latch all_there_{1};
+  std::latch begun_;
+  std::latch started_{1};
+  bool lacks_some_ = false;  // written before `all_there_` opens, read behind it
   std::vector<std::thread> threads_;
 };
 
@@ -151,11 +162,13 @@ Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic
   std::atomic<unsigned> running{chain.settings.workers};
   std::optional<WorkerThreads> threads;
   try {
-    threads.emplace(workers.size(), [&](std::size_t worker) {
-      workers[worker]->run(stop_workers);
-      // By the last of them, so that the ports can be interrupted while they wait to write what is left.
-      if (running.fetch_sub(1) == 1) close();
-    });
+    threads.emplace(
+        workers.size(), [&](std::size_t worker) { workers[worker]->begin(); },
+        [&](std::size_t worker) {
+          workers[worker]->run(stop_workers);
+          // By the last of them, so that the ports can be interrupted while they wait to write what is left.
+          if (running.fetch_sub(1) == 1) close();
+        });
   } catch (const std::system_error& error) {
     static_cast<void>(close_ports(chain));
     return failure({{},
@@ -163,6 +176,7 @@ Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic
                     error.code().message(),
                     "fewer workers, or a higher limit of processes"});
   }
+  threads->begin();
   for (NamedPort& named : chain.ports) named.port->start();
   start = Clock::now();
   threads->start();

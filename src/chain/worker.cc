@@ -71,7 +71,6 @@ void Worker::run(const std::atomic<bool>& stop) noexcept {
 }
 
 void Worker::run_until(const std::atomic<bool>& stop) noexcept {
-  executor_->begin();
   unsigned idle_rounds = 0;
   for (;;) {
     const bool stopping = stop.load(std::memory_order_relaxed);

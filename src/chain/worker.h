@@ -25,6 +25,9 @@ class Worker {
   /// to run on a GPU and cannot.
   Worker(const Chain& chain, unsigned index, Trace* trace);
 
+  /// First, in the thread that then runs: makes the executor ready for packets.
+  void begin() noexcept { executor_->begin(); }
+
   /// Returns when all sources have ended and all their packets are done, or, once `stop` is set, when what has been
   /// taken in is done.
   void run(const std::atomic<bool>& stop) noexcept;

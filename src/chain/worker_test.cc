@@ -38,6 +38,7 @@ struct Finished {
   explicit Finished(FakeChain& chain) {
     chain.open();
     worker = std::make_unique<Worker>(chain, 0, nullptr);
+    worker->begin();
     worker->run(stop);
   }
   const WorkerCounters& counters() const { return worker->counters(); }
@@ -281,6 +282,7 @@ TEST(Worker, StarvesNoSource) {
   chain.settings.batch_bytes = chain.settings.queue_bytes = 64 << 10;  // one batch waits: one source at a time
   chain.open();
   Worker worker(chain, 0, nullptr);
+  worker.begin();
   worker.run(stop);
   for (PortIndex i = 0; i < 3; ++i) EXPECT_GT(get(worker.counters().port_in[i].packets), 50U) << "source " << i;
 }
@@ -302,6 +304,7 @@ TEST(Worker, FinishesWhatItHasTakenInWhenItIsToldToStop) {
   chain.settings.batch_timeout = 10s;
   chain.open();
   Worker worker(chain, 0, nullptr);
+  worker.begin();
   worker.run(stop);
   EXPECT_GT(given, 1000U);
   EXPECT_EQ(out.numbers(), numbers(given));
