@@ -29,6 +29,7 @@ std::string_view type_name(ParameterType type) {
     case ParameterType::paths: return "a file or a list of files";
     case ParameterType::output: return "a file to write";
     case ParameterType::integer: return "a whole number";
+    case ParameterType::integers: return "different whole numbers such as 0,1";
     case ParameterType::size: return "a size such as 4MiB";
     case ParameterType::duration: return "a time such as 500us or 1ms";
     case ParameterType::rate: return "a rate such as 10Gbps or 2Mpps";
@@ -50,6 +51,7 @@ std::string expected_of(const Parameter& parameter) {
     }
     return list;
   }
+  if (parameter.type == ParameterType::rate && !range.empty()) return "a rate in " + range;  // which tells the unit
   std::string text(type_name(parameter.type));
   if (!range.empty()) text += " in " + range;
   return text;
@@ -61,6 +63,27 @@ bool in_range(std::uint64_t value, std::string_view range, auto parse) {
   const auto least = parse(range.substr(0, dots));
   const auto most = parse(range.substr(dots + 2));
   return (!least || value >= *least) && (!most || value <= *most);
+}
+
+bool rate_in_range(Rate rate, std::string_view range) {
+  if (range.empty()) return true;
+  const auto bound = [&](std::string_view text) { return parse_rate(text).value_or(Rate{}); };
+  const std::size_t dots = range.find("..");
+  const Rate least = bound(range.substr(0, dots));
+  const Rate most = bound(range.substr(dots + 2));
+  return rate.unit == least.unit && rate.value >= least.value && rate.value <= most.value;
+}
+
+/// Nothing where one of them is no number, out of `range`, or there twice.
+std::optional<std::vector<std::uint64_t>> read_integers(std::span<const std::string> texts, std::string_view range) {
+  std::vector<std::uint64_t> numbers;
+  for (const std::string& text : texts) {
+    const auto number = parse_integer(trimmed(text));
+    if (!number || !in_range(*number, range, parse_integer)) return std::nullopt;
+    if (std::ranges::find(numbers, *number) != numbers.end()) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  return numbers;
 }
 
 /// Letters that are put in, left out, replaced, or exchanged with their neighbour.
@@ -91,6 +114,7 @@ std::string_view name(ParameterType type) noexcept {
     case ParameterType::paths: return "paths";
     case ParameterType::output: return "output";
     case ParameterType::integer: return "integer";
+    case ParameterType::integers: return "integers";
     case ParameterType::size: return "size";
     case ParameterType::duration: return "duration";
     case ParameterType::rate: return "rate";
@@ -123,7 +147,9 @@ std::string expected_name(std::string_view name, std::span<const std::string_vie
 Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const RawParameter& raw) {
   Value value{raw.place, raw.items, 0, {}, raw.item_places};
   const auto wrong = [&] {
-    std::string found = raw.items.empty()                           ? "an empty list"
+    std::string found = raw.items.empty() ? "an empty list"
+                        : parameter.type == ParameterType::integers && raw.shape == RawParameter::Shape::list
+                            ? in_quotes(fmt::format("[{}]", fmt::join(raw.items, ", ")))
                         : raw.shape == RawParameter::Shape::list    ? "a list"
                         : raw.shape == RawParameter::Shape::mapping ? "a mapping"
                                                                     : in_quotes(raw.items.front());
@@ -135,6 +161,19 @@ Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const 
       if (raw.shape == RawParameter::Shape::mapping || raw.items.empty()) return wrong();
       for (std::string& path : value.texts) path = resolve_path(path, raw.base_directory);
       return value;
+    case ParameterType::integers: {
+      if (raw.shape == RawParameter::Shape::mapping || raw.items.empty()) return wrong();
+      std::vector<std::string> texts = raw.items;
+      if (scalar) {
+        const auto parts = split(raw.items.front(), ',');
+        texts.assign(parts.begin(), parts.end());
+      }
+      auto numbers = read_integers(texts, parameter.range);
+      if (!numbers) return wrong();
+      value.texts = {fmt::format("{}", fmt::join(*numbers, ","))};
+      value.integers = std::move(*numbers);
+      return value;
+    }
     case ParameterType::pairs:
       if (raw.shape != RawParameter::Shape::mapping) return wrong();
       return value;
@@ -180,7 +219,7 @@ Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const 
     }
     case ParameterType::rate: {
       const auto rate = parse_rate(text);
-      if (!rate || rate->value <= 0) return wrong();
+      if (!rate || rate->value <= 0 || !rate_in_range(*rate, parameter.range)) return wrong();
       value.rate = *rate;
       return value;
     }
@@ -260,6 +299,7 @@ std::uint64_t Parameters::integer(std::string_view name) const { return at(name)
 std::chrono::nanoseconds Parameters::duration(std::string_view name) const {
   return std::chrono::nanoseconds{static_cast<std::int64_t>(at(name).integer)};
 }
+const std::vector<std::uint64_t>& Parameters::integers(std::string_view name) const { return at(name).integers; }
 Rate Parameters::rate(std::string_view name) const { return at(name).rate; }
 bool Parameters::flag(std::string_view name) const { return at(name).integer != 0; }
 

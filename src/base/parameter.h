@@ -25,9 +25,10 @@ enum class ParameterType : std::uint8_t {
   paths,     // one file or a list of files
   output,    // a file that is written
   integer,   // `range` "least..most"
+  integers,  // several, each once: "0,1" or a list; `range` of each
   size,      // bytes with a unit; `range` likewise
   duration,  // time with a unit
-  rate,      // bits or packets per second
+  rate,      // bits or packets per second; `range` "1Mbps..1Tbps" wants bits
   choice,    // one of `range`, "a|b|c"
   flag,      // true or false
   pairs,     // a mapping, read as {key, value} in order
@@ -74,9 +75,10 @@ class Parameters {
   /// The same of an item of a list or mapping, in the order of `texts`.
   [[nodiscard]] const Place& place(std::string_view name, std::size_t item) const;
 
-  [[nodiscard]] const std::string& text(std::string_view name) const;  // text, choice, path (resolved)
+  [[nodiscard]] const std::string& text(std::string_view name) const;  // text, choice, path (resolved), integers
   [[nodiscard]] const std::vector<std::string>& texts(std::string_view name) const;
   [[nodiscard]] std::uint64_t integer(std::string_view name) const;  // integer, size
+  [[nodiscard]] const std::vector<std::uint64_t>& integers(std::string_view name) const;
   [[nodiscard]] std::chrono::nanoseconds duration(std::string_view name) const;
   [[nodiscard]] Rate rate(std::string_view name) const;
   [[nodiscard]] bool flag(std::string_view name) const;
@@ -99,6 +101,7 @@ class Parameters {
     std::uint64_t integer = 0;
     Rate rate;
     std::vector<Place> item_places{};
+    std::vector<std::uint64_t> integers{};
   };
   static Result<Value> convert(const Parameter& parameter, const RawParameter& raw);
   [[nodiscard]] const Value& at(std::string_view name) const;

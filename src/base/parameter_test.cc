@@ -57,6 +57,34 @@ TEST(Parameters, RefusesAListWhereOneValueIsMeant) {
   EXPECT_NE(to_string(parameters.error()).find("found a list"), std::string::npos);
 }
 
+TEST(Parameters, ReadNumbersBehindCommasOrInAList) {
+  constexpr std::array<Parameter, 1> kNumbers{{{"gpus", ParameterType::integers, "", "0..9", "which"}}};
+  const auto read = [&](std::vector<std::string> items, RawParameter::Shape shape) {
+    return Parameters::read(kNumbers, {{"gpus", {}, {}, std::move(items), shape, ""}}, {});
+  };
+  using Numbers = std::vector<std::uint64_t>;
+  constexpr auto kScalar = RawParameter::Shape::scalar;
+  constexpr auto kList = RawParameter::Shape::list;
+  EXPECT_EQ(read({"2, 0"}, kScalar)->integers("gpus"), (Numbers{2, 0}));
+  EXPECT_EQ(read({"2", "0"}, kList)->integers("gpus"), (Numbers{2, 0}));
+  EXPECT_EQ(read({"2", "0"}, kList)->text("gpus"), "2,0");
+  EXPECT_EQ(to_string(read({"0,10"}, kScalar).error()),
+            "gpus: wrong value: found '0,10', expected different whole numbers such as 0,1 in 0..9");
+  EXPECT_EQ(to_string(read({"1", "1"}, kList).error()),
+            "gpus: wrong value: found '[1, 1]', expected different whole numbers such as 0,1 in 0..9");
+  EXPECT_FALSE(read({""}, kScalar));
+}
+
+TEST(Parameters, WantARateInTheUnitOfItsRange) {
+  constexpr std::array<Parameter, 1> kRates{{{"rate", ParameterType::rate, "", "1Mbps..1Tbps", "how much"}}};
+  const auto read = [&](const char* text) { return Parameters::read(kRates, {raw("rate", text)}, {}); };
+  EXPECT_EQ(read("1Tbps")->rate("rate").value, 1e12);
+  EXPECT_EQ(to_string(read("2Mpps").error()),
+            "c.yaml:2:10: rate: wrong value: found '2Mpps', expected a rate in 1Mbps..1Tbps");
+  EXPECT_FALSE(read("1kbps"));
+  EXPECT_FALSE(read("2Tbps"));
+}
+
 TEST(Parameters, TellMistakesOfAWholeFileWhereItIsNamed) {
   const auto parameters = Parameters::read(kTable, {raw("rules", "r.txt")}, {});
   ASSERT_TRUE(parameters) << to_string(parameters.error());

@@ -28,7 +28,7 @@ namespace {
 constexpr auto kRun = std::to_array<Parameter>({
     {"processor", ParameterType::choice, "auto", "auto|cpu|gpu",
      "where functions run that have a GPU stage; auto: on a GPU if there is one"},
-    {"gpus", ParameterType::text, "", "", "numbers of the GPUs that workers are spread over: 0,1; else the first"},
+    {"gpus", ParameterType::integers, "", "0..255", "numbers of the GPUs that workers are spread over; else the first"},
     {"workers", ParameterType::integer, "1", "1..256", "threads, each with its own queues, ring and stages"},
     {"batch.bytes", ParameterType::size, "", "64KiB..1GiB",
      "most bytes of a batch; else 512KiB, or for a GPU 4MiB, or less where that keeps `latency` at `rate`"},
@@ -37,8 +37,8 @@ constexpr auto kRun = std::to_array<Parameter>({
     {"batch.timeout", ParameterType::duration, "500us", "0..10s", "a batch is closed after this time, full or not"},
     {"latency", ParameterType::duration, "", "1us..10s",
      "no batch waits for longer than this for more packets, and those on a GPU hold no more than `rate` brings in it"},
-    {"rate", ParameterType::rate, "", "",
-     "with `latency`: what the chain is to reach, in bits, of all workers; else 400Gbps for each GPU"},
+    {"rate", ParameterType::rate, "", "1Mbps..100Tbps",
+     "with `latency`: what the chain is to reach, of all workers; else 400Gbps for each GPU"},
     {"streams", ParameterType::integer, "3", "1..64", "batches in flight on the GPU, for each worker"},
     {"transfer", ParameterType::choice, "auto", "auto|direct|streamed|zero_copy",
      "how batches cross PCIe: one at a time, several at once, or read and written by kernels; auto: streamed, and "
@@ -194,9 +194,6 @@ class Builder {
     settings.queue_bytes = run->integer("queue.bytes");
     settings.duration = run->duration("duration");
     if (run->has("latency")) settings.batch_timeout = std::min(settings.batch_timeout, run->duration("latency"));
-    if (run->has("rate") && run->rate("rate").unit != Rate::Unit::bits_per_second) {
-      errors_.push_back({run->place("rate"), "rate: wrong unit", "packets per second", "bits, such as 100Gbps"});
-    }
     settings.streams = static_cast<unsigned>(run->integer("streams"));
     if (run->text("transfer") == "direct") settings.transfer = chain::Transfer::direct;
     if (run->text("transfer") == "zero_copy") settings.transfer = chain::Transfer::zero_copy;
@@ -462,19 +459,19 @@ class Builder {
       for (Error& error : plan.error()) error.place = place;
       return failure(std::move(plan.error()));
     }
-    std::vector<std::string> there;
+    std::vector<int> there;
     for (const gpu::Device& device : list.devices) {
-      if (device.supported) there.push_back(std::to_string(device.index));
+      if (device.supported) there.push_back(device.index);
     }
-    if (!run_->has("gpus")) return std::vector<int>{std::stoi(there.front())};
+    if (!run_->has("gpus")) return std::vector<int>{there.front()};
     std::vector<int> chosen;
-    for (const std::string_view part : split(run_->text("gpus"), ',')) {
-      const std::string number(trimmed(part));
-      if (std::find(there.begin(), there.end(), number) == there.end()) {
+    for (const std::uint64_t number : run_->integers("gpus")) {
+      const int index = static_cast<int>(number);
+      if (std::ranges::find(there, index) == there.end()) {
         return failure(Error{run_->place("gpus"), "no such GPU, or none that this program has code for",
-                             in_quotes(number), fmt::format("of {}", fmt::join(there, ", "))});
+                             std::to_string(index), fmt::format("of {}", fmt::join(there, ", "))});
       }
-      chosen.push_back(std::stoi(number));
+      chosen.push_back(index);
     }
     return chosen;
   }

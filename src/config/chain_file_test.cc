@@ -377,6 +377,16 @@ TEST_F(ChainFile, MakesLargerBatchesForAGpu) {
   EXPECT_EQ(settings({*parse_override("run.processor=gpu")}).batch_bytes, std::size_t{4} << 20);
 }
 
+TEST_F(ChainFile, RefusesWrongNumbersOfGpusAlsoWhereThereIsNone) {
+  for (const char* given : {"a", "-1", "256", "1.5", "0,", "0,0", "[0, 0]", "[]", "{a: 1}"}) {
+    const std::string option = std::string("run.gpus=") + given;
+    expect_has(errors_of(kGood, {{*parse_override(option)}, false, true}), "--set " + option + ": gpus: wrong value");
+  }
+  for (const char* given : {"3", "0,1", "'0, 1'", "[0, 1]"}) {
+    EXPECT_TRUE(load(kGood, {{*parse_override(std::string("run.gpus=") + given)}, false, true})) << given;
+  }
+}
+
 TEST_F(ChainFile, SizesBatchesForAGpuByRateAndLatency) {
   const auto batch_bytes = [&](const std::vector<std::string>& given) {
     std::vector<Override> overrides{*parse_override("run.processor=gpu"), *parse_override("run.batch={}"),
@@ -394,7 +404,7 @@ TEST_F(ChainFile, SizesBatchesForAGpuByRateAndLatency) {
   EXPECT_EQ(batch_bytes({"run.workers=4", "run.latency=1ms", "run.batch.bytes=2MiB"}), std::size_t{2} << 20);
   EXPECT_EQ(batch_bytes({"run.workers=4", "run.latency=1ms", "run.transfer=direct"}), std::size_t{4} << 20);
   expect_has(errors_of(std::string(kGood), {{*parse_override("run.rate=2Mpps")}, false, true}),
-             "--set run.rate=2Mpps: rate: wrong unit: found packets per second, expected bits, such as 100Gbps");
+             "--set run.rate=2Mpps: rate: wrong value: found '2Mpps', expected a rate in 1Mbps..100Tbps");
 }
 
 }  // namespace
