@@ -64,8 +64,10 @@ void print_plan(const TransferPlan& plan, const std::vector<std::uint32_t>& size
   if (plan.to_device().empty() && plan.to_host().empty()) {
     fmt::print("Nothing crosses PCIe.\n");
   } else {
-    fmt::print("{}\nBytes are those of an Ethernet frame (without FCS) with IPv4 and TCP headers; metadata included.\n",
-               crossings.text());
+    fmt::print(
+        "{}\nThese fields must cross, by the transfer plan. Bytes are those of an Ethernet frame (without FCS)\n"
+        "with IPv4 and TCP headers; metadata included.\n",
+        crossings.text());
   }
 }
 
@@ -100,8 +102,11 @@ void print_device_plan(const chain::Chain& chain, const chain::DevicePlan& plan,
     const chain::CrossingBytes crossing = chain::crossing_bytes(plan, size);
     bytes.add_row({std::to_string(size), std::to_string(crossing.to_device), std::to_string(crossing.to_host)});
   }
-  fmt::print("\nOn the wire, for each packet that is forwarded (index, verdicts and findings included):\n{}\n{}",
-             table.text(), bytes.text());
+  fmt::print(
+      "\nOn the wire with frames: {} and sharing: {}, for each packet that is forwarded\n"
+      "(index, verdicts and findings included):\n{}\n{}",
+      chain.settings.whole_frames == chain::WholeFrames::always ? "whole" : "planned",
+      chain.settings.sharing == chain::Sharing::none ? "none" : "packets", table.text(), bytes.text());
 }
 
 nlohmann::ordered_json device_plan_json(const chain::Chain& chain, const chain::DevicePlan& plan,

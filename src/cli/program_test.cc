@@ -176,7 +176,10 @@ TEST_F(Program, PrintsAPlanThatFitsATerminal) {
     std::istringstream lines(outcome.out);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
   }
-  EXPECT_THAT(run({"plan", chain_, "--processor", "gpu"}).out, HasSubstr("On the wire"));
+  EXPECT_THAT(run({"plan", chain_, "--processor", "gpu"}).out,
+              HasSubstr("On the wire with frames: planned and sharing: packets, "));
+  EXPECT_THAT(run({"plan", chain_, "--processor", "gpu", "--set", "run.frames=whole", "--set", "run.sharing=none"}).out,
+              HasSubstr("On the wire with frames: whole and sharing: none, "));
   EXPECT_THAT(run({"plan", chain_, "--processor", "cpu"}).out, HasSubstr("Nothing crosses PCIe."));
 }
 
