@@ -32,7 +32,8 @@ class GpuStage {
   virtual void begin_batch() noexcept {}
   /// Enqueues the stage: for each packet whose verdict is `forward` it decides and writes the verdict, with `nf` set.
   /// Returns at once; false when the driver refuses the work. What is enqueued may be collected into a CUDA graph:
-  /// nothing but launches, asynchronous copies and memsets.
+  /// nothing but launches, asynchronous copies and memsets. Before the first packets come batches of one frame of
+  /// zeros, to load the kernels, of which nothing may be kept.
   [[nodiscard]] virtual bool enqueue(const DevicePackets& batch, const Stream& stream) noexcept = 0;
 };
 

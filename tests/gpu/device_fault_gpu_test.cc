@@ -36,7 +36,7 @@ namespace {
 using penstock::testing::Frame;
 using penstock::testing::RandomFrames;
 
-constexpr unsigned kFrom = 30;  // batches of all workers together before the fault
+constexpr unsigned kFrom = 30;  // batches of all workers together before the fault, at most 18 of them to warm up
 constexpr std::size_t kBatchPackets = 33;
 constexpr std::size_t kBatchesEach = 120;  // of a worker
 
