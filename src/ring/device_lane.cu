@@ -175,9 +175,9 @@ DeviceLane::DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<
   device_results_ = gpu::DeviceBuffer<std::uint8_t>(result_bytes);
   host_results_ = gpu::PinnedBuffer<std::uint8_t>(result_bytes);
   if (copies) device_packed_ = gpu::DeviceBuffer<std::uint8_t>(packed_bytes);
-  // What is read and of no consequence: the slack; results come back with the padding between them, and with findings
-  // of packets that no stage has worked on.
-  for (gpu::DeviceBuffer<std::uint8_t>* const buffer : {&sent_, &slots_, &device_results_}) {
+  // What is read and of no consequence: the slack; results and frames come back with the padding between them, and
+  // with findings of packets that no stage has worked on.
+  for (gpu::DeviceBuffer<std::uint8_t>* const buffer : {&sent_, &slots_, &device_results_, &device_packed_}) {
     if (buffer->size() > 0 && !gpu::zero_async(buffer->data(), buffer->size(), stream_))
       throw gpu::CudaError(0, "memory of a lane on the device cannot be zeroed");
   }
