@@ -4,9 +4,13 @@
 // The router's parameters, and the router made from them.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
+#include <string>
+#include <vector>
 
+#include "base/text_file.h"
 #include "nf/router/neighbour_reader.h"
 #include "nf/router/route_reader.h"
 #include "nf/router/router.h"
@@ -87,6 +91,13 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   Errors unsupported;
   if (auto routes = read_routes(parameters.texts("routes"), config.devices)) {
     config.routes = std::move(routes->value);
+    // Most likely the tool that should have printed them has failed. What is left out is told below.
+    if (config.routes.v4.empty() && config.routes.v6.empty() && routes->unsupported.empty()) {
+      std::vector<std::string> names;
+      for (const std::string& file : parameters.texts("routes")) names.push_back(input_name(file));
+      errors.push_back({parameters.place("routes"), fmt::format("no routes in {}", fmt::join(names, ", ")), "",
+                        "what `ip route` or `ip -6 route` prints: at least one"});
+    }
     append(unsupported, std::move(routes->unsupported));
   } else {
     append(errors, std::move(routes).error());

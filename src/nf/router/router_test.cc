@@ -397,6 +397,16 @@ TEST_F(RouterParameters, ReportAllMistakesOfAllFilesAtOnce) {
                 ":1:25: not a MAC address: found '02', expected six bytes such as 02:00:00:00:00:01");
 }
 
+TEST_F(RouterParameters, AreRefusedWithoutARouteInAnyFile) {
+  const std::string none = write("none", "\n");
+  const std::string six = write("six", "");
+  const auto router = make({given("routes", {none, six}, RawParameter::Shape::list)});
+  ASSERT_FALSE(router);
+  EXPECT_EQ(to_string(router.error()), "chain.yaml:4:15: no routes in " + none + ", " + six +
+                                           ": expected what `ip route` or `ip -6 route` prints: at least one");
+  EXPECT_TRUE(make({given("routes", {none, write("one", "::/0 dev wan\n")}, RawParameter::Shape::list)}));
+}
+
 TEST_F(RouterParameters, PassOnWhatIsNotSupportedUnlessStrict) {
   const std::string routes = write("routes", "8.0.0.0/8 dev lan\n9.0.0.0/8 dev lan tos 0x10\n");
   EXPECT_TRUE(make({given("routes", {routes})}));
