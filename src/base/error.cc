@@ -97,20 +97,10 @@ std::string printable(std::string_view text) {
 }
 
 std::string in_quotes(std::string_view text, std::size_t limit) {
-  std::string out = "'";
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (i == limit) {
-      out += "…";
-      break;
-    }
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte < 0x20 || byte >= 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out += text[i];
-    }
-  }
-  return out + "'";
+  if (text.size() <= limit) return "'" + printable(text) + "'";
+  std::size_t end = limit;  // no character is cut in two; it has 4 bytes at most
+  while (end > 0 && limit - end < 4 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80) --end;
+  return "'" + printable(text.substr(0, end)) + "…'";
 }
 
 }  // namespace penstock

@@ -61,7 +61,7 @@ void append(Errors& to, Errors more);
 /// must not steer the terminal that it is printed on, nor look like a line of its own.
 [[nodiscard]] std::string printable(std::string_view text);
 
-/// `text` in quotes for an error's `found`: control bytes are escaped, and what is over `limit` bytes is cut.
+/// `text` in quotes for an error's `found`: `printable`, and what is over `limit` bytes is cut.
 [[nodiscard]] std::string in_quotes(std::string_view text, std::size_t limit = 60);
 
 }  // namespace penstock

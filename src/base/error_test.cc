@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace penstock {
 namespace {
 
@@ -44,6 +46,14 @@ TEST(Error, AreSortedByLinesWithinTheirFiles) {
 TEST(Error, QuotesControlBytesAndCutsLongText) {
   EXPECT_EQ(in_quotes("a\tb\x80"), "'a\\x09b\\x80'");
   EXPECT_EQ(in_quotes("abcdef", 3), "'abc…'");
+}
+
+TEST(Error, QuotesOtherAlphabetsAsTheyAreAndCutsNoCharacterInTwo) {
+  EXPECT_EQ(in_quotes("Büro"), "'Büro'");
+  EXPECT_EQ(in_quotes("Büro", 2), "'B…'");
+  EXPECT_EQ(in_quotes("Büro", 3), "'Bü…'");
+  EXPECT_EQ(in_quotes("\x80\x80\x80", 1), "'…'") << "no UTF-8, and its end is not looked for beyond what there is";
+  EXPECT_EQ(in_quotes(std::string(90, '\x80'), 9), "'\\x80\\x80\\x80\\x80\\x80…'");
 }
 
 }  // namespace
