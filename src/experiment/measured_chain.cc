@@ -34,11 +34,21 @@ std::string run_section(const MeasuredChain& chain) {
 
 std::string generator(const MeasuredChain& chain, const std::string& more) {
   std::string text = fmt::format("ports:\n  lan: {{generator: {{size: {}, flows: {}, {}", chain.size, kFlows, more);
-  if (!chain.destinations.empty()) text += fmt::format(", destinations: \"{}\"", chain.destinations);
+  if (!chain.destinations.empty()) text += fmt::format(", destinations: {}", yaml_text(chain.destinations));
   return text + "}}\n";
 }
 
 }  // namespace
+
+std::string yaml_text(const std::string& path) { return nlohmann::json(path).dump(); }  // which YAML reads alike
+
+Result<void> ChainRunner::try_out(const MeasuredChain& chain) {
+  const std::string yaml = generator(chain, "frames: kept") + "  wan: {'null': {}}\nchain: " + chain.functions + "\n";
+  auto loaded = config::load_chain(workplace_.put("chain.yaml", yaml), {.overrides = {}, .only_plan = true});
+  if (!loaded) return tl::unexpected(std::move(loaded.error()));
+  if (!loaded->unsupported.empty()) return tl::unexpected(std::move(loaded->unsupported));
+  return {};
+}
 
 Result<nlohmann::ordered_json> ChainRunner::run_file(const std::string& yaml) {
   auto loaded = config::load_chain(workplace_.put("chain.yaml", yaml), {});
@@ -63,9 +73,10 @@ Result<nlohmann::ordered_json> ChainRunner::run(const MeasuredChain& chain, std:
 /// One worker, so that the order is known, and frames that do not depend on how batches are filled.
 Result<std::string> ChainRunner::output_of(const MeasuredChain& chain, const std::string& name) {
   const std::string path = workplace_.path(name);
-  const auto run = run_file(generator(chain, fmt::format("packets: {}", kCheckedPackets)) +
-                            fmt::format("  wan: {{pcap: {{write: \"{}\"}}}}\nchain: {}\n", path, chain.functions) +
-                            run_section(chain));
+  const auto run =
+      run_file(generator(chain, fmt::format("packets: {}", kCheckedPackets)) +
+               fmt::format("  wan: {{pcap: {{write: {}}}}}\nchain: {}\n", yaml_text(path), chain.functions) +
+               run_section(chain));
   if (!run) return tl::unexpected(run.error());
   return path;
 }

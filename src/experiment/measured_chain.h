@@ -23,9 +23,12 @@
 
 namespace penstock::experiment {
 
+/// A path as a chain file can hold it, whatever is in it.
+[[nodiscard]] std::string yaml_text(const std::string& path);
+
 /// A chain, as the parameters of a chain file say it.
 struct MeasuredChain {
-  std::string functions;     // the list under `chain`
+  std::string functions;     // the list under `chain`, paths in it as yaml_text
   std::string destinations;  // file with the prefixes that packets go to; the generator's own where empty
   std::string size = "64";   // of frames with check sequence, or imix
   bool on_gpu = false;
@@ -44,6 +47,9 @@ class ChainRunner {
   explicit ChainRunner(const std::atomic<bool>& stop) : stop_(stop) {}
 
   [[nodiscard]] const Workplace& workplace() const noexcept { return workplace_; }
+
+  /// Whether there can be such a chain: reads all that it names, and runs nothing.
+  [[nodiscard]] Result<void> try_out(const MeasuredChain& chain);
 
   /// The report of a run of this length. An error where the chain cannot run, or packets end otherwise than they
   /// should.

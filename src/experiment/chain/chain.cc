@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "base/text_file.h"
 #include "experiment/chain/figures.h"
 #include "experiment/measured_chain.h"
 #include "experiment/workload.h"
@@ -39,11 +41,22 @@ unsigned workers_for(std::string_view size, std::string_view frames) {
 
 class ChainTrial final : public Trial {
  public:
-  explicit ChainTrial(const Setting& setting) : setting_(setting), runner_(*setting.stop) {
-    const Workplace& place = runner_.workplace();
-    const std::string rules = !setting.rules.empty() ? setting.rules : place.put("rules.txt", rules_text(kRules));
-    routes_ = !setting.routes.empty() ? setting.routes : place.put("routes.txt", routes_text(kRoutes));
-    functions_ = fmt::format("[firewall: {{rules: \"{}\"}}, router: {{routes: \"{}\"}}]", rules, routes_);
+  explicit ChainTrial(const Setting& setting) : setting_(setting), runner_(*setting.stop) {}
+
+  /// The user's files, which must make a chain.
+  Result<void> read() {
+    const auto rules = file_of(setting_.rules, "rules.txt", [] { return rules_text(kRules); });
+    if (!rules) return tl::unexpected(rules.error());
+    const auto routes = file_of(setting_.routes, "routes.txt", [] { return routes_text(kRoutes); });
+    if (!routes) return tl::unexpected(routes.error());
+    routes_ = *routes;
+    functions_ =
+        fmt::format("[firewall: {{rules: {}}}, router: {{routes: {}}}]", yaml_text(*rules), yaml_text(routes_));
+    if (setting_.rules.empty() && setting_.routes.empty()) return {};
+    MeasuredChain chain;
+    chain.functions = functions_;
+    chain.destinations = routes_;
+    return runner_.try_out(chain);
   }
 
   std::vector<Point> plan() override {
@@ -83,6 +96,16 @@ class ChainTrial final : public Trial {
   }
 
  private:
+  /// The path of what the user names, or of what `make` makes. The standard input is read once, and used more often.
+  template <typename Make>
+  Result<std::string> file_of(const std::string& given, const std::string& name, Make make) {
+    if (given.empty()) return runner_.workplace().put(name, make());
+    if (given != "-") return std::filesystem::absolute(given).string();
+    const auto text = read_stdin();
+    if (!text) return tl::unexpected(text.error());
+    return runner_.workplace().put("stdin-" + name, *text);
+  }
+
   void add_gpu(const char* sweep, const char* size, const char* mode, const char* frames, unsigned workers) {
     Point& point = points_.emplace_back();
     point.set("chain", "firewall-router").set("sweep", sweep).set("size", size).set("mode", mode);
@@ -180,7 +203,11 @@ class ChainTrial final : public Trial {
   std::optional<double> most_mpps_;            // of the chain whose latency is measured
 };
 
-Result<std::unique_ptr<Trial>> start(const Setting& setting) { return std::make_unique<ChainTrial>(setting); }
+Result<std::unique_ptr<Trial>> start(const Setting& setting) {
+  auto trial = std::make_unique<ChainTrial>(setting);
+  if (const auto read = trial->read(); !read) return tl::unexpected(read.error());
+  return trial;
+}
 
 }  // namespace
 

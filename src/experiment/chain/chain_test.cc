@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "experiment/catalog.h"
@@ -76,6 +77,19 @@ TEST(ChainExperiment, MeasuresTheTwins) {
   EXPECT_LE(point.number("mpps_min"), point.number("mpps"));
   EXPECT_EQ(point.number("lost"), 0);
   EXPECT_EQ(point.find("bytes_up"), nullptr) << "nothing crosses PCIe";
+}
+
+TEST(ChainExperiment, TakesTheUsersFilesAndTellsOfTheirMistakesBeforeItMeasures) {
+  const Workplace place;
+  const std::string routes = place.put("my \"routes\".txt", "default via 192.0.2.1 dev wan\n10.0.0.0/8 dev wan\n");
+  Setting setting{.quick = true, .workers = 1, .gpus = {}, .rules = {}, .routes = routes, .stop = &kNeverStop};
+  EXPECT_TRUE(chain_experiment().start(setting));
+  setting.routes = std::filesystem::relative(routes).string();
+  EXPECT_TRUE(chain_experiment().start(setting)) << setting.routes;
+  setting.routes = place.put("wrong.txt", "10.0.0.0/33 dev wan\n");
+  const auto wrong = chain_experiment().start(setting);
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(to_string(wrong.error()), HasSubstr("wrong.txt:1"));
 }
 
 TEST(ChainRunner, TellsOfAChainThatCannotRun) {

@@ -137,7 +137,7 @@ class TransferTrial final : public Trial {
     const std::string drops = percent == 0 ? "" : fmt::format("-A FORWARD -p udp --sport 1024:{} -j DROP\n", last);
     const std::string rules = runner_.workplace().put(fmt::format("drop{}.rules", percent),
                                                       "*filter\n:FORWARD ACCEPT [0:0]\n" + drops + "COMMIT\n");
-    return fmt::format("[firewall: {{rules: \"{}\"}}, router: {{routes: \"{}\"}}]", rules, routes_);
+    return fmt::format("[firewall: {{rules: {}}}, router: {{routes: {}}}]", yaml_text(rules), yaml_text(routes_));
   }
 
   Result<void> measure_mode(Point& point, const Point& limits) {
