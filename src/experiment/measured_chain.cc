@@ -140,6 +140,7 @@ Point results_of(const nlohmann::ordered_json& report, const Point& limits, std:
 void set_medians(Point& point, const std::vector<Point>& results) {
   for (const auto& [name, value] : results.front()) {
     std::vector<double> values;
+    values.reserve(results.size());
     for (const Point& of_run : results) values.push_back(of_run.number(name).value_or(0));
     const Spread spread = spread_of(std::move(values));
     if (name == "mpps") {
