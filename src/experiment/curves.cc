@@ -25,11 +25,16 @@ struct Shown {
   const Value* x;
 };
 
-std::vector<Shown> shown_points(const Figure& figure, const Record& record) {
+std::vector<Shown> shown_points(const Figure& figure, const Record& record, std::size_t& without_value) {
   std::vector<Shown> shown;
   for (const Point& point : record.points) {
+    if (!satisfies(point, figure.where)) continue;
     const Value* const x = point.find(figure.x.key);
-    if (x != nullptr && point.number(figure.y.key) && satisfies(point, figure.where)) shown.push_back({&point, x});
+    if (x != nullptr && point.number(figure.y.key)) {
+      shown.push_back({&point, x});
+    } else {
+      ++without_value;
+    }
   }
   return shown;
 }
@@ -81,7 +86,7 @@ std::string Curve::label() const {
 
 Curves curves_of(const Figure& figure, const Record& record) {
   Curves curves;
-  const std::vector<Shown> shown = shown_points(figure, record);
+  const std::vector<Shown> shown = shown_points(figure, record, curves.without_value);
   curves.x_is_text =
       std::any_of(shown.begin(), shown.end(), [](const Shown& s) { return !std::holds_alternative<double>(*s.x); });
   for (const Shown& s : shown) {

@@ -29,7 +29,8 @@ struct Curves {
   std::vector<Value> xs;  // ascending; texts in the order of the points
   bool x_is_text = false;
   std::vector<Curve> series;
-  std::vector<Curve> limits;  // equal ones once; labels: the limit's name, and the series' where there are several
+  std::vector<Curve> limits;      // equal ones once; labels: the limit's name, and the series' where there are several
+  std::size_t without_value = 0;  // points that the figure is of, and that have no number for its y axis
 };
 
 [[nodiscard]] Curves curves_of(const Figure& figure, const Record& record);

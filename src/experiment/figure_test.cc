@@ -61,6 +61,7 @@ TEST(FigureTable, HasARowForEachXAndAColumnForEachSeries) {
             " 65,536      1,234         2,000\n"
             "  Nearest to its limit (PCIe): 62 %, with processor gpu, streams 2, batch 65536.\n"
             "  Medians; repeats of a point lie at most 4.1 % apart.\n"
+            "  Not shown: 1 point without a number for mpps.\n"
             "  paper: 500 at 65,536 (a paper, figure 3).\n"
             "  paper's CPU: 2.48 (ibid.).\n");
 }

@@ -157,6 +157,12 @@ std::string furthest_apart(const Curves& curves) {
   return most == 0 ? "" : fmt::format("Medians; repeats of a point lie at most {:.1f} % apart.", most * 100);
 }
 
+std::string left_out(const Figure& figure, const Curves& curves) {
+  const std::size_t count = curves.without_value;
+  if (count == 0) return "";
+  return fmt::format("Not shown: {} point{} without a number for {}.", count, count == 1 ? "" : "s", figure.y.key);
+}
+
 }  // namespace
 
 bool has_points(const Figure& figure, const Record& record) { return !curves_of(figure, record).series.empty(); }
@@ -173,7 +179,7 @@ std::string table(const Figure& figure, const Record& record, Style style) {
   std::string text = markdown ? fmt::format("### {}\n\n{}, by {}.\n\n", figure.title, figure.y.label, figure.x.label)
                               : fmt::format("{}\n{}, by {}\n", figure.title, figure.y.label, figure.x.label);
   text += markdown ? markdown_table(xs, columns) : terminal_table(xs, columns);
-  std::vector<std::string> notes{nearest_to_limit(figure, record), furthest_apart(curves)};
+  std::vector<std::string> notes{nearest_to_limit(figure, record), furthest_apart(curves), left_out(figure, curves)};
   for (const Reference& reference : figure.references) {
     notes.push_back(fmt::format("{}: {}{} ({}).", reference.label, x_text(Value(reference.y)),
                                 reference.x ? fmt::format(" at {}", x_text(Value(*reference.x))) : "",
