@@ -73,8 +73,11 @@ double memory_copy(unsigned cores, const std::atomic<bool>& stop) {
 
 Point measure_limits(unsigned cores, std::span<const gpu::Device> gpus, const std::atomic<bool>& stop) {
   Point limits;
-  limits.set("memory_copy_one_core", memory_copy(1, stop));
-  limits.set("memory_copy_all_cores", memory_copy(cores, stop));
+  const auto add = [&](const char* name, double rate) {
+    if (!stop.load()) limits.set(name, rate);  // else it is cut short
+  };
+  add("memory_copy_one_core", memory_copy(1, stop));
+  add("memory_copy_all_cores", memory_copy(cores, stop));
   for (const gpu::Device& device : gpus) {
     if (stop.load()) break;
     const std::string behind = device.index == gpus.front().index ? "" : "_gpu" + std::to_string(device.index);

@@ -8,6 +8,7 @@
 
 #include <stdexcept>
 
+#include "experiment/limits.h"
 #include "gpu/devices.h"
 
 namespace penstock::experiment {
@@ -172,6 +173,11 @@ TEST_F(Sessions, DiscardThePointThatWasStopped) {
     EXPECT_TRUE(session.record().errors.empty());
     EXPECT_FALSE(session.record().complete);
   }
+}
+
+TEST(Limits, AreThoseThatWereNotCutShort) {
+  const std::atomic<bool> at_once{true};
+  EXPECT_TRUE(measure_limits(2, {}, at_once).empty());
 }
 
 }  // namespace
