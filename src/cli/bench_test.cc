@@ -17,6 +17,7 @@
 #include "cli/command_for_test.h"
 #include "cli/program.h"
 #include "experiment/record.h"
+#include "experiment/workload.h"
 
 namespace penstock::cli {
 namespace {
@@ -27,13 +28,6 @@ using ::testing::Not;
 
 class BenchCommand : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "penstock-bench-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   static Outcome run(const std::vector<std::string>& arguments) {
     std::vector<const char*> argv{"/somewhere/penstock", "bench"};
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
@@ -68,7 +62,8 @@ class BenchCommand : public ::testing::Test {
     return record;
   }
 
-  fs::path folder_;
+  const experiment::Workplace place_;
+  const fs::path folder_ = fs::path(place_.path("")).parent_path();
 };
 
 /// One cheap point.

@@ -15,6 +15,8 @@
 #include <iterator>
 #include <sstream>
 
+#include "experiment/workload.h"
+
 namespace penstock::experiment {
 namespace {
 
@@ -161,20 +163,13 @@ TEST(PlotScript, LeavesOutWhatNoLogarithmExistsOf) {
 
 class Plots : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "penstock-plots-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override {
-    fs::current_path(fs::temp_directory_path());
-    fs::remove_all(folder_);
-  }
+  void TearDown() override { fs::current_path(fs::temp_directory_path()); }
   static std::string read(const fs::path& path) {
     std::ifstream file(path);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  fs::path folder_;
+  const Workplace place_;
+  const fs::path folder_ = fs::path(place_.path("")).parent_path();
 };
 
 TEST_F(Plots, AreSvgOfGnuplot) {

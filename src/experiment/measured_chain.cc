@@ -8,9 +8,7 @@
 
 #include <algorithm>
 
-#include "base/units.h"
 #include "chain/run.h"
-#include "config/chain_file.h"
 #include "experiment/limits.h"
 #include "experiment/spread.h"
 #include "port/capture_reader.h"
@@ -38,22 +36,45 @@ std::string generator(const MeasuredChain& chain, const std::string& more) {
   return text + "}}\n";
 }
 
+/// The ports and functions of a chain as it is measured; `more`: further parameters of the generator.
+std::string to_null(const MeasuredChain& chain, const std::string& more) {
+  return generator(chain, "frames: kept" + more) + "  wan: {'null': {}}\nchain: " + chain.functions + "\n";
+}
+
+/// Sets each result to the median of the runs'; of `mpps`, the spread too. At least one.
+void set_medians(Point& point, const std::vector<Point>& results) {
+  for (const auto& [name, value] : results.front()) {
+    std::vector<double> values;
+    values.reserve(results.size());
+    for (const Point& of_run : results) values.push_back(of_run.number(name).value_or(0));
+    const Spread spread = spread_of(std::move(values));
+    if (name == "mpps") {
+      set_spread(point, name, spread);
+    } else {
+      point.set(name, spread.median);
+    }
+  }
+}
+
 }  // namespace
 
 std::string yaml_text(const std::string& path) { return nlohmann::json(path).dump(); }  // which YAML reads alike
 
+Result<config::LoadedChain> ChainRunner::load(const std::string& yaml, bool only_plan) {
+  auto loaded = config::load_chain(workplace_.put("chain.yaml", yaml), {.overrides = {}, .only_plan = only_plan});
+  if (loaded && !loaded->unsupported.empty()) return tl::unexpected(std::move(loaded->unsupported));
+  return loaded;
+}
+
 Result<void> ChainRunner::try_out(const MeasuredChain& chain) {
-  const std::string yaml = generator(chain, "frames: kept") + "  wan: {'null': {}}\nchain: " + chain.functions + "\n";
-  auto loaded = config::load_chain(workplace_.put("chain.yaml", yaml), {.overrides = {}, .only_plan = true});
-  if (!loaded) return tl::unexpected(std::move(loaded.error()));
-  if (!loaded->unsupported.empty()) return tl::unexpected(std::move(loaded->unsupported));
+  const auto loaded = load(to_null(chain, ""), true);
+  if (!loaded) return tl::unexpected(loaded.error());
   return {};
 }
 
 Result<nlohmann::ordered_json> ChainRunner::run_file(const std::string& yaml) {
-  auto loaded = config::load_chain(workplace_.put("chain.yaml", yaml), {});
+  auto loaded = load(yaml, false);
   if (!loaded) return tl::unexpected(std::move(loaded.error()));
-  if (!loaded->unsupported.empty()) return tl::unexpected(std::move(loaded->unsupported));
   auto result = chain::run(loaded->chain, {}, stop_);
   if (!result) return tl::unexpected(std::move(result.error()));
   if (!result->errors.empty()) return tl::unexpected(std::move(result->errors));
@@ -64,10 +85,19 @@ Result<nlohmann::ordered_json> ChainRunner::run_file(const std::string& yaml) {
   return std::move(result->report);
 }
 
-Result<nlohmann::ordered_json> ChainRunner::run(const MeasuredChain& chain, std::chrono::nanoseconds duration) {
+Result<void> ChainRunner::measure(Point& point, const MeasuredChain& chain, const Point& limits,
+                                  const Setting& setting) {
   const std::string rate = chain.offered_mpps ? fmt::format(", rate: {:.4f}Mpps", *chain.offered_mpps) : "";
-  return run_file(generator(chain, "frames: kept" + rate) + "  wan: {'null': {}}\nchain: " + chain.functions + "\n" +
-                  run_section(chain) + fmt::format("  duration: {}ns\n", duration.count()));
+  const std::string yaml =
+      to_null(chain, rate) + run_section(chain) + fmt::format("  duration: {}ns\n", setting.duration.count());
+  std::vector<Point> results;
+  for (unsigned i = 0; i < setting.repeats; ++i) {
+    const auto report = run_file(yaml);
+    if (!report) return tl::unexpected(report.error());
+    results.push_back(results_of(*report, limits, chain.gpus.size()));
+  }
+  set_medians(point, results);
+  return {};
 }
 
 /// One worker, so that the order is known, and frames that do not depend on how batches are filled.
@@ -135,20 +165,6 @@ Point results_of(const nlohmann::ordered_json& report, const Point& limits, std:
   results.set("lost", packets > 0 ? report["dropped_by_chain"]["queue_full"].get<double>() / packets : 0.0);
   for (const auto& [name, value] : report["latency_us"].items()) results.set("latency_" + name, value.get<double>());
   return results;
-}
-
-void set_medians(Point& point, const std::vector<Point>& results) {
-  for (const auto& [name, value] : results.front()) {
-    std::vector<double> values;
-    values.reserve(results.size());
-    for (const Point& of_run : results) values.push_back(of_run.number(name).value_or(0));
-    const Spread spread = spread_of(std::move(values));
-    if (name == "mpps") {
-      set_spread(point, name, spread);
-    } else {
-      point.set(name, spread.median);
-    }
-  }
 }
 
 }  // namespace penstock::experiment

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -18,6 +17,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "config/chain_file.h"
+#include "experiment/experiment.h"
 #include "experiment/point.h"
 #include "experiment/workload.h"
 
@@ -51,15 +52,17 @@ class ChainRunner {
   /// Whether there can be such a chain: reads all that it names, and runs nothing.
   [[nodiscard]] Result<void> try_out(const MeasuredChain& chain);
 
-  /// The report of a run of this length. An error where the chain cannot run, or packets end otherwise than they
-  /// should.
-  [[nodiscard]] Result<nlohmann::ordered_json> run(const MeasuredChain& chain, std::chrono::nanoseconds duration);
+  /// Runs the chain as often and as long as the setting says, and adds the medians of what `results_of` tells to the
+  /// point; of `mpps`, the spread too. An error where the chain cannot run, or batches fail on the GPU.
+  [[nodiscard]] Result<void> measure(Point& point, const MeasuredChain& chain, const Point& limits,
+                                     const Setting& setting);
 
   /// Whether what comes out of the chain, for some 20,000 packets, is what comes out of it on the CPU, in the same
   /// order; the error tells the first difference. Each configuration is checked once, however often it is asked for.
   [[nodiscard]] Result<void> check(const MeasuredChain& chain);
 
  private:
+  Result<config::LoadedChain> load(const std::string& yaml, bool only_plan);
   Result<nlohmann::ordered_json> run_file(const std::string& yaml);
   Result<std::string> output_of(const MeasuredChain& chain, const std::string& name);
 
@@ -78,8 +81,5 @@ class ChainRunner {
 ///   busy_cores                     processor time of the workers by the time that passed
 ///   lost                           share of the packets that the waiting queue had no room for
 [[nodiscard]] Point results_of(const nlohmann::ordered_json& report, const Point& limits, std::size_t gpus);
-
-/// Sets each result to the median of the runs'; of `mpps`, the spread too. At least one.
-void set_medians(Point& point, const std::vector<Point>& results);
 
 }  // namespace penstock::experiment

@@ -84,15 +84,10 @@ class ChainTrial final : public Trial {
   }
 
   Result<void> measure(Point& point, const Point& limits) override {
-    if (point.text("sweep") == "latency") return measure_latency(point, limits);
-    const MeasuredChain chain = chain_of(point);
-    if (auto checked = runner_.check(chain); !checked) return at(point, std::move(checked.error()));
-    auto results = repeat(chain, limits);
-    if (!results) return at(point, std::move(results.error()));
-    set_medians(point, *results);
-    if (chain.on_gpu) point.set("checked", true);
-    compare(point);
-    return {};
+    auto measured = point.text("sweep") == "latency" ? measure_latency(point, limits) : measure_rate(point, limits);
+    if (measured) return {};
+    for (Error& error : measured.error()) error.message = describe(point) + ": " + error.message;
+    return measured;
   }
 
  private:
@@ -130,26 +125,19 @@ class ChainTrial final : public Trial {
     return chain;
   }
 
-  Result<std::vector<Point>> repeat(const MeasuredChain& chain, const Point& limits) {
-    std::vector<Point> results;
-    for (unsigned i = 0; i < setting_.repeats; ++i) {
-      const auto report = runner_.run(chain, setting_.duration);
-      if (!report) return tl::unexpected(report.error());
-      results.push_back(results_of(*report, limits, setting_.gpus.size()));
-    }
-    return results;
-  }
-
-  static Result<void> at(const Point& point, Errors errors) {
-    for (Error& error : errors) error.message = describe(point) + ": " + error.message;
-    return failure(std::move(errors));
+  Result<void> measure_rate(Point& point, const Point& limits) {
+    const MeasuredChain chain = chain_of(point);
+    if (auto checked = runner_.check(chain); !checked) return checked;
+    if (auto measured = runner_.measure(point, chain, limits, setting_); !measured) return measured;
+    if (chain.on_gpu) point.set("checked", true);
+    if (point.text("sweep") == "size") compare(point);
+    return {};
   }
 
   /// What sharing gives, told with the point that is measured later.
   void compare(Point& point) {
     const std::string what = point.text("size") + " " + point.text("frames");
     const double mpps = *point.number("mpps");
-    if (point.text("sweep") != "size") return;
     if (point.text("mode") == "shared") shared_mpps_[what] = mpps;
     const auto shared = shared_mpps_.find(what);
     if (point.text("mode") == "unshared" && shared != shared_mpps_.end()) {
@@ -163,14 +151,12 @@ class ChainTrial final : public Trial {
     auto [measured, is_new] = latencies_.try_emplace(load);
     if (is_new) {
       MeasuredChain chain = chain_of(point);
-      if (auto checked = runner_.check(chain); !checked) return at(point, std::move(checked.error()));
+      if (auto checked = runner_.check(chain); !checked) return checked;
       const auto most = most_mpps(chain, limits);
-      if (!most) return at(point, most.error());
+      if (!most) return tl::unexpected(most.error());
       chain.offered_mpps = *most * *point.number("load") / 100;
       chain.latency = "1ms";
-      auto results = repeat(chain, limits);
-      if (!results) return at(point, std::move(results.error()));
-      set_medians(measured->second, *results);
+      if (auto ran = runner_.measure(measured->second, chain, limits, setting_); !ran) return ran;
       measured->second.set("offered_mpps", *chain.offered_mpps);
     }
     const Point& results = measured->second;
@@ -185,10 +171,8 @@ class ChainTrial final : public Trial {
   /// What the loads are shares of, by the workers that carry them: whichever other points are measured.
   Result<double> most_mpps(const MeasuredChain& chain, const Point& limits) {
     if (!most_mpps_) {
-      const auto results = repeat(chain, limits);
-      if (!results) return tl::unexpected(results.error());
       Point medians;
-      set_medians(medians, *results);
+      if (const auto ran = runner_.measure(medians, chain, limits, setting_); !ran) return tl::unexpected(ran.error());
       most_mpps_ = medians.number("mpps");
     }
     return *most_mpps_;

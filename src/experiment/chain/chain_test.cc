@@ -96,7 +96,10 @@ TEST(ChainRunner, TellsOfAChainThatCannotRun) {
   ChainRunner runner(kNeverStop);
   MeasuredChain chain;
   chain.functions = "[router: {routes: nowhere.txt}]";
-  const auto run = runner.run(chain, milliseconds{10});
+  const Setting setting{
+      .repeats = 1, .duration = milliseconds{10}, .gpus = {}, .rules = {}, .routes = {}, .stop = &kNeverStop};
+  Point point;
+  const auto run = runner.measure(point, chain, {}, setting);
   ASSERT_FALSE(run);
   EXPECT_THAT(to_string(run.error()), HasSubstr("nowhere.txt"));
 }

@@ -150,13 +150,7 @@ class TransferTrial final : public Trial {
     chain.frames = point.text("frames");
     chain.transfer = point.text("transfer");
     if (auto checked = runner_.check(chain); !checked) return checked;
-    std::vector<Point> results;
-    for (unsigned i = 0; i < setting_.repeats; ++i) {
-      const auto report = runner_.run(chain, setting_.duration);
-      if (!report) return tl::unexpected(report.error());
-      results.push_back(results_of(*report, limits, 1));
-    }
-    set_medians(point, results);
+    if (auto measured = runner_.measure(point, chain, limits, setting_); !measured) return measured;
     point.set("checked", true);
     return {};
   }
