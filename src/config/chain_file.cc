@@ -42,8 +42,7 @@ constexpr auto kRun = std::to_array<Parameter>({
     {"streams", ParameterType::integer, "3", "1..64", "batches in flight on the GPU, for each worker"},
     {"transfer", ParameterType::choice, "auto", "auto|direct|streamed|zero_copy",
      "how batches cross PCIe: one at a time, several at once, or read and written by kernels; auto: streamed, and "
-     "small "
-     "batches by kernels"},
+     "small batches by kernels"},
     {"frames", ParameterType::choice, "planned", "planned|whole",
      "what of a frame crosses PCIe: what the transfer plan names, or all of it"},
     {"sharing", ParameterType::choice, "packets", "packets|none",
