@@ -19,7 +19,7 @@ namespace penstock::chain {
 
 namespace {
 
-std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const DevicePlan& plan,
+std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const DevicePlan& plan, unsigned worker,
                                                     const ring::RingShape& of_ring) {
   const auto crossing = [&] {
     switch (chain.settings.transfer) {
@@ -39,7 +39,7 @@ std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const De
       stages.emplace_back();
       for (const ring::SegmentShape::Stage& stage : segment.stages) {
         const NamedFunction& named = chain.functions[stage.function];
-        auto made = named.function->make_gpu_stage();
+        auto made = named.function->make_gpu_stage(worker);
         if (made == nullptr) throw gpu::CudaError(0, named.name + " has no GPU stage in this program");
         stages.back().push_back(std::move(made));
       }
@@ -60,7 +60,7 @@ class GpuExecutor final : private OnDevice, public DeviceExecutor {
   GpuExecutor(const Chain& chain, int on_device, const DevicePlan& plan, unsigned worker, ring::PacketRing& ring,
               WorkerCounters& counters, Trace* trace)
       : OnDevice{on_device, gpu::PinnedRegion(ring.memory())},
-        DeviceExecutor(chain, plan, make_lanes(chain, plan, ring.shape()), worker, counters, trace),
+        DeviceExecutor(chain, plan, make_lanes(chain, plan, worker, ring.shape()), worker, counters, trace),
         ring_(ring) {
     ring.make_resident();
     if (!warm_up(ring.memory())) throw gpu::CudaError(0, "a first batch did not come back from the GPU");

@@ -5,16 +5,20 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "gpu/cuda_error.h"
 #include "gpu/devices.h"
+#include "gpu/launch_graph.h"
 #include "gpu/memory.h"
 #include "gpu/pcie.h"
 #include "gpu/stream.h"
+#include "gpu/turns.h"
 
 namespace penstock::gpu {
 namespace {
@@ -109,6 +113,117 @@ TEST(Event, OrdersTwoStreams) {
   }
   EXPECT_EQ(done.progress(), Progress::kDone);
   EXPECT_TRUE(std::equal(values.begin(), values.end(), back.data()));
+}
+
+TEST(Event, OrdersTwoStreamsWhoseLaunchesAreCollected) {
+  constexpr std::size_t kNumbers = 1 << 22;
+  PinnedBuffer<std::uint32_t> there(kNumbers);
+  PinnedBuffer<std::uint32_t> back(kNumbers);
+  DeviceBuffer<std::uint32_t> device(kNumbers);
+  const Stream first;
+  const Stream second;
+  const Event copied[2];
+  LaunchGraph graph_of_first;
+  LaunchGraph graph_of_second;
+  for (std::uint32_t round = 0; round < 6; ++round) {
+    SCOPED_TRACE(round);
+    std::iota(there.data(), there.data() + kNumbers, round);
+    // The graphs are brought up to date with another event, as with other addresses.
+    const Event& event = copied[round % 2];
+    ASSERT_TRUE(collect_launches(first));
+    ASSERT_TRUE(copy_async(device.data(), there.data(), there.size_bytes(), first));
+    ASSERT_TRUE(event.record(first));
+    ASSERT_TRUE(graph_of_first.launch(first));
+    ASSERT_TRUE(collect_launches(second));
+    ASSERT_TRUE(second.start_after(event));
+    ASSERT_TRUE(copy_async(back.data(), device.data(), back.size_bytes(), second));
+    ASSERT_TRUE(graph_of_second.launch(second));
+    second.wait();
+    EXPECT_EQ(event.progress(), Progress::kDone);
+    ASSERT_TRUE(std::equal(there.data(), there.data() + kNumbers, back.data()));
+  }
+}
+
+/// A batch takes what the one before has left on the device, and leaves its own number there.
+struct TurnBed {
+  static constexpr std::size_t kNumbers = 1 << 18;
+  struct Lane {
+    explicit Lane(Turns& turns) : turn(turns) {}
+    Stream stream;
+    LaunchGraph graph;
+    Turn turn;
+  };
+
+  explicit TurnBed(std::size_t lane_count, std::size_t batches)
+      : mine(batches * kNumbers), found(batches * kNumbers), shared(kNumbers) {
+    for (std::size_t n = 0; n < batches; ++n) {
+      std::fill_n(mine.data() + n * kNumbers, kNumbers, static_cast<std::uint32_t>(n + 1));
+    }
+    EXPECT_TRUE(zero_async(shared.data(), shared.size_bytes(), setup));
+    setup.wait();
+    for (std::size_t i = 0; i < lane_count; ++i) lanes.push_back(std::make_unique<Lane>(turns));
+  }
+
+  [[nodiscard]] bool enqueue(Lane& lane, std::size_t batch) {
+    constexpr std::size_t kBytes = kNumbers * sizeof(std::uint32_t);
+    return lane.turn.begin(lane.stream) &&
+           copy_async(found.data() + batch * kNumbers, shared.data(), kBytes, lane.stream) &&
+           copy_async(shared.data(), mine.data() + batch * kNumbers, kBytes, lane.stream) && lane.turn.end(lane.stream);
+  }
+  [[nodiscard]] bool run(Lane& lane, std::size_t batch, bool collected) {
+    if (!collected) return enqueue(lane, batch);
+    return collect_launches(lane.stream) && enqueue(lane, batch) && lane.graph.launch(lane.stream);
+  }
+  void expect_found(std::size_t batch, std::size_t of) const {
+    const std::uint32_t* const first = found.data() + batch * kNumbers;
+    EXPECT_TRUE(std::all_of(first, first + kNumbers, [&](std::uint32_t number) { return number == of; }))
+        << "batch " << batch << " found " << *first << " first, and " << first[kNumbers - 1] << " last";
+  }
+  void wait() const {
+    for (const auto& lane : lanes) lane->stream.wait();
+  }
+
+  Stream setup;
+  PinnedBuffer<std::uint32_t> mine;
+  PinnedBuffer<std::uint32_t> found;
+  DeviceBuffer<std::uint32_t> shared;
+  Turns turns;
+  std::vector<std::unique_ptr<Lane>> lanes;
+};
+
+TEST(Turns, RunInTheOrderInWhichTheyAreEnqueued) {
+  constexpr std::size_t kBatches = 36;
+  for (const std::size_t lanes : {1U, 2U, 3U}) {
+    TurnBed bed(lanes, kBatches);
+    for (std::size_t n = 0; n < kBatches; ++n) {
+      ASSERT_TRUE(bed.run(*bed.lanes[n * n % lanes], n, n % 5 < 3)) << "batch " << n;
+    }
+    bed.wait();
+    for (std::size_t n = 0; n < kBatches; ++n) bed.expect_found(n, n);
+  }
+}
+
+TEST(Turns, GoOnBehindOneThatNeverRan) {
+  TurnBed bed(3, 6);
+  ASSERT_TRUE(bed.run(*bed.lanes[0], 0, true));
+  ASSERT_TRUE(collect_launches(bed.lanes[1]->stream));
+  ASSERT_TRUE(bed.enqueue(*bed.lanes[1], 1));
+  drop_collected(bed.lanes[1]->stream);
+  bed.lanes[1]->turn.withdraw();
+  ASSERT_TRUE(bed.run(*bed.lanes[2], 2, true));
+  // Dropped, and at once enqueued again.
+  ASSERT_TRUE(collect_launches(bed.lanes[1]->stream));
+  ASSERT_TRUE(bed.enqueue(*bed.lanes[1], 3));
+  drop_collected(bed.lanes[1]->stream);
+  ASSERT_TRUE(bed.run(*bed.lanes[1], 3, false));
+  bed.lanes[0]->stream.wait();
+  bed.lanes[1]->stream.wait();
+  bed.lanes.erase(bed.lanes.begin(), bed.lanes.begin() + 2);  // given up
+  ASSERT_TRUE(bed.run(*bed.lanes[0], 4, true));
+  bed.wait();
+  bed.expect_found(2, 1);
+  bed.expect_found(3, 3);
+  bed.expect_found(4, 4);
 }
 
 TEST(Event, KeepsTheTimeWhenAsked) {

@@ -19,6 +19,13 @@ Progress progress_of(cudaError_t status) noexcept {
   return status == cudaErrorNotReady ? Progress::kRunning : Progress::kFailed;
 }
 
+/// Whether launches are being collected: then an event of another stream is a node of the graph, which the runtime has
+/// to be told, and must not be told otherwise.
+bool collects(cudaStream_t stream) noexcept {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  return cudaStreamIsCapturing(stream, &status) == cudaSuccess && status == cudaStreamCaptureStatusActive;
+}
+
 }  // namespace
 
 void throw_cuda_error(cudaError_t status, std::source_location where) {
@@ -49,7 +56,8 @@ Progress Stream::progress() const noexcept { return progress_of(cudaStreamQuery(
 void Stream::wait() const { check(cudaStreamSynchronize(stream_.get())); }
 
 bool Stream::start_after(const Event& event) const noexcept {
-  return cudaStreamWaitEvent(stream_.get(), event.get(), 0) == cudaSuccess;
+  const unsigned flags = collects(stream_.get()) ? cudaEventWaitExternal : cudaEventWaitDefault;
+  return cudaStreamWaitEvent(stream_.get(), event.get(), flags) == cudaSuccess;
 }
 
 Event::Event(Timing timing) {
@@ -59,7 +67,8 @@ Event::Event(Timing timing) {
 }
 
 bool Event::record(const Stream& stream) const noexcept {
-  return cudaEventRecord(event_.get(), stream.get()) == cudaSuccess;
+  const unsigned flags = collects(stream.get()) ? cudaEventRecordExternal : cudaEventRecordDefault;
+  return cudaEventRecordWithFlags(event_.get(), stream.get(), flags) == cudaSuccess;
 }
 
 Progress Event::progress() const noexcept { return progress_of(cudaEventQuery(event_.get())); }

@@ -32,9 +32,13 @@ class GpuStage {
   virtual void begin_batch() noexcept {}
   /// Enqueues the stage: for each packet whose verdict is `forward` it decides and writes the verdict, with `nf` set.
   /// Returns at once; false when the driver refuses the work. What is enqueued may be collected into a CUDA graph:
-  /// nothing but launches, asynchronous copies and memsets. Before the first packets come batches of one frame of
-  /// zeros, to load the kernels, of which nothing may be kept.
+  /// nothing but launches, asynchronous copies and memsets, and turns (turns.h). Where the driver refuses that graph it
+  /// is called again for the same batch. Before the first packets come batches of one frame of zeros, to load the
+  /// kernels, of which nothing may be kept.
   [[nodiscard]] virtual bool enqueue(const DevicePackets& batch, const Stream& stream) noexcept = 0;
+  /// The device has failed the batch that was enqueued last: perhaps none of it has run, or a part. Nothing of it is on
+  /// the device any more, and its packets finish on the CPU twins.
+  virtual void abandoned() noexcept {}
 };
 
 }  // namespace penstock::gpu

@@ -39,7 +39,8 @@ class Stream {
   /// Blocks until all that was enqueued is done. Set-up and tests only; throws CudaError.
   void wait() const;
 
-  /// What is enqueued from here on starts after `event` has happened. Never blocks the caller.
+  /// What is enqueued from here on starts after `event` has happened, as it was recorded last. Never blocks the caller.
+  /// While launches are collected (launch_graph.h): as it was recorded last when the graph is launched.
   [[nodiscard]] bool start_after(const Event& event) const noexcept;
 
  private:
@@ -55,7 +56,8 @@ class Event {
 
   [[nodiscard]] CUevent_st* get() const noexcept { return event_.get(); }
 
-  /// Marks the end of what is enqueued in `stream` by now. False when the driver refuses it: the context is lost.
+  /// Marks the end of what is enqueued in `stream` by now; while launches are collected, each time that the graph is
+  /// launched. False when the driver refuses it: the context is lost.
   [[nodiscard]] bool record(const Stream& stream) const noexcept;
 
   [[nodiscard]] Progress progress() const noexcept;

@@ -451,6 +451,7 @@ void DeviceLane::abandon() noexcept {
   static_cast<void>(cudaStreamSynchronize(stream_.get()));
   static_cast<void>(cudaGetLastError());
   phase_ = Phase::idle;
+  for (auto& stage : stages_[segment_]) stage->abandoned();
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ class Lane {
   [[nodiscard]] virtual gpu::Progress progress() noexcept = 0;
   /// After `kDone`.
   [[nodiscard]] virtual const SegmentResults& results() const noexcept = 0;
-  /// After a failure: blocks until the device touches the batch's memory no more.
+  /// After a failure: blocks until the device touches the batch's memory no more, and tells the stages.
   virtual void abandon() noexcept = 0;
   /// A batch boundary while no batch is in flight: the stages take up new tables.
   virtual void begin_batch() noexcept = 0;
