@@ -101,18 +101,20 @@ std::string temporary_beside(const std::string& path, unsigned attempt) {
   return folder_of(path) + fmt::format(".penstock-{}-{}.part", ::getpid(), attempt);
 }
 
-/// A new file beside `path` that nobody else writes; its name goes into `name`. With the mode of `path`, or that of any
-/// new file where it is not there yet. -1, with errno: cannot be made.
-int make_beside(const std::string& path, std::string& name) {
+/// A new file beside `path` that nobody else writes; its name goes into `name`. As usual it has the mode of `path`, or
+/// that of any new file where it is not there yet. -1, with errno: cannot be made.
+int make_beside(const std::string& path, std::string& name, FileAccess access) {
   int fd = -1;
   // What a process of this number may have left behind keeps its name.
   for (unsigned attempt = 0; fd < 0; ++attempt) {
     name = temporary_beside(path, attempt);
-    fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, access == FileAccess::owner ? 0600 : 0666);
     if (fd < 0 && errno != EEXIST) return -1;
   }
   struct stat status {};
-  if (::stat(path.c_str(), &status) == 0) static_cast<void>(::fchmod(fd, status.st_mode & 0777));
+  if (access == FileAccess::as_usual && ::stat(path.c_str(), &status) == 0) {
+    static_cast<void>(::fchmod(fd, status.st_mode & 0777));
+  }
   return fd;
 }
 
@@ -150,11 +152,11 @@ std::string resolved_path(const std::string& path) {
   return error || !target.has_filename() ? path : (folder / target.filename()).string();
 }
 
-Result<void> write_text_file(const std::string& path, std::string_view text) {
+Result<void> write_text_file(const std::string& path, std::string_view text, FileAccess access) {
   const bool in_place = is_written_in_place(path);
   const std::string target = resolved_path(path);
   std::string name;
-  FileDescriptor file(in_place ? ::open(path.c_str(), O_WRONLY | O_CLOEXEC) : make_beside(target, name));
+  FileDescriptor file(in_place ? ::open(path.c_str(), O_WRONLY | O_CLOEXEC) : make_beside(target, name, access));
   if (file.fd < 0) return failure(system_error(path, "cannot write"));
   if (write_all(file.fd, text) && file.close() && (in_place || std::rename(name.c_str(), target.c_str()) == 0)) {
     return {};

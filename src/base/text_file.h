@@ -25,9 +25,13 @@ namespace penstock {
 /// Its name in messages: the path, or "stdin".
 [[nodiscard]] std::string input_name(const std::string& path);
 
+/// Who may read a file that is written: whom the umask lets, or whom the file let that was there; or its owner alone.
+enum class FileAccess : std::uint8_t { as_usual, owner };
+
 /// Writes by way of a temporary file beside it and a rename, so that a reader never sees half of it. A symbolic link is
 /// followed and stays; a pipe or a device is written to as it is.
-[[nodiscard]] Result<void> write_text_file(const std::string& path, std::string_view text);
+[[nodiscard]] Result<void> write_text_file(const std::string& path, std::string_view text,
+                                           FileAccess access = FileAccess::as_usual);
 
 /// To the standard output, behind what stdio has for it. Waits where it is non-blocking and has no room.
 [[nodiscard]] Result<void> write_stdout(std::string_view text);

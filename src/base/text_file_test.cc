@@ -72,12 +72,13 @@ TEST_F(TextFile, TakesNoOtherFilesNameWhileItIsWritten) {
   EXPECT_EQ(files(), 3);
 }
 
+unsigned mode_of(const char* path) {
+  struct stat status {};
+  EXPECT_EQ(::stat(path, &status), 0);
+  return status.st_mode & 0777;
+}
+
 TEST_F(TextFile, HasTheModeOfTheFileBeforeItOrOfAnyNewOne) {
-  const auto mode_of = [](const char* path) {
-    struct stat status {};
-    EXPECT_EQ(::stat(path, &status), 0);
-    return status.st_mode & 0777;
-  };
   const mode_t mask = ::umask(0027);
   std::ofstream("another") << "";
   ASSERT_TRUE(write_text_file("text", "new"));
@@ -85,6 +86,16 @@ TEST_F(TextFile, HasTheModeOfTheFileBeforeItOrOfAnyNewOne) {
   ASSERT_EQ(::chmod("text", 0664), 0);
   ASSERT_TRUE(write_text_file("text", "again"));
   EXPECT_EQ(mode_of("text"), 0664U);
+  ::umask(mask);
+}
+
+TEST_F(TextFile, IsItsOwnersAloneIfAskedEvenWhereItWasOthersToo) {
+  const mode_t mask = ::umask(0);
+  ASSERT_TRUE(write_text_file("secret", "key", FileAccess::owner));
+  EXPECT_EQ(mode_of("secret"), 0600U);
+  ASSERT_EQ(::chmod("secret", 0666), 0);
+  ASSERT_TRUE(write_text_file("secret", "another", FileAccess::owner));
+  EXPECT_EQ(mode_of("secret"), 0600U);
   ::umask(mask);
 }
 
