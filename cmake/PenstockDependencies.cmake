@@ -8,6 +8,7 @@ if(PENSTOCK_TESTS)
   include(GoogleTest)
   find_package(GTest REQUIRED)
   find_library(RAPIDCHECK_LIBRARY rapidcheck REQUIRED)
+  find_package(OpenSSL REQUIRED)
 endif()
 
 if(PENSTOCK_BENCH)
