@@ -113,8 +113,10 @@ constexpr auto kIntegrities = std::to_array<IntegrityName>({
     {"sha256", 128, Integrity::hmac_sha256_128},
 });
 
-constexpr std::string_view kSupportedCiphers = "cbc(aes), rfc3686(ctr(aes)), ecb(cipher_null) or rfc4106(gcm(aes))";
-constexpr std::string_view kSupportedIntegrities = "hmac(sha1) of 96 bits, or hmac(sha256) of 128 or 96";
+constexpr std::string_view kSupportedCiphers = "cbc(aes), rfc3686(ctr(aes)) or ecb(cipher_null)";
+constexpr std::string_view kSupportedAead = "rfc4106(gcm(aes))";
+constexpr std::string_view kSupportedIntegrities =
+    "hmac(sha1) cut to 96 bits, hmac(sha256) to 128 or 96, or digest_null";
 constexpr std::uint64_t kMostDigestNullBits = 128;
 /// The kernel's most (XFRMA_REPLAY_ESN_MAX).
 constexpr std::uint64_t kMostWindow = 4096;
@@ -176,7 +178,7 @@ class StateReader {
   void take_context();
 
   void once(bool& had, const XfrmWord& at, std::string_view what);
-  void leave_out(const XfrmWord& at, std::string_view message);
+  void leave_out(const XfrmWord& at, std::string_view message, std::string_view expected = {});
 
   XfrmWords words_;
   std::string file_;
@@ -334,7 +336,8 @@ void StateReader::read_integrity(const XfrmWord& kind, bool cut) {
   if (!words_.good()) return;
   const bool digest_null = name.text == "digest_null";
   const auto first = std::ranges::find(kIntegrities, name.text, &IntegrityName::name);
-  if (!digest_null && first == kIntegrities.end()) return leave_out(name, "this integrity algorithm is not supported");
+  if (!digest_null && first == kIntegrities.end())
+    return leave_out(name, "this integrity algorithm is not supported", kSupportedIntegrities);
   sa_.integrity_key = read_key(name);
   const XfrmWord bits_word = cut ? words_.peek() : name;
   std::uint64_t bits = 0;
@@ -354,7 +357,8 @@ void StateReader::read_integrity(const XfrmWord& kind, bool cut) {
     const auto found = std::ranges::find_if(
         kIntegrities, [&](const IntegrityName& entry) { return entry.name == name.text && entry.bits == bits; });
     if (found == kIntegrities.end()) {
-      return leave_out(bits_word, fmt::format("{} cut to this length is not supported", name.text));
+      return leave_out(bits_word, fmt::format("{} cut to this length is not supported", name.text),
+                       kSupportedIntegrities);
     }
     if (sa_.integrity_key.empty()) return words_.error(name, "an algorithm without a key", "0x and the key's digits");
     sa_.integrity = found->integrity;
@@ -368,7 +372,8 @@ void StateReader::read_cipher(const XfrmWord& kind, bool aead) {
   if (!words_.good()) return;
   const auto cipher = std::ranges::find_if(
       kCiphers, [&](const CipherName& entry) { return entry.name == name.text && entry.aead == aead; });
-  if (cipher == kCiphers.end()) return leave_out(name, "this cipher is not supported");
+  if (cipher == kCiphers.end())
+    return leave_out(name, "this cipher is not supported", aead ? kSupportedAead : kSupportedCiphers);
   const XfrmWord key_word = words_.peek();
   const Secret key = read_key(name);
   if (!words_.good() || left_out_) return;
@@ -559,9 +564,9 @@ void StateReader::finish() {
   states_.push_back(std::move(sa_));
 }
 
-void StateReader::leave_out(const XfrmWord& at, std::string_view message) {
+void StateReader::leave_out(const XfrmWord& at, std::string_view message, std::string_view expected) {
   if (!words_.good() || std::exchange(left_out_, true)) return;
-  words_.unsupported(at, fmt::format("{}: this SA is left out", message));
+  words_.unsupported(at, fmt::format("{}: this SA is left out", message), expected);
 }
 
 }  // namespace

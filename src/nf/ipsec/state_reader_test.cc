@@ -234,7 +234,8 @@ TEST(StateReader, LeavesOutWhatItHasNoAlgorithmFor) {
     return left_out(with(fmt::format("\tauth-trunc hmac(sha1) 0x{} 96\n\tenc {}\n", digits(20), of)));
   };
   EXPECT_EQ(integrity("hmac(md5) 0x" + digits(16) + " 96"),
-            "state.txt:4:13: this integrity algorithm is not supported: this SA is left out: found 'hmac(md5)'");
+            "state.txt:4:13: this integrity algorithm is not supported: this SA is left out: found 'hmac(md5)', "
+            "expected hmac(sha1) cut to 96 bits, hmac(sha256) to 128 or 96, or digest_null");
   EXPECT_THAT(integrity("xcbc(aes) " + key + " 96"), HasSubstr("'xcbc(aes)'"));
   EXPECT_THAT(integrity("hmac(sha512) 0x" + digits(64) + " 256"), HasSubstr("'hmac(sha512)'"));
   EXPECT_THAT(integrity("hmac(sha1) 0x" + digits(20) + " 160"),

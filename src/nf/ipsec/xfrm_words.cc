@@ -154,19 +154,18 @@ std::optional<std::int64_t> parse_time(std::string_view date, std::string_view t
 }  // namespace
 
 std::string quoted_unless_key(std::string_view word) {
+  std::string quoted = in_quotes(word);
   std::size_t all = 0;
   std::size_t row = 0;
   std::size_t longest = 0;
-  for (const char c : word) {
+  for (const char c : quoted) {
     const bool digit = std::isxdigit(static_cast<unsigned char>(c)) != 0;
     row = digit ? row + 1 : 0;
     all += digit ? 1 : 0;
     longest = std::max(longest, row);
   }
-  if (longest > kMostDigitsInARow || all > kMostDigits) {
-    return fmt::format("a word of {} characters, hidden since it may be of a key", word.size());
-  }
-  return in_quotes(word);
+  if (longest <= kMostDigitsInARow && all <= kMostDigits) return quoted;
+  return fmt::format("a word of {} characters, hidden since it may be of a key", word.size());
 }
 
 XfrmWords::XfrmWords(std::string_view text, std::string file, std::string_view object)
@@ -390,10 +389,12 @@ void XfrmWords::error_found(const XfrmWord& at, std::string_view message, std::s
   });
 }
 
-void XfrmWords::unsupported(const XfrmWord& at, std::string_view message) {
+void XfrmWords::unsupported(const XfrmWord& at, std::string_view message, std::string_view expected) {
   unsupported_.add([&] {
-    return Error{
-        {file_, at.line, at.column}, std::string(message), at.text.empty() ? "" : quoted_unless_key(at.text), ""};
+    return Error{{file_, at.line, at.column},
+                 std::string(message),
+                 at.text.empty() ? "" : quoted_unless_key(at.text),
+                 std::string(expected)};
   });
 }
 
