@@ -24,10 +24,17 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, DevicePlan plan, std::vector<
       twins_(chain, worker, counters),
       outlet_(chain, worker, counters),
       flights_(std::max<std::size_t>(1, lanes.size())) {
-  for (const NamedFunction& f : chain.functions) finish_.push_back(f.function->make_finish_stage());
+  for (const NamedFunction& f : chain.functions) {
+    const std::optional<Access>& access = f.function->traits().finish;
+    finish_.push_back({f.function->make_finish_stage(), access && access->writes.has(Field::verdict)});
+  }
   for (const ring::SegmentShape& segment : plan_.segments) scatter_.emplace_back(segment.down);
   for (auto& lane : lanes) lanes_.push_back({std::move(lane)});
-  for (Flight& flight : flights_) flight.frames.reserve(chain.settings.batch_packets);
+  for (Flight& flight : flights_) {
+    flight.frames.reserve(chain.settings.batch_packets);
+    flight.punted.reserve(chain.settings.batch_packets);
+    flight.set_aside.resize(chain.settings.batch_packets);
+  }
 }
 
 DeviceExecutor::~DeviceExecutor() {
@@ -166,8 +173,9 @@ void DeviceExecutor::advance(Flight& flight, std::size_t limit) noexcept {
 }
 
 bool DeviceExecutor::start_segment(Flight& flight) noexcept {
-  for (Punted& punted : flight.punted) {
-    punted.verdict = std::exchange(flight.batch->packets()[punted.packet].verdict, Verdict::punt());
+  for (const std::uint32_t packet : flight.punted) {
+    Verdict& verdict = flight.batch->packets()[packet].verdict;
+    if (verdict.alive()) flight.set_aside[packet] = std::exchange(verdict, Verdict::punt());
   }
   const bool started = flight.lane->lane->start(*flight.batch, run_of(flight).segment, flight.frames);
   counters_.device.segments.add(1);
@@ -185,7 +193,15 @@ void DeviceExecutor::fail(Flight& flight) noexcept {
 }
 
 void DeviceExecutor::restore_punted(Flight& flight) noexcept {
-  for (const Punted& punted : flight.punted) flight.batch->packets()[punted.packet].verdict = punted.verdict;
+  for (const std::uint32_t packet : flight.punted) {
+    Verdict& verdict = flight.batch->packets()[packet].verdict;
+    if (verdict.kind == VerdictKind::punt) verdict = flight.set_aside[packet];
+  }
+}
+
+void DeviceExecutor::list_frames(Flight& flight) noexcept {
+  if (!flight.frames.empty()) return;
+  for (std::size_t i = 0; i < flight.batch->size(); ++i) flight.frames.push_back(flight.batch->view(i).frame);
 }
 
 PacketView DeviceExecutor::view(Flight& flight, std::size_t packet) noexcept {
@@ -193,135 +209,170 @@ PacketView DeviceExecutor::view(Flight& flight, std::size_t packet) noexcept {
   return {flight.frames[packet], &flight.batch->packets()[packet]};
 }
 
-/// What came back goes into the batch, and is accounted for.
+/// What came back goes into the batch, and is accounted for. All functions see the packets in their order, whether on
+/// the device or, one that is left to them, on the twins.
 void DeviceExecutor::settle_segment(Flight& flight) noexcept {
   const DevicePlan::Run run = run_of(flight);
-  const ring::SegmentShape& shape = plan_.segments[run.segment];
   const ring::SegmentResults& results = flight.lane->lane->results();
-  const std::size_t punted_before = flight.punted.size();
   const ring::Lane::Crossed crossed = flight.lane->lane->crossed();
   counters_.device.bytes_to_device.add(crossed.to_device);
   counters_.device.bytes_to_host.add(crossed.to_host);
+  if (shape_of(flight).frames_down) list_frames(flight);
 
-  Batch& batch = *flight.batch;
-  PacketDescriptor* const packets = batch.packets().data();
-  if (shape.frames_down && flight.frames.empty()) {
-    for (std::size_t i = 0; i < batch.size(); ++i) flight.frames.push_back(batch.view(i).frame);
+  const std::span<PacketDescriptor> packets = flight.batch->packets();
+  Returned next{results.records, results.frames};
+  std::array<PacketView, kBurst> burst;
+  std::size_t count = 0;
+  const auto settle = [&] {
+    if (count > 0) settle_burst(flight, results, next, std::span(burst).first(std::exchange(count, 0)));
+  };
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    Verdict& verdict = packets[i].verdict;
+    const bool punted_before = verdict.kind == VerdictKind::punt;
+    if (punted_before) {
+      verdict = flight.set_aside[i];
+    } else if (!verdict.alive()) {
+      continue;
+    } else if (results.verdicts[i].kind != VerdictKind::punt) {
+      verdict = results.verdicts[i];
+      burst[count++] = view(flight, i);
+      if (count == kBurst) settle();
+      continue;
+    } else {
+      counters_.device.punted.add(1);
+      flight.punted.push_back(static_cast<std::uint32_t>(i));
+    }
+    settle();
+    // What functions of the segment did to it before one left it to the CPU is on the device alone: from the start.
+    run_alone(flight, i, run.first, run.last);
   }
-  const std::uint8_t* record = results.records;
-  std::uint8_t* frame = results.frames;
-  const auto view_of = [&](std::size_t i) { return view(flight, i); };
-  for_each_burst(batch, view_of, [&](std::span<PacketView> burst) {
-    for (const PacketView& packet : burst) {
-      Verdict& verdict = packet.packet->verdict;
-      verdict = results.verdicts[static_cast<std::size_t>(packet.packet - packets)];
-      // Punted before the first function, by what describes packets on the device.
-      if (verdict.kind == VerdictKind::punt) verdict.nf = std::max(verdict.nf, static_cast<std::uint8_t>(run.first));
-    }
-    consume_findings(shape, results, burst, packets);
-    count(run, burst);
-    for (PacketView& packet : burst) {
-      if (!packet.packet->verdict.alive()) continue;
-      const auto i = static_cast<std::size_t>(packet.packet - packets);
-      if (!results.lengths.empty()) {
-        packet.packet->wire_length += results.lengths[i] - packet.packet->length;
-        packet.packet->length = results.lengths[i];
+  settle();
+}
+
+namespace {
+
+/// Of a packet of a segment, whose verdict names the function that decided: whether it got to this one, ...
+bool reached(Verdict verdict, std::size_t function) noexcept { return verdict.alive() || verdict.nf >= function; }
+/// ... and whether it ended there.
+bool ended_at(Verdict verdict, std::size_t function) noexcept { return !verdict.alive() && verdict.nf == function; }
+
+}  // namespace
+
+/// Counts as the CPU twins do. The packets are those that the device worked on, with its verdicts; no more than kBurst.
+void DeviceExecutor::settle_burst(Flight& flight, const ring::SegmentResults& results, Returned& next,
+                                  std::span<PacketView> packets) noexcept {
+  const ring::SegmentShape& shape = shape_of(flight);
+  report::TrafficSum reaching{packets.size(), frame_bytes(packets)};
+  bool any_ended = !std::ranges::all_of(packets, [](PacketView packet) { return packet.packet->verdict.alive(); });
+  for (std::size_t s = 0; s < shape.stages.size(); ++s) {
+    const std::size_t function = shape.stages[s].function;
+    FunctionCounters& counters = counters_.functions[function];
+    counters.in.add(reaching.packets, reaching.bytes);
+    if (finish_[function].stage != nullptr) any_ended |= finish(flight, s, results, packets);
+    if (results.lengths[s] != nullptr) {
+      reaching.bytes = 0;
+      for (const PacketView& packet : packets) {
+        PacketDescriptor& descriptor = *packet.packet;
+        if (!reached(descriptor.verdict, function)) continue;
+        const std::size_t i = index_of(flight, packet);
+        // What the finish stage dropped has the length that the function was given.
+        if (!ended_at(descriptor.verdict, function) || ended_at(results.verdicts[i], function)) {
+          descriptor.wire_length += results.lengths[s][i] - descriptor.length;  // modulo 2^32
+          descriptor.length = results.lengths[s][i];
+        }
+        reaching.bytes += descriptor.length;
       }
-      if (shape.frames_down) {
-        flight.frames[i] = packet.frame = frame;
-        frame += aligned_frame(packet.packet->length);
-      }
-      if (!shape.down.empty()) {
-        scatter_[run.segment](record, packet);
-        record += shape.down.bytes;
-      }
     }
-    for (PacketView& packet : burst) {
-      if (packet.packet->verdict.kind == VerdictKind::punt) finish_punted(flight, packet, run);
-    }
-  });
-  restore_punted(flight);
-  for (std::size_t p = 0; p < punted_before; ++p) {
-    Punted& punted = flight.punted[p];
-    if (!punted.verdict.alive()) continue;
-    run_alone(flight, view(flight, punted.packet), run.first, run.last);
-    punted.verdict = packets[punted.packet].verdict;
+    if (s + 1 == shape.stages.size()) take_back(flight, results, next, packets);
+    if (any_ended) count_ended(function, packets, reaching);
+    counters.forwarded.add(reaching.packets, reaching.bytes);
   }
 }
 
-/// A packet that the GPU stage of function `verdict.nf` left to the CPU.
-void DeviceExecutor::finish_punted(Flight& flight, PacketView packet, const DevicePlan::Run& run) noexcept {
-  const std::size_t first = packet.packet->verdict.nf;
-  packet.packet->verdict = Verdict::forward();
-  counters_.device.punted.add(1);
-  run_alone(flight, packet, first, run.last);
-  const auto i = static_cast<std::uint32_t>(packet.packet - flight.batch->packets().data());
-  flight.punted.push_back({i, packet.packet->verdict});
-}
-
-void DeviceExecutor::run_alone(Flight& flight, PacketView packet, std::size_t first, std::size_t last) noexcept {
-  std::span<PacketView> one(&packet, 1);
-  twins_.parse(one);
-  static_cast<void>(twins_.run(one, first, last));
-  if (!flight.frames.empty()) {
-    flight.frames[static_cast<std::size_t>(packet.packet - flight.batch->packets().data())] = packet.frame;
-  }
-}
-
-void DeviceExecutor::consume_findings(const ring::SegmentShape& shape, const ring::SegmentResults& results,
-                                      std::span<const PacketView> burst, const PacketDescriptor* packets) noexcept {
+/// Whether it dropped any.
+bool DeviceExecutor::finish(const Flight& flight, std::size_t stage, const ring::SegmentResults& results,
+                            std::span<const PacketView> packets) noexcept {
+  const ring::SegmentShape::Stage& shape = shape_of(flight).stages[stage];
+  const std::uint8_t function = shape.function;
+  Finish& finish = finish_[function];
   std::array<PacketView, kBurst> worked_on;
   std::array<const std::byte*, kBurst> findings;
-  for (std::size_t s = 0; s < shape.stages.size(); ++s) {
-    const ring::SegmentShape::Stage& stage = shape.stages[s];
-    FinishStage* const finish = finish_[stage.function].get();
-    if (finish == nullptr) continue;
-    std::size_t count = 0;
-    for (const PacketView& packet : burst) {
-      const Verdict verdict = packet.packet->verdict;
-      const bool punted_here = verdict.kind == VerdictKind::punt && verdict.nf == stage.function;
-      if ((!verdict.alive() && verdict.nf < stage.function) || punted_here) continue;
-      findings[count] = results.findings[s] + static_cast<std::size_t>(packet.packet - packets) * stage.findings_bytes;
-      worked_on[count++] = packet;
+  std::size_t count = 0;
+  for (const PacketView& packet : packets) {
+    Verdict& verdict = packet.packet->verdict;
+    if (!reached(verdict, function)) continue;
+    if (finish.drops && !verdict.alive() && verdict.nf > function) verdict = Verdict::forward();
+    findings[count] = results.findings[stage] + index_of(flight, packet) * shape.findings_bytes;
+    worked_on[count++] = packet;
+  }
+  if (count == 0) return false;
+  finish.stage->finish(std::span(worked_on).first(count), std::span(findings).first(count));
+  if (!finish.drops) return false;
+  bool any_dropped = false;
+  for (const PacketView& packet : std::span(worked_on).first(count)) {
+    Verdict& verdict = packet.packet->verdict;
+    const Verdict of_device = results.verdicts[index_of(flight, packet)];
+    if (verdict.alive() || ended_at(of_device, function)) {
+      verdict = of_device;
+      continue;
     }
-    if (count > 0) finish->finish(std::span(worked_on).first(count), std::span(findings).first(count));
+    if (verdict.kind != VerdictKind::drop)
+      broken_invariant(chain_.functions[function].name, worker_, *packet.packet,
+                       "its finish stage does more than drop");
+    verdict.nf = function;
+    any_dropped = true;
+  }
+  return any_dropped;
+}
+
+/// Frames and records of those that the device forwards, also where a finish stage has dropped them since.
+void DeviceExecutor::take_back(Flight& flight, const ring::SegmentResults& results, Returned& next,
+                               std::span<PacketView> packets) noexcept {
+  const std::size_t segment = run_of(flight).segment;
+  const ring::SegmentShape& shape = plan_.segments[segment];
+  if (!shape.frames_down && shape.down.empty()) return;
+  const std::uint32_t* const lengths = results.last_lengths();
+  for (PacketView& packet : packets) {
+    const std::size_t i = index_of(flight, packet);
+    if (!results.verdicts[i].alive()) continue;
+    const bool goes_on = packet.packet->verdict.alive();
+    if (shape.frames_down) {
+      if (goes_on) flight.frames[i] = packet.frame = next.frame;
+      next.frame += aligned_frame(lengths != nullptr ? lengths[i] : packet.length());
+    }
+    if (!shape.down.empty()) {
+      if (goes_on) scatter_[segment](next.record, packet);
+      next.record += shape.down.bytes;
+    }
   }
 }
 
-/// What the functions of a segment did, by the verdicts: as the CPU twins count it.
-void DeviceExecutor::count(const DevicePlan::Run& run, std::span<const PacketView> burst) noexcept {
-  report::TrafficSum reaching{burst.size(), 0};
-  std::size_t ended = 0;
-  for (const PacketView& packet : burst) {
-    reaching.bytes += packet.length();
-    ended += packet.packet->verdict.alive() ? 0 : 1;
-  }
-  for (std::size_t f = run.first; f < run.last; ++f) {
-    FunctionCounters& counters = counters_.functions[f];
-    report::TrafficSum in = reaching;
-    report::TrafficSum forwarded = reaching;
-    for (const PacketView& packet : burst) {
-      if (ended == 0) break;
-      const Verdict verdict = packet.packet->verdict;
-      if (verdict.alive() || verdict.nf != f) continue;
-      const std::uint64_t length = packet.length();
-      forwarded.packets -= 1;
-      forwarded.bytes -= length;
-      if (verdict.kind == VerdictKind::punt) {  // its twin counts it
-        in.packets -= 1;
-        in.bytes -= length;
-      } else if (verdict.kind == VerdictKind::consume) {
-        counters.consumed.add(1, length);
-      } else {
-        if (verdict.value >= counters.dropped.size())
-          broken_invariant(chain_.functions[f].name, worker_, *packet.packet, "drops for a reason it does not name");
-        counters.dropped[verdict.value].add(1, length);
-      }
+void DeviceExecutor::count_ended(std::size_t function, std::span<const PacketView> packets,
+                                 report::TrafficSum& reaching) noexcept {
+  FunctionCounters& counters = counters_.functions[function];
+  for (const PacketView& packet : packets) {
+    const Verdict verdict = packet.packet->verdict;
+    if (!ended_at(verdict, function)) continue;
+    const std::uint64_t length = packet.length();
+    reaching.packets -= 1;
+    reaching.bytes -= length;
+    if (verdict.kind == VerdictKind::consume) {
+      counters.consumed.add(1, length);
+    } else {
+      if (verdict.value >= counters.dropped.size())
+        broken_invariant(chain_.functions[function].name, worker_, *packet.packet,
+                         "drops for a reason it does not name");
+      counters.dropped[verdict.value].add(1, length);
     }
-    counters.in.add(in.packets, in.bytes);
-    counters.forwarded.add(forwarded.packets, forwarded.bytes);
-    reaching = forwarded;
   }
+}
+
+/// One packet through functions [first, last) on their twins.
+void DeviceExecutor::run_alone(Flight& flight, std::size_t packet, std::size_t first, std::size_t last) noexcept {
+  PacketView one = view(flight, packet);
+  twins_.parse({&one, 1});
+  static_cast<void>(twins_.run({&one, 1}, first, last));
+  if (!flight.frames.empty()) flight.frames[packet] = one.frame;
 }
 
 void DeviceExecutor::run_on_cpu(Flight& flight, std::size_t first, std::size_t last) noexcept {

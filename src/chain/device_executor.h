@@ -56,11 +56,6 @@ class DeviceExecutor : public Executor {
     unsigned failures = 0;  // one behind the other
     bool busy = false;
   };
-  /// A packet that is not worked on any more on the device, while later segments run there.
-  struct Punted {
-    std::uint32_t packet;
-    Verdict verdict;
-  };
   /// A batch on its way.
   struct Flight {
     Batch* batch = nullptr;
@@ -69,10 +64,27 @@ class DeviceExecutor : public Executor {
     bool traced = false;
     std::size_t run = 0;                // of the plan, under way; the plan's size: done
     std::vector<std::uint8_t*> frames;  // by packet, where frames have come back whole; empty: they are in the batch
-    std::vector<Punted> punted;
+    std::vector<std::uint32_t> punted;  // packets that are not worked on any more on the device
+    std::vector<Verdict> set_aside;     // by packet: of those that are punted, while a later segment runs
+  };
+  struct Finish {
+    std::unique_ptr<FinishStage> stage;  // null where there is none
+    bool drops = false;                  // it may
+  };
+  /// Where the next of the packets is that have come back.
+  struct Returned {
+    const std::uint8_t* record;
+    std::uint8_t* frame;
   };
 
   [[nodiscard]] const DevicePlan::Run& run_of(const Flight& flight) const { return plan_.runs[flight.run]; }
+  [[nodiscard]] const ring::SegmentShape& shape_of(const Flight& flight) const {
+    return plan_.segments[run_of(flight).segment];
+  }
+  [[nodiscard]] static std::size_t index_of(const Flight& flight, PacketView packet) noexcept {
+    return static_cast<std::size_t>(packet.packet - flight.batch->packets().data());
+  }
+  static void list_frames(Flight& flight) noexcept;
   [[nodiscard]] static PacketView view(Flight& flight, std::size_t packet) noexcept;
   [[nodiscard]] bool warm_up(ring::Lane& lane, std::span<std::uint8_t> memory) const noexcept;
   [[nodiscard]] LaneState* free_lane() noexcept;
@@ -81,11 +93,14 @@ class DeviceExecutor : public Executor {
   void advance(Flight& flight, std::size_t limit) noexcept;
   bool start_segment(Flight& flight) noexcept;
   void settle_segment(Flight& flight) noexcept;
-  void consume_findings(const ring::SegmentShape& shape, const ring::SegmentResults& results,
-                        std::span<const PacketView> burst, const PacketDescriptor* packets) noexcept;
-  void count(const DevicePlan::Run& run, std::span<const PacketView> burst) noexcept;
-  void finish_punted(Flight& flight, PacketView packet, const DevicePlan::Run& run) noexcept;
-  void run_alone(Flight& flight, PacketView packet, std::size_t first, std::size_t last) noexcept;
+  void settle_burst(Flight& flight, const ring::SegmentResults& results, Returned& next,
+                    std::span<PacketView> packets) noexcept;
+  [[nodiscard]] bool finish(const Flight& flight, std::size_t stage, const ring::SegmentResults& results,
+                            std::span<const PacketView> packets) noexcept;
+  void take_back(Flight& flight, const ring::SegmentResults& results, Returned& next,
+                 std::span<PacketView> packets) noexcept;
+  void count_ended(std::size_t function, std::span<const PacketView> packets, report::TrafficSum& reaching) noexcept;
+  void run_alone(Flight& flight, std::size_t packet, std::size_t first, std::size_t last) noexcept;
   static void restore_punted(Flight& flight) noexcept;
   void fail(Flight& flight) noexcept;
   void run_on_cpu(Flight& flight, std::size_t first, std::size_t last) noexcept;
@@ -98,8 +113,8 @@ class DeviceExecutor : public Executor {
   Trace* trace_;
   CpuTwins twins_;
   Outlet outlet_;
-  std::vector<std::unique_ptr<FinishStage>> finish_;  // by function; null where there is none
-  std::vector<ring::RecordScatter> scatter_;          // by segment
+  std::vector<Finish> finish_;                // by function
+  std::vector<ring::RecordScatter> scatter_;  // by segment
   std::vector<LaneState> lanes_;
   std::size_t next_lane_ = 0;
   std::vector<Flight> flights_;  // a circle, oldest at first_

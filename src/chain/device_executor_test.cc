@@ -32,10 +32,11 @@ constexpr std::array<std::string_view, 2> kReasons{"expired", "unwanted"};
 constexpr FieldSet kTtl{Field::ipv4_ttl, Field::ipv4_checksum};
 constexpr FieldSet kVerdict{Field::verdict};
 
-// Functions that look only at what their accesses say.
+// Functions that look only at what their accesses say. They decide as a GPU stage does, which also sets the offset of a
+// frame whose beginning it moves.
 
 /// Drops by source port.
-Verdict filter(PacketView packet) {
+Verdict filter(PacketView& packet) {
   if (!packet.has_ports()) return packet.packet->verdict;
   const unsigned port = packet.udp().source_port.value();
   return port % 5 == 3 ? Verdict::drop(1) : packet.packet->verdict;
@@ -43,7 +44,7 @@ Verdict filter(PacketView packet) {
 constexpr Access kFilter{kParsedFields | kVerdict | FieldSet{Field::l4_src_port}, kVerdict};
 
 /// Ages, and chooses a port by the flow's hash.
-Verdict route(PacketView packet) {
+Verdict route(PacketView& packet) {
   if (packet.layout().network != NetworkLayer::ipv4) return packet.packet->verdict;
   if (packet.ipv4().ttl <= 1) return Verdict::drop(0);
   --packet.ipv4().ttl;
@@ -53,7 +54,7 @@ Verdict route(PacketView packet) {
 constexpr Access kRoute{kParsedFields | kTtl | FieldSet{Field::flow_hash}, kTtl | kVerdict};
 
 /// Marks, by the payload's last byte.
-Verdict mark(PacketView packet) {
+Verdict mark(PacketView& packet) {
   const std::uint32_t end = packet.layout().end;
   if (end > packet.layout().payload_offset) packet.packet->mark += packet.frame[end - 1] % 7;
   return packet.packet->verdict;
@@ -62,14 +63,14 @@ constexpr Access kMark{kParsedFields | kVerdict | FieldSet{Field::payload, Field
                        {Field::mark, Field::verdict}};
 
 /// Turns the payload's bytes.
-Verdict scramble(PacketView packet) {
+Verdict scramble(PacketView& packet) {
   for (std::uint32_t i = packet.layout().payload_offset; i < packet.layout().end; ++i) packet.frame[i] ^= 0x55;
   return packet.packet->verdict;
 }
 constexpr Access kScramble{kParsedFields | kVerdict | FieldSet{Field::payload}, {Field::payload, Field::verdict}};
 
 /// Changes the type of service by the mark that an earlier function left.
-Verdict colour(PacketView packet) {
+Verdict colour(PacketView& packet) {
   if (packet.layout().network == NetworkLayer::ipv4) {
     packet.ipv4().tos = static_cast<std::uint8_t>(packet.packet->mark % 3);
   }
@@ -77,16 +78,81 @@ Verdict colour(PacketView packet) {
 }
 constexpr Access kColour{kParsedFields | kVerdict | FieldSet{Field::mark}, {Field::ipv4_tos, Field::verdict}};
 
+/// Forwards all; its finish stage, as its twin, drops by what it has seen before (`CountingFunction::remembers`).
+Verdict meter(PacketView& packet) { return packet.packet->verdict; }
+constexpr Access kMeter{kParsedFields | kVerdict | FieldSet{Field::l4_src_port}, kVerdict};
+
+/// All bytes of a frame: of functions that move them.
+constexpr FieldSet every_byte() {
+  FieldSet all{Field::frame_shape, Field::wire_length};
+  for (unsigned f = 0; f < kByteFieldCount; ++f) all |= {static_cast<Field>(f)};
+  return all;
+}
+constexpr Access kMoves{every_byte() | kVerdict, every_byte() | kVerdict};
+
+void move_bounds(PacketView& packet, std::int32_t head, std::int32_t tail) {
+  packet.frame -= head;
+  packet.packet->offset -= static_cast<std::uint32_t>(head);
+  packet.packet->length += static_cast<std::uint32_t>(head + tail);
+  packet.packet->wire_length += static_cast<std::uint32_t>(head + tail);
+}
+
+/// Tags Ethernet frames with a VLAN, but for those of some ports.
+Verdict tag(PacketView& packet) {
+  if (packet.has_ports() && packet.udp().source_port.value() % 3 == 0) return packet.packet->verdict;
+  move_bounds(packet, 4, 0);
+  std::memmove(packet.frame, packet.frame + 4, 12);
+  constexpr std::uint8_t kTag[4] = {0x81, 0x00, 0x00, 0x07};
+  std::memcpy(packet.frame + 12, kTag, 4);
+  return packet.packet->verdict;
+}
+
+/// Takes the tag away, and drops some that have one.
+Verdict untag(PacketView& packet) {
+  if (packet.layout().vlan_count == 0) return packet.packet->verdict;
+  std::memmove(packet.frame + 4, packet.frame, 12);
+  move_bounds(packet, -4, 0);
+  return packet.frame[packet.length() - 1] % 5 == 2 ? Verdict::drop(1) : packet.packet->verdict;
+}
+
+/// Puts a trailer of some bytes behind each frame, and drops some that it has made longer.
+Verdict pad(PacketView& packet) {
+  const std::uint8_t last = packet.frame[packet.length() - 1];
+  const std::int32_t bytes = 1 + last % 20;
+  move_bounds(packet, 0, bytes);
+  std::memset(packet.frame + packet.length() - bytes, 0xe0, static_cast<std::size_t>(bytes));
+  return last % 11 == 4 ? Verdict::drop(0) : packet.packet->verdict;
+}
+
+/// Marks; its GPU stage leaves some to its twin.
+Verdict shy(PacketView& packet) {
+  packet.packet->mark += 3;
+  return packet.packet->verdict;
+}
+constexpr Access kShy{kParsedFields | kVerdict | FieldSet{Field::l4_src_port, Field::mark},
+                      {Field::mark, Field::verdict}};
+
 struct Kind {
   const char* name;
-  Verdict (*decide)(PacketView);
+  Verdict (*decide)(PacketView&);
   Access access;
+  bool finds = false;      // tells its finish stage what it finds
+  bool remembers = false;  // and that one drops
+  bool punts = false;
+  FrameRoom growth{};
 };
-constexpr Kind kKinds[] = {{"filter", filter, kFilter},
+constexpr Kind kKinds[] = {{"filter", filter, kFilter, true},
                            {"route", route, kRoute},
                            {"mark", mark, kMark},
                            {"scramble", scramble, kScramble},
-                           {"colour", colour, kColour}};
+                           {"colour", colour, kColour},
+                           {"meter", meter, kMeter, true, true},
+                           {"tag", tag, kMoves, false, false, false, {4, 0}},
+                           {"untag", untag, kMoves},
+                           {"pad", pad, kMoves, true, false, false, {0, 20}},
+                           {"shy", shy, kShy, false, false, true}};
+constexpr int kKindCount = std::size(kKinds);
+enum { kFilters, kRoutes, kMarks, kScrambles, kColours, kMeters, kTags, kUntags, kPads, kShies };
 
 /// Of a chain: which function stands where, and whether it has a GPU stage.
 struct Position {
@@ -94,44 +160,71 @@ struct Position {
   bool on_gpu;
 };
 
-/// Counts by what the GPU stage found: the frame's source port, added up.
-class SumFinish final : public FinishStage {
- public:
-  explicit SumFinish(std::uint64_t& sum) : sum_(sum) {}
-  void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override {
-    for (std::size_t i = 0; i < packets.size(); ++i) {
-      std::uint32_t found = 0;
-      std::memcpy(&found, findings[i], sizeof found);
-      sum_ += found + packets[i].length();
+NfTraits traits_of(const Position& position) {
+  const Kind& kind = *position.kind;
+  NfTraits traits{.name = kind.name, .summary = "", .cpu = kind.access, .gpu = {}, .finish = {}};
+  if (position.on_gpu) {
+    traits.gpu = kind.access;
+    if (kind.finds) {
+      traits.finish = Access{{Field::frame_shape}, {}};
+      traits.findings_bytes = 4;
     }
+    if (kind.remembers) traits.finish = Access{{Field::frame_shape, Field::verdict}, kVerdict};
   }
+  traits.growth = kind.growth;
+  traits.drop_reasons = kReasons;
+  return traits;
+}
 
- private:
-  std::uint64_t& sum_;
-};
-
-/// A function whose CPU twin counts what its finish stage counts.
+/// A function whose CPU twin counts and remembers what its finish stage counts and remembers.
 class CountingFunction final : public NetworkFunction {
  public:
-  CountingFunction(NfTraits traits, const Kind& kind) : traits_(traits), kind_(kind) {}
+  CountingFunction(const NfTraits& traits, const Kind& kind) : traits_(traits), kind_(kind) {}
   const NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(*this); }
   std::unique_ptr<FinishStage> make_finish_stage() override {
-    return traits_.findings_bytes == 0 ? nullptr : std::make_unique<SumFinish>(sum);
+    return kind_.finds && traits_.gpu ? std::make_unique<Finish>(*this) : nullptr;
   }
   std::string description() const override { return kind_.name; }
   /// Of a packet, for the sum.
   static std::uint32_t finding(PacketView packet) { return packet.has_ports() ? packet.udp().source_port.value() : 1U; }
   std::uint64_t sum = 0;
+  bool consumes = false;  // as no finish stage may
 
  private:
+  /// Depends on all packets before this one, in their order.
+  void settle(std::uint32_t found, std::uint32_t length, Verdict& verdict) {
+    sum = sum * 31 + found + length;
+    if (kind_.remembers && verdict.alive() && sum % 3 == 0) verdict = Verdict::drop(sum % 2);
+  }
   class Stage final : public CpuStage {
    public:
     explicit Stage(CountingFunction& function) : function_(function) {}
     void process(std::span<PacketView> packets) noexcept override {
-      for (PacketView packet : packets) {
-        if (function_.traits_.findings_bytes != 0) function_.sum += finding(packet) + packet.length();
-        packet.packet->verdict = function_.kind_.decide(packet);
+      for (PacketView& packet : packets) {
+        PacketDescriptor& descriptor = *packet.packet;
+        const PacketDescriptor before = descriptor;
+        const std::uint32_t found = finding(packet);
+        Verdict verdict = function_.kind_.decide(packet);
+        descriptor.offset = before.offset;  // the executor's to set
+        descriptor.wire_length = before.wire_length;
+        if (function_.kind_.finds) function_.settle(found, before.length, verdict);
+        descriptor.verdict = verdict;
+      }
+    }
+
+   private:
+    CountingFunction& function_;
+  };
+  class Finish final : public FinishStage {
+   public:
+    explicit Finish(CountingFunction& function) : function_(function) {}
+    void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override {
+      for (std::size_t i = 0; i < packets.size(); ++i) {
+        std::uint32_t found = 0;
+        std::memcpy(&found, findings[i], sizeof found);
+        function_.settle(found, packets[i].length(), packets[i].packet->verdict);
+        if (function_.consumes) packets[i].packet->verdict = Verdict::consume();
       }
     }
 
@@ -148,17 +241,10 @@ struct Bed {
     chain.add_sink("a");
     chain.add_sink("b");
     for (const Position& position : positions) {
-      NfTraits traits{
-          .name = position.kind->name, .summary = "", .cpu = position.kind->access, .gpu = {}, .finish = {}};
-      if (position.on_gpu) {
-        traits.gpu = position.kind->access;
-        if (position.kind == &kKinds[0]) {  // the filter tells what it found
-          traits.finish = Access{{Field::frame_shape}, {}};
-          traits.findings_bytes = 4;
-        }
-      }
-      traits.drop_reasons = kReasons;
+      const NfTraits traits = traits_of(position);
       chain.functions.push_back({position.kind->name, std::make_unique<CountingFunction>(traits, *position.kind)});
+      room.head += traits.growth.head;
+      room.tail += traits.growth.tail;
     }
     chain.settings.batch_packets = 64;
     chain.open();
@@ -172,7 +258,7 @@ struct Bed {
     plan = *planned;
     std::vector<std::unique_ptr<ring::Lane>> lanes;
     for (std::size_t i = 0; i < count && !plan.segments.empty(); ++i) {
-      ring::LaneShape shape{1 << 16, 64, {}, plan.hash_flows, ring::Crossing::copy, plan.segments};
+      ring::LaneShape shape{1 << 16, 64, room, plan.hash_flows, ring::Crossing::copy, plan.segments};
       std::vector<std::vector<SimulatedLane::Work>> works;
       for (const ring::SegmentShape& segment : plan.segments) {
         works.emplace_back();
@@ -181,6 +267,7 @@ struct Bed {
           works.back().push_back([kind](PacketView packet, std::byte* finding) {
             const std::uint32_t found = CountingFunction::finding(packet);
             if (finding != nullptr) std::memcpy(finding, &found, sizeof found);
+            if (kind->punts && found % 4 == 1) return Verdict::punt();
             return kind->decide(packet);
           });
         }
@@ -200,9 +287,10 @@ struct Bed {
   /// Runs all batches through, as many at once as the executor takes.
   void run(const std::vector<std::vector<Bytes>>& batches) {
     struct Memory {
+      explicit Memory(FrameRoom in_batches) : batch(bytes, descriptors, in_batches) {}
       alignas(kFrameAlignment) std::array<std::uint8_t, 1 << 15> bytes;
       std::vector<PacketDescriptor> descriptors = std::vector<PacketDescriptor>(64);
-      Batch batch{bytes, descriptors, {}};
+      Batch batch;
     };
     std::deque<std::unique_ptr<Memory>> in_flight;
     const auto retire = [&] {
@@ -214,7 +302,7 @@ struct Bed {
     };
     std::uint64_t rounds = 0;
     for (const auto& frames : batches) {
-      auto memory = std::make_unique<Memory>();
+      auto memory = std::make_unique<Memory>(room);
       for (const Bytes& frame : frames) ASSERT_TRUE(testing::append(memory->batch, frame));
       while (!executor->submit(memory->batch)) {
         ASSERT_NO_FATAL_FAILURE(retire());
@@ -231,6 +319,7 @@ struct Bed {
   }
 
   FakeChain chain;
+  FrameRoom room;
   DevicePlan plan;
   std::unique_ptr<WorkerCounters> counters;
   std::unique_ptr<Executor> executor;
@@ -244,6 +333,7 @@ void expect_equal(Bed& device, Bed& cpu) {
     for (std::size_t i = 0; i < here.size(); ++i) {
       ASSERT_EQ(here[i].bytes, there[i].bytes) << "packet " << i << " of port " << port;
       ASSERT_EQ(here[i].descriptor.mark, there[i].descriptor.mark) << "packet " << i << " of port " << port;
+      ASSERT_EQ(here[i].descriptor.wire_length, there[i].descriptor.wire_length) << "packet " << i;
     }
   }
   const auto expect_same = [](const report::Traffic& a, const report::Traffic& b, const std::string& what) {
@@ -385,16 +475,54 @@ TEST(DeviceExecutor, CountsWhatItSays) {
   EXPECT_EQ(bed.counters->device.bytes_to_host.get(), 3 * 64 * planned.to_host);
 }
 
+TEST(DeviceExecutor, DropsWhatAFinishStageDropsWhereverLaterFunctionsHaveTakenIt) {
+  Behaviour behaviour;
+  for (const auto sharing : {Sharing::packets, Sharing::none}) {
+    // What the meter drops, the filter behind it has dropped, the route has sent out, the scrambler has brought back.
+    expect_as_on_the_cpu(chain_of({{kMeters, true}, {kFilters, true}, {kRoutes, true}}), batches_of(20, 64), behaviour,
+                         3, WholeFrames::where_needed, sharing);
+    expect_as_on_the_cpu(chain_of({{kFilters, true}, {kMeters, true}, {kScrambles, true}, {kMeters, true}}),
+                         batches_of(20, 64), behaviour, 3, WholeFrames::where_needed, sharing);
+    // Told to the device where a later segment runs there; punted ones are counted in their place.
+    expect_as_on_the_cpu(chain_of({{kMeters, true}, {kMarks, false}, {kMeters, true}, {kShies, true}, {kMeters, true}}),
+                         batches_of(20, 64), behaviour, 3, WholeFrames::where_needed, sharing);
+  }
+}
+
+TEST(DeviceExecutor, CountsTheBytesThatEachFunctionSaw) {
+  Behaviour behaviour;
+  expect_as_on_the_cpu(chain_of({{kTags, true}, {kFilters, true}, {kPads, true}, {kMeters, true}, {kUntags, true}}),
+                       batches_of(20, 64), behaviour, 3);
+  Bed bed(chain_of({{kTags, true}, {kPads, true}}));
+  ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
+  ASSERT_EQ(bed.plan.segments.size(), 1U);
+  const Bytes frame = numbered(9, 2);  // of port 1026, which is not tagged, and padded by 10 bytes
+  ASSERT_NO_FATAL_FAILURE(bed.run({std::vector<Bytes>(64, frame)}));
+  const auto length = static_cast<std::uint32_t>(frame.size());
+  EXPECT_EQ(bed.counters->functions[1].in.bytes.get(), 64 * length);
+  EXPECT_EQ(bed.counters->functions[1].forwarded.bytes.get(), 64 * (length + 10));
+  const CrossingBytes planned = crossing_bytes(bed.plan, length);
+  const std::uint64_t longer = aligned_frame(length + 10) - aligned_frame(length);
+  EXPECT_EQ(planned.to_host, ring::kVerdictBytes + aligned_frame(length) + 2 * ring::kLengthBytes + 4);
+  EXPECT_EQ(bed.counters->device.bytes_to_host.get(), 64 * (planned.to_host + longer));
+}
+
+TEST(DeviceExecutorDeathTest, StopsAtAFinishStageThatDoesMoreThanDrop) {
+  Behaviour behaviour;
+  Bed bed(chain_of({{kMeters, true}}));
+  ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(1, behaviour));
+  static_cast<CountingFunction&>(*bed.chain.functions[0].function).consumes = true;
+  EXPECT_DEATH(bed.run(batches_of(1, 5)),
+               "penstock: meter: its finish stage does more than drop \\(packet 0 of worker 0");
+}
+
 RC_GTEST_PROP(DeviceExecutor, DoesWhatTheCpuDoesInAnyChainOverAnyDevice, ()) {
   std::vector<Position> positions;
-  for (int n = *rc::gen::inRange(1, 6); n > 0; --n) {
-    positions.push_back({&kKinds[*rc::gen::inRange(0, 5)], *rc::gen::arbitrary<bool>()});
+  for (int n = *rc::gen::inRange(1, 7); n > 0; --n) {
+    positions.push_back({&kKinds[*rc::gen::inRange(0, kKindCount)], *rc::gen::inRange(0, 4) > 0});
   }
   std::vector<NfTraits> traits;
-  for (const Position& p : positions) {
-    traits.push_back({.name = p.kind->name, .summary = "", .cpu = p.kind->access, .gpu = {}, .finish = {}});
-    if (p.on_gpu) traits.back().gpu = p.kind->access;
-  }
+  for (const Position& p : positions) traits.push_back(traits_of(p));
   const auto sharing = *rc::gen::arbitrary<bool>() ? Sharing::packets : Sharing::none;
   RC_PRE(plan_device(traits, WholeFrames::where_needed, sharing).has_value());
   std::vector<std::vector<Bytes>> batches;

@@ -30,7 +30,7 @@ struct Collected {
   ring::SegmentShape shape;
 };
 
-/// Puts the plan's stages into segments. A finish stage that needs nothing from the device waits for the segment's end.
+/// Puts the plan's stages into segments. A finish stage that does not divide them waits for the segment's end.
 std::vector<Collected> collect(const TransferPlan& plan, std::span<const NfTraits> chain) {
   std::vector<Collected> segments;
   bool open = false;
@@ -57,7 +57,7 @@ std::vector<Collected> collect(const TransferPlan& plan, std::span<const NfTrait
           {static_cast<std::uint8_t>(stage.function), chain[stage.function].findings_bytes, changes_shape});
     } else if (!segments.empty()) {
       stale |= stage.access.writes;
-      if (!stage.finish || !stage.to_host.empty()) open = false;
+      if (stage.divides()) open = false;
     }
   }
   return segments;
@@ -111,7 +111,6 @@ Result<DevicePlan> plan_shared(std::span<const NfTraits> chain, WholeFrames whol
     const auto record_down = ring::record_layout(segment.down);
     const bool always = whole == WholeFrames::always && last;
     shape.frames_down = always || segment.changes_shape || !record_down;
-    shape.lengths_down = segment.changes_shape;
     if (shape.frames_down) {
       shape.down = *ring::record_layout(segment.down & kCarriedMetadata);
     } else {
@@ -187,6 +186,8 @@ std::string describe_up(const ring::SegmentShape& segment) {
 
 std::string describe_down(const ring::SegmentShape& segment) {
   std::string text = "verdicts";
+  const auto lengths = std::ranges::count_if(segment.stages, &ring::SegmentShape::Stage::changes_shape);
+  if (lengths > 0) text += lengths > 1 ? fmt::format(", lengths behind {} functions", lengths) : ", lengths";
   if (segment.frames_down) text += ", whole frames";
   if (!segment.down.empty()) text += fmt::format(", records of {} bytes", segment.down.bytes);
   return text;
@@ -202,9 +203,10 @@ CrossingBytes crossing_bytes(const DevicePlan& plan, std::uint32_t frame_length)
     }
     if (segment.verdicts_up) bytes.to_device += ring::kVerdictBytes + segment.up.bytes;
     bytes.to_host += ring::kVerdictBytes + segment.down.bytes;
-    if (segment.lengths_down) bytes.to_host += ring::kLengthBytes;
     if (segment.frames_down) bytes.to_host += frame;
-    for (const ring::SegmentShape::Stage& stage : segment.stages) bytes.to_host += stage.findings_bytes;
+    for (const ring::SegmentShape::Stage& stage : segment.stages) {
+      bytes.to_host += stage.findings_bytes + (stage.changes_shape ? ring::kLengthBytes : 0);
+    }
   }
   return bytes;
 }

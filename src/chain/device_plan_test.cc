@@ -61,7 +61,6 @@ TEST(DevicePlan, BringsWholeFramesBackWhereTheirShapeChanges) {
       plan_of({on_gpu("tunnel", {Field::ipv4_dst, Field::frame_shape}, {Field::frame_shape, Field::payload})});
   EXPECT_TRUE(plan.segments[0].frames_up) << "what comes back whole must be there whole";
   EXPECT_TRUE(plan.segments[0].frames_down);
-  EXPECT_TRUE(plan.segments[0].lengths_down);
   EXPECT_TRUE(plan.segments[0].stages[0].changes_shape);
 }
 
@@ -90,8 +89,28 @@ TEST(DevicePlan, AFinishStageThatNeedsNothingOfTheDeviceCutsNothing) {
   EXPECT_EQ(plan.segments[0].stages[0].findings_bytes, 4U);
   EXPECT_EQ(crossing_bytes(plan, 64).to_host, 4U + 4 + 12);
 
-  firewall.finish = Access{kVerdict, {}};  // written on the device
+  firewall.finish = Access{{Field::ipv4_tos}, {}};  // written on the device
+  firewall.gpu->writes |= {Field::ipv4_tos};
   EXPECT_EQ(plan_of({firewall, on_gpu("router", kTtl, kTtl)}).segments.size(), 2U);
+}
+
+TEST(DevicePlan, AFinishStageThatDropsCutsNothing) {
+  NfTraits window = on_gpu("window", kAddresses, kVerdict | FieldSet{Field::frame_shape});
+  window.finish = Access{kVerdict | FieldSet{Field::frame_shape}, kVerdict};
+  const NfTraits filter = on_gpu("filter", kAddresses | kVerdict, kVerdict);
+  const DevicePlan plan = plan_of({window, filter});
+  ASSERT_EQ(plan.segments.size(), 1U) << "verdicts and lengths come with what was found";
+  EXPECT_FALSE(plan.segments[0].verdicts_up);
+  EXPECT_EQ(describe_down(plan.segments[0]), "verdicts, lengths, whole frames");
+  const DevicePlan later = plan_of({window, on_cpu("log", kAddresses, {}), filter});
+  ASSERT_EQ(later.segments.size(), 2U);
+  EXPECT_TRUE(later.segments[1].verdicts_up);
+}
+
+TEST(DevicePlan, AFinishStageThatChangesFramesEndsItsSegment) {
+  NfTraits cutter = on_gpu("cutter", {Field::payload}, {Field::payload});
+  cutter.finish = Access{{Field::payload, Field::ipv4_tos}, {Field::ipv4_tos}};
+  EXPECT_EQ(plan_of({cutter, on_gpu("router", kTtl, kTtl)}).segments.size(), 2U);
 }
 
 TEST(DevicePlan, CarriesMetadataInRecords) {

@@ -29,9 +29,10 @@ enum class Processor : std::uint8_t { cpu, gpu };
 struct NfTraits {
   std::string_view name;
   std::string_view summary;
-  Access cpu{};                                      // of the CPU twin
-  std::optional<Access> gpu{};                       // of the GPU stage; none: the NF has no GPU stage
-  std::optional<Access> finish{};                    // of the CPU stage that consumes what the GPU stage found
+  Access cpu{};                 // of the CPU twin
+  std::optional<Access> gpu{};  // of the GPU stage; none: the NF has no GPU stage
+  std::optional<Access>
+      finish{};  // of the CPU stage that consumes what the GPU stage found; writes `verdict`: may drop
   std::uint32_t findings_bytes = 0;                  // for each packet, from the GPU stage to the finish stage
   FrameRoom growth{};                                // most bytes it adds at head and tail
   bool chooses_port = false;                         // decides where packets leave
@@ -56,13 +57,19 @@ class CpuStage {
   }
 };
 
-/// The CPU stage, in one worker, that consumes what the GPU stage found: counts, alerts, log lines. It runs when the
-/// batch has come back, and sees the packets as they were before the segment that the GPU stage ran in, but for their
-/// verdicts.
+/// The CPU stage, in one worker, that consumes what the GPU stage found: counts, alerts, log lines, replays. It runs
+/// when the batch has come back, in the order of the packets; those that the GPU stage left to the CPU twin go through
+/// that one at their place among the others. It sees a packet's length as it was before its function, and all else as
+/// it was before the segment that the GPU stage ran in: behind a function of the same segment that changes lengths, the
+/// frame may be shorter than the length says.
 class FinishStage {
  public:
   virtual ~FinishStage() = default;
   /// `findings`: NfTraits::findings_bytes for each of the packets, all of which the GPU stage worked on.
+  /// One whose access writes `verdict` sees those that its function gave (with the port that is chosen by now), and may
+  /// turn `forward` into a drop for a reason of its function: the packet ends there, whatever later functions of the
+  /// segment did with it, and is counted with the length that it had before this function. GPU stages behind this
+  /// one's have worked on it all the same.
   virtual void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept = 0;
 };
 

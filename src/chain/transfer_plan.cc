@@ -3,6 +3,8 @@
 
 #include "chain/transfer_plan.h"
 
+#include <utility>
+
 #include "packet/field_range.h"
 #include "packet/ip.h"
 #include "packet/layout.h"
@@ -26,19 +28,35 @@ std::vector<PlannedStage> stages_of(std::span<const NfTraits> chain, Processor p
   return stages;
 }
 
+/// What comes back with the results of a segment (ring/lane.h).
+constexpr FieldSet kWithResults{Field::verdict, Field::frame_shape, Field::wire_length};
+
+/// What of a stage's access has fields cross.
+Access crossing_access(const PlannedStage& stage) {
+  if (!stage.finish) return stage.access;
+  const FieldSet writes = stage.access.writes - FieldSet{Field::verdict};
+  return {stage.access.reads - (kWithResults - writes), writes};
+}
+
 /// The fields that the stages from `first` on, on `processor`, read before anyone writes them there or on the other
 /// side: what a crossing before `first` can bring along for all of them.
 FieldSet wanted(std::span<const PlannedStage> stages, Processor processor) {
   FieldSet wanted;
   FieldSet settled;  // changed on the way: what crosses now would be stale by then
   for (const PlannedStage& stage : stages) {
-    if (stage.processor == processor) wanted |= stage.access.reads - settled;
-    settled |= stage.access.writes;
+    const Access access = crossing_access(stage);
+    if (stage.processor == processor) wanted |= access.reads - settled;
+    settled |= access.writes;
   }
   return wanted;
 }
 
 }  // namespace
+
+bool PlannedStage::divides() const {
+  if (processor == Processor::gpu) return false;
+  return !finish || !(to_host - kWithResults).empty() || !crossing_access(*this).writes.empty();
+}
 
 FieldSet TransferPlan::to_device() const {
   FieldSet fields;
@@ -56,20 +74,29 @@ TransferPlan plan_transfers(std::span<const NfTraits> chain, Processor processor
   TransferPlan plan{stages_of(chain, processor), {}};
   FieldSet on_host = FieldSet::all();  // up to date there
   FieldSet on_device;
+  FieldSet dropped_since;  // the verdict, once a finish stage has had a say: stale for what begins anew
   const std::span<PlannedStage> stages(plan.stages);
   for (std::size_t i = 0; i < stages.size(); ++i) {
     PlannedStage& stage = stages[i];
     const bool on_gpu = stage.processor == Processor::gpu;
     FieldSet& here = on_gpu ? on_device : on_host;
     FieldSet& there = on_gpu ? on_host : on_device;
-    if (!(stage.access.reads - here).empty()) {
+    const Access access = crossing_access(stage);
+    if (stage.finish) {
+      stage.to_host = (stage.access.reads - access.reads - on_host) & on_device;
+      on_host |= stage.to_host;
+    }
+    if (!(access.reads - here).empty()) {
+      if (on_gpu) on_device -= std::exchange(dropped_since, {});
       // Something must cross now, so all that this side will read crosses with it.
       const FieldSet crossing = (wanted(stages.subspan(i), stage.processor) - here) & there;
-      (on_gpu ? stage.to_device : stage.to_host) = crossing;
+      (on_gpu ? stage.to_device : stage.to_host) |= crossing;
       here |= crossing;
     }
-    here |= stage.access.writes;
-    there -= stage.access.writes;
+    here |= access.writes;
+    there -= access.writes;
+    if (stage.finish) dropped_since |= stage.access.writes & FieldSet{Field::verdict};
+    if (stage.divides()) on_device -= std::exchange(dropped_since, {});
   }
   plan.to_host_at_end = FieldSet::all() - on_host;
   return plan;

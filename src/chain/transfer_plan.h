@@ -24,6 +24,11 @@ struct PlannedStage {
   Access access;
   FieldSet to_device;
   FieldSet to_host;
+
+  /// Whether what follows on the device begins anew, with what the host has done: a CPU stage between, but for a finish
+  /// stage that needs nothing of the device and at most drops. Stages on the device do not wait for that one; they have
+  /// then worked on packets that had ended before them.
+  [[nodiscard]] bool divides() const;
 };
 
 struct TransferPlan {
@@ -37,7 +42,9 @@ struct TransferPlan {
 
 /// The chain's stages in order. With `Processor::gpu`, each NF that has a GPU stage runs there, followed by its finish
 /// stage on the CPU; the others run their CPU twin. A field crosses as early as it can: with the first crossing in its
-/// direction after its last change, so that all stages share one crossing (algorithm 1, lines 7-9).
+/// direction after its last change, so that all stages share one crossing (algorithm 1, lines 7-9). Verdicts and
+/// lengths come back with all else that a GPU stage found, and no stage on the device waits for a finish stage that
+/// reads them; what one drops is told to the device where a stage there begins anew.
 [[nodiscard]] TransferPlan plan_transfers(std::span<const NfTraits> chain, Processor processor);
 
 /// Bytes of `fields` in an Ethernet frame of `frame_length` bytes with IPv4 (20) and TCP (20) headers, for printing.

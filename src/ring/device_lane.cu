@@ -39,18 +39,19 @@ constexpr std::size_t aligned8(std::size_t bytes) noexcept { return (bytes + 7) 
 
 /// Where the results that all packets have lie in their block, in bytes: verdicts first.
 struct ResultPlaces {
-  std::size_t lengths = 0;            // where they come back
   std::vector<std::size_t> findings;  // by stage
+  std::vector<std::size_t> lengths;   // the same
   std::size_t bytes = 0;              // of the block
 
   void lay_out(const SegmentShape& shape, std::size_t packets) {
-    findings.clear();  // its capacity stays
+    findings.clear();  // their capacity stays
+    lengths.clear();
     bytes = aligned8(packets * kVerdictBytes);
-    lengths = bytes;
-    if (shape.lengths_down) bytes += aligned8(packets * kLengthBytes);
     for (const SegmentShape::Stage& stage : shape.stages) {
       findings.push_back(bytes);
       bytes += aligned8(packets * stage.findings_bytes);
+      lengths.push_back(bytes);
+      if (stage.changes_shape) bytes += aligned8(packets * kLengthBytes);
     }
   }
 };
@@ -340,7 +341,8 @@ bool DeviceLane::send_changes(const Batch& batch, std::span<std::uint8_t* const>
 
 bool DeviceLane::run_stages() noexcept {
   result_places_.lay_out(segment(), count_);
-  results_.findings.clear();  // its capacity stays
+  results_.findings.clear();  // their capacity stays
+  results_.lengths.clear();
   for (std::size_t s = 0; s < stages_[segment_].size(); ++s) {
     const SegmentShape::Stage& stage = segment().stages[s];
     view_.function = stage.function;
@@ -352,8 +354,13 @@ bool DeviceLane::run_stages() noexcept {
       results_.findings.back() = reinterpret_cast<const std::byte*>(host_results_.data() + at);
     }
     if (!stages_[segment_][s]->enqueue(view_, stream_)) return false;
-    if (stage.changes_shape && count_ > 0 &&
-        !launch(kernels::parse_again, count_, stream_, view_.frames, view_.packets, shape_.hash_flows, count_)) {
+    results_.lengths.push_back(nullptr);
+    if (!stage.changes_shape) continue;
+    const std::size_t at = result_places_.lengths[s];
+    results_.lengths.back() = reinterpret_cast<const std::uint32_t*>(host_results_.data() + at);
+    if (count_ > 0 &&
+        !launch(kernels::parse_again, count_, stream_, view_.frames, view_.packets,
+                reinterpret_cast<std::uint32_t*>(device_results_.data() + at), shape_.hash_flows, count_)) {
       return false;
     }
   }
@@ -365,16 +372,10 @@ bool DeviceLane::fetch_results() noexcept {
   const SegmentShape& shape = segment();
 
   auto* const verdicts = reinterpret_cast<Verdict*>(device_results_.data());
-  std::uint32_t* lengths = nullptr;
-  results_.lengths = {};
-  if (shape.lengths_down) {
-    lengths = reinterpret_cast<std::uint32_t*>(device_results_.data() + result_places_.lengths);
-    results_.lengths = {reinterpret_cast<const std::uint32_t*>(host_results_.data() + result_places_.lengths), count_};
-  }
   results_.verdicts = {reinterpret_cast<const Verdict*>(host_results_.data()), count_};
   if (count_ == 0) return true;
 
-  if (!launch(kernels::measure, count_, stream_, view_.packets, verdicts, lengths, sums_.data(), count_)) return false;
+  if (!launch(kernels::measure, count_, stream_, view_.packets, verdicts, sums_.data(), count_)) return false;
   if (shape.frames_down || !shape.down.empty()) {
     std::uint8_t* const to = zero_copy() ? host_packed_[segment_].data() : device_packed_.data();
     std::uint8_t* const records = shape.down.empty() ? nullptr : to;
@@ -414,6 +415,10 @@ bool DeviceLane::fetch_packed() noexcept {
   const SegmentShape& shape = segment();
   results_.records = nullptr;
   results_.frames = nullptr;
+  // The frames stay on the device as they are now, for later segments too.
+  if (const std::uint32_t* const lengths = results_.last_lengths()) {
+    for (std::uint32_t i = 0; i < count_; ++i) index_[i].length = lengths[i];
+  }
   if (!shape.frames_down && shape.down.empty()) {
     phase_ = Phase::idle;
     return true;
@@ -423,9 +428,7 @@ bool DeviceLane::fetch_packed() noexcept {
   for (std::uint32_t i = 0; i < count_; ++i) {
     if (!results_.verdicts[i].alive()) continue;
     ++alive;
-    if (shape.frames_down) {
-      frame_bytes += aligned_frame(results_.lengths.empty() ? index_[i].length : results_.lengths[i]);
-    }
+    if (shape.frames_down) frame_bytes += aligned_frame(index_[i].length);
   }
   const std::size_t record_bytes = alive * shape.down.bytes;
   const std::size_t frames_at = aligned_frame(count_ * shape.down.bytes);

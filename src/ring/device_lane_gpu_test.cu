@@ -104,7 +104,6 @@ class Twins {
     segment.stages.push_back({3, sizeof(ProbeCore::Finding)});
     stages[0].push_back(std::make_unique<gpu::PerPacketStage<ProbeCore>>(ProbeCore{}));
     if (way.head + way.tail > 0) {
-      segment.lengths_down = true;
       segment.stages.push_back({4, 0, true});
       stages[0].push_back(std::make_unique<gpu::PerPacketStage<GrowCore>>(GrowCore{way.head, way.tail}));
     }
@@ -160,7 +159,8 @@ class Twins {
       if (way_.frames_down) {
         const std::uint32_t length = original.length + way_.head + way_.tail;
         if (way_.head + way_.tail > 0) {
-          ASSERT_EQ(results.lengths[i], length);
+          ASSERT_EQ(results.lengths[0], nullptr);
+          ASSERT_EQ(results.lengths[1][i], length);
         }
         Bytes grown;
         for (std::uint32_t b = 0; b < way_.head; ++b) grown.push_back(static_cast<std::uint8_t>(b));

@@ -41,22 +41,21 @@ inline constexpr std::uint32_t kHeaderBytes = 96;
 /// What crosses for each packet beside frames and records.
 inline constexpr std::uint32_t kIndexBytes = 16;   // up, wherever packets go up
 inline constexpr std::uint32_t kVerdictBytes = 4;  // down after each segment; up before it where the CPU had a say
-inline constexpr std::uint32_t kLengthBytes = 4;   // down, where lengths change
+inline constexpr std::uint32_t kLengthBytes = 4;   // down, behind each stage that changes lengths
 
 struct SegmentShape {
   /// The batch goes up: index, and frames or headers, of which descriptors are made. Of the first segment, and of all
   /// where functions do not share packets on the device; the other segments find there what the one before left.
   bool sends_packets = true;
-  bool frames_up = false;     // where packets go up: whole frames; else headers
-  bool verdicts_up = false;   // functions ran on the CPU before it; true of all but the first
-  RecordLayout up;            // of each packet of the batch, where verdicts go up
-  bool frames_down = false;   // whole, of each packet that is still forwarded
-  RecordLayout down;          // the same; not beside frames, but for metadata
-  bool lengths_down = false;  // a stage up to here changes the lengths of frames
+  bool frames_up = false;    // where packets go up: whole frames; else headers
+  bool verdicts_up = false;  // functions ran on the CPU before it; true of all but the first
+  RecordLayout up;           // of each packet of the batch, where verdicts go up
+  bool frames_down = false;  // whole, of each packet that is still forwarded
+  RecordLayout down;         // the same; not beside frames, but for metadata
   struct Stage {
     std::uint8_t function = 0;         // position in the chain
     std::uint32_t findings_bytes = 0;  // for each packet of the batch
-    bool changes_shape = false;        // moves the bounds of frames: they are parsed again behind it
+    bool changes_shape = false;        // moves the bounds of frames: they are parsed again behind it, lengths go down
   };
   std::vector<Stage> stages;
 };
@@ -72,11 +71,18 @@ struct LaneShape {
 
 /// What came back from a segment; valid until the next one starts, and the frames until the next batch does.
 struct SegmentResults {
-  std::span<const Verdict> verdicts;       // of all packets; `nf` is the function that decided
-  std::span<const std::uint32_t> lengths;  // the same, where lengths come back
-  const std::uint8_t* records = nullptr;   // one behind the other, of the packets still forwarded, in order
-  std::uint8_t* frames = nullptr;          // the same, each at a multiple of kFrameAlignment
-  std::vector<const std::byte*> findings;  // by stage of the segment; null where it finds nothing
+  std::span<const Verdict> verdicts;          // of all packets; `nf` is the function that decided
+  const std::uint8_t* records = nullptr;      // one behind the other, of the packets still forwarded, in order
+  std::uint8_t* frames = nullptr;             // the same, each at a multiple of kFrameAlignment
+  std::vector<const std::byte*> findings;     // by stage of the segment; null where it finds nothing
+  std::vector<const std::uint32_t*> lengths;  // of all packets behind that stage; null where it does not change them
+
+  /// Those behind the segment; null where they are what they were before it.
+  [[nodiscard]] const std::uint32_t* last_lengths() const noexcept {
+    const std::uint32_t* last = nullptr;
+    for (const std::uint32_t* const behind : lengths) last = behind != nullptr ? behind : last;
+    return last;
+  }
 };
 
 class Lane {

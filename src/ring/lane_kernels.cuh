@@ -129,11 +129,14 @@ static __global__ void __launch_bounds__(kThreadsPerBlock)
   scatter(layout, records + std::size_t{i} * layout.bytes, {frames + packet.offset, &packet});
 }
 
-/// After a stage that moves the bounds of frames.
+/// After a stage that moves the bounds of frames. `lengths`: as they are now.
 static __global__ void __launch_bounds__(kThreadsPerBlock)
-    parse_again(std::uint8_t* frames, PacketDescriptor* packets, bool hash_flows, std::uint32_t count) {
+    parse_again(std::uint8_t* frames, PacketDescriptor* packets, std::uint32_t* lengths, bool hash_flows,
+                std::uint32_t count) {
   const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (i >= count || !packets[i].verdict.alive()) return;
+  if (i >= count) return;
+  lengths[i] = packets[i].length;
+  if (!packets[i].verdict.alive()) return;
   const PacketView view{frames + packets[i].offset, &packets[i]};
   parse(view);
   if (hash_flows) packets[i].flow_hash = flow_hash(view);
@@ -176,13 +179,11 @@ inline __device__ Sum sum_before(Sum mine, Sum& total) {
 
 /// Results that all packets have; and the sum of each block's share, for `pack_records`.
 static __global__ void __launch_bounds__(kThreadsPerBlock)
-    measure(const PacketDescriptor* packets, Verdict* verdicts, std::uint32_t* lengths, Sum* sums,
-            std::uint32_t count) {
+    measure(const PacketDescriptor* packets, Verdict* verdicts, Sum* sums, std::uint32_t count) {
   const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   Sum share{0, 0};
   if (i < count) {
     verdicts[i] = packets[i].verdict;
-    if (lengths != nullptr) lengths[i] = packets[i].length;
     share = share_of(packets[i]);
   }
   Sum total;

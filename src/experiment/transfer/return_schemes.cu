@@ -91,8 +91,8 @@ class Buffer {
   }
   void pack(std::uint8_t* to) {
     using namespace ring::kernels;
-    measure<<<blocks_for(count_), kThreadsPerBlock, 0, stream_.get()>>>(packets_.data(), verdicts_.data(), nullptr,
-                                                                        sums_.data(), count_);
+    measure<<<blocks_for(count_), kThreadsPerBlock, 0, stream_.get()>>>(packets_.data(), verdicts_.data(), sums_.data(),
+                                                                        count_);
     pack_records<<<blocks_for(count_), kThreadsPerBlock, 0, stream_.get()>>>(
         frames_.data(), packets_.data(), sums_.data(), ring::RecordLayout{}, nullptr, places_.data(), count_);
     pack_frames<<<blocks_for(std::size_t{count_} * kCopyGroup), kThreadsPerBlock, 0, stream_.get()>>>(

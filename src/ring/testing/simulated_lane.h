@@ -70,8 +70,8 @@ class SimulatedLane final : public Lane {
  private:
   struct Packet {
     PacketDescriptor descriptor;
-    std::vector<std::uint8_t> bytes;  // as long as the frame; what did not cross is filled with rubbish
-    PacketView view() { return {bytes.data(), &descriptor}; }
+    std::vector<std::uint8_t> bytes;  // the frame with its room; what did not cross is filled with rubbish
+    PacketView view() { return {bytes.data() + descriptor.offset, &descriptor}; }
   };
 
   [[nodiscard]] const SegmentShape& shape() const { return shape_.segments[segment_]; }
@@ -91,10 +91,11 @@ class SimulatedLane final : public Lane {
       packet.descriptor.wire_length = on_host.wire_length;
       packet.descriptor.in_port = on_host.in_port;
       packet.descriptor.link_type = on_host.link_type;
-      packet.bytes.assign(packet.descriptor.length, 0xa5);
       const std::uint32_t length = packet.descriptor.length;
+      packet.descriptor.offset = shape_.room.head;
+      packet.bytes.assign(shape_.room.head + length + shape_.room.tail, 0xa5);
       const std::uint32_t crosses = shape().frames_up ? length : std::min(length, kHeaderBytes);
-      if (crosses > 0) std::memcpy(packet.bytes.data(), frame, crosses);
+      if (crosses > 0) std::memcpy(packet.view().frame, frame, crosses);
       crossed_.to_device += kIndexBytes + aligned_frame(crosses);
       parse(packet.view());
       const PacketLayout& layout = packet.descriptor.layout;
@@ -125,6 +126,7 @@ class SimulatedLane final : public Lane {
 
   void work() {
     findings_.assign(shape().stages.size(), {});
+    lengths_.assign(shape().stages.size(), {});
     for (std::size_t s = 0; s < shape().stages.size(); ++s) {
       const SegmentShape::Stage& stage = shape().stages[s];
       findings_[s].resize(packets_.size() * stage.findings_bytes);
@@ -134,37 +136,38 @@ class SimulatedLane final : public Lane {
         std::byte* const finding = stage.findings_bytes == 0 ? nullptr : findings_[s].data() + i * stage.findings_bytes;
         packet.descriptor.verdict = stages_[segment_][s](packet.view(), finding);
         packet.descriptor.verdict.nf = stage.function;
+        if (!stage.changes_shape || !packet.descriptor.verdict.alive()) continue;
+        parse(packet.view());
+        if (shape_.hash_flows) packet.descriptor.flow_hash = flow_hash(packet.view());
       }
+      if (!stage.changes_shape) continue;
+      for (const Packet& packet : packets_) lengths_[s].push_back(packet.descriptor.length);
     }
   }
 
   void pack() {
     verdicts_.clear();
-    lengths_.clear();
     records_.clear();
     std::vector<std::uint8_t>& frames = frames_[segment_];
     frames.clear();
     for (Packet& packet : packets_) {
       verdicts_.push_back(packet.descriptor.verdict);
       crossed_.to_host += kVerdictBytes;
-      if (shape().lengths_down) {
-        lengths_.push_back(packet.descriptor.length);
-        crossed_.to_host += kLengthBytes;
-      }
       if (!packet.descriptor.verdict.alive()) continue;
       if (!shape().down.empty()) {
         records_.resize(records_.size() + shape().down.bytes);
         gather(shape().down, packet.view(), records_.data() + records_.size() - shape().down.bytes);
       }
       if (shape().frames_down) {
-        frames.insert(frames.end(), packet.bytes.begin(), packet.bytes.end());
+        frames.insert(frames.end(), packet.view().frame, packet.view().frame + packet.descriptor.length);
         frames.resize(aligned_frame(frames.size()));
       }
     }
-    results_ = {verdicts_, lengths_, records_.data(), frames.data(), {}};
+    results_ = {verdicts_, records_.data(), frames.data(), {}, {}};
     for (std::size_t s = 0; s < findings_.size(); ++s) {
       results_.findings.push_back(findings_[s].data());
-      crossed_.to_host += findings_[s].size();
+      results_.lengths.push_back(shape().stages[s].changes_shape ? lengths_[s].data() : nullptr);
+      crossed_.to_host += findings_[s].size() + lengths_[s].size() * kLengthBytes;
     }
     crossed_.to_host += records_.size() + frames.size();
   }
@@ -179,10 +182,10 @@ class SimulatedLane final : public Lane {
   Crossed crossed_;
   std::vector<Packet> packets_;
   std::vector<Verdict> verdicts_;
-  std::vector<std::uint32_t> lengths_;
   std::vector<std::uint8_t> records_;
   std::vector<std::vector<std::uint8_t>> frames_;  // by segment
-  std::vector<std::vector<std::byte>> findings_;
+  std::vector<std::vector<std::byte>> findings_;   // by stage
+  std::vector<std::vector<std::uint32_t>> lengths_;
   SegmentResults results_;
 };
 
