@@ -17,19 +17,16 @@
 
 namespace penstock::ipsec {
 
-/// The UDP ports behind which ESP and IKE are (RFC 3948 §2): 4500, and those that SAs name.
+/// The UDP ports behind which ESP and IKE are (RFC 3948 §2): 4500, and those that SAs name. Borrows a bit for each
+/// port, 2,048 words, if there are others.
 struct NatTraversalPorts {
-  static constexpr unsigned kMost = 8;
   static constexpr std::uint16_t kWellKnown = 4500;
+  static constexpr std::uint32_t kWords = 65536 / 32;
 
-  std::uint16_t ports[kMost] = {kWellKnown};
-  std::uint32_t count = 1;
+  const std::uint32_t* others = nullptr;
 
   [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool has(std::uint16_t port) const noexcept {
-    for (std::uint32_t i = 0; i < count; ++i) {
-      if (ports[i] == port) return true;
-    }
-    return false;
+    return port == kWellKnown || (others != nullptr && (others[port / 32] >> port % 32 & 1) != 0);
   }
 };
 
@@ -38,7 +35,8 @@ struct EspPacket {
   enum class Kind : std::uint8_t {
     none,     // neither ESP, nor to be held up here for any other cause (IKE, also behind port 4500, is one of these)
     esp,      // and its header is whole
-    refused,  // for `reason`, by who would have to open it: a fragment, cut or contradictory ESP, a NAT keepalive
+    refused,  // for `reason`, if it is for us (its SPI is 0 here): a fragment, cut or contradictory ESP, a NAT
+              // keepalive
   };
   Kind kind = Kind::none;
   bool udp = false;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <vector>
 
 #include "nf/ipsec/packets_for_test.h"
 
@@ -100,10 +101,10 @@ TEST(FindEsp, FindsItBehindPort4500UnlessItIsIke) {
 }
 
 TEST(FindEsp, FindsItBehindOtherPortsWhereSasNameThem) {
-  NatTraversalPorts ports;
-  ports.ports[ports.count++] = 4501;
+  std::vector<std::uint32_t> others(NatTraversalPorts::kWords);
+  others[4501 / 32] = 1U << 4501 % 32;
   RoomyFrame frame(outer_ipv4().udp(1024, 4501).raw(esp_and_iv(30)).bytes());
-  EXPECT_EQ(find_esp(frame.view, ports).kind, EspPacket::Kind::esp);
+  EXPECT_EQ(find_esp(frame.view, {others.data()}).kind, EspPacket::Kind::esp);
   EXPECT_EQ(find_esp(frame.view, {}).kind, EspPacket::Kind::none);
 }
 

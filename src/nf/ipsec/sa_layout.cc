@@ -16,6 +16,7 @@ SaView sa_view(const SecurityAssociation& sa, std::uint32_t mtu) {
   view.destination = table_address(sa.destination);
   view.outer = family_of(sa.destination);
   view.spi = sa.spi;
+  view.reqid = sa.reqid;
   view.udp = sa.udp.has_value();
   if (sa.udp) {
     view.udp_source_port = sa.udp->source_port;

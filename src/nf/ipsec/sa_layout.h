@@ -27,6 +27,7 @@ struct SaView {
   Ipv6Address source;  // IPv4: in the low 32 bits
   Ipv6Address destination;
   std::uint32_t spi = 0;
+  std::uint32_t reqid = 0;
   std::uint32_t tfc_bytes = 0;        // tunnel mode: the inner packet is padded to this length (RFC 4303 §2.7)
   std::uint16_t udp_source_port = 0;  // RFC 3948
   std::uint16_t udp_destination_port = 0;
