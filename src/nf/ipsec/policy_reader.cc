@@ -276,7 +276,11 @@ void PolicyReader::leave_out(const XfrmWord& at, std::string_view message) {
 Result<Read<Policies>> read_policies(const std::string& path) {
   const auto text = read_input(path);
   if (!text) return failure(text.error());
-  return parse_policies(*text, input_name(path));
+  auto policies = parse_policies(*text, input_name(path));
+  if (policies && policies->value.empty() && policies->unsupported.empty()) {
+    return failure({{input_name(path), 0, 0}, "no policies in this file", "", "what `ip xfrm policy` prints"});
+  }
+  return policies;
 }
 
 Result<Read<Policies>> parse_policies(std::string_view text, const std::string& file) {

@@ -26,9 +26,10 @@ namespace penstock::ipsec {
 using Policies = std::vector<Policy>;  // in the order in which they are tried
 
 /// A whole file; "-" is the standard input. Policies of sockets, and those that only packets with a mark or of an xfrm
-/// interface have, are left out: no packet here is of theirs. What else is not supported makes the policy block.
+/// interface have, are left out: no packet here is of theirs. What else is not supported makes the policy block. One
+/// without any, as that of an `ip` that failed, is refused: all would go in the clear.
 [[nodiscard]] Result<Read<Policies>> read_policies(const std::string& path);
-/// A text; `file` is its name in messages.
+/// A text, which may be empty; `file` is its name in messages.
 [[nodiscard]] Result<Read<Policies>> parse_policies(std::string_view text, const std::string& file);
 
 }  // namespace penstock::ipsec

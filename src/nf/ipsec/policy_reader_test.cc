@@ -6,8 +6,11 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 namespace penstock::ipsec {
 namespace {
@@ -254,6 +257,20 @@ TEST(PolicyReader, TellsAllMistakesWithTheirPlaces) {
   EXPECT_THAT(error_of(replaced(kProtect, "reqid 17 mode tunnel", "reqid 17")), HasSubstr("the policy ends early"));
   EXPECT_THAT(error_of(std::string(kProtect) + "\t\tlevel maybe \n"), HasSubstr("not a template's level"));
   EXPECT_THAT(error_of("hello\n" + std::string(kProtect)), HasSubstr("no policy of `ip xfrm` begins so"));
+}
+
+TEST(PolicyReader, RefusesAFileWithoutPolicies) {
+  const std::string path = ::testing::TempDir() + "/policy_reader_test_" + std::to_string(::getpid());
+  const auto read_file = [&](std::string_view text) {
+    std::ofstream(path) << text;
+    const auto policies = read_policies(path);
+    return policies ? "" : to_string(policies.error());
+  };
+  EXPECT_EQ(read_file("# none\n"), path + ": no policies in this file: expected what `ip xfrm policy` prints");
+  EXPECT_EQ(read_file(kSocket), "");
+  EXPECT_EQ(read_file(kProtect), "");
+  std::filesystem::remove(path);
+  EXPECT_THAT(to_string(read_policies(path).error()), HasSubstr(path));
 }
 
 TEST(PolicyReader, ReadsTenThousandPolicies) {

@@ -436,7 +436,7 @@ Secret StateReader::read_key(const XfrmWord& algorithm) {
     }
     bytes[i / 2] = static_cast<std::uint8_t>(bytes[i / 2] << 4 | value);
   }
-  const Secret key(std::span<const std::uint8_t>(bytes.data(), digits.size() / 2));
+  Secret key(std::span<const std::uint8_t>(bytes.data(), digits.size() / 2));
   wipe(bytes.data(), bytes.size());
   if (words_.peek().text.starts_with('(')) {
     static_cast<void>(words_.take(""));

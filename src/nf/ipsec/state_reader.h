@@ -25,7 +25,7 @@ namespace penstock::ipsec {
 
 using SecurityAssociations = std::vector<SecurityAssociation>;  // in the file's order
 
-/// A whole file; "-" is the standard input. What was read of it is wiped from memory. No error holds a key.
+/// A whole file; "-" is the standard input. Its text is wiped when the SAs are read. No error holds a key.
 [[nodiscard]] Result<Read<SecurityAssociations>> read_states(const std::string& path);
 /// A text; `file` is its name in messages.
 [[nodiscard]] Result<Read<SecurityAssociations>> parse_states(std::string_view text, const std::string& file);
