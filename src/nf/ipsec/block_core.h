@@ -82,12 +82,23 @@ PENSTOCK_HOST_DEVICE inline Block load_constant(const Block& from) noexcept {
 #endif
 }
 
+/// From an address that is a multiple of 16, all at once.
+PENSTOCK_HOST_DEVICE inline Block load_aligned(const std::uint8_t* from) noexcept {
+#ifdef __CUDA_ARCH__
+  const uint4 words = *reinterpret_cast<const uint4*>(from);
+  return {{words.x, words.y, words.z, words.w}};
+#else
+  Block block;
+  std::memcpy(block.w, from, kBlockBytes);
+  return block;
+#endif
+}
+
 /// `bytes`, at most 16, from any address, and zeros behind them.
 PENSTOCK_HOST_DEVICE inline Block load_block(const std::uint8_t* from, std::uint32_t bytes = kBlockBytes) noexcept {
 #ifdef __CUDA_ARCH__
-  const auto address = reinterpret_cast<std::uintptr_t>(from);
-  const auto* words = reinterpret_cast<const std::uint32_t*>(address & ~std::uintptr_t{3});
-  const auto skipped = static_cast<std::uint32_t>(address & 3);
+  const auto skipped = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(from) & 3);
+  const auto* words = reinterpret_cast<const std::uint32_t*>(from - skipped);
   std::uint32_t aligned[5];
   for (std::uint32_t i = 0; i < 5; ++i) aligned[i] = 4 * i < skipped + bytes ? words[i] : 0;
   const std::uint32_t selector = 0x3210 + 0x1111 * skipped;
@@ -96,7 +107,7 @@ PENSTOCK_HOST_DEVICE inline Block load_block(const std::uint8_t* from, std::uint
   return bytes >= kBlockBytes ? block : first_bytes(block, bytes);
 #else
   Block block{};
-  std::memcpy(block.w, from, bytes);
+  if (bytes != 0) std::memcpy(block.w, from, bytes);
   return block;
 #endif
 }
@@ -121,7 +132,7 @@ PENSTOCK_HOST_DEVICE inline void store_block(std::uint8_t* to, const Block& bloc
     }
   }
 #else
-  std::memcpy(to, block.w, bytes);
+  if (bytes != 0) std::memcpy(to, block.w, bytes);
 #endif
 }
 

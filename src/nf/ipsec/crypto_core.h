@@ -19,17 +19,20 @@
 
 namespace penstock::ipsec {
 
-/// The IV of an outgoing packet, in the first `keys.iv_bytes`. CTR and GCM need one that is unique: iv_epoch +
-/// sequence, big-endian. CBC needs one that nobody foretells: that number, encrypted under the packet's own key (SP
+/// The IV of an outgoing packet for CTR and GCM, who need one that is unique: iv_epoch + sequence, eight bytes
+/// big-endian.
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline Block make_counter_iv(const CryptoJob& job, const SaKeys& keys) noexcept {
+  const std::uint64_t number = keys.iv_epoch + job.sequence;
+  return {{swap_bytes(static_cast<std::uint32_t>(number >> 32)), swap_bytes(static_cast<std::uint32_t>(number)), 0, 0}};
+}
+
+/// For CBC, which needs one that nobody foretells: that number as a block, encrypted under the packet's own key (SP
 /// 800-38A appendix C).
 template <typename Table>
-[[nodiscard]] PENSTOCK_HOST_DEVICE Block make_iv(const Table& encryption, const CryptoJob& job,
-                                                 const SaKeys& keys) noexcept {
-  const std::uint64_t number = keys.iv_epoch + job.sequence;
-  const std::uint32_t high = swap_bytes(static_cast<std::uint32_t>(number >> 32));
-  const std::uint32_t low = swap_bytes(static_cast<std::uint32_t>(number));
-  if (keys.cipher != Cipher::aes_cbc) return {{high, low, 0, 0}};
-  return aes_encrypt(encryption, keys.encryption, keys.rounds, Block{{0, 0, high, low}});
+[[nodiscard]] PENSTOCK_HOST_DEVICE Block make_cbc_iv(const Table& encryption, const CryptoJob& job,
+                                                     const SaKeys& keys) noexcept {
+  const Block number = make_counter_iv(job, keys);
+  return aes_encrypt(encryption, keys.encryption, keys.rounds, Block{{0, 0, number.w[0], number.w[1]}});
 }
 
 /// RFC 3686 §4 and SP 800-38D §7.1: the salt, the IV, and a count of blocks.
@@ -80,16 +83,17 @@ template <typename Table>
   return swap_bytes(hash) ^ aes_encrypt(encryption, keys.encryption, keys.rounds, counter_block(keys, iv, 1));
 }
 
-/// The first sixteen bytes of an HMAC over the packet. `Reader` as in `hmac`.
-template <typename Reader>
+/// The first sixteen bytes of an HMAC over the packet. `Hash` is the integrity's, `Reader` as in `hmac`.
+template <typename Hash, typename Reader>
 [[nodiscard]] PENSTOCK_HOST_DEVICE Block hmac_icv(const CryptoJob& job, const SaKeys& keys,
                                                   const std::uint8_t* base) noexcept {
   const std::uint32_t bytes = job.authenticated_bytes();
   const Reader reader(base + job.esp, bytes);
-  if (keys.integrity == Integrity::hmac_sha1_96) {
+  if constexpr (Hash::kStateWords == Sha1::kStateWords) {
     return digest_bytes(hmac<Sha1>(reader, bytes, keys.esn, job.sequence, keys.sha1[0], keys.sha1[1]));
+  } else {
+    return digest_bytes(hmac<Sha256>(reader, bytes, keys.esn, job.sequence, keys.sha256[0], keys.sha256[1]));
   }
-  return digest_bytes(hmac<Sha256>(reader, bytes, keys.esn, job.sequence, keys.sha256[0], keys.sha256[1]));
 }
 
 /// Whether the packet's ICV is the one expected. How long it takes does not tell where they differ.
@@ -109,7 +113,8 @@ template <typename Reader>
 template <typename Table>
 [[nodiscard]] PENSTOCK_HOST_DEVICE Block make_icv(const Table& encryption, const CryptoJob& job, const SaKeys& keys,
                                                   const std::uint8_t* base) noexcept {
-  if (keys.cipher != Cipher::aes_gcm) return hmac_icv<MessageBytes>(job, keys, base);
+  if (keys.integrity == Integrity::hmac_sha1_96) return hmac_icv<Sha1, MessageBytes>(job, keys, base);
+  if (keys.integrity != Integrity::none) return hmac_icv<Sha256, MessageBytes>(job, keys, base);
   Block hash{};
   for (std::uint32_t b = 0; b < ghash_blocks(job); ++b) {
     hash = ghash_times(hash ^ ghash_block(job, keys.esn, base, b), keys.ghash[0]);
@@ -165,11 +170,16 @@ PENSTOCK_HOST_DEVICE void decrypt_cbc(const Table& decryption, const CryptoJob& 
 template <typename Table>
 PENSTOCK_HOST_DEVICE void seal(const Table& encryption, const CryptoJob& job, const SaKeys& keys,
                                std::uint8_t* base) noexcept {
-  store_block(base + job.iv(), make_iv(encryption, job, keys), job.iv_bytes);
   switch (keys.cipher) {
-    case Cipher::aes_cbc: encrypt_cbc(encryption, job, keys, base); break;
+    case Cipher::aes_cbc:
+      store_block(base + job.iv(), make_cbc_iv(encryption, job, keys));
+      encrypt_cbc(encryption, job, keys, base);
+      break;
     case Cipher::aes_ctr:
-    case Cipher::aes_gcm: crypt_by_counter(encryption, job, keys, base); break;
+    case Cipher::aes_gcm:
+      store_block(base + job.iv(), make_counter_iv(job, keys), 8);
+      crypt_by_counter(encryption, job, keys, base);
+      break;
     case Cipher::null: break;
   }
   if (has_proof(keys)) {

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The twin of the .cu files in a build without CUDA: no keys can lie on a device, so there is nothing to protect there.
+
+#include "gpu/cuda_error.h"
+#include "nf/ipsec/crypto.h"
+
+namespace penstock::ipsec {
+
+CryptoScratch::CryptoScratch(std::size_t) { throw gpu::CudaError(0, "this program is built without CUDA"); }
+
+bool enqueue_seal(const CryptoJob*, std::uint32_t, const DeviceKeys&, std::uint8_t*, CryptoScratch&,
+                  const gpu::Stream&) noexcept {
+  return false;
+}
+
+bool enqueue_open(const CryptoJob*, std::uint32_t, const DeviceKeys&, std::uint8_t*, std::uint8_t*, CryptoScratch&,
+                  const gpu::Stream&) noexcept {
+  return false;
+}
+
+}  // namespace penstock::ipsec
