@@ -88,7 +88,9 @@ void add_address(firewall::Ruleset& rules, const IpPrefix& prefix, bool source, 
 void add_ports(firewall::Ruleset& rules, const Selector& selector, std::vector<Condition>& conditions) {
   if (!has_ports(selector)) return;
   if (selector.protocol == ip_protocol::kIcmp || selector.protocol == ip_protocol::kIcmpv6) {
-    const unsigned value = selector.source_port.value_or(0) << 8 | (selector.destination_port.value_or(0) & 0xffU);
+    const unsigned type = selector.source_port.value_or(0);
+    const unsigned code = selector.destination_port.value_or(0);
+    const unsigned value = type << 8 | (code & 0xff);
     const unsigned mask = (selector.source_port ? 0xff00U : 0) | (selector.destination_port ? 0xffU : 0);
     conditions.push_back(firewall::icmp_condition(selector.protocol, static_cast<std::uint16_t>(value),
                                                   static_cast<std::uint16_t>(mask), false));
