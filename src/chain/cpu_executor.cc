@@ -15,7 +15,7 @@ CpuExecutor::CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& co
 bool CpuExecutor::submit(Batch& batch) noexcept {
   if (done_ != nullptr) return false;
   twins_.begin_batch();
-  run_on_twins(batch, twins_, outlet_, chain_.functions.size(), trace_);
+  run_on_twins(batch, {}, twins_, outlet_, chain_.functions.size(), trace_);
   done_ = &batch;
   return true;
 }
@@ -37,9 +37,13 @@ void run_traced(std::span<PacketView> burst, Trace& trace, CpuTwins& twins, Outl
 
 }  // namespace
 
-void run_on_twins(Batch& batch, CpuTwins& twins, Outlet& outlet, std::size_t functions, Trace* trace) noexcept {
+void run_on_twins(Batch& batch, std::span<std::uint8_t* const> frames, CpuTwins& twins, Outlet& outlet,
+                  std::size_t functions, Trace* trace) noexcept {
   for_each_burst(
-      batch, [&](std::size_t i) { return batch.view(i); },
+      batch,
+      [&](std::size_t i) {
+        return frames.empty() ? batch.view(i) : PacketView{frames[i], &batch.packets()[i]};
+      },
       [&](std::span<PacketView> burst) {
         twins.parse(burst);
         if (trace != nullptr && trace->wants_more()) {

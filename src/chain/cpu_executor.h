@@ -36,7 +36,9 @@ class CpuExecutor final : public Executor {
   Batch* done_ = nullptr;
 };
 
-/// The whole way of a batch over the CPU twins, which have begun it, and out; for any executor. `trace` may be null.
-void run_on_twins(Batch& batch, CpuTwins& twins, Outlet& outlet, std::size_t functions, Trace* trace) noexcept;
+/// The whole way of a batch over the CPU twins, which have begun it, and out; for any executor. `frames`: where the
+/// packets' frames are; empty: in the batch. `trace` may be null.
+void run_on_twins(Batch& batch, std::span<std::uint8_t* const> frames, CpuTwins& twins, Outlet& outlet,
+                  std::size_t functions, Trace* trace) noexcept;
 
 }  // namespace penstock::chain

@@ -28,12 +28,21 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, DevicePlan plan, std::vector<
     const std::optional<Access>& access = f.function->traits().finish;
     finish_.push_back({f.function->make_finish_stage(), access && access->writes.has(Field::verdict)});
   }
+  const std::vector<NfTraits> traits = chain.traits();
+  next_growing_.assign(traits.size() + 1, traits.size());
+  for (std::size_t f = traits.size(); f-- > 0;) {
+    const bool grows = traits[f].growth.head + traits[f].growth.tail > 0 && f >= functions_before_device(plan_);
+    next_growing_[f] = grows ? f : next_growing_[f + 1];
+  }
   for (const ring::SegmentShape& segment : plan_.segments) scatter_.emplace_back(segment.down);
   for (auto& lane : lanes) lanes_.push_back({std::move(lane)});
   for (Flight& flight : flights_) {
     flight.frames.reserve(chain.settings.batch_packets);
     flight.punted.reserve(chain.settings.batch_packets);
     flight.set_aside.resize(chain.settings.batch_packets);
+    if (need_room(0, traits.size())) {
+      flight.scratch = FrameScratch(chain.settings.batch_bytes, chain.settings.batch_packets, growth_of(traits));
+    }
   }
 }
 
@@ -41,6 +50,19 @@ DeviceExecutor::~DeviceExecutor() {
   for (LaneState& state : lanes_) {
     if (state.lane != nullptr) state.lane->abandon();
   }
+}
+
+std::vector<std::span<std::uint8_t>> DeviceExecutor::memory_sent_again() const {
+  bool grown = false;
+  bool sent_again = false;
+  for (const DevicePlan::Run& run : plan_.runs) {
+    grown |= run.processor == Processor::cpu && need_room(run.first, run.last);
+    sent_again |= grown && run.processor == Processor::gpu && plan_.segments[run.segment].sends_packets;
+  }
+  std::vector<std::span<std::uint8_t>> memory;
+  if (!sent_again) return memory;
+  for (const Flight& flight : flights_) memory.push_back(flight.scratch.memory());
+  return memory;
 }
 
 bool DeviceExecutor::warm_up(std::span<std::uint8_t> memory) noexcept {
@@ -97,6 +119,7 @@ bool DeviceExecutor::submit(Batch& batch) noexcept {
   flight.on_device = flight.lane != nullptr;
   flight.run = 0;
   flight.frames.clear();
+  flight.scratch.reset();
   flight.punted.clear();
   if (!flight.on_device) return true;  // its turn comes in `retire`
   flight.lane->busy = true;
@@ -134,7 +157,8 @@ Batch* DeviceExecutor::retire() noexcept {
   Flight& flight = flights_[first_];
   if (flight.traced) {
     // With packets that are traced it goes the way of the twins, all at once.
-    run_on_twins(*flight.batch, twins_, outlet_, chain_.functions.size(), trace_);
+    if (need_room(0, chain_.functions.size())) give_room_to_all(flight);
+    run_on_twins(*flight.batch, flight.frames, twins_, outlet_, chain_.functions.size(), trace_);
   } else if (flight.run == plan_.runs.size()) {
     send(flight);
   } else {
@@ -202,6 +226,19 @@ void DeviceExecutor::restore_punted(Flight& flight) noexcept {
 void DeviceExecutor::list_frames(Flight& flight) noexcept {
   if (!flight.frames.empty()) return;
   for (std::size_t i = 0; i < flight.batch->size(); ++i) flight.frames.push_back(flight.batch->view(i).frame);
+}
+
+void DeviceExecutor::give_room(Flight& flight, std::size_t packet) noexcept {
+  list_frames(flight);
+  std::uint8_t*& frame = flight.frames[packet];
+  frame = flight.scratch.with_room(packet, frame, flight.batch->packets()[packet].length);
+}
+
+void DeviceExecutor::give_room_to_all(Flight& flight) noexcept {
+  const std::span<const PacketDescriptor> packets = flight.batch->packets();
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    if (packets[i].verdict.alive()) give_room(flight, i);
+  }
 }
 
 PacketView DeviceExecutor::view(Flight& flight, std::size_t packet) noexcept {
@@ -369,6 +406,7 @@ void DeviceExecutor::count_ended(std::size_t function, std::span<const PacketVie
 
 /// One packet through functions [first, last) on their twins.
 void DeviceExecutor::run_alone(Flight& flight, std::size_t packet, std::size_t first, std::size_t last) noexcept {
+  if (need_room(first, last)) give_room(flight, packet);
   PacketView one = view(flight, packet);
   twins_.parse({&one, 1});
   static_cast<void>(twins_.run({&one, 1}, first, last));
@@ -376,7 +414,7 @@ void DeviceExecutor::run_alone(Flight& flight, std::size_t packet, std::size_t f
 }
 
 void DeviceExecutor::run_on_cpu(Flight& flight, std::size_t first, std::size_t last) noexcept {
-  const PacketDescriptor* const packets = flight.batch->packets().data();
+  if (need_room(first, last)) give_room_to_all(flight);
   for_each_burst(
       *flight.batch, [&](std::size_t i) { return view(flight, i); },
       [&](std::span<PacketView> burst) {
@@ -384,7 +422,7 @@ void DeviceExecutor::run_on_cpu(Flight& flight, std::size_t first, std::size_t l
         const std::span<PacketView> left = twins_.run(burst, first, last);
         if (flight.frames.empty()) return;
         for (const PacketView& packet : left) {
-          flight.frames[static_cast<std::size_t>(packet.packet - packets)] = packet.frame;
+          flight.frames[index_of(flight, packet)] = packet.frame;
         }
       });
 }

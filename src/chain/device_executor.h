@@ -20,6 +20,7 @@
 #include "chain/cpu_twins.h"
 #include "chain/device_plan.h"
 #include "chain/executor.h"
+#include "chain/frame_scratch.h"
 #include "chain/outlet.h"
 #include "chain/trace.h"
 #include "ring/lane.h"
@@ -50,6 +51,10 @@ class DeviceExecutor : public Executor {
   void pass_boundary() noexcept override;
   void end() noexcept override;
 
+  /// The memory from which a segment may send frames that the twins have made longer: to be pinned. Empty where none
+  /// does.
+  [[nodiscard]] std::vector<std::span<std::uint8_t>> memory_sent_again() const;
+
  private:
   struct LaneState {
     std::unique_ptr<ring::Lane> lane;
@@ -63,7 +68,8 @@ class DeviceExecutor : public Executor {
     bool on_device = false;     // false: on the CPU from here on
     bool traced = false;
     std::size_t run = 0;                // of the plan, under way; the plan's size: done
-    std::vector<std::uint8_t*> frames;  // by packet, where frames have come back whole; empty: they are in the batch
+    std::vector<std::uint8_t*> frames;  // by packet, where not all are in the batch; empty: they are
+    FrameScratch scratch;               // for those that the twins are to make longer
     std::vector<std::uint32_t> punted;  // packets that are not worked on any more on the device
     std::vector<Verdict> set_aside;     // by packet: of those that are punted, while a later segment runs
   };
@@ -85,6 +91,12 @@ class DeviceExecutor : public Executor {
     return static_cast<std::size_t>(packet.packet - flight.batch->packets().data());
   }
   static void list_frames(Flight& flight) noexcept;
+  /// Whether a function in [first, last) makes frames longer for which batches have no room.
+  [[nodiscard]] bool need_room(std::size_t first, std::size_t last) const noexcept {
+    return next_growing_[first] < last;
+  }
+  static void give_room(Flight& flight, std::size_t packet) noexcept;
+  static void give_room_to_all(Flight& flight) noexcept;
   [[nodiscard]] static PacketView view(Flight& flight, std::size_t packet) noexcept;
   [[nodiscard]] bool warm_up(ring::Lane& lane, std::span<std::uint8_t> memory) const noexcept;
   [[nodiscard]] LaneState* free_lane() noexcept;
@@ -113,6 +125,7 @@ class DeviceExecutor : public Executor {
   Trace* trace_;
   CpuTwins twins_;
   Outlet outlet_;
+  std::vector<std::size_t> next_growing_;     // by function: the first from there on that needs room outside the batch
   std::vector<Finish> finish_;                // by function
   std::vector<ring::RecordScatter> scatter_;  // by segment
   std::vector<LaneState> lanes_;

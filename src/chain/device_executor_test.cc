@@ -243,22 +243,24 @@ struct Bed {
     for (const Position& position : positions) {
       const NfTraits traits = traits_of(position);
       chain.functions.push_back({position.kind->name, std::make_unique<CountingFunction>(traits, *position.kind)});
-      room.head += traits.growth.head;
-      room.tail += traits.growth.tail;
     }
+    room = growth_of(chain.traits());
     chain.settings.batch_packets = 64;
     chain.open();
     counters = std::make_unique<WorkerCounters>(chain);
   }
 
   void put_on_lanes(std::size_t count, Behaviour& behaviour, WholeFrames whole = WholeFrames::where_needed,
-                    Sharing sharing = Sharing::packets) {
+                    Sharing sharing = Sharing::packets, Trace* trace = nullptr) {
     auto planned = plan_device(chain.traits(), whole, sharing);
     ASSERT_TRUE(planned) << to_string(planned.error());
     plan = *planned;
+    const std::vector<NfTraits> traits = chain.traits();
+    room = growth_of(std::span(traits).first(functions_before_device(plan)));
     std::vector<std::unique_ptr<ring::Lane>> lanes;
     for (std::size_t i = 0; i < count && !plan.segments.empty(); ++i) {
-      ring::LaneShape shape{1 << 16, 64, room, plan.hash_flows, ring::Crossing::copy, plan.segments};
+      ring::LaneShape shape{1 << 16,      64, room_on_device(traits, plan), plan.hash_flows, ring::Crossing::copy,
+                            plan.segments};
       std::vector<std::vector<SimulatedLane::Work>> works;
       for (const ring::SegmentShape& segment : plan.segments) {
         works.emplace_back();
@@ -274,7 +276,7 @@ struct Bed {
       }
       lanes.push_back(std::make_unique<SimulatedLane>(shape, std::move(works), behaviour));
     }
-    executor = std::make_unique<DeviceExecutor>(chain, plan, std::move(lanes), 0, *counters, nullptr);
+    executor = std::make_unique<DeviceExecutor>(chain, plan, std::move(lanes), 0, *counters, trace);
   }
 
   const Kind* kind_of(std::size_t function) const {
@@ -319,7 +321,7 @@ struct Bed {
   }
 
   FakeChain chain;
-  FrameRoom room;
+  FrameRoom room;  // in batches
   DevicePlan plan;
   std::unique_ptr<WorkerCounters> counters;
   std::unique_ptr<Executor> executor;
@@ -505,6 +507,78 @@ TEST(DeviceExecutor, CountsTheBytesThatEachFunctionSaw) {
   const std::uint64_t longer = aligned_frame(length + 10) - aligned_frame(length);
   EXPECT_EQ(planned.to_host, ring::kVerdictBytes + aligned_frame(length) + 2 * ring::kLengthBytes + 4);
   EXPECT_EQ(bed.counters->device.bytes_to_host.get(), 64 * (planned.to_host + longer));
+}
+
+TEST(DeviceExecutor, GivesRoomToFramesThatTheTwinsMakeLonger) {
+  const std::vector<std::vector<Position>> chains{
+      chain_of({{kFilters, true}, {kTags, true}, {kPads, true}}),                  // punted, in one segment
+      chain_of({{kShies, true}, {kTags, true}, {kShies, true}, {kPads, true}}),    // before and behind growth
+      chain_of({{kRoutes, true}, {kTags, false}, {kPads, false}}),                 // behind records
+      chain_of({{kScrambles, true}, {kTags, false}, {kPads, false}}),              // behind whole frames
+      chain_of({{kPads, false}, {kTags, true}, {kPads, true}, {kUntags, false}}),  // in the batch, then there
+  };
+  for (const auto& positions : chains) {
+    for (const unsigned fault : {0U, 1U, 2U}) {
+      Behaviour behaviour;
+      unsigned calls = 0;
+      if (fault == 1) behaviour.fails = [&] { return ++calls % 3 == 0; };
+      if (fault == 2) behaviour.fails = [&] { return ++calls > 4; };  // lost
+      SCOPED_TRACE(positions.front().kind->name + std::string(", fault ") + std::to_string(fault));
+      expect_as_on_the_cpu(positions, batches_of(20, 64), behaviour, 3);
+    }
+  }
+  // Sent again from where they have grown, and failing in each of the segments.
+  for (const unsigned failing : {0U, 2U, 3U, 5U}) {
+    Behaviour behaviour;
+    unsigned calls = 0;
+    if (failing > 0) behaviour.refuses = [&] { return ++calls % failing == 0; };
+    const auto positions =
+        chain_of({{kShies, true}, {kPads, false}, {kTags, true}, {kShies, true}, {kTags, false}, {kPads, true}});
+    expect_as_on_the_cpu(positions, batches_of(20, 64), behaviour, 3, WholeFrames::where_needed, Sharing::none);
+    Bed bed(positions);
+    ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour, WholeFrames::where_needed, Sharing::none));
+    EXPECT_EQ(static_cast<DeviceExecutor&>(*bed.executor).memory_sent_again().size(), 2U);
+  }
+}
+
+TEST(DeviceExecutor, GivesRoomToFramesThatAreTraced) {
+  const auto positions = chain_of({{kRoutes, true}, {kTags, true}, {kPads, false}});
+  Bed cpu(positions);
+  cpu.executor = std::make_unique<CpuExecutor>(cpu.chain, 0, *cpu.counters, nullptr);
+  ASSERT_NO_FATAL_FAILURE(cpu.run(batches_of(4, 60)));
+  std::FILE* const nowhere = std::fopen("/dev/null", "w");
+  ASSERT_NE(nowhere, nullptr);
+  Behaviour behaviour;
+  Bed device(positions);
+  Trace trace(device.chain, 90, nowhere);
+  ASSERT_NO_FATAL_FAILURE(device.put_on_lanes(2, behaviour, WholeFrames::where_needed, Sharing::packets, &trace));
+  ASSERT_NO_FATAL_FAILURE(device.run(batches_of(4, 60)));
+  ASSERT_NO_FATAL_FAILURE(expect_equal(device, cpu));
+  EXPECT_FALSE(trace.wants_more());
+  std::fclose(nowhere);
+}
+
+TEST(FrameScratch, HasRoomForAFullBatchThatHasGrownOnTheDevice) {
+  constexpr FrameRoom kGrowth{5, 9};
+  FrameScratch scratch(64 * 32, 64, kGrowth);
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::uint8_t*> frames;
+    for (std::size_t i = 0; i < 64; ++i) {
+      Bytes bytes(32 + 5 + 9, static_cast<std::uint8_t>(i));  // all that it may have grown by now
+      std::uint8_t* const frame = scratch.with_room(i, bytes.data(), static_cast<std::uint32_t>(bytes.size()));
+      std::memset(frame - kGrowth.head, static_cast<int>(i), bytes.size() + kGrowth.head + kGrowth.tail);
+      EXPECT_EQ(scratch.with_room(i, frame - 3, 50), frame - 3) << "it has room already";
+      EXPECT_GE(frame - kGrowth.head, scratch.memory().data());
+      EXPECT_LE(frame + bytes.size() + kGrowth.tail, scratch.memory().data() + scratch.memory().size());
+      frames.push_back(frame);
+    }
+    for (std::size_t i = 0; i < 64; ++i) {
+      for (std::ptrdiff_t b = -5; b < 32 + 5 + 9 + 9; ++b) ASSERT_EQ(frames[i][b], i);
+    }
+    Bytes again(20);
+    EXPECT_EQ(scratch.with_room(7, again.data(), 20), frames[7]) << "back from the device once more";
+    scratch.reset();
+  }
 }
 
 TEST(DeviceExecutorDeathTest, StopsAtAFinishStageThatDoesMoreThanDrop) {

@@ -71,25 +71,6 @@ Error cannot_cross(const NfTraits& before, FieldSet fields) {
   return error;
 }
 
-/// Frames that come home lie one right behind the other. A CPU twin that makes them longer would write over the frame
-/// before or behind, wherever it comes to run behind that segment: as a function of the CPU's, for a punted packet, or
-/// for a batch that the device fails.
-Errors find_growth_without_room(const DevicePlan& plan, std::span<const NfTraits> chain) {
-  for (const DevicePlan::Run& run : plan.runs) {
-    if (run.processor == Processor::cpu || !plan.segments[run.segment].frames_down) continue;
-    for (const NfTraits& behind : chain.subspan(run.last)) {
-      if (behind.growth.head + behind.growth.tail == 0) continue;
-      return {
-          {{},
-           fmt::format("{} makes frames longer, for which those that come back from the GPU have no room", behind.name),
-           fmt::format("{} on the GPU before it, from where frames come back whole", chain[run.last - 1].name),
-           "processor: cpu"}};
-    }
-    break;  // later ones have fewer functions behind them
-  }
-  return {};
-}
-
 Result<DevicePlan> plan_shared(std::span<const NfTraits> chain, WholeFrames whole) {
   const TransferPlan transfers = plan_transfers(chain, Processor::gpu);
   std::vector<Collected> segments = collect(transfers, chain);
@@ -168,10 +149,36 @@ Result<DevicePlan> plan_unshared(std::span<const NfTraits> chain, WholeFrames wh
 }  // namespace
 
 Result<DevicePlan> plan_device(std::span<const NfTraits> chain, WholeFrames whole, Sharing sharing) {
-  auto plan = sharing == Sharing::packets ? plan_shared(chain, whole) : plan_unshared(chain, whole);
-  if (!plan) return plan;
-  if (Errors errors = find_growth_without_room(*plan, chain); !errors.empty()) return failure(std::move(errors));
-  return plan;
+  return sharing == Sharing::packets ? plan_shared(chain, whole) : plan_unshared(chain, whole);
+}
+
+FrameRoom growth_of(std::span<const NfTraits> chain) {
+  FrameRoom sum;
+  for (const NfTraits& nf : chain) {
+    sum.head += nf.growth.head;
+    sum.tail += nf.growth.tail;
+  }
+  return sum;
+}
+
+std::size_t functions_before_device(const DevicePlan& plan) {
+  std::size_t before = 0;
+  for (const DevicePlan::Run& run : plan.runs) {
+    if (run.processor == Processor::gpu) break;
+    before = run.last;
+  }
+  return before;
+}
+
+FrameRoom room_on_device(std::span<const NfTraits> chain, const DevicePlan& plan) {
+  FrameRoom room;
+  for (const DevicePlan::Run& run : plan.runs) {
+    if (run.processor == Processor::cpu) continue;
+    const FrameRoom of_run = growth_of(chain.subspan(run.first, run.last - run.first));
+    room.head += of_run.head;
+    room.tail += of_run.tail;
+  }
+  return room;
 }
 
 std::string describe_up(const ring::SegmentShape& segment) {

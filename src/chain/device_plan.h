@@ -38,10 +38,18 @@ struct DevicePlan {
 
 /// `whole`: always: frames cross whole, whatever the plan names (for comparisons, and for functions that will need it).
 /// `sharing`: none: each function is planned for as if it were alone. Fails where a field would have to cross between
-/// two GPU stages that cannot cross alone, and where a function makes frames longer that have come back whole.
+/// two GPU stages that cannot cross alone.
 [[nodiscard]] Result<DevicePlan> plan_device(std::span<const NfTraits> chain,
                                              WholeFrames whole = WholeFrames::where_needed,
                                              Sharing sharing = Sharing::packets);
+
+/// What the functions add to a frame in all.
+[[nodiscard]] FrameRoom growth_of(std::span<const NfTraits> chain);
+/// How many functions, the first of the chain, run before anything crosses; all of them where nothing runs on the
+/// device. Frames have room for what these add in the batches themselves, which else are compact.
+[[nodiscard]] std::size_t functions_before_device(const DevicePlan& plan);
+/// What frames need there.
+[[nodiscard]] FrameRoom room_on_device(std::span<const NfTraits> chain, const DevicePlan& plan);
 
 struct CrossingBytes {
   std::uint32_t to_device = 0;

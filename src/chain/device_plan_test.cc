@@ -173,30 +173,25 @@ TEST(DevicePlan, RefusesWhatCannotCrossBetweenGpuStages) {
               HasSubstr("b cannot run on the GPU behind a function on the CPU: found payload, whose"));
 }
 
-TEST(DevicePlan, RefusesGrowthOfFramesThatHaveComeBack) {
-  const NfTraits cipher = on_gpu("cipher", {Field::payload}, {Field::payload});
-  const NfTraits router = on_gpu("router", kTtl, kTtl);
-  NfTraits tagger = on_cpu("tagger", {Field::frame_shape}, {Field::frame_shape});
+TEST(DevicePlan, SaysWhereFramesNeedRoom) {
+  NfTraits tagger = on_cpu("tagger", {}, {});
   tagger.growth = {4, 0};
-  NfTraits padder = on_gpu("padder", {Field::payload}, {Field::payload});
-  padder.growth = {0, 16};
-  const auto refusal = [](const std::vector<NfTraits>& chain, WholeFrames whole, Sharing sharing) {
-    const auto plan = plan_device(chain, whole, sharing);
-    return plan ? "" : to_string(plan.error());
+  NfTraits tunnel = on_gpu("tunnel", {Field::payload}, {Field::frame_shape});
+  tunnel.growth = {20, 8};
+  const NfTraits router = on_gpu("router", kTtl, kTtl);
+  const auto rooms = [](const std::vector<NfTraits>& chain, Sharing sharing) {
+    const auto plan = plan_device(chain, WholeFrames::where_needed, sharing);
+    EXPECT_TRUE(plan);
+    const FrameRoom in_batches = growth_of(std::span(chain).first(functions_before_device(*plan)));
+    const FrameRoom there = room_on_device(chain, *plan);
+    return std::array{in_batches.head, in_batches.tail, there.head, there.tail};
   };
-  constexpr auto kWhereNeeded = WholeFrames::where_needed;
-  EXPECT_THAT(refusal({router, cipher, tagger}, kWhereNeeded, Sharing::packets),
-              HasSubstr("tagger makes frames longer, for which those that come back from the GPU have no room: found "
-                        "cipher on the GPU"));
-  EXPECT_THAT(refusal({cipher, on_cpu("log", kAddresses, kVerdict), padder}, kWhereNeeded, Sharing::packets),
-              HasSubstr("padder makes frames longer"))
-      << "its twin does, where it punts or the device fails";
-  EXPECT_THAT(refusal({router, tagger}, WholeFrames::always, Sharing::packets), HasSubstr("router on the GPU"));
-  EXPECT_THAT(refusal({cipher, padder}, kWhereNeeded, Sharing::none), HasSubstr("padder makes frames longer"));
-  // On the device, and where frames stay in their batch, there is room.
-  EXPECT_EQ(refusal({cipher, padder}, kWhereNeeded, Sharing::packets), "");
-  EXPECT_EQ(refusal({router, tagger}, kWhereNeeded, Sharing::packets), "");
-  EXPECT_EQ(refusal({tagger, cipher}, kWhereNeeded, Sharing::packets), "");
+  using Rooms = std::array<std::uint32_t, 4>;
+  EXPECT_EQ(rooms({tunnel, tagger}, Sharing::packets), (Rooms{0, 0, 20, 8}));
+  EXPECT_EQ(rooms({router, tunnel, tagger}, Sharing::packets), (Rooms{0, 0, 20, 8}));
+  EXPECT_EQ(rooms({tagger, tagger, router, tunnel}, Sharing::packets), (Rooms{8, 0, 20, 8}));
+  EXPECT_EQ(rooms({tunnel, tagger, tunnel}, Sharing::none), (Rooms{0, 0, 40, 16}));
+  EXPECT_EQ(rooms({tagger, tagger}, Sharing::packets), (Rooms{8, 0, 0, 0}));
 }
 
 TEST(DevicePlan, OfAChainWithoutGpuStagesHasNoSegments) {

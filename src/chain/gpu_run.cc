@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <deque>
 #include <utility>
 #include <vector>
 
@@ -30,8 +31,16 @@ std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const De
     }
     return ring::Crossing::copy;
   };
-  const ring::LaneShape shape{of_ring.batch_bytes, of_ring.batch_packets, of_ring.room, plan.hash_flows,
-                              crossing(),          plan.segments};
+  const std::vector<NfTraits> traits = chain.traits();
+  const std::size_t grown_bytes =
+      FrameScratch::bytes_for(of_ring.batch_bytes, of_ring.batch_packets, growth_of(traits));
+  const ring::LaneShape shape{of_ring.batch_bytes,
+                              of_ring.batch_packets,
+                              room_on_device(traits, plan),
+                              plan.hash_flows,
+                              crossing(),
+                              plan.segments,
+                              chain.settings.sharing == Sharing::none ? grown_bytes : 0};
   std::vector<std::unique_ptr<ring::Lane>> lanes;
   for (unsigned i = 0; i < lanes_of(chain.settings); ++i) {
     std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages;
@@ -62,9 +71,15 @@ class GpuExecutor final : private OnDevice, public DeviceExecutor {
       : OnDevice{on_device, gpu::PinnedRegion(ring.memory())},
         DeviceExecutor(chain, plan, make_lanes(chain, plan, worker, ring.shape()), worker, counters, trace),
         ring_(ring) {
+    for (const std::span<std::uint8_t> memory : memory_sent_again()) pinned_scratch_.emplace_back(memory);
     ring.make_resident();
     if (!warm_up(ring.memory())) throw gpu::CudaError(0, "a first batch did not come back from the GPU");
   }
+
+  GpuExecutor(const GpuExecutor&) = delete;
+  GpuExecutor& operator=(const GpuExecutor&) = delete;
+  /// No lane touches the scratch memory any more when it is let go.
+  ~GpuExecutor() override { end(); }
 
   void begin() noexcept override {
     // What the worker's thread launches goes to its device. Where this fails, all launches do, and the twins do the
@@ -79,12 +94,19 @@ class GpuExecutor final : private OnDevice, public DeviceExecutor {
 
  private:
   ring::PacketRing& ring_;
+  std::deque<gpu::PinnedRegion> pinned_scratch_;
 };
 
 }  // namespace
 
 unsigned lanes_of(const RunSettings& settings) noexcept {
   return settings.transfer == Transfer::direct ? 1 : settings.streams;
+}
+
+FrameRoom room_in_batches(const Chain& chain) {
+  const std::vector<NfTraits> traits = chain.traits();
+  const auto plan = plan_device(traits, chain.settings.whole_frames, chain.settings.sharing);
+  return plan ? growth_of(std::span(traits).first(functions_before_device(*plan))) : FrameRoom{};
 }
 
 std::unique_ptr<Executor> make_gpu_executor(const Chain& chain, unsigned worker, ring::PacketRing& ring,

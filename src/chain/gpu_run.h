@@ -19,6 +19,10 @@ namespace penstock::chain {
 /// Batches that one worker has on its device at most.
 [[nodiscard]] unsigned lanes_of(const RunSettings& settings) noexcept;
 
+/// That frames have in a batch: for the functions on the CPU before the first on a GPU. The others' frames get it where
+/// they are worked on.
+[[nodiscard]] FrameRoom room_in_batches(const Chain& chain);
+
 /// On the device that falls to this worker. Borrows all of them. Throws CudaError.
 [[nodiscard]] std::unique_ptr<Executor> make_gpu_executor(const Chain& chain, unsigned worker, ring::PacketRing& ring,
                                                           WorkerCounters& counters, Trace* trace);

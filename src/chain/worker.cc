@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "chain/cpu_executor.h"
+#include "chain/device_plan.h"
 #include "chain/gpu_run.h"
 
 namespace penstock::chain {
@@ -18,11 +19,7 @@ ring::RingShape ring_shape(const Chain& chain) {
   const RunSettings& settings = chain.settings;
   const bool on_gpu = settings.processor == Processor::gpu;
   ring::RingShape shape;
-  for (const NamedFunction& f : chain.functions) {
-    const FrameRoom growth = f.function->traits().growth;
-    shape.room.head += growth.head;
-    shape.room.tail += growth.tail;
-  }
+  shape.room = on_gpu ? room_in_batches(chain) : growth_of(chain.traits());
   shape.batch_bytes = settings.batch_bytes;
   // No more descriptors than frames fit, however many there may be.
   shape.batch_packets = std::clamp<std::size_t>(settings.batch_bytes / kFrameAlignment, 1, settings.batch_packets);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A batch: the packets that travel together, the unit of transfer, launch and accounting. Frames lie packet after
-// packet in `bytes`, each with the head- and tailroom that the chain's NFs may grow into, and begin at multiples of
+// packet in `bytes`, each with the head- and tailroom that the chain's NFs grow into there, and begin at multiples of
 // kFrameAlignment, so that kernels copy them in wide words. The memory is the packet ring's (pinned, where a GPU is
 // used); a batch only borrows it.
 

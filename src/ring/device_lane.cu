@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -141,7 +142,8 @@ DeviceLane::DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<
   const bool has_room = shape_.room.head + shape_.room.tail > 0;
   placement_.head = aligned(shape_.room.head);
   placement_.tail = aligned(shape_.room.tail);
-  const std::size_t slot_bytes = shape_.batch_bytes + packets * (placement_.head + placement_.tail);
+  const std::size_t sent_bytes = std::max(shape_.sent_bytes, shape_.batch_bytes);
+  const std::size_t slot_bytes = sent_bytes + packets * (placement_.head + placement_.tail);
   const bool copies = shape_.crossing != Crossing::zero_copy;
   const bool by_kernels = shape_.crossing != Crossing::copy;
   bool headers_up = false;
@@ -164,8 +166,7 @@ DeviceLane::DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<
     changes_ = gpu::PinnedBuffer<std::uint8_t>(change_bytes);
     device_changes_ = gpu::DeviceBuffer<std::uint8_t>(change_bytes);
   }
-  // Frames that have grown may be sent again.
-  if (copies) sent_ = gpu::DeviceBuffer<std::uint8_t>(slot_bytes + kSlack);
+  if (copies) sent_ = gpu::DeviceBuffer<std::uint8_t>(sent_bytes + kSlack);
   if (by_kernels || has_room) {
     slots_ = gpu::DeviceBuffer<std::uint8_t>(std::max(slot_bytes, packets * kHeaderBytes) + kSlack);
   }
@@ -232,7 +233,8 @@ gpu::LaunchGraph& DeviceLane::graph() noexcept {
   return graphs_[segment_ * 4 + (whole_frames_ ? 2 : 0) + (zero_copy() ? 1 : 0)];
 }
 
-/// The memory from the first frame to the last.
+/// The memory from the first frame to the last. It begins where a frame may, so that frames which a twin has moved are
+/// as far from there on the device.
 DeviceLane::Source DeviceLane::source_of(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
   if (frames.empty()) return {batch.bytes().data(), batch.bytes().size()};
   Source source;
@@ -240,7 +242,7 @@ DeviceLane::Source DeviceLane::source_of(const Batch& batch, std::span<std::uint
   for (const PacketDescriptor& packet : batch.packets()) {
     const std::uint8_t* const frame = frames[i++];
     if (!packet.verdict.alive()) continue;  // it may lie elsewhere
-    if (source.first == nullptr) source.first = frame;
+    if (source.first == nullptr) source.first = frame - reinterpret_cast<std::uintptr_t>(frame) % kFrameAlignment;
     source.bytes = static_cast<std::size_t>(frame - source.first) + aligned_frame(packet.length);
   }
   return source;

@@ -67,6 +67,9 @@ struct LaneShape {
   bool hash_flows = false;  // a GPU stage reads the flow hash
   Crossing crossing = Crossing::copy;
   std::vector<SegmentShape> segments;
+  /// The most from the first frame that is sent to the last, for segments that send again what has grown since; 0:
+  /// batch_bytes.
+  std::size_t sent_bytes = 0;
 };
 
 /// What came back from a segment; valid until the next one starts, and the frames until the next batch does.
@@ -91,9 +94,9 @@ class Lane {
 
   /// Enqueues a segment and returns at once. The batch must stay as it is until the segment has ended, its frames
   /// until the last one has; before the first, the stages take up new tables. Packets whose verdict is not `forward`
-  /// are not worked on. `frames`: where the packets' frames are by now, if they have come back whole (those that are
-  /// forwarded one behind the other, in pinned memory); empty: in the batch. False when the device refuses: it may
-  /// still be reading, until `abandon` returns.
+  /// are not worked on. `frames`: where the packets' frames are by now, if not all are in the batch (those that are
+  /// forwarded one behind the other, and in pinned memory where packets go up); empty: in the batch. False when the
+  /// device refuses: it may still be reading, until `abandon` returns.
   [[nodiscard]] virtual bool start(const Batch& batch, std::size_t segment,
                                    std::span<std::uint8_t* const> frames) noexcept = 0;
   /// Also what takes the segment from one phase to the next: to be called again and again.
