@@ -78,5 +78,21 @@ TEST(Aes, BlocksSideBySideAreThoseOneByOne) {
   }
 }
 
+TEST(AesCounter, GivesTheStateOfEveryCountBehindTwoRounds) {
+  RandomCrypto draw(2);
+  Block keys[kMostAesRounds + 1];
+  aes_encryption_keys(draw.bytes(24), keys);
+  Block block = load_block(draw.bytes(kBlockBytes).data());
+  block.w[3] &= 0xffff;
+  const AesCounter counter(host_encryption_table(), keys, block);
+  for (std::uint32_t count = 0; count < 65536; count += 1 + draw.below(40)) {
+    Block slow = block ^ keys[0];
+    slow.w[3] ^= swap_bytes(count);
+    for (int round = 1; round <= 2; ++round) slow = aes_round<1>(host_encryption_table(), slow, keys[round]);
+    const Block fast = counter.after_two_rounds(host_encryption_table(), count);
+    for (int k = 0; k < 4; ++k) ASSERT_EQ(fast.w[k], slow.w[k]) << count;
+  }
+}
+
 }  // namespace
 }  // namespace penstock::ipsec

@@ -38,36 +38,83 @@ __device__ const AesTables device_aes_tables = detail::make_aes_tables();
 
 // ---- tables in shared memory
 
-constexpr unsigned kEntryWords = 2 * kWarp;
-constexpr std::size_t kTableBytes = 256 * kEntryWords * sizeof(std::uint32_t);
+constexpr unsigned kEntries = 256;
+constexpr unsigned kEntryQuads =
+    2 * kWarp / 4;  // an entry's copies, four at a time: first those of the one table, then the other's
+constexpr std::size_t kTableBytes = kEntries * kEntryQuads * sizeof(uint4);
 
-extern __shared__ std::uint32_t shared_table[];
+extern __shared__ uint4 shared_table[];
 
-__device__ void fill_shared_table(const std::array<std::uint32_t, 256>& table) {
-  for (unsigned i = threadIdx.x; i < 256 * kEntryWords; i += blockDim.x) {
-    const std::uint32_t entry = table.data()[i / kEntryWords];
-    shared_table[i] = i % kEntryWords < kWarp ? entry : __byte_perm(entry, 0, 0x2103);
-  }
+/// Each thread writes an entry's copies, and begins with another than its neighbours, so that they write to different
+/// banks.
+__device__ void fill_shared_table(const std::array<std::uint32_t, kEntries>& table) {
+  static_assert(kCipherThreads == kEntries);
+  const std::uint32_t entry = table.data()[threadIdx.x];
+  const std::uint32_t rotated = __byte_perm(entry, 0, 0x2103);
+  const auto write = [](std::uint32_t word, unsigned first) {
+#pragma unroll
+    for (unsigned i = 0; i < kEntryQuads / 2; ++i) {
+      const unsigned quad = first + (threadIdx.x + i) % (kEntryQuads / 2);
+      shared_table[threadIdx.x * kEntryQuads + quad] = {word, word, word, word};
+    }
+  };
+  write(entry, 0);
+  write(rotated, kEntryQuads / 2);
   __syncthreads();
 }
 
-struct SharedTable {
-  std::uint32_t bank;  // bytes
+/// Bytes from the beginning of the table to the entry for byte k of a word, in this lane's bank.
+template <int k>
+__device__ std::uint32_t entry_offset(std::uint32_t word, std::uint32_t bank) {
+  return __byte_perm(word, bank, 0x5504 + (k << 4));
+}
+constexpr std::uint32_t kSecondTable = kWarp * sizeof(std::uint32_t);
+
+/// The table's address is in an ordinary register and is added before each lookup.
+struct AddressedTable {
+  std::uint32_t bank;
+  std::uint32_t address;
 
   template <int k>
   __device__ std::uint32_t first(std::uint32_t word) const {
-    return *reinterpret_cast<const std::uint32_t*>(entry<k>(word));
+    return load(address + entry_offset<k>(word, bank));
   }
   template <int k>
   __device__ std::uint32_t second(std::uint32_t word) const {
-    return *reinterpret_cast<const std::uint32_t*>(entry<k>(word) + kWarp * sizeof(std::uint32_t));
+    return load(address + kSecondTable + entry_offset<k>(word, bank));
   }
 
  private:
-  template <int k>
-  __device__ const char* entry(std::uint32_t word) const {
-    return reinterpret_cast<const char*>(shared_table) + __byte_perm(word, bank, 0x5504 + (k << 4));
+  static __device__ std::uint32_t load(std::uint32_t shared_address) {
+    std::uint32_t word;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(shared_address));
+    return word;
   }
+};
+
+/// The table's address is part of the lookup. The compiler does so only where the lookups of a loop are all that there
+/// are: were those before the loop made alike, it would keep the address in a register for all of them, and a round
+/// would take an instruction more for each lookup, a quarter of all. So those before it have the address as a value
+/// that the compiler knows nothing of.
+struct SharedTable {
+  std::uint32_t bank;
+
+  template <int k>
+  __device__ std::uint32_t first(std::uint32_t word) const {
+    return *reinterpret_cast<const std::uint32_t*>(table() + entry_offset<k>(word, bank));
+  }
+  template <int k>
+  __device__ std::uint32_t second(std::uint32_t word) const {
+    return *reinterpret_cast<const std::uint32_t*>(table() + kSecondTable + entry_offset<k>(word, bank));
+  }
+  __device__ AddressedTable outside_rounds() const {
+    auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared_table));
+    asm volatile("" : "+r"(address));
+    return {bank, address};
+  }
+
+ private:
+  static __device__ const char* table() { return reinterpret_cast<const char*>(shared_table); }
 };
 
 __device__ SharedTable my_table() { return {static_cast<std::uint32_t>(threadIdx.x % kWarp * sizeof(std::uint32_t))}; }
@@ -290,10 +337,13 @@ struct Launcher {
 
   void order() noexcept { (*this)(order_jobs, 1, kOrderThreads); }
 
-  /// As many blocks as there are at once, or as give each two warps with work.
-  void cipher(void (*kernel)(Batch)) noexcept {
-    const std::uint32_t warps = batch.count / kPacketsTogether + 1;
-    (*this)(kernel, std::min(kCipherBlocks * multiprocessors, warps / 2 + 1), kCipherThreads, kTableBytes);
+  /// A block for each multiprocessor as soon as there are as many warps with work; where these fill them, more, up to
+  /// what is there at once.
+  void cipher(void (*kernel)(Batch), std::uint32_t packets_per_warp) noexcept {
+    const std::uint32_t warps = batch.count / packets_per_warp + kJobClasses;
+    const std::uint32_t spread = std::min(warps, multiprocessors);
+    const std::uint32_t filled = std::min(warps / (kCipherThreads / kWarp), kCipherBlocks * multiprocessors);
+    (*this)(kernel, std::max(spread, filled), kCipherThreads, kTableBytes);
   }
 
   void proofs(const CryptoNeeds& needs) noexcept {
@@ -326,7 +376,11 @@ bool enqueue_seal(const CryptoJob* jobs, std::uint32_t count, const DeviceKeys& 
   const Batch batch{jobs, keys.data(), base, nullptr, scratch.view(), count};
   Launcher launch{batch, stream, scratch.multiprocessors()};
   launch.order();
-  if (keys.needs().cbc || keys.needs().counter) launch.cipher(seal_texts);
+  if (keys.needs().counter) {
+    launch.cipher(seal_texts, kPacketsTogether);
+  } else if (keys.needs().cbc) {
+    launch.cipher(seal_texts, kWarp);
+  }
   launch.proofs(keys.needs());
   return launch.good;
 }
@@ -338,8 +392,8 @@ bool enqueue_open(const CryptoJob* jobs, std::uint32_t count, const DeviceKeys& 
   Launcher launch{batch, stream, scratch.multiprocessors()};
   launch.order();
   launch.proofs(keys.needs());
-  if (keys.needs().counter) launch.cipher(open_by_counter);
-  if (keys.needs().cbc) launch.cipher(open_cbc);
+  if (keys.needs().counter) launch.cipher(open_by_counter, kPacketsTogether);
+  if (keys.needs().cbc) launch.cipher(open_cbc, kPacketsTogether);
   return launch.good;
 }
 

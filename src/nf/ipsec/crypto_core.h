@@ -145,11 +145,17 @@ PENSTOCK_HOST_DEVICE void crypt_by_counter(const Table& encryption, const Crypto
 template <typename Table>
 PENSTOCK_HOST_DEVICE void encrypt_cbc(const Table& encryption, const CryptoJob& job, const SaKeys& keys,
                                       std::uint8_t* base) noexcept {
-  Block previous = load_block(base + job.iv());
-  for (std::uint32_t b = 0; b < job.text_bytes / kBlockBytes; ++b) {
-    std::uint8_t* at = base + job.text() + b * kBlockBytes;
-    previous = aes_encrypt(encryption, keys.encryption, keys.rounds, load_block(at) ^ previous);
-    store_block(at, previous);
+  const std::uint32_t blocks = job.text_bytes / kBlockBytes;
+  if (blocks == 0) return;
+  std::uint8_t* at = base + job.text();
+  Block chained = load_block(base + job.iv());
+  Block text = load_block(at);
+  for (std::uint32_t b = 0; b < blocks; ++b, at += kBlockBytes) {
+    // The next block's bytes are on their way while this one is encrypted.
+    const Block next = b + 1 < blocks ? load_block(at + kBlockBytes) : Block{};
+    chained = aes_encrypt(encryption, keys.encryption, keys.rounds, text ^ chained);
+    store_block(at, chained);
+    text = next;
   }
 }
 

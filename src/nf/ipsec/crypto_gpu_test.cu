@@ -138,7 +138,7 @@ void compare(CryptoBatch& batch) {
   }
 }
 
-TEST(CryptoOnDevice, IsThatOfTheHostAtEverySize) {
+TEST(CryptoOnDevice, IsThatOfTheHostAtEveryLength) {
   for (std::uint32_t first = 0; first < 2000; first += 250) {
     CryptoBatch batch(first + 1);
     for (std::uint32_t bytes = first; bytes < first + 250; ++bytes) {

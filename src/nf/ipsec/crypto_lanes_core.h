@@ -22,13 +22,15 @@ inline constexpr std::uint32_t kStripeBlocks = kLanes * kRows;
 namespace detail {
 
 /// Rows of a stripe from block `first` on.
-template <int rows, typename Table>
-PENSTOCK_HOST_DEVICE void crypt_rows(const Table& encryption, const CryptoJob& job, const SaKeys& keys,
-                                     std::uint8_t* base, const Block& iv, std::uint32_t first) noexcept {
+template <int rows, typename Table, typename OutsideRounds>
+PENSTOCK_HOST_DEVICE void crypt_rows(const Table& encryption, const OutsideRounds& outside_rounds,
+                                     const AesCounter& counter, const CryptoJob& job, const SaKeys& keys,
+                                     std::uint8_t* base, std::uint32_t first) noexcept {
   Block pads[rows];
-  unrolled<rows>(
-      [&](auto row) { pads[row] = counter_block(keys, iv, first_count(keys.cipher) + first + row * kLanes); });
-  aes_encrypt(encryption, keys.encryption, keys.rounds, pads);
+  unrolled<rows>([&](auto row) {
+    pads[row] = counter.after_two_rounds(outside_rounds, first_count(keys.cipher) + first + row * kLanes);
+  });
+  aes_encrypt_from(encryption, keys.encryption, 3, keys.rounds, pads);
   const std::uint32_t blocks = blocks_of(job.text_bytes);
   unrolled<rows>([&](auto row) {
     const std::uint32_t b = first + row * kLanes;
@@ -41,19 +43,21 @@ PENSTOCK_HOST_DEVICE void crypt_rows(const Table& encryption, const CryptoJob& j
 
 }  // namespace detail
 
-/// AES-CTR, and what AES-GCM has of it, both ways.
+/// AES-CTR, and what AES-GCM has of it, both ways; of texts whose blocks can be counted with two bytes.
 template <typename Table>
 PENSTOCK_HOST_DEVICE void crypt_by_counter_lane(const Table& encryption, const CryptoJob& job, const SaKeys& keys,
                                                 std::uint8_t* base, const Block& iv, std::uint32_t lane) noexcept {
   const std::uint32_t blocks = blocks_of(job.text_bytes);
+  const auto outside_rounds = encryption.outside_rounds();
+  const AesCounter counter(outside_rounds, keys.encryption, counter_block(keys, iv, 0));
   for (std::uint32_t stripe = 0; stripe < blocks; stripe += kStripeBlocks) {
     const std::uint32_t left = blocks - stripe;
     if (left > 2 * kLanes) {
-      detail::crypt_rows<4>(encryption, job, keys, base, iv, stripe + lane);
+      detail::crypt_rows<4>(encryption, outside_rounds, counter, job, keys, base, stripe + lane);
     } else if (left > kLanes) {
-      detail::crypt_rows<2>(encryption, job, keys, base, iv, stripe + lane);
+      detail::crypt_rows<2>(encryption, outside_rounds, counter, job, keys, base, stripe + lane);
     } else {
-      detail::crypt_rows<1>(encryption, job, keys, base, iv, stripe + lane);
+      detail::crypt_rows<1>(encryption, outside_rounds, counter, job, keys, base, stripe + lane);
     }
   }
 }
@@ -122,8 +126,9 @@ class CbcLane {
   return share;
 }
 
-/// What MessageBytes gives, by aligned loads of sixteen bytes: for threads that have a packet each, whose loads share
-/// nothing. What lies in the same sixteen bytes as the message's ends is read too.
+/// What MessageBytes gives, by aligned loads of sixteen bytes, which begin while the bytes before are being hashed: for
+/// threads that have a packet each, whose loads share nothing. What lies in the same sixteen bytes as the message's
+/// ends is read too.
 class AlignedMessageBytes {
  public:
   PENSTOCK_HOST_DEVICE AlignedMessageBytes(const std::uint8_t* message, std::uint32_t bytes) noexcept
@@ -131,15 +136,15 @@ class AlignedMessageBytes {
     skipped_ = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(message) % kBlockBytes);
     next_ = message - skipped_;
     carried_ = take();
+    unrolled<4>([&](auto i) { ahead_[i] = take(); });
   }
 
   PENSTOCK_HOST_DEVICE void next(std::uint32_t (&words)[16]) noexcept {
     std::uint32_t x[20];
     unrolled<4>([&](auto k) { x[k] = carried_.w[k]; });
-    unrolled<4>([&](auto i) {
-      carried_ = take();
-      unrolled<4>([&](auto k) { x[4 + 4 * i + k] = carried_.w[k]; });
-    });
+    unrolled<16>([&](auto k) { x[4 + k] = ahead_[k / 4].w[k % 4]; });
+    carried_ = ahead_[3];
+    unrolled<4>([&](auto i) { ahead_[i] = take(); });
     // Indices are constants: an array with others would not stay in registers.
     if ((skipped_ & 8) != 0) unrolled<18>([&](auto i) { x[i] = x[i + 2]; });
     if ((skipped_ & 4) != 0) unrolled<17>([&](auto i) { x[i] = x[i + 1]; });
@@ -158,6 +163,7 @@ class AlignedMessageBytes {
   const std::uint8_t* end_;
   std::uint32_t skipped_;
   Block carried_;
+  Block ahead_[4];
 };
 
 }  // namespace penstock::ipsec
