@@ -318,6 +318,10 @@ TEST(Decapsulate, RenewsChecksumsThatANatMadeWrong) {
   EXPECT_EQ(carried(from("10.0.0.9").tcp(1, 2).payload("odd")), from("192.0.2.1").tcp(1, 2).payload("odd").bytes());
   EXPECT_EQ(carried(from("10.0.0.9").udp(1, 2).payload("odd")), from("192.0.2.1").udp(1, 2).payload("odd").bytes());
   EXPECT_EQ(carried(from("10.0.0.9").icmp(8)), from("192.0.2.1").icmp(8).bytes());
+  // A payload that makes it 0, which UDP writes as all ones.
+  const Bytes zeros = from("192.0.2.1").udp(1, 2).raw({0, 0}).bytes();
+  const Bytes last = carried(from("10.0.0.9").udp(1, 2).raw({zeros[40], zeros[41]}));
+  EXPECT_EQ((Bytes{last[40], last[41]}), (Bytes{0xff, 0xff}));
   Bytes unused = from("192.0.2.1").udp(1, 2).payload("x").bytes();
   unused[40] = unused[41] = 0;
   RoomyFrame frame(unused);

@@ -301,6 +301,18 @@ TEST(Encapsulate, UdpHasNoChecksumOverIpv4AndARightOneOverIpv6) {
       packet().eth().ipv6("2001:db8::1", "2001:db8::2").udp(4500, 4500).raw(bytes_from(whole, 14 + 40 + 8)).bytes());
 }
 
+TEST(Encapsulate, UdpChecksumOfZeroIsWrittenAsAllOnes) {
+  RoomyFrame frame(udp_in_ipv6().bytes());
+  const SaView sa = in_udp(ipv6_tunnel());
+  const Encapsulation plan = plan_encapsulation(frame.view, sa, frame.room());
+  const CryptoJob job = encapsulate(frame.view, sa, 0, plan, 1);
+  write_udp_checksum(frame.view, job);
+  // What the checksum is, as a word of the IV, makes it 0.
+  std::copy_n(frame.view.frame + 60, 2, frame.base() + job.iv());
+  write_udp_checksum(frame.view, job);
+  EXPECT_EQ(bytes_from(frame.bytes(), 60, 2), (Bytes{0xff, 0xff}));
+}
+
 TEST(Encapsulate, RefusesWhatIsNoWholeIpPacket) {
   RoomyFrame arp(packet().eth().ether_type(ether_type::kArp).raw(Bytes(28)).bytes());
   EXPECT_EQ(encapsulate(arp, ipv4_tunnel()), Reason::not_ip);

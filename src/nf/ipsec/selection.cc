@@ -131,6 +131,12 @@ class SelectionBuilder {
     for (const SecurityAssociation& sa : sources_.states) {
       made_->sas_.push_back(sa_view(sa, sources_.mtu));
       made_->selectors_.push_back(view_of(sa));
+      if (sa.icmp && inbound_) {
+        unsupported_.push_back({{sources_.state_file, sa.line, 0},
+                                "an SA that also carries ICMP errors by the packet that they are about is not supported",
+                                "flag icmp",
+                                "none: an error goes by its own header alone"});
+      }
       if (made_->selectors_.back().nothing) {
         unsupported_.push_back({{sources_.state_file, sa.line, 0},
                                 "an SA whose selector cannot be tested here, and that carries nothing",
@@ -165,6 +171,10 @@ class SelectionBuilder {
   }
 
   void add_policy(const Policy& policy) {
+    if (policy.icmp && inbound_) {
+      unsupported(policy, "a policy that also selects ICMP errors by the packet that they are about is not supported",
+                  "flag icmp", "none: an error goes by its own header alone");
+    }
     PolicyView view;
     view.handling = handling_of(policy);
     add_selector(policy, view);

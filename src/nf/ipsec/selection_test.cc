@@ -285,6 +285,14 @@ TEST(InboundPolicy, LetsInWhatTheTemplatesSaHasCarried) {
   EXPECT_EQ(tables.inwards(from(8), kTunnel), Reason::no_policy);
 }
 
+TEST(InboundPolicy, TellsThatIcmpErrorsGoByTheirOwnHeaders) {
+  const std::string flagged = std::string(kLanToLan) + "\n\tdir fwd priority 100 ptype main flag icmp\n";
+  EXPECT_EQ(Tables("", flagged, true).unsupported,
+            "policies:1: a policy that also selects ICMP errors by the packet that they are about is not supported: found "
+            "flag icmp, expected none: an error goes by its own header alone");
+  EXPECT_EQ(Tables("", flagged, false).unsupported, "");
+}
+
 TEST(InboundPolicy, ForwardedPacketsAreTriedOnForwardPoliciesFirst) {
   const Tables tables(
       "", "src 0.0.0.0/0 dst 10.2.0.0/16\n\tdir in action block priority 1\n" + policy(kLanToLan, "fwd"), true);
