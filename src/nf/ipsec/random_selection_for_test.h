@@ -36,6 +36,11 @@ class SelectionDraw {
     if (!ipv6) return Ipv4Address{0x0a000000 | below(3) << 16 | below(3) << 8 | below(4)};
     return Ipv6Address{0x20010db8'00000000ULL | below(3), std::uint64_t{below(2)} << 63 | below(4)};
   }
+  /// Of few, so that SAs, templates and packets in transport mode have the same.
+  IpAddress endpoint(bool ipv6) {
+    if (!ipv6) return Ipv4Address{0x0a000000 | below(2)};
+    return Ipv6Address{0x20010db8'00000000ULL, below(2)};
+  }
   IpPrefix prefix(bool ipv6) {
     const IpAddress of = address(ipv6);
     if (const auto* const v4 = std::get_if<Ipv4Address>(&of)) {
@@ -71,8 +76,8 @@ class SelectionDraw {
     for (std::size_t i = 0; i < count; ++i) {
       SecurityAssociation& sa = states[i];
       const bool ipv6 = chance(2);
-      sa.source = address(ipv6);
-      sa.destination = address(ipv6);
+      sa.source = endpoint(ipv6);
+      sa.destination = endpoint(ipv6);
       sa.spi = 256 + static_cast<std::uint32_t>(i);
       sa.reqid = below(3);
       sa.mode = chance(3) ? Mode::transport : Mode::tunnel;
@@ -92,8 +97,8 @@ class SelectionDraw {
       if (chance(5)) continue;
       Template wanted;
       const bool ipv6 = chance(2);
-      wanted.source = chance(4) ? (ipv6 ? IpAddress{Ipv6Address{}} : IpAddress{Ipv4Address{}}) : address(ipv6);
-      wanted.destination = address(ipv6);
+      wanted.source = chance(4) ? (ipv6 ? IpAddress{Ipv6Address{}} : IpAddress{Ipv4Address{}}) : endpoint(ipv6);
+      wanted.destination = endpoint(ipv6);
       wanted.reqid = below(3);
       if (chance(8)) wanted.spi = 256 + below(20);
       wanted.mode = chance(3) ? Mode::transport : Mode::tunnel;
@@ -105,8 +110,9 @@ class SelectionDraw {
   Flow flow() {
     const bool ipv6 = chance(2);
     Flow flow;
-    flow.source = address(ipv6);
-    flow.destination = address(ipv6);
+    const bool between_endpoints = chance(2);
+    flow.source = between_endpoints ? endpoint(ipv6) : address(ipv6);
+    flow.destination = between_endpoints ? endpoint(ipv6) : address(ipv6);
     flow.protocol = chance(8) ? std::uint8_t{89} : protocol();
     if (flow.protocol == ip_protocol::kIcmp || flow.protocol == ip_protocol::kIcmpv6) {
       flow.protocol = ipv6 ? ip_protocol::kIcmpv6 : ip_protocol::kIcmp;

@@ -132,10 +132,11 @@ class SelectionBuilder {
       made_->sas_.push_back(sa_view(sa, sources_.mtu));
       made_->selectors_.push_back(view_of(sa));
       if (sa.icmp && inbound_) {
-        unsupported_.push_back({{sources_.state_file, sa.line, 0},
-                                "an SA that also carries ICMP errors by the packet that they are about is not supported",
-                                "flag icmp",
-                                "none: an error goes by its own header alone"});
+        unsupported_.push_back(
+            {{sources_.state_file, sa.line, 0},
+             "an SA that also carries ICMP errors by the packet that they are about is not supported",
+             "flag icmp",
+             "none: an error goes by its own header alone"});
       }
       if (made_->selectors_.back().nothing) {
         unsupported_.push_back({{sources_.state_file, sa.line, 0},

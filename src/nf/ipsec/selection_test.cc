@@ -287,9 +287,10 @@ TEST(InboundPolicy, LetsInWhatTheTemplatesSaHasCarried) {
 
 TEST(InboundPolicy, TellsThatIcmpErrorsGoByTheirOwnHeaders) {
   const std::string flagged = std::string(kLanToLan) + "\n\tdir fwd priority 100 ptype main flag icmp\n";
-  EXPECT_EQ(Tables("", flagged, true).unsupported,
-            "policies:1: a policy that also selects ICMP errors by the packet that they are about is not supported: found "
-            "flag icmp, expected none: an error goes by its own header alone");
+  EXPECT_EQ(
+      Tables("", flagged, true).unsupported,
+      "policies:1: a policy that also selects ICMP errors by the packet that they are about is not supported: found "
+      "flag icmp, expected none: an error goes by its own header alone");
   EXPECT_EQ(Tables("", flagged, false).unsupported, "");
 }
 
