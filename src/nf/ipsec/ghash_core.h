@@ -27,10 +27,12 @@ namespace penstock::ipsec {
   const std::uint64_t b1 = b & kHoles << 1;
   const std::uint64_t b2 = b & kHoles << 2;
   const std::uint64_t b3 = b & kHoles << 3;
+  // A product's sums, of four bits each, grow from 1 to 8 in the middle and shrink again. Two products of which one
+  // lies four bits higher have 8 and 7 at most in one place: these may be added before what is carried is masked away.
   constexpr std::uint64_t kWideHoles = 0x1111111111111111;
-  return ((a0 * b0 ^ a1 * b3 ^ a2 * b2 ^ a3 * b1) & kWideHoles) |
-         ((a0 * b1 ^ a1 * b0 ^ a2 * b3 ^ a3 * b2) & kWideHoles << 1) |
-         ((a0 * b2 ^ a1 * b1 ^ a2 * b0 ^ a3 * b3) & kWideHoles << 2) |
+  return (((a0 * b0 + a1 * b3) ^ a2 * b2 ^ a3 * b1) & kWideHoles) |
+         (((a0 * b1 + a2 * b3) ^ (a1 * b0 + a3 * b2)) & kWideHoles << 1) |
+         (((a0 * b2 + a3 * b3) ^ a1 * b1 ^ a2 * b0) & kWideHoles << 2) |
          ((a0 * b3 ^ a1 * b2 ^ a2 * b1 ^ a3 * b0) & kWideHoles << 3);
 }
 

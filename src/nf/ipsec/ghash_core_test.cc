@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "nf/ipsec/random_crypto_for_test.h"
 
 namespace penstock::ipsec {
@@ -28,6 +30,21 @@ Block slow_product(const Block& x, Block v) {
     if (last) v.w[0] ^= 0xe1000000;
   }
   return z;
+}
+
+TEST(CarrylessProduct, IsTheSumOfShiftedWordsWithoutCarries) {
+  RandomCrypto draw(4);
+  std::vector<std::uint32_t> words{0, 1, 0x80000000, 0x11111111, 0x88888888, 0x77777777, 0xfffffffe, 0x7fffffff, ~0U};
+  for (int i = 0; i < 300; ++i) words.push_back(static_cast<std::uint32_t>(draw.number()));
+  for (const std::uint32_t a : words) {
+    for (const std::uint32_t b : words) {
+      std::uint64_t sum = 0;
+      for (unsigned bit = 0; bit < 32; ++bit) {
+        if ((b >> bit & 1) != 0) sum ^= std::uint64_t{a} << bit;
+      }
+      ASSERT_EQ(carryless_product(a, b), sum) << a << " " << b;
+    }
+  }
 }
 
 TEST(Ghash, MultipliesAsTheDefinitionDoes) {
