@@ -62,6 +62,13 @@ struct Chain {
   std::vector<PortIndex> wiring;
   RunSettings settings;
 
+  /// Whether a function makes packets.
+  [[nodiscard]] bool emits() const {
+    for (const NamedFunction& f : functions) {
+      if (f.function->traits().emits) return true;
+    }
+    return false;
+  }
   [[nodiscard]] std::vector<NfTraits> traits() const {
     std::vector<NfTraits> all;
     for (const NamedFunction& f : functions) all.push_back(f.function->traits());

@@ -52,6 +52,8 @@ struct WorkerCounters {
   report::Traffic forwarded;
   report::Traffic consumed;
   report::Traffic dropped_by_chain[kChainDropCount];
+  report::Traffic generated;       // that functions made and that left: in none of the above
+  report::Traffic generated_lost;  // the same, but no port took them
   std::deque<FunctionCounters> functions;
   std::deque<report::Traffic> port_in;
   std::deque<report::Traffic> port_out;

@@ -10,12 +10,18 @@
 namespace penstock::chain {
 
 CpuExecutor::CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& counters, Trace* trace)
-    : chain_(chain), trace_(trace), twins_(chain, worker, counters), outlet_(chain, worker, counters) {}
+    : chain_(chain), trace_(trace), twins_(chain, worker, counters, emitter_), outlet_(chain, worker, counters) {
+  if (!chain.emits()) return;
+  emissions_ = Emissions(chain.settings.batch_bytes, chain.settings.batch_packets);
+  emitter_.go_into(&emissions_);
+}
 
 bool CpuExecutor::submit(Batch& batch) noexcept {
   if (done_ != nullptr) return false;
   twins_.begin_batch();
-  run_on_twins(batch, {}, twins_, outlet_, chain_.functions.size(), trace_);
+  Emissions* const emissions = emitter_.goes_into();
+  if (emissions != nullptr) emissions->begin(batch);
+  run_on_twins(batch, {}, twins_, outlet_, emissions, chain_.functions.size(), trace_);
   done_ = &batch;
   return true;
 }
@@ -25,12 +31,13 @@ Batch* CpuExecutor::retire() noexcept { return std::exchange(done_, nullptr); }
 namespace {
 
 /// One packet at a time, with the way of each written down.
-void run_traced(std::span<PacketView> burst, Trace& trace, CpuTwins& twins, Outlet& outlet) noexcept {
+void run_traced(std::span<PacketView> burst, Trace& trace, CpuTwins& twins, Outlet& outlet,
+                Emissions* emissions) noexcept {
   for (PacketView& packet : burst) {
     Trace::Way way = trace.begin(packet);
     const std::span<PacketView> alive = twins.run_traced(packet, way);
     const bool reached_the_end = !alive.empty();
-    outlet.send(alive);
+    outlet.send(alive, emissions);
     way.end(packet, reached_the_end);
   }
 }
@@ -38,7 +45,7 @@ void run_traced(std::span<PacketView> burst, Trace& trace, CpuTwins& twins, Outl
 }  // namespace
 
 void run_on_twins(Batch& batch, std::span<std::uint8_t* const> frames, CpuTwins& twins, Outlet& outlet,
-                  std::size_t functions, Trace* trace) noexcept {
+                  Emissions* emissions, std::size_t functions, Trace* trace) noexcept {
   for_each_burst(
       batch,
       [&](std::size_t i) {
@@ -47,12 +54,12 @@ void run_on_twins(Batch& batch, std::span<std::uint8_t* const> frames, CpuTwins&
       [&](std::span<PacketView> burst) {
         twins.parse(burst);
         if (trace != nullptr && trace->wants_more()) {
-          run_traced(burst, *trace, twins, outlet);
+          run_traced(burst, *trace, twins, outlet, emissions);
         } else {
-          outlet.send(twins.run(burst, 0, functions));
+          outlet.send(twins.run(burst, 0, functions), emissions);
         }
       });
-  outlet.end_batch(batch);
+  outlet.end_batch(batch, emissions);
 }
 
 }  // namespace penstock::chain

@@ -9,6 +9,7 @@
 #include "chain/chain.h"
 #include "chain/counters.h"
 #include "chain/cpu_twins.h"
+#include "chain/emitter.h"
 #include "chain/executor.h"
 #include "chain/outlet.h"
 #include "chain/trace.h"
@@ -31,14 +32,16 @@ class CpuExecutor final : public Executor {
  private:
   const Chain& chain_;
   Trace* trace_;
+  Emissions emissions_;
+  Emitter emitter_;
   CpuTwins twins_;
   Outlet outlet_;
   Batch* done_ = nullptr;
 };
 
 /// The whole way of a batch over the CPU twins, which have begun it, and out; for any executor. `frames`: where the
-/// packets' frames are; empty: in the batch. `trace` may be null.
+/// packets' frames are; empty: in the batch. `emissions`: null where no function makes packets. `trace` may be null.
 void run_on_twins(Batch& batch, std::span<std::uint8_t* const> frames, CpuTwins& twins, Outlet& outlet,
-                  std::size_t functions, Trace* trace) noexcept;
+                  Emissions* emissions, std::size_t functions, Trace* trace) noexcept;
 
 }  // namespace penstock::chain

@@ -18,6 +18,7 @@ using testing::Bytes;
 using testing::each;
 using ::testing::ElementsAre;
 using testing::FakeChain;
+using testing::FakeFunction;
 using testing::FakePort;
 using testing::number_of;
 using testing::numbered;
@@ -284,6 +285,152 @@ TEST(CpuExecutor, ParsesAgainBehindAFunctionThatGrowsFrames) {
     want.insert(want.begin() + 12, {0x81, 0x00, 0x00, 0x07});
     EXPECT_EQ(out.sent[0][i].bytes, want);
   }
+}
+
+/// Makes a packet that carries `number` of each for which `wants` says so.
+FakeFunction& add_maker(FakeChain& chain, std::function<bool(std::uint64_t number)> wants, std::uint64_t number,
+                        PortIndex out = kNoPort) {
+  FakeFunction& maker = chain.add_function("maker", {});
+  maker.own_traits.emits = true;
+  maker.process = [&maker, wants = std::move(wants), number, out](std::span<PacketView> packets) {
+    for (const PacketView packet : packets) {
+      if (!wants(number_of(packet))) continue;
+      EXPECT_TRUE(maker.emitter->emit(numbered(number), packet, out));
+      EXPECT_TRUE(maker.emitter->emit(numbered(number + 1), packet, out));
+    }
+  };
+  return maker;
+}
+
+TEST(CpuExecutor, SendsWhatAFunctionMakesRightBehindItsCauseByTheSameWay) {
+  FakeChain chain;
+  FakePort& even = chain.add_sink("even");
+  FakePort& odd = chain.add_sink("odd");
+  add_maker(
+      chain, [](auto n) { return n % 100 == 7 || n % 100 == 8; }, 5000);
+  add_maker(
+      chain, [](auto n) { return n % 100 == 8; }, 6000);
+  std::uint64_t seen = 0;
+  chain.add_function("router", each([&](PacketView packet) {
+                       ++seen;
+                       return Verdict::forward(static_cast<PortIndex>(number_of(packet) % 2));
+                     }));
+  const auto frames = numbered_frames(1000);
+  const Executed done(chain, frames);
+  std::vector<std::uint64_t> want[2];
+  for (std::uint64_t n = 0; n < 1000; ++n) {
+    want[n % 2].push_back(n);
+    if (n % 100 == 7) want[1].insert(want[1].end(), {5000, 5001});
+    if (n % 100 == 8) want[0].insert(want[0].end(), {5000, 5001, 6000, 6001});
+  }
+  EXPECT_EQ(even.numbers(), want[0]);
+  EXPECT_EQ(odd.numbers(), want[1]);
+  EXPECT_EQ(seen, 1000U) << "they pass no further function";
+  EXPECT_THAT(of(done.counters->forwarded), Pair(1000, testing::bytes_of(frames)));
+  EXPECT_EQ(of(done.counters->generated),
+            std::pair(std::uint64_t{60}, 20 * (numbered(5000).size() + numbered(5001).size()) +
+                                             10 * (numbered(6000).size() + numbered(6001).size())));
+  EXPECT_EQ(done.counters->port_out[0].packets.get(), 540U);
+  EXPECT_EQ(done.counters->port_out[1].packets.get(), 520U);
+}
+
+TEST(CpuExecutor, SendsWhatAFunctionMakesInPlaceOfItsCause) {
+  FakeChain chain;
+  FakePort& out = chain.add_sink("out");
+  add_maker(
+      chain, [](auto n) { return n >= 100 && n < 400; }, 5000, 0);
+  chain
+      .add_function("drops", each([](PacketView packet) {
+                      const auto n = number_of(packet);
+                      return n >= 100 && n < 400 ? Verdict::drop(0) : Verdict::forward();
+                    }))
+      .own_traits.drop_reasons = kReasons;
+  const Executed done(chain, numbered_frames(400));  // of some bursts nothing else is left, nor of the batch's end
+  std::vector<std::uint64_t> want;
+  for (std::uint64_t n = 0; n < 100; ++n) want.push_back(n);
+  for (std::uint64_t n = 100; n < 400; ++n) want.insert(want.end(), {5000, 5001});
+  EXPECT_EQ(out.numbers(), want);
+  EXPECT_EQ(done.counters->generated.packets.get(), 600U);
+  EXPECT_EQ(done.counters->forwarded.packets.get(), 100U);
+}
+
+TEST(CpuExecutor, SendsNothingBehindWhatDoesNotLeave) {
+  FakeChain chain;
+  FakePort& out = chain.add_sink("out");
+  add_maker(
+      chain, [](auto) { return true; }, 5000);
+  chain
+      .add_function("odd", each([](PacketView packet) {
+                      return number_of(packet) % 2 == 1 ? Verdict::drop(0) : Verdict::forward();
+                    }))
+      .own_traits.drop_reasons = kReasons;
+  const Executed done(chain, numbered_frames(10));
+  EXPECT_EQ(out.sent[0].size(), 15U);
+  EXPECT_EQ(done.counters->generated.packets.get(), 10U);
+  EXPECT_EQ(done.counters->generated_lost.packets.get(), 0U);
+
+  FakeChain sink;  // without an exit
+  sink.add_port("in");
+  add_maker(
+      sink, [](auto) { return true; }, 5000);
+  const Executed consumed(sink, numbered_frames(10));
+  EXPECT_EQ(consumed.counters->consumed.packets.get(), 10U);
+  EXPECT_EQ(consumed.counters->generated.packets.get(), 0U);
+}
+
+TEST(CpuExecutor, CountsWhatFunctionsMakeAndPortsLoseByItself) {
+  FakeChain chain;
+  FakePort& out = chain.add_sink("out");
+  chain.add_port("closed");
+  chain.wiring = {0, 0};
+  add_maker(
+      chain, [](auto n) { return n < 10; }, 5000);
+  add_maker(
+      chain, [](auto n) { return n == 7; }, 6000, 1);
+  out.refuses = [](PacketView packet) { return number_of(packet) == 5001 || number_of(packet) == 3; };
+  out.loses = [] { return port::Lost{23, 23 * 60}; };
+  const auto frames = numbered_frames(20);
+  const Executed done(chain, frames);
+  EXPECT_EQ(done.counters->forwarded.packets.get(), 0U);
+  EXPECT_EQ(done.dropped(ChainDrop::port_refused), 20U) << "one refused, all others lost";
+  EXPECT_EQ(done.counters->generated_lost.packets.get(), 10U + 4 + 2) << "refused, lost, and without an exit";
+  EXPECT_EQ(done.counters->generated.packets.get(), 6U);
+  EXPECT_EQ(done.counters->port_out[0].packets.get(), 6U);
+}
+
+TEST(CpuExecutor, BoundsWhatFunctionsMakeOfABatch) {
+  FakeChain chain;
+  FakePort& out = chain.add_sink("out");
+  chain.settings.batch_packets = 10;
+  chain.settings.batch_bytes = 4096;
+  FakeFunction& maker = chain.add_function("maker", {});
+  maker.own_traits.emits = true;
+  maker.own_traits.drop_reasons = kReasons;
+  maker.process = [&maker](std::span<PacketView> packets) {
+    for (const PacketView packet : packets) {
+      for (int n = 0; n < 7 && packet.packet->verdict.alive(); ++n) {
+        if (!maker.emitter->emit(numbered(5000), packet)) packet.packet->verdict = Verdict::drop(0);
+      }
+    }
+  };
+  Executed done(chain, numbered_frames(10));
+  EXPECT_EQ(done.counters->functions[0].dropped[0].packets.get(), 5U) << "40 packets at most";
+  EXPECT_EQ(out.sent[0].size(), 5U + 35);
+  const auto submit_again = [&] {
+    done.batch.reset(0);
+    for (const Bytes& frame : numbered_frames(10)) EXPECT_TRUE(testing::append(done.batch, frame));
+    EXPECT_TRUE(done.executor->submit(done.batch));
+    static_cast<void>(done.executor->retire());
+  };
+  submit_again();
+  EXPECT_EQ(done.counters->functions[0].dropped[0].packets.get(), 10U) << "and as many of the next";
+  EXPECT_EQ(out.sent[0].size(), 80U);
+  maker.process = [&maker](std::span<PacketView> packets) {
+    EXPECT_EQ(maker.emitter->emit_unwritten(8193, packets[0]), nullptr);
+    EXPECT_NE(maker.emitter->emit_unwritten(8192, packets[0]), nullptr);
+    EXPECT_EQ(maker.emitter->emit_unwritten(1, packets[0]), nullptr);
+  };
+  submit_again();
 }
 
 TEST(CpuExecutorDeathTest, StopsAtAPuntOfACpuTwinAndNamesFunctionAndPacket) {

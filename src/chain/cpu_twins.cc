@@ -64,11 +64,12 @@ void broken_invariant(std::string_view function, unsigned worker, const PacketDe
   std::abort();
 }
 
-CpuTwins::CpuTwins(const Chain& chain, unsigned worker, WorkerCounters& counters)
+CpuTwins::CpuTwins(const Chain& chain, unsigned worker, WorkerCounters& counters, Emitter& emitter)
     : chain_(chain), worker_(worker), counters_(counters), stack_(all_reads(chain)) {
   for (const NamedFunction& f : chain.functions) {
     functions_.push_back({f.function->make_cpu_stage(), f.name, f.function->traits().cpu.writes.has(Field::frame_shape),
                           f.function->traits().growth});
+    if (f.function->traits().emits) functions_.back().stage->set_emitter(emitter);
   }
 }
 

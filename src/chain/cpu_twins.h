@@ -24,8 +24,8 @@ namespace penstock::chain {
 
 class CpuTwins {
  public:
-  /// Borrows both.
-  CpuTwins(const Chain& chain, unsigned worker, WorkerCounters& counters);
+  /// Borrows all of them.
+  CpuTwins(const Chain& chain, unsigned worker, WorkerCounters& counters, Emitter& emitter);
 
   /// A batch boundary: functions may take up new tables.
   void begin_batch() noexcept;

@@ -21,12 +21,15 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, DevicePlan plan, std::vector<
       worker_(worker),
       counters_(counters),
       trace_(trace),
-      twins_(chain, worker, counters),
+      emits_(chain.emits()),
+      twins_(chain, worker, counters, emitter_),
       outlet_(chain, worker, counters),
       flights_(std::max<std::size_t>(1, lanes.size())) {
   for (const NamedFunction& f : chain.functions) {
-    const std::optional<Access>& access = f.function->traits().finish;
-    finish_.push_back({f.function->make_finish_stage(), access && access->writes.has(Field::verdict)});
+    const NfTraits& traits = f.function->traits();
+    const FieldSet writes = traits.finish ? traits.finish->writes : FieldSet{};
+    finish_.push_back({f.function->make_finish_stage(), !writes.empty(), !(writes - FieldSet{Field::verdict}).empty()});
+    if (traits.emits && finish_.back().stage != nullptr) finish_.back().stage->set_emitter(emitter_);
   }
   const std::vector<NfTraits> traits = chain.traits();
   next_growing_.assign(traits.size() + 1, traits.size());
@@ -40,6 +43,7 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, DevicePlan plan, std::vector<
     flight.frames.reserve(chain.settings.batch_packets);
     flight.punted.reserve(chain.settings.batch_packets);
     flight.set_aside.resize(chain.settings.batch_packets);
+    if (emits_) flight.emissions = Emissions(chain.settings.batch_bytes, chain.settings.batch_packets);
     if (need_room(0, traits.size())) {
       flight.scratch = FrameScratch(chain.settings.batch_bytes, chain.settings.batch_packets, growth_of(traits));
     }
@@ -120,6 +124,8 @@ bool DeviceExecutor::submit(Batch& batch) noexcept {
   flight.run = 0;
   flight.frames.clear();
   flight.scratch.reset();
+  if (emits_) flight.emissions.begin(batch);
+  emitter_.go_into(emissions_of(flight));
   flight.punted.clear();
   if (!flight.on_device) return true;  // its turn comes in `retire`
   flight.lane->busy = true;
@@ -158,7 +164,8 @@ Batch* DeviceExecutor::retire() noexcept {
   if (flight.traced) {
     // With packets that are traced it goes the way of the twins, all at once.
     if (need_room(0, chain_.functions.size())) give_room_to_all(flight);
-    run_on_twins(*flight.batch, flight.frames, twins_, outlet_, chain_.functions.size(), trace_);
+    emitter_.go_into(emissions_of(flight));
+    run_on_twins(*flight.batch, flight.frames, twins_, outlet_, emissions_of(flight), chain_.functions.size(), trace_);
   } else if (flight.run == plan_.runs.size()) {
     send(flight);
   } else {
@@ -176,6 +183,7 @@ Batch* DeviceExecutor::retire() noexcept {
 }
 
 void DeviceExecutor::advance(Flight& flight, std::size_t limit) noexcept {
+  emitter_.go_into(emissions_of(flight));
   while (flight.run < limit) {
     const DevicePlan::Run& run = run_of(flight);
     if (run.processor == Processor::gpu && flight.on_device) {
@@ -321,6 +329,13 @@ void DeviceExecutor::settle_burst(Flight& flight, const ring::SegmentResults& re
       }
     }
     if (s + 1 == shape.stages.size()) take_back(flight, results, next, packets);
+    if (finish_[function].takes_back) {
+      any_ended |= change_returned(function, packets);
+      reaching.bytes = 0;
+      for (const PacketView& packet : packets) {
+        if (reached(packet.packet->verdict, function)) reaching.bytes += packet.length();
+      }
+    }
     if (any_ended) count_ended(function, packets, reaching);
     counters.forwarded.add(reaching.packets, reaching.bytes);
   }
@@ -384,6 +399,34 @@ void DeviceExecutor::take_back(Flight& flight, const ring::SegmentResults& resul
   }
 }
 
+/// What the finish stage of the segment's last function does with the frames that have come back. Whether it dropped
+/// any.
+bool DeviceExecutor::change_returned(std::size_t function, std::span<const PacketView> packets) noexcept {
+  std::array<PacketView, kBurst> alive;
+  std::array<std::uint32_t, kBurst> lengths;
+  std::size_t count = 0;
+  for (const PacketView& packet : packets) {
+    if (!packet.packet->verdict.alive()) continue;
+    lengths[count] = packet.length();
+    alive[count++] = packet;
+  }
+  if (count == 0) return false;
+  finish_[function].stage->take_back(std::span(alive).first(count));
+  bool any_dropped = false;
+  for (std::size_t n = 0; n < count; ++n) {
+    PacketDescriptor& packet = *alive[n].packet;
+    if (packet.length > lengths[n])
+      broken_invariant(chain_.functions[function].name, worker_, packet, "its finish stage makes a frame longer");
+    packet.wire_length += packet.length - lengths[n];  // modulo 2^32
+    if (packet.verdict.alive()) continue;
+    if (packet.verdict.kind != VerdictKind::drop)
+      broken_invariant(chain_.functions[function].name, worker_, packet, "its finish stage does more than drop");
+    packet.verdict.nf = static_cast<std::uint8_t>(function);
+    any_dropped = true;
+  }
+  return any_dropped;
+}
+
 void DeviceExecutor::count_ended(std::size_t function, std::span<const PacketView> packets,
                                  report::TrafficSum& reaching) noexcept {
   FunctionCounters& counters = counters_.functions[function];
@@ -430,8 +473,8 @@ void DeviceExecutor::run_on_cpu(Flight& flight, std::size_t first, std::size_t l
 void DeviceExecutor::send(Flight& flight) noexcept {
   for_each_burst(
       *flight.batch, [&](std::size_t i) { return view(flight, i); },
-      [&](std::span<PacketView> burst) { outlet_.send(burst); });
-  outlet_.end_batch(*flight.batch);
+      [&](std::span<PacketView> burst) { outlet_.send(burst, emissions_of(flight)); });
+  outlet_.end_batch(*flight.batch, emissions_of(flight));
 }
 
 }  // namespace penstock::chain

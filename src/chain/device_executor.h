@@ -19,6 +19,7 @@
 #include "chain/counters.h"
 #include "chain/cpu_twins.h"
 #include "chain/device_plan.h"
+#include "chain/emitter.h"
 #include "chain/executor.h"
 #include "chain/frame_scratch.h"
 #include "chain/outlet.h"
@@ -70,12 +71,14 @@ class DeviceExecutor : public Executor {
     std::size_t run = 0;                // of the plan, under way; the plan's size: done
     std::vector<std::uint8_t*> frames;  // by packet, where not all are in the batch; empty: they are
     FrameScratch scratch;               // for those that the twins are to make longer
+    Emissions emissions;                // what functions made of its packets
     std::vector<std::uint32_t> punted;  // packets that are not worked on any more on the device
     std::vector<Verdict> set_aside;     // by packet: of those that are punted, while a later segment runs
   };
   struct Finish {
     std::unique_ptr<FinishStage> stage;  // null where there is none
     bool drops = false;                  // it may
+    bool takes_back = false;             // it changes frames that have come back
   };
   /// Where the next of the packets is that have come back.
   struct Returned {
@@ -90,6 +93,7 @@ class DeviceExecutor : public Executor {
   [[nodiscard]] static std::size_t index_of(const Flight& flight, PacketView packet) noexcept {
     return static_cast<std::size_t>(packet.packet - flight.batch->packets().data());
   }
+  [[nodiscard]] Emissions* emissions_of(Flight& flight) const noexcept { return emits_ ? &flight.emissions : nullptr; }
   static void list_frames(Flight& flight) noexcept;
   /// Whether a function in [first, last) makes frames longer for which batches have no room.
   [[nodiscard]] bool need_room(std::size_t first, std::size_t last) const noexcept {
@@ -111,6 +115,7 @@ class DeviceExecutor : public Executor {
                             std::span<const PacketView> packets) noexcept;
   void take_back(Flight& flight, const ring::SegmentResults& results, Returned& next,
                  std::span<PacketView> packets) noexcept;
+  [[nodiscard]] bool change_returned(std::size_t function, std::span<const PacketView> packets) noexcept;
   void count_ended(std::size_t function, std::span<const PacketView> packets, report::TrafficSum& reaching) noexcept;
   void run_alone(Flight& flight, std::size_t packet, std::size_t first, std::size_t last) noexcept;
   static void restore_punted(Flight& flight) noexcept;
@@ -123,6 +128,8 @@ class DeviceExecutor : public Executor {
   const unsigned worker_;
   WorkerCounters& counters_;
   Trace* trace_;
+  const bool emits_;
+  Emitter emitter_;
   CpuTwins twins_;
   Outlet outlet_;
   std::vector<std::size_t> next_growing_;     // by function: the first from there on that needs room outside the batch

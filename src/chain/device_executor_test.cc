@@ -35,6 +35,11 @@ constexpr FieldSet kVerdict{Field::verdict};
 // Functions that look only at what their accesses say. They decide as a GPU stage does, which also sets the offset of a
 // frame whose beginning it moves.
 
+/// Whether its fields can be read; it may have been cut short.
+bool has_ipv4(PacketView packet) {
+  return packet.layout().network == NetworkLayer::ipv4 && packet.layout().has(PacketLayout::kNetworkHeader);
+}
+
 /// Drops by source port.
 Verdict filter(PacketView& packet) {
   if (!packet.has_ports()) return packet.packet->verdict;
@@ -45,7 +50,7 @@ constexpr Access kFilter{kParsedFields | kVerdict | FieldSet{Field::l4_src_port}
 
 /// Ages, and chooses a port by the flow's hash.
 Verdict route(PacketView& packet) {
-  if (packet.layout().network != NetworkLayer::ipv4) return packet.packet->verdict;
+  if (!has_ipv4(packet)) return packet.packet->verdict;
   if (packet.ipv4().ttl <= 1) return Verdict::drop(0);
   --packet.ipv4().ttl;
   packet.ipv4().checksum.set(static_cast<std::uint16_t>(packet.ipv4().checksum.value() + 0x100));
@@ -71,7 +76,7 @@ constexpr Access kScramble{kParsedFields | kVerdict | FieldSet{Field::payload}, 
 
 /// Changes the type of service by the mark that an earlier function left.
 Verdict colour(PacketView& packet) {
-  if (packet.layout().network == NetworkLayer::ipv4) {
+  if (has_ipv4(packet)) {
     packet.ipv4().tos = static_cast<std::uint8_t>(packet.packet->mark % 3);
   }
   return packet.packet->verdict;
@@ -132,6 +137,32 @@ Verdict shy(PacketView& packet) {
 constexpr Access kShy{kParsedFields | kVerdict | FieldSet{Field::l4_src_port, Field::mark},
                       {Field::mark, Field::verdict}};
 
+/// Forwards what its finish stage, as its twin, cuts in two or answers.
+Verdict cut(PacketView& packet) { return packet.packet->verdict; }
+Verdict answer(PacketView& packet) { return packet.packet->verdict; }
+
+/// What is longer goes on as two frames: as a fragmenting function does. Drops what it has no room to cut.
+void cut_one(PacketView packet, Emitter& emitter) {
+  constexpr std::uint32_t kMost = 64;
+  const std::uint32_t length = packet.length();
+  if (length <= kMost) return;
+  std::uint8_t* const rest = emitter.emit_unwritten(14 + length - kMost, packet);
+  if (rest == nullptr) {
+    packet.packet->verdict = Verdict::drop(1);
+    return;
+  }
+  std::memcpy(rest, packet.frame, 14);
+  std::memcpy(rest + 14, packet.frame + kMost, length - kMost);
+  packet.packet->length = kMost;
+}
+
+/// Drops, and answers by the port that the packet came by.
+void answer_one(PacketView packet, std::uint32_t found, Emitter& emitter) {
+  if (!packet.packet->verdict.alive() || found % 6 != 2) return;
+  EXPECT_TRUE(emitter.emit(numbered(found), packet, packet.packet->in_port));
+  packet.packet->verdict = Verdict::drop(0);
+}
+
 struct Kind {
   const char* name;
   Verdict (*decide)(PacketView&);
@@ -140,6 +171,8 @@ struct Kind {
   bool remembers = false;  // and that one drops
   bool punts = false;
   FrameRoom growth{};
+  bool cuts = false;
+  bool answers = false;
 };
 constexpr Kind kKinds[] = {{"filter", filter, kFilter, true},
                            {"route", route, kRoute},
@@ -150,9 +183,11 @@ constexpr Kind kKinds[] = {{"filter", filter, kFilter, true},
                            {"tag", tag, kMoves, false, false, false, {4, 0}},
                            {"untag", untag, kMoves},
                            {"pad", pad, kMoves, true, false, false, {0, 20}},
-                           {"shy", shy, kShy, false, false, true}};
+                           {"shy", shy, kShy, false, false, true},
+                           {"cut", cut, kMoves, false, false, false, {}, true},
+                           {"answer", answer, kMeter, true, false, false, {}, false, true}};
 constexpr int kKindCount = std::size(kKinds);
-enum { kFilters, kRoutes, kMarks, kScrambles, kColours, kMeters, kTags, kUntags, kPads, kShies };
+enum { kFilters, kRoutes, kMarks, kScrambles, kColours, kMeters, kTags, kUntags, kPads, kShies, kCuts, kAnswers };
 
 /// Of a chain: which function stands where, and whether it has a GPU stage.
 struct Position {
@@ -169,8 +204,10 @@ NfTraits traits_of(const Position& position) {
       traits.finish = Access{{Field::frame_shape}, {}};
       traits.findings_bytes = 4;
     }
-    if (kind.remembers) traits.finish = Access{{Field::frame_shape, Field::verdict}, kVerdict};
+    if (kind.remembers || kind.answers) traits.finish = Access{{Field::frame_shape, Field::verdict}, kVerdict};
   }
+  if (kind.cuts && position.on_gpu) traits.finish = kMoves;
+  traits.emits = kind.cuts || kind.answers;
   traits.growth = kind.growth;
   traits.drop_reasons = kReasons;
   return traits;
@@ -183,7 +220,7 @@ class CountingFunction final : public NetworkFunction {
   const NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(*this); }
   std::unique_ptr<FinishStage> make_finish_stage() override {
-    return kind_.finds && traits_.gpu ? std::make_unique<Finish>(*this) : nullptr;
+    return traits_.finish ? std::make_unique<Finish>(*this) : nullptr;
   }
   std::string description() const override { return kind_.name; }
   /// Of a packet, for the sum.
@@ -210,26 +247,36 @@ class CountingFunction final : public NetworkFunction {
         descriptor.wire_length = before.wire_length;
         if (function_.kind_.finds) function_.settle(found, before.length, verdict);
         descriptor.verdict = verdict;
+        if (function_.kind_.cuts) cut_one(packet, *emitter_);
+        if (function_.kind_.answers) answer_one(packet, found, *emitter_);
       }
     }
+    void set_emitter(Emitter& emitter) noexcept override { emitter_ = &emitter; }
 
    private:
     CountingFunction& function_;
+    Emitter* emitter_ = nullptr;
   };
   class Finish final : public FinishStage {
    public:
     explicit Finish(CountingFunction& function) : function_(function) {}
     void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override {
-      for (std::size_t i = 0; i < packets.size(); ++i) {
+      for (std::size_t i = 0; i < packets.size() && function_.kind_.finds; ++i) {
         std::uint32_t found = 0;
         std::memcpy(&found, findings[i], sizeof found);
         function_.settle(found, packets[i].length(), packets[i].packet->verdict);
         if (function_.consumes) packets[i].packet->verdict = Verdict::consume();
+        if (function_.kind_.answers) answer_one(packets[i], found, *emitter_);
       }
     }
+    void take_back(std::span<PacketView> packets) noexcept override {
+      for (const PacketView& packet : packets) cut_one(packet, *emitter_);
+    }
+    void set_emitter(Emitter& emitter) noexcept override { emitter_ = &emitter; }
 
    private:
     CountingFunction& function_;
+    Emitter* emitter_ = nullptr;
   };
   NfTraits traits_;
   const Kind& kind_;
@@ -343,6 +390,7 @@ void expect_equal(Bed& device, Bed& cpu) {
     EXPECT_EQ(a.bytes.get(), b.bytes.get()) << what;
   };
   expect_same(device.counters->forwarded, cpu.counters->forwarded, "forwarded");
+  expect_same(device.counters->generated, cpu.counters->generated, "generated");
   for (std::size_t f = 0; f < cpu.chain.functions.size(); ++f) {
     const std::string name = cpu.chain.functions[f].name + " " + std::to_string(f);
     const FunctionCounters& here = device.counters->functions[f];
@@ -541,8 +589,31 @@ TEST(DeviceExecutor, GivesRoomToFramesThatTheTwinsMakeLonger) {
   }
 }
 
+TEST(DeviceExecutor, SendsWhatFunctionsMakeInItsPlace) {
+  const std::vector<std::vector<Position>> chains{
+      chain_of({{kRoutes, true}, {kCuts, true}}),
+      chain_of({{kShies, true}, {kAnswers, true}, {kRoutes, true}, {kPads, true}, {kCuts, true}}),
+      chain_of({{kAnswers, false}, {kRoutes, true}, {kAnswers, true}, {kFilters, true}, {kCuts, false}}),
+      chain_of({{kScrambles, true}, {kCuts, true}, {kFilters, false}, {kCuts, false}, {kRoutes, false}}),
+  };
+  for (const auto& positions : chains) {
+    for (const unsigned failing : {0U, 3U, 4U}) {
+      SCOPED_TRACE(positions.back().kind->name + std::string(", failing ") + std::to_string(failing));
+      Behaviour behaviour;
+      unsigned calls = 0;
+      if (failing > 0) behaviour.fails = [&] { return ++calls % failing == 0; };
+      expect_as_on_the_cpu(positions, batches_of(20, 64), behaviour, 3);
+    }
+  }
+  Behaviour behaviour;
+  Bed bed(chains[1]);
+  ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
+  ASSERT_NO_FATAL_FAILURE(bed.run(batches_of(20, 64)));
+  EXPECT_GT(bed.counters->generated.packets.get(), 500U);
+}
+
 TEST(DeviceExecutor, GivesRoomToFramesThatAreTraced) {
-  const auto positions = chain_of({{kRoutes, true}, {kTags, true}, {kPads, false}});
+  const auto positions = chain_of({{kRoutes, true}, {kTags, true}, {kPads, false}, {kCuts, false}});
   Bed cpu(positions);
   cpu.executor = std::make_unique<CpuExecutor>(cpu.chain, 0, *cpu.counters, nullptr);
   ASSERT_NO_FATAL_FAILURE(cpu.run(batches_of(4, 60)));

@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/parameter.h"
+#include "chain/emitter.h"
 #include "gpu/stage.h"
 #include "packet/batch.h"
 #include "packet/field.h"
@@ -36,6 +37,7 @@ struct NfTraits {
   std::uint32_t findings_bytes = 0;                  // for each packet, from the GPU stage to the finish stage
   FrameRoom growth{};                                // most bytes it adds at head and tail
   bool chooses_port = false;                         // decides where packets leave
+  bool emits = false;                                // its CPU stages make packets: they are given an Emitter
   std::span<const std::string_view> drop_reasons{};  // by the value of Verdict::drop
 };
 
@@ -43,6 +45,8 @@ struct NfTraits {
 class CpuStage {
  public:
   virtual ~CpuStage() = default;
+  /// Once, before the first packets, where the traits say that it makes packets. Borrowed, and the worker's.
+  virtual void set_emitter(Emitter& emitter) noexcept { static_cast<void>(emitter); }
   /// A batch boundary, also passed now and then when no packets come: tables may be swapped here and nowhere else.
   virtual void begin_batch() noexcept {}
   /// Decides about packets by writing their `verdict`; all come in with a `forward` verdict and a parsed layout.
@@ -65,12 +69,19 @@ class CpuStage {
 class FinishStage {
  public:
   virtual ~FinishStage() = default;
+  /// As CpuStage's.
+  virtual void set_emitter(Emitter& emitter) noexcept { static_cast<void>(emitter); }
   /// `findings`: NfTraits::findings_bytes for each of the packets, all of which the GPU stage worked on.
   /// One whose access writes `verdict` sees those that its function gave (with the port that is chosen by now), and may
   /// turn `forward` into a drop for a reason of its function: the packet ends there, whatever later functions of the
   /// segment did with it, and is counted with the length that it had before this function. GPU stages behind this
   /// one's have worked on it all the same.
   virtual void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept = 0;
+  /// For those whose access writes more than verdicts, which is then the last of its segment: behind `finish`, the
+  /// packets that are still forwarded, with frames and lengths as they have come back; their layouts are those from
+  /// before the segment, if any. It may change bytes, shorten frames at their end, and drop for a reason of its
+  /// function.
+  virtual void take_back(std::span<PacketView> packets) noexcept { static_cast<void>(packets); }
 };
 
 class NetworkFunction {

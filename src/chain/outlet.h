@@ -13,6 +13,7 @@
 #include "chain/burst.h"
 #include "chain/chain.h"
 #include "chain/counters.h"
+#include "chain/emitter.h"
 #include "packet/batch.h"
 #include "report/counter.h"
 
@@ -23,20 +24,29 @@ class Outlet {
   /// Borrows both.
   Outlet(const Chain& chain, unsigned worker, WorkerCounters& counters);
 
-  /// Packets that have passed all functions, at most kBurst. Those of a flow stay in order.
-  void send(std::span<PacketView> packets) noexcept;
-  /// All packets of the batch have been sent or dropped.
-  void end_batch(const Batch& batch) noexcept;
+  /// Packets that have passed all functions, at most kBurst, in the order of their batch, with what functions made of
+  /// them and of those before them; null: they make none. Those of a flow stay in order.
+  void send(std::span<PacketView> packets, Emissions* emissions) noexcept;
+  /// All packets of the batch have been sent or dropped: the rest of what was made of them follows.
+  void end_batch(const Batch& batch, Emissions* emissions) noexcept;
 
  private:
-  void send_by(PortIndex port, std::span<const PacketView> packets) noexcept;
+  /// Of one port, in this batch.
+  struct Sent {
+    report::TrafficSum arrived;
+    report::TrafficSum made;  // by functions
+  };
+  [[nodiscard]] PortIndex exit_of(PacketView packet) const noexcept;
+  void send_merged(std::span<const PacketView> packets, Emissions& emissions, std::uint32_t end) noexcept;
+  void send_burst(std::span<PacketView> packets, const Emissions* emissions) noexcept;
+  void send_by(PortIndex port, std::span<const PacketView> packets, const Emissions* emissions) noexcept;
   void flush(PortIndex port) noexcept;
-  void drop(ChainDrop reason, std::uint64_t packets, std::uint64_t bytes) noexcept;
+  void drop(ChainDrop reason, const Sent& lost) noexcept;
 
   const Chain& chain_;
   WorkerCounters& counters_;
-  std::vector<port::TxQueue*> exits_;     // by PortIndex; null where the port does not write
-  std::vector<report::TrafficSum> sent_;  // by PortIndex, in this batch; forwarded once the port has flushed it
+  std::vector<port::TxQueue*> exits_;  // by PortIndex; null where the port does not write
+  std::vector<Sent> sent_;             // by PortIndex; forwarded once the port has flushed it
 };
 
 }  // namespace penstock::chain

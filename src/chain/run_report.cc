@@ -87,6 +87,8 @@ Json make_report(const Chain& chain, std::span<const std::unique_ptr<Worker>> wo
   const TrafficSum in = traffic([](const C& c) -> const report::Traffic& { return c.in; });
   const TrafficSum forwarded = traffic([](const C& c) -> const report::Traffic& { return c.forwarded; });
   TrafficSum consumed = traffic([](const C& c) -> const report::Traffic& { return c.consumed; });
+  const TrafficSum generated = traffic([](const C& c) -> const report::Traffic& { return c.generated; });
+  const TrafficSum generated_lost = traffic([](const C& c) -> const report::Traffic& { return c.generated_lost; });
   TrafficSum dropped;
 
   Json functions = Json::array();
@@ -121,9 +123,15 @@ Json make_report(const Chain& chain, std::span<const std::unique_ptr<Worker>> wo
   report["packets"] = {{"in", in.packets},
                        {"forwarded", forwarded.packets},
                        {"dropped", dropped.packets},
-                       {"consumed", consumed.packets}};
-  report["bytes"] = {
-      {"in", in.bytes}, {"forwarded", forwarded.bytes}, {"dropped", dropped.bytes}, {"consumed", consumed.bytes}};
+                       {"consumed", consumed.packets},
+                       {"generated", generated.packets},
+                       {"generated_lost", generated_lost.packets}};
+  report["bytes"] = {{"in", in.bytes},
+                     {"forwarded", forwarded.bytes},
+                     {"dropped", dropped.bytes},
+                     {"consumed", consumed.bytes},
+                     {"generated", generated.bytes},
+                     {"generated_lost", generated_lost.bytes}};
   report["rate"] = {{"packets_per_s", elapsed_s > 0 ? static_cast<double>(in.packets) / elapsed_s : 0.0},
                     {"bits_per_s", elapsed_s > 0 ? static_cast<double>(in.bytes) * 8 / elapsed_s : 0.0}};
   report["functions"] = std::move(functions);
@@ -179,6 +187,14 @@ std::string report_tables(const Json& report) {
     ports.add_row(
         {name, n(port["in"]["packets"]), n(port["in"]["bytes"]), n(port["out"]["packets"]), n(port["out"]["bytes"])});
   }
+  std::string generated;
+  if (packets["generated"] != 0 || packets["generated_lost"] != 0) {
+    generated = fmt::format("{} packets ({} bytes) that functions made", n(packets["generated"]),
+                            n(report["bytes"]["generated"]));
+    if (packets["generated_lost"] != 0)
+      generated += fmt::format("; {} more no port took", n(packets["generated_lost"]));
+    generated += '\n';
+  }
   std::string not_made;
   for (const auto& [name, port] : report["ports"].items()) {
     if (!port.contains("offered")) continue;
@@ -190,7 +206,7 @@ std::string report_tables(const Json& report) {
   }
   const Json& batches = report["batches"];
   const Json& latency = report["latency_us"];
-  return functions.text() + '\n' + ports.text() + not_made +
+  return functions.text() + '\n' + ports.text() + generated + not_made +
          fmt::format(
              "\n{} worker{} on the {}, {:.3f} s: {}pps, {}bit/s; {} batch{} ({} full, {} by time, {} at the end)\n"
              "latency p50 {:.1f} us, p95 {:.1f} us, p99 {:.1f} us, p99.9 {:.1f} us\n",

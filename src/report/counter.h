@@ -46,6 +46,11 @@ struct TrafficSum {
     bytes += other.bytes;
     return *this;
   }
+  TrafficSum& operator-=(const TrafficSum& other) noexcept {
+    packets -= other.packets;
+    bytes -= other.bytes;
+    return *this;
+  }
 };
 
 }  // namespace penstock::report

@@ -172,6 +172,7 @@ class FakeFunction final : public NetworkFunction {
   NfTraits own_traits{.name = "fake", .summary = "", .cpu = {}, .gpu = {}, .finish = {}};
   Process process = [](std::span<PacketView>) {};
   std::atomic<int> boundaries{0};  // calls of begin_batch, of all stages
+  Emitter* emitter = nullptr;      // of the stage that was made last, where the traits ask for one
 
   const NfTraits& traits() const noexcept override { return own_traits; }
   std::unique_ptr<CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(*this); }
@@ -181,6 +182,7 @@ class FakeFunction final : public NetworkFunction {
   class Stage final : public CpuStage {
    public:
     explicit Stage(FakeFunction& function) : function_(function) {}
+    void set_emitter(Emitter& emitter) noexcept override { function_.emitter = &emitter; }
     void begin_batch() noexcept override { ++function_.boundaries; }
     void process(std::span<PacketView> packets) noexcept override { function_.process(packets); }
     std::string explain(PacketView packet) const override { return "number " + std::to_string(number_of(packet)); }
