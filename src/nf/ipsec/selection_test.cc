@@ -203,8 +203,9 @@ TEST(Selection, OptionalTemplateLetsPacketsGoWithoutAnSa) {
 }
 
 TEST(Selection, TransportModeTakesTheSaOfThePacketsOwnAddresses) {
-  const Tables tables(transport_sa("10.1.0.1", "10.2.0.2", "0x100") + transport_sa("10.1.0.1", "10.2.0.3", "0x200") +
-                          transport_sa("10.1.0.4", "10.2.0.3", "0x300"),
+  // The first one's addresses have the same bits.
+  const Tables tables(transport_sa("::a01:1", "::a02:2", "0x400") + transport_sa("10.1.0.1", "10.2.0.2", "0x100") +
+                          transport_sa("10.1.0.1", "10.2.0.3", "0x200") + transport_sa("10.1.0.4", "10.2.0.3", "0x300"),
                       policy(kLanToLan, "out", kTransportTemplate), false);
   const auto between = [](std::string_view source, std::string_view destination) {
     return packet().eth().ipv4(source, destination).udp(1, 2).bytes();
