@@ -92,12 +92,12 @@ class NetworkFunction {
   /// A stage for one more worker. The NF outlives its stages and may own their counters.
   [[nodiscard]] virtual std::unique_ptr<CpuStage> make_cpu_stage() = 0;
 
-  /// A GPU stage, for one more batch in flight of that worker on the current device. The stages of a worker are called
+  /// A GPU stage, for one more batch in flight of `use.worker` on the current device. The stages of a worker are called
   /// by one thread at a time and enqueue its batches in order, so that they may share what counts on from batch to
   /// batch (gpu/turns.h keeps their work in order on the device); those of different workers run at once. Null where
   /// the NF has none, though its traits have an access for it; throws CudaError.
-  [[nodiscard]] virtual std::unique_ptr<gpu::GpuStage> make_gpu_stage(unsigned worker) {
-    static_cast<void>(worker);
+  [[nodiscard]] virtual std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) {
+    static_cast<void>(use);
     return nullptr;
   }
   /// For one more worker; null where the NF has none.

@@ -39,7 +39,7 @@ class PerPacketFunction final : public NetworkFunction {
   [[nodiscard]] const NfTraits& traits() const noexcept override { return parts_.traits; }
   [[nodiscard]] std::string description() const override { return parts_.description; }
   [[nodiscard]] std::unique_ptr<CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(parts_); }
-  [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_gpu_stage(unsigned) override {
+  [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse&) override {
     return parts_.make_gpu_stage == nullptr ? nullptr : parts_.make_gpu_stage(parts_.core);
   }
 

@@ -104,4 +104,23 @@ int current_device() {
   return index;
 }
 
+void reach_memory_of(int device) {
+  const int here = current_device();
+  if (here == device) return;
+  int reachable = 0;
+  int counts = 0;
+  check(cudaDeviceCanAccessPeer(&reachable, here, device));
+  check(cudaDeviceGetP2PAttribute(&counts, cudaDevP2PAttrNativeAtomicSupported, here, device));
+  if (reachable == 0 || counts == 0) {
+    throw CudaError(0, "GPU " + std::to_string(here) + " cannot count in the memory of GPU " + std::to_string(device) +
+                           ": no NVLink is between them");
+  }
+  const cudaError_t enabled = cudaDeviceEnablePeerAccess(device, 0);
+  if (enabled == cudaErrorPeerAccessAlreadyEnabled) {
+    static_cast<void>(cudaGetLastError());
+  } else {
+    check(enabled);
+  }
+}
+
 }  // namespace penstock::gpu

@@ -57,5 +57,8 @@ struct DeviceList {
 /// The device that this thread's buffers, streams and kernels go to; throw CudaError.
 void use_device(int index);
 [[nodiscard]] int current_device();
+/// Lets kernels of the current device read, write and count in the memory of another one, over NVLink. Throws CudaError
+/// where the two cannot.
+void reach_memory_of(int device);
 
 }  // namespace penstock::gpu

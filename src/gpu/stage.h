@@ -23,6 +23,12 @@ struct DevicePackets {
   std::byte* findings = nullptr;  // count * NfTraits::findings_bytes bytes, aligned to 8: for the finish stage
 };
 
+/// What a stage is made for.
+struct StageUse {
+  unsigned worker = 0;
+  std::uint32_t batch_packets = 1;  // the most of a batch
+};
+
 /// The GPU stage of one network function, for one batch in flight at a time. It belongs to the device that was current
 /// when it was made.
 class GpuStage {

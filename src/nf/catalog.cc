@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "nf/firewall/firewall.h"
+#include "nf/ipsec/ipsec.h"
 #include "nf/router/router.h"
 
 namespace penstock::nf {
@@ -28,6 +29,7 @@ bool good_name(std::string_view name) {
 chain::NfKinds catalog() {
   static const std::array kKinds{
       &firewall::firewall_kind(),
+      &ipsec::ipsec_kind(),
       &router::router_kind(),
   };
   return kKinds;

@@ -130,7 +130,7 @@ TEST_P(CrossingBytes, AreReportedAsTheLanesCountThem) {
     for (const ring::SegmentShape& segment : plan->segments) {
       stages.emplace_back();
       for (const auto& stage : segment.stages) {
-        stages.back().push_back(chain.functions[stage.function].function->make_gpu_stage(0));
+        stages.back().push_back(chain.functions[stage.function].function->make_gpu_stage({0, kBatchPackets}));
       }
     }
     lanes.push_back(std::make_unique<CountedLane>(

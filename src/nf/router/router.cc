@@ -78,7 +78,7 @@ Router::Router(RouterConfig config, std::unique_ptr<const RouterTables> tables)
 
 std::unique_ptr<chain::CpuStage> Router::make_cpu_stage() { return make_router_stage(snapshot_, rules_, devices_); }
 
-std::unique_ptr<gpu::GpuStage> Router::make_gpu_stage(unsigned) {
+std::unique_ptr<gpu::GpuStage> Router::make_gpu_stage(const gpu::StageUse&) {
   const int device = gpu::current_device();
   const std::lock_guard lock(devices_mutex_);
   std::unique_ptr<DeviceSide>& side = on_devices_[device];

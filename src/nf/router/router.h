@@ -59,7 +59,7 @@ class Router final : public chain::NetworkFunction {
 
   [[nodiscard]] const chain::NfTraits& traits() const noexcept override { return traits_; }
   [[nodiscard]] std::unique_ptr<chain::CpuStage> make_cpu_stage() override;
-  [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_gpu_stage(unsigned worker) override;
+  [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) override;
   [[nodiscard]] std::string description() const override;
   void report(nlohmann::json& into) const override;
 

@@ -211,7 +211,7 @@ void update_with_gpu(benchmark::State& state) {
   const gpu::DeviceList devices = gpu::list_devices();
   if (devices.availability != gpu::Availability::kUsable) return state.SkipWithError(devices.reason.c_str());
   const auto router = Router::build(read_config(text4(), false));
-  (*router)->make_gpu_stage(0).reset();  // nobody waits for batches, and the device's tables stay
+  (*router)->make_gpu_stage({}).reset();  // nobody waits for batches, and the device's tables stay
   update_routes(state, **router);
 }
 

@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/ipsec/device_tables.h"
+
+#include <span>
+#include <vector>
+
+namespace penstock::ipsec {
+
+namespace {
+
+std::vector<std::uint32_t> windows_of(const Tables& tables) {
+  std::vector<std::uint32_t> windows;
+  for (const auto& state : tables.states()) windows.push_back(state->window.packets());
+  return windows;
+}
+
+std::vector<unsigned long long> tops_of(const Tables& tables) {
+  std::vector<unsigned long long> tops;
+  for (const auto& state : tables.states()) tops.push_back(state->window.top());
+  return tops;
+}
+
+template <typename T>
+gpu::DeviceBuffer<T> copy_of(const std::vector<T>& host) {
+  return gpu::DeviceBuffer<T>(std::span<const T>(host));
+}
+
+}  // namespace
+
+DeviceTables::DeviceTables(const Tables& tables)
+    : tables_(tables),
+      selection_(tables.selection()),
+      inbound_(tables.inbound()),
+      windows_(copy_of(windows_of(tables))),
+      top_numbers_(copy_of(tops_of(tables))),
+      tops_(top_numbers_.data()),
+      statuses_(tables.sas().size()),
+      host_statuses_(tables.sas().size()),
+      keys_(tables.keys().keys()) {
+  tell_statuses();
+  stream_.wait();
+}
+
+void DeviceTables::tell_statuses() noexcept {
+  for (std::uint32_t sa = 0; sa < host_statuses_.size(); ++sa) host_statuses_[sa] = tables_.status(sa);
+  // Where it fails, so does all else on the device.
+  static_cast<void>(gpu::copy_async(statuses_.data(), host_statuses_.data(), statuses_.size_bytes(), stream_));
+}
+
+}  // namespace penstock::ipsec

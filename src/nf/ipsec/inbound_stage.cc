@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "nf/firewall/classifier.h"
+#include "nf/ipsec/outbound_core.h"
+#include "nf/ipsec/stages.h"
+#include "packet/parse_core.h"
+
+namespace penstock::ipsec {
+
+InboundStage::InboundStage(Ipsec& ipsec) : ipsec_(ipsec), tables_(ipsec.tables()), crypto_(tables_.mb_keys()) {}
+
+void InboundStage::begin_batch() noexcept {
+  now_ = std::time(nullptr);
+  ipsec_.look_after_sas(now_);
+}
+
+void InboundStage::process(std::span<PacketView> packets) noexcept {
+  while (!packets.empty()) {
+    const std::size_t count = std::min(packets.size(), kBurst);
+    process_burst(packets.first(count));
+    packets = packets.subspan(count);
+  }
+}
+
+void InboundStage::process_burst(std::span<PacketView> packets) noexcept {
+  pending_count_ = 0;
+  std::fill_n(sas_.begin(), packets.size(), kNoSa);
+  for (std::size_t i = 0; i < packets.size(); ++i) find(packets[i], static_cast<std::uint32_t>(i));
+  open(packets);
+  check_policies(packets);
+}
+
+Arrival InboundStage::look_at(PacketView packet) const noexcept {
+  return find_arrival(packet, tables_.inbound().view(), tables_.inbound().ports(), tables_.selection().view().sas,
+                      [this](std::uint32_t sa) {
+                        const ReplayWindow& window = tables_.states()[sa]->window;
+                        return Received{window.top(), window.packets()};
+                      });
+}
+
+void InboundStage::find(PacketView packet, std::uint32_t index) noexcept {
+  const Arrival arrival = look_at(packet);
+  if (arrival.reason != Reason::none) {
+    packet.packet->verdict = Verdict::drop(arrival.reason);
+  } else if (arrival.job.sa != kNoSa) {
+    pending_[pending_count_] = {index, arrival.esp};
+    work_[pending_count_++] = {arrival.job, packet.frame - packet.packet->offset};
+  }
+}
+
+/// In the packets' order, as the window must see them.
+void InboundStage::open(std::span<PacketView> packets) noexcept {
+  std::array<bool, kBurst> authentic;
+  // Whatever is certain to be refused need not be opened.
+  std::size_t worth = 0;
+  for (std::size_t p = 0; p < pending_count_; ++p) {
+    SaState& state = *tables_.states()[work_[p].job.sa];
+    const Reason reason = state.window.check(work_[p].job.sequence);
+    if (reason != Reason::none) {
+      state.count_replayed();
+      packets[pending_[p].packet].packet->verdict = Verdict::drop(reason);
+      continue;
+    }
+    pending_[worth] = pending_[p];
+    work_[worth++] = work_[p];
+  }
+  const auto work = std::span(work_).first(worth);
+  crypto_.open(work, std::span(authentic).first(worth));
+  for (std::size_t p = 0; p < worth; ++p) {
+    PacketView& packet = packets[pending_[p].packet];
+    const CryptoJob& job = work[p].job;
+    const std::uint32_t ip_bytes = packet.layout().end - packet.layout().network_offset;
+    Reason reason = tables_.states()[job.sa]->admit(job.sequence, authentic[p], ip_bytes, now_);
+    if (reason == Reason::none)
+      reason = decapsulate(packet, tables_.selection().view().sas[job.sa], pending_[p].esp, job);
+    if (reason != Reason::none) {
+      packet.packet->verdict = Verdict::drop(reason);
+      continue;
+    }
+    sas_[pending_[p].packet] = job.sa;
+    parse(packet);
+  }
+}
+
+/// What came out of a tunnel, and what came in the clear: whether it may go on.
+void InboundStage::check_policies(std::span<PacketView> packets) noexcept {
+  constexpr std::size_t kGroup = firewall::Classifier::kGroup;
+  std::array<firewall::Key, kGroup> keys;
+  std::array<std::uint32_t, kGroup> policies;
+  std::array<std::uint32_t, kGroup> of_key;
+  std::size_t count = 0;
+  const auto check = [&] {
+    if (tables_.has_policies()) {
+      tables_.selection().find_policies(std::span(keys).first(count), policies.data());
+    }
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::uint32_t sa = sas_[of_key[k]];
+      const Reason reason = tables_.has_policies() ? check_inbound(tables_.selection().view(), policies[k], keys[k], sa)
+                                                   : check_selector(tables_.selection().view(), keys[k], sa);
+      if (reason != Reason::none) packets[of_key[k]].packet->verdict = Verdict::drop(reason);
+    }
+    count = 0;
+  };
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    const PacketView packet = packets[i];
+    if (!packet.packet->verdict.alive()) continue;
+    const Reason standing = standing_of(packet.layout());
+    if (standing == Reason::not_ip) continue;
+    if (standing != Reason::none) {
+      packet.packet->verdict = Verdict::drop(standing);
+      continue;
+    }
+    make_selector_key(packet, keys[count]);
+    of_key[count++] = static_cast<std::uint32_t>(i);
+    if (count == kGroup) check();
+  }
+  check();
+}
+
+std::string InboundStage::explain(PacketView packet) const {
+  const Arrival arrival = look_at(packet);
+  if (arrival.reason != Reason::none) return std::string(kReasons[static_cast<std::size_t>(arrival.reason)]);
+  if (arrival.job.sa == kNoSa) return "in the clear";
+  return fmt::format("opened by SA {}, number {}", describe(tables_.sas()[arrival.job.sa]), arrival.job.sequence);
+}
+
+}  // namespace penstock::ipsec

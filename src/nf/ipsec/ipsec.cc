@@ -1,0 +1,134 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/ipsec/ipsec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/units.h"
+#include "gpu/devices.h"
+#include "nf/ipsec/finish_stages.h"
+#include "nf/ipsec/reasons.h"
+#include "nf/ipsec/stages.h"
+
+namespace penstock::ipsec {
+
+namespace {
+
+/// Nearly all of a packet: what is read decides about each byte that is written.
+constexpr Access kAccess{
+    FieldSet::all() - FieldSet{Field::timestamp, Field::mark, Field::flow_hash},
+    FieldSet::all() - FieldSet{Field::timestamp, Field::mark, Field::flow_hash, Field::in_port, Field::arp}};
+
+std::string_view kind_name() { return ipsec_kind().name; }
+
+/// What protecting a packet by any of the SAs adds.
+FrameRoom growth_of(const Tables& tables) {
+  FrameRoom most;
+  for (const SaView& sa : tables.selection().sas()) {
+    const FrameRoom growth = growth_of(sa);
+    most.head = std::max(most.head, growth.head);
+    most.tail = std::max(most.tail, growth.tail);
+  }
+  return most;
+}
+
+}  // namespace
+
+Ipsec::Ipsec(std::unique_ptr<const Tables> tables) : tables_(std::move(tables)), numbers_(tables_->states()) {
+  traits_.name = kind_name();
+  traits_.summary = ipsec_kind().summary;
+  traits_.cpu = kAccess;
+  traits_.gpu = kAccess;
+  traits_.finish = Access{{}, {Field::verdict}};  // what it looks at are findings
+  traits_.findings_bytes = tables_->settings().inbound ? sizeof(InboundFinding) : sizeof(OutboundFinding);
+  traits_.drop_reasons = kReasons;
+  if (!tables_->settings().inbound) traits_.growth = growth_of(*tables_);
+}
+
+std::unique_ptr<chain::CpuStage> Ipsec::make_cpu_stage() {
+  if (tables_->settings().inbound) return std::make_unique<InboundStage>(*this);
+  return std::make_unique<OutboundStage>(*this);
+}
+
+std::unique_ptr<gpu::GpuStage> Ipsec::make_gpu_stage(const gpu::StageUse& use) {
+  const std::lock_guard lock(mutex_);
+  const int device = gpu::current_device();
+  std::unique_ptr<DeviceTables>& tables = on_devices_[device];
+  if (tables == nullptr) tables = std::make_unique<DeviceTables>(*tables_);
+  if (tables_->settings().inbound) return make_inbound_gpu_stage(*tables, use.batch_packets);
+  return make_outbound_gpu_stage(*tables, numbers_.join_device(use.batch_packets), turns_[{device, use.worker}],
+                                 traits_.growth, use.batch_packets);
+}
+
+std::unique_ptr<chain::FinishStage> Ipsec::make_finish_stage() {
+  if (tables_->settings().inbound) return std::make_unique<InboundFinishStage>(*this);
+  return std::make_unique<OutboundFinishStage>(*this);
+}
+
+std::string Ipsec::description() const {
+  const std::size_t sas = tables_->sas().size();
+  std::string text =
+      fmt::format("{}, {} SA{}", tables_->settings().inbound ? "in" : "out", format_count(sas), sas == 1 ? "" : "s");
+  if (tables_->has_policies()) {
+    const std::size_t policies = tables_->policy_count();
+    text += fmt::format(", {} polic{}", format_count(policies), policies == 1 ? "y" : "ies");
+  }
+  return text + fmt::format("; on the CPU by intel-ipsec-mb ({})", mb_processor_features());
+}
+
+void Ipsec::look_after_sas(SaState::Seconds now) noexcept {
+  SaState::Seconds before = looked_at_.load(std::memory_order_relaxed);
+  const bool at_once = limit_reached_.load(std::memory_order_relaxed);
+  if (before == now && !at_once) return;
+  // Another one is at it already.
+  if (!looked_at_.compare_exchange_strong(before, now, std::memory_order_relaxed)) return;
+  if (at_once) limit_reached_.store(false, std::memory_order_relaxed);
+  bool changed = false;
+  for (std::uint32_t i = 0; i < tables_->sas().size(); ++i) {
+    SaState& state = *tables_->states()[i];
+    // A device gives numbers out by itself.
+    state.numbers.advance_to(numbers_.sent(i));
+    if (!state.look_at(now)) continue;
+    changed = true;
+    const bool ended = state.ended();
+    fmt::print(stderr, "penstock: ipsec: SA {} has reached its {} limit: {}\n", describe(tables_->sas()[i]),
+               ended ? "hard" : "soft", name(ended ? state.hard() : state.soft()));
+  }
+  if (!changed) return;
+  const std::lock_guard lock(mutex_);
+  for (auto& [device, tables] : on_devices_) tables->tell_statuses();
+}
+
+void Ipsec::report(nlohmann::json& into) const {
+  nlohmann::json& sas = into["sas"] = nlohmann::json::array();
+  for (std::uint32_t i = 0; i < tables_->sas().size(); ++i) {
+    const SecurityAssociation& sa = tables_->sas()[i];
+    const SaState& state = *tables_->states()[i];
+    const bool silent = state.packets() == sa.lifetimes.packets && state.replayed() == 0 && state.refused() == 0;
+    if (silent && state.soft() == SaState::Limit::none && !state.ended()) continue;
+    nlohmann::json one = {{"spi", fmt::format("0x{:08x}", sa.spi)},
+                          {"source", to_string(sa.source)},
+                          {"destination", to_string(sa.destination)},
+                          {"line", sa.line},
+                          {"packets", state.packets()},
+                          {"bytes", state.bytes()}};
+    if (tables_->settings().inbound) {
+      one["received"] = state.window.top();
+      one["replayed"] = state.replayed();
+      one["integrity"] = state.refused();
+    } else {
+      one["sent"] = numbers_.sent(i);
+    }
+    if (state.soft() != SaState::Limit::none) one["soft"] = name(state.soft());
+    if (state.ended()) one["hard"] = name(state.hard());
+    sas.push_back(std::move(one));
+  }
+}
+
+}  // namespace penstock::ipsec

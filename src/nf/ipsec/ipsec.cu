@@ -1,0 +1,289 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The GPU stages of `ipsec`. Headers, a thread for each packet, by the cores that the CPU twins use too; around the
+// ciphers (crypto.h), which work on a batch's jobs together:
+//
+//     out    select ─▶ number, batch after batch ─▶ encapsulate ─▶ seal ─▶ [checksums of UDP over IPv6]
+//     in     arrive ─▶ open ─▶ leave: decapsulate, parse, ask the policies
+
+#include <cuda_runtime.h>
+
+#include "gpu/per_packet.cuh"
+#include "nf/firewall/bitvector_core.h"
+#include "nf/ipsec/device_tables.h"
+#include "nf/ipsec/inbound_core.h"
+#include "nf/ipsec/number_kernel.cuh"
+#include "nf/ipsec/outbound_core.h"
+#include "packet/parse_core.h"
+
+namespace penstock::ipsec {
+
+namespace {
+
+using gpu::kThreadsPerBlock;
+
+template <typename... Parameters, typename... Arguments>
+[[nodiscard]] bool launch_per_packet(void (*kernel)(Parameters...), std::uint32_t packets, const gpu::Stream& stream,
+                                     const Arguments&... arguments) noexcept {
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = gpu::blocks_for(packets);
+  launch.blockDim = kThreadsPerBlock;
+  launch.stream = stream.get();
+  return cudaLaunchKernelEx(&launch, kernel, Parameters(arguments)...) == cudaSuccess;
+}
+
+struct StatusOf {
+  const SaStatus* statuses;
+  __device__ SaStatus operator()(std::uint32_t sa) const noexcept { return statuses[sa]; }
+};
+
+__device__ void drop(PacketDescriptor& packet, Reason reason, std::uint8_t function) {
+  packet.verdict = Verdict::drop(reason);
+  packet.verdict.nf = function;
+}
+
+__device__ std::uint32_t ip_bytes_of(const PacketLayout& layout) { return layout.end - layout.network_offset; }
+
+/// What is the same for all packets on their way out.
+struct Outward {
+  SelectionView selection;
+  StatusOf status_of;
+  MtuView link;
+  FrameRoom growth;
+  bool drops_unselected;
+};
+
+/// Which SA protects each packet: into `sas`, kNoSa where none does.
+__global__ void __launch_bounds__(kThreadsPerBlock)
+    select_packets(const firewall::BitVectorView engine, const Outward outward, const gpu::DevicePackets batch,
+                   std::uint32_t* sas) {
+  const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= batch.count) return;
+  sas[i] = kNoSa;
+  reinterpret_cast<OutboundFinding*>(batch.findings)[i] = {kNoSa, 0};
+  PacketDescriptor& packet = batch.packets[i];
+  if (!packet.verdict.alive()) return;
+  const PacketView view{batch.frames + packet.offset, &packet};
+  packet.verdict.nf = batch.function;
+  const Reason standing = standing_of(packet.layout);
+  if (standing == Reason::not_ip) return;
+  if (standing != Reason::none) return drop(packet, standing, batch.function);
+  firewall::Key key;
+  make_selector_key(view, key);
+  const std::uint32_t policy = firewall::deciding_entry(engine, key);
+  if (policy == kNoPolicy) {
+    if (outward.drops_unselected) drop(packet, Reason::no_policy, batch.function);
+    return;
+  }
+  const Selected selected = select_outbound(outward.selection, policy, key, outward.status_of);
+  if (selected.reason != Reason::none) return drop(packet, selected.reason, batch.function);
+  if (selected.sa == kNoSa) return;
+  const SaView& sa = outward.selection.sas[selected.sa];
+  const Encapsulation plan = plan_encapsulation(view, sa, outward.growth);
+  if (plan.reason != Reason::none) return drop(packet, plan.reason, batch.function);
+  if (exceeds_mtu(view, sa, plan, outward.link)) return drop(packet, Reason::too_big, batch.function);
+  sas[i] = selected.sa;
+}
+
+/// Lays out what was selected, with the numbers that it got, and says what is to be sealed.
+__global__ void __launch_bounds__(kThreadsPerBlock)
+    encapsulate_packets(const Outward outward, const gpu::DevicePackets batch, const std::uint32_t* sas,
+                        const kernels::Numbering numbering, CryptoJob* jobs) {
+  const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= batch.count) return;
+  const std::uint32_t sa = sas[i];
+  if (sa == kNoSa) {
+    jobs[i] = CryptoJob{};
+    return;
+  }
+  PacketDescriptor& packet = batch.packets[i];
+  const std::uint32_t rank = numbering.ranks[i];
+  if (rank >= numbering.granted[sa]) {
+    jobs[i] = CryptoJob{};
+    return drop(packet, Reason::sequence_exhausted, batch.function);
+  }
+  PacketView view{batch.frames + packet.offset, &packet};
+  reinterpret_cast<OutboundFinding*>(batch.findings)[i] = {sa, ip_bytes_of(packet.layout)};
+  const SaView& shape = outward.selection.sas[sa];
+  const Encapsulation plan = plan_encapsulation(view, shape, outward.growth);
+  jobs[i] = encapsulate(view, shape, sa, plan, numbering.first[sa] + rank);
+}
+
+__global__ void __launch_bounds__(kThreadsPerBlock)
+    write_udp_checksums(const SaView* sas, const gpu::DevicePackets batch, const CryptoJob* jobs) {
+  const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= batch.count) return;
+  const CryptoJob job = jobs[i];
+  if (job.sa == kNoSa || !needs_udp_checksum(sas[job.sa])) return;
+  PacketDescriptor& packet = batch.packets[i];
+  write_udp_checksum({batch.frames + packet.offset, &packet}, job);
+}
+
+class OutboundGpuStage final : public gpu::GpuStage {
+ public:
+  OutboundGpuStage(const DeviceTables& tables, DeviceNumbers::View numbers, gpu::Turns& turns, FrameRoom growth,
+                   std::uint32_t batch_packets)
+      : tables_(tables),
+        numbers_(numbers),
+        turn_(turns),
+        outward_{tables.selection().view(),
+                 {tables.statuses()},
+                 tables.host().settings().link(),
+                 growth,
+                 tables.host().settings().drops_unselected},
+        sas_(batch_packets),
+        ranks_(batch_packets),
+        counts_(numbers.sas),
+        first_(numbers.sas),
+        granted_(numbers.sas),
+        jobs_(batch_packets),
+        scratch_(batch_packets) {
+    for (const SaView& sa : tables.host().selection().sas()) has_udp_over_ipv6_ |= needs_udp_checksum(sa);
+  }
+
+  bool enqueue(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {
+    if (batch.count == 0) return true;
+    const kernels::Numbering numbering{ranks_.data(), counts_.data(), first_.data(), granted_.data()};
+    const std::size_t shared = numbers_.sas <= kernels::kMostSharedSas ? numbers_.sas * sizeof(std::uint32_t) : 0;
+    cudaLaunchConfig_t one_block{};
+    one_block.gridDim = 1;
+    one_block.blockDim = kernels::kNumberThreads;
+    one_block.dynamicSmemBytes = shared;
+    one_block.stream = stream.get();
+    return launch_per_packet(select_packets, batch.count, stream, tables_.selection().engine(), outward_, batch,
+                             sas_.data()) &&
+           turn_.begin(stream) &&
+           cudaLaunchKernelEx(&one_block, kernels::number_packets, static_cast<const std::uint32_t*>(sas_.data()),
+                              batch.count, numbers_, numbering) == cudaSuccess &&
+           turn_.end(stream) &&
+           launch_per_packet(encapsulate_packets, batch.count, stream, outward_, batch, sas_.data(), numbering,
+                             jobs_.data()) &&
+           enqueue_seal(jobs_.data(), batch.count, tables_.keys(), batch.frames, scratch_, stream) &&
+           (!has_udp_over_ipv6_ ||
+            launch_per_packet(write_udp_checksums, batch.count, stream, outward_.selection.sas, batch, jobs_.data()));
+  }
+
+  void abandoned() noexcept override { turn_.withdraw(); }
+
+ private:
+  const DeviceTables& tables_;
+  const DeviceNumbers::View numbers_;
+  gpu::Turn turn_;
+  const Outward outward_;
+  bool has_udp_over_ipv6_ = false;
+  gpu::DeviceBuffer<std::uint32_t> sas_;
+  gpu::DeviceBuffer<std::uint32_t> ranks_;
+  gpu::DeviceBuffer<std::uint32_t> counts_;
+  gpu::DeviceBuffer<unsigned long long> first_;
+  gpu::DeviceBuffer<std::uint32_t> granted_;
+  gpu::DeviceBuffer<CryptoJob> jobs_;
+  CryptoScratch scratch_;
+};
+
+/// What is the same for all packets on their way in.
+struct Inward {
+  SelectionView selection;
+  InboundView inbound;
+  NatTraversalPorts ports;
+  unsigned long long* tops;
+  const std::uint32_t* windows;
+  bool has_policies;
+};
+
+__global__ void __launch_bounds__(kThreadsPerBlock)
+    arrive(const Inward inward, const gpu::DevicePackets batch, CryptoJob* jobs) {
+  const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= batch.count) return;
+  InboundFinding& finding = reinterpret_cast<InboundFinding*>(batch.findings)[i];
+  finding = {0, kNoSa, 0, 0};
+  CryptoJob job;
+  PacketDescriptor& packet = batch.packets[i];
+  if (packet.verdict.alive()) {
+    const PacketView view{batch.frames + packet.offset, &packet};
+    packet.verdict.nf = batch.function;
+    const Arrival arrival =
+        find_arrival(view, inward.inbound, inward.ports, inward.selection.sas, [&](std::uint32_t sa) {
+          return Received{inward.tops[sa], inward.windows[sa]};
+        });
+    job = arrival.job;
+    if (arrival.reason != Reason::none) {
+      drop(packet, arrival.reason, batch.function);
+      job.sa = kNoSa;
+    } else if (job.sa != kNoSa) {
+      finding = {job.sequence, job.sa, ip_bytes_of(packet.layout), 0};
+    }
+  }
+  jobs[i] = job;
+}
+
+/// What was opened is brought out; then, as what came in the clear, the policies are asked about it.
+__global__ void __launch_bounds__(kThreadsPerBlock)
+    leave(const firewall::BitVectorView engine, const Inward inward, const gpu::DevicePackets batch,
+          const CryptoJob* jobs, const std::uint8_t* opened) {
+  const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= batch.count) return;
+  PacketDescriptor& packet = batch.packets[i];
+  if (!packet.verdict.alive()) return;
+  PacketView view{batch.frames + packet.offset, &packet};
+  const CryptoJob job = jobs[i];
+  if (job.sa != kNoSa) {
+    if (opened[i] == 0) return drop(packet, Reason::integrity, batch.function);
+    reinterpret_cast<InboundFinding*>(batch.findings)[i].authentic = 1;
+    const SaView& sa = inward.selection.sas[job.sa];
+    if (sa.esn) atomicMax(&inward.tops[job.sa], static_cast<unsigned long long>(job.sequence));
+    // Its outer headers are as they were.
+    const Reason reason = decapsulate(view, sa, find_esp(view, inward.ports), job);
+    if (reason != Reason::none) return drop(packet, reason, batch.function);
+    parse(view);
+  }
+  const Reason standing = standing_of(packet.layout);
+  if (standing == Reason::not_ip) return;
+  if (standing != Reason::none) return drop(packet, standing, batch.function);
+  firewall::Key key;
+  make_selector_key(view, key);
+  const Reason reason = inward.has_policies
+                            ? check_inbound(inward.selection, firewall::deciding_entry(engine, key), key, job.sa)
+                            : check_selector(inward.selection, key, job.sa);
+  if (reason != Reason::none) drop(packet, reason, batch.function);
+}
+
+class InboundGpuStage final : public gpu::GpuStage {
+ public:
+  InboundGpuStage(const DeviceTables& tables, std::uint32_t batch_packets)
+      : tables_(tables),
+        inward_{tables.selection().view(), tables.inbound().view(),     tables.inbound().ports(), tables.tops(),
+                tables.windows(),          tables.host().has_policies()},
+        jobs_(batch_packets),
+        opened_(batch_packets),
+        scratch_(batch_packets) {}
+
+  bool enqueue(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {
+    if (batch.count == 0) return true;
+    return launch_per_packet(arrive, batch.count, stream, inward_, batch, jobs_.data()) &&
+           enqueue_open(jobs_.data(), batch.count, tables_.keys(), batch.frames, opened_.data(), scratch_, stream) &&
+           launch_per_packet(leave, batch.count, stream, tables_.selection().engine(), inward_, batch, jobs_.data(),
+                             opened_.data());
+  }
+
+ private:
+  const DeviceTables& tables_;
+  const Inward inward_;
+  gpu::DeviceBuffer<CryptoJob> jobs_;
+  gpu::DeviceBuffer<std::uint8_t> opened_;
+  CryptoScratch scratch_;
+};
+
+}  // namespace
+
+std::unique_ptr<gpu::GpuStage> make_outbound_gpu_stage(const DeviceTables& tables, DeviceNumbers::View numbers,
+                                                       gpu::Turns& turns, FrameRoom growth,
+                                                       std::uint32_t batch_packets) {
+  return std::make_unique<OutboundGpuStage>(tables, numbers, turns, growth, batch_packets);
+}
+
+std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceTables& tables, std::uint32_t batch_packets) {
+  return std::make_unique<InboundGpuStage>(tables, batch_packets);
+}
+
+}  // namespace penstock::ipsec

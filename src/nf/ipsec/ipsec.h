@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The network function `ipsec`: ESP as the SAs and policies of `ip xfrm` say (RFC 4301, 4303), one direction of it.
+// Outwards it protects what policies select; inwards it opens what is for one of its addresses, and lets on what the
+// policies allow.
+
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "chain/network_function.h"
+#include "gpu/turns.h"
+#include "nf/ipsec/device_tables.h"
+#include "nf/ipsec/outbound_numbers.h"
+#include "nf/ipsec/tables.h"
+
+namespace penstock::ipsec {
+
+class Ipsec final : public chain::NetworkFunction {
+ public:
+  explicit Ipsec(std::unique_ptr<const Tables> tables);
+
+  const chain::NfTraits& traits() const noexcept override { return traits_; }
+  std::unique_ptr<chain::CpuStage> make_cpu_stage() override;
+  std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) override;
+  std::unique_ptr<chain::FinishStage> make_finish_stage() override;
+  std::string description() const override;
+  /// {"sas": [{"spi", "source", "destination", "line", "packets", "bytes", "sent" or "received", "replayed",
+  /// "integrity", "soft", "hard"} …]}: SAs that carried nothing and are at no limit are left away.
+  void report(nlohmann::json& into) const override;
+
+  [[nodiscard]] const Tables& tables() const noexcept { return *tables_; }
+  [[nodiscard]] OutboundNumbers& numbers() noexcept { return numbers_; }
+
+  /// At a batch boundary, by any worker: once a second, and when an SA has come to a limit (`limit_reached`), one of
+  /// them looks after the SAs: says on stderr which limits have been reached, and has the devices choose accordingly.
+  void look_after_sas(SaState::Seconds now) noexcept;
+  void limit_reached() noexcept { limit_reached_.store(true, std::memory_order_relaxed); }
+
+ private:
+  std::unique_ptr<const Tables> tables_;
+  OutboundNumbers numbers_;
+  chain::NfTraits traits_;
+  std::atomic<SaState::Seconds> looked_at_ = 0;
+  std::atomic<bool> limit_reached_ = false;
+  mutable std::mutex mutex_;  // guards what follows: for set-up, and for who looks after the SAs
+  std::map<int, std::unique_ptr<DeviceTables>> on_devices_;  // by device
+  std::map<std::pair<int, unsigned>, gpu::Turns> turns_;     // by device and worker; outlive the stages
+};
+
+/// For the catalog.
+[[nodiscard]] const chain::NfKind& ipsec_kind();
+
+}  // namespace penstock::ipsec

@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parameters of `ipsec`, and the function made from them.
+
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "base/text_file.h"
+#include "nf/ipsec/ipsec.h"
+
+namespace penstock::ipsec {
+
+namespace {
+
+constexpr auto kParameters = std::to_array<Parameter>({
+    {"state", ParameterType::path, "", "", "what `ip xfrm state` prints: the SAs, with their keys", true},
+    {"policy", ParameterType::path, "", "",
+     "what `ip xfrm policy` prints; without, `direction: in` lets all in that an SA may carry", false},
+    {"direction", ParameterType::choice, "out", "in|out", "out: protects; in: opens", false},
+    {"unselected", ParameterType::choice, "pass", "pass|drop", "out: packets that no policy selects", false},
+    {"mtu", ParameterType::integer, "", "576..65535",
+     "out: of the link that protected packets leave by, in bytes of IP; without, of any length", false},
+    {"too_big", ParameterType::choice, "fragment", "fragment|icmp",
+     "out: packets longer than the MTU: cut behind ESP where that is allowed, or answered", false},
+    {"interfaces", ParameterType::pairs, "", "",
+     "devices in the policies and the ports they are: {eth0: lan, lo: none}", false},
+    {"strict", ParameterType::flag, "false", "", "what the files hold and is not supported is an error", false},
+});
+
+/// IVs of one start must not come again at the next: they count on from the time, in nanoseconds.
+Result<std::uint64_t> make_iv_epoch() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  constexpr std::int64_t kYear2026 = 1'767'225'600;
+  if (nanoseconds < kYear2026 * 1'000'000'000) {
+    return failure(
+        Error{{}, "the clock is wrong, on which it depends that no IV comes twice", "a time before 2026", "the time"});
+  }
+  return static_cast<std::uint64_t>(nanoseconds);
+}
+
+Errors out_of_place(const Parameters& parameters, bool inbound) {
+  Errors errors;
+  if (inbound) {
+    for (const char* const name : {"mtu"}) {
+      if (parameters.has(name))
+        errors.push_back({parameters.place(name), "this is for the way out", std::string(name), "direction: out"});
+    }
+  } else if (!parameters.has("policy")) {
+    errors.push_back({parameters.place("state"), "no policies to protect packets by", "", "policy: FILE"});
+  }
+  return errors;
+}
+
+Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameters, chain::NfContext& context) {
+  TableSources sources;
+  sources.settings.inbound = parameters.text("direction") == "in";
+  if (Errors errors = out_of_place(parameters, sources.settings.inbound); !errors.empty())
+    return failure(std::move(errors));
+  sources.settings.drops_unselected = parameters.text("unselected") == "drop";
+  if (parameters.has("mtu")) sources.settings.mtu = static_cast<std::uint32_t>(parameters.integer("mtu"));
+  sources.settings.too_big = parameters.text("too_big") == "icmp" ? TooBig::icmp : TooBig::fragment;
+  const auto epoch = make_iv_epoch();
+  if (!epoch) return failure(epoch.error());
+  sources.settings.iv_epoch = *epoch;
+
+  static const std::vector<std::string> kNoMapping;
+  const bool mapped = parameters.has("interfaces");
+  auto interfaces =
+      firewall::make_interfaces(context.ports, mapped ? parameters.texts("interfaces") : kNoMapping,
+                                mapped ? parameters.place("interfaces") : Place{}, context.out_port_known);
+  if (!interfaces) return failure(std::move(interfaces).error());
+  sources.interfaces = std::move(*interfaces);
+
+  Errors errors;
+  Errors unsupported;
+  sources.state_file = input_name(parameters.text("state"));
+  if (auto states = read_states(parameters.text("state"))) {
+    sources.sas = std::move(states->value);
+    append(unsupported, std::move(states->unsupported));
+  } else {
+    append(errors, std::move(states).error());
+  }
+  if (parameters.has("policy")) {
+    sources.policy_file = input_name(parameters.text("policy"));
+    if (auto policies = read_policies(parameters.text("policy"))) {
+      sources.policies = std::move(policies->value);
+      append(unsupported, std::move(policies->unsupported));
+    } else {
+      append(errors, std::move(policies).error());
+    }
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  auto tables = Tables::build(std::move(sources));
+  if (!tables) return failure(std::move(tables).error());
+  append(unsupported, std::move(tables->unsupported));
+  if (parameters.flag("strict") && !unsupported.empty()) return failure(std::move(unsupported));
+  append(context.unsupported, std::move(unsupported));
+  return std::make_unique<Ipsec>(std::move(tables->value));
+}
+
+}  // namespace
+
+const chain::NfKind& ipsec_kind() {
+  static constexpr chain::NfKind kKind{"ipsec", "protects packets with ESP, and opens them, as ip xfrm says",
+                                       kParameters, &make};
+  return kKind;
+}
+
+}  // namespace penstock::ipsec

@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "nf/firewall/classifier.h"
+#include "nf/ipsec/outbound_core.h"
+#include "nf/ipsec/selection_core.h"
+#include "nf/ipsec/stages.h"
+
+namespace penstock::ipsec {
+
+OutboundStage::OutboundStage(Ipsec& ipsec)
+    : ipsec_(ipsec), tables_(ipsec.tables()), view_(tables_.selection().view()), crypto_(tables_.mb_keys()) {}
+
+void OutboundStage::begin_batch() noexcept {
+  now_ = std::time(nullptr);
+  ipsec_.look_after_sas(now_);
+}
+
+void OutboundStage::process(std::span<PacketView> packets) noexcept {
+  while (!packets.empty()) {
+    const std::size_t count = std::min(packets.size(), kBurst);
+    process_burst(packets.first(count));
+    packets = packets.subspan(count);
+  }
+}
+
+void OutboundStage::process_burst(std::span<PacketView> packets) noexcept {
+  pending_count_ = 0;
+  for (std::size_t first = 0; first < packets.size(); first += firewall::Classifier::kGroup) {
+    select(packets, first, std::min(firewall::Classifier::kGroup, packets.size() - first));
+  }
+  protect(packets);
+}
+
+/// What the policies say of some of the packets.
+void OutboundStage::select(std::span<PacketView> packets, std::size_t first, std::size_t count) noexcept {
+  std::array<firewall::Key, firewall::Classifier::kGroup> keys;
+  std::array<std::uint32_t, firewall::Classifier::kGroup> policies;
+  std::array<std::uint32_t, firewall::Classifier::kGroup> of_key;
+  std::size_t selectable = 0;
+  for (std::size_t i = first; i < first + count; ++i) {
+    const Reason reason = standing_of(packets[i].layout());
+    if (reason == Reason::not_ip) continue;  // ARP and its kind
+    if (reason != Reason::none) {
+      packets[i].packet->verdict = Verdict::drop(reason);
+      continue;
+    }
+    make_selector_key(packets[i], keys[selectable]);
+    of_key[selectable++] = static_cast<std::uint32_t>(i);
+  }
+  tables_.selection().find_policies(std::span(keys).first(selectable), policies.data());
+  for (std::size_t k = 0; k < selectable; ++k) {
+    Verdict& verdict = packets[of_key[k]].packet->verdict;
+    if (policies[k] == kNoPolicy) {
+      if (tables_.settings().drops_unselected) verdict = Verdict::drop(Reason::no_policy);
+      continue;
+    }
+    const Selected selected =
+        select_outbound(view_, policies[k], keys[k], [this](std::uint32_t sa) { return tables_.status(sa); });
+    if (selected.reason != Reason::none) {
+      verdict = Verdict::drop(selected.reason);
+    } else if (selected.sa != kNoSa) {
+      plan(packets, of_key[k], selected.sa);
+    }
+  }
+}
+
+void OutboundStage::plan(std::span<PacketView> packets, std::size_t packet, std::uint32_t sa) noexcept {
+  const SaView& view = view_.sas[sa];
+  Encapsulation plan = plan_encapsulation(packets[packet], view, ipsec_.traits().growth);
+  if (plan.reason == Reason::none && exceeds_mtu(packets[packet], view, plan, tables_.settings().link()))
+    plan.reason = Reason::too_big;
+  if (plan.reason != Reason::none) {
+    packets[packet].packet->verdict = Verdict::drop(plan.reason);
+  } else {
+    pending_[pending_count_++] = {static_cast<std::uint32_t>(packet), sa, plan};
+  }
+}
+
+/// Numbers, and then protects, what has been selected and laid out, in the packets' order.
+void OutboundStage::protect(std::span<PacketView> packets) noexcept {
+  std::size_t jobs = 0;
+  for (std::size_t first = 0; first < pending_count_;) {
+    // Packets of one SA come in runs.
+    const std::uint32_t sa = pending_[first].sa;
+    std::size_t last = first + 1;
+    while (last < pending_count_ && pending_[last].sa == sa) ++last;
+    const SequenceRange numbers = ipsec_.numbers().take(sa, static_cast<std::uint32_t>(last - first));
+    SaState& state = *tables_.states()[sa];
+    std::uint64_t bytes = 0;
+    std::uint32_t carried = 0;
+    for (std::size_t p = first; p < last; ++p) {
+      PacketView& packet = packets[pending_[p].packet];
+      const std::uint32_t ip_bytes = packet.layout().end - packet.layout().network_offset;
+      if (p - first >= numbers.count) {
+        packet.packet->verdict = Verdict::drop(Reason::sequence_exhausted);
+        continue;
+      }
+      if (state.limited() ? !state.carry(1, ip_bytes, now_) : state.ended()) {
+        packet.packet->verdict = Verdict::drop(Reason::lifetime);
+        ipsec_.limit_reached();
+        continue;
+      }
+      bytes += ip_bytes;
+      ++carried;
+      const CryptoJob job = encapsulate(packet, view_.sas[sa], sa, pending_[p].plan, numbers.first + (p - first));
+      pending_[jobs].packet = pending_[p].packet;
+      work_[jobs++] = {job, packet.frame - packet.packet->offset};
+    }
+    if (!state.limited() && carried > 0) static_cast<void>(state.carry(carried, bytes, now_));
+    first = last;
+  }
+  const auto work = std::span(work_).first(jobs);
+  crypto_.seal(work);
+  for (std::size_t j = 0; j < jobs; ++j) {
+    if (needs_udp_checksum(view_.sas[work[j].job.sa])) write_udp_checksum(packets[pending_[j].packet], work[j].job);
+  }
+}
+
+std::string OutboundStage::explain(PacketView packet) const {
+  const Reason standing = standing_of(packet.layout());
+  if (standing == Reason::not_ip) return "not IP: passes";
+  if (standing != Reason::none) return fmt::format("{} header", kReasons[static_cast<std::size_t>(standing)]);
+  firewall::Key key;
+  make_selector_key(packet, key);
+  std::uint32_t policy = kNoPolicy;
+  tables_.selection().find_policies({&key, 1}, &policy);
+  if (policy == kNoPolicy) return tables_.settings().drops_unselected ? "no policy" : "no policy: passes";
+  const std::string of_line = fmt::format("policy of line {}", tables_.selection().line(policy));
+  const Selected selected =
+      select_outbound(view_, policy, key, [this](std::uint32_t sa) { return tables_.status(sa); });
+  if (selected.reason != Reason::none)
+    return fmt::format("{}: {}", of_line, kReasons[static_cast<std::size_t>(selected.reason)]);
+  if (selected.sa == kNoSa) return of_line + ": passes";
+  return fmt::format("{}: protected by SA {}", of_line, describe(tables_.sas()[selected.sa]));
+}
+
+}  // namespace penstock::ipsec

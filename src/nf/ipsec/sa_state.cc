@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/ipsec/sa_state.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace penstock::ipsec {
+
+std::uint64_t SequenceCounter::most_of(const SecurityAssociation& sa) noexcept {
+  const bool wraps = sa.sequence_may_wrap && !sa.esn;  // the wire has the low half: 64 bits go on counting
+  return sa.esn || wraps ? std::numeric_limits<std::uint64_t>::max() : std::numeric_limits<std::uint32_t>::max();
+}
+
+void SequenceCounter::advance_to(std::uint64_t sent) noexcept {
+  sent = std::min(sent, most_);
+  std::uint64_t now = sent_.load(std::memory_order_relaxed);
+  while (now < sent && !sent_.compare_exchange_weak(now, sent, std::memory_order_relaxed)) continue;
+}
+
+namespace {
+
+/// So few that a successor is due: seconds at the highest rates.
+constexpr std::uint64_t kFewNumbers = std::uint64_t{1} << 24;
+
+bool has_limit(const Lifetime& lifetime) noexcept {
+  return lifetime.packets != kUnlimited || lifetime.bytes != kUnlimited;
+}
+
+}  // namespace
+
+SaState::SaState(const SecurityAssociation& sa)
+    : numbers(sa.sequence.sent, SequenceCounter::most_of(sa)),
+      window(sa.replay_window),
+      lifetimes_(sa.lifetimes),
+      limited_(has_limit(sa.lifetimes.soft) || has_limit(sa.lifetimes.hard)),
+      packets_(sa.lifetimes.packets),
+      bytes_(sa.lifetimes.bytes),
+      first_used_(sa.lifetimes.first_used.value_or(0)) {
+  if (sa.sequence.received == 0) return;
+  static_cast<void>(window.accept(sa.sequence.received));
+  for (std::uint32_t behind = 0; behind < sa.sequence.window.size() * 32; ++behind) {
+    const bool received = (sa.sequence.window[behind / 32] >> behind % 32 & 1) != 0;
+    if (received && behind < sa.sequence.received) static_cast<void>(window.accept(sa.sequence.received - behind));
+  }
+}
+
+void SaState::reach(std::atomic<Limit>& which, Limit limit) noexcept {
+  Limit none = Limit::none;
+  which.compare_exchange_strong(none, limit, std::memory_order_relaxed);
+}
+
+/// As Linux has it: a limit of N packets lets N pass; one of N bytes, the packet that reaches it too.
+bool SaState::carry(std::uint32_t packets, std::uint64_t bytes, Seconds now) noexcept {
+  if (ended()) return false;
+  if (first_used_.load(std::memory_order_relaxed) == 0) {
+    Seconds unused = 0;
+    first_used_.compare_exchange_strong(unused, now, std::memory_order_relaxed);
+  }
+  const std::uint64_t packets_before = packets_.fetch_add(packets, std::memory_order_relaxed);
+  const std::uint64_t bytes_before = bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (!limited_) return true;
+  const bool no_packet = packets_before >= lifetimes_.hard.packets;
+  if (no_packet || bytes_before >= lifetimes_.hard.bytes) {
+    reach(hard_, no_packet ? Limit::packets : Limit::bytes);
+    packets_.fetch_sub(packets, std::memory_order_relaxed);
+    bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+    return false;
+  }
+  if (packets_before + packets >= lifetimes_.soft.packets) reach(soft_, Limit::packets);
+  if (bytes_before + bytes >= lifetimes_.soft.bytes) reach(soft_, Limit::bytes);
+  return true;
+}
+
+Reason SaState::admit(std::uint64_t sequence, bool authentic, std::uint64_t bytes, Seconds now) noexcept {
+  // RFC 4303 §3.4.3: the window is asked first, and changed only by what is authentic.
+  const Reason reason = authentic ? window.accept(sequence) : window.check(sequence);
+  if (reason != Reason::none) {
+    count_replayed();
+    return reason;
+  }
+  if (!authentic) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    return Reason::integrity;
+  }
+  return carry(1, bytes, now) ? Reason::none : Reason::lifetime;
+}
+
+void SaState::check_times(const Lifetime& lifetime, std::atomic<Limit>& which, Seconds now) noexcept {
+  const auto over = [now](std::uint64_t seconds, Seconds since) {
+    return seconds != 0 && since != 0 && now >= since && static_cast<std::uint64_t>(now - since) >= seconds;
+  };
+  if (over(lifetime.seconds_from_add, lifetimes_.added.value_or(0))) reach(which, Limit::seconds_from_add);
+  if (over(lifetime.seconds_from_use, first_used_.load(std::memory_order_relaxed)))
+    reach(which, Limit::seconds_from_use);
+}
+
+bool SaState::look_at(Seconds now) noexcept {
+  check_times(lifetimes_.soft, soft_, now);
+  check_times(lifetimes_.hard, hard_, now);
+  if (numbers.left() < kFewNumbers) reach(soft_, Limit::sequence);
+  if (numbers.exhausted()) reach(hard_, Limit::sequence);
+  const unsigned reached = (soft() != Limit::none ? 1U : 0U) | (ended() ? 2U : 0U);
+  if ((reached & ~told_.load(std::memory_order_relaxed)) == 0) return false;
+  return (reached & ~told_.fetch_or(reached, std::memory_order_relaxed)) != 0;
+}
+
+std::optional<SaState::Seconds> SaState::next_deadline() const noexcept {
+  if (ended()) return std::nullopt;
+  std::optional<Seconds> next;
+  const auto add = [&next](std::uint64_t seconds, Seconds since) {
+    if (seconds == 0 || since == 0) return;
+    const Seconds at = since + static_cast<Seconds>(std::min<std::uint64_t>(seconds, std::uint64_t{1} << 40));
+    if (!next || at < *next) next = at;
+  };
+  for (const bool hard : {false, true}) {
+    if (!hard && soft() != Limit::none) continue;
+    const Lifetime& lifetime = hard ? lifetimes_.hard : lifetimes_.soft;
+    add(lifetime.seconds_from_add, lifetimes_.added.value_or(0));
+    add(lifetime.seconds_from_use, first_used_.load(std::memory_order_relaxed));
+  }
+  return next;
+}
+
+std::string_view name(SaState::Limit limit) noexcept {
+  switch (limit) {
+    case SaState::Limit::none: break;
+    case SaState::Limit::packets: return "packets";
+    case SaState::Limit::bytes: return "bytes";
+    case SaState::Limit::seconds_from_add: return "seconds since it was added";
+    case SaState::Limit::seconds_from_use: return "seconds since it was first used";
+    case SaState::Limit::sequence: return "sequence numbers";
+  }
+  return "none";
+}
+
+}  // namespace penstock::ipsec

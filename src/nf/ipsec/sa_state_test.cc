@@ -1,0 +1,175 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/ipsec/sa_state.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <thread>
+#include <vector>
+
+namespace penstock::ipsec {
+namespace {
+
+constexpr SaState::Seconds kNow = 1'800'000'000;
+
+SecurityAssociation sa_with(const Lifetime& soft, const Lifetime& hard) {
+  SecurityAssociation sa;
+  sa.lifetimes.soft = soft;
+  sa.lifetimes.hard = hard;
+  return sa;
+}
+
+TEST(SequenceCounter, GivesOutEachNumberOnce) {
+  SequenceCounter counter(0, 1000);
+  EXPECT_EQ(counter.take(3).first, 1U);
+  EXPECT_EQ(counter.take(1).first, 4U);
+  EXPECT_EQ(counter.sent(), 4U);
+}
+
+TEST(SequenceCounter, GivesNoneBehindTheLast) {
+  SequenceCounter counter(0xffff'fffd, 0xffff'ffff);
+  const SequenceRange last = counter.take(5);
+  EXPECT_EQ(last.first, 0xffff'fffeU);
+  EXPECT_EQ(last.count, 2U);
+  EXPECT_TRUE(counter.exhausted());
+  EXPECT_EQ(counter.take(1).count, 0U);
+  SequenceCounter extended(std::numeric_limits<std::uint64_t>::max() - 1, std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(extended.take(9).count, 1U);
+  EXPECT_EQ(extended.take(9).count, 0U);
+}
+
+TEST(SequenceCounter, CountsOnOnlyWithEsnOrWhereItMayWrap) {
+  SecurityAssociation sa;
+  EXPECT_EQ(SequenceCounter::most_of(sa), 0xffff'ffffU);
+  sa.sequence_may_wrap = true;
+  EXPECT_GT(SequenceCounter::most_of(sa), 0xffff'ffffU);
+  sa.sequence_may_wrap = false;
+  sa.esn = true;
+  EXPECT_GT(SequenceCounter::most_of(sa), 0xffff'ffffU);
+}
+
+TEST(SequenceCounter, GivesThreadsDifferentNumbers) {
+  SequenceCounter counter(0, 1'000'000);
+  std::vector<std::vector<std::uint64_t>> taken(4);
+  {
+    std::vector<std::jthread> threads;
+    for (auto& mine : taken) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 5000; ++i) {
+          const SequenceRange range = counter.take(static_cast<std::uint32_t>(1 + i % 3));
+          for (std::uint32_t n = 0; n < range.count; ++n) mine.push_back(range.first + n);
+        }
+      });
+    }
+  }
+  std::vector<std::uint64_t> all;
+  for (const auto& mine : taken) {
+    EXPECT_TRUE(std::is_sorted(mine.begin(), mine.end()));
+    all.insert(all.end(), mine.begin(), mine.end());
+  }
+  std::sort(all.begin(), all.end());
+  ASSERT_EQ(all.size(), counter.sent());
+  for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], i + 1);
+}
+
+TEST(SaState, CarriesAsManyPacketsAsItsHardLimitSays) {
+  SaState state(sa_with({.packets = 2}, {.packets = 3}));
+  EXPECT_TRUE(state.carry(1, 100, kNow));
+  EXPECT_EQ(state.soft(), SaState::Limit::none);
+  EXPECT_TRUE(state.carry(1, 100, kNow));
+  EXPECT_EQ(state.soft(), SaState::Limit::packets);
+  EXPECT_FALSE(state.ended());
+  EXPECT_TRUE(state.carry(1, 100, kNow));
+  EXPECT_FALSE(state.carry(1, 100, kNow));
+  EXPECT_EQ(state.hard(), SaState::Limit::packets);
+  EXPECT_EQ(state.packets(), 3U);
+  EXPECT_EQ(state.bytes(), 300U);
+}
+
+TEST(SaState, CarriesThePacketThatReachesItsLimitOfBytes) {
+  SaState state(sa_with({}, {.bytes = 150}));
+  EXPECT_TRUE(state.carry(1, 100, kNow));
+  EXPECT_TRUE(state.carry(1, 100, kNow));
+  EXPECT_FALSE(state.carry(1, 1, kNow));
+  EXPECT_EQ(state.hard(), SaState::Limit::bytes);
+}
+
+TEST(SaState, CountsWhatItHasCarriedBefore) {
+  SecurityAssociation sa = sa_with({}, {.packets = 10});
+  sa.lifetimes.packets = 9;
+  SaState state(sa);
+  EXPECT_TRUE(state.carry(1, 1, kNow));
+  EXPECT_FALSE(state.carry(1, 1, kNow));
+}
+
+TEST(SaState, EndsInTimeAndTellsOnce) {
+  SecurityAssociation sa = sa_with({.seconds_from_add = 60}, {.seconds_from_add = 100});
+  sa.lifetimes.added = kNow;
+  SaState state(sa);
+  EXPECT_EQ(state.next_deadline(), kNow + 60);
+  EXPECT_FALSE(state.look_at(kNow + 59));
+  EXPECT_TRUE(state.look_at(kNow + 60));
+  EXPECT_FALSE(state.look_at(kNow + 61));
+  EXPECT_EQ(state.soft(), SaState::Limit::seconds_from_add);
+  EXPECT_EQ(state.next_deadline(), kNow + 100);
+  EXPECT_TRUE(state.carry(1, 1, kNow));
+  EXPECT_TRUE(state.look_at(kNow + 100));
+  EXPECT_FALSE(state.carry(1, 1, kNow));
+  EXPECT_EQ(state.next_deadline(), std::nullopt);
+}
+
+TEST(SaState, CountsTimeSinceItsFirstPacketFromThere) {
+  SaState state(sa_with({}, {.seconds_from_use = 10}));
+  EXPECT_FALSE(state.look_at(kNow + 1000));
+  EXPECT_TRUE(state.carry(1, 1, kNow));
+  EXPECT_EQ(state.next_deadline(), kNow + 10);
+  EXPECT_FALSE(state.look_at(kNow + 9));
+  EXPECT_TRUE(state.look_at(kNow + 10));
+  EXPECT_EQ(state.hard(), SaState::Limit::seconds_from_use);
+}
+
+TEST(SaState, EndsWithItsSequenceNumbers) {
+  SecurityAssociation sa;
+  sa.sequence.sent = 0xffff'fffe;
+  SaState state(sa);
+  EXPECT_TRUE(state.look_at(kNow));
+  EXPECT_EQ(state.soft(), SaState::Limit::sequence);
+  EXPECT_FALSE(state.ended());
+  static_cast<void>(state.numbers.take(1));
+  EXPECT_TRUE(state.look_at(kNow));
+  EXPECT_EQ(state.hard(), SaState::Limit::sequence);
+}
+
+TEST(SaState, AdmitsEachNumberOnceAndOnlyWhatIsAuthentic) {
+  SecurityAssociation sa;
+  sa.replay_window = 64;
+  SaState state(sa);
+  EXPECT_EQ(state.admit(1, false, 100, kNow), Reason::integrity);
+  EXPECT_EQ(state.admit(1, true, 100, kNow), Reason::none);
+  EXPECT_EQ(state.admit(1, true, 100, kNow), Reason::replayed);
+  EXPECT_EQ(state.admit(1, false, 100, kNow), Reason::replayed);
+  EXPECT_EQ(state.admit(500, true, 100, kNow), Reason::none);
+  EXPECT_EQ(state.admit(2, true, 100, kNow), Reason::too_old);
+  EXPECT_EQ(state.packets(), 2U);
+  EXPECT_EQ(state.replayed(), 3U);
+  EXPECT_EQ(state.refused(), 1U);
+}
+
+TEST(SaState, KnowsWhatWasReceivedBefore) {
+  SecurityAssociation sa;
+  sa.replay_window = 64;
+  sa.sequence.received = 100;
+  sa.sequence.window = {0b1011};
+  SaState state(sa);
+  EXPECT_EQ(state.window.check(100), Reason::replayed);
+  EXPECT_EQ(state.window.check(99), Reason::replayed);
+  EXPECT_EQ(state.window.check(98), Reason::none);
+  EXPECT_EQ(state.window.check(97), Reason::replayed);
+  EXPECT_EQ(state.window.check(36), Reason::too_old);
+}
+
+}  // namespace
+}  // namespace penstock::ipsec

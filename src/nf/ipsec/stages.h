@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CPU twins of `ipsec`, one for each direction: a burst is looked up, laid out, numbered, and then sealed or opened
+// by intel-ipsec-mb as a whole.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "chain/network_function.h"
+#include "nf/ipsec/encapsulate_core.h"
+#include "nf/ipsec/inbound_core.h"
+#include "nf/ipsec/ipsec.h"
+#include "nf/ipsec/mb_crypto.h"
+
+namespace penstock::ipsec {
+
+class OutboundStage final : public chain::CpuStage {
+ public:
+  /// Borrows it.
+  explicit OutboundStage(Ipsec& ipsec);
+
+  void begin_batch() noexcept override;
+  void process(std::span<PacketView> packets) noexcept override;
+  std::string explain(PacketView packet) const override;
+
+ private:
+  static constexpr std::size_t kBurst = MbCrypto::kMostJobs;
+  /// A packet that an SA is to protect.
+  struct Pending {
+    std::uint32_t packet;
+    std::uint32_t sa;
+    Encapsulation plan;
+  };
+
+  void process_burst(std::span<PacketView> packets) noexcept;
+  void select(std::span<PacketView> packets, std::size_t first, std::size_t count) noexcept;
+  void plan(std::span<PacketView> packets, std::size_t packet, std::uint32_t sa) noexcept;
+  void protect(std::span<PacketView> packets) noexcept;
+
+  Ipsec& ipsec_;
+  const Tables& tables_;
+  const SelectionView view_;
+  MbCrypto crypto_;
+  SaState::Seconds now_ = 0;
+  std::array<Pending, kBurst> pending_;
+  std::array<MbCrypto::Work, kBurst> work_;
+  std::size_t pending_count_ = 0;
+};
+
+class InboundStage final : public chain::CpuStage {
+ public:
+  /// Borrows it.
+  explicit InboundStage(Ipsec& ipsec);
+
+  void begin_batch() noexcept override;
+  void process(std::span<PacketView> packets) noexcept override;
+  std::string explain(PacketView packet) const override;
+
+ private:
+  static constexpr std::size_t kBurst = MbCrypto::kMostJobs;
+
+  void process_burst(std::span<PacketView> packets) noexcept;
+  [[nodiscard]] Arrival look_at(PacketView packet) const noexcept;
+  void find(PacketView packet, std::uint32_t index) noexcept;
+  void open(std::span<PacketView> packets) noexcept;
+  void check_policies(std::span<PacketView> packets) noexcept;
+
+  Ipsec& ipsec_;
+  const Tables& tables_;
+  MbCrypto crypto_;
+  SaState::Seconds now_ = 0;
+  /// A packet that an SA is to open.
+  struct Pending {
+    std::uint32_t packet;
+    EspPacket esp;
+  };
+  std::array<Pending, kBurst> pending_;
+  std::array<MbCrypto::Work, kBurst> work_;
+  std::array<std::uint32_t, kBurst> sas_;  // by packet of the burst: what it came by
+  std::size_t pending_count_ = 0;
+};
+
+}  // namespace penstock::ipsec

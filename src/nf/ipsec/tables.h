@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the stages of one `ipsec` look packets up in: SAs with their keys, policies, and how far each SA has got.
+// Immutable but for the latter; shared by all workers.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "nf/ipsec/decapsulate_core.h"
+#include "nf/ipsec/keys.h"
+#include "nf/ipsec/mb_crypto.h"
+#include "nf/ipsec/outbound_core.h"
+#include "nf/ipsec/policy_reader.h"
+#include "nf/ipsec/sa_state.h"
+#include "nf/ipsec/selection.h"
+#include "nf/ipsec/state_reader.h"
+
+namespace penstock::ipsec {
+
+/// What to do with a packet that is longer than the MTU once it is protected. One that must not be cut (IPv4 with DF,
+/// RFC 4301 §8.1) is always answered.
+enum class TooBig : std::uint8_t {
+  fragment,  // cut behind ESP (RFC 4303 §3.3.4)
+  icmp,      // drop, and tell its sender what would fit
+};
+
+struct Settings {
+  bool inbound = false;
+  std::uint32_t mtu = 0;  // of the link that protected packets leave by, 0: none; outwards
+  TooBig too_big = TooBig::fragment;
+  bool drops_unselected = false;  // outwards, what no policy selects; else it passes, as in Linux
+  std::uint64_t iv_epoch = 0;     // KeyMaterial::iv_epoch
+
+  [[nodiscard]] MtuView link() const noexcept { return {mtu, too_big == TooBig::fragment}; }
+};
+
+struct TableSources {
+  SecurityAssociations sas;
+  std::optional<Policies> policies;  // none: inwards, whatever an SA may carry
+  std::string state_file, policy_file;
+  firewall::Interfaces interfaces;
+  Settings settings;
+};
+
+/// The SAs' keys for host core and devices; wiped when it goes.
+class KeyTable {
+ public:
+  explicit KeyTable(std::span<const KeyMaterial> sas);
+  KeyTable(const KeyTable&) = delete;
+  KeyTable& operator=(const KeyTable&) = delete;
+  ~KeyTable();
+  [[nodiscard]] const std::vector<SaKeys>& keys() const noexcept { return keys_; }
+
+ private:
+  std::vector<SaKeys> keys_;
+};
+
+class Tables {
+ public:
+  /// Tells what is left out, or what the files contradict each other in.
+  [[nodiscard]] static Result<Read<std::unique_ptr<const Tables>>> build(TableSources sources);
+
+  [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
+  [[nodiscard]] const SecurityAssociations& sas() const noexcept { return sas_; }
+  [[nodiscard]] const std::vector<std::shared_ptr<SaState>>& states() const noexcept { return states_; }
+  [[nodiscard]] const KeyTable& keys() const noexcept { return *keys_; }
+  [[nodiscard]] const MbKeys& mb_keys() const noexcept { return *mb_keys_; }
+  [[nodiscard]] const Selection& selection() const noexcept { return *selection_; }
+  [[nodiscard]] const InboundTable& inbound() const noexcept { return inbound_; }
+  [[nodiscard]] bool has_policies() const noexcept { return has_policies_; }
+  [[nodiscard]] std::size_t policy_count() const noexcept { return selection_->policies().size(); }
+
+  [[nodiscard]] SaStatus status(std::uint32_t sa) const noexcept {
+    const SaState& state = *states_[sa];
+    if (state.ended() || state.numbers.exhausted()) return SaStatus::dead;
+    return state.soft() == SaState::Limit::none ? SaStatus::valid : SaStatus::dying;
+  }
+
+ private:
+  Tables() = default;
+
+  Settings settings_;
+  SecurityAssociations sas_;
+  std::vector<std::shared_ptr<SaState>> states_;
+  std::unique_ptr<const KeyTable> keys_;
+  std::unique_ptr<const MbKeys> mb_keys_;
+  std::unique_ptr<const Selection> selection_;
+  InboundTable inbound_;
+  bool has_policies_ = false;
+};
+
+/// "0xc0ffee01 from 192.0.2.1 to 192.0.2.2": how messages name an SA.
+[[nodiscard]] std::string describe(const SecurityAssociation& sa);
+
+}  // namespace penstock::ipsec
