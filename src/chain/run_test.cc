@@ -185,6 +185,29 @@ TEST(Run, TellsWhatThePortsSayAtTheirEnd) {
   EXPECT_EQ(result->report["packets"]["in"], 2) << "what came before it counts";
 }
 
+TEST(Run, TellsWhatFunctionsMadeBesideWhatCameIn) {
+  FakeChain chain;
+  chain.add_source("in", testing::script({testing::numbered_frames(4)}));
+  FakePort& out = chain.add_sink("out");
+  auto& maker = chain.add_function("maker", {});
+  maker.own_traits.emits = true;
+  maker.process = [&maker](std::span<PacketView> packets) {
+    for (const PacketView packet : packets) EXPECT_TRUE(maker.emitter->emit(testing::numbered(100), packet));
+  };
+  out.refuses = [](PacketView packet) { return testing::number_of(packet) == 100 && packet.packet->sequence == 2; };
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  const auto& packets = result->report["packets"];
+  EXPECT_EQ(packets["in"], 4);
+  EXPECT_EQ(packets["forwarded"], 4);
+  EXPECT_EQ(packets["generated"], 3);
+  EXPECT_EQ(packets["generated_lost"], 1);
+  EXPECT_EQ(result->report["bytes"]["generated"], 3 * testing::numbered(100).size());
+  EXPECT_EQ(result->report["ports"]["out"]["out"]["packets"], 7);
+  EXPECT_THAT(report_tables(result->report),
+              HasSubstr("3 packets (150 bytes) that functions made; 1 more no port took"));
+}
+
 TEST(Run, StartsNoPortWhereAWorkerHasNoThread) {
   for (const int allowed : {1, 2, 4}) {  // the first opens the ports
     FakeChain chain;

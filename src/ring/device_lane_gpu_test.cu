@@ -273,6 +273,76 @@ TEST_P(DeviceLane, SeveralAreInFlightOnSeveralStreams) {
   }
 }
 
+/// Two functions that make frames longer and do not share them on the device; in between the host moves them.
+class DeviceLaneTwice : public ::testing::TestWithParam<Crossing> {};
+
+INSTANTIATE_TEST_SUITE_P(Crossings, DeviceLaneTwice,
+                         ::testing::Values(Crossing::copy, Crossing::zero_copy, Crossing::by_size));
+
+TEST_P(DeviceLaneTwice, TakesFramesThatHaveGrownAndMoved) {
+  constexpr std::uint32_t kHead = 7;
+  constexpr std::uint32_t kTail = 5;
+  LaneShape shape{kBatchBytes, kBatchPackets, {kHead, kTail}, false, GetParam(), {}, 2 * kBatchBytes};
+  std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages(2);
+  for (std::uint8_t s = 0; s < 2; ++s) {
+    SegmentShape segment;
+    segment.frames_up = segment.frames_down = true;
+    segment.verdicts_up = s > 0;
+    segment.stages.push_back({s, 0, true});
+    stages[s].push_back(std::make_unique<gpu::PerPacketStage<GrowCore>>(GrowCore{kHead, kTail}));
+    shape.segments.push_back(segment);
+  }
+  const auto lane = make_device_lane(shape, std::move(stages));
+  const auto run = [&](const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) {
+    ASSERT_TRUE(lane->start(batch, segment, frames));
+    gpu::Progress progress;
+    while ((progress = lane->progress()) == gpu::Progress::kRunning) continue;
+    ASSERT_EQ(progress, gpu::Progress::kDone);
+  };
+  gpu::PinnedBuffer<std::uint8_t> memory(kBatchBytes);
+  gpu::PinnedBuffer<std::uint8_t> moved(2 * kBatchBytes);
+  std::vector<PacketDescriptor> descriptors(kBatchPackets);
+  Batch batch(memory.span(), descriptors, {});
+  RandomFrames draw(4);
+  for (const std::size_t size : {1U, 40U, 1500U}) {
+    SCOPED_TRACE(size);
+    batch.reset(0);
+    while (batch.size() < size) {
+      const Frame frame = draw.frame();
+      if (!batch.append(frame.bytes, {.wire_length = frame.wire_length, .link_type = frame.link_type})) break;
+    }
+    ASSERT_NO_FATAL_FAILURE(run(batch, 0, {}));
+
+    const SegmentResults& results = lane->results();
+    std::vector<std::uint8_t*> frames;
+    std::vector<Bytes> expected;
+    std::uint8_t* returned = results.frames;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      PacketDescriptor& packet = batch.packets()[i];
+      ASSERT_EQ(results.lengths[0][i], packet.length + kHead + kTail);
+      ASSERT_EQ(std::memcmp(returned + kHead, batch.view(i).frame, packet.length), 0) << "packet " << i;
+      packet.wire_length += kHead + kTail;
+      packet.length += kHead + kTail;
+      frames.push_back(moved.data() + at + i % 33);
+      std::memcpy(frames.back(), returned, packet.length);
+      expected.emplace_back(returned, returned + packet.length);
+      returned += aligned_frame(packet.length);
+      at += aligned_frame(packet.length) + 48;
+      if (i % 5 == 2) packet.verdict = Verdict::drop(0);  // in between
+    }
+    ASSERT_NO_FATAL_FAILURE(run(batch, 1, frames));
+    returned = lane->results().frames;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      ASSERT_EQ(lane->results().verdicts[i].alive(), i % 5 != 2);
+      if (i % 5 == 2) continue;
+      ASSERT_EQ(lane->results().lengths[0][i], expected[i].size() + kHead + kTail);
+      ASSERT_EQ(std::memcmp(returned + kHead, expected[i].data(), expected[i].size()), 0) << "packet " << i;
+      returned += aligned_frame(expected[i].size() + kHead + kTail);
+    }
+  }
+}
+
 /// The captures of $PENSTOCK_CORPUS, and the examples of the bundle or source tree that this program is in.
 std::vector<std::string> captures() {
   namespace fs = std::filesystem;
