@@ -104,7 +104,7 @@ void print_device_plan(const chain::Chain& chain, const chain::DevicePlan& plan,
   }
   fmt::print(
       "\nOn the wire with frames: {} and sharing: {}, for each packet that is forwarded\n"
-      "(index, verdicts and findings included):\n{}\n{}",
+      "(index, verdicts, lengths and findings included):\n{}\n{}",
       chain.settings.whole_frames == chain::WholeFrames::always ? "whole" : "planned",
       chain.settings.sharing == chain::Sharing::none ? "none" : "packets", table.text(), bytes.text());
 }
