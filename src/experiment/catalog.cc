@@ -8,15 +8,17 @@
 
 #include "experiment/chain/chain.h"
 #include "experiment/offload/offload.h"
+#include "experiment/streams/streams.h"
 #include "experiment/transfer/transfer.h"
 
 namespace penstock::experiment {
 
 std::span<const Experiment* const> experiments() {
-  static const std::array<const Experiment*, 3> kExperiments{
+  static const std::array<const Experiment*, 4> kExperiments{
       &offload_experiment(),
       &transfer_experiment(),
       &chain_experiment(),
+      &streams_experiment(),
   };
   return kExperiments;
 }

@@ -25,8 +25,10 @@ std::string run_section(const MeasuredChain& chain) {
   if (!chain.latency.empty()) text += "  latency: " + chain.latency + "\n";
   if (!chain.on_gpu) return text;
   // A queue of a few batches: it is pinned, which takes time.
-  text += fmt::format("  queue: {{bytes: 32MiB}}\n  gpus: \"{}\"\n  frames: {}\n  sharing: {}\n  transfer: {}\n",
-                      fmt::join(chain.gpus, ","), chain.frames, chain.sharing, chain.transfer);
+  text += fmt::format(
+      "  queue: {{bytes: 32MiB}}\n  gpus: \"{}\"\n  frames: {}\n  sharing: {}\n  transfer: {}\n"
+      "  streams: {}\n",
+      fmt::join(chain.gpus, ","), chain.frames, chain.sharing, chain.transfer, chain.streams);
   return text;
 }
 
@@ -111,34 +113,53 @@ Result<std::string> ChainRunner::output_of(const MeasuredChain& chain, const std
   return path;
 }
 
+/// On the CPU, in the same order.
+Result<std::string> ChainRunner::undo(const MeasuredChain& chain, const std::string& output) {
+  const std::string path = workplace_.path("undone.pcap");
+  const auto run =
+      run_file(fmt::format("ports:\n  lan: {{pcap: {{read: {}}}}}\n  wan: {{pcap: {{write: {}}}}}\n"
+                           "chain: {}\nrun: {{workers: 1, processor: cpu}}\n",
+                           yaml_text(output), yaml_text(path), chain.undone_by));
+  if (!run) return tl::unexpected(run.error());
+  return path;
+}
+
 Result<void> ChainRunner::check(const MeasuredChain& asked) {
   MeasuredChain chain = asked;
   chain.workers = 1;
   chain.latency.clear();
-  if (!chain.on_gpu || !checked_.insert(chain.size + chain.functions + run_section(chain)).second) return {};
+  const bool undone = !chain.undone_by.empty();
+  if (!chain.on_gpu && !undone) return {};
+  if (!checked_.insert(chain.size + chain.functions + run_section(chain)).second) return {};
+  auto ours = output_of(chain, "ours.pcap");
+  if (ours && undone) ours = undo(chain, *ours);
+  if (!ours) return tl::unexpected(std::move(ours.error()));
   MeasuredChain twin = chain;
   twin.on_gpu = false;
-  const auto ours = output_of(chain, "gpu.pcap");
-  if (!ours) return tl::unexpected(ours.error());
-  std::string& theirs = twins_[chain.size + chain.functions];
+  if (undone) twin.functions = "[]";  // what went in
+  std::string& theirs = expected_[twin.size + twin.functions];
   if (theirs.empty()) {
-    auto output = output_of(twin, fmt::format("cpu{}.pcap", twins_.size()));
+    auto output = output_of(twin, fmt::format("expected{}.pcap", expected_.size()));
     if (!output) return tl::unexpected(std::move(output.error()));
     theirs = std::move(*output);
   }
   port::ReadControl control;
-  auto on_gpu = port::CaptureSequence::open({*ours}, control);
-  auto on_cpu = port::CaptureSequence::open({theirs}, control);
-  if (!on_gpu) return tl::unexpected(std::move(on_gpu.error()));
-  if (!on_cpu) return tl::unexpected(std::move(on_cpu.error()));
+  auto output = port::CaptureSequence::open({*ours}, control);
+  auto expected = port::CaptureSequence::open({theirs}, control);
+  if (!output) return tl::unexpected(std::move(output.error()));
+  if (!expected) return tl::unexpected(std::move(expected.error()));
   port::CapturedFrame here;
   port::CapturedFrame there;
   for (std::size_t packet = 1;; ++packet) {
-    const bool any_here = on_gpu->next(here);
-    const bool any_there = on_cpu->next(there);
+    const bool any_here = output->next(here);
+    const bool any_there = expected->next(there);
     if (!any_here && !any_there) break;
     if (any_here != any_there || !std::ranges::equal(here.bytes, there.bytes)) {
-      return failure({{}, "the GPU's output differs from the CPU's", fmt::format("at packet {}", packet), "the same"});
+      return failure(
+          {{},
+           undone ? "what comes out, undone, differs from what went in" : "the GPU's output differs from the CPU's",
+           fmt::format("at packet {}", packet),
+           "the same"});
     }
   }
   return {};
@@ -162,7 +183,10 @@ Point results_of(const nlohmann::ordered_json& report, const Point& limits, std:
   }
   results.set("busy_cores", report["cpu_s"].get<double>() / elapsed);
   results.set("packets_in_batch", packets / std::max(1.0, report["batches"]["count"].get<double>()));
-  results.set("lost", packets > 0 ? report["dropped_by_chain"]["queue_full"].get<double>() / packets : 0.0);
+  const double lost = report["dropped_by_chain"]["queue_full"];
+  const double dropped = report["packets"]["dropped"];
+  results.set("lost", packets > 0 ? lost / packets : 0.0);
+  results.set("dropped", packets > 0 ? (dropped - lost) / packets : 0.0);
   for (const auto& [name, value] : report["latency_us"].items()) results.set("latency_" + name, value.get<double>());
   return results;
 }

@@ -30,6 +30,7 @@ namespace penstock::experiment {
 /// A chain, as the parameters of a chain file say it.
 struct MeasuredChain {
   std::string functions;     // the list under `chain`, paths in it as yaml_text
+  std::string undone_by;     // functions that make what went in of what comes out; empty: there are none
   std::string destinations;  // file with the prefixes that packets go to; the generator's own where empty
   std::string size = "64";   // of frames with check sequence, or imix
   bool on_gpu = false;
@@ -38,6 +39,7 @@ struct MeasuredChain {
   std::string frames = "planned";
   std::string sharing = "packets";
   std::string transfer = "auto";
+  unsigned streams = 3;
   std::string latency;                 // the bound; empty: none
   std::optional<double> offered_mpps;  // else as many as the chain takes
 };
@@ -58,18 +60,21 @@ class ChainRunner {
                                      const Setting& setting);
 
   /// Whether what comes out of the chain, for some 20,000 packets, is what comes out of it on the CPU, in the same
-  /// order; the error tells the first difference. Each configuration is checked once, however often it is asked for.
+  /// order; the error tells the first difference. Where two runs differ by right, as encryption does, the chain is
+  /// `undone_by` other functions, on the CPU: then the result must be what went in, whichever processor it ran on. Each
+  /// configuration is checked once, however often it is asked for.
   [[nodiscard]] Result<void> check(const MeasuredChain& chain);
 
  private:
   Result<config::LoadedChain> load(const std::string& yaml, bool only_plan);
   Result<nlohmann::ordered_json> run_file(const std::string& yaml);
   Result<std::string> output_of(const MeasuredChain& chain, const std::string& name);
+  Result<std::string> undo(const MeasuredChain& chain, const std::string& output);
 
   const std::atomic<bool>& stop_;
   Workplace workplace_;
-  std::set<std::string> checked_;             // by their chain files
-  std::map<std::string, std::string> twins_;  // captures of what the CPU makes of a size by some functions
+  std::set<std::string> checked_;                // by their chain files
+  std::map<std::string, std::string> expected_;  // captures, by size and by the functions that the CPU made them with
 };
 
 /// Of a run's report. `limits` as of limits.h, `gpus`: how many the chain ran on.
@@ -80,6 +85,7 @@ class ChainRunner {
 ///   limit_mpps                     that PCIe sets with so many bytes; nothing where none crossed
 ///   busy_cores                     processor time of the workers by the time that passed
 ///   lost                           share of the packets that the waiting queue had no room for
+///   dropped                        share of the packets that functions dropped
 [[nodiscard]] Point results_of(const nlohmann::ordered_json& report, const Point& limits, std::size_t gpus);
 
 }  // namespace penstock::experiment

@@ -107,7 +107,7 @@ TEST(ChainRunner, TellsOfAChainThatCannotRun) {
 TEST(ChainRunner, CountsWhatPassesBetweenHostAndDevice) {
   const nlohmann::ordered_json report{{"elapsed_s", 2.0},
                                       {"cpu_s", 5.0},
-                                      {"packets", {{"in", 1'000'000}}},
+                                      {"packets", {{"in", 1'000'000}, {"dropped", 5000}}},
                                       {"bytes", {{"in", 60'000'000}}},
                                       {"pcie", {{"to_device_bytes", 80'000'000}, {"to_host_bytes", 20'000'000}}},
                                       {"batches", {{"count", 100}}},
@@ -121,6 +121,7 @@ TEST(ChainRunner, CountsWhatPassesBetweenHostAndDevice) {
   EXPECT_DOUBLE_EQ(*results.number("limit_mpps"), 2 * 500.0) << "of two GPUs";
   EXPECT_DOUBLE_EQ(*results.number("busy_cores"), 2.5);
   EXPECT_DOUBLE_EQ(*results.number("lost"), 0.001);
+  EXPECT_DOUBLE_EQ(*results.number("dropped"), 0.004) << "by functions";
   EXPECT_DOUBLE_EQ(*results.number("latency_p50"), 12.5);
 }
 

@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiment/streams/figures.h"
+
+#include <utility>
+
+namespace penstock::experiment {
+namespace {
+
+const Axis kSize{"size", "bytes of a frame with check sequence"};
+const Axis kBits{"gbps", "Gbit/s of packets that came in"};
+const LimitLine kPcieBits{.label = "PCIe limit", .key = "limit_gbps"};
+
+Figure of_algorithm(const char* id, const char* title, const char* algorithm, std::vector<Reference> references) {
+  return {.id = id,
+          .title = title,
+          .where = {{"function", {"ipsec"}}, {"sweep", {"size"}}, {"algorithm", {algorithm}}},
+          .x = kSize,
+          .y = kBits,
+          .series = {"mode"},
+          .limit = kPcieBits,
+          .references = std::move(references)};
+}
+
+Figure of_all(const char* id, const char* title, std::vector<std::string> modes, Axis y) {
+  return {.id = id,
+          .title = title,
+          .where = {{"function", {"ipsec"}}, {"sweep", {"size"}}, {"mode", std::move(modes)}},
+          .x = kSize,
+          .y = std::move(y),
+          .series = {"algorithm", "mode"},
+          .limit = std::nullopt,
+          .references = {}};
+}
+
+}  // namespace
+
+const std::vector<Figure>& streams_figures() {
+  static const char* const kSource =
+      "Chaurasia §V.A, on a Tesla P100: \"8.32Gbps … (i.e., default CUDA stream is being used) in comparison to "
+      "15Gbps\"";
+  static const std::vector<Figure> kFigures{
+      of_algorithm("ipsec-cbc-sha1", "IPsec, AES-128-CBC and HMAC-SHA1 (Chaurasia, figure 2a)", "cbc_sha1",
+                   {{"paper, default stream", 8.32, 1522, kSource}, {"paper, several streams", 15, 1522, kSource}}),
+      of_algorithm("ipsec-ctr-sha1", "IPsec, AES-128-CTR and HMAC-SHA1", "ctr_sha1", {}),
+      of_algorithm("ipsec-gcm", "IPsec, AES-128-GCM", "gcm", {}),
+      of_all("ipsec-rate", "IPsec, packets", {"streams", "cpu"}, {"mpps", "million packets/s", true}),
+      of_all("ipsec-of-limit", "IPsec, share of what PCIe carries of these packets", {"default_stream", "streams"},
+             {"of_limit", "share of the PCIe limit"}),
+      of_all("ipsec-bytes-up", "IPsec, bytes across PCIe to the device, for each packet", {"streams"},
+             {"bytes_up", "bytes"}),
+      of_all("ipsec-bytes-down", "IPsec, bytes across PCIe to the host, for each packet", {"streams"},
+             {"bytes_down", "bytes"}),
+      of_all("ipsec-busy-cores", "IPsec, host cores kept busy (processor time by time)",
+             {"default_stream", "streams", "cpu"}, {"busy_cores", "cores"}),
+      {.id = "ipsec-streams",
+       .title = "IPsec, AES-128-CBC and HMAC-SHA1: frames of 1522 bytes, one worker, by streams (Chaurasia §IV)",
+       .where = {{"function", {"ipsec"}}, {"sweep", {"streams"}}},
+       .x = {"streams", "streams, a batch each"},
+       .y = kBits,
+       .series = {"algorithm"},
+       .limit = kPcieBits,
+       .references = {}},
+  };
+  return kFigures;
+}
+
+}  // namespace penstock::experiment
