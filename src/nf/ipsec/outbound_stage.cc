@@ -99,6 +99,7 @@ void OutboundStage::protect(std::span<PacketView> packets) noexcept {
       const std::uint32_t ip_bytes = packet.layout().end - packet.layout().network_offset;
       if (p - first >= numbers.count) {
         packet.packet->verdict = Verdict::drop(Reason::sequence_exhausted);
+        ipsec_.limit_reached();
         continue;
       }
       if (state.limited() ? !state.carry(1, ip_bytes, now_) : state.ended()) {

@@ -31,7 +31,8 @@ SaView sa_view(const SecurityAssociation& sa, std::uint32_t mtu) {
   view.decap_dscp = sa.decap_dscp;
   view.dont_encap_dscp = sa.dont_encap_dscp;
   view.no_pmtu_discovery = sa.no_pmtu_discovery;
-  view.tfc_bytes = std::min(sa.tfc_bytes, inner_mtu(view, mtu));
+  constexpr std::uint32_t kMostIpBytes = 0xffff;
+  view.tfc_bytes = std::min(sa.tfc_bytes, inner_mtu(view, mtu == 0 ? kMostIpBytes : mtu));
   return view;
 }
 

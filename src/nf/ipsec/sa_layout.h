@@ -74,7 +74,7 @@ inline constexpr std::uint32_t kEspTrailerBytes = 2;
   return {sa.head_bytes(), sa.tfc_bytes + sa.block_bytes - 1U + kEspTrailerBytes + sa.icv_bytes};
 }
 
-/// TFC padding makes no packet longer than `mtu`, of the path or the link, as in Linux.
+/// TFC padding makes no packet longer than `mtu`, of the path or the link, as in Linux; 0: than IPv4 can be.
 [[nodiscard]] SaView sa_view(const SecurityAssociation& sa, std::uint32_t mtu);
 
 }  // namespace penstock::ipsec

@@ -99,7 +99,7 @@ template <typename StatusOf>
     if (status == SaStatus::dying) {
       selected = {Reason::none, sa};
     } else if (policy.handling == Handling::protect) {
-      selected.reason = Reason::lifetime;
+      selected.reason = status == SaStatus::exhausted ? Reason::sequence_exhausted : Reason::lifetime;
     }
   }
   return selected;

@@ -64,7 +64,7 @@ TEST(SelectionOnDevice, SaysWhatTheHostsTablesSay) {
     if (size > 1) states.back().udp = UdpEncapsulation{4500, 2, {}};
     const auto policies = draw.policies(size);
     std::vector<std::uint8_t> status(states.size());
-    for (std::uint8_t& s : status) s = static_cast<std::uint8_t>(draw.below(3));
+    for (std::uint8_t& s : status) s = static_cast<std::uint8_t>(draw.below(4));
     SelectionSources sources;
     sources.states = states;
     sources.policies = policies;

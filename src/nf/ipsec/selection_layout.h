@@ -60,8 +60,9 @@ static_assert(std::is_trivially_copyable_v<SelectorView>);
 /// How long an SA still lasts. Changes while packets go.
 enum class SaStatus : std::uint8_t {
   valid,
-  dying,  // a soft limit is reached: used where no other is there
-  dead,   // a hard limit is
+  dying,      // a soft limit is reached: used where no other is there
+  dead,       // a hard limit is
+  exhausted,  // no sequence numbers are left
 };
 
 /// Borrows the tables, the host's or their copy on a device. What finds a policy stands beside it.

@@ -66,19 +66,21 @@ struct Oracle {
       return rank(a) < rank(b);
     };
     std::uint32_t best = kNoSa;
-    bool dead = false;
+    std::uint32_t last = kNoSa;  // of those that have ended, the one to be tried last: it says why
     for (std::uint32_t i = 0; i < states.size(); ++i) {
       const SecurityAssociation& sa = states[i];
       if (sa.direction == Direction::in || !fits(sa, wanted, flow, true)) continue;
       if (sa.selector && !selects(*sa.selector, flow)) continue;
-      if (status[i] == SaStatus::dead) {
-        dead = true;
+      if (status[i] == SaStatus::dead || status[i] == SaStatus::exhausted) {
+        if (last == kNoSa || better(last, i)) last = i;
       } else if (best == kNoSa || better(i, best)) {
         best = i;
       }
     }
     if (best != kNoSa) return {Reason::none, best};
-    return {wanted.optional ? Reason::none : dead ? Reason::lifetime : Reason::no_sa, kNoSa};
+    if (wanted.optional) return {};
+    if (last == kNoSa) return {Reason::no_sa, kNoSa};
+    return {status[last] == SaStatus::exhausted ? Reason::sequence_exhausted : Reason::lifetime, kNoSa};
   }
   Reason inwards(const Flow& flow, std::uint32_t sa) const {
     const bool tunnel = sa != kNoSa && states[sa].mode == Mode::tunnel;
@@ -140,7 +142,7 @@ Tally expect_agreement(std::uint64_t seed, std::size_t state_count, std::size_t 
   auto policies = draw.policies(policy_count);
   for (std::size_t i = 0; i < policies.size(); ++i) policies[i].line = static_cast<std::uint32_t>(i + 1);
   std::vector<SaStatus> status(states.size());
-  for (SaStatus& s : status) s = static_cast<SaStatus>(draw.below(3));
+  for (SaStatus& s : status) s = static_cast<SaStatus>(draw.below(4));
   SelectionSources sources;
   sources.states = states;
   sources.policies = policies;

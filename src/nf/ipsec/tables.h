@@ -79,7 +79,8 @@ class Tables {
 
   [[nodiscard]] SaStatus status(std::uint32_t sa) const noexcept {
     const SaState& state = *states_[sa];
-    if (state.ended() || state.numbers.exhausted()) return SaStatus::dead;
+    if (state.numbers.exhausted()) return SaStatus::exhausted;
+    if (state.ended()) return SaStatus::dead;
     return state.soft() == SaState::Limit::none ? SaStatus::valid : SaStatus::dying;
   }
 
