@@ -1,18 +1,25 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An `ipsec` from the texts of `ip xfrm`, whose IVs are the same in every run.
+// An `ipsec` from the texts of `ip xfrm`, whose IVs are the same in every run; such texts; and one direction's function
+// with a worker, which takes frames and says what became of them.
 
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "nf/ipsec/ipsec.h"
+#include "nf/ipsec/packets_for_test.h"
+#include "nf/ipsec/reasons.h"
 
 namespace penstock::ipsec::testing {
 
@@ -38,6 +45,172 @@ inline std::unique_ptr<Ipsec> make_ipsec(const std::string& states, const std::o
   auto tables = Tables::build(std::move(sources));
   EXPECT_TRUE(tables) << to_string(tables.error());
   return std::make_unique<Ipsec>(std::move(tables->value));
+}
+
+inline const std::string kGcm = "\taead rfc4106(gcm(aes)) 0x9b1de5a7c4f83620d17e4c95b8a3f60213579bdf 128\n";
+inline const std::string kCbcSha1 =
+    "\tauth-trunc hmac(sha1) 0x5c3e9f0a7b2d4861e0f5a9c8d7b6134298eacb07 96\n"
+    "\tenc cbc(aes) 0x2f6ad91c58e37b04c1b8f5e29d607a43\n";
+
+/// An SA as `ip xfrm state` prints it; its members say what tests tell apart.
+struct StateText {
+  std::string source = "192.0.2.1", destination = "192.0.2.2";
+  std::uint32_t spi = 0x1000;
+  std::uint32_t reqid = 1;
+  std::string mode = "tunnel";
+  std::string algorithms = kGcm;
+  bool esn = false;
+  std::uint64_t sent = 0, received = 0;
+  std::uint32_t window = 64;  // a multiple of 32
+  std::string flags;          // more of them
+  std::string more;           // lines behind the others
+
+  [[nodiscard]] std::string operator()() const {
+    const std::string all_flags = flags + (esn ? " esn" : "");
+    std::string zeros;
+    for (std::uint32_t word = 0; word < window / 32; ++word) zeros += "00000000 ";
+    return fmt::format(
+        "src {} dst {}\n\tproto esp spi 0x{:08x} reqid {} mode {}\n\treplay-window 0 {}\n{}"
+        "\tanti-replay esn context:\n\t seq-hi 0x{:x}, seq 0x{:x}, oseq-hi 0x{:x}, oseq 0x{:x}\n"
+        "\t replay_window {}, bitmap-length {}\n\t {}\n{}",
+        source, destination, spi, reqid, mode, all_flags.empty() ? "" : "flag " + all_flags, algorithms, received >> 32,
+        received & 0xffff'ffff, sent >> 32, sent & 0xffff'ffff, window, window / 32, zeros, more);
+  }
+};
+
+inline const std::string kInUdp = "\tencap type espinudp sport 4500 dport 4500 addr 0.0.0.0\n";
+
+/// Lines of an SA that limits it: "soft 5(packets), hard (INF)(packets)".
+inline std::string limited(const std::string& packets,
+                           const std::string& bytes = "soft (INF)(bytes), hard (INF)(bytes)",
+                           const std::string& added = "2001-01-01 00:00:00",
+                           const std::string& add = "soft 0(sec), hard 0(sec)",
+                           const std::string& use = "soft 0(sec), hard 0(sec)") {
+  return fmt::format(
+      "\tlifetime config:\n\t  limit: {}\n\t  limit: {}\n\t  expire add: {}\n\t  expire use: {}\n"
+      "\tlifetime current:\n\t  0(bytes), 0(packets)\n\t  add {} use -\n",
+      bytes, packets, add, use, added);
+}
+inline const std::string kNoLimit = "soft (INF)(packets), hard (INF)(packets)";
+
+inline std::string tunnel_template(std::uint32_t reqid = 1, const std::string& source = "192.0.2.1",
+                                   const std::string& destination = "192.0.2.2", const std::string& rest = "") {
+  return fmt::format("\ttmpl src {} dst {}\n\t\tproto esp reqid {} mode tunnel{}\n", source, destination, reqid, rest);
+}
+inline std::string transport_template(std::uint32_t reqid = 1) {
+  return fmt::format("\ttmpl src 0.0.0.0 dst 0.0.0.0\n\t\tproto esp reqid {} mode transport\n", reqid);
+}
+inline std::string policy_text(const std::string& selector, const std::string& direction, const std::string& rest = "",
+                               unsigned priority = 100) {
+  return fmt::format("{}\n\tdir {} priority {} ptype main\n{}", selector, direction, priority, rest);
+}
+/// Both families, whatever the packet.
+inline std::string everything(const std::string& direction, const std::string& rest) {
+  return policy_text("src 0.0.0.0/0 dst 0.0.0.0/0", direction, rest) +
+         policy_text("src ::/0 dst ::/0", direction, rest);
+}
+
+/// A frame that is to go through a function.
+struct Arriving {
+  Bytes bytes;
+  LinkType link = LinkType::ethernet;
+  std::uint32_t wire_length = 0;  // where the capture has cut it
+
+  Arriving(Bytes frame, LinkType of = LinkType::ethernet, std::uint32_t on_wire = 0)  // NOLINT: a frame is one
+      : bytes(std::move(frame)), link(of), wire_length(on_wire) {}
+};
+
+/// What became of it: "forwarded", or why it was dropped.
+struct Done {
+  std::string fate;
+  Bytes bytes;
+
+  friend bool operator==(const Done&, const Done&) = default;
+};
+inline void PrintTo(const Done& done, std::ostream* out) {
+  *out << done.fate << ", " << done.bytes.size() << " bytes";
+  for (const std::uint8_t byte : done.bytes) *out << fmt::format(" {:02x}", byte);
+}
+
+inline std::string fate_of(const Verdict& verdict) {
+  return verdict.alive() ? "forwarded" : std::string(kReasons.at(verdict.value));
+}
+
+/// One batch. Each frame has the room that the function asks for, and not a byte more.
+inline std::vector<Done> run(chain::CpuStage& stage, const Ipsec& ipsec, const std::vector<Arriving>& batch) {
+  std::vector<std::unique_ptr<RoomyFrame>> frames;
+  std::vector<PacketView> views;
+  for (const Arriving& one : batch) {
+    frames.push_back(std::make_unique<RoomyFrame>(one.bytes, ipsec.traits().growth, one.link, one.wire_length));
+    views.push_back(frames.back()->view);
+  }
+  stage.begin_batch();
+  if (!views.empty()) stage.process(views);
+  std::vector<Done> done;
+  for (const PacketView& view : views) {
+    done.push_back({fate_of(view.packet->verdict), Bytes(view.frame, view.frame + view.length())});
+  }
+  return done;
+}
+
+class End {
+ public:
+  End(const std::string& states, const std::optional<std::string>& policies, const Settings& settings)
+      : function(make_ipsec(states, policies, settings)), stage(function->make_cpu_stage()) {}
+
+  std::vector<Done> operator()(const std::vector<Arriving>& batch) { return run(*stage, *function, batch); }
+  Done operator()(const Arriving& one) { return (*this)(std::vector<Arriving>{one}).front(); }
+  [[nodiscard]] std::string explain(const Arriving& one) const {
+    const RoomyFrame frame(one.bytes, {}, one.link, one.wire_length);
+    return stage->explain(frame.view);
+  }
+  [[nodiscard]] const SaState& state(std::size_t sa = 0) const { return *function->tables().states()[sa]; }
+
+  std::unique_ptr<Ipsec> function;
+  std::unique_ptr<chain::CpuStage> stage;
+};
+
+inline End outwards(const std::string& states, const std::string& policies, Settings settings = {}) {
+  return {states, policies, settings};
+}
+inline End inwards(const std::string& states, const std::optional<std::string>& policies = std::nullopt) {
+  Settings settings;
+  settings.inbound = true;
+  return {states, policies, settings};
+}
+
+inline std::vector<std::string> fates(const std::vector<Done>& all) {
+  std::vector<std::string> fates;
+  for (const Done& done : all) fates.push_back(done.fate);
+  return fates;
+}
+
+/// The frames that go on.
+inline std::vector<Arriving> forwarded(const std::vector<Done>& all) {
+  std::vector<Arriving> frames;
+  for (const Done& done : all) {
+    if (done.fate == "forwarded") frames.emplace_back(done.bytes);
+  }
+  return frames;
+}
+
+/// Of an Ethernet frame with ESP behind an IPv4 header without options.
+inline constexpr std::size_t kEspAt = 14 + 20;
+inline std::uint32_t word_at(const Bytes& frame, std::size_t at) {
+  return static_cast<std::uint32_t>(frame.at(at)) << 24 | static_cast<std::uint32_t>(frame.at(at + 1)) << 16 |
+         static_cast<std::uint32_t>(frame.at(at + 2)) << 8 | frame.at(at + 3);
+}
+inline std::uint32_t spi_of(const Bytes& frame) { return word_at(frame, kEspAt); }
+inline std::uint32_t sequence_of(const Bytes& frame) { return word_at(frame, kEspAt + 4); }
+
+/// A packet from one private network to another, with as many bytes of payload.
+inline Bytes plain(std::size_t payload = 5, std::uint16_t port = 2000) {
+  return penstock::testing::packet()
+      .eth()
+      .ipv4("10.1.0.1", "10.2.0.2")
+      .udp(1000, port)
+      .payload(std::string(payload, 'x'))
+      .bytes();
 }
 
 }  // namespace penstock::ipsec::testing

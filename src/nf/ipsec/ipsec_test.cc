@@ -1,0 +1,392 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Both directions together: what one end protects, the other gives back; what the function says of itself.
+
+#include "nf/ipsec/ipsec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "nf/ipsec/ipsec_for_test.h"
+#include "packet/testing/random_frames.h"
+
+namespace penstock::ipsec {
+namespace {
+
+using namespace ipsec::testing;
+using penstock::testing::packet;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string digits(std::size_t bytes, unsigned first) {
+  std::string text;
+  for (std::size_t i = 0; i < bytes; ++i) text += fmt::format("{:02x}", (first + i * 37) & 0xff);
+  return text;
+}
+
+/// The lines of every combination of algorithms that a file of SAs may have.
+std::vector<std::string> every_algorithm() {
+  std::vector<std::string> all;
+  for (const std::string& integrity :
+       {"hmac(sha1) 0x" + digits(20, 7) + " 96", "hmac(sha256) 0x" + digits(32, 9) + " 128",
+        "hmac(sha256) 0x" + digits(32, 11) + " 96", std::string("digest_null  0"), std::string("digest_null  96")}) {
+    const std::string auth = "\tauth-trunc " + integrity + "\n";
+    all.push_back(auth + "\tenc ecb(cipher_null) \n");
+    for (const std::size_t key : {16U, 24U, 32U}) {
+      all.push_back(auth + "\tenc cbc(aes) 0x" + digits(key, 1) + "\n");
+      all.push_back(auth + "\tenc rfc3686(ctr(aes)) 0x" + digits(key + 4, 2) + "\n");
+    }
+  }
+  for (const std::size_t key : {16U, 24U, 32U}) {
+    for (const int bits : {64, 96, 128})
+      all.push_back(fmt::format("\taead rfc4106(gcm(aes)) 0x{} {}\n", digits(key + 4, 3), bits));
+  }
+  return all;
+}
+
+/// Packets of the family, of many lengths and kinds. Fragments go through tunnels alone.
+std::vector<Arriving> packets_of(bool ipv6, bool tunnel) {
+  std::vector<Arriving> all;
+  const auto begin = [&](penstock::testing::PacketBuilder b) {
+    return ipv6 ? b.ipv6("2001:db8:1::1", "2001:db8:2::2") : b.ipv4("10.1.0.1", "10.2.0.2");
+  };
+  for (const std::size_t payload : {0U, 1U, 2U, 3U, 4U, 12U, 13U, 14U, 15U, 16U, 17U, 255U, 1400U}) {
+    all.emplace_back(begin(packet().eth()).udp(1000, 2000).payload(std::string(payload, 'u')).bytes());
+    all.emplace_back(begin(packet().eth()).tcp(1000, 2000).payload(std::string(payload, 't')).bytes());
+  }
+  all.emplace_back(begin(packet().eth()).icmp(ipv6 ? 128 : 8).payload("echo").bytes());
+  all.emplace_back(begin(packet().eth().vlan(7)).udp(1, 2).payload("tagged").bytes());
+  all.emplace_back(begin(packet().eth().vlan(7, ether_type::kQinQ).vlan(8)).tcp(1, 2).bytes());
+  all.emplace_back(begin(packet()).sctp(1, 2).payload("raw").bytes(), LinkType::raw_ip);
+  all.emplace_back(begin(packet().eth()).protocol(ip_protocol::kGre).raw({0, 0, 8, 0, 1, 2, 3}).bytes());
+  if (ipv6) {
+    all.emplace_back(begin(packet().eth()).extension(ip_protocol::kDestinationOptions, 2).udp(3, 4).bytes());
+  } else {
+    const Bytes no_operations(8, 1);
+    all.emplace_back(packet().eth().ipv4("10.1.0.1", "10.2.0.2", 9, no_operations).tcp(3, 4).payload("o").bytes());
+  }
+  if (!tunnel) return all;
+  if (ipv6) {
+    all.emplace_back(begin(packet().eth()).fragment6(0x0101).raw(Bytes(33, 3)).bytes());
+  } else {
+    all.emplace_back(packet().eth().ipv4("10.1.0.1", "10.2.0.2", 64, {}, 0x2000).udp(5, 6).raw(Bytes(24, 4)).bytes());
+    all.emplace_back(packet().eth().ipv4("10.1.0.1", "10.2.0.2", 64, {}, 0x0003).protocol(17).raw({1, 2, 3}).bytes());
+  }
+  return all;
+}
+
+/// SAs to go through, by what tells them apart.
+struct Combination {
+  bool ipv6;  // outside
+  bool tunnel, udp, esn;
+  std::uint32_t tfc_bytes;
+};
+
+StateText state_of(const Combination& c) {
+  StateText state;
+  if (c.tunnel) {
+    state.source = c.ipv6 ? "2001:db8::1" : "192.0.2.1";
+    state.destination = c.ipv6 ? "2001:db8::2" : "192.0.2.2";
+  } else {
+    state.source = c.ipv6 ? "2001:db8:1::1" : "10.1.0.1";
+    state.destination = c.ipv6 ? "2001:db8:2::2" : "10.2.0.2";
+    state.mode = "transport";
+  }
+  state.esn = c.esn;
+  if (c.esn) state.sent = state.received = 0xffff'fff0;  // the lower half wraps on the way
+  if (c.udp)
+    state.more += fmt::format("\tencap type espinudp sport 4500 dport 4500 addr {}\n", c.ipv6 ? "::" : "0.0.0.0");
+  if (c.tfc_bytes != 0) state.more += fmt::format("\ttfcpad {}\n", c.tfc_bytes);
+  return state;
+}
+
+std::vector<Combination> combinations() {
+  std::vector<Combination> all;
+  for (const bool ipv6 : {false, true}) {
+    for (const bool udp : {false, true}) {
+      for (const bool esn : {false, true}) {
+        all.push_back({ipv6, true, udp, esn, 0});
+        all.push_back({ipv6, true, udp, esn, 700});
+        all.push_back({ipv6, false, udp, esn, 0});
+      }
+    }
+  }
+  return all;
+}
+
+TEST(Ipsec, GivesBackWhatItProtectedByEveryAlgorithmInEveryMode) {
+  for (const Combination& c : combinations()) {
+    std::vector<Arriving> packets = packets_of(c.ipv6, c.tunnel);
+    if (c.tunnel) {
+      for (const Arriving& other : packets_of(!c.ipv6, true)) packets.push_back(other);
+    }
+    for (const std::string& algorithms : every_algorithm()) {
+      StateText state = state_of(c);
+      state.algorithms = algorithms;
+      SCOPED_TRACE(state());
+      const std::string wanted = c.tunnel ? tunnel_template(1, state.source, state.destination) : transport_template();
+      End out = outwards(state(), everything("out", wanted));
+      End in = inwards(state(), everything("fwd", wanted));
+      const std::vector<Done> sealed = out(packets);
+      ASSERT_THAT(fates(sealed), Each("forwarded"));
+      std::vector<Arriving> arriving;
+      for (std::size_t i = 0; i < packets.size(); ++i) {
+        ASSERT_GT(sealed[i].bytes.size(), packets[i].bytes.size());
+        ASSERT_GE(sealed[i].bytes.size(), c.tfc_bytes) << "TFC padding";
+        arriving.emplace_back(sealed[i].bytes, packets[i].link);
+      }
+      const std::vector<Done> opened = in(arriving);
+      for (std::size_t i = 0; i < packets.size(); ++i)
+        ASSERT_EQ(opened[i], (Done{"forwarded", packets[i].bytes})) << "packet " << i;
+    }
+  }
+}
+
+TEST(Ipsec, HidesWhatItProtects) {
+  const Bytes secret = packet().eth().ipv4("10.1.0.1", "10.2.0.2").udp(1, 2).payload("attack at dawn").bytes();
+  for (const std::string& algorithms : every_algorithm()) {
+    StateText state;
+    state.algorithms = algorithms;
+    End out = outwards(state(), everything("out", tunnel_template()));
+    const Done sealed = out(secret);
+    const std::string text(sealed.bytes.begin(), sealed.bytes.end());
+    const bool hidden = text.find("attack") == std::string::npos;
+    EXPECT_EQ(hidden, algorithms.find("cipher_null") == std::string::npos) << algorithms;
+  }
+}
+
+/// Both families in both modes, by address.
+std::string several_states() {
+  StateText tunnel;
+  StateText six = tunnel;
+  six.source = "2001:db8::1";
+  six.destination = "2001:db8::2";
+  six.spi = 0x2000;
+  six.reqid = 2;
+  six.algorithms = kCbcSha1;
+  six.esn = true;
+  return tunnel() + six();
+}
+std::string several_policies(const std::string& direction) {
+  return policy_text("src 0.0.0.0/0 dst 0.0.0.0/0 proto udp", direction, tunnel_template(), 1) +
+         policy_text("src 0.0.0.0/0 dst 0.0.0.0/0 proto icmp", direction, "", 2) +
+         policy_text("src 0.0.0.0/0 dst 0.0.0.0/0", direction, tunnel_template(2, "2001:db8::1", "2001:db8::2"), 3) +
+         policy_text("src ::/0 dst ::/0 proto tcp", direction, tunnel_template(), 4) +
+         policy_text("src ::/0 dst ::/0", direction, tunnel_template(2, "2001:db8::1", "2001:db8::2"), 5);
+}
+
+RC_GTEST_PROP(Ipsec, GivesBackRandomFrames, ()) {
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  penstock::testing::RandomFrames random(seed);
+  End out = outwards(several_states(), several_policies("out"));
+  End in = inwards(several_states(), several_policies("fwd"));
+  std::vector<Arriving> given;
+  for (int i = 0; i < 200; ++i) {
+    const penstock::testing::Frame frame = random.frame();
+    given.emplace_back(frame.bytes, frame.link_type, frame.wire_length);
+  }
+  const std::vector<Done> sealed = out(given);
+  std::vector<Arriving> arriving;
+  std::vector<std::size_t> of;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (sealed[i].fate != "forwarded" || sealed[i].bytes == given[i].bytes) continue;
+    arriving.emplace_back(sealed[i].bytes, given[i].link);
+    of.push_back(i);
+  }
+  const std::vector<Done> opened = in(arriving);
+  for (std::size_t i = 0; i < opened.size(); ++i) {
+    const Arriving& before = given[of[i]];
+    RoomyFrame frame(before.bytes, {}, before.link, before.wire_length);
+    // What lies behind the IP packet does not go along.
+    const Bytes expected(before.bytes.begin(), before.bytes.begin() + frame.view.layout().end);
+    RC_ASSERT(opened[i] == (Done{"forwarded", expected}));
+  }
+}
+
+// What the traits say of what is read and written. No two packets of an SA come out alike, so of two functions with
+// the same keys and the same first IV each sees every packet once.
+
+struct Both {
+  std::vector<std::unique_ptr<RoomyFrame>> frames;
+  std::vector<PacketView> views;
+
+  void add(const Arriving& one, FrameRoom room, PortIndex in_port) {
+    frames.push_back(std::make_unique<RoomyFrame>(one.bytes, room, one.link, one.wire_length));
+    views.push_back(frames.back()->view);
+    views.back().packet->in_port = in_port;
+  }
+};
+
+void expect_unread_fields_do_not_matter(End& one, End& other, const std::vector<Arriving>& batch, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Both a, b;
+  std::vector<PacketDescriptor> before;
+  for (const Arriving& frame : batch) {
+    const auto port = static_cast<PortIndex>(random() % 3);
+    a.add(frame, one.function->traits().growth, port);
+    b.add(frame, other.function->traits().growth, port);
+    PacketDescriptor& p = *b.views.back().packet;
+    p.timestamp_ns = random();
+    p.mark = static_cast<std::uint32_t>(random());
+    p.flow_hash = static_cast<std::uint32_t>(random());
+    before.push_back(p);
+  }
+  one.stage->begin_batch();
+  one.stage->process(a.views);
+  other.stage->begin_batch();
+  other.stage->process(b.views);
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const PacketDescriptor& p = *a.views[i].packet;
+    const PacketDescriptor& q = *b.views[i].packet;
+    ASSERT_EQ(fate_of(p.verdict), fate_of(q.verdict));
+    ASSERT_EQ(p.verdict, q.verdict);
+    ASSERT_EQ(p.offset, q.offset);
+    ASSERT_EQ(p.wire_length, q.wire_length);
+    ASSERT_EQ(Bytes(a.views[i].frame, a.views[i].frame + p.length),
+              Bytes(b.views[i].frame, b.views[i].frame + q.length));
+    // Nor are they written, nor the port that it came by.
+    ASSERT_EQ(q.timestamp_ns, before[i].timestamp_ns);
+    ASSERT_EQ(q.mark, before[i].mark);
+    ASSERT_EQ(q.flow_hash, before[i].flow_hash);
+    ASSERT_EQ(q.in_port, before[i].in_port);
+    ASSERT_EQ(p.timestamp_ns, 0U);
+    ASSERT_EQ(p.mark, 0U);
+  }
+}
+
+TEST(Ipsec, ReadsAndWritesNoFieldsButThoseOfItsAccess) {
+  constexpr FieldSet kUntouched{Field::timestamp, Field::mark, Field::flow_hash};
+  penstock::testing::RandomFrames random(1);
+  std::vector<Arriving> clear;
+  for (int i = 0; i < 3000; ++i) {
+    const penstock::testing::Frame frame = random.frame();
+    clear.emplace_back(frame.bytes, frame.link_type, frame.wire_length);
+  }
+  const Bytes arp = packet().eth().ether_type(ether_type::kArp).raw(Bytes(28, 3)).padded_to(60).bytes();
+  clear.emplace_back(arp);
+
+  End out = outwards(several_states(), several_policies("out"));
+  End out_too = outwards(several_states(), several_policies("out"));
+  const Access outward = out.function->traits().cpu;
+  EXPECT_EQ(outward.reads, FieldSet::all() - kUntouched);
+  EXPECT_EQ(outward.writes, (FieldSet::all() - kUntouched - FieldSet{Field::in_port, Field::arp}));
+  ASSERT_NO_FATAL_FAILURE(expect_unread_fields_do_not_matter(out, out_too, clear, 2));
+
+  End sealing = outwards(several_states(), several_policies("out"));
+  std::vector<Arriving> protected_ones;
+  const std::vector<Done> sealed = sealing(clear);
+  std::mt19937_64 damage(3);
+  for (std::size_t i = 0; i < sealed.size(); ++i) {
+    Bytes bytes = sealed[i].bytes;
+    if (damage() % 4 == 0 && !bytes.empty()) bytes[damage() % bytes.size()] ^= 1;
+    const Arriving frame(bytes, clear[i].link);
+    protected_ones.push_back(frame);
+    if (damage() % 4 == 0) protected_ones.push_back(frame);  // again
+  }
+  End in = inwards(several_states(), several_policies("fwd"));
+  End in_too = inwards(several_states(), several_policies("fwd"));
+  const Access inward = in.function->traits().cpu;
+  EXPECT_EQ(inward.reads, outward.reads);
+  EXPECT_EQ(inward.writes, outward.writes);
+  ASSERT_NO_FATAL_FAILURE(expect_unread_fields_do_not_matter(in, in_too, protected_ones, 4));
+  EXPECT_EQ(out(arp).bytes, arp);
+  EXPECT_EQ(in(arp).bytes, arp);
+}
+
+/// Whether six digits of a key, one behind the other, are in a text.
+bool tells_a_key(const std::string& text, const std::string& states) {
+  std::size_t at = 0;
+  while ((at = states.find(" 0x", at)) != std::string::npos) {
+    const std::size_t from = at + 3;
+    const std::size_t to = states.find_first_not_of("0123456789abcdef", from);
+    at = to;
+    if (to - from < 32) continue;
+    for (std::size_t i = from; i + 6 <= to; ++i) {
+      if (text.find(states.substr(i, 6)) != std::string::npos) return true;
+    }
+  }
+  return false;
+}
+
+TEST(Ipsec, ReportCountsWhatEachSaCarried) {
+  const std::string states = several_states();
+  End out = outwards(states, several_policies("out"));
+  const Bytes udp = plain(100);
+  const Bytes tcp = packet().eth().ipv4("10.1.0.1", "10.2.0.2").tcp(1, 2).payload("12345").bytes();
+  const Bytes icmp = packet().eth().ipv4("10.1.0.1", "10.2.0.2").icmp(8).bytes();
+  std::vector<Done> sealed = out({udp, tcp, udp, icmp, udp});
+  nlohmann::json report;
+  out.function->report(report);
+  const char* const expected = R"([
+    {"spi": "0x00001000", "source": "192.0.2.1", "destination": "192.0.2.2", "line": 1, "packets": 3, "bytes": 384,
+     "sent": 3},
+    {"spi": "0x00002000", "source": "2001:db8::1", "destination": "2001:db8::2", "line": 9, "packets": 1, "bytes": 45,
+     "sent": 1}])";
+  EXPECT_EQ(report["sas"], nlohmann::json::parse(expected));
+
+  End in = inwards(states, several_policies("fwd"));
+  Bytes damaged = sealed[2].bytes;
+  damaged.back() ^= 1;
+  EXPECT_THAT(fates(in({sealed[0].bytes, sealed[1].bytes, damaged, sealed[3].bytes, sealed[4].bytes, sealed[0].bytes})),
+              ElementsAre("forwarded", "forwarded", "integrity", "forwarded", "forwarded", "replayed"));
+  report.clear();
+  in.function->report(report);
+  // Bytes are those of the IP packets as they came.
+  const std::size_t six = sealed[1].bytes.size() - 14;
+  EXPECT_EQ(report["sas"][0]["packets"], 2);
+  EXPECT_EQ(report["sas"][0]["bytes"], 2 * (sealed[0].bytes.size() - 14));
+  EXPECT_EQ(report["sas"][0]["received"], 3);
+  EXPECT_EQ(report["sas"][0]["replayed"], 1);
+  EXPECT_EQ(report["sas"][0]["integrity"], 1);
+  EXPECT_EQ(report["sas"][1]["packets"], 1);
+  EXPECT_EQ(report["sas"][1]["bytes"], six);
+  EXPECT_EQ(report["sas"][1]["integrity"], 0);
+  EXPECT_FALSE(report["sas"][0].contains("sent"));
+
+  End unused = outwards(states, several_policies("out"));
+  report.clear();
+  unused.function->report(report);
+  EXPECT_TRUE(report["sas"].empty());
+}
+
+TEST(Ipsec, TellsNobodyItsKeys) {
+  const std::string states = several_states();
+  ASSERT_TRUE(tells_a_key(kCbcSha1, states)) << "this test can see one";
+  End out = outwards(states, several_policies("out"));
+  End in = inwards(states, several_policies("fwd"));
+  const Bytes sealed = out(plain()).bytes;
+  in(sealed);
+  std::string told = out.function->description() + in.function->description() + out.explain(plain()) +
+                     in.explain(sealed) + in.explain(plain());
+  nlohmann::json report;
+  out.function->report(report["out"]);
+  in.function->report(report["in"]);
+  told += report.dump();
+  // Two of one name, and a key that is cut short.
+  const auto twice = parse_states(states + states, "state.txt");
+  ASSERT_FALSE(twice);
+  told += to_string(twice.error());
+  const auto cut = parse_states(states.substr(0, states.find(" 128\n") - 1) + " 128\n", "state.txt");
+  ASSERT_FALSE(cut);
+  told += to_string(cut.error());
+  EXPECT_THAT(told, HasSubstr("0x00001000"));
+  EXPECT_FALSE(tells_a_key(told, states)) << told;
+}
+
+TEST(Ipsec, DescriptionSaysWhatIsLoaded) {
+  EXPECT_THAT(outwards(several_states(), several_policies("out")).function->description(),
+              HasSubstr("out, 2 SAs, 5 policies; on the CPU by intel-ipsec-mb ("));
+  EXPECT_THAT(inwards(StateText()()).function->description(), HasSubstr("in, 1 SA; on the CPU"));
+}
+
+}  // namespace
+}  // namespace penstock::ipsec
