@@ -129,9 +129,14 @@ std::uint64_t CpuTwins::process_and_settle(Function& function, std::span<PacketV
   struct Bounds {
     std::uint8_t* first;
     std::uint32_t length;
+    std::uint32_t offset;
+    std::uint32_t wire_length;
   };
   std::array<Bounds, kBurst> before;
-  for (std::size_t i = 0; i < packets.size(); ++i) before[i] = {packets[i].frame, packets[i].length()};
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    const PacketDescriptor& packet = *packets[i].packet;
+    before[i] = {packets[i].frame, packet.length, packet.offset, packet.wire_length};
+  }
   function.stage->process(packets);
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < packets.size(); ++i) {
@@ -143,8 +148,9 @@ std::uint64_t CpuTwins::process_and_settle(Function& function, std::span<PacketV
         tail > static_cast<std::ptrdiff_t>(function.growth.tail)) {
       broken_invariant(function.name, worker_, descriptor, "grows a frame by more than it declares");
     }
-    descriptor.offset = static_cast<std::uint32_t>(descriptor.offset - head);
-    descriptor.wire_length += descriptor.length - before[i].length;  // modulo 2^32, so that it may shrink
+    // Whether or not the function has seen to it itself.
+    descriptor.offset = static_cast<std::uint32_t>(before[i].offset - head);
+    descriptor.wire_length = before[i].wire_length + descriptor.length - before[i].length;
     bytes += descriptor.length;
   }
   stack_.prepare(packets);

@@ -364,10 +364,11 @@ bool DeviceExecutor::finish(const Flight& flight, std::size_t stage, const ring:
   for (const PacketView& packet : std::span(worked_on).first(count)) {
     Verdict& verdict = packet.packet->verdict;
     const Verdict of_device = results.verdicts[index_of(flight, packet)];
-    if (verdict.alive() || ended_at(of_device, function)) {
+    if (verdict.alive()) {
       verdict = of_device;
       continue;
     }
+    if (verdict == of_device) continue;
     if (verdict.kind != VerdictKind::drop)
       broken_invariant(chain_.functions[function].name, worker_, *packet.packet,
                        "its finish stage does more than drop");

@@ -73,9 +73,9 @@ class FinishStage {
   virtual void set_emitter(Emitter& emitter) noexcept { static_cast<void>(emitter); }
   /// `findings`: NfTraits::findings_bytes for each of the packets, all of which the GPU stage worked on.
   /// One whose access writes `verdict` sees those that its function gave (with the port that is chosen by now), and may
-  /// turn `forward` into a drop for a reason of its function: the packet ends there, whatever later functions of the
-  /// segment did with it, and is counted with the length that it had before this function. GPU stages behind this
-  /// one's have worked on it all the same.
+  /// turn `forward` into a drop for a reason of its function, or such a drop into one for another: the packet ends
+  /// there, whatever later functions of the segment did with it, and is counted with the length that it had before
+  /// this function. GPU stages behind this one's have worked on it all the same.
   virtual void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept = 0;
   /// For those whose access writes more than verdicts, which is then the last of its segment: behind `finish`, the
   /// packets that are still forwarded, with frames and lengths as they have come back; their layouts are those from
