@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "nf/ipsec/device_tables.h"
+#include "packet/parse_core.h"
 
 namespace penstock::ipsec {
 
@@ -22,10 +23,16 @@ void OutboundFinishStage::finish(std::span<const PacketView> packets,
     run_packets = 0;
     run_bytes = 0;
   };
+  protected_count_ = 0;
   for (std::size_t i = 0; i < packets.size(); ++i) {
     OutboundFinding finding;
     std::memcpy(&finding, findings[i], sizeof finding);
     if (finding.sa == kNoSa) continue;
+    if (finding.ip_bytes == 0) {
+      answer(packets[i], finding.sa, now);
+      continue;
+    }
+    protected_[protected_count_++] = packets[i].packet;
     SaState& state = *ipsec_.tables().states()[finding.sa];
     if (run != &state) end_run();
     if (state.limited() ? !state.carry(1, finding.ip_bytes, now) : state.ended()) {
@@ -38,6 +45,28 @@ void OutboundFinishStage::finish(std::span<const PacketView> packets,
     }
   }
   end_run();
+}
+
+/// It is as it came: the device has refused it for its length.
+void OutboundFinishStage::answer(PacketView packet, std::uint32_t sa, SaState::Seconds now) noexcept {
+  const Tables& tables = ipsec_.tables();
+  if (!tables.settings().answers || !answers_.take(now)) return;
+  parse(packet);
+  answer_too_big(packet, tables.selection().view().sas[sa], tables.settings().mtu, *emitter_);
+}
+
+void OutboundFinishStage::take_back(std::span<PacketView> packets) noexcept {
+  const std::uint32_t mtu = ipsec_.tables().settings().mtu;
+  std::size_t next = 0;
+  for (const PacketView packet : packets) {
+    // Both are in the packets' order.
+    while (next < protected_count_ && protected_[next] < packet.packet) ++next;
+    if (next == protected_count_) return;
+    if (protected_[next] != packet.packet || packet.length() <= mtu) continue;
+    parse(packet);
+    if (packet.length() - packet.layout().network_offset <= mtu) continue;
+    if (!cut_into_fragments(packet, mtu, *emitter_)) packet.packet->verdict = Verdict::drop(Reason::no_room);
+  }
 }
 
 void InboundFinishStage::finish(std::span<const PacketView> packets,

@@ -2,15 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What is left to the host of a packet that a GPU stage has protected or opened, in the order of the packets: what the
-// SA has carried and may carry, and inwards whether its number was received before.
+// SA has carried and may carry, whether it is too long for the link, and inwards whether its number was received
+// before.
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
 
+#include "chain/burst.h"
 #include "chain/network_function.h"
 #include "nf/ipsec/ipsec.h"
+#include "nf/ipsec/mtu.h"
 
 namespace penstock::ipsec {
 
@@ -18,10 +22,18 @@ class OutboundFinishStage final : public chain::FinishStage {
  public:
   /// Borrows it.
   explicit OutboundFinishStage(Ipsec& ipsec) noexcept : ipsec_(ipsec) {}
+  void set_emitter(chain::Emitter& emitter) noexcept override { emitter_ = &emitter; }
   void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override;
+  void take_back(std::span<PacketView> packets) noexcept override;
 
  private:
+  void answer(PacketView packet, std::uint32_t sa, SaState::Seconds now) noexcept;
+
   Ipsec& ipsec_;
+  chain::Emitter* emitter_ = nullptr;  // where there is an MTU
+  AnswerLimit answers_;
+  std::array<const PacketDescriptor*, chain::kBurst> protected_;  // of the burst that `finish` had last
+  std::size_t protected_count_ = 0;
 };
 
 class InboundFinishStage final : public chain::FinishStage {

@@ -46,6 +46,8 @@ Ipsec::Ipsec(std::unique_ptr<const Tables> tables) : tables_(std::move(tables)),
   traits_.cpu = kAccess;
   traits_.gpu = kAccess;
   traits_.finish = Access{{}, {Field::verdict}};  // what it looks at are findings
+  if (tables_->settings().cuts()) traits_.finish = Access{kAccess.reads, kAccess.writes};
+  traits_.emits = tables_->settings().mtu != 0;
   traits_.findings_bytes = tables_->settings().inbound ? sizeof(InboundFinding) : sizeof(OutboundFinding);
   traits_.drop_reasons = kReasons;
   if (!tables_->settings().inbound) traits_.growth = growth_of(*tables_);

@@ -82,7 +82,10 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
   const SaView& sa = outward.selection.sas[selected.sa];
   const Encapsulation plan = plan_encapsulation(view, sa, outward.growth);
   if (plan.reason != Reason::none) return drop(packet, plan.reason, batch.function);
-  if (exceeds_mtu(view, sa, plan, outward.link)) return drop(packet, Reason::too_big, batch.function);
+  if (exceeds_mtu(view, sa, plan, outward.link)) {
+    reinterpret_cast<OutboundFinding*>(batch.findings)[i].sa = selected.sa;
+    return drop(packet, Reason::too_big, batch.function);
+  }
   sas[i] = selected.sa;
 }
 

@@ -23,7 +23,8 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"mtu", ParameterType::integer, "", "576..65535",
      "out: of the link that protected packets leave by, in bytes of IP; without, of any length", false},
     {"too_big", ParameterType::choice, "fragment", "fragment|icmp",
-     "out: packets longer than the MTU: cut behind ESP where that is allowed, or answered", false},
+     "out: what is longer than the MTU: cut behind ESP where that may be done, or refused, as the rest, with an answer",
+     false},
     {"interfaces", ParameterType::pairs, "", "",
      "devices in the policies and the ports they are: {eth0: lan, lo: none}", false},
     {"strict", ParameterType::flag, "false", "", "what the files hold and is not supported is an error", false},
@@ -41,14 +42,19 @@ Result<std::uint64_t> make_iv_epoch() {
   return static_cast<std::uint64_t>(nanoseconds);
 }
 
-Errors out_of_place(const Parameters& parameters, bool inbound) {
+Errors out_of_place(const Parameters& parameters, bool inbound, bool behind_router) {
   Errors errors;
+  if (inbound && parameters.has("mtu")) {
+    errors.push_back({parameters.place("mtu"), "nothing grows on the way in", "an MTU", "direction: out"});
+  }
+  if (behind_router && parameters.text("too_big") == "icmp") {
+    errors.push_back({parameters.place("too_big"), "an answer needs the link addresses that packets came with",
+                      "ipsec behind the function that chooses their way", "ipsec before it, or too_big: fragment"});
+  }
   if (inbound) {
-    for (const char* const name : {"mtu"}) {
-      if (parameters.has(name))
-        errors.push_back({parameters.place(name), "this is for the way out", std::string(name), "direction: out"});
-    }
-  } else if (!parameters.has("policy")) {
+    return errors;
+  }
+  if (!parameters.has("policy")) {
     errors.push_back({parameters.place("state"), "no policies to protect packets by", "", "policy: FILE"});
   }
   return errors;
@@ -57,11 +63,13 @@ Errors out_of_place(const Parameters& parameters, bool inbound) {
 Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameters, chain::NfContext& context) {
   TableSources sources;
   sources.settings.inbound = parameters.text("direction") == "in";
-  if (Errors errors = out_of_place(parameters, sources.settings.inbound); !errors.empty())
+  if (Errors errors = out_of_place(parameters, sources.settings.inbound, context.out_port_known); !errors.empty())
     return failure(std::move(errors));
   sources.settings.drops_unselected = parameters.text("unselected") == "drop";
   if (parameters.has("mtu")) sources.settings.mtu = static_cast<std::uint32_t>(parameters.integer("mtu"));
   sources.settings.too_big = parameters.text("too_big") == "icmp" ? TooBig::icmp : TooBig::fragment;
+  // Behind a router, the link addresses are not those that the packet came with.
+  sources.settings.answers = !context.out_port_known;
   const auto epoch = make_iv_epoch();
   if (!epoch) return failure(epoch.error());
   sources.settings.iv_epoch = *epoch;

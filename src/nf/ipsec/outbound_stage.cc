@@ -72,9 +72,12 @@ void OutboundStage::select(std::span<PacketView> packets, std::size_t first, std
 
 void OutboundStage::plan(std::span<PacketView> packets, std::size_t packet, std::uint32_t sa) noexcept {
   const SaView& view = view_.sas[sa];
+  const Settings& settings = tables_.settings();
   Encapsulation plan = plan_encapsulation(packets[packet], view, ipsec_.traits().growth);
-  if (plan.reason == Reason::none && exceeds_mtu(packets[packet], view, plan, tables_.settings().link()))
+  if (plan.reason == Reason::none && exceeds_mtu(packets[packet], view, plan, settings.link())) {
     plan.reason = Reason::too_big;
+    if (settings.answers && answers_.take(now_)) answer_too_big(packets[packet], view, settings.mtu, *emitter_);
+  }
   if (plan.reason != Reason::none) {
     packets[packet].packet->verdict = Verdict::drop(plan.reason);
   } else {
@@ -118,8 +121,14 @@ void OutboundStage::protect(std::span<PacketView> packets) noexcept {
   }
   const auto work = std::span(work_).first(jobs);
   crypto_.seal(work);
+  const Settings& settings = tables_.settings();
   for (std::size_t j = 0; j < jobs; ++j) {
-    if (needs_udp_checksum(view_.sas[work[j].job.sa])) write_udp_checksum(packets[pending_[j].packet], work[j].job);
+    const PacketView packet = packets[pending_[j].packet];
+    if (needs_udp_checksum(view_.sas[work[j].job.sa])) write_udp_checksum(packet, work[j].job);
+    if (settings.cuts() && packet.length() - packet.layout().network_offset > settings.mtu &&
+        !cut_into_fragments(packet, settings.mtu, *emitter_)) {
+      packet.packet->verdict = Verdict::drop(Reason::no_room);
+    }
   }
 }
 

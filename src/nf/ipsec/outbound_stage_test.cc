@@ -344,6 +344,7 @@ TEST(OutboundStage, KeepsToTheMtu) {
   Settings link;
   link.mtu = 1000;
   link.too_big = TooBig::icmp;
+  link.answers = false;
   End out = outwards(StateText()(), everything("out", tunnel_template()), link);
   std::size_t longest = 0;
   for (std::size_t payload = 850; payload < 1000; ++payload) {
@@ -372,6 +373,7 @@ TEST(OutboundStage, TfcPaddingHidesLengths) {
   Settings link;
   link.mtu = 576;
   link.too_big = TooBig::icmp;
+  link.answers = false;
   End small = outwards(state(), everything("out", tunnel_template()), link);
   const Done padded = small(plain(1));
   EXPECT_EQ(padded.fate, "forwarded") << "padding makes no packet too long";

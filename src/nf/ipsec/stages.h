@@ -17,6 +17,7 @@
 #include "nf/ipsec/inbound_core.h"
 #include "nf/ipsec/ipsec.h"
 #include "nf/ipsec/mb_crypto.h"
+#include "nf/ipsec/mtu.h"
 
 namespace penstock::ipsec {
 
@@ -25,6 +26,7 @@ class OutboundStage final : public chain::CpuStage {
   /// Borrows it.
   explicit OutboundStage(Ipsec& ipsec);
 
+  void set_emitter(chain::Emitter& emitter) noexcept override { emitter_ = &emitter; }
   void begin_batch() noexcept override;
   void process(std::span<PacketView> packets) noexcept override;
   std::string explain(PacketView packet) const override;
@@ -48,6 +50,8 @@ class OutboundStage final : public chain::CpuStage {
   const SelectionView view_;
   MbCrypto crypto_;
   SaState::Seconds now_ = 0;
+  chain::Emitter* emitter_ = nullptr;  // where there is an MTU
+  AnswerLimit answers_;
   std::array<Pending, kBurst> pending_;
   std::array<MbCrypto::Work, kBurst> work_;
   std::size_t pending_count_ = 0;

@@ -25,20 +25,22 @@
 namespace penstock::ipsec {
 
 /// What to do with a packet that is longer than the MTU once it is protected. One that must not be cut (IPv4 with DF,
-/// RFC 4301 §8.1) is always answered.
+/// RFC 4301 §8.1) is always refused.
 enum class TooBig : std::uint8_t {
   fragment,  // cut behind ESP (RFC 4303 §3.3.4)
-  icmp,      // drop, and tell its sender what would fit
+  icmp,      // refused, and its sender told what would fit
 };
 
 struct Settings {
   bool inbound = false;
   std::uint32_t mtu = 0;  // of the link that protected packets leave by, 0: none; outwards
   TooBig too_big = TooBig::fragment;
+  bool answers = true;            // who sent a packet that is refused for its length is told what fits
   bool drops_unselected = false;  // outwards, what no policy selects; else it passes, as in Linux
   std::uint64_t iv_epoch = 0;     // KeyMaterial::iv_epoch
 
-  [[nodiscard]] MtuView link() const noexcept { return {mtu, too_big == TooBig::fragment}; }
+  [[nodiscard]] bool cuts() const noexcept { return mtu != 0 && too_big == TooBig::fragment; }
+  [[nodiscard]] MtuView link() const noexcept { return {mtu, cuts()}; }
 };
 
 struct TableSources {
