@@ -8,6 +8,7 @@
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -21,6 +22,8 @@
 #include "chain/run_report.h"
 #include "cli/chain_arguments.h"
 #include "cli/stop_signals.h"
+#include "nf/ipsec/esp_sa_table.h"
+#include "nf/ipsec/ipsec.h"
 
 namespace penstock::cli {
 
@@ -29,6 +32,7 @@ namespace {
 struct RunArguments {
   ChainArguments chain;
   std::uint64_t trace = 0;
+  std::string esp_sa;  // file to write
   bool json = false;
   bool quiet = false;
 };
@@ -42,6 +46,25 @@ void print_progress(const chain::Progress& progress) {
   std::fputs(line.c_str(), stderr);  // a terminal that is gone ends no run
 }
 
+/// For Wireshark, the SAs of all functions `ipsec`, each once.
+Result<void> write_esp_sas(const chain::Chain& chain, const std::string& path) {
+  ipsec::SecurityAssociations all;
+  bool any = false;
+  for (const chain::NamedFunction& named : chain.functions) {
+    const auto* const function = dynamic_cast<const ipsec::Ipsec*>(named.function.get());
+    if (function == nullptr) continue;
+    any = true;
+    for (const ipsec::SecurityAssociation& sa : function->tables().sas()) {
+      const bool there = std::ranges::any_of(all, [&](const ipsec::SecurityAssociation& other) {
+        return other.spi == sa.spi && other.destination == sa.destination;
+      });
+      if (!there) all.push_back(sa);
+    }
+  }
+  if (!any) return failure(Error{{}, "--write-esp-sa: the chain has no function ipsec", "", "one with SAs"});
+  return ipsec::write_esp_sa_table(path, all);
+}
+
 int run_chain(const RunArguments& arguments) {
   auto loaded = arguments.chain.load();
   if (!loaded) return refuse(loaded.error());
@@ -51,6 +74,9 @@ int run_chain(const RunArguments& arguments) {
     return kWrongUsage;
   }
   if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse(errors);
+  if (!arguments.esp_sa.empty()) {
+    if (const auto written = write_esp_sas(loaded->chain, arguments.esp_sa); !written) return refuse(written.error());
+  }
   std::FILE* const tables_out = loaded->writes_stdout ? stderr : stdout;
 
   chain::RunOptions options;
@@ -106,6 +132,10 @@ void add_run(CLI::App& app, chain::NfKinds functions, int& exit_code) {
   command->add_option("--trace", arguments->trace, "print the way of the first N packets through the functions")
       ->transform(whole_number(0, std::numeric_limits<std::uint64_t>::max()))
       ->type_name("N");
+  command
+      ->add_option("--write-esp-sa", arguments->esp_sa,
+                   "write the SAs, with their keys, as Wireshark's table esp_sa, readable for you alone")
+      ->type_name("FILE");
   command->add_flag("--json", arguments->json, "print the report as JSON instead of tables");
   command->add_flag("-q,--quiet", arguments->quiet, "print no table and no progress");
   command->footer(
