@@ -24,6 +24,8 @@
 #include "chain/run.h"
 #include "config/chain_file.h"
 #include "golden/capture_file.h"
+#include "nf/catalog.h"
+#include "nf/ipsec/ipsec_for_test.h"
 
 namespace penstock::golden {
 
@@ -74,6 +76,16 @@ struct CaseRun {
   std::size_t unsupported = 0;  // constructs that the readers left out
 };
 
+/// The catalog's, of which each run gives the same packets.
+inline chain::NfKinds repeatable_kinds() {
+  static const std::vector<const chain::NfKind*> kKinds = [] {
+    std::vector<const chain::NfKind*> kinds(nf::catalog().begin(), nf::catalog().end());
+    std::replace(kinds.begin(), kinds.end(), &ipsec::ipsec_kind(), &ipsec::testing::fixed_iv_kind());
+    return kinds;
+  }();
+  return kKinds;
+}
+
 class Case {
  public:
   explicit Case(std::filesystem::path folder) : folder_(std::move(folder)) {
@@ -83,7 +95,11 @@ class Case {
       readers_ += pcap["read"] ? 1 : 0;
       if (pcap["write"]) written_[port.first.Scalar()] = pcap["write"].Scalar();
     }
-    for (const auto& function : file["chain"]) routes_ |= function.IsMap() && function["router"].IsDefined();
+    for (const auto& function : file["chain"]) {
+      if (!function.IsMap()) continue;
+      routes_ |= function["router"].IsDefined();
+      numbers_ |= function["ipsec"].IsDefined() && !function["ipsec"]["direction"].IsDefined();
+    }
   }
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
@@ -91,11 +107,13 @@ class Case {
   [[nodiscard]] std::size_t readers() const { return readers_; }
   [[nodiscard]] const std::map<std::string, std::string>& written() const { return written_; }  // file names by port
   [[nodiscard]] bool has_router() const { return routes_; }
+  /// Packets get numbers in the order in which they come to it: with several workers, others.
+  [[nodiscard]] bool numbers_packets() const { return numbers_; }
 
   /// Runs the chain, with its captures written to `out`.
   void run(const OutFolder& out, std::vector<config::Override> overrides, CaseRun& into) const {
     for (const auto& [port, name] : written_) overrides.push_back({"ports." + port + ".pcap.write", out / name, ""});
-    auto loaded = config::load_chain(folder_ / "chain.yaml", {std::move(overrides), false, false});
+    auto loaded = config::load_chain(folder_ / "chain.yaml", {std::move(overrides), false, false, repeatable_kinds()});
     ASSERT_TRUE(loaded) << penstock::to_string(loaded.error());
     const std::atomic<bool> stop{false};
     auto result = chain::run(loaded->chain, {}, stop);
@@ -110,6 +128,7 @@ class Case {
   std::size_t readers_ = 0;
   std::map<std::string, std::string> written_;
   bool routes_ = false;
+  bool numbers_ = false;
 };
 
 inline void expect_the_same(const std::vector<Record>& expected, const std::vector<Record>& out) {

@@ -69,7 +69,7 @@ std::string workers(unsigned count) { return "run.workers=" + std::to_string(cou
 
 /// The folders whose chain is run, from the root of the sources.
 std::vector<std::string> chain_folders() {
-  std::vector<std::string> folders{"examples/filter-capture"};
+  std::vector<std::string> folders{"examples/filter-capture", "examples/gateway"};
   for (const std::string& name : golden::cases()) folders.push_back("tests/golden/" + name);
   return folders;
 }
@@ -84,7 +84,7 @@ class ShippedChains : public ::testing::TestWithParam<std::string> {
     ASSERT_NO_FATAL_FAILURE(
         case_.run(expected_out, overrides_of(settings + std::vector<std::string>{"run.processor=cpu"}), expected));
     for (const Way& way : ways) {
-      for (unsigned count = 1; count <= most_workers; count += 2) {
+      for (unsigned count = 1; count <= (case_.numbers_packets() ? 1 : most_workers); count += 2) {
         SCOPED_TRACE(fmt::format("{}, {} workers", to_string(way), count));
         const OutFolder out;
         CaseRun run;
@@ -127,7 +127,9 @@ TEST_P(ShippedChains, SendAndCountAsOnTheCpuInTinyBatches) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Folders, ShippedChains, ::testing::ValuesIn(chain_folders()), [](const auto& one) {
-  std::string name = std::filesystem::path(one.param).filename();
+  // Two folders may be called alike.
+  std::string name = one.param.starts_with("examples/") ? "example_" : "";
+  name += std::filesystem::path(one.param).filename().string();
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });

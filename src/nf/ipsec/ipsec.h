@@ -55,6 +55,11 @@ class Ipsec final : public chain::NetworkFunction {
   std::map<std::pair<int, unsigned>, gpu::Turns> turns_;     // by device and worker; outlive the stages
 };
 
+/// From the parameters of `ipsec_kind`. `iv_epoch`: see KeyMaterial.
+[[nodiscard]] Result<std::unique_ptr<chain::NetworkFunction>> make_ipsec(const Parameters& parameters,
+                                                                         chain::NfContext& context,
+                                                                         std::uint64_t iv_epoch);
+
 /// For the catalog.
 [[nodiscard]] const chain::NfKind& ipsec_kind();
 

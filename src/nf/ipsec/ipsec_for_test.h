@@ -213,4 +213,13 @@ inline Bytes plain(std::size_t payload = 5, std::uint16_t port = 2000) {
       .bytes();
 }
 
+/// `ipsec`, but that its IVs are the same in every run.
+inline const chain::NfKind& fixed_iv_kind() {
+  static const chain::NfKind kKind{ipsec_kind().name, ipsec_kind().summary, ipsec_kind().parameters,
+                                   [](const Parameters& parameters, chain::NfContext& context) {
+                                     return ipsec::make_ipsec(parameters, context, kIvEpoch);
+                                   }};
+  return kKind;
+}
+
 }  // namespace penstock::ipsec::testing

@@ -61,6 +61,15 @@ Errors out_of_place(const Parameters& parameters, bool inbound, bool behind_rout
 }
 
 Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameters, chain::NfContext& context) {
+  const auto epoch = make_iv_epoch();
+  if (!epoch) return failure(epoch.error());
+  return make_ipsec(parameters, context, *epoch);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<chain::NetworkFunction>> make_ipsec(const Parameters& parameters, chain::NfContext& context,
+                                                           std::uint64_t iv_epoch) {
   TableSources sources;
   sources.settings.inbound = parameters.text("direction") == "in";
   if (Errors errors = out_of_place(parameters, sources.settings.inbound, context.out_port_known); !errors.empty())
@@ -70,9 +79,7 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   sources.settings.too_big = parameters.text("too_big") == "icmp" ? TooBig::icmp : TooBig::fragment;
   // Behind a router, the link addresses are not those that the packet came with.
   sources.settings.answers = !context.out_port_known;
-  const auto epoch = make_iv_epoch();
-  if (!epoch) return failure(epoch.error());
-  sources.settings.iv_epoch = *epoch;
+  sources.settings.iv_epoch = iv_epoch;
 
   static const std::vector<std::string> kNoMapping;
   const bool mapped = parameters.has("interfaces");
@@ -108,8 +115,6 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   append(context.unsupported, std::move(unsupported));
   return std::make_unique<Ipsec>(std::move(tables->value));
 }
-
-}  // namespace
 
 const chain::NfKind& ipsec_kind() {
   static constexpr chain::NfKind kKind{"ipsec", "protects packets with ESP, and opens them, as ip xfrm says",
