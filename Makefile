@@ -43,8 +43,8 @@ install: build ## program, headers, libraries and CMake package, to PREFIX=/usr/
 	@echo "installed in $(DESTDIR)$(PREFIX)"
 
 .PHONY: demo
-demo: build ## run a router and a firewall over a gateway's captures
-	build/penstock run examples/gateway/chain.yaml --trace 3
+demo: build ## run router, firewall and IPsec over a gateway's captures
+	build/penstock run examples/gateway/chain.yaml --trace 6
 	@echo
 	@echo "What left: examples/gateway/out-lan.pcap, out-wan.pcap, out-dmz.pcap. What is in it: examples/gateway/README.md"
 
