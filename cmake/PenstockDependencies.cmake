@@ -13,6 +13,9 @@ endif()
 
 if(PENSTOCK_BENCH)
   find_package(benchmark REQUIRED)
-  # The peers that our benchmarks run beside; each bench that has one leaves it out where it is absent.
+endif()
+
+if(PENSTOCK_TESTS OR PENSTOCK_BENCH)
+  # A peer of our benchmarks and tests; each that has one leaves it out where it is absent.
   pkg_check_modules(DPDK IMPORTED_TARGET libdpdk)
 endif()

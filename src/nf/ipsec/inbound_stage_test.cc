@@ -22,7 +22,6 @@ using penstock::testing::packet;
 using ::testing::AnyOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 const std::string kFwd = everything("fwd", tunnel_template());
 

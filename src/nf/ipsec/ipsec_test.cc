@@ -25,7 +25,6 @@ using penstock::testing::packet;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 std::string digits(std::size_t bytes, unsigned first) {
   std::string text;

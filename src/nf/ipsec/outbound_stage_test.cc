@@ -19,8 +19,6 @@ namespace {
 
 using namespace ipsec::testing;
 using penstock::testing::packet;
-using ::testing::AllOf;
-using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
