@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "property/corpus_packets.h"
@@ -106,6 +107,79 @@ TEST_F(Conservation, OfAChainWithoutFunctions) {
   const auto by_time = [](const Captured& a, const Captured& b) { return a.timestamp_ns < b.timestamp_ns; };
   std::sort(got.begin(), got.end(), by_time);
   EXPECT_EQ(got, want) << "byte for byte";
+}
+
+/// A tunnel for both families, of AES-GCM.
+constexpr const char* kSa =
+    "src 192.0.2.1 dst 192.0.2.2\n\tproto esp spi 0x00001000 reqid 1 mode tunnel\n\treplay-window 0 \n"
+    "\taead rfc4106(gcm(aes)) 0x9b1de5a7c4f83620d17e4c95b8a3f60213579bdf 128\n";
+std::string tunnel_policies() {
+  std::string text;
+  for (const char* const selector : {"src 0.0.0.0/0 dst 0.0.0.0/0", "src ::/0 dst ::/0"}) {
+    for (const char* const direction : {"out", "fwd"}) {
+      text += std::string(selector) + "\n\tdir " + direction +
+              " priority 1\n\ttmpl src 192.0.2.1 dst 192.0.2.2\n\t\tproto esp reqid 1 mode tunnel\n";
+    }
+  }
+  return text;
+}
+
+TEST_F(Conservation, OfPacketsThatGoThroughATunnel) {
+  lengths_change_ = true;
+  put("state", kSa);
+  put("policy", tunnel_policies());
+  // No window: packets of several workers come in no order.
+  const Json report = run_alike(
+      "ports: {in: {pcap: {read: in.pcap}}, wan: {pcap: {write: wan.pcap}}, lan: {pcap: {write: lan.pcap}}}\n"
+      "chain: [firewall: {rules: rules}, ipsec: {state: state, policy: policy},\n"
+      "        ipsec: {state: state, policy: policy, direction: in}, router: {routes: routes}]\n",
+      {"wan.pcap", "lan.pcap"});
+  for (const std::size_t end : {1U, 2U}) {
+    EXPECT_EQ(report["functions"][end]["in"]["packets"], report["functions"][end]["forwarded"]["packets"]);
+  }
+  EXPECT_EQ(report["functions"][1]["in"], report["functions"][2]["forwarded"]) << "bytes too";
+  EXPECT_GT(report["functions"][1]["forwarded"]["bytes"], report["functions"][1]["in"]["bytes"]);
+}
+
+/// Each packet of an SA has a number of its own, and all come out of the other end, whoever protected them.
+TEST_F(Conservation, OfTheNumbersOfAnSaThatAllWorkersShare) {
+  lengths_change_ = true;
+  put("state", kSa);
+  put("policy", tunnel_policies());
+  const std::string chain = "chain: [ipsec: {state: state, policy: policy, direction: ";
+  for (const Settings& settings : kSettings) {
+    SCOPED_TRACE(std::to_string(settings.workers) + " workers, batches of " + settings.packets);
+    const Json out = run("ports: {in: {pcap: {read: in.pcap}}, out: {pcap: {write: esp.pcap}}}\n" + chain + "out}]\n",
+                         settings.overrides())
+                         .report;
+    EXPECT_EQ(out["functions"][0]["details"]["sas"][0]["sent"], packets_.size());
+    const auto esp = read_captures({folder_ / "esp.pcap"}).packets;
+    ASSERT_EQ(esp.size(), packets_.size());
+    constexpr std::size_t kNumberAt = 14 + 20 + 4;
+    std::vector<std::uint32_t> numbers;
+    std::set<std::string> ivs;
+    for (const Captured& packet : esp) {
+      const std::uint8_t* const at = packet.bytes.data() + kNumberAt;
+      numbers.push_back(static_cast<std::uint32_t>(at[0]) << 24 | static_cast<std::uint32_t>(at[1]) << 16 |
+                        static_cast<std::uint32_t>(at[2]) << 8 | at[3]);
+      ivs.insert(std::string(at + 4, at + 12));
+    }
+    EXPECT_EQ(ivs.size(), packets_.size()) << "an IV comes twice";
+    if (settings.workers == 1) {
+      EXPECT_TRUE(std::is_sorted(numbers.begin(), numbers.end()));
+    }
+    std::sort(numbers.begin(), numbers.end());
+    for (std::size_t i = 0; i < numbers.size(); ++i) ASSERT_EQ(numbers[i], i + 1);
+
+    const Json in = run("ports: {in: {pcap: {read: esp.pcap}}, out: {pcap: {write: out.pcap}}}\n" + chain + "in}]\n",
+                        settings.overrides())
+                        .report;
+    EXPECT_EQ(in["packets"]["forwarded"], packets_.size());
+    std::vector<Captured> back = read_captures({folder_ / "out.pcap"}).packets;
+    const auto by_time = [](const Captured& a, const Captured& b) { return a.timestamp_ns < b.timestamp_ns; };
+    std::sort(back.begin(), back.end(), by_time);
+    EXPECT_EQ(back, packets_);
+  }
 }
 
 TEST_F(Conservation, OfAChainThatWritesNothing) {
