@@ -114,7 +114,7 @@ TEST(AlignedMessageBytes, GivesWhatByteWiseReadingGives) {
         for (std::uint32_t i = 0; i < 16; ++i) {
           const std::uint32_t from = at + 4 * i;
           const std::uint32_t there = from >= bytes ? 0 : bytes - from;
-          const std::uint32_t mask = there >= 4 ? ~0U : ~(~std::uint64_t{0} >> (32 + 8 * there)) & 0xffffffff;
+          const std::uint32_t mask = there >= 4 ? ~0U : ~(~0U >> 8 * there);
           ASSERT_EQ(words[i] & mask, expected[i] & mask) << offset << " " << bytes << " " << from;
         }
       }
