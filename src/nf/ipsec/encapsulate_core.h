@@ -73,7 +73,7 @@ namespace encapsulate_detail {
   plan.payload_bytes = layout.end - plan.payload;
   if (sa.tunnel && plan.payload_bytes < sa.tfc_bytes) plan.tfc_bytes = sa.tfc_bytes - plan.payload_bytes;
   const std::uint32_t unpadded = plan.payload_bytes + plan.tfc_bytes + kEspTrailerBytes;
-  plan.text_bytes = (unpadded + sa.block_bytes - 1U) / sa.block_bytes * sa.block_bytes;
+  plan.text_bytes = (unpadded + sa.block_bytes - 1U) & ~(sa.block_bytes - 1U);
   plan.pad_bytes = static_cast<std::uint8_t>(plan.text_bytes - unpadded);
   plan.frame_bytes = plan.payload + sa.head_bytes() + plan.text_bytes + sa.icv_bytes;
   plan.ip_bytes = plan.frame_bytes - layout.network_offset;
@@ -107,17 +107,23 @@ PENSTOCK_HOST_DEVICE inline void write_outer_ipv4(Ipv4Header& outer, const std::
   const std::uint16_t inner_df =
       family == NetworkLayer::ipv4 ? reinterpret_cast<const Ipv4Header*>(inner)->fragment.value() & kDf : kDf;
   const std::uint16_t df = sa.no_pmtu_discovery ? std::uint16_t{0} : inner_df;
+  const auto identification = df != 0 ? std::uint16_t{0} : static_cast<std::uint16_t>(sequence);
+  const auto source = static_cast<std::uint32_t>(sa.source.low);
+  const auto destination = static_cast<std::uint32_t>(sa.destination.low);
   outer.version_ihl = 0x45;
   outer.tos = outer_traffic_class(inner, family, sa);
   outer.total_length.set(static_cast<std::uint16_t>(ip_bytes));
-  outer.id.set(df != 0 ? std::uint16_t{0} : static_cast<std::uint16_t>(sequence));
+  outer.id.set(identification);
   outer.fragment.set(df);
   outer.ttl = 64;
   outer.protocol = sa.udp ? ip_protocol::kUdp : ip_protocol::kEsp;
-  outer.checksum.set(0);
-  outer.source.set(static_cast<std::uint32_t>(sa.source.low));
-  outer.destination.set(static_cast<std::uint32_t>(sa.destination.low));
-  outer.checksum.set(checksum(reinterpret_cast<const std::uint8_t*>(&outer), sizeof(outer)));
+  outer.source.set(source);
+  outer.destination.set(destination);
+  // The header's words, which would have to be read back.
+  const std::uint32_t sum = (std::uint32_t{outer.version_ihl} << 8 | outer.tos) + (ip_bytes & 0xffff) + identification +
+                            df + (std::uint32_t{outer.ttl} << 8 | outer.protocol) + (source >> 16) + (source & 0xffff) +
+                            (destination >> 16) + (destination & 0xffff);
+  outer.checksum.set(checksum_finish(sum));
 }
 
 /// RFC 4301 §5.1.2.2. The flow label is 0: the inner one would tell flows apart for who must not see them.

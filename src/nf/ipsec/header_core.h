@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "base/host_device.h"
 #include "nf/ipsec/reasons.h"
@@ -19,12 +20,20 @@ namespace penstock::ipsec {
 
 /// Bytes to lower addresses; the two ranges may overlap.
 PENSTOCK_HOST_DEVICE inline void move_down(std::uint8_t* to, const std::uint8_t* from, std::uint32_t count) noexcept {
+#ifdef __CUDA_ARCH__
   for (std::uint32_t i = 0; i < count; ++i) to[i] = from[i];
+#else
+  std::memmove(to, from, count);
+#endif
 }
 
 /// Bytes to higher addresses; the two ranges may overlap.
 PENSTOCK_HOST_DEVICE inline void move_up(std::uint8_t* to, const std::uint8_t* from, std::uint32_t count) noexcept {
+#ifdef __CUDA_ARCH__
   for (std::uint32_t i = count; i > 0; --i) to[i - 1] = from[i - 1];
+#else
+  std::memmove(to, from, count);
+#endif
 }
 
 /// The frame begins `bytes` earlier (later, where negative) and is `length` bytes long, all of which are there. The

@@ -22,9 +22,8 @@ struct Received {
 
 /// What is to be done with a packet that came in: without a reason and a job, it is in the clear.
 struct Arrival {
-  Reason reason = Reason::none;
   EspPacket esp;
-  CryptoJob job;
+  Opening opening;
 };
 
 /// `received_of(sa)` gives a Received; only of SAs with ESN.
@@ -32,26 +31,19 @@ template <typename ReceivedOf>
 [[nodiscard]] PENSTOCK_HOST_DEVICE Arrival find_arrival(PacketView packet, const InboundView& inbound,
                                                         const NatTraversalPorts& ports, const SaView* sas,
                                                         const ReceivedOf& received_of) noexcept {
-  Arrival arrival;
-  arrival.esp = find_esp(packet, ports);
-  if (arrival.esp.kind == EspPacket::Kind::none) return arrival;
-  const bool whole = arrival.esp.kind == EspPacket::Kind::esp;
-  const Found found = find_sa(inbound, packet, whole ? arrival.esp.spi : 0);
-  if (found.kind == Found::Kind::not_ours) return arrival;
-  if (!whole || found.kind == Found::Kind::no_sa) {
-    arrival.reason = whole ? Reason::wrong_spi : arrival.esp.reason;
-    return arrival;
-  }
+  const EspPacket esp = find_esp(packet, ports);
+  if (esp.kind == EspPacket::Kind::none) return {};
+  const bool whole = esp.kind == EspPacket::Kind::esp;
+  const Found found = find_sa(inbound, packet, whole ? esp.spi : 0);
+  if (found.kind == Found::Kind::not_ours) return {};
+  if (!whole || found.kind == Found::Kind::no_sa) return {esp, {whole ? Reason::wrong_spi : esp.reason, {}}};
   const SaView& sa = sas[found.sa];
-  std::uint64_t sequence = arrival.esp.sequence;
+  std::uint64_t sequence = esp.sequence;
   if (sa.esn) {
     const Received received = received_of(found.sa);
-    sequence = infer_sequence(received.top, received.window, arrival.esp.sequence);
+    sequence = infer_sequence(received.top, received.window, esp.sequence);
   }
-  const Opening opening = plan_decapsulation(packet, arrival.esp, sa, found.sa, sequence);
-  arrival.reason = opening.reason;
-  arrival.job = opening.job;
-  return arrival;
+  return {esp, plan_decapsulation(packet, esp, sa, found.sa, sequence)};
 }
 
 /// Where no policies are given: whether the SA may carry what it brought.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <new>
 
 #include "nf/firewall/classifier.h"
 #include "nf/ipsec/outbound_core.h"
@@ -45,12 +46,13 @@ Arrival InboundStage::look_at(PacketView packet) const noexcept {
 }
 
 void InboundStage::find(PacketView packet, std::uint32_t index) noexcept {
-  const Arrival arrival = look_at(packet);
-  if (arrival.reason != Reason::none) {
-    packet.packet->verdict = Verdict::drop(arrival.reason);
-  } else if (arrival.job.sa != kNoSa) {
-    pending_[pending_count_] = {index, arrival.esp};
-    work_[pending_count_++] = {arrival.job, packet.frame - packet.packet->offset};
+  // Made where it stays: what is copied as soon as it is written has to wait for that.
+  const Pending& pending = *new (&pending_[pending_count_]) Pending{index, look_at(packet)};
+  const Opening& opening = pending.arrival.opening;
+  if (opening.reason != Reason::none) {
+    packet.packet->verdict = Verdict::drop(opening.reason);
+  } else if (opening.job.sa != kNoSa) {
+    ++pending_count_;
   }
 }
 
@@ -60,25 +62,31 @@ void InboundStage::open(std::span<PacketView> packets) noexcept {
   // Whatever is certain to be refused need not be opened.
   std::size_t worth = 0;
   for (std::size_t p = 0; p < pending_count_; ++p) {
-    SaState& state = *tables_.states()[work_[p].job.sa];
-    const Reason reason = state.window.check(work_[p].job.sequence);
+    const PacketView packet = packets[pending_[p].packet];
+    const CryptoJob& job = pending_[p].arrival.opening.job;
+    SaState& state = *tables_.states()[job.sa];
+    const Reason reason = state.window.check(job.sequence);
     if (reason != Reason::none) {
       state.count_replayed();
-      packets[pending_[p].packet].packet->verdict = Verdict::drop(reason);
+      packet.packet->verdict = Verdict::drop(reason);
       continue;
     }
-    pending_[worth] = pending_[p];
-    work_[worth++] = work_[p];
+    work_[worth] = {job, packet.frame - packet.packet->offset};
+    if (worth != p) pending_[worth] = pending_[p];
+    ++worth;
   }
   const auto work = std::span(work_).first(worth);
   crypto_.open(work, std::span(authentic).first(worth));
+  Carrier carrier(now_);
   for (std::size_t p = 0; p < worth; ++p) {
     PacketView& packet = packets[pending_[p].packet];
     const CryptoJob& job = work[p].job;
+    SaState& state = *tables_.states()[job.sa];
     const std::uint32_t ip_bytes = packet.layout().end - packet.layout().network_offset;
-    Reason reason = tables_.states()[job.sa]->admit(job.sequence, authentic[p], ip_bytes, now_);
+    Reason reason = state.admit(job.sequence, authentic[p]);
+    if (reason == Reason::none && !carrier.carry(state, ip_bytes)) reason = Reason::lifetime;
     if (reason == Reason::none)
-      reason = decapsulate(packet, tables_.selection().view().sas[job.sa], pending_[p].esp, job);
+      reason = decapsulate(packet, tables_.selection().view().sas[job.sa], pending_[p].arrival.esp, job);
     if (reason != Reason::none) {
       packet.packet->verdict = Verdict::drop(reason);
       continue;
@@ -91,18 +99,18 @@ void InboundStage::open(std::span<PacketView> packets) noexcept {
 /// What came out of a tunnel, and what came in the clear: whether it may go on.
 void InboundStage::check_policies(std::span<PacketView> packets) noexcept {
   constexpr std::size_t kGroup = firewall::Classifier::kGroup;
-  std::array<firewall::Key, kGroup> keys;
   std::array<std::uint32_t, kGroup> policies;
   std::array<std::uint32_t, kGroup> of_key;
   std::size_t count = 0;
   const auto check = [&] {
     if (tables_.has_policies()) {
-      tables_.selection().find_policies(std::span(keys).first(count), policies.data());
+      tables_.selection().find_policies(std::span(keys_).first(count), policies.data());
     }
     for (std::size_t k = 0; k < count; ++k) {
       const std::uint32_t sa = sas_[of_key[k]];
-      const Reason reason = tables_.has_policies() ? check_inbound(tables_.selection().view(), policies[k], keys[k], sa)
-                                                   : check_selector(tables_.selection().view(), keys[k], sa);
+      const Reason reason = tables_.has_policies()
+                                ? check_inbound(tables_.selection().view(), policies[k], keys_[k], sa)
+                                : check_selector(tables_.selection().view(), keys_[k], sa);
       if (reason != Reason::none) packets[of_key[k]].packet->verdict = Verdict::drop(reason);
     }
     count = 0;
@@ -116,7 +124,7 @@ void InboundStage::check_policies(std::span<PacketView> packets) noexcept {
       packet.packet->verdict = Verdict::drop(standing);
       continue;
     }
-    make_selector_key(packet, keys[count]);
+    make_selector_key(packet, keys_[count]);
     of_key[count++] = static_cast<std::uint32_t>(i);
     if (count == kGroup) check();
   }
@@ -125,9 +133,10 @@ void InboundStage::check_policies(std::span<PacketView> packets) noexcept {
 
 std::string InboundStage::explain(PacketView packet) const {
   const Arrival arrival = look_at(packet);
-  if (arrival.reason != Reason::none) return std::string(kReasons[static_cast<std::size_t>(arrival.reason)]);
-  if (arrival.job.sa == kNoSa) return "in the clear";
-  return fmt::format("opened by SA {}, number {}", describe(tables_.sas()[arrival.job.sa]), arrival.job.sequence);
+  const auto& [reason, job] = arrival.opening;
+  if (reason != Reason::none) return std::string(kReasons[static_cast<std::size_t>(reason)]);
+  if (job.sa == kNoSa) return "in the clear";
+  return fmt::format("opened by SA {}, number {}", describe(tables_.sas()[job.sa]), job.sequence);
 }
 
 }  // namespace penstock::ipsec

@@ -209,9 +209,9 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
         find_arrival(view, inward.inbound, inward.ports, inward.selection.sas, [&](std::uint32_t sa) {
           return Received{inward.tops[sa], inward.windows[sa]};
         });
-    job = arrival.job;
-    if (arrival.reason != Reason::none) {
-      drop(packet, arrival.reason, batch.function);
+    job = arrival.opening.job;
+    if (arrival.opening.reason != Reason::none) {
+      drop(packet, arrival.opening.reason, batch.function);
       job.sa = kNoSa;
     } else if (job.sa != kNoSa) {
       finding = {job.sequence, job.sa, ip_bytes_of(packet.layout), 0};

@@ -63,6 +63,9 @@ class MbCrypto {
   struct Slot;
   struct Manager;
   void run(std::span<const Work> work, bool seals) noexcept;
+  void prepare_gcm(const Work& work, Slot& slot, bool seals) noexcept;
+  void run_gcm(const Work& work, Slot& slot, bool seals) noexcept;
+  void run_burst(std::span<const Work> work, std::span<const std::uint32_t> which, bool seals) noexcept;
 
   const MbKeys& keys_;
   std::unique_ptr<Manager> manager_;

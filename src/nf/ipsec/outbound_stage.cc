@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <new>
 
 #include "nf/firewall/classifier.h"
 #include "nf/ipsec/outbound_core.h"
@@ -30,18 +31,20 @@ void OutboundStage::process(std::span<PacketView> packets) noexcept {
 }
 
 void OutboundStage::process_burst(std::span<PacketView> packets) noexcept {
-  pending_count_ = 0;
-  for (std::size_t first = 0; first < packets.size(); first += firewall::Classifier::kGroup) {
-    select(packets, first, std::min(firewall::Classifier::kGroup, packets.size() - first));
+  job_count_ = 0;
+  // What is looked at of some packets stays in the first-level cache until they are laid out.
+  for (std::size_t first = 0; first < packets.size(); first += kGroup) {
+    pending_count_ = 0;
+    select(packets, first, std::min(kGroup, packets.size() - first));
+    lay_out(packets);
   }
-  protect(packets);
+  seal(packets);
 }
 
 /// What the policies say of some of the packets.
 void OutboundStage::select(std::span<PacketView> packets, std::size_t first, std::size_t count) noexcept {
-  std::array<firewall::Key, firewall::Classifier::kGroup> keys;
-  std::array<std::uint32_t, firewall::Classifier::kGroup> policies;
-  std::array<std::uint32_t, firewall::Classifier::kGroup> of_key;
+  std::array<std::uint32_t, kGroup> policies;
+  std::array<std::uint32_t, kGroup> of_key;
   std::size_t selectable = 0;
   for (std::size_t i = first; i < first + count; ++i) {
     const Reason reason = standing_of(packets[i].layout());
@@ -50,10 +53,10 @@ void OutboundStage::select(std::span<PacketView> packets, std::size_t first, std
       packets[i].packet->verdict = Verdict::drop(reason);
       continue;
     }
-    make_selector_key(packets[i], keys[selectable]);
+    make_selector_key(packets[i], keys_[selectable]);
     of_key[selectable++] = static_cast<std::uint32_t>(i);
   }
-  tables_.selection().find_policies(std::span(keys).first(selectable), policies.data());
+  tables_.selection().find_policies(std::span(keys_).first(selectable), policies.data());
   for (std::size_t k = 0; k < selectable; ++k) {
     Verdict& verdict = packets[of_key[k]].packet->verdict;
     if (policies[k] == kNoPolicy) {
@@ -61,7 +64,7 @@ void OutboundStage::select(std::span<PacketView> packets, std::size_t first, std
       continue;
     }
     const Selected selected =
-        select_outbound(view_, policies[k], keys[k], [this](std::uint32_t sa) { return tables_.status(sa); });
+        select_outbound(view_, policies[k], keys_[k], [this](std::uint32_t sa) { return tables_.status(sa); });
     if (selected.reason != Reason::none) {
       verdict = Verdict::drop(selected.reason);
     } else if (selected.sa != kNoSa) {
@@ -73,7 +76,11 @@ void OutboundStage::select(std::span<PacketView> packets, std::size_t first, std
 void OutboundStage::plan(std::span<PacketView> packets, std::size_t packet, std::uint32_t sa) noexcept {
   const SaView& view = view_.sas[sa];
   const Settings& settings = tables_.settings();
-  Encapsulation plan = plan_encapsulation(packets[packet], view, ipsec_.traits().growth);
+  // Made where it stays: what is copied as soon as it is written has to wait for that.
+  auto& plan =
+      (new (&pending_[pending_count_]) Pending{static_cast<std::uint32_t>(packet), sa,
+                                               plan_encapsulation(packets[packet], view, ipsec_.traits().growth)})
+          ->plan;
   if (plan.reason == Reason::none && exceeds_mtu(packets[packet], view, plan, settings.link())) {
     plan.reason = Reason::too_big;
     if (settings.answers && answers_.take(now_)) answer_too_big(packets[packet], view, settings.mtu, *emitter_);
@@ -81,13 +88,13 @@ void OutboundStage::plan(std::span<PacketView> packets, std::size_t packet, std:
   if (plan.reason != Reason::none) {
     packets[packet].packet->verdict = Verdict::drop(plan.reason);
   } else {
-    pending_[pending_count_++] = {static_cast<std::uint32_t>(packet), sa, plan};
+    ++pending_count_;
   }
 }
 
-/// Numbers, and then protects, what has been selected and laid out, in the packets' order.
-void OutboundStage::protect(std::span<PacketView> packets) noexcept {
-  std::size_t jobs = 0;
+/// Numbers what has been selected, and lays it out, in the packets' order.
+void OutboundStage::lay_out(std::span<PacketView> packets) noexcept {
+  Carrier carrier(now_);
   for (std::size_t first = 0; first < pending_count_;) {
     // Packets of one SA come in runs.
     const std::uint32_t sa = pending_[first].sa;
@@ -95,8 +102,6 @@ void OutboundStage::protect(std::span<PacketView> packets) noexcept {
     while (last < pending_count_ && pending_[last].sa == sa) ++last;
     const SequenceRange numbers = ipsec_.numbers().take(sa, static_cast<std::uint32_t>(last - first));
     SaState& state = *tables_.states()[sa];
-    std::uint64_t bytes = 0;
-    std::uint32_t carried = 0;
     for (std::size_t p = first; p < last; ++p) {
       PacketView& packet = packets[pending_[p].packet];
       const std::uint32_t ip_bytes = packet.layout().end - packet.layout().network_offset;
@@ -105,25 +110,27 @@ void OutboundStage::protect(std::span<PacketView> packets) noexcept {
         ipsec_.limit_reached();
         continue;
       }
-      if (state.limited() ? !state.carry(1, ip_bytes, now_) : state.ended()) {
+      if (!carrier.carry(state, ip_bytes)) {
         packet.packet->verdict = Verdict::drop(Reason::lifetime);
         ipsec_.limit_reached();
         continue;
       }
-      bytes += ip_bytes;
-      ++carried;
-      const CryptoJob job = encapsulate(packet, view_.sas[sa], sa, pending_[p].plan, numbers.first + (p - first));
-      pending_[jobs].packet = pending_[p].packet;
-      work_[jobs++] = {job, packet.frame - packet.packet->offset};
+      // The batch's bytes begin where they did, wherever the frame does now.
+      new (&work_[job_count_])
+          MbCrypto::Work{encapsulate(packet, view_.sas[sa], sa, pending_[p].plan, numbers.first + (p - first)),
+                         packet.frame - packet.packet->offset};
+      of_job_[job_count_++] = pending_[p].packet;
     }
-    if (!state.limited() && carried > 0) static_cast<void>(state.carry(carried, bytes, now_));
     first = last;
   }
-  const auto work = std::span(work_).first(jobs);
+}
+
+void OutboundStage::seal(std::span<PacketView> packets) noexcept {
+  const auto work = std::span(work_).first(job_count_);
   crypto_.seal(work);
   const Settings& settings = tables_.settings();
-  for (std::size_t j = 0; j < jobs; ++j) {
-    const PacketView packet = packets[pending_[j].packet];
+  for (std::size_t j = 0; j < job_count_; ++j) {
+    const PacketView packet = packets[of_job_[j]];
     if (needs_udp_checksum(view_.sas[work[j].job.sa])) write_udp_checksum(packet, work[j].job);
     if (settings.cuts() && packet.length() - packet.layout().network_offset > settings.mtu &&
         !cut_into_fragments(packet, settings.mtu, *emitter_)) {

@@ -32,7 +32,7 @@ struct SaView {
   std::uint16_t udp_source_port = 0;  // RFC 3948
   std::uint16_t udp_destination_port = 0;
   std::uint8_t iv_bytes = 0;     // behind the ESP header: 0, 8 or 16
-  std::uint8_t block_bytes = 4;  // the text is a multiple of it: the cipher's block, and at least 4
+  std::uint8_t block_bytes = 4;  // the text is a multiple of it: the cipher's block, and at least 4; a power of 2
   std::uint8_t icv_bytes = 0;
   NetworkLayer outer = NetworkLayer::ipv4;  // or ipv6; in transport mode the packet's own
   bool tunnel = true;                       // else transport mode

@@ -73,18 +73,16 @@ bool SaState::carry(std::uint32_t packets, std::uint64_t bytes, Seconds now) noe
   return true;
 }
 
-Reason SaState::admit(std::uint64_t sequence, bool authentic, std::uint64_t bytes, Seconds now) noexcept {
+Reason SaState::admit(std::uint64_t sequence, bool authentic) noexcept {
   // RFC 4303 §3.4.3: the window is asked first, and changed only by what is authentic.
   const Reason reason = authentic ? window.accept(sequence) : window.check(sequence);
   if (reason != Reason::none) {
     count_replayed();
     return reason;
   }
-  if (!authentic) {
-    refused_.fetch_add(1, std::memory_order_relaxed);
-    return Reason::integrity;
-  }
-  return carry(1, bytes, now) ? Reason::none : Reason::lifetime;
+  if (authentic) return Reason::none;
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  return Reason::integrity;
 }
 
 void SaState::check_times(const Lifetime& lifetime, std::atomic<Limit>& which, Seconds now) noexcept {

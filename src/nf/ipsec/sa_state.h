@@ -67,9 +67,9 @@ class SaState {
   [[nodiscard]] bool limited() const noexcept { return limited_; }
   /// Counts packets that the SA carries, `bytes` of IP, 1 at a time where it is limited. False: it may not any more.
   bool carry(std::uint32_t packets, std::uint64_t bytes, Seconds now) noexcept;
-  /// Inwards, in the order of the packets: whether the packet with this number may go on, once it is known whether it
-  /// is authentic. Counts it, and takes its number.
-  [[nodiscard]] Reason admit(std::uint64_t sequence, bool authentic, std::uint64_t bytes, Seconds now) noexcept;
+  /// Inwards, in the order of the packets: whether the packet with this number is to be carried, once it is known
+  /// whether it is authentic. Takes its number.
+  [[nodiscard]] Reason admit(std::uint64_t sequence, bool authentic) noexcept;
   void count_replayed() noexcept { replayed_.fetch_add(1, std::memory_order_relaxed); }
 
   /// Why the SA is near its end, or at it.
@@ -103,6 +103,39 @@ class SaState {
   std::atomic<Limit> soft_ = Limit::none;
   std::atomic<Limit> hard_ = Limit::none;
   std::atomic<unsigned> told_ = 0;  // bits: soft, hard
+};
+
+/// Has SAs carry packets one after the other. Those of an SA without limits, which come in runs, are counted together:
+/// at the end of a run, or with this.
+class Carrier {
+ public:
+  explicit Carrier(SaState::Seconds now) noexcept : now_(now) {}
+  Carrier(const Carrier&) = delete;
+  Carrier& operator=(const Carrier&) = delete;
+  ~Carrier() { end_run(); }
+
+  /// Whether the SA may carry the packet, of `bytes` of IP.
+  [[nodiscard]] bool carry(SaState& sa, std::uint64_t bytes) noexcept {
+    if (sa.limited()) return sa.carry(1, bytes, now_);
+    if (sa.ended()) return false;
+    if (sa_ != &sa) end_run();
+    sa_ = &sa;
+    ++packets_;
+    bytes_ += bytes;
+    return true;
+  }
+
+ private:
+  void end_run() noexcept {
+    if (sa_ != nullptr) static_cast<void>(sa_->carry(packets_, bytes_, now_));
+    packets_ = 0;
+    bytes_ = 0;
+  }
+
+  const SaState::Seconds now_;
+  SaState* sa_ = nullptr;  // of the run
+  std::uint32_t packets_ = 0;
+  std::uint64_t bytes_ = 0;
 };
 
 /// "packets"

@@ -147,15 +147,46 @@ TEST(SaState, AdmitsEachNumberOnceAndOnlyWhatIsAuthentic) {
   SecurityAssociation sa;
   sa.replay_window = 64;
   SaState state(sa);
-  EXPECT_EQ(state.admit(1, false, 100, kNow), Reason::integrity);
-  EXPECT_EQ(state.admit(1, true, 100, kNow), Reason::none);
-  EXPECT_EQ(state.admit(1, true, 100, kNow), Reason::replayed);
-  EXPECT_EQ(state.admit(1, false, 100, kNow), Reason::replayed);
-  EXPECT_EQ(state.admit(500, true, 100, kNow), Reason::none);
-  EXPECT_EQ(state.admit(2, true, 100, kNow), Reason::too_old);
-  EXPECT_EQ(state.packets(), 2U);
+  EXPECT_EQ(state.admit(1, false), Reason::integrity);
+  EXPECT_EQ(state.admit(1, true), Reason::none);
+  EXPECT_EQ(state.admit(1, true), Reason::replayed);
+  EXPECT_EQ(state.admit(1, false), Reason::replayed);
+  EXPECT_EQ(state.admit(500, true), Reason::none);
+  EXPECT_EQ(state.admit(2, true), Reason::too_old);
   EXPECT_EQ(state.replayed(), 3U);
   EXPECT_EQ(state.refused(), 1U);
+}
+
+TEST(Carrier, CountsWhatEachSaCarries) {
+  SecurityAssociation unlimited;
+  SecurityAssociation limited;
+  limited.lifetimes.hard.packets = 2;
+  SaState a(unlimited);
+  SaState b(unlimited);
+  SaState c(limited);
+  {
+    Carrier carrier(kNow);
+    for (SaState* const sa : {&a, &a, &b, &c, &a, &c}) EXPECT_TRUE(carrier.carry(*sa, 100));
+    EXPECT_FALSE(carrier.carry(c, 100)) << "its third";
+    EXPECT_EQ(c.packets(), 2U) << "at once";
+  }
+  EXPECT_EQ(a.packets(), 3U);
+  EXPECT_EQ(a.bytes(), 300U);
+  EXPECT_EQ(b.packets(), 1U);
+  EXPECT_EQ(b.bytes(), 100U);
+  EXPECT_TRUE(c.ended());
+}
+
+TEST(Carrier, CarriesNothingOfAnSaThatHasEnded) {
+  SecurityAssociation sa;
+  sa.sequence.sent = 0xffff'ffff;
+  SaState state(sa);
+  EXPECT_TRUE(state.look_at(kNow));
+  {
+    Carrier carrier(kNow);
+    EXPECT_FALSE(carrier.carry(state, 100));
+  }
+  EXPECT_EQ(state.packets(), 0U);
 }
 
 TEST(SaState, KnowsWhatWasReceivedBefore) {

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "chain/network_function.h"
+#include "nf/firewall/classifier.h"
 #include "nf/ipsec/encapsulate_core.h"
 #include "nf/ipsec/inbound_core.h"
 #include "nf/ipsec/ipsec.h"
@@ -33,6 +34,7 @@ class OutboundStage final : public chain::CpuStage {
 
  private:
   static constexpr std::size_t kBurst = MbCrypto::kMostJobs;
+  static constexpr std::size_t kGroup = firewall::Classifier::kGroup;
   /// A packet that an SA is to protect.
   struct Pending {
     std::uint32_t packet;
@@ -43,7 +45,8 @@ class OutboundStage final : public chain::CpuStage {
   void process_burst(std::span<PacketView> packets) noexcept;
   void select(std::span<PacketView> packets, std::size_t first, std::size_t count) noexcept;
   void plan(std::span<PacketView> packets, std::size_t packet, std::uint32_t sa) noexcept;
-  void protect(std::span<PacketView> packets) noexcept;
+  void lay_out(std::span<PacketView> packets) noexcept;
+  void seal(std::span<PacketView> packets) noexcept;
 
   Ipsec& ipsec_;
   const Tables& tables_;
@@ -52,9 +55,12 @@ class OutboundStage final : public chain::CpuStage {
   SaState::Seconds now_ = 0;
   chain::Emitter* emitter_ = nullptr;  // where there is an MTU
   AnswerLimit answers_;
-  std::array<Pending, kBurst> pending_;
-  std::array<MbCrypto::Work, kBurst> work_;
+  std::array<firewall::Key, kGroup> keys_;
+  std::array<Pending, kGroup> pending_;
   std::size_t pending_count_ = 0;
+  std::array<MbCrypto::Work, kBurst> work_;
+  std::array<std::uint32_t, kBurst> of_job_;  // the packet
+  std::size_t job_count_ = 0;
 };
 
 class InboundStage final : public chain::CpuStage {
@@ -82,10 +88,11 @@ class InboundStage final : public chain::CpuStage {
   /// A packet that an SA is to open.
   struct Pending {
     std::uint32_t packet;
-    EspPacket esp;
+    Arrival arrival;
   };
   std::array<Pending, kBurst> pending_;
   std::array<MbCrypto::Work, kBurst> work_;
+  std::array<firewall::Key, firewall::Classifier::kGroup> keys_;
   std::array<std::uint32_t, kBurst> sas_;  // by packet of the burst: what it came by
   std::size_t pending_count_ = 0;
 };
