@@ -338,6 +338,33 @@ TEST(OutboundStage, DropsWhatIsDamagedOrCut) {
   EXPECT_EQ(sequence_of(out(plain()).bytes), 2U) << "none of those took a number";
 }
 
+/// RFC 8200 §8.1: UDP over IPv6 has a checksum, here over what the cipher has written.
+TEST(OutboundStage, UdpOverIpv6HasItsChecksumWhateverWasDroppedBefore) {
+  StateText ends;
+  ends.more = limited("soft (INF)(packets), hard 1(packets)");
+  StateText in_udp;
+  in_udp.source = "2001:db8::1";
+  in_udp.destination = "2001:db8::2";
+  in_udp.spi = 0x2000;
+  in_udp.reqid = 2;
+  in_udp.more = "\tencap type espinudp sport 4500 dport 4500 addr ::\n";
+  End out = outwards(
+      ends() + in_udp(),
+      policy_text("src 0.0.0.0/0 dst 0.0.0.0/0 proto udp dport 1000", "out", tunnel_template(1), 1) +
+          policy_text("src 0.0.0.0/0 dst 0.0.0.0/0", "out", tunnel_template(2, in_udp.source, in_udp.destination), 2));
+  const auto sealed = out({plain(5, 1000), plain(5, 1000), plain(5, 1000), plain(), plain(6)});
+  EXPECT_THAT(fates(sealed), ElementsAre("forwarded", "lifetime", "lifetime", "forwarded", "forwarded"));
+  for (const std::size_t i : {3U, 4U}) {
+    const Bytes& frame = sealed[i].bytes;
+    constexpr std::size_t kAddresses = 14 + 8, kUdp = 14 + 40;
+    const std::uint64_t length = frame.size() - kUdp;
+    std::uint64_t pseudo = length + ip_protocol::kUdp;
+    for (std::size_t at = kAddresses; at < kUdp; at += 2) pseudo += frame[at] * 256U + frame[at + 1];
+    EXPECT_NE(word_at(frame, kUdp + 4) & 0xffff, 0U);
+    EXPECT_EQ(penstock::testing::slow_checksum(frame, kUdp, frame.size(), pseudo), 0U);
+  }
+}
+
 TEST(OutboundStage, KeepsToTheMtu) {
   Settings link;
   link.mtu = 1000;
