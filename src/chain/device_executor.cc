@@ -405,10 +405,12 @@ void DeviceExecutor::take_back(Flight& flight, const ring::SegmentResults& resul
 bool DeviceExecutor::change_returned(std::size_t function, std::span<const PacketView> packets) noexcept {
   std::array<PacketView, kBurst> alive;
   std::array<std::uint32_t, kBurst> lengths;
+  std::array<std::uint32_t, kBurst> wire_lengths;
   std::size_t count = 0;
   for (const PacketView& packet : packets) {
     if (!packet.packet->verdict.alive()) continue;
     lengths[count] = packet.length();
+    wire_lengths[count] = packet.packet->wire_length;
     alive[count++] = packet;
   }
   if (count == 0) return false;
@@ -418,7 +420,7 @@ bool DeviceExecutor::change_returned(std::size_t function, std::span<const Packe
     PacketDescriptor& packet = *alive[n].packet;
     if (packet.length > lengths[n])
       broken_invariant(chain_.functions[function].name, worker_, packet, "its finish stage makes a frame longer");
-    packet.wire_length += packet.length - lengths[n];  // modulo 2^32
+    packet.wire_length = wire_lengths[n] + packet.length - lengths[n];  // whether or not the stage has seen to it
     if (packet.verdict.alive()) continue;
     if (packet.verdict.kind != VerdictKind::drop)
       broken_invariant(chain_.functions[function].name, worker_, packet, "its finish stage does more than drop");

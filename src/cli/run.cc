@@ -32,7 +32,6 @@ namespace {
 struct RunArguments {
   ChainArguments chain;
   std::uint64_t trace = 0;
-  std::string esp_sa;  // file to write
   bool json = false;
   bool quiet = false;
 };
@@ -61,7 +60,7 @@ Result<void> write_esp_sas(const chain::Chain& chain, const std::string& path) {
       if (!there) all.push_back(sa);
     }
   }
-  if (!any) return failure(Error{{}, "--write-esp-sa: the chain has no function ipsec", "", "one with SAs"});
+  if (!any) return failure(Error{{}, "esp_sa: the chain has no function ipsec", "", "one with SAs"});
   return ipsec::write_esp_sa_table(path, all);
 }
 
@@ -74,8 +73,9 @@ int run_chain(const RunArguments& arguments) {
     return kWrongUsage;
   }
   if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse(errors);
-  if (!arguments.esp_sa.empty()) {
-    if (const auto written = write_esp_sas(loaded->chain, arguments.esp_sa); !written) return refuse(written.error());
+  if (!loaded->esp_sa_path.empty()) {
+    if (const auto written = write_esp_sas(loaded->chain, loaded->esp_sa_path); !written)
+      return refuse(written.error());
   }
   std::FILE* const tables_out = loaded->writes_stdout ? stderr : stdout;
 
@@ -129,13 +129,10 @@ void add_run(CLI::App& app, chain::NfKinds functions, int& exit_code) {
   add_override("--workers", "run.workers", "number of worker threads");
   add_override("--duration", "run.duration", "stop after this time, such as 10s");
   add_override("--report", "outputs.report", "write the report there as JSON");
+  add_override("--write-esp-sa", "outputs.esp_sa", "write the SAs of ipsec there, with their keys, for Wireshark");
   command->add_option("--trace", arguments->trace, "print the way of the first N packets through the functions")
       ->transform(whole_number(0, std::numeric_limits<std::uint64_t>::max()))
       ->type_name("N");
-  command
-      ->add_option("--write-esp-sa", arguments->esp_sa,
-                   "write the SAs, with their keys, as Wireshark's table esp_sa, readable for you alone")
-      ->type_name("FILE");
   command->add_flag("--json", arguments->json, "print the report as JSON instead of tables");
   command->add_flag("-q,--quiet", arguments->quiet, "print no table and no progress");
   command->footer(

@@ -52,8 +52,10 @@ constexpr auto kRun = std::to_array<Parameter>({
     {"duration", ParameterType::duration, "0", "0..8760h", "stop after this time; 0: when the sources end"},
 });
 
-constexpr std::array<Parameter, 1> kOutputs{{
+constexpr std::array<Parameter, 2> kOutputs{{
     {"report", ParameterType::output, "", "", "write the report there, as JSON"},
+    {"esp_sa", ParameterType::output, "", "",
+     "write the SAs of ipsec there, with their keys, as Wireshark's table esp_sa, readable for you alone"},
 }};
 
 bool good_port_name(std::string_view name) {
@@ -213,6 +215,11 @@ class Builder {
     const YAML::Node node = root()["outputs"];
     const auto outputs = read_parameters(kOutputs, node, node);
     if (outputs && outputs->has("report")) loaded_.report_path = outputs->text("report");
+    if (outputs && outputs->has("esp_sa")) {
+      loaded_.esp_sa_path = outputs->text("esp_sa");
+      if (loaded_.esp_sa_path == "-")
+        errors_.push_back({outputs->place("esp_sa"), "esp_sa: keys go to no terminal", "-", "a file"});
+    }
   }
 
   void read_ports() {
@@ -530,6 +537,11 @@ Errors check_files(const LoadedChain& loaded) {
   Errors errors = chain::check_ports(loaded.chain);
   if (!loaded.report_path.empty() && loaded.report_path != "-") {
     if (auto writable = check_text_file_writable(loaded.report_path); !writable) {
+      append(errors, std::move(writable.error()));
+    }
+  }
+  if (!loaded.esp_sa_path.empty()) {
+    if (auto writable = check_text_file_writable(loaded.esp_sa_path); !writable) {
       append(errors, std::move(writable.error()));
     }
   }

@@ -34,6 +34,7 @@ struct Override {
 struct LoadedChain {
   chain::Chain chain;
   std::string report_path;              // "": none
+  std::string esp_sa_path;              // "": none
   std::vector<Parameters::File> files;  // all that the chain file names, and itself
   bool writes_stdout = false;           // a capture or the report goes there: nothing else may
   Errors unsupported;                   // what readers do not support, and leave out

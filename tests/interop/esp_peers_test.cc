@@ -145,6 +145,7 @@ TEST_F(EspPeers, WiresharkAuthenticatesAndDecryptsWhatAChainProtects) {
           StateText state = state_between(ipv6, tunnel);
           state.algorithms = algorithms;
           state.spi = 0x1000 + number;
+          state.take_own_key();
           state.reqid = 1 + number;
           if (udp)
             state.more = fmt::format("\tencap type espinudp sport 4500 dport 4500 addr {}\n", ipv6 ? "::" : "0.0.0.0");
@@ -402,6 +403,7 @@ TEST_F(EspCaptures, OfRealTrafficComeBackFromATunnel) {
     six = four;
     six.source = "2001:db8::1";
     six.destination = "2001:db8::2";
+    six.spi = 0x1001;
     six.reqid = 2;
     six.esn = true;
     const std::string to_four = tunnel_template(1, four.source, four.destination);

@@ -136,7 +136,7 @@ struct Opening {
   const std::uint32_t bytes = packet.end - packet.esp;
   if (packet.udp != sa.udp) {
     opening.reason = Reason::encapsulation;
-  } else if (bytes < around + sa.block_bytes || ((bytes - around) & (sa.block_bytes - 1U)) != 0) {
+  } else if (bytes > 0xffff || bytes < around + sa.block_bytes || ((bytes - around) & (sa.block_bytes - 1U)) != 0) {
     opening.reason = Reason::malformed;
   } else {
     opening.job.sequence = sequence;

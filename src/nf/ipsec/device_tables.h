@@ -55,7 +55,7 @@ class DeviceTables {
 /// What the GPU stage finds of a packet that an SA protects, for the finish stage.
 struct OutboundFinding {
   std::uint32_t sa;        // kNoSa: none does
-  std::uint32_t ip_bytes;  // of the packet as it came; 0 where it is too big
+  std::uint32_t ip_bytes;  // of the packet as it came
 };
 
 /// The same of a packet that an SA was to open.

@@ -20,6 +20,9 @@
 
 namespace penstock::ipsec {
 
+/// What any path carries of IPv6 (RFC 8200 §5): its senders cannot make packets smaller.
+inline constexpr std::uint32_t kLeastIpv6Mtu = 1280;
+
 /// How a packet will lie. Offsets are those in the frame as it came.
 struct Encapsulation {
   Reason reason = Reason::none;  // else why it cannot be; the rest is then not meant
@@ -98,14 +101,20 @@ namespace encapsulate_detail {
   return value;
 }
 
-/// RFC 4301 §5.1.2.1 and §8.1: DF is the inner packet's; for IPv6, which routers do not cut, it is set. RFC 6864 §4.1:
+/// RFC 4301 §5.1.2.1 and §8.1: DF is the inner packet's; for IPv6, which routers do not cut, it is set, but for packets
+/// that their senders cannot make shorter (RFC 2473 §7.1). RFC 6864 §4.1:
 /// a packet that cannot be cut needs no identification.
 PENSTOCK_HOST_DEVICE inline void write_outer_ipv4(Ipv4Header& outer, const std::uint8_t* inner, NetworkLayer family,
                                                   const SaView& sa, std::uint32_t ip_bytes,
                                                   std::uint64_t sequence) noexcept {
   constexpr std::uint16_t kDf = Ipv4Header::kDontFragment;
-  const std::uint16_t inner_df =
-      family == NetworkLayer::ipv4 ? reinterpret_cast<const Ipv4Header*>(inner)->fragment.value() & kDf : kDf;
+  std::uint16_t inner_df = kDf;
+  if (family == NetworkLayer::ipv4) {
+    inner_df = reinterpret_cast<const Ipv4Header*>(inner)->fragment.value() & kDf;
+  } else if (reinterpret_cast<const Ipv6Header*>(inner)->payload_length.value() + kBytesOf<Ipv6Header> <=
+             kLeastIpv6Mtu) {
+    inner_df = 0;
+  }
   const std::uint16_t df = sa.no_pmtu_discovery ? std::uint16_t{0} : inner_df;
   const auto identification = df != 0 ? std::uint16_t{0} : static_cast<std::uint16_t>(sequence);
   const auto source = static_cast<std::uint32_t>(sa.source.low);

@@ -118,8 +118,13 @@ TEST(Encapsulate, LinkHeaderNamesTheOuterVersionBehindItsTags) {
   RoomyFrame six_in_four(udp_in_ipv6().bytes());
   ASSERT_EQ(encapsulate(six_in_four, ipv4_tunnel()), Reason::none);
   EXPECT_EQ(six_in_four.view.layout().network, NetworkLayer::ipv4);
-  EXPECT_EQ(six_in_four.view.ipv4().fragment.value(), Ipv4Header::kDontFragment);
-  EXPECT_EQ(six_in_four.view.ipv4().id.value(), 0);
+  EXPECT_EQ(six_in_four.view.ipv4().fragment.value(), 0) << "its sender cannot make it shorter";
+
+  RoomyFrame long_six(
+      packet().eth().ipv6("2001:db8::1", "2001:db8::2").udp(1, 2).payload(std::string(1233, 'x')).bytes());
+  ASSERT_EQ(encapsulate(long_six, ipv4_tunnel()), Reason::none);
+  EXPECT_EQ(long_six.view.ipv4().fragment.value(), Ipv4Header::kDontFragment);
+  EXPECT_EQ(long_six.view.ipv4().id.value(), 0);
 }
 
 TEST(Encapsulate, LinkTypesThatNameAnEtherTypeCarryEitherVersion) {

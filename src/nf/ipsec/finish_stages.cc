@@ -20,24 +20,12 @@ void OutboundFinishStage::finish(std::span<const PacketView> packets,
     OutboundFinding finding;
     std::memcpy(&finding, findings[i], sizeof finding);
     if (finding.sa == kNoSa) continue;
-    if (finding.ip_bytes == 0) {
-      answer(packets[i], finding.sa, now);
-      continue;
-    }
     protected_[protected_count_++] = packets[i].packet;
     if (!carrier.carry(*ipsec_.tables().states()[finding.sa], finding.ip_bytes)) {
       packets[i].packet->verdict = Verdict::drop(Reason::lifetime);
       ipsec_.limit_reached();
     }
   }
-}
-
-/// It is as it came: the device has refused it for its length.
-void OutboundFinishStage::answer(PacketView packet, std::uint32_t sa, SaState::Seconds now) noexcept {
-  const Tables& tables = ipsec_.tables();
-  if (!tables.settings().answers || !answers_.take(now)) return;
-  parse(packet);
-  answer_too_big(packet, tables.selection().view().sas[sa], tables.settings().mtu, *emitter_);
 }
 
 void OutboundFinishStage::take_back(std::span<PacketView> packets) noexcept {

@@ -27,11 +27,8 @@ class OutboundFinishStage final : public chain::FinishStage {
   void take_back(std::span<PacketView> packets) noexcept override;
 
  private:
-  void answer(PacketView packet, std::uint32_t sa, SaState::Seconds now) noexcept;
-
   Ipsec& ipsec_;
-  chain::Emitter* emitter_ = nullptr;  // where there is an MTU
-  AnswerLimit answers_;
+  chain::Emitter* emitter_ = nullptr;                             // where there is an MTU
   std::array<const PacketDescriptor*, chain::kBurst> protected_;  // of the burst that `finish` had last
   std::size_t protected_count_ = 0;
 };

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -84,6 +85,11 @@ std::string Ipsec::description() const {
   return text + fmt::format("; on the CPU by intel-ipsec-mb ({})", mb_processor_features());
 }
 
+void Ipsec::look_after_sas_at_once() noexcept {
+  limit_reached();
+  look_after_sas(std::time(nullptr));
+}
+
 void Ipsec::look_after_sas(SaState::Seconds now) noexcept {
   SaState::Seconds before = looked_at_.load(std::memory_order_relaxed);
   const bool at_once = limit_reached_.load(std::memory_order_relaxed);
@@ -99,8 +105,10 @@ void Ipsec::look_after_sas(SaState::Seconds now) noexcept {
     if (!state.look_at(now)) continue;
     changed = true;
     const bool ended = state.ended();
-    fmt::print(stderr, "penstock: ipsec: SA {} has reached its {} limit: {}\n", describe(tables_->sas()[i]),
-               ended ? "hard" : "soft", name(ended ? state.hard() : state.soft()));
+    const std::string text =
+        fmt::format("penstock: ipsec: SA {} has reached its {} limit: {}\n", describe(tables_->sas()[i]),
+                    ended ? "hard" : "soft", name(ended ? state.hard() : state.soft()));
+    static_cast<void>(std::fputs(text.c_str(), stderr));  // a terminal that is gone ends no run
   }
   if (!changed) return;
   const std::lock_guard lock(mutex_);

@@ -52,6 +52,7 @@ struct Outward {
   MtuView link;
   FrameRoom growth;
   bool drops_unselected;
+  bool answers;
 };
 
 /// Which SA protects each packet: into `sas`, kNoSa where none does.
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
   const PacketView view{batch.frames + packet.offset, &packet};
   packet.verdict.nf = batch.function;
   const Reason standing = standing_of(packet.layout);
-  if (standing == Reason::not_ip) return;
+  if (standing == Reason::not_ip && !drops_not_ip(packet.layout, outward.drops_unselected)) return;
   if (standing != Reason::none) return drop(packet, standing, batch.function);
   firewall::Key key;
   make_selector_key(view, key);
@@ -83,8 +84,11 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
   const Encapsulation plan = plan_encapsulation(view, sa, outward.growth);
   if (plan.reason != Reason::none) return drop(packet, plan.reason, batch.function);
   if (exceeds_mtu(view, sa, plan, outward.link)) {
-    reinterpret_cast<OutboundFinding*>(batch.findings)[i].sa = selected.sa;
-    return drop(packet, Reason::too_big, batch.function);
+    if (!outward.answers) return drop(packet, Reason::too_big, batch.function);
+    // By the twin, which has the packet as its sender knows it.
+    packet.verdict = Verdict::punt();
+    packet.verdict.nf = batch.function;
+    return;
   }
   sas[i] = selected.sa;
 }
@@ -134,7 +138,8 @@ class OutboundGpuStage final : public gpu::GpuStage {
                  {tables.statuses()},
                  tables.host().settings().link(),
                  growth,
-                 tables.host().settings().drops_unselected},
+                 tables.host().settings().drops_unselected,
+                 tables.host().settings().answers},
         sas_(batch_packets),
         ranks_(batch_packets),
         counts_(numbers.sas),
@@ -147,6 +152,7 @@ class OutboundGpuStage final : public gpu::GpuStage {
 
   bool enqueue(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {
     if (batch.count == 0) return true;
+    if (numbers_.is_closed()) return false;
     const kernels::Numbering numbering{ranks_.data(), counts_.data(), first_.data(), granted_.data()};
     const std::size_t shared = numbers_.sas <= kernels::kMostSharedSas ? numbers_.sas * sizeof(std::uint32_t) : 0;
     cudaLaunchConfig_t one_block{};

@@ -42,6 +42,7 @@ class Ipsec final : public chain::NetworkFunction {
   /// At a batch boundary, by any worker: once a second, and when an SA has come to a limit (`limit_reached`), one of
   /// them looks after the SAs: says on stderr which limits have been reached, and has the devices choose accordingly.
   void look_after_sas(SaState::Seconds now) noexcept;
+  void look_after_sas_at_once() noexcept;
   void limit_reached() noexcept { limit_reached_.store(true, std::memory_order_relaxed); }
 
  private:

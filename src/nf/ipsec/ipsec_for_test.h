@@ -65,16 +65,26 @@ struct StateText {
   std::string flags;          // more of them
   std::string more;           // lines behind the others
 
+  /// A key that no other SPI has: no two SAs that packets leave by may have one key and a cipher that counts.
+  void take_own_key() {
+    for (const std::string_view cipher : {"gcm(aes)) 0x", "ctr(aes)) 0x"}) {
+      const std::size_t at = algorithms.find(cipher);
+      if (at != std::string::npos) algorithms.replace(at + cipher.size(), 8, fmt::format("{:08x}", spi * 0x9e37'79b9U));
+    }
+  }
+
   [[nodiscard]] std::string operator()() const {
     const std::string all_flags = flags + (esn ? " esn" : "");
     std::string zeros;
     for (std::uint32_t word = 0; word < window / 32; ++word) zeros += "00000000 ";
+    StateText own = *this;
+    if (algorithms == kGcm) own.take_own_key();
     return fmt::format(
         "src {} dst {}\n\tproto esp spi 0x{:08x} reqid {} mode {}\n\treplay-window 0 {}\n{}"
         "\tanti-replay esn context:\n\t seq-hi 0x{:x}, seq 0x{:x}, oseq-hi 0x{:x}, oseq 0x{:x}\n"
         "\t replay_window {}, bitmap-length {}\n\t {}\n{}",
-        source, destination, spi, reqid, mode, all_flags.empty() ? "" : "flag " + all_flags, algorithms, received >> 32,
-        received & 0xffff'ffff, sent >> 32, sent & 0xffff'ffff, window, window / 32, zeros, more);
+        source, destination, spi, reqid, mode, all_flags.empty() ? "" : "flag " + all_flags, own.algorithms,
+        received >> 32, received & 0xffff'ffff, sent >> 32, sent & 0xffff'ffff, window, window / 32, zeros, more);
   }
 };
 

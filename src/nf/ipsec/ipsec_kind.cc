@@ -47,6 +47,12 @@ Errors out_of_place(const Parameters& parameters, bool inbound, bool behind_rout
   if (inbound && parameters.has("mtu")) {
     errors.push_back({parameters.place("mtu"), "nothing grows on the way in", "an MTU", "direction: out"});
   }
+  if (!inbound && !parameters.has("mtu") && parameters.text("too_big") == "icmp") {
+    errors.push_back({parameters.place("too_big"), "nothing is too big", "no MTU", "mtu: BYTES"});
+  }
+  if (inbound && parameters.text("unselected") == "drop") {
+    errors.push_back({parameters.place("unselected"), "this is for the way out", "direction: in", "direction: out"});
+  }
   if (behind_router && parameters.text("too_big") == "icmp") {
     errors.push_back({parameters.place("too_big"), "an answer needs the link addresses that packets came with",
                       "ipsec behind the function that chooses their way", "ipsec before it, or too_big: fragment"});

@@ -388,5 +388,27 @@ TEST(Ipsec, DescriptionSaysWhatIsLoaded) {
   EXPECT_THAT(inwards(StateText()()).function->description(), HasSubstr("in, 1 SA; on the CPU"));
 }
 
+TEST(Ipsec, RefusesTwoSendersWithOneKeyThatCounts) {
+  const auto build = [](const std::string& states) {
+    TableSources sources;
+    sources.settings.iv_epoch = kIvEpoch;
+    sources.state_file = "state.txt";
+    sources.policy_file = "policy.txt";
+    sources.sas = std::move(parse_states(states, "state.txt")->value);
+    sources.policies = std::move(parse_policies(everything("out", tunnel_template()), "policy.txt")->value);
+    return Tables::build(std::move(sources));
+  };
+  StateText one, two;
+  two.spi = 0x1001;
+  EXPECT_TRUE(build(one() + two()));
+  std::string copied = one();
+  copied.replace(copied.find("00001000"), 8, "00001001");
+  const auto refused = build(one() + copied);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(to_string(refused.error()), ::testing::HasSubstr("have one key and salt"));
+  one.algorithms = two.algorithms = kCbcSha1;
+  EXPECT_TRUE(build(one() + two())) << "its IVs do not count";
+}
+
 }  // namespace
 }  // namespace penstock::ipsec

@@ -7,7 +7,7 @@
 #include <array>
 #include <cstring>
 
-#include "nf/ipsec/header_core.h"
+#include "nf/ipsec/encapsulate_core.h"
 #include "packet/checksum.h"
 #include "packet/parse_core.h"
 
@@ -34,12 +34,16 @@ std::uint32_t copied_options(const std::uint8_t* options, std::uint32_t bytes, s
   return count;
 }
 
-void finish_ipv4(std::uint8_t* ip, std::uint32_t header, std::uint32_t payload, std::uint32_t offset,
-                 bool more) noexcept {
+/// Of the field `fragment`.
+std::uint32_t fragment_at(std::uint32_t offset, bool more) noexcept {
+  return offset / 8 | (more ? Ipv4Header::kMoreFragments : 0U);
+}
+
+void finish_ipv4(std::uint8_t* ip, std::uint32_t header, std::uint32_t payload, std::uint32_t fragment) noexcept {
   auto& head = *reinterpret_cast<Ipv4Header*>(ip);
   head.version_ihl = static_cast<std::uint8_t>(0x40 | header / 4);
   head.total_length.set(static_cast<std::uint16_t>(header + payload));
-  head.fragment.set(static_cast<std::uint16_t>(offset / 8 | (more ? Ipv4Header::kMoreFragments : 0U)));
+  head.fragment.set(static_cast<std::uint16_t>(fragment));
   head.checksum.set(0);
   head.checksum.set(checksum(ip, header));
 }
@@ -66,10 +70,10 @@ bool cut_ipv4(PacketView packet, std::uint32_t mtu, chain::Emitter& emitter) noe
     std::memcpy(frame, packet.frame, link);
     std::memcpy(frame + link, later.data(), later_header);
     std::memcpy(frame + link + later_header, data + at, bytes);
-    finish_ipv4(frame + link, later_header, bytes, at, at + bytes < payload);
+    finish_ipv4(frame + link, later_header, bytes, fragment_at(at, at + bytes < payload));
     at += bytes;
   }
-  finish_ipv4(packet.frame + link, header, first, 0, true);
+  finish_ipv4(packet.frame + link, header, first, fragment_at(0, true));
   packet.packet->length = link + header + first;
   packet.packet->wire_length = packet.packet->length;
   return true;
@@ -157,7 +161,6 @@ bool cut_into_fragments(PacketView packet, std::uint32_t mtu, chain::Emitter& em
 }
 
 void answer_too_big(PacketView packet, const SaView& sa, std::uint32_t mtu, chain::Emitter& emitter) noexcept {
-  constexpr std::uint32_t kLeastIpv6Mtu = 1280;   // RFC 8200 §5
   constexpr std::uint32_t kMostIpv4Answer = 576;  // RFC 1812 §4.3.2.3
   constexpr std::uint8_t kUnreachable = 3, kFragmentationNeeded = 4, kPacketTooBig = 2;
   if (!may_be_answered(packet)) return;
@@ -180,7 +183,7 @@ void answer_too_big(PacketView packet, const SaView& sa, std::uint32_t mtu, chai
     ip.protocol = ip_protocol::kIcmp;
     ip.source.set(own_family ? static_cast<std::uint32_t>(sa.source.low) : packet.ipv4().destination.value());
     ip.destination.set(packet.ipv4().source.value());
-    finish_ipv4(frame + link, kBytesOf<Ipv4Header>, kBytesOf<IcmpHeader> + quote, 0, false);
+    finish_ipv4(frame + link, kBytesOf<Ipv4Header>, kBytesOf<IcmpHeader> + quote, Ipv4Header::kDontFragment);
     auto& icmp = *reinterpret_cast<IcmpHeader*>(frame + link + sizeof ip);
     icmp = {kUnreachable, kFragmentationNeeded, {}, {}};
     icmp.rest.set(fits);

@@ -32,6 +32,7 @@ struct Numbering {
 /// Takes up to `count` numbers; returns how many, behind `before`.
 inline __device__ std::uint32_t take_numbers(const DeviceNumbers::View& numbers, std::uint32_t sa, std::uint32_t count,
                                              unsigned long long& before) {
+  if (*static_cast<const volatile unsigned*>(numbers.closed) != 0) return 0;
   const unsigned long long most = numbers.most[sa];
   unsigned long long seen = numbers.sent[sa];
   for (;;) {

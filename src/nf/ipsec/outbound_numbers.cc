@@ -15,6 +15,7 @@ SequenceRange OutboundNumbers::take(std::uint32_t sa, std::uint32_t count) noexc
     if (on_device_.load(std::memory_order_relaxed)) {
       SequenceRange taken;
       if (device_->take(sa, count, taken)) return taken;
+      in_flight_ += count;  // it may be carried out yet
       lose_device();
     }
   }
@@ -25,12 +26,14 @@ DeviceNumbers::View OutboundNumbers::join_device(std::uint32_t batch_packets) {
   const std::lock_guard lock(mutex_);
   if (device_ == nullptr) device_ = make_device_numbers(sas_);
   gpu::reach_memory_of(device_->device());
-  in_flight_ += batch_packets;
+  // Of two batches at once the later one's number may be published first.
+  in_flight_ += std::uint64_t{2} * batch_packets;
   on_device_.store(true, std::memory_order_release);
   return device_->view();
 }
 
 void OutboundNumbers::lose_device() noexcept {
+  device_->close();
   for (std::uint32_t sa = 0; sa < sas_.size(); ++sa) {
     SequenceCounter& numbers = sas_[sa]->numbers;
     const std::uint64_t known = device_->published(sa);

@@ -28,7 +28,8 @@ __global__ void take_for_host(DeviceNumbers::View numbers, std::uint32_t sa, std
 class OnDevice final : public DeviceNumbers {
  public:
   explicit OnDevice(std::span<const std::shared_ptr<SaState>> sas)
-      : device_(gpu::current_device()), published_(sas.size()), answer_(1) {
+      : device_(gpu::current_device()), published_(sas.size()), closed_(1), answer_(1) {
+    closed_[0] = 0;
     std::vector<unsigned long long> sent;
     std::vector<unsigned long long> most;
     for (const auto& sa : sas) {
@@ -42,9 +43,11 @@ class OnDevice final : public DeviceNumbers {
 
   View view() const noexcept override {
     return {const_cast<unsigned long long*>(sent_.data()), most_.data(),
-            const_cast<unsigned long long*>(published_.data()), static_cast<std::uint32_t>(published_.size())};
+            const_cast<unsigned long long*>(published_.data()), closed_.data(),
+            static_cast<std::uint32_t>(published_.size())};
   }
   int device() const noexcept override { return device_; }
+  void close() noexcept override { *static_cast<volatile unsigned*>(closed_.data()) = 1; }
 
   bool take(std::uint32_t sa, std::uint32_t count, SequenceRange& taken) noexcept override {
     // The thread may be a worker's of another device.
@@ -63,8 +66,13 @@ class OnDevice final : public DeviceNumbers {
  private:
   bool ask(std::uint32_t sa, std::uint32_t count) noexcept {
     constexpr auto kMostTime = std::chrono::seconds{5};
-    take_for_host<<<1, 1, 0, stream_.get()>>>(view(), sa, count, answer_.data());
-    if (cudaGetLastError() != cudaSuccess || !answered_.record(stream_)) return false;
+    cudaLaunchConfig_t one{};
+    one.gridDim = one.blockDim = 1;
+    one.stream = stream_.get();
+    if (cudaLaunchKernelEx(&one, take_for_host, view(), sa, count, answer_.data()) != cudaSuccess ||
+        !answered_.record(stream_)) {
+      return false;
+    }
     const auto start = std::chrono::steady_clock::now();
     gpu::Progress progress = gpu::Progress::kRunning;
     while ((progress = answered_.progress()) == gpu::Progress::kRunning) {
@@ -79,6 +87,7 @@ class OnDevice final : public DeviceNumbers {
   gpu::DeviceBuffer<unsigned long long> sent_;
   gpu::DeviceBuffer<unsigned long long> most_;
   gpu::PinnedBuffer<unsigned long long> published_;
+  gpu::PinnedBuffer<unsigned> closed_;
   gpu::PinnedBuffer<Answer> answer_;
 };
 

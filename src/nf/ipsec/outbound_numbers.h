@@ -28,7 +28,10 @@ class DeviceNumbers {
     unsigned long long* sent = nullptr;  // the last number given out
     const unsigned long long* most = nullptr;
     unsigned long long* published = nullptr;  // `sent`, in the host's memory: what is known if the device is lost
+    const unsigned* closed = nullptr;         // there too: not 0 once the host gives numbers out itself
     std::uint32_t sas = 0;
+
+    [[nodiscard]] bool is_closed() const noexcept { return *static_cast<const volatile unsigned*>(closed) != 0; }
   };
 
   virtual ~DeviceNumbers() = default;
@@ -36,6 +39,8 @@ class DeviceNumbers {
   [[nodiscard]] virtual int device() const noexcept = 0;
   /// One for the twins: waits for the device, some ten microseconds. False: the device is lost.
   [[nodiscard]] virtual bool take(std::uint32_t sa, std::uint32_t count, SequenceRange& taken) noexcept = 0;
+  /// From here on it gives out none but to batches that are at it already.
+  virtual void close() noexcept = 0;
   /// The last number known to have been given out.
   [[nodiscard]] virtual std::uint64_t published(std::uint32_t sa) const noexcept = 0;
 };

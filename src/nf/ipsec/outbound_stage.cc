@@ -48,7 +48,7 @@ void OutboundStage::select(std::span<PacketView> packets, std::size_t first, std
   std::size_t selectable = 0;
   for (std::size_t i = first; i < first + count; ++i) {
     const Reason reason = standing_of(packets[i].layout());
-    if (reason == Reason::not_ip) continue;  // ARP and its kind
+    if (reason == Reason::not_ip && !drops_not_ip(packets[i].layout(), tables_.settings().drops_unselected)) continue;
     if (reason != Reason::none) {
       packets[i].packet->verdict = Verdict::drop(reason);
       continue;
@@ -115,10 +115,10 @@ void OutboundStage::lay_out(std::span<PacketView> packets) noexcept {
         ipsec_.limit_reached();
         continue;
       }
-      // The batch's bytes begin where they did, wherever the frame does now.
-      new (&work_[job_count_])
-          MbCrypto::Work{encapsulate(packet, view_.sas[sa], sa, pending_[p].plan, numbers.first + (p - first)),
-                         packet.frame - packet.packet->offset};
+      new (&work_[job_count_]) MbCrypto::Work{
+          encapsulate(packet, view_.sas[sa], sa, pending_[p].plan, numbers.first + (p - first)), packet.frame};
+      // From the frame on: it may lie elsewhere than in its batch, and begin before what offsets count from.
+      work_[job_count_].job.esp -= packet.packet->offset;
       of_job_[job_count_++] = pending_[p].packet;
     }
     first = last;
@@ -131,7 +131,11 @@ void OutboundStage::seal(std::span<PacketView> packets) noexcept {
   const Settings& settings = tables_.settings();
   for (std::size_t j = 0; j < job_count_; ++j) {
     const PacketView packet = packets[of_job_[j]];
-    if (needs_udp_checksum(view_.sas[work[j].job.sa])) write_udp_checksum(packet, work[j].job);
+    if (needs_udp_checksum(view_.sas[work[j].job.sa])) {
+      CryptoJob job = work[j].job;
+      job.esp += packet.packet->offset;
+      write_udp_checksum(packet, job);
+    }
     if (settings.cuts() && packet.length() - packet.layout().network_offset > settings.mtu &&
         !cut_into_fragments(packet, settings.mtu, *emitter_)) {
       packet.packet->verdict = Verdict::drop(Reason::no_room);

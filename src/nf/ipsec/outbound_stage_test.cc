@@ -365,6 +365,20 @@ TEST(OutboundStage, UdpOverIpv6HasItsChecksumWhateverWasDroppedBefore) {
   }
 }
 
+TEST(OutboundStage, ProtectsAFrameThatLiesElsewhereThanInItsBatch) {
+  // As in the scratch memory of a batch that a device has failed: there is room before it, and its offset has none.
+  for (const std::uint32_t offset : {0U, 16U, 64U}) {
+    End out = outwards(StateText()(), everything("out", tunnel_template()));
+    End same = outwards(StateText()(), everything("out", tunnel_template()));
+    RoomyFrame frame(plain(), out.function->traits().growth);
+    frame.view.packet->offset = offset;
+    std::array<PacketView, 1> views{frame.view};
+    out.stage->process(views);
+    ASSERT_TRUE(views[0].packet->verdict.alive());
+    EXPECT_EQ(Bytes(views[0].frame, views[0].frame + views[0].length()), same(plain()).bytes) << offset;
+  }
+}
+
 TEST(OutboundStage, KeepsToTheMtu) {
   Settings link;
   link.mtu = 1000;

@@ -38,6 +38,10 @@ SaState::SaState(const SecurityAssociation& sa)
       packets_(sa.lifetimes.packets),
       bytes_(sa.lifetimes.bytes),
       first_used_(sa.lifetimes.first_used.value_or(0)) {
+  if (packets() >= lifetimes_.soft.packets) reach(soft_, Limit::packets);
+  if (bytes() >= lifetimes_.soft.bytes) reach(soft_, Limit::bytes);
+  if (packets() >= lifetimes_.hard.packets) reach(hard_, Limit::packets);
+  if (bytes() >= lifetimes_.hard.bytes) reach(hard_, Limit::bytes);
   if (sa.sequence.received == 0) return;
   static_cast<void>(window.accept(sa.sequence.received));
   for (std::uint32_t behind = 0; behind < sa.sequence.window.size() * 32; ++behind) {
@@ -99,9 +103,9 @@ bool SaState::look_at(Seconds now) noexcept {
   check_times(lifetimes_.hard, hard_, now);
   if (numbers.left() < kFewNumbers) reach(soft_, Limit::sequence);
   if (numbers.exhausted()) reach(hard_, Limit::sequence);
-  const unsigned reached = (soft() != Limit::none ? 1U : 0U) | (ended() ? 2U : 0U);
-  if ((reached & ~told_.load(std::memory_order_relaxed)) == 0) return false;
-  return (reached & ~told_.fetch_or(reached, std::memory_order_relaxed)) != 0;
+  if (!has_news()) return false;
+  const unsigned news = reached();
+  return (news & ~told_.fetch_or(news, std::memory_order_relaxed)) != 0;
 }
 
 std::optional<SaState::Seconds> SaState::next_deadline() const noexcept {

@@ -81,6 +81,8 @@ class SaState {
   /// At a batch boundary: what time and numbers bring to an end. Returns whether a limit has been reached that nobody
   /// has been told of yet: true once for each.
   bool look_at(Seconds now) noexcept;
+  /// A limit has been reached that `look_at` has not told of.
+  [[nodiscard]] bool has_news() const noexcept { return (reached() & ~told_.load(std::memory_order_relaxed)) != 0; }
   /// When `look_at` may have something to say next, by the clock; none: never.
   [[nodiscard]] std::optional<Seconds> next_deadline() const noexcept;
 
@@ -90,6 +92,7 @@ class SaState {
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
 
  private:
+  [[nodiscard]] unsigned reached() const noexcept { return (soft() != Limit::none ? 1U : 0U) | (ended() ? 2U : 0U); }
   void reach(std::atomic<Limit>& which, Limit limit) noexcept;
   void check_times(const Lifetime& lifetime, std::atomic<Limit>& which, Seconds now) noexcept;
 

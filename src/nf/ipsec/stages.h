@@ -26,6 +26,8 @@ class OutboundStage final : public chain::CpuStage {
  public:
   /// Borrows it.
   explicit OutboundStage(Ipsec& ipsec);
+  /// Limits that the last packets have reached are told yet.
+  ~OutboundStage() override { ipsec_.look_after_sas_at_once(); }
 
   void set_emitter(chain::Emitter& emitter) noexcept override { emitter_ = &emitter; }
   void begin_batch() noexcept override;
@@ -67,6 +69,7 @@ class InboundStage final : public chain::CpuStage {
  public:
   /// Borrows it.
   explicit InboundStage(Ipsec& ipsec);
+  ~InboundStage() override { ipsec_.look_after_sas_at_once(); }
 
   void begin_batch() noexcept override;
   void process(std::span<PacketView> packets) noexcept override;
