@@ -42,8 +42,8 @@ constexpr const char* kPolicy =
     "src 0.0.0.0/0 dst 0.0.0.0/0 \n\tdir out priority 1 ptype main \n"
     "\ttmpl src 192.0.2.1 dst 198.51.100.2\n\t\tproto esp reqid 1 mode tunnel\n";
 
-/// Workers that keep one GPU busy, as in the experiment `chain`: whole frames cross there and back.
-unsigned workers_for(unsigned size) { return size < 512 ? 12 : 4; }
+/// Workers that keep one GPU busy: whole frames cross there and back.
+unsigned workers_for(unsigned size) { return size < 512 ? 12 : size < 1024 ? 6 : 4; }
 
 class StreamsTrial final : public Trial {
  public:
