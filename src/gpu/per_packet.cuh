@@ -36,15 +36,22 @@ __global__ void __launch_bounds__(kThreadsPerBlock) run_per_packet(const Core co
   packet.verdict = verdict;
 }
 
+/// Launches so many threads, in blocks of kThreadsPerBlock. False when the driver refuses.
+template <typename... Parameters, typename... Arguments>
+[[nodiscard]] bool launch_threads(void (*kernel)(Parameters...), std::size_t threads, const Stream& stream,
+                                  const Arguments&... arguments) noexcept {
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = blocks_for(threads);
+  launch.blockDim = kThreadsPerBlock;
+  launch.stream = stream.get();
+  return cudaLaunchKernelEx(&launch, kernel, Parameters(arguments)...) == cudaSuccess;
+}
+
 /// False when the driver refuses the launch.
 template <typename Core>
 [[nodiscard]] bool enqueue_per_packet(const Core& core, const DevicePackets& batch, const Stream& stream) noexcept {
   if (batch.count == 0) return true;
-  cudaLaunchConfig_t launch{};
-  launch.gridDim = blocks_for(batch.count);
-  launch.blockDim = kThreadsPerBlock;
-  launch.stream = stream.get();
-  return cudaLaunchKernelEx(&launch, run_per_packet<Core>, core, batch) == cudaSuccess;
+  return launch_threads(run_per_packet<Core>, batch.count, stream, core, batch);
 }
 
 /// For a core whose tables never change.

@@ -48,6 +48,9 @@ struct PacketLayout {
     return network == NetworkLayer::ipv4 || network == NetworkLayer::ipv6;
   }
 
+  /// Of the IP packet, its header included.
+  [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t ip_bytes() const noexcept { return end - network_offset; }
+
   friend constexpr bool operator==(const PacketLayout&, const PacketLayout&) = default;
 };
 static_assert(sizeof(PacketLayout) == 20);

@@ -21,20 +21,11 @@ namespace {
 
 using gpu::blocks_for;
 using gpu::kThreadsPerBlock;
+using gpu::launch_threads;
 using kernels::IndexEntry;
 using kernels::kCopyGroup;
 using kernels::Placement;
 using kernels::Sum;
-
-template <typename... Parameters, typename... Arguments>
-[[nodiscard]] bool launch(void (*kernel)(Parameters...), std::size_t threads, const gpu::Stream& stream,
-                          Arguments... arguments) noexcept {
-  cudaLaunchConfig_t launch{};
-  launch.gridDim = blocks_for(threads);
-  launch.blockDim = kThreadsPerBlock;
-  launch.stream = stream.get();
-  return cudaLaunchKernelEx(&launch, kernel, Parameters(arguments)...) == cudaSuccess;
-}
 
 constexpr std::size_t aligned8(std::size_t bytes) noexcept { return (bytes + 7) / 8 * 8; }
 
@@ -310,12 +301,12 @@ bool DeviceLane::send_packets(const Batch& batch, std::span<std::uint8_t* const>
   view_.packets = packets_.data();
   view_.count = count_;
   if (count_ == 0) return true;
-  if (in_slots && !launch(kernels::lay_in_slots, std::size_t{count_} * kCopyGroup, stream_, sent, index, view_.frames,
-                          placement, count_)) {
+  if (in_slots && !launch_threads(kernels::lay_in_slots, std::size_t{count_} * kCopyGroup, stream_, sent, index,
+                                  view_.frames, placement, count_)) {
     return false;
   }
-  return launch(kernels::describe, count_, stream_, index, view_.frames, view_.packets, placement, !whole_frames_,
-                shape_.hash_flows, count_);
+  return launch_threads(kernels::describe, count_, stream_, index, view_.frames, view_.packets, placement,
+                        !whole_frames_, shape_.hash_flows, count_);
 }
 
 /// Verdicts, and the fields that the CPU changed.
@@ -337,8 +328,9 @@ bool DeviceLane::send_changes(const Batch& batch, std::span<std::uint8_t* const>
   }
   const std::size_t bytes = aligned8(count_ * kVerdictBytes) + std::size_t{count_} * layout.bytes;
   return up(device_changes_.data(), changes_.data(), bytes) &&
-         launch(kernels::bring_up_to_date, count_, stream_, reinterpret_cast<const Verdict*>(device_changes_.data()),
-                device_changes_.data() + aligned8(count_ * kVerdictBytes), layout, view_.frames, view_.packets, count_);
+         launch_threads(
+             kernels::bring_up_to_date, count_, stream_, reinterpret_cast<const Verdict*>(device_changes_.data()),
+             device_changes_.data() + aligned8(count_ * kVerdictBytes), layout, view_.frames, view_.packets, count_);
 }
 
 bool DeviceLane::run_stages() noexcept {
@@ -361,8 +353,8 @@ bool DeviceLane::run_stages() noexcept {
     const std::size_t at = result_places_.lengths[s];
     results_.lengths.back() = reinterpret_cast<const std::uint32_t*>(host_results_.data() + at);
     if (count_ > 0 &&
-        !launch(kernels::parse_again, count_, stream_, view_.frames, view_.packets,
-                reinterpret_cast<std::uint32_t*>(device_results_.data() + at), shape_.hash_flows, count_)) {
+        !launch_threads(kernels::parse_again, count_, stream_, view_.frames, view_.packets,
+                        reinterpret_cast<std::uint32_t*>(device_results_.data() + at), shape_.hash_flows, count_)) {
       return false;
     }
   }
@@ -377,26 +369,26 @@ bool DeviceLane::fetch_results() noexcept {
   results_.verdicts = {reinterpret_cast<const Verdict*>(host_results_.data()), count_};
   if (count_ == 0) return true;
 
-  if (!launch(kernels::measure, count_, stream_, view_.packets, verdicts, sums_.data(), count_)) return false;
+  if (!launch_threads(kernels::measure, count_, stream_, view_.packets, verdicts, sums_.data(), count_)) return false;
   if (shape.frames_down || !shape.down.empty()) {
     std::uint8_t* const to = zero_copy() ? host_packed_[segment_].data() : device_packed_.data();
     std::uint8_t* const records = shape.down.empty() ? nullptr : to;
     std::uint32_t* const places = shape.frames_down ? places_.data() : nullptr;
-    if (!launch(kernels::pack_records, count_, stream_, view_.frames, view_.packets, sums_.data(), shape.down, records,
-                places, count_)) {
+    if (!launch_threads(kernels::pack_records, count_, stream_, view_.frames, view_.packets, sums_.data(), shape.down,
+                        records, places, count_)) {
       return false;
     }
     if (shape.frames_down &&
-        !launch(kernels::pack_frames, std::size_t{count_} * kCopyGroup, stream_, view_.frames, view_.packets,
-                places_.data(), to + aligned_frame(count_ * shape.down.bytes), count_)) {
+        !launch_threads(kernels::pack_frames, std::size_t{count_} * kCopyGroup, stream_, view_.frames, view_.packets,
+                        places_.data(), to + aligned_frame(count_ * shape.down.bytes), count_)) {
       return false;
     }
   }
   // Small and without the copy engine, which is then free for the frames.
   const std::size_t words = result_places_.bytes / sizeof(uint2);
   crossed_.to_host += result_places_.bytes;
-  return launch(kernels::publish, words, stream_, reinterpret_cast<const uint2*>(device_results_.data()),
-                reinterpret_cast<uint2*>(host_results_.data()), words);
+  return launch_threads(kernels::publish, words, stream_, reinterpret_cast<const uint2*>(device_results_.data()),
+                        reinterpret_cast<uint2*>(host_results_.data()), words);
 }
 
 gpu::Progress DeviceLane::progress() noexcept {

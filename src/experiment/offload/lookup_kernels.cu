@@ -6,13 +6,14 @@
 #include <cuda_runtime.h>
 
 #include "experiment/offload/tuple_key.h"
+#include "gpu/per_packet.cuh"
 #include "nf/firewall/bitvector_core.h"
 #include "nf/router/multibit_core.h"
 
 namespace penstock::experiment {
 namespace {
 
-constexpr unsigned kThreads = 256;
+using gpu::kThreadsPerBlock;
 
 /// What a thread reads and writes at once.
 struct alignas(16) Addresses {
@@ -24,9 +25,9 @@ struct alignas(16) Values {
 
 /// Several keys a thread: as many loads are in flight, and keys and values move in 16 bytes.
 template <typename View>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreadsPerBlock)
     route(const View table, const Addresses* __restrict__ keys, Values* __restrict__ values, const unsigned count) {
-  const unsigned i = blockIdx.x * kThreads + threadIdx.x;
+  const unsigned i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= count) return;
   const Addresses mine = keys[i];
   Values found;
@@ -36,33 +37,25 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <typename View>
-__global__ void __launch_bounds__(kThreads) classify(const View table, const TupleKey* __restrict__ keys,
-                                                     std::uint32_t* __restrict__ values, const unsigned count) {
-  const unsigned i = blockIdx.x * kThreads + threadIdx.x;
+__global__ void __launch_bounds__(kThreadsPerBlock) classify(const View table, const TupleKey* __restrict__ keys,
+                                                             std::uint32_t* __restrict__ values, const unsigned count) {
+  const unsigned i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i < count) values[i] = firewall::deciding_entry(table, key_of(keys[i]));
-}
-
-template <typename... Parameters, typename... Arguments>
-bool launch(void (*kernel)(Parameters...), std::size_t threads, const gpu::Stream& stream, Arguments... arguments) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = static_cast<unsigned>((threads + kThreads - 1) / kThreads);
-  config.blockDim = kThreads;
-  config.stream = stream.get();
-  return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...) == cudaSuccess;
 }
 
 template <unsigned kRoot, unsigned... kNodes>
 bool enqueue(const router::MultibitView<Ipv4Address, kRoot, kNodes...>& table, const std::byte* keys,
              std::uint32_t* values, std::size_t count, const gpu::Stream& stream) noexcept {
   const std::size_t groups = count / kKeysPerThread;
-  return launch(route<router::MultibitView<Ipv4Address, kRoot, kNodes...>>, groups, stream, table,
-                reinterpret_cast<const Addresses*>(keys), reinterpret_cast<Values*>(values), groups);
+  return gpu::launch_threads(route<router::MultibitView<Ipv4Address, kRoot, kNodes...>>, groups, stream, table,
+                             reinterpret_cast<const Addresses*>(keys), reinterpret_cast<Values*>(values), groups);
 }
 
 template <typename View>
 bool enqueue(const View& table, const std::byte* keys, std::uint32_t* values, std::size_t count,
              const gpu::Stream& stream) noexcept {
-  return launch(classify<View>, count, stream, table, reinterpret_cast<const TupleKey*>(keys), values, count);
+  return gpu::launch_threads(classify<View>, count, stream, table, reinterpret_cast<const TupleKey*>(keys), values,
+                             count);
 }
 
 }  // namespace

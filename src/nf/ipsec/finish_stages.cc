@@ -37,7 +37,7 @@ void OutboundFinishStage::take_back(std::span<PacketView> packets) noexcept {
     if (next == protected_count_) return;
     if (protected_[next] != packet.packet || packet.length() <= mtu) continue;
     parse(packet);
-    if (packet.length() - packet.layout().network_offset <= mtu) continue;
+    if (packet.layout().ip_bytes() <= mtu) continue;
     if (!cut_into_fragments(packet, mtu, *emitter_)) packet.packet->verdict = Verdict::drop(Reason::no_room);
   }
 }
@@ -50,8 +50,7 @@ void InboundFinishStage::finish(std::span<const PacketView> packets,
     std::memcpy(&finding, findings[i], sizeof finding);
     if (finding.sa == kNoSa) continue;
     SaState& state = *ipsec_.tables().states()[finding.sa];
-    Reason reason = state.admit(finding.sequence, finding.authentic != 0);
-    if (reason == Reason::none && !carrier.carry(state, finding.ip_bytes)) reason = Reason::lifetime;
+    const Reason reason = carrier.admit(state, finding.sequence, finding.authentic != 0, finding.ip_bytes);
     // Before all that was said of what is inside, as on the twin.
     if (reason != Reason::none) packets[i].packet->verdict = Verdict::drop(reason);
   }

@@ -82,9 +82,7 @@ void InboundStage::open(std::span<PacketView> packets) noexcept {
     PacketView& packet = packets[pending_[p].packet];
     const CryptoJob& job = work[p].job;
     SaState& state = *tables_.states()[job.sa];
-    const std::uint32_t ip_bytes = packet.layout().end - packet.layout().network_offset;
-    Reason reason = state.admit(job.sequence, authentic[p]);
-    if (reason == Reason::none && !carrier.carry(state, ip_bytes)) reason = Reason::lifetime;
+    Reason reason = carrier.admit(state, job.sequence, authentic[p], packet.layout().ip_bytes());
     if (reason == Reason::none)
       reason = decapsulate(packet, tables_.selection().view().sas[job.sa], pending_[p].arrival.esp, job);
     if (reason != Reason::none) {

@@ -22,16 +22,7 @@ namespace penstock::ipsec {
 namespace {
 
 using gpu::kThreadsPerBlock;
-
-template <typename... Parameters, typename... Arguments>
-[[nodiscard]] bool launch_per_packet(void (*kernel)(Parameters...), std::uint32_t packets, const gpu::Stream& stream,
-                                     const Arguments&... arguments) noexcept {
-  cudaLaunchConfig_t launch{};
-  launch.gridDim = gpu::blocks_for(packets);
-  launch.blockDim = kThreadsPerBlock;
-  launch.stream = stream.get();
-  return cudaLaunchKernelEx(&launch, kernel, Parameters(arguments)...) == cudaSuccess;
-}
+using gpu::launch_threads;
 
 struct StatusOf {
   const SaStatus* statuses;
@@ -42,8 +33,6 @@ __device__ void drop(PacketDescriptor& packet, Reason reason, std::uint8_t funct
   packet.verdict = Verdict::drop(reason);
   packet.verdict.nf = function;
 }
-
-__device__ std::uint32_t ip_bytes_of(const PacketLayout& layout) { return layout.end - layout.network_offset; }
 
 /// What is the same for all packets on their way out.
 struct Outward {
@@ -111,7 +100,7 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
     return drop(packet, Reason::sequence_exhausted, batch.function);
   }
   PacketView view{batch.frames + packet.offset, &packet};
-  reinterpret_cast<OutboundFinding*>(batch.findings)[i] = {sa, ip_bytes_of(packet.layout)};
+  reinterpret_cast<OutboundFinding*>(batch.findings)[i] = {sa, packet.layout.ip_bytes()};
   const SaView& shape = outward.selection.sas[sa];
   const Encapsulation plan = plan_encapsulation(view, shape, outward.growth);
   jobs[i] = encapsulate(view, shape, sa, plan, numbering.first[sa] + rank);
@@ -160,17 +149,17 @@ class OutboundGpuStage final : public gpu::GpuStage {
     one_block.blockDim = kernels::kNumberThreads;
     one_block.dynamicSmemBytes = shared;
     one_block.stream = stream.get();
-    return launch_per_packet(select_packets, batch.count, stream, tables_.selection().engine(), outward_, batch,
-                             sas_.data()) &&
+    return launch_threads(select_packets, batch.count, stream, tables_.selection().engine(), outward_, batch,
+                          sas_.data()) &&
            turn_.begin(stream) &&
            cudaLaunchKernelEx(&one_block, kernels::number_packets, static_cast<const std::uint32_t*>(sas_.data()),
                               batch.count, numbers_, numbering) == cudaSuccess &&
            turn_.end(stream) &&
-           launch_per_packet(encapsulate_packets, batch.count, stream, outward_, batch, sas_.data(), numbering,
-                             jobs_.data()) &&
+           launch_threads(encapsulate_packets, batch.count, stream, outward_, batch, sas_.data(), numbering,
+                          jobs_.data()) &&
            enqueue_seal(jobs_.data(), batch.count, tables_.keys(), batch.frames, scratch_, stream) &&
            (!has_udp_over_ipv6_ ||
-            launch_per_packet(write_udp_checksums, batch.count, stream, outward_.selection.sas, batch, jobs_.data()));
+            launch_threads(write_udp_checksums, batch.count, stream, outward_.selection.sas, batch, jobs_.data()));
   }
 
   void abandoned() noexcept override { turn_.withdraw(); }
@@ -220,7 +209,7 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
       drop(packet, arrival.opening.reason, batch.function);
       job.sa = kNoSa;
     } else if (job.sa != kNoSa) {
-      finding = {job.sequence, job.sa, ip_bytes_of(packet.layout), 0};
+      finding = {job.sequence, job.sa, packet.layout.ip_bytes(), 0};
     }
   }
   jobs[i] = job;
@@ -269,10 +258,10 @@ class InboundGpuStage final : public gpu::GpuStage {
 
   bool enqueue(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {
     if (batch.count == 0) return true;
-    return launch_per_packet(arrive, batch.count, stream, inward_, batch, jobs_.data()) &&
+    return launch_threads(arrive, batch.count, stream, inward_, batch, jobs_.data()) &&
            enqueue_open(jobs_.data(), batch.count, tables_.keys(), batch.frames, opened_.data(), scratch_, stream) &&
-           launch_per_packet(leave, batch.count, stream, tables_.selection().engine(), inward_, batch, jobs_.data(),
-                             opened_.data());
+           launch_threads(leave, batch.count, stream, tables_.selection().engine(), inward_, batch, jobs_.data(),
+                          opened_.data());
   }
 
  private:

@@ -9,7 +9,6 @@
 
 #include "nf/ipsec/encapsulate_core.h"
 #include "packet/checksum.h"
-#include "packet/parse_core.h"
 
 namespace penstock::ipsec {
 
@@ -51,7 +50,7 @@ void finish_ipv4(std::uint8_t* ip, std::uint32_t header, std::uint32_t payload, 
 bool cut_ipv4(PacketView packet, std::uint32_t mtu, chain::Emitter& emitter) noexcept {
   const std::uint32_t link = packet.layout().network_offset;
   const std::uint32_t header = packet.ipv4().header_length();
-  const std::uint32_t payload = ip_bytes(packet) - header;
+  const std::uint32_t payload = packet.layout().ip_bytes() - header;
   const std::uint8_t* const data = packet.frame + link + header;
 
   std::array<std::uint8_t, kMostIpv4Header> later;  // the header of the others
@@ -83,7 +82,7 @@ bool cut_ipv4(PacketView packet, std::uint32_t mtu, chain::Emitter& emitter) noe
 bool cut_ipv6(PacketView packet, std::uint32_t mtu, chain::Emitter& emitter) noexcept {
   constexpr std::uint32_t kHeaders = kBytesOf<Ipv6Header> + kBytesOf<Ipv6FragmentHeader>;
   const std::uint32_t link = packet.layout().network_offset;
-  const std::uint32_t payload = ip_bytes(packet) - kBytesOf<Ipv6Header>;
+  const std::uint32_t payload = packet.layout().ip_bytes() - kBytesOf<Ipv6Header>;
   std::uint8_t* const data = packet.frame + link + kBytesOf<Ipv6Header>;
   const std::uint8_t protocol = packet.ipv6().next_header;
   const std::uint32_t esp = protocol == ip_protocol::kUdp ? kBytesOf<UdpHeader> : 0;
@@ -149,13 +148,7 @@ void write_link_header(std::uint8_t* to, PacketView packet) noexcept {
 
 }  // namespace
 
-std::uint32_t ip_bytes(PacketView packet) noexcept {
-  if (packet.layout().network == NetworkLayer::ipv4) return packet.ipv4().total_length.value();
-  return packet.ipv6().payload_length.value() + kBytesOf<Ipv6Header>;
-}
-
 bool cut_into_fragments(PacketView packet, std::uint32_t mtu, chain::Emitter& emitter) noexcept {
-  parse(packet);
   return packet.layout().network == NetworkLayer::ipv4 ? cut_ipv4(packet, mtu, emitter)
                                                        : cut_ipv6(packet, mtu, emitter);
 }
@@ -165,7 +158,7 @@ void answer_too_big(PacketView packet, const SaView& sa, std::uint32_t mtu, chai
   constexpr std::uint8_t kUnreachable = 3, kFragmentationNeeded = 4, kPacketTooBig = 2;
   if (!may_be_answered(packet)) return;
   const std::uint32_t link = packet.layout().network_offset;
-  const std::uint32_t there = packet.layout().end - link;  // of the packet that is answered
+  const std::uint32_t there = packet.layout().ip_bytes();  // of the packet that is answered
   const std::uint8_t* const quoted = packet.frame + link;
   const std::uint32_t fits = inner_mtu(sa, mtu);
   const bool own_family = sa.outer == packet.layout().network && sa.tunnel;

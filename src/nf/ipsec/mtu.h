@@ -14,11 +14,8 @@
 
 namespace penstock::ipsec {
 
-/// Bytes of the IP packet that the frame carries, by its header. The layout is that of the frame as it is.
-[[nodiscard]] std::uint32_t ip_bytes(PacketView packet) noexcept;
-
 /// Cuts a packet that `exceeds_mtu` has let through: its frame becomes the first fragment, the others are emitted
-/// behind it. Parses the frame anew. False where there is no room for all of them: then the packet may be changed, and
+/// behind it. Its layout is parsed. False where there is no room for all of them: then the packet may be changed, and
 /// must be dropped.
 [[nodiscard]] bool cut_into_fragments(PacketView packet, std::uint32_t mtu, chain::Emitter& emitter) noexcept;
 

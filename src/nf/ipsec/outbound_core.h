@@ -45,7 +45,7 @@ struct MtuView {
   if (link.mtu == 0 || plan.ip_bytes <= link.mtu) return false;
   const PacketLayout& layout = packet.layout();
   if (layout.network == NetworkLayer::ipv6) {
-    return !sa.tunnel || layout.end - layout.network_offset > kLeastIpv6Mtu;
+    return !sa.tunnel || layout.ip_bytes() > kLeastIpv6Mtu;
   }
   if (!link.cuts) return true;
   if (sa.tunnel && sa.no_pmtu_discovery) return false;

@@ -11,6 +11,7 @@
 #include "nf/ipsec/outbound_core.h"
 #include "nf/ipsec/selection_core.h"
 #include "nf/ipsec/stages.h"
+#include "packet/parse_core.h"
 
 namespace penstock::ipsec {
 
@@ -104,7 +105,7 @@ void OutboundStage::lay_out(std::span<PacketView> packets) noexcept {
     SaState& state = *tables_.states()[sa];
     for (std::size_t p = first; p < last; ++p) {
       PacketView& packet = packets[pending_[p].packet];
-      const std::uint32_t ip_bytes = packet.layout().end - packet.layout().network_offset;
+      const std::uint32_t ip_bytes = packet.layout().ip_bytes();
       if (p - first >= numbers.count) {
         packet.packet->verdict = Verdict::drop(Reason::sequence_exhausted);
         ipsec_.limit_reached();
@@ -136,16 +137,19 @@ void OutboundStage::seal(std::span<PacketView> packets) noexcept {
       job.esp += packet.packet->offset;
       write_udp_checksum(packet, job);
     }
-    if (settings.cuts() && packet.length() - packet.layout().network_offset > settings.mtu &&
-        !cut_into_fragments(packet, settings.mtu, *emitter_)) {
-      packet.packet->verdict = Verdict::drop(Reason::no_room);
+    // The link header is as long as it was.
+    if (settings.cuts() && packet.length() - packet.layout().network_offset > settings.mtu) {
+      parse(packet);
+      if (!cut_into_fragments(packet, settings.mtu, *emitter_)) packet.packet->verdict = Verdict::drop(Reason::no_room);
     }
   }
 }
 
 std::string OutboundStage::explain(PacketView packet) const {
   const Reason standing = standing_of(packet.layout());
-  if (standing == Reason::not_ip) return "not IP: passes";
+  if (standing == Reason::not_ip) {
+    return drops_not_ip(packet.layout(), tables_.settings().drops_unselected) ? "not IP" : "not IP: passes";
+  }
   if (standing != Reason::none) return fmt::format("{} header", kReasons[static_cast<std::size_t>(standing)]);
   firewall::Key key;
   make_selector_key(packet, key);

@@ -127,6 +127,11 @@ class Carrier {
     bytes_ += bytes;
     return true;
   }
+  /// Inwards: the same, once the packet's number may be taken (SaState::admit).
+  [[nodiscard]] Reason admit(SaState& sa, std::uint64_t sequence, bool authentic, std::uint64_t bytes) noexcept {
+    const Reason reason = sa.admit(sequence, authentic);
+    return reason != Reason::none || carry(sa, bytes) ? reason : Reason::lifetime;
+  }
 
  private:
   void end_run() noexcept {
