@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The options of a rule that look at bytes, compiled: regular expressions by PCRE2's JIT, searches prepared. Immutable,
+// shared by all workers; what a run needs is in the scratch.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "nf/nids/rules/buffer_match.h"
+
+namespace penstock::nids {
+
+/// A worker's, for all programs. Variables and what base64_decode gave last from one buffer of a rule to the next.
+class InspectionScratch {
+ public:
+  InspectionScratch();
+  ~InspectionScratch();
+
+  /// Before the first buffer of a rule.
+  void begin_rule() noexcept;
+  /// What base64_decode of this rule has decoded.
+  [[nodiscard]] std::span<const std::uint8_t> base64() const noexcept;
+
+  struct Counters {
+    std::uint64_t pcre_limits = 0;        // matches given up at PCRE2's limits: taken as no match
+    std::uint64_t inspection_limits = 0;  // rules given up after too many steps: taken as no match
+  };
+  [[nodiscard]] const Counters& counters() const noexcept;
+
+  struct Parts;
+  [[nodiscard]] Parts& parts() noexcept { return *parts_; }
+
+ private:
+  std::unique_ptr<Parts> parts_;
+};
+
+class BufferProgram {
+ public:
+  /// Fails where a regular expression does not compile; the error's place is left to the caller.
+  [[nodiscard]] static Result<BufferProgram> compile(std::span<const BufferMatch> matches);
+  BufferProgram(BufferProgram&&) noexcept;
+  BufferProgram& operator=(BufferProgram&&) noexcept;
+  ~BufferProgram();
+
+  /// Whether all options hold on this buffer, with every way of placing the relative ones tried (Suricata's recursion:
+  /// a later failure goes back to the last content or pcre that may match elsewhere).
+  [[nodiscard]] bool matches(std::span<const std::uint8_t> buffer, InspectionScratch& scratch) const noexcept;
+
+ private:
+  struct Step;
+  explicit BufferProgram(std::vector<Step> steps);
+  std::vector<Step> steps_;
+};
+
+}  // namespace penstock::nids

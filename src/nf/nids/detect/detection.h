@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A rule set, compiled: rules grouped by protocol, direction and port; in each group the literals that select
+// candidates and the rules that nothing selects. Immutable, shared by all workers.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "nf/nids/match/pattern_matcher.h"
+#include "nf/nids/rules/rule_set.h"
+
+namespace penstock::nids {
+
+struct DetectionOptions {
+  MatcherKind matcher = MatcherKind::vectorscan;
+  unsigned most_alerts = 255;  // of one packet; those of lower priority are left out, and counted
+};
+
+class Detection {
+ public:
+  /// Fails where a rule cannot be compiled (a regular expression); such rules can be left out beforehand by
+  /// `leave_out_uncompilable`.
+  [[nodiscard]] static Result<std::unique_ptr<const Detection>> compile(RuleSet rules, const DetectionOptions& options);
+  ~Detection();
+
+  [[nodiscard]] const RuleSet& rules() const noexcept;
+  /// One line: groups, literals, bytes.
+  [[nodiscard]] std::string description() const;
+
+  /// For a scan of all payloads elsewhere (a GPU): the literals that select candidates, over all groups. The indices
+  /// are those that `Inspector` is given candidates by.
+  [[nodiscard]] std::span<const Literal> literals() const noexcept;
+
+  struct Parts;
+  [[nodiscard]] const Parts& parts() const noexcept { return *parts_; }
+
+ private:
+  Detection();
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace penstock::nids

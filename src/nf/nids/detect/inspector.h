@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Looks at packets and streams by the rules: candidates by their literals, then all options of each. One worker's own.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "nf/nids/alert/alert.h"
+#include "nf/nids/detect/detection.h"
+#include "nf/nids/detect/state_store.h"
+#include "stack/tracker.h"
+
+namespace penstock::nids {
+
+struct InspectorOptions {
+  bool drops = false;  // IPS: drop and reject rules drop the packet and the rest of its flow
+};
+
+struct InspectorCounters {
+  std::uint64_t packets = 0, payload_bytes = 0, stream_bytes = 0;
+  std::uint64_t candidates = 0, evaluations = 0, alerts = 0, alerts_suppressed = 0, alerts_over_limit = 0;
+  std::uint64_t dropped = 0;
+};
+
+/// The literals that were found in a frame's payload elsewhere (a GPU).
+struct FoundLiterals {
+  bool known = false;                       // false: nothing was looked for, it is to be scanned here
+  std::span<const std::uint32_t> literals;  // Detection::literals(); each once
+};
+
+class Inspector final : public stack::PacketSink {
+ public:
+  /// Borrows all.
+  Inspector(const Detection& detection, HostMemory& hosts, AlertSink& alerts, const InspectorOptions& options);
+  ~Inspector() override;
+
+  /// Before the packets of one frame come. `found` holds until the next.
+  void begin_frame(FoundLiterals found = {}) noexcept;
+  void packet(stack::TrackedPacket& packet) noexcept override;
+  void flow_ended(stack::Flow& flow) noexcept override;
+  /// Whether the frame is to be dropped, by one of its packets.
+  [[nodiscard]] bool frame_dropped() const noexcept;
+
+  [[nodiscard]] const InspectorCounters& counters() const noexcept;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace penstock::nids

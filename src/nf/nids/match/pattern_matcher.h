@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Multi-pattern matching: which of many literals occur in a text. One interface for all that do it: Vectorscan, the
+// Aho-Corasick automaton, the hashed filter.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace penstock::nids {
+
+/// A string of bytes to be found; ASCII letters in either case where `nocase`.
+struct Literal {
+  std::vector<std::uint8_t> bytes;  // at least one
+  bool nocase = false;
+  friend auto operator<=>(const Literal&, const Literal&) = default;
+};
+
+/// Which literals were found, by their index: each once, in the order of discovery. Room for all is taken once.
+class LiteralSet {
+ public:
+  explicit LiteralSet(std::size_t literals) : found_((literals + 63) / 64) { list_.reserve(literals); }
+
+  void add(std::uint32_t literal) noexcept {
+    std::uint64_t& word = found_[literal / 64];
+    const std::uint64_t bit = std::uint64_t{1} << (literal % 64);
+    if ((word & bit) != 0) return;
+    word |= bit;
+    list_.push_back(literal);
+  }
+  void clear() noexcept {
+    for (const std::uint32_t literal : list_) found_[literal / 64] = 0;
+    list_.clear();
+  }
+  [[nodiscard]] std::span<const std::uint32_t> list() const noexcept { return list_; }
+
+ private:
+  std::vector<std::uint64_t> found_;
+  std::vector<std::uint32_t> list_;
+};
+
+/// Immutable; shared by all workers.
+class PatternMatcher {
+ public:
+  virtual ~PatternMatcher() = default;
+
+  /// What a worker needs to scan, of one matcher alone.
+  class Scratch {
+   public:
+    virtual ~Scratch() = default;
+  };
+  /// Null where none is needed.
+  [[nodiscard]] virtual std::unique_ptr<Scratch> make_scratch() const = 0;
+  /// Adds to `found` every literal that occurs in the text.
+  virtual void scan(std::span<const std::uint8_t> text, Scratch* scratch, LiteralSet& found) const noexcept = 0;
+  /// "Vectorscan, 147 literals, 120 KiB".
+  [[nodiscard]] virtual std::string description() const = 0;
+  [[nodiscard]] virtual std::size_t bytes() const noexcept = 0;
+};
+
+enum class MatcherKind : std::uint8_t { vectorscan, aho_corasick, hashed_filter };
+
+[[nodiscard]] Result<std::unique_ptr<PatternMatcher>> make_pattern_matcher(MatcherKind kind,
+                                                                           std::span<const Literal> literals);
+
+}  // namespace penstock::nids

@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// All rules that were loaded, and what became of those that were not.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "nf/nids/rules/rule.h"
+
+namespace penstock::nids {
+
+/// threshold.config's, of one rule or of all of a gid (sid 0).
+struct Suppression {
+  std::uint32_t gid = 1;
+  std::uint32_t sid = 0;
+  bool always = true;               // without `track`
+  TrackBy track = TrackBy::source;  // by_src, by_dst; `both`: by_either
+  AddressSet addresses;
+};
+
+struct RuleSet {
+  std::vector<Rule> rules;  // in the files' order
+  std::vector<Suppression> suppressions;
+
+  // What rules name by number: flowbits, flowints, xbits.
+  std::vector<std::string> flowbits, flowints, xbits;
+
+  // The load table.
+  struct Left {
+    std::uint32_t sid = 0;  // 0: none was found
+    Error why;
+    std::string reason;  // what is counted: "option http.uri", "protocol dns", "syntax"
+  };
+  std::vector<Left> left_out;
+  [[nodiscard]] std::map<std::string, std::size_t> left_out_by_reason() const;
+};
+
+}  // namespace penstock::nids

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A packet as functions see it that look into traffic: the frame's own IP packet, one that a tunnel carried, or a
+// datagram put together from fragments. It borrows all bytes, from the frame or from the decoder, until the next
+// packet.
+
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <span>
+
+#include "base/ip_address.h"
+#include "packet/link_type.h"
+#include "packet/packet.h"
+#include "stack/decode_event.h"
+
+namespace penstock::stack {
+
+using Bytes = std::span<const std::uint8_t>;
+
+/// IPv4 addresses lie in the lower 32 bits of `low`, with `high` 0 (as 0.0.0.0/96): the packet's version tells.
+struct Endpoint {
+  Ipv6Address address;
+  std::uint16_t port = 0;  // 0 where the protocol has none
+  friend constexpr auto operator<=>(const Endpoint&, const Endpoint&) = default;
+};
+
+struct DecodedPacket {
+  std::uint64_t timestamp_ns = 0;  // since the epoch
+  std::uint64_t number = 0;        // of the frame in the input, from 1
+  Bytes frame;                     // it came in this one; empty for what the stack makes itself
+  LinkType link_type = LinkType::ethernet;
+
+  std::uint8_t ip_version = 0;  // 4 or 6; 0: no IP packet, there are only events to tell
+  std::uint8_t protocol = 0;    // of the last header that was reached
+  Endpoint source;
+  Endpoint destination;
+  Bytes ip;          // header with options, or with extension headers
+  Bytes ip_payload;  // all behind it, to the IP packet's end
+  Bytes transport;   // header with options of TCP, UDP, SCTP or ICMP; empty where none is whole
+  Bytes payload;  // behind the transport header; behind the IP header where `transport` is empty. Of ICMP: behind the
+                  // 8 bytes (ICMPv4) or the 8 bytes (ICMPv6) of the header
+
+  std::array<std::uint16_t, 3> vlan_ids{};  // outermost first
+  std::uint8_t vlan_count = 0;
+  std::uint8_t tunnel_depth = 0;  // 0: the frame's own packet
+  bool fragment = false;          // not whole: no transport header is looked for in it
+  bool reassembled = false;       // put together from fragments
+  bool truncated = false;         // the capture ends before the packet does
+  DecodeEvents events;            // what was wrong or odd with it
+
+  [[nodiscard]] bool is_tcp() const noexcept { return protocol == 6 && !transport.empty(); }
+  [[nodiscard]] bool is_udp() const noexcept { return protocol == 17 && !transport.empty(); }
+};
+
+}  // namespace penstock::stack

@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A flow: the packets of a connection in both directions, and what is known of it. Owned by the flow table.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "stack/decoded_packet.h"
+
+namespace penstock::stack {
+
+enum class Direction : std::uint8_t { to_server, to_client };
+[[nodiscard]] constexpr Direction opposite(Direction direction) noexcept {
+  return direction == Direction::to_server ? Direction::to_client : Direction::to_server;
+}
+
+/// What tells flows apart. `client` sent the first packet, as far as that can be told.
+struct FlowKey {
+  Endpoint client;  // ICMP: ports are the type and code, and their counterparts
+  Endpoint server;
+  std::array<std::uint16_t, 3> vlan_ids{};
+  std::uint8_t ip_version = 0;
+  std::uint8_t protocol = 0;
+  std::uint8_t tunnel_depth = 0;
+};
+
+enum class FlowState : std::uint8_t { new_flow, established, closed };
+
+class TcpSession;
+
+struct Flow {
+  FlowKey key;
+  std::uint64_t id = 0;  // unique in a run; positive as an int64
+  std::uint64_t start_ns = 0;
+  std::uint64_t last_ns = 0;
+  struct Counts {
+    std::uint64_t packets = 0;
+    std::uint64_t bytes = 0;  // of their frames
+  };
+  std::array<Counts, 2> counts;  // by Direction
+  FlowState state = FlowState::new_flow;
+  TcpSession* tcp = nullptr;  // of TCP, once a packet has made one; the table's
+
+  /// A function's own (Gaviss §4.4: 64 bits for each): null until it sets it; it frees it when told that the flow ends.
+  void* function_state = nullptr;
+
+  [[nodiscard]] Counts& count(Direction direction) noexcept { return counts[static_cast<std::size_t>(direction)]; }
+  [[nodiscard]] const Counts& count(Direction direction) const noexcept {
+    return counts[static_cast<std::size_t>(direction)];
+  }
+};
+
+}  // namespace penstock::stack

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// From frames to packets in their flows: decoding, IP reassembly, the flow table and TCP streams, in that order. One
+// worker's own; bounded in memory whatever comes. Functions that look into traffic own one; nobody else pays.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "packet/packet.h"
+#include "stack/decoded_packet.h"
+#include "stack/flow.h"
+#include "stack/stream_event.h"
+#include "stack/tracker_options.h"
+
+namespace penstock::stack {
+
+/// A packet, and what it is to its flow.
+struct TrackedPacket {
+  DecodedPacket packet;
+  Flow* flow = nullptr;  // none: not IP, a fragment, or no room for one
+  Direction direction = Direction::to_server;
+  StreamEvents stream_events;      // of TCP: what this packet did to its session
+  bool payload_in_stream = false;  // its payload went to the reassembled stream: it is seen there
+  bool stream_ready = false;       // stream data of this direction waits to be inspected (TcpSession::inspect)
+  bool stream_end = false;   // made by the stack itself, without bytes: what is left of the stream is to be inspected
+  bool established = false;  // the flow is, with this packet (TCP: the handshake is done; else: both sides have sent)
+};
+
+/// Who takes what comes out.
+class PacketSink {
+ public:
+  virtual ~PacketSink() = default;
+  /// In order. For frames that make several (tunnels) the outermost first.
+  virtual void packet(TrackedPacket& packet) noexcept = 0;
+  /// The last of a flow: its state may be freed. Packets with `stream_end` have come before.
+  virtual void flow_ended(Flow& flow) noexcept { static_cast<void>(flow); }
+};
+
+class Tracker {
+ public:
+  explicit Tracker(const TrackerOptions& options);
+  ~Tracker();
+  Tracker(const Tracker&) = delete;
+  Tracker& operator=(const Tracker&) = delete;
+
+  /// One frame. `number`: its place in the input, from 1.
+  void track(PacketView packet, std::uint64_t number, PacketSink& sink) noexcept;
+  /// Ends what has timed out by this time (of packets: it never comes by itself).
+  void expire(std::uint64_t now_ns, PacketSink& sink) noexcept;
+  /// The input's end: all flows end.
+  void finish(PacketSink& sink) noexcept;
+
+  [[nodiscard]] const TrackerCounters& counters() const noexcept;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace penstock::stack

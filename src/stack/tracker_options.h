@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// How traffic is tracked: policies, limits, timeouts. What was counted.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock::stack {
+
+/// Whose way of keeping overlapping bytes is followed (Shankar & Paxson 2003; Novak & Sturges 2007).
+enum class OverlapPolicy : std::uint8_t { first, last, bsd, bsd_right, linux_host, windows, solaris };
+
+struct TrackerOptions {
+  OverlapPolicy fragment_policy = OverlapPolicy::bsd;
+  OverlapPolicy stream_policy = OverlapPolicy::bsd;
+  bool verify_checksums = false;  // wrong TCP checksums do not reach streams
+  bool midstream = false;         // sessions whose handshake was not seen are picked up
+  bool async_oneside = false;     // one direction alone is enough
+  bool inline_streams = false;    // IPS: stream data is inspected as it comes, before it is acknowledged
+
+  std::size_t flow_memory = std::size_t{64} << 20;
+  std::size_t stream_memory = std::size_t{128} << 20;  // sessions and segments
+  std::size_t fragment_memory = std::size_t{16} << 20;
+  std::uint32_t stream_depth = 1 << 20;  // bytes of a direction that are reassembled
+  std::uint32_t chunk_bytes = 2560;      // of a stream that are inspected at once, unless it ends
+
+  std::uint32_t fragment_timeout_s = 60;
+  std::uint32_t new_timeout_s = 30, established_timeout_s = 300, closed_timeout_s = 10;  // flows
+  std::uint32_t tcp_new_timeout_s = 60, tcp_established_timeout_s = 600, tcp_closed_timeout_s = 60;
+  std::uint8_t most_tunnels = 8;  // in each other
+};
+
+struct TrackerCounters {
+  std::uint64_t packets = 0, not_ip = 0, tunnelled = 0;
+  std::uint64_t fragments = 0, reassembled = 0, fragments_timed_out = 0, fragments_dropped = 0;
+  std::uint64_t flows = 0, flows_ended = 0, flow_memory_refused = 0, flows_evicted = 0;
+  std::uint64_t tcp_sessions = 0, stream_bytes = 0, stream_gaps = 0, stream_memory_refused = 0,
+                stream_depth_reached = 0;
+  std::uint64_t tcp_invalid_checksums = 0;
+};
+
+}  // namespace penstock::stack
