@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/nids/match/vectorscan_matcher.h"
+
+#include <fmt/format.h>
+#include <hs.h>
+
+#include <limits>
+#include <new>
+#include <numeric>
+
+namespace penstock::nids {
+
+namespace {
+
+struct DatabaseDeleter {
+  void operator()(hs_database_t* database) const noexcept { hs_free_database(database); }
+};
+struct ScratchDeleter {
+  void operator()(hs_scratch_t* scratch) const noexcept { hs_free_scratch(scratch); }
+};
+using Database = std::unique_ptr<hs_database_t, DatabaseDeleter>;
+using HsScratch = std::unique_ptr<hs_scratch_t, ScratchDeleter>;
+
+int add_found(unsigned literal, unsigned long long /*from*/, unsigned long long /*to*/, unsigned /*flags*/,
+              void* found) noexcept {
+  static_cast<LiteralSet*>(found)->add(literal);
+  return 0;
+}
+
+class VectorscanMatcher final : public PatternMatcher {
+ public:
+  struct OwnScratch final : Scratch {
+    explicit OwnScratch(HsScratch own) : hs(std::move(own)) {}
+    HsScratch hs;
+  };
+
+  /// No database: no literals.
+  VectorscanMatcher(Database database, HsScratch scratch, std::size_t literals)
+      : database_(std::move(database)), scratch_(std::move(scratch)), literals_(literals) {
+    if (database_) hs_database_size(database_.get(), &bytes_);
+  }
+
+  std::unique_ptr<Scratch> make_scratch() const override {
+    if (!database_) return nullptr;
+    hs_scratch_t* clone = nullptr;
+    if (hs_clone_scratch(scratch_.get(), &clone) != HS_SUCCESS) throw std::bad_alloc();
+    return std::make_unique<OwnScratch>(HsScratch(clone));
+  }
+
+  void scan(std::span<const std::uint8_t> text, Scratch* scratch, LiteralSet& found) const noexcept override {
+    if (!database_) return;
+    // It takes 32 bits for the length. No packet and no chunk of a stream comes near.
+    constexpr std::size_t kMost = std::numeric_limits<unsigned>::max();
+    const auto length = static_cast<unsigned>(std::min(text.size(), kMost));
+    // Nothing but a scratch of another database or of another thread makes it fail.
+    static_cast<void>(hs_scan(database_.get(), reinterpret_cast<const char*>(text.data()), length, 0,
+                              static_cast<OwnScratch*>(scratch)->hs.get(), add_found, &found));
+  }
+
+  std::string description() const override {
+    return fmt::format("Vectorscan, {} literals, {} KiB", literals_, (bytes_ + 1023) / 1024);
+  }
+  std::size_t bytes() const noexcept override { return bytes_; }
+
+ private:
+  Database database_;
+  HsScratch scratch_;  // what the workers' are copies of
+  std::size_t literals_;
+  std::size_t bytes_ = 0;
+};
+
+tl::unexpected<Errors> refused(std::string what) {
+  return failure(Error{{}, "Vectorscan: " + std::move(what), {}, {}});
+}
+
+/// The bytes as an expression that spells each by its number. Vectorscan sees that it is a literal; its functions for
+/// literals as they are take one that begins with a zero for an empty one.
+std::string expression_of(const Literal& literal) {
+  std::string expression;
+  for (const std::uint8_t byte : literal.bytes) expression += fmt::format("\\x{:02x}", byte);
+  return expression;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PatternMatcher>> make_vectorscan_matcher(std::span<const Literal> literals) {
+  if (literals.empty()) return std::make_unique<VectorscanMatcher>(nullptr, nullptr, 0);
+  std::vector<std::string> expressions;
+  std::vector<const char*> texts;
+  std::vector<unsigned> flags;
+  expressions.reserve(literals.size());
+  for (const Literal& literal : literals) {
+    texts.push_back(expressions.emplace_back(expression_of(literal)).c_str());
+    flags.push_back(HS_FLAG_SINGLEMATCH | (literal.nocase ? static_cast<unsigned>(HS_FLAG_CASELESS) : 0U));
+  }
+  std::vector<unsigned> indices(literals.size());
+  std::iota(indices.begin(), indices.end(), 0U);
+
+  hs_database_t* compiled = nullptr;
+  hs_compile_error_t* mistake = nullptr;
+  if (hs_compile_multi(texts.data(), flags.data(), indices.data(), static_cast<unsigned>(literals.size()),
+                       HS_MODE_BLOCK, nullptr, &compiled, &mistake) != HS_SUCCESS) {
+    std::string message = mistake->message;
+    if (mistake->expression >= 0) message += fmt::format(" (literal {})", mistake->expression);
+    hs_free_compile_error(mistake);
+    return refused(std::move(message));
+  }
+  Database database(compiled);
+  hs_scratch_t* scratch = nullptr;
+  if (hs_alloc_scratch(database.get(), &scratch) != HS_SUCCESS) return refused("no memory for its scratch");
+  return std::make_unique<VectorscanMatcher>(std::move(database), HsScratch(scratch), literals.size());
+}
+
+}  // namespace penstock::nids
