@@ -25,10 +25,12 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, DevicePlan plan, std::vector<
       twins_(chain, worker, counters, emitter_),
       outlet_(chain, worker, counters),
       flights_(std::max<std::size_t>(1, lanes.size())) {
-  for (const NamedFunction& f : chain.functions) {
-    const NfTraits& traits = f.function->traits();
+  for (std::size_t f = 0; f < chain.functions.size(); ++f) {
+    NetworkFunction& function = *chain.functions[f].function;
+    const NfTraits& traits = function.traits();
     const FieldSet writes = traits.finish ? traits.finish->writes : FieldSet{};
-    finish_.push_back({f.function->make_finish_stage(), !writes.empty(), !(writes - FieldSet{Field::verdict}).empty()});
+    finish_.push_back(
+        {function.make_finish_stage(twins_.stage(f)), !writes.empty(), !(writes - FieldSet{Field::verdict}).empty()});
     if (traits.emits && finish_.back().stage != nullptr) finish_.back().stage->set_emitter(emitter_);
   }
   const std::vector<NfTraits> traits = chain.traits();

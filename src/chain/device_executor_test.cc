@@ -219,7 +219,7 @@ class CountingFunction final : public NetworkFunction {
   CountingFunction(const NfTraits& traits, const Kind& kind) : traits_(traits), kind_(kind) {}
   const NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(*this); }
-  std::unique_ptr<FinishStage> make_finish_stage() override {
+  std::unique_ptr<FinishStage> make_finish_stage(CpuStage&) override {
     return traits_.finish ? std::make_unique<Finish>(*this) : nullptr;
   }
   std::string description() const override { return kind_.name; }

@@ -100,8 +100,12 @@ class NetworkFunction {
     static_cast<void>(use);
     return nullptr;
   }
-  /// For one more worker; null where the NF has none.
-  [[nodiscard]] virtual std::unique_ptr<FinishStage> make_finish_stage() { return nullptr; }
+  /// For one more worker, whose CPU stage is `twin`, one of this function's: it lives longer, the same thread calls
+  /// both, and they may share what a worker keeps from packet to packet. Null where the NF has none.
+  [[nodiscard]] virtual std::unique_ptr<FinishStage> make_finish_stage(CpuStage& twin) {
+    static_cast<void>(twin);
+    return nullptr;
+  }
 
   /// One line on what is loaded: "901,899 routes in a DIR-24-8 table of 66.1 MiB".
   [[nodiscard]] virtual std::string description() const = 0;

@@ -96,7 +96,7 @@ class StageTwins {
   StageTwins(chain::NetworkFunction& on_device, chain::NetworkFunction& on_host, const Way& way)
       : own_(on_device, way),
         punts_(on_device.make_cpu_stage()),
-        finish_(on_device.make_finish_stage()),
+        finish_(on_device.make_finish_stage(*punts_)),
         twin_(on_host.make_cpu_stage()) {}
 
   [[nodiscard]] OwnLane& lane() { return own_; }

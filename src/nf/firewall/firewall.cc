@@ -81,7 +81,7 @@ std::unique_ptr<gpu::GpuStage> Firewall::make_gpu_stage(const gpu::StageUse&) {
   return make_firewall_gpu_stage(*tables);
 }
 
-std::unique_ptr<chain::FinishStage> Firewall::make_finish_stage() {
+std::unique_ptr<chain::FinishStage> Firewall::make_finish_stage(chain::CpuStage& /*twin*/) {
   return std::make_unique<FirewallFinishStage>(add_counters());
 }
 

@@ -63,7 +63,7 @@ class Firewall final : public chain::NetworkFunction {
   const chain::NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<chain::CpuStage> make_cpu_stage() override;
   std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) override;
-  std::unique_ptr<chain::FinishStage> make_finish_stage() override;
+  std::unique_ptr<chain::FinishStage> make_finish_stage(chain::CpuStage& twin) override;
   std::string description() const override;
   /// {"rules": [{"index", "line", "target", "packets", "bytes", "text"} …], "policy": {"ipv4": {"target", "packets",
   /// "bytes"}, "ipv6": {…}}}: rules that matched none are left away.

@@ -57,7 +57,7 @@ void judge(const JudgeCore<EngineView>& core, Firewall& firewall, Packets& packe
     packets.descriptors[i].verdict = core(packets.views[i], found[i]);
     findings.push_back(reinterpret_cast<const std::byte*>(&found[i]));
   }
-  firewall.make_finish_stage()->finish(packets.views, findings);
+  firewall.make_finish_stage(*firewall.make_cpu_stage())->finish(packets.views, findings);
 }
 
 void expect_the_twins_results(const Ruleset& rules, std::size_t most_unused_rules) {
@@ -117,7 +117,7 @@ TEST(FirewallFinish, CountsNothingForPacketsThatNoRuleWasTriedOn) {
   const std::uint32_t found[] = {kNoCounter, 3};
   const std::byte* const findings[] = {reinterpret_cast<const std::byte*>(&found[0]),
                                        reinterpret_cast<const std::byte*>(&found[1])};
-  nf->make_finish_stage()->finish(packets.views, findings);
+  nf->make_finish_stage(*nf->make_cpu_stage())->finish(packets.views, findings);
   const auto counts = nf->counts();
   for (std::size_t i = 0; i < counts.size(); ++i) {
     EXPECT_EQ(counts[i].packets, i == 3 ? 1U : 0U) << "counter " << i;

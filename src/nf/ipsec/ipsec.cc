@@ -69,7 +69,7 @@ std::unique_ptr<gpu::GpuStage> Ipsec::make_gpu_stage(const gpu::StageUse& use) {
                                  traits_.growth, use.batch_packets);
 }
 
-std::unique_ptr<chain::FinishStage> Ipsec::make_finish_stage() {
+std::unique_ptr<chain::FinishStage> Ipsec::make_finish_stage(chain::CpuStage& /*twin*/) {
   if (tables_->settings().inbound) return std::make_unique<InboundFinishStage>(*this);
   return std::make_unique<OutboundFinishStage>(*this);
 }

@@ -30,7 +30,7 @@ class Ipsec final : public chain::NetworkFunction {
   const chain::NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<chain::CpuStage> make_cpu_stage() override;
   std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) override;
-  std::unique_ptr<chain::FinishStage> make_finish_stage() override;
+  std::unique_ptr<chain::FinishStage> make_finish_stage(chain::CpuStage& twin) override;
   std::string description() const override;
   /// {"sas": [{"spi", "source", "destination", "line", "packets", "bytes", "sent" or "received", "replayed",
   /// "integrity", "soft", "hard"} …]}: SAs that carried nothing and are at no limit are left away.
