@@ -3,7 +3,7 @@
 //
 // A packet as functions see it that look into traffic: the frame's own IP packet, one that a tunnel carried, or a
 // datagram put together from fragments. It borrows all bytes, from the frame or from the decoder, until the next
-// packet.
+// frame.
 
 #pragma once
 
@@ -35,14 +35,17 @@ struct DecodedPacket {
   LinkType link_type = LinkType::ethernet;
 
   std::uint8_t ip_version = 0;  // 4 or 6; 0: no IP packet, there are only events to tell
-  std::uint8_t protocol = 0;    // of the last header that was reached
+  std::uint8_t protocol = 0;    // IP's; behind extension headers the last that was reached
   Endpoint source;
   Endpoint destination;
   Bytes ip;          // header with options, or with extension headers
   Bytes ip_payload;  // all behind it, to the IP packet's end
-  Bytes transport;   // header with options of TCP, UDP, SCTP or ICMP; empty where none is whole
-  Bytes payload;  // behind the transport header; behind the IP header where `transport` is empty. Of ICMP: behind the
-                  // 8 bytes (ICMPv4) or the 8 bytes (ICMPv6) of the header
+  /// Header with options of TCP, UDP, SCTP, ESP or ICMP (ICMPv4: its 8 bytes, and what more the type's header has);
+  /// empty where none is whole and right.
+  Bytes transport;
+  /// Behind the transport header; empty where there is none. Of ICMP: behind 8 bytes whatever the type, so that what an
+  /// error quotes is payload. Of UDP: as long as UDP says.
+  Bytes payload;
 
   std::array<std::uint16_t, 3> vlan_ids{};  // outermost first
   std::uint8_t vlan_count = 0;
@@ -50,6 +53,7 @@ struct DecodedPacket {
   bool fragment = false;          // not whole: no transport header is looked for in it
   bool reassembled = false;       // put together from fragments
   bool truncated = false;         // the capture ends before the packet does
+  bool invalid = false;           // an event says so; what is behind the wrong header is not looked at
   DecodeEvents events;            // what was wrong or odd with it
 
   [[nodiscard]] bool is_tcp() const noexcept { return protocol == 6 && !transport.empty(); }
