@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "nf/nids/rules/action.h"
 #include "nf/nids/rules/address_set.h"
 #include "nf/nids/rules/buffer_match.h"
 #include "nf/nids/rules/packet_match.h"
@@ -19,9 +20,6 @@
 #include "nf/nids/rules/rule_state.h"
 
 namespace penstock::nids {
-
-/// In the order in which the detection looks at them (Suricata's action-order): what passes comes first.
-enum class Action : std::uint8_t { pass, drop, reject, reject_source, reject_destination, reject_both, alert };
 
 /// What the header names. `tcp` sees packets and streams as the rule's options need; `tcp_pkt` packets alone,
 /// `tcp_stream` streams alone; `pkthdr` all that is decoded, IP or not (for decode events).
@@ -65,7 +63,7 @@ struct Rule {
 
   // What happens when it does.
   std::vector<StateChange> state_changes;  // flowbits, flowint, xbits: what is set
-  std::optional<Threshold> threshold;      // `threshold` or `detection_filter`
+  std::optional<Threshold> threshold;      // `threshold`, `detection_filter`, or threshold.config's
   std::vector<Tag> tags;
   bool alerts = true;  // false: `noalert`. A pass rule alerts only with `alert`
 

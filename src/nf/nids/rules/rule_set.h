@@ -15,7 +15,7 @@
 
 namespace penstock::nids {
 
-/// threshold.config's, of one rule or of all of a gid (sid 0).
+/// threshold.config's, of one rule, of all of a gid (sid 0), or of all (both 0).
 struct Suppression {
   std::uint32_t gid = 1;
   std::uint32_t sid = 0;
