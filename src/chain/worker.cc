@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <limits>
 #include <thread>
 
 #include "chain/cpu_executor.h"
@@ -56,7 +57,7 @@ Worker::Worker(const Chain& chain, unsigned index, Trace* trace)
     port::Port& port = *chain.ports[p].port;
     port::RxQueue* queue = port.rx(index);
     if (queue == nullptr) continue;
-    sources_.push_back({queue, static_cast<PortIndex>(p), port.lossless()});
+    sources_.push_back({queue, static_cast<PortIndex>(p), port.lossless(), queue->next_time_ns().has_value()});
     all_lossless_ &= port.lossless();
   }
 }
@@ -127,13 +128,24 @@ bool Worker::receive_from(Source& source) noexcept {
 port::RxStatus Worker::take_in(Source& source) noexcept {
   const std::size_t had = filling_->size();
   const std::uint64_t had_bytes = filling_->frame_bytes();
-  const port::RxStatus status = source.queue->poll(*filling_);
+  const port::RxStatus status =
+      source.timed ? source.queue->poll_until(*filling_, others_come_at(source)) : source.queue->poll(*filling_);
   if (filling_->size() > had) {
     filling_->mark_arrivals(Clock::now());
     count_arrivals(source, filling_->size() - had, filling_->frame_bytes() - had_bytes);
   }
   if (status == port::RxStatus::more && !filling_->empty()) close(counters_.closed_by_size);
   return status;
+}
+
+/// When, by the captures' times, the next packet of the other sources that have such times came.
+std::uint64_t Worker::others_come_at(const Source& source) noexcept {
+  std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
+  for (const Source& other : sources_) {
+    if (&other == &source || other.ended) continue;
+    if (const auto time = other.timed ? other.queue->next_time_ns() : std::nullopt) first = std::min(first, *time);
+  }
+  return first;
 }
 
 void Worker::count_arrivals(const Source& source, std::uint64_t packets, std::uint64_t bytes) noexcept {

@@ -40,6 +40,7 @@ class Worker {
     port::RxQueue* queue;
     PortIndex port;
     bool lossless;
+    bool timed;  // its packets carry times to merge it with others by
     bool ended = false;
   };
 
@@ -49,6 +50,7 @@ class Worker {
   void count_arrivals(const Source& source, std::uint64_t packets, std::uint64_t bytes) noexcept;
   /// Into the batch that is being filled, or, where the waiting queue is full, to be dropped and counted.
   port::RxStatus take_in(Source& source) noexcept;
+  [[nodiscard]] std::uint64_t others_come_at(const Source& source) noexcept;
   port::RxStatus lose(Source& source) noexcept;
   void close(report::Counter& cause) noexcept;
   bool execute() noexcept;

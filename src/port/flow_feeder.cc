@@ -3,8 +3,10 @@
 
 #include "port/flow_feeder.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <limits>
 
 #include "port/worker_of.h"
 
@@ -51,8 +53,11 @@ void FlowFeeder::stop() noexcept {
 void FlowFeeder::run() noexcept {
   CapturedFrame frame;
   while (!stop_.load(std::memory_order_relaxed) && captures_->next(frame)) {
+    latest_ns_.store(std::max(frame.timestamp_ns, latest_ns_.load(std::memory_order_relaxed)),
+                     std::memory_order_release);
     if (!hand_over(frame)) break;
   }
+  latest_ns_.store(std::numeric_limits<std::uint64_t>::max(), std::memory_order_release);
   done_.store(true, std::memory_order_release);
 }
 
@@ -75,7 +80,17 @@ bool FlowFeeder::hand_over(const CapturedFrame& frame) noexcept {
   return true;
 }
 
-RxStatus FlowFeeder::poll(unsigned worker, Batch& batch, PortIndex in_port) noexcept {
+std::uint64_t FlowFeeder::next_time_ns(unsigned worker) noexcept {
+  // Asked before the ring: all that is earlier lies there by then.
+  const std::uint64_t latest = latest_ns_.load(std::memory_order_acquire);
+  const std::span<const std::uint8_t> record = rings_[worker]->front();
+  if (record.empty()) return latest;
+  RingHeader header;
+  std::memcpy(&header, record.data(), sizeof header);
+  return header.timestamp_ns;
+}
+
+RxStatus FlowFeeder::poll(unsigned worker, Batch& batch, PortIndex in_port, std::uint64_t until_ns) noexcept {
   SpscByteRing& ring = *rings_[worker];
   for (;;) {
     // Asked before the ring: whoever sees `done_` and then an empty ring has seen all.
@@ -84,6 +99,7 @@ RxStatus FlowFeeder::poll(unsigned worker, Batch& batch, PortIndex in_port) noex
     if (record.empty()) return done ? RxStatus::end : RxStatus::idle;
     RingHeader header;
     std::memcpy(&header, record.data(), sizeof header);
+    if (header.timestamp_ns > until_ns) return RxStatus::idle;
     const std::span<const std::uint8_t> frame = record.subspan(sizeof header);
     if (!batch.append(frame, {header.timestamp_ns, header.wire_length, in_port, header.link_type})) {
       if (!batch.empty()) return RxStatus::more;

@@ -29,7 +29,10 @@ class FlowFeeder {
   ~FlowFeeder() { stop(); }
 
   /// For the worker's own thread; see `RxQueue::poll`.
-  RxStatus poll(unsigned worker, Batch& batch, PortIndex in_port) noexcept;
+  RxStatus poll(unsigned worker, Batch& batch, PortIndex in_port, std::uint64_t until_ns) noexcept;
+  /// See `RxQueue::next_time_ns`. Workers that wait for each other's sources by it come on: of all frames that threads
+  /// hold back for a full ring, the worker of the earliest waits for nobody.
+  [[nodiscard]] std::uint64_t next_time_ns(unsigned worker) noexcept;
 
   /// Ends the thread, wherever it is in the captures. A read that waits for a pipe is ended by ReadControl::stop_fd.
   void stop() noexcept;
@@ -43,7 +46,8 @@ class FlowFeeder {
   CaptureSequence* captures_;
   std::vector<std::unique_ptr<SpscByteRing>> rings_;
   std::atomic<bool> stop_{false};
-  std::atomic<bool> done_{false};  // nothing comes behind what is in the rings
+  std::atomic<std::uint64_t> latest_ns_{0};  // of the frames that were read
+  std::atomic<bool> done_{false};            // nothing comes behind what is in the rings
   std::atomic<std::size_t> oversized_{0};
   std::thread thread_;
 };

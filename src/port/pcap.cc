@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -35,14 +37,18 @@ Precision precision_of(const std::string& name) {
   return name == "us" ? Precision::microseconds : name == "ns" ? Precision::nanoseconds : Precision::automatic;
 }
 
+constexpr std::uint64_t kAnyTime = std::numeric_limits<std::uint64_t>::max();
+
 /// A worker that reads the files itself.
 class DirectRx final : public RxQueue {
  public:
   DirectRx(CaptureSequence& captures, PortIndex port) noexcept : captures_(&captures), port_(port) {}
 
-  RxStatus poll(Batch& batch) noexcept override {
+  RxStatus poll(Batch& batch) noexcept override { return poll_until(batch, kAnyTime); }
+  RxStatus poll_until(Batch& batch, std::uint64_t time_ns) noexcept override {
     for (;;) {
-      if (!pending_ && !captures_->next(frame_)) return RxStatus::end;
+      if (!read_ahead()) return RxStatus::end;
+      if (frame_.timestamp_ns > time_ns) return RxStatus::idle;
       pending_ = !batch.append(frame_.bytes, {frame_.timestamp_ns, frame_.wire_length, port_, frame_.link_type});
       if (!pending_) continue;
       if (!batch.empty()) return RxStatus::more;
@@ -50,26 +56,47 @@ class DirectRx final : public RxQueue {
       return RxStatus::end;
     }
   }
+  std::optional<std::uint64_t> next_time_ns() noexcept override {
+    return read_ahead() ? frame_.timestamp_ns : kAnyTime;
+  }
   [[nodiscard]] std::size_t oversized() const noexcept { return oversized_; }
 
  private:
+  /// Whether there is a frame still to be given.
+  bool read_ahead() noexcept {
+    if (!pending_ && !ended_) {
+      pending_ = captures_->next(frame_);
+      ended_ = !pending_;
+    }
+    return pending_;
+  }
+
   CaptureSequence* captures_;
   PortIndex port_;
   CapturedFrame frame_;
-  bool pending_ = false;  // `frame_` did not fit the last batch
+  bool pending_ = false;  // `frame_` was read and is in no batch yet
+  bool ended_ = false;
   std::size_t oversized_ = 0;
 };
 
 class FedRx final : public RxQueue {
  public:
-  FedRx(FlowFeeder& feeder, unsigned worker, PortIndex port) noexcept
-      : feeder_(&feeder), worker_(worker), port_(port) {}
-  RxStatus poll(Batch& batch) noexcept override { return feeder_->poll(worker_, batch, port_); }
+  /// `on_disk`: its captures wait for nobody.
+  FedRx(FlowFeeder& feeder, unsigned worker, PortIndex port, bool on_disk) noexcept
+      : feeder_(&feeder), worker_(worker), port_(port), on_disk_(on_disk) {}
+  RxStatus poll(Batch& batch) noexcept override { return feeder_->poll(worker_, batch, port_, kAnyTime); }
+  RxStatus poll_until(Batch& batch, std::uint64_t time_ns) noexcept override {
+    return feeder_->poll(worker_, batch, port_, time_ns);
+  }
+  std::optional<std::uint64_t> next_time_ns() noexcept override {
+    return on_disk_ ? std::optional(feeder_->next_time_ns(worker_)) : std::nullopt;
+  }
 
  private:
   FlowFeeder* feeder_;
   unsigned worker_;
   PortIndex port_;
+  bool on_disk_;
 };
 
 class Tx final : public TxQueue {
@@ -115,7 +142,9 @@ class PcapPort final : public Port {
     }
     if (captures_ && (workers > 1 || !captures_->never_waits())) {
       feeder_.emplace(*captures_, workers);
-      for (unsigned i = 0; i < workers; ++i) fed_.push_back(std::make_unique<FedRx>(*feeder_, i, index_));
+      for (unsigned i = 0; i < workers; ++i) {
+        fed_.push_back(std::make_unique<FedRx>(*feeder_, i, index_, captures_->never_waits()));
+      }
     } else if (captures_) {
       direct_.emplace(*captures_, index_);
     }

@@ -35,6 +35,16 @@ class RxQueue {
   /// fits no empty batch is an error of the port (see `Port::close`) and ends the queue.
   virtual RxStatus poll(Batch& batch) noexcept = 0;
 
+  /// Of captures on a disk: when the next packet was captured, or, where it is not known yet, a time that none to come
+  /// lies before (as far as a capture's own order is that of time). A worker merges such sources by time, so that both
+  /// directions of a connection come as they went. None: packets count as of when they come.
+  [[nodiscard]] virtual std::optional<std::uint64_t> next_time_ns() noexcept { return std::nullopt; }
+  /// The same as `poll`, for such sources; idle where the next packet was captured later than that.
+  virtual RxStatus poll_until(Batch& batch, std::uint64_t time_ns) noexcept {
+    static_cast<void>(time_ns);
+    return poll(batch);
+  }
+
   struct Discarded {
     RxStatus status = RxStatus::idle;  // as of `poll`; more: `most` were discarded
     std::uint64_t packets = 0;
