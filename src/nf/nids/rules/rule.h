@@ -54,6 +54,7 @@ struct Rule {
   AddressSet destination;
   PortSet destination_ports;
   RuleDirection direction = RuleDirection::one_way;
+  bool negates_addresses = false;  // some address of either side is negated, in a variable too
 
   // What must hold, in the file's order.
   FlowMatch flow;
