@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a worker's flows have: a head for each that has something, and behind it a list of small records (a flowbit that
+// is set, a flowint, a threshold's count, a tag), all cells of one array that is taken once. When it is full, the flow
+// that was longest unused loses what it has. A flow finds its head by Flow::function_state.
+
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+#include "nf/nids/detect/state_store.h"
+#include "nf/nids/detect/tag_entry.h"
+#include "nf/nids/detect/threshold_count.h"
+#include "stack/flow.h"
+
+namespace penstock::nids {
+
+class FlowMemory {
+ public:
+  explicit FlowMemory(std::size_t most_bytes);
+
+  [[nodiscard]] bool bit(const stack::Flow& flow, std::uint32_t bit) const noexcept;
+  void set_bit(stack::Flow& flow, std::uint32_t bit) noexcept;
+  void unset_bit(stack::Flow& flow, std::uint32_t bit) noexcept;
+
+  [[nodiscard]] std::optional<std::uint32_t> number(const stack::Flow& flow, std::uint32_t name) const noexcept;
+  void set_number(stack::Flow& flow, std::uint32_t name, std::uint32_t value) noexcept;
+
+  /// Counts nothing where there is no room.
+  [[nodiscard]] Counted count(stack::Flow& flow, std::uint32_t rule, const Threshold& threshold,
+                              std::uint64_t now_us) noexcept;
+
+  void tag(stack::Flow& flow, std::uint32_t rule, const Tag& tag, std::uint64_t now_s) noexcept;
+  [[nodiscard]] bool has_tags() const noexcept { return tags_ != 0; }
+  /// One more packet of the flow: whether one of its tags has it logged.
+  [[nodiscard]] bool tagged(stack::Flow& flow, std::uint64_t now_s, std::uint32_t bytes) noexcept;
+
+  [[nodiscard]] StateStore::FlowFate fate(const stack::Flow& flow) noexcept;
+  void set_fate(stack::Flow& flow, StateStore::FlowFate fate) noexcept;
+
+  void end(stack::Flow& flow) noexcept;
+
+  [[nodiscard]] StateStore::Counters counters() const noexcept { return counters_; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+
+ private:
+  enum class Kind : std::uint8_t { bit, number, threshold, tag };
+  struct Head {
+    stack::Flow* flow;
+    std::uint32_t newer, older;  // heads, by their last use
+    StateStore::FlowFate fate;
+  };
+  struct Cell {
+    std::uint32_t next;  // of the flow's records, or of the free cells
+    std::uint32_t what;  // of a record: kind and index. Of a head: which flowbits may be set, modulo 32
+    union {
+      Head head;
+      std::uint32_t number;
+      ThresholdCount threshold;
+      TagEntry tag;
+    };
+  };
+  struct Free {
+    void operator()(void* memory) const noexcept { std::free(memory); }
+  };
+
+  [[nodiscard]] static std::uint32_t what(Kind kind, std::uint32_t index) noexcept {
+    return static_cast<std::uint32_t>(kind) << 30 | index;
+  }
+  [[nodiscard]] static Cell* head_of(const stack::Flow& flow) noexcept {
+    return static_cast<Cell*>(flow.function_state);
+  }
+  [[nodiscard]] std::uint32_t index_of(const Cell& cell) const noexcept {
+    return static_cast<std::uint32_t>(&cell - cells_.get());
+  }
+  [[nodiscard]] Cell* find(const Cell& head, std::uint32_t what) const noexcept;
+  /// Null where there is no room.
+  [[nodiscard]] Cell* used_head(stack::Flow& flow) noexcept;
+  [[nodiscard]] Cell* add(stack::Flow& flow, std::uint32_t what) noexcept;
+  [[nodiscard]] Cell* take(const Cell* keep) noexcept;
+  void give(Cell& cell) noexcept;
+  /// `link`: what points to it.
+  void remove(std::uint32_t& link) noexcept;
+  void unlink_use(Cell& head) noexcept;
+  void link_use(Cell& head) noexcept;
+
+  std::unique_ptr<Cell[], Free> cells_;  // from 1: 0 is none
+  std::uint32_t capacity_;
+  std::uint32_t handed_out_ = 0, free_ = 0;
+  std::uint32_t newest_ = 0, oldest_ = 0;
+  std::uint64_t tags_ = 0;
+  StateStore::Counters counters_;
+};
+
+}  // namespace penstock::nids
