@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/nids/detect/compiled_rule.h"
+
+#include <algorithm>
+
+namespace penstock::nids {
+
+namespace {
+
+constexpr std::uint8_t kIcmp = 1;
+constexpr std::uint8_t kTcp = 6;
+constexpr std::uint8_t kUdp = 17;
+constexpr std::uint8_t kIcmpv6 = 58;
+constexpr std::uint8_t kSctp = 132;
+
+constexpr ProtocolClasses kAllIp = bit_of(ProtocolClass::tcp) | bit_of(ProtocolClass::udp) |
+                                   bit_of(ProtocolClass::icmp) | bit_of(ProtocolClass::icmpv6) |
+                                   bit_of(ProtocolClass::sctp) | bit_of(ProtocolClass::other_ip);
+
+ProtocolClasses classes_of(RuleProtocol protocol) noexcept {
+  switch (protocol) {
+    case RuleProtocol::ip:
+    case RuleProtocol::ipv4:
+    case RuleProtocol::ipv6: return kAllIp;
+    case RuleProtocol::pkthdr: return kAllIp | bit_of(ProtocolClass::not_ip);
+    case RuleProtocol::tcp:
+    case RuleProtocol::tcp_pkt:
+    case RuleProtocol::tcp_stream: return bit_of(ProtocolClass::tcp);
+    case RuleProtocol::udp: return bit_of(ProtocolClass::udp);
+    case RuleProtocol::icmp: return bit_of(ProtocolClass::icmp) | bit_of(ProtocolClass::icmpv6);
+    case RuleProtocol::icmpv4: return bit_of(ProtocolClass::icmp);
+    case RuleProtocol::icmpv6: return bit_of(ProtocolClass::icmpv6);
+    case RuleProtocol::sctp: return bit_of(ProtocolClass::sctp);
+  }
+  return 0;
+}
+
+bool asks_of_flow(const FlowMatch& flow) noexcept {
+  return flow.to_server || flow.to_client || flow.established || flow.not_established || flow.stateless ||
+         flow.only_stream || flow.no_stream || flow.only_frag || flow.no_frag;
+}
+
+bool is_event(const PacketMatch& match) noexcept {
+  return std::holds_alternative<DecodeEventMatch>(match) || std::holds_alternative<StreamEventMatch>(match);
+}
+
+/// Options that Suricata evaluates on packets alone. Those of sessions and events say nothing about it.
+bool asks_of_packet(const PacketMatch& match) noexcept {
+  return !is_event(match) && !std::holds_alternative<StreamSize>(match) &&
+         !std::holds_alternative<ChecksumMatch>(match);
+}
+
+const BufferMatches* buffer_of(const Rule& rule, Buffer buffer) noexcept {
+  const auto found = std::find_if(rule.buffers.begin(), rule.buffers.end(),
+                                  [&](const BufferMatches& matches) { return matches.buffer == buffer; });
+  return found == rule.buffers.end() || found->matches.empty() ? nullptr : &*found;
+}
+
+bool has_header_buffer(const Rule& rule) noexcept {
+  return std::any_of(rule.buffers.begin(), rule.buffers.end(), [](const BufferMatches& matches) {
+    return matches.buffer != Buffer::payload && matches.buffer != Buffer::base64_data;
+  });
+}
+
+struct Looks {
+  bool packets, streams;
+};
+
+/// Suricata's SIG_FLAG_REQUIRE_PACKET and SIG_FLAG_REQUIRE_STREAM.
+Looks looks_of(const Rule& rule) {
+  Looks looks{rule.protocol == RuleProtocol::tcp_pkt || rule.flow.no_stream || has_header_buffer(rule) ||
+                  std::any_of(rule.packet_matches.begin(), rule.packet_matches.end(), asks_of_packet),
+              rule.protocol == RuleProtocol::tcp_stream || rule.flow.only_stream};
+  const BufferMatches* const payload = buffer_of(rule, Buffer::payload);
+  if (payload == nullptr || looks.packets || looks.streams) return looks;
+  if ((classes_of(rule.protocol) & bit_of(ProtocolClass::tcp)) == 0) return {true, false};
+  looks.streams = true;
+  looks.packets = std::any_of(payload->matches.begin(), payload->matches.end(),
+                              [](const BufferMatch& match) {
+                                const auto* const content = std::get_if<Content>(&match);
+                                return content != nullptr && (content->offset || content->depth);
+                              }) ||
+                  std::any_of(rule.packet_matches.begin(), rule.packet_matches.end(),
+                              [](const PacketMatch& match) { return std::holds_alternative<StreamSize>(match); });
+  return looks;
+}
+
+Needs needs_of(const Rule& rule, RuleType type) {
+  Needs needs = 0;
+  if (buffer_of(rule, Buffer::payload) != nullptr) needs |= bit_of(Need::payload);
+  if (asks_of_flow(rule.flow) || !rule.state_matches.empty()) needs |= bit_of(Need::flow);
+  if (rule.flow.established) needs |= bit_of(Need::established);
+  if (type == RuleType::packet) needs |= bit_of(Need::real_packet);
+  for (const PacketMatch& match : rule.packet_matches) {
+    if (is_event(match)) needs |= bit_of(Need::event);
+    if (const auto* const dsize = std::get_if<Dsize>(&match); dsize != nullptr && !dsize->negated) {
+      using Operator = NumberRange::Operator;
+      const NumberRange& range = dsize->range;
+      if (range.operation == Operator::equal) {
+        needs |= range.first == 0 ? bit_of(Need::no_payload) : bit_of(Need::payload);
+      } else if (range.operation == Operator::greater || range.operation == Operator::between) {
+        needs |= bit_of(Need::payload);
+      }
+    }
+  }
+  return needs;
+}
+
+}  // namespace
+
+ProtocolClass protocol_class(const stack::DecodedPacket& packet) noexcept {
+  if (packet.ip_version == 0) return ProtocolClass::not_ip;
+  switch (packet.protocol) {
+    case kTcp: return ProtocolClass::tcp;
+    case kUdp: return ProtocolClass::udp;
+    case kIcmp: return ProtocolClass::icmp;
+    case kIcmpv6: return ProtocolClass::icmpv6;
+    case kSctp: return ProtocolClass::sctp;
+    default: return ProtocolClass::other_ip;
+  }
+}
+
+RuleType type_of(const Rule& rule, bool looks_at_packets, bool looks_at_streams) {
+  const bool buffers = std::any_of(rule.buffers.begin(), rule.buffers.end(),
+                                   [](const BufferMatches& matches) { return !matches.matches.empty(); });
+  const bool only_sets_flowbits =
+      rule.state_matches.empty() &&
+      std::all_of(rule.state_changes.begin(), rule.state_changes.end(), [](const StateChange& change) {
+        if (const auto* const bits = std::get_if<FlowbitsChange>(&change)) {
+          return bits->how == FlowbitsChange::How::set;
+        }
+        return std::holds_alternative<XbitsChange>(change);
+      });
+  if (!buffers && rule.packet_matches.empty() && !asks_of_flow(rule.flow) && only_sets_flowbits) {
+    return rule.negates_addresses ? RuleType::like_ip_only : RuleType::ip_only;
+  }
+  if (!buffers && !rule.packet_matches.empty() && !asks_of_flow(rule.flow) && rule.state_matches.empty() &&
+      std::all_of(rule.packet_matches.begin(), rule.packet_matches.end(), is_event)) {
+    return RuleType::event_only;
+  }
+  if (has_header_buffer(rule) || buffer_of(rule, Buffer::payload) == nullptr) return RuleType::packet;
+  if (looks_at_streams) return looks_at_packets ? RuleType::packet_stream : RuleType::stream;
+  return RuleType::packet;
+}
+
+Result<CompiledRule> compile_rule(const Rule& rule, std::uint32_t index) {
+  CompiledRule compiled;
+  compiled.rule = &rule;
+  compiled.index = index;
+  const Looks looks = looks_of(rule);
+  compiled.looks_at_packets = looks.packets;
+  compiled.looks_at_streams = looks.streams;
+  compiled.type = type_of(rule, looks.packets, looks.streams);
+  compiled.needs = needs_of(rule, compiled.type);
+  compiled.protocols = classes_of(rule.protocol);
+  if (compiled.type == RuleType::event_only) compiled.protocols |= bit_of(ProtocolClass::not_ip);
+  compiled.acts_on_flow_always = compiled.type == RuleType::ip_only || compiled.type == RuleType::like_ip_only;
+  compiled.any_header = rule.protocol != RuleProtocol::ipv4 && rule.protocol != RuleProtocol::ipv6 &&
+                        rule.source.is_any() && rule.destination.is_any() && rule.source_ports.is_any() &&
+                        rule.destination_ports.is_any();
+  const bool one_direction = rule.flow.to_server != rule.flow.to_client;
+  if (!one_direction || rule.flow.to_server) compiled.directions |= bit_of(stack::Direction::to_server);
+  if (!one_direction || rule.flow.to_client) compiled.directions |= bit_of(stack::Direction::to_client);
+
+  for (const BufferMatches& matches : rule.buffers) {
+    if (matches.matches.empty()) continue;
+    auto program = BufferProgram::compile(matches.matches);
+    if (!program) {
+      for (Error& error : program.error()) {
+        if (error.place.file.empty()) error.place = {rule.file, rule.line, 0};
+      }
+      return tl::unexpected(std::move(program.error()));
+    }
+    switch (matches.buffer) {
+      case Buffer::payload: compiled.payload.emplace(std::move(*program)); break;
+      case Buffer::base64_data: compiled.base64.emplace(std::move(*program)); break;
+      default: compiled.headers.push_back({matches.buffer, std::move(*program)});
+    }
+  }
+  return compiled;
+}
+
+}  // namespace penstock::nids

@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/nids/detect/detection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "nf/nids/detect/detection_parts.h"
+#include "nf/nids/detect/fast_pattern.h"
+#include "nf/nids/detect/rule_order.h"
+
+namespace penstock::nids {
+
+namespace {
+
+constexpr std::uint32_t kNoLiteral = ~std::uint32_t{0};
+
+/// The literal that selects each rule, in the table of its buffer.
+struct Selection {
+  Buffer buffer = Buffer::payload;
+  std::uint32_t literal = kNoLiteral;
+};
+
+class LiteralTableBuilder {
+ public:
+  std::uint32_t add(const Literal& literal, std::uint32_t rule) {
+    const auto [place, is_new] = numbers_.try_emplace(literal, static_cast<std::uint32_t>(rules_.size()));
+    if (is_new) rules_.emplace_back();
+    rules_[place->second].push_back(rule);
+    return place->second;
+  }
+
+  LiteralTable build() const {
+    LiteralTable table;
+    table.literals.resize(rules_.size());
+    for (const auto& [literal, number] : numbers_) table.literals[number] = literal;
+    table.starts.push_back(0);
+    for (const std::vector<std::uint32_t>& rules : rules_) {
+      table.rules.insert(table.rules.end(), rules.begin(), rules.end());
+      table.starts.push_back(static_cast<std::uint32_t>(table.rules.size()));
+    }
+    return table;
+  }
+
+ private:
+  std::map<Literal, std::uint32_t> numbers_;
+  std::vector<std::vector<std::uint32_t>> rules_;
+};
+
+/// Makes each matcher once, whoever needs it.
+class Matchers {
+ public:
+  Matchers(MatcherKind kind, std::vector<Matcher>& matchers) : kind_(kind), matchers_(matchers) {}
+
+  Result<std::uint32_t> number_of(bool of_headers, const LiteralTable& table, std::vector<std::uint32_t> literals) {
+    if (literals.empty()) return kNoMatcher;
+    std::sort(literals.begin(), literals.end());
+    literals.erase(std::unique(literals.begin(), literals.end()), literals.end());
+    const auto [place, is_new] =
+        known_.try_emplace({of_headers, std::move(literals)}, static_cast<std::uint32_t>(matchers_.size()));
+    if (!is_new) return place->second;
+    Matcher made;
+    made.literals = place->first.second;
+    std::vector<Literal> texts;
+    texts.reserve(made.literals.size());
+    for (const std::uint32_t literal : made.literals) texts.push_back(table.literals[literal]);
+    auto matcher = make_pattern_matcher(kind_, texts);
+    if (!matcher) return tl::unexpected(std::move(matcher.error()));
+    made.matcher = std::move(*matcher);
+    matchers_.push_back(std::move(made));
+    return place->second;
+  }
+
+ private:
+  MatcherKind kind_;
+  std::vector<Matcher>& matchers_;
+  std::map<std::pair<bool, std::vector<std::uint32_t>>, std::uint32_t> known_;
+};
+
+/// Plans a group. `is_tcp`: its packets may be in streams.
+Result<GroupPlan> plan(const Detection::Parts& parts, std::span<const std::uint32_t> group,
+                       std::span<const Selection> selections, bool is_tcp, Matchers& matchers) {
+  GroupPlan made;
+  std::vector<std::uint32_t> in_packets, in_streams;
+  std::map<Buffer, std::vector<std::uint32_t>> in_headers;
+  for (const std::uint32_t place : group) {
+    const CompiledRule& rule = parts.rules[place];
+    if (rule.looks_at_streams && rule.payload) made.looks_at_streams = true;
+    const Selection& selection = selections[place];
+    if (selection.literal == kNoLiteral) {
+      made.always.push_back({place, rule.needs});
+    } else if (selection.buffer != Buffer::payload) {
+      in_headers[selection.buffer].push_back(selection.literal);
+    } else {
+      if (!is_tcp || rule.looks_at_packets) in_packets.push_back(selection.literal);
+      if (is_tcp && rule.looks_at_streams) in_streams.push_back(selection.literal);
+    }
+  }
+  made.looks_at_streams = made.looks_at_streams && is_tcp;
+  auto packets = matchers.number_of(false, parts.payload_literals, std::move(in_packets));
+  auto streams = matchers.number_of(false, parts.payload_literals, std::move(in_streams));
+  if (!packets) return tl::unexpected(std::move(packets.error()));
+  if (!streams) return tl::unexpected(std::move(streams.error()));
+  made.packets = *packets;
+  made.streams = *streams;
+  for (auto& [buffer, literals] : in_headers) {
+    auto matcher = matchers.number_of(true, parts.header_literals, std::move(literals));
+    if (!matcher) return tl::unexpected(std::move(matcher.error()));
+    made.headers.push_back({buffer, *matcher});
+  }
+  return made;
+}
+
+}  // namespace
+
+Detection::Detection() : parts_(std::make_unique<Parts>()) {}
+Detection::~Detection() = default;
+
+Result<std::unique_ptr<const Detection>> Detection::compile(RuleSet rules, const DetectionOptions& options) {
+  std::unique_ptr<Detection> detection(new Detection);
+  Parts& parts = *detection->parts_;
+  parts.rule_set = std::move(rules);
+  parts.options = options;
+
+  Errors errors;
+  for (const std::uint32_t index : evaluation_order(parts.rule_set.rules)) {
+    auto compiled = compile_rule(parts.rule_set.rules[index], index);
+    if (compiled) {
+      parts.rules.push_back(std::move(*compiled));
+    } else {
+      append(errors, std::move(compiled.error()));
+    }
+  }
+  if (!errors.empty()) return failure(in_file_order(std::move(errors)));
+
+  std::vector<Selection> selections(parts.rules.size());
+  LiteralTableBuilder of_payloads, of_headers;
+  for (std::uint32_t place = 0; place < parts.rules.size(); ++place) {
+    if (parts.rules[place].type == RuleType::ip_only) continue;
+    const std::optional<FastPattern> pattern = fast_pattern(*parts.rules[place].rule);
+    if (!pattern) continue;
+    LiteralTableBuilder& table = pattern->buffer == Buffer::payload ? of_payloads : of_headers;
+    selections[place] = {pattern->buffer, table.add(pattern->literal, place)};
+  }
+  parts.payload_literals = of_payloads.build();
+  parts.header_literals = of_headers.build();
+  parts.ip_only = IpOnlyRules(parts.rules);
+  parts.groups = RuleGroups(parts.rules);
+
+  Matchers matchers(options.matcher, parts.matchers);
+  for (std::size_t i = 0; i < parts.groups.groups().size(); ++i) {
+    auto made = plan(parts, parts.groups.groups()[i], selections, parts.groups.of_tcp(i), matchers);
+    if (!made) return tl::unexpected(std::move(made.error()));
+    parts.plans.push_back(std::move(*made));
+  }
+  parts.has_tags = std::any_of(parts.rule_set.rules.begin(), parts.rule_set.rules.end(),
+                               [](const Rule& rule) { return !rule.tags.empty(); });
+  for (const Matcher& matcher : parts.matchers) {
+    parts.most_literals = std::max(parts.most_literals, matcher.literals.size());
+  }
+  return detection;
+}
+
+const RuleSet& Detection::rules() const noexcept { return parts_->rule_set; }
+
+std::span<const Literal> Detection::literals() const noexcept { return parts_->payload_literals.literals; }
+
+std::string Detection::description() const {
+  std::size_t bytes = 0;
+  for (const Matcher& matcher : parts_->matchers) bytes += matcher.matcher->bytes();
+  return fmt::format("{} rules in {} groups, {} literals, {} matchers of {} KiB", parts_->rules.size(),
+                     parts_->plans.size() - 1, parts_->payload_literals.literals.size(), parts_->matchers.size(),
+                     (bytes + 1023) / 1024);
+}
+
+}  // namespace penstock::nids

@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/nids/detect/fast_pattern.h"
+
+#include <algorithm>
+#include <bitset>
+#include <tuple>
+
+namespace penstock::nids {
+
+namespace {
+
+bool is_letter(std::uint8_t byte) noexcept {
+  const auto lower = static_cast<std::uint8_t>(byte | 0x20);
+  return lower >= 'a' && lower <= 'z';
+}
+
+std::span<const std::uint8_t> named_part(const Content& content) noexcept {
+  const std::span<const std::uint8_t> bytes(content.bytes);
+  if (!content.chop_length) return bytes;
+  const std::size_t offset = std::min<std::size_t>(content.chop_offset.value_or(0), bytes.size());
+  return bytes.subspan(offset, std::min<std::size_t>(*content.chop_length, bytes.size() - offset));
+}
+
+}  // namespace
+
+unsigned pattern_strength(std::span<const std::uint8_t> bytes) noexcept {
+  std::bitset<256> seen;
+  unsigned strength = 0;
+  for (const std::uint8_t byte : bytes) {
+    if (seen[byte]) {
+      ++strength;
+      continue;
+    }
+    seen[byte] = true;
+    const bool common = (byte >= 0x20 && byte < 0x7f) || byte <= 1 || byte == 0xff;
+    strength += is_letter(byte) ? 3 : common ? 4 : 6;
+  }
+  return strength;
+}
+
+std::optional<FastPattern> fast_pattern(const Rule& rule) {
+  std::optional<FastPattern> best;
+  // Named before payload before strong before long.
+  std::tuple<bool, bool, unsigned, std::size_t> best_rank{};
+  for (const BufferMatches& buffer : rule.buffers) {
+    if (buffer.buffer == Buffer::base64_data) continue;
+    for (const BufferMatch& match : buffer.matches) {
+      const auto* const content = std::get_if<Content>(&match);
+      if (content == nullptr || content->negated) continue;
+      const std::span<const std::uint8_t> bytes = named_part(*content);
+      if (bytes.empty()) continue;
+      const std::tuple rank{content->fast_pattern || content->fast_pattern_only, buffer.buffer == Buffer::payload,
+                            pattern_strength(bytes), bytes.size()};
+      if (best && rank <= best_rank) continue;
+      best_rank = rank;
+      best = FastPattern{buffer.buffer, {{bytes.begin(), bytes.end()}, content->nocase}};
+    }
+  }
+  return best;
+}
+
+}  // namespace penstock::nids

@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/nids/detect/ip_only.h"
+
+#include <tuple>
+#include <type_traits>
+
+namespace penstock::nids {
+
+namespace {
+
+/// A rule of a wider range would lie in each slice that others cut from it; such are asked each time instead.
+constexpr std::uint64_t kWide = std::uint64_t{1} << 16;
+
+template <typename Address>
+const std::vector<AddressSet::Range<Address>>& ranges_of(const AddressSet& set) {
+  if constexpr (std::is_same_v<Address, Ipv4Address>) {
+    return set.v4;
+  } else {
+    return set.v6;
+  }
+}
+
+/// The address behind; false: there is none.
+bool next(Ipv4Address& address) noexcept { return ++address.bits != 0; }
+bool next(Ipv6Address& address) noexcept { return ++address.low != 0 || ++address.high != 0; }
+
+}  // namespace
+
+template <typename Address>
+IpOnlyRules::Index<Address> IpOnlyRules::index(std::span<const CompiledRule> rules,
+                                               std::span<const std::uint32_t> places, AddressSet Rule::*side) {
+  std::vector<std::tuple<Address, bool, std::uint32_t>> edges;  // where, whether a range begins, rule
+  for (const std::uint32_t place : places) {
+    for (const AddressSet::Range<Address>& range : ranges_of<Address>(rules[place].rule->*side)) {
+      edges.emplace_back(range.first, true, place);
+      Address behind = range.last;
+      if (next(behind)) edges.emplace_back(behind, false, place);
+    }
+  }
+  std::sort(edges.begin(), edges.end());
+
+  Index<Address> index;
+  std::vector<std::uint32_t> active;
+  for (std::size_t i = 0; i < edges.size();) {
+    const Address here = std::get<0>(edges[i]);
+    for (; i < edges.size() && std::get<0>(edges[i]) == here; ++i) {
+      const auto [address, begins, place] = edges[i];
+      const auto at = std::lower_bound(active.begin(), active.end(), place);
+      // A range that begins where another of the same rule ends cannot be: sets are of ranges that do not touch.
+      if (begins) {
+        active.insert(at, place);
+      } else {
+        active.erase(at);
+      }
+    }
+    index.from.push_back(here);
+    index.starts.push_back(static_cast<std::uint32_t>(index.rules.size()));
+    index.rules.insert(index.rules.end(), active.begin(), active.end());
+  }
+  index.starts.push_back(static_cast<std::uint32_t>(index.rules.size()));
+  return index;
+}
+
+IpOnlyRules::IpOnlyRules(std::span<const CompiledRule> rules) {
+  const auto narrow = [](const AddressSet& set) {
+    return std::all_of(set.v4.begin(), set.v4.end(),
+                       [](const auto& range) { return range.last.bits - range.first.bits < kWide; }) &&
+           std::all_of(set.v6.begin(), set.v6.end(),
+                       [](const auto& range) { return range.last.high - range.first.high < kWide; });
+  };
+  std::vector<std::uint32_t> by_source, by_destination;
+  for (std::uint32_t place = 0; place < rules.size(); ++place) {
+    if (rules[place].type != RuleType::ip_only) continue;
+    empty_ = false;
+    const Rule& rule = *rules[place].rule;
+    if (rule.direction == RuleDirection::one_way && narrow(rule.source)) {
+      by_source.push_back(place);
+    } else if (rule.direction == RuleDirection::one_way && narrow(rule.destination)) {
+      by_destination.push_back(place);
+    } else {
+      unindexed_.push_back(place);
+    }
+  }
+  by_source_v4_ = index<Ipv4Address>(rules, by_source, &Rule::source);
+  by_source_v6_ = index<Ipv6Address>(rules, by_source, &Rule::source);
+  by_destination_v4_ = index<Ipv4Address>(rules, by_destination, &Rule::destination);
+  by_destination_v6_ = index<Ipv6Address>(rules, by_destination, &Rule::destination);
+}
+
+}  // namespace penstock::nids

@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rules of addresses alone, by the source or destination that they name: reputation lists make thousands of them, and
+// each new flow asks.
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "nf/nids/detect/compiled_rule.h"
+
+namespace penstock::nids {
+
+class IpOnlyRules {
+ public:
+  /// Those of `RuleType::ip_only`.
+  explicit IpOnlyRules(std::span<const CompiledRule> rules);
+
+  [[nodiscard]] bool empty() const noexcept { return empty_; }
+
+  /// Calls `use(place)` for each rule that may hold on the packet; its whole header is still to be compared.
+  template <typename Use>
+  void for_candidates(const stack::DecodedPacket& packet, Use&& use) const {
+    for (const std::uint32_t place : unindexed_) use(place);
+    if (packet.ip_version == 4) {
+      by_source_v4_.visit(v4(packet.source), use);
+      by_destination_v4_.visit(v4(packet.destination), use);
+    } else if (packet.ip_version == 6) {
+      by_source_v6_.visit(packet.source.address, use);
+      by_destination_v6_.visit(packet.destination.address, use);
+    }
+  }
+
+ private:
+  /// Addresses cut where a rule begins or ends; a slice has the rules that it is in.
+  template <typename Address>
+  struct Index {
+    std::vector<Address> from;          // of each slice, sorted
+    std::vector<std::uint32_t> starts;  // into `rules`; one more than slices
+    std::vector<std::uint32_t> rules;
+
+    template <typename Use>
+    void visit(const Address& address, Use&& use) const {
+      const auto behind = std::upper_bound(from.begin(), from.end(), address);
+      if (behind == from.begin()) return;
+      const auto slice = static_cast<std::size_t>(behind - from.begin()) - 1;
+      for (std::uint32_t i = starts[slice]; i < starts[slice + 1]; ++i) use(rules[i]);
+    }
+  };
+
+  static Ipv4Address v4(const stack::Endpoint& endpoint) noexcept {
+    return {static_cast<std::uint32_t>(endpoint.address.low)};
+  }
+
+  template <typename Address>
+  static Index<Address> index(std::span<const CompiledRule> rules, std::span<const std::uint32_t> places,
+                              AddressSet Rule::*side);
+
+  bool empty_ = true;
+  std::vector<std::uint32_t> unindexed_;
+  Index<Ipv4Address> by_source_v4_, by_destination_v4_;
+  Index<Ipv6Address> by_source_v6_, by_destination_v6_;
+};
+
+}  // namespace penstock::nids

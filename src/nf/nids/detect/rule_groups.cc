@@ -1,0 +1,186 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/nids/detect/rule_groups.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <tuple>
+
+namespace penstock::nids {
+
+namespace {
+
+using RuleList = std::vector<std::uint32_t>;
+
+constexpr std::size_t kPorts = 65'536;
+
+/// Where traffic is, whatever the rules say of other ports: these keep a group of their own (Suricata's whitelists).
+constexpr std::array<std::uint16_t, 14> kBusyPorts{21, 22, 25, 53, 80, 110, 139, 143, 443, 445, 1433, 3306, 3389, 8080};
+
+bool in_group(const CompiledRule& rule, ProtocolClass protocol, stack::Direction direction) {
+  return rule.type != RuleType::ip_only && (rule.protocols & bit_of(protocol)) != 0 &&
+         (rule.directions & bit_of(direction)) != 0;
+}
+
+/// The ports that choose the group, of the server's side. A rule that holds either way round may have it on either.
+std::vector<const PortSet*> server_ports(const Rule& rule, stack::Direction direction) {
+  if (rule.direction == RuleDirection::both_ways) return {&rule.source_ports, &rule.destination_ports};
+  return {direction == stack::Direction::to_server ? &rule.destination_ports : &rule.source_ports};
+}
+
+struct Slice {  // of ports with the same rules
+  std::uint32_t first, last;
+  std::uint32_t set;  // which
+};
+
+struct Slices {
+  std::vector<Slice> slices;
+  std::vector<RuleList> sets;
+};
+
+/// Cuts the ports where a rule begins or ends.
+Slices slice(const std::vector<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>>& ranges) {
+  std::vector<std::tuple<std::uint32_t, bool, std::uint32_t>> edges;  // where, whether it begins, rule
+  for (const auto& [first, last, rule] : ranges) {
+    edges.emplace_back(first, true, rule);
+    edges.emplace_back(last + 1, false, rule);
+  }
+  std::sort(edges.begin(), edges.end());
+  Slices result;
+  std::map<RuleList, std::uint32_t> known;
+  std::map<std::uint32_t, unsigned> active;  // how often: both sides of a rule may have the port
+  std::uint32_t from = 0;
+  const auto close = [&](std::uint32_t until) {
+    if (until == from) return;
+    RuleList set;
+    set.reserve(active.size());
+    for (const auto& [rule, times] : active) set.push_back(rule);
+    const auto [place, is_new] = known.try_emplace(std::move(set), static_cast<std::uint32_t>(result.sets.size()));
+    if (is_new) result.sets.push_back(place->first);
+    result.slices.push_back({from, until - 1, place->second});
+    from = until;
+  };
+  for (const auto& [port, begins, rule] : edges) {
+    close(port);
+    if (begins) {
+      ++active[rule];
+    } else if (--active[rule] == 0) {
+      active.erase(rule);
+    }
+  }
+  close(kPorts);
+  return result;
+}
+
+/// Which sets keep a group of their own, the first first.
+std::vector<std::uint32_t> by_worth(const Slices& slices) {
+  struct Worth {
+    bool busy = false;
+    std::size_t ports = 0;
+  };
+  std::vector<Worth> worth(slices.sets.size());
+  for (const Slice& slice : slices.slices) {
+    worth[slice.set].ports += slice.last - slice.first + 1;
+    for (const std::uint16_t port : kBusyPorts) {
+      if (port >= slice.first && port <= slice.last) worth[slice.set].busy = true;
+    }
+  }
+  std::vector<std::uint32_t> order(slices.sets.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const auto rank = [&](std::uint32_t set) {
+      return std::tuple(!slices.sets[set].empty(), !worth[set].busy, kPorts - worth[set].ports, set);
+    };
+    return rank(a) < rank(b);
+  });
+  return order;
+}
+
+RuleList united(const RuleList& a, const RuleList& b) {
+  RuleList both;
+  both.reserve(a.size() + b.size());
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  return both;
+}
+
+}  // namespace
+
+RuleGroups::RuleGroups(std::span<const CompiledRule> rules, const GroupLimits& limits) {
+  for (const stack::Direction direction : {stack::Direction::to_server, stack::Direction::to_client}) {
+    const auto way = static_cast<std::size_t>(direction);
+    for (std::size_t i = 0; i < kProtocolClasses; ++i) {
+      const auto protocol = static_cast<ProtocolClass>(i);
+      if (protocol <= ProtocolClass::udp) {
+        by_port_[i][way] = group_by_port(rules, protocol, direction, limits);
+        continue;
+      }
+      RuleList all;
+      for (std::uint32_t place = 0; place < rules.size(); ++place) {
+        if (in_group(rules[place], protocol, direction)) all.push_back(place);
+      }
+      whole_[i][way] = group(std::move(all), false);
+    }
+  }
+}
+
+std::uint16_t RuleGroups::group(std::vector<std::uint32_t> rules, bool of_tcp) {
+  if (rules.empty()) return 0;
+  for (std::size_t i = 1; i < groups_.size(); ++i) {
+    if (of_tcp_[i] == of_tcp && groups_[i] == rules) return static_cast<std::uint16_t>(i);
+  }
+  groups_.push_back(std::move(rules));
+  of_tcp_.push_back(of_tcp);
+  return static_cast<std::uint16_t>(groups_.size() - 1);
+}
+
+RuleGroups::Ports RuleGroups::group_by_port(std::span<const CompiledRule> rules, ProtocolClass protocol,
+                                            stack::Direction direction, const GroupLimits& limits) {
+  const bool of_tcp = protocol == ProtocolClass::tcp;
+  RuleList of_any_port;
+  std::vector<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>> ranges;
+  for (std::uint32_t place = 0; place < rules.size(); ++place) {
+    if (!in_group(rules[place], protocol, direction)) continue;
+    const std::vector<const PortSet*> ports = server_ports(*rules[place].rule, direction);
+    if (std::any_of(ports.begin(), ports.end(), [](const PortSet* set) { return set->is_any(); })) {
+      of_any_port.push_back(place);
+      continue;
+    }
+    for (const PortSet* const set : ports) {
+      for (const PortSet::Range& range : set->ranges) ranges.emplace_back(range.first, range.last, place);
+    }
+  }
+  const Slices slices = slice(ranges);
+
+  // All rules of any port are in each group: how many groups there are room for depends on them.
+  const std::size_t share = limits.rules / 4;
+  std::vector<std::uint16_t> group_of_set(slices.sets.size(), 0);
+  RuleList joined;
+  std::vector<std::uint32_t> into_joined;
+  std::size_t groups = 0;
+  std::size_t used = 0;
+  for (const std::uint32_t set : by_worth(slices)) {
+    const std::size_t size = of_any_port.size() + slices.sets[set].size();
+    if (groups > 0 && (groups + 1 >= limits.groups || used + size > share)) {
+      joined = united(joined, slices.sets[set]);
+      into_joined.push_back(set);
+      continue;
+    }
+    group_of_set[set] = group(united(of_any_port, slices.sets[set]), of_tcp);
+    ++groups;
+    used += size;
+  }
+  if (!into_joined.empty()) {
+    const std::uint16_t group_of_joined = group(united(of_any_port, joined), of_tcp);
+    for (const std::uint32_t set : into_joined) group_of_set[set] = group_of_joined;
+  }
+
+  Ports by_port(kPorts, 0);
+  for (const Slice& slice : slices.slices) {
+    std::fill(by_port.begin() + slice.first, by_port.begin() + slice.last + 1, group_of_set[slice.set]);
+  }
+  return by_port;
+}
+
+}  // namespace penstock::nids
