@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
+#include <string>
+#include <unordered_map>
+#include <utility>
 
 #include "nf/nids/detect/detection_parts.h"
 #include "nf/nids/detect/fast_pattern.h"
@@ -28,26 +30,29 @@ struct Selection {
 class LiteralTableBuilder {
  public:
   std::uint32_t add(const Literal& literal, std::uint32_t rule) {
-    const auto [place, is_new] = numbers_.try_emplace(literal, static_cast<std::uint32_t>(rules_.size()));
-    if (is_new) rules_.emplace_back();
+    std::string key(literal.bytes.begin(), literal.bytes.end());
+    key.push_back(literal.nocase ? 1 : 0);
+    const auto [place, is_new] = numbers_.try_emplace(std::move(key), static_cast<std::uint32_t>(rules_.size()));
+    if (is_new) {
+      table_.literals.push_back(literal);
+      rules_.emplace_back();
+    }
     rules_[place->second].push_back(rule);
     return place->second;
   }
 
-  LiteralTable build() const {
-    LiteralTable table;
-    table.literals.resize(rules_.size());
-    for (const auto& [literal, number] : numbers_) table.literals[number] = literal;
-    table.starts.push_back(0);
+  LiteralTable build() && {
+    table_.starts.push_back(0);
     for (const std::vector<std::uint32_t>& rules : rules_) {
-      table.rules.insert(table.rules.end(), rules.begin(), rules.end());
-      table.starts.push_back(static_cast<std::uint32_t>(table.rules.size()));
+      table_.rules.insert(table_.rules.end(), rules.begin(), rules.end());
+      table_.starts.push_back(static_cast<std::uint32_t>(table_.rules.size()));
     }
-    return table;
+    return std::move(table_);
   }
 
  private:
-  std::map<Literal, std::uint32_t> numbers_;
+  LiteralTable table_;
+  std::unordered_map<std::string, std::uint32_t> numbers_;
   std::vector<std::vector<std::uint32_t>> rules_;
 };
 
@@ -146,8 +151,8 @@ Result<std::unique_ptr<const Detection>> Detection::compile(RuleSet rules, const
     LiteralTableBuilder& table = pattern->buffer == Buffer::payload ? of_payloads : of_headers;
     selections[place] = {pattern->buffer, table.add(pattern->literal, place)};
   }
-  parts.payload_literals = of_payloads.build();
-  parts.header_literals = of_headers.build();
+  parts.payload_literals = std::move(of_payloads).build();
+  parts.header_literals = std::move(of_headers).build();
   parts.ip_only = IpOnlyRules(parts.rules);
   parts.groups = RuleGroups(parts.rules);
 
