@@ -42,18 +42,29 @@ class InspectionScratch {
 
 class BufferProgram {
  public:
-  /// Fails where a regular expression does not compile; the error's place is left to the caller.
+  /// Fails where a regular expression does not compile; the error's place is left to the caller. Where base64_decode
+  /// has decoded something the program holds, and the caller runs that of the rule's base64_data on
+  /// InspectionScratch::base64().
   [[nodiscard]] static Result<BufferProgram> compile(std::span<const BufferMatch> matches);
+  /// The same as Suricata nests them: base64_decode runs the options of the rule's base64_data itself, holds where they
+  /// hold, and where they do not an earlier option may match elsewhere. Without any base64_decode never holds. Callers
+  /// then never run a program of base64_data.
+  [[nodiscard]] static Result<BufferProgram> compile(const BufferMatches& buffer,
+                                                     std::span<const BufferMatch> base64_data);
   BufferProgram(BufferProgram&&) noexcept;
   BufferProgram& operator=(BufferProgram&&) noexcept;
   ~BufferProgram();
 
-  /// Whether all options hold on this buffer, with every way of placing the relative ones tried (Suricata's recursion:
-  /// a later failure goes back to the last content or pcre that may match elsewhere).
+  /// Whether all options hold on this buffer, one after the other, with the ways of placing the relative ones tried
+  /// that Suricata tries: a later failure goes back to the last content or pcre that another one is relative to and
+  /// that may match elsewhere. A buffer without address (`data()` null) is none and does not match; one of no bytes
+  /// may.
   [[nodiscard]] bool matches(std::span<const std::uint8_t> buffer, InspectionScratch& scratch) const noexcept;
 
  private:
   struct Step;
+  class Builder;
+  class Run;
   explicit BufferProgram(std::vector<Step> steps);
   std::vector<Step> steps_;
 };
