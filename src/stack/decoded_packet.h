@@ -53,6 +53,8 @@ struct DecodedPacket {
   bool fragment = false;          // not whole: no transport header is looked for in it
   bool reassembled = false;       // put together from fragments
   bool truncated = false;         // the capture ends before the packet does
+  bool has_flow = false;          // flows are kept of its kind: whole TCP, UDP, SCTP, ICMP, ESP, IP in IP
+  bool carries_packet = false;    // its payload is a packet of its own, which comes next: content is looked for there
   bool invalid = false;           // an event says so; what is behind the wrong header is not looked at
   DecodeEvents events;            // what was wrong or odd with it
 
