@@ -16,6 +16,7 @@ constexpr unsigned base_of(NumberText text) noexcept {
   switch (text) {
     case NumberText::hexadecimal: return 16;
     case NumberText::octal: return 8;
+    case NumberText::automatic:
     case NumberText::none:
     case NumberText::decimal: break;
   }
@@ -43,11 +44,15 @@ std::optional<ByteNumber> read_binary_number(std::span<const std::uint8_t> bytes
 
 std::optional<ByteNumber> read_text_number(std::span<const std::uint8_t> bytes, NumberText text) noexcept {
   if (bytes.size() > kMostTextBytes) return std::nullopt;
-  const unsigned base = base_of(text);
+  unsigned base = base_of(text);
   std::size_t i = 0;
   while (i < bytes.size() && is_space(bytes[i])) ++i;
   bool negative = false;
   if (i < bytes.size() && (bytes[i] == '-' || bytes[i] == '+')) negative = bytes[i++] == '-';
+  // As strtoull with base 0: what is in front tells the base.
+  if (text == NumberText::automatic && i + 1 < bytes.size() && bytes[i] == '0') {
+    base = (bytes[i + 1] | 0x20) == 'x' ? 16 : 8;
+  }
   if (base == 16 && i + 2 < bytes.size() && bytes[i] == '0' && (bytes[i + 1] | 0x20) == 'x' &&
       digit_of(bytes[i + 2]) < base) {
     i += 2;

@@ -37,7 +37,8 @@ struct Content {
   std::vector<std::uint8_t> bytes;
   bool negated = false;
   bool nocase = false;
-  std::optional<Number> offset, depth;     // from the buffer's start. `startswith` is offset 0 and depth of its length
+  std::optional<Number> offset;            // from the buffer's start
+  std::optional<Number> depth;             // from `offset` on, as written: the match lies in [offset, offset + depth)
   std::optional<Number> distance, within;  // from where the match before ended
   bool starts_with = false;
   bool ends_with = false;
@@ -62,14 +63,15 @@ struct IsDataAt {
 };
 
 enum class ByteOrder : std::uint8_t { big, little };
-enum class NumberText : std::uint8_t { none, hexadecimal, decimal, octal };  // `string` with its base; none: binary
+/// `string` with its base; none: a binary number. automatic: as strtoull with base 0 reads it.
+enum class NumberText : std::uint8_t { none, hexadecimal, decimal, octal, automatic };
 
 struct ByteTest {
   enum class Operator : std::uint8_t { less, greater, equal, less_equal, greater_equal, bit_and, bit_xor };
   Number bytes;
   Operator operation = Operator::equal;
   bool negated = false;  // the operator's `!`
-  Number value;
+  Number value;          // compared as 64 bits without a sign
   Number offset;
   bool relative = false;
   ByteOrder order = ByteOrder::big;

@@ -31,13 +31,17 @@ struct RuleSet {
   // What rules name by number: flowbits, flowints, xbits.
   std::vector<std::string> flowbits, flowints, xbits;
 
-  // The load table.
+  /// By the kind that a rule's references name: what stands in front of their ids ("https://…?name=").
+  std::map<std::string, std::string, std::less<>> references;
+
+  // What became of the rules that are not here (load_table.h).
   struct Left {
     std::uint32_t sid = 0;  // 0: none was found
     Error why;
     std::string reason;  // what is counted: "option http.uri", "protocol dns", "syntax"
   };
   std::vector<Left> left_out;
+  std::size_t disabled = 0;  // rules in comments
   [[nodiscard]] std::map<std::string, std::size_t> left_out_by_reason() const;
 };
 

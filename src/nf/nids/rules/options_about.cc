@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Options that say what a rule is.
+
+#include <algorithm>
+
+#include "nf/nids/rules/options.h"
+
+namespace penstock::nids {
+
+namespace {
+
+bool read_once(RuleDraft& draft, const OptionValue& value, std::uint64_t least, bool& has, std::uint32_t& out) {
+  if (has) return draft.fail_combination(value.name, "a second time in one rule");
+  has = true;
+  std::uint64_t number = 0;
+  if (!read_unsigned(draft, value.text, least, 0xffffffff, "number", number)) return false;
+  out = static_cast<std::uint32_t>(number);
+  return true;
+}
+
+}  // namespace
+
+/// What a backslash stands in front of is taken as it is.
+bool read_msg(RuleDraft& draft, const OptionValue& value) {
+  if (!draft.rule.message.empty()) return draft.fail_combination(value.name, "a second msg");
+  std::string& message = draft.rule.message;
+  message.reserve(value.text.size());
+  for (std::size_t i = 0; i < value.text.size(); ++i) {
+    if (value.text[i] == '\\' && i + 1 < value.text.size()) ++i;
+    message += value.text[i];
+  }
+  return true;
+}
+
+bool read_sid(RuleDraft& draft, const OptionValue& value) {
+  return read_once(draft, value, 1, draft.has_sid, draft.rule.sid);
+}
+bool read_gid(RuleDraft& draft, const OptionValue& value) {
+  return read_once(draft, value, 0, draft.has_gid, draft.rule.gid);
+}
+bool read_rev(RuleDraft& draft, const OptionValue& value) {
+  return read_once(draft, value, 0, draft.has_rev, draft.rule.rev);
+}
+
+bool read_priority(RuleDraft& draft, const OptionValue& value) {
+  std::uint64_t priority = 0;
+  if (!read_unsigned(draft, value.text, 0, 255, "priority", priority)) return false;
+  draft.has_priority = true;
+  draft.rule.priority = static_cast<std::uint8_t>(priority);
+  return true;
+}
+
+/// A class that classification.config does not have is no mistake (Suricata warns): it has the default priority.
+bool read_classtype(RuleDraft& draft, const OptionValue& value) {
+  Rule& rule = draft.rule;
+  RuleClass found;
+  if (const auto known = draft.names.classes->find(lower_case(value.text)); known != draft.names.classes->end()) {
+    found = known->second;
+  }
+  // Of several the one that weighs most.
+  if (!rule.classtype.empty() && found.priority >= rule.priority) return true;
+  rule.classtype = value.text;
+  rule.class_description = found.description;
+  if (!draft.has_priority) rule.priority = found.priority;
+  return true;
+}
+
+/// `cve,2021-44228`
+bool read_reference(RuleDraft& draft, const OptionValue& value) {
+  const std::size_t comma = value.text.find(',');
+  const std::string_view kind = trimmed(value.text.substr(0, comma));
+  const std::string_view id = comma == value.text.npos ? std::string_view{} : trimmed(value.text.substr(comma + 1));
+  if (kind.empty() || id.empty()) return draft.fail(value.text, "wrong reference", in_quotes(value.text), "KIND,ID");
+  draft.rule.references.push_back({lower_case(kind), std::string(id)});
+  return true;
+}
+
+/// `key value, key value`; a key alone has no value.
+bool read_metadata(RuleDraft& draft, const OptionValue& value) {
+  for (const std::string_view field : split_fields(value.text)) {
+    if (field.empty()) continue;
+    const std::size_t space = field.find_first_of(" \t");
+    draft.rule.metadata.push_back({std::string(field.substr(0, space)),
+                                   space == field.npos ? std::string{} : std::string(trimmed(field.substr(space)))});
+  }
+  return true;
+}
+
+bool read_target(RuleDraft& draft, const OptionValue& value) {
+  if (value.text != "src_ip" && value.text != "dest_ip") {
+    return draft.fail(value.text, "unknown target", in_quotes(value.text), "src_ip or dest_ip");
+  }
+  if (!draft.rule.target.empty()) return draft.fail_combination(value.name, "a second target");
+  draft.rule.target = value.text;
+  return true;
+}
+
+bool read_prefilter(RuleDraft& draft, const OptionValue& value) {
+  if (draft.rule.packet_matches.empty() && draft.last_content() == nullptr) {
+    return draft.fail_combination(value.name, "prefilter of nothing", "an option before it");
+  }
+  draft.rule.prefilter = true;
+  return true;
+}
+
+}  // namespace penstock::nids

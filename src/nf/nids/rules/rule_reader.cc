@@ -1,0 +1,376 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/nids/rules/rule_reader.h"
+
+#include <array>
+#include <unordered_map>
+#include <utility>
+
+#include "base/text_file.h"
+#include "base/units.h"
+#include "nf/nids/rules/options.h"
+#include "nf/nids/rules/rule_draft.h"
+#include "nf/nids/rules/rule_text.h"
+#include "nf/nids/rules/side_files.h"
+#include "nf/nids/rules/variables.h"
+#include "port/byte_source.h"
+
+namespace penstock::nids {
+
+namespace {
+
+// A compressed file of a few bytes can hold any number of them.
+constexpr std::size_t kMostFileBytes = std::size_t{1} << 30;
+
+template <typename Enum>
+struct Named {
+  std::string_view name;
+  Enum value;
+};
+
+constexpr std::array<Named<Action>, 7> kActions{{{"alert", Action::alert},
+                                                 {"drop", Action::drop},
+                                                 {"pass", Action::pass},
+                                                 {"reject", Action::reject},
+                                                 {"rejectsrc", Action::reject_source},
+                                                 {"rejectdst", Action::reject_destination},
+                                                 {"rejectboth", Action::reject_both}}};
+// What Snort and Suricata have besides.
+constexpr std::array<std::string_view, 8> kOtherActions{"log",    "sdrop",  "activate", "dynamic",
+                                                        "config", "accept", "block",    "rewrite"};
+
+constexpr std::array<Named<RuleProtocol>, 15> kRuleProtocols{{{"ip", RuleProtocol::ip},
+                                                              {"any", RuleProtocol::ip},
+                                                              {"ipv4", RuleProtocol::ipv4},
+                                                              {"ip4", RuleProtocol::ipv4},
+                                                              {"ipv6", RuleProtocol::ipv6},
+                                                              {"ip6", RuleProtocol::ipv6},
+                                                              {"tcp", RuleProtocol::tcp},
+                                                              {"tcp-pkt", RuleProtocol::tcp_pkt},
+                                                              {"tcp-stream", RuleProtocol::tcp_stream},
+                                                              {"udp", RuleProtocol::udp},
+                                                              {"icmp", RuleProtocol::icmp},
+                                                              {"icmpv4", RuleProtocol::icmpv4},
+                                                              {"icmpv6", RuleProtocol::icmpv6},
+                                                              {"sctp", RuleProtocol::sctp},
+                                                              {"pkthdr", RuleProtocol::pkthdr}}};
+
+template <typename Enum, std::size_t kCount>
+std::optional<Enum> value_of(const std::array<Named<Enum>, kCount>& all, std::string_view name) noexcept {
+  for (const Named<Enum>& one : all) {
+    if (equals_ignoring_case(one.name, name)) return one.value;
+  }
+  return std::nullopt;
+}
+
+/// Reads rule files one after the other into one set.
+class SetReader {
+ public:
+  SetReader(const Variables& variables, const ClassTable& classes) : variables_(variables) {
+    names_.classes = &classes;
+  }
+
+  void read(std::string_view text, const std::string& file);
+  void add_thresholds(std::vector<ThresholdLine> lines);
+  [[nodiscard]] VariableResolver& variables() noexcept { return variables_; }
+  [[nodiscard]] RuleSet take() &&;
+
+ private:
+  void read_rule(const RuleLine& line, const std::string& file);
+  bool read_header(RuleDraft& draft, const HeaderText& header);
+  bool read_options(RuleDraft& draft, std::string_view body);
+  void keep(Rule rule, const RuleLine& line, const std::string& file);
+  void leave_out(std::uint32_t sid, Error why, std::string reason);
+
+  VariableResolver variables_;
+  RuleNames names_;
+  RuleSet set_;
+  std::vector<ThresholdLine> thresholds_;
+  std::unordered_map<std::uint64_t, std::size_t> by_id_;  // gid and sid, to the place in set_.rules
+  std::vector<bool> replaced_;                            // of set_.rules
+};
+
+/// All that the rule needs and is not there, in its order, each once. Looked for before it is read: what stands behind
+/// an unknown buffer means nothing.
+std::vector<std::string> needs(const HeaderText& header, std::string_view body, std::string_view& first) {
+  constexpr std::size_t kMostNamed = 8;
+  std::vector<std::string> all;
+  const auto need = [&](std::string what, std::string_view at) {
+    if (all.empty()) first = at;
+    if (all.size() < kMostNamed && std::find(all.begin(), all.end(), what) == all.end()) all.push_back(std::move(what));
+  };
+  if (!value_of(kRuleProtocols, header.protocol)) {
+    if (std::string name = lower_case(header.protocol); is_known_protocol(name)) {
+      need("protocol " + std::move(name), header.protocol);
+    }
+  }
+  OptionTexts options(body);
+  Complaint why;
+  for (OptionText option; options.next(option, why);) {
+    if (option_of(option.name) == nullptr && is_known_option(option.name)) {
+      need("option " + lower_case(option.name), option.name);
+    }
+  }
+  return all;
+}
+
+/// The rule's sid, for those that cannot be read: 0 where there is none.
+std::uint32_t sid_in(std::string_view body) {
+  OptionTexts options(body);
+  Complaint why;
+  for (OptionText option; options.next(option, why);) {
+    if (!equals_ignoring_case(option.name, "sid")) continue;
+    const auto sid = parse_integer(option.value);
+    return sid && *sid <= 0xffffffff ? static_cast<std::uint32_t>(*sid) : 0;
+  }
+  return 0;
+}
+
+void SetReader::leave_out(std::uint32_t sid, Error why, std::string reason) {
+  set_.left_out.push_back({sid, std::move(why), std::move(reason)});
+}
+
+void SetReader::read(std::string_view text, const std::string& file) {
+  RuleLines lines(text);
+  for (RuleLine line; lines.next(line);) {
+    if (line.disabled) {
+      ++set_.disabled;
+    } else if (line.too_long) {
+      leave_out(0, {line.place({}, file), "rule too long", "", "at most " + format_size(kMostRuleBytes)}, "too long");
+    } else if (is_threshold_line(line.text)) {
+      Complaint why;
+      if (auto read = read_threshold_line(line.text, variables_, why)) {
+        thresholds_.push_back(std::move(*read));
+      } else {
+        leave_out(0, {line.place(why.at, file), why.message, why.found, why.expected}, why.reason);
+      }
+    } else {
+      read_rule(line, file);
+    }
+  }
+}
+
+void SetReader::read_rule(const RuleLine& line, const std::string& file) {
+  Complaint why;
+  const auto complain = [&](const Complaint& complaint, std::uint32_t sid) {
+    leave_out(sid, {line.place(complaint.at, file), complaint.message, complaint.found, complaint.expected},
+              complaint.reason);
+  };
+  const auto parts = split_rule(line.text, why);
+  if (!parts) return complain(why, 0);
+  const auto header = split_header(parts->header, why);
+  if (!header) return complain(why, sid_in(parts->body));
+
+  std::string_view first;
+  if (const std::vector<std::string> missing = needs(*header, parts->body, first); !missing.empty()) {
+    std::string list = missing[0];
+    for (std::size_t i = 1; i < missing.size(); ++i) list += ", " + missing[i];
+    return leave_out(sid_in(parts->body), {line.place(first, file), "needs what is not supported: " + list, "", ""},
+                     missing[0]);
+  }
+  RuleDraft draft(names_);
+  if (!read_header(draft, *header) || !read_options(draft, parts->body)) {
+    return complain(draft.complaint, sid_in(parts->body));
+  }
+  keep(std::move(draft).take(), line, file);
+}
+
+bool SetReader::read_header(RuleDraft& draft, const HeaderText& header) {
+  Rule& rule = draft.rule;
+  const auto action = value_of(kActions, header.action);
+  if (!action) {
+    const bool known = std::find(kOtherActions.begin(), kOtherActions.end(), header.action) != kOtherActions.end();
+    return draft.fail(header.action, known ? "action that is not supported" : "unknown action",
+                      in_quotes(header.action), "alert, drop, pass, reject, rejectsrc, rejectdst or rejectboth",
+                      known ? "action " + std::string(header.action) : "unknown action");
+  }
+  rule.action = *action;
+  // What passes does so without a word, unless `alert` asks for one.
+  rule.alerts = rule.action != Action::pass;
+  const auto protocol = value_of(kRuleProtocols, header.protocol);
+  if (!protocol) {
+    return draft.fail(header.protocol, "unknown protocol", in_quotes(header.protocol),
+                      "tcp, tcp-pkt, tcp-stream, udp, icmp, icmpv4, icmpv6, sctp, ip, ipv4, ipv6 or pkthdr",
+                      "unknown protocol");
+  }
+  rule.protocol = *protocol;
+  if (header.direction == "<>") {
+    rule.direction = RuleDirection::both_ways;
+  } else if (header.direction == "=>") {
+    return draft.fail(header.direction, "direction of transactions, which is not supported", "'=>'", "-> or <>",
+                      "direction =>");
+  } else if (header.direction != "->") {
+    return draft.fail(header.direction, "unknown direction", in_quotes(header.direction), "-> or <>");
+  }
+  const VariableResolver::Addresses* source = variables_.addresses(header.source, draft.complaint);
+  if (source == nullptr) return false;
+  rule.source = *source;
+  const VariableResolver::Addresses* destination = variables_.addresses(header.destination, draft.complaint);
+  if (destination == nullptr) return false;
+  rule.destination = *destination;
+  rule.negates_addresses = source->negates || destination->negates;
+  const PortSet* source_ports = variables_.ports(header.source_ports, draft.complaint);
+  if (source_ports == nullptr) return false;
+  rule.source_ports = *source_ports;
+  const PortSet* destination_ports = variables_.ports(header.destination_ports, draft.complaint);
+  if (destination_ports == nullptr) return false;
+  rule.destination_ports = *destination_ports;
+  return true;
+}
+
+bool SetReader::read_options(RuleDraft& draft, std::string_view body) {
+  OptionTexts options(body);
+  for (OptionText option; options.next(option, draft.complaint);) {
+    if (!read_option(draft, option)) return false;
+  }
+  if (!draft.complaint.message.empty()) return false;
+  if (!draft.has_sid) return draft.fail(body.substr(0, 0), "rule without a sid", "", "sid:N;", "no sid");
+  return true;
+}
+
+/// Of rules of one sid, the highest revision is kept, and of equal ones the first (Suricata's rule).
+void SetReader::keep(Rule rule, const RuleLine& line, const std::string& file) {
+  rule.text = line.text;
+  rule.file = file;
+  rule.line = line.line;
+  const std::uint64_t id = std::uint64_t{rule.gid} << 32 | rule.sid;
+  const auto [at, is_new] = by_id_.try_emplace(id, set_.rules.size());
+  if (!is_new) {
+    const Rule& other = set_.rules[at->second];
+    const bool is_newer = rule.rev > other.rev;
+    const Rule& loser = is_newer ? other : rule;
+    const Rule& winner = is_newer ? rule : other;
+    leave_out(
+        loser.sid,
+        {{loser.file, loser.line, 0},
+         "sid " + std::to_string(loser.sid) + " is there twice",
+         "revision " + std::to_string(loser.rev),
+         "revision " + std::to_string(winner.rev) + ", which is in " + winner.file + ':' + std::to_string(winner.line)},
+        "duplicate sid");
+    if (!is_newer) return;
+    replaced_[at->second] = true;
+    at->second = set_.rules.size();
+  }
+  set_.rules.push_back(std::move(rule));
+  replaced_.push_back(false);
+}
+
+void SetReader::add_thresholds(std::vector<ThresholdLine> lines) {
+  std::move(lines.begin(), lines.end(), std::back_inserter(thresholds_));
+}
+
+RuleSet SetReader::take() && {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < set_.rules.size(); ++i) {
+    if (replaced_[i]) continue;
+    if (kept != i) set_.rules[kept] = std::move(set_.rules[i]);
+    ++kept;
+  }
+  set_.rules.resize(kept);
+  apply_thresholds(std::move(thresholds_), set_);
+  set_.flowbits = std::move(names_.flowbits).take();
+  set_.flowints = std::move(names_.flowints).take();
+  set_.xbits = std::move(names_.xbits).take();
+  return std::move(set_);
+}
+
+/// The whole file, unpacked.
+Result<std::string> read_unpacked(const std::string& path) {
+  port::ReadControl control;
+  auto source = port::ByteSource::open(path, control);
+  if (!source) return failure(std::move(source.error()));
+  std::string text;
+  std::vector<std::uint8_t> chunk(std::size_t{1} << 16);
+  for (;;) {
+    const std::ptrdiff_t got = (*source)->read(chunk);
+    if (got < 0) return failure(Error{{path, 0, 0}, "cannot be read", (*source)->reason(), ""});
+    if (got == 0) return text;
+    if (text.size() + static_cast<std::size_t>(got) > kMostFileBytes) {
+      return failure(Error{{path, 0, 0}, "file too large", "", "at most " + format_size(kMostFileBytes)});
+    }
+    text.append(reinterpret_cast<const char*>(chunk.data()), static_cast<std::size_t>(got));
+  }
+}
+
+/// All variables, those too that no rule uses: a mistake in one is found where it was made.
+Errors check_variables(const Variables& variables) {
+  Errors errors;
+  VariableResolver resolver(variables);
+  for (const auto& [name, value] : variables) {
+    Complaint as_addresses;
+    Complaint as_ports;
+    const std::string reference = "$" + name;
+    const bool is_ports = name.ends_with("PORTS") || name.ends_with("PORT");
+    // Either will do: a name says nothing certain.
+    if (resolver.addresses(reference, as_addresses) == nullptr && resolver.ports(reference, as_ports) == nullptr) {
+      const Complaint& why = is_ports ? as_ports : as_addresses;
+      errors.push_back({{"", 0, 0}, why.message, why.found, why.expected});
+    }
+  }
+  return errors;
+}
+
+}  // namespace
+
+Result<RuleSet> read_rules(const RuleFiles& files) {
+  Errors errors = check_variables(files.variables);
+  ClassTable classes;
+  const ClassTable* used_classes = &default_classes();
+  if (!files.classification.empty()) {
+    auto read = read_unpacked(files.classification).and_then([&](const std::string& text) {
+      return read_classification(text, files.classification);
+    });
+    if (read) {
+      classes = std::move(*read);
+      used_classes = &classes;
+    } else {
+      append(errors, std::move(read.error()));
+    }
+  }
+  ReferenceTable references = default_references();
+  if (!files.reference.empty()) {
+    auto read = read_unpacked(files.reference).and_then([&](const std::string& text) {
+      return read_references(text, files.reference);
+    });
+    if (read) {
+      references = std::move(*read);
+    } else {
+      append(errors, std::move(read.error()));
+    }
+  }
+  SetReader reader(files.variables, *used_classes);
+  if (!files.threshold.empty()) {
+    auto read = read_unpacked(files.threshold).and_then([&](const std::string& text) {
+      return read_thresholds(text, files.threshold, reader.variables());
+    });
+    if (read) {
+      reader.add_thresholds(std::move(*read));
+    } else {
+      append(errors, std::move(read.error()));
+    }
+  }
+  for (const std::string& path : files.rules) {
+    const auto text = read_unpacked(path);
+    if (!text) {
+      append(errors, text.error());
+    } else if (errors.empty()) {
+      reader.read(*text, path);
+    }
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  RuleSet set = std::move(reader).take();
+  set.references = std::move(references);
+  return set;
+}
+
+Result<RuleSet> read_rules_text(std::string_view text, std::string name, const Variables& variables) {
+  if (Errors errors = check_variables(variables); !errors.empty()) return failure(std::move(errors));
+  SetReader reader(variables, default_classes());
+  reader.read(text, name);
+  RuleSet set = std::move(reader).take();
+  set.references = default_references();
+  return set;
+}
+
+}  // namespace penstock::nids
