@@ -164,19 +164,22 @@ Result<CompiledRule> compile_rule(const Rule& rule, std::uint32_t index) {
   if (!one_direction || rule.flow.to_server) compiled.directions |= bit_of(stack::Direction::to_server);
   if (!one_direction || rule.flow.to_client) compiled.directions |= bit_of(stack::Direction::to_client);
 
+  const BufferMatches* const base64 = buffer_of(rule, Buffer::base64_data);
+  const std::span<const BufferMatch> of_base64 =
+      base64 == nullptr ? std::span<const BufferMatch>() : std::span<const BufferMatch>(base64->matches);
   for (const BufferMatches& matches : rule.buffers) {
-    if (matches.matches.empty()) continue;
-    auto program = BufferProgram::compile(matches.matches);
+    if (matches.matches.empty() || matches.buffer == Buffer::base64_data) continue;
+    auto program = BufferProgram::compile(matches, of_base64);
     if (!program) {
       for (Error& error : program.error()) {
         if (error.place.file.empty()) error.place = {rule.file, rule.line, 0};
       }
       return tl::unexpected(std::move(program.error()));
     }
-    switch (matches.buffer) {
-      case Buffer::payload: compiled.payload.emplace(std::move(*program)); break;
-      case Buffer::base64_data: compiled.base64.emplace(std::move(*program)); break;
-      default: compiled.headers.push_back({matches.buffer, std::move(*program)});
+    if (matches.buffer == Buffer::payload) {
+      compiled.payload.emplace(std::move(*program));
+    } else {
+      compiled.headers.push_back({matches.buffer, std::move(*program)});
     }
   }
   return compiled;

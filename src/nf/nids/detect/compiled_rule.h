@@ -55,7 +55,6 @@ struct CompiledRule {
   std::uint8_t directions = 0;  // bit of stack::Direction
 
   std::optional<BufferProgram> payload;
-  std::optional<BufferProgram> base64;  // behind the payload's base64_decode
   struct HeaderProgram {
     Buffer buffer;
     BufferProgram program;

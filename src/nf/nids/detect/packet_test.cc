@@ -56,16 +56,20 @@ bool contains(const AddressSet& set, const DecodedPacket& packet, const stack::E
   return set.contains(end.address);
 }
 
-bool has_ports(const DecodedPacket& packet) noexcept {
-  return !packet.transport.empty() && (packet.protocol == ip_protocol::kTcp || packet.protocol == ip_protocol::kUdp ||
-                                       packet.protocol == ip_protocol::kSctp);
+bool has_ports(const TrackedPacket& tracked) noexcept {
+  const DecodedPacket& packet = tracked.packet;
+  if (tracked.stream_end) return true;  // its flow's
+  return !packet.transport.empty() && !packet.fragment &&
+         (packet.protocol == ip_protocol::kTcp || packet.protocol == ip_protocol::kUdp ||
+          packet.protocol == ip_protocol::kSctp);
 }
 
 /// From the rule's side `source` to its side `destination`.
-bool ends_hold(const Rule& rule, const DecodedPacket& packet, const stack::Endpoint& source,
+bool ends_hold(const Rule& rule, const TrackedPacket& tracked, const stack::Endpoint& source,
                const stack::Endpoint& destination) noexcept {
+  const DecodedPacket& packet = tracked.packet;
   if (!rule.source_ports.is_any() || !rule.destination_ports.is_any()) {
-    if (!has_ports(packet) || packet.fragment) return false;
+    if (!has_ports(tracked)) return false;
     if (!rule.source_ports.contains(source.port) || !rule.destination_ports.contains(destination.port)) return false;
   }
   return (rule.destination.is_any() || contains(rule.destination, packet, destination)) &&
@@ -253,8 +257,8 @@ bool protocol_holds(RuleProtocol protocol, const DecodedPacket& packet) noexcept
 bool header_holds(const Rule& rule, const TrackedPacket& packet) noexcept {
   const DecodedPacket& p = packet.packet;
   if (!protocol_holds(rule.protocol, p)) return false;
-  return ends_hold(rule, p, p.source, p.destination) ||
-         (rule.direction == RuleDirection::both_ways && ends_hold(rule, p, p.destination, p.source));
+  return ends_hold(rule, packet, p.source, p.destination) ||
+         (rule.direction == RuleDirection::both_ways && ends_hold(rule, packet, p.destination, p.source));
 }
 
 bool flow_holds(const FlowMatch& match, const TrackedPacket& packet, bool in_stream) noexcept {
