@@ -278,7 +278,8 @@ struct IpReassembly::Parts {
     }
     datagram.end = std::max(former_end, end);
     // Of units in part only the datagram's last is known: with another, all bytes are looked at in the end.
-    const bool odd = (ends_in_unit && (more || datagram.tail_seen)) || (former_end % 8 != 0 && end > former_end);
+    const bool odd =
+        (ends_in_unit && (more || datagram.tail_seen || end < former_end)) || (former_end % 8 != 0 && end > former_end);
     datagram.tail_seen = datagram.tail_seen || ends_in_unit;
     datagram.overlapped = datagram.overlapped || again || odd;
     return again;

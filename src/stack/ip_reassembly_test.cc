@@ -1,0 +1,321 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "stack/ip_reassembly.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "packet/checksum.h"
+#include "packet/ip.h"
+#include "stack/testing/naive_reassembly.h"
+
+namespace penstock::stack {
+namespace {
+
+using testing::NaiveFragment;
+
+constexpr std::array kPolicies{OverlapPolicy::first,     OverlapPolicy::last,    OverlapPolicy::bsd,
+                               OverlapPolicy::bsd_right, OverlapPolicy::windows, OverlapPolicy::solaris,
+                               OverlapPolicy::linux_host};
+
+/// Fragments of one sender to one receiver.
+class Reassembly {
+ public:
+  explicit Reassembly(TrackerOptions options = {}) : reassembly(options, counters) {}
+
+  /// "" until the datagram is whole, then its data.
+  std::string add4(std::uint32_t offset, std::string_view data, bool more, std::uint32_t id = 7) {
+    header_.resize(sizeof(Ipv4Header));
+    auto& ip = *reinterpret_cast<Ipv4Header*>(header_.data());
+    ip = {};
+    ip.version_ihl = 0x45;
+    ip.ttl = 9;
+    ip.protocol = 17;
+    ip.id.set(static_cast<std::uint16_t>(id));
+    ip.fragment.set(static_cast<std::uint16_t>(offset / 8 | (more ? 0x2000U : 0U)));
+    ip.total_length.set(static_cast<std::uint16_t>(20 + data.size()));
+    ip.checksum.set(checksum(header_.data(), 20));
+    packet.ip_version = 4;
+    packet.protocol = 17;
+    IpFragment fragment;
+    fragment.id = id;
+    fragment.offset = offset;
+    fragment.more = more;
+    fragment.header = header_;
+    return add(fragment, data);
+  }
+
+  std::string add(IpFragment fragment, std::string_view data) {
+    data_.assign(data.begin(), data.end());
+    fragment.data = data_;
+    packet.timestamp_ns = now_s * 1'000'000'000;
+    packet.events.reset();
+    whole = reassembly.add(fragment, packet, room_);
+    const std::size_t header = whole.empty() ? 0 : packet.ip_version == 4 ? 20 : 40;
+    return {whole.begin() + static_cast<std::ptrdiff_t>(header), whole.end()};
+  }
+
+  [[nodiscard]] bool told(DecodeEvent event) const { return packet.events[event.index]; }
+
+  TrackerCounters counters;
+  IpReassembly reassembly;
+  DecodedPacket packet;
+  Bytes whole;
+  std::uint64_t now_s = 100;
+
+ private:
+  std::vector<std::uint8_t> header_, data_;
+  std::vector<std::uint8_t> room_ = std::vector<std::uint8_t>(IpReassembly::kMostBytes);
+};
+
+std::string units(std::string_view labels) {
+  std::string text;
+  for (const char label : labels) text += std::string(8, label);
+  return text;
+}
+
+TEST(IpReassembly, PutsFragmentsTogetherInAnyOrder) {
+  std::array<int, 3> order{0, 1, 2};
+  do {
+    Reassembly r;
+    std::string whole;
+    for (const int i : order) {
+      EXPECT_EQ(whole, "");
+      whole = r.add4(static_cast<std::uint32_t>(i) * 16,
+                     units(i == 0   ? "ab"
+                           : i == 1 ? "cd"
+                                    : "e") +
+                         (i == 2 ? "xyz" : ""),
+                     i != 2);
+      EXPECT_FALSE(r.told(decode_event("ipv4.frag_overlap")));
+    }
+    EXPECT_EQ(whole, units("abcde") + "xyz");
+    EXPECT_EQ(r.reassembly.datagrams(), 0U);
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST(IpReassembly, MakesAHeaderOfAWholeDatagram) {
+  Reassembly r;
+  r.add4(8, "end", false);
+  r.add4(0, units("a"), true);
+  const auto& ip = *reinterpret_cast<const Ipv4Header*>(r.whole.data());
+  EXPECT_EQ(ip.total_length.value(), 31);
+  EXPECT_EQ(ip.fragment.value(), 0);
+  EXPECT_EQ(ip.ttl, 9);
+  EXPECT_EQ(checksum(r.whole.data(), 20), 0);
+}
+
+TEST(IpReassembly, KeepsTheBytesThatThePolicyKeeps) {
+  struct F {
+    std::uint32_t unit;
+    const char* labels;
+  };
+  const auto of = [&](OverlapPolicy policy, F a, F b) {
+    TrackerOptions options;
+    options.fragment_policy = policy;
+    Reassembly r(options);
+    r.add4(0, units("0"), true);
+    r.add4(a.unit * 8, units(a.labels), true);
+    r.add4(b.unit * 8, units(b.labels), true);
+    EXPECT_TRUE(r.told(decode_event("ipv4.frag_overlap")));
+    const std::string result = r.add4(48, units("z"), false);
+    EXPECT_FALSE(r.told(decode_event("ipv4.frag_overlap")));
+    std::string labels;
+    for (std::size_t i = 8; i < 48 && i < result.size(); i += 8) labels += result[i];
+    return labels;
+  };
+  struct Case {
+    F earlier, later;
+    std::array<const char*, 7> kept;  // in the order of kPolicies
+  };
+  const std::array cases{
+      // the later begins to the left
+      Case{{2, "aaaa"}, {1, "bbb"}, {"baaaa", "bbbaa", "bbbaa", "baaaa", "baaaa", "baaaa", "bbbaa"}},
+      // and ends with the earlier
+      Case{{3, "aaa"}, {1, "bbbbb"}, {"bbaaa", "bbbbb", "bbbbb", "bbaaa", "bbaaa", "bbbbb", "bbbbb"}},
+      // the later begins to the right
+      Case{{1, "aaaa"}, {2, "bbbb"}, {"aaaab", "abbbb", "aaaab", "abbbb", "aaaab", "aaaab", "aaaab"}},
+      // both begin at one place
+      Case{{1, "aaa"}, {1, "bbbbb"}, {"aaabb", "bbbbb", "aaabb", "bbbbb", "aaabb", "aaabb", "bbbbb"}},
+      Case{{1, "aaaaa"}, {1, "bbb"}, {"aaaaa", "bbbaa", "aaaaa", "bbbaa", "aaaaa", "aaaaa", "bbbaa"}},
+  };
+  for (std::size_t c = 0; c < cases.size(); ++c) {
+    for (std::size_t i = 0; i < kPolicies.size(); ++i) {
+      EXPECT_EQ(of(kPolicies[i], cases[c].earlier, cases[c].later), cases[c].kept[i])
+          << "case " << c << " policy " << i;
+    }
+  }
+}
+
+TEST(IpReassembly, LetsWindowsReplaceOnlyWhatIsQuiteCovered) {
+  TrackerOptions options;
+  options.fragment_policy = OverlapPolicy::windows;
+  Reassembly r(options);
+  r.add4(16, units("a"), true);
+  r.add4(40, units("z"), false);
+  r.add4(32, units("y"), true);
+  r.add4(0, units("0"), true);
+  EXPECT_EQ(r.add4(8, units("bbb"), true), units("0bbbyz"));
+}
+
+TEST(IpReassembly, AgreesWithANaiveOneOnRandomFragments) {
+  std::uint32_t state = 12345;
+  const auto random = [&](std::uint32_t below) {
+    state = state * 1664525 + 1013904223;
+    return (state >> 8) % below;
+  };
+  int whole = 0;
+  for (int round = 0; round < 20000; ++round) {
+    const OverlapPolicy policy = kPolicies[random(kPolicies.size())];
+    TrackerOptions options;
+    options.fragment_policy = policy;
+    options.fragment_memory = 1 << 16;
+    Reassembly r(options);
+    std::vector<NaiveFragment> fragments;
+    for (std::uint32_t i = 0; i < 12; ++i) {
+      NaiveFragment f;
+      f.begin = random(6) * 8;
+      const bool odd = random(8) == 0;
+      f.data = std::string(odd ? 1 + random(30) : 8 * (1 + random(4)), static_cast<char>('a' + i));
+      f.more = random(6) != 0;
+      fragments.push_back(f);
+      const std::string result = r.add4(f.begin, f.data, f.more);
+      const auto expected = testing::naive_reassembly(policy, fragments);
+      ASSERT_EQ(result, expected.value_or("")) << "round " << round << ", fragment " << i;
+      if (expected) {
+        ++whole;
+        break;
+      }
+    }
+  }
+  EXPECT_GT(whole, 5000);
+}
+
+TEST(IpReassembly, TellsFragmentsOfDifferentDatagramsApart) {
+  Reassembly r;
+  EXPECT_EQ(r.add4(0, units("a"), true, 1), "");
+  EXPECT_EQ(r.add4(8, "b", false, 2), "");
+  r.packet.vlan_ids[0] = 5;
+  EXPECT_EQ(r.add4(8, "b", false, 1), "");
+  r.packet.vlan_ids[0] = 0;
+  r.packet.source.address.low = 1;
+  EXPECT_EQ(r.add4(8, "b", false, 1), "");
+  r.packet.source.address.low = 0;
+  EXPECT_EQ(r.reassembly.datagrams(), 4U);
+  EXPECT_EQ(r.add4(8, "b", false, 1), units("a") + "b");
+  EXPECT_EQ(r.reassembly.datagrams(), 3U);
+}
+
+TEST(IpReassembly, GivesUpWhatWaitsForTooLong) {
+  TrackerOptions options;
+  options.fragment_timeout_s = 30;
+  Reassembly r(options);
+  r.add4(0, units("a"), true);
+  r.now_s += 31;
+  EXPECT_EQ(r.add4(8, "b", false), "");  // it begins anew
+  EXPECT_EQ(r.counters.fragments_timed_out, 1U);
+  r.reassembly.expire((r.now_s + 30) * 1'000'000'000);
+  EXPECT_EQ(r.reassembly.datagrams(), 1U);
+  r.reassembly.expire((r.now_s + 31) * 1'000'000'000);
+  EXPECT_EQ(r.reassembly.datagrams(), 0U);
+  EXPECT_EQ(r.counters.fragments_timed_out, 2U);
+}
+
+TEST(IpReassembly, TellsOfDatagramsThatAreTooLarge) {
+  Reassembly r;
+  EXPECT_EQ(r.add4(65528, units("a"), false), "");
+  EXPECT_TRUE(r.told(decode_event("ipv4.frag_pkt_too_large")));
+  EXPECT_EQ(r.reassembly.datagrams(), 0U);
+  r.add4(65504, units("a"), false);
+  EXPECT_FALSE(r.told(decode_event("ipv4.frag_pkt_too_large")));
+  EXPECT_EQ(r.reassembly.datagrams(), 1U);
+}
+
+TEST(IpReassembly, PutsTheLargestDatagramTogether) {
+  Reassembly r;
+  const std::string part(1480, 'x');
+  std::string expected, whole;
+  for (std::uint32_t at = 0; at < 65515; at += 1480) {
+    const std::string data = part.substr(0, std::min<std::size_t>(1480, 65515 - at));
+    whole = r.add4(at, data, at + 1480 < 65515);
+    expected += data;
+  }
+  EXPECT_EQ(whole, expected);
+  EXPECT_EQ(r.whole.size(), 65535U);
+}
+
+TEST(IpReassembly, KeepsNothingBehindTheLastFragment) {
+  Reassembly r;
+  EXPECT_EQ(r.add4(16, units("c"), true), "");
+  EXPECT_EQ(r.add4(8, units("b"), false), "");
+  EXPECT_EQ(r.add4(0, units("a"), true), units("ab"));
+}
+
+TEST(IpReassembly, StaysWithinItsMemoryUnderAFlood) {
+  for (const std::size_t memory : {std::size_t{1} << 16, std::size_t{1} << 20, std::size_t{16} << 20}) {
+    TrackerOptions options;
+    options.fragment_memory = memory;
+    Reassembly r(options);
+    const std::size_t before = r.reassembly.memory_bytes();
+    EXPECT_LE(before, memory + (std::size_t{1} << 19)) << "with tables";
+    std::uint64_t sent = 0;
+    for (std::uint32_t id = 0; id < 30000; ++id) {
+      r.add4(0, std::string(id % 3 == 0 ? 1400 : 8, 'f'), true, id & 0xffff);
+      ++sent;
+      if (id % 100 != 0) continue;
+      // What comes at once is put together all the same.
+      const std::uint32_t good = 0x1ffff;
+      r.add4(0, units("g"), true, good);
+      EXPECT_EQ(r.add4(8, "ood", false, good), units("g") + "ood");
+      sent += 2;
+    }
+    EXPECT_EQ(r.reassembly.memory_bytes(), before);
+    EXPECT_EQ(r.counters.fragments, sent);
+    EXPECT_GT(r.counters.fragments_dropped, 0U);
+    r.reassembly.expire(~std::uint64_t{0});
+    EXPECT_EQ(r.reassembly.datagrams(), 0U);
+    EXPECT_EQ(r.counters.fragments_dropped + r.counters.fragments_timed_out + 2 * r.counters.reassembled, sent);
+  }
+}
+
+TEST(IpReassembly, IgnoresWhatADatagramHasTooMuchOf) {
+  Reassembly r;
+  for (int i = 0; i < 10000; ++i) r.add4(8, units("a"), true);
+  EXPECT_TRUE(r.told(decode_event("ipv4.frag_ignored")));
+  EXPECT_EQ(r.reassembly.datagrams(), 1U);
+  Reassembly large;
+  for (int i = 0; i < 100; ++i) large.add4(8, std::string(8000, 'a'), true);
+  EXPECT_TRUE(large.told(decode_event("ipv4.frag_ignored")));
+}
+
+TEST(IpReassembly, NamesWhatIpv6sFragmentHeaderNamed) {
+  Reassembly r;
+  r.packet.ip_version = 6;
+  std::vector<std::uint8_t> header(48);
+  header[0] = 0x60;
+  header[6] = ip_protocol::kHopByHop;
+  header[40] = ip_protocol::kFragment;
+  IpFragment fragment;
+  fragment.header = header;
+  fragment.next_header = 17;
+  fragment.next_header_at = 40;
+  fragment.more = true;
+  EXPECT_EQ(r.add(fragment, units("a")), "");
+  fragment.more = false;
+  fragment.offset = 8;
+  r.add(fragment, "b");
+  ASSERT_EQ(r.whole.size(), 48U + 9);
+  EXPECT_EQ(r.whole[6], ip_protocol::kHopByHop);
+  EXPECT_EQ(r.whole[40], 17);
+  EXPECT_EQ(r.whole[5], 17);  // payload length
+  EXPECT_EQ(r.counters.reassembled, 1U);
+}
+
+}  // namespace
+}  // namespace penstock::stack
