@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/nids/match/device_literals.h"
+
+#include <span>
+
+namespace penstock::nids {
+
+DeviceLiterals::DeviceLiterals(const ScanTables& tables) {
+  engine_ = std::visit([this](const auto& engine) { return copy_of(engine); }, tables.engine);
+}
+
+/// Null where there is nothing to copy.
+template <typename T>
+const T* DeviceLiterals::copy_of(const std::vector<T>& host) {
+  copies_.emplace_back(std::as_bytes(std::span(host)));
+  return reinterpret_cast<const T*>(copies_.back().data());
+}
+
+DeviceLiterals::EngineView DeviceLiterals::copy_of(const AhoCorasickTables& tables) {
+  auto view = tables.view<std::uint16_t>();
+  view.class_of = copy_of(tables.class_of);
+  view.next = copy_of(tables.narrow);
+  view.accepting = copy_of(tables.accepting);
+  view.outputs = copy_of(tables.outputs);
+  view.texts = copy_of(tables.texts);
+  return view;
+}
+
+DeviceLiterals::EngineView DeviceLiterals::copy_of(const HashedFilterTables& tables) {
+  HashedFilterView view = tables.view();
+  view.quad_bits = copy_of(tables.quad_bits);
+  view.pair_bits = copy_of(tables.pair_bits);
+  view.quad_slots.slots = copy_of(tables.quad_slots);
+  view.pair_slots.slots = copy_of(tables.pair_slots);
+  view.entries = copy_of(tables.entries);
+  view.rests = copy_of(tables.rests);
+  return view;
+}
+
+}  // namespace penstock::nids

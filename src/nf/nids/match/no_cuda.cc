@@ -1,0 +1,15 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The twin of scan_stage.cu in a build without CUDA: no tables can lie on a device, so there is no stage to make.
+
+#include "gpu/cuda_error.h"
+#include "nf/nids/match/device_literals.h"
+
+namespace penstock::nids {
+
+std::unique_ptr<gpu::GpuStage> make_scan_stage(const DeviceLiterals&) {
+  throw gpu::CudaError(0, "this program is built without CUDA");
+}
+
+}  // namespace penstock::nids

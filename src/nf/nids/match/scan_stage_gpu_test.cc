@@ -1,0 +1,304 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The scan of batches on a device against the matchers on the host, packet by packet.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/memory.h"
+#include "gpu/stream.h"
+#include "nf/nids/match/device_literals.h"
+#include "nf/nids/match/literals_for_test.h"
+#include "nf/nids/match/rarity.h"
+#include "nf/nids/match/scan_range_core.h"
+
+namespace penstock::nids {
+namespace {
+
+using testing::Bytes;
+using testing::Draw;
+using testing::Found;
+using testing::literal;
+
+constexpr std::uint32_t kHeaderBytes = 54;
+
+/// Frames one behind the other, at any alignment, with literals in what lies between them.
+class Batch {
+ public:
+  explicit Batch(std::uint64_t seed, std::span<const Literal> literals) : draw_(seed), literals_(literals) {
+    fill_gap(1 + draw_.below(40));
+  }
+
+  /// A TCP segment with that payload.
+  PacketDescriptor& add(const Bytes& payload) {
+    fill_gap(draw_.below(20));
+    PacketDescriptor& packet = packets_.emplace_back();
+    packet.offset = static_cast<std::uint32_t>(frames_.size());
+    fill_gap(kHeaderBytes);
+    frames_.insert(frames_.end(), payload.begin(), payload.end());
+    const std::uint32_t end = kHeaderBytes + static_cast<std::uint32_t>(payload.size());
+    const std::uint32_t padding = draw_.one_in(3) ? 1 + draw_.below(9) : 0;
+    fill_gap(padding);
+    packet.length = packet.wire_length = end + padding;
+    packet.layout.network_offset = 14;
+    packet.layout.transport_offset = 34;
+    packet.layout.payload_offset = kHeaderBytes;
+    packet.layout.end = end;
+    packet.layout.flags = PacketLayout::kNetworkHeader | PacketLayout::kTransportHeader | PacketLayout::kPorts;
+    packet.layout.network = NetworkLayer::ipv4;
+    packet.layout.transport = ip_protocol::kTcp;
+    return packet;
+  }
+  PacketDescriptor& last() { return packets_.back(); }
+  [[nodiscard]] std::size_t size() const { return packets_.size(); }
+
+  [[nodiscard]] std::span<const std::uint8_t> scanned(const PacketDescriptor& packet) const {
+    const ScanRange range = scan_range(packet.layout, packet.length);
+    return std::span(frames_).subspan(packet.offset + range.begin, range.end - range.begin);
+  }
+
+  /// `misaligned`: by how much the frames' begin is off a multiple of 16.
+  [[nodiscard]] std::vector<PacketLiterals> scan(gpu::GpuStage& stage, std::size_t misaligned) {
+    fill_gap(misaligned == 0 ? 0 : 16);
+    gpu::DeviceBuffer<std::uint8_t> frames(frames_.size() + 32);
+    gpu::copy(frames.data() + misaligned, frames_.data(), frames_.size());
+    gpu::DeviceBuffer<PacketDescriptor> packets{std::span<const PacketDescriptor>(packets_)};
+    const std::vector<PacketLiterals> poison(packets_.size(), {77, 77, {1, 2, 3, 4, 5, 6, 7}});
+    gpu::DeviceBuffer<PacketLiterals> findings{std::span<const PacketLiterals>(poison)};
+    const gpu::Stream stream;
+    const gpu::DevicePackets batch{frames.data() + misaligned, packets.data(), static_cast<std::uint32_t>(size()), 0,
+                                   reinterpret_cast<std::byte*>(findings.data())};
+    EXPECT_TRUE(stage.enqueue(batch, stream));
+    stream.wait();
+    return findings.to_host();
+  }
+
+  [[nodiscard]] const std::vector<PacketDescriptor>& packets() const { return packets_; }
+
+ private:
+  void fill_gap(std::size_t bytes) {
+    Bytes gap = draw_.bytes(bytes);
+    if (!literals_.empty()) {
+      draw_.plant(literals_[draw_.below(static_cast<std::uint32_t>(literals_.size()))], gap);
+      const Literal& at_end = literals_[draw_.below(static_cast<std::uint32_t>(literals_.size()))];
+      if (at_end.bytes.size() <= gap.size()) draw_.plant_at(at_end, gap, gap.size() - at_end.bytes.size());
+    }
+    frames_.insert(frames_.end(), gap.begin(), gap.end());
+  }
+
+  Draw draw_;
+  std::span<const Literal> literals_;
+  Bytes frames_;
+  std::vector<PacketDescriptor> packets_;
+};
+
+struct Way {
+  const char* name;
+  ScanEngine engine;
+};
+
+class ScanOnDevice : public ::testing::TestWithParam<Way> {
+ protected:
+  void use(std::vector<Literal> literals) {
+    literals_ = std::move(literals);
+    const auto tables = build_scan_tables(literals_, GetParam().engine);
+    ASSERT_TRUE(tables) << to_string(tables.error());
+    on_device_ = std::make_unique<DeviceLiterals>(*tables);
+    stage_ = make_scan_stage(*on_device_);
+    auto matcher = make_pattern_matcher(MatcherKind::aho_corasick, literals_);
+    ASSERT_TRUE(matcher);
+    matcher_ = std::move(*matcher);
+  }
+
+  [[nodiscard]] Found on_host(std::span<const std::uint8_t> text) {
+    LiteralSet found(literals_.size());
+    matcher_->scan(text, nullptr, found);
+    return {found.list().begin(), found.list().end()};
+  }
+
+  void expect_equal(Batch& batch, std::size_t misaligned = 0) {
+    const auto findings = batch.scan(*stage_, misaligned);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const PacketDescriptor& packet = batch.packets()[i];
+      const PacketLiterals& finding = findings[i];
+      if (!packet.verdict.alive()) {
+        ASSERT_EQ(finding.flags, 0) << "packet " << i;
+        continue;
+      }
+      const Found expected = on_host(batch.scanned(packet));
+      ASSERT_LE(finding.count, PacketLiterals::kMost);
+      const Found found(finding.list().begin(), finding.list().end());
+      ASSERT_EQ(found.size(), finding.count) << "packet " << i << " has one twice";
+      ASSERT_TRUE(std::includes(expected.begin(), expected.end(), found.begin(), found.end())) << "packet " << i;
+      ASSERT_EQ(found.size(), std::min<std::size_t>(expected.size(), PacketLiterals::kMost))
+          << "packet " << i << " of " << batch.scanned(packet).size() << " bytes";
+      ASSERT_EQ(finding.complete(), expected.size() <= PacketLiterals::kMost) << "packet " << i;
+      ASSERT_NE(finding.flags & PacketLiterals::kScanned, 0);
+      found_ += found.size();
+    }
+  }
+
+  std::vector<Literal> literals_;
+  std::unique_ptr<DeviceLiterals> on_device_;
+  std::unique_ptr<gpu::GpuStage> stage_;
+  std::unique_ptr<PatternMatcher> matcher_;
+  std::size_t found_ = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(Engines, ScanOnDevice,
+                         ::testing::Values(Way{"AhoCorasick", ScanEngine::aho_corasick},
+                                           Way{"HashedFilter", ScanEngine::hashed_filter}),
+                         [](const auto& way) { return way.param.name; });
+
+std::vector<Literal> rule_literals(std::uint32_t count, Draw& draw) {
+  std::vector<Literal> literals;
+  for (std::uint32_t i = 0; i < count; ++i) literals.push_back(draw.rule_literal());
+  return cut_literals(literals);
+}
+
+TEST_P(ScanOnDevice, FindsWhatTheHostFindsInPayloadsOfEverySizeAndAlignment) {
+  Draw draw(1);
+  use(rule_literals(150, draw));
+  for (const std::size_t misaligned : {0U, 1U, 7U, 15U}) {
+    Batch batch(misaligned, literals_);
+    for (int round = 0; round < 4; ++round) {
+      for (const std::uint32_t size : {0U,  1U,   7U,   8U,   9U,   15U,  16U,  17U,  31U,   32U,   33U,
+                                       64U, 127U, 128U, 129U, 255U, 256U, 257U, 500U, 1446U, 1500U, 9000U}) {
+        Bytes payload = draw.traffic(size);
+        for (std::uint32_t n = draw.below(4); n > 0; --n) draw.plant(literals_[draw.below(150)], payload);
+        batch.add(payload);
+      }
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_equal(batch, misaligned));
+  }
+  EXPECT_GT(found_, 200U);
+}
+
+TEST_P(ScanOnDevice, FindsALiteralAtEveryPlaceAndNoneThatReachesOverThePayload) {
+  use({literal("needle"), literal("ab"), literal("\x01"), literal("eight by"), literal("Seven b", true),
+       literal("abc")});
+  Draw draw(2);
+  for (const std::size_t size : {8U, 16U, 31U, 40U, 300U}) {
+    Batch batch(size, literals_);
+    for (const Literal& each : literals_) {
+      for (std::size_t at = 0; at + each.bytes.size() <= size; ++at) {
+        Bytes payload(size, std::uint8_t{'.'});
+        draw.plant_at(each, payload, at);
+        batch.add(payload);
+        payload.pop_back();
+        batch.add(payload);
+      }
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_equal(batch));
+  }
+  EXPECT_GT(found_, 1'000U);
+}
+
+TEST_P(ScanOnDevice, SaysWhereThereAreMoreThanItCanName) {
+  std::vector<Literal> literals;
+  for (char c = 'a'; c <= 'z'; ++c) literals.push_back(literal(std::string(1, c), true));
+  use(std::move(literals));
+  Draw draw(3);
+  Batch batch(3, literals_);
+  for (std::uint32_t letters = 0; letters <= 26; ++letters) {
+    for (const std::size_t size : {30U, 300U, 1500U}) {
+      Bytes payload(size, std::uint8_t{'.'});
+      for (std::uint32_t i = 0; i < letters; ++i) payload[i * size / 27] = static_cast<std::uint8_t>('A' + i);
+      batch.add(payload);
+    }
+  }
+  for (int i = 0; i < 50; ++i) batch.add(draw.bytes(1500, "abcdefg"));
+  ASSERT_NO_FATAL_FAILURE(expect_equal(batch));
+}
+
+TEST_P(ScanOnDevice, FindsRunsOfOneByteInPacketsOfThem) {
+  std::vector<Literal> literals;
+  for (std::size_t length = 1; length <= 8; ++length) literals.push_back(literal(std::string(length, '\0')));
+  literals.erase(literals.begin());
+  use(std::move(literals));
+  Batch batch(4, {});
+  for (std::size_t size = 0; size < 40; ++size) batch.add(Bytes(size, std::uint8_t{0}));
+  for (int i = 0; i < 100; ++i) batch.add(Bytes(1460, std::uint8_t{0}));
+  ASSERT_NO_FATAL_FAILURE(expect_equal(batch));
+}
+
+TEST_P(ScanOnDevice, ScansWhatMayBePayloadAndNotWhatIsNotForwarded) {
+  Draw draw(5);
+  use(rule_literals(100, draw));
+  Batch batch(5, literals_);
+  for (int i = 0; i < 400; ++i) {
+    Bytes payload = draw.traffic(draw.below(300));
+    for (std::uint32_t n = draw.below(3); n > 0; --n) draw.plant(literals_[draw.below(100)], payload);
+    PacketDescriptor& packet = batch.add(payload);
+    switch (draw.below(8)) {
+      case 0: packet.verdict = Verdict::punt(); break;
+      case 1: packet.layout.transport = ip_protocol::kUdp; break;
+      case 2: packet.layout.flags |= PacketLayout::kFragment; break;
+      case 3: packet.layout.flags |= PacketLayout::kMalformed; break;
+      case 4:
+        packet.layout.transport = 47;
+        packet.layout.tunnel = Tunnel::gre;
+        break;
+      case 5: packet.layout.network = NetworkLayer::arp; break;
+      default: break;
+    }
+  }
+  ASSERT_NO_FATAL_FAILURE(expect_equal(batch));
+  EXPECT_GT(found_, 50U);
+}
+
+TEST_P(ScanOnDevice, ScansBatchesOfEveryCountAndAFullOne) {
+  Draw draw(6);
+  use(rule_literals(150, draw));
+  for (const std::uint32_t count : {0U, 1U, 2U, 3U, 4U, 5U, 31U, 32U, 33U, 1000U, 20'000U}) {
+    Batch batch(count, literals_);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      Bytes payload = draw.traffic(draw.one_in(2) ? draw.below(60) : draw.below(1461));
+      if (draw.one_in(3)) draw.plant(literals_[draw.below(150)], payload);
+      batch.add(payload);
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_equal(batch));
+  }
+}
+
+TEST(HashedFilterOnDevice, FindsThirtyThousandLiteralsOfAnyLength) {
+  Draw draw(7);
+  std::vector<Literal> literals;
+  for (int i = 0; i < 30'000; ++i) literals.push_back(draw.rule_literal());
+  for (const bool cut : {true, false}) {
+    const std::vector<Literal> sought = cut ? cut_literals(literals) : literals;
+    const auto tables = build_scan_tables(sought, ScanEngine::hashed_filter);
+    ASSERT_TRUE(tables);
+    const DeviceLiterals on_device(*tables);
+    const auto stage = make_scan_stage(on_device);
+    const auto matcher = make_pattern_matcher(MatcherKind::hashed_filter, sought);
+    ASSERT_TRUE(matcher);
+    Batch batch(8, sought);
+    std::vector<Bytes> payloads;
+    for (int i = 0; i < 2'000; ++i) {
+      Bytes payload = draw.traffic(draw.below(1461));
+      for (std::uint32_t n = draw.below(5); n > 0; --n) draw.plant(sought[draw.below(30'000)], payload);
+      batch.add(payload);
+    }
+    const auto findings = batch.scan(*stage, 3);
+    std::size_t planted = 0;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      LiteralSet found(sought.size());
+      (*matcher)->scan(batch.scanned(batch.packets()[i]), nullptr, found);
+      ASSERT_EQ(findings[i].complete(), found.list().size() <= PacketLiterals::kMost);
+      if (!findings[i].complete()) continue;
+      ASSERT_EQ(Found(findings[i].list().begin(), findings[i].list().end()),
+                Found(found.list().begin(), found.list().end()));
+      planted += found.list().size();
+    }
+    EXPECT_GT(planted, 2'000U);
+  }
+}
+
+}  // namespace
+}  // namespace penstock::nids

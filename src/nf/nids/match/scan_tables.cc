@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/nids/match/scan_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nf/nids/match/aho_corasick_build.h"
+
+namespace penstock::nids {
+
+namespace {
+
+/// Up to here the automaton's rows lie in shared memory, and blocks have them there in no more time than they have the
+/// filter's bits.
+constexpr std::size_t kMostRowBytes = 32 << 10;
+
+bool fits_automaton(std::span<const Literal> literals) {
+  return std::all_of(literals.begin(), literals.end(),
+                     [](const Literal& literal) { return literal.bytes.size() <= kMostAutomatonLiteralBytes; });
+}
+
+}  // namespace
+
+std::string ScanTables::description() const {
+  if (const auto* const automaton = std::get_if<AhoCorasickTables>(&engine)) {
+    return fmt::format("Aho-Corasick, {} literals, {} states, {} KiB", automaton->literals, automaton->states,
+                       (automaton->bytes() + 1023) / 1024);
+  }
+  const auto& filter = std::get<HashedFilterTables>(engine);
+  return fmt::format("hashed filter, {} literals, {} KiB of bits", filter.literals,
+                     filter.quad_bits.size() * sizeof(std::uint32_t) / 1024);
+}
+
+Result<ScanTables> build_scan_tables(std::span<const Literal> literals, ScanEngine engine,
+                                     const HashedFilterOptions& filter) {
+  if (engine != ScanEngine::hashed_filter && fits_automaton(literals)) {
+    auto automaton = build_aho_corasick(literals);
+    const bool asked = engine == ScanEngine::aho_corasick;
+    if (!automaton && asked) return tl::unexpected(std::move(automaton.error()));
+    const bool possible = automaton && automaton->is_narrow();
+    if (possible && (asked || automaton->narrow.size() * sizeof(automaton->narrow[0]) <= kMostRowBytes)) {
+      return ScanTables{std::move(*automaton)};
+    }
+  }
+  if (engine == ScanEngine::aho_corasick) {
+    return failure(Error{{},
+                         "Aho-Corasick on a device is for few short literals",
+                         fmt::format("{} literals", literals.size()),
+                         fmt::format("literals of at most {} bytes, and 65,535 states", kMostAutomatonLiteralBytes)});
+  }
+  auto filtered = build_hashed_filter(literals, filter);
+  if (!filtered) return tl::unexpected(std::move(filtered.error()));
+  return ScanTables{std::move(*filtered)};
+}
+
+}  // namespace penstock::nids

@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the scan of packets on a device looks for: the literals, in the tables of the engine that is the faster for
+// them. Made once, on the host; every device gets a copy (device_literals.h).
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+
+#include "nf/nids/match/aho_corasick_layout.h"
+#include "nf/nids/match/hashed_filter_build.h"
+#include "nf/nids/match/pattern_matcher.h"
+
+namespace penstock::nids {
+
+enum class ScanEngine : std::uint8_t {
+  automatic,
+  aho_corasick,  // of literals of at most kMostAutomatonLiteralBytes
+  hashed_filter,
+};
+
+/// A device's threads take a packet in strips, and run the automaton over so many bytes less one before each.
+inline constexpr std::uint32_t kMostAutomatonLiteralBytes = 9;
+
+struct ScanTables {
+  std::variant<AhoCorasickTables, HashedFilterTables> engine;
+
+  /// "hashed filter, 30,000 literals, 128 KiB of bits".
+  [[nodiscard]] std::string description() const;
+};
+
+/// `filter`: where the engine is the hashed filter. Fails as the engine's build does.
+[[nodiscard]] Result<ScanTables> build_scan_tables(std::span<const Literal> literals,
+                                                   ScanEngine engine = ScanEngine::automatic,
+                                                   const HashedFilterOptions& filter = {});
+
+}  // namespace penstock::nids
