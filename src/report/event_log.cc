@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "report/event_log.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "base/units.h"
+
+namespace penstock::report {
+
+namespace {
+
+constexpr auto kLookInterval = std::chrono::milliseconds{20};
+constexpr auto kPatience = std::chrono::seconds{1};  // with a reader, once interrupted
+
+}  // namespace
+
+EventLog::EventLog(std::string path) : path_(std::move(path)) {}
+
+EventLog::~EventLog() {
+  if (fd_ >= 0) static_cast<void>(close());
+}
+
+Error EventLog::error(std::string message, int reason) const {
+  const std::string name = path_ == "-" ? "stdout" : path_;
+  return {{name, 0, 0},
+          std::move(message),
+          reason == 0 ? "its reader takes nothing" : std::string(std::strerror(reason)),
+          ""};
+}
+
+Result<void> EventLog::open() {
+  if (path_ == "-") {
+    std::fflush(stdout);
+    fd_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (fd_ < 0) return failure(error("cannot write", errno));
+  } else {
+    // A pipe is opened without waiting, so that the wait for its reader can be ended.
+    for (;;) {
+      fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NONBLOCK, 0666);
+      made_ = fd_ >= 0;
+      if (fd_ < 0 && errno == EEXIST) fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+      if (fd_ >= 0) break;
+      if (errno == EINTR) continue;
+      if (errno != ENXIO) return failure(error("cannot write", errno));
+      if (interrupted_.load()) return failure(Error{{path_, 0, 0}, "cannot write", "a pipe without a reader", ""});
+      std::this_thread::sleep_for(kLookInterval);
+    }
+  }
+  struct stat status {};
+  const bool regular = ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
+  kind_ = regular ? Kind::file : Kind::other;
+  return {};
+}
+
+void EventLog::begin() noexcept {
+  begun_ = true;
+  if (kind_ != Kind::file || path_ == "-") return;
+  if (::ftruncate(fd_, 0) == 0) return;
+  const std::lock_guard lock(mutex_);
+  reason_ = errno;
+  failed_.store(true);
+}
+
+Errors EventLog::close() {
+  if (fd_ < 0) return {};
+  const bool closed = ::close(std::exchange(fd_, -1)) == 0 || errno == EINTR;
+  const int close_error = closed ? 0 : errno;
+  if (made_ && !begun_) ::unlink(path_.c_str());
+  const std::lock_guard lock(mutex_);
+  if (failed_.load()) {
+    Error failed = error("cannot write", reason_);
+    if (lines_lost_ > 0)
+      failed.message +=
+          ", and " + format_count(lines_lost_) + (lines_lost_ == 1 ? " record is" : " records are") + " lost";
+    return {std::move(failed)};
+  }
+  if (!closed) return {error("cannot write", close_error)};
+  return {};
+}
+
+void EventLog::write(std::string_view lines, std::uint64_t count) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::size_t written = 0;
+  if (!failed_.load(std::memory_order_relaxed)) {
+    if (write_all(lines, written)) {
+      bytes_ += lines.size();
+      return;
+    }
+    failed_.store(true);
+    // What was written of a line that did not fit is taken back.
+    const std::string_view there = lines.substr(0, written);
+    const std::size_t whole = there.rfind('\n') + 1;  // none: npos + 1, that is 0
+    if (kind_ == Kind::file && path_ != "-") {
+      static_cast<void>(::ftruncate(fd_, static_cast<::off_t>(bytes_ + whole)) == 0);
+    }
+    count -=
+        static_cast<std::uint64_t>(std::count(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(whole), '\n'));
+  }
+  lines_lost_ += count;
+}
+
+bool EventLog::write_all(std::string_view lines, std::size_t& written) noexcept {
+  while (written < lines.size()) {
+    std::string_view part = lines.substr(written);
+    if (kind_ != Kind::file) {
+      // So much a pipe takes without waiting, once it says that it has room.
+      if (!wait_for_room()) return false;
+      part = part.substr(0, PIPE_BUF);
+    }
+    const ssize_t wrote = ::write(fd_, part.data(), part.size());
+    if (wrote > 0) {
+      written += static_cast<std::size_t>(wrote);
+    } else if (wrote < 0 && errno != EINTR && errno != EAGAIN) {
+      reason_ = errno;
+      return false;
+    }
+  }
+  return true;
+}
+
+bool EventLog::wait_for_room() noexcept {
+  Clock::time_point give_up{};
+  for (;;) {
+    pollfd room{fd_, POLLOUT, 0};
+    const int ready = ::poll(&room, 1, static_cast<int>(kLookInterval.count()));
+    if (ready > 0) return true;  // also for what write(2) will tell
+    if (ready < 0 && errno != EINTR) {
+      reason_ = errno;
+      return false;
+    }
+    if (!interrupted_.load(std::memory_order_relaxed)) continue;
+    const Clock::time_point now = Clock::now();
+    if (give_up == Clock::time_point{}) give_up = now + kPatience;
+    if (now >= give_up) {
+      reason_ = 0;
+      return false;
+    }
+  }
+}
+
+EventLog::Writer::Writer(EventLog& log) : log_(&log) { buffer_.reserve(2 * kFlushedBytes); }
+
+void EventLog::Writer::end_line() noexcept {
+  buffer_.push_back('\n');
+  if (lines_++ == 0) oldest_ = Clock::now();
+  if (buffer_.size() >= kFlushedBytes) flush();
+}
+
+void EventLog::Writer::flush() noexcept {
+  if (lines_ == 0) return;
+  log_->write(buffer_, lines_);
+  buffer_.clear();
+  lines_ = 0;
+}
+
+}  // namespace penstock::report

@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A log of lines that all workers write to: EVE, fast.log. Each formats into a buffer of its own, and whole lines are
+// written under a lock, once there are many, once they have waited for a second, and at the end. What cannot be written
+// (a full disk, a reader that has gone) is an error that `close` tells, once; what was written then ends with a line.
+// The log owns its descriptor; it outlives its writers.
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace penstock::report {
+
+class EventLog {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `path` "-" is the standard output. Nothing is opened yet.
+  explicit EventLog(std::string path);
+  EventLog(const EventLog&) = delete;
+  EventLog& operator=(const EventLog&) = delete;
+  ~EventLog();
+
+  /// Opens the file, or makes it, and leaves what is in it. Waits until a pipe has a reader, or for `interrupt`, which
+  /// makes it fail.
+  [[nodiscard]] Result<void> open();
+  /// Empties the file; before the first line. A file that was made and never begun is removed again.
+  void begin() noexcept;
+  /// The run is to end: nobody is waited for any longer than a second. Any thread.
+  void interrupt() noexcept { interrupted_.store(true); }
+  /// Once, after the writers have gone. What went wrong, if anything.
+  [[nodiscard]] Errors close();
+
+  /// Whether lines are lost: `close` will tell. Any thread.
+  [[nodiscard]] bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+  /// One worker's.
+  class Writer {
+   public:
+    explicit Writer(EventLog& log);
+    Writer(const Writer&) = delete;
+    Writer& operator=(const Writer&) = delete;
+    ~Writer() { flush(); }
+
+    /// What a line is appended to, behind others.
+    [[nodiscard]] std::string& buffer() noexcept { return buffer_; }
+    /// Ends it.
+    void end_line() noexcept;
+    /// Now and then, when no lines come.
+    void flush_if_due(Clock::time_point now) noexcept {
+      if (!buffer_.empty() && now - oldest_ >= kLongestWait) flush();
+    }
+    void flush() noexcept;
+
+   private:
+    static constexpr std::size_t kFlushedBytes = 64 << 10;
+    static constexpr std::chrono::seconds kLongestWait{1};
+
+    EventLog* log_;
+    std::string buffer_;
+    std::uint64_t lines_ = 0;  // in it
+    Clock::time_point oldest_;
+  };
+
+ private:
+  enum class Kind : std::uint8_t { file, other };
+
+  void write(std::string_view lines, std::uint64_t count) noexcept;
+  [[nodiscard]] bool write_all(std::string_view lines, std::size_t& written) noexcept;
+  [[nodiscard]] bool wait_for_room() noexcept;
+  [[nodiscard]] Error error(std::string message, int reason) const;
+
+  const std::string path_;
+  int fd_ = -1;
+  Kind kind_ = Kind::other;
+  bool made_ = false;  // by `open`
+  bool begun_ = false;
+  std::atomic<bool> interrupted_{false};
+  std::atomic<bool> failed_{false};
+
+  std::mutex mutex_;  // guards what follows
+  std::uint64_t bytes_ = 0;
+  std::uint64_t lines_lost_ = 0;
+  int reason_ = 0;  // errno; 0: the reader took nothing
+};
+
+}  // namespace penstock::report

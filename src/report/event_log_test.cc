@@ -1,0 +1,224 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "report/event_log.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <future>
+#include <map>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+namespace penstock::report {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class EventLogTest : public ::testing::Test {
+ protected:
+  ~EventLogTest() override { std::remove(path_.c_str()); }
+  [[nodiscard]] std::string content() const {
+    std::ostringstream text;
+    text << std::ifstream(path_).rdbuf();
+    return text.str();
+  }
+  static void add(EventLog::Writer& writer, std::string_view line) {
+    writer.buffer() += line;
+    writer.end_line();
+  }
+
+  const std::string path_ = ::testing::TempDir() + "/" + std::to_string(::getpid()) + "_event.log";
+};
+
+TEST_F(EventLogTest, WritesLinesAtTheEnd) {
+  EventLog log(path_);
+  ASSERT_TRUE(log.open());
+  log.begin();
+  {
+    EventLog::Writer writer(log);
+    add(writer, "one");
+    add(writer, "two");
+    EXPECT_EQ(content(), "");
+  }
+  EXPECT_THAT(log.close(), IsEmpty());
+  EXPECT_EQ(content(), "one\ntwo\n");
+}
+
+TEST_F(EventLogTest, WritesOnceThereAreManyLines) {
+  EventLog log(path_);
+  ASSERT_TRUE(log.open());
+  log.begin();
+  EventLog::Writer writer(log);
+  add(writer, std::string(70'000, 'x'));
+  EXPECT_EQ(content().size(), 70'001U);
+}
+
+TEST_F(EventLogTest, WritesLinesThatHaveWaitedForASecond) {
+  EventLog log(path_);
+  ASSERT_TRUE(log.open());
+  log.begin();
+  EventLog::Writer writer(log);
+  add(writer, "one");
+  const auto now = EventLog::Clock::now();
+  writer.flush_if_due(now);
+  EXPECT_EQ(content(), "");
+  writer.flush_if_due(now + std::chrono::milliseconds{1001});
+  EXPECT_EQ(content(), "one\n");
+}
+
+TEST_F(EventLogTest, EmptiesTheFileThatWasThereOnlyWhenItBegins) {
+  std::ofstream(path_) << "old\n";
+  {
+    EventLog never_begun(path_);
+    ASSERT_TRUE(never_begun.open());
+  }
+  EXPECT_EQ(content(), "old\n");
+  EventLog log(path_);
+  ASSERT_TRUE(log.open());
+  EXPECT_EQ(content(), "old\n");
+  log.begin();
+  EXPECT_EQ(content(), "");
+}
+
+TEST_F(EventLogTest, RemovesAFileThatItMadeAndNeverBegan) {
+  {
+    EventLog log(path_);
+    ASSERT_TRUE(log.open());
+  }
+  EXPECT_NE(::access(path_.c_str(), F_OK), 0);
+}
+
+TEST_F(EventLogTest, KeepsLinesOfSeveralWorkersWhole) {
+  constexpr int kWorkers = 4;
+  constexpr int kLines = 5000;
+  EventLog log(path_);
+  ASSERT_TRUE(log.open());
+  log.begin();
+  std::vector<std::thread> workers;
+  for (int w = 0; w < kWorkers; ++w) {
+    workers.emplace_back([&log, w] {
+      EventLog::Writer writer(log);
+      for (int i = 0; i < kLines; ++i) {
+        add(writer, std::to_string(w) + " " + std::to_string(i) + " " +
+                        std::string(static_cast<std::size_t>(i % 97), static_cast<char>('a' + w)));
+      }
+    });
+  }
+  for (std::thread& worker : workers) worker.join();
+  EXPECT_THAT(log.close(), IsEmpty());
+  std::map<int, int> next;
+  std::istringstream lines(content());
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    std::istringstream words(line);
+    int worker = -1, number = -1;
+    std::string rest;
+    words >> worker >> number >> rest;
+    EXPECT_EQ(number, next[worker]++);  // each worker's own in order
+    ASSERT_EQ(rest, std::string(static_cast<std::size_t>(number % 97), static_cast<char>('a' + worker)));
+  }
+  EXPECT_EQ(count, kWorkers * kLines);
+}
+
+TEST_F(EventLogTest, TellsOfAFileThatCannotBeOpened) {
+  EventLog log("/nowhere/eve.json");
+  const auto opened = log.open();
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(to_string(opened.error()), "/nowhere/eve.json: cannot write: found No such file or directory");
+}
+
+TEST_F(EventLogTest, TellsOfAFullDiskOnceAndHowManyLinesAreLost) {
+  if (::access("/dev/full", W_OK) != 0) GTEST_SKIP() << "there is no /dev/full";
+  EventLog log("/dev/full");
+  ASSERT_TRUE(log.open());
+  log.begin();
+  {
+    EventLog::Writer writer(log);
+    add(writer, "one");
+    writer.flush();
+    EXPECT_TRUE(log.failed());
+    add(writer, "two");
+    add(writer, "three");
+  }
+  const Errors errors = log.close();
+  ASSERT_THAT(errors, SizeIs(1));
+  EXPECT_EQ(to_string(errors.front()),
+            "/dev/full: cannot write, and 3 records are lost: found No space left on device");
+}
+
+TEST_F(EventLogTest, EndsWithAWholeLineWhereTheDiskIsFull) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  EventLog log(path_);
+  ASSERT_TRUE(log.open());
+  log.begin();
+  EventLog::Writer writer(log);
+  add(writer, "first");
+  writer.flush();
+  const rlimit small{20, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  add(writer, "second");
+  add(writer, "this is cut");
+  writer.flush();
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(content(), "first\nsecond\n");
+  EXPECT_THAT(to_string(log.close()), HasSubstr("1 record is lost"));
+}
+
+TEST_F(EventLogTest, TellsOfAReaderThatIsGone) {
+  std::signal(SIGPIPE, SIG_IGN);
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  const int reader = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK);
+  EventLog log(path_);
+  ASSERT_TRUE(log.open());
+  log.begin();
+  ::close(reader);
+  {
+    EventLog::Writer writer(log);
+    add(writer, "one");
+  }
+  EXPECT_EQ(to_string(log.close()), path_ + ": cannot write, and 1 record is lost: found Broken pipe");
+}
+
+TEST_F(EventLogTest, WaitsForThePipesReaderUntilItIsInterrupted) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  EventLog log(path_);
+  auto opening = std::async(std::launch::async, [&log] { return log.open(); });
+  EXPECT_EQ(opening.wait_for(std::chrono::milliseconds{100}), std::future_status::timeout);
+  log.interrupt();
+  const auto opened = opening.get();
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(to_string(opened.error()), HasSubstr("a pipe without a reader"));
+}
+
+TEST_F(EventLogTest, GivesUpAReaderThatTakesNothingOnceItIsInterrupted) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  const int reader = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK);
+  EventLog log(path_);
+  ASSERT_TRUE(log.open());
+  log.begin();
+  auto writing = std::async(std::launch::async, [&log] {
+    EventLog::Writer writer(log);
+    add(writer, std::string(1 << 20, 'x'));
+  });
+  EXPECT_EQ(writing.wait_for(std::chrono::milliseconds{100}), std::future_status::timeout);
+  log.interrupt();
+  writing.get();
+  EXPECT_THAT(to_string(log.close()), HasSubstr("its reader takes nothing"));
+  ::close(reader);
+}
+
+}  // namespace
+}  // namespace penstock::report
