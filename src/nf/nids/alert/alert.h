@@ -13,11 +13,11 @@
 namespace penstock::nids {
 
 struct Alert {
-  const Rule* rule;  // null: a packet that an earlier alert's `tag` asks for
-  const stack::TrackedPacket* packet;
+  const Rule* rule = nullptr;  // null: a packet that an earlier alert's `tag` asks for
+  const stack::TrackedPacket* packet = nullptr;
   bool dropped = false;    // the packet is (action "blocked")
   bool in_stream = false;  // the match was in the reassembled stream
-  stack::Bytes stream;     // the bytes of it that were looked at; empty where not `in_stream`
+  stack::Bytes stream{};   // the bytes of it that were looked at; empty where not `in_stream`
   std::uint64_t tx_id = 0;
 };
 

@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/nids/alert/alert_writer.h"
+
+#include "nf/nids/alert/fast_log.h"
+
+namespace penstock::nids {
+
+AlertWriter::AlertWriter(report::EventLog* eve, report::EventLog* fast_log, const EveOptions& options,
+                         std::span<const Rule> rules, std::span<report::Counter> counts)
+    : options_(options), rules_(rules), counts_(counts) {
+  if (eve != nullptr) eve_.emplace(*eve);
+  if (fast_log != nullptr) fast_log_.emplace(*fast_log);
+}
+
+void AlertWriter::alert(const Alert& alert) noexcept {
+  if (alert.rule != nullptr) counts_[static_cast<std::size_t>(alert.rule - rules_.data())].add(1);
+  if (eve_) {
+    append_eve(eve_->buffer(), alert, options_, times_);
+    eve_->end_line();
+  }
+  if (fast_log_ && alert.rule != nullptr) {
+    append_fast(fast_log_->buffer(), alert, times_);
+    fast_log_->end_line();
+  }
+}
+
+void AlertWriter::flush_if_due(report::EventLog::Clock::time_point now) noexcept {
+  if (eve_) eve_->flush_if_due(now);
+  if (fast_log_) fast_log_->flush_if_due(now);
+}
+
+}  // namespace penstock::nids

@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/nids/alert/eve_stats.h"
+
+#include <string_view>
+
+#include "report/json_text.h"
+
+namespace penstock::nids {
+
+void append_eve_stats(std::string& out, const EveStats& stats, TimeText& times) {
+  const stack::TrackerCounters& tracker = stats.tracker;
+  report::JsonText json(out);
+  json.begin();
+  json.member("timestamp", [&](std::string& to) { times.append_iso(to, stats.timestamp_ns); });
+  json.member("event_type", std::string_view("stats"));
+  json.open("stats");
+  json.member("uptime", stats.uptime_s);
+  json.open("decoder");
+  json.member("pkts", tracker.packets);
+  json.member("bytes", stats.bytes);
+  json.close();
+  json.open("defrag");
+  json.member("fragments", tracker.fragments);
+  json.member("reassembled", tracker.reassembled);
+  json.member("timeouts", tracker.fragments_timed_out);
+  json.member("memcap_drop", tracker.fragments_dropped);
+  json.close();
+  json.open("flow");
+  json.member("total", tracker.flows);
+  json.member("active", tracker.flows - tracker.flows_ended);
+  json.member("memcap", tracker.flow_memory_refused);
+  json.member("emerg_mode_over", tracker.flows_evicted);
+  json.close();
+  json.open("tcp");
+  json.member("sessions", tracker.tcp_sessions);
+  json.member("invalid_checksum", tracker.tcp_invalid_checksums);
+  json.member("reassembly_gap", tracker.stream_gaps);
+  json.member("segment_memcap_drop", tracker.stream_memory_refused);
+  json.member("stream_depth_reached", tracker.stream_depth_reached);
+  json.close();
+  json.open("detect");
+  json.open_array("engines");
+  json.out().append("{\"id\":0");
+  json.member("rules_loaded", stats.rules_loaded);
+  json.member("rules_failed", stats.rules_failed);
+  json.close();
+  json.close_array();
+  json.member("alert", stats.alerts);
+  json.member("alert_queue_overflow", stats.alerts_over_limit);
+  json.member("alerts_suppressed", stats.alerts_suppressed);
+  json.close();
+  json.close();
+  json.close();
+}
+
+}  // namespace penstock::nids

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// EVE's record `stats`: what was counted, of all workers, by Suricata's names.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "nf/nids/alert/time_text.h"
+#include "stack/tracker_options.h"
+
+namespace penstock::nids {
+
+struct EveStats {
+  std::uint64_t timestamp_ns = 0;  // of the last packet
+  std::uint64_t uptime_s = 0;
+  std::uint64_t bytes = 0;  // of frames
+  stack::TrackerCounters tracker;
+  std::uint64_t rules_loaded = 0, rules_failed = 0;
+  std::uint64_t alerts = 0, alerts_over_limit = 0, alerts_suppressed = 0;
+};
+
+/// Without its line end.
+void append_eve_stats(std::string& out, const EveStats& stats, TimeText& times);
+
+}  // namespace penstock::nids

@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Suricata's fast.log: a line for an alert.
+
+#pragma once
+
+#include <string>
+
+#include "nf/nids/alert/alert.h"
+#include "nf/nids/alert/time_text.h"
+
+namespace penstock::nids {
+
+/// "11/21/2026-20:24:41.123456  [**] [1:2100498:7] GPL ATTACK_RESPONSE id check returned root [**] [Classification:
+/// Potentially Bad Traffic] [Priority: 2] {TCP} 192.0.2.1:80 -> 192.0.2.2:4321", without its line end. The alert has a
+/// rule.
+void append_fast(std::string& out, const Alert& alert, TimeText& times);
+
+}  // namespace penstock::nids
