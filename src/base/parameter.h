@@ -31,7 +31,7 @@ enum class ParameterType : std::uint8_t {
   rate,      // bits or packets per second; `range` "1Mbps..1Tbps" wants bits
   choice,    // one of `range`, "a|b|c"
   flag,      // true or false
-  pairs,     // a mapping, read as {key, value} in order
+  pairs,     // a mapping, read as "key=value" in order; a value that is a list reads "[a,b]"
 };
 
 /// "text", "path", …

@@ -16,6 +16,7 @@
 
 #include "chain/network_function.h"
 #include "port/port.h"
+#include "report/event_log.h"
 
 namespace penstock::chain {
 
@@ -56,7 +57,8 @@ struct RunSettings {
 };
 
 struct Chain {
-  std::vector<NamedPort> ports;  // by PortIndex
+  std::vector<NamedPort> ports;                         // by PortIndex
+  std::vector<std::unique_ptr<report::EventLog>> logs;  // that functions write to, and live longer than these
   std::vector<NamedFunction> functions;
   /// Where a packet leaves that no function chose a port for, by the port it came in; kNoPort: it is consumed.
   std::vector<PortIndex> wiring;

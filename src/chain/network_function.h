@@ -22,6 +22,7 @@
 #include "packet/batch.h"
 #include "packet/field.h"
 #include "packet/packet.h"
+#include "report/event_log.h"
 
 namespace penstock::chain {
 
@@ -107,8 +108,15 @@ class NetworkFunction {
     return nullptr;
   }
 
+  /// The run is over: all stages have ended, and the logs are still open. Not where nothing has run.
+  virtual void end_run() noexcept {}
+
   /// One line on what is loaded: "901,899 routes in a DIR-24-8 table of 66.1 MiB".
   [[nodiscard]] virtual std::string description() const = 0;
+  /// More of it, and of what was left out, where a line does not say it: for `penstock check`, as text of whole lines,
+  /// and into an object.
+  [[nodiscard]] virtual std::string load_table() const { return {}; }
+  virtual void load_report(nlohmann::ordered_json& into) const { static_cast<void>(into); }
   /// The NF's own part of the report (per-rule counters, say), into an object. Any thread, while running too.
   virtual void report(nlohmann::json& into) const { static_cast<void>(into); }
 };
@@ -117,7 +125,9 @@ class NetworkFunction {
 struct NfContext {
   std::span<const std::string> ports;  // names, by PortIndex
   bool out_port_known = false;         // a function before this one chooses the port that packets leave by
-  Errors unsupported;                  // the NF's readers append here what they leave out
+  Errors unsupported{};                // the NF's readers append here what they leave out
+  report::EventLog* eve = nullptr;     // outputs.eve and outputs.fast_log; null where the chain has none. They are open
+  report::EventLog* fast_log = nullptr;  // while stages are there, and live as long as the NF
 };
 
 /// A line of the catalog.

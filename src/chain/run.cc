@@ -33,20 +33,25 @@ void append_named(Errors& errors, const NamedPort& port, Errors more) {
   }
 }
 
-Errors close_ports(Chain& chain) {
+/// Ports and logs.
+Errors close_outlets(Chain& chain) {
   Errors errors;
   for (NamedPort& named : chain.ports) append_named(errors, named, named.port->close());
+  for (const auto& log : chain.logs) append(errors, log->close());
   return errors;
 }
 
 /// Up to the first that fails: the next could wait for a pipe while the user waits to hear of the failure.
-Result<void> open_ports(Chain& chain) {
+Result<void> open_outlets(Chain& chain) {
   for (NamedPort& named : chain.ports) {
     auto opened = named.port->open(chain.settings.workers);
     if (opened) continue;
     Errors errors;
     append_named(errors, named, std::move(opened.error()));
     return failure(std::move(errors));
+  }
+  for (const auto& log : chain.logs) {
+    if (auto opened = log->open(); !opened) return opened;
   }
   return {};
 }
@@ -73,6 +78,7 @@ bool any_failed(const Chain& chain) {
 
 void interrupt(Chain& chain) noexcept {
   for (NamedPort& named : chain.ports) named.port->interrupt();
+  for (const auto& log : chain.logs) log->interrupt();
 }
 
 /// The workers' threads. All are there before the first of them begins, and all have begun before the first takes a
@@ -134,14 +140,14 @@ Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic
   };
   const Clock::time_point opening_start = Clock::now();
   bool interrupted = false;
-  auto opening = std::async(std::launch::async, [&chain] { return open_ports(chain); });
+  auto opening = std::async(std::launch::async, [&chain] { return open_outlets(chain); });
   while (opening.wait_for(kStopCheckInterval) != std::future_status::ready) {
     if (!is_over(opening_start)) continue;
     interrupted = true;
     interrupt(chain);
   }
   if (auto opened = opening.get(); !opened) {
-    static_cast<void>(close_ports(chain));
+    static_cast<void>(close_outlets(chain));
     if (!interrupted) return failure(std::move(opened.error()));
     return RunResult{make_report(chain, {}, Clock::now() - opening_start), std::move(opened.error())};
   }
@@ -155,8 +161,9 @@ Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic
   Clock::time_point start;
   Clock::time_point end;
   std::packaged_task<Errors()> close([&] {
+    for (NamedFunction& named : chain.functions) named.function->end_run();
     end = Clock::now();
-    return close_ports(chain);
+    return close_outlets(chain);
   });
   std::future<Errors> closed = close.get_future();
   std::atomic<unsigned> running{chain.settings.workers};
@@ -170,7 +177,7 @@ Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic
           if (running.fetch_sub(1) == 1) close();
         });
   } catch (const std::system_error& error) {
-    static_cast<void>(close_ports(chain));
+    static_cast<void>(close_outlets(chain));
     return failure({{},
                     fmt::format("cannot start {} threads", workers.size()),
                     error.code().message(),
@@ -178,6 +185,7 @@ Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic
   }
   threads->begin();
   for (NamedPort& named : chain.ports) named.port->start();
+  for (const auto& log : chain.logs) log->begin();
   start = Clock::now();
   threads->start();
 

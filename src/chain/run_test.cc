@@ -7,10 +7,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
+#include <fstream>
 #include <limits>
+#include <sstream>
 #include <thread>
 
 #include "chain/run_report.h"
@@ -305,6 +309,77 @@ TEST(Run, EndsWhenAPortFails) {
   EXPECT_EQ(packets["in"].get<int>(), packets["forwarded"].get<int>() + packets["dropped"].get<int>());
   EXPECT_EQ(result->report["dropped_by_chain"]["port_refused"], packets["dropped"]);
   EXPECT_FALSE(result->errors.empty());
+}
+
+/// A log of the chain's, in a file of this process's own.
+class RunLog : public ::testing::Test {
+ protected:
+  ~RunLog() override { std::remove(path_.c_str()); }
+  void add_log(FakeChain& chain, const std::string& path) {
+    chain.logs.push_back(std::make_unique<report::EventLog>(path));
+  }
+  [[nodiscard]] std::string content() const {
+    std::ostringstream text;
+    text << std::ifstream(path_).rdbuf();
+    return text.str();
+  }
+  static void write(report::EventLog& log, std::string_view line) {
+    report::EventLog::Writer writer(log);
+    writer.buffer() += line;
+    writer.end_line();
+  }
+  const std::string path_ = ::testing::TempDir() + "/" + std::to_string(::getpid()) + "_run.log";
+};
+
+TEST_F(RunLog, HoldsWhatFunctionsWriteUntilTheRunHasEnded) {
+  std::ofstream(path_) << "of another run\n";
+  FakeChain chain;
+  add_log(chain, path_);
+  chain.add_source("in", testing::script({testing::numbered_frames(2)}));
+  auto& function = chain.add_function("f", [&](std::span<PacketView> packets) {
+    for (const PacketView packet : packets) {
+      write(*chain.logs[0], std::to_string(testing::number_of(packet)));
+      packet.packet->verdict = Verdict::consume();
+    }
+  });
+  function.at_end = [&] { write(*chain.logs[0], "end"); };
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result) << to_string(result.error());
+  EXPECT_TRUE(result->errors.empty()) << to_string(result->errors);
+  EXPECT_EQ(content(), "0\n1\nend\n");
+}
+
+TEST_F(RunLog, IsLeftAloneWhereAPortDoesNotOpen) {
+  std::ofstream(path_) << "of another run\n";
+  FakeChain chain;
+  add_log(chain, path_);
+  chain.add_source("in", testing::script({}));
+  chain.add_sink("out").open_errors = {{{"out.pcap", 0, 0}, "no such folder", "", ""}};
+  EXPECT_FALSE(run(chain, {}, kNeverStop));
+  EXPECT_EQ(content(), "of another run\n");
+}
+
+TEST_F(RunLog, KeepsTheRunFromStartingWhereItCannotBeOpened) {
+  FakeChain chain;
+  add_log(chain, "/nowhere/eve.json");
+  FakePort& in = chain.add_source("in", testing::script({}));
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(to_string(result.error()), "/nowhere/eve.json: cannot write: found No such file or directory");
+  EXPECT_FALSE(in.started);
+  EXPECT_TRUE(in.closed);
+}
+
+TEST_F(RunLog, TellsThatLinesAreLost) {
+  if (::access("/dev/full", W_OK) != 0) GTEST_SKIP() << "there is no /dev/full";
+  FakeChain chain;
+  add_log(chain, "/dev/full");
+  chain.add_source("in", testing::script({testing::numbered_frames(1)}));
+  chain.add_function("f", [&](std::span<PacketView>) { write(*chain.logs[0], "lost"); });
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  EXPECT_THAT(to_string(result->errors), HasSubstr("/dev/full: cannot write, and 1 record is lost"));
+  EXPECT_EQ(result->report["packets"]["consumed"], 1) << "packets go on all the same";
 }
 
 TEST(Run, TellsHowFarItIs) {

@@ -52,8 +52,10 @@ constexpr auto kRun = std::to_array<Parameter>({
     {"duration", ParameterType::duration, "0", "0..8760h", "stop after this time; 0: when the sources end"},
 });
 
-constexpr std::array<Parameter, 2> kOutputs{{
+constexpr std::array<Parameter, 4> kOutputs{{
     {"report", ParameterType::output, "", "", "write the report there, as JSON"},
+    {"eve", ParameterType::output, "", "", "write alerts there as they come, in EVE JSON, a line each"},
+    {"fast_log", ParameterType::output, "", "", "write alerts there as they come, as Suricata's fast.log, a line each"},
     {"esp_sa", ParameterType::output, "", "",
      "write the SAs of ipsec there, with their keys, as Wireshark's table esp_sa, readable for you alone"},
 }};
@@ -214,8 +216,15 @@ class Builder {
   void read_outputs() {
     const YAML::Node node = root()["outputs"];
     const auto outputs = read_parameters(kOutputs, node, node);
-    if (outputs && outputs->has("report")) loaded_.report_path = outputs->text("report");
-    if (outputs && outputs->has("esp_sa")) {
+    if (!outputs) return;
+    if (outputs->has("report")) loaded_.report_path = outputs->text("report");
+    const auto log = [&](std::string_view name) -> report::EventLog* {
+      if (!outputs->has(name)) return nullptr;
+      return loaded_.chain.logs.emplace_back(std::make_unique<report::EventLog>(outputs->text(name))).get();
+    };
+    eve_ = log("eve");
+    fast_log_ = log("fast_log");
+    if (outputs->has("esp_sa")) {
       loaded_.esp_sa_path = outputs->text("esp_sa");
       if (loaded_.esp_sa_path == "-")
         errors_.push_back({outputs->place("esp_sa"), "esp_sa: keys go to no terminal", "-", "a file"});
@@ -331,7 +340,7 @@ class Builder {
       // Without ports, all that names one would be a mistake.
       if (!read || port_names_.empty()) continue;
       // What is not there for a mistake of its own may be what chooses ports.
-      chain::NfContext context{port_names_, out_port_known_ || errors_.size() > mistakes, {}};
+      chain::NfContext context{port_names_, out_port_known_ || errors_.size() > mistakes, {}, eve_, fast_log_};
       auto function = kind->make(*read, context);
       append(loaded_.unsupported, std::move(context.unsupported));
       if (!function) {
@@ -503,6 +512,8 @@ class Builder {
   bool ports_ok_ = false;
   bool functions_ok_ = true;  // all are there; otherwise it is not known what those do that are not
   bool out_port_known_ = false;
+  report::EventLog* eve_ = nullptr;  // the chain's
+  report::EventLog* fast_log_ = nullptr;
   std::optional<Place> gpu_asked_;  // where `processor: gpu` stands
   std::optional<Parameters> run_;
 };
@@ -522,8 +533,9 @@ Result<Override> parse_override(const std::string& text) {
   return Override{text.substr(0, equals), text.substr(equals + 1), "--set " + text};
 }
 
-Result<LoadedChain> load_chain(const std::string& path, const LoadOptions& options) {
-  auto file = YamlFile::read(path);
+namespace {
+
+Result<LoadedChain> load(Result<YamlFile> file, const LoadOptions& options) {
   if (!file) return failure(std::move(file.error()));
   Errors errors;
   for (const Override& o : options.overrides) {
@@ -531,6 +543,16 @@ Result<LoadedChain> load_chain(const std::string& path, const LoadOptions& optio
   }
   if (!errors.empty()) return failure(std::move(errors));
   return Builder(*file, options).build();
+}
+
+}  // namespace
+
+Result<LoadedChain> load_chain(const std::string& path, const LoadOptions& options) {
+  return load(YamlFile::read(path), options);
+}
+
+Result<LoadedChain> load_chain_text(const std::string& text, std::string name, const LoadOptions& options) {
+  return load(YamlFile::of_text(text, std::move(name)), options);
 }
 
 Errors check_files(const LoadedChain& loaded) {
@@ -544,6 +566,10 @@ Errors check_files(const LoadedChain& loaded) {
     if (auto writable = check_text_file_writable(loaded.esp_sa_path); !writable) {
       append(errors, std::move(writable.error()));
     }
+  }
+  for (const auto& log : loaded.chain.logs) {
+    if (log->path() == "-") continue;
+    if (auto writable = check_writable(log->path()); !writable) append(errors, std::move(writable.error()));
   }
   return placed(std::move(errors), loaded.files);
 }

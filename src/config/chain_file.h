@@ -50,6 +50,9 @@ struct LoadOptions {
 };
 
 [[nodiscard]] Result<LoadedChain> load_chain(const std::string& path, const LoadOptions& options);
+/// The same of a chain that a command makes. `name` stands in places.
+[[nodiscard]] Result<LoadedChain> load_chain_text(const std::string& text, std::string name,
+                                                  const LoadOptions& options);
 
 /// What of the files that its ports and outputs name will not do: captures that are missing or not read, folders that
 /// cannot be written. Nothing is made or changed, and no pipe is opened.

@@ -61,6 +61,32 @@ TEST_F(ChainFile, IsBuiltAsItStands) {
   EXPECT_EQ(loaded->chain.wiring, (std::vector<PortIndex>{1, 1})) << "the only port that writes";
 }
 
+TEST_F(ChainFile, NamesTheLogsThatFunctionsWriteTo) {
+  const auto loaded = load(std::string(kGood) + "outputs: {eve: eve.json, fast_log: '-'}\n");
+  ASSERT_TRUE(loaded) << to_string(loaded.error());
+  ASSERT_EQ(loaded->chain.logs.size(), 2U);
+  EXPECT_TRUE(loaded->chain.logs[0]->path().ends_with("/eve.json"));
+  EXPECT_EQ(loaded->chain.logs[1]->path(), "-");
+  EXPECT_TRUE(loaded->writes_stdout);
+  expect_has(errors_of(std::string(kGood) + "outputs: {eve: out.pcap}\n"),
+             "chain.yaml:8:16: would overwrite the file that ");
+  const auto nowhere = load(std::string(kGood) + "outputs: {eve: none/eve.json}\n");
+  ASSERT_TRUE(nowhere);
+  expect_has(to_string(check_files(*nowhere)), "eve.json: cannot write: found No such file or directory");
+}
+
+TEST_F(ChainFile, CanBeATextOfItsOwn) {
+  const std::string rules = folder_ + "/rules";
+  const auto loaded = load_chain_text("{\"ports\": {\"a\": {\"pcap\": {}}}, \"chain\": [{\"firewall\": {}}]}", "made",
+                                      {.overrides = {override_by_option("-r", "ports.a.pcap.read", "x.pcap"),
+                                                     override_by_option("--rules", "chain.firewall.rules", rules)}});
+  ASSERT_TRUE(loaded) << to_string(loaded.error());
+  EXPECT_EQ(loaded->chain.functions[0].name, "firewall");
+  const auto wrong = load_chain_text("[]", "made", {});
+  ASSERT_FALSE(wrong);
+  expect_has(to_string(wrong.error()), "made");
+}
+
 TEST_F(ChainFile, NamesAFunctionThatStandsInItTwice) {
   const auto loaded =
       load("ports: {lan: {pcap: {read: x}}}\nchain: [firewall: {rules: rules}, firewall: {rules: rules}]\n");

@@ -152,6 +152,18 @@ std::vector<std::string_view> names_in(ParameterTable table, std::string_view se
   return names;
 }
 
+/// A word, or a list of words as it is written on one line: "[10.0.0.0/8,192.168.0.0/16]". None for others.
+std::optional<std::string> text_in_mapping(const YAML::Node& value) {
+  if (value.IsScalar()) return value.Scalar();
+  if (!value.IsSequence()) return std::nullopt;
+  std::string text = "[";
+  for (const auto& item : value) {
+    if (!item.IsScalar()) return std::nullopt;
+    text += (text.size() > 1 ? "," : "") + item.Scalar();
+  }
+  return text + "]";
+}
+
 }  // namespace
 
 std::string shape_of(const YAML::Node& node) {
@@ -168,10 +180,15 @@ std::string shape_of(const YAML::Node& node) {
 Result<YamlFile> YamlFile::read(const std::string& path) {
   auto text = read_text_file(path);
   if (!text) return failure(std::move(text.error()));
+  auto file = of_text(*text, path);
+  if (file) file->directory_ = std::filesystem::path(path).parent_path().string();
+  return file;
+}
+
+Result<YamlFile> YamlFile::of_text(const std::string& text, std::string name) {
   YamlFile file;
-  file.path_ = path;
-  file.directory_ = std::filesystem::path(path).parent_path().string();
-  auto root = parse(*text, path);
+  file.path_ = std::move(name);
+  auto root = parse(text, file.path_);
   if (!root) return failure(std::move(root.error()));
   file.root_ = *root;
   if (!file.root_.IsMap()) {
@@ -292,11 +309,12 @@ RawParameter YamlFile::parameter(std::string name, const YAML::Node& key, const 
   } else {
     raw.shape = Shape::mapping;
     for (const auto& member : value) {
-      if (!member.first.IsScalar() || !member.second.IsScalar()) {
+      const auto text = text_in_mapping(member.second);
+      if (!member.first.IsScalar() || !text) {
         wrong(member.first, ": wrong value in the mapping", member.second);
         continue;
       }
-      raw.items.push_back(member.first.Scalar() + "=" + member.second.Scalar());
+      raw.items.push_back(member.first.Scalar() + "=" + *text);
       raw.item_places.push_back(place(is_override(member.second) ? member.second : member.first));
     }
   }

@@ -22,6 +22,8 @@ class YamlFile {
  public:
   /// Reads and parses; there must be one document, a mapping.
   static Result<YamlFile> read(const std::string& path);
+  /// The same of a text. `name` stands in places; relative paths are relative to the working directory.
+  static Result<YamlFile> of_text(const std::string& text, std::string name);
 
   [[nodiscard]] const YAML::Node& root() const { return root_; }
   [[nodiscard]] const std::string& path() const { return path_; }

@@ -39,6 +39,7 @@ struct Arrival {
   std::uint32_t wire_length = 0;
   PortIndex in_port = 0;
   LinkType link_type = LinkType::ethernet;
+  std::uint32_t number = 0;  // PacketDescriptor::number
 };
 
 class Batch {
@@ -71,6 +72,7 @@ class Batch {
     packet.verdict = Verdict::forward();
     packet.in_port = arrival.in_port;
     packet.link_type = arrival.link_type;
+    packet.number = arrival.number;
     packet.sequence = next_sequence_++;
     used_ += need;
     frame_bytes_ += length;

@@ -30,6 +30,7 @@ struct alignas(64) PacketDescriptor {
   PacketLayout layout;
   PortIndex in_port = 0;
   LinkType link_type = LinkType::ethernet;
+  std::uint32_t number = 0;  // of the frame in its port's captures, from 1, modulo 2^32; 0: it came from none
 };
 static_assert(sizeof(PacketDescriptor) == 64);
 

@@ -149,7 +149,7 @@ bool CaptureSequence::next(CapturedFrame& frame) noexcept {
   for (;;) {
     if (current_) {
       switch (current_->next(frame)) {
-        case CaptureReader::Status::packet: return true;
+        case CaptureReader::Status::packet: frame.number = ++frames_; return true;
         case CaptureReader::Status::end: current_.reset(); break;
         case CaptureReader::Status::broken:
           errors_.push_back(current_->error());

@@ -29,6 +29,7 @@ struct CapturedFrame {
   std::uint64_t timestamp_ns = 0;  // what does not fit (before 1970, after 2554) becomes the nearest that does
   std::uint32_t wire_length = 0;   // never less than bytes.size(), even where a broken capture says so
   LinkType link_type = LinkType::ethernet;
+  std::uint64_t number = 0;  // in a sequence of captures, from 1, counting on from one to the next
 };
 
 /// One capture file.
@@ -90,6 +91,7 @@ class CaptureSequence {
   std::optional<CaptureReader> current_;
   ReadControl* control_;
   Errors errors_;
+  std::uint64_t frames_ = 0;
   bool never_waits_ = true;
   std::uint64_t total_bytes_ = 0;
 };

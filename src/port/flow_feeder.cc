@@ -20,6 +20,7 @@ constexpr std::size_t kRingBytes = 4 << 20;
 struct RingHeader {
   std::uint64_t timestamp_ns;
   std::uint32_t wire_length;
+  std::uint32_t number;
   LinkType link_type;
 };
 
@@ -73,7 +74,8 @@ bool FlowFeeder::hand_over(const CapturedFrame& frame) noexcept {
   for (Patience patience; (to = ring.begin_write(length)) == nullptr; patience.wait()) {
     if (stop_.load(std::memory_order_relaxed)) return false;
   }
-  const RingHeader header{frame.timestamp_ns, frame.wire_length, frame.link_type};
+  const RingHeader header{frame.timestamp_ns, frame.wire_length, static_cast<std::uint32_t>(frame.number),
+                          frame.link_type};
   std::memcpy(to, &header, sizeof header);
   std::memcpy(to + sizeof header, frame.bytes.data(), frame.bytes.size());
   ring.end_write();
@@ -101,7 +103,7 @@ RxStatus FlowFeeder::poll(unsigned worker, Batch& batch, PortIndex in_port, std:
     std::memcpy(&header, record.data(), sizeof header);
     if (header.timestamp_ns > until_ns) return RxStatus::idle;
     const std::span<const std::uint8_t> frame = record.subspan(sizeof header);
-    if (!batch.append(frame, {header.timestamp_ns, header.wire_length, in_port, header.link_type})) {
+    if (!batch.append(frame, {header.timestamp_ns, header.wire_length, in_port, header.link_type, header.number})) {
       if (!batch.empty()) return RxStatus::more;
       oversized_.store(frame.size());
       stop_.store(true);  // or the thread would wait for ever for room in this ring

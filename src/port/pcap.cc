@@ -49,7 +49,8 @@ class DirectRx final : public RxQueue {
     for (;;) {
       if (!read_ahead()) return RxStatus::end;
       if (frame_.timestamp_ns > time_ns) return RxStatus::idle;
-      pending_ = !batch.append(frame_.bytes, {frame_.timestamp_ns, frame_.wire_length, port_, frame_.link_type});
+      pending_ = !batch.append(frame_.bytes, {frame_.timestamp_ns, frame_.wire_length, port_, frame_.link_type,
+                                              static_cast<std::uint32_t>(frame_.number)});
       if (!pending_) continue;
       if (!batch.empty()) return RxStatus::more;
       oversized_ = frame_.bytes.size();

@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <future>
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "packet/testing/packet_builder.h"
@@ -407,6 +408,34 @@ TEST(Pcap, GivesEachFlowInBothDirectionsToOneWorkerInOrder) {
     }
   }
   EXPECT_EQ(total, packets.size());
+}
+
+TEST(Pcap, NumbersTheFramesOfAllItsCapturesWhicheverWorkerTheyComeTo) {
+  const TemporaryFolder folder;
+  write_capture(folder / "a.pcap", packets_of_flows(20, 10));
+  write_capture(folder / "b.pcap", packets_of_flows(20, 5));
+  for (const unsigned workers : {1U, 3U}) {
+    auto port = must_make("pcap", {{"read", {folder / "a.pcap", folder / "b.pcap"}}});
+    ASSERT_TRUE(port->open(workers));
+    std::vector<std::uint32_t> numbers;
+    for (unsigned worker = 0; worker < workers; ++worker) {
+      OwnBatch batch;
+      std::uint32_t last = 0;
+      for (RxStatus status = RxStatus::idle; status != RxStatus::end;) {
+        batch->reset(0);
+        status = port->rx(worker)->poll(*batch);
+        for (const PacketDescriptor& packet : batch->packets()) {
+          EXPECT_GT(packet.number, last) << "of worker " << worker;
+          numbers.push_back(last = packet.number);
+        }
+      }
+    }
+    EXPECT_THAT(port->close(), IsEmpty());
+    std::ranges::sort(numbers);
+    std::vector<std::uint32_t> all(300);
+    std::iota(all.begin(), all.end(), 1U);
+    EXPECT_EQ(numbers, all) << workers << " workers";
+  }
 }
 
 TEST(Pcap, StopsPromptlyWhileTheFeederWaits) {

@@ -171,11 +171,13 @@ class FakeFunction final : public NetworkFunction {
 
   NfTraits own_traits{.name = "fake", .summary = "", .cpu = {}, .gpu = {}, .finish = {}};
   Process process = [](std::span<PacketView>) {};
-  std::atomic<int> boundaries{0};  // calls of begin_batch, of all stages
-  Emitter* emitter = nullptr;      // of the stage that was made last, where the traits ask for one
+  std::function<void()> at_end = [] {};  // of the run
+  std::atomic<int> boundaries{0};        // calls of begin_batch, of all stages
+  Emitter* emitter = nullptr;            // of the stage that was made last, where the traits ask for one
 
   const NfTraits& traits() const noexcept override { return own_traits; }
   std::unique_ptr<CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(*this); }
+  void end_run() noexcept override { at_end(); }
   std::string description() const override { return "a fake"; }
 
  private:
