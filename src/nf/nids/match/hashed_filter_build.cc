@@ -78,7 +78,8 @@ class Builder {
     int least = std::numeric_limits<int>::max();
     for (std::size_t at = 0; at + bytes <= literal.bytes.size(); ++at) {
       const auto sharing = static_cast<unsigned>(sharing_.at(window_of(literal, at, bytes)));
-      const int cost = commonness(std::span(literal.bytes).subspan(at, bytes)) + std::bit_width(sharing);
+      const int cost =
+          commonness(std::span(literal.bytes).subspan(at, bytes)) + static_cast<int>(std::bit_width(sharing));
       if (cost < least) {
         least = cost;
         best = at;
