@@ -6,10 +6,12 @@
 
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -20,7 +22,18 @@ namespace penstock::nids {
 struct Literal {
   std::vector<std::uint8_t> bytes;  // at least one
   bool nocase = false;
-  friend auto operator<=>(const Literal&, const Literal&) = default;
+
+  friend bool operator==(const Literal&, const Literal&) = default;
+  friend std::strong_ordering operator<=>(const Literal& a, const Literal& b) noexcept {
+    const auto order = a.text() <=> b.text();
+    return order != 0 ? order : a.nocase <=> b.nocase;
+  }
+
+ private:
+  /// GCC 12 warns of how vectors are compared.
+  [[nodiscard]] std::string_view text() const noexcept {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
 };
 
 /// Which literals were found, by their index: each once, in the order of discovery. Room for all is taken once.

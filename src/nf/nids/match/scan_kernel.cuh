@@ -28,7 +28,15 @@
 namespace penstock::nids {
 
 inline constexpr unsigned kWarp = 32;
-inline constexpr unsigned kMostScanThreads = 1024;  // of a block
+
+/// How the kernel is spread: lanes that share a packet, threads of a block, and blocks that a multiprocessor is to have
+/// room for (what registers a thread may have).
+template <unsigned lanes, unsigned threads, unsigned blocks>
+struct ScanShape {
+  static constexpr unsigned kLanes = lanes;
+  static constexpr unsigned kThreads = threads;
+  static constexpr unsigned kBlocks = blocks;
+};
 
 /// Positions count from the frames' begin, brought down to a multiple of 16 bytes.
 inline constexpr std::uint32_t kAlignment = 16;
@@ -253,10 +261,11 @@ struct ScanJob {
   }
 };
 
-template <unsigned kLanes, typename Scan>
-__global__ void __launch_bounds__(kMostScanThreads)
+template <typename Shape, typename Scan>
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     scan_packets(const __grid_constant__ Scan scan, const __grid_constant__ gpu::DevicePackets batch,
                  const std::uint32_t engine_bytes) {
+  constexpr unsigned kLanes = Shape::kLanes;
   static_assert(kWarp % kLanes == 0);
   extern __shared__ uint4 shared[];
   scan.load(shared);
@@ -337,40 +346,40 @@ __global__ void __launch_bounds__(kMostScanThreads)
 // ---- launches
 
 /// A kernel with what its launches need of the device, which is the current one when it is made.
-template <unsigned kLanes, typename Scan>
+template <typename Shape, typename Scan>
 class ScanLauncher {
  public:
-  /// `threads` of a block, a multiple of a warp's. Throws CudaError.
-  ScanLauncher(const Scan& scan, unsigned threads) : scan_(scan), threads_(threads) {
-    shared_bytes_ = scan.shared_bytes() + threads / kWarp * static_cast<unsigned>(sizeof(WarpQueue));
+  /// Throws CudaError.
+  explicit ScanLauncher(const Scan& scan)
+      : scan_(scan),
+        shared_bytes_(scan.shared_bytes() + Shape::kThreads / kWarp * static_cast<unsigned>(sizeof(WarpQueue))) {
     int device = 0;
     int multiprocessors = 0;
     int blocks = 0;
     gpu::check(cudaGetDevice(&device));
     gpu::check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-    gpu::check(cudaFuncSetAttribute(scan_packets<kLanes, Scan>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+    gpu::check(cudaFuncSetAttribute(scan_packets<Shape, Scan>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(shared_bytes_)));
-    gpu::check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, scan_packets<kLanes, Scan>,
-                                                             static_cast<int>(threads), shared_bytes_));
+    gpu::check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, scan_packets<Shape, Scan>,
+                                                             static_cast<int>(Shape::kThreads), shared_bytes_));
     resident_blocks_ = static_cast<std::uint32_t>(multiprocessors * blocks);
   }
 
   /// False when the driver refuses the launch.
   [[nodiscard]] bool operator()(const gpu::DevicePackets& batch, const gpu::Stream& stream) const noexcept {
     if (batch.count == 0) return true;
-    constexpr std::uint32_t kGroups = kWarp / kLanes;
+    constexpr std::uint32_t kGroups = kWarp / Shape::kLanes;
     cudaLaunchConfig_t launch{};
     launch.gridDim = std::min((batch.count + kGroups - 1) / kGroups, resident_blocks_);
-    launch.blockDim = threads_;
+    launch.blockDim = Shape::kThreads;
     launch.dynamicSmemBytes = shared_bytes_;
     launch.stream = stream.get();
-    return cudaLaunchKernelEx(&launch, scan_packets<kLanes, Scan>, scan_, batch, scan_.shared_bytes()) == cudaSuccess;
+    return cudaLaunchKernelEx(&launch, scan_packets<Shape, Scan>, scan_, batch, scan_.shared_bytes()) == cudaSuccess;
   }
 
  private:
   Scan scan_;
-  unsigned threads_;
-  unsigned shared_bytes_ = 0;
+  unsigned shared_bytes_;
   std::uint32_t resident_blocks_ = 1;
 };
 

@@ -8,20 +8,20 @@ namespace penstock::nids {
 
 namespace {
 
-constexpr unsigned kLanes = 8;  // that share a packet
-constexpr unsigned kThreads = 1024;
+// One block of a multiprocessor's most threads: the tables are there once.
+using Shape = ScanShape<8, 1024, 1>;
 constexpr std::uint32_t kMostRowsInShared = 160 << 10;
 
 template <typename Scan>
 class ScanStage final : public gpu::GpuStage {
  public:
-  explicit ScanStage(const Scan& scan) : launch_(scan, kThreads) {}
+  explicit ScanStage(const Scan& scan) : launch_(scan) {}
   bool enqueue(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {
     return launch_(batch, stream);
   }
 
  private:
-  ScanLauncher<kLanes, Scan> launch_;
+  ScanLauncher<Shape, Scan> launch_;
 };
 
 bool rows_fit_shared(const DeviceLiterals::EngineView& engine) {
