@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   descriptor.link_type = link;
   std::uint64_t frames = 0;
   for (std::size_t at = 2; at + 3 <= size;) {
-    const std::size_t length = std::min<std::size_t>(data[at] << 8 | data[at + 1], size - at - 3);
+    const std::size_t length = std::min(std::size_t{data[at]} << 8 | data[at + 1], size - at - 3);
     descriptor.timestamp_ns += data[at + 2] * std::uint64_t{1'000'000};
     at += 3;
     std::vector<std::uint8_t> frame;
