@@ -19,7 +19,7 @@ enum class Direction : std::uint8_t { to_server, to_client };
 
 /// What tells flows apart. `client` sent the first packet, as far as that can be told.
 struct FlowKey {
-  Endpoint client;  // ICMP: ports are the type and code, and their counterparts
+  Endpoint client;  // ICMP: ports are type << 8 | code, and the type's counterpart; ESP: the SPI's halves
   Endpoint server;
   std::array<std::uint16_t, 3> vlan_ids{};
   std::uint8_t ip_version = 0;
@@ -42,7 +42,8 @@ struct Flow {
   };
   std::array<Counts, 2> counts;  // by Direction
   FlowState state = FlowState::new_flow;
-  TcpSession* tcp = nullptr;  // of TCP, once a packet has made one; the table's
+  std::array<bool, 2> seen{};  // by Direction: a packet came that is no ICMP error
+  TcpSession* tcp = nullptr;   // of TCP, once a packet has made one; the tracker's
 
   /// A function's own (Gaviss §4.4: 64 bits for each): null until it sets it; it frees it when told that the flow ends.
   void* function_state = nullptr;

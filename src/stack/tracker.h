@@ -48,6 +48,8 @@ class Tracker {
 
   /// One frame. `number`: its place in the input, from 1.
   void track(PacketView packet, std::uint64_t number, PacketSink& sink) noexcept;
+  /// One packet that was decoded elsewhere.
+  void track(DecodedPacket& packet, PacketSink& sink) noexcept;
   /// Ends what has timed out by this time (of packets: it never comes by itself).
   void expire(std::uint64_t now_ns, PacketSink& sink) noexcept;
   /// The input's end: all flows end.

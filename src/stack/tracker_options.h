@@ -26,6 +26,8 @@ struct TrackerOptions {
   std::size_t fragment_memory = std::size_t{16} << 20;
   std::uint32_t stream_depth = 1 << 20;  // bytes of a direction that are reassembled
   std::uint32_t chunk_bytes = 2560;      // of a stream that are inspected at once, unless it ends
+  std::uint32_t seam_bytes = 0;          // that were inspected and are offered again, ahead of what is new
+  std::uint32_t flow_id_seed = 0;        // the worker's: no two have the same flow ids
 
   std::uint32_t fragment_timeout_s = 60;
   std::uint32_t new_timeout_s = 30, established_timeout_s = 300, closed_timeout_s = 10;  // flows

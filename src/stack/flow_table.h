@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// All flows of a worker: found by their key in either direction, bounded in number, given up when nothing comes for
+// long. Owns the flows; what hangs on them (sessions) is the tracker's, who ends them.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "stack/decoded_packet.h"
+#include "stack/flow.h"
+#include "stack/tracker_options.h"
+
+namespace penstock::stack {
+
+/// A packet's own view of the flow that it belongs to.
+struct FlowLookup {
+  FlowKey key;               // the sender stands as the client
+  std::uint32_t hash = 0;    // of the key, the same in both directions
+  bool begins_none = false;  // an ICMP error: it belongs to the flow that it is about, or to none
+};
+
+/// Nothing for packets that belong to no flow: other protocols than TCP, UDP, SCTP, ICMP and ESP, and fragments.
+[[nodiscard]] std::optional<FlowLookup> flow_lookup_of(const DecodedPacket& packet) noexcept;
+
+class FlowTable {
+ public:
+  /// As many flows as `options.flow_memory` holds, one at the least.
+  explicit FlowTable(const TrackerOptions& options);
+  ~FlowTable();
+  FlowTable(const FlowTable&) = delete;
+  FlowTable& operator=(const FlowTable&) = delete;
+
+  /// The flow of this key, if it has not timed out. Those of its bucket that have are kept: expired() gives them.
+  [[nodiscard]] Flow* find(const FlowLookup& lookup) noexcept;
+  /// Null where there is no room: see victim(). There must be no flow of this key.
+  [[nodiscard]] Flow* add(const FlowLookup& lookup, std::uint64_t now_ns) noexcept;
+  void remove(Flow& flow) noexcept;
+
+  /// A flow that has timed out by this time; null if there is none. To be removed before the next call.
+  [[nodiscard]] Flow* expired(std::uint64_t now_ns) noexcept;
+  [[nodiscard]] bool has_timed_out(const Flow& flow, std::uint64_t now_ns) const noexcept;
+  /// Which flow to give up for another: one of those that are worth least, long not heard of.
+  [[nodiscard]] Flow* victim() noexcept;
+  /// Any flow, the longest not looked at first; null: there is none.
+  [[nodiscard]] Flow* any() noexcept;
+  void prefetch(const FlowLookup& lookup) const noexcept;
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+
+ private:
+  struct Node;
+  static constexpr std::uint32_t kNone = 0xffffffff;
+  static constexpr std::size_t kLists = 6;  // {others, TCP} × {new, established, closed}: one timeout each
+  struct List {
+    std::uint32_t first = kNone, last = kNone;
+    std::uint64_t timeout_ns = 0;
+  };
+
+  [[nodiscard]] static std::size_t list_of(const Flow& flow) noexcept;
+  [[nodiscard]] std::uint32_t index_of(const Node& node) const noexcept;
+  void enlist(Node& node, std::size_t list) noexcept;
+  void delist(Node& node) noexcept;
+
+  std::size_t capacity_;
+  Node* nodes_;  // raw memory: nodes are made as they are first needed
+  std::unique_ptr<std::uint32_t[]> buckets_;
+  std::uint32_t bucket_mask_;
+  std::array<List, kLists> lists_;
+  std::uint32_t free_ = kNone;
+  std::uint32_t made_ = 0;
+  std::size_t size_ = 0;
+  std::uint64_t next_id_;
+};
+
+}  // namespace penstock::stack

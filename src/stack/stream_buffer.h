@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bytes of one direction of a stream, as segments bring them: in runs without holes, each contiguous in memory.
+// Where segments overlap, a policy says whose bytes stay, by where both began and ended. Its memory is a pool's piece
+// for each run, nothing else: see stream_buffer.cc for how a piece is laid out.
+
+#pragma once
+
+#include <cstdint>
+
+#include "stack/decoded_packet.h"
+#include "stack/memory_pool.h"
+#include "stack/tracker_options.h"
+
+namespace penstock::stack {
+
+/// Whether the bytes of a new segment [begin, end) replace those of an old one, where they overlap (Shankar & Paxson
+/// 2003, table 1; Novak & Sturges 2007).
+[[nodiscard]] constexpr bool new_bytes_win(OverlapPolicy policy, std::uint64_t begin, std::uint64_t end,
+                                           std::uint64_t old_begin, std::uint64_t old_end) noexcept {
+  switch (policy) {
+    case OverlapPolicy::first: return false;
+    case OverlapPolicy::last: return true;
+    case OverlapPolicy::bsd: return begin < old_begin;
+    case OverlapPolicy::bsd_right: return begin >= old_begin;
+    case OverlapPolicy::linux_host: return begin <= old_begin;
+    case OverlapPolicy::windows: return begin < old_begin && end > old_end;
+    case OverlapPolicy::solaris: return begin < old_begin && end >= old_end;
+  }
+  return false;
+}
+
+class StreamBuffer {
+ public:
+  struct Inserted {
+    bool kept = true;        // false: no room for it, or too many holes; nothing has changed
+    bool different = false;  // it overlaps with bytes that are not its own
+  };
+  struct Run {
+    std::uint64_t offset = 0;
+    Bytes bytes;  // none: there is no such run
+    [[nodiscard]] std::uint64_t end() const noexcept { return offset + bytes.size(); }
+  };
+  static constexpr unsigned kMostRuns = 256;
+
+  /// `offset`: in the stream. Of what lies before `begin()`, nothing is kept.
+  Inserted insert(MemoryPool& pool, std::uint64_t offset, Bytes segment, OverlapPolicy policy) noexcept;
+
+  /// What there is of the run that holds the byte at `from`, from there on; or of the first run behind it.
+  [[nodiscard]] Run run_from(std::uint64_t from) const noexcept;
+  /// The same, but all of the run.
+  [[nodiscard]] Run whole_run_at(std::uint64_t at) const noexcept;
+
+  /// Lets go of all before it. Bytes before it will never be taken again.
+  void drop_before(MemoryPool& pool, std::uint64_t offset) noexcept;
+  void clear(MemoryPool& pool) noexcept;
+
+  [[nodiscard]] std::uint64_t begin() const noexcept { return begin_; }
+  /// Behind the last byte that ever came.
+  [[nodiscard]] std::uint64_t right_edge() const noexcept { return right_edge_; }
+  [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
+
+ private:
+  struct Block;
+
+  [[nodiscard]] static Block* make_block(MemoryPool& pool, std::uint64_t offset, std::size_t room) noexcept;
+  static void free_block(MemoryPool& pool, Block* block) noexcept;
+  [[nodiscard]] bool make_room(MemoryPool& pool, Block*& block, std::size_t left, std::size_t right) noexcept;
+  void unlink(MemoryPool& pool, Block* block) noexcept;
+  void link_before(Block* block, Block* next) noexcept;
+  static void append(Block& block, const std::uint8_t* bytes, std::size_t count) noexcept;
+  struct Resolved {
+    bool different = false;  // bytes were
+    bool owns_last = false;  // the run's last byte is the segment's
+  };
+  [[nodiscard]] static Resolved resolve(Block& block, std::uint64_t offset, Bytes segment,
+                                        OverlapPolicy policy) noexcept;
+
+  Block* head_ = nullptr;
+  Block* tail_ = nullptr;
+  std::uint64_t begin_ = 0;
+  std::uint64_t right_edge_ = 0;
+  std::uint32_t runs_ = 0;
+};
+
+}  // namespace penstock::stack

@@ -1,0 +1,244 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "stack/stream_buffer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::stack {
+namespace {
+
+constexpr OverlapPolicy kPolicies[] = {OverlapPolicy::first,     OverlapPolicy::last,       OverlapPolicy::bsd,
+                                       OverlapPolicy::bsd_right, OverlapPolicy::linux_host, OverlapPolicy::windows,
+                                       OverlapPolicy::solaris};
+
+Bytes bytes_of(std::string_view text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
+
+/// All runs, '.' for bytes that are not there.
+std::string contents(const StreamBuffer& buffer) {
+  std::string all;
+  std::uint64_t at = 0;
+  while (true) {
+    const StreamBuffer::Run run = buffer.run_from(at);
+    if (run.bytes.empty()) return all;
+    all.resize(run.offset, '.');
+    all.append(run.bytes.begin(), run.bytes.end());
+    at = run.end();
+  }
+}
+
+/// What a policy keeps, by the book: byte by byte, each knowing the segment that it is of.
+class SlowBuffer {
+ public:
+  void insert(std::uint64_t offset, std::string_view segment, OverlapPolicy policy) {
+    const std::uint64_t end = offset + segment.size();
+    if (bytes_.size() < end) bytes_.resize(end);
+    ++segments_;
+    std::vector<bool> wins(segment.size());
+    for (std::uint64_t i = offset; i < end; ++i) {
+      if (bytes_[i].segment == 0) {
+        wins[i - offset] = true;
+        continue;
+      }
+      different |= bytes_[i].value != segment[i - offset];
+      std::uint64_t old_begin = i, old_end = i + 1;
+      while (old_begin > 0 && bytes_[old_begin - 1].segment == bytes_[i].segment) --old_begin;
+      while (old_end < bytes_.size() && bytes_[old_end].segment == bytes_[i].segment) ++old_end;
+      switch (policy) {
+        case OverlapPolicy::first: break;
+        case OverlapPolicy::last: wins[i - offset] = true; break;
+        case OverlapPolicy::bsd: wins[i - offset] = offset < old_begin; break;
+        case OverlapPolicy::bsd_right: wins[i - offset] = old_begin <= offset; break;
+        case OverlapPolicy::linux_host: wins[i - offset] = offset <= old_begin; break;
+        case OverlapPolicy::windows: wins[i - offset] = offset < old_begin && old_end < end; break;
+        case OverlapPolicy::solaris: wins[i - offset] = offset < old_begin && old_end <= end; break;
+      }
+    }
+    for (std::uint64_t i = offset; i < end; ++i) {
+      if (wins[i - offset]) bytes_[i] = {segment[i - offset], segments_};
+    }
+  }
+  [[nodiscard]] std::string contents() const {
+    std::string all;
+    for (const Byte& byte : bytes_) all += byte.segment == 0 ? '.' : byte.value;
+    return all;
+  }
+  bool different = false;
+
+ private:
+  struct Byte {
+    char value = 0;
+    int segment = 0;
+  };
+  std::vector<Byte> bytes_;
+  int segments_ = 0;
+};
+
+// Shankar & Paxson 2003, and Novak & Sturges 2007: who wins where; segments of units of 8 bytes, in order of arrival.
+TEST(StreamBuffer, KeepsWhatThePublishedModelsSayOfEachPolicy) {
+  struct Model {
+    std::vector<std::pair<unsigned, unsigned>> segments;
+    std::vector<std::pair<OverlapPolicy, std::string>> kept;
+  };
+  const std::vector<Model> models = {{{{0, 3}, {4, 6}, {6, 9}, {1, 5}, {6, 9}, {9, 12}},
+                                      {{OverlapPolicy::first, "111422333666"},
+                                       {OverlapPolicy::last, "144442555666"},
+                                       {OverlapPolicy::bsd, "111442333666"},
+                                       {OverlapPolicy::bsd_right, "144422555666"},
+                                       {OverlapPolicy::linux_host, "111442555666"},
+                                       {OverlapPolicy::windows, "111422333666"},
+                                       {OverlapPolicy::solaris, "111422333666"}}},
+                                     {{{0, 3},
+                                       {4, 6},
+                                       {6, 9},
+                                       {10, 11},
+                                       {13, 15},
+                                       {15, 18},
+                                       {18, 20},
+                                       {20, 22},
+                                       {22, 23},
+                                       {1, 5},
+                                       {6, 9},
+                                       {9, 12},
+                                       {12, 15},
+                                       {16, 17},
+                                       {19, 20},
+                                       {20, 21},
+                                       {22, 24}},
+                                      {{OverlapPolicy::first, "111A22333C4CD5566677889H"},
+                                       {OverlapPolicy::last, "1AAAA2BBBCCCDDD6E67FG8HH"},
+                                       {OverlapPolicy::bsd, "111AA2333CCCDDD66677889H"},
+                                       {OverlapPolicy::bsd_right, "1AAA22BBBC4CD556E67FG8HH"},
+                                       {OverlapPolicy::linux_host, "111AA2BBBCCCDDD66677G8HH"},
+                                       {OverlapPolicy::windows, "111A22333CCCD5566677889H"},
+                                       {OverlapPolicy::solaris, "111A22333CCCDDD66677889H"}}}};
+  for (const Model& model : models) {
+    for (const auto& [policy, kept] : model.kept) {
+      MemoryPool pool(1 << 16);
+      StreamBuffer buffer;
+      for (std::size_t i = 0; i < model.segments.size(); ++i) {
+        const auto [from, to] = model.segments[i];
+        const std::string text((to - from) * 8, "123456789ABCDEFGH"[i]);
+        ASSERT_TRUE(buffer.insert(pool, from * 8, bytes_of(text), policy).kept);
+      }
+      std::string wanted;
+      for (const char unit : kept) wanted += std::string(8, unit);
+      EXPECT_EQ(contents(buffer), wanted) << static_cast<int>(policy);
+      buffer.clear(pool);
+    }
+  }
+}
+
+TEST(StreamBuffer, KeepsWhatASlowOneKeepsOfRandomOverlaps) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 3000; ++round) {
+    const OverlapPolicy policy = kPolicies[random() % std::size(kPolicies)];
+    MemoryPool pool(1 << 20);
+    StreamBuffer buffer;
+    SlowBuffer slow;
+    bool different = false;
+    const std::uint64_t span = 1 + random() % (round % 10 == 0 ? 4000 : 200);
+    const std::uint64_t longest = 1 + random() % span;
+    for (int i = 0; i < 40; ++i) {
+      const std::uint64_t offset = random() % span;
+      std::string text(1 + random() % longest, ' ');
+      for (char& c : text) c = static_cast<char>('a' + random() % (round % 3 == 0 ? 26 : 1));
+      const StreamBuffer::Inserted inserted = buffer.insert(pool, offset, bytes_of(text), policy);
+      ASSERT_TRUE(inserted.kept);
+      different |= inserted.different;
+      slow.insert(offset, text, policy);
+      ASSERT_EQ(contents(buffer), slow.contents()) << "round " << round << " policy " << static_cast<int>(policy);
+      ASSERT_EQ(different, slow.different);
+    }
+    EXPECT_EQ(buffer.right_edge(), slow.contents().size());
+    buffer.clear(pool);
+    ASSERT_EQ(pool.used_bytes(), 0U);
+  }
+}
+
+TEST(StreamBuffer, GivesBackAStreamWhateverTheSegmentsAndTheirOrder) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 300; ++round) {
+    MemoryPool pool(8 << 20);
+    StreamBuffer buffer;
+    std::string stream(1 + random() % 60000, ' ');
+    for (char& c : stream) c = static_cast<char>(random());
+    std::string taken;
+    // A sender with a window: segments in it come in any order, some twice, of any size.
+    std::uint64_t done = 0;
+    while (done < stream.size()) {
+      const std::uint64_t window = std::min<std::uint64_t>(stream.size(), done + 1 + random() % 20000);
+      std::vector<std::pair<std::uint64_t, std::uint64_t>> segments;
+      for (std::uint64_t at = done; at < window;) {
+        const std::uint64_t end = std::min(window, at + 1 + random() % 1500);
+        segments.emplace_back(at, end);
+        if (random() % 4 == 0) segments.emplace_back(at - random() % (at - done + 1), end);
+        at = end;
+      }
+      std::shuffle(segments.begin(), segments.end(), random);
+      for (const auto& [from, to] : segments) {
+        const auto inserted = buffer.insert(pool, from, bytes_of(std::string_view(stream).substr(from, to - from)),
+                                            kPolicies[random() % std::size(kPolicies)]);
+        ASSERT_TRUE(inserted.kept);
+        ASSERT_FALSE(inserted.different);
+        if (random() % 3 == 0) {
+          const StreamBuffer::Run run = buffer.run_from(taken.size());
+          if (run.offset == taken.size() && !run.bytes.empty()) {
+            const std::size_t some = 1 + random() % run.bytes.size();
+            taken.append(run.bytes.begin(), run.bytes.begin() + static_cast<std::ptrdiff_t>(some));
+            buffer.drop_before(pool, taken.size());
+          }
+        }
+      }
+      done = window;
+    }
+    const StreamBuffer::Run rest = buffer.run_from(taken.size());
+    taken.append(rest.bytes.begin(), rest.bytes.end());
+    ASSERT_EQ(taken, stream);
+    buffer.drop_before(pool, stream.size());
+    EXPECT_TRUE(buffer.empty());
+    EXPECT_EQ(pool.used_bytes(), 0U);
+  }
+}
+
+TEST(StreamBuffer, TakesNothingOfWhatWasDropped) {
+  MemoryPool pool(1 << 16);
+  StreamBuffer buffer;
+  buffer.insert(pool, 0, bytes_of("0123456789"), OverlapPolicy::last);
+  buffer.drop_before(pool, 4);
+  EXPECT_FALSE(buffer.insert(pool, 0, bytes_of("abcd"), OverlapPolicy::last).different);
+  EXPECT_TRUE(buffer.insert(pool, 2, bytes_of("wxyz"), OverlapPolicy::last).different);
+  const StreamBuffer::Run run = buffer.run_from(0);
+  EXPECT_EQ(run.offset, 4U);
+  EXPECT_EQ(std::string(run.bytes.begin(), run.bytes.end()), "yz6789");
+  buffer.clear(pool);
+}
+
+TEST(StreamBuffer, RefusesWhatItHasNoMemoryFor) {
+  MemoryPool pool(4096);
+  StreamBuffer buffer;
+  EXPECT_FALSE(buffer.insert(pool, 0, bytes_of(std::string(8000, 'x')), OverlapPolicy::first).kept);
+  EXPECT_TRUE(buffer.insert(pool, 0, bytes_of(std::string(1000, 'x')), OverlapPolicy::first).kept);
+  EXPECT_FALSE(buffer.insert(pool, 1000, bytes_of(std::string(6000, 'y')), OverlapPolicy::first).kept);
+  EXPECT_EQ(contents(buffer), std::string(1000, 'x'));
+  buffer.clear(pool);
+}
+
+TEST(StreamBuffer, BoundsTheHolesOfAStream) {
+  MemoryPool pool(8 << 20);
+  StreamBuffer buffer;
+  unsigned kept = 0;
+  for (unsigned i = 0; i < 10000; ++i)
+    kept += buffer.insert(pool, i * 2, bytes_of("x"), OverlapPolicy::bsd).kept ? 1 : 0;
+  EXPECT_EQ(kept, StreamBuffer::kMostRuns);
+  buffer.clear(pool);
+}
+
+}  // namespace
+}  // namespace penstock::stack

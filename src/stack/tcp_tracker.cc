@@ -1,0 +1,235 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A packet's way: read, checked for what is no news, given to the state's function, its data kept in the stream.
+
+#include "stack/tcp_tracker.h"
+
+#include <algorithm>
+#include <new>
+
+namespace penstock::stack {
+namespace {
+
+/// As often may a direction have urgent bytes, before segments with more of them are dropped (Suricata's limit).
+constexpr std::uint32_t kMostUrgent = 65535;
+
+}  // namespace
+
+TcpOutcome TcpTracker::track(Flow& flow, const DecodedPacket& packet, Direction direction) noexcept {
+  TcpOutcome outcome;
+  const auto& header = *reinterpret_cast<const TcpHeader*>(packet.transport.data());
+  Segment segment{.flow = flow, .direction = direction, .outcome = outcome};
+  segment.session = flow.tcp;
+  segment.sequence = header.sequence.value();
+  segment.ack = header.acknowledgment.value();
+  segment.window = header.window.value();
+  segment.urgent = header.urgent.value();
+  segment.flags = header.flags;
+  segment.payload = packet.payload;
+  segment.options = read_tcp_options(packet.transport.subspan(sizeof(TcpHeader)));
+  segment.time_s = static_cast<std::uint32_t>(packet.timestamp_ns / 1'000'000'000U);
+
+  if (!segment.has(TcpHeader::kAck) && segment.ack != 0) segment.tell(TcpEvent::broken_ack);
+  if (segment.has_all(TcpHeader::kSyn | TcpHeader::kFin)) segment.tell(TcpEvent::fin_with_syn);
+
+  if (segment.session == nullptr || segment.session->state_ == TcpState::none) {
+    without_session(segment);
+    return outcome;
+  }
+  TcpSession& session = *segment.session;
+  session.flags_seen_[static_cast<std::size_t>(direction)] |= segment.flags;
+  if (session.async_ && session.flags_seen_[0] != 0 && session.flags_seen_[1] != 0) session.async_ = false;
+
+  const bool keep_alive = is_keep_alive(segment);
+  const bool keep_alive_ack = !keep_alive && is_keep_alive_ack(segment);
+  if (!keep_alive) {
+    segment.mine().kept_alive = false;
+    if (keep_alive_ack) segment.other().kept_alive = false;
+  }
+  const bool passed_over = keep_alive || keep_alive_ack ||
+                           (!is_shutdown_ack(segment) && !is_window_update(segment) &&
+                            (is_bad_window_update(segment) || is_outdated_ack(segment)));
+  if (!passed_over && !in_state(segment, session.state_)) return outcome;
+
+  // A host that goes on behind its own RST has not sent that.
+  if (!segment.has(TcpHeader::kRst) && segment.other().reset_by_other) {
+    segment.other().reset_by_other = false;
+    segment.tell(TcpEvent::suspected_rst_injection);
+  }
+  return outcome;
+}
+
+bool TcpTracker::begins_anew(const Flow& flow, const DecodedPacket& packet, Direction direction) const noexcept {
+  if (flow.tcp == nullptr) return false;
+  const auto& header = *reinterpret_cast<const TcpHeader*>(packet.transport.data());
+  const bool syn = header.flags == TcpHeader::kSyn;
+  const bool synack =
+      header.flags == (TcpHeader::kSyn | TcpHeader::kAck) && (options_.midstream || options_.async_oneside);
+  if (!syn && !synack) return false;
+  const TcpSession& session = *flow.tcp;
+  const Direction first = syn ? Direction::to_server : Direction::to_client;
+  if (direction == first && session.stream(first).isn == header.sequence.value()) return false;  // sent again
+  return session.state_ >= TcpState::last_ack || session.state_ == TcpState::none;
+}
+
+TcpSession* TcpTracker::start(Segment& segment) noexcept {
+  if (segment.flow.tcp == nullptr) {
+    static_assert(sizeof(TcpSession) <= std::size_t{1} << kSessionOrder);
+    std::byte* const piece = session_memory_.take(kSessionOrder);
+    if (piece == nullptr) {
+      segment.outcome.session_refused = true;
+      return nullptr;
+    }
+    segment.flow.tcp = new (piece) TcpSession;
+    ++counters_.tcp_sessions;
+  }
+  TcpSession* const session = segment.flow.tcp;
+  session->chunk_bytes_ = options_.chunk_bytes;
+  session->seam_bytes_ = options_.seam_bytes;
+  session->inline_ = options_.inline_streams;
+  session->flags_seen_[static_cast<std::size_t>(segment.direction)] |= segment.flags;
+  segment.session = session;
+  return session;
+}
+
+void TcpTracker::release(Flow& flow) noexcept {
+  if (flow.tcp == nullptr) return;
+  for (TcpStream& stream : flow.tcp->streams_) stream.buffer.clear(stream_memory_);
+  free_queue(*flow.tcp);
+  flow.tcp->~TcpSession();
+  session_memory_.give(reinterpret_cast<std::byte*>(flow.tcp), kSessionOrder);
+  flow.tcp = nullptr;
+}
+
+// Acknowledged data are what the other host has: of the stream that a packet acknowledges, holes are looked for.
+// Inline, and when a direction ends, of the one that it carries.
+void TcpTracker::take_segment(Segment& segment) noexcept {
+  TcpSession& session = *segment.session;
+  const bool ends =
+      segment.has(TcpHeader::kRst) || (segment.has(TcpHeader::kFin) && session.state_ > TcpState::time_wait);
+  const bool both = (segment.has_all(TcpHeader::kFin | TcpHeader::kAck) && session.state_ > TcpState::time_wait) ||
+                    (session.state_ == TcpState::closed && !segment.has(TcpHeader::kRst));
+  if (!session.inline_ && (!ends || both)) look_for_gaps(segment, segment.other());
+  if (!segment.payload.empty()) take_data(segment);
+  if (session.inline_ || ends || both) look_for_gaps(segment, segment.mine());
+}
+
+void TcpTracker::take_data(Segment& segment) noexcept {
+  TcpStream& mine = segment.mine();
+  if (mine.depth_reached) return;
+  std::uint32_t sequence = segment.sequence + (segment.has(TcpHeader::kSyn) ? 1U : 0U);
+  Bytes data = segment.payload;
+  if (segment.has(TcpHeader::kUrg) && segment.urgent != 0 && segment.urgent <= data.size()) {
+    // The urgent byte goes another way to the application: the stream closes over it (RFC 9293 §3.8.5 as hosts have
+    // it).
+    const std::uint32_t urgent = sequence + segment.urgent - 1U;
+    const bool known =
+        std::find(mine.urgent.begin(), mine.urgent.begin() + std::min(mine.urgent_count, TcpStream::kUrgentKept),
+                  urgent) != mine.urgent.begin() + std::min(mine.urgent_count, TcpStream::kUrgentKept);
+    if (!known && mine.urgent_count >= kMostUrgent) {
+      segment.tell(TcpEvent::urgent_limit_reached);
+      return;
+    }
+    if (segment.urgent > 1) keep(segment, sequence, data.first(segment.urgent - 1U));
+    if (!known && (mine.urgent_count == 0 || after(urgent, mine.urgent[0]))) {
+      std::copy_backward(mine.urgent.begin(), mine.urgent.end() - 1, mine.urgent.end());
+      mine.urgent[0] = urgent;
+      ++mine.urgent_count;
+    }
+    sequence = urgent + 1;
+    data = data.subspan(segment.urgent);
+  }
+  if (!data.empty()) keep(segment, sequence, data);
+  segment.outcome.payload_in_stream = true;
+}
+
+void TcpTracker::keep(Segment& segment, std::uint32_t sequence, Bytes data) noexcept {
+  TcpStream& mine = segment.mine();
+  std::int64_t offset = mine.offset_of(sequence);
+  const std::int64_t end = offset + static_cast<std::int64_t>(data.size());
+  if (end <= static_cast<std::int64_t>(mine.buffer.begin())) {
+    segment.tell(TcpEvent::segment_before_base);
+    return;
+  }
+  if (offset < 0) {  // before the SYN: no data of the stream
+    data = data.subspan(static_cast<std::size_t>(-offset));
+    offset = 0;
+  }
+  if (options_.stream_depth != 0 && end >= static_cast<std::int64_t>(options_.stream_depth)) {
+    mine.depth_reached = true;
+    ++counters_.stream_depth_reached;
+    segment.tell(TcpEvent::depth_reached);
+    if (offset >= static_cast<std::int64_t>(options_.stream_depth)) return;
+    data = data.first(std::min<std::size_t>(data.size(), options_.stream_depth - static_cast<std::size_t>(offset)));
+  }
+  const auto from = static_cast<std::uint64_t>(offset);
+  const StreamBuffer::Inserted inserted = mine.buffer.insert(stream_memory_, from, data, options_.stream_policy);
+  if (!inserted.kept) {
+    ++counters_.stream_memory_refused;
+    segment.tell(TcpEvent::memory_limit);
+    return;
+  }
+  counters_.stream_bytes += data.size();
+  mine.latest_begin = from;
+  mine.latest_end = from + data.size();
+  if (inserted.different) segment.tell(TcpEvent::overlap_with_different_data);
+}
+
+// A hole whose bytes were acknowledged is lost: this watcher will never see them.
+void TcpTracker::look_for_gaps(Segment& segment, TcpStream& stream) noexcept {
+  const bool fin_counts = segment.session->state_ >= TcpState::fin_wait1;
+  std::uint64_t acked = stream.acked();
+  if (fin_counts && acked > 0) --acked;
+  for (int holes = 0; holes < 4; ++holes) {
+    const StreamBuffer::Run run = stream.buffer.run_from(stream.gap_checked);
+    if (run.bytes.empty()) return;
+    if (run.offset > stream.gap_checked) {
+      const bool lost = acked > stream.gap_checked && !(after(stream.last_ack, stream.next) && run.offset >= acked);
+      if (!lost) return;
+      ++counters_.stream_gaps;
+      segment.tell(TcpEvent::sequence_gap);
+      stream.gap_checked = run.offset;
+    }
+    const std::uint64_t end = segment.session->inline_ ? run.end() : std::min(run.end(), std::max(acked, run.offset));
+    stream.gap_checked = std::max(stream.gap_checked, end);
+    if (end < run.end()) return;
+  }
+}
+
+bool TcpTracker::has_uninspected(const TcpSession& session, Direction direction) noexcept {
+  const TcpStream& stream = session.stream(direction);
+  return stream.buffer.right_edge() > stream.inspected;
+}
+
+bool TcpTracker::stream_ready(const TcpSession& session, Direction direction, bool payload_in_stream) const noexcept {
+  const TcpStream& stream = session.stream(direction);
+  if (session.inline_) return payload_in_stream && !stream.buffer.empty();
+  if (stream.buffer.empty() || stream.buffer.right_edge() <= stream.inspected) return false;
+  const std::uint64_t acked = stream.acked();
+  if (acked <= stream.inspected) return false;
+  if (stream.depth_reached || session.state_ > TcpState::time_wait) return true;
+  return acked - stream.inspected >= options_.chunk_bytes;
+}
+
+void TcpTracker::settle(TcpSession& session, Direction direction, bool ready, bool to_end) noexcept {
+  TcpStream& stream = session.streams_[static_cast<std::size_t>(direction)];
+  if (ready) session.inspect(direction, to_end, [](const StreamChunk&) noexcept {});
+  if (stream.buffer.empty()) {
+    stream.buffer.drop_before(stream_memory_, stream.inspected);
+  } else {
+    // Inline, what is not acknowledged may come again, and differ.
+    const std::uint64_t wanted =
+        session.inline_ ? std::max(session.chunk_bytes_, session.seam_bytes_) : session.seam_bytes_;
+    const std::uint64_t keep_from = stream.inspected - std::min(stream.inspected, wanted);
+    stream.buffer.drop_before(stream_memory_, session.inline_ ? std::min(keep_from, stream.acked()) : keep_from);
+  }
+  // Sequence numbers are told apart within 2^31 of the base.
+  const std::int64_t ahead = sequence_distance(stream.last_ack, stream.base);
+  if (ahead > (1 << 20)) {
+    stream.base_offset += static_cast<std::uint64_t>(ahead);
+    stream.base = stream.last_ack;
+  }
+}
+
+}  // namespace penstock::stack

@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What packets do to their TCP sessions: states (tcp_states.cc), which packets are taken (tcp_checks.cc), and what goes
+// into the streams (tcp_tracker.cc). Follows Suricata's stream engine, whose events it tells.
+
+#pragma once
+
+#include <cstdint>
+
+#include "packet/transport.h"
+#include "stack/flow.h"
+#include "stack/memory_pool.h"
+#include "stack/stream_event.h"
+#include "stack/tcp_options.h"
+#include "stack/tcp_session.h"
+#include "stack/tracker_options.h"
+
+namespace penstock::stack {
+
+/// What a packet did.
+struct TcpOutcome {
+  StreamEvents events;
+  bool payload_in_stream = false;
+  bool reversed = false;         // the flow's direction was found to be the other one
+  bool reset = false;            // it closed the session by a RST
+  bool session_refused = false;  // there was no memory for one
+};
+
+class TcpTracker {
+ public:
+  TcpTracker(const TrackerOptions& options, MemoryPool& sessions, MemoryPool& streams, TrackerCounters& counters)
+      : options_(options), session_memory_(sessions), stream_memory_(streams), counters_(counters) {}
+
+  /// `packet` is of TCP and of `flow`. Changes the flow's state, and its session: makes one where a packet begins it.
+  TcpOutcome track(Flow& flow, const DecodedPacket& packet, Direction direction) noexcept;
+
+  /// Whether the packet begins a connection of its own, in place of the flow that has the same endpoints.
+  [[nodiscard]] bool begins_anew(const Flow& flow, const DecodedPacket& packet, Direction direction) const noexcept;
+
+  /// Whether stream data of this direction is to be inspected with a packet of it.
+  [[nodiscard]] bool stream_ready(const TcpSession& session, Direction direction,
+                                  bool payload_in_stream) const noexcept;
+  /// Whether data of this direction has never been inspected, acknowledged or not.
+  [[nodiscard]] static bool has_uninspected(const TcpSession& session, Direction direction) noexcept;
+  /// What was ready counts as inspected, even if nobody looked; then lets go of what nobody needs any more.
+  void settle(TcpSession& session, Direction direction, bool ready, bool to_end) noexcept;
+  /// The flow ends.
+  void release(Flow& flow) noexcept;
+
+  static constexpr unsigned kSessionOrder = 9;
+
+ private:
+  struct Segment;  // the packet, as the states see it
+
+  TcpSession* start(Segment& segment) noexcept;
+  void set_state(Segment& segment, TcpState state) noexcept;
+
+  // States: false where the packet is not valid in it.
+  bool in_state(Segment& segment, TcpState state) noexcept;
+  bool without_session(Segment& segment) noexcept;
+  bool syn_sent(Segment& segment) noexcept;
+  bool syn_received(Segment& segment) noexcept;
+  bool established(Segment& segment) noexcept;
+  bool fin_wait1(Segment& segment) noexcept;
+  bool fin_wait2(Segment& segment) noexcept;
+  bool closing(Segment& segment) noexcept;
+  bool close_wait(Segment& segment) noexcept;
+  bool last_ack(Segment& segment) noexcept;
+  bool time_wait(Segment& segment) noexcept;
+  bool closed(Segment& segment) noexcept;
+
+  bool take_syn(Segment& segment) noexcept;
+  bool pick_up_synack(Segment& segment) noexcept;
+  bool pick_up_midstream(Segment& segment) noexcept;
+  void take_synack(Segment& segment) noexcept;
+  bool established_data(Segment& segment) noexcept;
+  bool take_fin(Segment& segment) noexcept;
+  bool take_rst(Segment& segment) noexcept;
+  bool shutdown_syn(Segment& segment) noexcept;
+  void finish_shutdown_step(Segment& segment, bool retransmission) noexcept;
+  bool queue_syn(Segment& segment, TcpEvent flood) noexcept;
+  void adopt_queued_synack(Segment& segment) noexcept;
+  bool adopt_queued_syn(Segment& segment) noexcept;
+  void free_queue(TcpSession& session) noexcept;
+
+  // Checks.
+  bool timestamp_valid(Segment& segment) noexcept;
+  static void note_timestamp(Segment& segment) noexcept;
+  bool ack_valid(Segment& segment) noexcept;
+  bool rst_valid(Segment& segment) noexcept;
+  static bool is_retransmission(Segment& segment) noexcept;
+  static bool is_keep_alive(Segment& segment) noexcept;
+  static bool is_keep_alive_ack(const Segment& segment) noexcept;
+  static bool is_window_update(const Segment& segment) noexcept;
+  static bool is_shutdown_ack(const Segment& segment) noexcept;
+  static bool is_bad_window_update(Segment& segment) noexcept;
+  static bool is_outdated_ack(const Segment& segment) noexcept;
+
+  // Streams.
+  void take_segment(Segment& segment) noexcept;
+  void take_data(Segment& segment) noexcept;
+  void keep(Segment& segment, std::uint32_t sequence, Bytes data) noexcept;
+  void look_for_gaps(Segment& segment, TcpStream& stream) noexcept;
+
+  const TrackerOptions& options_;
+  MemoryPool& session_memory_;
+  MemoryPool& stream_memory_;
+  TrackerCounters& counters_;
+};
+
+/// The packet and its session, from the sender's side.
+struct TcpTracker::Segment {
+  Flow& flow;
+  Direction direction;
+  TcpOutcome& outcome;
+  TcpSession* session = nullptr;
+
+  std::uint32_t sequence = 0;
+  std::uint32_t ack = 0;
+  std::uint16_t window = 0;
+  std::uint16_t urgent = 0;
+  std::uint8_t flags = 0;
+  Bytes payload{};
+  TcpOptions options{};
+  std::uint32_t time_s = 0;
+
+  [[nodiscard]] bool has(std::uint8_t flag) const noexcept { return (flags & flag) != 0; }
+  [[nodiscard]] bool has_all(std::uint8_t wanted) const noexcept { return (flags & wanted) == wanted; }
+  [[nodiscard]] bool to_server() const noexcept { return direction == Direction::to_server; }
+  [[nodiscard]] bool to_client() const noexcept { return direction == Direction::to_client; }
+  [[nodiscard]] std::uint32_t length() const noexcept { return static_cast<std::uint32_t>(payload.size()); }
+  [[nodiscard]] std::uint32_t end() const noexcept { return sequence + length(); }
+  /// What the packet's sender sends, and what it receives.
+  [[nodiscard]] TcpStream& mine() const noexcept { return session->streams_[static_cast<std::size_t>(direction)]; }
+  [[nodiscard]] TcpStream& other() const noexcept {
+    return session->streams_[static_cast<std::size_t>(opposite(direction))];
+  }
+  [[nodiscard]] TcpStream& client() const noexcept { return session->streams_[0]; }
+  [[nodiscard]] TcpStream& server() const noexcept { return session->streams_[1]; }
+  /// What the sender grants to the other host.
+  [[nodiscard]] std::uint32_t scaled_window() const noexcept {
+    return static_cast<std::uint32_t>(window) << other().scale;
+  }
+  void tell(TcpEvent event) const noexcept { outcome.events.set(static_cast<std::size_t>(event)); }
+  /// Tells why the packet is not valid.
+  [[nodiscard]] bool refuse(TcpEvent event) const noexcept {
+    tell(event);
+    return false;
+  }
+  /// Plain ACK without data, of no handshake and no close.
+  [[nodiscard]] bool is_bare() const noexcept {
+    return payload.empty() && !has(TcpHeader::kSyn | TcpHeader::kFin | TcpHeader::kRst);
+  }
+};
+
+}  // namespace penstock::stack

@@ -1,0 +1,253 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The way of a frame: decoded into packets; each finds its flow or begins one; a packet of TCP goes through its
+// session; then the sink has it. Flows that have timed out end before the packet whose time showed it.
+
+#include "stack/tracker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "packet/transport.h"
+#include "stack/decoder.h"
+#include "stack/flow_table.h"
+#include "stack/memory_pool.h"
+#include "stack/tcp_session.h"
+#include "stack/tcp_tracker.h"
+
+namespace penstock::stack {
+namespace {
+
+constexpr std::size_t kMostEndedAtOnce = 4;  // flows, by the time of one packet
+
+std::uint64_t ones_complement_sum(Bytes bytes, std::uint64_t sum) noexcept {
+  std::size_t i = 0;
+  for (; i + 1 < bytes.size(); i += 2) sum += static_cast<std::uint64_t>(bytes[i] << 8 | bytes[i + 1]);
+  if (i < bytes.size()) sum += static_cast<std::uint64_t>(bytes[i] << 8);
+  return sum;
+}
+
+/// RFC 9293 §3.1, over the pseudo header of the packet's IP version. True also where the capture cut the packet.
+bool tcp_checksum_is_right(const DecodedPacket& packet) noexcept {
+  if (packet.truncated) return true;
+  std::uint64_t sum = packet.protocol + packet.transport.size() + packet.payload.size();
+  for (const Endpoint* endpoint : {&packet.source, &packet.destination}) {
+    for (const std::uint64_t half : {endpoint->address.high, endpoint->address.low}) {
+      for (unsigned shift = 0; shift < 64; shift += 16) sum += half >> shift & 0xffff;
+    }
+  }
+  sum = ones_complement_sum(packet.transport, sum);
+  sum = ones_complement_sum(packet.payload, sum);
+  while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
+  return sum == 0xffff;
+}
+
+}  // namespace
+
+struct Tracker::Parts {
+  explicit Parts(const TrackerOptions& given)
+      : options(given),
+        decoder(options, counters),
+        flows(options),
+        // Sessions have a part of their own: connections that carry nothing cannot take the room of those that do.
+        session_memory(options.stream_memory / 4),
+        stream_memory(options.stream_memory - options.stream_memory / 4),
+        tcp(options, session_memory, stream_memory, counters) {}
+
+  void take(DecodedPacket& decoded, PacketSink& sink) noexcept;
+  Flow* flow_of(const FlowLookup& lookup, const DecodedPacket& packet, PacketSink& sink) noexcept;
+  static Direction direction_of(const Flow& flow, const DecodedPacket& packet) noexcept;
+  void count(Flow& flow, TrackedPacket& packet, bool icmp_error) const noexcept;
+  void track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& sink) noexcept;
+  void inspect_rest(Flow& flow, Direction direction, std::uint64_t now_ns, PacketSink& sink) noexcept;
+  void end(Flow& flow, std::uint64_t now_ns, PacketSink& sink) noexcept;
+  bool evict(const Flow* but, std::uint64_t time_ns, PacketSink& sink) noexcept;
+
+  TrackerOptions options;
+  TrackerCounters counters;
+  Decoder decoder;
+  FlowTable flows;
+  MemoryPool session_memory;
+  MemoryPool stream_memory;
+  TcpTracker tcp;
+  std::uint64_t now_ns = 0;  // the latest time of a packet
+};
+
+Tracker::Tracker(const TrackerOptions& options) : parts_(std::make_unique<Parts>(options)) {}
+Tracker::~Tracker() {
+  // The flows' sessions lie in pools that go as a whole.
+}
+
+const TrackerCounters& Tracker::counters() const noexcept { return parts_->counters; }
+
+void Tracker::track(PacketView packet, std::uint64_t number, PacketSink& sink) noexcept {
+  parts_->decoder.decode(packet, number, [&](DecodedPacket& decoded) noexcept { parts_->take(decoded, sink); });
+}
+
+void Tracker::track(DecodedPacket& packet, PacketSink& sink) noexcept { parts_->take(packet, sink); }
+
+void Tracker::Parts::take(DecodedPacket& decoded, PacketSink& sink) noexcept {
+  const std::optional<FlowLookup> lookup = flow_lookup_of(decoded);
+  if (decoded.timestamp_ns > now_ns) now_ns = decoded.timestamp_ns;
+  for (std::size_t i = 0; i < kMostEndedAtOnce; ++i) {
+    Flow* const old = flows.expired(now_ns);
+    if (old == nullptr) break;
+    end(*old, now_ns, sink);
+  }
+  TrackedPacket tracked;
+  tracked.packet = decoded;
+  Flow* const flow = lookup ? flow_of(*lookup, decoded, sink) : nullptr;
+  if (flow == nullptr) {
+    sink.packet(tracked);
+    return;
+  }
+  tracked.flow = flow;
+  tracked.direction = direction_of(*flow, decoded);
+  count(*flow, tracked, lookup->begins_none);
+  if (decoded.is_tcp()) {
+    track_tcp(*flow, tracked, sink);
+  } else {
+    sink.packet(tracked);
+  }
+}
+
+Flow* Tracker::Parts::flow_of(const FlowLookup& lookup, const DecodedPacket& packet, PacketSink& sink) noexcept {
+  Flow* flow = flows.find(lookup);
+  if (flow != nullptr) {
+    const bool over = flows.has_timed_out(*flow, packet.timestamp_ns) ||
+                      (packet.is_tcp() && tcp.begins_anew(*flow, packet, direction_of(*flow, packet)));
+    if (!over) return flow;
+    end(*flow, packet.timestamp_ns, sink);
+  }
+  if (lookup.begins_none) return nullptr;
+  flow = flows.add(lookup, packet.timestamp_ns);
+  if (flow == nullptr && evict(nullptr, packet.timestamp_ns, sink)) flow = flows.add(lookup, packet.timestamp_ns);
+  if (flow == nullptr) {
+    ++counters.flow_memory_refused;
+    return nullptr;
+  }
+  ++counters.flows;
+  return flow;
+}
+
+Direction Tracker::Parts::direction_of(const Flow& flow, const DecodedPacket& packet) noexcept {
+  // Of ICMP, and of errors about a flow, the addresses alone tell.
+  const bool by_port = packet.protocol == flow.key.protocol && packet.protocol != 1 && packet.protocol != 58 &&
+                       packet.protocol != 50 && packet.source.port != packet.destination.port;
+  const bool from_client =
+      by_port ? packet.source.port == flow.key.client.port : packet.source.address == flow.key.client.address;
+  return from_client ? Direction::to_server : Direction::to_client;
+}
+
+void Tracker::Parts::count(Flow& flow, TrackedPacket& packet, bool icmp_error) const noexcept {
+  flow.last_ns = std::max(flow.last_ns, packet.packet.timestamp_ns);
+  Flow::Counts& counts = flow.count(packet.direction);
+  ++counts.packets;
+  counts.bytes += packet.packet.frame.size();
+  if (!icmp_error) flow.seen[static_cast<std::size_t>(packet.direction)] = true;
+  if (flow.state == FlowState::established) {
+    packet.established = true;
+  } else if (flow.key.protocol == 6) {
+    packet.established = flow.tcp != nullptr && flow.tcp->established();
+  } else if (flow.seen[0] && flow.seen[1]) {
+    packet.established = true;
+    flow.state = FlowState::established;
+  }
+}
+
+void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& sink) noexcept {
+  if (options.verify_checksums && !tcp_checksum_is_right(packet.packet)) {
+    ++counters.tcp_invalid_checksums;
+    sink.packet(packet);
+    return;
+  }
+  TcpOutcome outcome = tcp.track(flow, packet.packet, packet.direction);
+  if (outcome.session_refused) {
+    // Another connection gives up its session; the list's front is never the flow that has just come, unless it is
+    // alone.
+    if (evict(&flow, packet.packet.timestamp_ns, sink)) outcome = tcp.track(flow, packet.packet, packet.direction);
+    if (outcome.session_refused) ++counters.stream_memory_refused;
+  }
+  if (outcome.reversed) {
+    // The first packet was an answer.
+    std::swap(flow.key.client, flow.key.server);
+    std::swap(flow.counts[0], flow.counts[1]);
+    std::swap(flow.seen[0], flow.seen[1]);
+    packet.direction = opposite(packet.direction);
+  }
+  packet.stream_events = outcome.events;
+  packet.payload_in_stream = outcome.payload_in_stream;
+  if (flow.tcp == nullptr) {
+    sink.packet(packet);
+    return;
+  }
+  TcpSession& session = *flow.tcp;
+  packet.stream_ready = tcp.stream_ready(session, packet.direction, packet.payload_in_stream);
+  sink.packet(packet);
+  tcp.settle(session, packet.direction, packet.stream_ready, false);
+  // Nothing more will come to take the other direction's rest.
+  const Direction other = opposite(packet.direction);
+  if (outcome.reset && TcpTracker::has_uninspected(session, other)) {
+    inspect_rest(flow, other, packet.packet.timestamp_ns, sink);
+  }
+}
+
+// By a packet of the stack's own, which carries nothing.
+void Tracker::Parts::inspect_rest(Flow& flow, Direction direction, std::uint64_t time_ns, PacketSink& sink) noexcept {
+  TrackedPacket packet;
+  const bool to_server = direction == Direction::to_server;
+  packet.packet.timestamp_ns = time_ns;
+  packet.packet.ip_version = flow.key.ip_version;
+  packet.packet.protocol = flow.key.protocol;
+  packet.packet.source = to_server ? flow.key.client : flow.key.server;
+  packet.packet.destination = to_server ? flow.key.server : flow.key.client;
+  packet.packet.vlan_ids = flow.key.vlan_ids;
+  while (packet.packet.vlan_count < flow.key.vlan_ids.size() && flow.key.vlan_ids[packet.packet.vlan_count] != 0) {
+    ++packet.packet.vlan_count;
+  }
+  packet.packet.tunnel_depth = flow.key.tunnel_depth;
+  packet.flow = &flow;
+  packet.direction = direction;
+  packet.established = true;
+  packet.stream_end = true;
+  packet.stream_ready = TcpTracker::has_uninspected(*flow.tcp, direction);
+  sink.packet(packet);
+  tcp.settle(*flow.tcp, direction, true, true);
+}
+
+void Tracker::Parts::end(Flow& flow, std::uint64_t time_ns, PacketSink& sink) noexcept {
+  if (flow.tcp != nullptr) {
+    const TcpState state = flow.tcp->state();
+    const bool open = state >= TcpState::established && state != TcpState::closed;
+    for (const Direction direction : {Direction::to_server, Direction::to_client}) {
+      if (open || TcpTracker::has_uninspected(*flow.tcp, direction)) inspect_rest(flow, direction, time_ns, sink);
+    }
+  }
+  sink.flow_ended(flow);
+  tcp.release(flow);
+  flows.remove(flow);
+  ++counters.flows_ended;
+}
+
+bool Tracker::Parts::evict(const Flow* but, std::uint64_t time_ns, PacketSink& sink) noexcept {
+  Flow* const flow = flows.victim();
+  if (flow == nullptr || flow == but) return false;
+  ++counters.flows_evicted;
+  end(*flow, time_ns, sink);
+  return true;
+}
+
+void Tracker::expire(std::uint64_t now_ns, PacketSink& sink) noexcept {
+  Parts& parts = *parts_;
+  if (now_ns > parts.now_ns) parts.now_ns = now_ns;
+  parts.decoder.expire(parts.now_ns);
+  while (Flow* const flow = parts.flows.expired(parts.now_ns)) parts.end(*flow, parts.now_ns, sink);
+}
+
+void Tracker::finish(PacketSink& sink) noexcept {
+  Parts& parts = *parts_;
+  while (Flow* const flow = parts.flows.any()) parts.end(*flow, parts.now_ns, sink);
+}
+
+}  // namespace penstock::stack
