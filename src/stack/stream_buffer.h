@@ -15,18 +15,19 @@
 
 namespace penstock::stack {
 
-/// Whether the bytes of a new segment [begin, end) replace those of an old one, where they overlap (Shankar & Paxson
-/// 2003, table 1; Novak & Sturges 2007).
+/// Whether the bytes of a new segment [begin, end) replace those of an old one, where they overlap (Novak & Sturges,
+/// "Target-Based TCP Stream Reassembly", 2007): hosts do not treat segments as they treat fragments. `bsd_right` is
+/// known of fragments alone, and means the same here.
 [[nodiscard]] constexpr bool new_bytes_win(OverlapPolicy policy, std::uint64_t begin, std::uint64_t end,
                                            std::uint64_t old_begin, std::uint64_t old_end) noexcept {
   switch (policy) {
     case OverlapPolicy::first: return false;
     case OverlapPolicy::last: return true;
-    case OverlapPolicy::bsd: return begin < old_begin;
+    case OverlapPolicy::bsd:
+    case OverlapPolicy::windows: return begin < old_begin;
     case OverlapPolicy::bsd_right: return begin >= old_begin;
-    case OverlapPolicy::linux_host: return begin <= old_begin;
-    case OverlapPolicy::windows: return begin < old_begin && end > old_end;
-    case OverlapPolicy::solaris: return begin < old_begin && end >= old_end;
+    case OverlapPolicy::linux_host: return begin < old_begin || (begin == old_begin && end > old_end);
+    case OverlapPolicy::solaris: return end > old_end || (end == old_end && begin <= old_begin);
   }
   return false;
 }
