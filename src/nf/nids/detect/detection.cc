@@ -72,7 +72,10 @@ class Matchers {
     made.literals = place->first.second;
     std::vector<Literal> texts;
     texts.reserve(made.literals.size());
-    for (const std::uint32_t literal : made.literals) texts.push_back(table.literals[literal]);
+    for (const std::uint32_t literal : made.literals) {
+      texts.push_back(table.literals[literal]);
+      made.longest = std::max(made.longest, texts.back().bytes.size());
+    }
     auto matcher = make_pattern_matcher(kind_, texts);
     if (!matcher) return tl::unexpected(std::move(matcher.error()));
     made.matcher = std::move(*matcher);

@@ -32,6 +32,7 @@ struct LiteralTable {
 struct Matcher {
   std::unique_ptr<PatternMatcher> matcher;
   std::vector<std::uint32_t> literals;  // what its indices are in the table
+  std::size_t longest = 0;              // of them, in bytes
 };
 
 inline constexpr std::uint32_t kNoMatcher = ~std::uint32_t{0};

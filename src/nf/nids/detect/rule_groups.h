@@ -16,8 +16,8 @@
 namespace penstock::nids {
 
 struct GroupLimits {
-  std::size_t groups = 48;      // of a protocol and direction, by port
-  std::size_t rules = 100'000;  // of all groups together
+  std::size_t groups = 24;   // of a protocol and direction, by port
+  std::size_t rules = 6000;  // of all groups together
 };
 
 class RuleGroups {

@@ -1,0 +1,404 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// In the order in which a packet passes: what its flow's fate is, the stream's bytes that wait, rules of addresses
+// alone, candidates of its group, each of them in full, and what the matches do.
+
+#include "nf/nids/detect/inspector.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "nf/nids/detect/detection_parts.h"
+#include "nf/nids/detect/packet_test.h"
+#include "nf/nids/detect/stream_findings.h"
+#include "packet/transport.h"
+#include "stack/tcp_session.h"
+
+namespace penstock::nids {
+
+namespace {
+
+using stack::Bytes;
+using stack::TrackedPacket;
+using FlowFate = StateStore::FlowFate;
+
+Bytes payload_of(const TrackedPacket& packet) noexcept { return packet.packet.payload; }
+
+bool drops(Action action) noexcept {
+  return action == Action::drop || action == Action::reject || action == Action::reject_source ||
+         action == Action::reject_destination || action == Action::reject_both;
+}
+
+}  // namespace
+
+struct Inspector::Parts {
+  Parts(const Detection& all, HostMemory& hosts, AlertSink& sink, const InspectorOptions& how)
+      : detection(all.parts()),
+        state(detection.rule_set, hosts),
+        alerts(sink),
+        options(how),
+        found_here(detection.most_literals),
+        seen(detection.rules.size(), 0) {
+    scratches.reserve(detection.matchers.size());
+    for (const Matcher& matcher : detection.matchers) scratches.push_back(matcher.matcher->make_scratch());
+    candidates.reserve(detection.rules.size());
+    matches.reserve(detection.rules.size());
+    chunks.reserve(kChunksAtFirst);
+  }
+
+  /// A rule that holds on the packet.
+  struct Match {
+    std::uint32_t rule;
+    bool in_stream;
+    Bytes stream;
+  };
+
+  bool is_to_be_inspected(TrackedPacket& packet) noexcept;
+  void note_segment(const TrackedPacket& packet) noexcept;
+  void take_stream(TrackedPacket& packet) noexcept;
+  [[nodiscard]] Needs what_it_has(const TrackedPacket& packet) const noexcept;
+
+  void find_by_addresses(const TrackedPacket& packet) noexcept;
+  void find_candidates(const TrackedPacket& packet, const GroupPlan& plan, Needs has) noexcept;
+  void find_in_stream(const TrackedPacket& packet, std::uint32_t matcher) noexcept;
+  void scan(std::uint32_t matcher, const LiteralTable& table, Bytes text) noexcept;
+  void add_candidates(std::span<const std::uint32_t> rules) noexcept;
+
+  [[nodiscard]] bool holds(const CompiledRule& rule, const TrackedPacket& packet, Needs has, Match& match) noexcept;
+  [[nodiscard]] bool buffers_hold(const CompiledRule& rule, const TrackedPacket& packet, Match& match) noexcept;
+  [[nodiscard]] bool payload_holds(const CompiledRule& rule, Bytes bytes) noexcept;
+  void matched(std::uint32_t place, const TrackedPacket& packet, const Match& match) noexcept;
+
+  void act(TrackedPacket& packet) noexcept;
+  void drop(TrackedPacket& packet) noexcept;
+
+  static constexpr std::size_t kChunksAtFirst = 64;
+
+  const Detection::Parts& detection;
+  StateStore state;
+  AlertSink& alerts;
+  InspectorOptions options;
+  InspectorCounters counters;
+
+  std::vector<std::unique_ptr<PatternMatcher::Scratch>> scratches;  // of each matcher
+  InspectionScratch scratch;
+  LiteralSet found_here;
+
+  // Of the frame.
+  FoundLiterals found_elsewhere;
+  bool frame_dropped = false;
+  bool frame_passed = false;  // by a packet that carries others: a pass rule on a tunnel is one on all in it
+  std::uint8_t passed_depth = 0;
+
+  StreamFindings stream_findings;
+  bool takes_findings = false;  // frames come with them
+
+  // Of the packet.
+  bool found_elsewhere_holds = false;      // what was found elsewhere is of this packet
+  std::vector<stack::StreamChunk> chunks;  // of the stream
+  std::vector<std::uint32_t> candidates;
+  std::vector<std::uint32_t> seen;  // by rule: in which packet it became a candidate last
+  std::uint32_t packet_number = 0;
+  std::vector<Match> matches;
+};
+
+Inspector::Inspector(const Detection& detection, HostMemory& hosts, AlertSink& alerts, const InspectorOptions& options)
+    : parts_(std::make_unique<Parts>(detection, hosts, alerts, options)) {}
+Inspector::~Inspector() = default;
+
+void Inspector::begin_frame(FoundLiterals found) noexcept {
+  parts_->found_elsewhere = found;
+  parts_->takes_findings = parts_->takes_findings || found.known;
+  parts_->frame_dropped = false;
+  parts_->frame_passed = false;
+}
+
+bool Inspector::frame_dropped() const noexcept { return parts_->frame_dropped; }
+const InspectorCounters& Inspector::counters() const noexcept { return parts_->counters; }
+void Inspector::flow_ended(stack::Flow& flow) noexcept { parts_->state.flow_ended(flow); }
+
+void Inspector::packet(TrackedPacket& packet) noexcept {
+  Parts& parts = *parts_;
+  ++parts.counters.packets;
+  parts.counters.payload_bytes += payload_of(packet).size();
+  if (parts.takes_findings) parts.note_segment(packet);
+  parts.take_stream(packet);
+  if (!parts.is_to_be_inspected(packet)) return;
+
+  parts.matches.clear();
+  const Needs has = parts.what_it_has(packet);
+  parts.find_by_addresses(packet);
+  const ProtocolClass protocol = protocol_class(packet.packet);
+  const std::uint16_t group = parts.detection.groups.group_of(protocol, packet.direction, packet.packet);
+  if (group != 0) {
+    parts.find_candidates(packet, parts.detection.plans[group], has);
+    for (const std::uint32_t place : parts.candidates) {
+      const CompiledRule& rule = parts.detection.rules[place];
+      if ((rule.protocols & bit_of(protocol)) == 0 || (rule.directions & bit_of(packet.direction)) == 0) continue;
+      Parts::Match match{place, false, {}};
+      if (parts.holds(rule, packet, has, match)) parts.matched(place, packet, match);
+    }
+  }
+  parts.act(packet);
+}
+
+// --- What is to be looked at ---------------------------------------------------------------------------------------
+
+/// Only of the frame's own packet does another processor know the payload.
+void Inspector::Parts::note_segment(const TrackedPacket& packet) noexcept {
+  const stack::DecodedPacket& it = packet.packet;
+  found_elsewhere_holds = found_elsewhere.known && it.tunnel_depth == 0 && !it.reassembled && !packet.stream_end &&
+                          (it.is_tcp() || it.is_udp());
+  if (packet.stream_end || !it.is_tcp() || packet.flow == nullptr || packet.flow->tcp == nullptr) return;
+  const auto& header = *reinterpret_cast<const TcpHeader*>(it.transport.data());
+  const stack::TcpStream& stream = packet.flow->tcp->stream(packet.direction);
+  const auto offset = [&](std::uint32_t sequence) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, stream.offset_of(sequence)));
+  };
+  StreamFindings::Segment segment;
+  segment.begin = offset(header.sequence.value() + ((header.flags & TcpHeader::kSyn) != 0 ? 1 : 0));
+  segment.end = segment.begin + (packet.payload_in_stream ? payload_of(packet).size() : 0);
+  segment.highest = std::max(segment.end, offset(stream.next));
+  // Urgent bytes are cut out of the stream.
+  segment.known = found_elsewhere_holds && (header.flags & TcpHeader::kUrg) == 0 && stream.urgent_count == 0;
+  const bool has_literals = segment.known && segment.end > segment.begin;
+  stream_findings.note(*packet.flow, packet.direction, segment,
+                       has_literals ? found_elsewhere.literals : std::span<const std::uint32_t>());
+}
+
+/// The waiting bytes are taken whoever looks at them: the session keeps them until then.
+void Inspector::Parts::take_stream(TrackedPacket& packet) noexcept {
+  chunks.clear();
+  if (!packet.stream_ready && !packet.stream_end) return;
+  if (packet.flow == nullptr || packet.flow->tcp == nullptr) return;
+  packet.flow->tcp->inspect(packet.direction, packet.stream_end, [this](const stack::StreamChunk& chunk) {
+    if (chunk.bytes.empty()) return;
+    chunks.push_back(chunk);
+    counters.stream_bytes += chunk.bytes.size();
+  });
+}
+
+bool Inspector::Parts::is_to_be_inspected(TrackedPacket& packet) noexcept {
+  if (frame_passed && packet.packet.tunnel_depth > passed_depth && !packet.stream_end) return false;
+  if (packet.flow == nullptr) return true;
+  switch (state.fate(*packet.flow)) {
+    case FlowFate::inspected: return true;
+    case FlowFate::passed:
+      if (!packet.stream_end) {
+        frame_passed = true;
+        passed_depth = packet.packet.tunnel_depth;
+      }
+      return false;
+    case FlowFate::dropped: drop(packet); return false;
+  }
+  return true;
+}
+
+Needs Inspector::Parts::what_it_has(const TrackedPacket& packet) const noexcept {
+  Needs has = 0;
+  has |= payload_of(packet).empty() && chunks.empty() ? bit_of(Need::no_payload) : bit_of(Need::payload);
+  if (packet.flow != nullptr) has |= bit_of(Need::flow);
+  if (packet.established) has |= bit_of(Need::established);
+  if (!packet.stream_end) has |= bit_of(Need::real_packet);
+  if (packet.packet.events.any() || packet.stream_events.any()) has |= bit_of(Need::event);
+  return has;
+}
+
+// --- Candidates ----------------------------------------------------------------------------------------------------
+
+void Inspector::Parts::find_by_addresses(const TrackedPacket& packet) noexcept {
+  if (detection.ip_only.empty() || packet.packet.ip_version == 0 || packet.stream_end) return;
+  if (packet.flow != nullptr && packet.flow->count(packet.direction).packets > 1) return;
+  const ProtocolClass protocol = protocol_class(packet.packet);
+  detection.ip_only.for_candidates(packet.packet, [&](std::uint32_t place) {
+    const CompiledRule& rule = detection.rules[place];
+    if ((rule.protocols & bit_of(protocol)) == 0) return;
+    ++counters.evaluations;
+    if (rule.any_header || header_holds(*rule.rule, packet)) matched(place, packet, {place, false, {}});
+  });
+}
+
+void Inspector::Parts::find_candidates(const TrackedPacket& packet, const GroupPlan& plan, Needs has) noexcept {
+  candidates.clear();
+  if (++packet_number == 0) {  // every number has been used: forget who had which
+    std::fill(seen.begin(), seen.end(), 0);
+    packet_number = 1;
+  }
+  for (const GroupPlan::Always& rule : plan.always) {
+    if ((rule.needs & ~has) == 0) candidates.push_back(rule.rule);
+  }
+  const std::size_t always = candidates.size();
+
+  const Bytes payload = payload_of(packet);
+  if (!payload.empty()) {
+    if (takes_findings && found_elsewhere_holds) {
+      for (const std::uint32_t literal : found_elsewhere.literals) {
+        add_candidates(detection.payload_literals.rules_of(literal));
+      }
+    } else {
+      scan(plan.packets, detection.payload_literals, payload);
+      if (!packet.payload_in_stream) scan(plan.streams, detection.payload_literals, payload);
+    }
+  }
+  find_in_stream(packet, plan.streams);
+  if (!packet.stream_end) {
+    for (const GroupPlan::OfHeader& header : plan.headers) {
+      scan(header.matcher, detection.header_literals, header_buffer(header.buffer, packet.packet));
+    }
+  }
+  counters.candidates += candidates.size() - always;
+  if (candidates.size() > always) std::sort(candidates.begin(), candidates.end());
+}
+
+void Inspector::Parts::find_in_stream(const TrackedPacket& packet, std::uint32_t matcher) noexcept {
+  if (matcher == kNoMatcher) return;
+  StreamFindings::Known known;
+  for (const stack::StreamChunk& chunk : chunks) {
+    const std::uint64_t begin = chunk.offset;
+    const std::uint64_t end = begin + chunk.bytes.size();
+    if (!takes_findings || !stream_findings.look_up(*packet.flow, packet.direction, begin, end, known)) {
+      scan(matcher, detection.payload_literals, chunk.bytes);
+      continue;
+    }
+    for (std::size_t i = 0; i < known.literal_count; ++i) {
+      add_candidates(detection.payload_literals.rules_of(known.literals[i]));
+    }
+    // What straddles a seam has a byte on either side of it.
+    const std::uint64_t reach = detection.matchers[matcher].longest - 1;
+    for (std::size_t i = 0; i < known.seam_count && reach > 0;) {
+      const std::uint64_t from = std::max(begin, known.seams[i] - std::min(known.seams[i], reach));
+      std::uint64_t to = known.seams[i] + reach;
+      for (++i; i < known.seam_count && known.seams[i] - std::min(known.seams[i], reach) <= to; ++i) {
+        to = known.seams[i] + reach;
+      }
+      to = std::min(to, end);
+      scan(matcher, detection.payload_literals, chunk.bytes.subspan(from - begin, to - from));
+    }
+  }
+}
+
+void Inspector::Parts::scan(std::uint32_t matcher, const LiteralTable& table, Bytes text) noexcept {
+  if (matcher == kNoMatcher || text.empty()) return;
+  const Matcher& it = detection.matchers[matcher];
+  found_here.clear();
+  it.matcher->scan(text, scratches[matcher].get(), found_here);
+  for (const std::uint32_t literal : found_here.list()) add_candidates(table.rules_of(it.literals[literal]));
+}
+
+void Inspector::Parts::add_candidates(std::span<const std::uint32_t> rules) noexcept {
+  for (const std::uint32_t rule : rules) {
+    if (seen[rule] == packet_number) continue;
+    seen[rule] = packet_number;
+    candidates.push_back(rule);
+  }
+}
+
+// --- A rule in full ------------------------------------------------------------------------------------------------
+
+bool Inspector::Parts::holds(const CompiledRule& rule, const TrackedPacket& packet, Needs has, Match& match) noexcept {
+  if ((rule.needs & ~has) != 0) return false;
+  if (!rule.any_header && !header_holds(*rule.rule, packet)) return false;
+  ++counters.evaluations;
+  const Rule& asked = *rule.rule;
+  // Whether it wants the stream alone, or none of it, has been decided by what it looks at.
+  if (!flow_holds(asked.flow, packet, asked.flow.only_stream)) return false;
+  for (const PacketMatch& one : asked.packet_matches) {
+    if (!nids::holds(one, packet)) return false;
+  }
+  for (const StateMatch& one : asked.state_matches) {
+    if (!state.holds(one, packet)) return false;
+  }
+  return buffers_hold(rule, packet, match);
+}
+
+/// The stream before the packet; the packet, if the rule looks at packets or the stream does not have its payload.
+bool Inspector::Parts::buffers_hold(const CompiledRule& rule, const TrackedPacket& packet, Match& match) noexcept {
+  if (rule.payload) {
+    if (rule.looks_at_streams) {
+      for (const stack::StreamChunk& chunk : chunks) {
+        if (!payload_holds(rule, chunk.bytes)) continue;
+        match.in_stream = true;
+        match.stream = chunk.bytes;
+        break;
+      }
+    }
+    if (!match.in_stream) {
+      if (packet.stream_end || (rule.looks_at_streams && !rule.looks_at_packets && packet.payload_in_stream)) {
+        return false;
+      }
+      if (!payload_holds(rule, payload_of(packet))) return false;
+    }
+  } else if (!rule.headers.empty()) {
+    scratch.begin_rule();
+  }
+  for (const CompiledRule::HeaderProgram& header : rule.headers) {
+    const Bytes bytes = header_buffer(header.buffer, packet.packet);
+    if (bytes.empty() || !header.program.matches(bytes, scratch)) return false;
+  }
+  return true;
+}
+
+bool Inspector::Parts::payload_holds(const CompiledRule& rule, Bytes bytes) noexcept {
+  scratch.begin_rule();
+  return rule.payload->matches(bytes, scratch);
+}
+
+/// Bits are set at once: rules that come later in the order may ask for them.
+void Inspector::Parts::matched(std::uint32_t place, const TrackedPacket& packet, const Match& match) noexcept {
+  for (const StateChange& change : detection.rules[place].rule->state_changes) state.change(change, packet);
+  matches.push_back(match);
+}
+
+// --- What matches do -----------------------------------------------------------------------------------------------
+
+void Inspector::Parts::act(TrackedPacket& packet) noexcept {
+  std::sort(matches.begin(), matches.end(), [](const Match& a, const Match& b) { return a.rule < b.rule; });
+  unsigned written = 0;
+  for (const Match& match : matches) {
+    const CompiledRule& compiled = detection.rules[match.rule];
+    const Rule& rule = *compiled.rule;
+    const bool is_suppressed = state.suppressed(compiled.index, packet);
+    const StateStore::Decision decision =
+        is_suppressed ? StateStore::Decision{.alerts = false} : state.count(rule, compiled.index, packet);
+    if (!decision.acts) continue;
+    const Action action = decision.new_action.value_or(rule.action);
+    const bool is_blocked = options.drops && drops(action);
+    if (is_blocked) drop(packet);
+    if (action == Action::pass && packet.flow != nullptr && (match.in_stream || compiled.acts_on_flow_always)) {
+      state.set_fate(*packet.flow, FlowFate::passed);
+    }
+
+    if (!rule.alerts || !decision.alerts) {
+      if (rule.alerts) ++counters.alerts_suppressed;
+    } else if (written < detection.options.most_alerts) {
+      ++written;
+      ++counters.alerts;
+      alerts.alert({&rule, &packet, is_blocked, match.in_stream, match.stream, 0});
+    } else {
+      ++counters.alerts_over_limit;
+    }
+    if (!rule.tags.empty()) state.tag(rule, compiled.index, packet);
+    if (action == Action::pass) {  // what comes behind it does not count
+      if (!packet.stream_end) {
+        frame_passed = true;
+        passed_depth = packet.packet.tunnel_depth;
+      }
+      break;
+    }
+  }
+  if (detection.has_tags && !packet.stream_end && state.tagged(packet)) {
+    alerts.alert({nullptr, &packet, false, false, {}, 0});
+  }
+}
+
+void Inspector::Parts::drop(TrackedPacket& packet) noexcept {
+  if (!options.drops) return;
+  if (packet.flow != nullptr) state.set_fate(*packet.flow, FlowFate::dropped);
+  if (packet.stream_end) return;
+  if (!frame_dropped) ++counters.dropped;
+  frame_dropped = true;
+}
+
+}  // namespace penstock::nids

@@ -1,0 +1,197 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/nids/detect/inspector.h"
+
+#include <gmock/gmock.h>
+
+#include "nf/nids/detect/testing/detection_bed.h"
+
+namespace penstock::nids::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(Inspector, AlertsOnAContentOfAPacket) {
+  DetectionBed bed(R"(alert udp any any -> any 2000 (content:"evil"; sid:1;))");
+  bed.frame(udp("an evil word"));
+  bed.frame(udp("a good word"));
+  bed.frame(udp("an evil word", 1000, 2001));
+  EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 1}));
+}
+
+TEST(Inspector, AlertsInTheOrderOfPriority) {
+  DetectionBed bed(R"(
+alert udp any any -> any any (content:"a"; priority:3; sid:1;)
+alert udp any any -> any any (content:"b"; priority:1; sid:2;)
+alert udp any any -> any any (content:"c"; priority:2; sid:3;))");
+  bed.frame(udp("abc"));
+  EXPECT_THAT(bed.sids(), ElementsAre(2, 3, 1));
+}
+
+TEST(Inspector, SetsFlowbitsBeforeOthersAskForThem) {
+  DetectionBed bed(R"(
+alert udp any any -> any any (content:"a"; flowbits:isset,x; sid:1;)
+alert udp any any -> any any (content:"a"; flowbits:set,x; noalert; sid:2;))");
+  bed.frame(udp("a"));
+  EXPECT_THAT(bed.sids(), ElementsAre(1));
+}
+
+TEST(Inspector, LooksAtRulesWithoutAContent) {
+  DetectionBed bed(R"(
+alert udp any any -> any any (dsize:3; sid:1;)
+alert udp any any -> any any (pcre:"/^ab/"; sid:2;)
+alert udp any any -> any any (content:!"ab"; sid:3;))");
+  bed.frame(udp("abc"));
+  bed.frame(udp("xyzz"));
+  bed.frame(udp(""));  // a negated content does not hold on nothing
+  EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 1}, SeenAlert{1, 2}, SeenAlert{2, 3}));
+}
+
+TEST(Inspector, AlertsOnAddressesAloneOnceForAFlowAndDirection) {
+  DetectionBed bed("alert ip 10.0.0.0/8 any -> any any (sid:1;)");
+  bed.frame(udp("a"));
+  bed.frame(udp("b"));
+  bed.frame(packet().eth().ipv4("10.0.0.2", "10.0.0.1").udp(2000, 1000).payload("c").bytes());
+  bed.frame(packet().eth().ipv4("10.0.0.2", "10.0.0.1").udp(2000, 1000).payload("d").bytes());
+  EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 1}, SeenAlert{3, 1}));
+}
+
+TEST(Inspector, AlertsOnNegatedAddressesAloneForEachPacket) {
+  DetectionBed bed("alert udp !192.168.0.0/16 any -> any any (sid:1;)");
+  bed.frame(udp("a"));
+  bed.frame(udp("b"));
+  EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 1}, SeenAlert{2, 1}));
+}
+
+TEST(Inspector, WritesNoMoreAlertsOfAPacketThanItMay) {
+  DetectionBed bed(R"(
+alert udp any any -> any any (content:"a"; priority:3; sid:1;)
+alert udp any any -> any any (content:"a"; priority:1; sid:2;)
+alert udp any any -> any any (content:"a"; priority:2; sid:3;))",
+                   {}, {.most_alerts = 2});
+  bed.frame(udp("a"));
+  EXPECT_THAT(bed.sids(), ElementsAre(2, 3));
+  EXPECT_EQ(bed.inspector().counters().alerts_over_limit, 1U);
+}
+
+TEST(Inspector, PassesAPacketThatAPassRuleMatches) {
+  DetectionBed bed(R"(
+alert udp any any -> any any (content:"a"; sid:1;)
+pass udp any any -> any any (content:"b"; sid:2;))");
+  bed.frame(udp("ab"));
+  bed.frame(udp("a"));  // the rule matched a packet, not a flow
+  EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{2, 1}));
+}
+
+TEST(Inspector, PassesTheFlowOfAPassRuleOfAddresses) {
+  DetectionBed bed(R"(
+alert udp any any -> any any (content:"a"; sid:1;)
+pass udp 10.0.0.1 any -> any any (sid:2;))");
+  bed.frame(udp("a"));
+  bed.frame(udp("a"));
+  EXPECT_THAT(bed.sids(), IsEmpty());
+}
+
+TEST(Inspector, DropsTheRestOfTheFlowOnlyWhereItMayDrop) {
+  constexpr std::string_view kRules = R"(
+drop udp any any -> any any (content:"a"; sid:1;)
+alert udp any any -> any any (content:"b"; sid:2;))";
+  DetectionBed watching(kRules);
+  watching.frame(udp("ab"));
+  EXPECT_FALSE(watching.inspector().frame_dropped());
+  watching.frame(udp("b"));
+  EXPECT_THAT(watching.alerts(), ElementsAre(SeenAlert{1, 1}, SeenAlert{1, 2}, SeenAlert{2, 2}));
+
+  DetectionBed dropping(kRules, {.drops = true});
+  dropping.frame(udp("b"));
+  EXPECT_FALSE(dropping.inspector().frame_dropped());
+  dropping.frame(udp("ab"));
+  EXPECT_TRUE(dropping.inspector().frame_dropped());
+  dropping.frame(udp("b"));
+  EXPECT_TRUE(dropping.inspector().frame_dropped());
+  EXPECT_THAT(dropping.alerts(), ElementsAre(SeenAlert{1, 2}, SeenAlert{2, 1, false, true}, SeenAlert{2, 2}));
+  EXPECT_EQ(dropping.inspector().counters().dropped, 2U);
+}
+
+TEST(Inspector, LogsThePacketsThatATagAsksFor) {
+  DetectionBed bed(R"(alert udp any any -> any any (content:"a"; tag:session,3,packets; sid:1;))");
+  for (const char* const text : {"x", "a", "y", "z", "w"}) bed.frame(udp(text));
+  EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{2, 1}, SeenAlert{3, 0}, SeenAlert{4, 0}));
+}
+
+TEST(Inspector, LooksAtHeaders) {
+  DetectionBed bed(R"(
+alert udp any any -> any any (udp.hdr; content:"|07 d0|"; offset:2; depth:2; sid:1;)
+alert udp any any -> any any (ipv4.hdr; content:"|0a 00 00 09|"; sid:2;))");
+  bed.frame(udp(""));
+  EXPECT_THAT(bed.sids(), ElementsAre(1));
+}
+
+TEST(Inspector, TakesCandidatesFromElsewhere) {
+  DetectionBed bed(R"(
+alert udp any any -> any any (content:"evil"; sid:1;)
+alert udp any any -> any any (content:"good"; sid:2;))");
+  std::uint32_t evil = 0;
+  while (bed.detection().literals()[evil].bytes[0] != 'e') ++evil;
+  bed.frame(udp("good and evil"), {.known = true, .literals = {}});  // believed
+  EXPECT_THAT(bed.sids(), IsEmpty());
+  bed.frame(udp("good and evil"), {.known = true, .literals = {&evil, 1}});
+  EXPECT_THAT(bed.sids(), ElementsAre(1));
+  bed.frame(udp("good"), {.known = true, .literals = {&evil, 1}});  // a candidate is not a match
+  EXPECT_THAT(bed.sids(), ElementsAre(1));
+}
+
+// --- Streams -------------------------------------------------------------------------------------------------------
+
+TEST(InspectorOfStreams, FindsWhatStraddlesSegments) {
+  DetectionBed bed(R"(
+alert tcp any any -> any 80 (content:"evil word"; sid:1;)
+alert tcp-pkt any any -> any 80 (content:"evil word"; sid:2;)
+alert tcp-stream any any -> any 80 (content:"evil word"; sid:3;))");
+  Conversation talk;
+  bed.frames(talk.handshake());
+  bed.frames({talk.data(0, "an evil"), talk.data(0, " word"), talk.ack(1)});
+  bed.finish();
+  std::vector<std::uint32_t> sids = bed.sids();
+  EXPECT_THAT(sids, ElementsAre(1, 3));
+  for (const SeenAlert& alert : bed.alerts()) EXPECT_TRUE(alert.in_stream);
+}
+
+TEST(InspectorOfStreams, LooksAtAStreamOnlyOnce) {
+  DetectionBed bed(R"(alert tcp any any -> any 80 (content:"evil"; sid:1;))");
+  Conversation talk;
+  bed.frames(talk.handshake());
+  for (int i = 0; i < 10; ++i) {
+    bed.frames({talk.data(0, i == 0 ? "evil" + std::string(1000, 'x') : std::string(1000, 'x')), talk.ack(1)});
+  }
+  bed.finish();
+  EXPECT_THAT(bed.sids(), ElementsAre(1));
+}
+
+TEST(InspectorOfStreams, LooksAtPacketsAsWellWhereTheRuleHasAnOffset) {
+  DetectionBed bed(R"(
+alert tcp any any -> any 80 (content:"b"; depth:1; sid:1;)
+alert tcp any any -> any 80 (content:"b"; sid:2;))");
+  Conversation talk;
+  bed.frames(talk.handshake());
+  bed.frames({talk.data(0, "a"), talk.ack(1), talk.data(0, "b"), talk.ack(1)});
+  bed.finish();
+  EXPECT_THAT(bed.alerts(),
+              ::testing::UnorderedElementsAre(SeenAlert{6, 1, false}, ::testing::Field(&SeenAlert::sid, 2U)));
+}
+
+TEST(InspectorOfStreams, KnowsTheDirection) {
+  DetectionBed bed(R"(
+alert tcp any any -> any any (flow:to_server,established; content:"evil"; sid:1;)
+alert tcp any any -> any any (flow:to_client,established; content:"evil"; sid:2;))");
+  Conversation talk;
+  bed.frames(talk.handshake());
+  bed.frames({talk.data(1, "evil"), talk.ack(0)});
+  bed.finish();
+  EXPECT_THAT(bed.sids(), ElementsAre(2));
+}
+
+}  // namespace
+}  // namespace penstock::nids::testing
