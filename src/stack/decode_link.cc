@@ -65,12 +65,13 @@ bool decode_tag(PacketDecoding& decoding, Bytes bytes, std::size_t length, Decod
 }
 
 bool decode_ppp_protocol(PacketDecoding& decoding, std::uint16_t protocol, Bytes bytes) noexcept {
-  // Vines, DECnet and others of RFC 1661's time and after it, which Suricata knows by name alone.
+  // Those of RFC 1661's time that carry something else, which Suricata knows by name alone ...
   static constexpr auto kKnown = std::to_array<std::uint16_t>(
-      {0x0023, 0x0025, 0x0027, 0x0029, 0x002b, 0x002d, 0x0031, 0x0033, 0x0035, 0x0231, 0x0235,
-       0x0281, 0x0283, 0x4021, 0x8023, 0x8025, 0x8027, 0x8029, 0x802b, 0x8033, 0x8035, 0x8281});
+      {0x0023, 0x0025, 0x0027, 0x0029, 0x002b, 0x002d, 0x0031, 0x0033, 0x0035, 0x0201, 0x0231,
+       0x0233, 0x0281, 0x0283, 0x8023, 0x8025, 0x8027, 0x8029, 0x802b, 0x8033, 0x8035, 0x8281});
+  // ... and those by which the link itself is agreed on.
   static constexpr auto kControl =
-      std::to_array<std::uint16_t>({0x00fd, 0x8021, 0x8053, 0x8057, 0x80fd, 0xc021, 0xc023, 0xc025, 0xc029, 0xc223});
+      std::to_array<std::uint16_t>({0x00fd, 0x8021, 0x8057, 0x80fd, 0x8207, 0xc021, 0xc023, 0xc025, 0xc029, 0xc223});
   switch (protocol) {
     case 0x002f:  // Van Jacobson, uncompressed (RFC 1144): IP with a connection's number in place of the protocol
       if (bytes.size() < sizeof(Ipv4Header)) return decoding.wrong(decode_event("ppp.vju_pkt_too_small"));

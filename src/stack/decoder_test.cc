@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "packet/testing/packet_builder.h"
+#include "stack/flow_table.h"
 
 namespace penstock::stack {
 namespace {
@@ -298,6 +299,17 @@ TEST(Decoder, DecodesIpInIp) {
   EXPECT_EQ(decoding.counters.tunnelled, 4U);
 }
 
+TEST(Decoder, SaysOfWhichTunnelsFlowsAreKept) {
+  Decoding decoding;
+  const auto ip_in_ip = in_ipv4(decoding, 4, kInner);
+  EXPECT_TRUE(ip_in_ip[0].has_flow);
+  EXPECT_TRUE(flow_lookup_of(ip_in_ip[0]));
+  const auto gre = in_ipv4(decoding, 47, bytes({0, 0, 8, 0}) + kInner);
+  EXPECT_FALSE(gre[0].has_flow);
+  EXPECT_FALSE(flow_lookup_of(gre[0]));
+  EXPECT_TRUE(flow_lookup_of(gre[1]));
+}
+
 TEST(Decoder, GivesATunnelUpWhosePacketIsWrong) {
   Decoding decoding;
   const auto& packets = in_ipv4(decoding, 4, Frame(kInner.begin(), kInner.end() - 1));
@@ -423,6 +435,7 @@ TEST(Decoder, TellsWhatIsWrongWithLinkLayers) {
   EXPECT_THAT(of(LinkType::ethernet, macs + bytes({0x89, 0x4f, 0, 2, 0, 1, 0, 0, 1, 1, 0})),
               ElementsAre("nsh.reserved_type"));
   EXPECT_THAT(of(LinkType::ppp, bytes({0xff, 3, 0xc0, 0x21})), IsEmpty());
+  EXPECT_THAT(of(LinkType::ppp, bytes({0xff, 3, 0, 0x21, 0x45})), ElementsAre("ppp.ip4_pkt_too_small"));
   EXPECT_THAT(of(LinkType::ppp, bytes({0xff, 3, 0, 0x2b})), ElementsAre("ppp.unsup_proto"));
   EXPECT_THAT(of(LinkType::ppp, bytes({0xff, 3, 0x77, 0x76})), ElementsAre("ppp.wrong_type"));
   EXPECT_THAT(of(LinkType::ppp, {}), ElementsAre("ppp.pkt_too_small"));
