@@ -202,6 +202,11 @@ TEST(BufferProgram, TestsNumbersInText) {
   EXPECT_TRUE(is("12", 2, NumberText::automatic, 12));
   EXPECT_TRUE(is("012", 3, NumberText::automatic, 10));
   EXPECT_TRUE(is("0x1f", 4, NumberText::automatic, 31));
+  EXPECT_TRUE(is("0x1f", 4, NumberText::automatic, 31));
+  EXPECT_TRUE(is("017", 3, NumberText::automatic, 15));
+  EXPECT_TRUE(is("17", 2, NumberText::automatic, 17));
+  EXPECT_TRUE(is("09", 2, NumberText::automatic, 0));
+  EXPECT_TRUE(is("0x", 2, NumberText::automatic, 0));
   EXPECT_TRUE(is("-1", 2, NumberText::decimal, -1));
   EXPECT_FALSE(is("x1", 2, NumberText::decimal, 0));
   EXPECT_TRUE(is("18446744073709551615", 20, NumberText::decimal, -1));

@@ -23,7 +23,7 @@ struct ByteNumber {
                                                            ByteOrder order) noexcept;
 
 /// C's strtoull on at most 23 bytes: white space, a sign, `0x` where it is hexadecimal, and as many digits as there
-/// are; none, and numbers over 64 bits, are no number.
+/// are; none, and numbers over 64 bits, are no number. `automatic`: hexadecimal behind 0x, octal behind 0.
 [[nodiscard]] std::optional<ByteNumber> read_text_number(std::span<const std::uint8_t> bytes, NumberText text) noexcept;
 
 /// The masked value, shifted right by the mask's trailing zeros; a mask of 0 is none.
