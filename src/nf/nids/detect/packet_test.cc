@@ -132,11 +132,15 @@ std::optional<std::uint64_t> number_of(HeaderNumber::Header header, const Decode
 std::optional<std::uint64_t> fragment_offset(const DecodedPacket& packet) noexcept {
   if (const Ipv4Header* const ip = ipv4_header(packet)) return ip->fragment.value() & Ipv4Header::kOffsetMask;
   if (packet.ip_version != 6 || packet.ip.size() < sizeof(Ipv6Header)) return std::nullopt;
+  const auto offset_in = [](const Ipv6FragmentHeader* header) -> std::optional<std::uint64_t> {
+    if (header == nullptr) return std::nullopt;
+    return header->fragment.value() & Ipv6FragmentHeader::kOffsetMask;
+  };
+  if (packet.fragment) return offset_in(as<Ipv6FragmentHeader>(packet.ip_payload));
+  // One that says that nothing was cut off (RFC 6946) is an extension header like others.
   std::uint8_t next = as<Ipv6Header>(packet.ip)->next_header;
   for (Bytes rest = packet.ip.subspan(sizeof(Ipv6Header)); rest.size() >= sizeof(Ipv6FragmentHeader);) {
-    if (next == ip_protocol::kFragment) {
-      return as<Ipv6FragmentHeader>(rest)->fragment.value() & Ipv6FragmentHeader::kOffsetMask;
-    }
+    if (next == ip_protocol::kFragment) return offset_in(as<Ipv6FragmentHeader>(rest));
     const auto* const extension = as<Ipv6Extension>(rest);
     const std::size_t length = next == ip_protocol::kAh ? (extension->length + 2U) * 4U : (extension->length + 1U) * 8U;
     next = extension->next_header;
