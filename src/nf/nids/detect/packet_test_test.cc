@@ -14,6 +14,7 @@
 #include "nf/nids/rules/rule_reader.h"
 #include "packet/testing/packet_builder.h"
 #include "stack/decoder.h"
+#include "stack/tracker.h"
 
 namespace penstock::nids {
 namespace {
@@ -384,9 +385,54 @@ TEST_F(PacketTest, TestsEvents) {
   EXPECT_FALSE(option("stream-event:3whs_ack_in_wrong_dir", p));
 }
 
+/// What options hold for the packets of a connection, one after the other.
+struct OptionsOfStream final : stack::PacketSink {
+  explicit OptionsOfStream(std::string option)
+      : rules(*read_rules_text("alert ip any any -> any any (stream_size:" + option + "; sid:1;)")) {}
+  void packet(stack::TrackedPacket& packet) noexcept override {
+    if (!packet.stream_end) held += holds(rules.rules.at(0).packet_matches.at(0), packet) ? '1' : '0';
+  }
+  RuleSet rules;
+  std::string held;
+};
+
 TEST_F(PacketTest, TestsTheSizesOfStreams) {
-  // No session: there is nothing to compare.
-  EXPECT_FALSE(option("stream_size:either,>=,0", decode(tcp())));
+  EXPECT_FALSE(option("stream_size:either,>=,0", decode(tcp())));  // there is no session
+
+  // The client sends 5 bytes, then the server 3. The SYN counts as one.
+  const auto client = packet().eth().ipv4("10.0.0.1", "10.0.0.2");
+  const auto server = packet().eth().ipv4("10.0.0.2", "10.0.0.1");
+  std::vector<Frame> frames;
+  const auto add = [&](PacketBuilder builder, bool from_client, std::uint8_t flags, int sequence, int ack,
+                       std::string_view payload) {
+    builder.tcp(from_client ? 4000 : 80, from_client ? 80 : 4000, flags).payload(payload);
+    Frame frame = builder.bytes();
+    frame[14 + 20 + 7] = static_cast<std::uint8_t>(sequence);
+    frame[14 + 20 + 11] = static_cast<std::uint8_t>(ack);
+    frames.push_back(std::move(frame));
+  };
+  add(client, true, kSyn, 100, 0, "");
+  add(server, false, kSyn | kAck, 200, 101, "");
+  add(client, true, kAck, 101, 201, "");
+  add(client, true, kAck, 101, 201, "12345");
+  add(server, false, kAck, 201, 106, "abc");
+  const auto held = [&](const std::string& text) {
+    OptionsOfStream options(text);
+    stack::Tracker tracker{stack::TrackerOptions{}};
+    std::uint64_t number = 0;
+    for (Frame& frame : frames) {
+      PacketDescriptor descriptor;
+      descriptor.timestamp_ns = ++number;
+      descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame.size());
+      tracker.track({frame.data(), &descriptor}, number, options);
+    }
+    return options.held;
+  };
+  EXPECT_EQ(held("client,=,1"), "11100");
+  EXPECT_EQ(held("client,>,5"), "00011");
+  EXPECT_EQ(held("server,=,4"), "00001");
+  EXPECT_EQ(held("both,>=,4"), "00001");
+  EXPECT_EQ(held("either,>=,4"), "00011");
 }
 
 TEST_F(PacketTest, GivesTheBytesOfHeaders) {
