@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <set>
 #include <string>
@@ -48,10 +47,12 @@ inline Bytes content_bytes(std::string_view text) {
 
 /// Of each rule the content that is marked `fast_pattern`, or else the longest; each literal once.
 inline std::vector<Literal> literals_of_rules(const std::string& path) {
-  std::ifstream file(path);
+  const gzFile file = gzopen(path.c_str(), "rb");
   std::set<Literal> seen;
   std::vector<Literal> literals;
-  for (std::string line; std::getline(file, line);) {
+  std::vector<char> buffer(std::size_t{1} << 16);
+  while (file != nullptr && gzgets(file, buffer.data(), static_cast<int>(buffer.size())) != nullptr) {
+    const std::string line = buffer.data();
     if (!line.starts_with("alert") && !line.starts_with("drop")) continue;
     Literal best;
     bool marked = false;
@@ -75,6 +76,7 @@ inline std::vector<Literal> literals_of_rules(const std::string& path) {
     }
     if (!best.bytes.empty() && seen.insert(best).second) literals.push_back(best);
   }
+  if (file != nullptr) gzclose(file);
   return literals;
 }
 

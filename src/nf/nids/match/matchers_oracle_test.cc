@@ -85,8 +85,7 @@ TEST_P(Matchers, FindEveryByteByItself) {
   std::vector<Literal> literals;
   for (unsigned byte = 0; byte < 256; ++byte) {
     literals.push_back({{static_cast<std::uint8_t>(byte)}, byte % 2 == 0});
-    if (byte % 8 != 0) continue;  // Vectorscan takes seconds for many of two bytes
-    literals.push_back({{static_cast<std::uint8_t>(byte), static_cast<std::uint8_t>(255 - byte)}, byte % 16 == 0});
+    literals.push_back({{static_cast<std::uint8_t>(byte), static_cast<std::uint8_t>(255 - byte)}, byte % 2 == 1});
   }
   use(std::move(literals));
   Draw draw(1);

@@ -59,12 +59,15 @@ struct Candidate {
 
 inline constexpr unsigned kQueueEntries = 2 * kWarp;  // less than a warp's wait before each lane adds one at most
 inline constexpr unsigned kSeenEntries = 32;
+inline constexpr unsigned kMostGroups = 8;
+inline constexpr std::uint32_t kNoPacket = 0xffff'ffff;
 
 struct WarpQueue {
   std::uint32_t position[kQueueEntries];
   std::uint32_t packet[kQueueEntries];    // top bit: Candidate::first_kind
   std::uint32_t bounds[kQueueEntries];    // bytes before the position, and from it on: 16 bits each, no more than fit
   unsigned long long seen[kSeenEntries];  // findings that were added lately: packet and literal
+  std::uint32_t full[kMostGroups];  // of a group of lanes: a packet that has more literals than a finding can name
 };
 inline constexpr std::uint32_t kFirstKind = 0x8000'0000;
 inline constexpr std::uint32_t kMostBound = 0xffff;
@@ -227,24 +230,25 @@ __device__ void begin_finding(PacketLiterals& finding, unsigned sub, bool scanne
   words[sub] = sub == 0 ? kNobody << 32 | head : kNobody;
 }
 
-/// By any lane of the packet's warp.
-__device__ inline void add_finding(PacketLiterals& finding, std::uint32_t packet, std::uint32_t literal,
+/// By any lane of the packet's warp. True where the finding cannot name all.
+__device__ inline bool add_finding(PacketLiterals& finding, std::uint32_t packet, std::uint32_t literal,
                                    WarpQueue& queue) {
   // Literals that a packet is full of: one that another lane is adding, or has added, need not be added again.
   volatile unsigned long long& seen = queue.seen[(literal * 0x9e37'79b1U >> 16 ^ packet) % kSeenEntries];
   const unsigned long long key = static_cast<unsigned long long>(packet) << 32 | literal;
-  if (seen == key) return;
+  if (seen == key) return false;
   seen = key;
   auto* const words = reinterpret_cast<std::uint32_t*>(&finding);
   for (unsigned i = 0; i < PacketLiterals::kMost; ++i) {
     const std::uint32_t before = atomicCAS(words + 1 + i, PacketLiterals::kNone, literal);
     if (before == PacketLiterals::kNone) {
       atomicAdd(words, 1U);
-      return;
+      return false;
     }
-    if (before == literal) return;
+    if (before == literal) return false;
   }
   atomicOr(words, flag_word(PacketLiterals::kTooMany));
+  return true;
 }
 
 // ---- the kernel
@@ -266,13 +270,15 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     scan_packets(const __grid_constant__ Scan scan, const __grid_constant__ gpu::DevicePackets batch,
                  const std::uint32_t engine_bytes) {
   constexpr unsigned kLanes = Shape::kLanes;
-  static_assert(kWarp % kLanes == 0);
+  constexpr unsigned kGroups = kWarp / kLanes;
+  static_assert(kWarp % kLanes == 0 && kGroups <= kMostGroups);
   extern __shared__ uint4 shared[];
   scan.load(shared);
   WarpQueue& queue = reinterpret_cast<WarpQueue*>(shared + engine_bytes / sizeof(uint4))[threadIdx.x / kWarp];
   const unsigned lane = threadIdx.x % kWarp;
   const unsigned sub = lane % kLanes;
   queue.seen[lane] = ~0ULL;
+  if (lane < kMostGroups) queue.full[lane] = kNoPacket;
   static_assert(kSeenEntries == kWarp);
   __syncthreads();
 
@@ -287,12 +293,15 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     const std::uint32_t bounds = queue.bounds[entry];
     const std::uint8_t* const at = base + queue.position[entry];
     const Candidate candidate{at - (bounds & kMostBound), at, at + (bounds >> 16), queue.packet[entry] >= kFirstKind};
-    scan.look_up(shared, candidate,
-                 [&](std::uint32_t literal) { add_finding(findings[packet], packet, literal, queue); });
+    // Nothing more is to be said of a packet that is to be scanned again. The group of a packet is its remainder.
+    volatile std::uint32_t& full = queue.full[packet % kGroups];
+    if (full == packet) return;
+    scan.look_up(shared, candidate, [&](std::uint32_t literal) {
+      if (add_finding(findings[packet], packet, literal, queue)) full = packet;
+    });
   };
 
   // Warps of one number lie in different blocks, so that few packets are spread over the device.
-  constexpr std::uint32_t kGroups = kWarp / kLanes;
   const std::uint32_t warp = blockIdx.x + gridDim.x * (threadIdx.x / kWarp);
   const std::uint32_t step = gridDim.x * (blockDim.x / kWarp) * kGroups;
   std::uint32_t next = warp * kGroups + lane / kLanes;
@@ -338,6 +347,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
       }
     }
     group_at += kLanes * Scan::kStripBytes;
+    if (static_cast<volatile std::uint32_t&>(queue.full[lane / kLanes]) == packet) group_at = span.end;
   }
   __syncwarp();
   if (lane < waiting) look_up(lane);
