@@ -208,6 +208,11 @@ TEST(Decoder, TellsWhatIsWrongWithIpv6) {
               ElementsAre("ipv6.exthdr_ah_res_not_null"));
   EXPECT_THAT(events(ip6().fragment6(0).fragment6(0)),
               UnorderedElementsAre("ipv6.exthdr_useless_fh", "ipv6.exthdr_dupl_fh"));
+  EXPECT_THAT(events(ip6().extension(0).extension(0)),
+              UnorderedElementsAre("ipv6.hopopts_only_padding", "ipv6.exthdr_dupl_hh"));
+  EXPECT_THAT(events(ip6().extension(60).extension(60)), ElementsAre("ipv6.dstopts_only_padding"));
+  EXPECT_THAT(events(ip6().extension(60).extension(60).extension(60)),
+              UnorderedElementsAre("ipv6.dstopts_only_padding", "ipv6.exthdr_dupl_dh"));
   EXPECT_THAT(events(ip6().extension(43).extension(43)), UnorderedElementsAre("ipv6.rh_type_0", "ipv6.exthdr_dupl_rh"));
   Frame frame = ip6().payload("x").bytes();
   frame.pop_back();
@@ -257,6 +262,15 @@ TEST(Decoder, TakesAllOfARouterAdvertisementForItsHeader) {
                                         .raw(bytes({9, 0, 0, 0, 1, 2, 0, 9, 1, 2, 3, 4, 5, 6, 7, 8})));
   EXPECT_THAT(packets[0].transport, SizeIs(16));
   EXPECT_THAT(packets[0].payload, SizeIs(8));
+}
+
+TEST(Decoder, CountsIcmpv6sPayloadAsSuricata) {
+  Decoding decoding;
+  const auto payload = [&](std::uint8_t type) {
+    return text(decoding.of(packet().eth().ipv6("fe80::1", "fe80::2", 1).icmp(type).payload("123456"))[0].payload);
+  };
+  EXPECT_EQ(payload(128), "123456");
+  EXPECT_EQ(payload(135), std::string(2, 0));
 }
 
 TEST(Decoder, ChecksTheHopLimitOfMulticastListeners) {
