@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/nids/match/scan_tables.h"
+
+#include <gtest/gtest.h>
+
+#include "nf/nids/match/literals_for_test.h"
+
+namespace penstock::nids {
+namespace {
+
+using testing::literal;
+
+std::vector<Literal> drawn(std::size_t count, std::size_t bytes) {
+  testing::Draw draw(1);
+  std::vector<Literal> literals;
+  while (literals.size() < count) literals.push_back({draw.bytes(bytes), false});
+  return literals;
+}
+
+bool is_automaton(const Result<ScanTables>& tables) {
+  return std::holds_alternative<AhoCorasickTables>(tables->engine);
+}
+
+TEST(ScanTables, AreAnAutomatonOfFewShortLiteralsAndAFilterOfMany) {
+  EXPECT_TRUE(is_automaton(build_scan_tables(drawn(5, 8))));
+  EXPECT_FALSE(is_automaton(build_scan_tables(drawn(5'000, 8))));
+  EXPECT_FALSE(is_automaton(build_scan_tables(drawn(5, 10))));
+}
+
+TEST(ScanTables, AreOfTheEngineThatIsAskedForOrOfNone) {
+  EXPECT_FALSE(is_automaton(build_scan_tables(drawn(5, 8), ScanEngine::hashed_filter)));
+  EXPECT_TRUE(is_automaton(build_scan_tables(drawn(200, 8), ScanEngine::aho_corasick)));
+  EXPECT_FALSE(build_scan_tables(drawn(5, 10), ScanEngine::aho_corasick));
+  EXPECT_FALSE(build_scan_tables(drawn(20'000, 8), ScanEngine::aho_corasick)) << "more states than 16 bits tell apart";
+}
+
+TEST(ScanTables, OfAFilterHaveAsManyBitsAsAreAskedForAndElseAsTheLiteralsNeed) {
+  const auto bits = [](const Result<ScanTables>& tables) {
+    return std::get<HashedFilterTables>(tables->engine).quad_bits.size() * 4;
+  };
+  constexpr auto kFilter = ScanEngine::hashed_filter;
+  EXPECT_EQ(bits(build_scan_tables(drawn(10, 8), kFilter)), 4U << 10);
+  EXPECT_EQ(bits(build_scan_tables(drawn(3'000, 8), kFilter)), 16U << 10);
+  EXPECT_EQ(bits(build_scan_tables(drawn(40'000, 8), kFilter)), 128U << 10);
+  EXPECT_EQ(bits(build_scan_tables(drawn(10, 8), kFilter, {13})), 32U << 10);
+}
+
+}  // namespace
+}  // namespace penstock::nids
