@@ -15,6 +15,7 @@
 #include "nf/nids/detect/content_search.h"
 #include "nf/nids/detect/packet_test.h"
 #include "nf/nids/detect/pcre_program.h"
+#include "nf/nids/detect/request_target.h"
 
 namespace penstock::nids {
 
@@ -48,6 +49,15 @@ struct PcreStep {
   bool tried_again = false;
 };
 
+/// An expression on what HTTP requests ask for.
+struct TargetStep {
+  PcreProgram program;
+  bool negated = false;
+  bool raw = false;
+};
+// What is longer of a request's target is not looked at.
+constexpr std::size_t kMostTarget = 4096;
+
 }  // namespace
 
 struct InspectionScratch::Parts {
@@ -55,6 +65,7 @@ struct InspectionScratch::Parts {
   std::size_t variables_used = 0;
   std::size_t base64_bytes = 0;
   std::array<std::uint8_t, base64_capacity(kMostBase64)> base64{};
+  std::array<std::uint8_t, kMostTarget> target{};
   PcreScratch pcre;
   Counters counters;
 
@@ -91,7 +102,8 @@ struct BufferProgram::Step {
     bool runs_data = false;
     std::vector<Step> data;
   };
-  std::variant<ContentStep, PcreStep, IsDataAt, ByteTest, ByteJump, ByteExtract, ByteMath, Base64, Bsize> what;
+  std::variant<ContentStep, PcreStep, IsDataAt, ByteTest, ByteJump, ByteExtract, ByteMath, Base64, Bsize, TargetStep>
+      what;
 };
 
 /// Suricata's set-up of options: which of them a later one is relative to.
@@ -158,6 +170,10 @@ class BufferProgram::Builder {
   Errors add(const Pcre& pcre) {
     auto program = PcreProgram::compile(pcre);
     if (!program) return std::move(program.error());
+    if (pcre.of != Pcre::Of::buffer) {
+      push(TargetStep{std::move(*program), pcre.negated, pcre.of == Pcre::Of::raw_request_target});
+      return {};
+    }
     if (pcre.relative) followed_by_relative(pattern_);
     push(PcreStep{std::move(*program), pcre.negated, pcre.relative, false});
     pattern_ = position_ = static_cast<int>(steps_.size()) - 1;
@@ -286,6 +302,7 @@ class BufferProgram::Run {
         case 7:
           // What stands behind it is not looked at (Suricata: base64_data ends the list).
           return decode(*std::get_if<Step::Base64>(&step->what), buffer);
+        case 9: outcome = test(*std::get_if<TargetStep>(&step->what), buffer); break;
         default:
           outcome = in_range(std::get_if<Bsize>(&step->what)->range, buffer.size()) ? Outcome::match : Outcome::give_up;
           break;
@@ -370,7 +387,21 @@ class BufferProgram::Run {
     return found < 0 ? found : window.begin + found;
   }
 
-  [[nodiscard]] PcreProgram::Match find(const PcreStep& regex, Bytes subject, std::size_t from) noexcept {
+  /// Of any of the targets it holds.
+  [[nodiscard]] Outcome test(const TargetStep& regex, Bytes buffer) noexcept {
+    RequestTargets targets(buffer);
+    for (RequestTargets::Target target; targets.next(target);) {
+      const Bytes subject = regex.raw ? target.bytes : normal_target(target, scratch_.target);
+      if (subject.empty()) continue;
+      const PcreProgram::Match match = find(regex, subject, 0);
+      const auto wanted = regex.negated ? PcreProgram::Outcome::no_match : PcreProgram::Outcome::match;
+      if (match.outcome == wanted) return Outcome::match;
+    }
+    return Outcome::no_match;
+  }
+
+  template <typename PatternStep>
+  [[nodiscard]] PcreProgram::Match find(const PatternStep& regex, Bytes subject, std::size_t from) noexcept {
     const PcreProgram::Match match = regex.program.find(subject, from, scratch_.pcre);
     if (match.outcome == PcreProgram::Outcome::failed && from <= subject.size()) ++scratch_.counters.pcre_limits;
     return match;

@@ -53,7 +53,10 @@ struct Pcre {
   bool caseless = false, multiline = false, dotall = false, extended = false;  // i m s x
   bool anchored = false, dollar_endonly = false, ungreedy = false;             // A E G
   bool relative = false;                                                       // R
-  std::vector<int> captures;  // numbers kept by pcre captures are unsupported: empty
+  /// What it looks at: its buffer; by the flags U and I, the targets of the HTTP requests whose lines lie in there, as
+  /// the server takes them or as they came. It then is nothing that others can be relative to.
+  enum class Of : std::uint8_t { buffer, request_target, raw_request_target };
+  Of of = Of::buffer;
 };
 
 struct IsDataAt {

@@ -180,7 +180,14 @@ TEST(PcreOption, RefusesWhatIsNoExpression) {
                      "syntax");
 }
 
+TEST(PcreOption, LooksAtRequestTargetsByItsFlags) {
+  EXPECT_EQ(only<Pcre>(rule_with("pcre:/(a)+/U;")).of, Pcre::Of::request_target);
+  EXPECT_EQ(only<Pcre>(rule_with("pcre:/(a)+/Ii;")).of, Pcre::Of::raw_request_target);
+  EXPECT_EQ(only<Pcre>(rule_with("pcre:/(a)+/i;")).of, Pcre::Of::buffer);
+}
+
 TEST(PcreOption, TellsWhichBufferItNeeds) {
+  EXPECT_THAT(complaint_with("content:\"a\"; pcre:\"/a/UR\";"), StartsWith("option http.uri | "));
   EXPECT_THAT(complaint_with("pcre:\"/a/P\";"), StartsWith("option http.request_body | "));
   EXPECT_THAT(complaint_with("pcre:\"/a/Hi\";"), StartsWith("option http.header | "));
   EXPECT_THAT(complaint_with("pcre:\"/a/C\";"), StartsWith("option http.cookie | "));

@@ -340,6 +340,8 @@ bool read_pcre(RuleDraft& draft, const OptionValue& value) {
       case 'E': pcre.dollar_endonly = true; break;
       case 'G': pcre.ungreedy = true; break;
       case 'R': pcre.relative = true; break;
+      case 'U': pcre.of = Pcre::Of::request_target; break;
+      case 'I': pcre.of = Pcre::Of::raw_request_target; break;
       case 'B':  // rawbytes
       case 'O':  // limits of its own: all are limited alike
         break;
@@ -347,9 +349,11 @@ bool read_pcre(RuleDraft& draft, const OptionValue& value) {
         if (const std::string_view buffer = buffer_of_flag(flags[i]); !buffer.empty()) {
           return draft.fail_unsupported(here, buffer);
         }
-        return draft.fail(here, "unknown flag of a regular expression", in_quotes(here), "i m s x A E G R B O");
+        return draft.fail(here, "unknown flag of a regular expression", in_quotes(here), "i m s x A E G R U I B O");
     }
   }
+  // Relative to a match in the same buffer, which there is none of.
+  if (pcre.relative && pcre.of != Pcre::Of::buffer) return draft.fail_unsupported(text, "http.uri");
   if (pcre.relative && !not_behind_fast_pattern_only(draft, value.text, draft.last_cursor())) return false;
   draft.add(std::move(pcre));
   return true;

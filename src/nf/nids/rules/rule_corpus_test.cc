@@ -150,7 +150,7 @@ bool ought_to_load(const std::string& line) {
   std::string action, protocol;
   words >> action >> protocol;
   if (kProtocols.count(protocol) == 0) return false;
-  static const std::regex http_flags("/[a-zA-Z]*[PHIDCKMUQSYVWZ][a-zA-Z]*\"?\\s*$");
+  static const std::regex http_flags("/[a-zA-Z]*[PHDCKMQSYVWZ][a-zA-Z]*\"?\\s*$");
   for (const auto& [name, value] : scan(line)) {
     if (kOptions.count(name) == 0) return false;
     if (name == "pcre" && std::regex_search(value, http_flags)) return false;
@@ -224,10 +224,8 @@ TEST(RuleCorpus, AllRulesOfTheConformanceCasesLoad) {
     std::error_code absent;
     for (const auto& entry : fs::directory_iterator(data() / "ids" / group, absent)) {
       const RuleSet set = rules_of(text_of(entry.path() / "test.rules"));
-      for (const RuleSet::Left& left : set.left_out) {
-        EXPECT_EQ(left.reason, "option http.uri") << entry.path() << ": " << to_string(left.why);
-      }
-      EXPECT_EQ(set.rules.empty(), !set.left_out.empty()) << entry.path();
+      EXPECT_FALSE(set.rules.empty()) << entry.path();
+      for (const RuleSet::Left& left : set.left_out) ADD_FAILURE() << entry.path() << ": " << to_string(left.why);
       ++files;
     }
   }
