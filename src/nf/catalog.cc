@@ -10,6 +10,7 @@
 
 #include "nf/firewall/firewall.h"
 #include "nf/ipsec/ipsec.h"
+#include "nf/nids/nids.h"
 #include "nf/router/router.h"
 
 namespace penstock::nf {
@@ -30,6 +31,7 @@ chain::NfKinds catalog() {
   static const std::array kKinds{
       &firewall::firewall_kind(),
       &ipsec::ipsec_kind(),
+      &nids::nids_kind(),
       &router::router_kind(),
   };
   return kKinds;

@@ -155,6 +155,14 @@ TEST_F(Alerts, GroupARulesMetadataByKey) {
             R"({"created_at":["2010_09_23"],"tag":["a","b\"c"],"updated_at":["2019_07_26"]})");
 }
 
+TEST_F(Alerts, HaveTheRulesReferencesOnRequest) {
+  rule_.references = {{"cve", "2021-44228"}, {"bugtraq", "1"}};
+  EXPECT_FALSE(eve()["alert"].contains("references"));
+  const std::map<std::string, std::string, std::less<>> prefixes{{"cve", "https://cve.example/?name="}};
+  EXPECT_EQ(eve({.references = &prefixes})["alert"]["references"].dump(),
+            R"(["https://cve.example/?name=2021-44228","1"])");
+}
+
 TEST_F(Alerts, NameSourceAndTargetWhereTheRuleDoes) {
   rule_.target = "dest_ip";
   EXPECT_EQ(eve()["alert"]["source"].dump(), R"({"ip":"192.0.2.1","port":80})");

@@ -101,6 +101,16 @@ void add_metadata(JsonText& json, const Rule& rule) {
   json.close();
 }
 
+void add_references(JsonText& json, const Rule& rule, const std::map<std::string, std::string, std::less<>>& prefixes) {
+  if (rule.references.empty()) return;
+  json.open_array("references");
+  for (const RuleReference& reference : rule.references) {
+    const auto prefix = prefixes.find(reference.kind);
+    json.element((prefix == prefixes.end() ? std::string() : prefix->second) + reference.id);
+  }
+  json.close_array();
+}
+
 bool is_reject(Action action) noexcept {
   return action == Action::reject || action == Action::reject_source || action == Action::reject_destination ||
          action == Action::reject_both;
@@ -122,11 +132,7 @@ void add_alert(JsonText& json, const Alert& alert, const EveOptions& options) {
     add_side(json, "source", packet, source_is_target ? packet.destination : packet.source);
     add_side(json, "target", packet, source_is_target ? packet.source : packet.destination);
   }
-  if (options.references && !rule.references.empty()) {
-    json.open_array("references");
-    for (const RuleReference& reference : rule.references) json.element(reference.kind + ":" + reference.id);
-    json.close_array();
-  }
+  if (options.references != nullptr) add_references(json, rule, *options.references);
   add_metadata(json, rule);
   json.close();
 }

@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 
 #include "nf/nids/alert/alert.h"
@@ -14,9 +16,10 @@ namespace penstock::nids {
 
 /// What records hold on request.
 struct EveOptions {
-  bool payload = false;     // payload, payload_printable, stream: of a stream what was looked at, to 4 KiB
-  bool packet = false;      // the packet's bytes
-  bool references = false;  // of the rule
+  bool payload = false;  // payload, payload_printable, stream: of a stream what was looked at, to 4 KiB
+  bool packet = false;   // the packet's bytes
+  /// Of the rule, by these prefixes of the systems that they name ("cve" …); null: none. Borrowed.
+  const std::map<std::string, std::string, std::less<>>* references = nullptr;
 };
 
 /// A record without its line end. An alert without a rule is a packet that a tag asks for.

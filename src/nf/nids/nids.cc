@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/nids/nids.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
+
+#include "base/units.h"
+#include "nf/nids/alert/eve_stats.h"
+#include "nf/nids/rules/load_table.h"
+
+namespace penstock::nids {
+
+namespace {
+
+/// A structure of 64-bit counts, added up.
+template <typename Counts>
+void add(Counts& to, const Counts& more) {
+  using Words = std::array<std::uint64_t, sizeof(Counts) / sizeof(std::uint64_t)>;
+  auto sum = std::bit_cast<Words>(to);
+  const auto words = std::bit_cast<Words>(more);
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += words[i];
+  to = std::bit_cast<Counts>(sum);
+}
+
+chain::NfTraits make_traits() {
+  chain::NfTraits traits;
+  traits.name = nids_kind().name;
+  traits.summary = nids_kind().summary;
+  // All of a frame, since rules may look at any byte; flows are its own table's.
+  traits.cpu = {FieldSet::all() - FieldSet{Field::mark, Field::flow_hash}, {Field::verdict}};
+  traits.drop_reasons = kDropReasons;
+  return traits;
+}
+
+nlohmann::json inspection_json(const InspectorCounters& counters) {
+  return {{"packets", counters.packets},
+          {"payload_bytes", counters.payload_bytes},
+          {"stream_bytes", counters.stream_bytes},
+          {"candidates", counters.candidates},
+          {"evaluations", counters.evaluations},
+          {"alerts_suppressed", counters.alerts_suppressed},
+          {"alerts_over_limit", counters.alerts_over_limit},
+          {"dropped", counters.dropped}};
+}
+
+nlohmann::json stack_json(const stack::TrackerCounters& counters) {
+  return {{"packets", counters.packets},
+          {"not_ip", counters.not_ip},
+          {"tunnelled", counters.tunnelled},
+          {"fragments", counters.fragments},
+          {"reassembled", counters.reassembled},
+          {"fragments_timed_out", counters.fragments_timed_out},
+          {"fragments_dropped", counters.fragments_dropped},
+          {"flows", counters.flows},
+          {"flows_evicted", counters.flows_evicted},
+          {"flow_memory_refused", counters.flow_memory_refused},
+          {"tcp_sessions", counters.tcp_sessions},
+          {"tcp_invalid_checksums", counters.tcp_invalid_checksums},
+          {"stream_bytes", counters.stream_bytes},
+          {"stream_gaps", counters.stream_gaps},
+          {"stream_memory_refused", counters.stream_memory_refused},
+          {"stream_depth_reached", counters.stream_depth_reached}};
+}
+
+}  // namespace
+
+Nids::Nids(std::unique_ptr<const Detection> detection, const NidsSettings& settings)
+    : detection_(std::move(detection)), settings_(settings), traits_(make_traits()), hosts_(settings.host_memory) {}
+
+std::unique_ptr<chain::CpuStage> Nids::make_cpu_stage() {
+  const std::lock_guard lock(mutex_);
+  if (!begun_) begun_ = std::chrono::steady_clock::now();
+  workers_.push_back(std::make_unique<WorkerCounts>(rules().rules.size()));
+  stack::TrackerOptions tracker = settings_.tracker;
+  tracker.flow_id_seed = static_cast<std::uint32_t>(workers_.size());
+  return std::make_unique<NidsStage>(*detection_, hosts_, settings_, tracker, *workers_.back());
+}
+
+std::vector<std::uint64_t> Nids::alerts_by_rule() const {
+  std::vector<std::uint64_t> alerts(rules().rules.size());
+  const std::lock_guard lock(mutex_);
+  for (const auto& worker : workers_) {
+    for (std::size_t i = 0; i < alerts.size(); ++i) alerts[i] += worker->alerts_by_rule[i].get();
+  }
+  return alerts;
+}
+
+WorkerCounts::Numbers Nids::numbers() const {
+  WorkerCounts::Numbers sum;
+  const std::lock_guard lock(mutex_);
+  for (const auto& worker : workers_) {
+    const WorkerCounts::Numbers numbers = worker->numbers.get();
+    const std::uint64_t last_ns = std::max(sum.last_ns, numbers.last_ns);
+    add(sum, numbers);
+    sum.last_ns = last_ns;
+  }
+  return sum;
+}
+
+void Nids::end_run() noexcept {
+  if (settings_.eve_log == nullptr) return;
+  const WorkerCounts::Numbers counted = numbers();
+  EveStats stats;
+  stats.timestamp_ns = counted.last_ns;
+  if (begun_) {
+    const auto uptime = std::chrono::steady_clock::now() - *begun_;
+    stats.uptime_s = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(uptime).count());
+  }
+  stats.bytes = counted.frame_bytes;
+  stats.tracker = counted.tracker;
+  stats.rules_loaded = rules().rules.size();
+  stats.rules_failed = rules().left_out.size();
+  stats.alerts = counted.inspector.alerts;
+  stats.alerts_over_limit = counted.inspector.alerts_over_limit;
+  stats.alerts_suppressed = counted.inspector.alerts_suppressed;
+  report::EventLog::Writer writer(*settings_.eve_log);
+  TimeText times;
+  append_eve_stats(writer.buffer(), stats, times);
+  writer.end_line();
+}
+
+std::string Nids::description() const {
+  const std::size_t loaded = rules().rules.size();
+  const std::size_t left_out = rules().left_out.size();
+  std::string text = fmt::format("{} rule{}", format_count(loaded), loaded == 1 ? "" : "s");
+  if (left_out > 0) text += fmt::format(" ({} left out)", format_count(left_out));
+  return text + ", " + detection_->description();
+}
+
+std::string Nids::load_table() const { return to_string(nids::load_table(rules())); }
+
+void Nids::load_report(nlohmann::ordered_json& into) const {
+  const LoadTable table = nids::load_table(rules());
+  into["loaded"] = table.loaded;
+  into["left_out"] = rules().left_out.size();
+  into["disabled"] = table.disabled;
+  into["reasons"] = nlohmann::ordered_json::array();
+  for (const LoadTable::Row& row : table.left_out) {
+    into["reasons"].push_back({{"reason", row.reason}, {"rules", row.rules}, {"first", to_string(row.first)}});
+  }
+}
+
+void Nids::report(nlohmann::json& into) const {
+  const std::vector<std::uint64_t> alerts = alerts_by_rule();
+  std::vector<std::size_t> order(alerts.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::erase_if(order, [&](std::size_t i) { return alerts[i] == 0; });
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return alerts[a] > alerts[b]; });
+  const WorkerCounts::Numbers counted = numbers();
+  into["alerts"] = counted.inspector.alerts;
+  into["rules"] = nlohmann::json::array();
+  for (const std::size_t i : order) {
+    const Rule& rule = rules().rules[i];
+    into["rules"].push_back(
+        {{"gid", rule.gid}, {"sid", rule.sid}, {"rev", rule.rev}, {"message", rule.message}, {"alerts", alerts[i]}});
+  }
+  nlohmann::ordered_json load;
+  load_report(load);
+  into["load"] = load;
+  into["inspection"] = inspection_json(counted.inspector);
+  into["stack"] = stack_json(counted.tracker);
+}
+
+}  // namespace penstock::nids

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The network function `nids`: Suricata's and Snort's rules over packets and reassembled streams. It tells what matches
+// in EVE JSON and fast.log, and, where it is to, drops.
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "chain/network_function.h"
+#include "nf/nids/detect/detection.h"
+#include "nf/nids/detect/state_store.h"
+#include "nf/nids/nids_settings.h"
+#include "nf/nids/nids_stage.h"
+
+namespace penstock::nids {
+
+class Nids final : public chain::NetworkFunction {
+ public:
+  Nids(std::unique_ptr<const Detection> detection, const NidsSettings& settings);
+
+  const chain::NfTraits& traits() const noexcept override { return traits_; }
+  std::unique_ptr<chain::CpuStage> make_cpu_stage() override;
+  /// Writes EVE's record of statistics.
+  void end_run() noexcept override;
+  std::string description() const override;
+  std::string load_table() const override;
+  /// {"loaded": N, "left_out": M, "reasons": [{"reason", "rules", "first"} …]}
+  void load_report(nlohmann::ordered_json& into) const override;
+  /// {"alerts", "rules": [{"gid", "sid", "rev", "message", "alerts"} …], "load", "inspection", "stack"}: rules without
+  /// an alert are left away, those with the most come first.
+  void report(nlohmann::json& into) const override;
+
+  [[nodiscard]] const RuleSet& rules() const noexcept { return detection_->rules(); }
+  /// Of all workers; by rule, in the order of the set.
+  [[nodiscard]] std::vector<std::uint64_t> alerts_by_rule() const;
+  [[nodiscard]] WorkerCounts::Numbers numbers() const;
+
+ private:
+  const std::unique_ptr<const Detection> detection_;
+  const NidsSettings settings_;
+  chain::NfTraits traits_;
+  HostMemory hosts_;
+  mutable std::mutex mutex_;  // guards the next two: for set-up and reports, no packet waits for it
+  std::vector<std::unique_ptr<WorkerCounts>> workers_;
+  std::optional<std::chrono::steady_clock::time_point> begun_;
+};
+
+/// For the catalog.
+[[nodiscard]] const chain::NfKind& nids_kind();
+
+}  // namespace penstock::nids

@@ -1,0 +1,162 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parameters of `nids`, and the function made from them.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/error_list.h"
+#include "base/text_file.h"
+#include "base/units.h"
+#include "nf/nids/nids.h"
+#include "nf/nids/rules/rule_reader.h"
+
+namespace penstock::nids {
+
+namespace {
+
+constexpr std::string_view kPolicies = "first|last|bsd|bsd_right|linux|windows|solaris";
+
+constexpr auto kParameters = std::to_array<Parameter>({
+    {"rules", ParameterType::paths, "", "", "Suricata's or Snort 2.9's rules, files of them", true},
+    {"action", ParameterType::choice, "alert", "alert|drop",
+     "what rules that drop or reject do: alert only, or drop the packet and the rest of its flow", false},
+    {"vars", ParameterType::pairs, "", "",
+     "variables of the rules: {HOME_NET: 10.0.0.0/8, HTTP_PORTS: [80, 8080]}; others are as customary", false},
+    {"classification", ParameterType::path, "", "", "classification.config, instead of the customary classes", false},
+    {"reference", ParameterType::path, "", "", "reference.config, instead of the customary systems", false},
+    {"threshold", ParameterType::path, "", "", "threshold.config: thresholds, rate filters and suppressions", false},
+    {"fragment_policy", ParameterType::choice, "bsd", kPolicies,
+     "whose way of putting overlapping fragments together is followed", false},
+    {"stream_policy", ParameterType::choice, "bsd", kPolicies, "the same of overlapping TCP segments", false},
+    {"midstream", ParameterType::flag, "false", "", "TCP connections are followed whose beginning was not seen", false},
+    {"async", ParameterType::flag, "false", "", "TCP connections are followed of which one direction is seen", false},
+    {"checksums", ParameterType::choice, "ignore", "ignore|verify",
+     "verify: TCP segments with wrong checksums do not reach streams", false},
+    {"stream_depth", ParameterType::size, "1MiB", "0B..4GiB",
+     "bytes of each direction of a TCP connection that are put together; 0: all", false},
+    {"flow_memory", ParameterType::size, "64MiB", "1MiB..1TiB", "of each worker, for flows", false},
+    {"stream_memory", ParameterType::size, "128MiB", "1MiB..1TiB", "of each worker, for TCP streams", false},
+    {"fragment_memory", ParameterType::size, "16MiB", "1MiB..1TiB", "of each worker, for fragments", false},
+    {"host_memory", ParameterType::size, "32MiB", "1MiB..1TiB", "for thresholds, tags and bits of hosts", false},
+    {"most_alerts", ParameterType::integer, "255", "1..255", "of one packet; those of the lowest priority are left out",
+     false},
+    {"matcher", ParameterType::choice, "auto", "auto|vectorscan|aho_corasick|hashed_filter",
+     "how the CPU finds the rules' strings; auto: vectorscan", false},
+    {"payload", ParameterType::flag, "false", "", "EVE alerts hold the payload, in base64 and printable", false},
+    {"packet", ParameterType::flag, "false", "", "EVE alerts hold the packet, in base64", false},
+    {"references", ParameterType::flag, "false", "", "EVE alerts hold the rule's references", false},
+    {"strict", ParameterType::flag, "false", "", "a rule that cannot be loaded is an error", false},
+});
+
+stack::OverlapPolicy policy_of(std::string_view name) {
+  using Policy = stack::OverlapPolicy;
+  if (name == "first") return Policy::first;
+  if (name == "last") return Policy::last;
+  if (name == "bsd_right") return Policy::bsd_right;
+  if (name == "linux") return Policy::linux_host;
+  if (name == "windows") return Policy::windows;
+  if (name == "solaris") return Policy::solaris;
+  return Policy::bsd;
+}
+
+MatcherKind matcher_of(std::string_view name) {
+  if (name == "aho_corasick") return MatcherKind::aho_corasick;
+  if (name == "hashed_filter") return MatcherKind::hashed_filter;
+  return MatcherKind::vectorscan;
+}
+
+NidsSettings settings_of(const Parameters& parameters, const chain::NfContext& context) {
+  NidsSettings settings;
+  stack::TrackerOptions& tracker = settings.tracker;
+  tracker.fragment_policy = policy_of(parameters.text("fragment_policy"));
+  tracker.stream_policy = policy_of(parameters.text("stream_policy"));
+  tracker.verify_checksums = parameters.text("checksums") == "verify";
+  tracker.midstream = parameters.flag("midstream");
+  tracker.async_oneside = parameters.flag("async");
+  tracker.flow_memory = parameters.integer("flow_memory");
+  tracker.stream_memory = parameters.integer("stream_memory");
+  tracker.fragment_memory = parameters.integer("fragment_memory");
+  const std::uint64_t depth = parameters.integer("stream_depth");
+  tracker.stream_depth = depth == 0 || depth > 0xffff'ffff ? 0xffff'ffff : static_cast<std::uint32_t>(depth);
+  settings.inspector.drops = tracker.inline_streams = parameters.text("action") == "drop";
+  settings.host_memory = parameters.integer("host_memory");
+  settings.eve.payload = parameters.flag("payload");
+  settings.eve.packet = parameters.flag("packet");
+  settings.eve_log = context.eve;
+  settings.fast_log = context.fast_log;
+  return settings;
+}
+
+/// The rule files' variables, and where each was set: mistakes in one are told there.
+Result<Variables> variables_of(const Parameters& parameters) {
+  Variables variables = default_variables();
+  if (!parameters.has("vars")) return variables;
+  Errors errors;
+  const std::vector<std::string>& given = parameters.texts("vars");
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const std::size_t equals = given[i].find('=');
+    std::string name = given[i].substr(0, equals);
+    if (name.starts_with('$')) name.erase(0, 1);
+    if (name.empty()) {
+      errors.push_back({parameters.place("vars", i), "vars: a variable without a name", in_quotes(given[i]),
+                        "{HOME_NET: 10.0.0.0/8}, say"});
+      continue;
+    }
+    variables.insert_or_assign(std::move(name), given[i].substr(equals + 1));
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return variables;
+}
+
+Errors in_short(const RuleSet& rules) {
+  ErrorList list;
+  for (const RuleSet::Left& left : rules.left_out) list.add(left.why);
+  return std::move(list).take();
+}
+
+Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameters, chain::NfContext& context) {
+  auto variables = variables_of(parameters);
+  if (!variables) return failure(std::move(variables).error());
+  RuleFiles files;
+  files.rules = parameters.texts("rules");
+  if (parameters.has("classification")) files.classification = parameters.text("classification");
+  if (parameters.has("reference")) files.reference = parameters.text("reference");
+  if (parameters.has("threshold")) files.threshold = parameters.text("threshold");
+  files.variables = std::move(*variables);
+  auto rules = read_rules(files);
+  if (!rules) return failure(std::move(rules).error());
+  if (parameters.flag("strict") && !rules->left_out.empty()) return failure(in_short(*rules));
+  if (rules->rules.empty()) {
+    Errors errors = in_short(*rules);
+    errors.push_back(
+        {parameters.place("rules"), "no rule could be loaded",
+         rules->left_out.empty() ? "none there" : fmt::format("{} left out", format_count(rules->left_out.size())),
+         "one at least"});
+    return failure(std::move(errors));
+  }
+  for (const RuleSet::Left& left : rules->left_out) context.unsupported.push_back(left.why);
+  DetectionOptions options;
+  options.matcher = matcher_of(parameters.text("matcher"));
+  options.most_alerts = static_cast<unsigned>(parameters.integer("most_alerts"));
+  NidsSettings settings = settings_of(parameters, context);
+  auto detection = Detection::compile(std::move(*rules), options);
+  if (!detection) return failure(std::move(detection).error());
+  if (parameters.flag("references")) settings.eve.references = &(*detection)->rules().references;
+  return std::make_unique<Nids>(std::move(*detection), settings);
+}
+
+}  // namespace
+
+const chain::NfKind& nids_kind() {
+  static constexpr chain::NfKind kKind{"nids", "finds what Suricata's and Snort's rules describe, and alerts or drops",
+                                       kParameters, &make};
+  return kKind;
+}
+
+}  // namespace penstock::nids

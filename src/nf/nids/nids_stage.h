@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CPU stage of `nids`: each frame through the worker's tracker, what comes of it through its inspector, alerts into
+// the logs. When the stage ends, so do all flows, and what was left of their streams is inspected.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "chain/network_function.h"
+#include "nf/nids/alert/alert_writer.h"
+#include "nf/nids/detect/inspector.h"
+#include "nf/nids/frame_numbers.h"
+#include "nf/nids/nids_settings.h"
+#include "report/counter.h"
+#include "report/published.h"
+#include "stack/tracker.h"
+
+namespace penstock::nids {
+
+enum class Reason : std::uint16_t { rule };
+/// By Reason: a rule that drops has matched the packet, or one before it in its flow.
+inline constexpr std::array<std::string_view, 1> kDropReasons{"rule"};
+
+/// What one worker counts, for others to read at any time. The function owns it.
+struct WorkerCounts {
+  explicit WorkerCounts(std::size_t rules) : alerts_by_rule(rules) {}
+
+  struct Numbers {
+    stack::TrackerCounters tracker;
+    InspectorCounters inspector;
+    std::uint64_t frame_bytes = 0;
+    std::uint64_t last_ns = 0;  // the latest packet's time
+  };
+  report::Published<Numbers> numbers;
+  std::vector<report::Counter> alerts_by_rule;
+};
+
+class NidsStage final : public chain::CpuStage {
+ public:
+  /// Borrows all but the options: the settings', with what is the worker's own.
+  NidsStage(const Detection& detection, HostMemory& hosts, const NidsSettings& settings,
+            const stack::TrackerOptions& tracker_options, WorkerCounts& counts);
+  ~NidsStage() override;
+
+  void begin_batch() noexcept override;
+  void process(std::span<PacketView> packets) noexcept override;
+
+ private:
+  void publish() noexcept;
+
+  WorkerCounts& counts_;
+  const bool drops_;
+  WorkerCounts::Numbers numbers_;
+  FrameNumbers frame_numbers_;
+  AlertWriter writer_;
+  Inspector inspector_;
+  stack::Tracker tracker_;
+};
+
+}  // namespace penstock::nids
