@@ -11,19 +11,55 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/units.h"
 
 namespace penstock::cli {
 
+namespace {
+
+/// Each on a line; where they are too many to be read, those that differ by their place alone as one, the most frequent
+/// first.
+void print_alike(const Errors& errors, std::string_view before, bool all) {
+  constexpr std::size_t kMost = 20;
+  if (all || errors.size() <= kMost) {
+    for (const Error& error : errors) fmt::print(stderr, "{}{}\n", before, to_string(error));
+    return;
+  }
+  struct Kind {
+    const Error* first;
+    std::size_t count = 0;
+  };
+  std::map<std::pair<std::string_view, std::string_view>, Kind> by_text;
+  for (const Error& error : errors)
+    ++by_text.try_emplace({error.message, error.found}, Kind{&error}).first->second.count;
+  std::vector<Kind> kinds;
+  for (const auto& [text, kind] : by_text) kinds.push_back(kind);
+  // Of those equally frequent the first in the files first.
+  std::ranges::sort(
+      kinds, [](const Kind& a, const Kind& b) { return a.count != b.count ? a.count > b.count : a.first < b.first; });
+  std::size_t told = 0;
+  for (std::size_t i = 0; i < kinds.size() && i < kMost; ++i) {
+    const std::string more =
+        kinds[i].count == 1 ? "" : fmt::format(" (and {} alike)", format_count(kinds[i].count - 1));
+    fmt::print(stderr, "{}{}{}\n", before, to_string(*kinds[i].first), more);
+    told += kinds[i].count;
+  }
+  if (told < errors.size()) fmt::print(stderr, "{}… and {} more\n", before, format_count(errors.size() - told));
+}
+
+}  // namespace
+
 void print_errors(const Errors& errors) {
   for (const Error& error : errors) fmt::print(stderr, "{}\n", to_string(error));
 }
 
-int refuse(const Errors& errors) {
-  print_errors(errors);
+int refuse(const Errors& errors, bool all) {
+  print_alike(errors, "", all);
   return kWrongUsage;
 }
 
@@ -47,19 +83,15 @@ Errors check_stdin(std::string_view option, std::span<const std::string> files, 
   return errors;
 }
 
-void print_warnings(const config::LoadedChain& loaded) {
+void print_warnings(const config::LoadedChain& loaded, bool all) {
   for (const Error& error : loaded.without_effect) fmt::print(stderr, "warning: {}\n", to_string(error));
   const Errors& unsupported = loaded.unsupported;
-  constexpr std::size_t kMost = 20;
-  for (std::size_t i = 0; i < unsupported.size() && i < kMost; ++i) {
-    fmt::print(stderr, "warning: {}\n", to_string(unsupported[i]));
-  }
-  if (unsupported.size() > kMost) fmt::print(stderr, "warning: … and {} more\n", unsupported.size() - kMost);
-  if (!unsupported.empty()) {
-    fmt::print(stderr, "warning: the chain goes without {}, which {} not supported; --strict refuses it instead\n",
-               unsupported.size() == 1 ? "this construct" : fmt::format("these {} constructs", unsupported.size()),
-               unsupported.size() == 1 ? "is" : "are");
-  }
+  if (unsupported.empty()) return;
+  print_alike(unsupported, "warning: ", all);
+  fmt::print(
+      stderr, "warning: the chain goes without {}, which {} not supported; --strict refuses it instead\n",
+      unsupported.size() == 1 ? "this construct" : fmt::format("these {} constructs", format_count(unsupported.size())),
+      unsupported.size() == 1 ? "is" : "are");
 }
 
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {

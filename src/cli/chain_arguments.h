@@ -24,16 +24,18 @@ inline constexpr int kWrongUsage = 2;  // wrong usage or configuration
 
 /// Each error on a line of stderr.
 void print_errors(const Errors& errors);
-/// The same, and the exit code of wrong usage or configuration.
-[[nodiscard]] int refuse(const Errors& errors);
+/// The same, and the exit code of wrong usage or configuration. Where they are very many and not `all` is asked for,
+/// those alike are told once.
+[[nodiscard]] int refuse(const Errors& errors, bool all = true);
 /// The same, and the exit code of what fails at run time.
 [[nodiscard]] int fail(const Errors& errors);
 /// For a command that asks about what is in `files`, those of `option`: the standard input ("-") can be one of them,
 /// and then what is asked (`questions`, by their name) must be arguments. Else it would be read for both.
 [[nodiscard]] Errors check_stdin(std::string_view option, std::span<const std::string> files, bool asked_by_arguments,
                                  std::string_view questions);
-/// What of the chain file and of the files that it names is not heeded, on stderr; nothing where all is.
-void print_warnings(const config::LoadedChain& loaded);
+/// What of the chain file and of the files that it names is not heeded, on stderr; nothing where all is. Where that is
+/// very much, what is alike (but for its place) is told once, with how often it is there; all of it on request.
+void print_warnings(const config::LoadedChain& loaded, bool all = false);
 
 /// For an option's value: a whole number, or an error that says so. CLI11's own take -1 for the greatest of all.
 [[nodiscard]] CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);

@@ -11,8 +11,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/text_file.h"
 #include "cli/chain_arguments.h"
 #include "port/catalog.h"
 
@@ -24,6 +27,7 @@ struct CheckArguments {
   ChainArguments chain;
   bool parameters = false;
   bool json = false;
+  bool verbose = false;
 };
 
 using Json = nlohmann::ordered_json;
@@ -87,8 +91,12 @@ void print_loaded(const config::LoadedChain& loaded) {
     fmt::print("port {}: {}{}{}{}\n", ports[i].name, reads ? "reads" : "", reads && writes ? " and " : "",
                writes ? "writes" : "", reads ? "; " + way_out(loaded.chain, i) : "");
   }
-  for (const chain::NamedFunction& f : loaded.chain.functions)
+  for (const chain::NamedFunction& f : loaded.chain.functions) {
     fmt::print("{}: {}\n", f.name, f.function->description());
+    for (const std::string_view line : split(f.function->load_table(), '\n')) {
+      if (!line.empty()) fmt::print("  {}\n", line);
+    }
+  }
 }
 
 void print_json(const config::LoadedChain& loaded) {
@@ -107,15 +115,19 @@ void print_json(const config::LoadedChain& loaded) {
                              {"wired_to", to == kNoPort ? nullptr : nlohmann::json(ports[to].name)}});
   }
   for (const chain::NamedFunction& f : loaded.chain.functions) {
-    json["functions"].push_back({{"name", f.name}, {"description", f.function->description()}});
+    Json function{{"name", f.name}, {"description", f.function->description()}};
+    Json load = Json::object();
+    f.function->load_report(load);
+    if (!load.empty()) function["load"] = std::move(load);
+    json["functions"].push_back(std::move(function));
   }
   for (const Error& error : loaded.unsupported) json["unsupported"].push_back(to_string(error));
   for (const Error& error : loaded.without_effect) json["without_effect"].push_back(to_string(error));
   print(json);
 }
 
-int refuse(const Errors& errors, bool as_json) {
-  if (!as_json) return cli::refuse(errors);
+int refuse(const Errors& errors, const CheckArguments& arguments) {
+  if (!arguments.json) return cli::refuse(errors, arguments.verbose);
   const auto or_null = [](const auto& value) { return value == decltype(value){} ? Json() : Json(value); };
   Json list = Json::array();
   for (const Error& error : errors) {
@@ -140,9 +152,9 @@ int check_chain(const CheckArguments& arguments) {
     throw CLI::RequiredError("CHAIN.yaml");  // as CLI11 does where no other option stands in for it
   }
   const auto loaded = arguments.chain.load();
-  if (!loaded) return refuse(loaded.error(), arguments.json);
-  print_warnings(*loaded);
-  if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse(errors, arguments.json);
+  if (!loaded) return refuse(loaded.error(), arguments);
+  print_warnings(*loaded, arguments.verbose);
+  if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse(errors, arguments);
   if (arguments.json) {
     print_json(*loaded);
   } else {
@@ -161,6 +173,7 @@ void add_check(CLI::App& app, chain::NfKinds functions, int& exit_code) {
   command->get_option("CHAIN.yaml")->required(false);
   command->add_flag("--parameters", arguments->parameters, "list all ports and functions with their parameters");
   command->add_flag("--json", arguments->json, "print JSON: the mistakes, or what was loaded");
+  command->add_flag("-v,--verbose", arguments->verbose, "tell of each construct that is left out, however many");
   command->callback([arguments, &exit_code] { exit_code = check_chain(*arguments); });
 }
 

@@ -25,6 +25,7 @@
 #include "cli/plan.h"
 #include "cli/route.h"
 #include "cli/run.h"
+#include "cli/scan.h"
 #include "nf/catalog.h"
 
 namespace penstock::cli {
@@ -87,6 +88,7 @@ int run_program(int argc, const char* const* argv, chain::NfKinds further) {
   add_run(app, *functions, exit_code);
   add_check(app, *functions, exit_code);
   add_plan(app, *functions, exit_code);
+  add_scan(app, exit_code);
   add_route(app, exit_code);
   add_classify(app, exit_code);
   add_devices(app, exit_code);

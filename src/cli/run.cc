@@ -4,7 +4,6 @@
 #include "cli/run.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -16,11 +15,11 @@
 #include <string>
 
 #include "base/text_file.h"
-#include "base/units.h"
 #include "base/version.h"
 #include "chain/run.h"
 #include "chain/run_report.h"
 #include "cli/chain_arguments.h"
+#include "cli/progress.h"
 #include "cli/stop_signals.h"
 #include "nf/ipsec/esp_sa_table.h"
 #include "nf/ipsec/ipsec.h"
@@ -35,15 +34,6 @@ struct RunArguments {
   bool json = false;
   bool quiet = false;
 };
-
-void print_progress(const chain::Progress& progress) {
-  const double seconds = static_cast<double>(progress.elapsed.count()) / 1e9;
-  const std::string part = progress.part ? fmt::format("{:3.0f} %, ", *progress.part * 100) : "";
-  const std::string line =
-      fmt::format("\r\033[K{:.1f} s: {}{} packets, {}pps", seconds, part, format_count(progress.packets_in),
-                  format_si(static_cast<double>(progress.packets_in) / seconds));
-  std::fputs(line.c_str(), stderr);  // a terminal that is gone ends no run
-}
 
 /// For Wireshark, the SAs of all functions `ipsec`, each once.
 Result<void> write_esp_sas(const chain::Chain& chain, const std::string& path) {
@@ -82,11 +72,11 @@ int run_chain(const RunArguments& arguments) {
   chain::RunOptions options;
   options.trace_packets = arguments.trace;
   options.trace_out = arguments.json ? stderr : tables_out;
-  const bool terminal = ::isatty(STDERR_FILENO) == 1 && !arguments.quiet;
+  const bool terminal = shows_progress() && !arguments.quiet;
   if (terminal) options.on_progress = print_progress;
   auto result = chain::run(loaded->chain, options, stop_on_signals());
   nothing_left_to_stop();
-  if (terminal) std::fputs("\r\033[K", stderr);
+  if (terminal) end_progress();
   if (!result) return refuse(result.error());  // nothing has run
   nlohmann::ordered_json report{{"penstock", {{"version", build_info().version}, {"commit", build_info().commit}}},
                                 {"chain", arguments.chain.file}};
@@ -128,6 +118,7 @@ void add_run(CLI::App& app, chain::NfKinds functions, int& exit_code) {
   add_override("--gpus", "run.gpus", "numbers of the GPUs to use, such as 0,1");
   add_override("--workers", "run.workers", "number of worker threads");
   add_override("--duration", "run.duration", "stop after this time, such as 10s");
+  add_override("--eve", "outputs.eve", "write alerts there as they come, in EVE JSON");
   add_override("--report", "outputs.report", "write the report there as JSON");
   add_override("--write-esp-sa", "outputs.esp_sa", "write the SAs of ipsec there, with their keys, for Wireshark");
   command->add_option("--trace", arguments->trace, "print the way of the first N packets through the functions")

@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// `penstock scan CAPTURE... -S RULES`: what intrusion detection rules find in captures, by the network function `nids`
+// alone in a chain.
+
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace penstock::cli {
+
+void add_scan(CLI::App& app, int& exit_code);
+
+}  // namespace penstock::cli

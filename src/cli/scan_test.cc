@@ -1,0 +1,311 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/scan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/command_for_test.h"
+#include "packet/testing/packet_builder.h"
+#include "port/testing/port_harness.h"
+
+namespace penstock::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+using Json = nlohmann::ordered_json;
+using penstock::testing::packet;
+using port::testing::Captured;
+
+constexpr std::uint64_t kStart = 1'700'000'000'000'000'000;
+
+constexpr std::string_view kRules =
+    "alert udp any any -> any 53 (msg:\"a question\"; content:\"attack\"; classtype:bad-unknown; sid:1; rev:3;)\n"
+    "alert udp any 53 -> any any (msg:\"an answer\"; content:\"reply\"; sid:2;)\n"
+    "alert udp $HOME_NET any -> $EXTERNAL_NET any (msg:\"from home\"; content:\"home\"; sid:3;)\n";
+
+/// Datagrams of many flows: a question each, and an answer to it.
+std::vector<Captured> questions_and_answers(unsigned flows) {
+  std::vector<Captured> packets;
+  const auto add = [&](std::vector<std::uint8_t> frame) {
+    const auto length = static_cast<std::uint32_t>(frame.size());
+    packets.push_back({kStart + packets.size() * 1000, length, LinkType::ethernet, std::move(frame)});
+  };
+  for (unsigned i = 0; i < flows; ++i) {
+    const std::string host = "10.0." + std::to_string(i / 200) + "." + std::to_string(1 + i % 200);
+    add(packet().eth().ipv4(host, "192.0.2.1").udp(4000, 53).payload("an attack from home").bytes());
+    add(packet().eth().ipv4("192.0.2.1", host).udp(53, 4000).payload("no reply").bytes());
+  }
+  return packets;
+}
+
+class ScanCommand : public ::testing::Test {
+ protected:
+  ScanCommand() {
+    rules_.write(kRules);
+    port::testing::write_capture(capture_.path(), questions_and_answers(3));
+  }
+  [[nodiscard]] Outcome run(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "scan");
+    return outcome_of_command(add_scan, arguments);
+  }
+  /// Of the capture, by the rules.
+  [[nodiscard]] Outcome scan(std::vector<std::string> more) const {
+    more.insert(more.begin(), {capture_.path(), "-S", rules_.path()});
+    return run(std::move(more));
+  }
+  [[nodiscard]] static std::vector<Json> records(const std::string& text, std::string_view event = "alert") {
+    std::vector<Json> all;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (Json record = Json::parse(line); record["event_type"] == event) all.push_back(std::move(record));
+    }
+    return all;
+  }
+  [[nodiscard]] static std::string content(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+  /// Alerts by sid.
+  [[nodiscard]] static std::map<int, int> counts(const std::vector<Json>& alerts) {
+    std::map<int, int> all;
+    for (const Json& alert : alerts) ++all[alert["alert"]["signature_id"].get<int>()];
+    return all;
+  }
+
+  const TestFile rules_{"scan.rules"};
+  const TestFile capture_{"scan.pcap"};
+  const TestFile eve_{"scan_eve.json"};
+};
+
+TEST_F(ScanCommand, PrintsWhichRulesAlertHowOften) {
+  const Outcome outcome = scan({});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_THAT(outcome.out, AllOf(StartsWith("6 packets, "), HasSubstr("3 flows"), HasSubstr("\n9 alerts of 3 rules\n"),
+                                 HasSubstr("     3    1    1    3  a question\n"), HasSubstr("3 rules loaded")));
+}
+
+TEST_F(ScanCommand, WritesEveRecordsAndStatisticsLast) {
+  ASSERT_EQ(scan({"-o", eve_.path()}).exit_code, 0);
+  const std::string text = content(eve_.path());
+  const std::vector<Json> alerts = records(text);
+  ASSERT_THAT(alerts, SizeIs(9));
+  EXPECT_EQ(counts(alerts), (std::map<int, int>{{1, 3}, {2, 3}, {3, 3}}));
+  EXPECT_EQ(alerts[0]["pcap_cnt"], 1);
+  EXPECT_EQ(alerts[0]["alert"]["category"], "Potentially Bad Traffic");
+  EXPECT_EQ(alerts[0]["alert"]["severity"], 2);
+  EXPECT_EQ(alerts[0]["flow"]["pkts_toserver"], 1);
+  EXPECT_FALSE(alerts[0].contains("payload"));
+  const std::vector<Json> stats = records(text, "stats");
+  ASSERT_THAT(stats, SizeIs(1));
+  EXPECT_EQ(stats[0]["stats"]["decoder"]["pkts"], 6);
+  EXPECT_EQ(stats[0]["stats"]["detect"]["alert"], 9);
+  EXPECT_TRUE(text.ends_with(stats[0].dump() + "\n"));
+}
+
+TEST_F(ScanCommand, HasPayloadsAndPacketsOnRequest) {
+  ASSERT_EQ(scan({"-o", eve_.path(), "--payload", "--packet"}).exit_code, 0);
+  const Json alert = records(content(eve_.path())).front();
+  EXPECT_EQ(alert["payload_printable"], "an attack from home");
+  EXPECT_EQ(alert["packet_info"]["linktype"], 1);
+}
+
+TEST_F(ScanCommand, WritesAlertsToStandardOutputAndTheSummaryElsewhere) {
+  const Outcome eve = scan({"-o", "-"});
+  EXPECT_EQ(eve.exit_code, 0);
+  EXPECT_THAT(records(eve.out), SizeIs(9));
+  EXPECT_THAT(eve.err, HasSubstr("9 alerts of 3 rules"));
+  const Outcome fast = scan({"--fast", "-"});
+  EXPECT_EQ(std::ranges::count(fast.out, '\n'), 9);
+  EXPECT_THAT(fast.out, HasSubstr("  [**] [1:1:3] a question [**] [Classification: Potentially Bad Traffic] "
+                                  "[Priority: 2] {UDP} 10.0.0.1:4000 -> 192.0.2.1:53\n"));
+}
+
+TEST_F(ScanCommand, RefusesTwoKindsOfTextOnStandardOutput) {
+  const Outcome outcome = scan({"-o", "-", "--json"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("the standard output is taken"));
+  EXPECT_EQ(scan({"-o", "-", "--fast", "-"}).exit_code, 2);
+}
+
+TEST_F(ScanCommand, PrintsItsSummaryAsJson) {
+  const Outcome outcome = scan({"--json"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  const Json summary = Json::parse(outcome.out);
+  EXPECT_EQ(summary["packets"], 6);
+  EXPECT_EQ(summary["flows"], 3);
+  EXPECT_EQ(summary["alerts"], 9);
+  EXPECT_EQ(summary["rules"].size(), 3U);
+  EXPECT_EQ(summary["rules"][0]["alerts"], 3);
+  EXPECT_EQ(summary["load"]["loaded"], 3);
+  EXPECT_TRUE(summary["errors"].empty());
+}
+
+TEST_F(ScanCommand, SaysNothingWhereItIsToBeQuiet) {
+  const Outcome outcome = scan({"-q", "-o", eve_.path()});
+  EXPECT_EQ(outcome.out + outcome.err, "");
+  EXPECT_THAT(records(content(eve_.path())), SizeIs(9));
+}
+
+TEST_F(ScanCommand, FindsTheSameWithSeveralWorkers) {
+  port::testing::write_capture(capture_.path(), questions_and_answers(300));
+  const auto alerts = [&](const char* workers) {
+    EXPECT_EQ(scan({"-q", "-o", eve_.path(), "--workers", workers}).exit_code, 0);
+    std::vector<std::string> all;
+    for (Json& alert : records(content(eve_.path()))) {
+      alert.erase("flow_id");  // a worker's own
+      all.push_back(alert.dump());
+    }
+    std::ranges::sort(all);
+    return all;
+  };
+  const auto of_one = alerts("1");
+  EXPECT_THAT(of_one, SizeIs(900));
+  EXPECT_EQ(alerts("3"), of_one);  // the frames' numbers among all else
+}
+
+TEST_F(ScanCommand, ReadsCapturesOneBehindTheOther) {
+  const Outcome outcome = run({capture_.path(), capture_.path(), "-S", rules_.path(), "-o", eve_.path()});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::vector<Json> alerts = records(content(eve_.path()));
+  ASSERT_THAT(alerts, SizeIs(18));
+  EXPECT_EQ(alerts.back()["pcap_cnt"], 12);
+}
+
+TEST_F(ScanCommand, TakesSeveralFilesOfRules) {
+  const TestFile more("more.rules");
+  more.write("alert udp any any -> any any (msg:\"any\"; sid:10;)\n");
+  const Outcome outcome = scan({"-S", more.path(), "--json"});
+  EXPECT_EQ(Json::parse(outcome.out)["rules"].size(), 4U) << outcome.err;
+}
+
+TEST_F(ScanCommand, SetsVariablesAndParameters) {
+  const auto from_home = [&](const std::string& set) {
+    const Outcome outcome = scan({"--json", "--set", set});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const Json summary = Json::parse(outcome.out);
+    return std::ranges::count_if(summary["rules"], [](const Json& rule) { return rule["sid"] == 3; });
+  };
+  EXPECT_EQ(from_home("vars.HOME_NET=10.0.0.0/8"), 1);
+  EXPECT_EQ(from_home("vars.HOME_NET=[172.16.0.0/12,192.168.0.0/16]"), 0);
+  EXPECT_EQ(from_home("vars.EXTERNAL_NET=!192.0.2.0/24"), 0);
+  EXPECT_EQ(from_home("stream_policy=linux"), 1);
+}
+
+TEST_F(ScanCommand, RefusesWrongParameters) {
+  const auto refusal = [&](std::vector<std::string> arguments) {
+    const Outcome outcome = scan(std::move(arguments));
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_EQ(outcome.out, "");
+    return outcome.err;
+  };
+  EXPECT_THAT(refusal({"--set", "strem_policy=linux"}), HasSubstr("--set strem_policy=linux: unknown parameter"));
+  EXPECT_THAT(refusal({"--set", "stream_policy=plan9"}),
+              HasSubstr("--set stream_policy=plan9: stream_policy: wrong value: found 'plan9'"));
+  EXPECT_THAT(refusal({"--set", "vars"}), HasSubstr("--set: wrong value"));
+  EXPECT_THAT(refusal({"--set", "vars.HOME_NET=10.0.0.0/33"}), HasSubstr("HOME_NET"));
+  EXPECT_THAT(refusal({"--workers", "0"}), HasSubstr("--workers: workers: wrong value"));
+  EXPECT_THAT(refusal({"--processor", "fpga"}), HasSubstr("--processor: processor: wrong value"));
+  EXPECT_THAT(refusal({"--threshold", "/nowhere"}), HasSubstr("/nowhere"));
+  EXPECT_THAT(refusal({"-o", "/nowhere/eve.json"}), HasSubstr("/nowhere/eve.json"));
+  EXPECT_THAT(refusal({"-o", capture_.path()}), HasSubstr("would overwrite the file"));
+}
+
+TEST_F(ScanCommand, LeavesOutRulesThatCannotBeLoadedAndTellsOfThem) {
+  rules_.write(std::string(kRules) + "alert udp any any -> any any (msg:\"no such option\"; frobnicate:1; sid:9;)\n");
+  const Outcome outcome = scan({"-o", eve_.path()});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("warning: " + rules_.path() + ":4"), HasSubstr("frobnicate"),
+                                 HasSubstr("this construct")));
+  EXPECT_THAT(outcome.out, HasSubstr("1 left out"));
+  EXPECT_THAT(records(content(eve_.path())), SizeIs(9));
+}
+
+TEST_F(ScanCommand, RefusesThemWhereItIsToBeStrict) {
+  rules_.write(std::string(kRules) + "alert udp any any -> any any (msg:\"no such option\"; frobnicate:1; sid:9;)\n");
+  const Outcome outcome = scan({"--strict"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr(rules_.path() + ":4"), HasSubstr("refused for 1 construct")));
+}
+
+TEST_F(ScanCommand, RefusesFilesWithoutARuleThatCanBeLoaded) {
+  rules_.write("# nothing\n");
+  EXPECT_THAT(scan({}).err, HasSubstr("-S: no rule could be loaded: found none there"));
+  rules_.write("alert udp any any -> any any (frobnicate:1; sid:9;)\n");
+  const Outcome outcome = scan({});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("frobnicate"), HasSubstr("no rule could be loaded: found 1 left out")));
+}
+
+TEST_F(ScanCommand, TellsOfManyRulesThatAreAlikeOnce) {
+  std::string rules(kRules);
+  for (int sid = 100; sid < 150; ++sid) {
+    rules += "alert udp any any -> any any (msg:\"x\"; frobnicate:1; sid:" + std::to_string(sid) + ";)\n";
+  }
+  rules_.write(rules);
+  const Outcome short_ = scan({});
+  EXPECT_EQ(short_.exit_code, 0);
+  EXPECT_THAT(short_.err, AllOf(HasSubstr("(and 49 alike)"), HasSubstr("these 50 constructs")));
+  EXPECT_EQ(std::ranges::count(short_.err, '\n'), 2) << short_.err;
+  EXPECT_EQ(std::ranges::count(scan({"--verbose"}).err, '\n'), 51);
+}
+
+TEST_F(ScanCommand, TellsOfFilesThatAreMissing) {
+  const Outcome rules = run({capture_.path(), "-S", "/nowhere.rules"});
+  EXPECT_EQ(rules.exit_code, 2);
+  EXPECT_THAT(rules.err, HasSubstr("-S: /nowhere.rules: "));
+  const Outcome capture = run({"/nowhere.pcap", "-S", rules_.path()});
+  EXPECT_EQ(capture.exit_code, 2);
+  EXPECT_THAT(capture.err, HasSubstr("CAPTURE: /nowhere.pcap: "));
+  const Outcome no_capture = run({rules_.path(), "-S", rules_.path()});
+  EXPECT_EQ(no_capture.exit_code, 2);
+  EXPECT_THAT(no_capture.err, HasSubstr(rules_.path()));
+}
+
+TEST_F(ScanCommand, GivesTheAlertsOfACaptureThatIsCutShortAndFails) {
+  const std::string whole = content(capture_.path());
+  std::ofstream(capture_.path(), std::ios::binary) << whole.substr(0, whole.size() - 10);
+  const Outcome outcome = scan({"-o", eve_.path()});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr(capture_.path()));
+  EXPECT_THAT(outcome.out, HasSubstr("8 alerts of 3 rules"));
+  EXPECT_THAT(records(content(eve_.path())), SizeIs(8));
+}
+
+TEST_F(ScanCommand, FailsWhereItsAlertsCannotBeWritten) {
+  if (::access("/dev/full", W_OK) != 0) GTEST_SKIP() << "there is no /dev/full";
+  const Outcome outcome = scan({"-o", "/dev/full"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("/dev/full: cannot write, and 10 records are lost"));
+}
+
+TEST_F(ScanCommand, DropsWhereItIsToldTo) {
+  rules_.write("drop udp any any -> any 53 (msg:\"a question\"; content:\"attack\"; sid:1;)\n");
+  const Outcome outcome = scan({"-o", eve_.path(), "--set", "action=drop"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("6 packets dropped\n")) << "the rest of each flow too";
+  const std::vector<Json> alerts = records(content(eve_.path()));
+  ASSERT_THAT(alerts, Not(IsEmpty()));
+  EXPECT_EQ(alerts[0]["alert"]["action"], "blocked");
+}
+
+}  // namespace
+}  // namespace penstock::cli
