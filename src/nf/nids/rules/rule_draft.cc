@@ -95,6 +95,12 @@ void RuleDraft::look_at(Buffer buffer) {
   buffers_.push_back({buffer, {}});
 }
 
+bool RuleDraft::has_header_buffer() const noexcept {
+  return std::any_of(buffers_.begin(), buffers_.end(), [](const BufferMatches& buffer) {
+    return buffer.buffer != Buffer::payload && buffer.buffer != Buffer::base64_data && !buffer.matches.empty();
+  });
+}
+
 Content* RuleDraft::last_content() noexcept {
   if (!content_.is_set) return nullptr;
   return &std::get<Content>(buffers_[content_.buffer].matches[content_.index]);

@@ -64,6 +64,9 @@ class RuleDraft {
   void look_at(Buffer buffer);
   [[nodiscard]] Buffer buffer() const noexcept { return buffers_[current_].buffer; }
 
+  /// Of a packet's headers some buffer was named.
+  [[nodiscard]] bool has_header_buffer() const noexcept;
+
   /// The content of the rule that was read last; null where there is none.
   [[nodiscard]] Content* last_content() noexcept;
   /// In the current buffer, what a relative option would follow: the content or pcre before `before` (npos: the end).

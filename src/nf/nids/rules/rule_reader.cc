@@ -21,7 +21,9 @@ namespace penstock::nids {
 namespace {
 
 // A compressed file of a few bytes can hold any number of them.
-constexpr std::size_t kMostFileBytes = std::size_t{1} << 30;
+constexpr std::size_t kMostFileBytes = std::size_t{1} << 28;
+// A file of which so many lines are wrong is none of rules.
+constexpr std::size_t kMostLeftOut = 1'000'000;
 
 template <typename Enum>
 struct Named {
@@ -71,7 +73,8 @@ class SetReader {
     names_.classes = &classes;
   }
 
-  void read(std::string_view text, const std::string& file);
+  /// Fails where the text is not one of rules at all.
+  [[nodiscard]] Result<void> read(std::string_view text, const std::string& file);
   void add_thresholds(std::vector<ThresholdLine> lines);
   [[nodiscard]] VariableResolver& variables() noexcept { return variables_; }
   [[nodiscard]] RuleSet take() &&;
@@ -131,9 +134,13 @@ void SetReader::leave_out(std::uint32_t sid, Error why, std::string reason) {
   set_.left_out.push_back({sid, std::move(why), std::move(reason)});
 }
 
-void SetReader::read(std::string_view text, const std::string& file) {
+Result<void> SetReader::read(std::string_view text, const std::string& file) {
   RuleLines lines(text);
   for (RuleLine line; lines.next(line);) {
+    if (set_.left_out.size() >= kMostLeftOut) {
+      return failure(Error{line.place({}, file), "too many rules that cannot be loaded", "",
+                           "at most " + format_count(kMostLeftOut)});
+    }
     if (line.disabled) {
       ++set_.disabled;
     } else if (line.too_long) {
@@ -149,6 +156,7 @@ void SetReader::read(std::string_view text, const std::string& file) {
       read_rule(line, file);
     }
   }
+  return {};
 }
 
 void SetReader::read_rule(const RuleLine& line, const std::string& file) {
@@ -219,6 +227,26 @@ bool SetReader::read_header(RuleDraft& draft, const HeaderText& header) {
   return true;
 }
 
+/// Whether one packet must be looked at by itself: its headers, or its payload alone.
+bool needs_packet(const RuleDraft& draft) {
+  const Rule& rule = draft.rule;
+  if (rule.protocol == RuleProtocol::tcp_pkt || rule.flow.no_stream || draft.has_header_buffer()) return true;
+  return std::any_of(rule.packet_matches.begin(), rule.packet_matches.end(), [](const PacketMatch& match) {
+    return !std::holds_alternative<StreamSize>(match) && !std::holds_alternative<StreamEventMatch>(match) &&
+           !std::holds_alternative<DecodeEventMatch>(match);
+  });
+}
+
+/// What only shows when all options are read.
+bool check_whole(RuleDraft& draft, std::string_view at) {
+  const Rule& rule = draft.rule;
+  if ((rule.protocol == RuleProtocol::tcp_stream || rule.flow.only_stream) && needs_packet(draft)) {
+    return draft.fail(at, "options of packets in a rule of streams alone", "", "tcp, without only_stream",
+                      "combination");
+  }
+  return true;
+}
+
 bool SetReader::read_options(RuleDraft& draft, std::string_view body) {
   OptionTexts options(body);
   for (OptionText option; options.next(option, draft.complaint);) {
@@ -226,7 +254,7 @@ bool SetReader::read_options(RuleDraft& draft, std::string_view body) {
   }
   if (!draft.complaint.message.empty()) return false;
   if (!draft.has_sid) return draft.fail(body.substr(0, 0), "rule without a sid", "", "sid:N;", "no sid");
-  return true;
+  return check_whole(draft, body.substr(0, 0));
 }
 
 /// Of rules of one sid, the highest revision is kept, and of equal ones the first (Suricata's rule).
@@ -355,7 +383,7 @@ Result<RuleSet> read_rules(const RuleFiles& files) {
     if (!text) {
       append(errors, text.error());
     } else if (errors.empty()) {
-      reader.read(*text, path);
+      if (auto read = reader.read(*text, path); !read) append(errors, std::move(read.error()));
     }
   }
   if (!errors.empty()) return failure(std::move(errors));
@@ -367,7 +395,7 @@ Result<RuleSet> read_rules(const RuleFiles& files) {
 Result<RuleSet> read_rules_text(std::string_view text, std::string name, const Variables& variables) {
   if (Errors errors = check_variables(variables); !errors.empty()) return failure(std::move(errors));
   SetReader reader(variables, default_classes());
-  reader.read(text, name);
+  if (auto read = reader.read(text, name); !read) return failure(std::move(read.error()));
   RuleSet set = std::move(reader).take();
   set.references = default_references();
   return set;

@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "nf/nids/rules/load_table.h"
+#include "nf/nids/rules/options.h"
 #include "nf/nids/rules/rules_for_test.h"
 
 namespace penstock::nids {
@@ -218,6 +219,33 @@ TEST(RuleReader, WhatFoundTextHoldsIsNoTerminalsAndHasALimit) {
       rules_of("alert tcp any any -> any any (\x1b[31m" + std::string(5000, 'x') + "; sid:1;)").left_out[0].why.found;
   EXPECT_LT(found.size(), 200U);
   EXPECT_EQ(found.find('\x1b'), std::string::npos);
+}
+
+TEST(RuleReader, RulesOfStreamsHaveNoOptionsOfPackets) {
+  for (const char* options : {"dsize:4;", "flags:S;", "ttl:4;", "tcp.hdr; content:\"a\";", "flow:no_stream;"}) {
+    EXPECT_THAT(complaint_with(options, "tcp-stream"), HasSubstr("combination | ")) << options;
+  }
+  EXPECT_THAT(complaint_with("flow:only_stream; dsize:4;"), HasSubstr("combination | "));
+  EXPECT_THAT(complaint_with("flow:only_stream;", "tcp-pkt"), HasSubstr("combination | "));
+  EXPECT_EQ(complaint_with("stream_size:client,<,40; content:\"a\"; stream-event:reassembly_seq_gap;", "tcp-stream"),
+            "");
+  EXPECT_EQ(complaint_with("base64_decode; base64_data; content:\"a\";", "tcp-stream"), "");
+}
+
+TEST(RuleReader, StopsAtAFileThatHasNoRules) {
+  std::string text;
+  for (int i = 0; i < 1'000'001; ++i) text += "x\n";
+  const auto set = read_rules_text(text);
+  ASSERT_FALSE(set);
+  EXPECT_THAT(to_string(set.error()), HasSubstr("test.rules:1000001: too many rules"));
+}
+
+TEST(RuleReader, ItsManualNamesEveryOption) {
+  std::ifstream file(PENSTOCK_SOURCE_DIR "/src/nf/nids/rules/README.md");
+  const std::string manual{std::istreambuf_iterator<char>(file), {}};
+  for (const OptionKind& option : all_options()) {
+    EXPECT_THAT(manual, HasSubstr("`" + std::string(option.name) + "`"));
+  }
 }
 
 TEST(RuleReader, ManyVariablesInOneRuleHaveALimit) {
