@@ -239,23 +239,24 @@ std::vector<Variant> all_variants() {
   const auto filter = [&]<typename Shape>(Shape) {
     variants.push_back({"filter/" + shape_name<Shape>(), ScanEngine::hashed_filter, make_filter<Shape>});
   };
+  filter(ScanShape<2, 1024, 1>{});
   filter(ScanShape<4, 1024, 1>{});
   filter(ScanShape<8, 1024, 1>{});
   filter(ScanShape<16, 1024, 1>{});
   filter(ScanShape<32, 1024, 1>{});
-  filter(ScanShape<8, 512, 2>{});
-  filter(ScanShape<8, 512, 3>{});
-  filter(ScanShape<8, 256, 6>{});
+  filter(ScanShape<4, 512, 2>{});
+  filter(ScanShape<4, 512, 3>{});
+  filter(ScanShape<4, 256, 6>{});
   for (const unsigned log2 : {11U, 12U, 13U, 14U, 15U}) {
     variants.push_back({"bits/" + std::to_string((std::size_t{4} << log2) / 1024) + "_KiB", ScanEngine::hashed_filter,
-                        make_filter<ScanShape<8, 1024, 1>>, log2});
+                        make_filter<ScanShape<4, 1024, 1>>, log2});
   }
   const auto rows = [&]<typename Shape>(Shape) {
     variants.push_back({"rows/shared_" + shape_name<Shape>(), ScanEngine::aho_corasick, make_rows<Shape, true>});
     variants.push_back({"rows/device_" + shape_name<Shape>(), ScanEngine::aho_corasick, make_rows<Shape, false>});
   };
-  rows(ScanShape<8, 1024, 1>{});
-  rows(ScanShape<8, 1024, 2>{});
+  rows(ScanShape<4, 1024, 1>{});
+  rows(ScanShape<4, 1024, 2>{});
   rows(ScanShape<4, 512, 3>{});
   return variants;
 }

@@ -59,7 +59,7 @@ struct Candidate {
 
 inline constexpr unsigned kQueueEntries = 2 * kWarp;  // less than a warp's wait before each lane adds one at most
 inline constexpr unsigned kSeenEntries = 32;
-inline constexpr unsigned kMostGroups = 8;
+inline constexpr unsigned kMostGroups = 16;
 inline constexpr std::uint32_t kNoPacket = 0xffff'ffff;
 
 struct WarpQueue {
@@ -223,11 +223,12 @@ __device__ inline constexpr std::uint32_t flag_word(PacketLiterals::Flag flag) {
 template <unsigned kLanes>
 __device__ void begin_finding(PacketLiterals& finding, unsigned sub, bool scanned) {
   auto* const words = reinterpret_cast<unsigned long long*>(&finding);
-  static_assert(kLanes >= sizeof(PacketLiterals) / sizeof(*words));
-  if (sub >= sizeof(PacketLiterals) / sizeof(*words)) return;
   constexpr unsigned long long kNobody = ~0ULL;
   const std::uint32_t head = scanned ? flag_word(PacketLiterals::kScanned) : 0;
-  words[sub] = sub == 0 ? kNobody << 32 | head : kNobody;
+#pragma unroll
+  for (unsigned i = sub; i < sizeof(PacketLiterals) / sizeof(*words); i += kLanes) {
+    words[i] = i == 0 ? kNobody << 32 | head : kNobody;
+  }
 }
 
 /// By any lane of the packet's warp. True where the finding cannot name all.

@@ -8,8 +8,9 @@ namespace penstock::nids {
 
 namespace {
 
-// One block of a multiprocessor's most threads: the tables are there once.
-using Shape = ScanShape<8, 1024, 1>;
+// Few lanes, for a packet of 64 bytes gives work to one. One block of 1024 threads on a multiprocessor, for what its
+// tables take of shared memory is there once.
+using Shape = ScanShape<4, 1024, 1>;
 constexpr std::uint32_t kMostRowsInShared = 160 << 10;
 
 template <typename Scan>
