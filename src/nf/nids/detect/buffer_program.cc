@@ -268,7 +268,7 @@ class BufferProgram::Builder {
 /// One rule's evaluation of one buffer. `position_` is where the last match ended.
 class BufferProgram::Run {
  public:
-  explicit Run(InspectionScratch::Parts& scratch) : scratch_(scratch) {}
+  explicit Run(InspectionScratch::Parts& scratch) : scratch_(scratch) { scratch_.pcre.begin(); }
 
   enum class Outcome : std::uint8_t { match, no_match, give_up /* nothing can match elsewhere */ };
 

@@ -348,6 +348,30 @@ TEST(BufferProgram, GivesUpExpressionsThatTakeTooManySteps) {
   EXPECT_EQ(scratch().counters().pcre_limits, before + 1);
 }
 
+TEST(BufferProgram, RunsExpressionsOnLongBuffers) {
+  // Across the ends of the parts in which they are run.
+  for (const std::size_t at : {0UL, 32763UL, 32766UL, 32767UL, 32768UL, 65535UL, 100000UL}) {
+    const std::string text = std::string(at, '.') + "\nfoo1" + std::string(40000, '-');
+    EXPECT_TRUE(match(text, {pcre("foo\\d")})) << at;
+    EXPECT_TRUE(match(text, {pcre("^foo").with([](Pcre& o) { o.multiline = true; })})) << at;
+    EXPECT_TRUE(match(text, {pcre("(?<=\\n)foo"), content("1").within(1)})) << at;
+    EXPECT_FALSE(match(text, {pcre("foo").with([](Pcre& o) { o.anchored = true; })})) << at;
+    EXPECT_FALSE(match(text, {pcre("^foo")})) << at;
+    EXPECT_FALSE(match(text, {pcre("\\Gfoo")})) << at;
+    EXPECT_FALSE(match(text, {pcre("\\n(*COMMIT)bar|foo")})) << at;
+  }
+}
+
+TEST(BufferProgram, GivesUpExpressionsThatTakeTooLong) {
+  // Each place takes nearly as many steps as PCRE2 is allowed, and there are very many places.
+  const auto slow = pcre("[ab]{1,55}?[ab]{1,55}?[cd]");
+  const std::string text = std::string(std::size_t{8} << 20, 'a');
+  const std::uint64_t before = scratch().counters().pcre_limits;
+  EXPECT_FALSE(match(text + "c", {slow}));
+  EXPECT_EQ(scratch().counters().pcre_limits, before + 1);
+  EXPECT_TRUE(match(text.substr(0, 5000) + "c", {slow}));
+}
+
 TEST(BufferProgram, GivesUpRulesThatTakeTooManySteps) {
   // Every 'a' is followed by more of them: a tree of placements without an end.
   Matches matches{content("a")};

@@ -7,8 +7,10 @@
 #include <pcre2.h>
 
 #include <array>
+#include <ctime>
 #include <new>
 #include <string>
+#include <string_view>
 
 namespace penstock::nids {
 
@@ -21,6 +23,10 @@ constexpr std::uint32_t kDepthLimit = 1500;
 constexpr std::uint32_t kHeapLimitKib = 1024;
 constexpr std::size_t kJitStackFirst = std::size_t{32} << 10;
 constexpr std::size_t kJitStackMost = std::size_t{512} << 10;
+// A run from one place may take some microseconds, and there may be a million places.
+constexpr std::uint64_t kFreePlaces = 32768;
+constexpr std::size_t kPlacesAtOnce = 32768;  // each part searches the rest for what every match holds
+constexpr std::uint64_t kMostNs = 50'000'000;
 constexpr int kUnknownGroup = 115;  // "reference to non-existent subpattern"
 
 std::uint32_t options_of(const Pcre& pcre) {
@@ -33,6 +39,18 @@ std::uint32_t options_of(const Pcre& pcre) {
   if (pcre.dollar_endonly) options |= PCRE2_DOLLAR_ENDONLY;
   if (pcre.ungreedy) options |= PCRE2_UNGREEDY;
   return options;
+}
+
+/// Not what is asked for at its first place alone, nor what looks at where a run began or ends it by a verb.
+bool runs_in_parts(const Pcre& pcre) {
+  const std::string_view pattern = pcre.pattern;
+  return !pcre.anchored && pattern.find("(*") == pattern.npos && pattern.find("\\G") == pattern.npos;
+}
+
+std::uint64_t thread_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 template <typename T>
@@ -58,12 +76,25 @@ PcreScratch::PcreScratch()
   pcre2_jit_stack_assign(context_.get(), nullptr, stack_.get());
 }
 
+void PcreScratch::begin() noexcept {
+  places_ = 0;
+  deadline_ns_ = 0;
+}
+
+bool PcreScratch::may_go_on() noexcept {
+  if (places_ < kFreePlaces) return true;
+  const std::uint64_t now = thread_ns();
+  if (deadline_ns_ == 0) deadline_ns_ = now + kMostNs;
+  return now < deadline_ns_;
+}
+
 Result<PcreProgram> PcreProgram::compile(const Pcre& pcre) {
   const auto* const pattern = reinterpret_cast<PCRE2_SPTR>(pcre.pattern.data());
   int number = 0;
   PCRE2_SIZE offset = 0;
   // Nobody asks for groups: without them it is faster. Where the expression itself refers to one they are needed.
-  const std::uint32_t options = options_of(pcre);
+  const bool in_parts = runs_in_parts(pcre);
+  const std::uint32_t options = options_of(pcre) | (in_parts ? PCRE2_USE_OFFSET_LIMIT : 0);
   pcre2_code* code =
       pcre2_compile(pattern, pcre.pattern.size(), options | PCRE2_NO_AUTO_CAPTURE, &number, &offset, nullptr);
   if (code == nullptr && number == kUnknownGroup) {
@@ -78,7 +109,7 @@ Result<PcreProgram> PcreProgram::compile(const Pcre& pcre) {
                          in_quotes(pcre.pattern),
                          {}});
   }
-  PcreProgram program(code);
+  PcreProgram program(code, in_parts);
   // Where it fails the expression is interpreted.
   static_cast<void>(pcre2_jit_compile(code, PCRE2_JIT_COMPLETE));
   return program;
@@ -86,12 +117,22 @@ Result<PcreProgram> PcreProgram::compile(const Pcre& pcre) {
 
 PcreProgram::Match PcreProgram::find(std::span<const std::uint8_t> subject, std::size_t from,
                                      PcreScratch& scratch) const noexcept {
-  const int found =
-      pcre2_match(code_.get(), subject.data(), subject.size(), from, 0, scratch.data_.get(), scratch.context_.get());
-  if (found == PCRE2_ERROR_NOMATCH) return {};
-  if (found < 0) return {Outcome::failed, 0, 0};
-  const PCRE2_SIZE* const ends = pcre2_get_ovector_pointer(scratch.data_.get());
-  return {Outcome::match, ends[0], ends[1]};
+  for (;;) {
+    if (!scratch.may_go_on()) return {Outcome::failed, 0, 0};
+    const bool last = !in_parts_ || from + kPlacesAtOnce > subject.size();
+    pcre2_set_offset_limit(scratch.context_.get(), last ? PCRE2_UNSET : from + kPlacesAtOnce - 1);
+    const int found =
+        pcre2_match(code_.get(), subject.data(), subject.size(), from, 0, scratch.data_.get(), scratch.context_.get());
+    if (found >= 0) {
+      const PCRE2_SIZE* const ends = pcre2_get_ovector_pointer(scratch.data_.get());
+      scratch.places_ += ends[0] - from + 1;
+      return {Outcome::match, ends[0], ends[1]};
+    }
+    if (found != PCRE2_ERROR_NOMATCH) return {Outcome::failed, 0, 0};
+    scratch.places_ += last ? subject.size() - from + 1 : kPlacesAtOnce;
+    if (last) return {};
+    from += kPlacesAtOnce;
+  }
 }
 
 }  // namespace penstock::nids

@@ -31,8 +31,16 @@ class PcreScratch {
  public:
   PcreScratch();
 
+  /// Before the expressions of one evaluation. PCRE2's limits bound what a match costs from each place on; this bounds
+  /// all places, and how often they are tried again: behind the first 32 Ki places, by this thread's time.
+  void begin() noexcept;
+
  private:
   friend class PcreProgram;
+  [[nodiscard]] bool may_go_on() noexcept;
+
+  std::uint64_t places_ = 0;
+  std::uint64_t deadline_ns_ = 0;  // 0: not yet
   std::unique_ptr<pcre2_real_match_data_8, PcreDeleter> data_;
   std::unique_ptr<pcre2_real_match_context_8, PcreDeleter> context_;
   std::unique_ptr<pcre2_real_jit_stack_8, PcreDeleter> stack_;
@@ -55,8 +63,9 @@ class PcreProgram {
                            PcreScratch& scratch) const noexcept;
 
  private:
-  explicit PcreProgram(pcre2_real_code_8* code) : code_(code) {}
+  PcreProgram(pcre2_real_code_8* code, bool in_parts) : code_(code), in_parts_(in_parts) {}
   std::unique_ptr<pcre2_real_code_8, PcreDeleter> code_;
+  bool in_parts_;  // it finds the same where it is run from one range of places after the other
 };
 
 }  // namespace penstock::nids
