@@ -30,13 +30,29 @@ struct Collected {
   ring::SegmentShape shape;
 };
 
-/// Puts the plan's stages into segments. A finish stage that does not divide them waits for the segment's end.
+FieldSet bytes_of_frames() {
+  FieldSet fields;
+  for (unsigned f = 0; f < kByteFieldCount; ++f) fields |= {static_cast<Field>(f)};
+  return fields;
+}
+
+/// Whether the function's finish stage looks at bytes, as they lie on the host, that the segment changes on the device.
+/// One that changes frames itself looks at those that have come back.
+bool looks_at_changed(const NfTraits& function, const Collected& segment) {
+  if (!function.finish || !(function.finish->writes - FieldSet{Field::verdict}).empty()) return false;
+  const FieldSet looked_at = function.finish->reads & bytes_of_frames();
+  return segment.changes_shape ? !looked_at.empty() : !(looked_at & segment.down).empty();
+}
+
+/// Puts the plan's stages into segments. A finish stage that does not divide them waits for the segment's end; what it
+/// looks at has come home by then if a segment begins with its function.
 std::vector<Collected> collect(const TransferPlan& plan, std::span<const NfTraits> chain) {
   std::vector<Collected> segments;
   bool open = false;
   FieldSet stale;
   for (const PlannedStage& stage : plan.stages) {
     if (stage.processor == Processor::gpu) {
+      open = open && !looks_at_changed(chain[stage.function], segments.back());
       if (!open || !stage.to_device.empty()) {
         stale -= stage.to_device;
         segments.push_back({});

@@ -64,6 +64,22 @@ TEST(DevicePlan, BringsWholeFramesBackWhereTheirShapeChanges) {
   EXPECT_TRUE(plan.segments[0].stages[0].changes_shape);
 }
 
+TEST(DevicePlan, BeginsASegmentWhereAFinishStageLooksAtWhatTheOneBeforeChanged) {
+  NfTraits nids = on_gpu("nids", kTtl | FieldSet{Field::payload}, {});
+  nids.finish = Access{kTtl | FieldSet{Field::payload}, kVerdict};
+  const NfTraits firewall = on_gpu("firewall", kAddresses, kVerdict);
+  const NfTraits router = on_gpu("router", kAddresses | kTtl, kTtl);
+  const NfTraits tunnel = on_gpu("tunnel", {Field::frame_shape}, {Field::frame_shape, Field::link_header});
+  EXPECT_EQ(plan_of({firewall, nids, router}).segments.size(), 1U) << "it sees what came in";
+  const DevicePlan plan = plan_of({router, nids});
+  ASSERT_EQ(plan.segments.size(), 2U);
+  EXPECT_EQ(plan.segments[0].down.count, 2U) << "TTL and checksum";
+  EXPECT_FALSE(plan.segments[1].sends_packets);
+  EXPECT_EQ(plan_of({tunnel, nids}).segments.size(), 2U) << "the frames lie elsewhere";
+  nids.finish->writes |= {Field::payload};
+  EXPECT_EQ(plan_of({router, nids}).segments.size(), 1U) << "it looks at frames that have come back";
+}
+
 TEST(DevicePlan, CutsTheChainWhereAFunctionRunsOnTheCpu) {
   const DevicePlan plan = plan_of({on_cpu("log", kAddresses, {}), on_gpu("router", kAddresses | kTtl, kTtl | kVerdict),
                                    on_cpu("shaper", kTtl | kVerdict, {Field::ipv4_tos, Field::verdict}),

@@ -65,8 +65,9 @@ class CpuStage {
 /// The CPU stage, in one worker, that consumes what the GPU stage found: counts, alerts, log lines, replays. It runs
 /// when the batch has come back, in the order of the packets; those that the GPU stage left to the CPU twin go through
 /// that one at their place among the others. It sees a packet's length as it was before its function, and all else as
-/// it was before the segment that the GPU stage ran in: behind a function of the same segment that changes lengths, the
-/// frame may be shorter than the length says.
+/// it was before the segment that the GPU stage ran in. A segment begins with its function where one before it changes
+/// bytes that its access reads; where it reads none, the frame may be shorter, behind a function of the same segment
+/// that changes lengths, than the length says.
 class FinishStage {
  public:
   virtual ~FinishStage() = default;

@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiment/detection/figures.h"
+
+namespace penstock::experiment {
+namespace {
+
+const Axis kBits{"gbps", "Gbit/s of packets that came in"};
+const LimitLine kPcieBits{.label = "PCIe, to the device", .key = "limit_gbps"};
+
+Figure by_size(const char* id, const char* title, std::vector<std::string> modes, Axis y,
+               std::optional<LimitLine> limit) {
+  return {.id = id,
+          .title = title,
+          .where = {{"sweep", {"size"}}, {"mode", std::move(modes)}},
+          .x = {"size", "bytes of a frame with check sequence"},
+          .y = std::move(y),
+          .series = {"mode"},
+          .limit = std::move(limit),
+          .references = {}};
+}
+
+Figure of_connections(const char* id, const char* title, Axis y, std::optional<LimitLine> limit) {
+  return {.id = id,
+          .title = title,
+          .where = {{"sweep", {"connections"}}},
+          .x = {"workers", "workers, a host core each"},
+          .y = std::move(y),
+          .series = {"mode"},
+          .limit = std::move(limit),
+          .references = {}};
+}
+
+}  // namespace
+
+const std::vector<Figure>& detection_figures() {
+  static const std::vector<Figure> kFigures{
+      {.id = "rules",
+       .title = "Intrusion detection on packets of 1518 bytes, by rules; Vectorscan: payloads alone, on all cores",
+       .where = {{"sweep", {"rules"}}},
+       .x = {"rules", "rules", true},
+       .y = kBits,
+       .series = {"mode"},
+       .limit = kPcieBits,
+       .references = {}},
+      by_size("size", "Intrusion detection on packets, by frame size", {"gpu", "cpu"}, kBits, kPcieBits),
+      by_size("size-rate", "Intrusion detection on packets, packets a second", {"gpu", "cpu"},
+              {"mpps", "million packets/s", true}, std::nullopt),
+      by_size("size-of-limit", "Intrusion detection on packets, share of PCIe's rate to the device", {"gpu"},
+              {"of_to_device", "share of the PCIe rate to the device"}, std::nullopt),
+      by_size("size-busy-cores", "Intrusion detection on packets, host cores kept busy (processor time by time)",
+              {"gpu", "cpu"}, {"busy_cores", "cores"}, std::nullopt),
+      of_connections("connections", "Intrusion detection with flows and streams, connections of 1518-byte packets",
+                     kBits, kPcieBits),
+      of_connections("connections-rate", "Intrusion detection with flows and streams, packets a second",
+                     {"mpps", "million packets/s"}, std::nullopt),
+  };
+  return kFigures;
+}
+
+}  // namespace penstock::experiment
