@@ -15,7 +15,7 @@
 namespace penstock::stack {
 namespace {
 
-constexpr std::uint8_t kIcmp = 1, kIpv4 = 4, kTcp = 6, kUdp = 17, kIpv6 = 41, kEsp = 50, kIcmpV6 = 58, kSctp = 132;
+constexpr std::uint8_t kIcmp = 1, kTcp = 6, kUdp = 17, kEsp = 50, kIcmpV6 = 58, kSctp = 132;
 constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr unsigned kIdBits = 40;
 
@@ -90,8 +90,7 @@ struct FlowTable::Node : Flow {
 };
 
 std::optional<FlowLookup> flow_lookup_of(const DecodedPacket& packet) noexcept {
-  if (packet.ip_version == 0 || packet.fragment) return std::nullopt;
-  if (packet.transport.empty() && !packet.has_flow) return std::nullopt;
+  if (!packet.has_flow) return std::nullopt;
   FlowLookup lookup;
   FlowKey& key = lookup.key;
   key.client = packet.source;
@@ -103,9 +102,7 @@ std::optional<FlowLookup> flow_lookup_of(const DecodedPacket& packet) noexcept {
   switch (packet.protocol) {
     case kTcp:
     case kUdp:
-    case kSctp:
-    case kIpv4:  // IP in IP: its addresses are all that there is
-    case kIpv6: break;
+    case kSctp: break;
     case kEsp: {
       if (packet.transport.size() < sizeof(EspHeader)) return std::nullopt;
       const std::uint32_t spi = reinterpret_cast<const EspHeader*>(packet.transport.data())->spi.value();
@@ -127,7 +124,7 @@ std::optional<FlowLookup> flow_lookup_of(const DecodedPacket& packet) noexcept {
       }
       break;
     }
-    default: return std::nullopt;
+    default: break;  // IP in IP: its addresses are all that there is
   }
   lookup.hash = hash_of(key);
   return lookup;

@@ -24,7 +24,7 @@ struct FlowLookup {
   bool begins_none = false;  // an ICMP error: it belongs to the flow that it is about, or to none
 };
 
-/// Nothing for packets that belong to no flow: other protocols than TCP, UDP, SCTP, ICMP and ESP, and fragments.
+/// Nothing for packets that belong to no flow (DecodedPacket::has_flow).
 [[nodiscard]] std::optional<FlowLookup> flow_lookup_of(const DecodedPacket& packet) noexcept;
 
 class FlowTable {

@@ -204,12 +204,15 @@ bool TcpTracker::has_uninspected(const TcpSession& session, Direction direction)
 
 bool TcpTracker::stream_ready(const TcpSession& session, Direction direction, bool payload_in_stream) const noexcept {
   const TcpStream& stream = session.stream(direction);
-  if (session.inline_) return payload_in_stream && !stream.buffer.empty();
+  if (session.inline_) return payload_in_stream && stream.latest_end > stream.latest_begin;
   if (stream.buffer.empty() || stream.buffer.right_edge() <= stream.inspected) return false;
   const std::uint64_t acked = stream.acked();
   if (acked <= stream.inspected) return false;
-  if (stream.depth_reached || session.state_ > TcpState::time_wait) return true;
-  return acked - stream.inspected >= options_.chunk_bytes;
+  const bool at_once = stream.depth_reached || session.state_ > TcpState::time_wait;
+  if (!at_once && acked - stream.inspected < options_.chunk_bytes) return false;
+  // What was acknowledged may not have been seen.
+  const StreamBuffer::Run run = stream.buffer.run_from(stream.inspected);
+  return !run.bytes.empty() && run.offset < acked;
 }
 
 void TcpTracker::settle(TcpSession& session, Direction direction, bool ready, bool to_end) noexcept {

@@ -132,9 +132,14 @@ Flow* Tracker::Parts::flow_of(const FlowLookup& lookup, const DecodedPacket& pac
 }
 
 Direction Tracker::Parts::direction_of(const Flow& flow, const DecodedPacket& packet) noexcept {
-  // Of ICMP, and of errors about a flow, the addresses alone tell.
-  const bool by_port = packet.protocol == flow.key.protocol && packet.protocol != 1 && packet.protocol != 58 &&
-                       packet.protocol != 50 && packet.source.port != packet.destination.port;
+  constexpr std::uint8_t kIcmp = 1, kTcp = 6, kUdp = 17, kIcmpV6 = 58, kSctp = 132;
+  const auto has_ports = [](std::uint8_t protocol) noexcept {
+    return protocol == kTcp || protocol == kUdp || protocol == kSctp;
+  };
+  // Flows without ports have one direction, but those of ICMP.
+  if (!has_ports(packet.protocol) && packet.protocol != kIcmp && packet.protocol != kIcmpV6)
+    return Direction::to_server;
+  const bool by_port = has_ports(packet.protocol) && packet.source.port != packet.destination.port;
   const bool from_client =
       by_port ? packet.source.port == flow.key.client.port : packet.source.address == flow.key.client.address;
   return from_client ? Direction::to_server : Direction::to_client;

@@ -6,7 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "stack/testing/tcp_talk.h"
 
@@ -74,6 +78,760 @@ TEST(Tracker, TellsOfASynAckThatIgnoresFastOpenData) {
   EXPECT_EQ(talk.seen.back().state, TcpState::established);
   talk.finish();
   EXPECT_EQ(talk.inspected(), hello);
+}
+
+// ---- Flows
+
+TEST(Tracker, TellsFlowsApartByVlanAndTunnelAsWellAsEndpoints) {
+  Talk talk;
+  const std::uint64_t plain = talk.client({.flags = kSyn, .sequence = 1}).flow_id;
+  talk.vlan_ids = {7, 0, 0};
+  const std::uint64_t tagged = talk.client({.flags = kSyn, .sequence = 1}).flow_id;
+  DecodedPacket udp = talk.between(true);
+  udp.protocol = 17;
+  const std::uint64_t other_protocol = talk.take(udp).flow_id;
+  udp.tunnel_depth = 1;
+  const std::uint64_t in_tunnel = talk.take(udp).flow_id;
+  DecodedPacket back = talk.between(false);
+  back.protocol = 17;
+  back.tunnel_depth = 1;
+  EXPECT_THAT((std::vector{plain, tagged, other_protocol, in_tunnel}), UnorderedElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(talk.take(back).flow_id, in_tunnel);
+  EXPECT_EQ(talk.seen.back().direction, Direction::to_client);
+}
+
+TEST(Tracker, GivesWorkersFlowIdsOfTheirOwn) {
+  Talk one({.flow_id_seed = 1}), two({.flow_id_seed = 2});
+  EXPECT_NE(one.client({.flags = kSyn}).flow_id, two.client({.flags = kSyn}).flow_id);
+  EXPECT_GT(static_cast<std::int64_t>(two.seen.back().flow_id), 0);
+}
+
+TEST(Tracker, EstablishesAFlowWithoutHandshakeOnceBothHaveSent) {
+  Talk talk;
+  DecodedPacket there = talk.between(true), back = talk.between(false);
+  there.protocol = back.protocol = 17;
+  EXPECT_FALSE(talk.take(there).established);
+  EXPECT_FALSE(talk.take(there).established);
+  EXPECT_TRUE(talk.take(back).established);
+  EXPECT_TRUE(talk.take(there).established);
+}
+
+DecodedPacket icmp(const Talk& talk, bool from_client, const std::vector<std::uint8_t>& header,
+                   const std::vector<std::uint8_t>& payload = {}) {
+  DecodedPacket packet = talk.between(from_client);
+  packet.protocol = 1;
+  packet.source.port = packet.destination.port = 0;
+  packet.transport = header;
+  packet.payload = payload;
+  return packet;
+}
+
+TEST(Tracker, PutsAnEchoAndItsReplyIntoOneFlow) {
+  Talk talk;
+  const std::vector<std::uint8_t> echo(8, 8), request = {8, 0, 0, 0, 0, 1, 0, 1}, reply = {0, 0, 0, 0, 0, 1, 0, 1},
+                                              timestamp = {13, 0, 0, 0, 0, 1, 0, 1};
+  DecodedPacket there = icmp(talk, true, request), back = icmp(talk, false, reply), other = icmp(talk, true, timestamp);
+  const std::uint64_t flow = talk.take(there).flow_id;
+  EXPECT_EQ(talk.take(back).flow_id, flow);
+  EXPECT_TRUE(talk.seen.back().established);
+  EXPECT_NE(talk.take(other).flow_id, flow);
+}
+
+TEST(Tracker, GivesAnUnreachableToTheFlowThatItIsAboutOrToNone) {
+  Talk talk;
+  const std::uint64_t flow = talk.client({.flags = kSyn, .sequence = 1}).flow_id;
+  const std::vector<std::uint8_t> header = {3, 1, 0, 0, 0, 0, 0, 0};
+  std::vector<std::uint8_t> quoted = {0x45, 0, 0,  40, 0, 0, 0,    0,    64, 6,  0, 0, 10, 0,
+                                      0,    1, 10, 0,  0, 2, 0x9c, 0x40, 0,  80, 0, 0, 0,  1};
+  DecodedPacket about = icmp(talk, false, header, quoted);
+  EXPECT_EQ(talk.take(about).flow_id, flow);
+  EXPECT_EQ(talk.seen.back().direction, Direction::to_client);
+  quoted[21] = 0x41;
+  DecodedPacket stray = icmp(talk, false, header, quoted);
+  EXPECT_FALSE(talk.take(stray).has_flow);
+}
+
+TEST(Tracker, BeginsAFlowAnewBehindATimeout) {
+  Talk talk;
+  DecodedPacket packet = talk.between(true);
+  packet.protocol = 17;
+  const std::uint64_t first = talk.take(packet).flow_id;
+  packet.timestamp_ns += 29'000'000'000;
+  EXPECT_EQ(talk.take(packet).flow_id, first);
+  packet.timestamp_ns += 31'000'000'000;
+  EXPECT_NE(talk.take(packet).flow_id, first);
+  EXPECT_THAT(talk.ended, ElementsAre(first));
+}
+
+TEST(Tracker, EndsFlowsByTheTimeOfOthersPackets) {
+  Talk talk;
+  talk.handshake();
+  talk.client({.sequence = 100, .ack = 1000, .data = "left"});
+  talk.now_ns += 500'000'000'000;
+  talk.client_port = 1;
+  talk.client({.flags = kSyn, .sequence = 5});
+  EXPECT_THAT(talk.ended, IsEmpty()) << "an established connection may be silent for 600 s";
+  talk.now_ns += 200'000'000'000;
+  talk.client_port = 2;
+  talk.client({.flags = kSyn, .sequence = 5});
+  EXPECT_THAT(talk.ended, UnorderedElementsAre(1, 2));
+  EXPECT_EQ(talk.inspected(), "left");
+}
+
+TEST(Tracker, BeginsAFlowAnewWithASynBehindTheEnd) {
+  Talk talk;
+  talk.handshake();
+  EXPECT_EQ(talk.client({.flags = kSyn, .sequence = 5000}).flow_id, 1U) << "the old one is still open";
+  talk.client({.flags = kFin | kAck, .sequence = 100, .ack = 1000});
+  talk.server({.flags = kFin | kAck, .sequence = 1000, .ack = 101});
+  EXPECT_EQ(talk.client({.flags = kSyn, .sequence = 99}).flow_id, 1U) << "the SYN that began it, sent again";
+  EXPECT_EQ(talk.client({.flags = kSyn, .sequence = 5000}).flow_id, 2U);
+  EXPECT_THAT(talk.ended, ElementsAre(1));
+}
+
+TEST(Tracker, KeepsFlowsOfIpInIpByTheirAddresses) {
+  Talk talk;
+  DecodedPacket outer = talk.between(true);
+  outer.protocol = 4;
+  outer.source.port = outer.destination.port = 0;
+  const std::uint64_t flow = talk.take(outer).flow_id;
+  EXPECT_NE(flow, 0U);
+  EXPECT_EQ(talk.take(outer).flow_id, flow);
+  EXPECT_EQ(talk.seen.back().direction, Direction::to_server);
+}
+
+// ---- Handshakes
+
+TEST(Tracker, IgnoresSessionsWhoseHandshakeItHasNotSeen) {
+  Talk talk;
+  const Seen& data = talk.client({.sequence = 100, .ack = 1000, .data = "x"});
+  EXPECT_TRUE(data.has_flow && !data.in_stream && !data.established);
+  EXPECT_EQ(data.state, TcpState::none);
+  EXPECT_THAT(talk.server({.flags = kFin | kAck, .sequence = 1000, .ack = 101}).events,
+              ElementsAre("fin_but_no_session"));
+  EXPECT_THAT(talk.server({.flags = kRst, .sequence = 1000}).events, ElementsAre("rst_but_no_session"));
+}
+
+TEST(Tracker, PicksUpASessionInItsMidst) {
+  Talk talk({.midstream = true});
+  EXPECT_TRUE(talk.client({.sequence = 100, .ack = 1000, .data = "GET"}).in_stream);
+  EXPECT_TRUE(talk.server({.sequence = 1000, .ack = 103, .data = "HTTP"}).established);
+  talk.client({.sequence = 103, .ack = 1004});
+  talk.finish();
+  EXPECT_EQ(talk.inspected(), "GET");
+  EXPECT_EQ(talk.inspected(Direction::to_client), "HTTP");
+}
+
+TEST(Tracker, TurnsAFlowAroundThatBeginsWithTheAnswer) {
+  Talk talk({.midstream = true});
+  EXPECT_EQ(talk.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100}).direction, Direction::to_client);
+  EXPECT_EQ(talk.client({.sequence = 100, .ack = 1000}).direction, Direction::to_server);
+  EXPECT_EQ(talk.seen.back().state, TcpState::established);
+  talk.server({.sequence = 1000, .ack = 100, .data = "hello"});
+  talk.client({.sequence = 100, .ack = 1005, .data = "bye"});
+  for (const Seen& seen : talk.seen) EXPECT_THAT(seen.events, IsEmpty());
+  talk.finish();
+  EXPECT_EQ(talk.inspected(Direction::to_client), "hello");
+  EXPECT_EQ(talk.inspected(), "bye");
+}
+
+TEST(Tracker, FollowsOneSideAloneIfItMay) {
+  Talk talk({.async_oneside = true});
+  talk.client({.flags = kSyn, .sequence = 99});
+  EXPECT_EQ(talk.client({.sequence = 100, .ack = 1000}).state, TcpState::established);
+  talk.client({.sequence = 100, .ack = 1000, .data = "one"});
+  EXPECT_TRUE(talk.client({.sequence = 103, .ack = 1500, .data = "two"}).in_stream);
+  talk.finish();
+  EXPECT_EQ(talk.inspected(), "onetwo");
+}
+
+TEST(Tracker, TellsWhatIsWrongWithAHandshake) {
+  struct Case {
+    const char* event;
+    void (*play)(Talk&);
+    TrackerOptions options = {};
+  };
+  const Case cases[] = {
+      {"3whs_synack_with_wrong_ack",
+       [](Talk& t) {
+         t.client({.flags = kSyn, .sequence = 99});
+         t.server({.flags = kSyn | kAck, .sequence = 999, .ack = 77});
+       }},
+      {"3whs_synack_in_wrong_direction",
+       [](Talk& t) {
+         t.client({.flags = kSyn, .sequence = 99});
+         t.client({.flags = kSyn | kAck, .sequence = 99, .ack = 100});
+       }},
+      {"3whs_synack_toserver_on_syn_recv",
+       [](Talk& t) {
+         t.client({.flags = kSyn, .sequence = 99});
+         t.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100});
+         t.client({.flags = kSyn | kAck, .sequence = 99, .ack = 1000});
+       }},
+      {"3whs_synack_resend_with_different_ack",
+       [](Talk& t) {
+         t.client({.flags = kSyn, .sequence = 99});
+         t.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100});
+         t.server({.flags = kSyn | kAck, .sequence = 999, .ack = 200});
+       }},
+      {"3whs_syn_toclient_on_syn_recv",
+       [](Talk& t) {
+         t.client({.flags = kSyn, .sequence = 99});
+         t.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100});
+         t.server({.flags = kSyn, .sequence = 999});
+       }},
+      {"3whs_syn_resend_diff_seq_on_syn_recv",
+       [](Talk& t) {
+         t.client({.flags = kSyn, .sequence = 99});
+         t.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100});
+         t.client({.flags = kSyn, .sequence = 77});
+       }},
+      {"3whs_right_seq_wrong_ack_evasion",
+       [](Talk& t) {
+         t.client({.flags = kSyn, .sequence = 99});
+         t.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100});
+         t.client({.sequence = 100, .ack = 5000});
+       }},
+      {"3whs_wrong_seq_wrong_ack",
+       [](Talk& t) {
+         t.client({.flags = kSyn, .sequence = 99});
+         t.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100});
+         t.client({.sequence = 99999, .ack = 5000});
+       }},
+      {"3whs_ack_in_wrong_dir",
+       [](Talk& t) {
+         t.client({.flags = kSyn, .sequence = 99});
+         t.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100});
+         t.server({.sequence = 1000, .ack = 100});
+       },
+       {.inline_streams = true}},
+      {"3whs_ack_data_inject",
+       [](Talk& t) {
+         t.client({.flags = kSyn, .sequence = 99});
+         t.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100});
+         t.server({.sequence = 1000, .ack = 100, .data = "evil"});
+       },
+       {.inline_streams = true}},
+      {"3whs_async_wrong_seq",
+       [](Talk& t) {
+         t.client({.flags = kSyn, .sequence = 99});
+         t.client({.sequence = 500, .ack = 1000});
+       },
+       {.async_oneside = true}},
+      {"3whs_synack_flood",
+       [](Talk& t) {
+         t.client({.flags = kSyn, .sequence = 99});
+         for (std::uint32_t i = 0; i < 7; ++i) t.server({.flags = kSyn | kAck, .sequence = 999 + i * 1000, .ack = 100});
+       }},
+      {"4whs_synack_with_wrong_ack",
+       [](Talk& t) {
+         t.client({.flags = kSyn, .sequence = 99});
+         t.server({.flags = kSyn, .sequence = 999});
+         t.client({.flags = kSyn | kAck, .sequence = 99, .ack = 5});
+       }},
+      {"4whs_synack_with_wrong_syn",
+       [](Talk& t) {
+         t.client({.flags = kSyn, .sequence = 99});
+         t.server({.flags = kSyn, .sequence = 999});
+         t.client({.flags = kSyn | kAck, .sequence = 98, .ack = 1000});
+       }},
+      {"4whs_wrong_seq",
+       [](Talk& t) {
+         t.client({.flags = kSyn, .sequence = 99});
+         t.server({.flags = kSyn, .sequence = 999});
+         t.client({.flags = kSyn | kAck, .sequence = 99, .ack = 1000});
+         t.server({.sequence = 7, .ack = 100});
+       }},
+      {"pkt_broken_ack", [](Talk& t) { t.client({.flags = kSyn, .sequence = 99, .ack = 3}); }},
+      {"fin_syn",
+       [](Talk& t) {
+         t.handshake();
+         t.client({.flags = kSyn | kFin, .sequence = 100});
+       }},
+  };
+  for (const Case& wrong : cases) {
+    Talk talk(wrong.options);
+    wrong.play(talk);
+    EXPECT_THAT(talk.seen.back().events, ::testing::Contains(wrong.event));
+    talk.seen.pop_back();
+    for (const Seen& seen : talk.seen) EXPECT_THAT(seen.events, ::testing::Not(::testing::Contains(wrong.event)));
+  }
+}
+
+TEST(Tracker, TakesTheSynAckThatTheClientTook) {
+  Talk talk;
+  talk.client({.flags = kSyn, .sequence = 99});
+  talk.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100});
+  talk.server({.flags = kSyn | kAck, .sequence = 4999, .ack = 100});
+  EXPECT_EQ(talk.client({.sequence = 100, .ack = 5000}).state, TcpState::established);
+  EXPECT_THAT(talk.seen.back().events, IsEmpty());
+  EXPECT_TRUE(talk.server({.sequence = 5000, .ack = 100, .data = "x"}).in_stream);
+}
+
+TEST(Tracker, FollowsAHandshakeOfFourPackets) {
+  Talk talk;
+  talk.client({.flags = kSyn, .sequence = 99});
+  talk.server({.flags = kSyn, .sequence = 999});
+  EXPECT_EQ(talk.client({.flags = kSyn | kAck, .sequence = 99, .ack = 1000}).state, TcpState::syn_received);
+  EXPECT_EQ(talk.server({.sequence = 1000, .ack = 100}).state, TcpState::established);
+  for (const Seen& seen : talk.seen) EXPECT_THAT(seen.events, IsEmpty());
+}
+
+TEST(Tracker, TakesDataOfAFastOpenSyn) {
+  Talk talk;
+  talk.client({.flags = kSyn, .sequence = 99, .data = "early", .options = fast_open_cookie()});
+  EXPECT_TRUE(talk.seen.back().in_stream);
+  EXPECT_EQ(talk.server({.flags = kSyn | kAck, .sequence = 999, .ack = 105}).state, TcpState::established);
+  talk.client({.sequence = 105, .ack = 1000, .data = " late"});
+  talk.finish();
+  EXPECT_EQ(talk.inspected(), "early late");
+}
+
+TEST(Tracker, KeepsDataOfAnOrdinarySynOutOfTheStream) {
+  Talk talk;
+  EXPECT_FALSE(talk.client({.flags = kSyn, .sequence = 99, .data = "early"}).in_stream);
+  talk.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100});
+  EXPECT_EQ(talk.client({.sequence = 100, .ack = 1000}).state, TcpState::established);
+}
+
+TEST(Tracker, GoesOnWhereTheHandshakesLastAckWasLost) {
+  Talk talk;
+  talk.client({.flags = kSyn, .sequence = 99});
+  talk.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100});
+  EXPECT_EQ(talk.server({.sequence = 1000, .ack = 100, .data = "220 hello"}).state, TcpState::established);
+  EXPECT_TRUE(talk.seen.back().in_stream);
+}
+
+// ---- Windows, timestamps
+
+TEST(Tracker, RefusesWhatIsOutOfTheWindow) {
+  Talk talk;
+  talk.handshake(99, 999, 1000);
+  const Seen& far = talk.client({.sequence = 2000, .ack = 1000, .data = "far"});
+  EXPECT_THAT(far.events, ElementsAre("est_packet_out_of_window"));
+  EXPECT_FALSE(far.in_stream);
+  EXPECT_TRUE(far.established) << "other options of rules still see it";
+  EXPECT_TRUE(talk.client({.sequence = 1000, .ack = 1000, .data = "near"}).in_stream);
+  EXPECT_THAT(talk.client({.sequence = 100, .ack = 60000}).events,
+              UnorderedElementsAre("pkt_invalid_ack", "est_invalid_ack"));
+}
+
+TEST(Tracker, ScalesWindows) {
+  Talk talk;
+  talk.client({.flags = kSyn, .sequence = 99, .window = 1000, .options = window_scale(2)});
+  talk.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100, .window = 1000, .options = window_scale(3)});
+  talk.client({.sequence = 100, .ack = 1000, .window = 1000});
+  talk.server({.sequence = 1000, .ack = 100, .window = 1000});
+  EXPECT_TRUE(talk.client({.sequence = 8090, .ack = 1000, .data = "near", .window = 1000}).in_stream);
+  EXPECT_FALSE(talk.client({.sequence = 8110, .ack = 1000, .data = "far"}).in_stream);
+  EXPECT_TRUE(talk.server({.sequence = 4990, .ack = 100, .data = "near"}).in_stream);
+  EXPECT_FALSE(talk.server({.sequence = 5010, .ack = 100, .data = "far"}).in_stream);
+}
+
+TEST(Tracker, RefusesTimestampsThatGoBack) {
+  Talk talk;
+  talk.client({.flags = kSyn, .sequence = 99, .options = timestamps(1000)});
+  talk.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100, .options = timestamps(5000)});
+  talk.client({.sequence = 100, .ack = 1000, .options = timestamps(1001)});
+  const Seen& old = talk.client({.sequence = 100, .ack = 1000, .data = "old", .options = timestamps(500)});
+  EXPECT_THAT(old.events, ElementsAre("pkt_invalid_timestamp"));
+  EXPECT_FALSE(old.in_stream);
+  EXPECT_TRUE(talk.client({.sequence = 100, .ack = 1000, .data = "new", .options = timestamps(1002)}).in_stream);
+}
+
+TEST(Tracker, TellsRetransmissionsAndKeepAlivesFromData) {
+  Talk talk;
+  talk.handshake();
+  talk.client({.sequence = 100, .ack = 1000, .data = "hello"});
+  talk.server({.sequence = 1000, .ack = 105});
+  const Seen& again = talk.client({.sequence = 100, .ack = 1000, .data = "hell"});
+  EXPECT_THAT(again.events, ElementsAre("est_pkt_before_last_ack"));
+  EXPECT_FALSE(again.in_stream);
+  const Seen& keep_alive = talk.client({.sequence = 104, .ack = 1000, .data = "z"});
+  EXPECT_THAT(keep_alive.events, IsEmpty());
+  EXPECT_FALSE(keep_alive.in_stream);
+  EXPECT_THAT(talk.server({.sequence = 1000, .ack = 105}).events, IsEmpty());
+  talk.finish();
+  EXPECT_EQ(talk.inspected(), "hello");
+}
+
+// ---- The end of sessions
+
+TEST(Tracker, TellsWhatIsWrongOnceASessionIsOpen) {
+  struct Case {
+    const char* event;
+    void (*play)(Talk&);
+  };
+  const Case cases[] = {
+      {"est_synack_toserver", [](Talk& t) { t.client({.flags = kSyn | kAck, .sequence = 99, .ack = 1000}); }},
+      {"est_synack_resend_with_different_ack",
+       [](Talk& t) { t.server({.flags = kSyn | kAck, .sequence = 999, .ack = 50}); }},
+      {"est_synack_resend_with_diff_seq",
+       [](Talk& t) { t.server({.flags = kSyn | kAck, .sequence = 50, .ack = 100}); }},
+      {"est_synack_resend",
+       [](Talk& t) {
+         t.server({.sequence = 1000, .ack = 100, .data = "x"});
+         t.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100});
+       }},
+      {"est_syn_toclient", [](Talk& t) { t.server({.flags = kSyn, .sequence = 999}); }},
+      {"est_syn_resend", [](Talk& t) { t.client({.flags = kSyn, .sequence = 99}); }},
+      {"est_syn_resend_diff_seq", [](Talk& t) { t.client({.flags = kSyn, .sequence = 98}); }},
+      {"fin_out_of_window", [](Talk& t) { t.client({.flags = kFin | kAck, .sequence = 90000000, .ack = 1000}); }},
+      {"fin_invalid_ack", [](Talk& t) { t.client({.flags = kFin | kAck, .sequence = 100, .ack = 90000000}); }},
+      {"fin1_invalid_ack",
+       [](Talk& t) {
+         t.server({.flags = kFin | kAck, .sequence = 1000, .ack = 100});
+         t.client({.sequence = 100, .ack = 90000000});
+       }},
+      {"fin1_ack_wrong_seq",
+       [](Talk& t) {
+         t.server({.flags = kFin | kAck, .sequence = 1000, .ack = 100});
+         t.client({.sequence = 90000000, .ack = 1001, .data = "x"});
+       }},
+      {"fin1_fin_wrong_seq",
+       [](Talk& t) {
+         t.server({.flags = kFin | kAck, .sequence = 1000, .ack = 100});
+         t.client({.flags = kFin | kAck, .sequence = 90000000, .ack = 1001});
+       }},
+      {"fin2_fin_wrong_seq",
+       [](Talk& t) {
+         t.server({.flags = kFin | kAck, .sequence = 1000, .ack = 100});
+         t.client({.sequence = 100, .ack = 1001});
+         t.client({.flags = kFin | kAck, .sequence = 90000000, .ack = 1001});
+       }},
+      {"fin2_ack_wrong_seq",
+       [](Talk& t) {
+         t.server({.flags = kFin | kAck, .sequence = 1000, .ack = 100});
+         t.client({.sequence = 100, .ack = 1001});
+         t.client({.sequence = 90000000, .ack = 1001, .data = "x"});
+       }},
+      {"fin2_invalid_ack",
+       [](Talk& t) {
+         t.server({.flags = kFin | kAck, .sequence = 1000, .ack = 100});
+         t.client({.sequence = 100, .ack = 1001});
+         t.client({.sequence = 100, .ack = 90000000, .data = "x"});
+       }},
+      {"closewait_fin_out_of_window",
+       [](Talk& t) {
+         t.client({.flags = kFin | kAck, .sequence = 100, .ack = 1000});
+         t.server({.flags = kFin | kAck, .sequence = 90000000, .ack = 101});
+       }},
+      {"closewait_ack_out_of_window",
+       [](Talk& t) {
+         t.client({.flags = kFin | kAck, .sequence = 100, .ack = 1000});
+         t.server({.sequence = 90000000, .ack = 101, .data = "x"});
+       }},
+      {"closewait_invalid_ack",
+       [](Talk& t) {
+         t.client({.flags = kFin | kAck, .sequence = 100, .ack = 1000});
+         t.server({.sequence = 1000, .ack = 90000000, .data = "x"});
+       }},
+      {"closewait_pkt_before_last_ack",
+       [](Talk& t) {
+         t.server({.sequence = 1000, .ack = 100, .data = "x"});
+         t.client({.flags = kFin | kAck, .sequence = 100, .ack = 1001});
+         t.server({.sequence = 1000, .ack = 101, .data = "x"});
+       }},
+      {"lastack_ack_wrong_seq",
+       [](Talk& t) {
+         t.client({.flags = kFin | kAck, .sequence = 100, .ack = 1000});
+         t.server({.flags = kFin | kAck, .sequence = 1000, .ack = 101});
+         t.client({.sequence = 90000000, .ack = 1001, .data = "x"});
+       }},
+      {"lastack_invalid_ack",
+       [](Talk& t) {
+         t.client({.flags = kFin | kAck, .sequence = 100, .ack = 1000});
+         t.server({.flags = kFin | kAck, .sequence = 1000, .ack = 101});
+         t.client({.sequence = 101, .ack = 90000000, .data = "x"});
+       }},
+      {"timewait_ack_wrong_seq",
+       [](Talk& t) {
+         t.server({.flags = kFin | kAck, .sequence = 1000, .ack = 100});
+         t.client({.flags = kFin | kAck, .sequence = 100, .ack = 1001});
+         t.server({.sequence = 90000000, .ack = 101, .data = "x"});
+       }},
+      {"timewait_invalid_ack",
+       [](Talk& t) {
+         t.server({.flags = kFin | kAck, .sequence = 1000, .ack = 100});
+         t.client({.flags = kFin | kAck, .sequence = 100, .ack = 1001});
+         t.server({.sequence = 1001, .ack = 90000000, .data = "x"});
+       }},
+      {"closing_ack_wrong_seq",
+       [](Talk& t) {
+         t.server({.flags = kFin | kAck, .sequence = 1000, .ack = 100});
+         t.client({.flags = kFin, .sequence = 100});
+         t.server({.sequence = 90000000, .ack = 101, .data = "x"});
+       }},
+      {"closing_invalid_ack",
+       [](Talk& t) {
+         t.server({.flags = kFin | kAck, .sequence = 1000, .ack = 100});
+         t.client({.flags = kFin, .sequence = 100});
+         t.server({.sequence = 1001, .ack = 90000000, .data = "x"});
+       }},
+      {"shutdown_syn_resend",
+       [](Talk& t) {
+         t.client({.flags = kFin | kAck, .sequence = 100, .ack = 1000});
+         t.client({.flags = kSyn, .sequence = 99});
+       }},
+      {"rst_invalid_ack", [](Talk& t) { t.client({.flags = kRst | kAck, .sequence = 100, .ack = 90000000}); }},
+      {"suspected_rst_inject",
+       [](Talk& t) {
+         t.server({.flags = kRst, .sequence = 1000});
+         t.server({.sequence = 1000, .ack = 100, .data = "I did not"});
+       }},
+      {"pkt_retransmission",
+       [](Talk& t) {
+         t.client({.sequence = 100, .ack = 1000, .data = "hello"});
+         t.server({.flags = kFin | kAck, .sequence = 1000, .ack = 105});
+         t.client({.sequence = 100, .ack = 1001, .data = "hello"});
+       }},
+      {"pkt_bad_window_update", [](Talk& t) { t.client({.sequence = 700, .ack = 1200, .window = 10}); }},
+      {"reassembly_overlap_different_data",
+       [](Talk& t) {
+         t.client({.sequence = 100, .ack = 1000, .data = "hello"});
+         t.client({.sequence = 100, .ack = 1000, .data = "HELLO"});
+       }},
+      {"reassembly_seq_gap",
+       [](Talk& t) {
+         t.client({.sequence = 100, .ack = 1000, .data = "one"});
+         t.client({.sequence = 108, .ack = 1000, .data = "two"});
+         t.server({.sequence = 1000, .ack = 111});
+       }},
+  };
+  for (const Case& wrong : cases) {
+    SCOPED_TRACE(wrong.event);
+    Talk talk;
+    talk.handshake();
+    wrong.play(talk);
+    EXPECT_THAT(talk.seen.back().events, ::testing::Contains(wrong.event));
+    EXPECT_FALSE(talk.seen.back().in_stream &&
+                 std::string_view(wrong.event).find("wrong_seq") != std::string_view::npos);
+    talk.seen.pop_back();
+    for (const Seen& seen : talk.seen) EXPECT_THAT(seen.events, ::testing::Not(::testing::Contains(wrong.event)));
+  }
+}
+
+TEST(Tracker, IgnoresResetsThatTheHostWouldIgnore) {
+  Talk talk;
+  talk.handshake();
+  EXPECT_EQ(talk.client({.flags = kRst, .sequence = 5000}).state, TcpState::established)
+      << "in the window, not the next";
+  EXPECT_TRUE(talk.client({.sequence = 100, .ack = 1000, .data = "go on"}).in_stream);
+  Talk lenient({.stream_policy = OverlapPolicy::linux_host});
+  lenient.handshake();
+  EXPECT_EQ(lenient.client({.flags = kRst, .sequence = 5000}).state, TcpState::closed);
+  EXPECT_EQ(lenient.server({.flags = kRst, .sequence = 5}).state, TcpState::closed);
+}
+
+TEST(Tracker, GoesOnBehindAResetThatItsSenderDoesNotKnow) {
+  Talk talk;
+  talk.handshake();
+  talk.server({.flags = kRst, .sequence = 1000});
+  talk.server({.sequence = 1000, .ack = 100, .data = "I did not"});
+  talk.client({.sequence = 100, .ack = 1009, .data = "send that"});
+  talk.finish();
+  EXPECT_EQ(talk.inspected(Direction::to_client), "I did not");
+  EXPECT_EQ(talk.inspected(), "send that");
+}
+
+// ---- Streams
+
+TEST(Tracker, InspectsStreamsInChunksOnceTheyAreAcknowledged) {
+  Talk talk;
+  talk.handshake();
+  const std::string kilobyte(1000, 'k');
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    EXPECT_FALSE(talk.client({.sequence = 100 + i * 1000, .ack = 1000, .data = kilobyte}).ready);
+  }
+  EXPECT_FALSE(talk.server({.sequence = 1000, .ack = 2659}).ready);
+  EXPECT_FALSE(talk.client({.sequence = 3100, .ack = 1000, .data = "x"}).ready) << "2559 bytes";
+  talk.server({.sequence = 1000, .ack = 2660});
+  EXPECT_TRUE(talk.client({.sequence = 3101, .ack = 1000, .data = "y"}).ready);
+  ASSERT_EQ(talk.chunks[0].size(), 1U);
+  EXPECT_EQ(talk.chunks[0][0].bytes.size(), 2560U);
+  talk.finish();
+  EXPECT_EQ(talk.inspected(), kilobyte + kilobyte + kilobyte + "xy");
+}
+
+TEST(Tracker, OffersBytesAheadOfASeamAgain) {
+  Talk talk({.chunk_bytes = 4, .seam_bytes = 3});
+  talk.handshake();
+  talk.client({.sequence = 100, .ack = 1000, .data = "abcdefgh"});
+  talk.server({.sequence = 1000, .ack = 106});
+  talk.client({.sequence = 108, .ack = 1000, .data = "ij"});
+  talk.finish();
+  EXPECT_THAT(talk.chunks[0], ElementsAre(Talk::Chunk{0, "abcdef", 0}, Talk::Chunk{3, "defghij", 3}));
+}
+
+TEST(Tracker, PartsChunksAtAGap) {
+  Talk talk;
+  talk.handshake();
+  talk.client({.sequence = 100, .ack = 1000, .data = "VERY"});
+  talk.client({.sequence = 108, .ack = 1000, .data = "DATA"});
+  talk.server({.sequence = 1000, .ack = 112});
+  talk.finish();
+  EXPECT_THAT(talk.chunks[0], ElementsAre(Talk::Chunk{0, "VERY", 0}, Talk::Chunk{8, "DATA", 0}));
+}
+
+TEST(Tracker, StopsAtTheDepthOfAStream) {
+  Talk talk({.stream_depth = 10});
+  talk.handshake();
+  EXPECT_TRUE(talk.client({.sequence = 100, .ack = 1000, .data = "0123456"}).in_stream);
+  EXPECT_THAT(talk.client({.sequence = 107, .ack = 1000, .data = "789abc"}).events,
+              ElementsAre("reassembly_depth_reached"));
+  EXPECT_FALSE(talk.client({.sequence = 113, .ack = 1000, .data = "seen as a packet"}).in_stream);
+  talk.finish();
+  EXPECT_EQ(talk.inspected(), "0123456789");
+}
+
+TEST(Tracker, LeavesUrgentBytesOutOfTheStream) {
+  Talk talk;
+  talk.handshake();
+  talk.client({.sequence = 100, .ack = 1000, .data = "EV"});
+  talk.client({.flags = kAck | kUrg, .sequence = 102, .ack = 1000, .data = "IxL", .urgent = 2});
+  talk.client({.sequence = 105, .ack = 1000, .data = " code"});
+  talk.client({.flags = kAck | kUrg, .sequence = 102, .ack = 1000, .data = "IxL", .urgent = 2});
+  talk.server({.sequence = 1000, .ack = 110});
+  talk.finish();
+  EXPECT_EQ(talk.inspected(), "EVIL code");
+}
+
+TEST(Tracker, GivesTheSameStreamAcrossTheWrapOfSequenceNumbers) {
+  Talk talk;
+  const std::uint32_t isn = 0xfffffff0;
+  talk.handshake(isn, isn);
+  std::string sent;
+  std::uint32_t sequence = isn + 1;
+  for (int i = 0; i < 40; ++i) {
+    const std::string text = "segment " + std::to_string(i) + ",";
+    EXPECT_TRUE(talk.client({.sequence = sequence, .ack = isn + 1, .data = text}).in_stream);
+    sequence += static_cast<std::uint32_t>(text.size());
+    sent += text;
+    talk.server({.sequence = isn + 1, .ack = sequence});
+  }
+  talk.finish();
+  EXPECT_EQ(talk.inspected(), sent);
+  for (const Seen& seen : talk.seen) EXPECT_THAT(seen.events, IsEmpty());
+}
+
+TEST(Tracker, InspectsInlineStreamsAsTheyComeWithWhatWasAhead) {
+  Talk talk({.inline_streams = true});
+  talk.handshake();
+  EXPECT_TRUE(talk.client({.sequence = 100, .ack = 1000, .data = "EV"}).ready);
+  EXPECT_TRUE(talk.client({.sequence = 102, .ack = 1000, .data = "IL"}).ready);
+  EXPECT_FALSE(talk.client({.sequence = 104, .ack = 1000}).ready);
+  EXPECT_THAT(talk.chunks[0], ElementsAre(Talk::Chunk{0, "EV", 0}, Talk::Chunk{0, "EVIL", 2}));
+  talk.client({.sequence = 108, .ack = 1000, .data = "late"});
+  talk.client({.sequence = 104, .ack = 1000, .data = "hole"});
+  EXPECT_EQ(talk.chunks[0].back(), (Talk::Chunk{0, "EVILholelate", 4}));
+}
+
+// ---- Evasions
+
+TEST(Tracker, SeesWhatTheHostOfEachPolicySees) {
+  const std::pair<OverlapPolicy, const char*> kept[] = {
+      {OverlapPolicy::first, "GOODxxLIE"},      {OverlapPolicy::last, "EVILxxONE"},
+      {OverlapPolicy::bsd, "GOODxxLIE"},        {OverlapPolicy::bsd_right, "EVILxxONE"},
+      {OverlapPolicy::linux_host, "GOODxxLIE"}, {OverlapPolicy::windows, "GOODxxLIE"},
+      {OverlapPolicy::solaris, "EVILxxONE"}};
+  for (const auto& [policy, text] : kept) {
+    Talk talk({.stream_policy = policy});
+    talk.handshake();
+    talk.client({.sequence = 100, .ack = 1000, .data = "GOOD"});
+    EXPECT_THAT(talk.client({.sequence = 100, .ack = 1000, .data = "EVIL"}).events,
+                ElementsAre("reassembly_overlap_different_data"));
+    talk.client({.sequence = 106, .ack = 1000, .data = "LIE"});
+    talk.client({.sequence = 106, .ack = 1000, .data = "ONE"});
+    talk.client({.sequence = 104, .ack = 1000, .data = "xx"});
+    talk.finish();
+    EXPECT_EQ(talk.inspected(), text) << static_cast<int>(policy);
+  }
+}
+
+TEST(Tracker, PutsTinySegmentsInAnyOrderTogether) {
+  Talk talk;
+  talk.handshake();
+  const std::string text = "GET /etc/passwd HTTP/1.0";
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::size_t at = i % 2 == 0 ? text.size() - 1 - i / 2 : i / 2;
+    talk.client(
+        {.sequence = 100 + static_cast<std::uint32_t>(at), .ack = 1000, .data = std::string_view(text).substr(at, 1)});
+  }
+  talk.finish();
+  EXPECT_EQ(talk.inspected(), text);
+}
+
+TEST(Tracker, KeepsWrongChecksumsOutOfStreamsIfItVerifiesThem) {
+  Talk talk({.verify_checksums = true});
+  EXPECT_EQ(talk.client({.flags = kSyn, .sequence = 99}).state, TcpState::none) << "its checksum is 0";
+  EXPECT_EQ(talk.tracker.counters().tcp_invalid_checksums, 1U);
+}
+
+// ---- Bounds
+
+/// What a flood of packets with ever new addresses does.
+class Flood final : public PacketSink {
+ public:
+  void packet(TrackedPacket& packet) noexcept override { with_flow += packet.flow != nullptr ? 1U : 0U; }
+  void flow_ended(Flow& flow) noexcept override {
+    static_cast<void>(flow);
+    ++ended;
+  }
+  std::uint64_t with_flow = 0, ended = 0;
+};
+
+TEST(Tracker, StaysInItsBoundsUnderASynFloodAndKeepsEstablishedConnections) {
+  TrackerOptions options;
+  options.flow_memory = 4 << 20;
+  options.stream_memory = 4 << 20;
+  Talk talk(options);
+  talk.handshake();
+  talk.client({.sequence = 100, .ack = 1000, .data = "kept "});
+  Flood flood;
+  std::array<std::uint8_t, 20> header{};
+  auto& tcp = *reinterpret_cast<TcpHeader*>(header.data());
+  tcp.data_offset = 0x50;
+  tcp.flags = kSyn;
+  DecodedPacket syn = talk.between(true);
+  syn.protocol = 6;
+  syn.transport = header;
+  constexpr std::uint32_t kSyns = 20'000'000;
+  for (std::uint32_t i = 0; i < kSyns; ++i) {
+    syn.timestamp_ns += 1000;
+    syn.source.address.low = 0x14000000 + i;
+    talk.tracker.track(syn, flood);
+  }
+  EXPECT_EQ(flood.with_flow, kSyns);
+  EXPECT_GT(flood.ended, kSyns - 40000);
+  EXPECT_EQ(talk.tracker.counters().flows_evicted, flood.ended);
+  talk.now_ns = syn.timestamp_ns;
+  EXPECT_TRUE(talk.client({.sequence = 105, .ack = 1000, .data = "alive"}).in_stream);
+  talk.finish();
+  EXPECT_EQ(talk.inspected(), "kept alive");
+  EXPECT_EQ(talk.tracker.counters().flows, talk.tracker.counters().flows_ended);
+}
+
+TEST(Tracker, StaysInItsBoundsUnderAFloodOfSegments) {
+  TrackerOptions options;
+  options.stream_memory = 2 << 20;
+  Talk talk(options);
+  // Connections that each leave holes open, more than there is memory for.
+  const std::string data(1400, 'd');
+  for (std::uint16_t port = 1; port < 300; ++port) {
+    talk.client_port = port;
+    talk.handshake();
+    for (std::uint32_t i = 0; i < 20; ++i) talk.client({.sequence = 101 + i * 2000, .ack = 1000, .data = data});
+  }
+  EXPECT_GT(talk.tracker.counters().stream_memory_refused, 0U);
+  const auto told = std::count_if(talk.seen.begin(), talk.seen.end(), [](const Seen& seen) {
+    return std::find(seen.events.begin(), seen.events.end(), "reassembly_insert_memcap") != seen.events.end();
+  });
+  EXPECT_EQ(static_cast<std::uint64_t>(told), talk.tracker.counters().stream_memory_refused);
+  talk.finish();
+  // All of it is given back: another connection has what it needs.
+  talk.client_port = 5000;
+  talk.handshake();
+  EXPECT_THAT(talk.client({.sequence = 100, .ack = 1000, .data = data}).events, IsEmpty());
 }
 
 }  // namespace

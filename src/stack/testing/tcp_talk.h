@@ -86,6 +86,7 @@ class Talk final : public PacketSink {
     decoded.timestamp_ns = now_ns;
     decoded.number = 1;
     decoded.ip_version = 4;
+    decoded.has_flow = true;
     decoded.source = {{0, 0x0a000001}, client_port};
     decoded.destination = {{0, 0x0a000002}, server_port};
     if (!from_client) std::swap(decoded.source, decoded.destination);
