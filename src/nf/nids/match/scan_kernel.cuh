@@ -360,10 +360,13 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 template <typename Shape, typename Scan>
 class ScanLauncher {
  public:
+  /// Of a block.
+  [[nodiscard]] static unsigned shared_bytes(const Scan& scan) {
+    return scan.shared_bytes() + Shape::kThreads / kWarp * static_cast<unsigned>(sizeof(WarpQueue));
+  }
+
   /// Throws CudaError.
-  explicit ScanLauncher(const Scan& scan)
-      : scan_(scan),
-        shared_bytes_(scan.shared_bytes() + Shape::kThreads / kWarp * static_cast<unsigned>(sizeof(WarpQueue))) {
+  explicit ScanLauncher(const Scan& scan) : scan_(scan), shared_bytes_(shared_bytes(scan)) {
     int device = 0;
     int multiprocessors = 0;
     int blocks = 0;

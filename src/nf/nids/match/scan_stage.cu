@@ -8,12 +8,13 @@ namespace penstock::nids {
 
 namespace {
 
-// Few lanes, for a packet of 64 bytes gives work to one. One block of 1024 threads on a multiprocessor, for what its
-// tables take of shared memory is there once.
+// Few lanes, for a packet of 64 bytes gives work to one. One block on a multiprocessor, for what its tables take of
+// shared memory is there once; of fewer threads, which have a queue each warp, where the device has less of it
+// (Ampere).
 using Shape = ScanShape<4, 1024, 1>;
-constexpr std::uint32_t kMostRowsInShared = 160 << 10;
+using SmallShape = ScanShape<4, 512, 1>;
 
-template <typename Scan>
+template <typename StageShape, typename Scan>
 class ScanStage final : public gpu::GpuStage {
  public:
   explicit ScanStage(const Scan& scan) : launch_(scan) {}
@@ -22,20 +23,32 @@ class ScanStage final : public gpu::GpuStage {
   }
 
  private:
-  ScanLauncher<Shape, Scan> launch_;
+  ScanLauncher<StageShape, Scan> launch_;
 };
 
-bool rows_fit_shared(const DeviceLiterals::EngineView& engine) {
+unsigned most_shared_bytes() {
+  int device = 0;
+  int bytes = 0;
+  gpu::check(cudaGetDevice(&device));
+  gpu::check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  return static_cast<unsigned>(bytes);
+}
+
+bool rows_fit_shared(const DeviceLiterals::EngineView& engine, unsigned most) {
   const auto* const automaton = std::get_if<AhoCorasickView<std::uint16_t>>(&engine);
-  return automaton != nullptr && AutomatonScan<true>{*automaton}.shared_bytes() <= kMostRowsInShared;
+  return automaton != nullptr && ScanLauncher<Shape, AutomatonScan<true>>::shared_bytes({*automaton}) <= most;
 }
 
 }  // namespace
 
 std::unique_ptr<gpu::GpuStage> make_scan_stage(const DeviceLiterals& literals) {
-  return with_scan(literals.engine(), rows_fit_shared(literals.engine()),
-                   []<typename Scan>(const Scan& scan) -> std::unique_ptr<gpu::GpuStage> {
-                     return std::make_unique<ScanStage<Scan>>(scan);
+  const unsigned most = most_shared_bytes();
+  return with_scan(literals.engine(), rows_fit_shared(literals.engine(), most),
+                   [most]<typename Scan>(const Scan& scan) -> std::unique_ptr<gpu::GpuStage> {
+                     if (ScanLauncher<Shape, Scan>::shared_bytes(scan) <= most) {
+                       return std::make_unique<ScanStage<Shape, Scan>>(scan);
+                     }
+                     return std::make_unique<ScanStage<SmallShape, Scan>>(scan);
                    });
 }
 
