@@ -26,6 +26,8 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
+std::uint32_t be16(const std::uint8_t* bytes) { return static_cast<std::uint32_t>(bytes[0]) << 8 | bytes[1]; }
+
 class Watcher final : public PacketSink {
  public:
   explicit Watcher(bool looks_at_news) : looks_at_news_(looks_at_news) {}
@@ -86,8 +88,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     auto& tcp = *reinterpret_cast<TcpHeader*>(header.data());
     tcp.source_port.set(from_client ? 1000 : 80);
     tcp.destination_port.set(from_client ? 80 : 1000);
-    tcp.sequence.set(kFirst[from_client ? 0 : 1] + (p[1] << 8U | p[2]));
-    tcp.acknowledgment.set(kFirst[from_client ? 1 : 0] + (p[3] << 8U | p[4]));
+    tcp.sequence.set(kFirst[from_client ? 0 : 1] + be16(p + 1));
+    tcp.acknowledgment.set(kFirst[from_client ? 1 : 0] + be16(p + 3));
     tcp.data_offset = static_cast<std::uint8_t>(header.size() / 4 << 4);
     tcp.flags = p[0] & 63;
     tcp.window.set(static_cast<std::uint16_t>(p[5] << 8));
