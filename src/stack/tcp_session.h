@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "stack/encryption_watch.h"
 #include "stack/flow.h"
 #include "stack/sequence.h"
 #include "stack/stream_buffer.h"
@@ -53,11 +54,13 @@ struct TcpStream {
   bool kept_alive : 1 = false;      // its last packet was a keep-alive
   bool depth_reached : 1 = false;   // and no more is taken
   bool fin_sent : 1 = false;
+  bool record_whole : 1 = false;      // of TLS or SSH: it is inspected at once, however short
   bool urgent_exhausted : 1 = false;  // too many urgent bytes: they are dropped with their segments
 
   std::uint32_t base = 0;                          // the sequence number of `base_offset`
   std::uint64_t base_offset = 0;                   // in the stream
   std::uint64_t inspected = 0;                     // all before it was, or will never be
+  std::uint64_t watched = 0;                       // how far the session's EncryptionWatch has read
   std::uint64_t gap_checked = 0;                   // holes before it have been told
   std::uint64_t latest_begin = 0, latest_end = 0;  // of the last segment that was kept
   StreamBuffer buffer;
@@ -101,6 +104,8 @@ class TcpSession {
   }
   [[nodiscard]] bool established() const noexcept { return state_ >= TcpState::established; }
   [[nodiscard]] TcpState state() const noexcept { return state_; }
+  /// From now on the payload is noise, and streams have nothing to be inspected.
+  [[nodiscard]] bool encrypted() const noexcept { return encryption_.encrypted(); }
   /// All flags that the direction's packets had.
   [[nodiscard]] std::uint8_t flags_seen(Direction direction) const noexcept {
     return flags_seen_[static_cast<std::size_t>(direction)];
@@ -117,6 +122,7 @@ class TcpSession {
   void inspect_window(TcpStream& stream, void* callable, void (*use)(void*, const StreamChunk&)) const;
 
   std::array<TcpStream, 2> streams_;  // by Direction: what the client sends, what the server sends
+  EncryptionWatch encryption_;
   QueuedSyns* queued_ = nullptr;
   std::uint32_t chunk_bytes_ = 0, seam_bytes_ = 0;
   std::array<std::uint8_t, 2> flags_seen_{};

@@ -61,12 +61,12 @@ TcpOutcome TcpTracker::track(Flow& flow, const DecodedPacket& packet, Direction 
 }
 
 bool TcpTracker::begins_anew(const Flow& flow, const DecodedPacket& packet, Direction direction) const noexcept {
-  if (flow.tcp == nullptr) return false;
   const auto& header = *reinterpret_cast<const TcpHeader*>(packet.transport.data());
   const bool syn = header.flags == TcpHeader::kSyn;
   const bool synack =
       header.flags == (TcpHeader::kSyn | TcpHeader::kAck) && (options_.midstream || options_.async_oneside);
   if (!syn && !synack) return false;
+  if (flow.tcp == nullptr) return true;  // the flow was seen from its middle on, and that was another connection
   const TcpSession& session = *flow.tcp;
   const Direction first = syn ? Direction::to_server : Direction::to_client;
   if (direction == first && session.stream(first).isn == header.sequence.value()) return false;  // sent again
@@ -110,9 +110,34 @@ void TcpTracker::take_segment(Segment& segment) noexcept {
       segment.has(TcpHeader::kRst) || (segment.has(TcpHeader::kFin) && session.state_ > TcpState::time_wait);
   const bool both = (segment.has_all(TcpHeader::kFin | TcpHeader::kAck) && session.state_ > TcpState::time_wait) ||
                     (session.state_ == TcpState::closed && !segment.has(TcpHeader::kRst));
-  if (!session.inline_ && (!ends || both)) look_for_gaps(segment, segment.other());
+  if (!session.inline_ && (!ends || both)) {
+    look_for_gaps(segment, segment.other());
+    watch(session, opposite(segment.direction));
+  }
   if (!segment.payload.empty()) take_data(segment);
-  if (session.inline_ || ends || both) look_for_gaps(segment, segment.mine());
+  if (session.inline_ || ends || both) {
+    look_for_gaps(segment, segment.mine());
+    watch(session, segment.direction);
+  }
+}
+
+void TcpTracker::watch(TcpSession& session, Direction direction) noexcept {
+  if (!options_.pass_over_encrypted || session.encryption_.done()) return;
+  TcpStream& stream = session.streams_[static_cast<std::size_t>(direction)];
+  const std::uint64_t right_edge = stream.buffer.right_edge();
+  const std::uint64_t limit = session.inline_ ? right_edge : std::min(stream.acked(), right_edge);
+  while (stream.watched < limit && !session.encryption_.done()) {
+    const StreamBuffer::Run run = stream.buffer.run_from(stream.watched);
+    if (run.bytes.empty()) return;
+    if (run.offset > stream.watched) {
+      if (run.offset < limit) session.encryption_.give_up();
+      return;
+    }
+    const std::uint64_t until = std::min(limit, run.end());
+    const Bytes bytes = run.bytes.first(static_cast<std::size_t>(until - stream.watched));
+    if (session.encryption_.read(direction, bytes)) stream.record_whole = true;
+    stream.watched = until;
+  }
 }
 
 void TcpTracker::take_data(Segment& segment) noexcept {
@@ -199,7 +224,7 @@ void TcpTracker::look_for_gaps(Segment& segment, TcpStream& stream) noexcept {
 
 bool TcpTracker::has_uninspected(const TcpSession& session, Direction direction) noexcept {
   const TcpStream& stream = session.stream(direction);
-  return stream.buffer.right_edge() > stream.inspected;
+  return stream.buffer.right_edge() > stream.inspected && !session.encrypted();
 }
 
 bool TcpTracker::stream_ready(const TcpSession& session, Direction direction, bool payload_in_stream) const noexcept {
@@ -208,7 +233,9 @@ bool TcpTracker::stream_ready(const TcpSession& session, Direction direction, bo
   if (stream.buffer.empty() || stream.buffer.right_edge() <= stream.inspected) return false;
   const std::uint64_t acked = stream.acked();
   if (acked <= stream.inspected) return false;
-  const bool at_once = stream.depth_reached || session.state_ > TcpState::time_wait;
+  // Of a session that has just become encrypted: what came before it was.
+  const bool at_once =
+      stream.depth_reached || stream.record_whole || session.encrypted() || session.state_ > TcpState::time_wait;
   if (!at_once && acked - stream.inspected < options_.chunk_bytes) return false;
   // What was acknowledged may not have been seen.
   const StreamBuffer::Run run = stream.buffer.run_from(stream.inspected);
@@ -217,7 +244,11 @@ bool TcpTracker::stream_ready(const TcpSession& session, Direction direction, bo
 
 void TcpTracker::settle(TcpSession& session, Direction direction, bool ready, bool to_end) noexcept {
   TcpStream& stream = session.streams_[static_cast<std::size_t>(direction)];
-  if (ready) session.inspect(direction, to_end, [](const StreamChunk&) noexcept {});
+  if (ready) {
+    session.inspect(direction, to_end, [](const StreamChunk&) noexcept {});
+    stream.record_whole = false;
+  }
+  if (session.encrypted()) stream.inspected = std::max(stream.inspected, stream.acked());
   if (stream.buffer.empty()) {
     stream.buffer.drop_before(stream_memory_, stream.inspected);
   } else {

@@ -102,6 +102,7 @@ class TcpTracker {
   void take_data(Segment& segment) noexcept;
   void keep(Segment& segment, std::uint32_t sequence, Bytes data) noexcept;
   void look_for_gaps(Segment& segment, TcpStream& stream) noexcept;
+  void watch(TcpSession& session, Direction direction) noexcept;
 
   const TrackerOptions& options_;
   MemoryPool& session_memory_;

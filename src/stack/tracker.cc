@@ -167,6 +167,7 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
     sink.packet(packet);
     return;
   }
+  packet.encrypted = flow.tcp != nullptr && flow.tcp->encrypted();
   TcpOutcome outcome = tcp.track(flow, packet.packet, packet.direction);
   if (outcome.session_refused) {
     // Another connection gives up its session; the list's front is never the flow that has just come, unless it is
@@ -188,7 +189,7 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
     return;
   }
   TcpSession& session = *flow.tcp;
-  packet.stream_ready = tcp.stream_ready(session, packet.direction, packet.payload_in_stream);
+  packet.stream_ready = !packet.encrypted && tcp.stream_ready(session, packet.direction, packet.payload_in_stream);
   sink.packet(packet);
   tcp.settle(session, packet.direction, packet.stream_ready, false);
   // Nothing more will come to take the other direction's rest.

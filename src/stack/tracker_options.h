@@ -21,6 +21,9 @@ struct TrackerOptions {
   bool async_oneside = false;     // one direction alone is enough
   bool inline_streams = false;    // IPS: stream data is inspected as it comes, before it is acknowledged
 
+  /// Once a session is encrypted (TLS, SSH), its payloads are not to be inspected (Suricata's encryption-handling).
+  bool pass_over_encrypted = true;
+
   std::size_t flow_memory = std::size_t{64} << 20;
   std::size_t stream_memory = std::size_t{128} << 20;  // sessions and segments
   std::size_t fragment_memory = std::size_t{16} << 20;

@@ -24,7 +24,10 @@ using stack::Bytes;
 using stack::TrackedPacket;
 using FlowFate = StateStore::FlowFate;
 
-Bytes payload_of(const TrackedPacket& packet) noexcept { return packet.packet.payload; }
+/// Noise is not looked at, and a packet in a packet is looked at when it comes itself.
+Bytes payload_of(const TrackedPacket& packet) noexcept {
+  return packet.encrypted || packet.packet.carries_packet ? Bytes() : packet.packet.payload;
+}
 
 bool drops(Action action) noexcept {
   return action == Action::drop || action == Action::reject || action == Action::reject_source ||
@@ -122,7 +125,7 @@ void Inspector::flow_ended(stack::Flow& flow) noexcept { parts_->state.flow_ende
 void Inspector::packet(TrackedPacket& packet) noexcept {
   Parts& parts = *parts_;
   ++parts.counters.packets;
-  parts.counters.payload_bytes += payload_of(packet).size();
+  parts.counters.payload_bytes += packet.packet.payload.size();
   if (parts.takes_findings) parts.note_segment(packet);
   parts.take_stream(packet);
   if (!parts.is_to_be_inspected(packet)) return;
@@ -159,7 +162,7 @@ void Inspector::Parts::note_segment(const TrackedPacket& packet) noexcept {
   };
   StreamFindings::Segment segment;
   segment.begin = offset(header.sequence.value() + ((header.flags & TcpHeader::kSyn) != 0 ? 1 : 0));
-  segment.end = segment.begin + (packet.payload_in_stream ? payload_of(packet).size() : 0);
+  segment.end = segment.begin + (packet.payload_in_stream ? packet.packet.payload.size() : 0);
   segment.highest = std::max(segment.end, offset(stream.next));
   // Urgent bytes are cut out of the stream.
   segment.known = found_elsewhere_holds && (header.flags & TcpHeader::kUrg) == 0 && stream.urgent_count == 0;

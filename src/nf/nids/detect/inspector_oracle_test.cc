@@ -116,7 +116,8 @@ class SlowInspector final : public stack::PacketSink {
         }
       }
       if (!in_stream) {
-        const Bytes payload = packet.packet.payload;
+        const bool hidden = packet.encrypted || packet.packet.carries_packet;
+        const Bytes payload = hidden ? Bytes() : packet.packet.payload;
         if (packet.stream_end || (payload.empty() && chunks.empty())) return false;
         if (rule.looks_at_streams && !rule.looks_at_packets && packet.payload_in_stream) return false;
         if (!payload_holds(rule, payload)) return false;
