@@ -170,12 +170,12 @@ constexpr std::array kProtocols{
 };
 
 const std::unordered_map<std::string_view, const OptionKind*>& options_by_name() {
-  static const auto table = [] {
+  static const auto kTable = [] {
     std::unordered_map<std::string_view, const OptionKind*> names;
     for (const OptionKind& option : kOptions) names.emplace(option.name, &option);
     return names;
   }();
-  return table;
+  return kTable;
 }
 
 /// A name in lower case without memory of its own: no option's is longer.

@@ -102,8 +102,8 @@ bool take_how(RuleDraft& draft, std::string_view here, How& how, bool& has_how) 
   return true;
 }
 
-bool add(RuleDraft& draft, PacketMatch match) {
-  draft.rule.packet_matches.push_back(std::move(match));
+bool add(RuleDraft& draft, const PacketMatch& match) {
+  draft.rule.packet_matches.push_back(match);
   return true;
 }
 

@@ -21,7 +21,7 @@ bool starts_a_name(std::string_view text) noexcept {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-std::string bounds(std::string from, std::string to) { return from + " to " + to; }
+std::string bounds(const std::string& from, const std::string& to) { return from + " to " + to; }
 
 /// Takes the number at the front, with its unit. False where there is none.
 bool take_number(std::string_view& text, std::uint64_t& out) {

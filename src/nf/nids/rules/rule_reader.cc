@@ -213,10 +213,10 @@ bool SetReader::read_header(RuleDraft& draft, const HeaderText& header) {
   }
   const VariableResolver::Addresses* source = variables_.addresses(header.source, draft.complaint);
   if (source == nullptr) return false;
-  rule.source = *source;
+  rule.source = static_cast<const AddressSet&>(*source);
   const VariableResolver::Addresses* destination = variables_.addresses(header.destination, draft.complaint);
   if (destination == nullptr) return false;
-  rule.destination = *destination;
+  rule.destination = static_cast<const AddressSet&>(*destination);
   rule.negates_addresses = source->negates || destination->negates;
   const PortSet* source_ports = variables_.ports(header.source_ports, draft.complaint);
   if (source_ports == nullptr) return false;
@@ -392,7 +392,7 @@ Result<RuleSet> read_rules(const RuleFiles& files) {
   return set;
 }
 
-Result<RuleSet> read_rules_text(std::string_view text, std::string name, const Variables& variables) {
+Result<RuleSet> read_rules_text(std::string_view text, const std::string& name, const Variables& variables) {
   if (Errors errors = check_variables(variables); !errors.empty()) return failure(std::move(errors));
   SetReader reader(variables, default_classes());
   if (auto read = reader.read(text, name); !read) return failure(std::move(read.error()));

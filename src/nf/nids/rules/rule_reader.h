@@ -34,7 +34,7 @@ struct RuleFiles {
 [[nodiscard]] Result<RuleSet> read_rules(const RuleFiles& files);
 
 /// The same of one text, for tests. `name` stands in places.
-[[nodiscard]] Result<RuleSet> read_rules_text(std::string_view text, std::string name = "test.rules",
+[[nodiscard]] Result<RuleSet> read_rules_text(std::string_view text, const std::string& name = "test.rules",
                                               const Variables& variables = default_variables());
 
 }  // namespace penstock::nids

@@ -249,12 +249,12 @@ bool read_threshold_keywords(std::string_view command, const Keywords& words, Th
 }  // namespace
 
 const ClassTable& default_classes() {
-  static const ClassTable table = [] {
+  static const ClassTable kTable = [] {
     ClassTable classes;
     for (const DefaultClass& one : kDefaultClasses) classes[one.name] = {one.description, one.priority};
     return classes;
   }();
-  return table;
+  return kTable;
 }
 
 Result<ClassTable> read_classification(std::string_view text, const std::string& name) {
@@ -280,7 +280,7 @@ Result<ClassTable> read_classification(std::string_view text, const std::string&
 }
 
 const ReferenceTable& default_references() {
-  static const ReferenceTable table{
+  static const ReferenceTable kTable{
       {"bugtraq", "http://www.securityfocus.com/bid/"},
       {"bid", "http://www.securityfocus.com/bid/"},
       {"cve", "http://cve.mitre.org/cgi-bin/cvename.cgi?name="},
@@ -301,7 +301,7 @@ const ReferenceTable& default_references() {
       {"xforce", "http://xforce.iss.net/xforce/xfdb/"},
       {"msft", "http://technet.microsoft.com/security/bulletin/"},
   };
-  return table;
+  return kTable;
 }
 
 Result<ReferenceTable> read_references(std::string_view text, const std::string& name) {
