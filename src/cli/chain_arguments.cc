@@ -26,6 +26,7 @@ namespace {
 /// first.
 void print_alike(const Errors& errors, std::string_view before, bool all) {
   constexpr std::size_t kMost = 20;
+  constexpr std::size_t kMostKinds = 5;
   if (all || errors.size() <= kMost) {
     for (const Error& error : errors) fmt::print(stderr, "{}{}\n", before, to_string(error));
     return;
@@ -43,13 +44,14 @@ void print_alike(const Errors& errors, std::string_view before, bool all) {
   std::ranges::sort(
       kinds, [](const Kind& a, const Kind& b) { return a.count != b.count ? a.count > b.count : a.first < b.first; });
   std::size_t told = 0;
-  for (std::size_t i = 0; i < kinds.size() && i < kMost; ++i) {
+  for (std::size_t i = 0; i < kinds.size() && i < kMostKinds; ++i) {
     const std::string more =
         kinds[i].count == 1 ? "" : fmt::format(" (and {} alike)", format_count(kinds[i].count - 1));
     fmt::print(stderr, "{}{}{}\n", before, to_string(*kinds[i].first), more);
     told += kinds[i].count;
   }
-  if (told < errors.size()) fmt::print(stderr, "{}… and {} more\n", before, format_count(errors.size() - told));
+  if (told < errors.size())
+    fmt::print(stderr, "{}… and {} more of other kinds\n", before, format_count(errors.size() - told));
 }
 
 }  // namespace

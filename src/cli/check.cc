@@ -93,7 +93,8 @@ void print_loaded(const config::LoadedChain& loaded) {
   }
   for (const chain::NamedFunction& f : loaded.chain.functions) {
     fmt::print("{}: {}\n", f.name, f.function->description());
-    for (const std::string_view line : split(f.function->load_table(), '\n')) {
+    const std::string table = f.function->load_table();
+    for (const std::string_view line : split(table, '\n')) {
       if (!line.empty()) fmt::print("  {}\n", line);
     }
   }

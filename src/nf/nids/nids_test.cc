@@ -1,0 +1,296 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/nids/nids.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "packet/batch.h"
+#include "packet/parse_core.h"
+#include "packet/testing/packet_builder.h"
+
+namespace penstock::nids {
+namespace {
+
+using penstock::testing::packet;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using Frame = std::vector<std::uint8_t>;
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kStart = 1'700'000'000'000'000'000;
+
+Frame question(std::string_view text, std::uint16_t port = 4000) {
+  return packet().eth().ipv4("10.0.0.1", "192.0.2.1").udp(port, 53).payload(text).bytes();
+}
+
+/// Frames in a batch of their own, a millisecond apart, numbered from 1.
+class Frames {
+ public:
+  explicit Frames(const std::vector<Frame>& frames) : bytes_(1 << 20), descriptors_(frames.size()) {
+    Batch batch(bytes_, descriptors_, {});
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      const auto length = static_cast<std::uint32_t>(frames[i].size());
+      EXPECT_TRUE(batch.append(
+          frames[i], {kStart + i * 1'000'000, length, 0, LinkType::ethernet, static_cast<std::uint32_t>(i + 1)}));
+      views.push_back(batch.view(i));
+      parse(views.back());
+    }
+  }
+  std::vector<PacketView> views;
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+  std::vector<PacketDescriptor> descriptors_;
+};
+
+class NidsFunction : public ::testing::Test {
+ protected:
+  ~NidsFunction() override {
+    std::remove(rules_.c_str());
+    std::remove(eve_path_.c_str());
+  }
+  using Given = std::pair<std::string, std::vector<std::string>>;
+
+  Result<std::unique_ptr<chain::NetworkFunction>> try_make(const std::string& rules,
+                                                           const std::vector<Given>& given = {},
+                                                           report::EventLog* eve = nullptr) {
+    std::ofstream(rules_) << rules;
+    std::vector<RawParameter> raw{{"rules", {}, {"chain.yaml", 1, 1}, {rules_}, RawParameter::Shape::scalar, ""}};
+    for (const auto& [name, items] : given) {
+      const auto shape = name == "vars" ? RawParameter::Shape::mapping : RawParameter::Shape::scalar;
+      raw.push_back({name, {}, {"chain.yaml", 2, 1}, items, shape, ""});
+    }
+    auto parameters = Parameters::read(nids_kind().parameters, raw, {});
+    if (!parameters) return tl::unexpected(std::move(parameters.error()));
+    chain::NfContext context;
+    context.eve = eve;
+    auto made = nids_kind().make(*parameters, context);
+    unsupported_ = std::move(context.unsupported);
+    return made;
+  }
+  std::unique_ptr<chain::NetworkFunction> make(const std::string& rules, const std::vector<Given>& given = {},
+                                               report::EventLog* eve = nullptr) {
+    auto made = try_make(rules, given, eve);
+    EXPECT_TRUE(made) << to_string(made.error());
+    return std::move(*made);
+  }
+  std::string refusal(const std::string& rules, const std::vector<Given>& given = {}) {
+    const auto made = try_make(rules, given);
+    return made ? "made" : to_string(made.error());
+  }
+  [[nodiscard]] static Json report_of(const chain::NetworkFunction& function) {
+    Json report = Json::object();
+    function.report(report);
+    return report;
+  }
+  [[nodiscard]] std::vector<Json> records() const {
+    std::vector<Json> all;
+    std::ifstream lines(eve_path_);
+    for (std::string line; std::getline(lines, line);) all.push_back(Json::parse(line));
+    return all;
+  }
+
+  const std::string rules_ = ::testing::TempDir() + "/" + std::to_string(::getpid()) + "_nids.rules";
+  const std::string eve_path_ = ::testing::TempDir() + "/" + std::to_string(::getpid()) + "_nids_eve.json";
+  Errors unsupported_;
+};
+
+TEST_F(NidsFunction, CountsAlertsByRuleTheMostFirst) {
+  const auto nids = make(
+      "alert udp any any -> any any (msg:\"seldom\"; content:\"one\"; sid:1;)\n"
+      "alert udp any any -> any any (msg:\"never\"; content:\"none\"; sid:2;)\n"
+      "alert udp any any -> any any (msg:\"often\"; content:\"o\"; sid:3; rev:2;)\n");
+  auto first = nids->make_cpu_stage();
+  auto second = nids->make_cpu_stage();
+  Frames some({question("one"), question("two")});
+  Frames more({question("four")});
+  first->process(some.views);
+  second->process(more.views);
+  first.reset();
+  second.reset();
+  const Json report = report_of(*nids);
+  EXPECT_EQ(report["alerts"], 4);
+  EXPECT_EQ(report["rules"], Json::parse(R"([{"gid": 1, "sid": 3, "rev": 2, "message": "often", "alerts": 3},
+                                             {"gid": 1, "sid": 1, "rev": 0, "message": "seldom", "alerts": 1}])"));
+  EXPECT_EQ(report["load"]["loaded"], 3);
+  EXPECT_EQ(report["stack"]["packets"], 3);
+}
+
+TEST_F(NidsFunction, ShowsItsCountsAtBatchBoundaries) {
+  const auto nids = make("alert udp any any -> any any (msg:\"any\"; content:\"o\"; sid:1;)\n");
+  const auto stage = nids->make_cpu_stage();
+  Frames frames({question("one")});
+  stage->process(frames.views);
+  EXPECT_EQ(report_of(*nids)["stack"]["packets"], 0);
+  stage->begin_batch();
+  EXPECT_EQ(report_of(*nids)["stack"]["packets"], 1);
+}
+
+TEST_F(NidsFunction, LooksAtWhatIsLeftOfStreamsWhenTheStageEndsAndWritesStatisticsBehindIt) {
+  report::EventLog eve(eve_path_);
+  ASSERT_TRUE(eve.open());
+  eve.begin();
+  const auto nids =
+      make("alert tcp any any -> any 80 (msg:\"in stream\"; content:\"over two segments\"; sid:1;)\n", {}, &eve);
+  auto stage = nids->make_cpu_stage();
+  const auto segment = [](bool back, std::uint8_t flags, std::uint32_t sequence, std::uint32_t ack,
+                          std::string_view text) {
+    Frame frame = packet()
+                      .eth()
+                      .ipv4(back ? "192.0.2.1" : "10.0.0.1", back ? "10.0.0.1" : "192.0.2.1")
+                      .tcp(back ? 80 : 4000, back ? 4000 : 80, flags)
+                      .payload(text)
+                      .bytes();
+    for (int i = 0; i < 4; ++i) {
+      frame[38 + static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(sequence >> (24 - 8 * i));
+      frame[42 + static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(ack >> (24 - 8 * i));
+    }
+    return frame;
+  };
+  Frames frames({segment(false, 2, 100, 0, ""), segment(true, 18, 500, 101, ""), segment(false, 16, 101, 501, ""),
+                 segment(false, 24, 101, 501, "over two "), segment(false, 24, 110, 501, "segments"),
+                 segment(true, 16, 501, 118, "")});
+  stage->process(frames.views);
+  EXPECT_EQ(report_of(*nids)["rules"], Json::array());
+  stage.reset();
+  nids->end_run();
+  EXPECT_THAT(eve.close(), IsEmpty());
+  const std::vector<Json> all = records();
+  ASSERT_THAT(all, SizeIs(2));
+  EXPECT_EQ(all[0]["alert"]["signature_id"], 1);
+  EXPECT_EQ(all[0]["flow"]["pkts_toserver"], 4);
+  EXPECT_EQ(all[1]["event_type"], "stats");
+  EXPECT_EQ(all[1]["stats"]["tcp"]["sessions"], 1);
+  EXPECT_EQ(all[1]["stats"]["detect"]["alert"], 1);
+}
+
+TEST_F(NidsFunction, DropsThePacketAndTheRestOfItsFlowWhereItIsTo) {
+  const std::string rules = "drop udp any any -> any any (msg:\"bad\"; content:\"bad\"; sid:1;)\n";
+  const std::vector<Frame> packets{question("good"), question("bad"), question("good"), question("good", 5000)};
+  const auto drops = [&](const std::vector<Given>& given) {
+    const auto nids = make(rules, given);
+    const auto stage = nids->make_cpu_stage();
+    Frames frames(packets);
+    stage->process(frames.views);
+    std::vector<bool> dropped;
+    for (const PacketView& view : frames.views) dropped.push_back(view.packet->verdict == Verdict::drop(Reason::rule));
+    return dropped;
+  };
+  EXPECT_EQ(drops({{"action", {"drop"}}}), (std::vector<bool>{false, true, true, false}));
+  EXPECT_EQ(drops({}), (std::vector<bool>{false, false, false, false}));
+}
+
+/// Both functions see the same but for what the traits say is not read; all but verdicts stays as it was.
+TEST_F(NidsFunction, ReadsAndWritesWhatItsTraitsSay) {
+  const std::string rules =
+      "drop udp any any -> any any (content:\"a\"; sid:1;)\ndrop tcp any any -> any any (flags:S; sid:2;)\n";
+  const auto one = make(rules, {{"action", {"drop"}}});
+  const auto other = make(rules, {{"action", {"drop"}}});
+  EXPECT_EQ(one->traits().cpu.writes, FieldSet{Field::verdict});
+  EXPECT_EQ(FieldSet::all() - one->traits().cpu.reads, (FieldSet{Field::mark, Field::flow_hash}));
+  std::mt19937 random(20261);
+  std::vector<Frame> packets;
+  for (int i = 0; i < 2000; ++i) {
+    const auto port = static_cast<std::uint16_t>(1000 + random() % 500);
+    std::string text(random() % 20, ' ');
+    for (char& c : text) c = static_cast<char>('a' + random() % 20);
+    packets.push_back(random() % 2 == 0 ? question(text, port)
+                                        : packet()
+                                              .eth()
+                                              .ipv4("10.0.0.1", "192.0.2.1")
+                                              .tcp(port, 80, static_cast<std::uint8_t>(random() % 64))
+                                              .payload(text)
+                                              .bytes());
+  }
+  Frames a(packets);
+  Frames b(packets);
+  for (const PacketView& view : b.views) {
+    view.packet->mark = static_cast<std::uint32_t>(random());
+    view.packet->flow_hash = static_cast<std::uint32_t>(random());
+  }
+  one->make_cpu_stage()->process(a.views);
+  other->make_cpu_stage()->process(b.views);
+  std::size_t dropped = 0;
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    EXPECT_EQ(a.views[i].packet->verdict, b.views[i].packet->verdict) << i;
+    EXPECT_EQ(Frame(a.views[i].frame, a.views[i].frame + a.views[i].length()), packets[i]);
+    dropped += a.views[i].packet->verdict.alive() ? 0 : 1;
+  }
+  EXPECT_GT(dropped, 500U);
+  EXPECT_LT(dropped, 1950U);
+}
+
+TEST_F(NidsFunction, TellsWhatItLoadedAndWhatNot) {
+  const auto nids = make(
+      "alert udp any any -> any any (content:\"o\"; sid:1;)\n"
+      "alert udp any any -> any any (frobnicate:1; sid:2;)\nalert udp any any -> any any (frobnicate:1; sid:3;)\n");
+  EXPECT_THAT(nids->description(), HasSubstr("1 rule (2 left out), "));
+  EXPECT_THAT(unsupported_, SizeIs(2));
+  EXPECT_EQ(unsupported_[0].place.line, 2U);
+  EXPECT_THAT(nids->load_table(), AllOf(HasSubstr("1 rules loaded, 2 left out"), HasSubstr("frobnicate")));
+  nlohmann::ordered_json load;
+  nids->load_report(load);
+  EXPECT_EQ(load["left_out"], 2);
+  ASSERT_THAT(load["reasons"], SizeIs(1));
+  EXPECT_EQ(load["reasons"][0]["rules"], 2);
+}
+
+TEST_F(NidsFunction, RefusesWrongParameters) {
+  const std::string rules = "alert udp any any -> any any (content:\"o\"; sid:1;)\n";
+  EXPECT_THAT(refusal(rules, {{"vars", {"=10.0.0.0/8"}}}),
+              HasSubstr("chain.yaml:2:1: vars: a variable without a name"));
+  EXPECT_THAT(refusal(rules, {{"vars", {"HOME_NET=300.0.0.0"}}}), HasSubstr("300.0.0.0"));
+  EXPECT_THAT(refusal(rules, {{"matcher", {"guess"}}}), HasSubstr("matcher: wrong value"));
+  EXPECT_THAT(refusal(rules, {{"flow_memory", {"1KiB"}}}), HasSubstr("flow_memory: wrong value"));
+  EXPECT_THAT(refusal(rules, {{"classification", {"/nowhere.config"}}}), HasSubstr("/nowhere.config"));
+  EXPECT_THAT(refusal("", {}), HasSubstr("chain.yaml:1:1: no rule could be loaded: found none there"));
+  EXPECT_THAT(refusal(rules + "alert udp any any -> any any (frobnicate:1; sid:2;)\n", {{"strict", {"true"}}}),
+              HasSubstr("frobnicate"));
+}
+
+TEST_F(NidsFunction, FindsTheSameWithEveryMatcher) {
+  const std::string rules =
+      "alert udp any any -> any any (content:\"needle\"; nocase; sid:1;)\n"
+      "alert udp any any -> any any (content:\"hay\"; content:!\"needle\"; sid:2;)\n";
+  for (const char* matcher : {"auto", "vectorscan", "aho_corasick", "hashed_filter"}) {
+    const auto nids = make(rules, {{"matcher", {matcher}}});
+    Frames frames({question("a Needle"), question("hay", 1), question("hay and needle", 2)});
+    nids->make_cpu_stage()->process(frames.views);
+    const Json report = report_of(*nids);
+    EXPECT_EQ(report["rules"][0]["sid"], 1) << matcher;
+    EXPECT_EQ(report["rules"][0]["alerts"], 2) << matcher;
+    EXPECT_EQ(report["rules"][1]["alerts"], 1) << matcher;
+  }
+}
+
+TEST(FrameNumbers, CountOnPast32Bits) {
+  FrameNumbers numbers;
+  PacketDescriptor packet;
+  const auto of = [&](std::uint64_t number, PortIndex port) {
+    packet.number = static_cast<std::uint32_t>(number);
+    packet.in_port = port;
+    return numbers.of(packet);
+  };
+  for (const std::uint64_t number : {1ULL, 7ULL, 0x7000'0000ULL, 0xd000'0000ULL, 0x1'0000'0000ULL, 0x1'0000'0001ULL}) {
+    EXPECT_EQ(of(number, 0), number);
+    EXPECT_EQ(of(number / 2 + 1, 3), number / 2 + 1) << "each port has its own";
+    EXPECT_EQ(of(0, 1), 0U) << "and some have none";
+  }
+}
+
+}  // namespace
+}  // namespace penstock::nids
