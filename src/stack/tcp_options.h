@@ -49,9 +49,8 @@ struct TcpOptions {
     } else if (kind == kTimestamp && value.size() == 8) {
       found.timestamp = be32(value.data());
       found.has_timestamp = true;
-    } else if (kind == kFastOpen) {
-      found.fast_open = true;
-    } else if (kind == kExperiment && value.size() >= 2 && value[0] == 0xf9 && value[1] == 0x89) {
+    } else if (kind == kFastOpen ||
+               (kind == kExperiment && value.size() >= 2 && value[0] == 0xf9 && value[1] == 0x89)) {
       found.fast_open = true;
     }
     options = options.subspan(options[1]);

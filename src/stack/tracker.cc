@@ -75,9 +75,7 @@ struct Tracker::Parts {
 };
 
 Tracker::Tracker(const TrackerOptions& options) : parts_(std::make_unique<Parts>(options)) {}
-Tracker::~Tracker() {
-  // The flows' sessions lie in pools that go as a whole.
-}
+Tracker::~Tracker() = default;  // the sessions of flows lie in pools that go as a whole
 
 const TrackerCounters& Tracker::counters() const noexcept { return parts_->counters; }
 
