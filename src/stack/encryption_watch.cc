@@ -92,8 +92,9 @@ bool EncryptionWatch::read_ssh(Side& side, Bytes bytes) noexcept {
       side.header[side.have++] = bytes.front();
       bytes = bytes.subspan(1);
       if (side.have < kSshHeader) continue;
-      const std::uint32_t length = static_cast<std::uint32_t>(side.header[0]) << 24 | side.header[1] << 16 |
-                                   static_cast<std::uint32_t>(side.header[2] << 8) | side.header[3];
+      const std::uint32_t length = static_cast<std::uint32_t>(side.header[0]) << 24 |
+                                   static_cast<std::uint32_t>(side.header[1]) << 16 |
+                                   static_cast<std::uint32_t>(side.header[2]) << 8 | side.header[3];
       if (length < 2) {
         give_up();
         return whole;
