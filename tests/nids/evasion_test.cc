@@ -1,0 +1,343 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an evader does to hide from rules (Ptacek & Newsham 1998), and what is seen all the same: bytes in tiny pieces,
+// in any order, several times with other contents, with checksums, TTLs or urgent pointers that the watched host makes
+// something else of than a careless watcher does. Where hosts differ, the policy says whose way is followed.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "nids/conversation.h"
+#include "nids/scanner.h"
+
+namespace penstock::nids::test {
+namespace {
+
+using stack::OverlapPolicy;
+
+constexpr std::string_view kAttackRule = R"(alert tcp any any -> any 80 (content:"attack at dawn"; sid:1;))";
+constexpr std::string_view kAttack = "we attack at dawn, or not";
+
+ScanOptions with_policy(OverlapPolicy policy) {
+  ScanOptions options;
+  options.tracker.stream_policy = policy;
+  options.tracker.fragment_policy = policy;
+  return options;
+}
+
+std::uint64_t alerts_of(const Scanner& scanner, std::uint32_t sid = 1) {
+  const auto found = scanner.counts().find(sid);
+  return found == scanner.counts().end() ? 0 : found->second;
+}
+
+TEST(Evasion, TinySegmentsInAnyOrderHideNothing) {
+  for (const std::size_t size : {1U, 2U, 3U, 7U}) {
+    for (const bool reversed : {false, true}) {
+      Scanner scanner(rules_of(kAttackRule));
+      Conversation tcp(scanner);
+      tcp.handshake();
+      std::vector<std::size_t> starts;
+      for (std::size_t at = 0; at < kAttack.size(); at += size) starts.push_back(at);
+      if (reversed) std::reverse(starts.begin(), starts.end());
+      for (const std::size_t at : starts) {
+        tcp.send({.at = static_cast<std::uint32_t>(at), .payload = kAttack.substr(at, size), .acked = 0});
+      }
+      tcp.acknowledge(true, static_cast<std::uint32_t>(kAttack.size()));
+      tcp.close();
+      scanner.finish();
+      EXPECT_EQ(alerts_of(scanner), 1U) << size << (reversed ? " reversed" : "");
+    }
+  }
+}
+
+// 2560 bytes are inspected at once, and each byte once, as the reference engine does it: what lies across such a
+// boundary is only found where the operator has bytes before it offered again.
+TEST(Evasion, APatternIsFoundAcrossTwoInspectionsWhereBytesAreOfferedAgain) {
+  for (std::size_t before = 2560 - 16; before <= 2560 + 2; ++before) {
+    ScanOptions options;
+    options.tracker.seam_bytes = 13;  // one less than the pattern has
+    Scanner scanner(rules_of(kAttackRule), options);
+    Conversation tcp(scanner);
+    tcp.handshake();
+    const std::string text = std::string(before, '.') + "attack at dawn" + std::string(4000, '.');
+    for (std::size_t at = 0; at < text.size(); at += 512) {
+      tcp.send({.at = static_cast<std::uint32_t>(at), .payload = std::string_view(text).substr(at, 512)});
+      tcp.acknowledge(true, static_cast<std::uint32_t>(std::min(text.size(), at + 512)));
+    }
+    tcp.close();
+    scanner.finish();
+    EXPECT_EQ(alerts_of(scanner), 1U) << before;
+  }
+}
+
+/// Novak & Sturges, "Target-Based TCP Stream Reassembly" (2007), by how a new segment lies to one that is there.
+bool new_segment_is_kept(OverlapPolicy policy, int begin, int end, int old_begin, int old_end) {
+  switch (policy) {
+    case OverlapPolicy::first: return false;
+    case OverlapPolicy::last: return true;
+    case OverlapPolicy::bsd:      // the old one, unless the new one begins before it
+    case OverlapPolicy::windows:  // the same
+      return begin < old_begin;
+    case OverlapPolicy::linux_host:  // or begins with it and ends behind it
+      return begin < old_begin || (begin == old_begin && end > old_end);
+    case OverlapPolicy::solaris:  // the new one, unless the old one ends behind it, or begins before and ends with it
+      return end > old_end || (end == old_end && begin <= old_begin);
+    case OverlapPolicy::bsd_right: break;  // of fragments alone
+  }
+  ADD_FAILURE();
+  return false;
+}
+
+TEST(Evasion, OverlappingSegmentsAreSeenAsThePolicysHostsSeeThem) {
+  constexpr int kOldBegin = 8, kOldEnd = 16, kLength = 24;
+  for (const OverlapPolicy policy : {OverlapPolicy::first, OverlapPolicy::last, OverlapPolicy::bsd,
+                                     OverlapPolicy::linux_host, OverlapPolicy::windows, OverlapPolicy::solaris}) {
+    for (const int begin : {4, 8, 12}) {
+      for (const int end : {14, 16, 20}) {
+        std::string old_kept(kLength, '.'), new_kept(kLength, '.');
+        for (int i = begin; i < end; ++i) old_kept[static_cast<std::size_t>(i)] = 'N';
+        for (int i = kOldBegin; i < kOldEnd; ++i) {
+          old_kept[static_cast<std::size_t>(i)] = 'O';
+          if (i < begin || i >= end) new_kept[static_cast<std::size_t>(i)] = 'O';
+        }
+        for (int i = begin; i < end; ++i) new_kept[static_cast<std::size_t>(i)] = 'N';
+        Scanner scanner(rules_of("alert tcp any any -> any any (content:\"" + old_kept + "\"; sid:1;)\n" +
+                                 "alert tcp any any -> any any (content:\"" + new_kept + "\"; sid:2;)"),
+                        with_policy(policy));
+        Conversation tcp(scanner);
+        tcp.handshake();
+        const std::string o(kLength, 'O'), n(kLength, 'N'), dots(kLength, '.');
+        const auto send = [&](const std::string& text, int from, int to) {
+          if (from >= to) return;
+          tcp.send({.at = static_cast<std::uint32_t>(from),
+                    .payload = std::string_view(text).substr(0, static_cast<std::size_t>(to - from)),
+                    .acked = 0});
+        };
+        send(o, kOldBegin, kOldEnd);
+        send(n, begin, end);
+        send(dots, std::max(end, kOldEnd), kLength);
+        send(dots, 0, std::min(begin, kOldBegin));  // the first byte comes last: nothing was looked at before
+        tcp.acknowledge(true, kLength);
+        tcp.close();
+        scanner.finish();
+        const bool new_wins = new_segment_is_kept(policy, begin, end, kOldBegin, kOldEnd);
+        EXPECT_EQ(alerts_of(scanner, 1), new_wins ? 0U : 1U)
+            << "policy " << static_cast<int>(policy) << ": " << begin << " to " << end;
+        EXPECT_EQ(alerts_of(scanner, 2), new_wins ? 1U : 0U)
+            << "policy " << static_cast<int>(policy) << ": " << begin << " to " << end;
+      }
+    }
+  }
+}
+
+TEST(Evasion, AChecksumThatIsWrongIsForTheOperatorToJudge) {
+  for (const bool verify : {false, true}) {
+    ScanOptions options = with_policy(OverlapPolicy::first);
+    options.tracker.verify_checksums = verify;
+    Scanner scanner(rules_of(kAttackRule), options);
+    Conversation tcp(scanner);
+    tcp.handshake();
+    const std::string chaff(kAttack.size(), 'x');
+    tcp.send({.payload = chaff, .acked = 0, .wrong_checksum = true});  // the host never takes it
+    tcp.send({.payload = kAttack, .acked = 0});
+    tcp.acknowledge(true, static_cast<std::uint32_t>(kAttack.size()));
+    tcp.close();
+    scanner.finish();
+    EXPECT_EQ(alerts_of(scanner), verify ? 1U : 0U);
+    EXPECT_EQ(scanner.tracker().tcp_invalid_checksums, verify ? 1U : 0U);
+  }
+}
+
+// Which of both reached the host, only the host knows; the policy that takes the other one sees it, and so does a rule
+// on the TTL itself.
+TEST(Evasion, ATtlThatEndsOnTheWayIsSeenByOnePolicyOrTheOther) {
+  for (const bool chaff_first : {false, true}) {
+    for (const OverlapPolicy policy : {OverlapPolicy::first, OverlapPolicy::last}) {
+      Scanner scanner(rules_of(std::string(kAttackRule) + "\nalert tcp any any -> any 80 (ttl:<5; sid:2;)"),
+                      with_policy(policy));
+      Conversation tcp(scanner);
+      tcp.handshake();
+      const std::string chaff(kAttack.size(), 'x');
+      const Segment lost{.payload = chaff, .ttl = 2, .acked = 0}, real{.payload = kAttack, .acked = 0};
+      tcp.send(chaff_first ? lost : real);
+      tcp.send(chaff_first ? real : lost);
+      tcp.acknowledge(true, static_cast<std::uint32_t>(kAttack.size()));
+      tcp.close();
+      scanner.finish();
+      EXPECT_EQ(alerts_of(scanner), (policy == OverlapPolicy::last) == chaff_first ? 1U : 0U);
+      EXPECT_EQ(alerts_of(scanner, 2), 1U);
+    }
+  }
+}
+
+TEST(Evasion, AResetOutsideTheWindowEndsNothing) {
+  Scanner scanner(rules_of(kAttackRule));
+  Conversation tcp(scanner);
+  tcp.handshake();
+  tcp.send({.at = 0x20000000, .flags = TcpHeader::kRst});
+  tcp.send({.payload = kAttack});
+  tcp.acknowledge(true, static_cast<std::uint32_t>(kAttack.size()));
+  tcp.close();
+  scanner.finish();
+  EXPECT_EQ(alerts_of(scanner), 1U);
+}
+
+TEST(Evasion, DataBehindAResetIsSeenWhereTheConnectionBeginsAgain) {
+  Scanner scanner(rules_of(kAttackRule));
+  {
+    Conversation tcp(scanner);
+    tcp.handshake();
+    tcp.send({.flags = TcpHeader::kRst});
+  }
+  Conversation again(scanner);  // the same ports
+  again.handshake();
+  again.send({.payload = kAttack});
+  again.acknowledge(true, static_cast<std::uint32_t>(kAttack.size()));
+  again.close();
+  scanner.finish();
+  EXPECT_EQ(alerts_of(scanner), 1U);
+}
+
+TEST(Evasion, DataIsSeenThatWasNeverAcknowledgedBeforeTheEnd) {
+  for (const bool reset : {false, true}) {
+    Scanner scanner(rules_of(kAttackRule));
+    Conversation tcp(scanner);
+    tcp.handshake();
+    tcp.send({.payload = kAttack, .acked = 0});
+    if (reset) tcp.send({.at = static_cast<std::uint32_t>(kAttack.size()), .flags = TcpHeader::kRst});
+    scanner.finish();
+    EXPECT_EQ(alerts_of(scanner), 1U) << reset;
+  }
+}
+
+TEST(Evasion, AGapDoesNotHideWhatIsBehindIt) {
+  Scanner scanner(rules_of(kAttackRule));
+  Conversation tcp(scanner);
+  tcp.handshake();
+  tcp.send({.payload = "something that comes first"});
+  tcp.send({.at = 1000, .payload = kAttack});  // what lies between was lost to us alone
+  tcp.acknowledge(true, 1000 + static_cast<std::uint32_t>(kAttack.size()));
+  tcp.close();
+  scanner.finish();
+  EXPECT_EQ(alerts_of(scanner), 1U);
+}
+
+TEST(Evasion, AGapIsNotClosedOver) {
+  Scanner scanner(rules_of(kAttackRule));
+  Conversation tcp(scanner);
+  tcp.handshake();
+  tcp.send({.payload = "we attack "});
+  tcp.send({.at = 500, .payload = "at dawn"});
+  tcp.acknowledge(true, 507);
+  tcp.close();
+  scanner.finish();
+  EXPECT_EQ(alerts_of(scanner), 0U);
+}
+
+TEST(Evasion, DirectionsAreNotMixedUp) {
+  Scanner scanner(rules_of(kAttackRule));
+  Conversation tcp(scanner);
+  tcp.handshake();
+  tcp.send({.payload = "we attack "});
+  tcp.send({.to_server = false, .payload = "at dawn"});
+  tcp.close();
+  scanner.finish();
+  EXPECT_EQ(alerts_of(scanner), 0U);
+}
+
+// RFC 6093: what the pointer means differs between hosts. The byte before it is out of band, and not in the stream.
+TEST(Evasion, AnUrgentByteIsNotInTheStream) {
+  Scanner scanner(rules_of(kAttackRule));
+  Conversation tcp(scanner);
+  tcp.handshake();
+  constexpr std::string_view kHidden = "we attXack at dawn";
+  tcp.send({.payload = kHidden.substr(0, 7),
+            .flags = TcpHeader::kAck | TcpHeader::kPsh | TcpHeader::kUrg,
+            .acked = 0,
+            .urgent = 7});
+  tcp.send({.at = 7, .payload = kHidden.substr(7), .acked = 0});
+  tcp.acknowledge(true, static_cast<std::uint32_t>(kHidden.size()));
+  tcp.close();
+  scanner.finish();
+  EXPECT_EQ(alerts_of(scanner), 1U);
+}
+
+/// A UDP datagram in pieces of eight bytes, in an order of its own.
+TEST(Evasion, TinyFragmentsInAnyOrderHideNothing) {
+  for (const bool reversed : {false, true}) {
+    Scanner scanner(rules_of(R"(alert udp any any -> any 53 (content:"attack at dawn"; sid:1;))"));
+    const Bytes whole = penstock::testing::packet()
+                            .eth()
+                            .ipv4("10.0.0.1", "10.0.0.2")
+                            .udp(4000, 53)
+                            .payload("we attack at dawn, or not")
+                            .bytes();
+    constexpr std::size_t kData = 34;
+    std::vector<std::size_t> starts;
+    for (std::size_t at = kData; at < whole.size(); at += 8) starts.push_back(at);
+    if (reversed) std::reverse(starts.begin(), starts.end());
+    std::uint64_t now = 1'000'000'000;
+    for (const std::size_t at : starts) {
+      const std::size_t end = std::min(at + 8, whole.size());
+      const auto field = static_cast<std::uint16_t>((at - kData) / 8 | (end < whole.size() ? 0x2000 : 0));
+      Bytes frame = penstock::testing::packet()
+                        .eth()
+                        .ipv4("10.0.0.1", "10.0.0.2", 64, {}, field)
+                        .protocol(ip_protocol::kUdp)
+                        .raw(Bytes(whole.begin() + static_cast<std::ptrdiff_t>(at),
+                                   whole.begin() + static_cast<std::ptrdiff_t>(end)))
+                        .bytes();
+      scanner.frame(frame, now += 1000);
+    }
+    scanner.finish();
+    EXPECT_EQ(alerts_of(scanner), 1U) << reversed;
+  }
+}
+
+/// The corpus' overlapping fragments, two published models.
+TEST(Evasion, OverlappingFragmentsAreSeenAsThePolicysHostsSeeThem) {
+  const std::string folder = corpus();
+  if (folder.empty()) GTEST_SKIP() << "no corpus: set PENSTOCK_CORPUS to the folder of test data";
+  const std::vector<std::pair<std::string, OverlapPolicy>> policies{
+      {"first", OverlapPolicy::first},      {"last", OverlapPolicy::last},
+      {"bsd", OverlapPolicy::bsd},          {"bsd-right", OverlapPolicy::bsd_right},
+      {"linux", OverlapPolicy::linux_host}, {"windows", OverlapPolicy::windows},
+      {"solaris", OverlapPolicy::solaris}};
+  for (const auto& model : nlohmann::json::parse(std::ifstream(folder + "/reassembly/overlap_models.json"))) {
+    std::string rules;
+    std::vector<std::string> views;  // what policies keep: the sid is the place
+    std::map<std::string, std::size_t> sid_of;
+    for (const auto& [name, policy] : policies) {
+      std::string text;  // the first unit is the UDP header
+      for (const char label : model.at("expected_units_by_policy").at(name).get<std::string>().substr(1)) {
+        text += std::string(8, label);
+      }
+      if (std::find(views.begin(), views.end(), text) == views.end()) views.push_back(text);
+      sid_of[name] = static_cast<std::size_t>(std::find(views.begin(), views.end(), text) - views.begin()) + 1;
+    }
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      rules += "alert udp any any -> any any (content:\"" + views[i] + "\"; dsize:" + std::to_string(views[i].size()) +
+               "; sid:" + std::to_string(i + 1) + ";)\n";
+    }
+    for (const char* const version : {"v4", "v6"}) {
+      for (const auto& [name, policy] : policies) {
+        Scanner scanner(rules_of(rules), with_policy(policy));
+        const std::string file =
+            folder + "/reassembly/overlap_" + model.at("model").get<std::string>() + "_" + version + ".pcap";
+        ASSERT_TRUE(scanner.capture(file)) << file;
+        EXPECT_EQ(scanner.counts(), (AlertCounts{{static_cast<std::uint32_t>(sid_of.at(name)), 1}}))
+            << file << " " << name;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock::nids::test

@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nids/scanner.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "packet/packet.h"
+#include "port/capture_reader.h"
+
+namespace penstock::nids::test {
+namespace {
+
+template <typename T>
+T must(Result<T> result) {
+  if (!result) {
+    std::fprintf(stderr, "%s\n", to_string(result.error()).c_str());
+    std::abort();
+  }
+  return std::move(*result);
+}
+
+}  // namespace
+
+void CountingSink::alert(const Alert& alert) noexcept {
+  if (alert.rule == nullptr) {
+    ++tagged;
+    return;
+  }
+  ++counts[alert.rule->sid];
+  if (alert.dropped) ++dropped;
+}
+
+std::unique_ptr<const Detection> compiled(RuleSet rules, const DetectionOptions& options) {
+  return must(Detection::compile(std::move(rules), options));
+}
+
+Scanner::Scanner(RuleSet rules, const ScanOptions& options)
+    : detection_(compiled(std::move(rules), options.detection)),
+      hosts_(options.host_bytes),
+      tracker_(options.tracker),
+      inspector_(std::make_unique<Inspector>(*detection_, hosts_, sink_, options.inspector)) {}
+
+Scanner::Scanner(const Detection& detection, const ScanOptions& options)
+    : hosts_(options.host_bytes),
+      tracker_(options.tracker),
+      inspector_(std::make_unique<Inspector>(detection, hosts_, sink_, options.inspector)) {}
+
+Scanner::~Scanner() = default;
+
+void Scanner::frame(std::span<const std::uint8_t> bytes, std::uint64_t timestamp_ns, LinkType link_type,
+                    std::uint32_t wire_length) {
+  // In memory of its own, so that a sanitizer sees a byte too far.
+  bytes_ = std::vector<std::uint8_t>(bytes.begin(), bytes.end());
+  PacketDescriptor descriptor;
+  descriptor.timestamp_ns = timestamp_ns;
+  descriptor.length = static_cast<std::uint32_t>(bytes_.size());
+  descriptor.wire_length = std::max(wire_length, descriptor.length);
+  descriptor.link_type = link_type;
+  inspector_->begin_frame();
+  tracker_.track({bytes_.data(), &descriptor}, ++number_, *inspector_);
+}
+
+void Scanner::finish() {
+  inspector_->begin_frame();
+  tracker_.finish(*inspector_);
+}
+
+bool Scanner::capture(const std::string& path) {
+  port::ReadControl control;
+  auto captures = port::CaptureSequence::open({path}, control);
+  if (!captures) return false;
+  port::CapturedFrame captured;
+  while (captures->next(captured))
+    frame(captured.bytes, captured.timestamp_ns, captured.link_type, captured.wire_length);
+  finish();
+  return true;
+}
+
+RuleSet rules_of(std::string_view text) {
+  RuleSet rules = must(read_rules_text(text));
+  for (const RuleSet::Left& left : rules.left_out) {
+    std::fprintf(stderr, "%s\n", to_string(left.why).c_str());
+  }
+  if (!rules.left_out.empty()) std::abort();
+  return rules;
+}
+
+std::string corpus() {
+  const char* const set = std::getenv("PENSTOCK_CORPUS");
+  std::string folder = set != nullptr ? set : PENSTOCK_SOURCE_DIR "/../shared/data";
+  return std::filesystem::is_directory(folder + "/ids") ? folder : std::string();
+}
+
+}  // namespace penstock::nids::test
