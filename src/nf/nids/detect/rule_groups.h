@@ -23,7 +23,7 @@ struct GroupLimits {
 class RuleGroups {
  public:
   /// `rules` in order of evaluation. Those of addresses alone (`RuleType::ip_only`) are in no group.
-  RuleGroups(std::span<const CompiledRule> rules, const GroupLimits& limits = {});
+  explicit RuleGroups(std::span<const CompiledRule> rules, const GroupLimits& limits = {});
 
   /// Places in `rules`, ascending; group 0 is empty.
   [[nodiscard]] std::span<const std::vector<std::uint32_t>> groups() const noexcept { return groups_; }
