@@ -92,14 +92,9 @@ bool EncryptionWatch::read_ssh(Side& side, Bytes bytes) noexcept {
       side.header[side.have++] = bytes.front();
       bytes = bytes.subspan(1);
       if (side.have < kSshHeader) continue;
-<<<<<<< Updated upstream
       const std::uint32_t length = static_cast<std::uint32_t>(side.header[0]) << 24 |
                                    static_cast<std::uint32_t>(side.header[1]) << 16 |
                                    static_cast<std::uint32_t>(side.header[2]) << 8 | side.header[3];
-=======
-      std::uint32_t length = 0;
-      for (std::size_t i = 0; i < 4; ++i) length = length << 8 | side.header[i];
->>>>>>> Stashed changes
       if (length < 2) {
         give_up();
         return whole;
