@@ -69,7 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.tracker.fragment_memory = 256 << 10;
   options.host_bytes = 64 << 10;
   test::AlertCounts counts;
-  for (const MatcherKind matcher : {MatcherKind::vectorscan, MatcherKind::aho_corasick, MatcherKind::hashed_filter}) {
+  for (const MatcherKind matcher : {MatcherKind::hyperscan, MatcherKind::aho_corasick, MatcherKind::hashed_filter}) {
     options.detection.matcher = matcher;
     auto detection = Detection::compile(*rules, options.detection);
     if (!detection) return 0;  // a regular expression
@@ -77,7 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const Frame& frame : frames) scanner.frame(frame.bytes, frame.timestamp_ns, frame.link_type);
     scanner.finish();
     if (scanner.tracker().flows != scanner.tracker().flows_ended) std::abort();
-    if (matcher == MatcherKind::vectorscan) {
+    if (matcher == MatcherKind::hyperscan) {
       counts = scanner.counts();
     } else if (counts != scanner.counts()) {
       std::fputs("matchers differ\n", stderr);

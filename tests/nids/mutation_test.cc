@@ -66,7 +66,7 @@ TEST(Mutation, DamagedCapturesBreakNothingAndAllMatchersFindTheSame) {
   auto rules = read_rules(files);
   ASSERT_TRUE(rules);
   std::vector<std::unique_ptr<const Detection>> detections;
-  for (const MatcherKind matcher : {MatcherKind::vectorscan, MatcherKind::aho_corasick, MatcherKind::hashed_filter}) {
+  for (const MatcherKind matcher : {MatcherKind::hyperscan, MatcherKind::aho_corasick, MatcherKind::hashed_filter}) {
     detections.push_back(compiled(*rules, {.matcher = matcher}));
   }
   std::uint32_t seed = 0;

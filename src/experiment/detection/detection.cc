@@ -71,7 +71,7 @@ class DetectionTrial final : public Trial {
     for (const unsigned rules : counts) {
       add("rules", rules, kLargeSize, "gpu", workers_for(kLargeSize));
       add("rules", rules, kLargeSize, "cpu", setting_.workers);
-      add("rules", rules, kLargeSize, "vectorscan", setting_.workers);
+      add("rules", rules, kLargeSize, "hyperscan", setting_.workers);
     }
     const unsigned few = own_rules_ != 0 ? own_rules_ : kFewRules;
     for (const char* const size : quick ? std::span<const char* const>(kQuickSizes) : kSizes) {
@@ -87,7 +87,7 @@ class DetectionTrial final : public Trial {
   }
 
   Result<void> measure(Point& point, const Point& limits) override {
-    auto measured = point.text("mode") == "vectorscan" ? measure_library(point) : measure_chain(point, limits);
+    auto measured = point.text("mode") == "hyperscan" ? measure_library(point) : measure_chain(point, limits);
     if (measured) return {};
     for (Error& error : measured.error()) error.message = describe(point) + ": " + error.message;
     return measured;
@@ -150,7 +150,7 @@ class DetectionTrial final : public Trial {
     if ((*detection)->literals().empty()) return failure({{}, "no rule has a content", "", ""});
     if (text_.empty()) text_ = conversations_capture({.connections = 200, .responses = 16});
     const unsigned block = static_cast<unsigned>(std::stoul(kLargeSize)) - kHeaderBytes - kFrameCheckBytes;
-    const auto rates = measure_vectorscan(
+    const auto rates = measure_hyperscan(
         (*detection)->literals(), {reinterpret_cast<const std::uint8_t*>(text_.data()), text_.size()}, block,
         static_cast<unsigned>(*point.number("workers")), setting_.repeats, setting_.duration, *setting_.stop);
     if (!rates) return tl::unexpected(rates.error());
@@ -182,7 +182,7 @@ const Experiment& detection_experiment() {
   static const Experiment kExperiment{
       .name = "detection",
       .summary =
-          "intrusion detection by number of rules and frame size, on a GPU, the CPU's cores, and Vectorscan alone",
+          "intrusion detection by number of rules and frame size, on a GPU, the CPU's cores, and Hyperscan alone",
       .source = "Araujo et al. 2021, §5; Chaurasia et al., §IV; on the axes of Alonistioti et al.",
       .repeats = 3,
       .duration = milliseconds{200},

@@ -37,7 +37,7 @@ Figure of_connections(const char* id, const char* title, Axis y, std::optional<L
 const std::vector<Figure>& detection_figures() {
   static const std::vector<Figure> kFigures{
       {.id = "rules",
-       .title = "Intrusion detection on packets of 1518 bytes, by rules; Vectorscan: payloads alone, on all cores",
+       .title = "Intrusion detection on packets of 1518 bytes, by rules; Hyperscan: payloads alone, on all cores",
        .where = {{"sweep", {"rules"}}},
        .x = {"rules", "rules", true},
        .y = kBits,

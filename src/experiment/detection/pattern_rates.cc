@@ -8,12 +8,12 @@
 
 namespace penstock::experiment {
 
-Result<std::vector<double>> measure_vectorscan(std::span<const nids::Literal> literals,
-                                               std::span<const std::uint8_t> text, std::size_t block, unsigned cores,
-                                               unsigned repeats, std::chrono::nanoseconds duration,
-                                               const std::atomic<bool>& stop) {
+Result<std::vector<double>> measure_hyperscan(std::span<const nids::Literal> literals,
+                                              std::span<const std::uint8_t> text, std::size_t block, unsigned cores,
+                                              unsigned repeats, std::chrono::nanoseconds duration,
+                                              const std::atomic<bool>& stop) {
   using Clock = std::chrono::steady_clock;
-  auto matcher = nids::make_pattern_matcher(nids::MatcherKind::vectorscan, literals);
+  auto matcher = nids::make_pattern_matcher(nids::MatcherKind::hyperscan, literals);
   if (!matcher) return tl::unexpected(std::move(matcher.error()));
   std::vector<std::vector<double>> rates(cores);
   std::barrier together(static_cast<std::ptrdiff_t>(cores));

@@ -16,12 +16,12 @@
 
 namespace penstock::experiment {
 
-/// Bytes a second, of all cores together and of each repeat, that Vectorscan scans in blocks of `block` bytes cut from
+/// Bytes a second, of all cores together and of each repeat, that Hyperscan scans in blocks of `block` bytes cut from
 /// `text`. `literals`: at least one.
-[[nodiscard]] Result<std::vector<double>> measure_vectorscan(std::span<const nids::Literal> literals,
-                                                             std::span<const std::uint8_t> text, std::size_t block,
-                                                             unsigned cores, unsigned repeats,
-                                                             std::chrono::nanoseconds duration,
-                                                             const std::atomic<bool>& stop);
+[[nodiscard]] Result<std::vector<double>> measure_hyperscan(std::span<const nids::Literal> literals,
+                                                            std::span<const std::uint8_t> text, std::size_t block,
+                                                            unsigned cores, unsigned repeats,
+                                                            std::chrono::nanoseconds duration,
+                                                            const std::atomic<bool>& stop);
 
 }  // namespace penstock::experiment

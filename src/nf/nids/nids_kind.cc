@@ -34,6 +34,8 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"fragment_policy", ParameterType::choice, "bsd", kPolicies,
      "whose way of putting overlapping fragments together is followed", false},
     {"stream_policy", ParameterType::choice, "bsd", kPolicies, "the same of overlapping TCP segments", false},
+    {"tracking", ParameterType::choice, "streams", "streams|packets",
+     "packets: each packet by itself, without flows and streams; rules that ask for these match nothing", false},
     {"midstream", ParameterType::flag, "false", "", "TCP connections are followed whose beginning was not seen", false},
     {"async", ParameterType::flag, "false", "", "TCP connections are followed of which one direction is seen", false},
     {"checksums", ParameterType::choice, "ignore", "ignore|verify",
@@ -46,8 +48,8 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"host_memory", ParameterType::size, "32MiB", "1MiB..1TiB", "for thresholds, tags and bits of hosts", false},
     {"most_alerts", ParameterType::integer, "255", "1..255", "of one packet; those of the lowest priority are left out",
      false},
-    {"matcher", ParameterType::choice, "auto", "auto|vectorscan|aho_corasick|hashed_filter",
-     "how the CPU finds the rules' strings; auto: vectorscan", false},
+    {"matcher", ParameterType::choice, "auto", "auto|hyperscan|aho_corasick|hashed_filter",
+     "how the CPU finds the rules' strings; auto: hyperscan", false},
     {"payload", ParameterType::flag, "false", "", "EVE alerts hold the payload, in base64 and printable", false},
     {"packet", ParameterType::flag, "false", "", "EVE alerts hold the packet, in base64", false},
     {"references", ParameterType::flag, "false", "", "EVE alerts hold the rule's references", false},
@@ -68,7 +70,7 @@ stack::OverlapPolicy policy_of(std::string_view name) {
 MatcherKind matcher_of(std::string_view name) {
   if (name == "aho_corasick") return MatcherKind::aho_corasick;
   if (name == "hashed_filter") return MatcherKind::hashed_filter;
-  return MatcherKind::vectorscan;
+  return MatcherKind::hyperscan;
 }
 
 NidsSettings settings_of(const Parameters& parameters, const chain::NfContext& context) {
@@ -77,6 +79,7 @@ NidsSettings settings_of(const Parameters& parameters, const chain::NfContext& c
   tracker.fragment_policy = policy_of(parameters.text("fragment_policy"));
   tracker.stream_policy = policy_of(parameters.text("stream_policy"));
   tracker.verify_checksums = parameters.text("checksums") == "verify";
+  tracker.keep_flows = parameters.text("tracking") == "streams";
   tracker.midstream = parameters.flag("midstream");
   tracker.async_oneside = parameters.flag("async");
   tracker.flow_memory = parameters.integer("flow_memory");

@@ -266,7 +266,7 @@ TEST_F(NidsFunction, FindsTheSameWithEveryMatcher) {
   const std::string rules =
       "alert udp any any -> any any (content:\"needle\"; nocase; sid:1;)\n"
       "alert udp any any -> any any (content:\"hay\"; content:!\"needle\"; sid:2;)\n";
-  for (const char* matcher : {"auto", "vectorscan", "aho_corasick", "hashed_filter"}) {
+  for (const char* matcher : {"auto", "hyperscan", "aho_corasick", "hashed_filter"}) {
     const auto nids = make(rules, {{"matcher", {matcher}}});
     Frames frames({question("a Needle"), question("hay", 1), question("hay and needle", 2)});
     nids->make_cpu_stage()->process(frames.views);

@@ -175,6 +175,12 @@ Result<std::unique_ptr<const Detection>> Detection::compile(RuleSet rules, const
 
 const RuleSet& Detection::rules() const noexcept { return parts_->rule_set; }
 
+bool Detection::literals_select_all() const noexcept {
+  return parts_->ip_only.empty() && !parts_->has_tags && std::ranges::all_of(parts_->plans, [](const GroupPlan& plan) {
+           return plan.always.empty() && plan.headers.empty();
+         });
+}
+
 std::span<const Literal> Detection::literals() const noexcept { return parts_->payload_literals.literals; }
 
 std::string Detection::description() const {

@@ -20,7 +20,7 @@
 namespace penstock::nids {
 
 struct DetectionOptions {
-  MatcherKind matcher = MatcherKind::vectorscan;
+  MatcherKind matcher = MatcherKind::hyperscan;
   unsigned most_alerts = 255;  // of one packet; those of lower priority are left out, and counted
 };
 
@@ -38,6 +38,10 @@ class Detection {
   /// For a scan of all payloads elsewhere (a GPU): the literals that select candidates, over all groups. The indices
   /// are those that `Inspector` is given candidates by.
   [[nodiscard]] std::span<const Literal> literals() const noexcept;
+
+  /// Whether all that a TCP or UDP packet that is no fragment can match by itself holds one of the `literals`: without
+  /// any in it there is nothing to look for, but in streams.
+  [[nodiscard]] bool literals_select_all() const noexcept;
 
   struct Parts;
   [[nodiscard]] const Parts& parts() const noexcept { return *parts_; }

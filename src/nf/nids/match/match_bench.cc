@@ -3,7 +3,7 @@
 //
 // What a core scans in a second: texts of `bytes`, cut from 16 MiB of traffic, for so many literals.
 //
-//   scan/vectorscan, scan/aho_corasick, scan/hashed_filter    whole literals
+//   scan/hyperscan, scan/aho_corasick, scan/hashed_filter    whole literals
 //
 // Axes: literals, bytes of a text. The text and the literals are match_bench_workload.h's.
 
@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
   using namespace penstock::nids;
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  add("scan/vectorscan", MatcherKind::vectorscan, {147, 2'000, 20'000});
+  add("scan/hyperscan", MatcherKind::hyperscan, {147, 2'000, 20'000});
   add("scan/aho_corasick", MatcherKind::aho_corasick, {147, 2'000});
   add("scan/hashed_filter", MatcherKind::hashed_filter, {147, 2'000, 20'000});
   benchmark::RunSpecifiedBenchmarks();

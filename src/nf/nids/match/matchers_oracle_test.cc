@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vectorscan, the Aho-Corasick automaton and the hashed filter against a search for each literal at each position.
+// Hyperscan, the Aho-Corasick automaton and the hashed filter against a search for each literal at each position.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using testing::literal;
 
 std::string name_of(MatcherKind kind) {
   switch (kind) {
-    case MatcherKind::vectorscan: return "Vectorscan";
+    case MatcherKind::hyperscan: return "Hyperscan";
     case MatcherKind::aho_corasick: return "AhoCorasick";
     case MatcherKind::hashed_filter: break;
   }
@@ -58,7 +58,7 @@ class Matchers : public ::testing::TestWithParam<MatcherKind> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Matchers,
-                         ::testing::Values(MatcherKind::vectorscan, MatcherKind::aho_corasick,
+                         ::testing::Values(MatcherKind::hyperscan, MatcherKind::aho_corasick,
                                            MatcherKind::hashed_filter),
                          [](const auto& kind) { return name_of(kind.param); });
 

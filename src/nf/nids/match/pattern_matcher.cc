@@ -7,7 +7,7 @@
 
 #include "nf/nids/match/aho_corasick_matcher.h"
 #include "nf/nids/match/hashed_filter_matcher.h"
-#include "nf/nids/match/vectorscan_matcher.h"
+#include "nf/nids/match/hyperscan_matcher.h"
 
 namespace penstock::nids {
 
@@ -18,9 +18,9 @@ Result<std::unique_ptr<PatternMatcher>> make_pattern_matcher(MatcherKind kind, s
   switch (kind) {
     case MatcherKind::aho_corasick: return make_aho_corasick_matcher(literals);
     case MatcherKind::hashed_filter: return make_hashed_filter_matcher(literals);
-    case MatcherKind::vectorscan: break;
+    case MatcherKind::hyperscan: break;
   }
-  return make_vectorscan_matcher(literals);
+  return make_hyperscan_matcher(literals);
 }
 
 }  // namespace penstock::nids

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Multi-pattern matching: which of many literals occur in a text. One interface for all that do it: Vectorscan, the
+// Multi-pattern matching: which of many literals occur in a text. One interface for all that do it: Hyperscan, the
 // Aho-Corasick automaton, the hashed filter.
 
 #pragma once
@@ -73,12 +73,12 @@ class PatternMatcher {
   [[nodiscard]] virtual std::unique_ptr<Scratch> make_scratch() const = 0;
   /// Adds to `found` every literal that occurs in the text.
   virtual void scan(std::span<const std::uint8_t> text, Scratch* scratch, LiteralSet& found) const noexcept = 0;
-  /// "Vectorscan, 147 literals, 120 KiB".
+  /// "Hyperscan, 147 literals, 120 KiB".
   [[nodiscard]] virtual std::string description() const = 0;
   [[nodiscard]] virtual std::size_t bytes() const noexcept = 0;
 };
 
-enum class MatcherKind : std::uint8_t { vectorscan, aho_corasick, hashed_filter };
+enum class MatcherKind : std::uint8_t { hyperscan, aho_corasick, hashed_filter };
 
 [[nodiscard]] Result<std::unique_ptr<PatternMatcher>> make_pattern_matcher(MatcherKind kind,
                                                                            std::span<const Literal> literals);

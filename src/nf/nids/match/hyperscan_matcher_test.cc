@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/nids/match/hyperscan_matcher.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::nids {
+namespace {
+
+Literal literal(std::string_view text, bool nocase = false) { return {{text.begin(), text.end()}, nocase}; }
+
+std::vector<std::uint32_t> found_in(std::string_view text, const PatternMatcher& matcher, std::size_t literals) {
+  LiteralSet found(literals);
+  const auto scratch = matcher.make_scratch();
+  matcher.scan({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}, scratch.get(), found);
+  return {found.list().begin(), found.list().end()};
+}
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+TEST(HyperscanMatcher, FindsEachLiteralOnceHoweverOftenItOccurs) {
+  const std::vector<Literal> literals{literal("abc"), literal("GET", true), literal(std::string_view("\0\xff.*", 4)),
+                                      literal("bc")};
+  const auto matcher = make_pattern_matcher(MatcherKind::hyperscan, literals);
+  ASSERT_TRUE(matcher) << to_string(matcher.error());
+  EXPECT_THAT(found_in("abcabcabc", **matcher, literals.size()), UnorderedElementsAre(0, 3));
+  EXPECT_THAT(found_in("a gEt ABC", **matcher, literals.size()), ElementsAre(1));
+  EXPECT_THAT(found_in(std::string_view("x\0\xff.*x", 6), **matcher, literals.size()), ElementsAre(2));
+  EXPECT_THAT(found_in("", **matcher, literals.size()), IsEmpty());
+}
+
+/// Vectorscan 5.4.9, of the same interface, overlooks one in thirty of these with AVX-512.
+TEST(HyperscanMatcher, FindsALiteralWhereverItLies) {
+  std::mt19937_64 random(1);
+  for (const std::size_t count : {1U, 2U, 3U, 5U, 10U, 150U}) {
+    for (const std::size_t length : {1U, 2U, 3U, 4U, 8U, 20U}) {
+      std::vector<Literal> literals(count);
+      for (Literal& one : literals) {
+        for (std::size_t i = 0; i < length; ++i) one.bytes.push_back(static_cast<std::uint8_t>('a' + random() % 20));
+      }
+      const auto matcher = make_pattern_matcher(MatcherKind::hyperscan, literals);
+      ASSERT_TRUE(matcher) << to_string(matcher.error());
+      for (unsigned round = 0; round < 400; ++round) {
+        std::string text(length + random() % 400, 'z');
+        const auto& put = literals[random() % count].bytes;
+        text.replace(random() % (text.size() - length + 1), length, std::string(put.begin(), put.end()));
+        const auto found = found_in(text, **matcher, count);
+        EXPECT_TRUE(std::ranges::any_of(found, [&](std::uint32_t i) { return literals[i].bytes == put; }))
+            << text.find_first_not_of('z') << " of " << text.size() << ", " << count << " literals";
+      }
+    }
+  }
+}
+
+TEST(HyperscanMatcher, OfNoLiteralsFindsNothing) {
+  const auto matcher = make_pattern_matcher(MatcherKind::hyperscan, {});
+  ASSERT_TRUE(matcher);
+  EXPECT_THAT(found_in("abc", **matcher, 0), IsEmpty());
+}
+
+TEST(PatternMatcher, RefusesAnEmptyLiteral) {
+  const std::vector<Literal> literals{literal("abc"), literal("")};
+  EXPECT_FALSE(make_pattern_matcher(MatcherKind::hyperscan, literals));
+}
+
+}  // namespace
+}  // namespace penstock::nids
