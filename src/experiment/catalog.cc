@@ -7,6 +7,7 @@
 #include <array>
 
 #include "experiment/chain/chain.h"
+#include "experiment/detection/detection.h"
 #include "experiment/offload/offload.h"
 #include "experiment/streams/streams.h"
 #include "experiment/transfer/transfer.h"
@@ -14,11 +15,9 @@
 namespace penstock::experiment {
 
 std::span<const Experiment* const> experiments() {
-  static const std::array<const Experiment*, 4> kExperiments{
-      &offload_experiment(),
-      &transfer_experiment(),
-      &chain_experiment(),
-      &streams_experiment(),
+  static const std::array<const Experiment*, 5> kExperiments{
+      &offload_experiment(), &transfer_experiment(),  &chain_experiment(),
+      &streams_experiment(), &detection_experiment(),
   };
   return kExperiments;
 }

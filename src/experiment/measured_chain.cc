@@ -33,8 +33,12 @@ std::string run_section(const MeasuredChain& chain) {
 }
 
 std::string generator(const MeasuredChain& chain, const std::string& more) {
+  if (!chain.capture.empty()) {
+    return fmt::format("ports:\n  lan: {{memory: {{read: {}, loop: 0}}}}\n", yaml_text(chain.capture));
+  }
   std::string text = fmt::format("ports:\n  lan: {{generator: {{size: {}, flows: {}, {}", chain.size, kFlows, more);
   if (!chain.destinations.empty()) text += fmt::format(", destinations: {}", yaml_text(chain.destinations));
+  if (!chain.payloads.empty()) text += fmt::format(", payload: capture, capture: {}", yaml_text(chain.payloads));
   return text + "}}\n";
 }
 

@@ -31,6 +31,8 @@ namespace penstock::experiment {
 struct MeasuredChain {
   std::string functions;     // the list under `chain`, paths in it as yaml_text
   std::string undone_by;     // functions that make what went in of what comes out; empty: there are none
+  std::string capture;       // connections that are played again and again; else the generator's packets
+  std::string payloads;      // capture whose payloads the generator's packets have; zeros where empty
   std::string destinations;  // file with the prefixes that packets go to; the generator's own where empty
   std::string size = "64";   // of frames with check sequence, or imix
   bool on_gpu = false;

@@ -169,4 +169,34 @@ std::string rules_text(std::size_t count) {
   return text;
 }
 
+std::string detection_rules_text(std::size_t count, bool of_packets) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-=&%";
+  std::mt19937_64 random(4);
+  const auto append_content = [&](std::string& to, std::size_t bytes) {
+    const bool text = random() % 100 < 60;
+    to += "content:\"";
+    for (std::size_t i = 0; i < bytes; ++i) {
+      if (text) {
+        to += kLetters[random() % kLetters.size()];
+      } else {
+        fmt::format_to(std::back_inserter(to), "|{:02x}|", random() & 0xff);
+      }
+    }
+    to += "\"; ";
+    if (text && random() % 2 == 0) to += "nocase; ";
+  };
+  std::string rules;
+  for (std::size_t i = 0; i < count; ++i) {
+    const char* const protocol = random() % 4 == 0 ? "udp" : of_packets ? "tcp-pkt" : "tcp";
+    fmt::format_to(std::back_inserter(rules), "alert {} any any -> any any (msg:\"rule {}\"; ", protocol, i + 1);
+    append_content(rules, 4 + random() % 17);
+    if (random() % 4 == 0) {
+      append_content(rules, 2 + random() % 7);
+      rules += "distance:0; ";
+    }
+    fmt::format_to(std::back_inserter(rules), "sid:{}; rev:1;)\n", i + 1);
+  }
+  return rules;
+}
+
 }  // namespace penstock::experiment

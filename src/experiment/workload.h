@@ -46,4 +46,10 @@ class Workplace {
 /// and go on.
 [[nodiscard]] std::string rules_text(std::size_t count);
 
+/// `count` rules for intrusion detection, on the payloads of all TCP and UDP packets (three quarters of them TCP, as in
+/// public sets): a content of 4 to 20 bytes, of which 60 % are text and the others any bytes, and in every fourth rule
+/// a second one behind it. Nothing that the generator sends holds one, or hardly ever. Packets are judged alone,
+/// without streams, where `of_packets`.
+[[nodiscard]] std::string detection_rules_text(std::size_t count, bool of_packets);
+
 }  // namespace penstock::experiment

@@ -20,6 +20,7 @@ struct TrackerOptions {
   bool midstream = false;         // sessions whose handshake was not seen are picked up
   bool async_oneside = false;     // one direction alone is enough
   bool inline_streams = false;    // IPS: stream data is inspected as it comes, before it is acknowledged
+  bool keep_flows = true;         // else packets come by themselves: no flows, no streams
 
   /// Once a session is encrypted (TLS, SSH), its payloads are not to be inspected (Suricata's encryption-handling).
   bool pass_over_encrypted = true;

@@ -9,7 +9,12 @@
 #include <filesystem>
 #include <utility>
 
+#include "nf/nids/match/packet_literals.h"
+#include "nf/nids/match/pattern_matcher.h"
+#include "nf/nids/match/rarity.h"
+#include "nf/nids/match/scan_range_core.h"
 #include "packet/packet.h"
+#include "packet/parse_core.h"
 #include "port/capture_reader.h"
 
 namespace penstock::nids::test {
@@ -39,16 +44,42 @@ std::unique_ptr<const Detection> compiled(RuleSet rules, const DetectionOptions&
   return must(Detection::compile(std::move(rules), options));
 }
 
+/// What a device does, by a matcher of the host.
+struct Scanner::Elsewhere {
+  explicit Elsewhere(std::span<const Literal> all)
+      : literals(cut_literals(all)),
+        matcher(must(make_pattern_matcher(MatcherKind::hashed_filter, literals))),
+        scratch(matcher->make_scratch()),
+        found(literals.size()) {}
+
+  FoundLiterals scan(PacketView packet) {
+    const ScanRange range = scan_range(packet.layout(), packet.length());
+    found.clear();
+    matcher->scan({packet.frame + range.begin, packet.frame + range.end}, scratch.get(), found);
+    const bool all = found.list().size() <= PacketLiterals::kMost;
+    return {all, found.list().first(std::min<std::size_t>(found.list().size(), PacketLiterals::kMost))};
+  }
+
+  std::vector<Literal> literals;
+  std::unique_ptr<PatternMatcher> matcher;
+  std::unique_ptr<PatternMatcher::Scratch> scratch;
+  LiteralSet found;
+};
+
 Scanner::Scanner(RuleSet rules, const ScanOptions& options)
     : detection_(compiled(std::move(rules), options.detection)),
       hosts_(options.host_bytes),
       tracker_(options.tracker),
-      inspector_(std::make_unique<Inspector>(*detection_, hosts_, sink_, options.inspector)) {}
+      inspector_(std::make_unique<Inspector>(*detection_, hosts_, sink_, options.inspector)) {
+  if (options.scanned_elsewhere) elsewhere_ = std::make_unique<Elsewhere>(detection_->literals());
+}
 
 Scanner::Scanner(const Detection& detection, const ScanOptions& options)
     : hosts_(options.host_bytes),
       tracker_(options.tracker),
-      inspector_(std::make_unique<Inspector>(detection, hosts_, sink_, options.inspector)) {}
+      inspector_(std::make_unique<Inspector>(detection, hosts_, sink_, options.inspector)) {
+  if (options.scanned_elsewhere) elsewhere_ = std::make_unique<Elsewhere>(detection.literals());
+}
 
 Scanner::~Scanner() = default;
 
@@ -61,8 +92,10 @@ void Scanner::frame(std::span<const std::uint8_t> bytes, std::uint64_t timestamp
   descriptor.length = static_cast<std::uint32_t>(bytes_.size());
   descriptor.wire_length = std::max(wire_length, descriptor.length);
   descriptor.link_type = link_type;
-  inspector_->begin_frame();
-  tracker_.track({bytes_.data(), &descriptor}, ++number_, *inspector_);
+  const PacketView packet{bytes_.data(), &descriptor};
+  parse(packet);
+  inspector_->begin_frame(elsewhere_ != nullptr ? elsewhere_->scan(packet) : FoundLiterals{});
+  tracker_.track(packet, ++number_, *inspector_);
 }
 
 void Scanner::finish() {

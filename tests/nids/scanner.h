@@ -29,6 +29,9 @@ struct ScanOptions {
   DetectionOptions detection;
   InspectorOptions inspector;
   std::size_t host_bytes = HostMemory::kDefaultBytes;
+  /// Literals are looked for as on a GPU: of each frame, cut, in what a device scans, and no more told than a finding
+  /// holds.
+  bool scanned_elsewhere = false;
 };
 
 /// By sid; what never alerted is not in it.
@@ -71,6 +74,8 @@ class Scanner {
   std::unique_ptr<Inspector> inspector_;
   std::vector<std::uint8_t> bytes_;
   std::uint64_t number_ = 0;
+  struct Elsewhere;
+  std::unique_ptr<Elsewhere> elsewhere_;  // null where the inspector scans itself
 };
 
 /// Both stop the test's program where one rule does not load, or compile.

@@ -11,7 +11,11 @@
 #include <utility>
 
 #include "base/units.h"
+#include "gpu/cuda_error.h"
+#include "gpu/devices.h"
 #include "nf/nids/alert/eve_stats.h"
+#include "nf/nids/match/packet_literals.h"
+#include "nf/nids/match/rarity.h"
 #include "nf/nids/rules/load_table.h"
 
 namespace penstock::nids {
@@ -28,12 +32,18 @@ void add(Counts& to, const Counts& more) {
   to = std::bit_cast<Counts>(sum);
 }
 
-chain::NfTraits make_traits() {
+chain::NfTraits make_traits(const Detection& detection, const NidsSettings& settings) {
   chain::NfTraits traits;
   traits.name = nids_kind().name;
   traits.summary = nids_kind().summary;
   // All of a frame, since rules may look at any byte; flows are its own table's.
   traits.cpu = {FieldSet::all() - FieldSet{Field::mark, Field::flow_hash}, {Field::verdict}};
+  if (!detection.literals().empty()) {
+    // The device looks for literals alone: behind the headers, and where there is no more than an IP header.
+    traits.gpu = Access{traits.cpu.reads, {}};
+    traits.finish = Access{traits.cpu.reads, settings.inspector.drops ? FieldSet{Field::verdict} : FieldSet{}};
+    traits.findings_bytes = sizeof(PacketLiterals);
+  }
   traits.drop_reasons = kDropReasons;
   return traits;
 }
@@ -71,7 +81,10 @@ nlohmann::json stack_json(const stack::TrackerCounters& counters) {
 }  // namespace
 
 Nids::Nids(std::unique_ptr<const Detection> detection, const NidsSettings& settings)
-    : detection_(std::move(detection)), settings_(settings), traits_(make_traits()), hosts_(settings.host_memory) {}
+    : detection_(std::move(detection)),
+      settings_(settings),
+      traits_(make_traits(*detection_, settings_)),
+      hosts_(settings.host_memory) {}
 
 std::unique_ptr<chain::CpuStage> Nids::make_cpu_stage() {
   const std::lock_guard lock(mutex_);
@@ -80,6 +93,23 @@ std::unique_ptr<chain::CpuStage> Nids::make_cpu_stage() {
   stack::TrackerOptions tracker = settings_.tracker;
   tracker.flow_id_seed = static_cast<std::uint32_t>(workers_.size());
   return std::make_unique<NidsStage>(*detection_, hosts_, settings_, tracker, *workers_.back());
+}
+
+std::unique_ptr<gpu::GpuStage> Nids::make_gpu_stage(const gpu::StageUse&) {
+  const std::lock_guard lock(mutex_);
+  if (!scan_tables_) {
+    auto built = build_scan_tables(cut_literals(detection_->literals()));
+    if (!built) throw gpu::CudaError(0, to_string(built.error()));
+    scan_tables_ = std::move(*built);
+  }
+  std::unique_ptr<const DeviceLiterals>& literals = on_devices_[gpu::current_device()];
+  if (literals == nullptr) literals = std::make_unique<DeviceLiterals>(*scan_tables_);
+  return make_scan_stage(*literals);
+}
+
+std::unique_ptr<chain::FinishStage> Nids::make_finish_stage(chain::CpuStage& twin) {
+  if (!traits_.finish) return nullptr;
+  return std::make_unique<NidsFinishStage>(static_cast<NidsStage&>(twin));
 }
 
 std::vector<std::uint64_t> Nids::alerts_by_rule() const {
@@ -164,6 +194,8 @@ void Nids::report(nlohmann::json& into) const {
   load_report(load);
   into["load"] = load;
   into["inspection"] = inspection_json(counted.inspector);
+  into["inspection"]["scanned_on_gpu"] = counted.scanned_on_gpu;
+  into["inspection"]["clear"] = counted.clear;
   into["stack"] = stack_json(counted.tracker);
 }
 

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,6 +20,8 @@
 #include "chain/network_function.h"
 #include "nf/nids/detect/detection.h"
 #include "nf/nids/detect/state_store.h"
+#include "nf/nids/match/device_literals.h"
+#include "nf/nids/match/scan_tables.h"
 #include "nf/nids/nids_settings.h"
 #include "nf/nids/nids_stage.h"
 
@@ -30,6 +33,8 @@ class Nids final : public chain::NetworkFunction {
 
   const chain::NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<chain::CpuStage> make_cpu_stage() override;
+  std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) override;
+  std::unique_ptr<chain::FinishStage> make_finish_stage(chain::CpuStage& twin) override;
   /// Writes EVE's record of statistics.
   void end_run() noexcept override;
   std::string description() const override;
@@ -50,7 +55,9 @@ class Nids final : public chain::NetworkFunction {
   const NidsSettings settings_;
   chain::NfTraits traits_;
   HostMemory hosts_;
-  mutable std::mutex mutex_;  // guards the next two: for set-up and reports, no packet waits for it
+  mutable std::mutex mutex_;               // guards what follows: for set-up and reports, no packet waits for it
+  std::optional<ScanTables> scan_tables_;  // once a device needs them
+  std::map<int, std::unique_ptr<const DeviceLiterals>> on_devices_;
   std::vector<std::unique_ptr<WorkerCounts>> workers_;
   std::optional<std::chrono::steady_clock::time_point> begun_;
 };

@@ -5,12 +5,16 @@
 
 #include <algorithm>
 
+#include "nf/nids/match/packet_literals.h"
+#include "packet/ip.h"
+
 namespace penstock::nids {
 
 NidsStage::NidsStage(const Detection& detection, HostMemory& hosts, const NidsSettings& settings,
                      const stack::TrackerOptions& tracker_options, WorkerCounts& counts)
     : counts_(counts),
       drops_(settings.inspector.drops),
+      literals_tell_all_(!tracker_options.keep_flows && detection.literals_select_all()),
       writer_(settings.eve_log, settings.fast_log, settings.eve, detection.rules().rules, counts.alerts_by_rule),
       inspector_(detection, hosts, writer_, settings.inspector),
       tracker_(tracker_options) {}
@@ -27,13 +31,43 @@ void NidsStage::begin_batch() noexcept {
 }
 
 void NidsStage::process(std::span<PacketView> packets) noexcept {
-  for (PacketView& packet : packets) {
-    numbers_.frame_bytes += packet.length();
-    numbers_.last_ns = std::max(numbers_.last_ns, packet.packet->timestamp_ns);
-    inspector_.begin_frame();
-    tracker_.track(packet, frame_numbers_.of(*packet.packet), inspector_);
-    if (drops_ && inspector_.frame_dropped()) packet.packet->verdict = Verdict::drop(Reason::rule);
+  for (const PacketView& packet : packets) inspect(packet, {});
+}
+
+namespace {
+
+/// Whether what is scanned of the packet is all of a TCP or UDP payload.
+bool is_scanned_whole(const PacketLayout& layout) noexcept {
+  return (layout.transport == ip_protocol::kTcp || layout.transport == ip_protocol::kUdp) &&
+         layout.has(PacketLayout::kTransportHeader) && !layout.has(PacketLayout::kFragment);
+}
+
+}  // namespace
+
+void NidsStage::process(std::span<const PacketView> packets, std::span<const std::byte* const> found) noexcept {
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    const auto& literals = *reinterpret_cast<const PacketLiterals*>(found[i]);
+    ++numbers_.scanned_on_gpu;
+    if (literals_tell_all_ && literals.complete() && literals.count == 0 && is_scanned_whole(packets[i].layout())) {
+      ++numbers_.clear;
+      numbers_.frame_bytes += packets[i].length();
+      static_cast<void>(frame_numbers_.of(*packets[i].packet));
+      continue;
+    }
+    inspect(packets[i], {literals.complete(), literals.list()});
   }
+}
+
+void NidsStage::inspect(PacketView packet, FoundLiterals found) noexcept {
+  numbers_.frame_bytes += packet.length();
+  numbers_.last_ns = std::max(numbers_.last_ns, packet.packet->timestamp_ns);
+  inspector_.begin_frame(found);
+  tracker_.track(packet, frame_numbers_.of(*packet.packet), inspector_);
+  if (drops_ && inspector_.frame_dropped()) packet.packet->verdict = Verdict::drop(Reason::rule);
+}
+
+void NidsFinishStage::finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept {
+  twin_.process(packets, findings);
 }
 
 void NidsStage::publish() noexcept {

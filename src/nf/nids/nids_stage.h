@@ -35,7 +35,9 @@ struct WorkerCounts {
     stack::TrackerCounters tracker;
     InspectorCounters inspector;
     std::uint64_t frame_bytes = 0;
-    std::uint64_t last_ns = 0;  // the latest packet's time
+    std::uint64_t last_ns = 0;         // the latest packet's time
+    std::uint64_t scanned_on_gpu = 0;  // frames whose literals a GPU told
+    std::uint64_t clear = 0;           // of these, not looked at: nothing in them selects a rule
   };
   report::Published<Numbers> numbers;
   std::vector<report::Counter> alerts_by_rule;
@@ -50,17 +52,32 @@ class NidsStage final : public chain::CpuStage {
 
   void begin_batch() noexcept override;
   void process(std::span<PacketView> packets) noexcept override;
+  /// For the worker's finish stage: packets whose literals a GPU has told.
+  void process(std::span<const PacketView> packets, std::span<const std::byte* const> found) noexcept;
 
  private:
+  void inspect(PacketView packet, FoundLiterals found) noexcept;
   void publish() noexcept;
 
   WorkerCounts& counts_;
   const bool drops_;
+  const bool literals_tell_all_;  // of a packet by itself, and packets come by themselves
   WorkerCounts::Numbers numbers_;
   FrameNumbers frame_numbers_;
   AlertWriter writer_;
   Inspector inspector_;
   stack::Tracker tracker_;
+};
+
+/// Takes what a GPU found to the worker's tracker and inspector: its packets and those that come to the CPU stage are
+/// of the same flows.
+class NidsFinishStage final : public chain::FinishStage {
+ public:
+  explicit NidsFinishStage(NidsStage& twin) noexcept : twin_(twin) {}
+  void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override;
+
+ private:
+  NidsStage& twin_;
 };
 
 }  // namespace penstock::nids

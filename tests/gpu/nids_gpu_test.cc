@@ -1,0 +1,212 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Intrusion detection with payloads scanned on a GPU: the same alerts, field for field, as by the CPU alone, whichever
+// way batches cross and however small they are, and the same packets dropped.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/text_file.h"
+#include "chain/run.h"
+#include "config/chain_file.h"
+#include "golden/golden_case.h"
+#include "gpu/way.h"
+#include "port/testing/port_harness.h"
+
+namespace penstock::on_gpu {
+namespace {
+
+namespace fs = std::filesystem;
+using port::testing::TemporaryFolder;
+
+struct Scan {
+  std::vector<std::string> alerts;  // lines of EVE, sorted
+  Json report;
+};
+
+/// Scans a capture, one chain of nids alone. `run`: lines of the chain file's run section.
+Scan scan(const std::string& capture, const std::string& nids, const std::string& run) {
+  const TemporaryFolder folder;
+  const std::string eve = folder / "eve.json";
+  const std::string chain = folder / "chain.yaml";
+  const std::string text =
+      fmt::format("ports:\n  in: {{pcap: {{read: \"{}\"}}}}\nchain:\n  - nids: {{{}}}\nrun:\n{}outputs: {{eve: {}}}\n",
+                  capture, nids, run, eve);
+  Scan result;
+  if (!write_text_file(chain, text)) throw std::runtime_error("no chain file");
+  auto loaded = config::load_chain(chain, {});
+  if (!loaded) throw std::runtime_error(to_string(loaded.error()));
+  static const std::atomic<bool> kNever{false};
+  auto ran = chain::run(loaded->chain, {}, kNever);
+  if (!ran) throw std::runtime_error(to_string(ran.error()));
+  result.report = ran->report;
+  loaded = tl::unexpected(Errors{});  // all logs are written
+  const auto lines = read_text_file(eve);
+  if (!lines) throw std::runtime_error(to_string(lines.error()));
+  std::istringstream stream(*lines);
+  for (std::string line; std::getline(stream, line);) {
+    Json event = Json::parse(line);
+    if (event["event_type"] == "stats") continue;
+    event.erase("flow_id");  // of the worker that came first
+    result.alerts.push_back(event.dump());
+  }
+  std::ranges::sort(result.alerts);
+  return result;
+}
+
+std::string on_cpu() { return "  processor: cpu\n"; }
+std::string on_this(const Way& way, const char* packets, unsigned workers) {
+  return fmt::format(
+      "  processor: gpu\n  transfer: {}\n  frames: {}\n  sharing: {}\n  workers: {}\n  batch: {{packets: {}}}\n",
+      transfer_of(way), frames_of(way), sharing_of(way), workers, packets);
+}
+
+void expect_the_same(const std::string& capture, const std::string& nids, const Scan& expected,
+                     const std::string& run) {
+  SCOPED_TRACE(capture + ", " + run);
+  const Scan got = scan(capture, nids, run);
+  ASSERT_EQ(got.alerts.size(), expected.alerts.size());
+  for (std::size_t i = 0; i < expected.alerts.size(); ++i) ASSERT_EQ(got.alerts[i], expected.alerts[i]);
+  EXPECT_EQ(got.report["packets"].dump(), expected.report["packets"].dump());
+  const auto& inspection = got.report["functions"][0]["details"]["inspection"];
+  const std::uint64_t scanned = inspection["scanned_on_gpu"];
+  EXPECT_EQ(scanned, got.report["packets"]["in"].get<std::uint64_t>()) << "not all were scanned on the GPU";
+}
+
+std::vector<std::string> shipped_captures() {
+  std::vector<std::string> captures;
+  for (const char* const below : {"examples", "tests/golden"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(golden::root() / below)) {
+      const std::string name = entry.path().filename().string();
+      if (entry.path().extension() == ".pcap" && !name.starts_with("out")) captures.push_back(entry.path().string());
+    }
+  }
+  std::ranges::sort(captures);
+  return captures;
+}
+
+/// Rules that any traffic matches: short contents, streams, positions, and some that no content selects.
+constexpr const char* kCommonRules =
+    "alert tcp any any -> any any (msg:\"a\"; content:\"GET \"; sid:1;)\n"
+    "alert tcp-pkt any any -> any any (msg:\"b\"; content:\"|00 00|\"; content:\"|00|\"; distance:1; sid:2;)\n"
+    "alert udp any any -> any any (msg:\"c\"; content:\"|00 01|\"; offset:2; depth:8; sid:3;)\n"
+    "alert ip any any -> any any (msg:\"d\"; content:\"e\"; nocase; dsize:>100; sid:4;)\n"
+    "alert tcp any any -> any any (msg:\"e\"; content:\"0a|0a|1\"; sid:5;)\n"
+    "alert tcp any any -> any any (msg:\"f\"; flow:established,to_client; content:\"|0d 0a 0d 0a|\"; sid:6;)\n"
+    "alert icmp any any -> any any (msg:\"g\"; itype:8; content:\"abc\"; sid:7;)\n"
+    "alert tcp any any -> any any (msg:\"h\"; flags:S; sid:8;)\n"
+    "alert tcp any any -> any any (msg:\"i\"; content:\"HTTP/1.1 200 OK|0d 0a|Server\"; pcre:\"/Date: [A-Z]/R\"; "
+    "sid:9;)\n";
+
+class NidsOnGpu : public ::testing::Test {
+ protected:
+  std::string rules(const std::string& text) {
+    const std::string path = folder_ / "common.rules";
+    EXPECT_TRUE(write_text_file(path, text));
+    return fmt::format("rules: [\"{}\"], payload: true", path);
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(NidsOnGpu, AlertsAsItsTwinOnEveryShippedCaptureInAllWays) {
+  const std::string nids = rules(kCommonRules);
+  std::size_t alerts = 0;
+  for (const std::string& capture : shipped_captures()) {
+    const Scan expected = scan(capture, nids, on_cpu());
+    alerts += expected.alerts.size();
+    for (const Way& way : kWays) {
+      for (const char* const packets : {"1", "33", "4096"}) {
+        ASSERT_NO_FATAL_FAILURE(expect_the_same(capture, nids, expected, on_this(way, packets, 1)));
+      }
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_the_same(capture, nids, expected, on_this(kWays[2], "33", 3)));
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(alerts, 1000U);
+}
+
+TEST_F(NidsOnGpu, DropsAsItsTwin) {
+  const std::string nids = rules(
+                               "drop tcp any any -> any any (msg:\"a\"; content:\"GET \"; sid:1;)\n"
+                               "drop udp any any -> any any (msg:\"b\"; content:\"example\"; sid:2;)\n") +
+                           ", action: drop";
+  std::uint64_t dropped = 0;
+  for (const std::string& capture : shipped_captures()) {
+    const Scan expected = scan(capture, nids, on_cpu());
+    dropped += expected.report["packets"]["dropped"].get<std::uint64_t>();
+    for (const char* const packets : {"1", "33", "4096"}) {
+      ASSERT_NO_FATAL_FAILURE(expect_the_same(capture, nids, expected, on_this(kWays[2], packets, 1)));
+    }
+  }
+  EXPECT_GT(dropped, 20U);
+}
+
+TEST_F(NidsOnGpu, AlertsOnPacketsByThemselvesAsItsTwin) {
+  const std::string nids = rules(
+                               "alert tcp-pkt any any -> any any (msg:\"a\"; content:\"GET \"; sid:1;)\n"
+                               "alert udp any any -> any any (msg:\"b\"; content:\"example\"; sid:2;)\n"
+                               "alert icmp any any -> any any (msg:\"c\"; content:\"abc\"; sid:3;)\n") +
+                           ", tracking: packets";
+  std::size_t alerts = 0;
+  for (const std::string& capture : shipped_captures()) {
+    const Scan expected = scan(capture, nids, on_cpu());
+    alerts += expected.alerts.size();
+    ASSERT_NO_FATAL_FAILURE(expect_the_same(capture, nids, expected, on_this(kWays[2], "33", 1)));
+  }
+  EXPECT_GT(alerts, 20U);
+}
+
+/// Of PENSTOCK_CORPUS, where it is set: real rules and generated ones on real captures.
+TEST_F(NidsOnGpu, AlertsAsItsTwinOnTheCorpus) {
+  const char* const corpus = std::getenv("PENSTOCK_CORPUS");
+  if (corpus == nullptr) GTEST_SKIP() << "PENSTOCK_CORPUS names no folder";
+  const fs::path root(corpus);
+  std::vector<std::pair<std::string, std::string>> scans;  // rules, capture
+  for (const char* const of : {"ids/generated/test.rules", "ids/mix/payload-147.rules", "ids/mix/payload-1969.rules"}) {
+    if (fs::exists(root / of) && fs::exists(root / "captures/mix.pcap.gz")) {
+      scans.emplace_back((root / of).string(), (root / "captures/mix.pcap.gz").string());
+    }
+  }
+  for (const char* const of : {"ids/a", "ids/b", "ids/d"}) {
+    if (!fs::exists(root / of)) continue;
+    for (const auto& entry : fs::directory_iterator(root / of)) {
+      scans.emplace_back((entry.path() / "test.rules").string(), (entry.path() / "in.pcap").string());
+    }
+  }
+  ASSERT_FALSE(scans.empty());
+  std::size_t on_gpu_scans = 0;
+  for (const auto& [of, capture] : scans) {
+    SCOPED_TRACE(of);
+    const std::string nids = fmt::format("rules: [\"{}\"]", of);
+    const Scan expected = scan(capture, nids, on_cpu());
+    const std::string on_gpu = on_this(kWays[2], "1000", 1);
+    Scan got;
+    try {
+      got = scan(capture, nids, on_gpu);
+    } catch (const std::runtime_error& error) {
+      // Rules without a content have nothing to be scanned for.
+      ASSERT_NE(std::string(error.what()).find("no function of the chain has a GPU stage"), std::string::npos)
+          << error.what();
+      continue;
+    }
+    ++on_gpu_scans;
+    EXPECT_TRUE(got.alerts == expected.alerts) << got.alerts.size() << " alerts, and " << expected.alerts.size();
+    const bool large = capture.ends_with(".gz");
+    if (!large) continue;
+    EXPECT_GT(expected.alerts.size(), 100U);
+    EXPECT_TRUE(scan(capture, nids, on_this(kWays[4], "33", 1)).alerts == expected.alerts);
+  }
+  EXPECT_GT(on_gpu_scans, scans.size() / 2);
+}
+
+}  // namespace
+}  // namespace penstock::on_gpu
