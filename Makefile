@@ -43,10 +43,13 @@ install: build ## program, headers, libraries and CMake package, to PREFIX=/usr/
 	@echo "installed in $(DESTDIR)$(PREFIX)"
 
 .PHONY: demo
-demo: build ## run router, firewall and IPsec over a gateway's captures
-	build/penstock run examples/gateway/chain.yaml --trace 6
+demo: build ## run firewall, intrusion detection, router and IPsec over a gateway's captures
+	build/penstock run examples/inspected_gateway/chain.yaml --trace 6
 	@echo
-	@echo "What left: examples/gateway/out-lan.pcap, out-wan.pcap, out-dmz.pcap. What is in it: examples/gateway/README.md"
+	@echo "What intrusion detection found (examples/inspected_gateway/alerts.log; as JSON in eve.json):"
+	@cat examples/inspected_gateway/alerts.log
+	@echo
+	@echo "What left: examples/inspected_gateway/out-lan.pcap, out-wan.pcap, out-dmz.pcap. What is in it: examples/gateway/README.md"
 
 .PHONY: test
 test: setup-build-test ## build everything, and run every test that needs no GPU

@@ -40,6 +40,9 @@ const std::vector<Figure>& streams_figures() {
   static const char* const kSource =
       "Chaurasia §V.A, on a Tesla P100: \"8.32Gbps … (i.e., default CUDA stream is being used) in comparison to "
       "15Gbps\"";
+  static const char* const kNidsSource =
+      "Chaurasia §V.A, on a Tesla P100: 3.96 Gbit/s by the default stream, \"14.29Gbps with streams (multiple CUDA "
+      "streams) usage for 1522B packets\"";
   static const std::vector<Figure> kFigures{
       of_algorithm("ipsec-cbc-sha1", "IPsec, AES-128-CBC and HMAC-SHA1 (Chaurasia, figure 2a)", "cbc_sha1",
                    {{"paper, default stream", 8.32, 1522, kSource}, {"paper, several streams", 15, 1522, kSource}}),
@@ -54,6 +57,23 @@ const std::vector<Figure>& streams_figures() {
              {"bytes_down", "bytes"}),
       of_all("ipsec-busy-cores", "IPsec, host cores kept busy (processor time by time)",
              {"default_stream", "streams", "cpu"}, {"busy_cores", "cores"}),
+      {.id = "nids",
+       .title = "Intrusion detection, 147 rules, each packet by itself (Chaurasia, figure 2a)",
+       .where = {{"function", {"nids"}}, {"sweep", {"size"}}},
+       .x = kSize,
+       .y = kBits,
+       .series = {"mode"},
+       .limit = kPcieBits,
+       .references = {{"paper, default stream", 3.96, 1522, kNidsSource},
+                      {"paper, several streams", 14.29, 1522, kNidsSource}}},
+      {.id = "nids-streams",
+       .title = "Intrusion detection, 147 rules: frames of 1522 bytes, one worker, by streams (Chaurasia §IV)",
+       .where = {{"function", {"nids"}}, {"sweep", {"streams"}}},
+       .x = {"streams", "streams, a batch each"},
+       .y = kBits,
+       .series = {"algorithm"},
+       .limit = kPcieBits,
+       .references = {}},
       {.id = "ipsec-streams",
        .title = "IPsec, AES-128-CBC and HMAC-SHA1: frames of 1522 bytes, one worker, by streams (Chaurasia §IV)",
        .where = {{"function", {"ipsec"}}, {"sweep", {"streams"}}},

@@ -12,8 +12,10 @@
 #include <string>
 #include <utility>
 
+#include "experiment/conversations.h"
 #include "experiment/measured_chain.h"
 #include "experiment/streams/figures.h"
+#include "experiment/workload.h"
 
 namespace penstock::experiment {
 namespace {
@@ -23,6 +25,7 @@ constexpr std::array<unsigned, 2> kQuickSizes{64, 1522};
 constexpr std::array<unsigned, 6> kStreams{1, 2, 3, 4, 6, 8};
 constexpr unsigned kLargeSize = 1522;
 constexpr unsigned kStreamsOfAWorker = 3;
+constexpr unsigned kRules = 147;  // the paper's, for intrusion detection
 
 struct Algorithm {
   const char* name;
@@ -42,6 +45,9 @@ constexpr const char* kPolicy =
     "src 0.0.0.0/0 dst 0.0.0.0/0 \n\tdir out priority 1 ptype main \n"
     "\ttmpl src 192.0.2.1 dst 198.51.100.2\n\t\tproto esp reqid 1 mode tunnel\n";
 
+/// The points' `algorithm` where the function is intrusion detection.
+constexpr std::string_view kDetection = "rules_147";
+
 /// Workers that keep one GPU busy: whole frames cross there and back.
 unsigned workers_for(unsigned size) { return size < 512 ? 12 : size < 1024 ? 6 : 4; }
 
@@ -58,6 +64,12 @@ class StreamsTrial final : public Trial {
       chains_[algorithm.name] = {fmt::format("[ipsec: {{state: {}, policy: {}}}]", state, policy),
                                  fmt::format("[ipsec: {{state: {}, direction: in}}]", state)};
     }
+    // As in the paper each packet is scanned by itself; nothing comes back but what was found.
+    payloads_ = runner_.workplace().put("pages.pcap", conversations_capture({.connections = 500, .responses = 16}));
+    chains_[std::string(kDetection)] = {
+        fmt::format("[nids: {{rules: [{}], tracking: packets}}]",
+                    yaml_text(runner_.workplace().put("nids.rules", detection_rules_text(kRules, true)))),
+        {}};
   }
 
   std::vector<Point> plan() override {
@@ -69,8 +81,15 @@ class StreamsTrial final : public Trial {
         add("size", algorithm.name, size, "cpu", setting_.workers, 0);
       }
     }
-    for (const unsigned streams : kStreams) {
-      if (!setting_.quick) add("streams", kAlgorithms.front().name, kLargeSize, "streams", 1, streams);
+    for (const unsigned size : setting_.quick ? std::span<const unsigned>(kQuickSizes) : kSizes) {
+      add("size", kDetection, size, "default_stream", 1, 1);
+      add("size", kDetection, size, "streams", workers_for(size), kStreamsOfAWorker);
+      add("size", kDetection, size, "cpu", setting_.workers, 0);
+    }
+    for (const std::string_view algorithm : {std::string_view(kAlgorithms.front().name), kDetection}) {
+      for (const unsigned streams : kStreams) {
+        if (!setting_.quick) add("streams", algorithm, kLargeSize, "streams", 1, streams);
+      }
     }
     return std::move(points_);
   }
@@ -87,11 +106,15 @@ class StreamsTrial final : public Trial {
     std::string out, in;
   };
 
-  void add(const char* sweep, const char* algorithm, unsigned size, const char* mode, unsigned workers,
+  void add(const char* sweep, std::string_view algorithm, unsigned size, const char* mode, unsigned workers,
            unsigned streams) {
     const bool on_gpu = streams != 0;
     Point& point = points_.emplace_back();
-    point.set("function", "ipsec").set("sweep", sweep).set("algorithm", algorithm).set("size", size).set("mode", mode);
+    point.set("function", algorithm == kDetection ? "nids" : "ipsec")
+        .set("sweep", sweep)
+        .set("algorithm", algorithm)
+        .set("size", size)
+        .set("mode", mode);
     point.set("processor", on_gpu ? "gpu" : "cpu").set("workers", std::min(workers, setting_.workers));
     if (on_gpu) point.set("streams", streams);
   }
@@ -101,6 +124,7 @@ class StreamsTrial final : public Trial {
     MeasuredChain chain;
     chain.functions = functions.out;
     chain.undone_by = functions.in;
+    if (point.text("function") == "nids") chain.payloads = payloads_;
     chain.size = point.text("size");
     chain.on_gpu = point.text("processor") == "gpu";
     for (const gpu::Device& gpu : setting_.gpus) chain.gpus.push_back(gpu.index);
@@ -129,6 +153,7 @@ class StreamsTrial final : public Trial {
   const Setting& setting_;
   ChainRunner runner_;
   std::map<std::string, Functions> chains_;  // by algorithm
+  std::string payloads_;                     // capture: what intrusion detection looks into
   std::vector<Point> points_;
 };
 
@@ -140,9 +165,9 @@ const Experiment& streams_experiment() {
   using std::chrono::milliseconds;
   static const Experiment kExperiment{
       .name = "streams",
-      .summary = "IPsec on a GPU with one batch at a time and with several, and on the CPU's cores",
-      .source =
-          "Chaurasia et al., Network functions in virtualized GPU environment, §IV and §V.A, figure 2a, for IPsec",
+      .summary =
+          "IPsec and intrusion detection on a GPU with one batch at a time and with several, and on the CPU's cores",
+      .source = "Chaurasia et al., Network functions in virtualized GPU environment, §IV and §V.A, figure 2a",
       .repeats = 3,
       .duration = milliseconds{200},
       .quick_duration = milliseconds{100},
