@@ -30,8 +30,9 @@ DeviceLiterals::EngineView DeviceLiterals::copy_of(const AhoCorasickTables& tabl
 
 DeviceLiterals::EngineView DeviceLiterals::copy_of(const HashedFilterTables& tables) {
   HashedFilterView view = tables.view();
-  view.quad_bits = copy_of(tables.quad_bits);
-  view.pair_bits = copy_of(tables.pair_bits);
+  view.bits.quads = copy_of(tables.quad_bits);
+  view.bits.pairs = copy_of(tables.pair_bits);
+  view.bits.keys = copy_of(tables.key_bits);
   view.quad_slots.slots = copy_of(tables.quad_slots);
   view.pair_slots.slots = copy_of(tables.pair_slots);
   view.entries = copy_of(tables.entries);

@@ -37,7 +37,7 @@ class Builder {
     for (std::uint32_t i = 0; i < literals_.size(); ++i) add(i);
     const auto log2 = options.quad_words_log2 != 0
                           ? options.quad_words_log2
-                          : std::clamp(static_cast<unsigned>(std::bit_width(quads_.size())), 10U, 15U);
+                          : std::clamp(static_cast<unsigned>(std::bit_width(quads_.size())) + 4, 10U, 14U);
     tables_.quad_bits.assign(std::size_t{1} << log2, 0);
     for (const auto& [window, list] : quads_) {
       const std::uint32_t hash = quad_hash(window);
@@ -48,6 +48,11 @@ class Builder {
       tables_.pair_bits[pair_hash(window) >> (32 - kPairWordsLog2)] |= 0x8000'0000U >> pair_bit(window) % 32;
     }
     tables_.pairs = !pairs_.empty();
+    const auto key_log2 = std::clamp(static_cast<unsigned>(std::bit_width(keys_.size())) + 2, 10U, 14U);
+    tables_.key_bits.assign(std::size_t{1} << key_log2, 0);
+    for (const std::uint32_t hash : keys_) {
+      tables_.key_bits[hash >> (32 - key_log2)] |= 0x8000'0000U >> quad_bit(hash) % 32;
+    }
     tables_.quad_slots = slots_of(quads_, quad_hash);
     tables_.pair_slots = slots_of(pairs_, pair_hash);
     return std::move(tables_);
@@ -67,16 +72,18 @@ class Builder {
   void count_windows() {
     for (const Literal& literal : literals_) {
       const std::size_t bytes = window_bytes(literal);
-      for (std::size_t at = 0; at + bytes <= literal.bytes.size(); ++at) ++sharing_[window_of(literal, at, bytes)];
+      const std::size_t key = key_bytes(literal.bytes.size());
+      for (std::size_t at = 0; at + key <= literal.bytes.size(); ++at) ++sharing_[window_of(literal, at, bytes)];
     }
   }
 
-  /// The one that is the rarest in traffic and that the fewest other literals have.
+  /// The one that is the rarest in traffic and that the fewest other literals have, of those with a key.
   [[nodiscard]] std::size_t best_window(const Literal& literal) const {
     const std::size_t bytes = window_bytes(literal);
+    const std::size_t key = key_bytes(literal.bytes.size());
     std::size_t best = 0;
     int least = std::numeric_limits<int>::max();
-    for (std::size_t at = 0; at + bytes <= literal.bytes.size(); ++at) {
+    for (std::size_t at = 0; at + key <= literal.bytes.size(); ++at) {
       const auto sharing = static_cast<unsigned>(sharing_.at(window_of(literal, at, bytes)));
       const int cost =
           commonness(std::span(literal.bytes).subspan(at, bytes)) + static_cast<int>(std::bit_width(sharing));
@@ -106,15 +113,22 @@ class Builder {
         tables_.rests.push_back(literal.nocase ? folded(byte) : byte);
       }
     }
+    tables_.before = std::max<std::uint32_t>(tables_.before, entry.at);
+    tables_.after = std::max<std::uint32_t>(tables_.after, entry.length - entry.at);
+    const std::uint32_t key = key_bytes(literal.bytes.size());
     if (literal.bytes.size() >= kQuad) {
       quads_[window_of(literal, at, kQuad)].push_back(entry);
+      keys_.push_back(key_hash(window_of(literal, at, kQuad), window_of(literal, at + kQuad, key - kQuad), key));
     } else if (literal.bytes.size() >= kPair) {
       pairs_[window_of(literal, at, kPair)].push_back(entry);
+      keys_.push_back(key_hash(window_of(literal, at, key), 0, key));
     } else {
       // Whatever follows it.
       const std::uint32_t first = window_of(literal, 0, 1);
       for (std::uint32_t second = 0; second < 256; ++second) {
-        if (!tables_.folds || folded(second) == second) pairs_[first | second << 8].push_back(entry);
+        if (tables_.folds && folded(second) != second) continue;
+        pairs_[first | second << 8].push_back(entry);
+        keys_.push_back(key_hash(first | second << 8, 0, key));
       }
     }
   }
@@ -135,6 +149,7 @@ class Builder {
   std::span<const Literal> literals_;
   std::unordered_map<std::uint32_t, std::uint32_t> sharing_;  // how many literals have a window
   Lists quads_, pairs_;
+  std::vector<std::uint32_t> keys_;  // hashes
   HashedFilterTables tables_;
 };
 
@@ -146,11 +161,12 @@ FilterSlotsView view_of(const std::vector<FilterSlot>& slots) {
 }  // namespace
 
 HashedFilterView HashedFilterTables::view() const noexcept {
-  return {quad_bits.data(),
-          pair_bits.data(),
-          static_cast<std::uint32_t>(32 - std::countr_zero(quad_bits.size())),
+  const auto shift_of = [](std::size_t words) { return static_cast<std::uint32_t>(32 - std::countr_zero(words)); };
+  return {{quad_bits.data(), pair_bits.data(), key_bits.data(), shift_of(quad_bits.size()), shift_of(key_bits.size())},
           folds,
           pairs,
+          before,
+          after,
           view_of(quad_slots),
           view_of(pair_slots),
           entries.data(),
@@ -158,7 +174,7 @@ HashedFilterView HashedFilterTables::view() const noexcept {
 }
 
 std::size_t HashedFilterTables::bytes() const noexcept {
-  return (quad_bits.size() + pair_bits.size()) * sizeof(std::uint32_t) +
+  return (quad_bits.size() + pair_bits.size() + key_bits.size()) * sizeof(std::uint32_t) +
          (quad_slots.size() + pair_slots.size()) * sizeof(FilterSlot) + entries.size() * sizeof(FilterEntry) +
          rests.size();
 }

@@ -11,8 +11,8 @@
 namespace penstock::nids {
 
 struct HashedFilterOptions {
-  /// Words of 32 bits for the quads, as a power of two from 5 to 19; 0: so many that about one bit in 32 is set, but
-  /// between 4 KiB and 128 KiB.
+  /// Words of 32 bits for the quads, as a power of two from 5 to 19; 0: so many that about one bit in 500 is set, but
+  /// between 4 KiB and 64 KiB.
   unsigned quad_words_log2 = 0;
 };
 

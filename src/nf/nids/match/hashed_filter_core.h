@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The hashed filter's two steps, for host and device: which positions of 16 bytes are candidates, and which literals
-// are at a candidate.
+// The hashed filter's steps, for host and device: which positions of 16 bytes are candidates, and which literals are at
+// a candidate.
 
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -21,6 +20,9 @@ namespace penstock::nids {
 inline constexpr std::uint32_t kBlockBytes = 16;
 inline constexpr std::uint32_t kBlockWords = kBlockBytes / 4;
 
+/// The words of a block and the two behind it, for windows and keys that begin in it.
+using BlockWords = std::uint32_t[kBlockWords + 2];
+
 /// `mask` with one bit more at its low end: that of `word` which is `bit` modulo 32 from the top.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t append_bit(std::uint32_t mask, std::uint32_t word,
                                                                    std::uint32_t bit) noexcept {
@@ -31,10 +33,9 @@ inline constexpr std::uint32_t kBlockWords = kBlockBytes / 4;
 #endif
 }
 
-/// The window at position i of a block; `words` are the block's and the one behind it.
+/// The window at position i of a block.
 template <std::uint32_t i>
-[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t window_at(
-    const std::uint32_t (&words)[kBlockWords + 1]) noexcept {
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t window_at(const BlockWords& words) noexcept {
   if constexpr (i % 4 == 0) {
     return words[i / 4];
   } else {
@@ -45,33 +46,63 @@ template <std::uint32_t i>
 namespace detail {
 
 template <bool kPairs, std::uint32_t i = 0>
-PENSTOCK_HOST_DEVICE inline void test_windows(const std::uint32_t* quad_bits, std::uint32_t quad_shift,
-                                              const std::uint32_t* pair_bits,
-                                              const std::uint32_t (&words)[kBlockWords + 1], std::uint32_t& quads,
+PENSTOCK_HOST_DEVICE inline void test_windows(const FilterBitsView& bits, const BlockWords& words, std::uint32_t& quads,
                                               std::uint32_t& pairs) noexcept {
   if constexpr (i < kBlockBytes) {
     const std::uint32_t window = window_at<i>(words);
     const std::uint32_t hash = quad_hash(window);
-    quads = append_bit(quads, quad_bits[hash >> quad_shift], quad_bit(hash));
+    quads = append_bit(quads, bits.quads[hash >> bits.quad_shift], quad_bit(hash));
     if constexpr (kPairs) {
-      pairs = append_bit(pairs, pair_bits[pair_hash(window) >> (32 - kPairWordsLog2)], pair_bit(window));
+      pairs = append_bit(pairs, bits.pairs[pair_hash(window) >> (32 - kPairWordsLog2)], pair_bit(window));
     }
-    test_windows<kPairs, i + 1>(quad_bits, quad_shift, pair_bits, words, quads, pairs);
+    test_windows<kPairs, i + 1>(bits, words, quads, pairs);
   }
+}
+
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline bool has_key(const FilterBitsView& bits, std::uint32_t hash) noexcept {
+  return (bits.keys[hash >> bits.key_shift] << quad_bit(hash) % 32) >> 31 != 0;
 }
 
 }  // namespace detail
 
-/// Candidates among the positions of a block: bit 31 - i for a quad at position i, bit 15 - i for a pair. The words are
+/// Positions of a block by its windows: bit 31 - i for a quad at position i, bit 15 - i for a pair. The words are
 /// folded where the view says so.
 template <bool kPairs>
-[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t block_candidates(
-    const std::uint32_t* quad_bits, std::uint32_t quad_shift, const std::uint32_t* pair_bits,
-    const std::uint32_t (&words)[kBlockWords + 1]) noexcept {
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t block_windows(const FilterBitsView& bits,
+                                                                      const BlockWords& words) noexcept {
   std::uint32_t quads = 0;
   std::uint32_t pairs = 0;
-  detail::test_windows<kPairs>(quad_bits, quad_shift, pair_bits, words, quads, pairs);
+  detail::test_windows<kPairs>(bits, words, quads, pairs);
   return quads << kBlockBytes | pairs;
+}
+
+/// Those of `windows` that have the key of a literal too: the candidates.
+template <bool kPairs>
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t block_candidates(const FilterBitsView& bits,
+                                                                         const BlockWords& words,
+                                                                         std::uint32_t windows) noexcept {
+  std::uint32_t candidates = 0;
+  while (windows != 0) {
+    const std::uint32_t bit = leading_zeros(windows);
+    windows &= ~(0x8000'0000U >> bit);
+    const bool quad = !kPairs || bit < kBlockBytes;
+    // Chosen one by one: an index that is not known would have the words in memory.
+    const auto word = [&](unsigned i) {
+      const std::uint32_t even = (bit & 8) != 0 ? words[i + 2] : words[i];
+      const std::uint32_t odd = (bit & 8) != 0 ? words[i + 3] : words[i + 1];
+      return (bit & 4) != 0 ? odd : even;
+    };
+    const std::uint32_t shift = bit % 4 * 8;
+    const std::uint32_t low = funnel_right(word(0), word(1), shift);
+    std::uint32_t short_key = key_hash(low, 0, 4);
+    std::uint32_t long_key = key_hash(low, funnel_right(word(1), word(2), shift) & 0xffff, 6);
+    if (!quad) {
+      short_key = key_hash(low & 0xffff, 0, 2);
+      long_key = key_hash(low & 0xff'ffff, 0, 3);
+    }
+    if (detail::has_key(bits, short_key) || detail::has_key(bits, long_key)) candidates |= 0x8000'0000U >> bit;
+  }
+  return candidates;
 }
 
 /// Those of the positions from `from` to before `to` (at most kBlockBytes).
@@ -127,16 +158,16 @@ template <bool kPairs, typename Found>
 inline void scan_filtered(const HashedFilterView& view, const std::uint8_t* begin, const std::uint8_t* end,
                           Found&& found) noexcept {
   for (const std::uint8_t* block = begin; block < end; block += std::min<std::ptrdiff_t>(kBlockBytes, end - block)) {
-    std::uint32_t words[kBlockWords + 1] = {};
+    BlockWords words = {};
     std::memcpy(words, block, std::min<std::size_t>(sizeof(words), static_cast<std::size_t>(end - block)));
     if (view.folds) {
       for (std::uint32_t& word : words) word = folded(word);
     }
     const auto positions = static_cast<std::uint32_t>(std::min<std::ptrdiff_t>(kBlockBytes, end - block));
-    std::uint32_t candidates = block_candidates<kPairs>(view.quad_bits, view.quad_shift, view.pair_bits, words) &
-                               candidates_within(0, positions);
+    std::uint32_t candidates = block_candidates<kPairs>(
+        view.bits, words, block_windows<kPairs>(view.bits, words) & candidates_within(0, positions));
     while (candidates != 0) {
-      const auto i = static_cast<std::uint32_t>(std::countl_zero(candidates));
+      const std::uint32_t i = leading_zeros(candidates);
       candidates &= ~(0x8000'0000U >> i);
       look_up_candidate(view, i < kBlockBytes, begin, block + i % kBlockBytes, end, found);
     }

@@ -29,7 +29,7 @@ class HashedFilterMatcher final : public PatternMatcher {
 
   std::string description() const override {
     return fmt::format("hashed filter, {} literals, {} KiB of bits, {} KiB", tables_.literals,
-                       tables_.quad_bits.size() * sizeof(std::uint32_t) / 1024, (bytes() + 1023) / 1024);
+                       tables_.bit_bytes() / 1024, (bytes() + 1023) / 1024);
   }
   std::size_t bytes() const noexcept override { return tables_.bytes(); }
 

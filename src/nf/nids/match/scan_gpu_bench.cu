@@ -6,13 +6,13 @@
 // that between two events around several launches.
 //
 //   scan/stage       as chains run it (make_scan_stage)
-//   scan/filter/*    the hashed filter: LANES that share a packet, THREADS of a block x BLOCKS of a multiprocessor
-//   scan/bits/*      the hashed filter by the size of its quads' bits, as the stage is shaped
+//   scan/lanes/*     the hashed filter by the lanes that share a packet
+//   scan/bits/*      the hashed filter by the size of its quads' bits
 //   scan/rows/*      the automaton, its rows in shared memory or in the device's
 //
 // Axes: literals (cut as the stage wants them), bytes of a frame (0: seven of 64, four of 594, one of 1518 by turns),
-// packets of a batch (0: 512 MiB). Counters: literals found in a packet, packets with more than a finding can
-// name, candidates in a KiB of text, by the hashed filter's bits.
+// packets of a batch (0: 512 MiB). The time is a launch's. Counters: literals found in a packet, packets with more than
+// a finding can name, candidates in a KiB of text, by the hashed filter's bits.
 
 #include <benchmark/benchmark.h>
 #include <cuda_runtime.h>
@@ -109,6 +109,11 @@ Resident& resident(std::uint32_t frame_bytes, std::uint32_t count) {
   return *kept;
 }
 
+template <bool kPairs>
+std::uint32_t candidates_of(const FilterBitsView& bits, const BlockWords& words) {
+  return block_candidates<kPairs>(bits, words, block_windows<kPairs>(bits, words) & (kPairs ? ~0U : 0xffff'0000U));
+}
+
 struct Tables {
   explicit Tables(const ScanTables& tables) : description(tables.description()), literals(tables) {
     const auto* const filter = std::get_if<HashedFilterTables>(&tables.engine);
@@ -117,14 +122,13 @@ struct Tables {
     std::uint64_t candidates = 0;
     constexpr std::size_t kSample = std::size_t{4} << 20;
     for (std::size_t at = 0; at < kSample; at += kBlockBytes) {
-      std::uint32_t words[kBlockWords + 1];
+      BlockWords words;
       std::memcpy(words, text().data() + at, sizeof(words));
       if (view.folds) {
         for (std::uint32_t& word : words) word = folded(word);
       }
-      candidates += static_cast<unsigned>(std::popcount(
-          view.pairs ? block_candidates<true>(view.quad_bits, view.quad_shift, view.pair_bits, words)
-                     : block_candidates<false>(view.quad_bits, view.quad_shift, view.pair_bits, words) & 0xffff'0000U));
+      candidates += static_cast<unsigned>(
+          std::popcount(view.pairs ? candidates_of<true>(view.bits, words) : candidates_of<false>(view.bits, words)));
     }
     candidates_per_kib = static_cast<double>(candidates) * 1024 / kSample;
   }
@@ -186,7 +190,7 @@ void scan(benchmark::State& state, const Variant& variant) {
     const bool good = start.record(stream) && run(kLaunches) && end.record(stream);
     if (!good) return state.SkipWithError("the driver refuses the work");
     end.wait();
-    state.SetIterationTime(end.milliseconds_since(start) / 1e3);
+    state.SetIterationTime(end.milliseconds_since(start) / 1e3 / kLaunches);
   }
   gpu::check_launch();
 
@@ -198,7 +202,7 @@ void scan(benchmark::State& state, const Variant& variant) {
     found += finding.count;
     too_many += finding.complete() ? 0 : 1;
   }
-  const double rounds = static_cast<double>(state.iterations()) * kLaunches;
+  const auto rounds = static_cast<double>(state.iterations());
   const auto packets = static_cast<double>(findings.size());
   state.SetLabel(tables->description);
   state.counters["bits_per_second"] =
@@ -214,57 +218,42 @@ Launch make_stage(const DeviceLiterals& literals) {
   return [stage](const gpu::DevicePackets& batch, const gpu::Stream& stream) { return stage->enqueue(batch, stream); };
 }
 
-template <typename Shape>
+/// 0: as many as the stage would use.
+template <unsigned kLanes = 0>
 Launch make_filter(const DeviceLiterals& literals) {
-  const auto& view = std::get<HashedFilterView>(literals.engine());
-  if (view.pairs) return ScanLauncher<Shape, FilterScan<true>>(FilterScan<true>{view});
-  return ScanLauncher<Shape, FilterScan<false>>(FilterScan<false>{view});
+  return with_scan(literals.engine(), false, []<typename Scan>(const Scan& scan) -> Launch {
+    return [launch = ScanLauncher<Scan>(scan)](const gpu::DevicePackets& batch, const gpu::Stream& stream) {
+      return launch(batch, stream, kLanes != 0 ? kLanes : launch.lanes(batch.count));
+    };
+  });
 }
 
-template <typename Shape, bool kRowsInShared>
+template <bool kRowsInShared>
 Launch make_rows(const DeviceLiterals& literals) {
-  using Scan = AutomatonScan<kRowsInShared>;
-  return ScanLauncher<Shape, Scan>(Scan{std::get<AhoCorasickView<std::uint16_t>>(literals.engine())});
-}
-
-template <typename Shape>
-std::string shape_name() {
-  return std::to_string(Shape::kLanes) + "_lanes_" + std::to_string(Shape::kThreads) + "x" +
-         std::to_string(Shape::kBlocks);
+  return with_scan(literals.engine(), kRowsInShared,
+                   [](const auto& scan) -> Launch { return ScanLauncher<std::decay_t<decltype(scan)>>(scan); });
 }
 
 std::vector<Variant> all_variants() {
   std::vector<Variant> variants;
   variants.push_back({"stage", ScanEngine::automatic, make_stage});
-  const auto filter = [&]<typename Shape>(Shape) {
-    variants.push_back({"filter/" + shape_name<Shape>(), ScanEngine::hashed_filter, make_filter<Shape>});
-  };
-  filter(ScanShape<2, 1024, 1>{});
-  filter(ScanShape<4, 1024, 1>{});
-  filter(ScanShape<8, 1024, 1>{});
-  filter(ScanShape<16, 1024, 1>{});
-  filter(ScanShape<32, 1024, 1>{});
-  filter(ScanShape<4, 512, 2>{});
-  filter(ScanShape<4, 512, 3>{});
-  filter(ScanShape<4, 256, 6>{});
-  for (const unsigned log2 : {11U, 12U, 13U, 14U, 15U}) {
+  variants.push_back({"lanes/4", ScanEngine::hashed_filter, make_filter<4>});
+  variants.push_back({"lanes/8", ScanEngine::hashed_filter, make_filter<8>});
+  variants.push_back({"lanes/16", ScanEngine::hashed_filter, make_filter<16>});
+  variants.push_back({"lanes/32", ScanEngine::hashed_filter, make_filter<32>});
+  for (const unsigned log2 : {10U, 12U, 13U, 14U, 15U}) {
     variants.push_back({"bits/" + std::to_string((std::size_t{4} << log2) / 1024) + "_KiB", ScanEngine::hashed_filter,
-                        make_filter<ScanShape<4, 1024, 1>>, log2});
+                        make_filter<>, log2});
   }
-  const auto rows = [&]<typename Shape>(Shape) {
-    variants.push_back({"rows/shared_" + shape_name<Shape>(), ScanEngine::aho_corasick, make_rows<Shape, true>});
-    variants.push_back({"rows/device_" + shape_name<Shape>(), ScanEngine::aho_corasick, make_rows<Shape, false>});
-  };
-  rows(ScanShape<4, 1024, 1>{});
-  rows(ScanShape<4, 1024, 2>{});
-  rows(ScanShape<4, 512, 3>{});
+  variants.push_back({"rows/shared", ScanEngine::aho_corasick, make_rows<true>});
+  variants.push_back({"rows/device", ScanEngine::aho_corasick, make_rows<false>});
   return variants;
 }
 
 void add(const Variant& variant, std::uint32_t bytes, std::uint32_t packets) {
   auto* const bench = benchmark::RegisterBenchmark(("scan/" + variant.name).c_str(), scan, variant)
                           ->UseManualTime()
-                          ->MinTime(0.1)
+                          ->MinTime(0.02)
                           ->Unit(benchmark::kMicrosecond)
                           ->ArgNames({"literals", "bytes", "packets"});
   for (const int literals : {147, 2'000, 30'000}) {
@@ -284,11 +273,12 @@ int main(int argc, char** argv) {
   // By batch, since making one takes the most time.
   for (const std::uint32_t bytes : {64U, 128U, 256U, 512U, 1024U, 1518U, 0U}) {
     const bool explores = bytes == 64 || bytes == 512 || bytes == 1518;
-    for (const Variant& variant : variants) {
-      if (variant.name == "stage" || explores) add(variant, bytes, 0);
+    for (const std::uint32_t packets : {0U, 2'750U, 8'000U}) {
+      for (const Variant& variant : variants) {
+        if (explores || (variant.name == "stage" && packets == 0)) add(variant, bytes, packets);
+      }
     }
   }
-  for (const std::uint32_t bytes : {64U, 512U, 1518U}) add(variants.front(), bytes, 4096);
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
 }

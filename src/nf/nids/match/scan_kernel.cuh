@@ -14,6 +14,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "gpu/check.cuh"
@@ -29,14 +30,13 @@ namespace penstock::nids {
 
 inline constexpr unsigned kWarp = 32;
 
-/// How the kernel is spread: lanes that share a packet, threads of a block, and blocks that a multiprocessor is to have
-/// room for (what registers a thread may have).
-template <unsigned lanes, unsigned threads, unsigned blocks>
-struct ScanShape {
-  static constexpr unsigned kLanes = lanes;
-  static constexpr unsigned kThreads = threads;
-  static constexpr unsigned kBlocks = blocks;
-};
+/// One block on a multiprocessor, for what its tables take of shared memory is there once; of half the threads, which
+/// have a queue each warp, where the device has less of it (Ampere).
+inline constexpr unsigned kMostThreads = 1024;
+
+/// That share a packet: few, for one of 64 bytes gives work to one; more where there are few packets, so that all of
+/// the device has work.
+inline constexpr unsigned kFewestLanes = 4;
 
 /// Positions count from the frames' begin, brought down to a multiple of 16 bytes.
 inline constexpr std::uint32_t kAlignment = 16;
@@ -59,7 +59,7 @@ struct Candidate {
 
 inline constexpr unsigned kQueueEntries = 2 * kWarp;  // less than a warp's wait before each lane adds one at most
 inline constexpr unsigned kSeenEntries = 32;
-inline constexpr unsigned kMostGroups = 16;
+inline constexpr unsigned kMostGroups = kWarp / kFewestLanes;
 inline constexpr std::uint32_t kNoPacket = 0xffff'ffff;
 
 struct WarpQueue {
@@ -77,8 +77,16 @@ inline constexpr std::uint32_t kMostBound = 0xffff;
 /// A copy that all threads of the block have made when they have met at a barrier.
 template <typename T>
 __device__ void copy_to_shared(T* to, const T* from, std::uint32_t count) {
-  for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) to[i] = from[i];
+#pragma unroll 8
+  for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) to[i] = __ldg(from + i);
 }
+
+/// The lane, and those of its warp that share its packet: `lanes` of them, a power of two, and it is number `sub`.
+struct Group {
+  unsigned lane;
+  unsigned lanes;
+  unsigned sub;
+};
 
 /// The hashed filter. Candidates of the first kind are quads.
 template <bool kPairs>
@@ -87,34 +95,73 @@ struct FilterScan {
 
   HashedFilterView view;
 
-  [[nodiscard]] static std::uint32_t quad_words(const HashedFilterView& view) { return 1U << (32 - view.quad_shift); }
-  [[nodiscard]] std::uint32_t shared_bytes() const {
-    return (quad_words(view) + (kPairs ? 1U << kPairWordsLog2 : 0)) * static_cast<std::uint32_t>(sizeof(std::uint32_t));
+  [[nodiscard]] PENSTOCK_HOST_DEVICE std::uint32_t shared_bytes() const {
+    return (view.bits.quad_words() + view.bits.key_words() + (kPairs ? 1U << kPairWordsLog2 : 0)) *
+           static_cast<std::uint32_t>(sizeof(std::uint32_t));
+  }
+
+  /// The view's bits, as they lie in shared memory.
+  [[nodiscard]] __device__ FilterBitsView bits_in(const uint4* shared) const {
+    FilterBitsView bits = view.bits;
+    bits.quads = reinterpret_cast<const std::uint32_t*>(shared);
+    bits.keys = bits.quads + bits.quad_words();
+    bits.pairs = bits.keys + bits.key_words();
+    return bits;
   }
 
   __device__ void load(uint4* shared) const {
-    const std::uint32_t quads = 1U << (32 - view.quad_shift);
-    copy_to_shared(shared, reinterpret_cast<const uint4*>(view.quad_bits), quads / 4);
-    if constexpr (kPairs) {
-      copy_to_shared(shared + quads / 4, reinterpret_cast<const uint4*>(view.pair_bits), (1U << kPairWordsLog2) / 4);
-    }
+    const auto part = [&shared](const std::uint32_t* words, std::uint32_t count) {
+      copy_to_shared(shared, reinterpret_cast<const uint4*>(words), count / 4);
+      shared += count / 4;
+    };
+    part(view.bits.quads, view.bits.quad_words());
+    part(view.bits.keys, view.bits.key_words());
+    if constexpr (kPairs) part(view.bits.pairs, 1U << kPairWordsLog2);
   }
 
-  /// Bit 31 - i: a quad at position `at` + i; bit 15 - i: a pair. `at` < `end`.
-  __device__ std::uint32_t candidates(const uint4* shared, const std::uint8_t* base, std::uint32_t at,
-                                      const Span& span) const {
-    const uint4 block = __ldg(reinterpret_cast<const uint4*>(base + at));
-    std::uint32_t words[kBlockWords + 1] = {block.x, block.y, block.z, block.w, 0};
-    if (at + kBlockBytes < span.end) words[4] = __ldg(reinterpret_cast<const std::uint32_t*>(base + at + kBlockBytes));
-    if (view.folds) {
+  /// By all lanes of a warp. Bit 31 - i: a quad at position `at` + i; bit 15 - i: a pair.
+  __device__ std::uint32_t candidates(const uint4* shared, const std::uint8_t* base, std::uint32_t at, const Span& span,
+                                      const Group& group) const {
+    const FilterBitsView bits = bits_in(shared);
+    BlockWords words = {};
+    std::uint32_t windows = 0;
+    bool repeats = false;  // every fourth byte is alike
+    if (at < span.end) {
+      const uint4 block = __ldg(reinterpret_cast<const uint4*>(base + at));
+      const uint2 behind =
+          at + kBlockBytes < span.end ? __ldg(reinterpret_cast<const uint2*>(base + at + kBlockBytes)) : uint2{0, 0};
+      words[0] = block.x;
+      words[1] = block.y;
+      words[2] = block.z;
+      words[3] = block.w;
+      words[4] = behind.x;
+      words[5] = behind.y;
+      repeats = block.x == block.y && block.y == block.z && block.z == block.w && block.w == behind.x;
+      if (view.folds) {
 #pragma unroll
-      for (std::uint32_t& word : words) word = folded(word);
+        for (std::uint32_t& word : words) word = folded(word);
+      }
+      const std::uint32_t from = span.begin > at ? span.begin - at : 0;
+      const std::uint32_t to = span.end - at < kBlockBytes ? span.end - at : kBlockBytes;
+      windows = block_windows<kPairs>(bits, words) & candidates_within(from, to);
     }
-    const std::uint32_t from = span.begin > at ? span.begin - at : 0;
-    const std::uint32_t to = span.end - at < kBlockBytes ? span.end - at : kBlockBytes;
-    const auto* const quads = reinterpret_cast<const std::uint32_t*>(shared);
-    return block_candidates<kPairs>(quads, view.quad_shift, quads + (1U << (32 - view.quad_shift)), words) &
-           candidates_within(from, to);
+    const unsigned repeating = __ballot_sync(~0U, repeats);
+    if (repeats) windows &= ~repetitions(at, span, group, repeating);
+    return block_candidates<kPairs>(bits, words, windows);
+  }
+
+  /// Of a block that repeats, the positions that need not be looked at: where all that a literal there could reach, and
+  /// the four bytes before, repeat, it is four bytes before as well. What lies behind the packet does not matter.
+  /// `repeating`: the lanes whose blocks do.
+  __device__ std::uint32_t repetitions(std::uint32_t at, const Span& span, const Group& group,
+                                       unsigned repeating) const {
+    const bool left = group.sub > 0 && (repeating >> (group.lane - 1) & 1) != 0;
+    const bool right = group.sub + 1 < group.lanes && (repeating >> (group.lane + 1) & 1) != 0;
+    constexpr int kBlock = kBlockBytes;
+    const int begin = max(left ? -kBlock : 0, static_cast<int>(span.begin - at));
+    const int from = max(begin + 4 + static_cast<int>(view.before), 0);
+    const int to = min((right ? 2 * kBlock : kBlock) + 4 - static_cast<int>(view.after) + 1, kBlock);
+    return from < to ? candidates_within(static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to)) : 0;
   }
   __device__ static std::uint32_t position_of(std::uint32_t bit) { return bit % kBlockBytes; }
   __device__ static bool first_kind(std::uint32_t bit) { return bit < kBlockBytes; }
@@ -138,10 +185,10 @@ struct AutomatonScan {
 
   static constexpr std::uint32_t kClassQuads = 256 / sizeof(uint4);
 
-  [[nodiscard]] static std::uint32_t row_quads(const AhoCorasickView<Entry>& view) {
+  [[nodiscard]] PENSTOCK_HOST_DEVICE static std::uint32_t row_quads(const AhoCorasickView<Entry>& view) {
     return static_cast<std::uint32_t>((view.states * view.classes * sizeof(Entry) + sizeof(uint4) - 1) / sizeof(uint4));
   }
-  [[nodiscard]] std::uint32_t shared_bytes() const {
+  [[nodiscard]] PENSTOCK_HOST_DEVICE std::uint32_t shared_bytes() const {
     return (kClassQuads + (kRowsInShared ? row_quads(view) : 0)) * static_cast<std::uint32_t>(sizeof(uint4));
   }
 
@@ -165,9 +212,10 @@ struct AutomatonScan {
     }
   }
 
-  /// Bit 31 - i: a literal ends at position `at` + i. `at` < `end`.
-  __device__ std::uint32_t candidates(const uint4* shared, const std::uint8_t* base, std::uint32_t at,
-                                      const Span& span) const {
+  /// Bit 31 - i: a literal ends at position `at` + i.
+  __device__ std::uint32_t candidates(const uint4* shared, const std::uint8_t* base, std::uint32_t at, const Span& span,
+                                      const Group&) const {
+    if (at >= span.end) return 0;
     constexpr int kWords = (kLead + static_cast<int>(kStripBytes)) / 4;
     std::uint32_t words[kWords] = {};
     // Where the automaton starts, counted from `at`: at the packet's begin, or as far before the strip as a literal
@@ -219,16 +267,13 @@ __device__ inline constexpr std::uint32_t flag_word(PacketLiterals::Flag flag) {
   return static_cast<std::uint32_t>(flag) << 16;
 }
 
-/// By the lanes of the packet, `sub` of `kLanes` each its part.
-template <unsigned kLanes>
-__device__ void begin_finding(PacketLiterals& finding, unsigned sub, bool scanned) {
+/// By the lanes of the packet, each its part.
+__device__ inline void begin_finding(PacketLiterals& finding, const Group& group, bool scanned) {
   auto* const words = reinterpret_cast<unsigned long long*>(&finding);
   constexpr unsigned long long kNobody = ~0ULL;
   const std::uint32_t head = scanned ? flag_word(PacketLiterals::kScanned) : 0;
-#pragma unroll
-  for (unsigned i = sub; i < sizeof(PacketLiterals) / sizeof(*words); i += kLanes) {
-    words[i] = i == 0 ? kNobody << 32 | head : kNobody;
-  }
+  static_assert(sizeof(PacketLiterals) == kFewestLanes * sizeof(*words));
+  if (group.sub < kFewestLanes) words[group.sub] = group.sub == 0 ? kNobody << 32 | head : kNobody;
 }
 
 /// By any lane of the packet's warp. True where the finding cannot name all.
@@ -239,8 +284,18 @@ __device__ inline bool add_finding(PacketLiterals& finding, std::uint32_t packet
   const unsigned long long key = static_cast<unsigned long long>(packet) << 32 | literal;
   if (seen == key) return false;
   seen = key;
+  // What is there, at once; only behind it one by one.
+  const auto* const twos = reinterpret_cast<const unsigned long long*>(&finding);
+  const unsigned long long there[] = {__ldcg(twos), __ldcg(twos + 1), __ldcg(twos + 2), __ldcg(twos + 3)};
+  unsigned taken = 0;
+#pragma unroll
+  for (unsigned i = 1; i <= PacketLiterals::kMost; ++i) {
+    const auto other = static_cast<std::uint32_t>(there[i / 2] >> i % 2 * 32);
+    if (other == literal) return false;
+    if (other != PacketLiterals::kNone) ++taken;
+  }
   auto* const words = reinterpret_cast<std::uint32_t*>(&finding);
-  for (unsigned i = 0; i < PacketLiterals::kMost; ++i) {
+  for (unsigned i = taken; i < PacketLiterals::kMost; ++i) {
     const std::uint32_t before = atomicCAS(words + 1 + i, PacketLiterals::kNone, literal);
     if (before == PacketLiterals::kNone) {
       atomicAdd(words, 1U);
@@ -266,18 +321,17 @@ struct ScanJob {
   }
 };
 
-template <typename Shape, typename Scan>
-__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
+/// `lanes`: a packet's, a power of two from kFewestLanes to kWarp.
+template <typename Scan>
+__global__ void __launch_bounds__(kMostThreads, 1)
     scan_packets(const __grid_constant__ Scan scan, const __grid_constant__ gpu::DevicePackets batch,
-                 const std::uint32_t engine_bytes) {
-  constexpr unsigned kLanes = Shape::kLanes;
-  constexpr unsigned kGroups = kWarp / kLanes;
-  static_assert(kWarp % kLanes == 0 && kGroups <= kMostGroups);
+                 const std::uint32_t lanes) {
   extern __shared__ uint4 shared[];
   scan.load(shared);
-  WarpQueue& queue = reinterpret_cast<WarpQueue*>(shared + engine_bytes / sizeof(uint4))[threadIdx.x / kWarp];
+  WarpQueue& queue = reinterpret_cast<WarpQueue*>(shared + scan.shared_bytes() / sizeof(uint4))[threadIdx.x / kWarp];
   const unsigned lane = threadIdx.x % kWarp;
-  const unsigned sub = lane % kLanes;
+  const Group group{lane, lanes, lane & (lanes - 1)};
+  const unsigned groups = kWarp / lanes;
   queue.seen[lane] = ~0ULL;
   if (lane < kMostGroups) queue.full[lane] = kNoPacket;
   static_assert(kSeenEntries == kWarp);
@@ -295,7 +349,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     const std::uint8_t* const at = base + queue.position[entry];
     const Candidate candidate{at - (bounds & kMostBound), at, at + (bounds >> 16), queue.packet[entry] >= kFirstKind};
     // Nothing more is to be said of a packet that is to be scanned again. The group of a packet is its remainder.
-    volatile std::uint32_t& full = queue.full[packet % kGroups];
+    volatile std::uint32_t& full = queue.full[packet & (groups - 1)];
     if (full == packet) return;
     scan.look_up(shared, candidate, [&](std::uint32_t literal) {
       if (add_finding(findings[packet], packet, literal, queue)) full = packet;
@@ -304,8 +358,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 
   // Warps of one number lie in different blocks, so that few packets are spread over the device.
   const std::uint32_t warp = blockIdx.x + gridDim.x * (threadIdx.x / kWarp);
-  const std::uint32_t step = gridDim.x * (blockDim.x / kWarp) * kGroups;
-  std::uint32_t next = warp * kGroups + lane / kLanes;
+  const std::uint32_t step = gridDim.x * (blockDim.x / kWarp) * groups;
+  std::uint32_t next = warp * groups + lane / lanes;
   ScanJob job;
   if (next < batch.count) job = ScanJob::read(batch.packets[next]);
 
@@ -316,7 +370,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     while (group_at >= span.end && next < batch.count) {
       packet = next;
       const bool scanned = job.verdict.alive();
-      begin_finding<kLanes>(findings[packet], sub, scanned);
+      begin_finding(findings[packet], group, scanned);
       const ScanRange range = scan_range(job.layout, job.length);
       const bool any = scanned && range.begin < range.end;
       span.begin = any ? skew + job.offset + range.begin : 0;
@@ -327,11 +381,11 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     }
     if (!__any_sync(~0U, group_at < span.end)) break;
 
-    const std::uint32_t at = group_at + sub * Scan::kStripBytes;
-    std::uint32_t mask = at < span.end ? scan.candidates(shared, base, at, span) : 0;
+    const std::uint32_t at = group_at + group.sub * Scan::kStripBytes;
+    std::uint32_t mask = scan.candidates(shared, base, at, span, group);
     while (const unsigned with = __ballot_sync(~0U, mask != 0)) {
       if (mask != 0) {
-        const auto bit = static_cast<std::uint32_t>(__clz(static_cast<int>(mask)));
+        const std::uint32_t bit = leading_zeros(mask);
         mask &= ~(0x8000'0000U >> bit);
         const std::uint32_t position = at + Scan::position_of(bit);
         const unsigned entry = waiting + __popc(with & ((1U << lane) - 1));
@@ -347,8 +401,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
         __syncwarp();
       }
     }
-    group_at += kLanes * Scan::kStripBytes;
-    if (static_cast<volatile std::uint32_t&>(queue.full[lane / kLanes]) == packet) group_at = span.end;
+    group_at += lanes * Scan::kStripBytes;
+    if (static_cast<volatile std::uint32_t&>(queue.full[lane / lanes]) == packet) group_at = span.end;
   }
   __syncwarp();
   if (lane < waiting) look_up(lane);
@@ -357,43 +411,56 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 // ---- launches
 
 /// A kernel with what its launches need of the device, which is the current one when it is made.
-template <typename Shape, typename Scan>
+template <typename Scan>
 class ScanLauncher {
  public:
   /// Of a block.
-  [[nodiscard]] static unsigned shared_bytes(const Scan& scan) {
-    return scan.shared_bytes() + Shape::kThreads / kWarp * static_cast<unsigned>(sizeof(WarpQueue));
+  [[nodiscard]] static unsigned shared_bytes(const Scan& scan, unsigned threads) {
+    return scan.shared_bytes() + threads / kWarp * static_cast<unsigned>(sizeof(WarpQueue));
   }
 
   /// Throws CudaError.
-  explicit ScanLauncher(const Scan& scan) : scan_(scan), shared_bytes_(shared_bytes(scan)) {
+  explicit ScanLauncher(const Scan& scan) : scan_(scan) {
     int device = 0;
     int multiprocessors = 0;
+    int most_shared = 0;
     int blocks = 0;
     gpu::check(cudaGetDevice(&device));
     gpu::check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-    gpu::check(cudaFuncSetAttribute(scan_packets<Shape, Scan>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+    gpu::check(cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    if (shared_bytes(scan, threads_) > static_cast<unsigned>(most_shared)) threads_ /= 2;
+    shared_bytes_ = shared_bytes(scan, threads_);
+    gpu::check(cudaFuncSetAttribute(scan_packets<Scan>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(shared_bytes_)));
-    gpu::check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, scan_packets<Shape, Scan>,
-                                                             static_cast<int>(Shape::kThreads), shared_bytes_));
+    gpu::check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, scan_packets<Scan>, static_cast<int>(threads_),
+                                                             shared_bytes_));
     resident_blocks_ = static_cast<std::uint32_t>(multiprocessors * blocks);
+  }
+
+  /// Of a packet, in a batch of so many.
+  [[nodiscard]] std::uint32_t lanes(std::uint32_t packets) const noexcept {
+    return std::bit_floor(std::clamp(resident_blocks_ * threads_ / packets, kFewestLanes, kWarp));
   }
 
   /// False when the driver refuses the launch.
   [[nodiscard]] bool operator()(const gpu::DevicePackets& batch, const gpu::Stream& stream) const noexcept {
-    if (batch.count == 0) return true;
-    constexpr std::uint32_t kGroups = kWarp / Shape::kLanes;
+    return batch.count == 0 || (*this)(batch, stream, lanes(batch.count));
+  }
+  [[nodiscard]] bool operator()(const gpu::DevicePackets& batch, const gpu::Stream& stream,
+                                std::uint32_t lanes) const noexcept {
+    const std::uint32_t groups = kWarp / lanes;
     cudaLaunchConfig_t launch{};
-    launch.gridDim = std::min((batch.count + kGroups - 1) / kGroups, resident_blocks_);
-    launch.blockDim = Shape::kThreads;
+    launch.gridDim = std::min((batch.count + groups - 1) / groups, resident_blocks_);
+    launch.blockDim = threads_;
     launch.dynamicSmemBytes = shared_bytes_;
     launch.stream = stream.get();
-    return cudaLaunchKernelEx(&launch, scan_packets<Shape, Scan>, scan_, batch, scan_.shared_bytes()) == cudaSuccess;
+    return cudaLaunchKernelEx(&launch, scan_packets<Scan>, scan_, batch, lanes) == cudaSuccess;
   }
 
  private:
   Scan scan_;
-  unsigned shared_bytes_;
+  unsigned threads_ = kMostThreads;
+  unsigned shared_bytes_ = 0;
   std::uint32_t resident_blocks_ = 1;
 };
 

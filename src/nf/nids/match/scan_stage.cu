@@ -8,13 +8,7 @@ namespace penstock::nids {
 
 namespace {
 
-// Few lanes, for a packet of 64 bytes gives work to one. One block on a multiprocessor, for what its tables take of
-// shared memory is there once; of fewer threads, which have a queue each warp, where the device has less of it
-// (Ampere).
-using Shape = ScanShape<4, 1024, 1>;
-using SmallShape = ScanShape<4, 512, 1>;
-
-template <typename StageShape, typename Scan>
+template <typename Scan>
 class ScanStage final : public gpu::GpuStage {
  public:
   explicit ScanStage(const Scan& scan) : launch_(scan) {}
@@ -23,7 +17,7 @@ class ScanStage final : public gpu::GpuStage {
   }
 
  private:
-  ScanLauncher<StageShape, Scan> launch_;
+  ScanLauncher<Scan> launch_;
 };
 
 unsigned most_shared_bytes() {
@@ -36,19 +30,15 @@ unsigned most_shared_bytes() {
 
 bool rows_fit_shared(const DeviceLiterals::EngineView& engine, unsigned most) {
   const auto* const automaton = std::get_if<AhoCorasickView<std::uint16_t>>(&engine);
-  return automaton != nullptr && ScanLauncher<Shape, AutomatonScan<true>>::shared_bytes({*automaton}) <= most;
+  return automaton != nullptr && ScanLauncher<AutomatonScan<true>>::shared_bytes({*automaton}, kMostThreads) <= most;
 }
 
 }  // namespace
 
 std::unique_ptr<gpu::GpuStage> make_scan_stage(const DeviceLiterals& literals) {
-  const unsigned most = most_shared_bytes();
-  return with_scan(literals.engine(), rows_fit_shared(literals.engine(), most),
-                   [most]<typename Scan>(const Scan& scan) -> std::unique_ptr<gpu::GpuStage> {
-                     if (ScanLauncher<Shape, Scan>::shared_bytes(scan) <= most) {
-                       return std::make_unique<ScanStage<Shape, Scan>>(scan);
-                     }
-                     return std::make_unique<ScanStage<SmallShape, Scan>>(scan);
+  return with_scan(literals.engine(), rows_fit_shared(literals.engine(), most_shared_bytes()),
+                   []<typename Scan>(const Scan& scan) -> std::unique_ptr<gpu::GpuStage> {
+                     return std::make_unique<ScanStage<Scan>>(scan);
                    });
 }
 

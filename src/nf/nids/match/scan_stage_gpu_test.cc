@@ -227,6 +227,34 @@ TEST_P(ScanOnDevice, FindsRunsOfOneByteInPacketsOfThem) {
   ASSERT_NO_FATAL_FAILURE(expect_equal(batch));
 }
 
+/// What repeats is not looked up again and again: what begins and ends a run must be found all the same.
+TEST_P(ScanOnDevice, FindsWhatIsInAndAtTheEndsOfWhatRepeatsWithHoweverManyLanes) {
+  for (const std::uint32_t count : {1'000U, 1'001U, 1'002U, 1'003U, 24'000U}) {
+    Draw draw(count);
+    std::vector<Bytes> repeated = {draw.bytes(4), draw.bytes(4, "ab"), draw.bytes(4, "01234567")};
+    const auto run = [&](std::size_t length) {
+      const Bytes& each = repeated[draw.below(3)];
+      const std::uint32_t phase = draw.below(4);
+      Bytes bytes(length);
+      for (std::size_t i = 0; i < length; ++i) bytes[i] = each[(i + phase) % 4];
+      return bytes;
+    };
+    std::vector<Literal> literals;
+    for (int i = 0; i < 16; ++i) {
+      literals.push_back({run(draw.one_in(2) ? 8 : 3 + draw.below(6)), false});
+      if (draw.one_in(3)) literals.back().bytes[draw.one_in(2) ? 0 : literals.back().bytes.size() - 1] = 'x';
+    }
+    use(std::move(literals));
+    Batch batch(count, literals_);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      Bytes payload = run(draw.below(100));
+      if (!payload.empty() && draw.one_in(2)) payload[draw.below(static_cast<std::uint32_t>(payload.size()))] = 'x';
+      batch.add(payload);
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_equal(batch, count % 16));
+  }
+}
+
 TEST_P(ScanOnDevice, ScansWhatMayBePayloadAndNotWhatIsNotForwarded) {
   Draw draw(5);
   use(rule_literals(100, draw));

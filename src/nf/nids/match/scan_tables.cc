@@ -30,8 +30,7 @@ std::string ScanTables::description() const {
                        (automaton->bytes() + 1023) / 1024);
   }
   const auto& filter = std::get<HashedFilterTables>(engine);
-  return fmt::format("hashed filter, {} literals, {} KiB of bits", filter.literals,
-                     filter.quad_bits.size() * sizeof(std::uint32_t) / 1024);
+  return fmt::format("hashed filter, {} literals, {} KiB of bits", filter.literals, filter.bit_bytes() / 1024);
 }
 
 Result<ScanTables> build_scan_tables(std::span<const Literal> literals, ScanEngine engine,

@@ -42,8 +42,8 @@ TEST(ScanTables, OfAFilterHaveAsManyBitsAsAreAskedForAndElseAsTheLiteralsNeed) {
   };
   constexpr auto kFilter = ScanEngine::hashed_filter;
   EXPECT_EQ(bits(build_scan_tables(drawn(10, 8), kFilter)), 4U << 10);
-  EXPECT_EQ(bits(build_scan_tables(drawn(3'000, 8), kFilter)), 16U << 10);
-  EXPECT_EQ(bits(build_scan_tables(drawn(40'000, 8), kFilter)), 128U << 10);
+  EXPECT_EQ(bits(build_scan_tables(drawn(200, 8), kFilter)), 16U << 10);
+  EXPECT_EQ(bits(build_scan_tables(drawn(40'000, 8), kFilter)), 64U << 10);
   EXPECT_EQ(bits(build_scan_tables(drawn(10, 8), kFilter, {13})), 32U << 10);
 }
 

@@ -32,6 +32,15 @@ template <typename Word>
   return low >= 'a' && low <= 'z';
 }
 
+/// `word` is not 0.
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t leading_zeros(std::uint32_t word) noexcept {
+#ifdef __CUDA_ARCH__
+  return static_cast<std::uint32_t>(__clz(static_cast<int>(word)));
+#else
+  return static_cast<std::uint32_t>(std::countl_zero(word));
+#endif
+}
+
 /// The low word of (high, low) >> bits; `bits` < 32.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t funnel_right(std::uint32_t low, std::uint32_t high,
                                                                      std::uint32_t bits) noexcept {
