@@ -317,11 +317,11 @@ TEST(Decoder, SaysOfWhichTunnelsFlowsAreKept) {
   Decoding decoding;
   const auto ip_in_ip = in_ipv4(decoding, 4, kInner);
   EXPECT_TRUE(ip_in_ip[0].has_flow);
-  EXPECT_TRUE(flow_lookup_of(ip_in_ip[0]));
+  EXPECT_TRUE(flow_lookup_of(ip_in_ip[0], 0));
   const auto gre = in_ipv4(decoding, 47, bytes({0, 0, 8, 0}) + kInner);
   EXPECT_FALSE(gre[0].has_flow);
-  EXPECT_FALSE(flow_lookup_of(gre[0]));
-  EXPECT_TRUE(flow_lookup_of(gre[1]));
+  EXPECT_FALSE(flow_lookup_of(gre[0], 0));
+  EXPECT_TRUE(flow_lookup_of(gre[1], 0));
 }
 
 TEST(Decoder, GivesATunnelUpWhosePacketIsWrong) {

@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-#include "packet/flow_hash.h"
+#include "base/keyed_hash.h"
 #include "packet/ip.h"
 #include "packet/transport.h"
 
@@ -57,16 +57,16 @@ bool read_embedded(Bytes embedded, FlowKey& key) noexcept {
   return true;
 }
 
-std::uint64_t hash_of(const Endpoint& endpoint) noexcept {
-  return mix64((endpoint.address.high ^ std::rotl(endpoint.address.low, 23)) * 0x9e3779b97f4a7c15ULL +
-               endpoint.address.low + (std::uint64_t{endpoint.port} << 40));
+std::uint64_t hash_of(const Endpoint& endpoint, std::uint64_t seed) noexcept {
+  return mix_product(mix_product(endpoint.address.high ^ seed, endpoint.address.low), seed + endpoint.port);
 }
 
-std::uint32_t hash_of(const FlowKey& key) noexcept {
-  std::uint64_t hash = hash_of(key.client) + hash_of(key.server);
-  hash += std::uint64_t{key.protocol} << 56 | std::uint64_t{key.tunnel_depth} << 48 |
-          std::uint64_t{key.vlan_ids[0]} << 32 | std::uint64_t{key.vlan_ids[1]} << 16 | key.vlan_ids[2];
-  return static_cast<std::uint32_t>(mix64(hash) >> 32);
+/// The same in both directions.
+std::uint32_t hash_of(const FlowKey& key, std::uint64_t seed) noexcept {
+  const std::uint64_t what = std::uint64_t{key.protocol} << 56 | std::uint64_t{key.tunnel_depth} << 48 |
+                             std::uint64_t{key.vlan_ids[0]} << 32 | std::uint64_t{key.vlan_ids[1]} << 16 |
+                             key.vlan_ids[2];
+  return static_cast<std::uint32_t>(mix_product(hash_of(key.client, seed) + hash_of(key.server, seed), what ^ seed));
 }
 
 bool is_of(const FlowKey& flow, const FlowKey& packet) noexcept {
@@ -89,7 +89,7 @@ struct FlowTable::Node : Flow {
   std::uint8_t list = 0;
 };
 
-std::optional<FlowLookup> flow_lookup_of(const DecodedPacket& packet) noexcept {
+std::optional<FlowLookup> flow_lookup_of(const DecodedPacket& packet, std::uint64_t seed) noexcept {
   if (!packet.has_flow) return std::nullopt;
   FlowLookup lookup;
   FlowKey& key = lookup.key;
@@ -126,7 +126,7 @@ std::optional<FlowLookup> flow_lookup_of(const DecodedPacket& packet) noexcept {
     }
     default: break;  // IP in IP: its addresses are all that there is
   }
-  lookup.hash = hash_of(key);
+  lookup.hash = hash_of(key, seed);
   return lookup;
 }
 
@@ -135,6 +135,7 @@ FlowTable::FlowTable(const TrackerOptions& options)
       nodes_(static_cast<Node*>(::operator new (capacity_ * sizeof(Node), std::align_val_t{alignof(Node)}))),
       buckets_(std::make_unique_for_overwrite<std::uint32_t[]>(std::bit_ceil(capacity_))),
       bucket_mask_(static_cast<std::uint32_t>(std::bit_ceil(capacity_) - 1)),
+      seed_(random_seed()),
       next_id_((std::uint64_t{options.flow_id_seed} & 0x7fffff) << kIdBits | 1) {
   std::fill_n(buckets_.get(), std::size_t{bucket_mask_} + 1, kNone);
   const std::array<std::uint32_t, kLists> timeouts = {
@@ -167,10 +168,6 @@ void FlowTable::delist(Node& node) noexcept {
   List& from = lists_[node.list];
   (node.previous == kNone ? from.first : nodes_[node.previous].next) = node.next;
   (node.next == kNone ? from.last : nodes_[node.next].previous) = node.previous;
-}
-
-void FlowTable::prefetch(const FlowLookup& lookup) const noexcept {
-  __builtin_prefetch(&buckets_[lookup.hash & bucket_mask_]);
 }
 
 Flow* FlowTable::find(const FlowLookup& lookup) noexcept {

@@ -20,12 +20,12 @@ namespace penstock::stack {
 /// A packet's own view of the flow that it belongs to.
 struct FlowLookup {
   FlowKey key;               // the sender stands as the client
-  std::uint32_t hash = 0;    // of the key, the same in both directions
+  std::uint32_t hash = 0;    // of the key and the table's seed, the same in both directions
   bool begins_none = false;  // an ICMP error: it belongs to the flow that it is about, or to none
 };
 
-/// Nothing for packets that belong to no flow (DecodedPacket::has_flow).
-[[nodiscard]] std::optional<FlowLookup> flow_lookup_of(const DecodedPacket& packet) noexcept;
+/// Nothing for packets that belong to no flow (DecodedPacket::has_flow). `seed`: FlowTable::seed().
+[[nodiscard]] std::optional<FlowLookup> flow_lookup_of(const DecodedPacket& packet, std::uint64_t seed) noexcept;
 
 class FlowTable {
  public:
@@ -35,7 +35,7 @@ class FlowTable {
   FlowTable(const FlowTable&) = delete;
   FlowTable& operator=(const FlowTable&) = delete;
 
-  /// The flow of this key, if it has not timed out. Those of its bucket that have are kept: expired() gives them.
+  /// The flow of this key, timed out or not; null if there is none.
   [[nodiscard]] Flow* find(const FlowLookup& lookup) noexcept;
   /// Null where there is no room: see victim(). There must be no flow of this key.
   [[nodiscard]] Flow* add(const FlowLookup& lookup, std::uint64_t now_ns) noexcept;
@@ -48,8 +48,9 @@ class FlowTable {
   [[nodiscard]] Flow* victim() noexcept;
   /// Any flow, the longest not looked at first; null: there is none.
   [[nodiscard]] Flow* any() noexcept;
-  void prefetch(const FlowLookup& lookup) const noexcept;
 
+  /// Random: who sends packets does not know which flows share a bucket.
+  [[nodiscard]] std::uint64_t seed() const noexcept { return seed_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
@@ -71,6 +72,7 @@ class FlowTable {
   Node* nodes_;  // raw memory: nodes are made as they are first needed
   std::unique_ptr<std::uint32_t[]> buckets_;
   std::uint32_t bucket_mask_;
+  std::uint64_t seed_;
   std::array<List, kLists> lists_;
   std::uint32_t free_ = kNone;
   std::uint32_t made_ = 0;

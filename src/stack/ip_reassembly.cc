@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <random>
 #include <type_traits>
 #include <vector>
 
+#include "base/keyed_hash.h"
 #include "packet/checksum.h"
 #include "packet/ip.h"
 
@@ -75,12 +75,6 @@ bool later_wins(OverlapPolicy policy, const FragmentRecord& earlier, const Fragm
   return false;
 }
 
-std::uint64_t mix(std::uint64_t x) noexcept {  // splitmix64's
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
 }  // namespace
 
 struct IpReassembly::Parts {
@@ -88,7 +82,7 @@ struct IpReassembly::Parts {
       : policy(options.fragment_policy),
         timeout_ns(std::uint64_t{options.fragment_timeout_s} * 1'000'000'000),
         counters(told),
-        seed(std::random_device{}() | std::uint64_t{std::random_device{}()} << 32) {
+        seed(random_seed()) {
     constexpr std::size_t kBytesForEach = 4096;
     const std::size_t most = std::max<std::size_t>(options.fragment_memory / kBytesForEach, 1);
     const std::size_t of_datagrams = most * sizeof(Datagram);
@@ -193,7 +187,7 @@ struct IpReassembly::Parts {
          {key.addresses[0], key.addresses[1], key.addresses[2], key.addresses[3],
           std::uint64_t{key.id} << 32 | std::uint64_t{key.ip_version} << 8 | key.protocol,
           std::uint64_t{key.vlan_ids[0]} << 32 | std::uint64_t{key.vlan_ids[1]} << 16 | key.vlan_ids[2]}) {
-      hash = mix(hash ^ word);
+      hash = mix_product(hash, word);
     }
     return hash & (buckets.size() - 1);
   }

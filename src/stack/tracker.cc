@@ -86,7 +86,7 @@ void Tracker::track(PacketView packet, std::uint64_t number, PacketSink& sink) n
 void Tracker::track(DecodedPacket& packet, PacketSink& sink) noexcept { parts_->take(packet, sink); }
 
 void Tracker::Parts::take(DecodedPacket& decoded, PacketSink& sink) noexcept {
-  const std::optional<FlowLookup> lookup = options.keep_flows ? flow_lookup_of(decoded) : std::nullopt;
+  const std::optional<FlowLookup> lookup = options.keep_flows ? flow_lookup_of(decoded, flows.seed()) : std::nullopt;
   if (decoded.timestamp_ns > now_ns) now_ns = decoded.timestamp_ns;
   for (std::size_t i = 0; i < kMostEndedAtOnce; ++i) {
     Flow* const old = flows.expired(now_ns);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "stack/flow_table.h"
 #include "stack/testing/tcp_talk.h"
 
 namespace penstock::stack {
@@ -198,6 +199,34 @@ TEST(Tracker, KeepsFlowsOfIpInIpByTheirAddresses) {
   EXPECT_NE(flow, 0U);
   EXPECT_EQ(talk.take(outer).flow_id, flow);
   EXPECT_EQ(talk.seen.back().direction, Direction::to_server);
+}
+
+TEST(FlowTable, SpreadsKeysThatCollideUnderAnotherSeed) {
+  const auto bucket = [](DecodedPacket& packet, std::uint64_t seed) {
+    return flow_lookup_of(packet, seed)->hash & 0xfffU;
+  };
+  Talk talk;
+  DecodedPacket packet = talk.between(true);
+  packet.protocol = 17;
+  unsigned collide = 0, collide_still = 0;
+  for (std::uint32_t address = 0; address < 65536; ++address) {
+    packet.source.address.low = address;
+    if (bucket(packet, 1) != 0) continue;
+    ++collide;
+    collide_still += bucket(packet, 2) == 0 ? 1U : 0U;
+  }
+  EXPECT_GT(collide, 4U);
+  EXPECT_LE(collide_still, 2U);
+  // Ports against the low half of an address, and both halves of it, whatever the seed.
+  packet.ip_version = 6;
+  std::vector<std::uint32_t> hashes;
+  for (std::uint16_t port = 0; port < 1000; ++port) {
+    packet.source.port = port;
+    packet.source.address = {0x2001'0db8ULL << 32, 5 - (std::uint64_t{port} << 40)};
+    hashes.push_back(flow_lookup_of(packet, 3)->hash);
+  }
+  std::sort(hashes.begin(), hashes.end());
+  EXPECT_GT(std::unique(hashes.begin(), hashes.end()) - hashes.begin(), 990);
 }
 
 // ---- Handshakes

@@ -6,21 +6,15 @@
 #include <algorithm>
 #include <bit>
 #include <new>
-#include <random>
 #include <type_traits>
 #include <utility>
+
+#include "base/keyed_hash.h"
 
 namespace penstock::nids {
 namespace {
 
 using Guard = std::lock_guard<std::mutex>;
-
-// The middle of a product spreads each bit of both over all of the result (as wyhash does).
-std::uint64_t mixed(std::uint64_t a, std::uint64_t b) noexcept {
-  __extension__ using Product = unsigned __int128;
-  const Product product = static_cast<Product>(a ^ 0x9e3779b97f4a7c15U) * (b ^ 0xd6e8feb86659fd93U);
-  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
-}
 
 }  // namespace
 
@@ -64,16 +58,15 @@ HostMemory::Parts::Parts(std::size_t most_bytes) {
     shards_[i].records = records_.get() + i * (capacity_ + std::size_t{1});
     shards_[i].buckets = buckets_.get() + i * bucket_count;
   }
-  std::random_device random;  // who sends packets shall not know which of them collide
-  seed_ = std::uint64_t{random()} << 32 | random();
+  seed_ = random_seed();
 }
 
 std::uint64_t HostMemory::Parts::hash(const HostKey& key) const noexcept {
   // A host's tags share a bucket, whatever their rules, to be found together.
   const std::uint64_t index = key.kind == HostRecordKind::tag ? 0 : key.index;
   const std::uint64_t what = index << 16 | std::uint64_t{key.ip_version} << 8 | static_cast<std::uint64_t>(key.kind);
-  return mixed(mixed(mixed(seed_ ^ what, key.first.high), key.first.low ^ seed_),
-               mixed(key.second.high ^ seed_, key.second.low));
+  return mix_product(mix_product(mix_product(seed_ ^ what, key.first.high), key.first.low ^ seed_),
+                     mix_product(key.second.high ^ seed_, key.second.low));
 }
 
 std::uint32_t HostMemory::Parts::find(Shard& shard, std::uint64_t hash, const HostKey& key) noexcept {
