@@ -54,8 +54,7 @@ struct TcpStream {
   bool kept_alive : 1 = false;      // its last packet was a keep-alive
   bool depth_reached : 1 = false;   // and no more is taken
   bool fin_sent : 1 = false;
-  bool record_whole : 1 = false;      // of TLS or SSH: it is inspected at once, however short
-  bool urgent_exhausted : 1 = false;  // too many urgent bytes: they are dropped with their segments
+  bool record_whole : 1 = false;  // of TLS or SSH: it is inspected at once, however short
 
   std::uint32_t base = 0;                          // the sequence number of `base_offset`
   std::uint64_t base_offset = 0;                   // in the stream
@@ -136,7 +135,6 @@ class TcpSession {
   bool fast_open_ : 1 = false;   // RFC 7413
   bool evasion_ : 1 = false;     // the handshake's ACK had a wrong number
   bool confirmed_ : 1 = false;   // the server has answered behind the handshake
-  bool closed_by_rst_ : 1 = false;
 };
 
 }  // namespace penstock::stack

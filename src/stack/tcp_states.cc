@@ -290,7 +290,6 @@ bool TcpTracker::syn_sent(Segment& segment) noexcept {
         !(segment.sequence == client.isn && segment.window == 0 && segment.ack == client.isn + 1)) {
       return true;
     }
-    session.closed_by_rst_ = true;
     segment.outcome.reset = true;
     set_state(segment, TcpState::closed);
     take_segment(segment);
@@ -393,7 +392,6 @@ bool TcpTracker::syn_received(Segment& segment) noexcept {
         session.evasion_ && segment.to_server() &&
         (options_.stream_policy == OverlapPolicy::linux_host || options_.stream_policy == OverlapPolicy::solaris);
     if (ignored) return true;
-    session.closed_by_rst_ = true;
     segment.outcome.reset = true;
     set_state(segment, TcpState::closed);
     note_timestamp(segment);
@@ -554,7 +552,6 @@ bool TcpTracker::take_rst(Segment& segment) noexcept {
   if (!rst_valid(segment)) return false;
   TcpStream& mine = segment.mine();
   TcpStream& other = segment.other();
-  segment.session->closed_by_rst_ = true;
   segment.outcome.reset = true;
   set_state(segment, TcpState::closed);
   // Nobody will acknowledge any more: what has come counts as received.
@@ -767,7 +764,6 @@ bool TcpTracker::closed(Segment& segment) noexcept {
   if (before_rst == TcpState::closed || before_rst == TcpState::none) return true;
   if (!in_state(segment, before_rst)) return false;
   if (session.state_ == TcpState::closed && segment.has(TcpHeader::kAck)) {
-    session.closed_by_rst_ = false;
     set_state(segment, before_rst);
   }
   return true;

@@ -145,6 +145,8 @@ void TcpTracker::take_data(Segment& segment) noexcept {
   if (mine.depth_reached) return;
   std::uint32_t sequence = segment.sequence + (segment.has(TcpHeader::kSyn) ? 1U : 0U);
   Bytes data = segment.payload;
+  bool kept = true;
+  std::uint64_t ahead = 0, ahead_end = 0;  // of the urgent byte
   if (segment.has(TcpHeader::kUrg) && segment.urgent != 0 && segment.urgent <= data.size()) {
     // The urgent byte goes another way to the application: the stream closes over it (RFC 9293 §3.8.5 as hosts have
     // it).
@@ -156,7 +158,11 @@ void TcpTracker::take_data(Segment& segment) noexcept {
       segment.tell(TcpEvent::urgent_limit_reached);
       return;
     }
-    if (segment.urgent > 1) keep(segment, sequence, data.first(segment.urgent - 1U));
+    if (segment.urgent > 1) {
+      kept = keep(segment, sequence, data.first(segment.urgent - 1U));
+      ahead = mine.latest_begin;
+      ahead_end = mine.latest_end;
+    }
     if (!known && (mine.urgent_count == 0 || after(urgent, mine.urgent[0]))) {
       std::copy_backward(mine.urgent.begin(), mine.urgent.end() - 1, mine.urgent.end());
       mine.urgent[0] = urgent;
@@ -165,17 +171,19 @@ void TcpTracker::take_data(Segment& segment) noexcept {
     sequence = urgent + 1;
     data = data.subspan(segment.urgent);
   }
-  if (!data.empty()) keep(segment, sequence, data);
-  segment.outcome.payload_in_stream = true;
+  if (!data.empty()) kept = keep(segment, sequence, data) && kept;
+  // Both parts are one where inline streams are inspected.
+  if (ahead_end > ahead && mine.latest_begin == ahead_end) mine.latest_begin = ahead;
+  segment.outcome.payload_in_stream = kept;
 }
 
-void TcpTracker::keep(Segment& segment, std::uint32_t sequence, Bytes data) noexcept {
+bool TcpTracker::keep(Segment& segment, std::uint32_t sequence, Bytes data) noexcept {
   TcpStream& mine = segment.mine();
   std::int64_t offset = mine.offset_of(sequence);
   const std::int64_t end = offset + static_cast<std::int64_t>(data.size());
   if (end <= static_cast<std::int64_t>(mine.buffer.begin())) {
     segment.tell(TcpEvent::segment_before_base);
-    return;
+    return true;
   }
   if (offset < 0) {  // before the SYN: no data of the stream
     data = data.subspan(static_cast<std::size_t>(-offset));
@@ -185,7 +193,7 @@ void TcpTracker::keep(Segment& segment, std::uint32_t sequence, Bytes data) noex
     mine.depth_reached = true;
     ++counters_.stream_depth_reached;
     segment.tell(TcpEvent::depth_reached);
-    if (offset >= static_cast<std::int64_t>(options_.stream_depth)) return;
+    if (offset >= static_cast<std::int64_t>(options_.stream_depth)) return true;
     data = data.first(std::min<std::size_t>(data.size(), options_.stream_depth - static_cast<std::size_t>(offset)));
   }
   const auto from = static_cast<std::uint64_t>(offset);
@@ -193,12 +201,13 @@ void TcpTracker::keep(Segment& segment, std::uint32_t sequence, Bytes data) noex
   if (!inserted.kept) {
     ++counters_.stream_memory_refused;
     segment.tell(TcpEvent::memory_limit);
-    return;
+    return false;
   }
   counters_.stream_bytes += data.size();
-  mine.latest_begin = from;
+  mine.latest_begin = std::max(from, mine.buffer.begin());  // of what was let go, nothing is kept
   mine.latest_end = from + data.size();
   if (inserted.different) segment.tell(TcpEvent::overlap_with_different_data);
+  return true;
 }
 
 // A hole whose bytes were acknowledged is lost: this watcher will never see them.

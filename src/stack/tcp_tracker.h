@@ -100,7 +100,8 @@ class TcpTracker {
   // Streams.
   void take_segment(Segment& segment) noexcept;
   void take_data(Segment& segment) noexcept;
-  void keep(Segment& segment, std::uint32_t sequence, Bytes data) noexcept;
+  /// False where there was no room: what it carries is not in the stream.
+  bool keep(Segment& segment, std::uint32_t sequence, Bytes data) noexcept;
   void look_for_gaps(Segment& segment, TcpStream& stream) noexcept;
   void watch(TcpSession& session, Direction direction) noexcept;
 

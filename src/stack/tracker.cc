@@ -9,39 +9,17 @@
 #include <algorithm>
 #include <utility>
 
-#include "packet/transport.h"
 #include "stack/decoder.h"
 #include "stack/flow_table.h"
 #include "stack/memory_pool.h"
 #include "stack/tcp_session.h"
 #include "stack/tcp_tracker.h"
+#include "stack/transport_checksum.h"
 
 namespace penstock::stack {
 namespace {
 
 constexpr std::size_t kMostEndedAtOnce = 4;  // flows, by the time of one packet
-
-std::uint64_t ones_complement_sum(Bytes bytes, std::uint64_t sum) noexcept {
-  std::size_t i = 0;
-  for (; i + 1 < bytes.size(); i += 2) sum += static_cast<std::uint64_t>(bytes[i] << 8 | bytes[i + 1]);
-  if (i < bytes.size()) sum += static_cast<std::uint64_t>(bytes[i] << 8);
-  return sum;
-}
-
-/// RFC 9293 §3.1, over the pseudo header of the packet's IP version. True also where the capture cut the packet.
-bool tcp_checksum_is_right(const DecodedPacket& packet) noexcept {
-  if (packet.truncated) return true;
-  std::uint64_t sum = packet.protocol + packet.transport.size() + packet.payload.size();
-  for (const Endpoint* endpoint : {&packet.source, &packet.destination}) {
-    for (const std::uint64_t half : {endpoint->address.high, endpoint->address.low}) {
-      for (unsigned shift = 0; shift < 64; shift += 16) sum += half >> shift & 0xffff;
-    }
-  }
-  sum = ones_complement_sum(packet.transport, sum);
-  sum = ones_complement_sum(packet.payload, sum);
-  while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
-  return sum == 0xffff;
-}
 
 }  // namespace
 
@@ -160,7 +138,7 @@ void Tracker::Parts::count(Flow& flow, TrackedPacket& packet, bool icmp_error) c
 }
 
 void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& sink) noexcept {
-  if (options.verify_checksums && !tcp_checksum_is_right(packet.packet)) {
+  if (options.verify_checksums && !transport_checksum_is_right(packet.packet, packet.packet.ip_payload.size())) {
     ++counters.tcp_invalid_checksums;
     sink.packet(packet);
     return;

@@ -755,6 +755,28 @@ TEST(Tracker, InspectsInlineStreamsAsTheyComeWithWhatWasAhead) {
   EXPECT_EQ(talk.chunks[0].back(), (Talk::Chunk{0, "EVILholelate", 4}));
 }
 
+TEST(Tracker, InspectsInlineWhatASegmentBringsThatBeginsInWhatWasLetGo) {
+  Talk talk({.inline_streams = true, .chunk_bytes = 8});
+  talk.handshake();
+  const std::string old(100, 'o');
+  talk.client({.sequence = 100, .ack = 1000, .data = old});
+  talk.server({.sequence = 1000, .ack = 200});
+  talk.client({.sequence = 200, .ack = 1000, .data = "x"});  // lets go of most of what was acknowledged
+  talk.chunks[0].clear();
+  EXPECT_TRUE(talk.client({.sequence = 100, .ack = 1000, .data = old + "x" + "EVIL"}).ready);
+  ASSERT_EQ(talk.chunks[0].size(), 1U);
+  EXPECT_THAT(talk.chunks[0][0].bytes, ::testing::EndsWith("xEVIL"));
+}
+
+TEST(Tracker, InspectsInlineWhatStandsBeforeAnUrgentByteToo) {
+  Talk talk({.inline_streams = true, .chunk_bytes = 8});
+  talk.handshake();
+  const std::string before = "EVIL" + std::string(60, 'e');
+  talk.client({.flags = kAck | kUrg, .sequence = 100, .ack = 1000, .data = before + "!y", .urgent = 65});
+  ASSERT_EQ(talk.chunks[0].size(), 1U);
+  EXPECT_EQ(talk.chunks[0][0], (Talk::Chunk{0, before + "y", 0}));
+}
+
 // ---- Evasions
 
 TEST(Tracker, SeesWhatTheHostOfEachPolicySees) {
@@ -794,6 +816,21 @@ TEST(Tracker, KeepsWrongChecksumsOutOfStreamsIfItVerifiesThem) {
   Talk talk({.verify_checksums = true});
   EXPECT_EQ(talk.client({.flags = kSyn, .sequence = 99}).state, TcpState::none) << "its checksum is 0";
   EXPECT_EQ(talk.tracker.counters().tcp_invalid_checksums, 1U);
+
+  std::vector<std::uint8_t> syn = {0, 7, 0, 80, 0, 0, 0, 99, 0, 0, 0, 0, 0x50, kSyn, 1, 0, 0, 0, 0, 0};
+  const auto state_of_syn = [&] {
+    DecodedPacket packet = talk.between(true);
+    packet.protocol = 6;
+    packet.source.port = 7;
+    packet.ip_payload = packet.transport = syn;
+    return talk.take(packet).state;
+  };
+  EXPECT_EQ(state_of_syn(), TcpState::none);
+  // By hand: addresses 0a00 0001 0a00 0002, protocol 6, length 20, ports 7 80, sequence 99, 5002, window 100.
+  const std::uint16_t sum = 0x0a00 + 1 + 0x0a00 + 2 + 6 + 20 + 7 + 80 + 99 + 0x5002 + 0x100;
+  syn[16] = static_cast<std::uint8_t>(static_cast<std::uint16_t>(~sum) >> 8);
+  syn[17] = static_cast<std::uint8_t>(~sum);
+  EXPECT_EQ(state_of_syn(), TcpState::syn_sent);
 }
 
 // ---- Bounds
@@ -852,6 +889,9 @@ TEST(Tracker, StaysInItsBoundsUnderAFloodOfSegments) {
     for (std::uint32_t i = 0; i < 20; ++i) talk.client({.sequence = 101 + i * 2000, .ack = 1000, .data = data});
   }
   EXPECT_GT(talk.tracker.counters().stream_memory_refused, 0U);
+  for (const Seen& seen : talk.seen) {
+    EXPECT_FALSE(seen.in_stream && !seen.events.empty()) << "what has no room in the stream is seen as a packet";
+  }
   const auto told = std::count_if(talk.seen.begin(), talk.seen.end(), [](const Seen& seen) {
     return std::find(seen.events.begin(), seen.events.end(), "reassembly_insert_memcap") != seen.events.end();
   });

@@ -6,6 +6,7 @@
 #include "packet/checksum.h"
 #include "packet/ip.h"
 #include "packet/transport.h"
+#include "stack/transport_checksum.h"
 
 namespace penstock::nids {
 
@@ -42,22 +43,6 @@ bool well_formed(Bytes option) noexcept {
     case kRouterAlert: return length == 4;
     default: return true;
   }
-}
-
-/// Over TCP, UDP or ICMPv6 with the pseudo-header of RFC 9293 §3.1 or RFC 8200 §8.1; of ICMP over IPv4 there is none.
-bool sum_is_right(const DecodedPacket& packet, std::uint8_t protocol, std::size_t length) noexcept {
-  std::uint32_t sum = checksum_add(packet.ip_payload.data(), static_cast<std::uint32_t>(length));
-  if (protocol != ip_protocol::kIcmp) {
-    const auto address = [&](const Ipv6Address& of) {
-      for (const std::uint64_t word : {of.high, of.low}) {
-        for (unsigned shift = 0; shift < 64; shift += 16) sum += static_cast<std::uint16_t>(word >> shift);
-      }
-    };
-    address(packet.source.address);
-    address(packet.destination.address);
-    sum += protocol + static_cast<std::uint32_t>(length);
-  }
-  return checksum_finish(sum) == 0;
 }
 
 }  // namespace
@@ -97,26 +82,27 @@ std::optional<bool> checksum_valid(ChecksumMatch::Of of, const DecodedPacket& pa
   const auto is = [&](unsigned version, std::uint8_t protocol) {
     return packet.ip_version == version && packet.protocol == protocol && !packet.transport.empty();
   };
-  const auto whole = [&](std::uint8_t protocol) -> std::optional<bool> {
-    return sum_is_right(packet, protocol, packet.ip_payload.size());
+  const auto whole = [&](unsigned version, std::uint8_t protocol) -> std::optional<bool> {
+    if (!is(version, protocol)) return std::nullopt;
+    return stack::transport_checksum_is_right(packet, packet.ip_payload.size());
   };
   const auto udp = [&](unsigned version) -> std::optional<bool> {
     if (!is(version, ip_protocol::kUdp)) return std::nullopt;
     const auto& header = *reinterpret_cast<const UdpHeader*>(packet.transport.data());
     // No checksum (RFC 768).
     if (header.checksum.value() == 0 || header.length.value() > packet.ip_payload.size()) return std::nullopt;
-    return sum_is_right(packet, ip_protocol::kUdp, header.length.value());
+    return stack::transport_checksum_is_right(packet, header.length.value());
   };
   switch (of) {
     case ChecksumMatch::Of::ipv4:
       if (packet.ip_version != 4 || packet.ip.size() < sizeof(Ipv4Header)) return std::nullopt;
       return checksum(packet.ip.data(), static_cast<std::uint32_t>(packet.ip.size())) == 0;
-    case ChecksumMatch::Of::tcpv4: return is(4, ip_protocol::kTcp) ? whole(ip_protocol::kTcp) : std::nullopt;
-    case ChecksumMatch::Of::tcpv6: return is(6, ip_protocol::kTcp) ? whole(ip_protocol::kTcp) : std::nullopt;
+    case ChecksumMatch::Of::tcpv4: return whole(4, ip_protocol::kTcp);
+    case ChecksumMatch::Of::tcpv6: return whole(6, ip_protocol::kTcp);
     case ChecksumMatch::Of::udpv4: return udp(4);
     case ChecksumMatch::Of::udpv6: return udp(6);
-    case ChecksumMatch::Of::icmpv4: return is(4, ip_protocol::kIcmp) ? whole(ip_protocol::kIcmp) : std::nullopt;
-    case ChecksumMatch::Of::icmpv6: return is(6, ip_protocol::kIcmpv6) ? whole(ip_protocol::kIcmpv6) : std::nullopt;
+    case ChecksumMatch::Of::icmpv4: return whole(4, ip_protocol::kIcmp);
+    case ChecksumMatch::Of::icmpv6: return whole(6, ip_protocol::kIcmpv6);
   }
   return std::nullopt;
 }
