@@ -183,6 +183,8 @@ TEST_F(Alerts, SayWhetherThePacketWasBlocked) {
   EXPECT_NE(fast(dropped).find("  [Drop] [**]"), std::string::npos);
   rule_.action = Action::reject;
   EXPECT_EQ(eve()["alert"]["action"], "blocked");
+  EXPECT_NE(fast(alert()).find("  [wDrop] [**]"), std::string::npos);
+  EXPECT_NE(fast(dropped).find("  [Drop] [**]"), std::string::npos);
 }
 
 TEST_F(Alerts, WriteIpv6AddressesInFull) {

@@ -111,11 +111,6 @@ void add_references(JsonText& json, const Rule& rule, const std::map<std::string
   json.close_array();
 }
 
-bool is_reject(Action action) noexcept {
-  return action == Action::reject || action == Action::reject_source || action == Action::reject_destination ||
-         action == Action::reject_both;
-}
-
 void add_alert(JsonText& json, const Alert& alert, const EveOptions& options) {
   const Rule& rule = *alert.rule;
   const DecodedPacket& packet = alert.packet->packet;

@@ -56,7 +56,7 @@ void append_fast(std::string& out, const Alert& alert, TimeText& times) {
   const DecodedPacket& packet = alert.packet->packet;
   times.append_us(out, packet.timestamp_ns);
   out.append("  ");
-  if (rule.action == Action::drop) out.append(alert.dropped ? "[Drop] " : "[wDrop] ");
+  if (drops(rule.action)) out.append(alert.dropped ? "[Drop] " : "[wDrop] ");
   fmt::format_to(std::back_inserter(out), "[**] [{}:{}:{}] ", rule.gid, rule.sid, rule.rev);
   append_message(out, rule.message);
   out.append(" [**] [Classification: ");

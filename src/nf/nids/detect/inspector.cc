@@ -29,11 +29,6 @@ Bytes payload_of(const TrackedPacket& packet) noexcept {
   return packet.encrypted || packet.packet.carries_packet ? Bytes() : packet.packet.payload;
 }
 
-bool drops(Action action) noexcept {
-  return action == Action::drop || action == Action::reject || action == Action::reject_source ||
-         action == Action::reject_destination || action == Action::reject_both;
-}
-
 }  // namespace
 
 struct Inspector::Parts {
