@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A folder with a chain file that reads and writes captures: run with its captures written elsewhere, and what came out
-// compared.
+// A folder with a chain file that reads captures and writes captures and alerts: run with what it writes going
+// elsewhere, and what came out compared.
 
 #pragma once
 
@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -51,7 +52,7 @@ namespace penstock::golden {
   return names;
 }
 
-/// A folder for captures; goes away with all that is in it.
+/// A folder for what a run writes; goes away with all that is in it.
 class OutFolder {
  public:
   OutFolder() {
@@ -100,19 +101,24 @@ class Case {
       routes_ |= function["router"].IsDefined();
       numbers_ |= function["ipsec"].IsDefined() && !function["ipsec"]["direction"].IsDefined();
     }
+    for (const auto& log : file["outputs"]) logs_.push_back(log.first.Scalar());
   }
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
-  /// Ports that read. They take turns: between several there is no order.
+  /// Ports that read. One worker merges them by time; several workers share them out.
   [[nodiscard]] std::size_t readers() const { return readers_; }
   [[nodiscard]] const std::map<std::string, std::string>& written() const { return written_; }  // file names by port
   [[nodiscard]] bool has_router() const { return routes_; }
   /// Packets get numbers in the order in which they come to it: with several workers, others.
   [[nodiscard]] bool numbers_packets() const { return numbers_; }
 
-  /// Runs the chain, with its captures written to `out`.
+  /// Of the chain's outputs: eve, fast_log.
+  [[nodiscard]] bool writes_alerts() const { return std::ranges::find(logs_, "fast_log") != logs_.end(); }
+
+  /// Runs the chain, with its captures and logs written to `out`.
   void run(const OutFolder& out, std::vector<config::Override> overrides, CaseRun& into) const {
     for (const auto& [port, name] : written_) overrides.push_back({"ports." + port + ".pcap.write", out / name, ""});
+    for (const std::string& log : logs_) overrides.push_back({"outputs." + log, out / log, ""});
     auto loaded = config::load_chain(folder_ / "chain.yaml", {std::move(overrides), false, false, repeatable_kinds()});
     ASSERT_TRUE(loaded) << penstock::to_string(loaded.error());
     const std::atomic<bool> stop{false};
@@ -127,6 +133,7 @@ class Case {
   std::filesystem::path folder_;
   std::size_t readers_ = 0;
   std::map<std::string, std::string> written_;
+  std::vector<std::string> logs_;
   bool routes_ = false;
   bool numbers_ = false;
 };
@@ -146,6 +153,30 @@ inline void expect_the_same_flows(const CaptureFile& expected, const CaptureFile
     flows.erase(flow);
   }
   for (const auto& [flow, records] : flows) ADD_FAILURE() << "unexpected: " << to_string(records.front());
+}
+
+/// The lines of a text file; a test fails where there is none.
+[[nodiscard]] inline std::vector<std::string> lines_of(const std::string& path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file) << path;
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+/// Of a line of fast.log, what does not depend on which packet of a host's was the first: "[1:1000008:1] Traceroute".
+[[nodiscard]] inline std::string rule_of(const std::string& alert) {
+  const std::size_t from = alert.find("[**] ");
+  const std::size_t to = alert.find(" [**]", from + 1);
+  return from == std::string::npos || to == std::string::npos ? alert : alert.substr(from + 5, to - from - 5);
+}
+
+/// Alerts by rule. Several workers see a host's packets in no order, and so another one may be that which a threshold
+/// lets through.
+[[nodiscard]] inline std::map<std::string, unsigned> alerts_by_rule(const std::vector<std::string>& alerts) {
+  std::map<std::string, unsigned> count;
+  for (const std::string& alert : alerts) ++count[rule_of(alert)];
+  return count;
 }
 
 }  // namespace penstock::golden

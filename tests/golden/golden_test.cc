@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whole chains: each folder here is a case. `chain.yaml` is run as it stands; every capture that it writes, out-x, must
-// hold the records of expected-x, and its report the counts of expected.json. Each README tells where these come from.
+// hold the records of expected-x, its alerts must be the lines of expected-alerts.txt, and its report's counts those of
+// expected.json. Each README tells where these come from.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,6 +39,12 @@ json counts_of(const CaseRun& run) {
 
 class Golden : public ::testing::TestWithParam<std::string> {
  protected:
+  // Alerts have local times.
+  static void SetUpTestSuite() {
+    ::setenv("TZ", "UTC", 1);
+    ::tzset();
+  }
+
   /// Runs the chain, and compares what does not depend on order.
   void run(std::vector<config::Override> overrides) {
     CaseRun run;
@@ -58,25 +65,35 @@ class Golden : public ::testing::TestWithParam<std::string> {
     }
   }
 
+  /// What a chain that alerts wrote, beside its expectation.
+  template <typename Compare>
+  void for_alerts(Compare compare) {
+    const auto expected = case_.folder() / "expected-alerts.txt";
+    ASSERT_EQ(case_.writes_alerts(), std::filesystem::exists(expected));
+    if (case_.writes_alerts()) compare(lines_of(expected), lines_of(out_ / "fast_log"));
+  }
+
   Case case_{root() / "tests/golden" / GetParam()};
   OutFolder out_;
 };
 
 TEST_P(Golden, SendsWhatIsExpected) {
   ASSERT_NO_FATAL_FAILURE(run({}));
-  if (case_.readers() > 1) return for_each_capture(expect_the_same_flows);
   for_each_capture(
       [](const CaptureFile& expected, const CaptureFile& out) { expect_the_same(expected.records, out.records); });
+  for_alerts([](const auto& expected, const auto& out) { EXPECT_EQ(out, expected); });
 }
 
 TEST_P(Golden, TwoWorkersKeepFlowsInOrder) {
   ASSERT_NO_FATAL_FAILURE(run({{"run.workers", "2", ""}}));
   for_each_capture(expect_the_same_flows);
+  for_alerts([](const auto& expected, const auto& out) { EXPECT_EQ(alerts_by_rule(out), alerts_by_rule(expected)); });
 }
 
 TEST_P(Golden, BatchesOfOnePacketSendTheSame) {
   ASSERT_NO_FATAL_FAILURE(run({{"run.batch.packets", "1", ""}}));
   for_each_capture(expect_the_same_flows);
+  for_alerts([](const auto& expected, const auto& out) { EXPECT_EQ(out, expected); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, Golden, ::testing::ValuesIn(cases()), [](const auto& one) { return one.param; });

@@ -69,7 +69,7 @@ std::string workers(unsigned count) { return "run.workers=" + std::to_string(cou
 
 /// The folders whose chain is run, from the root of the sources.
 std::vector<std::string> chain_folders() {
-  std::vector<std::string> folders{"examples/filter-capture", "examples/gateway"};
+  std::vector<std::string> folders{"examples/filter-capture", "examples/gateway", "examples/inspected_gateway"};
   for (const std::string& name : golden::cases()) folders.push_back("tests/golden/" + name);
   return folders;
 }
@@ -96,6 +96,10 @@ class ShippedChains : public ::testing::TestWithParam<std::string> {
         for (const auto& [port, name] : case_.written()) {
           SCOPED_TRACE(name);
           expect_the_same_capture(expected_out / name, out / name, case_.readers() == 1 && count == 1);
+        }
+        if (case_.writes_alerts()) {
+          EXPECT_EQ(golden::alerts_by_rule(golden::lines_of(out / "fast_log")),
+                    golden::alerts_by_rule(golden::lines_of(expected_out / "fast_log")));
         }
         if (HasFailure()) return;  // the other ways would say the same
       }

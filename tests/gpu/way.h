@@ -84,6 +84,16 @@ inline std::vector<config::Override> overrides_of(const std::vector<std::string>
   return overrides;
 }
 
+/// What a function counted, less what says how intrusion detection came to its rules: where literals were looked for,
+/// and how many rules were tried, since a GPU looks for parts of literals and for those of all rules.
+inline Json details_of(const Json& function) {
+  Json details = function.value("details", Json{});
+  if (details.contains("inspection")) {
+    for (const char* way : {"candidates", "evaluations", "scanned_on_gpu", "clear"}) details["inspection"].erase(way);
+  }
+  return details;
+}
+
 /// What became of the packets, and what the functions counted.
 inline void expect_the_same_counts(const Json& expected, const Json& out) {
   for (const char* part : {"packets", "bytes", "dropped_by_chain", "ports"}) {
@@ -95,8 +105,7 @@ inline void expect_the_same_counts(const Json& expected, const Json& out) {
     for (const char* part : {"name", "in", "forwarded", "dropped", "consumed"}) {
       EXPECT_EQ(out.at("functions")[i].at(part), function.at(part)) << function.at("name") << ": " << part;
     }
-    EXPECT_EQ(out.at("functions")[i].value("details", Json{}), function.value("details", Json{}))
-        << function.at("name") << ": details";
+    EXPECT_EQ(details_of(out.at("functions")[i]), details_of(function)) << function.at("name") << ": details";
   }
 }
 
