@@ -76,11 +76,11 @@ template <bool kPairs>
   return quads << kBlockBytes | pairs;
 }
 
-/// Those of `windows` that have the key of a literal too: the candidates.
-template <bool kPairs>
+/// Those of `windows` that have the key of a literal too, and are not `known(quad, window)`: the candidates.
+template <bool kPairs, typename Known>
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t block_candidates(const FilterBitsView& bits,
-                                                                         const BlockWords& words,
-                                                                         std::uint32_t windows) noexcept {
+                                                                         const BlockWords& words, std::uint32_t windows,
+                                                                         Known&& known) noexcept {
   std::uint32_t candidates = 0;
   while (windows != 0) {
     const std::uint32_t bit = leading_zeros(windows);
@@ -100,7 +100,8 @@ template <bool kPairs>
       short_key = key_hash(low & 0xffff, 0, 2);
       long_key = key_hash(low & 0xff'ffff, 0, 3);
     }
-    if (detail::has_key(bits, short_key) || detail::has_key(bits, long_key)) candidates |= 0x8000'0000U >> bit;
+    if (!detail::has_key(bits, short_key) && !detail::has_key(bits, long_key)) continue;
+    if (!known(quad, quad ? low : low & 0xffff)) candidates |= 0x8000'0000U >> bit;
   }
   return candidates;
 }
@@ -129,24 +130,36 @@ template <bool kPairs>
   return true;
 }
 
-/// Calls `found(literal)` for each literal that lies in [begin, end) with its window at `at`: its quad, or its pair.
-template <typename Found>
-PENSTOCK_HOST_DEVICE inline void look_up_candidate(const HashedFilterView& view, bool quad, const std::uint8_t* begin,
-                                                   const std::uint8_t* at, const std::uint8_t* end,
-                                                   Found&& found) noexcept {
+/// The window of a candidate, as it stands in the table: its quad, or its pair. Zeros for what is behind the text.
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t candidate_window(const HashedFilterView& view, bool quad,
+                                                                         const std::uint8_t* at,
+                                                                         const std::uint8_t* end) noexcept {
   auto window = static_cast<std::uint32_t>(load_up_to_8(at, end));
   if (view.folds) window = folded(window);
-  if (!quad) window &= 0xffff;
+  return quad ? window : window & 0xffff;
+}
+
+/// Calls `found(literal)` for each literal that lies in [begin, end) with this window at `at`. True where these are all
+/// that have the window, or none has it: it need not be looked up again in this text.
+template <typename Found>
+PENSTOCK_HOST_DEVICE inline bool look_up_candidate(const HashedFilterView& view, bool quad, std::uint32_t window,
+                                                   const std::uint8_t* begin, const std::uint8_t* at,
+                                                   const std::uint8_t* end, Found&& found) noexcept {
   const FilterSlotsView table = quad ? view.quad_slots : view.pair_slots;
   std::uint32_t index = (quad ? quad_hash(window) : pair_hash(window)) >> table.shift;
   while (true) {
     const FilterSlot slot = table.slots[index];
-    if (slot.first == FilterSlot::kEmpty) return;
+    if (slot.first == FilterSlot::kEmpty) return true;
     if (slot.window == window) {
+      bool all = true;
       for (std::uint32_t i = slot.first;; ++i) {
         const FilterEntry entry = view.entries[i];
-        if (is_there(view, entry, begin, at, end)) found(entry.literal);
-        if (entry.last != 0) return;
+        if (is_there(view, entry, begin, at, end)) {
+          found(entry.literal);
+        } else {
+          all = false;
+        }
+        if (entry.last != 0) return all;
       }
     }
     index = (index + 1) & table.mask;
@@ -165,11 +178,14 @@ inline void scan_filtered(const HashedFilterView& view, const std::uint8_t* begi
     }
     const auto positions = static_cast<std::uint32_t>(std::min<std::ptrdiff_t>(kBlockBytes, end - block));
     std::uint32_t candidates = block_candidates<kPairs>(
-        view.bits, words, block_windows<kPairs>(view.bits, words) & candidates_within(0, positions));
+        view.bits, words, block_windows<kPairs>(view.bits, words) & candidates_within(0, positions),
+        [](bool, std::uint32_t) { return false; });
     while (candidates != 0) {
       const std::uint32_t i = leading_zeros(candidates);
       candidates &= ~(0x8000'0000U >> i);
-      look_up_candidate(view, i < kBlockBytes, begin, block + i % kBlockBytes, end, found);
+      const std::uint8_t* const at = block + i % kBlockBytes;
+      const bool quad = i < kBlockBytes;
+      look_up_candidate(view, quad, candidate_window(view, quad, at, end), begin, at, end, found);
     }
   }
 }

@@ -111,7 +111,8 @@ Resident& resident(std::uint32_t frame_bytes, std::uint32_t count) {
 
 template <bool kPairs>
 std::uint32_t candidates_of(const FilterBitsView& bits, const BlockWords& words) {
-  return block_candidates<kPairs>(bits, words, block_windows<kPairs>(bits, words) & (kPairs ? ~0U : 0xffff'0000U));
+  return block_candidates<kPairs>(bits, words, block_windows<kPairs>(bits, words) & (kPairs ? ~0U : 0xffff'0000U),
+                                  [](bool, std::uint32_t) { return false; });
 }
 
 struct Tables {

@@ -49,6 +49,7 @@ struct Span {
 
 /// A position that is to be looked up, with as much of its packet as the longest literal can reach.
 struct Candidate {
+  std::uint32_t packet;
   const std::uint8_t* begin;
   const std::uint8_t* at;
   const std::uint8_t* end;
@@ -59,6 +60,7 @@ struct Candidate {
 
 inline constexpr unsigned kQueueEntries = 2 * kWarp;  // less than a warp's wait before each lane adds one at most
 inline constexpr unsigned kSeenEntries = 32;
+inline constexpr unsigned kDoneEntries = 32;
 inline constexpr unsigned kMostGroups = kWarp / kFewestLanes;
 inline constexpr std::uint32_t kNoPacket = 0xffff'ffff;
 
@@ -67,6 +69,7 @@ struct WarpQueue {
   std::uint32_t packet[kQueueEntries];    // top bit: Candidate::first_kind
   std::uint32_t bounds[kQueueEntries];    // bytes before the position, and from it on: 16 bits each, no more than fit
   unsigned long long seen[kSeenEntries];  // findings that were added lately: packet and literal
+  unsigned long long done[kDoneEntries];  // windows of which a packet's findings say all that there can be
   std::uint32_t full[kMostGroups];  // of a group of lanes: a packet that has more literals than a finding can name
 };
 inline constexpr std::uint32_t kFirstKind = 0x8000'0000;
@@ -119,8 +122,17 @@ struct FilterScan {
     if constexpr (kPairs) part(view.bits.pairs, 1U << kPairWordsLog2);
   }
 
+  /// What stands for a window of a packet in the queue's `done`, and where.
+  [[nodiscard]] static __device__ unsigned long long done_key(std::uint32_t packet, bool quad, std::uint32_t window) {
+    return static_cast<unsigned long long>(packet | (quad ? kFirstKind : 0)) << 32 | window;
+  }
+  [[nodiscard]] static __device__ unsigned done_entry(std::uint32_t packet, std::uint32_t window) {
+    return (quad_hash(window) >> 16 ^ packet) % kDoneEntries;
+  }
+
   /// By all lanes of a warp. Bit 31 - i: a quad at position `at` + i; bit 15 - i: a pair.
-  __device__ std::uint32_t candidates(const uint4* shared, const std::uint8_t* base, std::uint32_t at, const Span& span,
+  __device__ std::uint32_t candidates(const uint4* shared, const WarpQueue& queue, const std::uint8_t* base,
+                                      std::uint32_t packet, std::uint32_t at, const Span& span,
                                       const Group& group) const {
     const FilterBitsView bits = bits_in(shared);
     BlockWords words = {};
@@ -147,7 +159,10 @@ struct FilterScan {
     }
     const unsigned repeating = __ballot_sync(~0U, repeats);
     if (repeats) windows &= ~repetitions(at, span, group, repeating);
-    return block_candidates<kPairs>(bits, words, windows);
+    return block_candidates<kPairs>(bits, words, windows, [&](bool quad, std::uint32_t window) {
+      const volatile unsigned long long& done = queue.done[done_entry(packet, window)];
+      return done == done_key(packet, quad, window);
+    });
   }
 
   /// Of a block that repeats, the positions that need not be looked at: where all that a literal there could reach, and
@@ -167,8 +182,12 @@ struct FilterScan {
   __device__ static bool first_kind(std::uint32_t bit) { return bit < kBlockBytes; }
 
   template <typename Found>
-  __device__ void look_up(const uint4*, const Candidate& candidate, Found&& found) const {
-    look_up_candidate(view, candidate.first_kind, candidate.begin, candidate.at, candidate.end, found);
+  __device__ void look_up(const uint4*, WarpQueue& queue, const Candidate& candidate, Found&& found) const {
+    const bool quad = candidate.first_kind;
+    const std::uint32_t window = candidate_window(view, quad, candidate.at, candidate.end);
+    if (!look_up_candidate(view, quad, window, candidate.begin, candidate.at, candidate.end, found)) return;
+    volatile unsigned long long& done = queue.done[done_entry(candidate.packet, window)];
+    done = done_key(candidate.packet, quad, window);
   }
 };
 
@@ -213,8 +232,8 @@ struct AutomatonScan {
   }
 
   /// Bit 31 - i: a literal ends at position `at` + i.
-  __device__ std::uint32_t candidates(const uint4* shared, const std::uint8_t* base, std::uint32_t at, const Span& span,
-                                      const Group&) const {
+  __device__ std::uint32_t candidates(const uint4* shared, const WarpQueue&, const std::uint8_t* base, std::uint32_t,
+                                      std::uint32_t at, const Span& span, const Group&) const {
     if (at >= span.end) return 0;
     constexpr int kWords = (kLead + static_cast<int>(kStripBytes)) / 4;
     std::uint32_t words[kWords] = {};
@@ -252,7 +271,7 @@ struct AutomatonScan {
   __device__ static bool first_kind(std::uint32_t) { return true; }
 
   template <typename Found>
-  __device__ void look_up(const uint4* shared, const Candidate& candidate, Found&& found) const {
+  __device__ void look_up(const uint4* shared, WarpQueue&, const Candidate& candidate, Found&& found) const {
     const std::uint8_t* at = candidate.at - candidate.begin > kLead ? candidate.at - kLead : candidate.begin;
     std::uint32_t state = 0;
     for (; at <= candidate.at; ++at) state = step(shared, state, __ldg(at));
@@ -333,8 +352,9 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   const Group group{lane, lanes, lane & (lanes - 1)};
   const unsigned groups = kWarp / lanes;
   queue.seen[lane] = ~0ULL;
+  queue.done[lane] = ~0ULL;
   if (lane < kMostGroups) queue.full[lane] = kNoPacket;
-  static_assert(kSeenEntries == kWarp);
+  static_assert(kSeenEntries == kWarp && kDoneEntries == kWarp);
   __syncthreads();
 
   const auto address = reinterpret_cast<std::uintptr_t>(batch.frames);
@@ -347,11 +367,12 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     const std::uint32_t packet = queue.packet[entry] & ~kFirstKind;
     const std::uint32_t bounds = queue.bounds[entry];
     const std::uint8_t* const at = base + queue.position[entry];
-    const Candidate candidate{at - (bounds & kMostBound), at, at + (bounds >> 16), queue.packet[entry] >= kFirstKind};
+    const Candidate candidate{packet, at - (bounds & kMostBound), at, at + (bounds >> 16),
+                              queue.packet[entry] >= kFirstKind};
     // Nothing more is to be said of a packet that is to be scanned again. The group of a packet is its remainder.
     volatile std::uint32_t& full = queue.full[packet & (groups - 1)];
     if (full == packet) return;
-    scan.look_up(shared, candidate, [&](std::uint32_t literal) {
+    scan.look_up(shared, queue, candidate, [&](std::uint32_t literal) {
       if (add_finding(findings[packet], packet, literal, queue)) full = packet;
     });
   };
@@ -382,7 +403,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     if (!__any_sync(~0U, group_at < span.end)) break;
 
     const std::uint32_t at = group_at + group.sub * Scan::kStripBytes;
-    std::uint32_t mask = scan.candidates(shared, base, at, span, group);
+    std::uint32_t mask = scan.candidates(shared, queue, base, packet, at, span, group);
     while (const unsigned with = __ballot_sync(~0U, mask != 0)) {
       if (mask != 0) {
         const std::uint32_t bit = leading_zeros(mask);
