@@ -230,16 +230,16 @@ bool begins_with(std::span<const std::uint8_t> bytes, std::initializer_list<std:
 
 Result<std::unique_ptr<ByteSource>> ByteSource::open(const std::string& path, ReadControl& control) {
   const int fd = path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return failure({{path, 0, 0}, "cannot open", std::strerror(errno), "a capture"});
+  if (fd < 0) return failure({{path, 0, 0}, "cannot open", std::strerror(errno), "a file"});
   struct stat status {};
   if (::fstat(fd, &status) != 0 || S_ISDIR(status.st_mode)) {
     const int reason = S_ISDIR(status.st_mode) ? EISDIR : errno;
     ::close(fd);
-    return failure({{path, 0, 0}, "cannot read", std::strerror(reason), "a capture"});
+    return failure({{path, 0, 0}, "cannot read", std::strerror(reason), "a file"});
   }
   RawInput input(fd, S_ISREG(status.st_mode) && path != "-", status, control);
   const auto magic = input.peek();
-  if (!input.reason().empty()) return failure({{path, 0, 0}, "cannot read", input.reason(), "a capture"});
+  if (!input.reason().empty()) return failure({{path, 0, 0}, "cannot read", input.reason(), "a file"});
   if (begins_with(magic, {0x1f, 0x8b})) return std::make_unique<GzipSource>(std::move(input));
   const bool zstd_skippable = magic.size() == 4 && (magic[0] & 0xf0) == 0x50 &&
                               begins_with(magic.subspan(1), {0x2a, 0x4d, 0x18});  // RFC 8878 §3.1.2
