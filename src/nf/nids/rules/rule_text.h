@@ -27,6 +27,7 @@ struct Complaint {
   std::string found;
   std::string expected;
   std::string reason = "syntax";  // what it is counted by
+  std::size_t variables = 0;      // in one another, of which the innermost is wrong
 };
 
 /// One rule's text. Lines that a backslash ends are joined as Suricata joins them: the backslash is left out.

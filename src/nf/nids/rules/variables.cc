@@ -3,6 +3,7 @@
 
 #include "nf/nids/rules/variables.h"
 
+#include <algorithm>
 #include <type_traits>
 
 #include "base/units.h"
@@ -119,6 +120,15 @@ bool read_one(std::string_view text, PortSet& set) {
   return true;
 }
 
+/// A comma outside of all brackets: a list that lacks its own.
+bool has_several(std::string_view text) noexcept {
+  int brackets = 0;
+  return std::any_of(text.begin(), text.end(), [&](char c) {
+    brackets += (c == '[') - (c == ']');
+    return c == ',' && brackets == 0;
+  });
+}
+
 }  // namespace
 
 /// One element: what the negations in front of it, the variable or the brackets leave of it.
@@ -130,13 +140,18 @@ std::optional<Set> VariableResolver::read(std::string_view text, int depth, Comp
     why = {whole, "lists or variables too deep in one another", "", std::to_string(kMostDepth) + " at most"};
     return std::nullopt;
   }
+  const bool is_list = has_several(text);
   bool negated = false;
-  while (text.starts_with('!')) {
+  while (!is_list && text.starts_with('!')) {
     negated = !negated;
     text = trimmed(text.substr(1));
   }
   Set set;
-  if (text.starts_with('$')) {
+  if (is_list) {
+    auto list = read_list<Set>(text, depth + 1, why);
+    if (!list) return std::nullopt;
+    set = std::move(*list);
+  } else if (text.starts_with('$')) {
     const std::string_view name = text.substr(1);
     auto& kept = [this]() -> Kept<Set>& {
       if constexpr (std::is_same_v<Set, PortSet>) {
@@ -153,11 +168,18 @@ std::optional<Set> VariableResolver::read(std::string_view text, int depth, Comp
         why = {whole, "unknown variable", in_quotes(text), "one of the configuration's variables", "unknown variable"};
         return std::nullopt;
       }
+      if (std::find(open_.begin(), open_.end(), name) != open_.end()) {
+        why = {whole, "variable that is made of itself", in_quotes(text), ""};
+        return std::nullopt;
+      }
+      open_.push_back(name);
       auto value = read<Set>(variable->second, depth + 1, why);
+      open_.pop_back();
       if (!value) {
         // The place is in the variable, which the rule's text does not show.
         why.at = whole;
         why.message = "variable " + std::string(text) + ": " + why.message;
+        ++why.variables;
         return std::nullopt;
       }
       set = *value;
@@ -185,7 +207,8 @@ std::optional<Set> VariableResolver::read(std::string_view text, int depth, Comp
     set = std::move(rest);
   }
   if (is_empty(set)) {
-    why = {whole, std::is_same_v<Set, PortSet> ? "no port is left" : "no address is left", in_quotes(whole), ""};
+    why = {whole, std::is_same_v<Set, PortSet> ? "no port is left" : "no address is left", in_quotes(whole),
+           whole == "!$HOME_NET" ? "EXTERNAL_NET set too, where HOME_NET is any" : ""};
     return std::nullopt;
   }
   return set;

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "nf/nids/rules/address_set.h"
 #include "nf/nids/rules/port_set.h"
@@ -55,6 +56,7 @@ class VariableResolver {
   Kept<PortSet> ports_;
   Kept<Addresses> address_variables_;
   Kept<PortSet> port_variables_;
+  std::vector<std::string_view> open_;  // variables that are being read
 };
 
 }  // namespace penstock::nids

@@ -84,6 +84,15 @@ TEST(Addresses, ListsAreWhatIsNamedWithoutWhatIsNegated) {
   EXPECT_EQ(addresses("[!10.1.0.0/16,[[10.0.0.0/8]]]"), addresses("[10.0.0.0/8,!10.1.0.0/16]"));
 }
 
+TEST(Addresses, ListsMayLackTheirOuterBrackets) {
+  EXPECT_EQ(addresses("!10.0.0.1,10.0.0.0/8,[::1,fe80::/10]"), addresses("[!10.0.0.1,10.0.0.0/8,[::1,fe80::/10]]"));
+  EXPECT_EQ(addresses("[10.0.0.1],[10.0.0.2]"), addresses("[10.0.0.1,10.0.0.2]"));
+  EXPECT_EQ(addresses("$V", {{"V", "10.0.0.1,10.0.0.2"}}), addresses("[10.0.0.1,10.0.0.2]"));
+  for (const std::string_view text : {"10.0.0.1,", ",", "[10.0.0.1],10.0.0.2]", "10.0.0.1,!10.0.0.0/8"}) {
+    EXPECT_NE(complaint_of("alert ip " + std::string(text) + " any -> any any (sid:1;)"), "") << text;
+  }
+}
+
 TEST(Addresses, VariablesMayBeNegatedAndListed) {
   EXPECT_TRUE(has(addresses("$HOME_NET"), "192.168.3.4"));
   EXPECT_FALSE(has(addresses("$EXTERNAL_NET"), "172.16.0.1"));
@@ -120,7 +129,8 @@ TEST(Addresses, RefusesWhatIsNone) {
 TEST(Addresses, StopsAtVariablesThatNameEachOther) {
   const auto set = read_rules_text("", "x", {{"A", "$B"}, {"B", "[$A]"}});
   ASSERT_FALSE(set);
-  EXPECT_THAT(to_string(set.error()), HasSubstr("too deep"));
+  EXPECT_THAT(to_string(set.error()),
+              HasSubstr("variable $A: variable $B: variable that is made of itself: found '$A'"));
 }
 
 TEST(Addresses, VariablesOfVariablesAreResolvedOnceEach) {
