@@ -139,6 +139,9 @@ int scan(const ScanArguments& arguments) {
   }
   if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse(errors);
   const chain::NetworkFunction& nids = *loaded->chain.functions.front().function;
+  Json load;
+  nids.load_report(load);
+  if (load["loaded"] == 0) fmt::print(stderr, "warning: no rule could be loaded: nothing is looked for\n");
 
   const std::atomic<bool>& signalled = stop_on_signals();
   std::atomic<bool> stop{false};

@@ -246,13 +246,52 @@ TEST_F(ScanCommand, RefusesThemWhereItIsToBeStrict) {
   EXPECT_THAT(outcome.err, AllOf(HasSubstr(rules_.path() + ":4"), HasSubstr("refused for 1 construct")));
 }
 
-TEST_F(ScanCommand, RefusesFilesWithoutARuleThatCanBeLoaded) {
-  rules_.write("# nothing\n");
-  EXPECT_THAT(scan({}).err, HasSubstr("-S: no rule could be loaded: found none there"));
-  rules_.write("alert udp any any -> any any (frobnicate:1; sid:9;)\n");
-  const Outcome outcome = scan({});
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.err, AllOf(HasSubstr("frobnicate"), HasSubstr("no rule could be loaded: found 1 left out")));
+TEST_F(ScanCommand, RefusesFilesWithoutARule) {
+  const auto refusal = [&](std::string_view rules) {
+    rules_.write(rules);
+    const Outcome outcome = scan({"-o", eve_.path()});
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_EQ(content(eve_.path()), "");
+    return outcome.err;
+  };
+  EXPECT_THAT(refusal("# nothing\n"), HasSubstr("-S: no rule could be loaded: found none there"));
+  EXPECT_THAT(refusal("#alert udp any any -> any any (sid:9;)\n"), HasSubstr("found none but 1 in comments"));
+  EXPECT_THAT(refusal("config classification: unknown,Unknown,3\n"), HasSubstr("no rule could be loaded"));
+  EXPECT_THAT(refusal(content(capture_.path())), HasSubstr("no rule could be loaded"));
+}
+
+TEST_F(ScanCommand, GoesWithoutAnyRuleWhereNoneCanBeLoaded) {
+  rules_.write("alert http any any -> any any (http.uri; content:\"x\"; sid:8;)\nalert udp any any -> any any (sid\n");
+  const Outcome outcome = scan({"-o", eve_.path()});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("protocol http"), HasSubstr("warning: no rule could be loaded")));
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("0 alerts of 0 rules"), HasSubstr("0 rules loaded, 2 left out")));
+  EXPECT_THAT(records(content(eve_.path())), IsEmpty());
+  EXPECT_THAT(records(content(eve_.path()), "stats"), SizeIs(1));
+  EXPECT_EQ(scan({"--strict"}).exit_code, 2);
+}
+
+TEST_F(ScanCommand, LeavesOutARuleWhoseRegularExpressionDoesNotCompile) {
+  rules_.write("alert udp any any -> any any (msg:\"broken\"; pcre:\"/(/\"; sid:9;)\n" + std::string(kRules));
+  const Outcome outcome = scan({"-o", eve_.path()});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("warning: " + rules_.path() + ":1: regular expression: "));
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("3 rules loaded, 1 left out"), HasSubstr("  regular expression ")));
+  EXPECT_EQ(counts(records(content(eve_.path()))), (std::map<int, int>{{1, 3}, {2, 3}, {3, 3}}));
+  EXPECT_EQ(scan({"--strict"}).exit_code, 2);
+}
+
+TEST_F(ScanCommand, TellsOfAWrongVariableOnceAndWhereItWasSet) {
+  const auto refusal = [&](const std::string& set) {
+    const Outcome outcome = scan({"--set", set});
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_THAT(refusal("vars.HOME_NET=10.0.0.0/33"),
+              StartsWith("--set vars.HOME_NET=10.0.0.0/33: variable $HOME_NET: not an address: found '10.0.0.0/33'"));
+  EXPECT_THAT(refusal("vars.HOME_NET=any"), HasSubstr("EXTERNAL_NET set too"));
+  EXPECT_THAT(refusal("vars.HOME_NET=$EXTERNAL_NET"), HasSubstr("made of itself"));
 }
 
 TEST_F(ScanCommand, TellsOfManyRulesThatAreAlikeOnce) {

@@ -72,7 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const MatcherKind matcher : {MatcherKind::hyperscan, MatcherKind::aho_corasick, MatcherKind::hashed_filter}) {
     options.detection.matcher = matcher;
     auto detection = Detection::compile(*rules, options.detection);
-    if (!detection) return 0;  // a regular expression
+    if (!detection) return 0;  // a matcher
     test::Scanner scanner(**detection, options);
     for (const Frame& frame : frames) scanner.frame(frame.bytes, frame.timestamp_ns, frame.link_type);
     scanner.finish();

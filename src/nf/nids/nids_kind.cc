@@ -97,9 +97,8 @@ NidsSettings settings_of(const Parameters& parameters, const chain::NfContext& c
 }
 
 /// The rule files' variables, and where each was set: mistakes in one are told there.
-Result<Variables> variables_of(const Parameters& parameters) {
-  Variables variables = default_variables();
-  if (!parameters.has("vars")) return variables;
+Result<void> read_variables(const Parameters& parameters, RuleFiles& files) {
+  if (!parameters.has("vars")) return {};
   Errors errors;
   const std::vector<std::string>& given = parameters.texts("vars");
   for (std::size_t i = 0; i < given.size(); ++i) {
@@ -111,10 +110,11 @@ Result<Variables> variables_of(const Parameters& parameters) {
                         "{HOME_NET: 10.0.0.0/8}, say"});
       continue;
     }
-    variables.insert_or_assign(std::move(name), given[i].substr(equals + 1));
+    files.variable_places.insert_or_assign(name, parameters.place("vars", i));
+    files.variables.insert_or_assign(std::move(name), given[i].substr(equals + 1));
   }
   if (!errors.empty()) return failure(std::move(errors));
-  return variables;
+  return {};
 }
 
 Errors in_short(const RuleSet& rules) {
@@ -123,34 +123,46 @@ Errors in_short(const RuleSet& rules) {
   return std::move(list).take();
 }
 
+/// Files in which no rule is at all are hardly those that were meant; rules that cannot be loaded are left out.
+Result<void> check_not_empty(const RuleSet& set, const Parameters& parameters) {
+  if (set.has_rule) return {};
+  Errors errors = in_short(set);
+  errors.push_back(
+      {parameters.place("rules"), "no rule could be loaded",
+       set.disabled == 0 ? "none there" : fmt::format("none but {} in comments", format_count(set.disabled)),
+       "one at least"});
+  return failure(std::move(errors));
+}
+
+/// Mistakes that one variable makes in another have no place of their own.
+Errors placed_variables(Errors errors, const Parameters& parameters) {
+  if (!parameters.has("vars")) return errors;
+  for (Error& error : errors) {
+    if (error.place.file.empty()) error.place = parameters.place("vars");
+  }
+  return errors;
+}
+
 Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameters, chain::NfContext& context) {
-  auto variables = variables_of(parameters);
-  if (!variables) return failure(std::move(variables).error());
   RuleFiles files;
+  if (auto read = read_variables(parameters, files); !read) return failure(std::move(read).error());
   files.rules = parameters.texts("rules");
   if (parameters.has("classification")) files.classification = parameters.text("classification");
   if (parameters.has("reference")) files.reference = parameters.text("reference");
   if (parameters.has("threshold")) files.threshold = parameters.text("threshold");
-  files.variables = std::move(*variables);
   auto rules = read_rules(files);
-  if (!rules) return failure(std::move(rules).error());
-  if (parameters.flag("strict") && !rules->left_out.empty()) return failure(in_short(*rules));
-  if (rules->rules.empty()) {
-    Errors errors = in_short(*rules);
-    errors.push_back(
-        {parameters.place("rules"), "no rule could be loaded",
-         rules->left_out.empty() ? "none there" : fmt::format("{} left out", format_count(rules->left_out.size())),
-         "one at least"});
-    return failure(std::move(errors));
-  }
-  for (const RuleSet::Left& left : rules->left_out) context.unsupported.push_back(left.why);
+  if (!rules) return failure(placed_variables(std::move(rules).error(), parameters));
   DetectionOptions options;
   options.matcher = matcher_of(parameters.text("matcher"));
   options.most_alerts = static_cast<unsigned>(parameters.integer("most_alerts"));
   NidsSettings settings = settings_of(parameters, context);
   auto detection = Detection::compile(std::move(*rules), options);
   if (!detection) return failure(std::move(detection).error());
-  if (parameters.flag("references")) settings.eve.references = &(*detection)->rules().references;
+  const RuleSet& set = (*detection)->rules();
+  if (parameters.flag("strict") && !set.left_out.empty()) return failure(in_short(set));
+  if (auto some = check_not_empty(set, parameters); !some) return failure(std::move(some).error());
+  for (const RuleSet::Left& left : set.left_out) context.unsupported.push_back(left.why);
+  if (parameters.flag("references")) settings.eve.references = &set.references;
   return std::make_unique<Nids>(std::move(*detection), settings);
 }
 

@@ -241,7 +241,7 @@ TEST_F(NidsFunction, TellsWhatItLoadedAndWhatNot) {
   EXPECT_THAT(nids->description(), HasSubstr("1 rule (2 left out), "));
   EXPECT_THAT(unsupported_, SizeIs(2));
   EXPECT_EQ(unsupported_[0].place.line, 2U);
-  EXPECT_THAT(nids->load_table(), AllOf(HasSubstr("1 rules loaded, 2 left out"), HasSubstr("frobnicate")));
+  EXPECT_THAT(nids->load_table(), AllOf(HasSubstr("1 rule loaded, 2 left out"), HasSubstr("frobnicate")));
   nlohmann::ordered_json load;
   nids->load_report(load);
   EXPECT_EQ(load["left_out"], 2);

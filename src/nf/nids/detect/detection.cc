@@ -123,6 +123,26 @@ Result<GroupPlan> plan(const Detection::Parts& parts, std::span<const std::uint3
   return made;
 }
 
+/// In the order of their evaluation. Rules that cannot be compiled are left out of the set.
+std::vector<CompiledRule> compile_rules(RuleSet& set) {
+  std::vector<CompiledRule> compiled;
+  std::map<std::uint32_t, Error> failed;  // by their place in the set
+  for (const std::uint32_t index : evaluation_order(set.rules)) {
+    auto rule = compile_rule(set.rules[index], index);
+    if (rule) {
+      compiled.push_back(std::move(*rule));
+    } else {
+      failed.emplace(index, std::move(rule.error().front()));
+    }
+  }
+  if (failed.empty()) return compiled;
+  for (auto& [index, why] : failed) {
+    set.left_out.push_back({set.rules[index].sid, std::move(why), "regular expression"});
+  }
+  for (auto at = failed.rbegin(); at != failed.rend(); ++at) set.rules.erase(set.rules.begin() + at->first);
+  return compile_rules(set);  // which refers to rules by place
+}
+
 }  // namespace
 
 Detection::Detection() : parts_(std::make_unique<Parts>()) {}
@@ -134,16 +154,7 @@ Result<std::unique_ptr<const Detection>> Detection::compile(RuleSet rules, const
   parts.rule_set = std::move(rules);
   parts.options = options;
 
-  Errors errors;
-  for (const std::uint32_t index : evaluation_order(parts.rule_set.rules)) {
-    auto compiled = compile_rule(parts.rule_set.rules[index], index);
-    if (compiled) {
-      parts.rules.push_back(std::move(*compiled));
-    } else {
-      append(errors, std::move(compiled.error()));
-    }
-  }
-  if (!errors.empty()) return failure(in_file_order(std::move(errors)));
+  parts.rules = compile_rules(parts.rule_set);
 
   std::vector<Selection> selections(parts.rules.size());
   LiteralTableBuilder of_payloads, of_headers;

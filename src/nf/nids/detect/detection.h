@@ -26,8 +26,8 @@ struct DetectionOptions {
 
 class Detection {
  public:
-  /// Fails where a rule cannot be compiled (a regular expression); such rules can be left out beforehand by
-  /// `leave_out_uncompilable`.
+  /// A rule that cannot be compiled (a regular expression) goes to `left_out` of `rules()`. Fails where the matchers
+  /// cannot be made.
   [[nodiscard]] static Result<std::unique_ptr<const Detection>> compile(RuleSet rules, const DetectionOptions& options);
   ~Detection();
 

@@ -38,8 +38,8 @@ std::string to_string(const LoadTable& table) {
     left_out += row.rules;
     width = std::max(width, row.reason.size());
   }
-  std::string text = format_count(table.loaded) + " rules loaded, " + format_count(left_out) + " left out, " +
-                     format_count(table.disabled) + " disabled\n";
+  std::string text = format_count(table.loaded) + (table.loaded == 1 ? " rule loaded, " : " rules loaded, ") +
+                     format_count(left_out) + " left out, " + format_count(table.disabled) + " disabled\n";
   for (const LoadTable::Row& row : table.left_out) {
     const std::string count = format_count(row.rules);
     text += "  " + row.reason + std::string(width - row.reason.size() + 2, ' ') +

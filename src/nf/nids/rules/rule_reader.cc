@@ -4,6 +4,7 @@
 #include "nf/nids/rules/rule_reader.h"
 
 #include <array>
+#include <limits>
 #include <unordered_map>
 #include <utility>
 
@@ -134,6 +135,14 @@ void SetReader::leave_out(std::uint32_t sid, Error why, std::string reason) {
   set_.left_out.push_back({sid, std::move(why), std::move(reason)});
 }
 
+/// By its first word. Lines of classification.config begin with `config`, which is an action too.
+bool begins_as_rule(std::string_view line) {
+  line = trimmed(line);
+  const std::string_view word = line.substr(0, line.find_first_of(" \t"));
+  return value_of(kActions, word).has_value() ||
+         (word != "config" && std::find(kOtherActions.begin(), kOtherActions.end(), word) != kOtherActions.end());
+}
+
 Result<void> SetReader::read(std::string_view text, const std::string& file) {
   RuleLines lines(text);
   for (RuleLine line; lines.next(line);) {
@@ -141,6 +150,7 @@ Result<void> SetReader::read(std::string_view text, const std::string& file) {
       return failure(Error{line.place({}, file), "too many rules that cannot be loaded", "",
                            "at most " + format_count(kMostLeftOut)});
     }
+    if (!line.disabled) set_.has_rule |= begins_as_rule(line.text);
     if (line.disabled) {
       ++set_.disabled;
     } else if (line.too_long) {
@@ -321,20 +331,27 @@ Result<std::string> read_unpacked(const std::string& path) {
   }
 }
 
-/// All variables, those too that no rule uses: a mistake in one is found where it was made.
-Errors check_variables(const Variables& variables) {
+/// All variables, those too that no rule uses: a mistake in one is found where it was made, and not in those that it is
+/// a part of.
+Errors check_variables(const Variables& variables, const std::map<std::string, Place, std::less<>>& places) {
   Errors errors;
+  std::size_t least_depth = std::numeric_limits<std::size_t>::max();
   VariableResolver resolver(variables);
   for (const auto& [name, value] : variables) {
     Complaint as_addresses;
     Complaint as_ports;
     const std::string reference = "$" + name;
-    const bool is_ports = name.ends_with("PORTS") || name.ends_with("PORT");
     // Either will do: a name says nothing certain.
-    if (resolver.addresses(reference, as_addresses) == nullptr && resolver.ports(reference, as_ports) == nullptr) {
-      const Complaint& why = is_ports ? as_ports : as_addresses;
-      errors.push_back({{"", 0, 0}, why.message, why.found, why.expected});
+    if (resolver.addresses(reference, as_addresses) != nullptr || resolver.ports(reference, as_ports) != nullptr) {
+      continue;
     }
+    const bool is_ports = name.ends_with("PORTS") || name.ends_with("PORT");
+    const Complaint& why = is_ports ? as_ports : as_addresses;
+    if (why.variables > least_depth || (why.variables > 1 && why.variables == least_depth)) continue;
+    if (why.variables < least_depth) errors.clear();
+    least_depth = why.variables;
+    const auto place = places.find(name);
+    errors.push_back({place == places.end() ? Place{} : place->second, why.message, why.found, why.expected});
   }
   return errors;
 }
@@ -342,7 +359,7 @@ Errors check_variables(const Variables& variables) {
 }  // namespace
 
 Result<RuleSet> read_rules(const RuleFiles& files) {
-  Errors errors = check_variables(files.variables);
+  Errors errors = check_variables(files.variables, files.variable_places);
   ClassTable classes;
   const ClassTable* used_classes = &default_classes();
   if (!files.classification.empty()) {
@@ -393,7 +410,7 @@ Result<RuleSet> read_rules(const RuleFiles& files) {
 }
 
 Result<RuleSet> read_rules_text(std::string_view text, const std::string& name, const Variables& variables) {
-  if (Errors errors = check_variables(variables); !errors.empty()) return failure(std::move(errors));
+  if (Errors errors = check_variables(variables, {}); !errors.empty()) return failure(std::move(errors));
   SetReader reader(variables, default_classes());
   if (auto read = reader.read(text, name); !read) return failure(std::move(read.error()));
   RuleSet set = std::move(reader).take();

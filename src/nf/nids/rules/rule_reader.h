@@ -27,6 +27,7 @@ struct RuleFiles {
   std::string reference;           // empty: built-in
   std::string threshold;           // empty: none
   Variables variables = default_variables();
+  std::map<std::string, Place, std::less<>> variable_places{};  // where those were set that a user set
 };
 
 /// Fails only where a file cannot be read, where variables or the files beside the rules are wrong. A rule that cannot

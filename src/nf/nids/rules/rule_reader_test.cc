@@ -205,7 +205,7 @@ TEST(RuleReader, CountsWhatIsLeftOutByReason) {
   EXPECT_EQ(table.left_out[0].reason, "protocol http");
   EXPECT_EQ(table.left_out[0].rules, 2U);
   EXPECT_EQ(table.left_out[0].first.place.line, 2U);
-  EXPECT_THAT(to_string(table), HasSubstr("1 rules loaded, 4 left out, 1 disabled"));
+  EXPECT_THAT(to_string(table), HasSubstr("1 rule loaded, 4 left out, 1 disabled"));
 }
 
 TEST(RuleReader, TellsTheSidOfARuleThatIsLeftOut) {

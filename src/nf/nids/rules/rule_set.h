@@ -41,6 +41,7 @@ struct RuleSet {
     std::string reason;  // what is counted: "option http.uri", "protocol dns", "syntax"
   };
   std::vector<Left> left_out;
+  bool has_rule = false;     // a line begins as a rule does, whatever became of it
   std::size_t disabled = 0;  // rules in comments
   [[nodiscard]] std::map<std::string, std::size_t> left_out_by_reason() const;
 };
