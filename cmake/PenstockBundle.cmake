@@ -42,7 +42,8 @@ install(PROGRAMS tools/gpu_test DESTINATION . RENAME gpu-test COMPONENT bundle E
 install(PROGRAMS tools/bench DESTINATION . RENAME bench COMPONENT bundle EXCLUDE_FROM_ALL)
 install(PROGRAMS tools/machine_name DESTINATION . COMPONENT bundle EXCLUDE_FROM_ALL)
 install(FILES LICENSE DESTINATION . COMPONENT bundle EXCLUDE_FROM_ALL)
-install(DIRECTORY examples DESTINATION . COMPONENT bundle EXCLUDE_FROM_ALL PATTERN "out*" EXCLUDE)
+install(DIRECTORY examples DESTINATION . COMPONENT bundle EXCLUDE_FROM_ALL
+        PATTERN "out*" EXCLUDE PATTERN "eve.json" EXCLUDE PATTERN "alerts.log" EXCLUDE)
 # The chains that the GPU tests run, where they lie in the sources.
 install(DIRECTORY tests/golden DESTINATION tests COMPONENT bundle EXCLUDE_FROM_ALL
   PATTERN "out*" EXCLUDE
