@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::size_t kQuad = 4;
 constexpr std::size_t kPair = 2;
+constexpr int kLongerKey = 2;  // what it is worth that a key has more than the window, in commonness
 constexpr std::size_t kMostBytes = std::numeric_limits<std::uint16_t>::max();
 
 using Lists = std::map<std::uint32_t, std::vector<FilterEntry>>;  // by window
@@ -72,21 +73,21 @@ class Builder {
   void count_windows() {
     for (const Literal& literal : literals_) {
       const std::size_t bytes = window_bytes(literal);
-      const std::size_t key = key_bytes(literal.bytes.size());
-      for (std::size_t at = 0; at + key <= literal.bytes.size(); ++at) ++sharing_[window_of(literal, at, bytes)];
+      for (std::size_t at = 0; at + bytes <= literal.bytes.size(); ++at) ++sharing_[window_of(literal, at, bytes)];
     }
   }
 
-  /// The one that is the rarest in traffic and that the fewest other literals have, of those with a key.
+  /// The one that is the rarest in traffic and that the fewest other literals have, rather with more of the literal
+  /// behind it.
   [[nodiscard]] std::size_t best_window(const Literal& literal) const {
     const std::size_t bytes = window_bytes(literal);
-    const std::size_t key = key_bytes(literal.bytes.size());
     std::size_t best = 0;
     int least = std::numeric_limits<int>::max();
-    for (std::size_t at = 0; at + key <= literal.bytes.size(); ++at) {
+    for (std::size_t at = 0; at + bytes <= literal.bytes.size(); ++at) {
       const auto sharing = static_cast<unsigned>(sharing_.at(window_of(literal, at, bytes)));
-      const int cost =
-          commonness(std::span(literal.bytes).subspan(at, bytes)) + static_cast<int>(std::bit_width(sharing));
+      const int longer_key = key_bytes(literal.bytes.size() - at) > bytes ? kLongerKey : 0;
+      const int cost = commonness(std::span(literal.bytes).subspan(at, bytes)) +
+                       static_cast<int>(std::bit_width(sharing)) - longer_key;
       if (cost < least) {
         least = cost;
         best = at;
@@ -115,7 +116,7 @@ class Builder {
     }
     tables_.before = std::max<std::uint32_t>(tables_.before, entry.at);
     tables_.after = std::max<std::uint32_t>(tables_.after, entry.length - entry.at);
-    const std::uint32_t key = key_bytes(literal.bytes.size());
+    const std::uint32_t key = key_bytes(literal.bytes.size() - at);
     if (literal.bytes.size() >= kQuad) {
       quads_[window_of(literal, at, kQuad)].push_back(entry);
       keys_.push_back(key_hash(window_of(literal, at, kQuad), window_of(literal, at + kQuad, key - kQuad), key));

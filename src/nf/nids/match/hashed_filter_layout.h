@@ -68,9 +68,9 @@ struct HashedFilterView {
   const std::uint8_t* rests = nullptr;
 };
 
-/// How many bytes the key of a literal of `length` has: they begin with its window.
-[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t key_bytes(std::size_t length) noexcept {
-  return length >= 6 ? 6 : length >= 4 ? 4 : length == 3 ? 3 : 2;
+/// How many bytes a key has, which begins with the window, where a literal has `left` bytes from its window on.
+[[nodiscard]] constexpr std::uint32_t key_bytes(std::size_t left) noexcept {
+  return left >= 6 ? 6 : left >= 4 ? 4 : left == 3 ? 3 : 2;
 }
 
 /// Fibonacci hashing. The lower half of a quad's hash is as good as its lower bytes, so bits are taken from above.
