@@ -121,6 +121,29 @@ TEST_F(ScanCommand, WritesEveRecordsAndStatisticsLast) {
   EXPECT_TRUE(text.ends_with(stats[0].dump() + "\n"));
 }
 
+TEST_F(ScanCommand, LeavesOutARuleWhoseExpressionDoesNotCompile) {
+  rules_.write(
+      "alert udp any any -> any 53 (content:\"attack\"; sid:1;)\n"
+      "alert udp any any -> any 53 (content:\"attack\"; pcre:\"/a(ttack/\"; sid:2;)\n"
+      "alert udp any 53 -> any any (content:\"reply\"; pcre:\"/re(p)ly$/\"; sid:3;)\n");
+  const Outcome outcome = scan({"--json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json summary = Json::parse(outcome.out);
+  EXPECT_EQ(summary["alerts"], 6);
+  EXPECT_EQ(summary["rules"].size(), 2U);
+  const Json& load = summary["load"];
+  EXPECT_EQ(load["loaded"], 2);
+  EXPECT_EQ(load["left_out"], 1);
+  ASSERT_THAT(load["reasons"], SizeIs(1));
+  EXPECT_EQ(load["reasons"][0]["reason"], "regular expression");
+  EXPECT_EQ(load["reasons"][0]["first"],
+            rules_.path() + ":2: regular expression: missing closing parenthesis at byte 7: found 'a(ttack'");
+
+  const Outcome strict = scan({"--strict"});
+  EXPECT_NE(strict.exit_code, 0);
+  EXPECT_THAT(strict.err, HasSubstr(":2: regular expression: missing closing parenthesis"));
+}
+
 TEST_F(ScanCommand, HasPayloadsAndPacketsOnRequest) {
   ASSERT_EQ(scan({"-o", eve_.path(), "--payload", "--packet"}).exit_code, 0);
   const Json alert = records(content(eve_.path())).front();

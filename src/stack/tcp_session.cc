@@ -49,7 +49,8 @@ void TcpSession::inspect_window(TcpStream& stream, void* callable, void (*use)(v
   if (run.bytes.empty()) return;
   const std::uint64_t end_of_segment = std::min(stream.latest_end, run.end());
   const std::uint64_t length = end_of_segment - stream.latest_begin;
-  const std::uint64_t window = chunk_bytes_ <= length ? length + chunk_bytes_ / 3 : chunk_bytes_;
+  const std::uint64_t window = std::max<std::uint64_t>(
+      chunk_bytes_ <= length ? length + chunk_bytes_ / 3 : chunk_bytes_, length + std::uint64_t{2} * seam_bytes_);
   const std::uint64_t behind = std::min(run.end() - end_of_segment, (window - length) / 2);
   const std::uint64_t ahead = std::min(stream.latest_begin - run.offset, window - length - behind);
   const std::uint64_t begin = stream.latest_begin - ahead;
@@ -57,7 +58,8 @@ void TcpSession::inspect_window(TcpStream& stream, void* callable, void (*use)(v
   // Bytes that were lost and come again are news, however far the inspection got.
   use(callable, {.offset = begin,
                  .bytes = run.bytes.subspan(at, static_cast<std::size_t>(ahead + length + behind)),
-                 .seen = static_cast<std::uint32_t>(ahead)});
+                 .seen = static_cast<std::uint32_t>(ahead),
+                 .seen_behind = static_cast<std::uint32_t>(behind)});
 }
 
 }  // namespace penstock::stack

@@ -20,7 +20,9 @@ namespace penstock::stack {
 struct StreamChunk {
   std::uint64_t offset = 0;  // of the first byte, from the byte behind the SYN
   Bytes bytes;               // until PacketSink::packet returns
-  std::uint32_t seen = 0;    // of the leading bytes, that an earlier inspection had: what ends in them is no news
+  // Of the bytes, how many an earlier inspection had: what lies in them alone is no news. Inline, a segment that fills
+  // a hole has some behind it too.
+  std::uint32_t seen = 0, seen_behind = 0;  // leading, trailing
 };
 
 /// In the order of their numbers a session gets older (Suricata compares them so).
@@ -88,8 +90,9 @@ class TcpSession {
  public:
   /// What waits to be inspected of a direction, in the order of the stream; a gap parts chunks. They begin where the
   /// last inspection ended (with up to TrackerOptions::seam_bytes ahead that were in it), and end at the last
-  /// acknowledged byte; `to_end`: at the last byte there is. Inline: the run of bytes around the packet's own, at most
-  /// about chunk_bytes. Then they are said inspected: a second call gives nothing. `use`: void(const StreamChunk&).
+  /// acknowledged byte; `to_end`: at the last byte there is. Inline: the run of bytes around those that are new with
+  /// the packet, about chunk_bytes, with seam_bytes on either side at least. Then they are said inspected: a second
+  /// call gives nothing. `use`: void(const StreamChunk&).
   template <typename Use>
   void inspect(Direction direction, bool to_end, Use&& use) {
     using Callable = std::remove_reference_t<Use>;

@@ -173,7 +173,10 @@ void TcpTracker::take_data(Segment& segment) noexcept {
   }
   if (!data.empty()) kept = keep(segment, sequence, data) && kept;
   // Both parts are one where inline streams are inspected.
-  if (ahead_end > ahead && mine.latest_begin == ahead_end) mine.latest_begin = ahead;
+  if (ahead_end > ahead) {
+    if (mine.latest_begin == mine.latest_end) mine.latest_end = ahead_end;  // what is behind was there
+    mine.latest_begin = ahead;
+  }
   segment.outcome.payload_in_stream = kept;
 }
 
@@ -197,6 +200,16 @@ bool TcpTracker::keep(Segment& segment, std::uint32_t sequence, Bytes data) noex
     data = data.first(std::min<std::size_t>(data.size(), options_.stream_depth - static_cast<std::size_t>(offset)));
   }
   const auto from = static_cast<std::uint64_t>(offset);
+  std::uint64_t news_begin = std::max(from, mine.buffer.begin());
+  std::uint64_t news_end = from + data.size();
+  if (segment.session->inline_) {
+    // What was there has been inspected, unless this changes it.
+    const auto was_there = [&](std::uint64_t at) { return mine.buffer.whole_run_at(at); };
+    if (const auto run = was_there(news_begin); !run.bytes.empty()) news_begin = std::min(run.end(), news_end);
+    if (news_begin < news_end) {
+      if (const auto run = was_there(news_end - 1); !run.bytes.empty()) news_end = std::max(run.offset, news_begin);
+    }
+  }
   const StreamBuffer::Inserted inserted = mine.buffer.insert(stream_memory_, from, data, options_.stream_policy);
   if (!inserted.kept) {
     ++counters_.stream_memory_refused;
@@ -204,9 +217,13 @@ bool TcpTracker::keep(Segment& segment, std::uint32_t sequence, Bytes data) noex
     return false;
   }
   counters_.stream_bytes += data.size();
-  mine.latest_begin = std::max(from, mine.buffer.begin());  // of what was let go, nothing is kept
-  mine.latest_end = from + data.size();
-  if (inserted.different) segment.tell(TcpEvent::overlap_with_different_data);
+  if (inserted.different) {
+    news_begin = std::max(from, mine.buffer.begin());
+    news_end = from + data.size();
+    segment.tell(TcpEvent::overlap_with_different_data);
+  }
+  mine.latest_begin = news_begin;
+  mine.latest_end = news_end;
   return true;
 }
 
@@ -261,11 +278,15 @@ void TcpTracker::settle(TcpSession& session, Direction direction, bool ready, bo
   if (stream.buffer.empty()) {
     stream.buffer.drop_before(stream_memory_, stream.inspected);
   } else {
-    // Inline, what is not acknowledged may come again, and differ.
-    const std::uint64_t wanted =
-        session.inline_ ? std::max(session.chunk_bytes_, session.seam_bytes_) : session.seam_bytes_;
-    const std::uint64_t keep_from = stream.inspected - std::min(stream.inspected, wanted);
-    stream.buffer.drop_before(stream_memory_, session.inline_ ? std::min(keep_from, stream.acked()) : keep_from);
+    // Inline, what is not acknowledged may come again, and differ; and a hole may be filled far behind what was
+    // inspected.
+    std::uint64_t wanted = session.seam_bytes_;
+    std::uint64_t from = stream.inspected;
+    if (session.inline_) {
+      wanted = std::max<std::uint64_t>(wanted, session.chunk_bytes_);
+      from = std::min(from, stream.acked());
+    }
+    stream.buffer.drop_before(stream_memory_, from - std::min(from, wanted));
   }
   // Sequence numbers are told apart within 2^31 of the base.
   const std::int64_t ahead = sequence_distance(stream.last_ack, stream.base);

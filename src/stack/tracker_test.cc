@@ -752,7 +752,32 @@ TEST(Tracker, InspectsInlineStreamsAsTheyComeWithWhatWasAhead) {
   EXPECT_THAT(talk.chunks[0], ElementsAre(Talk::Chunk{0, "EV", 0}, Talk::Chunk{0, "EVIL", 2}));
   talk.client({.sequence = 108, .ack = 1000, .data = "late"});
   talk.client({.sequence = 104, .ack = 1000, .data = "hole"});
-  EXPECT_EQ(talk.chunks[0].back(), (Talk::Chunk{0, "EVILholelate", 4}));
+  EXPECT_EQ(talk.chunks[0].back(), (Talk::Chunk{0, "EVILholelate", 4, 4}));
+}
+
+TEST(Tracker, SaysOfInlineStreamsWhichBytesAreNews) {
+  Talk talk({.inline_streams = true});
+  talk.handshake();
+  talk.client({.sequence = 100, .ack = 1000, .data = "abcdef"});
+  EXPECT_FALSE(talk.client({.sequence = 102, .ack = 1000, .data = "cdef"}).ready) << "nothing new";
+  talk.client({.sequence = 104, .ack = 1000, .data = "efgh"});
+  EXPECT_EQ(talk.chunks[0].back(), (Talk::Chunk{0, "abcdefgh", 6}));
+  talk.client({.sequence = 112, .ack = 1000, .data = "mn"});
+  talk.client({.sequence = 106, .ack = 1000, .data = "ghijklmn"});
+  EXPECT_EQ(talk.chunks[0].back(), (Talk::Chunk{0, "abcdefghijklmn", 8, 2}));
+  talk.client({.sequence = 110, .ack = 1000, .data = "KLmn"});
+  EXPECT_EQ(talk.chunks[0].back(), (Talk::Chunk{0, "abcdefghijklmn", 10})) << "other bytes, whoever wins";
+}
+
+// A hole may be filled when much behind it has been inspected: what was ahead of it is still there.
+TEST(Tracker, KeepsInlineWhatIsAheadOfAHole) {
+  Talk talk({.inline_streams = true, .chunk_bytes = 8, .seam_bytes = 4});
+  talk.handshake();
+  talk.client({.sequence = 100, .ack = 1000, .data = "abcdefgh"});
+  talk.server({.sequence = 1000, .ack = 108});
+  talk.client({.sequence = 112, .ack = 1000, .data = "0123456789012345678901234567890123456789"});
+  talk.client({.sequence = 108, .ack = 1000, .data = "hole"});
+  EXPECT_EQ(talk.chunks[0].back(), (Talk::Chunk{4, "efghhole0123", 4, 4}));
 }
 
 TEST(Tracker, InspectsInlineWhatASegmentBringsThatBeginsInWhatWasLetGo) {

@@ -29,6 +29,12 @@ T must(Result<T> result) {
   return std::move(*result);
 }
 
+stack::TrackerOptions tracker_options(const ScanOptions& options, const Detection& detection) {
+  stack::TrackerOptions tracker = options.tracker;
+  tracker.seam_bytes = detection.seam_bytes();
+  return tracker;
+}
+
 }  // namespace
 
 void CountingSink::alert(const Alert& alert) noexcept {
@@ -69,14 +75,14 @@ struct Scanner::Elsewhere {
 Scanner::Scanner(RuleSet rules, const ScanOptions& options)
     : detection_(compiled(std::move(rules), options.detection)),
       hosts_(options.host_bytes),
-      tracker_(options.tracker),
+      tracker_(tracker_options(options, *detection_)),
       inspector_(std::make_unique<Inspector>(*detection_, hosts_, sink_, options.inspector)) {
   if (options.scanned_elsewhere) elsewhere_ = std::make_unique<Elsewhere>(detection_->literals());
 }
 
 Scanner::Scanner(const Detection& detection, const ScanOptions& options)
     : hosts_(options.host_bytes),
-      tracker_(options.tracker),
+      tracker_(tracker_options(options, detection)),
       inspector_(std::make_unique<Inspector>(detection, hosts_, sink_, options.inspector)) {
   if (options.scanned_elsewhere) elsewhere_ = std::make_unique<Elsewhere>(detection.literals());
 }

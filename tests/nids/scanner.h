@@ -25,7 +25,7 @@
 namespace penstock::nids::test {
 
 struct ScanOptions {
-  stack::TrackerOptions tracker;
+  stack::TrackerOptions tracker;  // seam_bytes are the rules' own
   DetectionOptions detection;
   InspectorOptions inspector;
   std::size_t host_bytes = HostMemory::kDefaultBytes;

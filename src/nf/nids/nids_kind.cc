@@ -155,13 +155,14 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   DetectionOptions options;
   options.matcher = matcher_of(parameters.text("matcher"));
   options.most_alerts = static_cast<unsigned>(parameters.integer("most_alerts"));
-  NidsSettings settings = settings_of(parameters, context);
   auto detection = Detection::compile(std::move(*rules), options);
   if (!detection) return failure(std::move(detection).error());
   const RuleSet& set = (*detection)->rules();
   if (parameters.flag("strict") && !set.left_out.empty()) return failure(in_short(set));
   if (auto some = check_not_empty(set, parameters); !some) return failure(std::move(some).error());
   for (const RuleSet::Left& left : set.left_out) context.unsupported.push_back(left.why);
+  NidsSettings settings = settings_of(parameters, context);
+  settings.tracker.seam_bytes = (*detection)->seam_bytes();
   if (parameters.flag("references")) settings.eve.references = &set.references;
   return std::make_unique<Nids>(std::move(*detection), settings);
 }

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "nf/nids/detect/testing/detection_bed.h"
 #include "packet/batch.h"
 #include "packet/parse_core.h"
 #include "packet/testing/packet_builder.h"
@@ -108,6 +109,21 @@ class NidsFunction : public ::testing::Test {
   const std::string eve_path_ = ::testing::TempDir() + "/" + std::to_string(::getpid()) + "_nids_eve.json";
   Errors unsupported_;
 };
+
+TEST_F(NidsFunction, SeesWhatLiesOverTheSeamOfAStreamsPieces) {
+  const auto nids = make("alert tcp any any -> any any (content:\"attack at dawn\"; sid:1;)\n");
+  testing::Conversation talk;
+  std::vector<Frame> frames = talk.handshake();
+  for (const std::string& text : {std::string(1280, '.'), std::string(1273, '.') + "attack ", std::string("at dawn")}) {
+    frames.push_back(talk.data(0, text));
+    frames.push_back(talk.ack(1));
+  }
+  Frames views(frames);
+  auto stage = nids->make_cpu_stage();
+  stage->process(views.views);
+  stage.reset();
+  EXPECT_EQ(report_of(*nids)["alerts"], 1);
+}
 
 TEST_F(NidsFunction, CountsAlertsByRuleTheMostFirst) {
   const auto nids = make(

@@ -124,7 +124,7 @@ class Talk final : public PacketSink {
     if (packet.stream_ready && inspects) {
       packet.flow->tcp->inspect(packet.direction, packet.stream_end, [&](const StreamChunk& chunk) {
         chunks[static_cast<std::size_t>(packet.direction)].push_back(
-            {chunk.offset, {chunk.bytes.begin(), chunk.bytes.end()}, chunk.seen});
+            {chunk.offset, {chunk.bytes.begin(), chunk.bytes.end()}, chunk.seen, chunk.seen_behind});
       });
     }
     seen.back() = what;
@@ -137,6 +137,7 @@ class Talk final : public PacketSink {
     std::uint64_t offset;
     std::string bytes;
     std::uint32_t seen;
+    std::uint32_t seen_behind = 0;
     friend bool operator==(const Chunk&, const Chunk&) = default;
   };
   /// All that was inspected of a direction, with "[12]" for 12 bytes that were not there.

@@ -268,7 +268,7 @@ class BufferProgram::Builder {
 /// One rule's evaluation of one buffer. `position_` is where the last match ended.
 class BufferProgram::Run {
  public:
-  explicit Run(InspectionScratch::Parts& scratch) : scratch_(scratch) { scratch_.pcre.begin(); }
+  Run(InspectionScratch::Parts& scratch, bool goes_on) : scratch_(scratch), goes_on_(goes_on) { scratch_.pcre.begin(); }
 
   enum class Outcome : std::uint8_t { match, no_match, give_up /* nothing can match elsewhere */ };
 
@@ -389,11 +389,15 @@ class BufferProgram::Run {
 
   /// Of any of the targets it holds.
   [[nodiscard]] Outcome test(const TargetStep& regex, Bytes buffer) noexcept {
+    if (goes_on_) {
+      const auto line_end = std::find(buffer.begin(), buffer.end(), '\n');
+      buffer = line_end == buffer.end() ? Bytes() : Bytes(line_end + 1, buffer.end());
+    }
     RequestTargets targets(buffer);
     for (RequestTargets::Target target; targets.next(target);) {
       const Bytes subject = regex.raw ? target.bytes : normal_target(target, scratch_.target);
       if (subject.empty()) continue;
-      const PcreProgram::Match match = find(regex, subject, 0);
+      const PcreProgram::Match match = find(regex, subject, 0, true);
       const auto wanted = regex.negated ? PcreProgram::Outcome::no_match : PcreProgram::Outcome::match;
       if (match.outcome == wanted) return Outcome::match;
     }
@@ -401,8 +405,9 @@ class BufferProgram::Run {
   }
 
   template <typename PatternStep>
-  [[nodiscard]] PcreProgram::Match find(const PatternStep& regex, Bytes subject, std::size_t from) noexcept {
-    const PcreProgram::Match match = regex.program.find(subject, from, scratch_.pcre);
+  [[nodiscard]] PcreProgram::Match find(const PatternStep& regex, Bytes subject, std::size_t from,
+                                        bool begins_line) noexcept {
+    const PcreProgram::Match match = regex.program.find(subject, from, scratch_.pcre, begins_line);
     if (match.outcome == PcreProgram::Outcome::failed && from <= subject.size()) ++scratch_.counters.pcre_limits;
     return match;
   }
@@ -410,7 +415,8 @@ class BufferProgram::Run {
   /// Sets `position_` behind the match.
   [[nodiscard]] Outcome first_match(const PcreStep& regex, Bytes buffer) noexcept {
     const std::int64_t base = regex.relative ? position_ : 0;
-    const PcreProgram::Match match = find(regex, buffer.subspan(static_cast<std::size_t>(base)), 0);
+    const Bytes subject = buffer.subspan(static_cast<std::size_t>(base));
+    const PcreProgram::Match match = find(regex, subject, 0, regex.relative || !goes_on_);
     if (regex.negated) return match.outcome == PcreProgram::Outcome::no_match ? Outcome::match : Outcome::no_match;
     if (match.outcome != PcreProgram::Outcome::match) return Outcome::no_match;
     position_ = base + static_cast<std::int64_t>(match.end);
@@ -426,7 +432,7 @@ class BufferProgram::Run {
     const std::int64_t base = regex.relative ? position_ : 0;
     const Bytes subject = buffer.subspan(static_cast<std::size_t>(base));
     for (std::size_t from = 0;;) {
-      const PcreProgram::Match match = find(regex, subject, from);
+      const PcreProgram::Match match = find(regex, subject, from, regex.relative || !goes_on_);
       if (match.outcome != PcreProgram::Outcome::match) return Outcome::no_match;
       position_ = base + static_cast<std::int64_t>(match.end);
       if (step + 1 == end) return Outcome::match;
@@ -583,14 +589,17 @@ class BufferProgram::Run {
     if (!step.runs_data) return Outcome::match;
     if (step.data.empty()) return Outcome::no_match;
     position_ = 0;
+    const bool goes_on = std::exchange(goes_on_, false);
     const Outcome data = inspect(step.data.data(), step.data.data() + step.data.size(),
                                  Bytes(scratch_.base64.data(), scratch_.base64_bytes));
+    goes_on_ = goes_on;
     return data == Outcome::match ? Outcome::match : Outcome::no_match;
   }
 
   InspectionScratch::Parts& scratch_;
   std::int64_t position_ = 0;
   unsigned steps_ = 0;
+  bool goes_on_;  // bytes came before the buffer
 };
 
 BufferProgram::BufferProgram(std::vector<Step> steps) : steps_(std::move(steps)) {}
@@ -610,10 +619,11 @@ Result<BufferProgram> BufferProgram::compile(const BufferMatches& buffer, std::s
   return BufferProgram(std::move(*steps));
 }
 
-bool BufferProgram::matches(std::span<const std::uint8_t> buffer, InspectionScratch& scratch) const noexcept {
+bool BufferProgram::matches(std::span<const std::uint8_t> buffer, InspectionScratch& scratch,
+                            bool goes_on) const noexcept {
   if (buffer.data() == nullptr) return false;
   if (steps_.empty()) return true;
-  Run run(scratch.parts());
+  Run run(scratch.parts(), goes_on);
   return run.inspect(steps_.data(), steps_.data() + steps_.size(), buffer) == Run::Outcome::match;
 }
 

@@ -58,8 +58,9 @@ class BufferProgram {
   /// Whether all options hold on this buffer, one after the other, with the ways of placing the relative ones tried
   /// that Suricata tries: a later failure goes back to the last content or pcre that another one is relative to and
   /// that may match elsewhere. A buffer without address (`data()` null) is none and does not match; one of no bytes
-  /// may.
-  [[nodiscard]] bool matches(std::span<const std::uint8_t> buffer, InspectionScratch& scratch) const noexcept;
+  /// may. `goes_on`: bytes came before it, so that no line begins where it does (`^`, a request's line).
+  [[nodiscard]] bool matches(std::span<const std::uint8_t> buffer, InspectionScratch& scratch,
+                             bool goes_on = false) const noexcept;
 
  private:
   struct Step;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "nf/nids/detect/stream_reach.h"
+
 namespace penstock::nids {
 
 namespace {
@@ -178,6 +180,7 @@ Result<CompiledRule> compile_rule(const Rule& rule, std::uint32_t index) {
     }
     if (matches.buffer == Buffer::payload) {
       compiled.payload.emplace(std::move(*program));
+      if (compiled.looks_at_streams) compiled.stream_reach = stream_reach(matches.matches);
     } else {
       compiled.headers.push_back({matches.buffer, std::move(*program)});
     }

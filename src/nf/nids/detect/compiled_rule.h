@@ -52,7 +52,8 @@ struct CompiledRule {
   bool acts_on_flow_always = false;  // Suricata's action scope: of others only a match in a stream acts on the flow
   Needs needs = 0;
   ProtocolClasses protocols = 0;
-  std::uint8_t directions = 0;  // bit of stack::Direction
+  std::uint8_t directions = 0;     // bit of stack::Direction
+  std::uint32_t stream_reach = 0;  // of its payload options, where they look at streams (stream_reach.h)
 
   std::optional<BufferProgram> payload;
   struct HeaderProgram {

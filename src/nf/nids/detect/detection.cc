@@ -98,6 +98,7 @@ Result<GroupPlan> plan(const Detection::Parts& parts, std::span<const std::uint3
   for (const std::uint32_t place : group) {
     const CompiledRule& rule = parts.rules[place];
     if (rule.looks_at_streams && rule.payload) made.looks_at_streams = true;
+    made.stream_reach = std::max(made.stream_reach, rule.stream_reach);
     const Selection& selection = selections[place];
     if (selection.literal == kNoLiteral) {
       made.always.push_back({place, rule.needs});
@@ -155,6 +156,7 @@ Result<std::unique_ptr<const Detection>> Detection::compile(RuleSet rules, const
   parts.options = options;
 
   parts.rules = compile_rules(parts.rule_set);
+  for (const CompiledRule& rule : parts.rules) parts.stream_reach = std::max(parts.stream_reach, rule.stream_reach);
 
   std::vector<Selection> selections(parts.rules.size());
   LiteralTableBuilder of_payloads, of_headers;
@@ -191,6 +193,8 @@ bool Detection::literals_select_all() const noexcept {
            return plan.always.empty() && plan.headers.empty();
          });
 }
+
+std::uint32_t Detection::seam_bytes() const noexcept { return parts_->stream_reach; }
 
 std::span<const Literal> Detection::literals() const noexcept { return parts_->payload_literals.literals; }
 

@@ -43,6 +43,10 @@ class Detection {
   /// any in it there is nothing to look for, but in streams.
   [[nodiscard]] bool literals_select_all() const noexcept;
 
+  /// TrackerOptions::seam_bytes of a tracker for these rules: so many inspected bytes before new ones of a stream may
+  /// be part of a match.
+  [[nodiscard]] std::uint32_t seam_bytes() const noexcept;
+
   struct Parts;
   [[nodiscard]] const Parts& parts() const noexcept { return *parts_; }
 

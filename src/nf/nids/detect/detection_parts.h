@@ -50,7 +50,8 @@ struct GroupPlan {
     std::uint32_t rule;
     Needs needs;
   };
-  std::vector<Always> always;  // rules that no literal selects, ascending
+  std::vector<Always> always;      // rules that no literal selects, ascending
+  std::uint32_t stream_reach = 0;  // the longest of its rules
   bool looks_at_streams = false;
 };
 
@@ -63,7 +64,8 @@ struct Detection::Parts {
   std::vector<GroupPlan> plans;  // of each group
   LiteralTable payload_literals, header_literals;
   std::vector<Matcher> matchers;
-  std::size_t most_literals = 0;  // of a matcher
+  std::size_t most_literals = 0;   // of a matcher
+  std::uint32_t stream_reach = 0;  // the longest of all rules
   bool has_tags = false;
 };
 

@@ -29,6 +29,12 @@ Bytes payload_of(const TrackedPacket& packet) noexcept {
   return packet.encrypted || packet.packet.carries_packet ? Bytes() : packet.packet.payload;
 }
 
+Bytes news_of(const stack::StreamChunk& chunk) noexcept {
+  return chunk.bytes.subspan(chunk.seen, chunk.bytes.size() - chunk.seen - chunk.seen_behind);
+}
+
+bool begins_stream(const stack::StreamChunk& chunk) noexcept { return chunk.offset == 0; }
+
 }  // namespace
 
 struct Inspector::Parts {
@@ -60,13 +66,14 @@ struct Inspector::Parts {
 
   void find_by_addresses(const TrackedPacket& packet) noexcept;
   void find_candidates(const TrackedPacket& packet, const GroupPlan& plan, Needs has) noexcept;
-  void find_in_stream(const TrackedPacket& packet, std::uint32_t matcher) noexcept;
+  void find_in_stream(const TrackedPacket& packet, const GroupPlan& plan) noexcept;
   void scan(std::uint32_t matcher, const LiteralTable& table, Bytes text) noexcept;
   void add_candidates(std::span<const std::uint32_t> rules) noexcept;
 
   [[nodiscard]] bool holds(const CompiledRule& rule, const TrackedPacket& packet, Needs has, Match& match) noexcept;
   [[nodiscard]] bool buffers_hold(const CompiledRule& rule, const TrackedPacket& packet, Match& match) noexcept;
-  [[nodiscard]] bool payload_holds(const CompiledRule& rule, Bytes bytes) noexcept;
+  [[nodiscard]] bool stream_holds(const CompiledRule& rule, const stack::StreamChunk& chunk, Match& match) noexcept;
+  [[nodiscard]] bool payload_holds(const CompiledRule& rule, Bytes bytes, bool goes_on = false) noexcept;
   void matched(std::uint32_t place, const TrackedPacket& packet, const Match& match) noexcept;
 
   void act(TrackedPacket& packet) noexcept;
@@ -172,9 +179,10 @@ void Inspector::Parts::take_stream(TrackedPacket& packet) noexcept {
   if (!packet.stream_ready && !packet.stream_end) return;
   if (packet.flow == nullptr || packet.flow->tcp == nullptr) return;
   packet.flow->tcp->inspect(packet.direction, packet.stream_end, [this](const stack::StreamChunk& chunk) {
-    if (chunk.bytes.empty()) return;
+    const Bytes news = news_of(chunk);
+    if (news.empty()) return;
     chunks.push_back(chunk);
-    counters.stream_bytes += chunk.bytes.size();
+    counters.stream_bytes += news.size();
   });
 }
 
@@ -240,7 +248,7 @@ void Inspector::Parts::find_candidates(const TrackedPacket& packet, const GroupP
       if (!packet.payload_in_stream) scan(plan.streams, detection.payload_literals, payload);
     }
   }
-  find_in_stream(packet, plan.streams);
+  find_in_stream(packet, plan);
   if (!packet.stream_end) {
     for (const GroupPlan::OfHeader& header : plan.headers) {
       scan(header.matcher, detection.header_literals, header_buffer(header.buffer, packet.packet));
@@ -250,14 +258,19 @@ void Inspector::Parts::find_candidates(const TrackedPacket& packet, const GroupP
   if (candidates.size() > always) std::sort(candidates.begin(), candidates.end());
 }
 
-void Inspector::Parts::find_in_stream(const TrackedPacket& packet, std::uint32_t matcher) noexcept {
+/// In new bytes, and in what was inspected before as far as a rule's match may reach: any part of it may lie there.
+void Inspector::Parts::find_in_stream(const TrackedPacket& packet, const GroupPlan& plan) noexcept {
+  const std::uint32_t matcher = plan.streams;
   if (matcher == kNoMatcher) return;
   StreamFindings::Known known;
   for (const stack::StreamChunk& chunk : chunks) {
-    const std::uint64_t begin = chunk.offset;
-    const std::uint64_t end = begin + chunk.bytes.size();
+    const std::uint32_t ahead = begins_stream(chunk) ? chunk.seen : std::min(chunk.seen, plan.stream_reach);
+    const std::uint32_t behind = std::min(chunk.seen_behind, plan.stream_reach);
+    const std::uint64_t begin = chunk.offset + chunk.seen - ahead;
+    const std::uint64_t end = chunk.offset + chunk.bytes.size() - chunk.seen_behind + behind;
+    const Bytes text = chunk.bytes.subspan(chunk.seen - ahead, end - begin);
     if (!takes_findings || !stream_findings.look_up(*packet.flow, packet.direction, begin, end, known)) {
-      scan(matcher, detection.payload_literals, chunk.bytes);
+      scan(matcher, detection.payload_literals, text);
       continue;
     }
     for (std::size_t i = 0; i < known.literal_count; ++i) {
@@ -272,7 +285,7 @@ void Inspector::Parts::find_in_stream(const TrackedPacket& packet, std::uint32_t
         to = known.seams[i] + reach;
       }
       to = std::min(to, end);
-      scan(matcher, detection.payload_literals, chunk.bytes.subspan(from - begin, to - from));
+      scan(matcher, detection.payload_literals, text.subspan(from - begin, to - from));
     }
   }
 }
@@ -316,10 +329,7 @@ bool Inspector::Parts::buffers_hold(const CompiledRule& rule, const TrackedPacke
   if (rule.payload) {
     if (rule.looks_at_streams) {
       for (const stack::StreamChunk& chunk : chunks) {
-        if (!payload_holds(rule, chunk.bytes)) continue;
-        match.in_stream = true;
-        match.stream = chunk.bytes;
-        break;
+        if (stream_holds(rule, chunk, match)) break;
       }
     }
     if (!match.in_stream) {
@@ -338,9 +348,32 @@ bool Inspector::Parts::buffers_hold(const CompiledRule& rule, const TrackedPacke
   return true;
 }
 
-bool Inspector::Parts::payload_holds(const CompiledRule& rule, Bytes bytes) noexcept {
+/// On the new bytes alone, where places count from their start, as Suricata has it. Or on them with what was inspected
+/// before, as far as the rule may reach over the seam; not where that holds without them: it was told. Places that
+/// count from a start count there only from the stream's own.
+bool Inspector::Parts::stream_holds(const CompiledRule& rule, const stack::StreamChunk& chunk, Match& match) noexcept {
+  const auto matched_in = [&](Bytes bytes) {
+    match.in_stream = true;
+    match.stream = bytes;
+    return true;
+  };
+  const Bytes news = news_of(chunk);
+  if (payload_holds(rule, news)) return matched_in(news);
+  if (news.size() == chunk.bytes.size()) return false;
+
+  const bool is_placed = rule.stream_reach == 0;
+  if (is_placed && !begins_stream(chunk)) return false;
+  const std::uint32_t ahead = is_placed ? chunk.seen : std::min(chunk.seen, rule.stream_reach);
+  const bool goes_on = ahead < chunk.seen || !begins_stream(chunk);
+  const Bytes window = chunk.bytes.subspan(chunk.seen - ahead);
+  if (ahead > 0 && payload_holds(rule, window.first(ahead), goes_on)) return false;
+  if (!is_placed && chunk.seen_behind > 0 && payload_holds(rule, window.last(chunk.seen_behind), true)) return false;
+  return payload_holds(rule, window, goes_on) && matched_in(window);
+}
+
+bool Inspector::Parts::payload_holds(const CompiledRule& rule, Bytes bytes, bool goes_on) noexcept {
   scratch.begin_rule();
-  return rule.payload->matches(bytes, scratch);
+  return rule.payload->matches(bytes, scratch, goes_on);
 }
 
 /// Bits are set at once: rules that come later in the order may ask for them.

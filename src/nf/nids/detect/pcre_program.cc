@@ -115,14 +115,15 @@ Result<PcreProgram> PcreProgram::compile(const Pcre& pcre) {
   return program;
 }
 
-PcreProgram::Match PcreProgram::find(std::span<const std::uint8_t> subject, std::size_t from,
-                                     PcreScratch& scratch) const noexcept {
+PcreProgram::Match PcreProgram::find(std::span<const std::uint8_t> subject, std::size_t from, PcreScratch& scratch,
+                                     bool begins_line) const noexcept {
+  const std::uint32_t options = begins_line ? 0 : PCRE2_NOTBOL;
   for (;;) {
     if (!scratch.may_go_on()) return {Outcome::failed, 0, 0};
     const bool last = !in_parts_ || from + kPlacesAtOnce > subject.size();
     pcre2_set_offset_limit(scratch.context_.get(), last ? PCRE2_UNSET : from + kPlacesAtOnce - 1);
-    const int found =
-        pcre2_match(code_.get(), subject.data(), subject.size(), from, 0, scratch.data_.get(), scratch.context_.get());
+    const int found = pcre2_match(code_.get(), subject.data(), subject.size(), from, options, scratch.data_.get(),
+                                  scratch.context_.get());
     if (found >= 0) {
       const PCRE2_SIZE* const ends = pcre2_get_ovector_pointer(scratch.data_.get());
       scratch.places_ += ends[0] - from + 1;

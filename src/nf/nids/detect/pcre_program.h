@@ -58,9 +58,10 @@ class PcreProgram {
     Outcome outcome = Outcome::no_match;
     std::size_t begin = 0, end = 0;  // in the subject
   };
-  /// The first match that begins at or behind `from`, which may lie behind the subject's end (`failed`).
-  [[nodiscard]] Match find(std::span<const std::uint8_t> subject, std::size_t from,
-                           PcreScratch& scratch) const noexcept;
+  /// The first match that begins at or behind `from`, which may lie behind the subject's end (`failed`). Without
+  /// `begins_line`, `^` does not match at the subject's start.
+  [[nodiscard]] Match find(std::span<const std::uint8_t> subject, std::size_t from, PcreScratch& scratch,
+                           bool begins_line = true) const noexcept;
 
  private:
   PcreProgram(pcre2_real_code_8* code, bool in_parts) : code_(code), in_parts_(in_parts) {}

@@ -88,6 +88,12 @@ class TrackedFrames {
   std::uint64_t number_ = 0;
 };
 
+/// A tracker's options as `nids` sets them for these rules.
+inline stack::TrackerOptions for_rules(const Detection& detection, stack::TrackerOptions tracker) {
+  tracker.seam_bytes = detection.seam_bytes();
+  return tracker;
+}
+
 /// Rules, and what they say of frames.
 class DetectionBed {
  public:
@@ -95,7 +101,7 @@ class DetectionBed {
                         const DetectionOptions& detection = {}, const stack::TrackerOptions& tracker = {})
       : detection_(compiled(rules_of(rules), detection)),
         inspector_(*detection_, hosts_, list_, options),
-        frames_(tracker) {}
+        frames_(for_rules(*detection_, tracker)) {}
 
   void frame(const Frame& frame, FoundLiterals found = {}) {
     inspector_.begin_frame(found);

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/nids/detect/stream_reach.h"
+
+#include <gtest/gtest.h>
+
+#include "nf/nids/detect/testing/detection_bed.h"
+
+namespace penstock::nids::testing {
+namespace {
+
+std::uint32_t reach_of(const std::string& options) {
+  const RuleSet set = rules_of("alert tcp any any -> any any (" + options + " sid:1;)");
+  return stream_reach(set.rules.front().buffers.front().matches);
+}
+
+TEST(StreamReach, IsWhatAMatchMayTakeButItsLastByte) {
+  EXPECT_EQ(reach_of(R"(content:"a";)"), 0U);
+  EXPECT_EQ(reach_of(R"(content:"attack";)"), 5U);
+  EXPECT_EQ(reach_of(R"(content:"attack"; endswith;)"), 5U);
+  EXPECT_EQ(reach_of(R"(content:"attack"; content:"dawn"; within:10;)"), 15U);
+  EXPECT_EQ(reach_of(R"(content:"attack"; content:"dawn"; distance:4; within:10;)"), 19U);
+  EXPECT_EQ(reach_of(R"(content:"attack"; content:"dawn"; distance:-20; within:15;)"), 25U);
+  EXPECT_EQ(reach_of(R"(content:"attack"; content:!"dawn"; within:10;)"), 5U);
+  EXPECT_EQ(reach_of(R"(content:"attack"; isdataat:100,relative;)"), 105U);
+  EXPECT_EQ(reach_of(R"(content:"attack"; isdataat:!100,relative;)"), 5U);
+  EXPECT_GE(reach_of(R"(content:"attack"; byte_test:4,>,9,6,relative;)"), 6U + 6 + 4 - 1);
+}
+
+TEST(StreamReach, IsGuessedWhereNothingBoundsIt) {
+  for (const char* const between :
+       {R"(content:"dawn";)", R"(content:"dawn"; distance:1;)", R"(pcre:"/da.*wn/"; content:"dawn";)",
+        R"(content:"dawn"; content:!"dusk";)", R"(byte_jump:1,0,relative; content:"dawn"; within:4;)"}) {
+    EXPECT_EQ(reach_of(std::string(R"(content:"attack"; )") + between), 10 + kUnboundedReach) << between;
+  }
+  EXPECT_EQ(reach_of(R"(pcre:"/attack/";)"), kUnboundedReach);
+  EXPECT_EQ(reach_of(R"(pcre:"/^attack/m";)"), kUnboundedReach);
+  EXPECT_EQ(reach_of(R"(content:"attack"; pcre:"/^dawn/R";)"), 6 + kUnboundedReach);
+}
+
+TEST(StreamReach, HasABound) {
+  EXPECT_EQ(reach_of(R"(content:"attack"; content:"dawn"; within:5000;)"), kMostStreamReach);
+  EXPECT_EQ(reach_of("content:\"" + std::string(2000, 'a') + "\";"), kMostStreamReach);
+}
+
+TEST(StreamReach, IsNoneWherePlacesCountFromTheStart) {
+  for (const char* const options :
+       {R"(content:"attack"; offset:0;)", R"(content:"attack"; depth:100;)", R"(content:"attack"; startswith;)",
+        R"(content:"attack"; within:20;)", R"(content:"attack"; content:"dawn"; offset:9;)",
+        R"(content:"attack"; isdataat:100;)", R"(content:"attack"; byte_test:1,>,9,0;)",
+        R"(content:"attack"; byte_jump:1,0,relative,from_beginning;)", R"(pcre:"/^attack/";)", R"(pcre:"/attack/A";)",
+        R"(pcre:"/\Aattack|dawn/";)", R"(pcre:"/attack/R";)", R"(content:!"attack";)"}) {
+    EXPECT_EQ(reach_of(options), 0U) << options;
+  }
+}
+
+}  // namespace
+}  // namespace penstock::nids::testing
