@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "nf/nids/match/packet_literals.h"
-#include "packet/ip.h"
 
 namespace penstock::nids {
 
@@ -34,21 +33,12 @@ void NidsStage::process(std::span<PacketView> packets) noexcept {
   for (const PacketView& packet : packets) inspect(packet, {});
 }
 
-namespace {
-
-/// Whether what is scanned of the packet is all of a TCP or UDP payload.
-bool is_scanned_whole(const PacketLayout& layout) noexcept {
-  return (layout.transport == ip_protocol::kTcp || layout.transport == ip_protocol::kUdp) &&
-         layout.has(PacketLayout::kTransportHeader) && !layout.has(PacketLayout::kFragment);
-}
-
-}  // namespace
-
 void NidsStage::process(std::span<const PacketView> packets, std::span<const std::byte* const> found) noexcept {
   for (std::size_t i = 0; i < packets.size(); ++i) {
     const auto& literals = *reinterpret_cast<const PacketLiterals*>(found[i]);
     ++numbers_.scanned_on_gpu;
-    if (literals_tell_all_ && literals.complete() && literals.count == 0 && is_scanned_whole(packets[i].layout())) {
+    if (literals_tell_all_ && literals.complete() && literals.count == 0 &&
+        (literals.flags & PacketLiterals::kPayload) != 0) {
       ++numbers_.clear;
       numbers_.frame_bytes += packets[i].length();
       static_cast<void>(frame_numbers_.of(*packets[i].packet));

@@ -17,6 +17,7 @@ struct PacketLiterals {
   enum Flag : std::uint16_t {
     kScanned = 1,  // the packet was looked at: without it nothing is known
     kTooMany = 2,  // there are more: `literals` are some of them
+    kPayload = 4,  // what was looked at is the payload of TCP or UDP, of a packet that is no fragment
   };
 
   std::uint16_t count = 0;

@@ -287,10 +287,11 @@ __device__ inline constexpr std::uint32_t flag_word(PacketLiterals::Flag flag) {
 }
 
 /// By the lanes of the packet, each its part.
-__device__ inline void begin_finding(PacketLiterals& finding, const Group& group, bool scanned) {
+__device__ inline void begin_finding(PacketLiterals& finding, const Group& group, bool scanned, bool is_payload) {
   auto* const words = reinterpret_cast<unsigned long long*>(&finding);
   constexpr unsigned long long kNobody = ~0ULL;
-  const std::uint32_t head = scanned ? flag_word(PacketLiterals::kScanned) : 0;
+  const std::uint32_t head =
+      scanned ? flag_word(PacketLiterals::kScanned) | (is_payload ? flag_word(PacketLiterals::kPayload) : 0) : 0;
   static_assert(sizeof(PacketLiterals) == kFewestLanes * sizeof(*words));
   if (group.sub < kFewestLanes) words[group.sub] = group.sub == 0 ? kNobody << 32 | head : kNobody;
 }
@@ -391,8 +392,8 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     while (group_at >= span.end && next < batch.count) {
       packet = next;
       const bool scanned = job.verdict.alive();
-      begin_finding(findings[packet], group, scanned);
       const ScanRange range = scan_range(job.layout, job.length);
+      begin_finding(findings[packet], group, scanned, range.is_payload);
       const bool any = scanned && range.begin < range.end;
       span.begin = any ? skew + job.offset + range.begin : 0;
       span.end = any ? skew + job.offset + range.end : 0;

@@ -18,16 +18,17 @@ namespace penstock::nids {
 struct ScanRange {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
+  bool is_payload = false;  // of TCP or UDP, and of no fragment
 };
 
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr ScanRange scan_range(const PacketLayout& layout,
                                                                   std::uint32_t length) noexcept {
   if (!layout.is_ip() || !layout.has(PacketLayout::kNetworkHeader) || layout.has(PacketLayout::kMalformed)) {
-    return {0, length};
+    return {0, length, false};
   }
   const bool known = layout.has(PacketLayout::kTransportHeader) && !layout.has(PacketLayout::kFragment) &&
                      (layout.transport == ip_protocol::kTcp || layout.transport == ip_protocol::kUdp);
-  return {known ? layout.payload_offset : layout.transport_offset, layout.end};
+  return {known ? layout.payload_offset : layout.transport_offset, layout.end, known};
 }
 
 }  // namespace penstock::nids

@@ -139,6 +139,8 @@ class ScanOnDevice : public ::testing::TestWithParam<Way> {
           << "packet " << i << " of " << batch.scanned(packet).size() << " bytes";
       ASSERT_EQ(finding.complete(), expected.size() <= PacketLiterals::kMost) << "packet " << i;
       ASSERT_NE(finding.flags & PacketLiterals::kScanned, 0);
+      const ScanRange range = scan_range(packet.layout, packet.length);
+      ASSERT_EQ((finding.flags & PacketLiterals::kPayload) != 0, range.is_payload) << "packet " << i;
       found_ += found.size();
     }
   }
