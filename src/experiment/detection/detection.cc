@@ -130,7 +130,6 @@ class DetectionTrial final : public Trial {
     chain.on_gpu = point.text("processor") == "gpu";
     for (const gpu::Device& gpu : setting_.gpus) chain.gpus.push_back(gpu.index);
     chain.workers = static_cast<unsigned>(*point.number("workers"));
-    chain.frames = "whole";
     chain.streams = kStreamsOfAWorker;
     chain.transfer = "streamed";
     if (auto measured = runner_.measure(point, chain, limits, setting_); !measured) return measured;

@@ -129,7 +129,7 @@ class StreamsTrial final : public Trial {
     chain.on_gpu = point.text("processor") == "gpu";
     for (const gpu::Device& gpu : setting_.gpus) chain.gpus.push_back(gpu.index);
     chain.workers = static_cast<unsigned>(*point.number("workers"));
-    chain.frames = "whole";
+    chain.frames = point.text("function") == "nids" ? "planned" : "whole";
     if (const auto streams = point.number("streams")) chain.streams = static_cast<unsigned>(*streams);
     // One batch at a time: there, the kernels, and back.
     chain.transfer = point.text("mode") == "default_stream" ? "direct" : "streamed";
