@@ -202,6 +202,18 @@ StreamBuffer::Resolved StreamBuffer::resolve(Block& block, std::uint64_t offset,
   return {different, won_before && stop == block.end()};
 }
 
+StreamBuffer::Block* StreamBuffer::first_ending_at(std::uint64_t from) const noexcept {
+  if (tail_ == nullptr || tail_->end() < from) return nullptr;
+  Block* block = head_;
+  if (from < head_->offset || from - head_->offset <= tail_->end() - from) {
+    while (block->end() < from) block = block->next;
+    return block;
+  }
+  block = tail_;
+  while (block->previous != nullptr && block->previous->end() >= from) block = block->previous;
+  return block;
+}
+
 StreamBuffer::Inserted StreamBuffer::insert(MemoryPool& pool, std::uint64_t offset, Bytes segment,
                                             OverlapPolicy policy) noexcept {
   const std::uint64_t end = offset + segment.size();
@@ -209,13 +221,7 @@ StreamBuffer::Inserted StreamBuffer::insert(MemoryPool& pool, std::uint64_t offs
   const std::uint64_t from = std::max(offset, begin_);  // bytes before that are gone for good
 
   // The first run that the segment overlaps or touches, else the one behind it.
-  Block* block = nullptr;
-  if (tail_ != nullptr && from >= tail_->offset) {
-    block = tail_->end() >= from ? tail_ : nullptr;
-  } else {
-    block = head_;
-    while (block != nullptr && block->end() < from) block = block->next;
-  }
+  Block* block = first_ending_at(from);
   if (block == nullptr || block->offset > end) {
     if (runs_ >= kMostRuns) return {.kept = false};
     Block* const alone = make_block(pool, from, end - from);
@@ -281,10 +287,9 @@ StreamBuffer::Run StreamBuffer::run_from(std::uint64_t from) const noexcept {
 }
 
 StreamBuffer::Run StreamBuffer::whole_run_at(std::uint64_t at) const noexcept {
-  for (Block* block = head_; block != nullptr && block->offset <= at; block = block->next) {
-    if (block->end() > at) return {block->offset, {block->at(block->offset), block->length}};
-  }
-  return {};
+  Block* const block = first_ending_at(at + 1);
+  if (block == nullptr || block->offset > at) return {};
+  return {block->offset, {block->at(block->offset), block->length}};
 }
 
 void StreamBuffer::drop_before(MemoryPool& pool, std::uint64_t offset) noexcept {

@@ -43,7 +43,8 @@ class StreamBuffer {
     Bytes bytes;  // none: there is no such run
     [[nodiscard]] std::uint64_t end() const noexcept { return offset + bytes.size(); }
   };
-  static constexpr unsigned kMostRuns = 256;
+  /// A host may let more tiny segments wait; this bounds the walk to one, which begins at the nearer end.
+  static constexpr unsigned kMostRuns = 1024;
 
   /// `offset`: in the stream. Of what lies before `begin()`, nothing is kept.
   Inserted insert(MemoryPool& pool, std::uint64_t offset, Bytes segment, OverlapPolicy policy) noexcept;
@@ -65,6 +66,8 @@ class StreamBuffer {
  private:
   struct Block;
 
+  /// The first that ends at `from` or behind it; null if there is none.
+  [[nodiscard]] Block* first_ending_at(std::uint64_t from) const noexcept;
   [[nodiscard]] static Block* make_block(MemoryPool& pool, std::uint64_t offset, std::size_t room) noexcept;
   static void free_block(MemoryPool& pool, Block* block) noexcept;
   [[nodiscard]] bool make_room(MemoryPool& pool, Block*& block, std::size_t left, std::size_t right) noexcept;

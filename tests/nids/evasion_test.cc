@@ -57,6 +57,28 @@ TEST(Evasion, TinySegmentsInAnyOrderHideNothing) {
   }
 }
 
+TEST(Evasion, HundredsOfHolesHideNothing) {
+  for (const bool reversed : {false, true}) {
+    Scanner scanner(rules_of(kAttackRule));
+    Conversation tcp(scanner);
+    tcp.handshake();
+    const std::string text = std::string(900, '.') + std::string(kAttack);  // within the window
+    std::vector<std::size_t> odd;
+    for (std::size_t at = 1; at < text.size(); at += 2) odd.push_back(at);
+    if (reversed) std::reverse(odd.begin(), odd.end());
+    for (const std::size_t at : odd) {
+      tcp.send({.at = static_cast<std::uint32_t>(at), .payload = std::string_view(text).substr(at, 1), .acked = 0});
+    }
+    for (std::size_t at = 0; at < text.size(); at += 2) {
+      tcp.send({.at = static_cast<std::uint32_t>(at), .payload = std::string_view(text).substr(at, 1), .acked = 0});
+    }
+    tcp.acknowledge(true, static_cast<std::uint32_t>(text.size()));
+    tcp.close();
+    scanner.finish();
+    EXPECT_EQ(alerts_of(scanner), 1U) << (reversed ? "reversed" : "");
+  }
+}
+
 // 2560 bytes are inspected at once: an evader knows where that ends, and the reference engine sees nothing that lies
 // across.
 TEST(Evasion, APatternAcrossTwoInspectionsIsFound) {
