@@ -40,7 +40,8 @@ class PcreScratch {
   [[nodiscard]] bool may_go_on() noexcept;
 
   std::uint64_t places_ = 0;
-  std::uint64_t deadline_ns_ = 0;  // 0: not yet
+  std::uint64_t deadline_ns_ = 0;   // of the thread's time; 0: not yet
+  std::uint64_t next_look_ns_ = 0;  // of the monotonic clock: before it the thread cannot have used up its time
   std::unique_ptr<pcre2_real_match_data_8, PcreDeleter> data_;
   std::unique_ptr<pcre2_real_match_context_8, PcreDeleter> context_;
   std::unique_ptr<pcre2_real_jit_stack_8, PcreDeleter> stack_;
