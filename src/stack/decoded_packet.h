@@ -52,6 +52,7 @@ struct DecodedPacket {
   std::uint8_t tunnel_depth = 0;  // 0: the frame's own packet
   bool fragment = false;          // not whole: no transport header is looked for in it
   bool reassembled = false;       // put together from fragments
+  bool refused = false;           // a fragment of a datagram that was refused: it is not to go on either
   bool truncated = false;         // the capture ends before the packet does
   bool has_flow = false;          // flows are kept of its kind: whole TCP, UDP, SCTP, ICMP, ESP, IP in IP
   bool carries_packet = false;    // its payload is a packet of its own, which comes next: content is looked for there

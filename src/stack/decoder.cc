@@ -48,6 +48,13 @@ struct Decoder::Parts {
   using Room = std::array<std::uint8_t, IpReassembly::kMostBytes>;
   std::vector<std::unique_ptr<Room>> rooms;
   std::size_t rooms_used = 0;
+
+  struct Completed {
+    std::size_t fragment;  // in `packets`
+    std::uint32_t id;
+  };
+  std::array<Completed, PacketDecoding::kMostLayers> completed{};  // of the frame: each enters a layer
+  std::size_t completed_count = 0;
 };
 
 bool Decoder::Parts::decode_tunnelled(PacketDecoding& outer, PacketDecoding& inner) noexcept {
@@ -69,6 +76,7 @@ bool Decoder::Parts::decode_reassembled(PacketDecoding& outer, PacketDecoding& i
     --rooms_used;
     return false;
   }
+  completed[completed_count++] = {count - 1, outer.fragment.id};
   inner.layers = outer.layers;
   inner.packet.tunnel_depth = outer.packet.tunnel_depth;
   inner.packet.vlan_ids = outer.packet.vlan_ids;
@@ -78,7 +86,7 @@ bool Decoder::Parts::decode_reassembled(PacketDecoding& outer, PacketDecoding& i
 }
 
 void Decoder::Parts::decode_frame(PacketView frame, std::uint64_t number) noexcept {
-  count = rooms_used = 0;
+  count = rooms_used = completed_count = 0;
   DecodedPacket known;
   known.timestamp_ns = frame.packet->timestamp_ns;
   known.number = number;
@@ -108,6 +116,13 @@ Decoder::~Decoder() = default;
 void Decoder::decode_to(PacketView frame, std::uint64_t number, Sink sink) noexcept {
   parts_->decode_frame(frame, number);
   for (std::size_t i = 0; i < parts_->count; ++i) sink.call(sink.callable, parts_->packets[i]);
+}
+
+void Decoder::refuse_completed() noexcept {
+  for (std::size_t i = 0; i < parts_->completed_count; ++i) {
+    const Parts::Completed& datagram = parts_->completed[i];
+    parts_->reassembly.refuse(datagram.id, parts_->packets[datagram.fragment]);
+  }
 }
 
 void Decoder::expire(std::uint64_t now_ns) noexcept { parts_->reassembly.expire(now_ns); }

@@ -38,6 +38,10 @@ class Decoder {
     decode_to(frame, number, Sink{const_cast<void*>(static_cast<const void*>(&use)), call});
   }
 
+  /// The frame that was decoded last is dropped, and with it the datagrams that it completed: what comes of their
+  /// fragments again is DecodedPacket::refused.
+  void refuse_completed() noexcept;
+
   /// Gives up datagrams that have waited for too long by this time (of packets).
   void expire(std::uint64_t now_ns) noexcept;
 

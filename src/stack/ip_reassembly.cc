@@ -43,8 +43,20 @@ struct Datagram {
   bool last_seen;                             // the fragment behind which there are none
   bool tail_seen;                             // one that does not end at a unit's end
   bool overlapped;                            // or so odd that the units do not tell
+  bool refused;                               // nothing of it is kept
 };
 static_assert(std::is_trivial_v<Datagram>, "their memory is not touched before they are used");
+
+Key key_of(std::uint32_t id, const DecodedPacket& packet) noexcept {
+  const Ipv6Address &source = packet.source.address, &destination = packet.destination.address;
+  Key key{};
+  key.addresses = {source.high, source.low, destination.high, destination.low};
+  key.id = id;
+  key.vlan_ids = packet.vlan_ids;
+  key.ip_version = packet.ip_version;
+  key.protocol = packet.ip_version == 4 ? packet.protocol : 0;
+  return key;
+}
 
 /// The block with which a fragment begins has this in front of the bytes.
 struct FragmentRecord {
@@ -415,17 +427,16 @@ Bytes IpReassembly::add(const IpFragment& fragment, DecodedPacket& packet, std::
     return {};
   }
 
-  Key key{};
-  const Ipv6Address &source = packet.source.address, &destination = packet.destination.address;
-  key.addresses = {source.high, source.low, destination.high, destination.low};
-  key.id = fragment.id;
-  key.vlan_ids = packet.vlan_ids;
-  key.ip_version = packet.ip_version;
-  key.protocol = ipv4 ? packet.protocol : 0;
+  const Key key = key_of(fragment.id, packet);
   std::uint32_t index = p.find(key);
   if (index != kNone && p.timed_out(p.datagrams[index], packet.timestamp_ns)) {
     p.time_out(index);
     index = kNone;
+  }
+  if (index != kNone && p.datagrams[index].refused) {
+    packet.refused = true;
+    ++p.counters.fragments_dropped;
+    return {};
   }
   if (index == kNone) {
     index = p.make(key);
@@ -479,6 +490,15 @@ Bytes IpReassembly::add(const IpFragment& fragment, DecodedPacket& packet, std::
   }
   p.remove(index);
   return whole;
+}
+
+void IpReassembly::refuse(std::uint32_t id, const DecodedPacket& packet) noexcept {
+  Parts& p = *parts_;
+  const Key key = key_of(id, packet);
+  std::uint32_t index = p.find(key);
+  if (index == kNone) index = p.make(key);
+  p.datagrams[index].refused = true;
+  p.datagrams[index].last_ns = packet.timestamp_ns;
 }
 
 void IpReassembly::expire(std::uint64_t now_ns) noexcept {

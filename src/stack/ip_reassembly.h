@@ -53,6 +53,10 @@ class IpReassembly {
   /// kMostBytes, and returned. Events are told in `packet`.
   Bytes add(const IpFragment& fragment, DecodedPacket& packet, std::span<std::uint8_t> room) noexcept;
 
+  /// The datagram that this fragment completed was dropped. Its other fragments wait at the host that it goes to: until
+  /// the timeout, whatever comes of it is `refused`, lest the missing one comes again.
+  void refuse(std::uint32_t id, const DecodedPacket& packet) noexcept;
+
   /// Gives up what has waited for too long by this time (of packets).
   void expire(std::uint64_t now_ns) noexcept;
 

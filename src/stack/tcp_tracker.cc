@@ -210,7 +210,9 @@ bool TcpTracker::keep(Segment& segment, std::uint32_t sequence, Bytes data) noex
       if (const auto run = was_there(news_end - 1); !run.bytes.empty()) news_end = std::max(run.offset, news_begin);
     }
   }
-  const StreamBuffer::Inserted inserted = mine.buffer.insert(stream_memory_, from, data, options_.stream_policy);
+  // Inline, what came first has passed, and nothing else will in its place.
+  const OverlapPolicy policy = options_.inline_streams ? OverlapPolicy::first : options_.stream_policy;
+  const StreamBuffer::Inserted inserted = mine.buffer.insert(stream_memory_, from, data, policy);
   if (!inserted.kept) {
     ++counters_.stream_memory_refused;
     segment.tell(TcpEvent::memory_limit);
@@ -220,6 +222,7 @@ bool TcpTracker::keep(Segment& segment, std::uint32_t sequence, Bytes data) noex
   if (inserted.different) {
     news_begin = std::max(from, mine.buffer.begin());
     news_end = from + data.size();
+    segment.outcome.different = true;
     segment.tell(TcpEvent::overlap_with_different_data);
   }
   mine.latest_begin = news_begin;

@@ -22,6 +22,7 @@ namespace penstock::stack {
 struct TcpOutcome {
   StreamEvents events;
   bool payload_in_stream = false;
+  bool different = false;        // its bytes are not those that came before in their place
   bool reversed = false;         // the flow's direction was found to be the other one
   bool reset = false;            // it closed the session by a RST
   bool session_refused = false;  // there was no memory for one

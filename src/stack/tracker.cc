@@ -159,6 +159,7 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
     packet.direction = opposite(packet.direction);
   }
   packet.stream_events = outcome.events;
+  packet.refused = options.inline_streams && outcome.different;
   packet.payload_in_stream = outcome.payload_in_stream;
   if (flow.tcp == nullptr) {
     sink.packet(packet);
@@ -219,6 +220,8 @@ bool Tracker::Parts::evict(const Flow* but, std::uint64_t time_ns, PacketSink& s
   end(*flow, time_ns, sink);
   return true;
 }
+
+void Tracker::refuse_frame() noexcept { parts_->decoder.refuse_completed(); }
 
 void Tracker::expire(std::uint64_t now_ns, PacketSink& sink) noexcept {
   Parts& parts = *parts_;

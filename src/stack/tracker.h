@@ -27,6 +27,7 @@ struct TrackedPacket {
   bool stream_ready = false;       // stream data of this direction waits to be inspected (TcpSession::inspect)
   bool stream_end = false;   // made by the stack itself, without bytes: what is left of the stream is to be inspected
   bool encrypted = false;    // its session was before it came: its payload is not to be inspected
+  bool refused = false;      // inline: it has other bytes than those that have passed in their place: it must not pass
   bool established = false;  // the flow is, with this packet (TCP: the handshake is done; else: both sides have sent)
 };
 
@@ -51,6 +52,8 @@ class Tracker {
   void track(PacketView packet, std::uint64_t number, PacketSink& sink) noexcept;
   /// One packet that was decoded elsewhere.
   void track(DecodedPacket& packet, PacketSink& sink) noexcept;
+  /// The frame that was tracked last was dropped: datagrams that it completed are refused (DecodedPacket::refused).
+  void refuse_frame() noexcept;
   /// Ends what has timed out by this time (of packets: it never comes by itself).
   void expire(std::uint64_t now_ns, PacketSink& sink) noexcept;
   /// The input's end: all flows end.

@@ -824,6 +824,22 @@ TEST(Tracker, SeesWhatTheHostOfEachPolicySees) {
   }
 }
 
+TEST(Tracker, RefusesInlineWhatDiffersFromWhatHasPassedWhateverThePolicy) {
+  for (const OverlapPolicy policy : {OverlapPolicy::last, OverlapPolicy::bsd, OverlapPolicy::solaris}) {
+    Talk talk({.stream_policy = policy, .inline_streams = true});
+    talk.handshake();
+    EXPECT_FALSE(talk.client({.sequence = 100, .ack = 1000, .data = "EV"}).refused);
+    EXPECT_FALSE(talk.client({.sequence = 100, .ack = 1000, .data = "EV"}).refused) << "sent again";
+    EXPECT_TRUE(talk.client({.sequence = 100, .ack = 1000, .data = "go"}).refused);
+    EXPECT_FALSE(talk.client({.sequence = 102, .ack = 1000, .data = "IL"}).refused);
+    EXPECT_EQ(talk.chunks[0].back().bytes, "EVIL") << "what the host has";
+  }
+  Talk watching;
+  watching.handshake();
+  watching.client({.sequence = 100, .ack = 1000, .data = "EV"});
+  EXPECT_FALSE(watching.client({.sequence = 100, .ack = 1000, .data = "go"}).refused) << "off the path";
+}
+
 TEST(Tracker, PutsTinySegmentsInAnyOrderTogether) {
   Talk talk;
   talk.handshake();

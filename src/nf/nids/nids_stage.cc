@@ -53,7 +53,10 @@ void NidsStage::inspect(PacketView packet, FoundLiterals found) noexcept {
   numbers_.last_ns = std::max(numbers_.last_ns, packet.packet->timestamp_ns);
   inspector_.begin_frame(found);
   tracker_.track(packet, frame_numbers_.of(*packet.packet), inspector_);
-  if (drops_ && inspector_.frame_dropped()) packet.packet->verdict = Verdict::drop(Reason::rule);
+  if (drops_ && inspector_.frame_dropped()) {
+    packet.packet->verdict = Verdict::drop(Reason::rule);
+    tracker_.refuse_frame();
+  }
 }
 
 void NidsFinishStage::finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept {

@@ -210,6 +210,34 @@ TEST_F(NidsFunction, DropsThePacketAndTheRestOfItsFlowWhereItIsTo) {
   EXPECT_EQ(drops({}), (std::vector<bool>{false, false, false, false}));
 }
 
+/// Bytes [from, to) of a frame's IP payload, as a fragment of their own.
+Frame fragment_of(const Frame& whole, std::size_t from, std::size_t to, std::uint8_t id) {
+  constexpr std::size_t kIp = 14, kPayload = kIp + 20;
+  Frame frame = whole;
+  const auto at = [&](std::size_t offset) { return frame.begin() + static_cast<std::ptrdiff_t>(kPayload + offset); };
+  frame.erase(at(to), frame.end());
+  frame.erase(at(0), at(from));
+  frame[kIp + 3] = static_cast<std::uint8_t>(20 + to - from);
+  frame[kIp + 5] = id;
+  frame[kIp + 6] = kPayload + to == whole.size() ? 0 : 0x20;
+  frame[kIp + 7] = static_cast<std::uint8_t>(from / 8);
+  return frame;
+}
+
+// The host keeps the first fragment: were the last let through when it comes again, it would have the datagram.
+TEST_F(NidsFunction, DropsWhatComesAgainOfADatagramThatItDropped) {
+  const std::string rules = "drop udp any any -> any any (msg:\"bad\"; content:\"bad\"; sid:1;)\n";
+  const Frame bad = question("12345678bad"), good = question("12345678good", 5000);
+  const auto nids = make(rules, {{"action", {"drop"}}});
+  const auto stage = nids->make_cpu_stage();
+  Frames frames({fragment_of(bad, 0, 16, 1), fragment_of(bad, 16, 19, 1), fragment_of(bad, 16, 19, 1),
+                 fragment_of(bad, 0, 16, 1), fragment_of(good, 0, 16, 2), fragment_of(good, 16, 20, 2)});
+  stage->process(frames.views);
+  std::vector<bool> dropped;
+  for (const PacketView& view : frames.views) dropped.push_back(!view.packet->verdict.alive());
+  EXPECT_EQ(dropped, (std::vector<bool>{false, true, true, true, false, false}));
+}
+
 /// Both functions see the same but for what the traits say is not read; all but verdicts stays as it was.
 TEST_F(NidsFunction, ReadsAndWritesWhatItsTraitsSay) {
   const std::string rules =

@@ -24,7 +24,7 @@ inline constexpr std::uint8_t kFin = TcpHeader::kFin, kSyn = TcpHeader::kSyn, kR
 /// What a packet was to its flow.
 struct Seen {
   std::vector<std::string> events;
-  bool has_flow = false, in_stream = false, ready = false, established = false, end = false;
+  bool has_flow = false, in_stream = false, ready = false, established = false, end = false, refused = false;
   Direction direction = Direction::to_server;
   std::uint64_t flow_id = 0;
   TcpState state = TcpState::none;
@@ -116,6 +116,7 @@ class Talk final : public PacketSink {
     what.ready = packet.stream_ready;
     what.established = packet.established;
     what.end = packet.stream_end;
+    what.refused = packet.refused;
     what.direction = packet.direction;
     if (packet.flow != nullptr) {
       what.flow_id = packet.flow->id;

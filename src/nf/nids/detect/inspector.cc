@@ -49,7 +49,7 @@ struct Inspector::Parts {
     for (const Matcher& matcher : detection.matchers) scratches.push_back(matcher.matcher->make_scratch());
     candidates.reserve(detection.rules.size());
     matches.reserve(detection.rules.size());
-    chunks.reserve(kChunksAtFirst);
+    chunks.reserve(stack::StreamBuffer::kMostRuns);  // a chunk of a run each
   }
 
   /// A rule that holds on the packet.
@@ -78,8 +78,7 @@ struct Inspector::Parts {
 
   void act(TrackedPacket& packet) noexcept;
   void drop(TrackedPacket& packet) noexcept;
-
-  static constexpr std::size_t kChunksAtFirst = 64;
+  void drop_frame() noexcept;
 
   const Detection::Parts& detection;
   StateStore state;
@@ -130,6 +129,7 @@ void Inspector::packet(TrackedPacket& packet) noexcept {
   parts.counters.payload_bytes += packet.packet.payload.size();
   if (parts.takes_findings) parts.note_segment(packet);
   parts.take_stream(packet);
+  if (packet.refused || packet.packet.refused) parts.drop_frame();
   if (!parts.is_to_be_inspected(packet)) return;
 
   parts.matches.clear();
@@ -427,7 +427,11 @@ void Inspector::Parts::act(TrackedPacket& packet) noexcept {
 void Inspector::Parts::drop(TrackedPacket& packet) noexcept {
   if (!options.drops) return;
   if (packet.flow != nullptr) state.set_fate(*packet.flow, FlowFate::dropped);
-  if (packet.stream_end) return;
+  if (!packet.stream_end) drop_frame();
+}
+
+void Inspector::Parts::drop_frame() noexcept {
+  if (!options.drops) return;
   if (!frame_dropped) ++counters.dropped;
   frame_dropped = true;
 }

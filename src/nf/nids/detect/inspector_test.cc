@@ -159,6 +159,23 @@ alert tcp-stream any any -> any 80 (content:"evil word"; sid:3;))");
   for (const SeenAlert& alert : bed.alerts()) EXPECT_TRUE(alert.in_stream);
 }
 
+TEST(InspectorOfStreams, DropsInlineASegmentThatDiffersFromWhatHasPassed) {
+  const auto verdicts = [](bool drops) {
+    DetectionBed bed(R"(drop tcp any any -> any 80 (content:"evil"; sid:1;))", {.drops = drops}, {},
+                     {.inline_streams = drops});
+    Conversation talk;
+    bed.frames(talk.handshake());
+    std::vector<bool> dropped;
+    for (const Frame& frame : {talk.data(0, "good"), talk.data_at(0, -4, "bad!"), talk.data(0, "more")}) {
+      bed.frame(frame);
+      dropped.push_back(bed.inspector().frame_dropped());
+    }
+    return dropped;
+  };
+  EXPECT_THAT(verdicts(true), ElementsAre(false, true, false)) << "the frame alone, not its flow";
+  EXPECT_THAT(verdicts(false), ElementsAre(false, false, false));
+}
+
 TEST(InspectorOfStreams, LooksAtAStreamOnlyOnce) {
   DetectionBed bed(R"(alert tcp any any -> any 80 (content:"evil"; sid:1;))");
   Conversation talk;
