@@ -124,9 +124,10 @@ TEST_F(NidsOnGpu, AlertsAsItsTwinOnEveryShippedCaptureInAllWays) {
     const Scan expected = scan(capture, nids, on_cpu());
     alerts += expected.alerts.size();
     for (const Way& way : kWays) {
-      for (const char* const packets : {"1", "33", "4096"}) {
-        ASSERT_NO_FATAL_FAILURE(expect_the_same(capture, nids, expected, on_this(way, packets, 1)));
-      }
+      ASSERT_NO_FATAL_FAILURE(expect_the_same(capture, nids, expected, on_this(way, "4096", 1)));
+    }
+    for (const char* const packets : {"1", "33"}) {
+      ASSERT_NO_FATAL_FAILURE(expect_the_same(capture, nids, expected, on_this(kWays[2], packets, 1)));
     }
     const Scan by_three = scan(capture, nids, on_cpu(3));
     ASSERT_NO_FATAL_FAILURE(expect_the_same(capture, nids, by_three, on_this(kWays[2], "33", 3)));
@@ -144,7 +145,7 @@ TEST_F(NidsOnGpu, DropsAsItsTwin) {
   for (const std::string& capture : shipped_captures()) {
     const Scan expected = scan(capture, nids, on_cpu());
     dropped += expected.report["packets"]["dropped"].get<std::uint64_t>();
-    for (const char* const packets : {"1", "33", "4096"}) {
+    for (const char* const packets : {"1", "33"}) {
       ASSERT_NO_FATAL_FAILURE(expect_the_same(capture, nids, expected, on_this(kWays[2], packets, 1)));
     }
   }

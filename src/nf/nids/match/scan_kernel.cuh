@@ -186,8 +186,7 @@ struct FilterScan {
     const bool quad = candidate.first_kind;
     const std::uint32_t window = candidate_window(view, quad, candidate.at, candidate.end);
     if (!look_up_candidate(view, quad, window, candidate.begin, candidate.at, candidate.end, found)) return;
-    volatile unsigned long long& done = queue.done[done_entry(candidate.packet, window)];
-    done = done_key(candidate.packet, quad, window);
+    atomicExch(&queue.done[done_entry(candidate.packet, window)], done_key(candidate.packet, quad, window));
   }
 };
 
@@ -300,10 +299,9 @@ __device__ inline void begin_finding(PacketLiterals& finding, const Group& group
 __device__ inline bool add_finding(PacketLiterals& finding, std::uint32_t packet, std::uint32_t literal,
                                    WarpQueue& queue) {
   // Literals that a packet is full of: one that another lane is adding, or has added, need not be added again.
-  volatile unsigned long long& seen = queue.seen[(literal * 0x9e37'79b1U >> 16 ^ packet) % kSeenEntries];
+  unsigned long long& seen = queue.seen[(literal * 0x9e37'79b1U >> 16 ^ packet) % kSeenEntries];
   const unsigned long long key = static_cast<unsigned long long>(packet) << 32 | literal;
-  if (seen == key) return false;
-  seen = key;
+  if (atomicExch(&seen, key) == key) return false;
   // What is there, at once; only behind it one by one.
   const auto* const twos = reinterpret_cast<const unsigned long long*>(&finding);
   const unsigned long long there[] = {__ldcg(twos), __ldcg(twos + 1), __ldcg(twos + 2), __ldcg(twos + 3)};
@@ -371,10 +369,10 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     const Candidate candidate{packet, at - (bounds & kMostBound), at, at + (bounds >> 16),
                               queue.packet[entry] >= kFirstKind};
     // Nothing more is to be said of a packet that is to be scanned again. The group of a packet is its remainder.
-    volatile std::uint32_t& full = queue.full[packet & (groups - 1)];
-    if (full == packet) return;
+    std::uint32_t& full = queue.full[packet & (groups - 1)];
+    if (static_cast<volatile std::uint32_t&>(full) == packet) return;
     scan.look_up(shared, queue, candidate, [&](std::uint32_t literal) {
-      if (add_finding(findings[packet], packet, literal, queue)) full = packet;
+      if (add_finding(findings[packet], packet, literal, queue)) atomicExch(&full, packet);
     });
   };
 
