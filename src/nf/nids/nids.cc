@@ -40,7 +40,8 @@ chain::NfTraits make_traits(const Detection& detection, const NidsSettings& sett
   traits.cpu = {FieldSet::all() - FieldSet{Field::mark, Field::flow_hash}, {Field::verdict}};
   if (!detection.literals().empty()) {
     // The device looks for literals alone: behind the headers, and where there is no more than an IP header.
-    traits.gpu = Access{traits.cpu.reads, {}};
+    traits.gpu =
+        Access{traits.cpu.reads - FieldSet{Field::wire_length, Field::timestamp, Field::in_port, Field::verdict}, {}};
     traits.finish = Access{traits.cpu.reads, settings.inspector.drops ? FieldSet{Field::verdict} : FieldSet{}};
     traits.findings_bytes = sizeof(PacketLiterals);
   }
