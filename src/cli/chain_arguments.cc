@@ -39,6 +39,7 @@ void print_alike(const Errors& errors, std::string_view before, bool all) {
   for (const Error& error : errors)
     ++by_text.try_emplace({error.message, error.found}, Kind{&error}).first->second.count;
   std::vector<Kind> kinds;
+  kinds.reserve(by_text.size());
   for (const auto& [text, kind] : by_text) kinds.push_back(kind);
   // Of those equally frequent the first in the files first.
   std::ranges::sort(

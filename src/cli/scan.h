@@ -6,9 +6,7 @@
 
 #pragma once
 
-namespace CLI {
-class App;
-}
+#include <CLI/App.hpp>
 
 namespace penstock::cli {
 

@@ -16,7 +16,6 @@ namespace penstock::nids {
 namespace {
 
 using stack::DecodedPacket;
-using stack::Endpoint;
 
 /// Of ICMP, type and code stand where ports do.
 void append_ends(std::string& out, const DecodedPacket& packet) {

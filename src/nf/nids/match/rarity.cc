@@ -54,12 +54,12 @@ std::uint32_t quad_of(std::string_view text) {
 }
 
 bool is_boilerplate(std::uint32_t folded_quad) {
-  static const std::unordered_set<std::uint32_t> quads = [] {
+  static const std::unordered_set<std::uint32_t> kQuads = [] {
     std::unordered_set<std::uint32_t> all;
     for (std::size_t at = 0; at + 4 <= kBoilerplate.size(); ++at) all.insert(quad_of(kBoilerplate.substr(at, 4)));
     return all;
   }();
-  return quads.contains(folded_quad);
+  return kQuads.contains(folded_quad);
 }
 
 }  // namespace
