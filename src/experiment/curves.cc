@@ -30,7 +30,7 @@ std::vector<Shown> shown_points(const Figure& figure, const Record& record, std:
   for (const Point& point : record.points) {
     if (!satisfies(point, figure.where)) continue;
     const Value* const x = point.find(figure.x.key);
-    if (x != nullptr && point.number(figure.y.key)) {
+    if (x != nullptr && y_of(figure, point)) {
       shown.push_back({&point, x});
     } else {
       ++without_value;
@@ -84,6 +84,11 @@ std::string Curve::label() const {
   return text;
 }
 
+std::optional<double> y_of(const Figure& figure, const Point& point) noexcept {
+  const auto earlier = figure.y.earlier_key.empty() ? std::nullopt : point.number(figure.y.earlier_key);
+  return earlier ? earlier : point.number(figure.y.key);
+}
+
 Curves curves_of(const Figure& figure, const Record& record) {
   Curves curves;
   const std::vector<Shown> shown = shown_points(figure, record, curves.without_value);
@@ -104,7 +109,7 @@ Curves curves_of(const Figure& figure, const Record& record) {
       limits.push_back({labels, {}});
     }
     const auto at = static_cast<std::size_t>(std::find(curves.xs.begin(), curves.xs.end(), *x) - curves.xs.begin());
-    const double y = *point->number(figure.y.key);
+    const double y = *y_of(figure, *point);
     curves.series[there->second].points.push_back(
         {at, y, point->number(figure.y.key + "_min").value_or(y), point->number(figure.y.key + "_max").value_or(y)});
     if (!figure.limit || figure.limit->of != LimitLine::Of::point) continue;

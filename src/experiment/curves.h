@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ struct Curves {
   std::size_t without_value = 0;  // points that the figure is of, and that have no number for its y axis
 };
 
+/// The point's value for the figure's y axis.
+[[nodiscard]] std::optional<double> y_of(const Figure& figure, const Point& point) noexcept;
 [[nodiscard]] Curves curves_of(const Figure& figure, const Record& record);
 
 }  // namespace penstock::experiment

@@ -22,6 +22,7 @@ struct Axis {
   std::string key;    // of the point's value; x may be a text (a chain's name), y is a number
   std::string label;  // with its unit: "packets in a batch", "million packets/s"
   bool logarithmic = false;
+  std::string earlier_key{};  // of y: what kept records of earlier versions have in its place; believed first
 };
 
 /// What bounds the points, drawn as a dashed line: PCIe's rate, for instance.

@@ -15,6 +15,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "experiment/curves.h"
 #include "experiment/workload.h"
 
 namespace penstock::experiment {
@@ -153,6 +154,17 @@ TEST(PlotScript, QuotesNamesSoThatNoneIsACommand) {
   EXPECT_THAT(script, HasSubstr("title \"\\042; system('id') #\\134x0aquit\""));
   EXPECT_THAT(script, HasSubstr("set output \"o\\042ut\\134x0a.svg\"\n"));
   EXPECT_THAT(script, HasSubstr("# penstock\\x0asystem 'id'\n"));
+}
+
+TEST(Figures, BelieveAnEarlierKeyWhereARecordHasIt) {
+  Record record;
+  record.points = {point(1, "cpu", 5), point(2, "cpu", 7).set("keys_per_us", 6)};
+  Figure shown = figure();
+  shown.y.earlier_key = "keys_per_us";
+  const Curves curves = curves_of(shown, record);
+  ASSERT_EQ(curves.series.size(), 1U);
+  EXPECT_EQ(curves.series[0].points[0].y, 5);
+  EXPECT_EQ(curves.series[0].points[1].y, 6);
 }
 
 TEST(PlotScript, LeavesOutWhatNoLogarithmExistsOf) {

@@ -90,10 +90,12 @@ Point measure_limits(unsigned cores, std::span<const gpu::Device> gpus, const st
 }
 
 std::optional<double> pcie_limit_mpps(const Point& limits, double up, double down) {
-  const auto each_way = limits.number("pcie_both_each_way");
+  const auto both = limits.number("pcie_both_each_way");
   const double bytes = std::max(up, down);
-  if (!each_way || bytes <= 0) return std::nullopt;
-  return *each_way * 1e3 / bytes;
+  if (!both || *both <= 0 || bytes <= 0) return std::nullopt;
+  const double alone = limits.number(up >= down ? "pcie_to_device" : "pcie_to_host").value_or(*both);
+  const double against = std::min(up, down) / bytes;
+  return alone / (1 + against * (alone - *both) / *both) * 1e3 / bytes;
 }
 
 }  // namespace penstock::experiment

@@ -24,7 +24,9 @@ namespace penstock::experiment {
 [[nodiscard]] Point measure_limits(unsigned cores, std::span<const gpu::Device> gpus, const std::atomic<bool>& stop);
 
 /// The most packets (keys, frames) a second, in millions, that PCIe carries when each is `up` bytes to the device and
-/// `down` bytes back: the direction that carries more, at the rate that each has while both run. Nothing without a GPU.
+/// `down` bytes back: the direction that carries more bounds them. It has its own rate D where nothing crosses the
+/// other way, B where as much does, and with a share q of its bytes D / (1 + q (D - B) / B): what a byte costs it grows
+/// in proportion to what crosses against it. B alone where D was not measured. Nothing without a GPU.
 [[nodiscard]] std::optional<double> pcie_limit_mpps(const Point& limits, double up, double down);
 
 }  // namespace penstock::experiment

@@ -182,7 +182,8 @@ Point results_of(const nlohmann::ordered_json& report, const Point& limits, std:
     results.set("bytes_up", up / packets).set("bytes_down", down / packets);
     if (const auto limit = pcie_limit_mpps(limits, up / packets, down / packets)) {
       const double of_all = *limit * static_cast<double>(gpus);
-      results.set("limit_mpps", of_all).set("of_limit", *results.number("mpps") / of_all);
+      const double share = *results.number("mpps") / of_all;
+      results.set("limit_mpps", of_all).set("limit_gbps", *results.number("gbps") / share).set("of_limit", share);
     }
   }
   results.set("busy_cores", report["cpu_s"].get<double>() / elapsed);

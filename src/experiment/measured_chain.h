@@ -84,7 +84,8 @@ class ChainRunner {
 ///   mpps, gbps                     packets and bits that came in; the bits with check sequence
 ///   to_device, to_host             GB/s
 ///   bytes_up, bytes_down           for each packet
-///   limit_mpps                     that PCIe sets with so many bytes; nothing where none crossed
+///   limit_mpps, limit_gbps         that PCIe sets with so many bytes (limits.h); nothing where none crossed
+///   of_limit                       share of it that was reached
 ///   busy_cores                     processor time of the workers by the time that passed
 ///   lost                           share of the packets that the waiting queue had no room for
 ///   dropped                        share of the packets that functions dropped

@@ -130,7 +130,7 @@ std::string nearest_to_limit(const Figure& figure, const Record& record) {
   double most = 0;
   const Point* nearest = nullptr;
   for (const Point& point : record.points) {
-    const auto y = point.number(figure.y.key);
+    const auto y = y_of(figure, point);
     const auto limit = point.number(figure.limit->key);
     if (!y || !limit || *limit <= 0 || !satisfies(point, figure.where)) continue;
     const double part = *y / (*limit * figure.limit->scale);

@@ -61,6 +61,20 @@ TEST(Limits, AreMeasuredByAnyNumberOfCores) {
   }
 }
 
+TEST(Limits, PcieCarriesMoreOneWayThanBoth) {
+  const Point both = Point().set("pcie_both_each_way", 40.0);
+  Point limits = both;
+  limits.set("pcie_to_device", 60.0).set("pcie_to_host", 50.0);
+  EXPECT_DOUBLE_EQ(*pcie_limit_mpps(limits, 1000, 0), 60.0) << "nothing comes back";
+  EXPECT_DOUBLE_EQ(*pcie_limit_mpps(limits, 0, 1000), 50.0) << "nothing goes there";
+  EXPECT_DOUBLE_EQ(*pcie_limit_mpps(limits, 1000, 1000), 40.0);
+  EXPECT_DOUBLE_EQ(*pcie_limit_mpps(limits, 1000, 500), 48.0) << "between the two: 60 / 1.25";
+  EXPECT_DOUBLE_EQ(*pcie_limit_mpps(limits, 500, 1000), 50 / 1.125) << "by the rate of the direction that carries more";
+  EXPECT_DOUBLE_EQ(*pcie_limit_mpps(both, 1000, 0), 40.0) << "where the rate of one direction was not measured";
+  EXPECT_FALSE(pcie_limit_mpps(limits, 0, 0));
+  EXPECT_FALSE(pcie_limit_mpps({}, 1000, 0));
+}
+
 TEST(ChainExperiment, MeasuresTheTwins) {
   Options options;
   options.quick = true;

@@ -132,11 +132,7 @@ class DetectionTrial final : public Trial {
     chain.workers = static_cast<unsigned>(*point.number("workers"));
     chain.streams = kStreamsOfAWorker;
     chain.transfer = "streamed";
-    if (auto measured = runner_.measure(point, chain, limits, setting_); !measured) return measured;
-    const auto up = point.number("to_device");
-    const auto most = limits.number("pcie_to_device");
-    if (up && most) point.set("of_to_device", *up / *most).set("limit_gbps", *point.number("gbps") * *most / *up);
-    return {};
+    return runner_.measure(point, chain, limits, setting_);
   }
 
   Result<void> measure_library(Point& point) {

@@ -7,7 +7,7 @@ namespace penstock::experiment {
 namespace {
 
 const Axis kBits{"gbps", "Gbit/s of packets that came in"};
-const LimitLine kPcieBits{.label = "PCIe, to the device", .key = "limit_gbps"};
+const LimitLine kPcieBits{.label = "PCIe limit", .key = "limit_gbps"};
 
 Figure by_size(const char* id, const char* title, std::vector<std::string> modes, Axis y,
                std::optional<LimitLine> limit) {
@@ -47,8 +47,8 @@ const std::vector<Figure>& detection_figures() {
       by_size("size", "Intrusion detection on packets, by frame size", {"gpu", "cpu"}, kBits, kPcieBits),
       by_size("size-rate", "Intrusion detection on packets, packets a second", {"gpu", "cpu"},
               {"mpps", "million packets/s", true}, std::nullopt),
-      by_size("size-of-limit", "Intrusion detection on packets, share of PCIe's rate to the device", {"gpu"},
-              {"of_to_device", "share of the PCIe rate to the device"}, std::nullopt),
+      by_size("size-of-limit", "Intrusion detection on packets, share of what PCIe carries of them", {"gpu"},
+              {.key = "of_limit", .label = "share of the PCIe limit", .earlier_key = "of_to_device"}, std::nullopt),
       by_size("size-busy-cores", "Intrusion detection on packets, host cores kept busy (processor time by time)",
               {"gpu", "cpu"}, {"busy_cores", "cores"}, std::nullopt),
       of_connections("connections", "Intrusion detection with flows and streams, connections of 1518-byte packets",

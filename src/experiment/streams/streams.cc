@@ -141,9 +141,6 @@ class StreamsTrial final : public Trial {
     if (auto checked = runner_.check(chain); !checked) return checked;
     if (auto measured = runner_.measure(point, chain, limits, setting_); !measured) return measured;
     point.set("checked", true);
-    if (const auto limit = point.number("limit_mpps")) {
-      point.set("limit_gbps", *limit * *point.number("size") * 8 / 1e3);
-    }
     if (*point.number("dropped") > 0) {
       return failure({{}, "packets were dropped", fmt::format("{} of all", *point.number("dropped")), "none"});
     }
