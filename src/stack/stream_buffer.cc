@@ -7,6 +7,10 @@
 //                                                         0      start              start + length       capacity
 //
 // The bits tell where the segments began whose bytes these are; policies ask for that.
+//
+// Runs hang in a list in their order, and in a treap (Seidel & Aragon, "Randomized Search Trees", 1996): a search tree
+// by place that is a heap by a number which is as good as random, the mixed address of the run's piece. It is as deep
+// as a tree of random insertions, whatever the order in which segments come.
 
 #include "stack/stream_buffer.h"
 
@@ -20,12 +24,15 @@ namespace penstock::stack {
 struct StreamBuffer::Block {
   Block* next = nullptr;
   Block* previous = nullptr;
+  Block* left = nullptr;  // in the tree
+  Block* right = nullptr;
   std::uint64_t offset;        // of the first byte
   std::uint64_t first_begin;   // where its segment began: before it, if that was cut, or goes on from the run before
   std::uint32_t start = 0;     // index of the first byte
   std::uint32_t length = 0;    // bytes
   std::uint32_t capacity = 0;  // a multiple of 64
   std::uint8_t order = 0;      // of the piece
+  bool owns_last = false;      // while a segment is put in: the run's last byte is the segment's
 
   [[nodiscard]] std::uint64_t end() const noexcept { return offset + length; }
   [[nodiscard]] std::uint64_t* starts() noexcept { return reinterpret_cast<std::uint64_t*>(this + 1); }
@@ -72,7 +79,7 @@ struct StreamBuffer::Block {
 
 namespace {
 
-constexpr std::size_t kHeader = 56;
+constexpr std::size_t kHeader = 64;
 constexpr unsigned kFirstOrder = 9;
 constexpr std::uint32_t kWorthShrinking = 16384;
 
@@ -105,21 +112,105 @@ void StreamBuffer::free_block(MemoryPool& pool, Block* block) noexcept {
   pool.give(reinterpret_cast<std::byte*>(block), block->order);
 }
 
+// ---- Runs in their order
+
+namespace {
+
+/// splitmix64's last steps (Steele, Lea & Flood 2014). Who sends segments does not know where pieces lie.
+std::uint64_t priority_of(const void* block) noexcept {
+  auto mixed = reinterpret_cast<std::uintptr_t>(block);
+  mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
+  mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
+  return mixed ^ mixed >> 31;
+}
+
+}  // namespace
+
+StreamBuffer::Block** StreamBuffer::link_of(const Block* block) noexcept {
+  Block** link = &root_;
+  while (*link != block) link = block->offset < (*link)->offset ? &(*link)->left : &(*link)->right;
+  return link;
+}
+
+void StreamBuffer::plant(Block* block) noexcept {
+  if (root_ == nullptr) {  // nearly always: it is the only one
+    block->left = block->right = nullptr;
+    root_ = block;
+    return;
+  }
+  const std::uint64_t priority = priority_of(block);
+  Block** link = &root_;
+  while (*link != nullptr && priority_of(*link) >= priority) {
+    link = block->offset < (*link)->offset ? &(*link)->left : &(*link)->right;
+  }
+  // What was there is parted: what lies before the run, and what behind it.
+  Block* rest = *link;
+  Block** before = &block->left;
+  Block** behind = &block->right;
+  *link = block;
+  while (rest != nullptr) {
+    if (rest->offset < block->offset) {
+      *before = rest;
+      before = &rest->right;
+      rest = rest->right;
+    } else {
+      *behind = rest;
+      behind = &rest->left;
+      rest = rest->left;
+    }
+  }
+  *before = *behind = nullptr;
+}
+
+void StreamBuffer::uproot(Block* block) noexcept {
+  Block** link = link_of(block);
+  Block* before = block->left;
+  Block* behind = block->right;
+  while (before != nullptr && behind != nullptr) {
+    if (priority_of(before) >= priority_of(behind)) {
+      *link = before;
+      link = &before->right;
+      before = before->right;
+    } else {
+      *link = behind;
+      link = &behind->left;
+      behind = behind->left;
+    }
+  }
+  *link = before != nullptr ? before : behind;
+}
+
 void StreamBuffer::link_before(Block* block, Block* next) noexcept {
   Block* const previous = next != nullptr ? next->previous : tail_;
   block->next = next;
   block->previous = previous;
   (previous != nullptr ? previous->next : head_) = block;
   (next != nullptr ? next->previous : tail_) = block;
-  ++runs_;
+  plant(block);
 }
 
 void StreamBuffer::unlink(MemoryPool& pool, Block* block) noexcept {
+  uproot(block);
   (block->previous != nullptr ? block->previous->next : head_) = block->next;
   (block->next != nullptr ? block->next->previous : tail_) = block->previous;
-  --runs_;
   free_block(pool, block);
 }
+
+StreamBuffer::Block* StreamBuffer::first_ending_at(std::uint64_t from) const noexcept {
+  if (tail_ == nullptr || tail_->end() < from) return nullptr;
+  Block* found = tail_;
+  for (Block* block = root_; block != nullptr;) {
+    if (block->end() < from) {
+      block = block->right;
+    } else {
+      found = block;
+      block = block->left;
+    }
+  }
+  return found;
+}
+
+// ---- Bytes
 
 void StreamBuffer::append(Block& block, const std::uint8_t* bytes, std::size_t count) noexcept {
   const std::uint32_t at = block.start + block.length;
@@ -145,6 +236,7 @@ bool StreamBuffer::make_room(MemoryPool& pool, Block*& block, std::size_t left, 
   }
   Block* const larger = make_block(pool, block->offset, need + need / 4 + 128);
   if (larger == nullptr) return false;
+  uproot(block);
   const std::size_t spare = larger->capacity - need;
   std::size_t start = left == 0 ? 0 : left + spare / 2;
   // The same place within a word of the bits: they are copied word by word.
@@ -160,14 +252,14 @@ bool StreamBuffer::make_room(MemoryPool& pool, Block*& block, std::size_t left, 
   larger->previous = block->previous;
   (larger->previous != nullptr ? larger->previous->next : head_) = larger;
   (larger->next != nullptr ? larger->next->previous : tail_) = larger;
+  plant(larger);
   free_block(pool, block);
   block = larger;
   return true;
 }
 
 // Settles whose bytes stay where the segment overlaps with the run; both keep their bounds elsewhere.
-StreamBuffer::Resolved StreamBuffer::resolve(Block& block, std::uint64_t offset, Bytes segment,
-                                             OverlapPolicy policy) noexcept {
+bool StreamBuffer::resolve(Block& block, std::uint64_t offset, Bytes segment, OverlapPolicy policy) noexcept {
   const std::uint64_t segment_end = offset + segment.size();
   std::uint64_t at = std::max(offset, block.offset);
   const std::uint64_t stop = std::min(segment_end, block.end());
@@ -199,19 +291,16 @@ StreamBuffer::Resolved StreamBuffer::resolve(Block& block, std::uint64_t offset,
     won_before = wins;
     at = until;
   }
-  return {different, won_before && stop == block.end()};
+  block.owns_last = won_before && stop == block.end();
+  return different;
 }
 
-StreamBuffer::Block* StreamBuffer::first_ending_at(std::uint64_t from) const noexcept {
-  if (tail_ == nullptr || tail_->end() < from) return nullptr;
-  Block* block = head_;
-  if (from < head_->offset || from - head_->offset <= tail_->end() - from) {
-    while (block->end() < from) block = block->next;
-    return block;
+// The bytes of a run, and where its segments begin but for the first, to `at` in another, which has no bits there.
+void StreamBuffer::copy(Block& to, std::uint32_t at, Block& from) noexcept {
+  std::memcpy(to.bytes() + at, from.bytes() + from.start, from.length);
+  for (std::uint32_t i = from.next_start(from.start); i < from.start + from.length; i = from.next_start(i)) {
+    to.set(at + (i - from.start));
   }
-  block = tail_;
-  while (block->previous != nullptr && block->previous->end() >= from) block = block->previous;
-  return block;
 }
 
 StreamBuffer::Inserted StreamBuffer::insert(MemoryPool& pool, std::uint64_t offset, Bytes segment,
@@ -221,69 +310,86 @@ StreamBuffer::Inserted StreamBuffer::insert(MemoryPool& pool, std::uint64_t offs
   const std::uint64_t from = std::max(offset, begin_);  // bytes before that are gone for good
 
   // The first run that the segment overlaps or touches, else the one behind it.
-  Block* block = first_ending_at(from);
-  if (block == nullptr || block->offset > end) {
-    if (runs_ >= kMostRuns) return {.kept = false};
+  Block* const first = first_ending_at(from);
+  if (first == nullptr || first->offset > end) {
     Block* const alone = make_block(pool, from, end - from);
     if (alone == nullptr) return {.kept = false};
     append(*alone, segment.data() + (from - offset), end - from);
     alone->first_begin = offset;
-    link_before(alone, block);
+    link_before(alone, first);
     right_edge_ = std::max(right_edge_, end);
     return {};
   }
 
-  std::uint64_t union_end = std::max(end, block->end());
-  for (Block* next = block->next; next != nullptr && next->offset <= end; next = next->next) {
-    union_end = std::max(union_end, next->end());
+  // They become one, in the place of the longest: a byte that moves is in a run twice as long then.
+  Block* block = first;
+  Block* last = first;
+  while (last->next != nullptr && last->next->offset <= end) {
+    last = last->next;
+    if (last->length > block->length) block = last;
   }
-  const std::size_t left = block->offset > from ? block->offset - from : 0;
-  if (!make_room(pool, block, left, union_end - block->end())) return {.kept = false};
+  const std::uint64_t union_begin = std::min(from, first->offset);
+  const std::uint64_t union_end = std::max(end, last->end());
+  const std::uint64_t former_begin = block->offset, former_end = block->end();
+  const bool is_first = block == first;
+  Block* const behind = last->next;
+  if (!make_room(pool, block, former_begin - union_begin, union_end - former_end)) return {.kept = false};
   right_edge_ = std::max(right_edge_, end);
 
-  Resolved resolved = resolve(*block, offset, segment, policy);
-  bool different = resolved.different;
-  if (left > 0) {
-    if (block->first_begin < block->offset) block->clear(block->start);
-    block->start -= static_cast<std::uint32_t>(left);
-    block->length += static_cast<std::uint32_t>(left);
-    block->offset = from;
-    block->first_begin = offset;
-    block->clear(block->start, block->start + static_cast<std::uint32_t>(left));
-    block->set(block->start);
-    std::memcpy(block->bytes() + block->start, segment.data() + (from - offset), left);
-  }
-  while (block->end() < union_end) {
-    Block* const next = block->next;
-    const bool merges = next != nullptr && next->offset <= end;
-    const std::uint64_t fill_end = merges ? next->offset : end;
-    if (block->end() < fill_end) {
-      const std::uint64_t at = block->end();
+  bool different = false;
+  Block* const leftmost = is_first ? block : first;
+  for (Block* one = leftmost; one != behind; one = one->next) different |= resolve(*one, offset, segment, policy);
+  if (leftmost->next == behind && union_begin == former_begin) {  // nearly always: it goes on behind the run
+    if (union_end > former_end) {
       const std::uint32_t index = block->start + block->length;
-      append(*block, segment.data() + (at - offset), fill_end - at);
-      if (resolved.owns_last) block->clear(index);
+      append(*block, segment.data() + (former_end - offset), union_end - former_end);
+      if (block->owns_last) block->clear(index);
     }
-    if (!merges) continue;
-    resolved = resolve(*next, offset, segment, policy);
-    different |= resolved.different;
-    const std::uint32_t shift_to = block->start + block->length;
-    append(*block, next->bytes() + next->start, next->length);
-    if (next->first_begin < next->offset) block->clear(shift_to);
-    for (std::uint32_t i = next->next_start(next->start); i < next->start + next->length; i = next->next_start(i)) {
-      block->set(shift_to + (i - next->start));
-    }
-    unlink(pool, next);
+    return {.kept = true, .different = different};
   }
+
+  // The other runs come to it, and between them the segment's bytes. It keeps its own place in the tree until then.
+  const std::uint64_t first_begin = union_begin < leftmost->offset ? offset : leftmost->first_begin;
+  const auto left = static_cast<std::uint32_t>(former_begin - union_begin);
+  const std::uint32_t start = block->start - left;
+  const auto length = static_cast<std::uint32_t>(union_end - union_begin);
+  const auto index = [&](std::uint64_t where) { return start + static_cast<std::uint32_t>(where - union_begin); };
+  block->clear(start, block->start);
+  block->clear(index(former_end), start + length);
+  bool owns_last = false;
+  Block* one = leftmost;
+  for (std::uint64_t at = union_begin; at < union_end;) {
+    const std::uint64_t begin = one == behind ? union_end : one->offset;
+    if (at < begin) {
+      std::memcpy(block->bytes() + index(at), segment.data() + (at - offset), begin - at);
+      if (!owns_last) block->set(index(at));
+      at = begin;
+    }
+    if (one == behind) break;
+    if (one != block) copy(*block, index(begin), *one);
+    if (begin != union_begin && one->first_begin < begin) {
+      block->clear(index(begin));
+    } else {
+      block->set(index(begin));
+    }
+    owns_last = one->owns_last;
+    at = one->end();
+    Block* const next = one->next;
+    if (one != block) unlink(pool, one);
+    one = next;
+  }
+  block->start = start;
+  block->length = length;
+  block->offset = union_begin;
+  block->first_begin = first_begin;
   return {.kept = true, .different = different};
 }
 
 StreamBuffer::Run StreamBuffer::run_from(std::uint64_t from) const noexcept {
-  for (Block* block = head_; block != nullptr; block = block->next) {
-    if (block->end() <= from) continue;
-    const std::uint64_t at = std::max(from, block->offset);
-    return {at, {block->at(at), block->end() - at}};
-  }
-  return {};
+  Block* const block = first_ending_at(from + 1);
+  if (block == nullptr) return {};
+  const std::uint64_t at = std::max(from, block->offset);
+  return {at, {block->at(at), block->end() - at}};
 }
 
 StreamBuffer::Run StreamBuffer::whole_run_at(std::uint64_t at) const noexcept {
@@ -326,7 +432,12 @@ void StreamBuffer::drop_before(MemoryPool& pool, std::uint64_t offset) noexcept 
 }
 
 void StreamBuffer::clear(MemoryPool& pool) noexcept {
-  while (head_ != nullptr) unlink(pool, head_);
+  for (Block* block = head_; block != nullptr;) {
+    Block* const next = block->next;
+    free_block(pool, block);
+    block = next;
+  }
+  head_ = tail_ = root_ = nullptr;
 }
 
 }  // namespace penstock::stack

@@ -3,7 +3,8 @@
 //
 // The bytes of one direction of a stream, as segments bring them: in runs without holes, each contiguous in memory.
 // Where segments overlap, a policy says whose bytes stay, by where both began and ended. Its memory is a pool's piece
-// for each run, nothing else: see stream_buffer.cc for how a piece is laid out.
+// for each run, nothing else: see stream_buffer.cc for how a piece is laid out. Runs are as many as the pool has room
+// for: to find one, and to join two, costs by the logarithm of their number.
 
 #pragma once
 
@@ -35,7 +36,7 @@ namespace penstock::stack {
 class StreamBuffer {
  public:
   struct Inserted {
-    bool kept = true;        // false: no room for it, or too many holes; nothing has changed
+    bool kept = true;        // false: no room for it; nothing has changed
     bool different = false;  // it overlaps with bytes that are not its own
   };
   struct Run {
@@ -43,9 +44,6 @@ class StreamBuffer {
     Bytes bytes;  // none: there is no such run
     [[nodiscard]] std::uint64_t end() const noexcept { return offset + bytes.size(); }
   };
-  /// A host may let more tiny segments wait; this bounds the walk to one, which begins at the nearer end.
-  static constexpr unsigned kMostRuns = 1024;
-
   /// `offset`: in the stream. Of what lies before `begin()`, nothing is kept.
   Inserted insert(MemoryPool& pool, std::uint64_t offset, Bytes segment, OverlapPolicy policy) noexcept;
 
@@ -68,24 +66,25 @@ class StreamBuffer {
 
   /// The first that ends at `from` or behind it; null if there is none.
   [[nodiscard]] Block* first_ending_at(std::uint64_t from) const noexcept;
+  /// What in the tree points to the run.
+  [[nodiscard]] Block** link_of(const Block* block) noexcept;
+  void plant(Block* block) noexcept;
+  void uproot(Block* block) noexcept;
   [[nodiscard]] static Block* make_block(MemoryPool& pool, std::uint64_t offset, std::size_t room) noexcept;
   static void free_block(MemoryPool& pool, Block* block) noexcept;
   [[nodiscard]] bool make_room(MemoryPool& pool, Block*& block, std::size_t left, std::size_t right) noexcept;
   void unlink(MemoryPool& pool, Block* block) noexcept;
   void link_before(Block* block, Block* next) noexcept;
   static void append(Block& block, const std::uint8_t* bytes, std::size_t count) noexcept;
-  struct Resolved {
-    bool different = false;  // bytes were
-    bool owns_last = false;  // the run's last byte is the segment's
-  };
-  [[nodiscard]] static Resolved resolve(Block& block, std::uint64_t offset, Bytes segment,
-                                        OverlapPolicy policy) noexcept;
+  /// Tells whether bytes differed.
+  [[nodiscard]] static bool resolve(Block& block, std::uint64_t offset, Bytes segment, OverlapPolicy policy) noexcept;
+  static void copy(Block& to, std::uint32_t at, Block& from) noexcept;
 
   Block* head_ = nullptr;
   Block* tail_ = nullptr;
+  Block* root_ = nullptr;
   std::uint64_t begin_ = 0;
   std::uint64_t right_edge_ = 0;
-  std::uint32_t runs_ = 0;
 };
 
 }  // namespace penstock::stack

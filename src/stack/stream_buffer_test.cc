@@ -229,14 +229,79 @@ TEST(StreamBuffer, RefusesWhatItHasNoMemoryFor) {
   buffer.clear(pool);
 }
 
-TEST(StreamBuffer, BoundsTheHolesOfAStream) {
-  MemoryPool pool(8 << 20);
-  StreamBuffer buffer;
-  unsigned kept = 0;
-  for (unsigned i = 0; i < 10000; ++i)
-    kept += buffer.insert(pool, i * 2, bytes_of("x"), OverlapPolicy::bsd).kept ? 1 : 0;
-  EXPECT_EQ(kept, StreamBuffer::kMostRuns);
-  buffer.clear(pool);
+/// The places of a stream's single bytes, in an order that an evader may send them in.
+std::vector<std::uint64_t> order_of(std::string_view name, std::uint64_t first, std::uint64_t end,
+                                    std::mt19937& random) {
+  std::vector<std::uint64_t> places;
+  for (std::uint64_t at = first; at < end; at += 2) places.push_back(at);
+  if (name == "backward") std::reverse(places.begin(), places.end());
+  if (name == "shuffled") std::shuffle(places.begin(), places.end(), random);
+  if (name == "inward") {  // from both ends in turn
+    std::vector<std::uint64_t> inward;
+    for (std::size_t i = 0, j = places.size(); i < j;) {
+      inward.push_back(places[i++]);
+      if (i < j) inward.push_back(places[--j]);
+    }
+    places = inward;
+  }
+  return places;
+}
+
+// Were a hole searched for from one end, or a run moved each time that it grows, this would take hours.
+TEST(StreamBuffer, TakesAnyNumberOfHolesInAnyOrder) {
+  constexpr std::uint64_t kBytes = 400'000;
+  std::mt19937 random(13);
+  std::string stream(kBytes, ' ');
+  for (char& c : stream) c = static_cast<char>('a' + random() % 26);
+  MemoryPool pool(std::size_t{128} << 20);
+  for (const std::string_view holes : {"forward", "backward", "shuffled", "inward"}) {
+    for (const std::string_view filled : {"forward", "backward", "shuffled", "inward"}) {
+      StreamBuffer buffer;
+      for (const std::uint64_t first : {1U, 0U}) {
+        for (const std::uint64_t at : order_of(first == 1 ? holes : filled, first, kBytes, random)) {
+          const auto inserted =
+              buffer.insert(pool, at, bytes_of(std::string_view(stream).substr(at, 1)), OverlapPolicy::bsd);
+          ASSERT_TRUE(inserted.kept && !inserted.different);
+        }
+        if (first == 1) {
+          ASSERT_EQ(buffer.run_from(kBytes / 2).bytes.size(), 1U);
+        }
+      }
+      const StreamBuffer::Run run = buffer.whole_run_at(kBytes / 2);
+      EXPECT_EQ(run.offset, 0U);
+      EXPECT_TRUE(std::equal(run.bytes.begin(), run.bytes.end(), stream.begin(), stream.end(),
+                             [](std::uint8_t a, char b) { return a == static_cast<std::uint8_t>(b); }))
+          << holes << ", then " << filled;
+      buffer.clear(pool);
+      ASSERT_EQ(pool.used_bytes(), 0U);
+    }
+  }
+}
+
+TEST(StreamBuffer, KeepsWhatASlowOneKeepsAmongThousandsOfHoles) {
+  std::mt19937 random(17);
+  for (const OverlapPolicy policy : kPolicies) {
+    MemoryPool pool(std::size_t{16} << 20);
+    StreamBuffer buffer;
+    SlowBuffer slow;
+    constexpr std::uint64_t kSpan = 8000;
+    bool different = false;
+    for (int i = 0; i < 6000; ++i) {
+      const std::uint64_t offset = random() % kSpan;
+      std::string text(i % 100 == 99 ? 1 + random() % 300 : 1 + random() % 2, ' ');
+      for (char& c : text) c = static_cast<char>('a' + random() % 26);
+      const StreamBuffer::Inserted inserted = buffer.insert(pool, offset, bytes_of(text), policy);
+      ASSERT_TRUE(inserted.kept);
+      different |= inserted.different;
+      slow.insert(offset, text, policy);
+      if (i % 50 != 0) continue;
+      ASSERT_EQ(contents(buffer), slow.contents()) << i << " policy " << static_cast<int>(policy);
+    }
+    EXPECT_EQ(contents(buffer), slow.contents()) << static_cast<int>(policy);
+    EXPECT_EQ(different, slow.different);
+    buffer.clear(pool);
+    ASSERT_EQ(pool.used_bytes(), 0U);
+  }
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ void TcpSession::inspect_to(Direction direction, bool to_end, void* callable, vo
   const std::uint64_t limit =
       to_end ? stream.buffer.right_edge() : std::min(stream.acked(), stream.buffer.right_edge());
   std::uint64_t from = stream.inspected;
-  while (from < limit) {
+  for (unsigned chunks = 0; from < limit && chunks < kMostChunks; ++chunks) {
     const StreamBuffer::Run run = stream.buffer.run_from(from);
     if (run.bytes.empty() || run.offset >= limit) break;
     const std::uint64_t until = std::min(limit, run.end());

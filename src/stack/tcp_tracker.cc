@@ -271,10 +271,11 @@ bool TcpTracker::stream_ready(const TcpSession& session, Direction direction, bo
   return !run.bytes.empty() && run.offset < acked;
 }
 
-void TcpTracker::settle(TcpSession& session, Direction direction, bool ready, bool to_end) noexcept {
+void TcpTracker::settle(TcpSession& session, Direction direction, bool ready, bool to_end,
+                        std::uint64_t inspected) noexcept {
   TcpStream& stream = session.streams_[static_cast<std::size_t>(direction)];
   if (ready) {
-    session.inspect(direction, to_end, [](const StreamChunk&) noexcept {});
+    if (stream.inspected == inspected) session.inspect(direction, to_end, [](const StreamChunk&) noexcept {});
     stream.record_whole = false;
   }
   if (session.encrypted()) stream.inspected = std::max(stream.inspected, stream.acked());

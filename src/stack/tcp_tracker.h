@@ -44,8 +44,9 @@ class TcpTracker {
                                   bool payload_in_stream) const noexcept;
   /// Whether data of this direction has never been inspected, acknowledged or not.
   [[nodiscard]] static bool has_uninspected(const TcpSession& session, Direction direction) noexcept;
-  /// What was ready counts as inspected, even if nobody looked; then lets go of what nobody needs any more.
-  void settle(TcpSession& session, Direction direction, bool ready, bool to_end) noexcept;
+  /// What was ready counts as inspected, even if nobody looked since all before `inspected` had been; then lets go of
+  /// what nobody needs any more.
+  void settle(TcpSession& session, Direction direction, bool ready, bool to_end, std::uint64_t inspected) noexcept;
   /// The flow ends.
   void release(Flow& flow) noexcept;
 

@@ -167,8 +167,9 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
   }
   TcpSession& session = *flow.tcp;
   packet.stream_ready = !packet.encrypted && tcp.stream_ready(session, packet.direction, packet.payload_in_stream);
+  const std::uint64_t inspected = session.stream(packet.direction).inspected;
   sink.packet(packet);
-  tcp.settle(session, packet.direction, packet.stream_ready, false);
+  tcp.settle(session, packet.direction, packet.stream_ready, false, inspected);
   // Nothing more will come to take the other direction's rest.
   const Direction other = opposite(packet.direction);
   if (outcome.reset && TcpTracker::has_uninspected(session, other)) {
@@ -176,7 +177,7 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
   }
 }
 
-// By a packet of the stack's own, which carries nothing.
+// By packets of the stack's own, which carry nothing: one, unless there are more chunks than are offered at once.
 void Tracker::Parts::inspect_rest(Flow& flow, Direction direction, std::uint64_t time_ns, PacketSink& sink) noexcept {
   TrackedPacket packet;
   const bool to_server = direction == Direction::to_server;
@@ -194,9 +195,14 @@ void Tracker::Parts::inspect_rest(Flow& flow, Direction direction, std::uint64_t
   packet.direction = direction;
   packet.established = true;
   packet.stream_end = true;
-  packet.stream_ready = TcpTracker::has_uninspected(*flow.tcp, direction);
-  sink.packet(packet);
-  tcp.settle(*flow.tcp, direction, true, true);
+  const TcpStream& stream = flow.tcp->stream(direction);
+  for (bool more = true; more;) {
+    const std::uint64_t inspected = stream.inspected;
+    packet.stream_ready = TcpTracker::has_uninspected(*flow.tcp, direction);
+    sink.packet(packet);
+    tcp.settle(*flow.tcp, direction, true, true, inspected);
+    more = stream.inspected != inspected && TcpTracker::has_uninspected(*flow.tcp, direction);
+  }
 }
 
 void Tracker::Parts::end(Flow& flow, std::uint64_t time_ns, PacketSink& sink) noexcept {

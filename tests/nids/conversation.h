@@ -36,9 +36,13 @@ class Conversation {
   explicit Conversation(Scanner& scanner, std::uint16_t client_port = 4000)
       : scanner_(scanner), client_port_(client_port) {}
 
-  void handshake() {
-    send({.at = 0xffffffff, .flags = TcpHeader::kSyn, .acked = 0});
-    send({.to_server = false, .at = 0xffffffff, .flags = TcpHeader::kSyn | TcpHeader::kAck, .acked = 0});
+  void handshake(const Bytes& options = {}) {
+    send({.at = 0xffffffff, .flags = TcpHeader::kSyn, .acked = 0, .options = options});
+    send({.to_server = false,
+          .at = 0xffffffff,
+          .flags = TcpHeader::kSyn | TcpHeader::kAck,
+          .acked = 0,
+          .options = options});
     send({.flags = TcpHeader::kAck, .acked = 0});
   }
 

@@ -57,12 +57,22 @@ TEST(Evasion, TinySegmentsInAnyOrderHideNothing) {
   }
 }
 
-TEST(Evasion, HundredsOfHolesHideNothing) {
-  for (const bool reversed : {false, true}) {
-    Scanner scanner(rules_of(kAttackRule));
+const Bytes kWindowScale = {1, 3, 3, 7};  // RFC 7323: of 2^7
+
+ScanOptions on_the_path() {
+  ScanOptions options;
+  options.tracker.inline_streams = options.inspector.drops = true;
+  return options;
+}
+
+TEST(Evasion, ThousandsOfHolesHideNothing) {
+  for (const auto& [reversed, options] :
+       {std::pair{false, ScanOptions()}, {true, ScanOptions()}, {false, on_the_path()}, {true, on_the_path()}}) {
+    Scanner scanner(rules_of(kAttackRule), options);
     Conversation tcp(scanner);
-    tcp.handshake();
-    const std::string text = std::string(900, '.') + std::string(kAttack);  // within the window
+    tcp.handshake(kWindowScale);
+    tcp.acknowledge(true, 0);  // the first with the window as it is scaled
+    const std::string text = std::string(20000, '.') + std::string(kAttack);  // within the window
     std::vector<std::size_t> odd;
     for (std::size_t at = 1; at < text.size(); at += 2) odd.push_back(at);
     if (reversed) std::reverse(odd.begin(), odd.end());
@@ -75,7 +85,24 @@ TEST(Evasion, HundredsOfHolesHideNothing) {
     tcp.acknowledge(true, static_cast<std::uint32_t>(text.size()));
     tcp.close();
     scanner.finish();
-    EXPECT_EQ(alerts_of(scanner), 1U) << (reversed ? "reversed" : "");
+    EXPECT_EQ(alerts_of(scanner), 1U) << (reversed ? "reversed" : "") << options.inspector.drops;
+  }
+}
+
+// Thousands of chunks are more than are offered at once.
+TEST(Evasion, NothingIsHiddenBehindThousandsOfHolesThatStay) {
+  for (const bool reset : {false, true}) {
+    Scanner scanner(rules_of(kAttackRule));
+    Conversation tcp(scanner);
+    tcp.handshake(kWindowScale);
+    tcp.acknowledge(true, 0);  // the first with the window as it is scaled
+    std::uint32_t at = 0;
+    for (; at < 9000; at += 2) tcp.send({.at = at, .payload = ".", .acked = 0});
+    tcp.send({.at = at + 1, .payload = kAttack.substr(0, 10), .acked = 0});
+    tcp.send({.at = at + 11, .payload = kAttack.substr(10), .acked = 0});
+    if (reset) tcp.send({.at = at + 1 + static_cast<std::uint32_t>(kAttack.size()), .flags = TcpHeader::kRst});
+    scanner.finish();
+    EXPECT_EQ(alerts_of(scanner), 1U) << reset;
   }
 }
 

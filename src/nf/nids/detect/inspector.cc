@@ -49,7 +49,7 @@ struct Inspector::Parts {
     for (const Matcher& matcher : detection.matchers) scratches.push_back(matcher.matcher->make_scratch());
     candidates.reserve(detection.rules.size());
     matches.reserve(detection.rules.size());
-    chunks.reserve(stack::StreamBuffer::kMostRuns);  // a chunk of a run each
+    chunks.reserve(stack::TcpSession::kMostChunks);
   }
 
   /// A rule that holds on the packet.
