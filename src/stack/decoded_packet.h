@@ -28,6 +28,16 @@ struct Endpoint {
   friend constexpr auto operator<=>(const Endpoint&, const Endpoint&) = default;
 };
 
+/// Inline, why a packet must not go on.
+enum class Refusal : std::uint8_t {
+  none,
+  fragment,         // of a datagram of which another part was dropped: the host has the rest
+  changed_bytes,    // it has other bytes than those that have passed in their place
+  flow_memory,      // no room for its flow,
+  stream_memory,    // for its session, or for its bytes in the stream,
+  fragment_memory,  // for it among the fragments that wait (TrackerOptions::refuse_when_full)
+};
+
 struct DecodedPacket {
   std::uint64_t timestamp_ns = 0;  // since the epoch
   std::uint64_t number = 0;        // of the frame in the input, from 1
@@ -52,12 +62,12 @@ struct DecodedPacket {
   std::uint8_t tunnel_depth = 0;  // 0: the frame's own packet
   bool fragment = false;          // not whole: no transport header is looked for in it
   bool reassembled = false;       // put together from fragments
-  bool refused = false;           // a fragment of a datagram that was refused: it is not to go on either
   bool truncated = false;         // the capture ends before the packet does
   bool has_flow = false;          // flows are kept of its kind: whole TCP, UDP, SCTP, ICMP, ESP, IP in IP
   bool carries_packet = false;    // its payload is a packet of its own, which comes next: content is looked for there
   bool invalid = false;           // an event says so; what is behind the wrong header is not looked at
-  DecodeEvents events;            // what was wrong or odd with it
+  Refusal refused = Refusal::none;
+  DecodeEvents events;  // what was wrong or odd with it
 
   [[nodiscard]] bool is_tcp() const noexcept { return protocol == 6 && !transport.empty(); }
   [[nodiscard]] bool is_udp() const noexcept { return protocol == 17 && !transport.empty(); }

@@ -237,10 +237,12 @@ Flow* FlowTable::expired(std::uint64_t now_ns) noexcept {
   return nullptr;
 }
 
-Flow* FlowTable::victim() noexcept {
+Flow* FlowTable::victim(bool but_established_tcp) noexcept {
   // New ones of TCP first (a SYN flood), established ones of TCP last.
-  constexpr std::array<std::size_t, kLists> kOrder = {3, 5, 2, 0, 1, 4};
+  constexpr std::size_t kEstablishedTcp = 4;
+  constexpr std::array<std::size_t, kLists> kOrder = {3, 5, 2, 0, 1, kEstablishedTcp};
   for (const std::size_t list : kOrder) {
+    if (list == kEstablishedTcp && but_established_tcp) return nullptr;
     for (int looked_at = 0; looked_at < 8 && lists_[list].first != kNone; ++looked_at) {
       Node& node = nodes_[lists_[list].first];
       if (list_of(node) == list) return &node;

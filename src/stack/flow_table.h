@@ -44,8 +44,9 @@ class FlowTable {
   /// A flow that has timed out by this time; null if there is none. To be removed before the next call.
   [[nodiscard]] Flow* expired(std::uint64_t now_ns) noexcept;
   [[nodiscard]] bool has_timed_out(const Flow& flow, std::uint64_t now_ns) const noexcept;
-  /// Which flow to give up for another: one of those that are worth least, long not heard of.
-  [[nodiscard]] Flow* victim() noexcept;
+  /// Which flow to give up for another: one of those that are worth least, long not heard of. Null: there is none, or
+  /// all are established connections of TCP, and those are to stay.
+  [[nodiscard]] Flow* victim(bool but_established_tcp) noexcept;
   /// Any flow, the longest not looked at first; null: there is none.
   [[nodiscard]] Flow* any() noexcept;
 

@@ -93,6 +93,7 @@ struct IpReassembly::Parts {
   Parts(const TrackerOptions& options, TrackerCounters& told)
       : policy(options.fragment_policy),
         timeout_ns(std::uint64_t{options.fragment_timeout_s} * 1'000'000'000),
+        refuse_when_full(options.refuse_when_full),
         counters(told),
         seed(random_seed()) {
     constexpr std::size_t kBytesForEach = 4096;
@@ -255,7 +256,20 @@ struct IpReassembly::Parts {
   }
   void drop_oldest() noexcept {
     counters.fragments_dropped += datagrams[oldest].fragments;
+    counters.fragment_memory_refused += datagrams[oldest].fragments;
     remove(oldest);
+  }
+  /// Gives up the oldest for the sake of another. Not where a datagram's fragments that have passed may be followed by
+  /// the rest: unless it has waited long enough, false.
+  [[nodiscard]] bool make_way(std::uint64_t now_ns) noexcept {
+    if (timed_out(datagrams[oldest], now_ns)) {
+      time_out(oldest);
+    } else if (refuse_when_full) {
+      return false;
+    } else {
+      drop_oldest();
+    }
+    return true;
   }
   [[nodiscard]] bool timed_out(const Datagram& datagram, std::uint64_t now_ns) const noexcept {
     return now_ns > datagram.last_ns && now_ns - datagram.last_ns > timeout_ns;
@@ -383,6 +397,7 @@ struct IpReassembly::Parts {
 
   OverlapPolicy policy;
   std::uint64_t timeout_ns;
+  bool refuse_when_full;
   TrackerCounters& counters;
   std::uint64_t seed;
 
@@ -434,11 +449,18 @@ Bytes IpReassembly::add(const IpFragment& fragment, DecodedPacket& packet, std::
     index = kNone;
   }
   if (index != kNone && p.datagrams[index].refused) {
-    packet.refused = true;
+    packet.refused = Refusal::fragment;
     ++p.counters.fragments_dropped;
     return {};
   }
+  const auto no_room = [&]() -> Bytes {
+    ++p.counters.fragments_dropped;
+    ++p.counters.fragment_memory_refused;
+    if (p.refuse_when_full) packet.refused = Refusal::fragment_memory;
+    return {};
+  };
   if (index == kNone) {
+    if (p.waiting == p.most_datagrams && !p.make_way(packet.timestamp_ns)) return no_room();
     index = p.make(key);
   } else {
     p.unlink_from_list(index);
@@ -448,14 +470,14 @@ Bytes IpReassembly::add(const IpFragment& fragment, DecodedPacket& packet, std::
   const Bytes header = fragment.offset == 0 ? fragment.header : Bytes{};
   const std::size_t bytes = header.size() + fragment.data.size();
   const std::size_t blocks = Parts::blocks_for(bytes);
-  while (p.blocks_left() < blocks && p.oldest != index) p.drop_oldest();
+  while (p.blocks_left() < blocks && p.oldest != index && p.make_way(packet.timestamp_ns)) {
+  }
   Datagram& datagram = p.datagrams[index];
   datagram.last_ns = packet.timestamp_ns;
   if (p.blocks_left() < blocks || datagram.fragments == kMostFragments || datagram.stored + bytes > kMostStored) {
     note(decode_event("ipv4.frag_ignored"), decode_event("ipv6.frag_ignored"));
-    ++p.counters.fragments_dropped;
     if (datagram.fragments == 0) p.remove(index);
-    return {};
+    return no_room();
   }
 
   const FragmentRecord record{.next = kNone,

@@ -11,7 +11,8 @@
 //                  │
 //                block ─▶ block ─▶ …           IP header, if it is the first of the datagram, and data
 //
-// Where memory is short, the datagram that has waited longest since its last fragment is given up.
+// Where memory is short, the datagram that has waited longest since its last fragment is given up, or what comes is
+// refused (TrackerOptions::refuse_when_full).
 
 #pragma once
 

@@ -317,5 +317,35 @@ TEST(IpReassembly, NamesWhatIpv6sFragmentHeaderNamed) {
   EXPECT_EQ(r.counters.reassembled, 1U);
 }
 
+TEST(IpReassembly, RefusesFragmentsThatMemoryHasNoRoomForIfItIsTo) {
+  for (const bool refuses : {false, true}) {
+    Reassembly r({.refuse_when_full = refuses, .fragment_memory = 16384});
+    r.add4(0, units("ab"), true, 1);
+    std::uint32_t id = 2;
+    while (r.counters.fragment_memory_refused == 0) {
+      r.add4(0, std::string(1200, 'x'), true, id++);
+      ASSERT_LT(id, 100U);
+    }
+    EXPECT_EQ(r.packet.refused, refuses ? Refusal::fragment_memory : Refusal::none);
+    r.packet.refused = Refusal::none;
+    EXPECT_EQ(r.add4(16, "end", false, 1), refuses ? units("ab") + "end" : "") << "what waits is not given up";
+    // What has waited for too long makes way all the same.
+    r.now_s += 61;
+    r.packet.refused = Refusal::none;
+    r.add4(0, std::string(1200, 'x'), true, 500);
+    EXPECT_EQ(r.packet.refused, Refusal::none);
+    EXPECT_EQ(r.add4(1200, "end", false, 500).size(), 1203U);
+  }
+}
+
+TEST(IpReassembly, RefusesFragmentsOfADatagramThatHasTooManyIfItIsTo) {
+  for (const bool refuses : {false, true}) {
+    Reassembly r({.refuse_when_full = refuses});
+    for (unsigned i = 0; i < 100'000 && r.counters.fragment_memory_refused == 0; ++i) r.add4(8, units("x"), true);
+    EXPECT_EQ(r.counters.fragment_memory_refused, 1U);
+    EXPECT_EQ(r.packet.refused, refuses ? Refusal::fragment_memory : Refusal::none);
+  }
+}
+
 }  // namespace
 }  // namespace penstock::stack

@@ -215,6 +215,7 @@ bool TcpTracker::keep(Segment& segment, std::uint32_t sequence, Bytes data) noex
   const StreamBuffer::Inserted inserted = mine.buffer.insert(stream_memory_, from, data, policy);
   if (!inserted.kept) {
     ++counters_.stream_memory_refused;
+    segment.outcome.bytes_refused = true;
     segment.tell(TcpEvent::memory_limit);
     return false;
   }

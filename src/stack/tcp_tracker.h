@@ -26,6 +26,7 @@ struct TcpOutcome {
   bool reversed = false;         // the flow's direction was found to be the other one
   bool reset = false;            // it closed the session by a RST
   bool session_refused = false;  // there was no memory for one
+  bool bytes_refused = false;    // nor for its bytes in the stream
 };
 
 class TcpTracker {

@@ -34,7 +34,8 @@ struct Tracker::Parts {
         tcp(options, session_memory, stream_memory, counters) {}
 
   void take(DecodedPacket& decoded, PacketSink& sink) noexcept;
-  Flow* flow_of(const FlowLookup& lookup, const DecodedPacket& packet, PacketSink& sink) noexcept;
+  Flow* flow_of(const FlowLookup& lookup, TrackedPacket& tracked, PacketSink& sink) noexcept;
+  [[nodiscard]] bool may_go_on_unseen(const DecodedPacket& packet) const noexcept;
   static Direction direction_of(const Flow& flow, const DecodedPacket& packet) noexcept;
   void count(Flow& flow, TrackedPacket& packet, bool icmp_error) const noexcept;
   void track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& sink) noexcept;
@@ -49,7 +50,8 @@ struct Tracker::Parts {
   MemoryPool session_memory;
   MemoryPool stream_memory;
   TcpTracker tcp;
-  std::uint64_t now_ns = 0;  // the latest time of a packet
+  std::uint64_t now_ns = 0;       // the latest time of a packet
+  std::uint64_t given_up_ns = 0;  // when a connection of TCP was given up for room
 };
 
 Tracker::Tracker(const TrackerOptions& options) : parts_(std::make_unique<Parts>(options)) {}
@@ -73,7 +75,7 @@ void Tracker::Parts::take(DecodedPacket& decoded, PacketSink& sink) noexcept {
   }
   TrackedPacket tracked;
   tracked.packet = decoded;
-  Flow* const flow = lookup ? flow_of(*lookup, decoded, sink) : nullptr;
+  Flow* const flow = lookup ? flow_of(*lookup, tracked, sink) : nullptr;
   if (flow == nullptr) {
     sink.packet(tracked);
     return;
@@ -88,7 +90,16 @@ void Tracker::Parts::take(DecodedPacket& decoded, PacketSink& sink) noexcept {
   }
 }
 
-Flow* Tracker::Parts::flow_of(const FlowLookup& lookup, const DecodedPacket& packet, PacketSink& sink) noexcept {
+// A packet from the middle of a connection of which nothing is known, soon after one was given up: it may be that one.
+bool Tracker::Parts::may_go_on_unseen(const DecodedPacket& packet) const noexcept {
+  if (!packet.is_tcp() || given_up_ns == 0) return false;
+  const auto& header = *reinterpret_cast<const TcpHeader*>(packet.transport.data());
+  if ((header.flags & TcpHeader::kSyn) != 0) return false;
+  return packet.timestamp_ns < given_up_ns + std::uint64_t{options.tcp_new_timeout_s} * 1'000'000'000;
+}
+
+Flow* Tracker::Parts::flow_of(const FlowLookup& lookup, TrackedPacket& tracked, PacketSink& sink) noexcept {
+  const DecodedPacket& packet = tracked.packet;
   Flow* flow = flows.find(lookup);
   if (flow != nullptr) {
     const bool over = flows.has_timed_out(*flow, packet.timestamp_ns) ||
@@ -97,10 +108,13 @@ Flow* Tracker::Parts::flow_of(const FlowLookup& lookup, const DecodedPacket& pac
     end(*flow, packet.timestamp_ns, sink);
   }
   if (lookup.begins_none) return nullptr;
-  flow = flows.add(lookup, packet.timestamp_ns);
-  if (flow == nullptr && evict(nullptr, packet.timestamp_ns, sink)) flow = flows.add(lookup, packet.timestamp_ns);
+  if (!options.refuse_when_full || !may_go_on_unseen(packet)) {
+    flow = flows.add(lookup, packet.timestamp_ns);
+    if (flow == nullptr && evict(nullptr, packet.timestamp_ns, sink)) flow = flows.add(lookup, packet.timestamp_ns);
+  }
   if (flow == nullptr) {
     ++counters.flow_memory_refused;
+    if (options.refuse_when_full) tracked.refused = Refusal::flow_memory;
     return nullptr;
   }
   ++counters.flows;
@@ -159,7 +173,11 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
     packet.direction = opposite(packet.direction);
   }
   packet.stream_events = outcome.events;
-  packet.refused = options.inline_streams && outcome.different;
+  if (options.inline_streams && outcome.different) {
+    packet.refused = Refusal::changed_bytes;
+  } else if (options.refuse_when_full && (outcome.session_refused || outcome.bytes_refused)) {
+    packet.refused = Refusal::stream_memory;
+  }
   packet.payload_in_stream = outcome.payload_in_stream;
   if (flow.tcp == nullptr) {
     sink.packet(packet);
@@ -220,8 +238,9 @@ void Tracker::Parts::end(Flow& flow, std::uint64_t time_ns, PacketSink& sink) no
 }
 
 bool Tracker::Parts::evict(const Flow* but, std::uint64_t time_ns, PacketSink& sink) noexcept {
-  Flow* const flow = flows.victim();
+  Flow* const flow = flows.victim(options.refuse_when_full);
   if (flow == nullptr || flow == but) return false;
+  if (flow->key.protocol == 6 && flow->state != FlowState::closed) given_up_ns = time_ns;
   ++counters.flows_evicted;
   end(*flow, time_ns, sink);
   return true;

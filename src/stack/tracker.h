@@ -25,9 +25,9 @@ struct TrackedPacket {
   StreamEvents stream_events;      // of TCP: what this packet did to its session
   bool payload_in_stream = false;  // its payload went to the reassembled stream: it is seen there
   bool stream_ready = false;       // stream data of this direction waits to be inspected (TcpSession::inspect)
-  bool stream_end = false;   // made by the stack itself, without bytes: what is left of the stream is to be inspected
-  bool encrypted = false;    // its session was before it came: its payload is not to be inspected
-  bool refused = false;      // inline: it has other bytes than those that have passed in their place: it must not pass
+  bool stream_end = false;  // made by the stack itself, without bytes: what is left of the stream is to be inspected
+  bool encrypted = false;   // its session was before it came: its payload is not to be inspected
+  Refusal refused = Refusal::none;  // by the flow table and its session; `packet` has what reassembly says
   bool established = false;  // the flow is, with this packet (TCP: the handshake is done; else: both sides have sent)
 };
 

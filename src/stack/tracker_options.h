@@ -20,6 +20,7 @@ struct TrackerOptions {
   bool midstream = false;         // sessions whose handshake was not seen are picked up
   bool async_oneside = false;     // one direction alone is enough
   bool inline_streams = false;    // IPS: stream data is inspected as it comes, before it is acknowledged
+  bool refuse_when_full = false;  // what memory has no room for is refused; else it goes on, unseen by streams
   bool keep_flows = true;         // else packets come by themselves: no flows, no streams
 
   /// Once a session is encrypted (TLS, SSH), its payloads are not to be inspected (Suricata's encryption-handling).
@@ -42,6 +43,7 @@ struct TrackerOptions {
 struct TrackerCounters {
   std::uint64_t packets = 0, not_ip = 0, tunnelled = 0;
   std::uint64_t fragments = 0, reassembled = 0, fragments_timed_out = 0, fragments_dropped = 0;
+  std::uint64_t fragment_memory_refused = 0;  // of those that were dropped: there was no room for them
   std::uint64_t flows = 0, flows_ended = 0, flow_memory_refused = 0, flows_evicted = 0;
   std::uint64_t tcp_sessions = 0, stream_bytes = 0, stream_gaps = 0, stream_memory_refused = 0,
                 stream_depth_reached = 0;

@@ -828,16 +828,16 @@ TEST(Tracker, RefusesInlineWhatDiffersFromWhatHasPassedWhateverThePolicy) {
   for (const OverlapPolicy policy : {OverlapPolicy::last, OverlapPolicy::bsd, OverlapPolicy::solaris}) {
     Talk talk({.stream_policy = policy, .inline_streams = true});
     talk.handshake();
-    EXPECT_FALSE(talk.client({.sequence = 100, .ack = 1000, .data = "EV"}).refused);
-    EXPECT_FALSE(talk.client({.sequence = 100, .ack = 1000, .data = "EV"}).refused) << "sent again";
-    EXPECT_TRUE(talk.client({.sequence = 100, .ack = 1000, .data = "go"}).refused);
-    EXPECT_FALSE(talk.client({.sequence = 102, .ack = 1000, .data = "IL"}).refused);
+    EXPECT_EQ(talk.client({.sequence = 100, .ack = 1000, .data = "EV"}).refused, Refusal::none);
+    EXPECT_EQ(talk.client({.sequence = 100, .ack = 1000, .data = "EV"}).refused, Refusal::none) << "sent again";
+    EXPECT_EQ(talk.client({.sequence = 100, .ack = 1000, .data = "go"}).refused, Refusal::changed_bytes);
+    EXPECT_EQ(talk.client({.sequence = 102, .ack = 1000, .data = "IL"}).refused, Refusal::none);
     EXPECT_EQ(talk.chunks[0].back().bytes, "EVIL") << "what the host has";
   }
   Talk watching;
   watching.handshake();
   watching.client({.sequence = 100, .ack = 1000, .data = "EV"});
-  EXPECT_FALSE(watching.client({.sequence = 100, .ack = 1000, .data = "go"}).refused) << "off the path";
+  EXPECT_EQ(watching.client({.sequence = 100, .ack = 1000, .data = "go"}).refused, Refusal::none) << "off the path";
 }
 
 TEST(Tracker, PutsTinySegmentsInAnyOrderTogether) {
@@ -942,6 +942,88 @@ TEST(Tracker, StaysInItsBoundsUnderAFloodOfSegments) {
   talk.client_port = 5000;
   talk.handshake();
   EXPECT_THAT(talk.client({.sequence = 100, .ack = 1000, .data = data}).events, IsEmpty());
+}
+
+TEST(Tracker, RefusesSegmentsThatMemoryHasNoRoomForIfItIsTo) {
+  for (const bool refuses : {false, true}) {
+    TrackerOptions options;
+    options.inline_streams = true;
+    options.refuse_when_full = refuses;
+    options.stream_memory = 2 << 20;
+    Talk talk(options);
+    const std::string data(1400, 'd');
+    for (std::uint16_t port = 1; port < 300; ++port) {
+      talk.client_port = port;
+      talk.handshake();
+      for (std::uint32_t i = 0; i < 20; ++i) talk.client({.sequence = 101 + i * 2000, .ack = 1000, .data = data});
+    }
+    std::uint64_t refused = 0;
+    for (const Seen& seen : talk.seen) {
+      ASSERT_TRUE(seen.refused == Refusal::none || seen.refused == Refusal::stream_memory);
+      refused += seen.refused == Refusal::stream_memory ? 1U : 0U;
+    }
+    EXPECT_GT(talk.tracker.counters().stream_memory_refused, 0U);
+    EXPECT_EQ(refused, refuses ? talk.tracker.counters().stream_memory_refused : 0U);
+    // Once there is room, what was dropped comes again.
+    talk.finish();
+    talk.client_port = 5000;
+    talk.handshake();
+    EXPECT_EQ(talk.client({.sequence = 100, .ack = 1000, .data = data}).refused, Refusal::none);
+  }
+}
+
+TEST(Tracker, RefusesSessionsThatMemoryHasNoRoomForIfItIsTo) {
+  TrackerOptions options;
+  options.inline_streams = options.refuse_when_full = true;
+  options.stream_memory = 1 << 16;  // 32 sessions
+  Talk talk(options);
+  for (std::uint16_t port = 1; port <= 32; ++port) {
+    talk.client_port = port;
+    talk.handshake();
+  }
+  talk.client_port = 33;
+  EXPECT_EQ(talk.client({.flags = kSyn, .sequence = 99}).refused, Refusal::stream_memory);
+  EXPECT_THAT(talk.ended, IsEmpty()) << "established connections stay";
+}
+
+TEST(Tracker, LetsNoConnectionGoOnUnseenThatMemoryHadNoRoomForIfItIsTo) {
+  for (const bool refuses : {false, true}) {
+    TrackerOptions options;
+    options.inline_streams = true;
+    options.refuse_when_full = refuses;
+    options.flow_memory = 1;  // one flow
+    Talk talk(options);
+    const std::uint16_t port = talk.client_port;
+    talk.client({.flags = kSyn, .sequence = 99});
+    talk.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100});
+    talk.client_port = 1;
+    talk.client({.flags = kSyn, .sequence = 5});  // takes the room of the other, which is no connection yet
+    EXPECT_EQ(talk.ended.size(), 1U);
+    talk.client_port = port;
+    EXPECT_EQ(talk.client({.sequence = 100, .ack = 1000, .data = "unseen"}).refused,
+              refuses ? Refusal::flow_memory : Refusal::none);
+    talk.now_ns += 61'000'000'000;  // as long as a half-open connection is remembered where there is room
+    EXPECT_EQ(talk.client({.sequence = 100, .ack = 1000, .data = "too late"}).refused, Refusal::none);
+  }
+}
+
+TEST(Tracker, GivesUpNoEstablishedConnectionForAnotherIfWhatHasNoRoomIsRefused) {
+  for (const bool refuses : {false, true}) {
+    TrackerOptions options;
+    options.inline_streams = true;
+    options.refuse_when_full = refuses;
+    options.flow_memory = 1;
+    Talk talk(options);
+    const std::uint16_t port = talk.client_port;
+    talk.handshake();
+    talk.client_port = 1;
+    const Seen& second = talk.client({.flags = kSyn, .sequence = 5});
+    EXPECT_EQ(second.refused, refuses ? Refusal::flow_memory : Refusal::none);
+    EXPECT_EQ(second.has_flow, !refuses);
+    EXPECT_EQ(talk.tracker.counters().flow_memory_refused, refuses ? 1U : 0U);
+    talk.client_port = port;
+    EXPECT_EQ(talk.client({.sequence = 100, .ack = 1000, .data = "seen"}).in_stream, refuses);
+  }
 }
 
 }  // namespace

@@ -124,6 +124,75 @@ TEST(Evasion, APatternAcrossTwoInspectionsIsFound) {
   }
 }
 
+// What has no room in a stream is not seen as one: on the path it does not pass, unless the operator wants it to.
+TEST(Evasion, FullMemoryHidesNothingThatPasses) {
+  for (const bool refuses : {false, true}) {
+    ScanOptions options = on_the_path();
+    options.tracker.refuse_when_full = refuses;
+    options.tracker.stream_memory = 1 << 20;
+    Scanner scanner(rules_of(kAttackRule), options);
+    const std::string chaff(400, '.');
+    for (std::uint16_t port = 1; port < 500; ++port) {  // from each, segments behind holes
+      Conversation tcp(scanner, port);
+      tcp.handshake();
+      tcp.send({.at = 1, .payload = chaff, .acked = 0});
+      tcp.send({.at = 500, .payload = chaff, .acked = 0});
+    }
+    Conversation tcp(scanner);
+    tcp.handshake();
+    std::string passed;
+    for (const std::size_t at : {0U, 10U}) {
+      const std::string_view part = kAttack.substr(at, at == 0 ? 10 : std::string_view::npos);
+      tcp.send({.at = static_cast<std::uint32_t>(at), .payload = part, .acked = 0});
+      if (!scanner.dropped()) passed += part;
+    }
+    EXPECT_EQ(alerts_of(scanner), 0U);
+    EXPECT_EQ(passed, refuses ? "" : kAttack);
+    EXPECT_GT(scanner.tracker().stream_memory_refused, 2U);
+    EXPECT_EQ(scanner.dropped(DropReason::stream_memory), refuses ? scanner.tracker().stream_memory_refused : 0U);
+  }
+}
+
+// Fragments that waited are not given up while their datagram may still be completed: the host has them.
+TEST(Evasion, TooManyFragmentsHideNothingThatPasses) {
+  for (const bool refuses : {false, true}) {
+    ScanOptions options = on_the_path();
+    options.tracker.refuse_when_full = refuses;
+    options.tracker.fragment_memory = 1 << 16;
+    Scanner scanner(rules_of(R"(drop udp any any -> any 53 (content:"attack at dawn"; sid:1;))"), options);
+    const Bytes whole = penstock::testing::packet()
+                            .eth()
+                            .ipv4("10.0.0.1", "10.0.0.2")
+                            .udp(4000, 53)
+                            .payload("we attack at dawn, or not")
+                            .bytes();
+    constexpr std::ptrdiff_t kData = 34, kSplit = kData + 16;
+    std::uint64_t now = 1'000'000'000;
+    const auto send = [&](std::uint16_t id, std::uint16_t field, Bytes data) {
+      Bytes frame = penstock::testing::packet()
+                        .eth()
+                        .ipv4("10.0.0.1", "10.0.0.2", 64, {}, field)
+                        .protocol(ip_protocol::kUdp)
+                        .raw(data)
+                        .bytes();
+      frame[14 + 4] = static_cast<std::uint8_t>(id >> 8);
+      frame[14 + 5] = static_cast<std::uint8_t>(id);
+      frame[14 + 10] = frame[14 + 11] = 0;
+      const std::uint16_t sum = penstock::testing::slow_checksum(frame, 14, 34, 0);
+      frame[14 + 10] = static_cast<std::uint8_t>(sum >> 8);
+      frame[14 + 11] = static_cast<std::uint8_t>(sum);
+      scanner.frame(frame, now += 1000);
+    };
+    send(1, 0x2000, Bytes(whole.begin() + kData, whole.begin() + kSplit));
+    for (std::uint16_t id = 2; id < 500; ++id) send(id, 0x2000, Bytes(200, '.'));
+    EXPECT_GT(scanner.tracker().fragment_memory_refused, 0U);
+    EXPECT_EQ(scanner.dropped(DropReason::fragment_memory), refuses ? scanner.tracker().fragment_memory_refused : 0U);
+    send(1, 2, Bytes(whole.begin() + kSplit, whole.end()));
+    EXPECT_EQ(scanner.dropped(), refuses);
+    EXPECT_EQ(alerts_of(scanner), refuses ? 1U : 0U);
+  }
+}
+
 /// Novak & Sturges, "Target-Based TCP Stream Reassembly" (2007), by how a new segment lies to one that is there.
 bool new_segment_is_kept(OverlapPolicy policy, int begin, int end, int old_begin, int old_end) {
   switch (policy) {

@@ -102,6 +102,7 @@ void Scanner::frame(std::span<const std::uint8_t> bytes, std::uint64_t timestamp
   parse(packet);
   inspector_->begin_frame(elsewhere_ != nullptr ? elsewhere_->scan(packet) : FoundLiterals{});
   tracker_.track(packet, ++number_, *inspector_);
+  if (dropped()) tracker_.refuse_frame();
 }
 
 void Scanner::finish() {

@@ -56,7 +56,10 @@ class Scanner {
   void frame(std::span<const std::uint8_t> bytes, std::uint64_t timestamp_ns, LinkType link_type = LinkType::ethernet,
              std::uint32_t wire_length = 0);
   /// Whether the last frame is to be dropped.
-  [[nodiscard]] bool dropped() const noexcept { return inspector_->frame_dropped(); }
+  [[nodiscard]] bool dropped() const noexcept { return inspector_->frame_dropped().has_value(); }
+  [[nodiscard]] std::uint64_t dropped(DropReason reason) const noexcept {
+    return counters().dropped[static_cast<std::size_t>(reason)];
+  }
   void finish();
   /// The whole capture, to its end or to where it is broken. False where it cannot be opened.
   bool capture(const std::string& path);

@@ -50,6 +50,8 @@ chain::NfTraits make_traits(const Detection& detection, const NidsSettings& sett
 }
 
 nlohmann::json inspection_json(const InspectorCounters& counters) {
+  nlohmann::json dropped_by = nlohmann::json::object();
+  for (std::size_t i = 0; i < kDropReasons.size(); ++i) dropped_by[std::string(kDropReasons[i])] = counters.dropped[i];
   return {{"packets", counters.packets},
           {"payload_bytes", counters.payload_bytes},
           {"stream_bytes", counters.stream_bytes},
@@ -57,7 +59,8 @@ nlohmann::json inspection_json(const InspectorCounters& counters) {
           {"evaluations", counters.evaluations},
           {"alerts_suppressed", counters.alerts_suppressed},
           {"alerts_over_limit", counters.alerts_over_limit},
-          {"dropped", counters.dropped}};
+          {"dropped", std::accumulate(counters.dropped.begin(), counters.dropped.end(), std::uint64_t{0})},
+          {"dropped_by", dropped_by}};
 }
 
 nlohmann::json stack_json(const stack::TrackerCounters& counters) {
@@ -68,6 +71,7 @@ nlohmann::json stack_json(const stack::TrackerCounters& counters) {
           {"reassembled", counters.reassembled},
           {"fragments_timed_out", counters.fragments_timed_out},
           {"fragments_dropped", counters.fragments_dropped},
+          {"fragment_memory_refused", counters.fragment_memory_refused},
           {"flows", counters.flows},
           {"flows_evicted", counters.flows_evicted},
           {"flow_memory_refused", counters.flow_memory_refused},
@@ -150,6 +154,7 @@ void Nids::end_run() noexcept {
   stats.alerts = counted.inspector.alerts;
   stats.alerts_over_limit = counted.inspector.alerts_over_limit;
   stats.alerts_suppressed = counted.inspector.alerts_suppressed;
+  if (settings_.inspector.drops) stats.dropped = counted.inspector.dropped;
   report::EventLog::Writer writer(*settings_.eve_log);
   TimeText times;
   append_eve_stats(writer.buffer(), stats, times);

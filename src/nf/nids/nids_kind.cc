@@ -45,6 +45,9 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"flow_memory", ParameterType::size, "64MiB", "1MiB..1TiB", "of each worker, for flows", false},
     {"stream_memory", ParameterType::size, "128MiB", "1MiB..1TiB", "of each worker, for TCP streams", false},
     {"fragment_memory", ParameterType::size, "16MiB", "1MiB..1TiB", "of each worker, for fragments", false},
+    {"when_full", ParameterType::choice, "auto", "auto|drop|pass",
+     "what becomes of packets for whose flow, stream or fragments there is no memory; auto: drop with action: drop",
+     false},
     {"host_memory", ParameterType::size, "32MiB", "1MiB..1TiB", "for thresholds, tags and bits of hosts", false},
     {"most_alerts", ParameterType::integer, "255", "1..255", "of one packet; those of the lowest priority are left out",
      false},
@@ -88,6 +91,7 @@ NidsSettings settings_of(const Parameters& parameters, const chain::NfContext& c
   const std::uint64_t depth = parameters.integer("stream_depth");
   tracker.stream_depth = depth == 0 || depth > 0xffff'ffff ? 0xffff'ffff : static_cast<std::uint32_t>(depth);
   settings.inspector.drops = tracker.inline_streams = parameters.text("action") == "drop";
+  tracker.refuse_when_full = settings.inspector.drops && parameters.text("when_full") != "pass";
   settings.host_memory = parameters.integer("host_memory");
   settings.eve.payload = parameters.flag("payload");
   settings.eve.packet = parameters.flag("packet");
@@ -144,6 +148,10 @@ Errors placed_variables(Errors errors, const Parameters& parameters) {
 }
 
 Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameters, chain::NfContext& context) {
+  if (parameters.text("when_full") == "drop" && parameters.text("action") != "drop") {
+    return failure(Error{parameters.place("when_full"), "when_full: nothing is dropped", "drop with action: alert",
+                         "drop with action: drop, else pass or auto"});
+  }
   RuleFiles files;
   if (auto read = read_variables(parameters, files); !read) return failure(std::move(read).error());
   files.rules = parameters.texts("rules");

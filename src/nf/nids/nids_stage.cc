@@ -12,7 +12,6 @@ namespace penstock::nids {
 NidsStage::NidsStage(const Detection& detection, HostMemory& hosts, const NidsSettings& settings,
                      const stack::TrackerOptions& tracker_options, WorkerCounts& counts)
     : counts_(counts),
-      drops_(settings.inspector.drops),
       literals_tell_all_(!tracker_options.keep_flows && detection.literals_select_all()),
       writer_(settings.eve_log, settings.fast_log, settings.eve, detection.rules().rules, counts.alerts_by_rule),
       inspector_(detection, hosts, writer_, settings.inspector),
@@ -53,8 +52,8 @@ void NidsStage::inspect(PacketView packet, FoundLiterals found) noexcept {
   numbers_.last_ns = std::max(numbers_.last_ns, packet.packet->timestamp_ns);
   inspector_.begin_frame(found);
   tracker_.track(packet, frame_numbers_.of(*packet.packet), inspector_);
-  if (drops_ && inspector_.frame_dropped()) {
-    packet.packet->verdict = Verdict::drop(Reason::rule);
+  if (const std::optional<DropReason> reason = inspector_.frame_dropped()) {
+    packet.packet->verdict = Verdict::drop(*reason);
     tracker_.refuse_frame();
   }
 }

@@ -6,10 +6,8 @@
 
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "chain/network_function.h"
@@ -22,10 +20,6 @@
 #include "stack/tracker.h"
 
 namespace penstock::nids {
-
-enum class Reason : std::uint16_t { rule };
-/// By Reason: a rule that drops has matched the packet, or one before it in its flow.
-inline constexpr std::array<std::string_view, 1> kDropReasons{"rule"};
 
 /// What one worker counts, for others to read at any time. The function owns it.
 struct WorkerCounts {
@@ -60,7 +54,6 @@ class NidsStage final : public chain::CpuStage {
   void publish() noexcept;
 
   WorkerCounts& counts_;
-  const bool drops_;
   const bool literals_tell_all_;  // of a packet by itself, and packets come by themselves
   WorkerCounts::Numbers numbers_;
   FrameNumbers frame_numbers_;

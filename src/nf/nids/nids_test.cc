@@ -203,7 +203,8 @@ TEST_F(NidsFunction, DropsThePacketAndTheRestOfItsFlowWhereItIsTo) {
     Frames frames(packets);
     stage->process(frames.views);
     std::vector<bool> dropped;
-    for (const PacketView& view : frames.views) dropped.push_back(view.packet->verdict == Verdict::drop(Reason::rule));
+    for (const PacketView& view : frames.views)
+      dropped.push_back(view.packet->verdict == Verdict::drop(DropReason::rule));
     return dropped;
   };
   EXPECT_EQ(drops({{"action", {"drop"}}}), (std::vector<bool>{false, true, true, false}));
@@ -293,6 +294,41 @@ TEST_F(NidsFunction, TellsWhatItLoadedAndWhatNot) {
   EXPECT_EQ(load["reasons"][0]["rules"], 2);
 }
 
+TEST_F(NidsFunction, DropsWhatMemoryHasNoRoomForAndSaysSo) {
+  const std::string rules = "alert tcp any any -> any any (content:\"attack\"; sid:1;)\n";
+  std::vector<Frame> segments;  // of more connections than there is room for, with a hole before each
+  for (std::uint16_t port = 1; port < 2000; ++port) {
+    testing::Conversation talk(port);
+    for (const Frame& frame : talk.handshake()) segments.push_back(frame);
+    talk.skip(0, 1);
+    segments.push_back(talk.data(0, "attack"));
+  }
+  for (const auto& [action, when_full, drops] :
+       {std::tuple{"alert", "auto", false}, {"drop", "auto", true}, {"drop", "drop", true}, {"drop", "pass", false}}) {
+    report::EventLog log(eve_path_);
+    ASSERT_TRUE(log.open());
+    log.begin();
+    const auto nids =
+        make(rules, {{"action", {action}}, {"when_full", {when_full}}, {"stream_memory", {"1MiB"}}}, &log);
+    Frames frames(segments);
+    auto stage = nids->make_cpu_stage();
+    stage->process(frames.views);
+    stage.reset();
+    nids->end_run();
+    EXPECT_THAT(log.close(), IsEmpty());
+    const auto dropped = static_cast<std::uint64_t>(std::ranges::count_if(frames.views, [](const PacketView& view) {
+      return view.packet->verdict == Verdict::drop(DropReason::stream_memory);
+    }));
+    const Json report = report_of(*nids);
+    EXPECT_GT(report["stack"]["stream_memory_refused"], 100);
+    EXPECT_EQ(report["inspection"]["dropped_by"]["stream_memory"], dropped);
+    EXPECT_EQ(dropped, drops ? report["stack"]["stream_memory_refused"].get<std::uint64_t>() : 0);
+    const Json stats = records().back()["stats"];
+    EXPECT_EQ(stats.contains("ips"), std::string_view(action) == "drop");
+    EXPECT_EQ(stats.value(Json::json_pointer("/ips/drop_reason/stream_memcap"), std::uint64_t{0}), dropped);
+  }
+}
+
 TEST_F(NidsFunction, RefusesWrongParameters) {
   const std::string rules = "alert udp any any -> any any (content:\"o\"; sid:1;)\n";
   EXPECT_THAT(refusal(rules, {{"vars", {"=10.0.0.0/8"}}}),
@@ -300,6 +336,7 @@ TEST_F(NidsFunction, RefusesWrongParameters) {
   EXPECT_THAT(refusal(rules, {{"vars", {"HOME_NET=300.0.0.0"}}}), HasSubstr("300.0.0.0"));
   EXPECT_THAT(refusal(rules, {{"matcher", {"guess"}}}), HasSubstr("matcher: wrong value"));
   EXPECT_THAT(refusal(rules, {{"flow_memory", {"1KiB"}}}), HasSubstr("flow_memory: wrong value"));
+  EXPECT_THAT(refusal(rules, {{"when_full", {"drop"}}}), HasSubstr("chain.yaml:2:1: when_full: nothing is dropped"));
   EXPECT_THAT(refusal(rules, {{"classification", {"/nowhere.config"}}}), HasSubstr("/nowhere.config"));
   EXPECT_THAT(refusal("", {}), HasSubstr("chain.yaml:1:1: no rule could be loaded: found none there"));
   EXPECT_THAT(refusal(rules + "alert udp any any -> any any (frobnicate:1; sid:2;)\n", {{"strict", {"true"}}}),

@@ -24,7 +24,8 @@ inline constexpr std::uint8_t kFin = TcpHeader::kFin, kSyn = TcpHeader::kSyn, kR
 /// What a packet was to its flow.
 struct Seen {
   std::vector<std::string> events;
-  bool has_flow = false, in_stream = false, ready = false, established = false, end = false, refused = false;
+  bool has_flow = false, in_stream = false, ready = false, established = false, end = false;
+  Refusal refused = Refusal::none;
   Direction direction = Direction::to_server;
   std::uint64_t flow_id = 0;
   TcpState state = TcpState::none;

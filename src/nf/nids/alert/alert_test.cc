@@ -370,6 +370,22 @@ TEST(EveStats, IsARecordOfAllCounters) {
   EXPECT_EQ(all["tcp"]["sessions"], 4);
   EXPECT_EQ(all["detect"]["engines"].dump(), R"([{"id":0,"rules_loaded":100,"rules_failed":1}])");
   EXPECT_EQ(all["detect"]["alert"], 9);
+  EXPECT_FALSE(all.contains("ips"));
+}
+
+TEST(EveStats, TellWhyFramesWereDroppedWhereTheyCanBe) {
+  EveStats stats;
+  stats.tracker.fragment_memory_refused = 7;
+  stats.dropped.emplace();
+  for (std::size_t i = 0; i < kDropReasons.size(); ++i) (*stats.dropped)[i] = i + 1;
+  TimeText times;
+  std::string line;
+  append_eve_stats(line, stats, times);
+  const Json all = Json::parse(line)["stats"];
+  EXPECT_EQ(all["defrag"]["memcap_drop"], 7);
+  EXPECT_EQ(all["ips"]["blocked"], 15);
+  EXPECT_EQ(all["ips"]["drop_reason"], Json::parse(R"({"rules":1,"stream_changed_bytes":2,"flow_memcap":3,
+                                                       "stream_memcap":4,"defrag_memcap":5})"));
 }
 
 TEST_F(Alerts, OfSeveralWorkersGoIntoOneLogAndAreCountedByRule) {

@@ -3,11 +3,21 @@
 
 #include "nf/nids/alert/eve_stats.h"
 
+#include <array>
+#include <numeric>
 #include <string_view>
 
 #include "report/json_text.h"
 
 namespace penstock::nids {
+
+namespace {
+
+/// By DropReason; what Suricata does not drop for has a name of its own.
+constexpr std::array<std::string_view, kDropReasons.size()> kSuricatasReasons{
+    "rules", "stream_changed_bytes", "flow_memcap", "stream_memcap", "defrag_memcap"};
+
+}  // namespace
 
 void append_eve_stats(std::string& out, const EveStats& stats, TimeText& times) {
   const stack::TrackerCounters& tracker = stats.tracker;
@@ -25,7 +35,7 @@ void append_eve_stats(std::string& out, const EveStats& stats, TimeText& times) 
   json.member("fragments", tracker.fragments);
   json.member("reassembled", tracker.reassembled);
   json.member("timeouts", tracker.fragments_timed_out);
-  json.member("memcap_drop", tracker.fragments_dropped);
+  json.member("memcap_drop", tracker.fragment_memory_refused);
   json.close();
   json.open("flow");
   json.member("total", tracker.flows);
@@ -40,6 +50,14 @@ void append_eve_stats(std::string& out, const EveStats& stats, TimeText& times) 
   json.member("segment_memcap_drop", tracker.stream_memory_refused);
   json.member("stream_depth_reached", tracker.stream_depth_reached);
   json.close();
+  if (stats.dropped) {
+    json.open("ips");
+    json.member("blocked", std::accumulate(stats.dropped->begin(), stats.dropped->end(), std::uint64_t{0}));
+    json.open("drop_reason");
+    for (std::size_t i = 0; i < kSuricatasReasons.size(); ++i) json.member(kSuricatasReasons[i], (*stats.dropped)[i]);
+    json.close();
+    json.close();
+  }
   json.open("detect");
   json.open_array("engines");
   json.out().append("{\"id\":0");

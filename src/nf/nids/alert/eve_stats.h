@@ -5,10 +5,13 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "nf/nids/alert/time_text.h"
+#include "nf/nids/drop_reason.h"
 #include "stack/tracker_options.h"
 
 namespace penstock::nids {
@@ -20,6 +23,8 @@ struct EveStats {
   stack::TrackerCounters tracker;
   std::uint64_t rules_loaded = 0, rules_failed = 0;
   std::uint64_t alerts = 0, alerts_over_limit = 0, alerts_suppressed = 0;
+  /// Frames, by DropReason; nothing where none can be dropped.
+  std::optional<std::array<std::uint64_t, kDropReasons.size()>> dropped;
 };
 
 /// Without its line end.

@@ -78,7 +78,7 @@ struct Inspector::Parts {
 
   void act(TrackedPacket& packet) noexcept;
   void drop(TrackedPacket& packet) noexcept;
-  void drop_frame() noexcept;
+  void drop_frame(DropReason reason) noexcept;
 
   const Detection::Parts& detection;
   StateStore state;
@@ -92,7 +92,7 @@ struct Inspector::Parts {
 
   // Of the frame.
   FoundLiterals found_elsewhere;
-  bool frame_dropped = false;
+  std::optional<DropReason> frame_dropped;
   bool frame_passed = false;  // by a packet that carries others: a pass rule on a tunnel is one on all in it
   std::uint8_t passed_depth = 0;
 
@@ -115,11 +115,11 @@ Inspector::~Inspector() = default;
 void Inspector::begin_frame(FoundLiterals found) noexcept {
   parts_->found_elsewhere = found;
   parts_->takes_findings = parts_->takes_findings || found.known;
-  parts_->frame_dropped = false;
+  parts_->frame_dropped.reset();
   parts_->frame_passed = false;
 }
 
-bool Inspector::frame_dropped() const noexcept { return parts_->frame_dropped; }
+std::optional<DropReason> Inspector::frame_dropped() const noexcept { return parts_->frame_dropped; }
 const InspectorCounters& Inspector::counters() const noexcept { return parts_->counters; }
 void Inspector::flow_ended(stack::Flow& flow) noexcept { parts_->state.flow_ended(flow); }
 
@@ -129,7 +129,9 @@ void Inspector::packet(TrackedPacket& packet) noexcept {
   parts.counters.payload_bytes += packet.packet.payload.size();
   if (parts.takes_findings) parts.note_segment(packet);
   parts.take_stream(packet);
-  if (packet.refused || packet.packet.refused) parts.drop_frame();
+  for (const stack::Refusal refusal : {packet.packet.refused, packet.refused}) {
+    if (refusal != stack::Refusal::none) parts.drop_frame(reason_of(refusal));
+  }
   if (!parts.is_to_be_inspected(packet)) return;
 
   parts.matches.clear();
@@ -427,13 +429,13 @@ void Inspector::Parts::act(TrackedPacket& packet) noexcept {
 void Inspector::Parts::drop(TrackedPacket& packet) noexcept {
   if (!options.drops) return;
   if (packet.flow != nullptr) state.set_fate(*packet.flow, FlowFate::dropped);
-  if (!packet.stream_end) drop_frame();
+  if (!packet.stream_end) drop_frame(DropReason::rule);
 }
 
-void Inspector::Parts::drop_frame() noexcept {
-  if (!options.drops) return;
-  if (!frame_dropped) ++counters.dropped;
-  frame_dropped = true;
+void Inspector::Parts::drop_frame(DropReason reason) noexcept {
+  if (!options.drops || frame_dropped) return;
+  ++counters.dropped[static_cast<std::size_t>(reason)];
+  frame_dropped = reason;
 }
 
 }  // namespace penstock::nids

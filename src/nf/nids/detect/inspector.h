@@ -5,25 +5,29 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "nf/nids/alert/alert.h"
 #include "nf/nids/detect/detection.h"
 #include "nf/nids/detect/state_store.h"
+#include "nf/nids/drop_reason.h"
 #include "stack/tracker.h"
 
 namespace penstock::nids {
 
 struct InspectorOptions {
-  bool drops = false;  // IPS: drop and reject rules drop the packet and the rest of its flow
+  // IPS: drop and reject rules drop the packet and the rest of its flow, and what the stack refuses is dropped
+  bool drops = false;
 };
 
 struct InspectorCounters {
   std::uint64_t packets = 0, payload_bytes = 0, stream_bytes = 0;
   std::uint64_t candidates = 0, evaluations = 0, alerts = 0, alerts_suppressed = 0, alerts_over_limit = 0;
-  std::uint64_t dropped = 0;
+  std::array<std::uint64_t, kDropReasons.size()> dropped{};  // frames, by DropReason
 };
 
 /// The literals that were found in a frame's payload elsewhere (a GPU).
@@ -42,8 +46,8 @@ class Inspector final : public stack::PacketSink {
   void begin_frame(FoundLiterals found = {}) noexcept;
   void packet(stack::TrackedPacket& packet) noexcept override;
   void flow_ended(stack::Flow& flow) noexcept override;
-  /// Whether the frame is to be dropped, by one of its packets.
-  [[nodiscard]] bool frame_dropped() const noexcept;
+  /// Why the frame is to be dropped, by the first of its packets that is; nothing: it is not.
+  [[nodiscard]] std::optional<DropReason> frame_dropped() const noexcept;
 
   [[nodiscard]] const InspectorCounters& counters() const noexcept;
 
