@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "chain/network_function.h"
@@ -37,9 +38,11 @@ enum class Transfer : std::uint8_t { automatic, direct, streamed, zero_copy };
 /// Whether frames cross whole even where the transfer plan names only some of their fields: for comparisons.
 enum class WholeFrames : bool { where_needed, always };
 
-/// Whether the functions on a GPU share the packets there, or each brings them there and back by itself: for
-/// comparisons with systems that work so (G-NET; Gaviss §5.2).
-enum class Sharing : bool { none, packets };
+/// What the functions on a GPU share there. The others are for comparisons: nothing, so that each brings the packets
+/// there and back and parses them by itself, as G-NET does (Gaviss §5.2); or what parsing found, and each brings the
+/// packets there and back (Gaviss §5.4, No-Memshare).
+enum class Sharing : std::uint8_t { none, parsing, packets };
+inline constexpr std::string_view kSharingNames[] = {"none", "parsing", "packets"};
 
 struct RunSettings {
   Processor processor = Processor::cpu;  // what runs the functions that have a GPU stage

@@ -459,9 +459,11 @@ TEST(DeviceExecutor, BringsWholeFramesBack) {
 
 TEST(DeviceExecutor, SendsPacketsForEachFunctionWhereTheyAreNotShared) {
   for (const WholeFrames whole : {WholeFrames::where_needed, WholeFrames::always}) {
-    Behaviour behaviour;
-    expect_as_on_the_cpu(chain_of({{0, true}, {3, true}, {1, false}, {1, true}, {2, true}, {4, true}}),
-                         batches_of(20, 33), behaviour, 3, whole, Sharing::none);
+    for (const Sharing sharing : {Sharing::parsing, Sharing::none}) {
+      Behaviour behaviour;
+      expect_as_on_the_cpu(chain_of({{0, true}, {3, true}, {1, false}, {1, true}, {2, true}, {4, true}}),
+                           batches_of(20, 33), behaviour, 3, whole, sharing);
+    }
   }
 }
 
@@ -527,7 +529,7 @@ TEST(DeviceExecutor, CountsWhatItSays) {
 
 TEST(DeviceExecutor, DropsWhatAFinishStageDropsWhereverLaterFunctionsHaveTakenIt) {
   Behaviour behaviour;
-  for (const auto sharing : {Sharing::packets, Sharing::none}) {
+  for (const auto sharing : {Sharing::packets, Sharing::parsing, Sharing::none}) {
     // What the meter drops, the filter behind it has dropped, the route has sent out, the scrambler has brought back.
     expect_as_on_the_cpu(chain_of({{kMeters, true}, {kFilters, true}, {kRoutes, true}}), batches_of(20, 64), behaviour,
                          3, WholeFrames::where_needed, sharing);
@@ -668,7 +670,7 @@ RC_GTEST_PROP(DeviceExecutor, DoesWhatTheCpuDoesInAnyChainOverAnyDevice, ()) {
   }
   std::vector<NfTraits> traits;
   for (const Position& p : positions) traits.push_back(traits_of(p));
-  const auto sharing = *rc::gen::arbitrary<bool>() ? Sharing::packets : Sharing::none;
+  const auto sharing = *rc::gen::element(Sharing::packets, Sharing::parsing, Sharing::none);
   RC_PRE(plan_device(traits, WholeFrames::where_needed, sharing).has_value());
   std::vector<std::vector<Bytes>> batches;
   std::uint64_t number = 0;

@@ -140,8 +140,13 @@ Result<DevicePlan> plan_shared(std::span<const NfTraits> chain, WholeFrames whol
   return plan;
 }
 
+/// Whether the host may change frames when the function's segment has ended.
+bool changes_at_home(const NfTraits& function) {
+  return function.finish && !(function.finish->writes - FieldSet{Field::verdict}).empty();
+}
+
 /// Each function by itself. What it changes comes home behind it, so that no field has to cross alone.
-Result<DevicePlan> plan_unshared(std::span<const NfTraits> chain, WholeFrames whole) {
+Result<DevicePlan> plan_unshared(std::span<const NfTraits> chain, WholeFrames whole, Sharing sharing) {
   DevicePlan plan;
   for (std::size_t f = 0; f < chain.size(); ++f) {
     if (!chain[f].gpu) {
@@ -155,6 +160,7 @@ Result<DevicePlan> plan_unshared(std::span<const NfTraits> chain, WholeFrames wh
     ring::SegmentShape& shape = alone->segments.front();
     shape.stages.front().function = static_cast<std::uint8_t>(f);
     shape.verdicts_up |= f > 0;
+    shape.parses = sharing == Sharing::none || f == 0 || !chain[f - 1].gpu || changes_at_home(chain[f - 1]);
     plan.runs.push_back({Processor::gpu, f, f + 1, plan.segments.size()});
     plan.segments.push_back(std::move(shape));
     plan.hash_flows |= alone->hash_flows;
@@ -165,7 +171,7 @@ Result<DevicePlan> plan_unshared(std::span<const NfTraits> chain, WholeFrames wh
 }  // namespace
 
 Result<DevicePlan> plan_device(std::span<const NfTraits> chain, WholeFrames whole, Sharing sharing) {
-  return sharing == Sharing::packets ? plan_shared(chain, whole) : plan_unshared(chain, whole);
+  return sharing == Sharing::packets ? plan_shared(chain, whole) : plan_unshared(chain, whole, sharing);
 }
 
 FrameRoom growth_of(std::span<const NfTraits> chain) {

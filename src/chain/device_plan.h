@@ -37,8 +37,9 @@ struct DevicePlan {
 };
 
 /// `whole`: always: frames cross whole, whatever the plan names (for comparisons, and for functions that will need it).
-/// `sharing`: none: each function is planned for as if it were alone. Fails where a field would have to cross between
-/// two GPU stages that cannot cross alone.
+/// `sharing`: unless it is packets, each function is planned for as if it were alone; parsing: one behind another on
+/// the device has its layouts, unless the host has changed frames between the two. Fails where a field would have to
+/// cross between two GPU stages that cannot cross alone.
 [[nodiscard]] Result<DevicePlan> plan_device(std::span<const NfTraits> chain,
                                              WholeFrames whole = WholeFrames::where_needed,
                                              Sharing sharing = Sharing::packets);

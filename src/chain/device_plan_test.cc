@@ -164,6 +164,30 @@ TEST(DevicePlan, SendsPacketsForEachFunctionWhereTheyAreNotShared) {
   EXPECT_EQ(bytes.to_host, 4U + (4 + 12) + 4);
 }
 
+TEST(DevicePlan, ParsesOnceWhereParsingIsSharedAndTheHostChangesNoFrame) {
+  NfTraits opener = on_gpu("opener", {Field::payload}, {Field::payload});
+  opener.finish = Access{{Field::payload}, {Field::payload}};
+  const std::vector<NfTraits> chain{on_gpu("firewall", kAddresses, kVerdict),
+                                    on_gpu("router", kAddresses | kTtl, kTtl),
+                                    on_cpu("log", kAddresses, {}),
+                                    on_gpu("nids", {Field::payload}, kVerdict),
+                                    opener,
+                                    on_gpu("filter", kTtl, kVerdict)};
+  const auto parses = [&](Sharing sharing) {
+    const auto plan = plan_device(chain, WholeFrames::where_needed, sharing);
+    EXPECT_TRUE(plan);
+    std::vector<bool> all;
+    for (const ring::SegmentShape& segment : plan->segments) all.push_back(segment.parses);
+    return all;
+  };
+  EXPECT_EQ(parses(Sharing::parsing), (std::vector<bool>{true, false, true, false, true}));
+  EXPECT_EQ(parses(Sharing::none), (std::vector<bool>(5, true)));
+  const auto by_itself = plan_device(chain, WholeFrames::where_needed, Sharing::none);
+  const auto parsed_once = plan_device(chain, WholeFrames::where_needed, Sharing::parsing);
+  EXPECT_EQ(crossing_bytes(*by_itself, 1518).to_device, crossing_bytes(*parsed_once, 1518).to_device);
+  EXPECT_EQ(crossing_bytes(*by_itself, 1518).to_host, crossing_bytes(*parsed_once, 1518).to_host);
+}
+
 TEST(DevicePlan, HashesFlowsOnTheDeviceWhereAStageThereReadsTheHash) {
   EXPECT_TRUE(plan_of({on_gpu("router", {Field::flow_hash}, {})}).hash_flows);
   EXPECT_FALSE(plan_of({on_cpu("router", {Field::flow_hash}, {}), on_gpu("filter", kTtl, {})}).hash_flows);

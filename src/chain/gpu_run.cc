@@ -40,7 +40,7 @@ std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const De
                               plan.hash_flows,
                               crossing(),
                               plan.segments,
-                              chain.settings.sharing == Sharing::none ? grown_bytes : 0};
+                              chain.settings.sharing != Sharing::packets ? grown_bytes : 0};
   std::vector<std::unique_ptr<ring::Lane>> lanes;
   for (unsigned i = 0; i < lanes_of(chain.settings); ++i) {
     std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages;

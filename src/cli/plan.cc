@@ -106,7 +106,7 @@ void print_device_plan(const chain::Chain& chain, const chain::DevicePlan& plan,
       "\nOn the wire with frames: {} and sharing: {}, for each packet that is forwarded\n"
       "(index, verdicts, lengths and findings included):\n{}\n{}",
       chain.settings.whole_frames == chain::WholeFrames::always ? "whole" : "planned",
-      chain.settings.sharing == chain::Sharing::none ? "none" : "packets", table.text(), bytes.text());
+      chain::kSharingNames[static_cast<std::size_t>(chain.settings.sharing)], table.text(), bytes.text());
 }
 
 nlohmann::ordered_json device_plan_json(const chain::Chain& chain, const chain::DevicePlan& plan,

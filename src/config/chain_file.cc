@@ -45,8 +45,9 @@ constexpr auto kRun = std::to_array<Parameter>({
      "small batches by kernels"},
     {"frames", ParameterType::choice, "planned", "planned|whole",
      "what of a frame crosses PCIe: what the transfer plan names, or all of it"},
-    {"sharing", ParameterType::choice, "packets", "packets|none",
-     "whether functions share the packets on the GPU, or each brings them there and back by itself, for comparisons"},
+    {"sharing", ParameterType::choice, "packets", "packets|parsing|none",
+     "what functions share on the GPU; for comparisons, each brings the packets there and back by itself, and shares "
+     "what parsing found, or nothing"},
     {"queue.bytes", ParameterType::size, "128MiB", "64KiB..64GiB",
      "the waiting queue of a worker: full means drop and count"},
     {"duration", ParameterType::duration, "0", "0..8760h", "stop after this time; 0: when the sources end"},
@@ -202,6 +203,7 @@ class Builder {
     if (run->text("transfer") == "zero_copy") settings.transfer = chain::Transfer::zero_copy;
     if (run->text("transfer") == "streamed") settings.transfer = chain::Transfer::streamed;
     if (run->text("sharing") == "none") settings.sharing = chain::Sharing::none;
+    if (run->text("sharing") == "parsing") settings.sharing = chain::Sharing::parsing;
     if (run->text("frames") == "whole") settings.whole_frames = chain::WholeFrames::always;
     run_ = *run;
   }

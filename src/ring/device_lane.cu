@@ -306,7 +306,7 @@ bool DeviceLane::send_packets(const Batch& batch, std::span<std::uint8_t* const>
     return false;
   }
   return launch_threads(kernels::describe, count_, stream_, index, view_.frames, view_.packets, placement,
-                        !whole_frames_, shape_.hash_flows, count_);
+                        !whole_frames_, segment().parses, shape_.hash_flows, count_);
 }
 
 /// Verdicts, and the fields that the CPU changed.

@@ -47,6 +47,7 @@ struct SegmentShape {
   /// The batch goes up: index, and frames or headers, of which descriptors are made. Of the first segment, and of all
   /// where functions do not share packets on the device; the other segments find there what the one before left.
   bool sends_packets = true;
+  bool parses = true;        // where packets go up: else their layouts are what the segment before it left
   bool frames_up = false;    // where packets go up: whole frames; else headers
   bool verdicts_up = false;  // functions ran on the CPU before it; true of all but the first
   RecordLayout up;           // of each packet of the batch, where verdicts go up

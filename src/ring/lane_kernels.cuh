@@ -91,10 +91,10 @@ inline __device__ bool reaches_behind(const PacketLayout& layout, std::uint32_t 
                                    layout.transport_offset + sizeof(TcpHeader) > kHeaderBytes);
 }
 
-/// Makes the descriptors: a thread for each packet.
+/// Makes the descriptors: a thread for each packet. Unless `parses`, what parsing has found is in them already.
 static __global__ void __launch_bounds__(kThreadsPerBlock)
     describe(const IndexEntry* index, std::uint8_t* frames, PacketDescriptor* packets, Placement placement,
-             bool only_headers, bool hash_flows, std::uint32_t count) {
+             bool only_headers, bool parses, bool hash_flows, std::uint32_t count) {
   const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= count) return;
   const IndexEntry entry = index[i];
@@ -107,11 +107,16 @@ static __global__ void __launch_bounds__(kThreadsPerBlock)
   const PacketView view{frames + packet.offset, &packet};
   // Behind the headers that are there lie those of the next packet, or the slack at the end: what is found there is
   // noticed and not believed.
-  parse(view);
+  if (parses) {
+    parse(view);
+    if (hash_flows) packet.flow_hash = flow_hash(view);
+  } else {
+    packet.layout = packets[i].layout;
+    packet.flow_hash = packets[i].flow_hash;
+  }
   if (only_headers && reaches_behind(packet.layout, packet.length)) {
     packet.verdict = Verdict::punt();
   }
-  if (hash_flows) packet.flow_hash = flow_hash(view);
   packets[i] = packet;
 }
 

@@ -37,6 +37,8 @@ inline constexpr Way kWays[] = {
     {chain::Transfer::automatic, chain::WholeFrames::where_needed},
     {chain::Transfer::streamed, chain::WholeFrames::where_needed, chain::Sharing::none},
     {chain::Transfer::automatic, chain::WholeFrames::always, chain::Sharing::none},
+    {chain::Transfer::automatic, chain::WholeFrames::where_needed, chain::Sharing::parsing},
+    {chain::Transfer::streamed, chain::WholeFrames::always, chain::Sharing::parsing},
 };
 
 inline std::string transfer_of(const Way& way) {
@@ -49,16 +51,19 @@ inline std::string transfer_of(const Way& way) {
   return "zero_copy";
 }
 inline std::string frames_of(const Way& way) { return way.frames == chain::WholeFrames::always ? "whole" : "planned"; }
-inline std::string sharing_of(const Way& way) { return way.sharing == chain::Sharing::none ? "none" : "packets"; }
+inline std::string sharing_of(const Way& way) {
+  return std::string(chain::kSharingNames[static_cast<std::size_t>(way.sharing)]);
+}
 inline std::string to_string(const Way& way) {
   return transfer_of(way) + ", " + frames_of(way) + " frames" +
-         (way.sharing == chain::Sharing::none ? ", each function by itself" : "");
+         (way.sharing == chain::Sharing::packets ? "" : ", each function by itself, sharing: " + sharing_of(way));
 }
 inline void PrintTo(const Way& way, std::ostream* out) { *out << to_string(way); }
 
 /// For the name of a parameterised test: "direct_planned".
 inline std::string test_name(const Way& way) {
-  return transfer_of(way) + "_" + frames_of(way) + (way.sharing == chain::Sharing::none ? "_unshared" : "");
+  return transfer_of(way) + "_" + frames_of(way) +
+         (way.sharing == chain::Sharing::packets ? "" : "_sharing_" + sharing_of(way));
 }
 
 /// The run section that puts a chain on a GPU, as `--set` gives it.

@@ -81,7 +81,7 @@ class SimulatedLane final : public Lane {
   }
 
   void take_in(const Batch& batch, std::span<std::uint8_t* const> frames) {
-    packets_.clear();
+    const std::vector<Packet> before = std::exchange(packets_, {});
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const PacketDescriptor& on_host = batch.packets()[i];
       const std::uint8_t* const frame = frames.empty() ? batch.bytes().data() + on_host.offset : frames[i];
@@ -97,12 +97,17 @@ class SimulatedLane final : public Lane {
       const std::uint32_t crosses = shape().frames_up ? length : std::min(length, kHeaderBytes);
       if (crosses > 0) std::memcpy(packet.view().frame, frame, crosses);
       crossed_.to_device += kIndexBytes + aligned_frame(crosses);
-      parse(packet.view());
+      if (shape().parses) {
+        parse(packet.view());
+      } else {
+        packet.descriptor.layout = before[i].descriptor.layout;
+        packet.descriptor.flow_hash = before[i].descriptor.flow_hash;
+      }
       const PacketLayout& layout = packet.descriptor.layout;
       const bool reaches_behind = crosses < length && (layout.network_offset + 40U > kHeaderBytes ||
                                                        layout.transport_offset + 20U > kHeaderBytes);
       if (reaches_behind) packet.descriptor.verdict = Verdict::punt();
-      if (shape_.hash_flows) packet.descriptor.flow_hash = flow_hash(packet.view());
+      if (shape_.hash_flows && shape().parses) packet.descriptor.flow_hash = flow_hash(packet.view());
       packets_.push_back(std::move(packet));
     }
   }
