@@ -32,6 +32,8 @@ struct FunctionCounters {
   report::Traffic consumed;
   std::deque<report::Traffic> dropped;  // by reason
   report::Counter time_ns;
+  report::Counter segments;         // on a device that began with this function and came to their end there
+  report::Counter segment_time_ns;  // the sum of theirs, from the start until the end was seen
 };
 
 /// Of batches that went over a device.

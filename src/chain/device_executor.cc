@@ -211,6 +211,7 @@ bool DeviceExecutor::start_segment(Flight& flight) noexcept {
     Verdict& verdict = flight.batch->packets()[packet].verdict;
     if (verdict.alive()) flight.set_aside[packet] = std::exchange(verdict, Verdict::punt());
   }
+  flight.started = Batch::Clock::now();
   const bool started = flight.lane->lane->start(*flight.batch, run_of(flight).segment, flight.frames);
   counters_.device.segments.add(1);
   return started;
@@ -260,6 +261,10 @@ PacketView DeviceExecutor::view(Flight& flight, std::size_t packet) noexcept {
 /// the device or, one that is left to them, on the twins.
 void DeviceExecutor::settle_segment(Flight& flight) noexcept {
   const DevicePlan::Run run = run_of(flight);
+  FunctionCounters& first = counters_.functions[run.first];
+  first.segments.add(1);
+  first.segment_time_ns.add(
+      static_cast<std::uint64_t>(std::chrono::nanoseconds(Batch::Clock::now() - flight.started).count()));
   const ring::SegmentResults& results = flight.lane->lane->results();
   const ring::Lane::Crossed crossed = flight.lane->lane->crossed();
   counters_.device.bytes_to_device.add(crossed.to_device);

@@ -24,6 +24,7 @@
 #include "chain/frame_scratch.h"
 #include "chain/outlet.h"
 #include "chain/trace.h"
+#include "packet/batch.h"
 #include "ring/lane.h"
 
 namespace penstock::chain {
@@ -69,6 +70,7 @@ class DeviceExecutor : public Executor {
     bool on_device = false;     // false: on the CPU from here on
     bool traced = false;
     std::size_t run = 0;                // of the plan, under way; the plan's size: done
+    Batch::Clock::time_point started;   // the segment that is under way
     std::vector<std::uint8_t*> frames;  // by packet, where not all are in the batch; empty: they are
     FrameScratch scratch;               // for those that the twins are to make longer
     Emissions emissions;                // what functions made of its packets

@@ -523,6 +523,8 @@ TEST(DeviceExecutor, CountsWhatItSays) {
   const CrossingBytes planned = crossing_bytes(bed.plan, static_cast<std::uint32_t>(frames[0].size()));
   EXPECT_EQ(bed.counters->forwarded.packets.get(), 3 * 64U);
   EXPECT_EQ(bed.counters->device.segments.get(), 3U);
+  EXPECT_EQ(bed.counters->functions[0].segments.get(), 3U);
+  EXPECT_GT(bed.counters->functions[0].segment_time_ns.get(), 0U);
   EXPECT_EQ(bed.counters->device.bytes_to_device.get(), 3 * 64 * planned.to_device);
   EXPECT_EQ(bed.counters->device.bytes_to_host.get(), 3 * 64 * planned.to_host);
 }

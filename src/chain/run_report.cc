@@ -64,6 +64,14 @@ Json function_json(const NamedFunction& named, std::size_t index, std::span<cons
   json["dropped"] = {{"packets", dropped_here.packets}, {"bytes", dropped_here.bytes}, {"reasons", std::move(dropped)}};
   json["time_s"] = seconds(time_ns);
   json["ns_per_packet"] = in.packets == 0 ? 0.0 : static_cast<double>(time_ns) / static_cast<double>(in.packets);
+  const auto count = [&](report::Counter FunctionCounters::*counter) {
+    return count_sum(workers,
+                     [&](const WorkerCounters& c) -> const report::Counter& { return c.functions[index].*counter; });
+  };
+  if (const std::uint64_t segments = count(&FunctionCounters::segments); segments > 0) {
+    const double sum_ns = static_cast<double>(count(&FunctionCounters::segment_time_ns));
+    json["segments"] = {{"count", segments}, {"mean_us", sum_ns / static_cast<double>(segments) / 1e3}};
+  }
   nlohmann::json own = nlohmann::json::object();
   named.function->report(own);
   if (!own.empty()) json["details"] = own;
