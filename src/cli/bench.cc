@@ -25,6 +25,7 @@
 #include "cli/chain_arguments.h"
 #include "cli/stop_signals.h"
 #include "experiment/catalog.h"
+#include "experiment/costs.h"
 #include "experiment/session.h"
 #include "experiment/summary.h"
 #include "report/text_table.h"
@@ -43,6 +44,7 @@ struct BenchArguments {
   std::string plots;
   std::string from;
   bool markdown = false;
+  experiment::Costs costs;
 };
 
 // ---- The command line
@@ -70,6 +72,15 @@ CLI::Validator duration_text() {
             return duration && duration->count() > 0
                        ? std::string()
                        : fmt::format("wrong value: found {}, expected a time such as 200ms or 1s", in_quotes(text));
+          },
+          ""};
+}
+
+CLI::Validator cost_text() {
+  return {[](std::string& text) {
+            return experiment::parse_cost(text)
+                       ? std::string()
+                       : fmt::format("wrong value: found {}, expected DOLLARS:WATTS such as 1200:250", in_quotes(text));
           },
           ""};
 }
@@ -198,6 +209,7 @@ int run_experiment(const Experiment& experiment, const BenchArguments& arguments
   }
   nothing_left_to_stop();
   if (terminal) std::fputs("\r\033[K", stderr);
+  add_costs(record, arguments.costs);
   append(errors, write_all(experiment, record, arguments));
   print_errors(errors);
   if (errors.empty() && !record.complete) {
@@ -209,7 +221,7 @@ int run_experiment(const Experiment& experiment, const BenchArguments& arguments
 int render_record(const BenchArguments& arguments) {
   const auto text = read_input(arguments.from);
   const std::string from = input_name(arguments.from);
-  const auto record = text ? experiment::parse_record(*text, from) : tl::unexpected(text.error());
+  auto record = text ? experiment::parse_record(*text, from) : tl::unexpected(text.error());
   if (!record) return refuse(record.error());
   if (!arguments.name.empty() && arguments.name != record->experiment) {
     return refuse(Errors{Error{{from, 0, 0},
@@ -222,6 +234,7 @@ int render_record(const BenchArguments& arguments) {
     return refuse(Errors{
         Error{{from, 0, 0}, "experiment: unknown", in_quotes(record->experiment), known_names(record->experiment)}});
   }
+  add_costs(*record, arguments.costs);
   const Errors errors = write_all(*known, *record, arguments);
   return errors.empty() ? kDone : fail(errors);
 }
@@ -295,6 +308,10 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
                                              "render a record that --json wrote (- for stdin), and measure nothing")
                                 ->type_name("FILE");
   command->add_flag("--markdown", arguments->markdown, "print the tables as Markdown");
+  command->add_option("--core-cost", "price and power of one core, for rates by dollar and by watt")
+      ->check(cost_text())
+      ->type_name("DOLLARS:WATTS");
+  command->add_option("--gpu-cost", "the same of one GPU")->check(cost_text())->type_name("DOLLARS:WATTS");
   for (CLI::Option* const option : measuring) option->excludes(from);
   command->footer(
       "A point is measured several times: tables show medians, records and plots the spread too. Keys of --only are\n"
@@ -316,6 +333,11 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
         asked.gpus.push_back(static_cast<int>(*parse_integer(index)));
       }
     }
+    const auto cost = [&](const char* option) {
+      return command->count(option) == 0 ? std::nullopt
+                                         : experiment::parse_cost(command->get_option(option)->as<std::string>());
+    };
+    arguments->costs = {.core = cost("--core-cost"), .gpu = cost("--gpu-cost")};
     if (command->count("--only") > 0) asked.only = conditions(command->get_option("--only")->results());
     const std::vector<CLI::Option*> all = command->get_options();
     const bool any = std::any_of(all.begin(), all.end(), [](const CLI::Option* option) { return option->count() > 0; });

@@ -78,22 +78,36 @@ Point measure_limits(unsigned cores, std::span<const gpu::Device> gpus, const st
   };
   add("memory_copy_one_core", memory_copy(1, stop));
   add("memory_copy_all_cores", memory_copy(cores, stop));
-  for (const gpu::Device& device : gpus) {
-    if (stop.load()) break;
-    const std::string behind = device.index == gpus.front().index ? "" : "_gpu" + std::to_string(device.index);
-    const gpu::PcieRates rates = gpu::measure_pcie(device.index);
+  const auto add_pcie = [&](const std::string& behind, std::span<const int> devices) {
+    if (stop.load()) return;
+    const gpu::PcieRates rates = gpu::measure_pcie(devices);
     limits.set("pcie_to_device" + behind, rates.to_device)
         .set("pcie_to_host" + behind, rates.to_host)
         .set("pcie_both_each_way" + behind, rates.both_each_way);
+  };
+  std::vector<int> indices;
+  for (const gpu::Device& device : gpus) {
+    indices.push_back(device.index);
+    add_pcie(indices.size() == 1 ? "" : "_gpu" + std::to_string(device.index), std::span(indices).last(1));
+  }
+  for (std::size_t count = 2; count <= indices.size(); count *= 2) {
+    add_pcie("_of_" + std::to_string(count), std::span(indices).first(count));
   }
   return limits;
 }
 
-std::optional<double> pcie_limit_mpps(const Point& limits, double up, double down) {
-  const auto both = limits.number("pcie_both_each_way");
+std::optional<double> pcie_limit_mpps(const Point& limits, double up, double down, std::size_t gpus) {
+  const std::string together = "_of_" + std::to_string(gpus);
+  const bool measured = limits.find("pcie_both_each_way" + together) != nullptr;
+  const auto rate = [&](const std::string& name) {
+    auto value = limits.number(measured ? name + together : name);
+    if (value && !measured) *value *= static_cast<double>(gpus);
+    return value;
+  };
+  const auto both = rate("pcie_both_each_way");
   const double bytes = std::max(up, down);
   if (!both || *both <= 0 || bytes <= 0) return std::nullopt;
-  const double alone = limits.number(up >= down ? "pcie_to_device" : "pcie_to_host").value_or(*both);
+  const double alone = rate(up >= down ? "pcie_to_device" : "pcie_to_host").value_or(*both);
   const double against = std::min(up, down) / bytes;
   return alone / (1 + against * (alone - *both) / *both) * 1e3 / bytes;
 }

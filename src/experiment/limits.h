@@ -8,6 +8,7 @@
 //   pcie_to_device, pcie_to_host                   alone, of the first GPU of the run (gpu/pcie.h)
 //   pcie_both_each_way                             each direction while both run
 //   pcie_..._gpu1                                  of another GPU, by its index
+//   pcie_..._of_2                                  of the run's first two GPUs at the same time; _of_4, _of_8
 
 #pragma once
 
@@ -26,7 +27,8 @@ namespace penstock::experiment {
 /// The most packets (keys, frames) a second, in millions, that PCIe carries when each is `up` bytes to the device and
 /// `down` bytes back: the direction that carries more bounds them. It has its own rate D where nothing crosses the
 /// other way, B where as much does, and with a share q of its bytes D / (1 + q (D - B) / B): what a byte costs it grows
-/// in proportion to what crosses against it. B alone where D was not measured. Nothing without a GPU.
-[[nodiscard]] std::optional<double> pcie_limit_mpps(const Point& limits, double up, double down);
+/// in proportion to what crosses against it. B alone where D was not measured. Of the run's first `gpus` GPUs together:
+/// what was measured of so many at the same time, else so many times one's. Nothing without a GPU.
+[[nodiscard]] std::optional<double> pcie_limit_mpps(const Point& limits, double up, double down, std::size_t gpus = 1);
 
 }  // namespace penstock::experiment

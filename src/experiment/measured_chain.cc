@@ -36,7 +36,8 @@ std::string generator(const MeasuredChain& chain, const std::string& more) {
   if (!chain.capture.empty()) {
     return fmt::format("ports:\n  lan: {{memory: {{read: {}, loop: 0}}}}\n", yaml_text(chain.capture));
   }
-  std::string text = fmt::format("ports:\n  lan: {{generator: {{size: {}, flows: {}, {}", chain.size, kFlows, more);
+  std::string text = fmt::format("ports:\n  lan: {{generator: {{size: {}, transport: {}, flows: {}, {}", chain.size,
+                                 chain.tcp ? "tcp" : "udp", kFlows, more);
   if (!chain.destinations.empty()) text += fmt::format(", destinations: {}", yaml_text(chain.destinations));
   if (!chain.payloads.empty()) text += fmt::format(", payload: capture, capture: {}", yaml_text(chain.payloads));
   return text + "}}\n";
@@ -134,14 +135,14 @@ Result<void> ChainRunner::check(const MeasuredChain& asked) {
   chain.latency.clear();
   const bool undone = !chain.undone_by.empty();
   if (!chain.on_gpu && !undone) return {};
-  if (!checked_.insert(chain.size + chain.functions + run_section(chain)).second) return {};
+  if (!checked_.insert(generator(chain, "") + chain.functions + run_section(chain)).second) return {};
   auto ours = output_of(chain, "ours.pcap");
   if (ours && undone) ours = undo(chain, *ours);
   if (!ours) return tl::unexpected(std::move(ours.error()));
   MeasuredChain twin = chain;
   twin.on_gpu = false;
-  if (undone) twin.functions = "[]";  // what went in
-  std::string& theirs = expected_[twin.size + twin.functions];
+  if (undone) twin.functions = chain.undone;
+  std::string& theirs = expected_[generator(twin, "") + twin.functions];
   if (theirs.empty()) {
     auto output = output_of(twin, fmt::format("expected{}.pcap", expected_.size()));
     if (!output) return tl::unexpected(std::move(output.error()));
@@ -159,11 +160,13 @@ Result<void> ChainRunner::check(const MeasuredChain& asked) {
     const bool any_there = expected->next(there);
     if (!any_here && !any_there) break;
     if (any_here != any_there || !std::ranges::equal(here.bytes, there.bytes)) {
-      return failure(
-          {{},
-           undone ? "what comes out, undone, differs from what went in" : "the GPU's output differs from the CPU's",
-           fmt::format("at packet {}", packet),
-           "the same"});
+      return failure({{},
+                      !undone ? "the GPU's output differs from the CPU's"
+                      : chain.undone == "[]"
+                          ? "what comes out, undone, differs from what went in"
+                          : "what comes out, undone, differs from what the functions before make on the CPU",
+                      fmt::format("at packet {}", packet),
+                      "the same"});
     }
   }
   return {};
@@ -180,10 +183,9 @@ Point results_of(const nlohmann::ordered_json& report, const Point& limits, std:
   if (up > 0 && packets > 0) {
     results.set("to_device", up / elapsed / 1e9).set("to_host", down / elapsed / 1e9);
     results.set("bytes_up", up / packets).set("bytes_down", down / packets);
-    if (const auto limit = pcie_limit_mpps(limits, up / packets, down / packets)) {
-      const double of_all = *limit * static_cast<double>(gpus);
-      const double share = *results.number("mpps") / of_all;
-      results.set("limit_mpps", of_all).set("limit_gbps", *results.number("gbps") / share).set("of_limit", share);
+    if (const auto limit = pcie_limit_mpps(limits, up / packets, down / packets, gpus)) {
+      const double share = *results.number("mpps") / *limit;
+      results.set("limit_mpps", *limit).set("limit_gbps", *results.number("gbps") / share).set("of_limit", share);
     }
   }
   results.set("busy_cores", report["cpu_s"].get<double>() / elapsed);
@@ -192,6 +194,11 @@ Point results_of(const nlohmann::ordered_json& report, const Point& limits, std:
   const double dropped = report["packets"]["dropped"];
   results.set("lost", packets > 0 ? lost / packets : 0.0);
   results.set("dropped", packets > 0 ? (dropped - lost) / packets : 0.0);
+  for (const nlohmann::ordered_json& function : report["functions"]) {
+    const auto segments = function.find("segments");
+    if (segments == function.end()) continue;
+    results.set("segment_us_" + function["name"].get<std::string>(), (*segments)["mean_us"].get<double>());
+  }
   for (const auto& [name, value] : report["latency_us"].items()) results.set("latency_" + name, value.get<double>());
   return results;
 }

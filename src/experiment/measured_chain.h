@@ -29,12 +29,14 @@ namespace penstock::experiment {
 
 /// A chain, as the parameters of a chain file say it.
 struct MeasuredChain {
-  std::string functions;     // the list under `chain`, paths in it as yaml_text
-  std::string undone_by;     // functions that make what went in of what comes out; empty: there are none
-  std::string capture;       // connections that are played again and again; else the generator's packets
-  std::string payloads;      // capture whose payloads the generator's packets have; zeros where empty
-  std::string destinations;  // file with the prefixes that packets go to; the generator's own where empty
-  std::string size = "64";   // of frames with check sequence, or imix
+  std::string functions;      // the list under `chain`, paths in it as yaml_text
+  std::string undone_by;      // functions that undo what differs from run to run in what comes out; empty: nothing does
+  std::string undone = "[]";  // functions by which the same then comes out on the CPU; none: what went in
+  std::string capture;        // connections that are played again and again; else the generator's packets
+  std::string payloads;       // capture whose payloads the generator's packets have; zeros where empty
+  std::string destinations;   // file with the prefixes that packets go to; the generator's own where empty
+  std::string size = "64";    // of frames with check sequence, or imix
+  bool tcp = false;           // the generator's packets; else UDP
   bool on_gpu = false;
   std::vector<int> gpus;
   unsigned workers = 1;
@@ -63,8 +65,8 @@ class ChainRunner {
 
   /// Whether what comes out of the chain, for some 20,000 packets, is what comes out of it on the CPU, in the same
   /// order; the error tells the first difference. Where two runs differ by right, as encryption does, the chain is
-  /// `undone_by` other functions, on the CPU: then the result must be what went in, whichever processor it ran on. Each
-  /// configuration is checked once, however often it is asked for.
+  /// `undone_by` other functions, on the CPU: then the result must be what comes out of the functions `undone` there,
+  /// whichever processor it ran on. Each configuration is checked once, however often it is asked for.
   [[nodiscard]] Result<void> check(const MeasuredChain& chain);
 
  private:
@@ -76,7 +78,7 @@ class ChainRunner {
   const std::atomic<bool>& stop_;
   Workplace workplace_;
   std::set<std::string> checked_;                // by their chain files
-  std::map<std::string, std::string> expected_;  // captures, by size and by the functions that the CPU made them with
+  std::map<std::string, std::string> expected_;  // captures, by what went in and the functions of the CPU
 };
 
 /// Of a run's report. `limits` as of limits.h, `gpus`: how many the chain ran on.
@@ -87,6 +89,7 @@ class ChainRunner {
 ///   limit_mpps, limit_gbps         that PCIe sets with so many bytes (limits.h); nothing where none crossed
 ///   of_limit                       share of it that was reached
 ///   busy_cores                     processor time of the workers by the time that passed
+///   segment_us_FUNCTION            mean time on the GPU, there and back, of the segment that begins with the function
 ///   lost                           share of the packets that the waiting queue had no room for
 ///   dropped                        share of the packets that functions dropped
 [[nodiscard]] Point results_of(const nlohmann::ordered_json& report, const Point& limits, std::size_t gpus);

@@ -54,6 +54,6 @@ DeviceList list_devices() {
 void use_device(int) { fail(); }
 int current_device() { fail(); }
 void reach_memory_of(int) { fail(); }
-PcieRates measure_pcie(int) { fail(); }
+PcieRates measure_pcie(std::span<const int>) { fail(); }
 
 }  // namespace penstock::gpu

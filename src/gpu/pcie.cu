@@ -12,6 +12,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <deque>
 
 #include "gpu/check.cuh"
 #include "gpu/devices.h"
@@ -39,17 +40,29 @@ struct Lane {
   }
 };
 
-/// GB/s of one direction while `enqueue` runs kCopies times; the first run only warms up.
+/// Both directions of one GPU. Copies go to the GPU of their stream, whichever is current.
+struct Lanes {
+  Lane down;
+  Lane up;
+};
+
+/// GB/s of one direction, of all GPUs together, while `enqueue` runs kCopies times on each; the first run only warms
+/// up.
 template <typename Enqueue>
-double median_rate(Lane& down, Lane& up, Enqueue enqueue) {
+double median_rate(std::deque<Lanes>& gpus, Enqueue enqueue) {
   std::array<double, kRuns> rates{};
   for (int run = -1; run < kRuns; ++run) {
     const auto start = std::chrono::steady_clock::now();
-    for (int copy = 0; copy < kCopies; ++copy) enqueue();
-    down.stream.wait();
-    up.stream.wait();
+    for (int copy = 0; copy < kCopies; ++copy) {
+      for (Lanes& gpu : gpus) enqueue(gpu);
+    }
+    for (Lanes& gpu : gpus) {
+      gpu.down.stream.wait();
+      gpu.up.stream.wait();
+    }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    if (run >= 0) rates[static_cast<std::size_t>(run)] = kCopies * double{kCopyBytes} / seconds.count() / 1e9;
+    const double bytes = kCopies * double{kCopyBytes} * static_cast<double>(gpus.size());
+    if (run >= 0) rates[static_cast<std::size_t>(run)] = bytes / seconds.count() / 1e9;
   }
   std::nth_element(rates.begin(), rates.begin() + kRuns / 2, rates.end());
   return rates[kRuns / 2];
@@ -57,16 +70,18 @@ double median_rate(Lane& down, Lane& up, Enqueue enqueue) {
 
 }  // namespace
 
-PcieRates measure_pcie(int device) {
-  use_device(device);
-  Lane down;
-  Lane up;
-  const double to_device = median_rate(down, up, [&] { down.enqueue_to_device(); });
-  const double to_host = median_rate(down, up, [&] { up.enqueue_to_host(); });
+PcieRates measure_pcie(std::span<const int> devices) {
+  std::deque<Lanes> gpus;
+  for (const int device : devices) {
+    use_device(device);
+    gpus.emplace_back();
+  }
+  const double to_device = median_rate(gpus, [](Lanes& gpu) { gpu.down.enqueue_to_device(); });
+  const double to_host = median_rate(gpus, [](Lanes& gpu) { gpu.up.enqueue_to_host(); });
   // Both directions carry the same bytes and the clock stops when the slower is done.
-  const double each_way = median_rate(down, up, [&] {
-    down.enqueue_to_device();
-    up.enqueue_to_host();
+  const double each_way = median_rate(gpus, [](Lanes& gpu) {
+    gpu.down.enqueue_to_device();
+    gpu.up.enqueue_to_host();
   });
   return {.to_device = to_device, .to_host = to_host, .both_each_way = each_way};
 }

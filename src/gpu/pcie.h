@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <span>
+
 namespace penstock::gpu {
 
 /// GB/s (10^9 bytes), with pinned memory and 16 MiB copies; medians of several runs.
@@ -14,7 +16,9 @@ struct PcieRates {
   double both_each_way = 0;  // each direction while both run
 };
 
-/// Takes about 0.3 s and 32 MiB on each side; throws CudaError.
-[[nodiscard]] PcieRates measure_pcie(int device);
+/// Of all of these at the same time, and of each as many bytes: what they carry together. Takes about 0.3 s, and 32 MiB
+/// on each side of each; throws CudaError.
+[[nodiscard]] PcieRates measure_pcie(std::span<const int> devices);
+[[nodiscard]] inline PcieRates measure_pcie(int device) { return measure_pcie(std::span(&device, 1)); }
 
 }  // namespace penstock::gpu

@@ -3,32 +3,34 @@
 
 #include "experiment/chain/chain.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <map>
-#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 
-#include "base/text_file.h"
+#include "experiment/chain/chains.h"
 #include "experiment/chain/figures.h"
 #include "experiment/measured_chain.h"
-#include "experiment/workload.h"
 
 namespace penstock::experiment {
 namespace {
 
-constexpr std::size_t kRules = 1000;
-constexpr std::size_t kRoutes = 1'000'000;
-
 constexpr std::array kSizes{"64", "128", "256", "512", "1024", "1518", "imix"};
 constexpr std::array kQuickSizes{"64", "1518"};
+constexpr std::array kHeavySizes{"64", "512", "1518", "imix"};
+constexpr std::array kPaperChains{"C1", "C2", "C3", "C4"};  // Gaviss §5.1
+constexpr std::array kOnGpu{"shared", "no-memshare", "unshared"};
 constexpr std::array<unsigned, 6> kWorkers{1, 2, 3, 4, 8, 12};
+constexpr std::array<unsigned, 4> kGpus{1, 2, 4, 8};
 constexpr std::array<unsigned, 3> kLoads{10, 50, 80};  // percent of the most that the chain takes in
 constexpr std::array kPercentiles{"1", "10", "25", "50", "75", "90", "95", "99", "99.9"};
+constexpr std::size_t kMostGpus = 8;
+constexpr unsigned kSameLoad = 50;  // percent of the most that the chain takes in unshared
 constexpr const char* kLargeSize = "1518";
+constexpr const char* kRouting = "firewall-router";
 constexpr unsigned kLatencyWorkers = 4;
 
 /// Workers that keep one GPU busy: few do where frames are large, and more only press on the memory; small frames are
@@ -39,89 +41,149 @@ unsigned workers_for(std::string_view size, std::string_view frames) {
   return size == "512" || size == "1024" ? 4 : 12;
 }
 
+/// The same where a chain inspects and encrypts, of which more comes back to the host than frames.
+unsigned workers_for_paper(std::string_view size) {
+  if (size == "1518") return 6;
+  return size == "512" || size == "1024" ? 8 : 16;
+}
+
+const char* sharing_of(std::string_view mode) {
+  return mode == "unshared" ? "none" : mode == "no-memshare" ? "parsing" : "packets";
+}
+
 class ChainTrial final : public Trial {
  public:
-  explicit ChainTrial(const Setting& setting) : setting_(setting), runner_(*setting.stop) {}
+  explicit ChainTrial(const Setting& setting)
+      : setting_(setting), runner_(*setting.stop), chains_(runner_.workplace()) {}
 
   /// The user's files, which must make a chain.
   Result<void> read() {
-    const auto rules = file_of(setting_.rules, "rules.txt", [] { return rules_text(kRules); });
-    if (!rules) return tl::unexpected(rules.error());
-    const auto routes = file_of(setting_.routes, "routes.txt", [] { return routes_text(kRoutes); });
-    if (!routes) return tl::unexpected(routes.error());
-    routes_ = *routes;
-    functions_ =
-        fmt::format("[firewall: {{rules: {}}}, router: {{routes: {}}}]", yaml_text(*rules), yaml_text(routes_));
+    if (auto taken = chains_.take(setting_); !taken) return taken;
     if (setting_.rules.empty() && setting_.routes.empty()) return {};
-    MeasuredChain chain;
-    chain.functions = functions_;
-    chain.destinations = routes_;
-    return runner_.try_out(chain);
+    return runner_.try_out(chains_.chain(kRouting, ""));
   }
 
   std::vector<Point> plan() override {
-    for (const char* size : setting_.quick ? std::span<const char* const>(kQuickSizes) : kSizes) {
-      for (const char* frames : {"whole", "planned"}) {
-        for (const char* mode : {"shared", "unshared"}) add_gpu("size", size, mode, frames, workers_for(size, frames));
-      }
-      add_cpu(size);
+    plan_routing();
+    if (setting_.quick) {
+      plan_modes("C4", "paper", kLargeSize);
+      return std::move(points_);
     }
-    if (!setting_.quick) {
-      for (const unsigned workers : kWorkers) {
-        if (workers > setting_.workers) break;
-        for (const char* size : kQuickSizes) {
-          add_gpu("workers", size, "shared", "whole", workers);
+    for (const char* chain : kPaperChains) {
+      for (const char* size : kSizes) plan_modes(chain, "paper", size);
+    }
+    for (const char* chain : {"nids", "ipsec", "router", "firewall"}) {
+      for (const char* size : kSizes) add("function", chain, "paper", size, "cpu", "host", 1);
+    }
+    plan_latency_of_paper();
+    plan_lengths();
+    for (const char* chain : {"C4", "inspect"}) {
+      for (const unsigned gpus : kGpus) {
+        if (gpus == 1 || gpus <= setting_.gpus.size()) {
+          add("gpus", chain, "paper", kLargeSize, "shared", "planned", gpus * workers_for_paper(kLargeSize), gpus);
         }
       }
     }
-    for (const unsigned load : kLoads) {
-      for (const char* percentile : kPercentiles) {
-        add_gpu("latency", kLargeSize, "shared", "whole", kLatencyWorkers);
-        points_.back().set("load", load).set("percentile", std::stod(percentile));
-      }
+    for (const char* chain : kPaperChains) {
+      for (const char* size : kHeavySizes) plan_modes(chain, "heavy", size);
     }
     return std::move(points_);
   }
 
   Result<void> measure(Point& point, const Point& limits) override {
-    auto measured = point.text("sweep") == "latency" ? measure_latency(point, limits) : measure_rate(point, limits);
+    const std::string sweep = point.text("sweep");
+    auto measured = sweep == "latency" || sweep == "same-load" ? measure_latency(point, limits)
+                    : sweep == "length"                        ? measure_length(point, limits)
+                                                               : measure_rate(point, limits);
     if (measured) return {};
     for (Error& error : measured.error()) error.message = describe(point) + ": " + error.message;
     return measured;
   }
 
  private:
-  /// The path of what the user names, or of what `make` makes. The standard input is read once, and used more often.
-  template <typename Make>
-  Result<std::string> file_of(const std::string& given, const std::string& name, Make make) {
-    if (given.empty()) return runner_.workplace().put(name, make());
-    if (given != "-") return std::filesystem::absolute(given).string();
-    const auto text = read_stdin();
-    if (!text) return tl::unexpected(text.error());
-    return runner_.workplace().put("stdin-" + name, *text);
+  Point& add(const char* sweep, const char* chain, const char* tables, const char* size, const char* mode,
+             const char* frames, unsigned workers, unsigned gpus = 0) {
+    const bool on_gpu = std::string_view(frames) != "host";
+    Point& point = points_.emplace_back();
+    point.set("chain", chain);
+    if (*tables != '\0') point.set("tables", tables);
+    point.set("sweep", sweep).set("size", size).set("mode", mode).set("frames", frames);
+    point.set("processor", on_gpu ? "gpu" : "cpu").set("workers", std::min(workers, setting_.workers));
+    if (gpus != 0) point.set("gpus", gpus);
+    return point;
   }
 
-  void add_gpu(const char* sweep, const char* size, const char* mode, const char* frames, unsigned workers) {
-    Point& point = points_.emplace_back();
-    point.set("chain", "firewall-router").set("sweep", sweep).set("size", size).set("mode", mode);
-    point.set("frames", frames).set("processor", "gpu").set("workers", std::min(workers, setting_.workers));
-  }
-  void add_cpu(const char* size) {
-    Point& point = points_.emplace_back();
-    point.set("chain", "firewall-router").set("sweep", "size").set("size", size).set("mode", "cpu");
-    point.set("frames", "host").set("processor", "cpu").set("workers", setting_.workers);
+  void plan_routing() {
+    for (const char* size : setting_.quick ? std::span<const char* const>(kQuickSizes) : kSizes) {
+      for (const char* frames : {"whole", "planned"}) {
+        for (const char* mode : {"shared", "unshared"}) {
+          add("size", kRouting, "", size, mode, frames, workers_for(size, frames));
+        }
+      }
+      add("size", kRouting, "", size, "cpu", "host", setting_.workers);
+    }
+    for (const unsigned workers : kWorkers) {
+      if (setting_.quick || workers > setting_.workers) break;
+      for (const char* size : kQuickSizes) add("workers", kRouting, "", size, "shared", "whole", workers);
+    }
+    for (const unsigned load : kLoads) {
+      if (setting_.quick && load != kLoads[1]) continue;
+      for (const char* percentile : kPercentiles) {
+        add("latency", kRouting, "", kLargeSize, "shared", "whole", kLatencyWorkers)
+            .set("load", load)
+            .set("percentile", std::stod(percentile));
+      }
+    }
   }
 
-  MeasuredChain chain_of(const Point& point) const {
-    MeasuredChain chain;
-    chain.functions = functions_;
-    chain.destinations = routes_;
+  /// The four ways, of which each GPU's comes with what the transfer plan names.
+  void plan_modes(const char* chain, const char* tables, const char* size) {
+    for (const char* mode : kOnGpu) add("size", chain, tables, size, mode, "planned", workers_for_paper(size), 1);
+    add("size", chain, tables, size, "cpu", "host", setting_.workers);
+  }
+
+  void plan_latency_of_paper() {
+    const unsigned workers = workers_for_paper(kLargeSize);
+    for (const char* chain : kPaperChains) {
+      for (const unsigned load : kLoads) {
+        for (const char* percentile : kPercentiles) {
+          add("latency", chain, "paper", kLargeSize, "shared", "planned", workers, 1)
+              .set("load", load)
+              .set("percentile", std::stod(percentile));
+        }
+      }
+      for (const char* mode : kOnGpu) {
+        for (const char* percentile : kPercentiles) {
+          add("same-load", chain, "paper", kLargeSize, mode, "planned", workers, 1)
+              .set("load", kSameLoad)
+              .set("percentile", std::stod(percentile));
+        }
+      }
+    }
+  }
+
+  /// The router's transfers as the chain around it grows (figure 2).
+  void plan_lengths() {
+    for (const char* mode : {"no-memshare", "unshared"}) {
+      double functions = 1;
+      for (const char* chain : {"router", "router-ipsec", "C2", "C4"}) {
+        add("length", chain, "paper", kLargeSize, mode, "planned", workers_for_paper(kLargeSize), 1)
+            .set("functions", functions++);
+      }
+    }
+  }
+
+  MeasuredChain chain_of(const Point& point) {
+    MeasuredChain chain = chains_.chain(point.text("chain"), point.text("tables"));
     chain.size = point.text("size");
     chain.on_gpu = point.text("processor") == "gpu";
-    for (const gpu::Device& gpu : setting_.gpus) chain.gpus.push_back(gpu.index);
+    const auto gpus = static_cast<std::size_t>(point.number("gpus").value_or(kMostGpus));
+    for (const gpu::Device& gpu : setting_.gpus) {
+      if (chain.gpus.size() < gpus) chain.gpus.push_back(gpu.index);
+    }
     chain.workers = static_cast<unsigned>(*point.number("workers"));
     if (chain.on_gpu) chain.frames = point.text("frames");
-    chain.sharing = point.text("mode") == "unshared" ? "none" : "packets";
+    chain.sharing = sharing_of(point.text("mode"));
     return chain;
   }
 
@@ -129,30 +191,32 @@ class ChainTrial final : public Trial {
     const MeasuredChain chain = chain_of(point);
     if (auto checked = runner_.check(chain); !checked) return checked;
     if (auto measured = runner_.measure(point, chain, limits, setting_); !measured) return measured;
-    if (chain.on_gpu) point.set("checked", true);
+    if (chain.on_gpu || !chain.undone_by.empty()) point.set("checked", true);
     if (point.text("sweep") == "size") compare(point);
     return {};
   }
 
-  /// What sharing gives, told with the point that is measured later.
+  /// What sharing gives over another way, told with that way's point, which is measured later.
   void compare(Point& point) {
-    const std::string what = point.text("size") + " " + point.text("frames");
+    const std::string what = point.text("chain") + ' ' + point.text("tables") + ' ' + point.text("size") + ' ';
+    const std::string mode = point.text("mode");
     const double mpps = *point.number("mpps");
-    if (point.text("mode") == "shared") shared_mpps_[what] = mpps;
-    const auto shared = shared_mpps_.find(what);
-    if (point.text("mode") == "unshared" && shared != shared_mpps_.end()) {
-      point.set("shared_by_unshared", shared->second / mpps);
-    }
+    const std::string frames = point.text("frames");
+    if (mode == "shared") shared_mpps_[what + frames] = mpps;
+    const bool of_paper = point.find("tables") != nullptr;
+    const auto shared = shared_mpps_.find(what + (of_paper ? "planned" : frames));
+    if (mode != "shared" && shared != shared_mpps_.end()) point.set("shared_by_this", shared->second / mpps);
   }
 
   /// One run, or some, give all percentiles of a load.
   Result<void> measure_latency(Point& point, const Point& limits) {
-    const std::string load = point.text("load");
-    auto [measured, is_new] = latencies_.try_emplace(load);
+    const std::string sweep = point.text("sweep");
+    auto [measured, is_new] =
+        latencies_.try_emplace(point.text("chain") + ' ' + sweep + ' ' + point.text("mode") + ' ' + point.text("load"));
     if (is_new) {
       MeasuredChain chain = chain_of(point);
       if (auto checked = runner_.check(chain); !checked) return checked;
-      const auto most = most_mpps(chain, limits);
+      const auto most = most_mpps(point.text("chain"), chain, sweep == "same-load" ? "unshared" : "shared", limits);
       if (!most) return tl::unexpected(most.error());
       chain.offered_mpps = *most * *point.number("load") / 100;
       chain.latency = "1ms";
@@ -168,23 +232,45 @@ class ChainTrial final : public Trial {
     return {};
   }
 
-  /// What the loads are shares of, by the workers that carry them: whichever other points are measured.
-  Result<double> most_mpps(const MeasuredChain& chain, const Point& limits) {
-    if (!most_mpps_) {
+  /// At the same load for all lengths, that of which the longest can carry.
+  Result<void> measure_length(Point& point, const Point& limits) {
+    MeasuredChain chain = chain_of(point);
+    if (auto checked = runner_.check(chain); !checked) return checked;
+    Point longest = point;
+    longest.set("chain", "C4");
+    const auto most = most_mpps("C4", chain_of(longest), "unshared", limits);
+    if (!most) return tl::unexpected(most.error());
+    chain.offered_mpps = *most * kSameLoad / 100;
+    if (auto ran = runner_.measure(point, chain, limits, setting_); !ran) return ran;
+    point.set("offered_mpps", *chain.offered_mpps).set("load", kSameLoad).set("checked", true);
+    const auto time = point.number("segment_us_router");
+    if (!time) return {};
+    double& alone = router_alone_us_[point.text("mode")];
+    if (point.text("chain") == "router") alone = *time;
+    if (alone > 0) point.set("router_by_alone", *time / alone);
+    return {};
+  }
+
+  /// What loads are shares of, by the workers that carry them: whichever other points are measured.
+  Result<double> most_mpps(const std::string& name, MeasuredChain chain, const char* mode, const Point& limits) {
+    const auto [most, is_new] = most_mpps_.try_emplace(name + ' ' + mode);
+    if (is_new) {
+      chain.sharing = sharing_of(mode);
       Point medians;
       if (const auto ran = runner_.measure(medians, chain, limits, setting_); !ran) return tl::unexpected(ran.error());
-      most_mpps_ = medians.number("mpps");
+      most->second = *medians.number("mpps");
     }
-    return *most_mpps_;
+    return most->second;
   }
 
   const Setting& setting_;
   ChainRunner runner_;
-  std::string routes_, functions_;
+  Chains chains_;
   std::vector<Point> points_;
-  std::map<std::string, double> shared_mpps_;  // by size and frames
-  std::map<std::string, Point> latencies_;     // by load
-  std::optional<double> most_mpps_;            // of the chain whose latency is measured
+  std::map<std::string, double> shared_mpps_;      // by chain, tables, size and frames
+  std::map<std::string, Point> latencies_;         // by chain, sweep, mode and load
+  std::map<std::string, double> most_mpps_;        // by chain and mode
+  std::map<std::string, double> router_alone_us_;  // by mode
 };
 
 Result<std::unique_ptr<Trial>> start(const Setting& setting) {
@@ -199,12 +285,12 @@ const Experiment& chain_experiment() {
   using std::chrono::milliseconds;
   static const Experiment kExperiment{
       .name = "chain",
-      .summary = "firewall and router with packets shared on the GPU, not shared, and on the CPU's cores",
-      .source = "Gaviss (Guo et al., TPDS 2022), §5.2 to §5.5, for the chain firewall, router",
+      .summary = "chains with packets shared on the GPU, not shared, and on the CPU's cores: rates, bytes, latency",
+      .source = "Gaviss (Guo et al., TPDS 2022), §5.2 to §5.5: C1 to C4, and the chain firewall, router",
       .repeats = 3,
       .duration = milliseconds{500},
       .quick_duration = milliseconds{200},
-      .most_gpus = 8,
+      .most_gpus = kMostGpus,
       .takes_rules = true,
       .takes_routes = true,
       .figures = &chain_figures,

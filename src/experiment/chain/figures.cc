@@ -3,16 +3,25 @@
 
 #include "experiment/chain/figures.h"
 
+#include <string>
+#include <string_view>
+#include <utility>
+
 namespace penstock::experiment {
 namespace {
 
 const LimitLine kPcie{.label = "PCIe limit", .key = "limit_mpps"};
+const LimitLine kPcieBits{.label = "PCIe limit", .key = "limit_gbps"};
 const Axis kSize{"size", "bytes of a frame with check sequence"};
+const Axis kBits{"gbps", "Gbit/s of packets that came in"};
+const Axis kLatency{"latency_us", "microseconds", true};
+const Axis kPercentile{"percentile", "percent of packets"};
+const std::vector<std::string> kPaperChains{"C1", "C2", "C3", "C4"};
 
 Figure by_size(const char* id, const char* title, const char* frames, Axis y, std::optional<LimitLine> limit) {
   return {.id = std::string(id) + '-' + frames,
           .title = title,
-          .where = {{"sweep", {"size"}}, {"frames", {frames, "host"}}},
+          .where = {{"chain", {"firewall-router"}}, {"sweep", {"size"}}, {"frames", {frames, "host"}}},
           .x = kSize,
           .y = std::move(y),
           .series = {"mode"},
@@ -20,64 +29,179 @@ Figure by_size(const char* id, const char* title, const char* frames, Axis y, st
           .references = {}};
 }
 
-}  // namespace
+/// Of firewall-router.
+Figure routing(const char* id, const char* title, std::vector<Condition> where, Axis x, Axis y,
+               std::vector<std::string> series, std::optional<LimitLine> limit, std::vector<Reference> references) {
+  where.insert(where.begin(), {"chain", {"firewall-router"}});
+  return {.id = id,
+          .title = title,
+          .where = std::move(where),
+          .x = std::move(x),
+          .y = std::move(y),
+          .series = std::move(series),
+          .limit = std::move(limit),
+          .references = std::move(references)};
+}
 
-const std::vector<Figure>& chain_figures() {
+/// Of C1 to C4, by size and chain.
+Figure of_paper(const char* id, const char* title, const char* tables, std::vector<std::string> modes, Axis y,
+                std::vector<Reference> references) {
+  std::vector<std::string> series{"chain"};
+  if (modes.size() > 1) series.emplace_back("mode");
+  return {.id = id,
+          .title = title,
+          .where = {{"chain", kPaperChains}, {"tables", {tables}}, {"sweep", {"size"}}, {"mode", std::move(modes)}},
+          .x = kSize,
+          .y = std::move(y),
+          .series = std::move(series),
+          .limit = std::nullopt,
+          .references = std::move(references)};
+}
+
+/// Of one of C1 to C4, all ways that it runs.
+Figure of_chain(const std::string& chain, const char* tables) {
+  const bool heavy = std::string_view(tables) == "heavy";
+  return {.id = (heavy ? "heavy-c" : "rate-c") + chain.substr(1),
+          .title = chain + (heavy ? " with heavy tables" : " (Gaviss, figures 5 and 7)"),
+          .where = {{"chain", {chain}}, {"tables", {tables}}, {"sweep", {"size"}}},
+          .x = kSize,
+          .y = kBits,
+          .series = {"mode"},
+          .limit = kPcieBits,
+          .references = {}};
+}
+
+Figure latency_at(const char* load) {
+  return {.id = std::string("latency-at-") + load,
+          .title = std::string("Latency of 1518-byte frames at ") + load +
+                   " percent of the most, bound 1 ms (Gaviss, figure 11)",
+          .where = {{"chain", kPaperChains}, {"sweep", {"latency"}}, {"load", {load}}},
+          .x = kPercentile,
+          .y = kLatency,
+          .series = {"chain"},
+          .limit = std::nullopt,
+          .references = {}};
+}
+
+Figure same_load(const std::string& chain) {
+  return {.id = "same-load-c" + chain.substr(1),
+          .title = chain + ", latency of 1518-byte frames at half of what it takes unshared (Gaviss, figure 12)",
+          .where = {{"chain", {chain}}, {"sweep", {"same-load"}}},
+          .x = kPercentile,
+          .y = kLatency,
+          .series = {"mode"},
+          .limit = std::nullopt,
+          .references = {}};
+}
+
+constexpr const char* kFigure5 = "Gaviss §5.2, figure 5, on a Titan X";
+constexpr const char* kTable1 = "Gaviss §5.3, table 1, on a Xeon E5-2695 v4";
+
+std::vector<Figure> figures_of_routing() {
   const Axis mpps{"mpps", "million packets/s", true};
-  static const std::vector<Figure> kFigures{
+  return {
       by_size("rate", "Whole frames there and back (Gaviss, figures 5 and 7)", "whole", mpps, kPcie),
       by_size("rate", "What the transfer plan names: headers there, changes back", "planned", mpps, kPcie),
       by_size("bits", "Whole frames there and back", "whole", {"gbps", "Gbit/s"}, std::nullopt),
-      {.id = "ratio",
-       .title = "Rate with packets shared on the GPU by the rate without (Gaviss, figure 6)",
-       .where = {{"sweep", {"size"}}, {"mode", {"unshared"}}},
-       .x = kSize,
-       .y = {"shared_by_unshared", "times"},
-       .series = {"frames"},
-       .limit = std::nullopt,
-       .references = {{"paper, least of chains of up to four functions", 2.6, std::nullopt,
-                       "Gaviss §5.2: \"2.6-13.2x higher throughput compared with the baseline system\""}}},
-      {.id = "bytes-up",
-       .title = "Bytes across PCIe to the device, for each packet (Gaviss, figure 9)",
-       .where = {{"sweep", {"size"}}, {"processor", {"gpu"}}},
-       .x = kSize,
-       .y = {"bytes_up", "bytes"},
-       .series = {"frames", "mode"},
-       .limit = std::nullopt,
-       .references = {}},
-      {.id = "bytes-down",
-       .title = "Bytes across PCIe to the host, for each packet (Gaviss, figure 9)",
-       .where = {{"sweep", {"size"}}, {"processor", {"gpu"}}},
-       .x = kSize,
-       .y = {"bytes_down", "bytes"},
-       .series = {"frames", "mode"},
-       .limit = std::nullopt,
-       .references = {}},
-      {.id = "workers",
-       .title = "Rate of whole frames by workers",
-       .where = {{"sweep", {"workers"}}},
-       .x = {"workers", "workers, a core each"},
-       .y = mpps,
-       .series = {"size"},
-       .limit = kPcie,
-       .references = {}},
-      {.id = "busy-cores",
-       .title = "Host cores kept busy (processor time by time)",
-       .where = {{"sweep", {"size"}}},
-       .x = kSize,
-       .y = {"busy_cores", "cores"},
-       .series = {"frames", "mode"},
-       .limit = std::nullopt,
-       .references = {}},
-      {.id = "latency",
-       .title = "Latency of whole 1518-byte frames by load, in percent of the most (Gaviss, figure 11)",
-       .where = {{"sweep", {"latency"}}},
-       .x = {"percentile", "percent of packets"},
-       .y = {"latency_us", "microseconds", true},
-       .series = {"load"},
-       .limit = std::nullopt,
-       .references = {{"paper, p95 of chain C4", 4500, 95, "Gaviss §5.5, figure 11"}}},
+      routing("ratio", "Rate with packets shared on the GPU by the rate without (Gaviss, figure 6)",
+              {{"sweep", {"size"}}, {"mode", {"unshared"}}}, kSize,
+              {.key = "shared_by_this", .label = "times", .earlier_key = "shared_by_unshared"}, {"frames"},
+              std::nullopt,
+              {{"paper, least of chains of up to four functions", 2.6, std::nullopt,
+                "Gaviss §5.2: \"2.6-13.2x higher throughput compared with the baseline system\""}}),
+      routing("bytes-up", "Bytes across PCIe to the device, for each packet (Gaviss, figure 9)",
+              {{"sweep", {"size"}}, {"processor", {"gpu"}}}, kSize, {"bytes_up", "bytes"}, {"frames", "mode"},
+              std::nullopt, {}),
+      routing("bytes-down", "Bytes across PCIe to the host, for each packet (Gaviss, figure 9)",
+              {{"sweep", {"size"}}, {"processor", {"gpu"}}}, kSize, {"bytes_down", "bytes"}, {"frames", "mode"},
+              std::nullopt, {}),
+      routing("workers", "Rate of whole frames by workers", {{"sweep", {"workers"}}},
+              {"workers", "workers, a core each"}, mpps, {"size"}, kPcie, {}),
+      routing("busy-cores", "Host cores kept busy (processor time by time)", {{"sweep", {"size"}}}, kSize,
+              {"busy_cores", "cores"}, {"frames", "mode"}, std::nullopt, {}),
+      routing("latency", "Latency of whole 1518-byte frames by load, in percent of the most (Gaviss, figure 11)",
+              {{"sweep", {"latency"}}}, kPercentile, kLatency, {"load"}, std::nullopt,
+              {{"paper, p95 of chain C4", 4500, 95, "Gaviss §5.5, figure 11"}}),
   };
+}
+
+void add_figures_of_paper(std::vector<Figure>& figures) {
+  figures.push_back(of_paper(
+      "rate", "Packets shared on the GPU (Gaviss, figure 5)", "paper", {"shared"}, kBits,
+      {{"paper, C1, the most", 33.8, std::nullopt, kFigure5}, {"paper, C4, the most", 23.5, std::nullopt, kFigure5}}));
+  for (const std::string& chain : kPaperChains) figures.push_back(of_chain(chain, "paper"));
+  figures.push_back(
+      of_paper("gain", "Rate with packets shared on the GPU by the rate of the other ways (Gaviss, figures 6 and 7)",
+               "paper", {"no-memshare", "unshared", "cpu"}, {"shared_by_this", "times"},
+               {{"paper, by unshared, least", 2.6, std::nullopt, "Gaviss §5.2: \"2.6-13.2x\""},
+                {"paper, by unshared, most", 13.2, std::nullopt, "Gaviss §5.2: \"2.6-13.2x\""},
+                {"paper, by the CPU, least", 1.3, std::nullopt, "Gaviss §5.3: \"1.3-2.8x higher throughput\""},
+                {"paper, by the CPU, most", 2.8, std::nullopt, "Gaviss §5.3: \"1.3-2.8x higher throughput\""}}));
+  figures.push_back(of_paper("moved-up", "Bytes across PCIe to the device, for each packet (Gaviss, figure 9)", "paper",
+                             {"shared", "no-memshare", "unshared"}, {"bytes_up", "bytes"}, {}));
+  figures.push_back(of_paper("moved-down", "Bytes across PCIe to the host, for each packet (Gaviss, figure 9)", "paper",
+                             {"shared", "no-memshare", "unshared"}, {"bytes_down", "bytes"}, {}));
+  figures.push_back(of_paper("cores", "Host cores kept busy (processor time by time)", "paper",
+                             {"shared", "no-memshare", "unshared", "cpu"}, {"busy_cores", "cores"}, {}));
+  figures.push_back(of_paper("by-dollar", "Rate by the price of the cores and the GPU (Gaviss, figure 8)", "paper",
+                             {"shared", "cpu"}, {"mbps_per_dollar", "Mbit/s per dollar"}, {}));
+  figures.push_back(of_paper("by-watt", "Rate by the power of the cores and the GPU", "paper", {"shared", "cpu"},
+                             {"mbps_per_watt", "Mbit/s per watt"}, {}));
+  for (const char* load : {"10", "50", "80"}) figures.push_back(latency_at(load));
+  static constexpr double kMedians[] = {2900, 3400, 3600, 4000};
+  static constexpr double kNinetyFifths[] = {3400, 4000, 4100, 4500};
+  for (std::size_t i = 0; i < kPaperChains.size(); ++i) {
+    const char* const source = "Gaviss §5.5, figure 11; its load is not said";
+    figures.back().references.push_back({"paper, " + kPaperChains[i], kMedians[i], 50, source});
+    figures.back().references.push_back({"paper, " + kPaperChains[i], kNinetyFifths[i], 95, source});
+  }
+  for (const std::string& chain : kPaperChains) figures.push_back(same_load(chain));
+  figures.push_back({.id = "conflicts",
+                     .title =
+                         "A router's way to the GPU and back by the chain's length: R, RI, NRI, FNRI, each function by "
+                         "itself (Gaviss, figure 2)",
+                     .where = {{"sweep", {"length"}}},
+                     .x = {"functions", "functions in the chain"},
+                     .y = {"router_by_alone", "times what the router takes alone"},
+                     .series = {"mode"},
+                     .limit = std::nullopt,
+                     .references = {{"paper, its transfer to the GPU alone", 3.2, 4, "Gaviss §2.2, figure 2"}}});
+  figures.push_back({.id = "gpus",
+                     .title = "Chains over several GPUs, frames of 1518 bytes, by what PCIe carries to all of them",
+                     .where = {{"sweep", {"gpus"}}},
+                     .x = {"gpus", "GPUs"},
+                     .y = kBits,
+                     .series = {"chain"},
+                     .limit = kPcieBits,
+                     .references = {}});
+  figures.push_back({.id = "functions",
+                     .title = "The functions by themselves on one core (Gaviss, table 1)",
+                     .where = {{"sweep", {"function"}}},
+                     .x = kSize,
+                     .y = kBits,
+                     .series = {"chain"},
+                     .limit = std::nullopt,
+                     .references = {{"paper, NIDS", 3.8, 64, kTable1},
+                                    {"paper, NIDS", 7.2, 1518, kTable1},
+                                    {"paper, IPsec", 0.38, 64, kTable1},
+                                    {"paper, IPsec", 1.7, 1518, kTable1},
+                                    {"paper, router", 6.5, 64, kTable1},
+                                    {"paper, router", 39.7, 1518, kTable1},
+                                    {"paper, firewall", 1.8, 64, kTable1},
+                                    {"paper, firewall", 39.4, 1518, kTable1}}});
+  for (const std::string& chain : kPaperChains) figures.push_back(of_chain(chain, "heavy"));
+  figures.push_back(of_paper("heavy-gain", "Heavy tables: rate with packets shared by the rate of the other ways",
+                             "heavy", {"no-memshare", "unshared", "cpu"}, {"shared_by_this", "times"}, {}));
+}
+
+}  // namespace
+
+const std::vector<Figure>& chain_figures() {
+  static const std::vector<Figure> kFigures = [] {
+    std::vector<Figure> figures = figures_of_routing();
+    add_figures_of_paper(figures);
+    return figures;
+  }();
   return kFigures;
 }
 
