@@ -29,8 +29,8 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, DevicePlan plan, std::vector<
     NetworkFunction& function = *chain.functions[f].function;
     const NfTraits& traits = function.traits();
     const FieldSet writes = traits.finish ? traits.finish->writes : FieldSet{};
-    finish_.push_back(
-        {function.make_finish_stage(twins_.stage(f)), !writes.empty(), !(writes - FieldSet{Field::verdict}).empty()});
+    finish_.push_back({function.make_finish_stage(twins_.stage(f)), !writes.empty(),
+                       !(writes - FieldSet{Field::verdict}).empty(), traits.finish_waits});
     if (traits.emits && finish_.back().stage != nullptr) finish_.back().stage->set_emitter(emitter_);
   }
   const std::vector<NfTraits> traits = chain.traits();
@@ -39,12 +39,15 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, DevicePlan plan, std::vector<
     const bool grows = traits[f].growth.head + traits[f].growth.tail > 0 && f >= functions_before_device(plan_);
     next_growing_[f] = grows ? f : next_growing_[f + 1];
   }
+  const auto waiting = static_cast<std::size_t>(std::ranges::count_if(finish_, &Finish::waits));
   for (const ring::SegmentShape& segment : plan_.segments) scatter_.emplace_back(segment.down);
   for (auto& lane : lanes) lanes_.push_back({std::move(lane)});
   for (Flight& flight : flights_) {
     flight.frames.reserve(chain.settings.batch_packets);
     flight.punted.reserve(chain.settings.batch_packets);
     flight.set_aside.resize(chain.settings.batch_packets);
+    flight.waiting.reserve(waiting * chain.settings.batch_packets);
+    if (waiting > 0) flight.exchanged.reserve(chain.settings.batch_packets);
     if (emits_) flight.emissions = Emissions(chain.settings.batch_bytes, chain.settings.batch_packets);
     if (need_room(0, traits.size())) {
       flight.scratch = FrameScratch(chain.settings.batch_bytes, chain.settings.batch_packets, growth_of(traits));
@@ -129,6 +132,9 @@ bool DeviceExecutor::submit(Batch& batch) noexcept {
   if (emits_) flight.emissions.begin(batch);
   emitter_.go_into(emissions_of(flight));
   flight.punted.clear();
+  flight.finish_waits = false;
+  flight.waiting.clear();
+  flight.exchanged.clear();
   if (!flight.on_device) return true;  // its turn comes in `retire`
   flight.lane->busy = true;
   if (run_of(flight).processor == Processor::cpu) {
@@ -160,6 +166,8 @@ Batch* DeviceExecutor::retire() noexcept {
     Flight& flight = flights_[(first_ + i) % flights_.size()];
     if (!flight.traced) advance(flight, run_before);
     run_before = flight.run;
+    // What waits for this batch to be sent has to see its packets before those of the next one.
+    if (!flight.waiting.empty()) break;
   }
   if (count_ == 0) return nullptr;
   Flight& flight = flights_[first_];
@@ -170,6 +178,7 @@ Batch* DeviceExecutor::retire() noexcept {
     run_on_twins(*flight.batch, flight.frames, twins_, outlet_, emissions_of(flight), chain_.functions.size(), trace_);
   } else if (flight.run == plan_.runs.size()) {
     send(flight);
+    finish_sent(flight);
   } else {
     return nullptr;
   }
@@ -270,6 +279,7 @@ void DeviceExecutor::settle_segment(Flight& flight) noexcept {
   counters_.device.bytes_to_device.add(crossed.to_device);
   counters_.device.bytes_to_host.add(crossed.to_host);
   if (shape_of(flight).frames_down) list_frames(flight);
+  flight.finish_waits = may_wait(flight, results);
 
   const std::span<PacketDescriptor> packets = flight.batch->packets();
   Returned next{results.records, results.frames};
@@ -320,7 +330,11 @@ void DeviceExecutor::settle_burst(Flight& flight, const ring::SegmentResults& re
     const std::size_t function = shape.stages[s].function;
     FunctionCounters& counters = counters_.functions[function];
     counters.in.add(reaching.packets, reaching.bytes);
-    if (finish_[function].stage != nullptr) any_ended |= finish(flight, s, results, packets);
+    if (flight.finish_waits && finish_[function].waits) {
+      put_off(flight, s, function, packets);
+    } else if (finish_[function].stage != nullptr) {
+      any_ended |= finish(flight, s, results, packets);
+    }
     if (results.lengths[s] != nullptr) {
       reaching.bytes = 0;
       for (const PacketView& packet : packets) {
@@ -345,6 +359,45 @@ void DeviceExecutor::settle_burst(Flight& flight, const ring::SegmentResults& re
     }
     if (any_ended) count_ended(function, packets, reaching);
     counters.forwarded.add(reaching.packets, reaching.bytes);
+  }
+}
+
+/// Whether finish stages see the same once the batch is sent, and in the same order as what goes to the twins.
+bool DeviceExecutor::may_wait(const Flight& flight, const ring::SegmentResults& results) const noexcept {
+  const auto waits = [&](const ring::SegmentShape::Stage& stage) { return finish_[stage.function].waits; };
+  return flight.run + 1 == plan_.runs.size() && std::ranges::any_of(shape_of(flight).stages, waits) &&
+         flight.punted.empty() &&
+         std::ranges::none_of(results.verdicts, [](Verdict verdict) { return verdict.kind == VerdictKind::punt; });
+}
+
+void DeviceExecutor::put_off(Flight& flight, std::size_t stage, std::size_t function,
+                             std::span<const PacketView> packets) {
+  for (const PacketView& packet : packets) {
+    if (reached(packet.packet->verdict, function))
+      flight.waiting.push_back({packet, packet.length(), packet.packet->wire_length, stage});
+  }
+}
+
+/// The batch has been sent, and its memory is still ours: the packets are made again what they were before the segment.
+void DeviceExecutor::finish_sent(Flight& flight) noexcept {
+  if (flight.waiting.empty()) return;
+  const DevicePlan::Run& run = plan_.runs.back();
+  const ring::SegmentShape& shape = plan_.segments[run.segment];
+  const ring::SegmentResults& results = flight.lane->lane->results();
+  for (const auto& [packet, record] : flight.exchanged) scatter_[run.segment].exchange(record, packet);
+  std::array<PacketView, kBurst> burst;
+  std::array<const std::byte*, kBurst> findings;
+  for (auto next = flight.waiting.begin(); next != flight.waiting.end();) {
+    const std::size_t stage = next->stage;
+    std::size_t count = 0;
+    for (; next != flight.waiting.end() && next->stage == stage && count < kBurst; ++next) {
+      next->packet.packet->length = next->length;
+      next->packet.packet->wire_length = next->wire_length;
+      findings[count] = results.findings[stage] + index_of(flight, next->packet) * shape.stages[stage].findings_bytes;
+      burst[count++] = next->packet;
+    }
+    finish_[shape.stages[stage].function].stage->finish(std::span(burst).first(count),
+                                                        std::span(findings).first(count));
   }
 }
 
@@ -401,7 +454,12 @@ void DeviceExecutor::take_back(Flight& flight, const ring::SegmentResults& resul
       next.frame += aligned_frame(lengths != nullptr ? lengths[i] : packet.length());
     }
     if (!shape.down.empty()) {
-      if (goes_on) scatter_[segment](next.record, packet);
+      if (goes_on && flight.finish_waits) {
+        scatter_[segment].exchange(next.record, packet);
+        flight.exchanged.emplace_back(packet, next.record);
+      } else if (goes_on) {
+        scatter_[segment](next.record, packet);
+      }
       next.record += shape.down.bytes;
     }
   }

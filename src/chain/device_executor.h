@@ -6,6 +6,8 @@
 //
 //     batch ─▶ [CPU run] ─▶ lane: segment ─▶ settle ─▶ [CPU run ─▶ segment ─▶ settle …] ─▶ out, in order of submission
 //                                   └── punted packets, and batches whose device fails: the CPU twins ──┘
+//
+// Finish stages that wait (NfTraits::finish_waits) see the batch behind `out`, and before the next batch is settled.
 
 #pragma once
 
@@ -13,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "chain/chain.h"
@@ -63,6 +66,13 @@ class DeviceExecutor : public Executor {
     unsigned failures = 0;  // one behind the other
     bool busy = false;
   };
+  /// A packet as a finish stage that waits is to see it.
+  struct Waiting {
+    PacketView packet;
+    std::uint32_t length;
+    std::uint32_t wire_length;
+    std::size_t stage;  // of the segment
+  };
   /// A batch on its way.
   struct Flight {
     Batch* batch = nullptr;
@@ -76,15 +86,19 @@ class DeviceExecutor : public Executor {
     Emissions emissions;                // what functions made of its packets
     std::vector<std::uint32_t> punted;  // packets that are not worked on any more on the device
     std::vector<Verdict> set_aside;     // by packet: of those that are punted, while a later segment runs
+    bool finish_waits = false;          // of the last segment, once it is settled
+    std::vector<Waiting> waiting;       // in the order in which finish stages are to see them
+    std::vector<std::pair<PacketView, std::uint8_t*>> exchanged;  // with which record
   };
   struct Finish {
     std::unique_ptr<FinishStage> stage;  // null where there is none
     bool drops = false;                  // it may
     bool takes_back = false;             // it changes frames that have come back
+    bool waits = false;                  // it may
   };
   /// Where the next of the packets is that have come back.
   struct Returned {
-    const std::uint8_t* record;
+    std::uint8_t* record;
     std::uint8_t* frame;
   };
 
@@ -113,6 +127,9 @@ class DeviceExecutor : public Executor {
   void settle_segment(Flight& flight) noexcept;
   void settle_burst(Flight& flight, const ring::SegmentResults& results, Returned& next,
                     std::span<PacketView> packets) noexcept;
+  [[nodiscard]] bool may_wait(const Flight& flight, const ring::SegmentResults& results) const noexcept;
+  static void put_off(Flight& flight, std::size_t stage, std::size_t function, std::span<const PacketView> packets);
+  void finish_sent(Flight& flight) noexcept;
   [[nodiscard]] bool finish(const Flight& flight, std::size_t stage, const ring::SegmentResults& results,
                             std::span<const PacketView> packets) noexcept;
   void take_back(Flight& flight, const ring::SegmentResults& results, Returned& next,

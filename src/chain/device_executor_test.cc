@@ -11,6 +11,8 @@
 
 #include <array>
 #include <deque>
+#include <functional>
+#include <optional>
 
 #include "chain/cpu_executor.h"
 #include "chain/testing/fakes.h"
@@ -95,6 +97,10 @@ constexpr FieldSet every_byte() {
 }
 constexpr Access kMoves{every_byte() | kVerdict, every_byte() | kVerdict};
 
+/// Forwards all; its finish stage, as its twin, looks at every byte (`CountingFunction::watches`).
+Verdict watch(PacketView& packet) { return packet.packet->verdict; }
+constexpr Access kWatch{every_byte() | kVerdict, kVerdict};
+
 void move_bounds(PacketView& packet, std::int32_t head, std::int32_t tail) {
   packet.frame -= head;
   packet.packet->offset -= static_cast<std::uint32_t>(head);
@@ -173,6 +179,7 @@ struct Kind {
   FrameRoom growth{};
   bool cuts = false;
   bool answers = false;
+  bool watches = false;
 };
 constexpr Kind kKinds[] = {{"filter", filter, kFilter, true},
                            {"route", route, kRoute},
@@ -185,9 +192,24 @@ constexpr Kind kKinds[] = {{"filter", filter, kFilter, true},
                            {"pad", pad, kMoves, true, false, false, {0, 20}},
                            {"shy", shy, kShy, false, false, true},
                            {"cut", cut, kMoves, false, false, false, {}, true},
-                           {"answer", answer, kMeter, true, false, false, {}, false, true}};
+                           {"answer", answer, kMeter, true, false, false, {}, false, true},
+                           {"watch", watch, kWatch, true, false, false, {}, false, false, true}};
 constexpr int kKindCount = std::size(kKinds);
-enum { kFilters, kRoutes, kMarks, kScrambles, kColours, kMeters, kTags, kUntags, kPads, kShies, kCuts, kAnswers };
+enum {
+  kFilters,
+  kRoutes,
+  kMarks,
+  kScrambles,
+  kColours,
+  kMeters,
+  kTags,
+  kUntags,
+  kPads,
+  kShies,
+  kCuts,
+  kAnswers,
+  kWatches
+};
 
 /// Of a chain: which function stands where, and whether it has a GPU stage.
 struct Position {
@@ -203,6 +225,10 @@ NfTraits traits_of(const Position& position) {
     if (kind.finds) {
       traits.finish = Access{{Field::frame_shape}, {}};
       traits.findings_bytes = 4;
+    }
+    if (kind.watches) {
+      traits.finish = Access{every_byte(), {}};
+      traits.finish_waits = true;
     }
     if (kind.remembers || kind.answers) traits.finish = Access{{Field::frame_shape, Field::verdict}, kVerdict};
   }
@@ -227,11 +253,16 @@ class CountingFunction final : public NetworkFunction {
   static std::uint32_t finding(PacketView packet) { return packet.has_ports() ? packet.udp().source_port.value() : 1U; }
   std::uint64_t sum = 0;
   bool consumes = false;  // as no finish stage may
+  std::function<void()> while_finishing = [] {};
 
  private:
   /// Depends on all packets before this one, in their order.
-  void settle(std::uint32_t found, std::uint32_t length, Verdict& verdict) {
+  void settle(std::uint32_t found, PacketView packet, std::uint32_t length, Verdict& verdict) {
     sum = sum * 31 + found + length;
+    if (kind_.watches) {
+      sum = sum * 31 + packet.packet->wire_length;
+      for (const std::uint8_t byte : std::span(packet.frame, packet.length())) sum = sum * 31 + byte;
+    }
     if (kind_.remembers && verdict.alive() && sum % 3 == 0) verdict = Verdict::drop(sum % 2);
   }
   class Stage final : public CpuStage {
@@ -245,7 +276,7 @@ class CountingFunction final : public NetworkFunction {
         Verdict verdict = function_.kind_.decide(packet);
         descriptor.offset = before.offset;  // the executor's to set
         descriptor.wire_length = before.wire_length;
-        if (function_.kind_.finds) function_.settle(found, before.length, verdict);
+        if (function_.kind_.finds) function_.settle(found, packet, before.length, verdict);
         descriptor.verdict = verdict;
         if (function_.kind_.cuts) cut_one(packet, *emitter_);
         if (function_.kind_.answers) answer_one(packet, found, *emitter_);
@@ -261,10 +292,11 @@ class CountingFunction final : public NetworkFunction {
    public:
     explicit Finish(CountingFunction& function) : function_(function) {}
     void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override {
+      function_.while_finishing();
       for (std::size_t i = 0; i < packets.size() && function_.kind_.finds; ++i) {
         std::uint32_t found = 0;
         std::memcpy(&found, findings[i], sizeof found);
-        function_.settle(found, packets[i].length(), packets[i].packet->verdict);
+        function_.settle(found, packets[i], packets[i].length(), packets[i].packet->verdict);
         if (function_.consumes) packets[i].packet->verdict = Verdict::consume();
         if (function_.kind_.answers) answer_one(packets[i], found, *emitter_);
       }
@@ -663,6 +695,57 @@ TEST(DeviceExecutorDeathTest, StopsAtAFinishStageThatDoesMoreThanDrop) {
   static_cast<CountingFunction&>(*bed.chain.functions[0].function).consumes = true;
   EXPECT_DEATH(bed.run(batches_of(1, 5)),
                "penstock: meter: its finish stage does more than drop \\(packet 0 of worker 0");
+}
+
+/// Packets that had been sent of two, the second of this flow, when the finish stage of the chain's first function saw
+/// the first.
+std::size_t sent_before_finish(const std::vector<Position>& positions, unsigned flow = 2) {
+  Bed bed(positions);
+  Behaviour behaviour;
+  bed.put_on_lanes(1, behaviour);
+  const auto sent = [&bed] {
+    std::size_t count = 0;
+    for (const auto& port : bed.chain.ports) count += static_cast<testing::FakePort&>(*port.port).sent[0].size();
+    return count;
+  };
+  std::optional<std::size_t> before;
+  static_cast<CountingFunction&>(*bed.chain.functions[0].function).while_finishing = [&] {
+    if (!before) before = sent();
+  };
+  bed.run({{numbered(8, 2), numbered(8, flow)}});
+  return before.value_or(~std::size_t{0});
+}
+
+TEST(DeviceExecutor, SendsPacketsBeforeFinishStagesThatWait) {
+  EXPECT_EQ(sent_before_finish(chain_of({{kWatches, true}})), 2U);
+  EXPECT_EQ(sent_before_finish(chain_of({{kWatches, true}, {kRoutes, true}})), 2U) << "records come back";
+  EXPECT_EQ(sent_before_finish(chain_of({{kWatches, true}, {kPads, true}})), 2U) << "frames come back";
+  EXPECT_EQ(sent_before_finish(chain_of({{kWatches, true}, {kScrambles, false}})), 0U) << "the host changes them";
+  EXPECT_EQ(sent_before_finish(chain_of({{kWatches, true}, {kShies, true}}), 1), 0U) << "the twin's turn";
+  EXPECT_EQ(sent_before_finish(chain_of({{kMeters, true}})), 0U) << "it drops";
+}
+
+TEST(DeviceExecutor, ShowsFinishStagesThatWaitWhatTheTwinsSee) {
+  const std::vector<std::vector<Position>> chains{
+      chain_of({{kFilters, true}, {kWatches, true}, {kRoutes, true}}),
+      chain_of({{kRoutes, true}, {kWatches, true}, {kRoutes, true}, {kColours, true}}),
+      chain_of({{kPads, false}, {kWatches, true}, {kScrambles, true}, {kTags, true}}),
+      chain_of({{kWatches, true}, {kMeters, true}, {kWatches, true}, {kMarks, true}, {kCuts, true}}),
+      chain_of({{kShies, true}, {kWatches, true}, {kRoutes, true}}),
+  };
+  // In every other batch nothing is punted: what waits there comes before what the twins are given of the next.
+  std::vector<std::vector<Bytes>> batches = batches_of(20, 64);
+  for (std::size_t b = 0; b < batches.size(); b += 2) batches[b].assign(64, numbered(b, 2));
+  for (const auto& positions : chains) {
+    for (const unsigned failing : {0U, 3U}) {
+      Behaviour behaviour;
+      behaviour.polls_until_done = [] { return 0U; };
+      unsigned calls = 0;
+      if (failing > 0) behaviour.fails = [&] { return ++calls % failing == 0; };
+      SCOPED_TRACE(positions.front().kind->name + std::string(", failing ") + std::to_string(failing));
+      expect_as_on_the_cpu(positions, batches, behaviour, 3);
+    }
+  }
 }
 
 RC_GTEST_PROP(DeviceExecutor, DoesWhatTheCpuDoesInAnyChainOverAnyDevice, ()) {

@@ -38,6 +38,7 @@ struct NfTraits {
   std::uint32_t findings_bytes = 0;                  // for each packet, from the GPU stage to the finish stage
   FrameRoom growth{};                                // most bytes it adds at head and tail
   bool chooses_port = false;                         // decides where packets leave
+  bool finish_waits = false;                         // its finish stage may run once packets have left: it only looks
   bool emits = false;                                // its CPU stages make packets: they are given an Emitter
   std::span<const std::string_view> drop_reasons{};  // by the value of Verdict::drop
 };
@@ -68,6 +69,9 @@ class CpuStage {
 /// it was before the segment that the GPU stage ran in. A segment begins with its function where one before it changes
 /// bytes that its access reads; where it reads none, the frame may be shorter, behind a function of the same segment
 /// that changes lengths, than the length says.
+/// One that waits (NfTraits::finish_waits) runs, where it can, behind the sending of the batch: the same packets, in
+/// the same order, as they would have been before. It can where its segment is the last of what the chain does with the
+/// batch, and no packet of the batch is left to the twins.
 class FinishStage {
  public:
   virtual ~FinishStage() = default;

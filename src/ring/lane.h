@@ -76,7 +76,7 @@ struct LaneShape {
 /// What came back from a segment; valid until the next one starts, and the frames until the next batch does.
 struct SegmentResults {
   std::span<const Verdict> verdicts;          // of all packets; `nf` is the function that decided
-  const std::uint8_t* records = nullptr;      // one behind the other, of the packets still forwarded, in order
+  std::uint8_t* records = nullptr;            // one behind the other, of the packets still forwarded, in order
   std::uint8_t* frames = nullptr;             // the same, each at a multiple of kFrameAlignment
   std::vector<const std::byte*> findings;     // by stage of the segment; null where it finds nothing
   std::vector<const std::uint32_t*> lengths;  // of all packets behind that stage; null where it does not change them

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -108,14 +109,25 @@ class RecordScatter {
   explicit RecordScatter(const RecordLayout& record) noexcept : record_(record) {}
 
   void operator()(const std::uint8_t* from, PacketView packet) noexcept {
-    take_layout(from, packet);
-    std::uint64_t headers = 0;
-    static_assert(sizeof headers == sizeof(RecordHeader));
-    std::memcpy(&headers, from, sizeof headers);
-    if (headers != headers_ || packet.packet->link_type != link_type_ || !found_) find_pieces(headers, packet);
+    place(from, packet);
     for (std::uint32_t i = 0; i < count_; ++i)
       copy(packet.frame + pieces_[i].to, from + pieces_[i].from, pieces_[i].length);
     if (metadata_) scatter(record_, from, packet);
+  }
+
+  /// The same, and what was in their places goes into the record: once more, and all is as it was, but for the layout.
+  void exchange(std::uint8_t* with, PacketView packet) noexcept {
+    place(with, packet);
+    for (std::uint32_t i = 0; i < count_; ++i) {
+      std::uint8_t* const in_frame = packet.frame + pieces_[i].to;
+      std::swap_ranges(in_frame, in_frame + pieces_[i].length, with + pieces_[i].from);
+    }
+    if (!metadata_) return;
+    for (std::uint32_t i = 0; i < record_.count; ++i) {
+      std::uint8_t* const in_record = with + record_.places[i].at;
+      if (record_.places[i].field == Field::mark) exchange(in_record, packet.packet->mark);
+      if (record_.places[i].field == Field::timestamp) exchange(in_record, packet.packet->timestamp_ns);
+    }
   }
 
  private:
@@ -125,6 +137,21 @@ class RecordScatter {
     std::uint8_t from;
     std::uint8_t length;
   };
+
+  void place(const std::uint8_t* from, PacketView packet) noexcept {
+    take_layout(from, packet);
+    std::uint64_t headers = 0;
+    static_assert(sizeof headers == sizeof(RecordHeader));
+    std::memcpy(&headers, from, sizeof headers);
+    if (headers != headers_ || packet.packet->link_type != link_type_ || !found_) find_pieces(headers, packet);
+  }
+
+  template <typename Value>
+  static void exchange(std::uint8_t* in_record, Value& value) noexcept {
+    const Value before = value;
+    std::memcpy(&value, in_record, sizeof value);
+    std::memcpy(in_record, &before, sizeof value);
+  }
 
   static void copy(std::uint8_t* to, const std::uint8_t* from, std::uint32_t length) noexcept {
     switch (length) {

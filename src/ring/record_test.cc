@@ -27,7 +27,7 @@ const std::vector<FieldSet>& sets() {
 }
 
 /// Runs of alike packets, as flows make them, so that what was found for one serves the next.
-TEST(RecordScatter, PutsFieldsWhereScatterPutsThem) {
+TEST(RecordScatter, PutsFieldsWhereScatterPutsThemAndBack) {
   RandomFrames random(11);
   std::size_t changed = 0;
   for (const FieldSet& fields : sets()) {
@@ -64,6 +64,19 @@ TEST(RecordScatter, PutsFieldsWhereScatterPutsThem) {
         ASSERT_EQ(fast_packet.timestamp_ns, slow_packet.timestamp_ns);
         ASSERT_EQ(fast_packet.layout.transport_offset, slow_packet.layout.transport_offset);
         changed += by_fast != frame.bytes ? 1 : 0;
+
+        PacketDescriptor exchanged = original;
+        Bytes by_exchange = frame.bytes;
+        const auto sent = record;
+        fast.exchange(record.data(), {by_exchange.data(), &exchanged});
+        ASSERT_EQ(by_exchange, by_slow) << to_string(fields) << ", frame " << n;
+        ASSERT_EQ(exchanged.mark, slow_packet.mark);
+        ASSERT_EQ(exchanged.timestamp_ns, slow_packet.timestamp_ns);
+        fast.exchange(record.data(), {by_exchange.data(), &exchanged});
+        ASSERT_EQ(by_exchange, frame.bytes) << to_string(fields) << ", frame " << n;
+        ASSERT_EQ(exchanged.mark, original.mark);
+        ASSERT_EQ(exchanged.timestamp_ns, original.timestamp_ns);
+        ASSERT_EQ(record, sent);
       }
     }
   }

@@ -44,6 +44,7 @@ chain::NfTraits make_traits(const Detection& detection, const NidsSettings& sett
         Access{traits.cpu.reads - FieldSet{Field::wire_length, Field::timestamp, Field::in_port, Field::verdict}, {}};
     traits.finish = Access{traits.cpu.reads, settings.inspector.drops ? FieldSet{Field::verdict} : FieldSet{}};
     traits.findings_bytes = sizeof(PacketLiterals);
+    traits.finish_waits = !settings.inspector.drops;
   }
   traits.drop_reasons = kDropReasons;
   return traits;
