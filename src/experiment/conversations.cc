@@ -15,12 +15,19 @@
 #include <vector>
 
 #include "packet/checksum.h"
+#include "packet/ethernet.h"
+#include "packet/ip.h"
+#include "packet/transport.h"
 
 namespace penstock::experiment {
 namespace {
 
-constexpr std::size_t kHeaders = 14 + 20 + 20;
-constexpr std::uint8_t kFin = 1, kSyn = 2, kPush = 8, kAck = 16;
+constexpr std::size_t kHeaders = sizeof(EthernetHeader) + sizeof(Ipv4Header) + sizeof(TcpHeader);
+
+template <typename Header>
+const std::uint8_t* bytes_of(const Header& header) {
+  return reinterpret_cast<const std::uint8_t*>(&header);
+}
 
 /// Text as pages have it, to cut payloads from.
 std::string page_text() {
@@ -86,71 +93,70 @@ class Conversation {
   /// Writes the next packet; false where there is none any more.
   bool next(Writer& writer) {
     const std::size_t step = step_++;
-    if (step == 0) return send(writer, 0, kSyn, {});
-    if (step == 1) return send(writer, 1, kSyn | kAck, {});
-    if (step == 2) return send(writer, 0, kAck, {});
+    if (step == 0) return send(writer, 0, TcpHeader::kSyn, {});
+    if (step == 1) return send(writer, 1, TcpHeader::kSyn | TcpHeader::kAck, {});
+    if (step == 2) return send(writer, 0, TcpHeader::kAck, {});
     if (step == 3) {
       return send(
-          writer, 0, kPush | kAck,
+          writer, 0, TcpHeader::kPsh | TcpHeader::kAck,
           fmt::format("GET /page/{} HTTP/1.1\r\nHost: www{}.example\r\nAccept: */*\r\n\r\n", number_, number_ % 10));
     }
     // Two responses and an acknowledgement, again and again.
     const std::size_t rest = step - 4;
     const std::size_t rounds = (plan_->responses + 1) / 2 * 3;
     if (rest < rounds) {
-      if (rest % 3 == 2) return send(writer, 0, kAck, {});
+      if (rest % 3 == 2) return send(writer, 0, TcpHeader::kAck, {});
       const std::size_t response = rest / 3 * 2 + rest % 3;
       if (response >= plan_->responses) return next(writer);
       const std::size_t bytes = plan_->frame_bytes - kHeaders;
       const std::string_view payload =
           std::string_view(*text_).substr((number_ * 131 + response * 977) % (text_->size() - bytes), bytes);
-      return send(writer, 1, kAck, payload);
+      return send(writer, 1, TcpHeader::kAck, payload);
     }
-    if (rest == rounds) return send(writer, 1, kFin | kAck, {});
-    if (rest == rounds + 1) return send(writer, 0, kFin | kAck, {});
-    if (rest == rounds + 2) return send(writer, 1, kAck, {});
+    if (rest == rounds) return send(writer, 1, TcpHeader::kFin | TcpHeader::kAck, {});
+    if (rest == rounds + 1) return send(writer, 0, TcpHeader::kFin | TcpHeader::kAck, {});
+    if (rest == rounds + 2) return send(writer, 1, TcpHeader::kAck, {});
     return false;
   }
 
  private:
   bool send(Writer& writer, unsigned from, std::uint8_t flags, std::string_view payload) {
-    std::array<std::uint8_t, kHeaders> header{};
-    header[12] = 8;  // IPv4
-    header[5] = static_cast<std::uint8_t>(1 + from);
-    header[11] = static_cast<std::uint8_t>(2 - from);
-    std::uint8_t* const ip = header.data() + 14;
-    std::uint8_t* const tcp = ip + 20;
-    const auto put16 = [](std::uint8_t* to, std::size_t value) {
-      to[0] = static_cast<std::uint8_t>(value >> 8);
-      to[1] = static_cast<std::uint8_t>(value);
-    };
-    const auto put32 = [&](std::uint8_t* to, std::uint32_t value) {
-      put16(to, value >> 16);
-      put16(to + 2, value);
-    };
+    struct {
+      EthernetHeader ethernet;
+      Ipv4Header ip;
+      TcpHeader tcp;
+    } headers{};
+    static_assert(sizeof headers == kHeaders);
+    auto& [ethernet, ip, tcp] = headers;
     const std::array<std::uint32_t, 2> address{0x0a000000 + number_ / 60000 * 251 + 1, 0xc6120000 + number_ % 4096};
-    const std::array<std::uint32_t, 2> port{1024 + number_ % 60000, 80};
-    ip[0] = 0x45;
-    put16(ip + 2, 40 + payload.size());
-    ip[8] = 64;
-    ip[9] = 6;
-    put32(ip + 12, address[from]);
-    put32(ip + 16, address[1 - from]);
-    put16(ip + 10, checksum(ip, 20));
-    put16(tcp, port[from]);
-    put16(tcp + 2, port[1 - from]);
-    put32(tcp + 4, sequence_[from]);
-    if ((flags & kAck) != 0) put32(tcp + 8, sequence_[1 - from]);
-    tcp[12] = 0x50;
-    tcp[13] = flags;
-    put16(tcp + 14, 0xffff);
-    std::uint32_t sum = checksum_add(ip + 12, 8) + 6 + static_cast<std::uint32_t>(20 + payload.size());
-    sum = checksum_add(tcp, 20, sum);
+    const std::array<std::uint16_t, 2> port{static_cast<std::uint16_t>(1024 + number_ % 60000), 80};
+    const auto tcp_bytes = static_cast<std::uint16_t>(sizeof tcp + payload.size());
+    ethernet.destination.bytes[5] = static_cast<std::uint8_t>(1 + from);
+    ethernet.source.bytes[5] = static_cast<std::uint8_t>(2 - from);
+    ethernet.type.set(ether_type::kIpv4);
+    ip.version_ihl = 0x45;
+    ip.total_length.set(static_cast<std::uint16_t>(sizeof ip + tcp_bytes));
+    ip.ttl = 64;
+    ip.protocol = ip_protocol::kTcp;
+    ip.source.set(address[from]);
+    ip.destination.set(address[1 - from]);
+    ip.checksum.set(checksum(bytes_of(ip), sizeof ip));
+    tcp.source_port.set(port[from]);
+    tcp.destination_port.set(port[1 - from]);
+    tcp.sequence.set(sequence_[from]);
+    if ((flags & TcpHeader::kAck) != 0) tcp.acknowledgment.set(sequence_[1 - from]);
+    tcp.data_offset = sizeof tcp / 4 << 4;
+    tcp.flags = flags;
+    tcp.window.set(0xffff);
+    // Over the pseudo header (RFC 9293 §3.1), whose addresses lie one behind the other in the IP header.
+    std::uint32_t sum = checksum_add(ip.source.bytes, 2 * sizeof(Be32)) + ip_protocol::kTcp + tcp_bytes;
+    sum = checksum_add(bytes_of(tcp), sizeof tcp, sum);
     sum = checksum_add(reinterpret_cast<const std::uint8_t*>(payload.data()),
                        static_cast<std::uint32_t>(payload.size()), sum);
-    put16(tcp + 16, checksum_finish(sum));
-    sequence_[from] += static_cast<std::uint32_t>(payload.size()) + ((flags & (kSyn | kFin)) != 0 ? 1 : 0);
-    frame_.assign(reinterpret_cast<const char*>(header.data()), header.size());
+    tcp.checksum.set(checksum_finish(sum));
+    const bool counts = (flags & (TcpHeader::kSyn | TcpHeader::kFin)) != 0;
+    sequence_[from] += static_cast<std::uint32_t>(payload.size()) + (counts ? 1 : 0);
+    frame_.assign(reinterpret_cast<const char*>(&headers), sizeof headers);
     frame_.append(payload);
     frame_.resize(std::max<std::size_t>(frame_.size(), 60));
     writer.frame(frame_);
