@@ -4,69 +4,47 @@
 #include "experiment/limits.h"
 
 #include <algorithm>
-#include <barrier>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "experiment/core_rates.h"
 #include "experiment/spread.h"
 #include "gpu/pcie.h"
 
 namespace penstock::experiment {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::size_t kPiece = std::size_t{1} << 20;         // copied at once
 constexpr std::size_t kLeastBytes = std::size_t{16} << 20;   // a thread's; with its copy more than its share of caches
 constexpr std::size_t kTotalBytes = std::size_t{256} << 20;  // of all threads
-constexpr int kRepeats = 3;
+constexpr unsigned kRepeats = 3;
 constexpr std::chrono::milliseconds kDuration{50};
 
-/// One thread's memory, a number of whole pieces, and what it has copied.
-struct Copier {
-  std::vector<std::uint8_t> from, to;
-  double rate = 0;  // bytes/s of the last repeat
+/// One thread's memory, a number of whole pieces.
+class Copier {
+ public:
+  explicit Copier(std::size_t bytes) : from_(bytes, 1), to_(bytes, 2) {}
 
-  explicit Copier(std::size_t bytes) : from(bytes, 1), to(bytes, 2) {}
-  void copy_for(Clock::duration duration) {
-    const auto start = Clock::now();
-    double copied = 0;
-    std::size_t at = 0;
-    do {
-      std::memcpy(to.data() + at, from.data() + at, kPiece);
-      at = (at + kPiece) % from.size();
-      copied += double{kPiece};
-    } while (Clock::now() - start < duration);
-    rate = copied / std::chrono::duration<double>(Clock::now() - start).count();
+  /// How many bytes it copied.
+  std::size_t operator()() {
+    std::memcpy(to_.data() + at_, from_.data() + at_, kPiece);
+    at_ = (at_ + kPiece) % from_.size();
+    return kPiece;
   }
+
+ private:
+  std::vector<std::uint8_t> from_, to_;
+  std::size_t at_ = 0;
 };
 
 /// GB/s of `cores` threads together.
 double memory_copy(unsigned cores, const std::atomic<bool>& stop) {
   const std::size_t bytes = std::max(kLeastBytes, kTotalBytes / cores / kPiece * kPiece);
-  std::barrier together(static_cast<std::ptrdiff_t>(cores));
-  std::vector<std::vector<double>> rates(cores);
-  std::vector<std::jthread> threads;
-  for (unsigned core = 0; core < cores; ++core) {
-    threads.emplace_back([&, core] {
-      Copier copier(bytes);  // in the thread, so that the memory is near it
-      for (int i = 0; i < kRepeats; ++i) {
-        together.arrive_and_wait();
-        if (!stop.load(std::memory_order_relaxed)) copier.copy_for(kDuration);
-        rates[core].push_back(copier.rate);
-      }
-    });
-  }
-  threads.clear();
-  std::vector<double> sums(kRepeats);
-  for (const auto& of_core : rates) {
-    for (std::size_t i = 0; i < of_core.size(); ++i) sums[i] += of_core[i];
-  }
-  return spread_of(sums).median / 1e9;
+  const Timing timing{kRepeats, kDuration, &stop};
+  return spread_of(rates_on_cores(cores, timing, [&](unsigned) { return Copier(bytes); })).median / 1e9;
 }
 
 }  // namespace

@@ -147,7 +147,7 @@ class DetectionTrial final : public Trial {
     const unsigned block = static_cast<unsigned>(std::stoul(kLargeSize)) - kHeaderBytes - kFrameCheckBytes;
     const auto rates = measure_hyperscan(
         (*detection)->literals(), {reinterpret_cast<const std::uint8_t*>(text_.data()), text_.size()}, block,
-        static_cast<unsigned>(*point.number("workers")), setting_.repeats, setting_.duration, *setting_.stop);
+        static_cast<unsigned>(*point.number("workers")), {setting_.repeats, setting_.duration, setting_.stop});
     if (!rates) return tl::unexpected(rates.error());
     std::vector<double> gbps;
     for (const double rate : *rates) gbps.push_back(rate * 8 / 1e9);

@@ -6,12 +6,11 @@
 
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "experiment/core_rates.h"
 #include "nf/nids/match/pattern_matcher.h"
 
 namespace penstock::experiment {
@@ -20,8 +19,6 @@ namespace penstock::experiment {
 /// `text`. `literals`: at least one.
 [[nodiscard]] Result<std::vector<double>> measure_hyperscan(std::span<const nids::Literal> literals,
                                                             std::span<const std::uint8_t> text, std::size_t block,
-                                                            unsigned cores, unsigned repeats,
-                                                            std::chrono::nanoseconds duration,
-                                                            const std::atomic<bool>& stop);
+                                                            unsigned cores, const Timing& timing);
 
 }  // namespace penstock::experiment

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <barrier>
-#include <thread>
+#include <chrono>
 
+#include "experiment/core_rates.h"
 #include "experiment/offload/rates.h"
 
 namespace penstock::experiment {
@@ -37,17 +37,12 @@ class Asker {
         values_(std::max<std::size_t>(batch, 256)),
         piece_(piece_of(engine, batch, values_)) {}
 
-  /// Keys a second.
-  double ask_for(std::chrono::nanoseconds duration, const std::atomic<bool>& stop) {
-    const auto start = Clock::now();
-    std::size_t asked = 0;
-    do {
-      const std::size_t count = std::min(piece_, kKeys - at_);
-      engine_.look_up(at_, count, values_.data());
-      at_ = (at_ + count) % kKeys;
-      asked += count;
-    } while (Clock::now() - start < duration && !stop.load(std::memory_order_relaxed));
-    return static_cast<double>(asked) / seconds_since(start);
+  /// How many keys it asked for: at most a batch of them.
+  std::size_t operator()() {
+    const std::size_t count = std::min(piece_, kKeys - at_);
+    engine_.look_up(at_, count, values_.data());
+    at_ = (at_ + count) % kKeys;
+    return count;
   }
 
  private:
@@ -74,25 +69,7 @@ Result<void> check(const LookupWork& work, const LookupEngine& engine) {
 
 Result<std::vector<double>> measure_on_cores(const LookupWork& work, const LookupEngine& engine, unsigned cores,
                                              std::size_t batch, const Timing& timing) {
-  std::vector<std::vector<double>> rates(cores);
-  std::barrier together(static_cast<std::ptrdiff_t>(cores));
-  const auto ask = [&](unsigned core) {
-    Asker asker(engine, kKeys / cores * core, batch);
-    for (unsigned repeat = 0; repeat <= timing.repeats; ++repeat) {
-      together.arrive_and_wait();
-      const double rate = asker.ask_for(repeat == 0 ? timing.duration / 5 : timing.duration, *timing.stop);
-      if (repeat > 0) rates[core].push_back(rate);
-    }
-  };
-  std::vector<std::jthread> threads;
-  for (unsigned core = 1; core < cores; ++core) threads.emplace_back(ask, core);
-  ask(0);
-  threads.clear();
-
-  std::vector<double> sums(timing.repeats);
-  for (const auto& of_core : rates) {
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += of_core[i];
-  }
+  auto sums = rates_on_cores(cores, timing, [&](unsigned core) { return Asker(engine, kKeys / cores * core, batch); });
   if (const auto right = check(work, engine); !right) return tl::unexpected(right.error());
   return sums;
 }

@@ -5,7 +5,6 @@
 
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -13,16 +12,11 @@
 #include <vector>
 
 #include "base/error.h"
+#include "experiment/core_rates.h"
 #include "experiment/offload/lookups.h"
 #include "gpu/stream.h"
 
 namespace penstock::experiment {
-
-struct Timing {
-  unsigned repeats = 1;
-  std::chrono::nanoseconds duration{};  // of a repeat; a shorter one goes before, uncounted
-  const std::atomic<bool>* stop = nullptr;
-};
 
 /// On `cores` threads at once, each with keys of its own: batch after batch is given to the engine whole, or in pieces
 /// where one would take longer than 10 ms. Results go to a buffer of the thread, which the next batch overwrites. Fails
