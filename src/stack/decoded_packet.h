@@ -33,6 +33,7 @@ enum class Refusal : std::uint8_t {
   none,
   fragment,         // of a datagram of which another part was dropped: the host has the rest
   changed_bytes,    // it has other bytes than those that have passed in their place
+  invalid,          // it is not valid in its session, where a less strict host may take it all the same
   flow_memory,      // no room for its flow,
   stream_memory,    // for its session, or for its bytes in the stream,
   fragment_memory,  // for it among the fragments that wait (TrackerOptions::refuse_when_full)

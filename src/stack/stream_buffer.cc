@@ -398,6 +398,12 @@ StreamBuffer::Run StreamBuffer::whole_run_at(std::uint64_t at) const noexcept {
   return {block->offset, {block->at(block->offset), block->length}};
 }
 
+bool StreamBuffer::holds(std::uint64_t offset, Bytes bytes) const noexcept {
+  const Run run = run_from(offset);
+  return run.offset == offset && run.bytes.size() >= bytes.size() &&
+         std::equal(bytes.begin(), bytes.end(), run.bytes.begin());
+}
+
 void StreamBuffer::drop_before(MemoryPool& pool, std::uint64_t offset) noexcept {
   if (offset <= begin_) return;
   begin_ = offset;

@@ -52,6 +52,9 @@ class StreamBuffer {
   /// The same, but all of the run.
   [[nodiscard]] Run whole_run_at(std::uint64_t at) const noexcept;
 
+  /// Whether all of these bytes are there, as they are.
+  [[nodiscard]] bool holds(std::uint64_t offset, Bytes bytes) const noexcept;
+
   /// Lets go of all before it. Bytes before it will never be taken again.
   void drop_before(MemoryPool& pool, std::uint64_t offset) noexcept;
   void clear(MemoryPool& pool) noexcept;

@@ -19,6 +19,12 @@ bool TcpTracker::timestamp_valid(Segment& segment) noexcept {
   TcpStream& mine = segment.mine();
   const std::uint32_t timestamp = segment.options.timestamp;
   const OverlapPolicy host = options_.stream_policy;
+  // Inline it is taken all the same: hosts differ in what is too old for them (a clock that stands at 0, segments that
+  // overtook each other), and of what the stream has nothing else will pass in its place.
+  const auto wrong = [&]() noexcept {
+    segment.tell(TcpEvent::invalid_timestamp);
+    return session.inline_ && !segment.has(TcpHeader::kRst);
+  };
   if (mine.zero_timestamp) {
     if (host == OverlapPolicy::linux_host) {  // no host that begins with 0
       session.timestamps_ = false;
@@ -31,7 +37,7 @@ bool TcpTracker::timestamp_valid(Segment& segment) noexcept {
     }
   }
   if (timestamp == 0 && host != OverlapPolicy::windows && host != OverlapPolicy::solaris) {
-    return segment.refuse(TcpEvent::invalid_timestamp);
+    return wrong();
   }
   const std::int32_t ahead = sequence_distance(timestamp, mine.timestamp) + (host == OverlapPolicy::linux_host ? 1 : 0);
   std::uint32_t last_s = mine.timestamp_s;
@@ -42,7 +48,7 @@ bool TcpTracker::timestamp_valid(Segment& segment) noexcept {
     mine.timestamp = timestamp;
     return true;
   }
-  return segment.refuse(TcpEvent::invalid_timestamp);
+  return wrong();
 }
 
 void TcpTracker::note_timestamp(Segment& segment) noexcept {
@@ -153,6 +159,44 @@ bool TcpTracker::is_bad_window_update(Segment& segment) noexcept {
   if (segment.ack == other.next + 1 && other.fin_sent) return false;
   segment.tell(TcpEvent::bad_window_update);
   return true;
+}
+
+// Its place is behind what was sent before. Inline, it may begin in that: hosts send the last segments again as one,
+// and what is new of it belongs into the stream.
+bool TcpTracker::fin_fits(const Segment& segment) noexcept {
+  const TcpStream& mine = segment.mine();
+  const bool goes_on =
+      segment.session->inline_ && before(segment.sequence, mine.next) && !before(segment.end(), mine.next);
+  return (goes_on || !before(segment.sequence, mine.next)) && !after(segment.sequence, mine.last_ack + mine.window);
+}
+
+// Inline: whatever brings bytes that the stream does not have is not to reach a host that may take them. So it is only
+// where this watcher knows what the hosts know: it has seen both begin.
+bool TcpTracker::may_pass(const Segment& segment, bool valid) noexcept {
+  const TcpSession& session = *segment.session;
+  const TcpStream& mine = segment.mine();
+  const bool both_began = (session.flags_seen_[0] & session.flags_seen_[1] & TcpHeader::kSyn) != 0;
+  if (session.midstream_ || session.async_ || !both_began) return true;
+  // What comes with a SYN, or with a RST that is taken, no application is given (but by fast open, which the stream
+  // has). And a host answers to a SYN that it does not expect (RFC 5961 §4).
+  if (segment.has(TcpHeader::kSyn) || (valid && segment.has(TcpHeader::kRst))) return true;
+  if (!segment.payload.empty()) {
+    if (segment.outcome.payload_in_stream || segment.outcome.bytes_refused || mine.depth_reached) return true;
+    // Sent again: acknowledged, or as it was.
+    if (not_after(segment.end(), mine.last_ack)) return true;
+    Bytes bytes = segment.payload;
+    std::uint32_t sequence = segment.sequence;
+    if (before(sequence, mine.last_ack)) {
+      bytes = bytes.subspan(mine.last_ack - sequence);
+      sequence = mine.last_ack;
+    }
+    const std::int64_t offset = mine.offset_of(sequence);
+    return offset >= 0 && mine.buffer.holds(static_cast<std::uint64_t>(offset), bytes);
+  }
+  // Without bytes, what is not valid shows the host nothing; but a RST ends its connection. To one in its window, a
+  // host answers (RFC 5961 §3).
+  if (valid || !segment.has(TcpHeader::kRst)) return true;
+  return not_before(segment.sequence, mine.last_ack) && before(segment.sequence, mine.next + mine.window);
 }
 
 // Old news: a later packet has already acknowledged more.

@@ -529,8 +529,12 @@ bool TcpTracker::established_data(Segment& segment) noexcept {
       return segment.refuse(TcpEvent::established_packet_before_last_ack);
     }
   }
-  // A host that asks whether a window of 0 has opened sends the next byte; it is not taken (RFC 9293 §3.8.6.1).
-  if (segment.length() == 1 && segment.sequence == mine.next && mine.window == 0) return true;
+  // A host that asks whether a window of 0 has opened sends the next byte; it is not taken (RFC 9293 §3.8.6.1). Inline
+  // it belongs to the stream, as it may have opened meanwhile; if not, it comes again.
+  if (segment.length() == 1 && segment.sequence == mine.next && mine.window == 0) {
+    if (session.inline_) take_segment(segment);
+    return true;
+  }
   if (after(segment.end(), mine.next_win) && !session.midstream_ && !session.async_) {
     return segment.refuse(TcpEvent::established_packet_out_of_window);
   }
@@ -581,12 +585,15 @@ bool TcpTracker::take_fin(Segment& segment) noexcept {
   TcpStream& mine = segment.mine();
   TcpStream& other = segment.other();
   if (!ack_valid(segment)) return segment.refuse(TcpEvent::fin_invalid_ack);
-  if (before(segment.sequence, mine.next) || after(segment.sequence, mine.last_ack + mine.window)) {
+  if (!fin_fits(segment)) {
     return segment.refuse(TcpEvent::fin_out_of_window);
   }
   set_state(segment, segment.to_server() ? TcpState::close_wait : TcpState::fin_wait1);
   mine.fin_sent = true;
-  if (segment.sequence == mine.next) mine.next = segment.end();
+  if (segment.sequence == mine.next ||
+      (segment.session->inline_ && segment.has(TcpHeader::kFin) && fin_fits(segment))) {
+    advance(mine.next, segment.end());
+  }
   if (segment.has(TcpHeader::kAck)) advance(other.last_ack, segment.ack);
   grant(other, segment.scaled_window());
   note_timestamp(segment);
@@ -606,7 +613,10 @@ void TcpTracker::finish_shutdown_step(Segment& segment, bool retransmission) noe
     if (before(other.next - 1, segment.ack)) advance(other.next, other.fin_sent ? segment.ack - 1 : segment.ack);
   }
   if (!retransmission) grant(other, segment.scaled_window());
-  if (segment.sequence == mine.next) mine.next = segment.end();
+  if (segment.sequence == mine.next ||
+      (segment.session->inline_ && segment.has(TcpHeader::kFin) && fin_fits(segment))) {
+    advance(mine.next, segment.end());
+  }
   if (segment.has(TcpHeader::kFin)) mine.fin_sent = true;
   note_timestamp(segment);
   take_segment(segment);
@@ -618,7 +628,7 @@ bool TcpTracker::fin_wait1(Segment& segment) noexcept {
   if (segment.has(TcpHeader::kFin)) {
     if (!timestamp_valid(segment)) return false;
     const bool again = is_retransmission(segment) || (mine.fin_sent && segment.end() == mine.next);
-    if (!again && (before(segment.sequence, mine.next) || after(segment.sequence, mine.last_ack + mine.window))) {
+    if (!again && !fin_fits(segment)) {
       return segment.refuse(TcpEvent::fin1_fin_wrong_sequence);
     }
     if (!ack_valid(segment)) return segment.refuse(TcpEvent::fin1_invalid_ack);
@@ -653,7 +663,7 @@ bool TcpTracker::fin_wait2(Segment& segment) noexcept {
     bool again = (segment.sequence == mine.next - 1 && segment.ack == other.last_ack) ||
                  (mine.fin_sent && segment.end() == mine.next);
     if (!again) again = is_retransmission(segment);
-    if (!again && (before(segment.sequence, mine.next) || after(segment.sequence, mine.last_ack + mine.window))) {
+    if (!again && !fin_fits(segment)) {
       return segment.refuse(TcpEvent::fin2_fin_wrong_sequence);
     }
     if (!ack_valid(segment)) return segment.refuse(TcpEvent::fin2_invalid_ack);
@@ -696,7 +706,7 @@ bool TcpTracker::close_wait(Segment& segment) noexcept {
     if (!timestamp_valid(segment)) return false;
     bool again = is_retransmission(segment);
     if (!again && mine.fin_sent && segment.end() == mine.next) again = true;
-    if (!again && (before(segment.sequence, mine.next) || after(segment.sequence, mine.last_ack + mine.window))) {
+    if (!again && !fin_fits(segment)) {
       return segment.refuse(TcpEvent::close_wait_fin_out_of_window);
     }
     if (!ack_valid(segment)) return segment.refuse(TcpEvent::close_wait_invalid_ack);

@@ -14,6 +14,9 @@ namespace {
 /// As often may a direction have urgent bytes, before segments with more of them are dropped (Suricata's limit).
 constexpr std::uint32_t kMostUrgent = 65535;
 
+constexpr std::uint8_t kCongestionFlags =
+    0xc0;  // CWR, ECE: hosts of today begin connections with them (RFC 3168 §6.1.1)
+
 }  // namespace
 
 TcpOutcome TcpTracker::track(Flow& flow, const DecodedPacket& packet, Direction direction) noexcept {
@@ -50,7 +53,9 @@ TcpOutcome TcpTracker::track(Flow& flow, const DecodedPacket& packet, Direction 
   const bool passed_over = keep_alive || keep_alive_ack ||
                            (!is_shutdown_ack(segment) && !is_window_update(segment) &&
                             (is_bad_window_update(segment) || is_outdated_ack(segment)));
-  if (!passed_over && !in_state(segment, session.state_)) return outcome;
+  const bool valid = passed_over || in_state(segment, session.state_);
+  outcome.invalid = options_.inline_streams && !may_pass(segment, valid);
+  if (!valid) return outcome;
 
   // A host that goes on behind its own RST has not sent that.
   if (!segment.has(TcpHeader::kRst) && segment.other().reset_by_other) {
@@ -62,9 +67,9 @@ TcpOutcome TcpTracker::track(Flow& flow, const DecodedPacket& packet, Direction 
 
 bool TcpTracker::begins_anew(const Flow& flow, const DecodedPacket& packet, Direction direction) const noexcept {
   const auto& header = *reinterpret_cast<const TcpHeader*>(packet.transport.data());
-  const bool syn = header.flags == TcpHeader::kSyn;
-  const bool synack =
-      header.flags == (TcpHeader::kSyn | TcpHeader::kAck) && (options_.midstream || options_.async_oneside);
+  const auto flags = static_cast<std::uint8_t>(header.flags & ~kCongestionFlags);
+  const bool syn = flags == TcpHeader::kSyn;
+  const bool synack = flags == (TcpHeader::kSyn | TcpHeader::kAck) && (options_.midstream || options_.async_oneside);
   if (!syn && !synack) return false;
   if (flow.tcp == nullptr) return true;  // the flow was seen from its middle on, and that was another connection
   const TcpSession& session = *flow.tcp;

@@ -23,6 +23,7 @@ struct TcpOutcome {
   StreamEvents events;
   bool payload_in_stream = false;
   bool different = false;        // its bytes are not those that came before in their place
+  bool invalid = false;          // inline: it must not pass, since its session does not take it
   bool reversed = false;         // the flow's direction was found to be the other one
   bool reset = false;            // it closed the session by a RST
   bool session_refused = false;  // there was no memory for one
@@ -99,6 +100,8 @@ class TcpTracker {
   static bool is_shutdown_ack(const Segment& segment) noexcept;
   static bool is_bad_window_update(Segment& segment) noexcept;
   static bool is_outdated_ack(const Segment& segment) noexcept;
+  static bool fin_fits(const Segment& segment) noexcept;
+  static bool may_pass(const Segment& segment, bool valid) noexcept;
 
   // Streams.
   void take_segment(Segment& segment) noexcept;

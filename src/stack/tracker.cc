@@ -154,6 +154,7 @@ void Tracker::Parts::count(Flow& flow, TrackedPacket& packet, bool icmp_error) c
 void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& sink) noexcept {
   if (options.verify_checksums && !transport_checksum_is_right(packet.packet, packet.packet.ip_payload.size())) {
     ++counters.tcp_invalid_checksums;
+    if (options.inline_streams) packet.refused = Refusal::invalid;
     sink.packet(packet);
     return;
   }
@@ -177,6 +178,9 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
     packet.refused = Refusal::changed_bytes;
   } else if (options.refuse_when_full && (outcome.session_refused || outcome.bytes_refused)) {
     packet.refused = Refusal::stream_memory;
+  } else if (outcome.invalid) {
+    packet.refused = Refusal::invalid;
+    ++counters.stream_invalid;
   }
   packet.payload_in_stream = outcome.payload_in_stream;
   if (flow.tcp == nullptr) {

@@ -46,7 +46,7 @@ struct TrackerCounters {
   std::uint64_t fragment_memory_refused = 0;  // of those that were dropped: there was no room for them
   std::uint64_t flows = 0, flows_ended = 0, flow_memory_refused = 0, flows_evicted = 0;
   std::uint64_t tcp_sessions = 0, stream_bytes = 0, stream_gaps = 0, stream_memory_refused = 0,
-                stream_depth_reached = 0;
+                stream_depth_reached = 0, stream_invalid = 0;  // inline: segments that must not pass
   std::uint64_t tcp_invalid_checksums = 0;
 };
 

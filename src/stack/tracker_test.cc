@@ -840,6 +840,152 @@ TEST(Tracker, RefusesInlineWhatDiffersFromWhatHasPassedWhateverThePolicy) {
   EXPECT_EQ(watching.client({.sequence = 100, .ack = 1000, .data = "go"}).refused, Refusal::none) << "off the path";
 }
 
+// ---- On a path: what must not pass
+
+const TrackerOptions kInline{.inline_streams = true};
+
+TEST(Tracker, RefusesInlineBytesThatTheStreamDoesNotTake) {
+  const auto refused = [](const TcpPacket& packet, bool from_client = true) {
+    Talk talk(kInline);
+    talk.handshake();
+    talk.server({.sequence = 1000, .ack = 100, .window = 1000});
+    EXPECT_EQ(talk.client({.sequence = 100, .ack = 1000, .data = "seen"}).refused, Refusal::none);
+    const Refusal refusal = talk.send(packet, from_client).refused;
+    EXPECT_EQ(talk.tracker.counters().stream_invalid, refusal == Refusal::invalid ? 1U : 0U);
+    return refusal;
+  };
+  EXPECT_EQ(refused({.sequence = 90000, .ack = 1000, .data = "EVIL"}), Refusal::invalid) << "out of the window";
+  EXPECT_EQ(refused({.flags = 0, .sequence = 104, .data = "EVIL"}), Refusal::invalid) << "no ACK flag";
+  EXPECT_EQ(refused({.sequence = 104, .ack = 90000, .data = "EVIL"}), Refusal::invalid) << "of what was never sent";
+  EXPECT_EQ(refused({.flags = kFin | kAck, .sequence = 90000, .ack = 1000, .data = "EVIL"}), Refusal::invalid);
+  EXPECT_EQ(refused({.flags = kFin | kAck, .sequence = 102, .ack = 90000, .data = "en"}), Refusal::none) << "again";
+  EXPECT_EQ(refused({.flags = kFin | kAck, .sequence = 102, .ack = 90000, .data = "EV"}), Refusal::invalid);
+  EXPECT_EQ(refused({.sequence = 103, .ack = 1000, .data = "x"}), Refusal::invalid)
+      << "no keep-alive: not acknowledged";
+  EXPECT_EQ(refused({.sequence = 103, .ack = 1000, .data = "n"}), Refusal::none);
+  EXPECT_EQ(refused({.flags = kRst, .sequence = 5'000'000}), Refusal::invalid);
+  EXPECT_EQ(refused({.flags = kRst, .sequence = 200}), Refusal::none) << "its host answers";
+  EXPECT_EQ(refused({.flags = kSyn, .sequence = 77}), Refusal::none) << "its host answers";
+  EXPECT_EQ(refused({.flags = kSyn | kAck, .sequence = 77, .ack = 3}, false), Refusal::none);
+  EXPECT_EQ(refused({.sequence = 1000, .ack = 90000}, false), Refusal::none) << "it brings nothing";
+}
+
+TEST(Tracker, RefusesInlineWhatComesBehindTheEnd) {
+  Talk talk(kInline);
+  talk.handshake();
+  talk.client({.flags = kFin | kAck, .sequence = 100, .ack = 1000, .data = "all"});
+  EXPECT_EQ(talk.client({.sequence = 104, .ack = 1000, .data = "EVIL"}).refused, Refusal::none)
+      << "it is in the stream";
+  EXPECT_TRUE(talk.seen.back().in_stream);
+  talk.server({.flags = kFin | kAck, .sequence = 1000, .ack = 104});
+  talk.client({.sequence = 104, .ack = 1001});
+  EXPECT_EQ(talk.seen.back().state, TcpState::closed);
+  EXPECT_EQ(talk.client({.flags = kFin | kAck, .sequence = 100, .ack = 1000, .data = "all"}).refused, Refusal::none);
+  EXPECT_EQ(talk.server({.sequence = 1001, .ack = 104, .data = "EVIL"}).refused, Refusal::invalid);
+}
+
+TEST(Tracker, RefusesInlineDataBeforeTheHandshakeIsDone) {
+  Talk talk(kInline);
+  talk.client({.flags = kSyn, .sequence = 99});
+  talk.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100});
+  EXPECT_EQ(talk.server({.sequence = 1000, .ack = 100, .data = "early"}).refused, Refusal::invalid);
+  EXPECT_EQ(talk.client({.sequence = 100, .ack = 5, .data = "wrong"}).refused, Refusal::invalid);
+  EXPECT_EQ(talk.client({.sequence = 100, .ack = 1000, .data = "right"}).refused, Refusal::none);
+  EXPECT_EQ(talk.server({.sequence = 1000, .ack = 105, .data = "early"}).refused, Refusal::none) << "and comes again";
+}
+
+TEST(Tracker, LetsPassInlineWhatItCannotJudge) {
+  Talk unknown(kInline);
+  EXPECT_EQ(unknown.client({.sequence = 100, .ack = 1000, .data = "from the middle"}).refused, Refusal::none);
+  EXPECT_EQ(unknown.server({.flags = kRst, .sequence = 5}).refused, Refusal::none);
+
+  Talk one_way(kInline);  // the server's answers go another way
+  one_way.client({.flags = kSyn, .sequence = 99});
+  one_way.client({.sequence = 100, .ack = 1000});
+  EXPECT_EQ(one_way.client({.sequence = 100, .ack = 1000, .data = "GET"}).refused, Refusal::none);
+
+  Talk picked_up({.midstream = true, .inline_streams = true});
+  picked_up.client({.sequence = 100, .ack = 1000, .data = "from the middle"});
+  EXPECT_EQ(picked_up.client({.sequence = 90, .ack = 90'000'000, .data = "odd"}).refused, Refusal::none);
+
+  Talk watching;
+  watching.handshake();
+  EXPECT_EQ(watching.client({.sequence = 5'000'000, .ack = 1000, .data = "off the path"}).refused, Refusal::none);
+}
+
+TEST(Tracker, LetsPassInlineWhatComesAgain) {
+  Talk talk(kInline);
+  talk.handshake();
+  talk.client({.sequence = 100, .ack = 1000, .data = "first"});
+  talk.server({.sequence = 1000, .ack = 105});
+  talk.client({.sequence = 105, .ack = 1000, .data = "second"});
+  talk.server({.sequence = 1000, .ack = 111});
+  EXPECT_EQ(talk.client({.sequence = 100, .ack = 1000, .data = "first"}).refused, Refusal::none) << "the ACK was lost";
+  EXPECT_EQ(talk.client({.sequence = 110, .ack = 1000, .data = std::string_view("\0", 1)}).refused, Refusal::none)
+      << "a keep-alive";
+  EXPECT_EQ(talk.client({.flags = kSyn, .sequence = 99}).refused, Refusal::none);
+  EXPECT_EQ(talk.tracker.counters().stream_invalid, 0U);
+}
+
+// Hosts send their last segments again as one.
+TEST(Tracker, TakesInlineAFinWhoseSegmentBeginsInWhatWasSent) {
+  for (const bool server_first : {false, true}) {
+    Talk talk(kInline);
+    talk.handshake();
+    if (server_first) talk.server({.flags = kFin | kAck, .sequence = 1000, .ack = 100});
+    const std::uint32_t ack = server_first ? 1001 : 1000;
+    talk.client({.sequence = 100, .ack = ack, .data = "we att"});
+    const Seen& fin = talk.client({.flags = kFin | kAck, .sequence = 103, .ack = ack, .data = "attack"});
+    EXPECT_EQ(fin.refused, Refusal::none);
+    EXPECT_TRUE(fin.in_stream);
+    EXPECT_EQ(fin.state, server_first ? TcpState::time_wait : TcpState::close_wait);
+    EXPECT_THAT(fin.events, IsEmpty());
+    EXPECT_EQ(talk.chunks[0].back().bytes, "we attack");
+  }
+}
+
+TEST(Tracker, TakesInlineTheByteThatAsksForAWindow) {
+  Talk talk(kInline);
+  talk.handshake();
+  talk.server({.sequence = 1000, .ack = 100, .window = 0});
+  EXPECT_TRUE(talk.client({.sequence = 100, .ack = 1000, .data = "a"}).in_stream);
+  EXPECT_EQ(talk.client({.sequence = 100, .ack = 1000, .data = "x"}).refused, Refusal::changed_bytes);
+  talk.server({.sequence = 1000, .ack = 101, .window = 1000});  // it had opened
+  talk.client({.sequence = 101, .ack = 1000, .data = "ttack"});
+  EXPECT_EQ(talk.chunks[0].back().bytes, "attack");
+}
+
+// What is too old for one host, another takes. A clock may stand at 0.
+TEST(Tracker, TakesInlineSegmentsOfOldTimestamps) {
+  Talk talk(kInline);
+  talk.client({.flags = kSyn, .sequence = 99, .options = timestamps(50)});
+  talk.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100, .options = timestamps(7)});
+  talk.client({.sequence = 100, .ack = 1000, .options = timestamps(51)});
+  const Seen& old = talk.client({.sequence = 100, .ack = 1000, .data = "ev", .options = timestamps(3)});
+  EXPECT_EQ(old.refused, Refusal::none);
+  EXPECT_TRUE(old.in_stream);
+  EXPECT_THAT(old.events, ElementsAre("pkt_invalid_timestamp"));
+  EXPECT_EQ(talk.client({.sequence = 100, .ack = 1000, .data = "no", .options = timestamps(52)}).refused,
+            Refusal::changed_bytes);
+  EXPECT_EQ(talk.client({.flags = kRst, .sequence = 500'000, .options = timestamps(3)}).refused, Refusal::invalid);
+}
+
+TEST(Tracker, RefusesInlineWrongChecksumsIfItVerifiesThem) {
+  for (const bool on_path : {false, true}) {
+    Talk talk({.verify_checksums = true, .inline_streams = on_path});
+    EXPECT_EQ(talk.client({.flags = kSyn, .sequence = 99}).refused, on_path ? Refusal::invalid : Refusal::none);
+  }
+}
+
+// RFC 3168 §6.1.1: ECE and CWR say that its sender knows of congestion notification.
+TEST(Tracker, SeesAConnectionBeginAnewWithCongestionFlagsToo) {
+  Talk talk;
+  talk.server({.flags = kFin | kAck, .sequence = 5, .ack = 6});  // the rest of another, the server's packet first
+  EXPECT_EQ(talk.client({.flags = kSyn | 0xc0, .sequence = 99}).direction, Direction::to_server);
+  talk.server({.flags = kSyn | kAck | 0x40, .sequence = 999, .ack = 100});
+  EXPECT_EQ(talk.client({.sequence = 100, .ack = 1000}).state, TcpState::established);
+}
+
 TEST(Tracker, PutsTinySegmentsInAnyOrderTogether) {
   Talk talk;
   talk.handshake();

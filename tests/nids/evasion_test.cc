@@ -193,6 +193,26 @@ TEST(Evasion, TooManyFragmentsHideNothingThatPasses) {
   }
 }
 
+// On the path, bytes that no stream has do not reach a host that may be less strict than this watcher.
+TEST(Evasion, WhatTheConnectionDoesNotTakeDoesNotPass) {
+  Scanner scanner(rules_of(kAttackRule), on_the_path());
+  Conversation tcp(scanner);
+  tcp.handshake();
+  const auto passes = [&](const Segment& segment) {
+    tcp.send(segment);
+    return !scanner.dropped();
+  };
+  tcp.send({.payload = "we ", .acked = 0});
+  EXPECT_FALSE(passes({.at = 3, .payload = "attack ", .flags = TcpHeader::kPsh}));
+  EXPECT_FALSE(passes({.at = 0x00100000, .payload = "attack "}));
+  EXPECT_FALSE(passes({.at = 3, .payload = "attack ", .acked = 0x00100000}));
+  EXPECT_EQ(scanner.dropped(DropReason::stream_invalid), 3U);
+  EXPECT_TRUE(passes({.payload = "we ", .acked = 0})) << "sent again";
+  EXPECT_TRUE(passes({.at = 3, .payload = "attack ", .acked = 0}));
+  EXPECT_TRUE(passes({.at = 10, .payload = "at dawn", .acked = 0}));
+  EXPECT_EQ(alerts_of(scanner), 1U);
+}
+
 /// Novak & Sturges, "Target-Based TCP Stream Reassembly" (2007), by how a new segment lies to one that is there.
 bool new_segment_is_kept(OverlapPolicy policy, int begin, int end, int old_begin, int old_end) {
   switch (policy) {

@@ -15,9 +15,16 @@
 namespace penstock::nids {
 
 /// In the order of kDropReasons.
-enum class DropReason : std::uint16_t { rule, changed_bytes, flow_memory, stream_memory, fragment_memory };
-inline constexpr std::array<std::string_view, 5> kDropReasons{"rule", "changed_bytes", "flow_memory", "stream_memory",
-                                                              "fragment_memory"};
+enum class DropReason : std::uint16_t {
+  rule,
+  changed_bytes,
+  stream_invalid,
+  flow_memory,
+  stream_memory,
+  fragment_memory
+};
+inline constexpr std::array<std::string_view, 6> kDropReasons{"rule",        "changed_bytes", "stream_invalid",
+                                                              "flow_memory", "stream_memory", "fragment_memory"};
 
 /// Of a packet that the stack refuses (not Refusal::none).
 [[nodiscard]] constexpr DropReason reason_of(stack::Refusal refusal) noexcept {
@@ -25,6 +32,7 @@ inline constexpr std::array<std::string_view, 5> kDropReasons{"rule", "changed_b
     case stack::Refusal::none:
     case stack::Refusal::fragment: return DropReason::rule;  // what dropped the datagram's other part
     case stack::Refusal::changed_bytes: return DropReason::changed_bytes;
+    case stack::Refusal::invalid: return DropReason::stream_invalid;
     case stack::Refusal::flow_memory: return DropReason::flow_memory;
     case stack::Refusal::stream_memory: return DropReason::stream_memory;
     case stack::Refusal::fragment_memory: return DropReason::fragment_memory;

@@ -81,7 +81,8 @@ nlohmann::json stack_json(const stack::TrackerCounters& counters) {
           {"stream_bytes", counters.stream_bytes},
           {"stream_gaps", counters.stream_gaps},
           {"stream_memory_refused", counters.stream_memory_refused},
-          {"stream_depth_reached", counters.stream_depth_reached}};
+          {"stream_depth_reached", counters.stream_depth_reached},
+          {"stream_invalid", counters.stream_invalid}};
 }
 
 }  // namespace

@@ -383,9 +383,10 @@ TEST(EveStats, TellWhyFramesWereDroppedWhereTheyCanBe) {
   append_eve_stats(line, stats, times);
   const Json all = Json::parse(line)["stats"];
   EXPECT_EQ(all["defrag"]["memcap_drop"], 7);
-  EXPECT_EQ(all["ips"]["blocked"], 15);
-  EXPECT_EQ(all["ips"]["drop_reason"], Json::parse(R"({"rules":1,"stream_changed_bytes":2,"flow_memcap":3,
-                                                       "stream_memcap":4,"defrag_memcap":5})"));
+  EXPECT_EQ(all["ips"]["blocked"], 21);
+  EXPECT_EQ(all["ips"]["drop_reason"],
+            Json::parse(R"({"rules":1,"stream_changed_bytes":2,"stream_error":3,"flow_memcap":4,
+                                                       "stream_memcap":5,"defrag_memcap":6})"));
 }
 
 TEST_F(Alerts, OfSeveralWorkersGoIntoOneLogAndAreCountedByRule) {
