@@ -23,12 +23,15 @@ std::string machine_text(const Record::Machine& machine) {
 
 std::string limits_text(const Point& limits) {
   std::string text;
-  const auto add = [&](const char* what, const char* key) {
+  const auto add = [&](const std::string& what, const std::string& key) {
     if (const auto rate = limits.number(key)) text += fmt::format("{}{} {:.1f}", text.empty() ? "" : ", ", what, *rate);
   };
   add("PCIe to the device", "pcie_to_device");
   add("to the host", "pcie_to_host");
   add("both at once, each way", "pcie_both_each_way");
+  for (const char* gpus : {"2", "4", "8"}) {
+    add(fmt::format("of {} GPUs together", gpus), std::string("pcie_both_each_way_of_") + gpus);
+  }
   add("host memory copied by one core", "memory_copy_one_core");
   add("by all", "memory_copy_all_cores");
   return text.empty() ? text : text + " GB/s";

@@ -200,12 +200,18 @@ class ChainTrial final : public Trial {
   void compare(Point& point) {
     const std::string what = point.text("chain") + ' ' + point.text("tables") + ' ' + point.text("size") + ' ';
     const std::string mode = point.text("mode");
-    const double mpps = *point.number("mpps");
     const std::string frames = point.text("frames");
-    if (mode == "shared") shared_mpps_[what + frames] = mpps;
+    if (mode == "shared") {
+      shared_[what + frames] = point;
+      return;
+    }
     const bool of_paper = point.find("tables") != nullptr;
-    const auto shared = shared_mpps_.find(what + (of_paper ? "planned" : frames));
-    if (mode != "shared" && shared != shared_mpps_.end()) point.set("shared_by_this", shared->second / mpps);
+    const auto shared = shared_.find(what + (of_paper ? "planned" : frames));
+    if (shared == shared_.end()) return;
+    point.set("shared_by_this", *shared->second.number("mpps") / *point.number("mpps"));
+    const auto up_shared = shared->second.number("bytes_up");
+    const auto up = point.number("bytes_up");
+    if (up && up_shared) point.set("less_up_shared", 100 * (1 - *up_shared / *up));
   }
 
   /// One run, or some, give all percentiles of a load.
@@ -267,7 +273,7 @@ class ChainTrial final : public Trial {
   ChainRunner runner_;
   Chains chains_;
   std::vector<Point> points_;
-  std::map<std::string, double> shared_mpps_;      // by chain, tables, size and frames
+  std::map<std::string, Point> shared_;            // by chain, tables, size and frames
   std::map<std::string, Point> latencies_;         // by chain, sweep, mode and load
   std::map<std::string, double> most_mpps_;        // by chain and mode
   std::map<std::string, double> router_alone_us_;  // by mode

@@ -45,6 +45,21 @@ TEST(Experiments, ShowEveryPlannedPointInAFigure) {
   }
 }
 
+TEST(Experiments, HaveNoFigureForWhichNoPointIsPlanned) {
+  for (const Experiment* experiment : experiments()) {
+    const Setting setting{.quick = false, .workers = 16, .gpus = {}, .rules = {}, .routes = {}, .stop = &kNeverStop};
+    const auto trial = experiment->start(setting);
+    ASSERT_TRUE(trial);
+    const std::vector<Point> points = (*trial)->plan();
+    for (const Figure& figure : experiment->figures()) {
+      const bool shows = std::ranges::any_of(points, [&](const Point& point) {
+        return satisfies(point, figure.where) && point.find(figure.x.key) != nullptr;
+      });
+      EXPECT_TRUE(shows) << experiment->name << ": " << figure.id;
+    }
+  }
+}
+
 TEST(Experiments, PlanNoPointTwice) {
   for (const Experiment* experiment : experiments()) {
     for (const unsigned workers : {1U, 2U, 6U, 16U}) {

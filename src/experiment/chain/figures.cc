@@ -139,6 +139,10 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
                 {"paper, by the CPU, most", 2.8, std::nullopt, "Gaviss §5.3: \"1.3-2.8x higher throughput\""}}));
   figures.push_back(of_paper("moved-up", "Bytes across PCIe to the device, for each packet (Gaviss, figure 9)", "paper",
                              {"shared", "no-memshare", "unshared"}, {"bytes_up", "bytes"}, {}));
+  figures.push_back(of_paper("moved-less", "What sharing saves of them, in percent (Gaviss, figure 9)", "paper",
+                             {"no-memshare", "unshared"}, {"less_up_shared", "percent of the bytes to the device"},
+                             {{"paper, by no-memshare, least", 24.3, std::nullopt, "Gaviss §5.4: \"24.3-48.4%\""},
+                              {"paper, by no-memshare, most", 48.4, std::nullopt, "Gaviss §5.4: \"24.3-48.4%\""}}));
   figures.push_back(of_paper("moved-down", "Bytes across PCIe to the host, for each packet (Gaviss, figure 9)", "paper",
                              {"shared", "no-memshare", "unshared"}, {"bytes_down", "bytes"}, {}));
   figures.push_back(of_paper("cores", "Host cores kept busy (processor time by time)", "paper",
