@@ -4,15 +4,21 @@
 #include "stack/encryption_watch.h"
 
 #include <algorithm>
+#include <limits>
+#include <string_view>
 
 namespace penstock::stack {
 
 namespace {
 
 constexpr std::size_t kTlsHeader = 5;  // type, version, length
-constexpr std::uint8_t kFirstTlsType = 20, kTlsHandshake = 22, kTlsApplicationData = 23, kLastTlsType = 24;
-constexpr std::size_t kSshHeader = 6;  // length, padding's length, message
-constexpr std::uint8_t kSshNewKeys = 21;
+constexpr std::uint8_t kFirstTlsType = 20, kTlsChangeCipherSpec = 20, kTlsHandshake = 22, kTlsApplicationData = 23,
+                       kLastTlsType = 24;
+constexpr std::uint8_t kTlsClientHello = 1, kTlsServerHello = 2;
+constexpr std::uint32_t kMostTlsBytes = (1 << 14) + 2048;  // of a record (RFC 5246 §6.2.3)
+constexpr std::size_t kSshHeader = 6;                      // length, padding's length, message
+constexpr std::uint8_t kSshKexInit = 20, kSshNewKeys = 21;
+constexpr std::string_view kSshVersion = "SSH-";
 constexpr std::size_t kEnoughToRecognise = 4;
 
 }  // namespace
@@ -26,8 +32,8 @@ bool EncryptionWatch::read(Direction direction, Bytes bytes) noexcept {
     recognise(side);
   }
   switch (protocol_) {
-    case Protocol::tls: return read_tls(side, bytes);
-    case Protocol::ssh: return read_ssh(side, bytes);
+    case Protocol::tls: return read_tls(direction, bytes);
+    case Protocol::ssh: return read_ssh(direction, bytes);
     case Protocol::unknown:
     case Protocol::other: return false;
   }
@@ -39,55 +45,108 @@ void EncryptionWatch::recognise(const Side& side) noexcept {
   const auto& bytes = side.header;
   if (bytes[0] == kTlsHandshake && bytes[1] == 3 && bytes[2] <= 4) {
     protocol_ = Protocol::tls;
-  } else if (bytes[0] == 'S' && bytes[1] == 'S' && bytes[2] == 'H' && bytes[3] == '-') {
+  } else if (std::equal(kSshVersion.begin(), kSshVersion.end(), bytes.begin())) {
     protocol_ = Protocol::ssh;
-    for (Side& one : sides_) one.have = 0;  // the greeting's bytes are no header
+    // What has come of the lines is no header.
+    for (const Direction direction : {Direction::to_server, Direction::to_client}) {
+      Side& one = sides_[static_cast<std::size_t>(direction)];
+      static_cast<void>(read_ssh_version(direction, Bytes(one.header).first(one.have)));
+      one.have = 0;
+    }
   } else {
     protocol_ = Protocol::other;
   }
 }
 
-bool EncryptionWatch::read_tls(Side& side, Bytes bytes) noexcept {
-  bool whole = false;
-  while (true) {
-    if (side.have < kTlsHeader) {
-      if (bytes.empty()) return whole;
-      side.header[side.have++] = bytes.front();
-      bytes = bytes.subspan(1);
-      if (side.have < kTlsHeader) continue;
-      const std::uint8_t type = side.header[0];
-      if (type < kFirstTlsType || type > kLastTlsType || side.header[1] != 3) {
-        give_up();
-        return whole;
-      }
-      side.ahead = static_cast<std::uint32_t>(side.header[3] << 8 | side.header[4]);
-    }
-    if (side.ahead > 0) {
-      if (bytes.empty()) return whole;
-      if (side.header[0] == kTlsApplicationData) {
-        encrypted_ = true;
-        return whole;
-      }
-      const std::size_t here = std::min<std::size_t>(side.ahead, bytes.size());
-      bytes = bytes.subspan(here);
-      side.ahead -= static_cast<std::uint32_t>(here);
-      if (side.ahead > 0) return whole;
-    }
-    whole = true;
-    side.have = 0;
+// ---- TLS
+
+/// The header and the first byte of what it is of have been read.
+void EncryptionWatch::begin_tls_record(Side& side, std::uint8_t hello) noexcept {
+  const std::uint8_t type = side.header[0], first = side.header[kTlsHeader];
+  if (!side.greeted) {
+    if (type != kTlsHandshake || first != hello) return give_up();
+    side.greeted = true;
+  } else if (type == kTlsChangeCipherSpec) {
+    if (first != 1 || side.ahead != 0) return give_up();
+    side.encrypts = true;
+  } else if (type == kTlsApplicationData) {
+    // Of TLS 1.3, the server has nothing else to say first. A client of 1.2 need not wait for the server's change of
+    // ciphers behind its own (RFC 7918, "false start"); early data of 1.3 come before the server's hello.
+    const bool may_begin = side.encrypts || &side == &sides_[static_cast<std::size_t>(Direction::to_client)];
+    side.encrypts = true;
+    encrypted_ = sides_[0].greeted && sides_[1].greeted && (may_begin || sides_[1].encrypts);
   }
 }
 
-bool EncryptionWatch::read_ssh(Side& side, Bytes bytes) noexcept {
+bool EncryptionWatch::read_tls(Direction direction, Bytes bytes) noexcept {
+  Side& side = sides_[static_cast<std::size_t>(direction)];
   bool whole = false;
-  if (!side.greeted) {
-    const auto line_end = std::find(bytes.begin(), bytes.end(), '\n');
-    if (line_end == bytes.end()) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(line_end - bytes.begin()) + 1);
-    side.greeted = true;
+  while (!bytes.empty()) {
+    if (side.have <= kTlsHeader) {
+      side.header[side.have++] = bytes.front();
+      bytes = bytes.subspan(1);
+      if (side.have == kTlsHeader) {
+        const std::uint8_t type = side.header[0];
+        side.ahead = static_cast<std::uint32_t>(side.header[3] << 8 | side.header[4]);
+        if (type < kFirstTlsType || type > kLastTlsType || side.header[1] != 3 || side.ahead > kMostTlsBytes ||
+            (side.ahead == 0 && !side.greeted)) {
+          give_up();
+          return whole;
+        }
+        if (side.ahead > 0) continue;
+      } else if (side.have > kTlsHeader) {
+        --side.ahead;
+        begin_tls_record(side, direction == Direction::to_server ? kTlsClientHello : kTlsServerHello);
+        if (done()) return whole;
+      } else {
+        continue;
+      }
+    }
+    const std::size_t here = std::min<std::size_t>(side.ahead, bytes.size());
+    bytes = bytes.subspan(here);
+    side.ahead -= static_cast<std::uint32_t>(here);
+    if (side.ahead > 0) return whole;
+    side.have = 0;
     whole = true;
   }
-  while (!side.new_keys && !bytes.empty()) {
+  return whole;
+}
+
+// ---- SSH
+
+// RFC 4253 §4.2: a server may send other lines ahead of it.
+Bytes EncryptionWatch::read_ssh_version(Direction direction, Bytes bytes) noexcept {
+  Side& side = sides_[static_cast<std::size_t>(direction)];
+  for (; !side.greeted && !bytes.empty(); bytes = bytes.subspan(1)) {
+    const auto byte = static_cast<char>(bytes.front());
+    if (side.line_bytes == side.line_as_ssh && side.line_as_ssh < kSshVersion.size() &&
+        byte == kSshVersion[side.line_as_ssh]) {
+      ++side.line_as_ssh;
+    }
+    ++side.line_bytes;
+    const bool is_version = side.line_as_ssh == kSshVersion.size();
+    if (byte == '\n') {
+      side.greeted = is_version;
+      side.line_bytes = side.line_as_ssh = 0;
+    }
+    const bool may_be_version = is_version || side.line_bytes == side.line_as_ssh;
+    const bool too_long = side.line_bytes == std::numeric_limits<std::uint8_t>::max();
+    if (!side.greeted && (too_long || (direction == Direction::to_server && (byte == '\n' || !may_be_version)))) {
+      give_up();
+      return {};
+    }
+  }
+  return bytes;
+}
+
+bool EncryptionWatch::read_ssh(Direction direction, Bytes bytes) noexcept {
+  Side& side = sides_[static_cast<std::size_t>(direction)];
+  bool whole = false;
+  if (!side.greeted) {
+    bytes = read_ssh_version(direction, bytes);
+    whole = side.greeted;
+  }
+  while (side.greeted && !side.encrypts && !bytes.empty()) {
     if (side.have < kSshHeader) {
       side.header[side.have++] = bytes.front();
       bytes = bytes.subspan(1);
@@ -95,21 +154,26 @@ bool EncryptionWatch::read_ssh(Side& side, Bytes bytes) noexcept {
       const std::uint32_t length = static_cast<std::uint32_t>(side.header[0]) << 24 |
                                    static_cast<std::uint32_t>(side.header[1]) << 16 |
                                    static_cast<std::uint32_t>(side.header[2]) << 8 | side.header[3];
-      if (length < 2) {
+      const std::uint32_t padding = side.header[4];
+      const std::uint8_t message = side.header[5];
+      // New keys are nothing but their name, and come behind the offer of keys, which comes first of all.
+      if (length < 2 || (!side.offered && message != kSshKexInit) ||
+          (message == kSshNewKeys && length != padding + 2)) {
         give_up();
         return whole;
       }
+      side.offered = true;
       side.ahead = length - 2;
     }
     const std::size_t here = std::min<std::size_t>(side.ahead, bytes.size());
     bytes = bytes.subspan(here);
     side.ahead -= static_cast<std::uint32_t>(here);
     if (side.ahead > 0) return whole;
-    side.new_keys = side.header[kSshHeader - 1] == kSshNewKeys;
+    side.encrypts = side.header[kSshHeader - 1] == kSshNewKeys;
     side.have = 0;
     whole = true;
   }
-  encrypted_ = sides_[0].new_keys && sides_[1].new_keys;
+  encrypted_ = sides_[0].encrypts && sides_[1].encrypts;
   return whole;
 }
 

@@ -1,9 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sees where a connection begins to be encrypted: TLS at its first record of application data (RFC 8446 §5.1), SSH when
-// both sides have sent SSH_MSG_NEWKEYS (RFC 4253 §7.3). What follows is noise to whoever looks for bytes. Reads record
-// headers alone, in any pieces; whatever port.
+// Sees where a connection begins to be encrypted. What follows is noise to whoever looks for bytes, so that nobody
+// looks: one side alone cannot say so. Of both must have been seen, in their order,
+//
+//   TLS (RFC 8446, RFC 5246)   the client's hello, the server's hello, application data of a side that encrypts: behind
+//                              its ChangeCipherSpec, or the server's, or the server's own
+//   SSH (RFC 4253)             its version's line, KEXINIT, NEWKEYS
+//
+// Reads record headers alone, in any pieces; whatever port.
 
 #pragma once
 
@@ -29,15 +34,21 @@ class EncryptionWatch {
   enum class Protocol : std::uint8_t { unknown, tls, ssh, other };
   struct Side {
     std::array<std::uint8_t, 6> header{};
-    std::uint8_t have = 0;    // of it
-    bool greeted = false;     // SSH: its line of text is over
-    bool new_keys = false;    // SSH: it encrypts
-    std::uint32_t ahead = 0;  // bytes of the record whose header was read
+    std::uint8_t have = 0;         // of it
+    bool greeted = false;          // TLS: it has said hello; SSH: its version's line is over
+    bool offered = false;          // SSH: it has said which keys it can have
+    bool encrypts = false;         // from here on, as it says
+    std::uint8_t line_bytes = 0;   // SSH: of the line that has begun
+    std::uint8_t line_as_ssh = 0;  // SSH: of these, how many are as in "SSH-"
+    std::uint32_t ahead = 0;       // bytes of the record whose header was read
   };
 
   void recognise(const Side& side) noexcept;
-  bool read_tls(Side& side, Bytes bytes) noexcept;
-  bool read_ssh(Side& side, Bytes bytes) noexcept;
+  bool read_tls(Direction direction, Bytes bytes) noexcept;
+  void begin_tls_record(Side& side, std::uint8_t hello) noexcept;
+  bool read_ssh(Direction direction, Bytes bytes) noexcept;
+  /// What is behind the version's line; nothing while that goes on.
+  [[nodiscard]] Bytes read_ssh_version(Direction direction, Bytes bytes) noexcept;
 
   std::array<Side, 2> sides_;
   Protocol protocol_ = Protocol::unknown;

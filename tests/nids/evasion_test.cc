@@ -213,6 +213,46 @@ TEST(Evasion, WhatTheConnectionDoesNotTakeDoesNotPass) {
   EXPECT_EQ(alerts_of(scanner), 1U);
 }
 
+std::string tls_record(char type, const std::string& data) {
+  return std::string{type, 3, 3, static_cast<char>(data.size() >> 8), static_cast<char>(data.size())} + data;
+}
+
+// What is encrypted is not looked into: that it is, takes both sides.
+TEST(Evasion, OneSideAloneCannotSayThatItIsEncrypted) {
+  const std::string client_hello = tls_record(22, '\1' + std::string(60, 'c')),
+                    server_hello = tls_record(22, '\2' + std::string(60, 's')), change = tls_record(20, "\1"),
+                    data = tls_record(23, "noise"), attack = tls_record(23, std::string(kAttack));
+  const std::string ssh_client =
+      "SSH-2.0-x\r\n" + std::string("\0\0\0\xc\xa\x14xxxxxxxxxx\0\0\0\xc\xa\x15xxxxxxxxxx", 32);
+  struct Case {
+    std::string first, answer, then;
+    bool seen;
+  };
+  for (const Case& one : {Case{client_hello + change + data, "", attack, true},
+                          {client_hello + change + data, "HTTP/1.1 400 Bad Request\r\n\r\n", attack, true},
+                          {client_hello + change + data, tls_record(21, "\2\50"), attack, true},
+                          {client_hello + change + data, server_hello + change + data, attack, false},
+                          {ssh_client, "HTTP/1.1 400 Bad Request\r\n\r\n", std::string(kAttack), true},
+                          {ssh_client, ssh_client, std::string(kAttack), false}}) {
+    for (const ScanOptions& options : {ScanOptions(), on_the_path()}) {
+      Scanner scanner(rules_of(kAttackRule), options);
+      Conversation tcp(scanner);
+      tcp.handshake();
+      tcp.send({.payload = one.first});
+      tcp.send({.to_server = false, .payload = one.answer});
+      const auto at = static_cast<std::uint32_t>(one.first.size());
+      // One record makes the session encrypted, what follows is not looked at.
+      tcp.send({.at = at, .payload = data});
+      tcp.acknowledge(true, at + static_cast<std::uint32_t>(data.size()));
+      tcp.send({.at = at + static_cast<std::uint32_t>(data.size()), .payload = one.then});
+      tcp.close();
+      scanner.finish();
+      EXPECT_EQ(alerts_of(scanner), one.seen ? 1U : 0U)
+          << one.answer.substr(0, 10) << (options.inspector.drops ? ", on the path" : "");
+    }
+  }
+}
+
 /// Novak & Sturges, "Target-Based TCP Stream Reassembly" (2007), by how a new segment lies to one that is there.
 bool new_segment_is_kept(OverlapPolicy policy, int begin, int end, int old_begin, int old_end) {
   switch (policy) {
