@@ -133,6 +133,26 @@ TEST_F(BenchCommand, RendersAKeptRecord) {
               HasSubstr("| rules | linear cpu cores=1 |\n| ---: | ---: |\n| 32 | 12.50 |\n"));
 }
 
+TEST_F(BenchCommand, ReckonsWithTheCostsThatItIsGiven) {
+  experiment::Record record = kept();
+  record.experiment = "chain";
+  experiment::Point point;
+  point.set("chain", "C1").set("tables", "paper").set("sweep", "size").set("size", "64").set("gbps", 50);
+  record.points = {point, point};
+  record.points[0].set("mode", "shared").set("processor", "gpu").set("workers", 10).set("gpus", 1);
+  record.points[1].set("mode", "cpu").set("processor", "cpu").set("workers", 10);
+  write("o.json", to_json(record));
+  EXPECT_THAT(run({"--from", path("o.json")}).out, Not(HasSubstr("per dollar")));
+  const Outcome outcome = run({"--from", path("o.json"), "--core-cost", "100:10", "--gpu-cost", "1500:100",
+                               "--markdown", "--json", path("with.json")});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("| bytes of a frame with check sequence | C1 shared | C1 cpu |\n| ---: | ---: | "
+                                     "---: |\n| 64 | 20.00 | 50.00 |\n"));
+  EXPECT_THAT(read(path("with.json")), HasSubstr("\"dollars\":2500"));
+  EXPECT_THAT(refusal({"--from", path("o.json"), "--gpu-cost", "1500"}),
+              HasSubstr("found '1500', expected DOLLARS:WATTS"));
+}
+
 TEST_F(BenchCommand, RefusesARecordThatIsNone) {
   write("o.json", "{\"points\": 1}");
   EXPECT_THAT(refusal({"--from", path("o.json")}),
