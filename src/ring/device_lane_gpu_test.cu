@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -51,6 +52,16 @@ struct ProbeCore {
   }
 };
 constexpr FieldSet kWrites{Field::eth_dst, Field::eth_src, Field::ipv4_ttl, Field::ipv6_hop_limit};
+
+/// Only tells what it finds.
+struct LookCore {
+  using Finding = ProbeCore::Finding;
+  PENSTOCK_HOST_DEVICE Verdict operator()(PacketView packet, Finding& finding) const noexcept {
+    finding.layout = packet.layout();
+    finding.flow_hash = packet.packet->flow_hash;
+    return packet.packet->verdict;
+  }
+};
 
 /// Puts `head` bytes before each frame and `tail` behind it, as a tunnel does.
 struct GrowCore {
@@ -278,6 +289,55 @@ class DeviceLaneTwice : public ::testing::TestWithParam<Crossing> {};
 
 INSTANTIATE_TEST_SUITE_P(Crossings, DeviceLaneTwice,
                          ::testing::Values(Crossing::copy, Crossing::zero_copy, Crossing::by_size));
+
+TEST_P(DeviceLaneTwice, HasWhatParsingFoundWhereItDoesNotParseAgain) {
+  LaneShape shape{kBatchBytes, kBatchPackets, {}, true, GetParam(), {}};
+  std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages(2);
+  for (std::uint8_t s = 0; s < 2; ++s) {
+    SegmentShape segment;
+    segment.frames_up = true;
+    segment.parses = s == 0;
+    segment.verdicts_up = s > 0;
+    segment.stages.push_back({s, sizeof(ProbeCore::Finding)});
+    stages[s].push_back(std::make_unique<gpu::PerPacketStage<LookCore>>(LookCore{}));
+    shape.segments.push_back(segment);
+  }
+  const auto lane = make_device_lane(shape, std::move(stages));
+  gpu::PinnedBuffer<std::uint8_t> memory(kBatchBytes);
+  std::vector<PacketDescriptor> descriptors(kBatchPackets);
+  Batch batch(memory.span(), descriptors, {});
+  RandomFrames draw(5);
+  for (const std::size_t size : {1U, 40U, 1500U}) {
+    SCOPED_TRACE(size);
+    batch.reset(0);
+    while (batch.size() < size) {
+      const Frame frame = draw.frame();
+      if (!batch.append(frame.bytes, {.wire_length = frame.wire_length, .link_type = frame.link_type})) break;
+    }
+    std::vector<ProbeCore::Finding> parsed;
+    for (const std::size_t segment : {0U, 1U}) {
+      ASSERT_TRUE(lane->start(batch, segment, {}));
+      gpu::Progress progress;
+      while ((progress = lane->progress()) == gpu::Progress::kRunning) continue;
+      ASSERT_EQ(progress, gpu::Progress::kDone);
+      const auto* findings = reinterpret_cast<const ProbeCore::Finding*>(lane->results().findings[0]);
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        if (segment == 0) {
+          parsed.push_back(findings[i]);
+          std::memset(batch.view(i).frame, 0xff, batch.packets()[i].length);  // of which parsing would find nothing
+          continue;
+        }
+        ASSERT_EQ(std::memcmp(&findings[i].layout, &parsed[i].layout, sizeof(PacketLayout)), 0) << "packet " << i;
+        ASSERT_EQ(findings[i].flow_hash, parsed[i].flow_hash) << "packet " << i;
+      }
+    }
+    ASSERT_TRUE(std::ranges::any_of(parsed,
+                                    [](const ProbeCore::Finding& finding) {
+                                      return finding.layout.has(PacketLayout::kTransportHeader);
+                                    }) ||
+                size == 1);
+  }
+}
 
 TEST_P(DeviceLaneTwice, TakesFramesThatHaveGrownAndMoved) {
   constexpr std::uint32_t kHead = 7;
