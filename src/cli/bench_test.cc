@@ -146,6 +146,7 @@ TEST_F(BenchCommand, ReckonsWithTheCostsThatItIsGiven) {
   const Outcome outcome = run({"--from", path("o.json"), "--core-cost", "100:10", "--gpu-cost", "1500:100",
                                "--markdown", "--json", path("with.json")});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("a core $100, 10 W; a GPU $1500, 100 W"));
   EXPECT_THAT(outcome.out, HasSubstr("| bytes of a frame with check sequence | C1 shared | C1 cpu |\n| ---: | ---: | "
                                      "---: |\n| 64 | 20.00 | 50.00 |\n"));
   EXPECT_THAT(read(path("with.json")), HasSubstr("\"dollars\":2500"));

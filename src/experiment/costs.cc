@@ -28,6 +28,8 @@ std::optional<Cost> parse_cost(std::string_view text) {
 }
 
 void add_costs(Record& record, const Costs& costs) {
+  if (costs.core) record.limits.set("core_dollars", costs.core->dollars).set("core_watts", costs.core->watts);
+  if (costs.gpu) record.limits.set("gpu_dollars", costs.gpu->dollars).set("gpu_watts", costs.gpu->watts);
   for (Point& point : record.points) {
     const auto gbps = point.number("gbps");
     const auto cores = point.number("workers");

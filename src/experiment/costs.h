@@ -26,7 +26,8 @@ struct Costs {
 /// "2424:145", dollars and watts; nothing for anything else.
 [[nodiscard]] std::optional<Cost> parse_cost(std::string_view text);
 
-/// Sets, or sets anew, in each point that has `gbps` and `workers` and whose parts have a cost:
+/// Puts them beside the record's limits (core_dollars, core_watts, gpu_dollars, gpu_watts), and sets, or sets anew, in
+/// each point that has `gbps` and `workers` and whose parts have a cost:
 ///
 ///   dollars, watts          of its workers' cores, and of its GPUs where it runs on these
 ///   mbps_per_dollar, mbps_per_watt

@@ -34,6 +34,8 @@ TEST(Costs, AreThoseOfThePointsCoresAndGpus) {
   add_costs(record, {.core = Cost{100, 10}, .gpu = std::nullopt});
   EXPECT_EQ(record.points[1], all[1]) << "the GPU's price is not known";
   add_costs(record, {.core = Cost{100, 10}, .gpu = Cost{1000, 180}});
+  EXPECT_EQ(record.limits.number("core_dollars"), 100);
+  EXPECT_EQ(record.limits.number("gpu_watts"), 180);
   EXPECT_EQ(record.points[0].number("dollars"), 1000);
   EXPECT_EQ(record.points[0].number("mbps_per_dollar"), 20);
   EXPECT_EQ(record.points[0].number("mbps_per_watt"), 200);

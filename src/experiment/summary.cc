@@ -37,6 +37,19 @@ std::string limits_text(const Point& limits) {
   return text.empty() ? text : text + " GB/s";
 }
 
+/// The prices and the power that rates were reckoned with (costs.h).
+std::string costs_text(const Point& limits) {
+  std::string text;
+  const auto add = [&](const char* what, const std::string& key) {
+    const auto dollars = limits.number(key + "_dollars");
+    const auto watts = limits.number(key + "_watts");
+    if (dollars && watts) text += fmt::format("{}{} ${}, {} W", text.empty() ? "" : "; ", what, *dollars, *watts);
+  };
+  add("a core", "core");
+  add("a GPU", "gpu");
+  return text;
+}
+
 }  // namespace
 
 std::string summary(const Experiment& experiment, const Record& record, Style style) {
@@ -46,6 +59,7 @@ std::string summary(const Experiment& experiment, const Record& record, Style st
       {"program", fmt::format("penstock {} ({}), {}", record.version, record.commit, record.date)},
       {"machine", machine_text(record.machine)},
       {"limits", limits_text(record.limits)},
+      {"costs", costs_text(record.limits)},
   };
   for (const std::string& text : record.left_out) lines.emplace_back("left out", text);
   for (const std::string& text : record.errors) lines.emplace_back("error", text);
