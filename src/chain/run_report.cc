@@ -203,6 +203,20 @@ std::string report_tables(const Json& report) {
       generated += fmt::format("; {} more no port took", n(packets["generated_lost"]));
     generated += '\n';
   }
+  std::string of_functions;
+  for (const Json& f : report["functions"]) {
+    if (!f.contains("details")) continue;
+    const Json& details = f["details"];
+    const std::string name = f["name"].get<std::string>();
+    if (details.contains("alerts")) {
+      const auto alerts = details["alerts"].get<std::uint64_t>();
+      of_functions += fmt::format("{}: {} alert{}\n", name, format_count(alerts), alerts == 1 ? "" : "s");
+    }
+    if (!details.contains("warnings")) continue;
+    for (const Json& warning : details["warnings"]) {
+      of_functions += fmt::format("warning: {}: {}\n", name, warning.get<std::string>());
+    }
+  }
   std::string not_made;
   for (const auto& [name, port] : report["ports"].items()) {
     if (!port.contains("offered")) continue;
@@ -214,7 +228,7 @@ std::string report_tables(const Json& report) {
   }
   const Json& batches = report["batches"];
   const Json& latency = report["latency_us"];
-  return functions.text() + '\n' + ports.text() + generated + not_made +
+  return functions.text() + '\n' + ports.text() + generated + of_functions + not_made +
          fmt::format(
              "\n{} worker{} on the {}, {:.3f} s: {}pps, {}bit/s; {} batch{} ({} full, {} by time, {} at the end)\n"
              "latency p50 {:.1f} us, p95 {:.1f} us, p99 {:.1f} us, p99.9 {:.1f} us\n",

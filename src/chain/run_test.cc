@@ -212,6 +212,19 @@ TEST(Run, TellsWhatFunctionsMadeBesideWhatCameIn) {
               HasSubstr("3 packets (150 bytes) that functions made; 1 more no port took"));
 }
 
+TEST(Run, TellsAlertsAndWarningsOfFunctions) {
+  FakeChain chain;
+  chain.add_source("in", testing::script({testing::numbered_frames(1)}));
+  for (const char* const name : {"quiet", "watch"}) {
+    chain.add_function(name, {}).process = [](std::span<PacketView>) {};
+  }
+  auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  EXPECT_THAT(report_tables(result->report), Not(HasSubstr("alert")));
+  result->report["functions"][1]["details"] = {{"alerts", 1200}, {"warnings", {"not all was looked at"}}};
+  EXPECT_THAT(report_tables(result->report), HasSubstr("watch: 1,200 alerts\nwarning: watch: not all was looked at\n"));
+}
+
 TEST(Run, StartsNoPortWhereAWorkerHasNoThread) {
   for (const int allowed : {1, 2, 4}) {  // the first opens the ports
     FakeChain chain;

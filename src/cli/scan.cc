@@ -93,6 +93,7 @@ Json summary_of(const ScanArguments& arguments, const Json& report, const Errors
   summary["elapsed_s"] = report["elapsed_s"];
   summary["rate"] = report["rate"];
   for (const char* part : {"rules", "load", "inspection", "stack"}) summary[part] = details[part];
+  if (details.contains("warnings")) summary["warnings"] = details["warnings"];
   summary["errors"] = Json::array();
   for (const Error& error : errors) summary["errors"].push_back(to_string(error));
   return summary;
@@ -114,6 +115,9 @@ std::string tables(const Json& summary, const std::string& load_table) {
       summary["processor"] == "gpu" ? "GPU" : "CPU");
   if (summary.contains("dropped")) text += fmt::format("{} dropped\n", plural(number(summary["dropped"]), "packet"));
   text += fmt::format("{} of {}\n", plural(number(summary["alerts"]), "alert"), plural(rules.size(), "rule"));
+  if (summary.contains("warnings")) {
+    for (const Json& warning : summary["warnings"]) text += fmt::format("warning: {}\n", warning.get<std::string>());
+  }
   if (!rules.empty()) {
     report::TextTable table({">alerts", ">gid", ">sid", ">rev", "rule"});
     for (std::size_t i = 0; i < std::min(kTop, rules.size()); ++i) {

@@ -66,7 +66,7 @@ class Scanner {
 
   [[nodiscard]] const AlertCounts& counts() const noexcept { return sink_.counts; }
   [[nodiscard]] const CountingSink& sink() const noexcept { return sink_; }
-  [[nodiscard]] const InspectorCounters& counters() const noexcept { return inspector_->counters(); }
+  [[nodiscard]] InspectorCounters counters() const noexcept { return inspector_->counters(); }
   [[nodiscard]] const stack::TrackerCounters& tracker() const noexcept { return tracker_.counters(); }
 
  private:

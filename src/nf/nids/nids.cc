@@ -61,7 +61,11 @@ nlohmann::json inspection_json(const InspectorCounters& counters) {
           {"alerts_suppressed", counters.alerts_suppressed},
           {"alerts_over_limit", counters.alerts_over_limit},
           {"dropped", std::accumulate(counters.dropped.begin(), counters.dropped.end(), std::uint64_t{0})},
-          {"dropped_by", dropped_by}};
+          {"dropped_by", dropped_by},
+          {"pcre_limits", counters.pcre_limits},
+          {"step_limits", counters.step_limits},
+          {"frames_over_budget", counters.frames_over_budget},
+          {"evaluations_given_up", counters.evaluations_given_up}};
 }
 
 nlohmann::json stack_json(const stack::TrackerCounters& counters) {
@@ -157,6 +161,10 @@ void Nids::end_run() noexcept {
   stats.alerts_over_limit = counted.inspector.alerts_over_limit;
   stats.alerts_suppressed = counted.inspector.alerts_suppressed;
   if (settings_.inspector.drops) stats.dropped = counted.inspector.dropped;
+  stats.pcre_limits = counted.inspector.pcre_limits;
+  stats.step_limits = counted.inspector.step_limits;
+  stats.frames_over_budget = counted.inspector.frames_over_budget;
+  stats.evaluations_given_up = counted.inspector.evaluations_given_up;
   report::EventLog::Writer writer(*settings_.eve_log);
   TimeText times;
   append_eve_stats(writer.buffer(), stats, times);
@@ -205,6 +213,11 @@ void Nids::report(nlohmann::json& into) const {
   into["inspection"]["scanned_on_gpu"] = counted.scanned_on_gpu;
   into["inspection"]["clear"] = counted.clear;
   into["stack"] = stack_json(counted.tracker);
+  if (const std::uint64_t frames = counted.inspector.frames_over_budget; frames > 0) {
+    into["warnings"].push_back(
+        fmt::format("{} frame{} took longer than one may: rules were given up, alerts may be missing",
+                    format_count(frames), frames == 1 ? "" : "s"));
+  }
 }
 
 }  // namespace penstock::nids

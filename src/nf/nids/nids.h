@@ -41,8 +41,8 @@ class Nids final : public chain::NetworkFunction {
   std::string load_table() const override;
   /// {"loaded": N, "left_out": M, "reasons": [{"reason", "rules", "first"} …]}
   void load_report(nlohmann::ordered_json& into) const override;
-  /// {"alerts", "rules": [{"gid", "sid", "rev", "message", "alerts"} …], "load", "inspection", "stack"}: rules without
-  /// an alert are left away, those with the most come first.
+  /// {"alerts", "rules": [{"gid", "sid", "rev", "message", "alerts"} …], "load", "inspection", "stack",
+  /// "warnings" if any}: rules without an alert are left away, those with the most come first.
   void report(nlohmann::json& into) const override;
 
   [[nodiscard]] const RuleSet& rules() const noexcept { return detection_->rules(); }

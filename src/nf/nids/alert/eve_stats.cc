@@ -68,6 +68,11 @@ void append_eve_stats(std::string& out, const EveStats& stats, TimeText& times) 
   json.member("alert", stats.alerts);
   json.member("alert_queue_overflow", stats.alerts_over_limit);
   json.member("alerts_suppressed", stats.alerts_suppressed);
+  // Suricata has no names for these.
+  json.member("pcre_limits", stats.pcre_limits);
+  json.member("step_limits", stats.step_limits);
+  json.member("frames_over_budget", stats.frames_over_budget);
+  json.member("evaluations_given_up", stats.evaluations_given_up);
   json.close();
   json.close();
   json.close();

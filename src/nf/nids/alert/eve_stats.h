@@ -25,6 +25,7 @@ struct EveStats {
   std::uint64_t alerts = 0, alerts_over_limit = 0, alerts_suppressed = 0;
   /// Frames, by DropReason; nothing where none can be dropped.
   std::optional<std::array<std::uint64_t, kDropReasons.size()>> dropped;
+  std::uint64_t pcre_limits = 0, step_limits = 0, frames_over_budget = 0, evaluations_given_up = 0;
 };
 
 /// Without its line end.

@@ -61,13 +61,29 @@ constexpr std::size_t kMostTarget = 4096;
 }  // namespace
 
 struct InspectionScratch::Parts {
+  Parts(const InspectionBudget& given, const ThreadClock& clock) : budget(given), pcre(clock) {}
+
   std::array<std::uint64_t, kMostVariables> variables{};
   std::size_t variables_used = 0;
   std::size_t base64_bytes = 0;
   std::array<std::uint8_t, base64_capacity(kMostBase64)> base64{};
   std::array<std::uint8_t, kMostTarget> target{};
+  const InspectionBudget budget;
+  WorkAllowance work;  // of the frame
+  bool frame_is_over_budget = false;
   PcreScratch pcre;
   Counters counters;
+
+  void note_over_budget() noexcept {
+    if (!frame_is_over_budget) ++counters.frames_over_budget;
+    frame_is_over_budget = true;
+  }
+  [[nodiscard]] bool take_step() noexcept {
+    work.take(kWorkOfStep);
+    if (!work.is_over()) return true;
+    note_over_budget();
+    return false;
+  }
 
   [[nodiscard]] std::uint64_t value_of(const Number& number) const noexcept {
     return number.variable < 0 ? static_cast<std::uint64_t>(number.value)
@@ -80,8 +96,24 @@ struct InspectionScratch::Parts {
   }
 };
 
-InspectionScratch::InspectionScratch() : parts_(std::make_unique<Parts>()) {}
+InspectionScratch::InspectionScratch(const InspectionBudget& budget, const ThreadClock& clock)
+    : parts_(std::make_unique<Parts>(budget, clock)) {
+  begin_frame();
+}
 InspectionScratch::~InspectionScratch() = default;
+
+void InspectionScratch::begin_frame() noexcept {
+  parts_->frame_is_over_budget = false;
+  parts_->work.begin(parts_->budget.work);
+  parts_->pcre.begin_frame(parts_->budget.expressions_ns);
+}
+
+void InspectionScratch::add_bytes(std::uint64_t bytes) noexcept {
+  parts_->work.add(bytes * parts_->budget.work_per_byte);
+  parts_->pcre.allow_frame(bytes * parts_->budget.expressions_ns_per_byte);
+}
+
+bool InspectionScratch::may_evaluate() noexcept { return parts_->take_step(); }
 
 void InspectionScratch::begin_rule() noexcept {
   std::fill_n(parts_->variables.begin(), parts_->variables_used, 0);
@@ -268,7 +300,11 @@ class BufferProgram::Builder {
 /// One rule's evaluation of one buffer. `position_` is where the last match ended.
 class BufferProgram::Run {
  public:
-  Run(InspectionScratch::Parts& scratch, bool goes_on) : scratch_(scratch), goes_on_(goes_on) { scratch_.pcre.begin(); }
+  Run(InspectionScratch::Parts& scratch, std::size_t buffer_bytes, bool goes_on)
+      : scratch_(scratch), goes_on_(goes_on) {
+    const InspectionBudget& budget = scratch_.budget;
+    scratch_.pcre.begin_rule(budget.rule_expressions_ns + buffer_bytes * budget.rule_expressions_ns_per_byte);
+  }
 
   enum class Outcome : std::uint8_t { match, no_match, give_up /* nothing can match elsewhere */ };
 
@@ -280,6 +316,7 @@ class BufferProgram::Run {
         ++scratch_.counters.inspection_limits;
         return Outcome::give_up;
       }
+      if (!scratch_.take_step()) return Outcome::give_up;
       Outcome outcome = Outcome::match;
       switch (step->what.index()) {
         case 0: {
@@ -364,6 +401,7 @@ class BufferProgram::Run {
         if (rest != Outcome::no_match) return rest;
         if (!content.tried_again) return Outcome::give_up;
       }
+      if (scratch_.work.is_over()) return Outcome::give_up;
       window.begin = found + 1;
     }
   }
@@ -381,9 +419,11 @@ class BufferProgram::Run {
     return content.fatal ? Outcome::give_up : Outcome::no_match;
   }
 
-  [[nodiscard]] static std::int64_t find(const ContentStep& content, Bytes buffer, const Window& window) noexcept {
-    const std::int64_t found = content.search.find(
-        buffer.subspan(static_cast<std::size_t>(window.begin), static_cast<std::size_t>(window.end - window.begin)));
+  [[nodiscard]] std::int64_t find(const ContentStep& content, Bytes buffer, const Window& window) const noexcept {
+    const auto size = static_cast<std::size_t>(window.end - window.begin);
+    std::uint64_t work = kWorkOfStep;
+    const std::int64_t found = content.search.find(buffer.subspan(static_cast<std::size_t>(window.begin), size), work);
+    scratch_.work.take(work + (found < 0 ? size : static_cast<std::uint64_t>(found)));
     return found < 0 ? found : window.begin + found;
   }
 
@@ -393,6 +433,7 @@ class BufferProgram::Run {
       const auto line_end = std::find(buffer.begin(), buffer.end(), '\n');
       buffer = line_end == buffer.end() ? Bytes() : Bytes(line_end + 1, buffer.end());
     }
+    scratch_.work.take(2 * buffer.size());  // lines are looked for, and what they hold is copied
     RequestTargets targets(buffer);
     for (RequestTargets::Target target; targets.next(target);) {
       const Bytes subject = regex.raw ? target.bytes : normal_target(target, scratch_.target);
@@ -408,7 +449,10 @@ class BufferProgram::Run {
   [[nodiscard]] PcreProgram::Match find(const PatternStep& regex, Bytes subject, std::size_t from,
                                         bool begins_line) noexcept {
     const PcreProgram::Match match = regex.program.find(subject, from, scratch_.pcre, begins_line);
-    if (match.outcome == PcreProgram::Outcome::failed && from <= subject.size()) ++scratch_.counters.pcre_limits;
+    if (match.outcome == PcreProgram::Outcome::failed && from <= subject.size()) {
+      ++scratch_.counters.pcre_limits;
+      if (scratch_.pcre.frame_was_over()) scratch_.note_over_budget();
+    }
     return match;
   }
 
@@ -584,6 +628,7 @@ class BufferProgram::Run {
     }
     const std::uint32_t most = step.decode.bytes == 0 ? kMostBase64 : std::min(step.decode.bytes, kMostBase64);
     encoded = encoded.first(std::min<std::size_t>(encoded.size(), most));
+    scratch_.work.take(2 * encoded.size());
     scratch_.base64_bytes = decode_base64(encoded, scratch_.base64);
     if (scratch_.base64_bytes == 0) return Outcome::no_match;
     if (!step.runs_data) return Outcome::match;
@@ -623,8 +668,14 @@ bool BufferProgram::matches(std::span<const std::uint8_t> buffer, InspectionScra
                             bool goes_on) const noexcept {
   if (buffer.data() == nullptr) return false;
   if (steps_.empty()) return true;
-  Run run(scratch.parts(), goes_on);
-  return run.inspect(steps_.data(), steps_.data() + steps_.size(), buffer) == Run::Outcome::match;
+  Run run(scratch.parts(), buffer.size(), goes_on);
+  const Run::Outcome outcome = run.inspect(steps_.data(), steps_.data() + steps_.size(), buffer);
+  if (scratch.parts().work.is_over()) {
+    // What was not looked for to the end may seem not to be there, and negated options to hold.
+    scratch.parts().note_over_budget();
+    return false;
+  }
+  return outcome == Run::Outcome::match;
 }
 
 }  // namespace penstock::nids

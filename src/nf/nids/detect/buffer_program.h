@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "nf/nids/detect/inspection_budget.h"
 #include "nf/nids/rules/buffer_match.h"
 
 namespace penstock::nids {
@@ -19,8 +20,16 @@ namespace penstock::nids {
 /// A worker's, for all programs. Variables and what base64_decode gave last from one buffer of a rule to the next.
 class InspectionScratch {
  public:
-  InspectionScratch();
+  /// Begins a frame.
+  explicit InspectionScratch(const InspectionBudget& budget = {}, const ThreadClock& clock = system_clock());
   ~InspectionScratch();
+
+  /// Before the first rule of a frame: its budget begins.
+  void begin_frame() noexcept;
+  /// The frame has so many bytes more inspected.
+  void add_bytes(std::uint64_t bytes) noexcept;
+  /// Takes the work of a step. False: the frame's is over, and no program holds any more on it.
+  [[nodiscard]] bool may_evaluate() noexcept;
 
   /// Before the first buffer of a rule.
   void begin_rule() noexcept;
@@ -28,8 +37,9 @@ class InspectionScratch {
   [[nodiscard]] std::span<const std::uint8_t> base64() const noexcept;
 
   struct Counters {
-    std::uint64_t pcre_limits = 0;        // matches given up at PCRE2's limits: taken as no match
-    std::uint64_t inspection_limits = 0;  // rules given up after too many steps: taken as no match
+    std::uint64_t pcre_limits = 0;         // matches given up at PCRE2's limits or for time: taken as no match
+    std::uint64_t inspection_limits = 0;   // rules given up after too many steps: taken as no match
+    std::uint64_t frames_over_budget = 0;  // of which something was given up, by work or by time
   };
   [[nodiscard]] const Counters& counters() const noexcept;
 

@@ -55,6 +55,7 @@ void run(benchmark::State& state, const std::vector<BufferMatch>& matches, std::
   if (!program) return state.SkipWithError(to_string(program.error()).c_str());
   InspectionScratch scratch;
   for (auto _ : state) {
+    scratch.begin_frame();
     scratch.begin_rule();
     benchmark::DoNotOptimize(program->matches(bytes, scratch));
   }
@@ -83,7 +84,7 @@ BENCHMARK(BM_OneContent)->Arg(64)->Arg(1460);
 BENCHMARK(BM_ContentAtTheStart)->Arg(1460);
 BENCHMARK(BM_ThreeContents)->Arg(1460);
 BENCHMARK(BM_ContentThatIsTriedAgain)->Arg(1460);
-BENCHMARK(BM_Pcre)->Arg(1460);
+BENCHMARK(BM_Pcre)->Arg(1460)->Arg(16384);
 BENCHMARK(BM_ByteTest)->Arg(1460);
 
 }  // namespace

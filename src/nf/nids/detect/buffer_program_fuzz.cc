@@ -55,6 +55,7 @@ void run_expression(Input input, bool followed) {
   const auto program = BufferProgram::compile(options);
   if (!program) return;
   const auto copy = copy_of(buffer);
+  scratch().begin_frame();
   scratch().begin_rule();
   static_cast<void>(program->matches({copy.get(), buffer.size()}, scratch()));
 }
@@ -67,6 +68,7 @@ void run_options(Input input, Buffer kind) {
   if (!program) std::abort();
   const auto copy = copy_of(buffer);
   const Input bytes(copy.get(), buffer.size());
+  scratch().begin_frame();
   scratch().begin_rule();
   if (!program->matches(bytes, scratch()) || NaiveInspection(kind, options, bytes).matches()) return;
   for (const BufferMatch& match : options) std::fprintf(stderr, "%s; ", text_of(match).c_str());

@@ -38,6 +38,7 @@ Outcomes compare(std::uint64_t seed, unsigned cases, Buffer kind, bool complete)
       const auto buffer = std::make_unique<std::uint8_t[]>(bytes.size());
       std::copy(bytes.begin(), bytes.end(), buffer.get());
       const std::span<const std::uint8_t> span(buffer.get(), bytes.size());
+      scratch.begin_frame();
       scratch.begin_rule();
       const std::uint64_t limits = scratch.counters().inspection_limits;
       const bool found = program->matches(span, scratch);

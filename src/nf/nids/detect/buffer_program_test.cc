@@ -29,6 +29,7 @@ InspectionScratch& scratch() {
 bool match(std::string_view text, const Matches& matches) {
   auto program = BufferProgram::compile(matches);
   EXPECT_TRUE(program) << to_string(program.error());
+  scratch().begin_frame();
   scratch().begin_rule();
   return program && program->matches(as_bytes(text), scratch());
 }
@@ -37,6 +38,7 @@ bool match(std::string_view text, const Matches& matches) {
 bool match_in(Buffer buffer, std::string_view text, const Matches& matches, const Matches& base64_data = {}) {
   auto program = BufferProgram::compile(BufferMatches{buffer, matches}, base64_data);
   EXPECT_TRUE(program) << to_string(program.error());
+  scratch().begin_frame();
   scratch().begin_rule();
   return program && program->matches(as_bytes(text), scratch());
 }
@@ -362,14 +364,96 @@ TEST(BufferProgram, RunsExpressionsOnLongBuffers) {
   }
 }
 
+TEST(BufferProgram, RunsDearExpressionsAsFarAsTheyMayGo) {
+  // Some places take far more steps than a part of the places is given at first, most take none.
+  const std::string gap(700, 'y');
+  for (const std::size_t before : {0UL, 1000UL, 20000UL, 60000UL}) {
+    const std::string text = std::string(before, '.') + "a" + gap + "!" + "a" + gap + "b" + std::string(before, '.');
+    EXPECT_TRUE(match(text, {pcre("a(?:y|q)*b")})) << before;
+    EXPECT_TRUE(match(text, {pcre("a(?:y|q)*b"), content(".").within(1).negated()}) == (before == 0)) << before;
+    EXPECT_FALSE(match(text, {pcre("a(?:y|q)*c")})) << before;
+    EXPECT_TRUE(match("a" + gap + "b" + text, {pcre("^a(?:y|q)*b")})) << before;
+    EXPECT_TRUE(match(text, {pcre("(*ANYCRLF)a(?:y|q)*b")})) << before;
+  }
+}
+
+/// A clock by which each look takes some time, or which counts none of it as the thread's own.
+struct FakeTime {
+  static inline std::uint64_t now_ns = 1;
+  static inline std::uint64_t look_ns = 0;
+  static ThreadClock clock(std::uint64_t a_look_ns, bool of_this_thread) {
+    look_ns = a_look_ns;
+    return {[]() noexcept { return now_ns += look_ns; },
+            of_this_thread ? []() noexcept { return now_ns; } : []() noexcept { return std::uint64_t{0}; }};
+  }
+};
+
+bool match_by(InspectionScratch& by, std::string_view text, const Matches& matches) {
+  auto program = BufferProgram::compile(matches);
+  EXPECT_TRUE(program) << to_string(program.error());
+  by.begin_rule();
+  return program && program->matches(as_bytes(text), by);
+}
+
+// Each place takes nearly as many steps as PCRE2 is allowed, so that a clock is looked at every few places.
+const auto& slow_expression() {
+  static const auto slow = pcre("[ab]{1,55}?[ab]{1,55}?[cd]");
+  return slow;
+}
+
 TEST(BufferProgram, GivesUpExpressionsThatTakeTooLong) {
-  // Each place takes nearly as many steps as PCRE2 is allowed, and there are very many places.
-  const auto slow = pcre("[ab]{1,55}?[ab]{1,55}?[cd]");
-  const std::string text = std::string(std::size_t{8} << 20, 'a');
-  const std::uint64_t before = scratch().counters().pcre_limits;
-  EXPECT_FALSE(match(text + "c", {slow}));
-  EXPECT_EQ(scratch().counters().pcre_limits, before + 1);
-  EXPECT_TRUE(match(text.substr(0, 5000) + "c", {slow}));
+  InspectionBudget budget;
+  budget.expressions_ns = 3'500'000;
+  budget.rule_expressions_ns = 1'000'000;
+  budget.rule_expressions_ns_per_byte = 0;
+  InspectionScratch hurried(budget, FakeTime::clock(50'000, true));
+  const std::string text = std::string(5000, 'a') + "c";
+  EXPECT_FALSE(match_by(hurried, text, {slow_expression()}));
+  EXPECT_EQ(hurried.counters().pcre_limits, 1U);
+  EXPECT_EQ(hurried.counters().frames_over_budget, 0U);
+  // Another one has its own time, as long as the frame has some.
+  EXPECT_TRUE(match_by(hurried, text, {pcre("ac$")}));
+  for (int i = 0; i < 9; ++i) EXPECT_FALSE(match_by(hurried, text, {slow_expression()}));
+  EXPECT_FALSE(match_by(hurried, text, {pcre("ac$")}));
+  EXPECT_FALSE(match_by(hurried, text, {pcre("x").negated()}));
+  EXPECT_EQ(hurried.counters().pcre_limits, 12U);
+  EXPECT_EQ(hurried.counters().frames_over_budget, 1U);
+  EXPECT_TRUE(match_by(hurried, text, {content("ac")}));
+  // The next frame has it anew.
+  hurried.begin_frame();
+  EXPECT_TRUE(match_by(hurried, text, {pcre("ac$")}));
+}
+
+TEST(BufferProgram, DoesNotChargeWhatOthersTakeOfTheProcessor) {
+  InspectionScratch preempted({}, FakeTime::clock(1'000'000'000, false));
+  EXPECT_TRUE(match_by(preempted, std::string(200, 'a') + "c", {slow_expression()}));
+  EXPECT_EQ(preempted.counters().pcre_limits, 0U);
+}
+
+TEST(BufferProgram, GivesUpWhatIsOverAFramesWork) {
+  InspectionBudget budget;
+  budget.work = 1000;
+  budget.work_per_byte = 10;
+  InspectionScratch scarce(budget);
+  const std::string text(600, 'a');
+  const auto holds = [&](const Matches& matches) { return match_by(scarce, text, matches); };
+  EXPECT_TRUE(holds({content("b").negated()}));
+  EXPECT_FALSE(holds({content("b").negated()}));  // not to the end: it might be there
+  EXPECT_FALSE(holds({content("a")}));
+  EXPECT_FALSE(scarce.may_evaluate());
+  EXPECT_EQ(scarce.counters().frames_over_budget, 1U);
+  scarce.begin_frame();
+  scarce.add_bytes(100);  // a frame that brings more may cost more
+  EXPECT_TRUE(holds({content("b").negated()}));
+  EXPECT_TRUE(holds({content("b").negated()}));
+  EXPECT_TRUE(holds({content("a")}));
+  EXPECT_EQ(scarce.counters().frames_over_budget, 1U);
+  // A search that compares much costs what it compares.
+  scarce.begin_frame();
+  std::string alike;
+  while (alike.size() < text.size()) alike += "xy";
+  EXPECT_FALSE(match_by(scarce, alike, {content("xyxx").negated()}));
+  EXPECT_EQ(scarce.counters().frames_over_budget, 2U);
 }
 
 TEST(BufferProgram, GivesUpRulesThatTakeTooManySteps) {

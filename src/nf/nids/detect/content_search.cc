@@ -74,15 +74,19 @@ bool ContentSearch::is_at(const std::uint8_t* text) const noexcept {
   return true;
 }
 
-std::int64_t ContentSearch::find_plain(const std::uint8_t* text, std::size_t places) const noexcept {
+std::int64_t ContentSearch::find_plain(const std::uint8_t* text, std::size_t places,
+                                       std::uint64_t& compared) const noexcept {
   for (std::size_t i = 0; i < places; ++i) {
-    if ((text[i + first_.at] | first_.fold) == first_.byte && is_at(text + i)) return static_cast<std::int64_t>(i);
+    if ((text[i + first_.at] | first_.fold) != first_.byte) continue;
+    if ((text[i + second_.at] | second_.fold) != second_.byte) continue;
+    compared += content_.size();
+    if (is_at(text + i)) return static_cast<std::int64_t>(i);
   }
   return -1;
 }
 
-[[gnu::target("avx2")]] std::int64_t ContentSearch::find_avx2(const std::uint8_t* text,
-                                                              std::size_t places) const noexcept {
+[[gnu::target("avx2")]] std::int64_t ContentSearch::find_avx2(const std::uint8_t* text, std::size_t places,
+                                                              std::uint64_t& compared) const noexcept {
   const __m256i first = _mm256_set1_epi8(static_cast<char>(first_.byte));
   const __m256i first_fold = _mm256_set1_epi8(static_cast<char>(first_.fold));
   const __m256i second = _mm256_set1_epi8(static_cast<char>(second_.byte));
@@ -97,6 +101,7 @@ std::int64_t ContentSearch::find_plain(const std::uint8_t* text, std::size_t pla
     auto both = static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_and_si256(is_first, is_second))) & keep;
     for (; both != 0; both &= both - 1) {
       const std::size_t place = from + static_cast<std::size_t>(std::countr_zero(both));
+      compared += content_.size();
       if (is_at(text + place)) return static_cast<std::int64_t>(place);
     }
     from += kBlock;
@@ -109,10 +114,11 @@ std::int64_t ContentSearch::find_plain(const std::uint8_t* text, std::size_t pla
   }
 }
 
-std::int64_t ContentSearch::find(std::span<const std::uint8_t> text) const noexcept {
+std::int64_t ContentSearch::find(std::span<const std::uint8_t> text, std::uint64_t& compared) const noexcept {
   if (text.size() < content_.size()) return -1;
   const std::size_t places = text.size() - content_.size() + 1;
-  return places >= kBlock && kHasAvx2 ? find_avx2(text.data(), places) : find_plain(text.data(), places);
+  return places >= kBlock && kHasAvx2 ? find_avx2(text.data(), places, compared)
+                                      : find_plain(text.data(), places, compared);
 }
 
 }  // namespace penstock::nids

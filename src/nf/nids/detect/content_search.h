@@ -24,8 +24,13 @@ class ContentSearch {
   ContentSearch(std::span<const std::uint8_t> content, bool nocase);
 
   [[nodiscard]] std::size_t length() const noexcept { return content_.size(); }
-  /// Where the content begins first in `text`; -1: nowhere.
-  [[nodiscard]] std::int64_t find(std::span<const std::uint8_t> text) const noexcept;
+  /// Where the content begins first in `text`; -1: nowhere. Adds to `compared` the bytes that were compared where it
+  /// might have been: the same on all processors.
+  [[nodiscard]] std::int64_t find(std::span<const std::uint8_t> text, std::uint64_t& compared) const noexcept;
+  [[nodiscard]] std::int64_t find(std::span<const std::uint8_t> text) const noexcept {
+    std::uint64_t compared = 0;
+    return find(text, compared);
+  }
 
  private:
   /// A byte of the content that is looked for first. Where case does not matter and it is a letter, `fold` is the bit
@@ -37,8 +42,10 @@ class ContentSearch {
   };
 
   [[nodiscard]] bool is_at(const std::uint8_t* text) const noexcept;
-  [[nodiscard]] std::int64_t find_plain(const std::uint8_t* text, std::size_t places) const noexcept;
-  [[nodiscard]] std::int64_t find_avx2(const std::uint8_t* text, std::size_t places) const noexcept;
+  [[nodiscard]] std::int64_t find_plain(const std::uint8_t* text, std::size_t places,
+                                        std::uint64_t& compared) const noexcept;
+  [[nodiscard]] std::int64_t find_avx2(const std::uint8_t* text, std::size_t places,
+                                       std::uint64_t& compared) const noexcept;
 
   std::vector<std::uint8_t> content_;  // lower case where case does not matter
   bool nocase_;

@@ -63,6 +63,7 @@ class EachRule final : public stack::PacketSink {
     for (const PacketMatch& match : rule.packet_matches) {
       if (!holds(match, packet)) return false;
     }
+    scratch_.begin_frame();
     scratch_.begin_rule();
     for (const auto& [buffer, program] : programs_[index]) {
       const stack::Bytes bytes =

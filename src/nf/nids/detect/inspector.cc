@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "nf/nids/detect/detection_parts.h"
 #include "nf/nids/detect/packet_test.h"
@@ -43,6 +44,7 @@ struct Inspector::Parts {
         state(detection.rule_set, hosts),
         alerts(sink),
         options(how),
+        scratch(how.budget, how.clock),
         found_here(detection.most_literals),
         seen(detection.rules.size(), 0) {
     scratches.reserve(detection.matchers.size());
@@ -59,6 +61,8 @@ struct Inspector::Parts {
     Bytes stream;
   };
 
+  void begin_budget(const TrackedPacket& packet) noexcept;
+  [[nodiscard]] bool may_evaluate() noexcept;
   bool is_to_be_inspected(TrackedPacket& packet) noexcept;
   void note_segment(const TrackedPacket& packet) noexcept;
   void take_stream(TrackedPacket& packet) noexcept;
@@ -93,6 +97,10 @@ struct Inspector::Parts {
   // Of the frame.
   FoundLiterals found_elsewhere;
   std::optional<DropReason> frame_dropped;
+  // Of what shares a budget; it begins, and grows, when a rule is to be evaluated: for most packets none is.
+  bool has_budget = false;
+  bool in_stream_end = false;
+  std::uint64_t bytes_to_add = 0;
   bool frame_passed = false;  // by a packet that carries others: a pass rule on a tunnel is one on all in it
   std::uint8_t passed_depth = 0;
 
@@ -113,6 +121,8 @@ Inspector::Inspector(const Detection& detection, HostMemory& hosts, AlertSink& a
 Inspector::~Inspector() = default;
 
 void Inspector::begin_frame(FoundLiterals found) noexcept {
+  parts_->has_budget = parts_->in_stream_end = false;
+  parts_->bytes_to_add = 0;
   parts_->found_elsewhere = found;
   parts_->takes_findings = parts_->takes_findings || found.known;
   parts_->frame_dropped.reset();
@@ -120,7 +130,14 @@ void Inspector::begin_frame(FoundLiterals found) noexcept {
 }
 
 std::optional<DropReason> Inspector::frame_dropped() const noexcept { return parts_->frame_dropped; }
-const InspectorCounters& Inspector::counters() const noexcept { return parts_->counters; }
+InspectorCounters Inspector::counters() const noexcept {
+  InspectorCounters counters = parts_->counters;
+  const InspectionScratch::Counters& limits = parts_->scratch.counters();
+  counters.pcre_limits = limits.pcre_limits;
+  counters.step_limits = limits.inspection_limits;
+  counters.frames_over_budget = limits.frames_over_budget;
+  return counters;
+}
 void Inspector::flow_ended(stack::Flow& flow) noexcept { parts_->state.flow_ended(flow); }
 
 void Inspector::packet(TrackedPacket& packet) noexcept {
@@ -128,6 +145,7 @@ void Inspector::packet(TrackedPacket& packet) noexcept {
   ++parts.counters.packets;
   parts.counters.payload_bytes += packet.packet.payload.size();
   if (parts.takes_findings) parts.note_segment(packet);
+  parts.begin_budget(packet);
   parts.take_stream(packet);
   for (const stack::Refusal refusal : {packet.packet.refused, packet.refused}) {
     if (refusal != stack::Refusal::none) parts.drop_frame(reason_of(refusal));
@@ -152,6 +170,23 @@ void Inspector::packet(TrackedPacket& packet) noexcept {
 }
 
 // --- What is to be looked at ---------------------------------------------------------------------------------------
+
+/// A frame's, for all packets in it. The end of a stream, which any frame may bring about, has one of its own.
+void Inspector::Parts::begin_budget(const TrackedPacket& packet) noexcept {
+  if (packet.stream_end || in_stream_end) {
+    has_budget = false;
+    bytes_to_add = 0;
+  }
+  in_stream_end = packet.stream_end;
+  bytes_to_add += payload_of(packet).size();
+}
+
+bool Inspector::Parts::may_evaluate() noexcept {
+  if (!has_budget) scratch.begin_frame();
+  has_budget = true;
+  if (bytes_to_add > 0) scratch.add_bytes(std::exchange(bytes_to_add, 0));
+  return scratch.may_evaluate();
+}
 
 /// Only of the frame's own packet does another processor know the payload.
 void Inspector::Parts::note_segment(const TrackedPacket& packet) noexcept {
@@ -185,6 +220,7 @@ void Inspector::Parts::take_stream(TrackedPacket& packet) noexcept {
     if (news.empty()) return;
     chunks.push_back(chunk);
     counters.stream_bytes += news.size();
+    bytes_to_add += news.size();
   });
 }
 
@@ -313,6 +349,10 @@ void Inspector::Parts::add_candidates(std::span<const std::uint32_t> rules) noex
 bool Inspector::Parts::holds(const CompiledRule& rule, const TrackedPacket& packet, Needs has, Match& match) noexcept {
   if ((rule.needs & ~has) != 0) return false;
   if (!rule.any_header && !header_holds(*rule.rule, packet)) return false;
+  if (!may_evaluate()) {
+    ++counters.evaluations_given_up;
+    return false;
+  }
   ++counters.evaluations;
   const Rule& asked = *rule.rule;
   // Whether it wants the stream alone, or none of it, has been decided by what it looks at.

@@ -13,6 +13,7 @@
 
 #include "nf/nids/alert/alert.h"
 #include "nf/nids/detect/detection.h"
+#include "nf/nids/detect/inspection_budget.h"
 #include "nf/nids/detect/state_store.h"
 #include "nf/nids/drop_reason.h"
 #include "stack/tracker.h"
@@ -22,12 +23,18 @@ namespace penstock::nids {
 struct InspectorOptions {
   // IPS: drop and reject rules drop the packet and the rest of its flow, and what the stack refuses is dropped
   bool drops = false;
+  InspectionBudget budget{};  // of a frame, with all packets in it; and of the end of a stream
+  ThreadClock clock = system_clock();
 };
 
 struct InspectorCounters {
   std::uint64_t packets = 0, payload_bytes = 0, stream_bytes = 0;
   std::uint64_t candidates = 0, evaluations = 0, alerts = 0, alerts_suppressed = 0, alerts_over_limit = 0;
   std::array<std::uint64_t, kDropReasons.size()> dropped{};  // frames, by DropReason
+  std::uint64_t pcre_limits = 0;                             // runs of regular expressions that were given up
+  std::uint64_t step_limits = 0;                             // evaluations that were, after too many steps
+  std::uint64_t frames_over_budget = 0;    // of which evaluations or expressions were, by InspectionBudget
+  std::uint64_t evaluations_given_up = 0;  // by it, before they began
 };
 
 /// The literals that were found in a frame's payload elsewhere (a GPU).
@@ -49,7 +56,7 @@ class Inspector final : public stack::PacketSink {
   /// Why the frame is to be dropped, by the first of its packets that is; nothing: it is not.
   [[nodiscard]] std::optional<DropReason> frame_dropped() const noexcept;
 
-  [[nodiscard]] const InspectorCounters& counters() const noexcept;
+  [[nodiscard]] InspectorCounters counters() const noexcept;
 
  private:
   struct Parts;

@@ -108,6 +108,7 @@ class SlowInspector final : public stack::PacketSink {
     for (const StateMatch& match : asked.state_matches) {
       if (!state_.holds(match, packet)) return false;
     }
+    scratch_.begin_frame();
     scratch_.begin_rule();
     if (rule.payload) {
       if (rule.looks_at_streams) {
@@ -130,6 +131,7 @@ class SlowInspector final : public stack::PacketSink {
     return true;
   }
   bool payload_holds(const CompiledRule& rule, Bytes bytes) {
+    scratch_.begin_frame();
     scratch_.begin_rule();
     return rule.payload->matches(bytes, scratch_);
   }

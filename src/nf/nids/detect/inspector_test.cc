@@ -76,6 +76,78 @@ alert udp any any -> any any (content:"a"; priority:2; sid:3;))",
   EXPECT_EQ(bed.inspector().counters().alerts_over_limit, 1U);
 }
 
+TEST(Inspector, GivesUpWhatIsOverTheBudgetOfAFrame) {
+  // Ten bytes are looked at, and a step is taken for the evaluation, its option and its search.
+  constexpr std::uint64_t kOne = 3 * kWorkOfStep + 10;
+  constexpr std::string_view kRules = R"(
+alert udp any any -> any any (content:!"x"; sid:1;)
+alert udp any any -> any any (content:!"y"; sid:2;)
+alert udp any any -> any any (content:!"z"; sid:3;)
+alert udp any any -> any any (dsize:10; sid:4;))";
+  DetectionBed bed(kRules, {.budget = {.work = 2 * kOne, .work_per_byte = 0}});
+  bed.frame(udp("0123456789"));
+  bed.frame(udp("0123456789"));
+  EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 1}, SeenAlert{2, 1}));
+  EXPECT_EQ(bed.inspector().counters().frames_over_budget, 2U);
+  EXPECT_EQ(bed.inspector().counters().evaluations_given_up, 4U);
+
+  DetectionBed enough(kRules, {.budget = {.work = 1, .work_per_byte = kOne}});
+  enough.frame(udp("0123456789"));
+  EXPECT_THAT(enough.sids(), ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(enough.inspector().counters().frames_over_budget, 0U);
+}
+
+TEST(Inspector, HasOneBudgetForAllPacketsOfAFrame) {
+  constexpr std::uint64_t kOne = 3 * kWorkOfStep + 10;
+  const Frame inner = packet().ipv4("10.0.0.3", "10.0.0.4").udp(1, 2).payload("0123456789").bytes();
+  const Frame tunnelled = packet().eth().ipv4("10.0.0.1", "10.0.0.2").protocol(4).raw(inner).bytes();
+  constexpr std::string_view kRules = R"(
+alert ip 10.0.0.1 any -> any any (ttl:64; sid:1;)
+alert udp any any -> any any (content:!"x"; sid:2;))";
+  DetectionBed enough(kRules, {.budget = {.work = kWorkOfStep + kOne + 1, .work_per_byte = 0}});
+  enough.frame(tunnelled);
+  EXPECT_THAT(enough.sids(), ElementsAre(1, 2));
+  DetectionBed scarce(kRules, {.budget = {.work = kOne + 1, .work_per_byte = 0}});
+  scarce.frame(tunnelled);
+  EXPECT_THAT(scarce.sids(), ElementsAre(1));
+  EXPECT_EQ(scarce.inspector().counters().frames_over_budget, 1U);
+}
+
+TEST(Inspector, GivesUpExpressionsAloneWhereTheirTimeIsOver) {
+  DetectionBed bed(R"(
+alert udp any any -> any any (content:"a"; pcre:"/ab/"; sid:1;)
+alert udp any any -> any any (content:"a"; pcre:!"/cd/"; sid:2;)
+alert udp any any -> any any (content:"a"; sid:3;))",
+                   {.budget = {.expressions_ns = 0, .expressions_ns_per_byte = 0}});
+  bed.frame(udp("ab"));
+  bed.frame(udp("ab"));
+  EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 3}, SeenAlert{2, 3}));
+  EXPECT_EQ(bed.inspector().counters().pcre_limits, 4U);
+  EXPECT_EQ(bed.inspector().counters().frames_over_budget, 2U);
+  EXPECT_EQ(bed.inspector().counters().evaluations_given_up, 0U);
+}
+
+TEST(Inspector, PassesWhatItGaveUp) {
+  DetectionBed bed(R"(drop udp any any -> any any (content:"a"; pcre:"/ab/"; sid:1;))",
+                   {.drops = true, .budget = {.expressions_ns = 0, .expressions_ns_per_byte = 0}});
+  bed.frame(udp("ab"));
+  EXPECT_FALSE(bed.inspector().frame_dropped().has_value());
+  EXPECT_EQ(bed.inspector().counters().frames_over_budget, 1U);
+}
+
+TEST(Inspector, HasABudgetForEachEndOfAStream) {
+  DetectionBed bed(R"(alert tcp any any -> any any (content:"evil"; content:!"x"; flow:only_stream; sid:1;))",
+                   {.budget = {.work = 300, .work_per_byte = 0}});
+  for (std::uint16_t port = 40000; port < 40004; ++port) {
+    Conversation conversation(port);
+    bed.frames(conversation.handshake());
+    bed.frame(conversation.data(0, "evil"));
+  }
+  bed.finish();
+  EXPECT_THAT(bed.sids(), ElementsAre(1, 1, 1, 1));
+  EXPECT_EQ(bed.inspector().counters().frames_over_budget, 0U);
+}
+
 TEST(Inspector, PassesAPacketThatAPassRuleMatches) {
   DetectionBed bed(R"(
 alert udp any any -> any any (content:"a"; sid:1;)

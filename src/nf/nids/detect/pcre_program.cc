@@ -6,8 +6,9 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <algorithm>
 #include <array>
-#include <ctime>
+#include <limits>
 #include <new>
 #include <string>
 #include <string_view>
@@ -23,11 +24,12 @@ constexpr std::uint32_t kDepthLimit = 1500;
 constexpr std::uint32_t kHeapLimitKib = 1024;
 constexpr std::size_t kJitStackFirst = std::size_t{32} << 10;
 constexpr std::size_t kJitStackMost = std::size_t{512} << 10;
-// A run from one place may take some microseconds, and there may be a million places.
-constexpr std::uint64_t kFreePlaces = 32768;
-constexpr std::size_t kPlacesAtOnce = 32768;  // each part searches the rest for what every match holds
-constexpr std::uint64_t kMostNs = 50'000'000;
-constexpr int kUnknownGroup = 115;  // "reference to non-existent subpattern"
+// The clock is looked at between calls, so that each is to be short whatever the expression is. It may take as many
+// steps as PCRE2's limit says from each of its places, and each step may run over all bytes behind it: this many at a
+// quarter of a nanosecond each. With the least limit, an Ethernet frame's payload is one call.
+constexpr std::uint64_t kMostBytesRunOver = std::uint64_t{18} << 20;
+constexpr std::uint32_t kLeastLimit = 8;  // what does to begin with for most places; few expressions are dear
+constexpr int kUnknownGroup = 115;        // "reference to non-existent subpattern"
 
 std::uint32_t options_of(const Pcre& pcre) {
   std::uint32_t options = 0;
@@ -41,16 +43,16 @@ std::uint32_t options_of(const Pcre& pcre) {
   return options;
 }
 
-/// Not what is asked for at its first place alone, nor what looks at where a run began or ends it by a verb.
-bool runs_in_parts(const Pcre& pcre) {
-  const std::string_view pattern = pcre.pattern;
-  return !pcre.anchored && pattern.find("(*") == pattern.npos && pattern.find("\\G") == pattern.npos;
+/// It does not look at where a run began, nor end it by a verb.
+bool may_run_in_parts(std::string_view pattern) {
+  return pattern.find("(*") == pattern.npos && pattern.find("\\G") == pattern.npos;
 }
 
-std::uint64_t now_ns(clockid_t clock) noexcept {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+/// Asked for, or by itself: `^`, `.*` over all bytes.
+bool is_anchored(const pcre2_code* code) {
+  std::uint32_t options = 0;
+  pcre2_pattern_info(code, PCRE2_INFO_ALLOPTIONS, &options);
+  return (options & PCRE2_ANCHORED) != 0;
 }
 
 template <typename T>
@@ -66,33 +68,19 @@ void PcreDeleter::operator()(pcre2_match_data_8* data) const noexcept { pcre2_ma
 void PcreDeleter::operator()(pcre2_match_context_8* context) const noexcept { pcre2_match_context_free(context); }
 void PcreDeleter::operator()(pcre2_jit_stack_8* stack) const noexcept { pcre2_jit_stack_free(stack); }
 
-PcreScratch::PcreScratch()
-    : data_(made(pcre2_match_data_create(1, nullptr))),
+PcreScratch::PcreScratch(const ThreadClock& clock)
+    : clock_(clock),
+      data_(made(pcre2_match_data_create(1, nullptr))),
       context_(made(pcre2_match_context_create(nullptr))),
       stack_(made(pcre2_jit_stack_create(kJitStackFirst, kJitStackMost, nullptr))) {
-  pcre2_set_match_limit(context_.get(), kMatchLimit);
   pcre2_set_depth_limit(context_.get(), kDepthLimit);
   pcre2_set_heap_limit(context_.get(), kHeapLimitKib);
   pcre2_jit_stack_assign(context_.get(), nullptr, stack_.get());
 }
 
-void PcreScratch::begin() noexcept {
-  places_ = 0;
-  deadline_ns_ = 0;
-  next_look_ns_ = 0;
-}
-
 bool PcreScratch::may_go_on() noexcept {
-  if (places_ < kFreePlaces) return true;
-  // A thread's own clock is a system call, dearer than most searches; the monotonic one is not, and is never the
-  // slower.
-  const std::uint64_t now = now_ns(CLOCK_MONOTONIC);
-  if (now < next_look_ns_) return true;
-  const std::uint64_t used = now_ns(CLOCK_THREAD_CPUTIME_ID);
-  if (deadline_ns_ == 0) deadline_ns_ = used + kMostNs;
-  if (used >= deadline_ns_) return false;
-  next_look_ns_ = now + (deadline_ns_ - used);
-  return true;
+  const std::uint64_t now = clock_.elapsed_ns();
+  return !of_frame_.is_over(clock_, now) && !of_rule_.is_over(clock_, now);
 }
 
 Result<PcreProgram> PcreProgram::compile(const Pcre& pcre) {
@@ -100,7 +88,7 @@ Result<PcreProgram> PcreProgram::compile(const Pcre& pcre) {
   int number = 0;
   PCRE2_SIZE offset = 0;
   // Nobody asks for groups: without them it is faster. Where the expression itself refers to one they are needed.
-  const bool in_parts = runs_in_parts(pcre);
+  const bool in_parts = may_run_in_parts(pcre.pattern);
   const std::uint32_t options = options_of(pcre) | (in_parts ? PCRE2_USE_OFFSET_LIMIT : 0);
   pcre2_code* code =
       pcre2_compile(pattern, pcre.pattern.size(), options | PCRE2_NO_AUTO_CAPTURE, &number, &offset, nullptr);
@@ -116,30 +104,52 @@ Result<PcreProgram> PcreProgram::compile(const Pcre& pcre) {
                          in_quotes(pcre.pattern),
                          {}});
   }
-  PcreProgram program(code, in_parts);
+  PcreProgram program(code, is_anchored(code) ? Places::one : in_parts ? Places::in_parts : Places::whole);
   // Where it fails the expression is interpreted.
   static_cast<void>(pcre2_jit_compile(code, PCRE2_JIT_COMPLETE));
   return program;
 }
 
+// A part is run with as high a limit as a call may take. Where that is not enough, fewer places leave more to each;
+// only what takes too many steps by PCRE2's own limit, or too long, is given up.
 PcreProgram::Match PcreProgram::find(std::span<const std::uint8_t> subject, std::size_t from, PcreScratch& scratch,
                                      bool begins_line) const noexcept {
+  if (from > subject.size()) return {Outcome::failed, 0, 0};
   const std::uint32_t options = begins_line ? 0 : PCRE2_NOTBOL;
+  std::size_t most_places = std::numeric_limits<std::size_t>::max();
+  std::uint64_t times = 1;  // over what a call may take: there is but one place
   for (;;) {
     if (!scratch.may_go_on()) return {Outcome::failed, 0, 0};
-    const bool last = !in_parts_ || from + kPlacesAtOnce > subject.size();
-    pcre2_set_offset_limit(scratch.context_.get(), last ? PCRE2_UNSET : from + kPlacesAtOnce - 1);
+    const std::size_t left = subject.size() - from + 1;
+    std::size_t places = places_ == Places::one ? 1 : left;
+    if (places_ == Places::in_parts) {
+      const std::size_t most = std::min<std::uint64_t>(most_places, kMostBytesRunOver / (kLeastLimit * left));
+      places = std::clamp<std::size_t>(most, 1, left);
+    }
+    const bool last = places_ != Places::in_parts || places == left;
+    const std::uint64_t limit =
+        std::clamp<std::uint64_t>(kMostBytesRunOver / (places * left) * times, kLeastLimit * times, kMatchLimit);
+    pcre2_set_match_limit(scratch.context_.get(), static_cast<std::uint32_t>(limit));
+    pcre2_set_offset_limit(scratch.context_.get(), last ? PCRE2_UNSET : from + places - 1);
     const int found = pcre2_match(code_.get(), subject.data(), subject.size(), from, options, scratch.data_.get(),
                                   scratch.context_.get());
     if (found >= 0) {
       const PCRE2_SIZE* const ends = pcre2_get_ovector_pointer(scratch.data_.get());
-      scratch.places_ += ends[0] - from + 1;
       return {Outcome::match, ends[0], ends[1]};
     }
+    if (found == PCRE2_ERROR_MATCHLIMIT && limit < kMatchLimit) {
+      if (places_ == Places::in_parts && places > 1) {
+        most_places = (places + 3) / 4;
+      } else {
+        times *= 2;
+      }
+      continue;
+    }
     if (found != PCRE2_ERROR_NOMATCH) return {Outcome::failed, 0, 0};
-    scratch.places_ += last ? subject.size() - from + 1 : kPlacesAtOnce;
     if (last) return {};
-    from += kPlacesAtOnce;
+    from += places;
+    most_places = places * 2;
+    times = 1;
   }
 }
 

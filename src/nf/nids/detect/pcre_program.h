@@ -10,6 +10,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "nf/nids/detect/inspection_budget.h"
 #include "nf/nids/rules/buffer_match.h"
 
 struct pcre2_real_code_8;
@@ -29,19 +30,22 @@ struct PcreDeleter {
 /// A worker's own.
 class PcreScratch {
  public:
-  PcreScratch();
+  explicit PcreScratch(const ThreadClock& clock = system_clock());
 
-  /// Before the expressions of one evaluation. PCRE2's limits bound what a match costs from each place on; this bounds
-  /// all places, and how often they are tried again: behind the first 32 Ki places, by this thread's time.
-  void begin() noexcept;
+  /// Before the expressions of a frame, and before those of a rule on one buffer: what time they may take. PCRE2's
+  /// limits bound what a match costs from each place on; this bounds all places, and how often they are tried again.
+  void begin_frame(std::uint64_t allowed_ns) noexcept { of_frame_.begin(allowed_ns); }
+  void allow_frame(std::uint64_t more_ns) noexcept { of_frame_.add(more_ns); }
+  void begin_rule(std::uint64_t allowed_ns) noexcept { of_rule_.begin(allowed_ns); }
+  /// Expressions were given up since then.
+  [[nodiscard]] bool frame_was_over() const noexcept { return of_frame_.was_over(); }
 
  private:
   friend class PcreProgram;
   [[nodiscard]] bool may_go_on() noexcept;
 
-  std::uint64_t places_ = 0;
-  std::uint64_t deadline_ns_ = 0;   // of the thread's time; 0: not yet
-  std::uint64_t next_look_ns_ = 0;  // of the monotonic clock: before it the thread cannot have used up its time
+  ThreadClock clock_;
+  TimeAllowance of_frame_, of_rule_;
   std::unique_ptr<pcre2_real_match_data_8, PcreDeleter> data_;
   std::unique_ptr<pcre2_real_match_context_8, PcreDeleter> context_;
   std::unique_ptr<pcre2_real_jit_stack_8, PcreDeleter> stack_;
@@ -65,9 +69,15 @@ class PcreProgram {
                            bool begins_line = true) const noexcept;
 
  private:
-  PcreProgram(pcre2_real_code_8* code, bool in_parts) : code_(code), in_parts_(in_parts) {}
+  /// Where it may begin to match.
+  enum class Places : std::uint8_t {
+    one,       // at the first one alone
+    in_parts,  // it finds the same where it is run from one range of places after the other
+    whole,     // it does not
+  };
+  PcreProgram(pcre2_real_code_8* code, Places places) : code_(code), places_(places) {}
   std::unique_ptr<pcre2_real_code_8, PcreDeleter> code_;
-  bool in_parts_;  // it finds the same where it is run from one range of places after the other
+  Places places_;
 };
 
 }  // namespace penstock::nids
