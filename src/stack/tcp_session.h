@@ -111,10 +111,6 @@ class TcpSession {
   [[nodiscard]] TcpState state() const noexcept { return state_; }
   /// From now on the payload is noise, and streams have nothing to be inspected.
   [[nodiscard]] bool encrypted() const noexcept { return encryption_.encrypted(); }
-  /// All flags that the direction's packets had.
-  [[nodiscard]] std::uint8_t flags_seen(Direction direction) const noexcept {
-    return flags_seen_[static_cast<std::size_t>(direction)];
-  }
   [[nodiscard]] bool midstream() const noexcept { return midstream_; }
   [[nodiscard]] const TcpStream& stream(Direction direction) const noexcept {
     return streams_[static_cast<std::size_t>(direction)];
@@ -130,7 +126,7 @@ class TcpSession {
   EncryptionWatch encryption_;
   QueuedSyns* queued_ = nullptr;
   std::uint32_t chunk_bytes_ = 0, seam_bytes_ = 0;
-  std::array<std::uint8_t, 2> flags_seen_{};
+  std::array<std::uint8_t, 2> flags_seen_{};  // by Direction: all that its packets had
   TcpState state_ = TcpState::none;
   TcpState state_before_ = TcpState::none;
   bool inline_ : 1 = false;

@@ -603,7 +603,12 @@ bool TcpTracker::take_fin(Segment& segment) noexcept {
   return true;
 }
 
-bool TcpTracker::shutdown_syn(Segment& segment) noexcept { return segment.refuse(TcpEvent::shutdown_syn_resend); }
+std::optional<bool> TcpTracker::judge_before_shutdown(Segment& segment) noexcept {
+  if (segment.has(TcpHeader::kSyn)) return segment.refuse(TcpEvent::shutdown_syn_resend);
+  if (!segment.has(TcpHeader::kAck)) return true;
+  if (!timestamp_valid(segment)) return false;
+  return std::nullopt;
+}
 
 void TcpTracker::finish_shutdown_step(Segment& segment, bool retransmission) noexcept {
   TcpStream& mine = segment.mine();
@@ -638,9 +643,7 @@ bool TcpTracker::fin_wait1(Segment& segment) noexcept {
     finish_shutdown_step(segment, again);
     return true;
   }
-  if (segment.has(TcpHeader::kSyn)) return shutdown_syn(segment);
-  if (!segment.has(TcpHeader::kAck)) return true;
-  if (!timestamp_valid(segment)) return false;
+  if (const auto valid = judge_before_shutdown(segment)) return *valid;
   const bool again = is_retransmission(segment);
   if (!ack_valid(segment)) return segment.refuse(TcpEvent::fin1_invalid_ack);
   if (!again) {
@@ -671,9 +674,7 @@ bool TcpTracker::fin_wait2(Segment& segment) noexcept {
     finish_shutdown_step(segment, again);
     return true;
   }
-  if (segment.has(TcpHeader::kSyn)) return shutdown_syn(segment);
-  if (!segment.has(TcpHeader::kAck)) return true;
-  if (!timestamp_valid(segment)) return false;
+  if (const auto valid = judge_before_shutdown(segment)) return *valid;
   const bool again = is_retransmission(segment);
   if (!ack_valid(segment)) return segment.refuse(TcpEvent::fin2_invalid_ack);
   if (!again && after(segment.end(), mine.next_win) && !segment.session->midstream_ && !segment.session->async_) {
@@ -686,9 +687,7 @@ bool TcpTracker::fin_wait2(Segment& segment) noexcept {
 bool TcpTracker::closing(Segment& segment) noexcept {
   TcpStream& mine = segment.mine();
   if (segment.has(TcpHeader::kRst)) return take_rst(segment);
-  if (segment.has(TcpHeader::kSyn)) return shutdown_syn(segment);
-  if (!segment.has(TcpHeader::kAck)) return true;
-  if (!timestamp_valid(segment)) return false;
+  if (const auto valid = judge_before_shutdown(segment)) return *valid;
   const bool again = is_retransmission(segment);
   if (!again && segment.sequence != mine.next && !(mine.fin_sent && segment.sequence == mine.next + 1)) {
     return segment.refuse(TcpEvent::closing_ack_wrong_sequence);
@@ -714,9 +713,7 @@ bool TcpTracker::close_wait(Segment& segment) noexcept {
     finish_shutdown_step(segment, again);
     return true;
   }
-  if (segment.has(TcpHeader::kSyn)) return shutdown_syn(segment);
-  if (!segment.has(TcpHeader::kAck)) return true;
-  if (!timestamp_valid(segment)) return false;
+  if (const auto valid = judge_before_shutdown(segment)) return *valid;
   const bool again = is_retransmission(segment);
   if (!segment.payload.empty() && not_after(segment.end(), mine.last_ack)) {
     return segment.refuse(TcpEvent::close_wait_packet_before_last_ack);
@@ -733,9 +730,7 @@ bool TcpTracker::last_ack(Segment& segment) noexcept {
   TcpStream& mine = segment.mine();
   if (segment.has(TcpHeader::kRst)) return take_rst(segment);
   if (segment.has(TcpHeader::kFin)) return true;
-  if (segment.has(TcpHeader::kSyn)) return shutdown_syn(segment);
-  if (!segment.has(TcpHeader::kAck)) return true;
-  if (!timestamp_valid(segment)) return false;
+  if (const auto valid = judge_before_shutdown(segment)) return *valid;
   if (!segment.to_server()) return true;
   const bool again = is_retransmission(segment);
   if (!ack_valid(segment)) return segment.refuse(TcpEvent::last_ack_invalid_ack);
@@ -751,9 +746,7 @@ bool TcpTracker::time_wait(Segment& segment) noexcept {
   TcpStream& mine = segment.mine();
   if (segment.has(TcpHeader::kRst)) return take_rst(segment);
   if (segment.has(TcpHeader::kFin)) return true;
-  if (segment.has(TcpHeader::kSyn)) return shutdown_syn(segment);
-  if (!segment.has(TcpHeader::kAck)) return true;
-  if (!timestamp_valid(segment)) return false;
+  if (const auto valid = judge_before_shutdown(segment)) return *valid;
   const bool again = is_retransmission(segment);
   if (!again && segment.sequence != mine.next && segment.sequence != mine.next + 1) {
     return segment.refuse(TcpEvent::time_wait_ack_wrong_sequence);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "packet/transport.h"
 #include "stack/flow.h"
@@ -81,7 +82,8 @@ class TcpTracker {
   bool established_data(Segment& segment) noexcept;
   bool take_fin(Segment& segment) noexcept;
   bool take_rst(Segment& segment) noexcept;
-  bool shutdown_syn(Segment& segment) noexcept;
+  /// What is the same in all states of the shutdown: whether the packet is valid, where that is all that it says.
+  std::optional<bool> judge_before_shutdown(Segment& segment) noexcept;
   void finish_shutdown_step(Segment& segment, bool retransmission) noexcept;
   bool queue_syn(Segment& segment, TcpEvent flood) noexcept;
   void adopt_queued_synack(Segment& segment) noexcept;
