@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/byte_order.h"
 #include "packet/link_type.h"
 #include "stack/decoded_packet.h"
 #include "stack/ip_reassembly.h"
@@ -48,17 +49,17 @@ struct PacketDecoding {
   [[nodiscard]] bool enter_layer() noexcept { return ++layers < kMostLayers || wrong(decode_event("too_many_layers")); }
 };
 
-[[nodiscard]] inline std::uint16_t be16(Bytes bytes, std::size_t at) noexcept {
-  return static_cast<std::uint16_t>(bytes[at] << 8 | bytes[at + 1]);
-}
-[[nodiscard]] inline std::uint32_t be32(Bytes bytes, std::size_t at) noexcept {
-  return static_cast<std::uint32_t>(be16(bytes, at)) << 16 | be16(bytes, at + 2);
-}
 /// The header with which `bytes` begin, which are long enough for it.
 template <typename Header>
 [[nodiscard]] const Header& header_of(Bytes bytes) noexcept {
   static_assert(alignof(Header) == 1);
   return *reinterpret_cast<const Header*>(bytes.data());
+}
+[[nodiscard]] inline std::uint16_t be16(Bytes bytes, std::size_t at) noexcept {
+  return header_of<Be16>(bytes.subspan(at)).value();
+}
+[[nodiscard]] inline std::uint32_t be32(Bytes bytes, std::size_t at) noexcept {
+  return header_of<Be32>(bytes.subspan(at)).value();
 }
 
 // decode_link.cc

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "base/byte_order.h"
 #include "packet/transport.h"
 #include "stack/tcp_session.h"
 #include "stack/tracker.h"
@@ -26,7 +27,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-std::uint32_t be16(const std::uint8_t* bytes) { return static_cast<std::uint32_t>(bytes[0]) << 8 | bytes[1]; }
+std::uint16_t be16(const std::uint8_t* bytes) { return reinterpret_cast<const Be16*>(bytes)->value(); }
 
 class Watcher final : public PacketSink {
  public:
