@@ -73,6 +73,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.stream_memory = (data[1] & 16) != 0 ? 8192 : 1 << 18;
   options.stream_depth = (data[1] & 32) != 0 ? 1000 : 0;
   options.chunk_bytes = (data[1] & 64) != 0 ? 100 : 2560;
+  options.refuse_when_full = (data[1] & 128) != 0;
   options.flow_memory = 4096;
   options.fragment_memory = 1 << 12;
   Tracker tracker(options);
