@@ -338,8 +338,7 @@ class RunLog : public ::testing::Test {
   }
   static void write(report::EventLog& log, std::string_view line) {
     report::EventLog::Writer writer(log);
-    writer.buffer() += line;
-    writer.end_line();
+    writer.line([&](std::string& out) { out += line; });
   }
   const std::string path_ = ::testing::TempDir() + "/" + std::to_string(::getpid()) + "_run.log";
 };

@@ -87,6 +87,9 @@ Errors EventLog::close() {
           ", and " + format_count(lines_lost_) + (lines_lost_ == 1 ? " record is" : " records are") + " lost";
     return {std::move(failed)};
   }
+  if (lines_lost_ > 0) {
+    return {error("no memory for " + format_count(lines_lost_) + (lines_lost_ == 1 ? " record" : " records"), ENOMEM)};
+  }
   if (!closed) return {error("cannot write", close_error)};
   return {};
 }
@@ -110,6 +113,11 @@ void EventLog::write(std::string_view lines, std::uint64_t count) noexcept {
         static_cast<std::uint64_t>(std::count(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(whole), '\n'));
   }
   lines_lost_ += count;
+}
+
+void EventLog::lose_line() noexcept {
+  const std::lock_guard lock(mutex_);
+  ++lines_lost_;
 }
 
 bool EventLog::write_all(std::string_view lines, std::size_t& written) noexcept {
@@ -154,7 +162,6 @@ bool EventLog::wait_for_room() noexcept {
 EventLog::Writer::Writer(EventLog& log) : log_(&log) { buffer_.reserve(2 * kFlushedBytes); }
 
 void EventLog::Writer::end_line() noexcept {
-  buffer_.push_back('\n');
   if (lines_++ == 0) oldest_ = Clock::now();
   if (buffer_.size() >= kFlushedBytes) flush();
 }

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -52,10 +53,21 @@ class EventLog {
     Writer& operator=(const Writer&) = delete;
     ~Writer() { flush(); }
 
-    /// What a line is appended to, behind others.
-    [[nodiscard]] std::string& buffer() noexcept { return buffer_; }
-    /// Ends it.
-    void end_line() noexcept;
+    /// A line, by what `append` (void(std::string&)) writes behind others; its end is added. Where there is no memory
+    /// for it, it is lost, and `close` tells.
+    template <typename Append>
+    void line(Append&& append) noexcept {
+      const std::size_t before = buffer_.size();
+      try {
+        append(buffer_);
+        buffer_.push_back('\n');
+      } catch (const std::bad_alloc&) {
+        buffer_.resize(before);
+        log_->lose_line();
+        return;
+      }
+      end_line();
+    }
     /// Now and then, when no lines come.
     void flush_if_due(Clock::time_point now) noexcept {
       if (!buffer_.empty() && now - oldest_ >= kLongestWait) flush();
@@ -63,6 +75,8 @@ class EventLog {
     void flush() noexcept;
 
    private:
+    void end_line() noexcept;
+
     static constexpr std::size_t kFlushedBytes = 64 << 10;
     static constexpr std::chrono::seconds kLongestWait{1};
 
@@ -76,6 +90,7 @@ class EventLog {
   enum class Kind : std::uint8_t { file, other };
 
   void write(std::string_view lines, std::uint64_t count) noexcept;
+  void lose_line() noexcept;
   [[nodiscard]] bool write_all(std::string_view lines, std::size_t& written) noexcept;
   [[nodiscard]] bool wait_for_room() noexcept;
   [[nodiscard]] Error error(std::string message, int reason) const;

@@ -34,12 +34,30 @@ class EventLogTest : public ::testing::Test {
     return text.str();
   }
   static void add(EventLog::Writer& writer, std::string_view line) {
-    writer.buffer() += line;
-    writer.end_line();
+    writer.line([&](std::string& out) { out += line; });
   }
 
   const std::string path_ = ::testing::TempDir() + "/" + std::to_string(::getpid()) + "_event.log";
 };
+
+TEST_F(EventLogTest, LosesALineForWhichThereIsNoMemoryAndNoOther) {
+  EventLog log(path_);
+  ASSERT_TRUE(log.open());
+  log.begin();
+  {
+    EventLog::Writer writer(log);
+    add(writer, "one");
+    writer.line([](std::string& out) {
+      out += "begun";
+      throw std::bad_alloc();
+    });
+    add(writer, "two");
+  }
+  const Errors errors = log.close();
+  EXPECT_EQ(content(), "one\ntwo\n");
+  ASSERT_THAT(errors, SizeIs(1));
+  EXPECT_EQ(errors[0].message, "no memory for 1 record");
+}
 
 TEST_F(EventLogTest, WritesLinesAtTheEnd) {
   EventLog log(path_);

@@ -4,6 +4,7 @@
 #include "stack/decoder.h"
 
 #include <array>
+#include <new>
 #include <vector>
 
 #include "stack/ip_reassembly.h"
@@ -31,9 +32,16 @@ struct Decoder::Parts {
   bool decode_tunnelled(PacketDecoding& outer, PacketDecoding& inner) noexcept;
   bool decode_reassembled(PacketDecoding& outer, PacketDecoding& inner) noexcept;
 
+  /// Empty where the system has no memory for one.
   std::span<std::uint8_t> next_room() noexcept {
-    if (rooms_used == rooms.size()) rooms.push_back(std::make_unique<Room>());
-    return *rooms[rooms_used++];
+    if (rooms_used == rooms.size()) {
+      try {
+        rooms.push_back(std::make_unique<Room>());
+      } catch (const std::bad_alloc&) {
+        return {};
+      }
+    }
+    return *rooms[rooms_used];
   }
 
   TrackerCounters& counters;
@@ -72,10 +80,8 @@ bool Decoder::Parts::decode_tunnelled(PacketDecoding& outer, PacketDecoding& inn
 
 bool Decoder::Parts::decode_reassembled(PacketDecoding& outer, PacketDecoding& inner) noexcept {
   const Bytes datagram = reassembly.add(outer.fragment, outer.packet, next_room());
-  if (datagram.empty()) {
-    --rooms_used;
-    return false;
-  }
+  if (datagram.empty()) return false;
+  ++rooms_used;
   completed[completed_count++] = {count - 1, outer.fragment.id};
   inner.layers = outer.layers;
   inner.packet.tunnel_depth = outer.packet.tunnel_depth;

@@ -459,6 +459,7 @@ Bytes IpReassembly::add(const IpFragment& fragment, DecodedPacket& packet, std::
     if (p.refuse_when_full) packet.refused = Refusal::fragment_memory;
     return {};
   };
+  if (room.empty()) return no_room();
   if (index == kNone) {
     if (p.waiting == p.most_datagrams && !p.make_way(packet.timestamp_ns)) return no_room();
     index = p.make(key);

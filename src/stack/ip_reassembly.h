@@ -51,7 +51,8 @@ class IpReassembly {
   IpReassembly& operator=(const IpReassembly&) = delete;
 
   /// Keeps a copy of the fragment that `packet` is. When it completes a datagram, that is written to `room`, of
-  /// kMostBytes, and returned. Events are told in `packet`.
+  /// kMostBytes, and returned. Where there is none (an empty one), there is no memory for the fragment. Events are told
+  /// in `packet`.
   Bytes add(const IpFragment& fragment, DecodedPacket& packet, std::span<std::uint8_t> room) noexcept;
 
   /// The datagram that this fragment completed was dropped. Its other fragments wait at the host that it goes to: until

@@ -56,13 +56,14 @@ class Reassembly {
     fragment.data = data_;
     packet.timestamp_ns = now_s * 1'000'000'000;
     packet.events.reset();
-    whole = reassembly.add(fragment, packet, room_);
+    whole = reassembly.add(fragment, packet, has_room ? std::span<std::uint8_t>(room_) : std::span<std::uint8_t>());
     const std::size_t header = whole.empty() ? 0 : packet.ip_version == 4 ? 20 : 40;
     return {whole.begin() + static_cast<std::ptrdiff_t>(header), whole.end()};
   }
 
   [[nodiscard]] bool told(DecodeEvent event) const { return packet.events[event.index]; }
 
+  bool has_room = true;
   TrackerCounters counters;
   IpReassembly reassembly;
   DecodedPacket packet;
@@ -335,6 +336,19 @@ TEST(IpReassembly, RefusesFragmentsThatMemoryHasNoRoomForIfItIsTo) {
     r.add4(0, std::string(1200, 'x'), true, 500);
     EXPECT_EQ(r.packet.refused, Refusal::none);
     EXPECT_EQ(r.add4(1200, "end", false, 500).size(), 1203U);
+  }
+}
+
+TEST(IpReassembly, GivesUpFragmentsForWhoseDatagramThereIsNoMemory) {
+  for (const bool refuses : {false, true}) {
+    Reassembly r({.refuse_when_full = refuses});
+    r.add4(0, units("ab"), true);
+    r.has_room = false;
+    EXPECT_EQ(r.add4(16, "end", false), "");
+    EXPECT_EQ(r.counters.fragment_memory_refused, 1U);
+    EXPECT_EQ(r.packet.refused, refuses ? Refusal::fragment_memory : Refusal::none);
+    r.has_room = true;
+    EXPECT_EQ(r.add4(16, "end", false), units("ab") + "end") << "it comes again";
   }
 }
 

@@ -167,8 +167,7 @@ void Nids::end_run() noexcept {
   stats.evaluations_given_up = counted.inspector.evaluations_given_up;
   report::EventLog::Writer writer(*settings_.eve_log);
   TimeText times;
-  append_eve_stats(writer.buffer(), stats, times);
-  writer.end_line();
+  writer.line([&](std::string& out) { append_eve_stats(out, stats, times); });
 }
 
 std::string Nids::description() const {

@@ -16,13 +16,9 @@ AlertWriter::AlertWriter(report::EventLog* eve, report::EventLog* fast_log, cons
 
 void AlertWriter::alert(const Alert& alert) noexcept {
   if (alert.rule != nullptr) counts_[static_cast<std::size_t>(alert.rule - rules_.data())].add(1);
-  if (eve_) {
-    append_eve(eve_->buffer(), alert, options_, times_);
-    eve_->end_line();
-  }
+  if (eve_) eve_->line([&](std::string& out) { append_eve(out, alert, options_, times_); });
   if (fast_log_ && alert.rule != nullptr) {
-    append_fast(fast_log_->buffer(), alert, times_);
-    fast_log_->end_line();
+    fast_log_->line([&](std::string& out) { append_fast(out, alert, times_); });
   }
 }
 

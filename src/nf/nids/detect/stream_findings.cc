@@ -4,12 +4,13 @@
 #include "nf/nids/detect/stream_findings.h"
 
 #include <algorithm>
+#include <new>
 
 namespace penstock::nids {
 
 void StreamFindings::note(const stack::Flow& flow, stack::Direction direction, const Segment& segment,
                           std::span<const std::uint32_t> literals) noexcept {
-  if (entries_.empty()) entries_.resize(std::size_t{1} << bits_);
+  if (entries_.empty() && !take_memory()) return;
   const std::uint64_t key = key_of(flow, direction);
   Entry& entry = entries_[place_of(key)];
   if (entry.flow != key) {
@@ -36,6 +37,16 @@ void StreamFindings::note(const stack::Flow& flow, stack::Direction direction, c
   entry.segments[entry.segment_count++] = {from, static_cast<std::uint32_t>(segment.end - from), segment.known};
   for (const std::uint32_t literal : literals) {
     entry.literals[entry.literal_count++] = {literal, static_cast<std::uint32_t>(segment.end)};
+  }
+}
+
+/// Where the system has none nothing is known, and all is scanned here.
+bool StreamFindings::take_memory() noexcept {
+  try {
+    entries_.resize(std::size_t{1} << bits_);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
   }
 }
 

@@ -69,6 +69,7 @@ class StreamFindings {
   [[nodiscard]] std::size_t place_of(std::uint64_t key) const noexcept {
     return static_cast<std::size_t>(key * 0x9e37'79b9'7f4a'7c15U >> (64 - bits_));
   }
+  [[nodiscard]] bool take_memory() noexcept;
   static void forget_before(Entry& entry, std::uint64_t floor) noexcept;
 
   unsigned bits_;
