@@ -5,8 +5,6 @@
 
 #pragma once
 
-#include <cstdint>
-
 #include "nf/nids/rules/rule.h"
 #include "stack/tracker.h"
 
@@ -18,7 +16,6 @@ struct Alert {
   bool dropped = false;    // the packet is (action "blocked")
   bool in_stream = false;  // the match was in the reassembled stream
   stack::Bytes stream{};   // the bytes of it that were looked at; empty where not `in_stream`
-  std::uint64_t tx_id = 0;
 };
 
 /// One worker's. What workers share is inside.

@@ -68,7 +68,7 @@ struct Inspector::Parts {
   void take_stream(TrackedPacket& packet) noexcept;
   [[nodiscard]] Needs what_it_has(const TrackedPacket& packet) const noexcept;
 
-  void find_by_addresses(const TrackedPacket& packet) noexcept;
+  void find_by_addresses(const TrackedPacket& packet, ProtocolClass protocol) noexcept;
   void find_candidates(const TrackedPacket& packet, const GroupPlan& plan, Needs has) noexcept;
   void find_in_stream(const TrackedPacket& packet, const GroupPlan& plan) noexcept;
   void scan(std::uint32_t matcher, const LiteralTable& table, Bytes text) noexcept;
@@ -154,8 +154,8 @@ void Inspector::packet(TrackedPacket& packet) noexcept {
 
   parts.matches.clear();
   const Needs has = parts.what_it_has(packet);
-  parts.find_by_addresses(packet);
   const ProtocolClass protocol = protocol_class(packet.packet);
+  parts.find_by_addresses(packet, protocol);
   const std::uint16_t group = parts.detection.groups.group_of(protocol, packet.direction, packet.packet);
   if (group != 0) {
     parts.find_candidates(packet, parts.detection.plans[group], has);
@@ -252,10 +252,9 @@ Needs Inspector::Parts::what_it_has(const TrackedPacket& packet) const noexcept 
 
 // --- Candidates ----------------------------------------------------------------------------------------------------
 
-void Inspector::Parts::find_by_addresses(const TrackedPacket& packet) noexcept {
+void Inspector::Parts::find_by_addresses(const TrackedPacket& packet, ProtocolClass protocol) noexcept {
   if (detection.ip_only.empty() || packet.packet.ip_version == 0 || packet.stream_end) return;
   if (packet.flow != nullptr && packet.flow->count(packet.direction).packets > 1) return;
-  const ProtocolClass protocol = protocol_class(packet.packet);
   detection.ip_only.for_candidates(packet.packet, [&](std::uint32_t place) {
     const CompiledRule& rule = detection.rules[place];
     if ((rule.protocols & bit_of(protocol)) == 0) return;
@@ -448,7 +447,7 @@ void Inspector::Parts::act(TrackedPacket& packet) noexcept {
     } else if (written < detection.options.most_alerts) {
       ++written;
       ++counters.alerts;
-      alerts.alert({&rule, &packet, is_blocked, match.in_stream, match.stream, 0});
+      alerts.alert({&rule, &packet, is_blocked, match.in_stream, match.stream});
     } else {
       ++counters.alerts_over_limit;
     }
@@ -462,7 +461,7 @@ void Inspector::Parts::act(TrackedPacket& packet) noexcept {
     }
   }
   if (detection.has_tags && !packet.stream_end && state.tagged(packet)) {
-    alerts.alert({nullptr, &packet, false, false, {}, 0});
+    alerts.alert({nullptr, &packet, false, false, {}});
   }
 }
 

@@ -74,12 +74,12 @@ class SlowInspector final : public stack::PacketSink {
         state_.set_fate(*packet.flow, StateStore::FlowFate::passed);
       }
       if (rule->rule->alerts && decision.alerts) {
-        alerts_.alert({rule->rule, &packet, false, in_stream, {}, 0});
+        alerts_.alert({rule->rule, &packet, false, in_stream, {}});
       }
       if (!rule->rule->tags.empty()) state_.tag(*rule->rule, rule->index, packet);
       if (passes) break;
     }
-    if (!packet.stream_end && state_.tagged(packet)) alerts_.alert({nullptr, &packet, false, false, {}, 0});
+    if (!packet.stream_end && state_.tagged(packet)) alerts_.alert({nullptr, &packet, false, false, {}});
   }
   void flow_ended(stack::Flow& flow) noexcept override { state_.flow_ended(flow); }
 

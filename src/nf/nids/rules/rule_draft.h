@@ -47,7 +47,7 @@ class RuleDraft {
 
   // What was given, where once is all that is allowed.
   bool has_sid = false, has_gid = false, has_rev = false, has_priority = false, has_flow = false;
-  bool has_detection_filter = false, has_fast_pattern = false, has_base64_decode = false;
+  bool has_fast_pattern = false, has_base64_decode = false;
 
   /// Always false, for a reader to return.
   bool fail(std::string_view at, std::string message, std::string found = {}, std::string expected = {},
