@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "nf/nids/rules/options.h"
+#include "nf/nids/rules/threshold_words.h"
 
 namespace penstock::nids {
 
@@ -16,16 +17,6 @@ namespace {
 bool check_name(RuleDraft& draft, std::string_view name) {
   if (!name.empty() && name.find_first_of(" \t") == name.npos) return true;
   return draft.fail(name, "wrong name", in_quotes(name), "a name without spaces");
-}
-
-/// `by_src` and the like.
-std::optional<TrackBy> track_of(std::string_view text) noexcept {
-  if (text == "by_src") return TrackBy::source;
-  if (text == "by_dst") return TrackBy::destination;
-  if (text == "by_both") return TrackBy::both;
-  if (text == "by_rule") return TrackBy::rule;
-  if (text == "by_flow") return TrackBy::flow;
-  return std::nullopt;
 }
 
 /// The `key value` pairs of threshold and detection_filter, in any order, each once.
@@ -227,18 +218,12 @@ bool read_threshold(RuleDraft& draft, const OptionValue& value) {
   if (!fields.read(draft, value)) return false;
   Threshold threshold;
   using Type = Threshold::Type;
-  if (fields.type == "limit") {
-    threshold.type = Type::limit;
-  } else if (fields.type == "threshold") {
-    threshold.type = Type::threshold;
-  } else if (fields.type == "both") {
-    threshold.type = Type::both;
-  } else if (fields.type == "backoff") {
-    threshold.type = Type::backoff;
-  } else {
+  const auto type = threshold_type_of(fields.type);
+  if (!type) {
     return draft.fail(fields.type.empty() ? value.text : fields.type, "unknown type of threshold",
                       in_quotes(fields.type), "type limit, threshold, both or backoff");
   }
+  threshold.type = *type;
   const bool is_backoff = threshold.type == Type::backoff;
   const auto track = track_of(fields.track);
   if (!track) {

@@ -10,6 +10,7 @@
 #include "base/error_list.h"
 #include "base/units.h"
 #include "nf/nids/rules/rule_text.h"
+#include "nf/nids/rules/threshold_words.h"
 
 namespace penstock::nids {
 
@@ -90,15 +91,6 @@ void each_line(std::string_view text, const std::string& name, ErrorList& errors
     if (content.empty() || content.front() == '#') continue;
     if (!read(content)) errors.add(Error{{name, line.number, 0}, "wrong line", in_quotes(content), expected});
   }
-}
-
-std::optional<TrackBy> track_of(std::string_view text) noexcept {
-  if (text == "by_src") return TrackBy::source;
-  if (text == "by_dst") return TrackBy::destination;
-  if (text == "by_both") return TrackBy::both;
-  if (text == "by_rule") return TrackBy::rule;
-  if (text == "by_flow") return TrackBy::flow;
-  return std::nullopt;
 }
 
 /// `key value` pairs between commas; lists in brackets hold commas of their own.
@@ -220,15 +212,9 @@ bool read_threshold_keywords(std::string_view command, const Keywords& words, Th
         !read_u32(words.timeout, 0, "timeout", threshold.timeout_s, why)) {
       return false;
     }
-  } else if (words.type == "limit") {
-    threshold.type = Type::limit;
-  } else if (words.type == "threshold") {
-    threshold.type = Type::threshold;
-  } else if (words.type == "both") {
-    threshold.type = Type::both;
-  } else if (words.type == "backoff") {
-    threshold.type = Type::backoff;
-    if (!read_u32(words.multiplier, 1, "multiplier", threshold.multiplier, why)) return false;
+  } else if (const auto type = threshold_type_of(words.type)) {
+    threshold.type = *type;
+    if (*type == Type::backoff && !read_u32(words.multiplier, 1, "multiplier", threshold.multiplier, why)) return false;
   } else {
     why = {words.type, "unknown type of threshold", in_quotes(words.type), "limit, threshold, both or backoff"};
     return false;
