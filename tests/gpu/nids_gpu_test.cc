@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -117,18 +118,19 @@ class NidsOnGpu : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(NidsOnGpu, AlertsAsItsTwinOnEveryShippedCaptureInAllWays) {
+TEST_F(NidsOnGpu, AlertsAsItsTwinOnEveryShippedCapture) {
   const std::string nids = rules(kCommonRules);
   std::size_t alerts = 0;
+  std::size_t next_way = 0;
   for (const std::string& capture : shipped_captures()) {
     const Scan expected = scan(capture, nids, on_cpu());
     alerts += expected.alerts.size();
-    for (const Way& way : kWays) {
+    // Each in three of the ways: a run's start takes longer than such a capture.
+    for (int n = 0; n < 3; ++n) {
+      const Way& way = kWays[next_way++ % std::size(kWays)];
       ASSERT_NO_FATAL_FAILURE(expect_the_same(capture, nids, expected, on_this(way, "4096", 1)));
     }
-    for (const char* const packets : {"1", "33"}) {
-      ASSERT_NO_FATAL_FAILURE(expect_the_same(capture, nids, expected, on_this(kWays[2], packets, 1)));
-    }
+    ASSERT_NO_FATAL_FAILURE(expect_the_same(capture, nids, expected, on_this(kWays[2], "1", 1)));
     const Scan by_three = scan(capture, nids, on_cpu(3));
     ASSERT_NO_FATAL_FAILURE(expect_the_same(capture, nids, by_three, on_this(kWays[2], "33", 3)));
     if (HasFailure()) return;
