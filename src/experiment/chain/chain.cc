@@ -24,6 +24,8 @@ constexpr std::array kHeavySizes{"64", "512", "1518", "imix"};
 constexpr std::array kPaperChains{"C1", "C2", "C3", "C4"};  // Gaviss §5.1
 constexpr std::array kOnGpu{"shared", "no-memshare", "unshared"};
 constexpr std::array<unsigned, 6> kWorkers{1, 2, 3, 4, 8, 12};
+constexpr std::array<unsigned, 5> kPaperWorkers{4, 6, 8, 12, 16};
+constexpr std::array<unsigned, 3> kStreams{2, 3, 4};
 constexpr std::array<unsigned, 4> kGpus{1, 2, 4, 8};
 constexpr std::array<unsigned, 3> kLoads{10, 50, 80};  // percent of the most that the chain takes in
 constexpr std::array kPercentiles{"1", "10", "25", "50", "75", "90", "95", "99", "99.9"};
@@ -75,6 +77,7 @@ class ChainTrial final : public Trial {
     for (const char* chain : {"nids", "ipsec", "router", "firewall"}) {
       for (const char* size : kSizes) add("function", chain, "paper", size, "cpu", "host", 1);
     }
+    plan_workers_of_paper();
     plan_latency_of_paper();
     plan_lengths();
     for (const char* chain : {"C4", "inspect"}) {
@@ -142,6 +145,18 @@ class ChainTrial final : public Trial {
     add("size", chain, tables, size, "cpu", "host", setting_.workers);
   }
 
+  /// Batches in flight are as many as streams, of each worker.
+  void plan_workers_of_paper() {
+    for (const char* size : kQuickSizes) {
+      for (const unsigned streams : kStreams) {
+        for (const unsigned workers : kPaperWorkers) {
+          if (workers > setting_.workers) break;
+          add("workers", "C4", "paper", size, "shared", "planned", workers, 1).set("streams", streams);
+        }
+      }
+    }
+  }
+
   void plan_latency_of_paper() {
     const unsigned workers = workers_for_paper(kLargeSize);
     for (const char* chain : kPaperChains) {
@@ -184,6 +199,7 @@ class ChainTrial final : public Trial {
     chain.workers = static_cast<unsigned>(*point.number("workers"));
     if (chain.on_gpu) chain.frames = point.text("frames");
     chain.sharing = sharing_of(point.text("mode"));
+    if (const auto streams = point.number("streams")) chain.streams = static_cast<unsigned>(*streams);
     return chain;
   }
 

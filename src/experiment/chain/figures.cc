@@ -151,6 +151,14 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
                              {"shared", "cpu"}, {"mbps_per_dollar", "Mbit/s per dollar"}, {}));
   figures.push_back(of_paper("by-watt", "Rate by the power of the cores and the GPU", "paper", {"shared", "cpu"},
                              {"mbps_per_watt", "Mbit/s per watt"}, {}));
+  figures.push_back({.id = "workers-c4",
+                     .title = "C4 by workers and streams of each",
+                     .where = {{"chain", {"C4"}}, {"sweep", {"workers"}}},
+                     .x = {"workers", "workers, a core each"},
+                     .y = kBits,
+                     .series = {"size", "streams"},
+                     .limit = kPcieBits,
+                     .references = {}});
   for (const char* load : {"10", "50", "80"}) figures.push_back(latency_at(load));
   static constexpr double kMedians[] = {2900, 3400, 3600, 4000};
   static constexpr double kNinetyFifths[] = {3400, 4000, 4100, 4500};
