@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text_file.h"
 #include "base/units.h"
 
 namespace penstock::cli {
@@ -84,6 +85,16 @@ Errors check_stdin(std::string_view option, std::span<const std::string> files, 
   if (times > 1) read_once("it given twice", "a file");
   if (times > 0 && !asked_by_arguments) read_once("", fmt::format("{} as arguments", questions));
   return errors;
+}
+
+int print_results(std::string_view text, bool stdout_is_taken, Errors errors) {
+  if (stdout_is_taken) {
+    fmt::print(stderr, "{}", text);
+  } else if (!text.empty()) {
+    if (auto written = write_stdout(text); !written) append(errors, std::move(written.error()));
+  }
+  print_errors(errors);
+  return errors.empty() ? kDone : kFailed;
 }
 
 void print_warnings(const config::LoadedChain& loaded, bool all) {

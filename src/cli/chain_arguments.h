@@ -37,6 +37,10 @@ void print_errors(const Errors& errors);
 /// very much, what is alike (but for its place) is told once, with how often it is there; all of it on request.
 void print_warnings(const config::LoadedChain& loaded, bool all = false);
 
+/// What has come of a run: `text`, if any, on the standard output, or on stderr where that is taken by an output of the
+/// run; then its errors, and that `text` could not be written. Returns the exit code.
+[[nodiscard]] int print_results(std::string_view text, bool stdout_is_taken, Errors errors);
+
 /// For an option's value: a whole number, or an error that says so. CLI11's own take -1 for the greatest of all.
 [[nodiscard]] CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);
 

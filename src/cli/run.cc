@@ -86,23 +86,13 @@ int run_chain(const RunArguments& arguments) {
   // What a capture holds (a name in a rule, say) may be no UTF-8: the report must come out all the same.
   const std::string text = report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   Errors errors = std::move(result->errors);
-  const auto note = [&](Result<void> written) {
+  if (!loaded->report_path.empty()) {
+    auto written = loaded->report_path == "-" ? write_stdout(text) : write_text_file(loaded->report_path, text);
     if (!written) append(errors, std::move(written.error()));
-  };
-  if (loaded->report_path == "-") {
-    note(write_stdout(text));
-  } else if (!loaded->report_path.empty()) {
-    note(write_text_file(loaded->report_path, text));
   }
-  if (arguments.json) {
-    note(write_stdout(text));
-  } else if (!arguments.quiet && loaded->writes_stdout) {
-    fmt::print(stderr, "{}", chain::report_tables(report));
-  } else if (!arguments.quiet) {
-    note(write_stdout(chain::report_tables(report)));
-  }
-  print_errors(errors);
-  return errors.empty() ? kDone : kFailed;
+  if (arguments.json) return print_results(text, false, std::move(errors));
+  return print_results(arguments.quiet ? std::string() : chain::report_tables(report), loaded->writes_stdout,
+                       std::move(errors));
 }
 
 }  // namespace

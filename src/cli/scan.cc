@@ -163,19 +163,12 @@ int scan(const ScanArguments& arguments) {
   if (!result) return refuse(placed(std::move(result.error()), loaded->files));  // nothing has run
 
   const Json summary = summary_of(arguments, result->report, result->errors);
-  Errors errors = std::move(result->errors);
-  const auto note = [&](Result<void> written) {
-    if (!written) append(errors, std::move(written.error()));
-  };
   if (arguments.json) {
-    note(write_stdout(summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"));
-  } else if (!arguments.quiet && loaded->writes_stdout) {
-    fmt::print(stderr, "{}", tables(summary, nids.load_table()));
-  } else if (!arguments.quiet) {
-    note(write_stdout(tables(summary, nids.load_table())));
+    return print_results(summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", false,
+                         std::move(result->errors));
   }
-  print_errors(errors);
-  return errors.empty() ? kDone : kFailed;
+  return print_results(arguments.quiet ? std::string() : tables(summary, nids.load_table()), loaded->writes_stdout,
+                       std::move(result->errors));
 }
 
 }  // namespace

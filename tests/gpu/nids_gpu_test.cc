@@ -21,13 +21,17 @@
 #include "config/chain_file.h"
 #include "golden/golden_case.h"
 #include "gpu/way.h"
+#include "nids/common_traffic.h"
 #include "port/testing/port_harness.h"
 
 namespace penstock::on_gpu {
 namespace {
 
 namespace fs = std::filesystem;
+using nids::test::kCommonRules;
 using port::testing::TemporaryFolder;
+
+std::vector<std::string> shipped_captures() { return nids::test::shipped_captures(golden::root()); }
 
 struct Scan {
   std::vector<std::string> alerts;  // lines of EVE, sorted
@@ -82,31 +86,6 @@ void expect_the_same(const std::string& capture, const std::string& nids, const 
   const std::uint64_t scanned = inspection["scanned_on_gpu"];
   EXPECT_EQ(scanned, got.report["packets"]["in"].get<std::uint64_t>()) << "not all were scanned on the GPU";
 }
-
-std::vector<std::string> shipped_captures() {
-  std::vector<std::string> captures;
-  for (const char* const below : {"examples", "tests/golden"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(golden::root() / below)) {
-      const std::string name = entry.path().filename().string();
-      if (entry.path().extension() == ".pcap" && !name.starts_with("out")) captures.push_back(entry.path().string());
-    }
-  }
-  std::ranges::sort(captures);
-  return captures;
-}
-
-/// Rules that any traffic matches: short contents, streams, positions, and some that no content selects.
-constexpr const char* kCommonRules =
-    "alert tcp any any -> any any (msg:\"a\"; content:\"GET \"; sid:1;)\n"
-    "alert tcp-pkt any any -> any any (msg:\"b\"; content:\"|00 00|\"; content:\"|00|\"; distance:1; sid:2;)\n"
-    "alert udp any any -> any any (msg:\"c\"; content:\"|00 01|\"; offset:2; depth:8; sid:3;)\n"
-    "alert ip any any -> any any (msg:\"d\"; content:\"e\"; nocase; dsize:>100; sid:4;)\n"
-    "alert tcp any any -> any any (msg:\"e\"; content:\"0a|0a|1\"; sid:5;)\n"
-    "alert tcp any any -> any any (msg:\"f\"; flow:established,to_client; content:\"|0d 0a 0d 0a|\"; sid:6;)\n"
-    "alert icmp any any -> any any (msg:\"g\"; itype:8; content:\"abc\"; sid:7;)\n"
-    "alert tcp any any -> any any (msg:\"h\"; flags:S; sid:8;)\n"
-    "alert tcp any any -> any any (msg:\"i\"; content:\"HTTP/1.1 200 OK|0d 0a|Server\"; pcre:\"/Date: [A-Z]/R\"; "
-    "sid:9;)\n";
 
 class NidsOnGpu : public ::testing::Test {
  protected:
