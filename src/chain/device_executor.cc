@@ -28,9 +28,8 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, DevicePlan plan, std::vector<
   for (std::size_t f = 0; f < chain.functions.size(); ++f) {
     NetworkFunction& function = *chain.functions[f].function;
     const NfTraits& traits = function.traits();
-    const FieldSet writes = traits.finish ? traits.finish->writes : FieldSet{};
-    finish_.push_back({function.make_finish_stage(twins_.stage(f)), !writes.empty(),
-                       !(writes - FieldSet{Field::verdict}).empty(), traits.finish_waits});
+    finish_.push_back({function.make_finish_stage(twins_.stage(f)), traits.finish && !traits.finish->writes.empty(),
+                       finish_changes_frames(traits), traits.finish_waits});
     if (traits.emits && finish_.back().stage != nullptr) finish_.back().stage->set_emitter(emitter_);
   }
   const std::vector<NfTraits> traits = chain.traits();

@@ -39,7 +39,7 @@ FieldSet bytes_of_frames() {
 /// Whether the function's finish stage looks at bytes, as they lie on the host, that the segment changes on the device.
 /// One that changes frames itself looks at those that have come back.
 bool looks_at_changed(const NfTraits& function, const Collected& segment) {
-  if (!function.finish || !(function.finish->writes - FieldSet{Field::verdict}).empty()) return false;
+  if (!function.finish || finish_changes_frames(function)) return false;
   const FieldSet looked_at = function.finish->reads & bytes_of_frames();
   return segment.changes_shape ? !looked_at.empty() : !(looked_at & segment.down).empty();
 }
@@ -140,11 +140,6 @@ Result<DevicePlan> plan_shared(std::span<const NfTraits> chain, WholeFrames whol
   return plan;
 }
 
-/// Whether the host may change frames when the function's segment has ended.
-bool changes_at_home(const NfTraits& function) {
-  return function.finish && !(function.finish->writes - FieldSet{Field::verdict}).empty();
-}
-
 /// Each function by itself. What it changes comes home behind it, so that no field has to cross alone.
 Result<DevicePlan> plan_unshared(std::span<const NfTraits> chain, WholeFrames whole, Sharing sharing) {
   DevicePlan plan;
@@ -160,7 +155,7 @@ Result<DevicePlan> plan_unshared(std::span<const NfTraits> chain, WholeFrames wh
     ring::SegmentShape& shape = alone->segments.front();
     shape.stages.front().function = static_cast<std::uint8_t>(f);
     shape.verdicts_up |= f > 0;
-    shape.parses = sharing == Sharing::none || f == 0 || !chain[f - 1].gpu || changes_at_home(chain[f - 1]);
+    shape.parses = sharing == Sharing::none || f == 0 || !chain[f - 1].gpu || finish_changes_frames(chain[f - 1]);
     plan.runs.push_back({Processor::gpu, f, f + 1, plan.segments.size()});
     plan.segments.push_back(std::move(shape));
     plan.hash_flows |= alone->hash_flows;
@@ -201,6 +196,10 @@ FrameRoom room_on_device(std::span<const NfTraits> chain, const DevicePlan& plan
     room.tail += of_run.tail;
   }
   return room;
+}
+
+bool finish_changes_frames(const NfTraits& function) {
+  return function.finish && !(function.finish->writes - FieldSet{Field::verdict}).empty();
 }
 
 std::string describe_up(const ring::SegmentShape& segment) {

@@ -52,6 +52,9 @@ struct DevicePlan {
 /// What frames need there.
 [[nodiscard]] FrameRoom room_on_device(std::span<const NfTraits> chain, const DevicePlan& plan);
 
+/// Whether its finish stage does more with a frame that has come back than to decide about it.
+[[nodiscard]] bool finish_changes_frames(const NfTraits& function);
+
 struct CrossingBytes {
   std::uint32_t to_device = 0;
   std::uint32_t to_host = 0;  // of a packet that is forwarded
