@@ -284,6 +284,22 @@ TEST_P(DeviceLane, SeveralAreInFlightOnSeveralStreams) {
   }
 }
 
+/// Puts so many random frames into the batch, as far as it has room.
+void fill(Batch& batch, RandomFrames& draw, std::size_t size) {
+  batch.reset(0);
+  while (batch.size() < size) {
+    const Frame frame = draw.frame();
+    if (!batch.append(frame.bytes, {.wire_length = frame.wire_length, .link_type = frame.link_type})) break;
+  }
+}
+
+void run_segment(Lane& lane, const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) {
+  ASSERT_TRUE(lane.start(batch, segment, frames));
+  gpu::Progress progress;
+  while ((progress = lane.progress()) == gpu::Progress::kRunning) continue;
+  ASSERT_EQ(progress, gpu::Progress::kDone);
+}
+
 /// Two functions that make frames longer and do not share them on the device; in between the host moves them.
 class DeviceLaneTwice : public ::testing::TestWithParam<Crossing> {};
 
@@ -309,17 +325,10 @@ TEST_P(DeviceLaneTwice, HasWhatParsingFoundWhereItDoesNotParseAgain) {
   RandomFrames draw(5);
   for (const std::size_t size : {1U, 40U, 1500U}) {
     SCOPED_TRACE(size);
-    batch.reset(0);
-    while (batch.size() < size) {
-      const Frame frame = draw.frame();
-      if (!batch.append(frame.bytes, {.wire_length = frame.wire_length, .link_type = frame.link_type})) break;
-    }
+    fill(batch, draw, size);
     std::vector<ProbeCore::Finding> parsed;
     for (const std::size_t segment : {0U, 1U}) {
-      ASSERT_TRUE(lane->start(batch, segment, {}));
-      gpu::Progress progress;
-      while ((progress = lane->progress()) == gpu::Progress::kRunning) continue;
-      ASSERT_EQ(progress, gpu::Progress::kDone);
+      ASSERT_NO_FATAL_FAILURE(run_segment(*lane, batch, segment, {}));
       const auto* findings = reinterpret_cast<const ProbeCore::Finding*>(lane->results().findings[0]);
       for (std::size_t i = 0; i < batch.size(); ++i) {
         if (segment == 0) {
@@ -353,12 +362,6 @@ TEST_P(DeviceLaneTwice, TakesFramesThatHaveGrownAndMoved) {
     shape.segments.push_back(segment);
   }
   const auto lane = make_device_lane(shape, std::move(stages));
-  const auto run = [&](const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) {
-    ASSERT_TRUE(lane->start(batch, segment, frames));
-    gpu::Progress progress;
-    while ((progress = lane->progress()) == gpu::Progress::kRunning) continue;
-    ASSERT_EQ(progress, gpu::Progress::kDone);
-  };
   gpu::PinnedBuffer<std::uint8_t> memory(kBatchBytes);
   gpu::PinnedBuffer<std::uint8_t> moved(2 * kBatchBytes);
   std::vector<PacketDescriptor> descriptors(kBatchPackets);
@@ -366,12 +369,8 @@ TEST_P(DeviceLaneTwice, TakesFramesThatHaveGrownAndMoved) {
   RandomFrames draw(4);
   for (const std::size_t size : {1U, 40U, 1500U}) {
     SCOPED_TRACE(size);
-    batch.reset(0);
-    while (batch.size() < size) {
-      const Frame frame = draw.frame();
-      if (!batch.append(frame.bytes, {.wire_length = frame.wire_length, .link_type = frame.link_type})) break;
-    }
-    ASSERT_NO_FATAL_FAILURE(run(batch, 0, {}));
+    fill(batch, draw, size);
+    ASSERT_NO_FATAL_FAILURE(run_segment(*lane, batch, 0, {}));
 
     const SegmentResults& results = lane->results();
     std::vector<std::uint8_t*> frames;
@@ -391,7 +390,7 @@ TEST_P(DeviceLaneTwice, TakesFramesThatHaveGrownAndMoved) {
       at += aligned_frame(packet.length) + 48;
       if (i % 5 == 2) packet.verdict = Verdict::drop(0);  // in between
     }
-    ASSERT_NO_FATAL_FAILURE(run(batch, 1, frames));
+    ASSERT_NO_FATAL_FAILURE(run_segment(*lane, batch, 1, frames));
     returned = lane->results().frames;
     for (std::size_t i = 0; i < batch.size(); ++i) {
       ASSERT_EQ(lane->results().verdicts[i].alive(), i % 5 != 2);

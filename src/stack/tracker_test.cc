@@ -1064,17 +1064,21 @@ TEST(Tracker, StaysInItsBoundsUnderASynFloodAndKeepsEstablishedConnections) {
   EXPECT_EQ(talk.tracker.counters().flows, talk.tracker.counters().flows_ended);
 }
 
-TEST(Tracker, StaysInItsBoundsUnderAFloodOfSegments) {
-  TrackerOptions options;
-  options.stream_memory = 2 << 20;
-  Talk talk(options);
-  // Connections that each leave holes open, more than there is memory for.
-  const std::string data(1400, 'd');
+/// Connections that each leave holes open between segments of this, more than 2 MiB have room for.
+void leave_holes(Talk& talk, const std::string& data) {
   for (std::uint16_t port = 1; port < 300; ++port) {
     talk.client_port = port;
     talk.handshake();
     for (std::uint32_t i = 0; i < 20; ++i) talk.client({.sequence = 101 + i * 2000, .ack = 1000, .data = data});
   }
+}
+
+TEST(Tracker, StaysInItsBoundsUnderAFloodOfSegments) {
+  TrackerOptions options;
+  options.stream_memory = 2 << 20;
+  Talk talk(options);
+  const std::string data(1400, 'd');
+  leave_holes(talk, data);
   EXPECT_GT(talk.tracker.counters().stream_memory_refused, 0U);
   for (const Seen& seen : talk.seen) {
     EXPECT_FALSE(seen.in_stream && !seen.events.empty()) << "what has no room in the stream is seen as a packet";
@@ -1098,11 +1102,7 @@ TEST(Tracker, RefusesSegmentsThatMemoryHasNoRoomForIfItIsTo) {
     options.stream_memory = 2 << 20;
     Talk talk(options);
     const std::string data(1400, 'd');
-    for (std::uint16_t port = 1; port < 300; ++port) {
-      talk.client_port = port;
-      talk.handshake();
-      for (std::uint32_t i = 0; i < 20; ++i) talk.client({.sequence = 101 + i * 2000, .ack = 1000, .data = data});
-    }
+    leave_holes(talk, data);
     std::uint64_t refused = 0;
     for (const Seen& seen : talk.seen) {
       ASSERT_TRUE(seen.refused == Refusal::none || seen.refused == Refusal::stream_memory);

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nids/conversation.h"
@@ -153,6 +154,25 @@ TEST(Evasion, FullMemoryHidesNothingThatPasses) {
   }
 }
 
+Bytes attack_datagram() {
+  return penstock::testing::packet()
+      .eth()
+      .ipv4("10.0.0.1", "10.0.0.2")
+      .udp(4000, 53)
+      .payload("we attack at dawn, or not")
+      .bytes();
+}
+
+/// A fragment of it.
+Bytes attack_fragment(std::uint16_t field, Bytes data) {
+  return penstock::testing::packet()
+      .eth()
+      .ipv4("10.0.0.1", "10.0.0.2", 64, {}, field)
+      .protocol(ip_protocol::kUdp)
+      .raw(std::move(data))
+      .bytes();
+}
+
 // Fragments that waited are not given up while their datagram may still be completed: the host has them.
 TEST(Evasion, TooManyFragmentsHideNothingThatPasses) {
   for (const bool refuses : {false, true}) {
@@ -160,21 +180,11 @@ TEST(Evasion, TooManyFragmentsHideNothingThatPasses) {
     options.tracker.refuse_when_full = refuses;
     options.tracker.fragment_memory = 1 << 16;
     Scanner scanner(rules_of(R"(drop udp any any -> any 53 (content:"attack at dawn"; sid:1;))"), options);
-    const Bytes whole = penstock::testing::packet()
-                            .eth()
-                            .ipv4("10.0.0.1", "10.0.0.2")
-                            .udp(4000, 53)
-                            .payload("we attack at dawn, or not")
-                            .bytes();
+    const Bytes whole = attack_datagram();
     constexpr std::ptrdiff_t kData = 34, kSplit = kData + 16;
     std::uint64_t now = 1'000'000'000;
     const auto send = [&](std::uint16_t id, std::uint16_t field, Bytes data) {
-      Bytes frame = penstock::testing::packet()
-                        .eth()
-                        .ipv4("10.0.0.1", "10.0.0.2", 64, {}, field)
-                        .protocol(ip_protocol::kUdp)
-                        .raw(data)
-                        .bytes();
+      Bytes frame = attack_fragment(field, std::move(data));
       frame[14 + 4] = static_cast<std::uint8_t>(id >> 8);
       frame[14 + 5] = static_cast<std::uint8_t>(id);
       frame[14 + 10] = frame[14 + 11] = 0;
@@ -449,12 +459,7 @@ TEST(Evasion, AnUrgentByteIsNotInTheStream) {
 TEST(Evasion, TinyFragmentsInAnyOrderHideNothing) {
   for (const bool reversed : {false, true}) {
     Scanner scanner(rules_of(R"(alert udp any any -> any 53 (content:"attack at dawn"; sid:1;))"));
-    const Bytes whole = penstock::testing::packet()
-                            .eth()
-                            .ipv4("10.0.0.1", "10.0.0.2")
-                            .udp(4000, 53)
-                            .payload("we attack at dawn, or not")
-                            .bytes();
+    const Bytes whole = attack_datagram();
     constexpr std::size_t kData = 34;
     std::vector<std::size_t> starts;
     for (std::size_t at = kData; at < whole.size(); at += 8) starts.push_back(at);
@@ -463,13 +468,8 @@ TEST(Evasion, TinyFragmentsInAnyOrderHideNothing) {
     for (const std::size_t at : starts) {
       const std::size_t end = std::min(at + 8, whole.size());
       const auto field = static_cast<std::uint16_t>((at - kData) / 8 | (end < whole.size() ? 0x2000 : 0));
-      Bytes frame = penstock::testing::packet()
-                        .eth()
-                        .ipv4("10.0.0.1", "10.0.0.2", 64, {}, field)
-                        .protocol(ip_protocol::kUdp)
-                        .raw(Bytes(whole.begin() + static_cast<std::ptrdiff_t>(at),
-                                   whole.begin() + static_cast<std::ptrdiff_t>(end)))
-                        .bytes();
+      Bytes frame = attack_fragment(field, Bytes(whole.begin() + static_cast<std::ptrdiff_t>(at),
+                                                 whole.begin() + static_cast<std::ptrdiff_t>(end)));
       scanner.frame(frame, now += 1000);
     }
     scanner.finish();
