@@ -18,6 +18,7 @@
 #include "chain/network_function.h"
 #include "port/port.h"
 #include "report/event_log.h"
+#include "ring/timeline.h"
 
 namespace penstock::chain {
 
@@ -66,6 +67,7 @@ struct Chain {
   /// Where a packet leaves that no function chose a port for, by the port it came in; kNoPort: it is consumed.
   std::vector<PortIndex> wiring;
   RunSettings settings;
+  std::unique_ptr<ring::Timeline> timeline;  // of what its GPUs do; null: none is taken
 
   /// Whether a function makes packets.
   [[nodiscard]] bool emits() const {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <deque>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,8 +21,20 @@ namespace penstock::chain {
 
 namespace {
 
-std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const DevicePlan& plan, unsigned worker,
-                                                    const ring::RingShape& of_ring) {
+/// What the timeline calls the plan's segments: by their functions.
+std::vector<std::string> segment_names(const Chain& chain, const DevicePlan& plan) {
+  std::vector<std::string> names;
+  for (const ring::SegmentShape& segment : plan.segments) {
+    std::string& name = names.emplace_back();
+    for (const ring::SegmentShape::Stage& stage : segment.stages) {
+      name += (name.empty() ? "" : ", ") + chain.functions[stage.function].name;
+    }
+  }
+  return names;
+}
+
+std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const DevicePlan& plan, int device,
+                                                    unsigned worker, const ring::RingShape& of_ring) {
   const auto crossing = [&] {
     switch (chain.settings.transfer) {
       case Transfer::zero_copy: return ring::Crossing::zero_copy;
@@ -41,6 +54,7 @@ std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const De
                               crossing(),
                               plan.segments,
                               chain.settings.sharing != Sharing::packets ? grown_bytes : 0};
+  if (chain.timeline != nullptr) chain.timeline->name_segments(segment_names(chain, plan));
   std::vector<std::unique_ptr<ring::Lane>> lanes;
   for (unsigned i = 0; i < lanes_of(chain.settings); ++i) {
     std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages;
@@ -53,7 +67,11 @@ std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const De
         stages.back().push_back(std::move(made));
       }
     }
-    lanes.push_back(ring::make_device_lane(shape, std::move(stages)));
+    ring::SpanLog* log = nullptr;
+    if (ring::Timeline* const timeline = chain.timeline.get()) {
+      log = &timeline->add_stream({device, worker, i}, plan.segments, &timeline->clock_of(device));
+    }
+    lanes.push_back(ring::make_device_lane(shape, std::move(stages), log));
   }
   return lanes;
 }
@@ -69,7 +87,7 @@ class GpuExecutor final : private OnDevice, public DeviceExecutor {
   GpuExecutor(const Chain& chain, int on_device, const DevicePlan& plan, unsigned worker, ring::PacketRing& ring,
               WorkerCounters& counters, Trace* trace)
       : OnDevice{on_device, gpu::PinnedRegion(ring.memory())},
-        DeviceExecutor(chain, plan, make_lanes(chain, plan, worker, ring.shape()), worker, counters, trace),
+        DeviceExecutor(chain, plan, make_lanes(chain, plan, on_device, worker, ring.shape()), worker, counters, trace),
         ring_(ring) {
     for (const std::span<std::uint8_t> memory : memory_sent_again()) pinned_scratch_.emplace_back(memory);
     ring.make_resident();

@@ -184,6 +184,7 @@ Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic
                     "fewer workers, or a higher limit of processes"});
   }
   threads->begin();
+  if (chain.timeline != nullptr) chain.timeline->begin();
   for (NamedPort& named : chain.ports) named.port->start();
   for (const auto& log : chain.logs) log->begin();
   start = Clock::now();

@@ -23,6 +23,7 @@
 #include "cli/stop_signals.h"
 #include "nf/ipsec/esp_sa_table.h"
 #include "nf/ipsec/ipsec.h"
+#include "ring/trace_events.h"
 
 namespace penstock::cli {
 
@@ -86,9 +87,13 @@ int run_chain(const RunArguments& arguments) {
   // What a capture holds (a name in a rule, say) may be no UTF-8: the report must come out all the same.
   const std::string text = report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   Errors errors = std::move(result->errors);
-  if (!loaded->report_path.empty()) {
-    auto written = loaded->report_path == "-" ? write_stdout(text) : write_text_file(loaded->report_path, text);
+  const auto write = [&errors](const std::string& path, std::string_view what) {
+    auto written = path == "-" ? write_stdout(what) : write_text_file(path, what);
     if (!written) append(errors, std::move(written.error()));
+  };
+  if (!loaded->report_path.empty()) write(loaded->report_path, text);
+  if (loaded->chain.timeline != nullptr) {
+    write(loaded->timeline_path, ring::trace_events_json(*loaded->chain.timeline));
   }
   if (arguments.json) return print_results(text, false, std::move(errors));
   return print_results(arguments.quiet ? std::string() : chain::report_tables(report), loaded->writes_stdout,
@@ -110,6 +115,8 @@ void add_run(CLI::App& app, chain::NfKinds functions, int& exit_code) {
   add_override("--duration", "run.duration", "stop after this time, such as 10s");
   add_override("--eve", "outputs.eve", "write alerts there as they come, in EVE JSON");
   add_override("--report", "outputs.report", "write the report there as JSON");
+  add_override("--timeline", "outputs.timeline",
+               "write there when the last transfers and kernels ran on the GPU, for Perfetto and chrome://tracing");
   add_override("--write-esp-sa", "outputs.esp_sa", "write the SAs of ipsec there, with their keys, for Wireshark");
   command->add_option("--trace", arguments->trace, "print the way of the first N packets through the functions")
       ->transform(whole_number(0, std::numeric_limits<std::uint64_t>::max()))

@@ -53,13 +53,17 @@ constexpr auto kRun = std::to_array<Parameter>({
     {"duration", ParameterType::duration, "0", "0..8760h", "stop after this time; 0: when the sources end"},
 });
 
-constexpr std::array<Parameter, 4> kOutputs{{
+constexpr auto kOutputs = std::to_array<Parameter>({
     {"report", ParameterType::output, "", "", "write the report there, as JSON"},
     {"eve", ParameterType::output, "", "", "write alerts there as they come, in EVE JSON, a line each"},
     {"fast_log", ParameterType::output, "", "", "write alerts there as they come, as Suricata's fast.log, a line each"},
     {"esp_sa", ParameterType::output, "", "",
      "write the SAs of ipsec there, with their keys, as Wireshark's table esp_sa, readable for you alone"},
-}};
+    {"timeline", ParameterType::output, "", "",
+     "write there when the last batches' transfers and kernels ran on the GPU, for Perfetto and chrome://tracing"},
+    {"timeline_batches", ParameterType::integer, "", "1..10000",
+     "how many batches of each stream the timeline has, the last ones; else 1000"},
+});
 
 bool good_port_name(std::string_view name) {
   return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
@@ -97,6 +101,7 @@ class Builder {
     wire();
     check_files();
     choose_processor();
+    plan_timeline();
     if (options_.strict) refuse_unsupported();
     loaded_.files = std::move(files_);
     if (errors_.empty()) return std::move(loaded_);
@@ -230,6 +235,24 @@ class Builder {
       loaded_.esp_sa_path = outputs->text("esp_sa");
       if (loaded_.esp_sa_path == "-")
         errors_.push_back({outputs->place("esp_sa"), "esp_sa: keys go to no terminal", "-", "a file"});
+    }
+    outputs_ = *outputs;
+  }
+
+  /// Of what runs on a GPU: elsewhere there is nothing to tell.
+  void plan_timeline() {
+    if (!outputs_) return;
+    constexpr std::size_t kBatches = 1000;
+    const bool asked = outputs_->has("timeline");
+    if (asked && loaded_.chain.settings.processor == chain::Processor::gpu) {
+      loaded_.timeline_path = outputs_->text("timeline");
+      loaded_.chain.timeline = std::make_unique<ring::Timeline>(
+          outputs_->has("timeline_batches") ? outputs_->integer("timeline_batches") : kBatches);
+    } else if (asked || outputs_->has("timeline_batches")) {
+      const char* const name = asked ? "timeline" : "timeline_batches";
+      loaded_.without_effect.push_back(
+          {outputs_->place(name), fmt::format("{} has no effect {}", name, asked ? "on the CPU" : "without timeline"),
+           in_quotes(outputs_->text(name)), ""});
     }
   }
 
@@ -518,6 +541,7 @@ class Builder {
   report::EventLog* fast_log_ = nullptr;
   std::optional<Place> gpu_asked_;  // where `processor: gpu` stands
   std::optional<Parameters> run_;
+  std::optional<Parameters> outputs_;
 };
 
 }  // namespace
@@ -566,6 +590,11 @@ Errors check_files(const LoadedChain& loaded) {
   }
   if (!loaded.esp_sa_path.empty()) {
     if (auto writable = check_text_file_writable(loaded.esp_sa_path); !writable) {
+      append(errors, std::move(writable.error()));
+    }
+  }
+  if (!loaded.timeline_path.empty() && loaded.timeline_path != "-") {
+    if (auto writable = check_text_file_writable(loaded.timeline_path); !writable) {
       append(errors, std::move(writable.error()));
     }
   }

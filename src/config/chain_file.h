@@ -35,6 +35,7 @@ struct LoadedChain {
   chain::Chain chain;
   std::string report_path;              // "": none
   std::string esp_sa_path;              // "": none
+  std::string timeline_path;            // of the chain's timeline; "": none
   std::vector<Parameters::File> files;  // all that the chain file names, and itself
   bool writes_stdout = false;           // a capture or the report goes there: nothing else may
   Errors unsupported;                   // what readers do not support, and leave out

@@ -75,6 +75,42 @@ TEST_F(ChainFile, NamesTheLogsThatFunctionsWriteTo) {
   expect_has(to_string(check_files(*nowhere)), "eve.json: cannot write: found No such file or directory");
 }
 
+TEST_F(ChainFile, AsksForATimelineOfAGpu) {
+  const std::vector<Override> on_gpu{*parse_override("run.processor=gpu")};
+  const auto load_with = [&](const std::string& outputs, std::vector<Override> overrides) {
+    auto loaded = load(kGood + outputs, {std::move(overrides), false, true});
+    EXPECT_TRUE(loaded) << to_string(loaded.error());
+    return std::move(*loaded);
+  };
+  const LoadedChain taken = load_with("outputs: {timeline: t.json}\n", on_gpu);
+  EXPECT_NE(taken.chain.timeline, nullptr);
+  EXPECT_TRUE(taken.timeline_path.ends_with("/t.json"));
+  EXPECT_TRUE(taken.without_effect.empty()) << to_string(taken.without_effect);
+  EXPECT_EQ(load_with("", on_gpu).chain.timeline, nullptr) << "it costs time";
+
+  const LoadedChain on_cpu = load_with("outputs: {timeline: t.json, timeline_batches: 5}\n", {});
+  EXPECT_EQ(on_cpu.chain.timeline, nullptr);
+  EXPECT_EQ(on_cpu.timeline_path, "");
+  expect_has(to_string(on_cpu.without_effect), "chain.yaml:8:21: timeline has no effect on the CPU: found '");
+  EXPECT_EQ(on_cpu.without_effect.size(), 1U) << to_string(on_cpu.without_effect);
+  expect_has(to_string(load_with("outputs: {timeline_batches: 5}\n", on_gpu).without_effect),
+             "chain.yaml:8:29: timeline_batches has no effect without timeline: found '5'");
+}
+
+TEST_F(ChainFile, RefusesATimelineThatCannotBe) {
+  const LoadOptions plan{{*parse_override("run.processor=gpu")}, false, true};
+  for (const char* batches : {"0", "10001", "-1", "many"}) {
+    expect_has(errors_of(std::string(kGood) + "outputs: {timeline: t.json, timeline_batches: " + batches + "}\n", plan),
+               "chain.yaml:8:47: timeline_batches: ");
+  }
+  expect_has(errors_of(std::string(kGood) + "outputs: {timeline: out.pcap}\n", plan), "would overwrite the file that ");
+  expect_has(errors_of(std::string(kGood) + "outputs: {timeline: '-', report: '-'}\n", plan),
+             "the standard output is taken");
+  const auto nowhere = load(std::string(kGood) + "outputs: {timeline: none/t.json}\n", plan);
+  ASSERT_TRUE(nowhere);
+  expect_has(to_string(check_files(*nowhere)), "t.json: cannot write: found No such file or directory");
+}
+
 TEST_F(ChainFile, CanBeATextOfItsOwn) {
   const std::string rules = folder_ + "/rules";
   const auto loaded = load_chain_text("{\"ports\": {\"a\": {\"pcap\": {}}}, \"chain\": [{\"firewall\": {}}]}", "made",

@@ -34,6 +34,7 @@ bool Event::record(const Stream&) const noexcept { return false; }
 Progress Event::progress() const noexcept { return Progress::kFailed; }
 void Event::wait() const { fail(); }
 double Event::milliseconds_since(const Event&) const { fail(); }
+std::optional<double> Event::try_milliseconds_since(const Event&) const noexcept { return std::nullopt; }
 
 void* take_device_memory(std::size_t) { fail(); }
 void* take_pinned_memory(std::size_t) { fail(); }

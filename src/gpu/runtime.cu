@@ -81,6 +81,13 @@ double Event::milliseconds_since(const Event& start) const {
   return milliseconds;
 }
 
+std::optional<double> Event::try_milliseconds_since(const Event& start) const noexcept {
+  float milliseconds = 0;
+  if (cudaEventElapsedTime(&milliseconds, start.get(), event_.get()) == cudaSuccess) return milliseconds;
+  static_cast<void>(cudaGetLastError());
+  return std::nullopt;
+}
+
 void* take_device_memory(std::size_t bytes) {
   void* memory = nullptr;
   if (bytes > 0) check(cudaMalloc(&memory, bytes));

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 struct CUstream_st;  // what cudaStream_t and cudaEvent_t point to
 struct CUevent_st;
@@ -67,6 +68,8 @@ class Event {
 
   /// From `start` to this, both with Timing::kOn and both done; throws CudaError.
   [[nodiscard]] double milliseconds_since(const Event& start) const;
+  /// The same on the packet path: nothing where the context is lost.
+  [[nodiscard]] std::optional<double> try_milliseconds_since(const Event& start) const noexcept;
 
  private:
   std::unique_ptr<CUevent_st, EventDeleter> event_;

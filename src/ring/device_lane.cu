@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "gpu/cuda_error.h"
@@ -15,6 +16,8 @@
 #include "gpu/per_packet.cuh"
 #include "ring/lane.h"
 #include "ring/lane_kernels.cuh"
+#include "ring/span_marks.h"
+#include "ring/timeline.h"
 
 namespace penstock::ring {
 namespace {
@@ -50,7 +53,7 @@ struct ResultPlaces {
 
 class DeviceLane final : public Lane {
  public:
-  DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages);
+  DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages, SpanLog* log);
   ~DeviceLane() override { abandon(); }
 
   bool start(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept override;
@@ -77,6 +80,9 @@ class DeviceLane final : public Lane {
   bool fetch_packed() noexcept;
   bool up(void* to, const void* from, std::size_t bytes) noexcept;
   bool down(void* to, const void* from, std::size_t bytes) noexcept;
+  /// For the timeline: what is enqueued from here on.
+  [[nodiscard]] bool begin(Work work) noexcept { return !marks_ || marks_->begin(work, crossed_, stream_); }
+  [[nodiscard]] bool end() noexcept { return !marks_ || marks_->end(crossed_, stream_); }
   [[nodiscard]] bool zero_copy() const noexcept { return crossing_ == Crossing::zero_copy; }
   [[nodiscard]] const SegmentShape& segment() const noexcept { return shape_.segments[segment_]; }
 
@@ -86,7 +92,8 @@ class DeviceLane final : public Lane {
   gpu::Stream stream_;
   gpu::Event done_;
   std::vector<gpu::LaunchGraph> graphs_;  // by what is enqueued
-  bool collects_ = true;                  // unless it was refused once
+  bool collects_ = true;                  // unless it was refused once, or times are taken
+  std::optional<SpanMarks<>> marks_;      // where there is a timeline
   Phase phase_ = Phase::idle;
   std::size_t segment_ = 0;
   std::uint32_t count_ = 0;
@@ -127,7 +134,7 @@ constexpr std::uint32_t aligned(std::uint32_t length) noexcept {
   return static_cast<std::uint32_t>(aligned_frame(length));
 }
 
-DeviceLane::DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages)
+DeviceLane::DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages, SpanLog* log)
     : shape_(std::move(shape)), stages_(std::move(stages)) {
   const std::size_t packets = shape_.batch_packets;
   const bool has_room = shape_.room.head + shape_.room.tail > 0;
@@ -175,14 +182,19 @@ DeviceLane::DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<
       throw gpu::CudaError(0, "memory of a lane on the device cannot be zeroed");
   }
   stream_.wait();
+  if (log == nullptr) return;
+  collects_ = false;  // a graph is one piece of work, without times within
+  marks_.emplace(*log, log->clock().event(), log->clock().time());
 }
 
 bool DeviceLane::up(void* to, const void* from, std::size_t bytes) noexcept {
+  if (bytes > 0 && !begin(Work::to_device)) return false;
   crossed_.to_device += bytes;
   return bytes == 0 || gpu::copy_async(to, from, bytes, stream_);
 }
 
 bool DeviceLane::down(void* to, const void* from, std::size_t bytes) noexcept {
+  if (bytes > 0 && !begin(Work::to_host)) return false;
   crossed_.to_host += bytes;
   return bytes == 0 || gpu::copy_async(to, from, bytes, stream_);
 }
@@ -198,6 +210,7 @@ bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::u
   segment_ = segment;
   phase_ = Phase::results;
   if (segment == 0) begin_batch();
+  if (marks_) marks_->begin_segment(segment, batch.size());
   if (collects_ && !batch.empty() && batch.bytes().size() < kCollectBytes) {
     if (gpu::collect_launches(stream_)) {
       if (!enqueue(batch, frames)) {
@@ -210,7 +223,7 @@ bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::u
     }
     collects_ = false;  // nothing has been launched
   }
-  return enqueue(batch, frames) && done_.record(stream_);
+  return enqueue(batch, frames) && end() && done_.record(stream_);
 }
 
 bool DeviceLane::enqueue(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
@@ -294,9 +307,9 @@ bool DeviceLane::send_packets(const Batch& batch, std::span<std::uint8_t* const>
   if (in_slots) {
     if (!up(device_index_.data(), index_.data(), count_ * sizeof(IndexEntry))) return false;
     index = device_index_.data();
-  } else {
-    crossed_.to_device += count_ * sizeof(IndexEntry);
   }
+  if (!begin(Work::kernels)) return false;
+  if (!in_slots) crossed_.to_device += count_ * sizeof(IndexEntry);
   view_.frames = in_slots ? slots_.data() : sent_.data();
   view_.packets = packets_.data();
   view_.count = count_;
@@ -327,13 +340,14 @@ bool DeviceLane::send_changes(const Batch& batch, std::span<std::uint8_t* const>
     ++i;
   }
   const std::size_t bytes = aligned8(count_ * kVerdictBytes) + std::size_t{count_} * layout.bytes;
-  return up(device_changes_.data(), changes_.data(), bytes) &&
+  return up(device_changes_.data(), changes_.data(), bytes) && begin(Work::kernels) &&
          launch_threads(
              kernels::bring_up_to_date, count_, stream_, reinterpret_cast<const Verdict*>(device_changes_.data()),
              device_changes_.data() + aligned8(count_ * kVerdictBytes), layout, view_.frames, view_.packets, count_);
 }
 
 bool DeviceLane::run_stages() noexcept {
+  if (!begin(Work::kernels)) return false;
   result_places_.lay_out(segment(), count_);
   results_.findings.clear();  // their capacity stays
   results_.lengths.clear();
@@ -400,6 +414,10 @@ gpu::Progress DeviceLane::progress() noexcept {
     if (!fetch_packed()) return gpu::Progress::kFailed;
     if (phase_ == Phase::packed) return gpu::Progress::kRunning;
   }
+  if (marks_ && !marks_->collect(crossed_)) {
+    phase_ = Phase::packed;  // to be abandoned
+    return gpu::Progress::kFailed;
+  }
   phase_ = Phase::idle;
   return gpu::Progress::kDone;
 }
@@ -438,7 +456,7 @@ bool DeviceLane::fetch_packed() noexcept {
     return true;
   }
   return down(host_packed_[segment_].data(), device_packed_.data(), record_bytes) &&
-         down(host_packed_[segment_].data() + frames_at, device_packed_.data() + frames_at, frame_bytes) &&
+         down(host_packed_[segment_].data() + frames_at, device_packed_.data() + frames_at, frame_bytes) && end() &&
          done_.record(stream_);
 }
 
@@ -453,9 +471,9 @@ void DeviceLane::abandon() noexcept {
 
 }  // namespace
 
-std::unique_ptr<Lane> make_device_lane(LaneShape shape,
-                                       std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages) {
-  return std::make_unique<DeviceLane>(std::move(shape), std::move(stages));
+std::unique_ptr<Lane> make_device_lane(LaneShape shape, std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages,
+                                       SpanLog* log) {
+  return std::make_unique<DeviceLane>(std::move(shape), std::move(stages), log);
 }
 
 }  // namespace penstock::ring

@@ -28,6 +28,8 @@
 
 namespace penstock::ring {
 
+class SpanLog;
+
 /// How a batch's bytes cross PCIe: by the copy engines, or by kernels that read and write the host's memory. By size:
 /// by kernels where they are fewer than kZeroCopyBytes, each batch for itself.
 enum class Crossing : std::uint8_t { copy, zero_copy, by_size };
@@ -118,8 +120,10 @@ class Lane {
 };
 
 /// On the current device; throws CudaError. `stages`: by segment, as many as its shape has. The frames of batches must
-/// lie in pinned memory.
+/// lie in pinned memory. `log`: where the lane tells when its transfers and kernels ran (timeline.h); null: it does
+/// not, and takes no times.
 [[nodiscard]] std::unique_ptr<Lane> make_device_lane(LaneShape shape,
-                                                     std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages);
+                                                     std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages,
+                                                     SpanLog* log = nullptr);
 
 }  // namespace penstock::ring

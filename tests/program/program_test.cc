@@ -467,6 +467,15 @@ TEST_F(Program, PrintsTheReportWhereItsFileIsTheStandardOutput) {
   EXPECT_FALSE(exists("-"));
 }
 
+TEST_F(Program, SaysThatATimelineIsOfAGpu) {
+  EXPECT_EQ(shell("penstock run chain.yaml --processor cpu --timeline timeline.json"), 0) << read("err");
+  EXPECT_THAT(read("err"), HasSubstr("warning: --timeline timeline.json: timeline has no effect on the CPU"));
+  EXPECT_FALSE(exists("timeline.json"));
+  EXPECT_EQ(shell("penstock run chain.yaml --timeline in.pcap"), 2);
+  EXPECT_THAT(read("err"), HasSubstr("--timeline in.pcap: would overwrite the file that "));
+  EXPECT_FALSE(records("in.pcap").empty());
+}
+
 TEST_F(Program, ChecksCapturesAndOutputsAndTouchesNone) {
   write("out.pcap", "of an earlier run");
   EXPECT_EQ(shell("penstock check chain.yaml"), 0) << read("err");

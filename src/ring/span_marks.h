@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Takes the times of what one lane enqueues: an event where the work becomes another, and once the device is done with
+// the segment, the times between them. One segment at a time, as the lane.
+
+#pragma once
+
+#include <array>
+#include <cassert>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "gpu/stream.h"
+#include "ring/timeline.h"
+
+namespace penstock::ring {
+
+/// `Event` and `Stream` are those of gpu/stream.h, or a test's.
+template <typename Event = gpu::Event, typename Stream = gpu::Stream>
+class SpanMarks {
+ public:
+  /// `base` happened at `base_time`. Both are borrowed. May throw what making an event throws.
+  SpanMarks(SpanLog& log, const Event& base, SpanLog::Clock::time_point base_time)
+      : log_(log), reference_(&base), reference_ns_(static_cast<double>(since_epoch(base_time))) {}
+
+  /// What was marked and not collected is dropped.
+  void begin_segment(std::size_t segment, std::size_t packets) noexcept {
+    count_ = 0;
+    if (segment == 0) ++batches_;
+    segment_ = static_cast<std::uint32_t>(segment);
+    packets_ = static_cast<std::uint32_t>(packets);
+  }
+
+  /// What is enqueued in `stream` from here on is `work`. `crossed`: by what the segment has enqueued before. False
+  /// when the driver refuses.
+  [[nodiscard]] bool begin(Work work, const Lane::Crossed& crossed, const Stream& stream) noexcept {
+    return is_doing(work) || mark(work, crossed, stream);
+  }
+  /// Nothing more is, until the next `begin`.
+  [[nodiscard]] bool end(const Lane::Crossed& crossed, const Stream& stream) noexcept {
+    return is_doing(std::nullopt) || mark(std::nullopt, crossed, stream);
+  }
+
+  /// Once the device has done all of it: into the log. `crossed`: by all of the segment. False when the driver refuses.
+  [[nodiscard]] bool collect(const Lane::Crossed& crossed) noexcept {
+    const std::size_t count = std::exchange(count_, 0);
+    if (count == 0) return true;
+    assert(!marks_[count - 1].work);
+    std::array<std::int64_t, kMost> times;
+    double last_ns = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::optional<double> ms = marks_[i].event.try_milliseconds_since(*reference_);
+      if (!ms) return false;
+      last_ns = reference_ns_ + *ms * 1e6;
+      times[i] = std::llround(last_ns);
+    }
+    // What only now is known to have crossed, crossed by what was last.
+    marks_[count - 1].crossed = crossed;
+    for (std::size_t i = 0; i + 1 < count; ++i) {
+      const Mark& from = marks_[i];
+      const Mark& to = marks_[i + 1];
+      if (!from.work) continue;
+      log_.add({.work = *from.work,
+                .segment = segment_,
+                .packets = packets_,
+                .batch = batches_ - 1,
+                .crossed = {to.crossed.to_device - from.crossed.to_device, to.crossed.to_host - from.crossed.to_host},
+                .enqueued_ns = from.enqueued_ns,
+                .ready_ns = times[i],
+                .end_ns = times[i + 1]});
+    }
+    // From here the next are counted: CUDA tells times between events as floats, which over a long run get coarse.
+    std::swap(kept_, marks_[count - 1].event);
+    reference_ = &kept_;
+    reference_ns_ = last_ns;
+    return true;
+  }
+
+ private:
+  /// Up and kernels for packets, then for verdicts, the end, down, the end.
+  static constexpr std::size_t kMost = 7;
+
+  struct Mark {
+    Event event{Event::Timing::kOn};
+    std::optional<Work> work;  // from here on
+    Lane::Crossed crossed;     // before
+    std::int64_t enqueued_ns = 0;
+  };
+
+  [[nodiscard]] std::int64_t since_epoch(SpanLog::Clock::time_point time) const noexcept {
+    return std::chrono::nanoseconds(time - log_.epoch()).count();
+  }
+  [[nodiscard]] bool is_doing(std::optional<Work> work) const noexcept {
+    return count_ == 0 ? !work : marks_[count_ - 1].work == work;
+  }
+  [[nodiscard]] bool mark(std::optional<Work> work, const Lane::Crossed& crossed, const Stream& stream) noexcept {
+    assert(count_ < kMost);
+    Mark& mark = marks_[count_++];
+    mark.work = work;
+    mark.crossed = count_ > 1 ? crossed : Lane::Crossed{};  // what crosses without a copy is enqueued before a kernel
+    mark.enqueued_ns = since_epoch(SpanLog::Clock::now());
+    return mark.event.record(stream);
+  }
+
+  SpanLog& log_;
+  const Event* reference_;
+  double reference_ns_;
+  Event kept_{Event::Timing::kOn};
+  std::array<Mark, kMost> marks_;
+  std::size_t count_ = 0;
+  std::uint32_t segment_ = 0;
+  std::uint32_t packets_ = 0;
+  std::uint64_t batches_ = 0;
+};
+
+}  // namespace penstock::ring
