@@ -42,6 +42,13 @@ struct Reference {
   std::string source;
 };
 
+/// Bars along a time axis in place of curves: a figure of x alone, each of which has a text of bars.
+struct BarChart {
+  std::string key;            // of that text (bars.h)
+  std::string legend, waits;  // what a bar is, and what its first part is, in which it waits
+  std::vector<Axis> columns;  // of the table, in place of y's
+};
+
 struct Figure {
   std::string id;  // of lower-case letters, digits and hyphens: names the plot's file
   std::string title;
@@ -50,6 +57,7 @@ struct Figure {
   std::vector<std::string> series;  // keys; points that are equal in them make a curve
   std::optional<LimitLine> limit;
   std::vector<Reference> references;
+  std::optional<BarChart> bars{};
 };
 
 /// Whether the record has a point for it.
@@ -57,8 +65,9 @@ struct Figure {
 
 enum class Style : std::uint8_t { terminal, markdown };
 
-/// Title, a table with a row for each x and a column for each series, the limit, how near the points came to it, how
-/// far repeats lie apart, and the references. Columns that would not fit a terminal's 100 follow in a table below.
+/// Title, a table with a row for each x and a column for each series (of bars, for each of their columns), the limit,
+/// how near the points came to it, how far repeats lie apart, and the references. Columns that would not fit a
+/// terminal's 100 follow in a table below.
 [[nodiscard]] std::string table(const Figure& figure, const Record& record, Style style);
 
 /// A script for gnuplot 5 that needs no other file. It draws SVG to `output`, or without one to the standard output.

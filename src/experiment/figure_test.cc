@@ -173,6 +173,58 @@ TEST(PlotScript, LeavesOutWhatNoLogarithmExistsOf) {
   EXPECT_THAT(plot_script(figure(), record, ""), HasSubstr("$series0 << END\n2 3 3 4\nEND\n"));
 }
 
+Figure bar_figure() {
+  return {.id = "timeline",
+          .title = "Transfers",
+          .where = {{"sweep", {"timeline"}}},
+          .x = {"mode", "way"},
+          .y = {"rate", "transfers"},
+          .series = {},
+          .limit = std::nullopt,
+          .references = {},
+          .bars = BarChart{"bars", "a transfer", "waits", {{"rate", "in a ms"}, {"wait", "percent that wait"}}}};
+}
+
+Record bar_record() {
+  Record record;
+  record.experiment = "test";
+  const auto point = [](const char* mode, double rate, const char* bars) {
+    return Point().set("sweep", "timeline").set("mode", mode).set("rate", rate).set("bars", bars);
+  };
+  record.points = {point("apart", 20, "nids: 0 0 40; 10 30 70 | router: 100 0 5").set("wait", 33.3),
+                   point("shared", 5, "nids, router: 7.5 0 80")};
+  return record;
+}
+
+TEST(FigureTable, HasTheColumnsOfBars) {
+  EXPECT_EQ(table(bar_figure(), bar_record(), Style::terminal),
+            "Transfers\n"
+            "transfers, by way\n"
+            "   way  in a ms  percent that wait\n"
+            " apart    20.00              33.30\n"
+            "shared    5.000\n");
+}
+
+TEST(PlotScript, DrawsBarsInBandsFromTheTopWithWhatWaitsInGrey) {
+  const std::string script = plot_script(bar_figure(), bar_record(), "");
+  EXPECT_THAT(script, HasSubstr("$bars0 << END\n0.0 40.0 -1.9 -1.1\n40.0 80.0 -0.9 -0.1\nEND\n"))
+      << "the second waits till 40";
+  EXPECT_THAT(script, HasSubstr("$bars1 << END\n100.0 105.0 -2.9 -2.1\nEND\n"));
+  EXPECT_THAT(script, HasSubstr("$bars2 << END\n7.5 87.5 -3.9 -3.1\nEND\n"));
+  EXPECT_THAT(script, HasSubstr("$waits << END\n10.0 40.0 -0.9 -0.1\nEND\n"));
+  EXPECT_THAT(script,
+              HasSubstr("set ytics (\"apart: nids\" -1, \"apart: router\" -2.5, \"shared: nids, router\" -3.5)\n"
+                        "set yrange [-4:0]\n"));
+  EXPECT_THAT(script, HasSubstr("title \"a transfer\""));
+  EXPECT_THAT(script, HasSubstr("title \"waits\""));
+}
+
+TEST(PlotScript, DrawsNoBarsOfATextThatIsNone) {
+  Record record = bar_record();
+  for (Point& point : record.points) point.set("bars", "nids: 0 0 a\nsystem 'id'");
+  EXPECT_THAT(plot_script(bar_figure(), record, ""), Not(HasSubstr("plot ")));
+}
+
 class Plots : public ::testing::Test {
  protected:
   void TearDown() override { fs::current_path(fs::temp_directory_path()); }
@@ -201,6 +253,20 @@ TEST_F(Plots, AreSvgOfGnuplot) {
     EXPECT_THAT(read(plot->path), HasSubstr("; quit #\\x0a$x &lt;&lt; END \\ @HOME `touch made`"));
     EXPECT_FALSE(fs::exists("made")) << "no name is a command";
   }
+}
+
+TEST_F(Plots, DrawBars) {
+  if (std::system("gnuplot --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "gnuplot is not installed";
+  Record odd = bar_record();
+  odd.points[1].set("bars", "`touch made` \" @x \\ $x: 0 0 1");
+  fs::current_path(folder_);
+  const auto plot = write_plot(bar_figure(), odd, folder_.string());
+  ASSERT_TRUE(plot) << to_string(plot.error());
+  const std::string svg = read(plot->path);
+  EXPECT_THAT(svg, HasSubstr("</svg>"));
+  EXPECT_THAT(svg, HasSubstr("apart: nids"));
+  EXPECT_THAT(svg, HasSubstr("`touch made` \" @x \\ $x"));
+  EXPECT_FALSE(fs::exists("made")) << "no name is a command";
 }
 
 TEST_F(Plots, AreScriptsWhereGnuplotIsNotInstalled) {

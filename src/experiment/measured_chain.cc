@@ -11,6 +11,7 @@
 #include "chain/run.h"
 #include "experiment/limits.h"
 #include "experiment/spread.h"
+#include "experiment/transfers.h"
 #include "port/capture_reader.h"
 
 namespace penstock::experiment {
@@ -50,7 +51,11 @@ std::string to_null(const MeasuredChain& chain, const std::string& more) {
 
 /// Sets each result to the median of the runs'; of `mpps`, the spread too. At least one.
 void set_medians(Point& point, const std::vector<Point>& results) {
-  for (const auto& [name, value] : results.front()) {
+  for (const auto& [name, value] : results.back()) {
+    if (std::holds_alternative<std::string>(value)) {
+      point.set(name, value);
+      continue;
+    }
     std::vector<double> values;
     values.reserve(results.size());
     for (const Point& of_run : results) values.push_back(of_run.number(name).value_or(0));
@@ -79,9 +84,13 @@ Result<void> ChainRunner::try_out(const MeasuredChain& chain) {
   return {};
 }
 
-Result<nlohmann::ordered_json> ChainRunner::run_file(const std::string& yaml) {
+/// With a timeline, it is put where `timeline` points.
+Result<nlohmann::ordered_json> ChainRunner::run_file(const std::string& yaml,
+                                                     std::unique_ptr<ring::Timeline>* timeline) {
+  constexpr std::size_t kBatches = 1000;  // of each stream, of which there are some hundred in half a second
   auto loaded = load(yaml, false);
   if (!loaded) return tl::unexpected(std::move(loaded.error()));
+  if (timeline != nullptr) loaded->chain.timeline = std::make_unique<ring::Timeline>(kBatches);
   auto result = chain::run(loaded->chain, {}, stop_);
   if (!result) return tl::unexpected(std::move(result.error()));
   if (!result->errors.empty()) return tl::unexpected(std::move(result->errors));
@@ -89,6 +98,7 @@ Result<nlohmann::ordered_json> ChainRunner::run_file(const std::string& yaml) {
   if (const auto gpu = report.find("gpu"); gpu != report.end() && (*gpu)["failures"] != 0) {
     return failure({{}, "batches failed on the GPU", (*gpu)["failures"].dump(), "0"});
   }
+  if (timeline != nullptr) *timeline = std::move(loaded->chain.timeline);
   return std::move(result->report);
 }
 
@@ -99,9 +109,12 @@ Result<void> ChainRunner::measure(Point& point, const MeasuredChain& chain, cons
       to_null(chain, rate) + run_section(chain) + fmt::format("  duration: {}ns\n", setting.duration.count());
   std::vector<Point> results;
   for (unsigned i = 0; i < setting.repeats; ++i) {
-    const auto report = run_file(yaml);
+    std::unique_ptr<ring::Timeline> timeline;
+    const auto report = run_file(yaml, chain.timeline ? &timeline : nullptr);
     if (!report) return tl::unexpected(report.error());
     results.push_back(results_of(*report, limits, chain.gpus.size()));
+    if (timeline == nullptr) continue;
+    for (const auto& [name, value] : transfers_of(*timeline)) results.back().set(name, value);
   }
   set_medians(point, results);
   return {};

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -21,6 +22,7 @@
 #include "experiment/experiment.h"
 #include "experiment/point.h"
 #include "experiment/workload.h"
+#include "ring/timeline.h"
 
 namespace penstock::experiment {
 
@@ -46,6 +48,7 @@ struct MeasuredChain {
   unsigned streams = 3;
   std::string latency;                 // the bound; empty: none
   std::optional<double> offered_mpps;  // else as many as the chain takes
+  bool timeline = false;               // of its transfers, which transfers_of (transfers.h) then tells of
 };
 
 class ChainRunner {
@@ -59,7 +62,8 @@ class ChainRunner {
   [[nodiscard]] Result<void> try_out(const MeasuredChain& chain);
 
   /// Runs the chain as often and as long as the setting says, and adds the medians of what `results_of` tells to the
-  /// point; of `mpps`, the spread too. An error where the chain cannot run, or batches fail on the GPU.
+  /// point; of `mpps`, the spread too; of texts, the last run's. An error where the chain cannot run, or batches fail
+  /// on the GPU.
   [[nodiscard]] Result<void> measure(Point& point, const MeasuredChain& chain, const Point& limits,
                                      const Setting& setting);
 
@@ -71,7 +75,7 @@ class ChainRunner {
 
  private:
   Result<config::LoadedChain> load(const std::string& yaml, bool only_plan);
-  Result<nlohmann::ordered_json> run_file(const std::string& yaml);
+  Result<nlohmann::ordered_json> run_file(const std::string& yaml, std::unique_ptr<ring::Timeline>* timeline = nullptr);
   Result<std::string> output_of(const MeasuredChain& chain, const std::string& name);
   Result<std::string> undo(const MeasuredChain& chain, const std::string& output);
 

@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "base/text_file.h"
+#include "experiment/bars.h"
 #include "experiment/curves.h"
 #include "experiment/figure.h"
 
@@ -70,9 +71,10 @@ std::string x_ticks(const Figure& figure, const Curves& curves) {
   return ticks.empty() ? "" : fmt::format("set xtics rotate by -45 ({})\n", ticks);
 }
 
+constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00",
+                                    "#56b4e9", "#7a5195", "#8c564b", "#1b7837", "#444444"};
+
 std::string drawing(const Figure& figure, const Curves& curves) {
-  constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00",
-                                      "#56b4e9", "#7a5195", "#8c564b", "#1b7837", "#444444"};
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < curves.series.size(); ++i) {
     parts.push_back(fmt::format("$series{} using 1:2:3:4 with yerrorlines lc rgb '{}' pt {} ps 0.6 lw 1.5 title {}", i,
@@ -97,6 +99,60 @@ std::string drawing(const Figure& figure, const Curves& curves) {
     }
   }
   return parts.empty() ? "" : fmt::format("plot {}\n", fmt::join(parts, ", \\\n     "));
+}
+
+std::string box(double from, double to, double bottom) {
+  return fmt::format("{:.1f} {:.1f} {:.1f} {:.1f}\n", from, to, bottom + 0.1, bottom + 0.9);
+}
+
+/// A band for each row of each point's bars, from the top, as high as bars overlap there; what waits in grey.
+std::string bar_drawing(const Figure& figure, const Record& record) {
+  struct Band {
+    std::string boxes, label;
+    double bottom = 0, height = 1;
+  };
+  std::vector<Band> bands;
+  std::string waits;
+  double bottom = 0;
+  for (const Point& point : record.points) {
+    if (!satisfies(point, figure.where)) continue;
+    const auto rows = parse_bars(point.text(figure.bars->key));
+    if (!rows) continue;
+    for (const BarRow& row : *rows) {
+      Band& band = bands.emplace_back();
+      const std::vector<std::size_t> lanes = lanes_of_bars(row.bars);
+      if (!lanes.empty()) band.height = static_cast<double>(std::ranges::max(lanes) + 1);
+      bottom -= band.height;
+      band.bottom = bottom;
+      band.label = point.text(figure.x.key) + ": " + row.name;
+      for (std::size_t i = 0; i < lanes.size(); ++i) {
+        const Bar& bar = row.bars[i];
+        const double at = bottom + static_cast<double>(lanes[i]);
+        if (bar.waits > 0) waits += box(bar.begin, bar.begin + bar.waits, at);
+        if (bar.waits < bar.length) band.boxes += box(bar.begin + bar.waits, bar.begin + bar.length, at);
+      }
+    }
+  }
+  std::string text;
+  std::string ticks;
+  std::vector<std::string> parts;
+  const auto draw = [&](const std::string& boxes, const std::string& name, std::string_view colour,
+                        const std::string& title) {
+    if (boxes.empty()) return;
+    text += name + " << END\n" + boxes + "END\n";
+    parts.push_back(fmt::format("{} using (($1+$2)/2):(($3+$4)/2):1:2:3:4 with boxxyerror lc rgb '{}' fs solid {}",
+                                name, colour, title.empty() ? "notitle" : "title " + quoted(title)));
+  };
+  for (std::size_t i = 0; i < bands.size(); ++i) {
+    const Band& band = bands[i];
+    draw(band.boxes, fmt::format("$bars{}", i), kColours[i % std::size(kColours)],
+         parts.empty() ? figure.bars->legend : "");
+    ticks += fmt::format("{}{} {}", ticks.empty() ? "" : ", ", quoted(band.label), band.bottom + band.height / 2);
+  }
+  draw(waits, "$waits", "#bbbbbb", figure.bars->waits);
+  if (parts.empty()) return text;
+  return text +
+         fmt::format("set ytics ({})\nset yrange [{}:0]\nplot {}\n", ticks, bottom, fmt::join(parts, ", \\\n     "));
 }
 
 struct CloseFile {
@@ -168,6 +224,10 @@ std::string plot_script(const Figure& figure, const Record& record, std::string_
       "set encoding utf8\nset terminal svg size 960,600 dynamic noenhanced font 'sans-serif,13' background '#ffffff'\n";
   if (!output.empty()) text += "set output " + quoted(output) + '\n';
   text += "set title " + quoted(figure.title) + " noenhanced\n";
+  if (figure.bars) {
+    return text + "set xlabel \"microseconds\"\nset key outside center bottom horizontal\nset grid xtics\n" +
+           bar_drawing(figure, record);
+  }
   text += "set xlabel " + quoted(figure.x.label) + "\nset ylabel " + quoted(figure.y.label) + '\n';
   text += "set key outside right top\nset grid\n";
   if (has_log_x(figure, curves)) text += "set logscale x 2\n";

@@ -55,6 +55,21 @@ Column column_of(const Curve& curve, std::size_t rows) {
   return column;
 }
 
+/// Of the point that has the x, of which there is one.
+Column column_of(const Axis& axis, const Figure& figure, const Curves& curves, const Record& record) {
+  Column column;
+  column.headings = {printable(axis.label)};
+  for (const Value& x : curves.xs) {
+    const auto there = std::ranges::find_if(record.points, [&](const Point& point) {
+      const Value* const value = point.find(figure.x.key);
+      return value != nullptr && *value == x && satisfies(point, figure.where);
+    });
+    const auto value = there->number(axis.key);
+    column.cells.push_back(value ? number_text(*value) : "");
+  }
+  return column;
+}
+
 /// What a column is called, a word on a line; all columns then have as many lines, which are returned.
 std::size_t even_headings(std::vector<Column>& columns) {
   std::size_t rows = 1;
@@ -173,8 +188,12 @@ std::string table(const Figure& figure, const Record& record, Style style) {
   Column xs{{printable(figure.x.label)}, {}};
   for (const Value& x : curves.xs) xs.cells.push_back(x_text(x));
   std::vector<Column> columns;
-  for (const auto* list : {&curves.series, &curves.limits}) {
-    for (const Curve& curve : *list) columns.push_back(column_of(curve, curves.xs.size()));
+  if (figure.bars) {
+    for (const Axis& axis : figure.bars->columns) columns.push_back(column_of(axis, figure, curves, record));
+  } else {
+    for (const auto* list : {&curves.series, &curves.limits}) {
+      for (const Curve& curve : *list) columns.push_back(column_of(curve, curves.xs.size()));
+    }
   }
   std::string text = markdown ? fmt::format("### {}\n\n{}, by {}.\n\n", figure.title, figure.y.label, figure.x.label)
                               : fmt::format("{}\n{}, by {}\n", figure.title, figure.y.label, figure.x.label);

@@ -80,6 +80,9 @@ class ChainTrial final : public Trial {
     plan_workers_of_paper();
     plan_latency_of_paper();
     plan_lengths();
+    for (const char* mode : {"no-memshare", "shared"}) {
+      add("timeline", "C4", "paper", kLargeSize, mode, "planned", workers_for_paper(kLargeSize), 1);
+    }
     for (const char* chain : {"C4", "inspect"}) {
       for (const unsigned gpus : kGpus) {
         if (gpus == 1 || gpus <= setting_.gpus.size()) {
@@ -97,6 +100,7 @@ class ChainTrial final : public Trial {
     const std::string sweep = point.text("sweep");
     auto measured = sweep == "latency" || sweep == "same-load" ? measure_latency(point, limits)
                     : sweep == "length"                        ? measure_length(point, limits)
+                    : sweep == "timeline"                      ? measure_timeline(point, limits)
                                                                : measure_rate(point, limits);
     if (measured) return {};
     for (Error& error : measured.error()) error.message = describe(point) + ": " + error.message;
@@ -265,11 +269,38 @@ class ChainTrial final : public Trial {
     chain.offered_mpps = *most * kSameLoad / 100;
     if (auto ran = runner_.measure(point, chain, limits, setting_); !ran) return ran;
     point.set("offered_mpps", *chain.offered_mpps).set("load", kSameLoad).set("checked", true);
-    const auto time = point.number("segment_us_router");
-    if (!time) return {};
-    double& alone = router_alone_us_[point.text("mode")];
+    // The times of the copies alone, in runs of their own: to take them changes what a batch costs.
+    chain.transfer = "streamed";
+    chain.timeline = true;
+    Point copies;
+    if (auto ran = runner_.measure(copies, chain, limits, setting_); !ran) return ran;
+    if (const auto time = copies.number("transfer_us_router")) point.set("transfer_us_router", *time);
+    compare_with_alone(point, "segment_us_router", "router_by_alone");
+    compare_with_alone(point, "transfer_us_router", "transfer_by_alone");
+    return {};
+  }
+
+  /// With the router by itself in the same mode, which is measured first.
+  void compare_with_alone(Point& point, const char* key, const char* by_alone) {
+    const auto time = point.number(key);
+    if (!time) return;
+    double& alone = router_alone_us_[point.text("mode") + ' ' + key];
     if (point.text("chain") == "router") alone = *time;
-    if (alone > 0) point.set("router_by_alone", *time / alone);
+    if (alone > 0) point.set(by_alone, *time / alone);
+  }
+
+  /// The transfers of one way, at the same load for all. By the copy engines, as in the paper, however small.
+  Result<void> measure_timeline(Point& point, const Point& limits) {
+    MeasuredChain chain = chain_of(point);
+    if (auto checked = runner_.check(chain); !checked) return checked;
+    const auto most = most_mpps(point.text("chain"), chain, "unshared", limits);
+    if (!most) return tl::unexpected(most.error());
+    chain.offered_mpps = *most * kSameLoad / 100;
+    chain.latency = "1ms";
+    chain.transfer = "streamed";
+    chain.timeline = true;
+    if (auto ran = runner_.measure(point, chain, limits, setting_); !ran) return ran;
+    point.set("offered_mpps", *chain.offered_mpps).set("load", kSameLoad).set("checked", true);
     return {};
   }
 
@@ -292,7 +323,7 @@ class ChainTrial final : public Trial {
   std::map<std::string, Point> shared_;            // by chain, tables, size and frames
   std::map<std::string, Point> latencies_;         // by chain, sweep, mode and load
   std::map<std::string, double> most_mpps_;        // by chain and mode
-  std::map<std::string, double> router_alone_us_;  // by mode
+  std::map<std::string, double> router_alone_us_;  // by mode and key
 };
 
 Result<std::unique_ptr<Trial>> start(const Setting& setting) {

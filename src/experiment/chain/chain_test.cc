@@ -156,6 +156,22 @@ TEST(ChainExperiment, RunsThePapersChainsInAllWays) {
   }
 }
 
+TEST(ChainExperiment, TakesTheTimelineOfSharedPacketsAndOfThoseThatAreNot) {
+  const Setting setting{.quick = false, .workers = 16, .gpus = {}, .rules = {}, .routes = {}, .stop = &kNeverStop};
+  const auto trial = chain_experiment().start(setting);
+  ASSERT_TRUE(trial);
+  std::multiset<std::string> modes;
+  for (const Point& point : (*trial)->plan()) {
+    if (point.text("sweep") != "timeline") continue;
+    modes.insert(point.text("mode"));
+    EXPECT_EQ(point.text("chain"), "C4");
+    EXPECT_EQ(point.text("tables"), "paper");
+    EXPECT_EQ(point.text("size"), "1518");
+    EXPECT_EQ(point.text("processor"), "gpu");
+  }
+  EXPECT_EQ(modes, (std::multiset<std::string>{"no-memshare", "shared"}));
+}
+
 TEST(Chains, AreWhatTheirLettersSay) {
   const Workplace place;
   Chains chains(place);

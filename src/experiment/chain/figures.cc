@@ -177,7 +177,35 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
                      .y = {"router_by_alone", "times what the router takes alone"},
                      .series = {"mode"},
                      .limit = std::nullopt,
-                     .references = {{"paper, its transfer to the GPU alone", 3.2, 4, "Gaviss §2.2, figure 2"}}});
+                     .references = {}});
+  figures.push_back({.id = "conflicts-up",
+                     .title =
+                         "A router's transfer to the GPU by the chain's length: R, RI, NRI, FNRI, each function by "
+                         "itself (Gaviss, figure 2)",
+                     .where = {{"sweep", {"length"}}},
+                     .x = {"functions", "functions in the chain"},
+                     .y = {"transfer_by_alone", "times what the router's takes alone"},
+                     .series = {"mode"},
+                     .limit = std::nullopt,
+                     .references = {{"paper", 3.2, 4, "Gaviss §2.2, figure 2"}}});
+  figures.push_back({.id = "timeline",
+                     .title = "C4's transfers to the GPU, 1518-byte frames at half of what it takes unshared "
+                              "(Gaviss, figure 10)",
+                     .where = {{"sweep", {"timeline"}}},
+                     .x = {"mode", "way"},
+                     .y = {"transfers_per_ms", "transfers, how large and how long they are, and how they wait"},
+                     .series = {},
+                     .limit = std::nullopt,
+                     .references = {},
+                     .bars = BarChart{.key = "transfers",
+                                      .legend = "transfer to the GPU",
+                                      .waits = "waits: one before it is under way",
+                                      .columns = {{"transfers_per_ms", "in a ms"},
+                                                  {"transfer_bytes", "bytes each"},
+                                                  {"transfer_us", "us each"},
+                                                  {"waited_us", "us of it waiting"},
+                                                  {"waiting", "percent that wait"},
+                                                  {"mpps", "Mpps"}}}});
   figures.push_back({.id = "gpus",
                      .title = "Chains over several GPUs, frames of 1518 bytes, by what PCIe carries to all of them",
                      .where = {{"sweep", {"gpus"}}},

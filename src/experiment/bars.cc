@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiment/bars.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <iterator>
+#include <numeric>
+
+#include "base/text_file.h"
+#include "base/units.h"
+
+namespace penstock::experiment {
+namespace {
+
+std::optional<Bar> parse_bar(std::string_view text) {
+  const std::vector<Word> words = split_words(text);
+  if (words.size() != 3) return std::nullopt;
+  const auto begin = parse_number(words[0].text);
+  const auto waits = parse_number(words[1].text);
+  const auto length = parse_number(words[2].text);
+  if (!begin || !waits || !length || !std::isfinite(*begin) || !std::isfinite(*length)) return std::nullopt;
+  if (!(*waits >= 0 && *waits <= *length)) return std::nullopt;
+  return Bar{*begin, *waits, *length};
+}
+
+}  // namespace
+
+std::string bars_text(const std::vector<BarRow>& rows) {
+  std::string text;
+  for (const BarRow& row : rows) {
+    text += (text.empty() ? "" : " | ") + row.name + ':';
+    for (const Bar& bar : row.bars) {
+      fmt::format_to(std::back_inserter(text), "{} {} {} {}", &bar == row.bars.data() ? "" : ";", bar.begin, bar.waits,
+                     bar.length);
+    }
+  }
+  return text;
+}
+
+std::optional<std::vector<BarRow>> parse_bars(std::string_view text) {
+  std::vector<BarRow> rows;
+  if (trimmed(text).empty()) return rows;
+  for (const std::string_view part : split(text, '|')) {
+    const std::size_t colon = part.find(':');
+    if (colon == std::string_view::npos) return std::nullopt;
+    BarRow& row = rows.emplace_back(BarRow{std::string(trimmed(part.substr(0, colon))), {}});
+    const std::string_view bars = part.substr(colon + 1);
+    if (trimmed(bars).empty()) continue;
+    for (const std::string_view of_bar : split(bars, ';')) {
+      const auto bar = parse_bar(of_bar);
+      if (!bar) return std::nullopt;
+      row.bars.push_back(*bar);
+    }
+  }
+  return rows;
+}
+
+std::vector<std::size_t> lanes_of_bars(const std::vector<Bar>& bars) {
+  std::vector<std::size_t> order(bars.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return bars[i].begin; });
+  std::vector<double> free_at;  // by lane
+  std::vector<std::size_t> lanes(bars.size());
+  for (const std::size_t i : order) {
+    const auto free = std::ranges::find_if(free_at, [&](double at) { return at <= bars[i].begin; });
+    lanes[i] = static_cast<std::size_t>(free - free_at.begin());
+    if (free == free_at.end()) free_at.push_back(0);
+    free_at[lanes[i]] = bars[i].begin + bars[i].length;
+  }
+  return lanes;
+}
+
+}  // namespace penstock::experiment
