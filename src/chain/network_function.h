@@ -40,6 +40,7 @@ struct NfTraits {
   bool chooses_port = false;                         // decides where packets leave
   bool finish_waits = false;                         // its finish stage may run once packets have left: it only looks
   bool emits = false;                                // its CPU stages make packets: they are given an Emitter
+  bool fills_gpu = false;                            // its GPU stage has kernels that StageUse::multiprocessors bounds
   std::span<const std::string_view> drop_reasons{};  // by the value of Verdict::drop
 };
 

@@ -27,6 +27,11 @@ struct DevicePackets {
 struct StageUse {
   unsigned worker = 0;
   std::uint32_t batch_packets = 1;  // the most of a batch
+  /// Of the device, that its kernels may fill beside those of other functions and batches (G-NET's spatial sharing); 0:
+  /// all. It bounds the blocks of kernels that would fill the device by themselves: no more are launched than so many
+  /// multiprocessors hold at once; which ones is for the device to choose. A kernel with a thread for each packet has
+  /// too few blocks to be bounded, and says nothing of it.
+  std::uint32_t multiprocessors = 0;
 };
 
 /// The GPU stage of one network function, for one batch in flight at a time. It belongs to the device that was current
@@ -42,6 +47,14 @@ class GpuStage {
   /// is called again for the same batch. Before the first packets come batches of one frame of zeros, to load the
   /// kernels, of which nothing may be kept.
   [[nodiscard]] virtual bool enqueue(const DevicePackets& batch, const Stream& stream) noexcept = 0;
+  /// Enqueues the kernels that StageUse::multiprocessors bounds as if each packet of the batch were one of theirs,
+  /// whatever the tables say of it, so that they can be timed before the first packets. Frames may be changed; nothing
+  /// is counted or kept. False when the driver refuses, and where it has no such kernels.
+  [[nodiscard]] virtual bool rehearse(const DevicePackets& batch, const Stream& stream) noexcept {
+    static_cast<void>(batch);
+    static_cast<void>(stream);
+    return false;
+  }
   /// The device has failed the batch that was enqueued last: perhaps none of it has run, or a part. Nothing of it is on
   /// the device any more, and its packets finish on the CPU twins.
   virtual void abandoned() noexcept {}

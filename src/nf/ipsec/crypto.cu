@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "gpu/check.cuh"
+#include "gpu/share.cuh"
 #include "nf/ipsec/crypto.h"
 #include "nf/ipsec/crypto_lanes_core.h"
 
@@ -322,7 +323,7 @@ __global__ void __launch_bounds__(kProofThreads) prove_by_ghash(const Batch batc
 struct Launcher {
   const Batch& batch;
   const gpu::Stream& stream;
-  std::uint32_t multiprocessors;
+  CryptoScratch::MostBlocks most;
   bool good = true;
 
   void operator()(void (*kernel)(Batch), unsigned blocks, unsigned threads, std::size_t shared = 0) noexcept {
@@ -337,34 +338,38 @@ struct Launcher {
 
   void order() noexcept { (*this)(order_jobs, 1, kOrderThreads); }
 
-  /// A block for each multiprocessor as soon as there are as many warps with work; where these fill them, more, up to
-  /// what is there at once.
+  /// A block for each multiprocessor of the share as soon as there are as many warps with work; where these fill them,
+  /// more, up to what is there at once.
   void cipher(void (*kernel)(Batch), std::uint32_t packets_per_warp) noexcept {
     const std::uint32_t warps = batch.count / packets_per_warp + kJobClasses;
-    const std::uint32_t spread = std::min(warps, multiprocessors);
-    const std::uint32_t filled = std::min(warps / (kCipherThreads / kWarp), kCipherBlocks * multiprocessors);
+    const std::uint32_t spread = std::min(warps, most.multiprocessors);
+    const std::uint32_t filled = std::min(warps / (kCipherThreads / kWarp), kCipherBlocks * most.multiprocessors);
     (*this)(kernel, std::max(spread, filled), kCipherThreads, kTableBytes);
   }
 
   void proofs(const CryptoNeeds& needs) noexcept {
     constexpr unsigned kWarps = kProofThreads / kWarp;
-    const auto blocks = [&](std::uint32_t packets_per_warp) {
-      return (batch.count / packets_per_warp + kJobClasses) / kWarps + 1;
+    const auto blocks = [&](std::uint32_t packets_per_warp, std::uint32_t most_blocks) {
+      return std::min((batch.count / packets_per_warp + kJobClasses) / kWarps + 1, most_blocks);
     };
-    if (needs.sha1) (*this)(prove_by_hmac<Sha1, Proof::sha1>, blocks(kWarp), kProofThreads);
-    if (needs.sha256) (*this)(prove_by_hmac<Sha256, Proof::sha256>, blocks(kWarp), kProofThreads);
-    if (needs.ghash) (*this)(prove_by_ghash, blocks(kPacketsTogether), kProofThreads);
+    if (needs.sha1) (*this)(prove_by_hmac<Sha1, Proof::sha1>, blocks(kWarp, most.sha1), kProofThreads);
+    if (needs.sha256) (*this)(prove_by_hmac<Sha256, Proof::sha256>, blocks(kWarp, most.sha256), kProofThreads);
+    if (needs.ghash) (*this)(prove_by_ghash, blocks(kPacketsTogether, most.ghash), kProofThreads);
   }
 };
 
 }  // namespace
 
-CryptoScratch::CryptoScratch(std::size_t packets) : order_(packets), ranks_(packets), bounds_(1) {
-  int device = 0;
-  int multiprocessors = 0;
-  gpu::check(cudaGetDevice(&device));
-  gpu::check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  multiprocessors_ = static_cast<std::uint32_t>(multiprocessors);
+CryptoScratch::CryptoScratch(std::size_t packets, std::uint32_t multiprocessors)
+    : order_(packets),
+      ranks_(packets),
+      bounds_(1),
+      most_blocks_{
+          gpu::multiprocessors_of_share(multiprocessors),
+          gpu::most_blocks_of_share(multiprocessors, prove_by_hmac<Sha1, Proof::sha1>, kProofThreads),
+          gpu::most_blocks_of_share(multiprocessors, prove_by_hmac<Sha256, Proof::sha256>, kProofThreads),
+          gpu::most_blocks_of_share(multiprocessors, prove_by_ghash, kProofThreads),
+      } {
   for (const auto kernel : {seal_texts, open_by_counter, open_cbc}) {
     gpu::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kTableBytes));
   }
@@ -374,7 +379,7 @@ bool enqueue_seal(const CryptoJob* jobs, std::uint32_t count, const DeviceKeys& 
                   CryptoScratch& scratch, const gpu::Stream& stream) noexcept {
   if (count == 0) return true;
   const Batch batch{jobs, keys.data(), base, nullptr, scratch.view(), count};
-  Launcher launch{batch, stream, scratch.multiprocessors()};
+  Launcher launch{batch, stream, scratch.most_blocks()};
   launch.order();
   if (keys.needs().counter) {
     launch.cipher(seal_texts, kPacketsTogether);
@@ -389,7 +394,7 @@ bool enqueue_open(const CryptoJob* jobs, std::uint32_t count, const DeviceKeys& 
                   std::uint8_t* results, CryptoScratch& scratch, const gpu::Stream& stream) noexcept {
   if (count == 0) return true;
   const Batch batch{jobs, keys.data(), base, results, scratch.view(), count};
-  Launcher launch{batch, stream, scratch.multiprocessors()};
+  Launcher launch{batch, stream, scratch.most_blocks()};
   launch.order();
   launch.proofs(keys.needs());
   if (keys.needs().counter) launch.cipher(open_by_counter, kPacketsTogether);

@@ -50,8 +50,9 @@ class DeviceKeys {
 /// What one batch in flight needs beside its packets, on the device that was current when it was made.
 class CryptoScratch {
  public:
-  /// For batches of at most `packets`. Throws CudaError.
-  explicit CryptoScratch(std::size_t packets);
+  /// For batches of at most `packets`, by kernels that fill at most `multiprocessors`, as StageUse has it. Throws
+  /// CudaError.
+  explicit CryptoScratch(std::size_t packets, std::uint32_t multiprocessors = 0);
 
   /// Pointers that kernels take.
   struct View {
@@ -61,13 +62,21 @@ class CryptoScratch {
   };
   [[nodiscard]] View view() noexcept { return {order_.data(), ranks_.data(), bounds_.data()}; }
   [[nodiscard]] std::size_t packets() const noexcept { return order_.size(); }
-  [[nodiscard]] std::uint32_t multiprocessors() const noexcept { return multiprocessors_; }
+
+  /// That launches may have.
+  struct MostBlocks {
+    std::uint32_t multiprocessors = 0;  // of ciphers, whose tables say how many a multiprocessor holds
+    std::uint32_t sha1 = 0;
+    std::uint32_t sha256 = 0;
+    std::uint32_t ghash = 0;
+  };
+  [[nodiscard]] const MostBlocks& most_blocks() const noexcept { return most_blocks_; }
 
  private:
   gpu::DeviceBuffer<std::uint32_t> order_;
   gpu::DeviceBuffer<std::uint32_t> ranks_;
   gpu::DeviceBuffer<ClassBounds> bounds_;
-  std::uint32_t multiprocessors_ = 0;
+  MostBlocks most_blocks_;
 };
 
 /// The most packets of a batch: a rank has 20 bits.

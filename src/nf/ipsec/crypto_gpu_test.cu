@@ -55,8 +55,8 @@ class CryptoBatch {
 
 class Device {
  public:
-  Device(const std::vector<SaKeys>& keys, const std::vector<CryptoJob>& jobs)
-      : keys_(keys), jobs_(std::span(jobs)), scratch_(jobs.size()) {}
+  Device(const std::vector<SaKeys>& keys, const std::vector<CryptoJob>& jobs, std::uint32_t multiprocessors = 0)
+      : keys_(keys), jobs_(std::span(jobs)), scratch_(jobs.size(), multiprocessors) {}
 
   Bytes seal(const Bytes& frames) {
     gpu::DeviceBuffer<std::uint8_t> device{std::span(frames)};
@@ -116,8 +116,8 @@ std::string difference(const CryptoBatch& batch, const Bytes& device, const Byte
 }
 
 /// Out and in again on both sides; then in with some packets changed on the way.
-void compare(CryptoBatch& batch) {
-  Device device(batch.keys(), batch.jobs());
+void compare(CryptoBatch& batch, std::uint32_t multiprocessors = 0) {
+  Device device(batch.keys(), batch.jobs(), multiprocessors);
   const Bytes frames = batch.frames();
   const Bytes sealed = sealed_on_host(batch, frames);
   ASSERT_EQ(difference(batch, device.seal(frames), sealed), "");
@@ -188,6 +188,19 @@ TEST(CryptoOnDevice, IsThatOfTheHostInBatchesOfEverySize) {
       compare(batch);
       if (HasFatalFailure()) return;
     }
+  }
+}
+
+TEST(CryptoOnDevice, IsThatOfTheHostWithAnyShareOfTheDevice) {
+  for (const std::uint32_t multiprocessors : {1U, 2U, 7U, 33U, 10'000U}) {
+    CryptoBatch batch(multiprocessors);
+    for (int i = 0; i < 5000; ++i) {  // more than the proofs' threads on one multiprocessor, of each kind
+      const auto sa = batch.draw().below(static_cast<std::uint32_t>(batch.keys().size()));
+      if (batch.draw().below(20) == 0) batch.add_none();
+      batch.add(sa, batch.draw().below(600), 2);
+    }
+    compare(batch, multiprocessors);
+    if (HasFatalFailure()) return;
   }
 }
 

@@ -67,12 +67,11 @@ struct InboundFinding {
 };
 static_assert(sizeof(InboundFinding) == 16);
 
-/// Of batches of at most `batch_packets`. Borrow the tables, which are of the current device; those of a worker share
-/// `turns`. Throw CudaError.
+/// Borrow the tables, which are of the current device; those of a worker share `turns`. Throw CudaError.
 [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_outbound_gpu_stage(const DeviceTables& tables,
                                                                      DeviceNumbers::View numbers, gpu::Turns& turns,
-                                                                     FrameRoom growth, std::uint32_t batch_packets);
+                                                                     FrameRoom growth, const gpu::StageUse& use);
 [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceTables& tables,
-                                                                    std::uint32_t batch_packets);
+                                                                    const gpu::StageUse& use);
 
 }  // namespace penstock::ipsec

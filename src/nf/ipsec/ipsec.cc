@@ -50,6 +50,7 @@ Ipsec::Ipsec(std::unique_ptr<const Tables> tables) : tables_(std::move(tables)),
   if (tables_->settings().cuts()) traits_.finish = Access{kAccess.reads, kAccess.writes};
   traits_.emits = tables_->settings().mtu != 0;
   traits_.findings_bytes = tables_->settings().inbound ? sizeof(InboundFinding) : sizeof(OutboundFinding);
+  traits_.fills_gpu = true;
   traits_.drop_reasons = kReasons;
   if (!tables_->settings().inbound) traits_.growth = growth_of(*tables_);
 }
@@ -64,9 +65,9 @@ std::unique_ptr<gpu::GpuStage> Ipsec::make_gpu_stage(const gpu::StageUse& use) {
   const int device = gpu::current_device();
   std::unique_ptr<DeviceTables>& tables = on_devices_[device];
   if (tables == nullptr) tables = std::make_unique<DeviceTables>(*tables_);
-  if (tables_->settings().inbound) return make_inbound_gpu_stage(*tables, use.batch_packets);
+  if (tables_->settings().inbound) return make_inbound_gpu_stage(*tables, use);
   return make_outbound_gpu_stage(*tables, numbers_.join_device(use.batch_packets), turns_[{device, use.worker}],
-                                 traits_.growth, use.batch_packets);
+                                 traits_.growth, use);
 }
 
 std::unique_ptr<chain::FinishStage> Ipsec::make_finish_stage(chain::CpuStage& /*twin*/) {

@@ -116,10 +116,41 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
   write_udp_checksum({batch.frames + packet.offset, &packet}, job);
 }
 
+/// A batch of which each packet is to be sealed, the SAs' in turns: all of its bytes but an ESP header's.
+__global__ void __launch_bounds__(kThreadsPerBlock)
+    rehearse_jobs(const SaView* all, const std::uint32_t sas, const gpu::DevicePackets batch, CryptoJob* jobs) {
+  constexpr std::uint32_t kGap = 2;  // as a header's end lies in a chain's frames
+  const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= batch.count) return;
+  const PacketDescriptor& packet = batch.packets[i];
+  const SaView& sa = all[i % sas];
+  const std::uint32_t around = kGap + kEspHeaderBytes + sa.iv_bytes + sa.icv_bytes;
+  CryptoJob job;
+  if (packet.length > around) {
+    job.sequence = ~std::uint64_t{0} - i;  // that no packet will have, nor so its IV
+    job.sa = i % sas;
+    job.esp = packet.offset + kGap;
+    job.text_bytes = (packet.length - around) / sa.block_bytes * sa.block_bytes;
+    job.iv_bytes = sa.iv_bytes;
+    job.icv_bytes = sa.icv_bytes;
+  }
+  jobs[i] = job;
+}
+
+/// Ciphers and proofs, without the headers and the numbering: no sequence number is taken, and no window moves. What is
+/// sealed stays on the device. Also in place of opening, which does the same to a packet, or, with CBC, less.
+bool enqueue_rehearsal(const DeviceTables& tables, const gpu::DevicePackets& batch, CryptoJob* jobs,
+                       CryptoScratch& scratch, const gpu::Stream& stream) noexcept {
+  const auto sas = static_cast<std::uint32_t>(tables.host().sas().size());
+  if (batch.count == 0 || sas == 0) return false;
+  return launch_threads(rehearse_jobs, batch.count, stream, tables.selection().view().sas, sas, batch, jobs) &&
+         enqueue_seal(jobs, batch.count, tables.keys(), batch.frames, scratch, stream);
+}
+
 class OutboundGpuStage final : public gpu::GpuStage {
  public:
   OutboundGpuStage(const DeviceTables& tables, DeviceNumbers::View numbers, gpu::Turns& turns, FrameRoom growth,
-                   std::uint32_t batch_packets)
+                   const gpu::StageUse& use)
       : tables_(tables),
         numbers_(numbers),
         turn_(turns),
@@ -129,13 +160,13 @@ class OutboundGpuStage final : public gpu::GpuStage {
                  growth,
                  tables.host().settings().drops_unselected,
                  tables.host().settings().answers},
-        sas_(batch_packets),
-        ranks_(batch_packets),
+        sas_(use.batch_packets),
+        ranks_(use.batch_packets),
         counts_(numbers.sas),
         first_(numbers.sas),
         granted_(numbers.sas),
-        jobs_(batch_packets),
-        scratch_(batch_packets) {
+        jobs_(use.batch_packets),
+        scratch_(use.batch_packets, use.multiprocessors) {
     for (const SaView& sa : tables.host().selection().sas()) has_udp_over_ipv6_ |= needs_udp_checksum(sa);
   }
 
@@ -160,6 +191,10 @@ class OutboundGpuStage final : public gpu::GpuStage {
            enqueue_seal(jobs_.data(), batch.count, tables_.keys(), batch.frames, scratch_, stream) &&
            (!has_udp_over_ipv6_ ||
             launch_threads(write_udp_checksums, batch.count, stream, outward_.selection.sas, batch, jobs_.data()));
+  }
+
+  bool rehearse(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {
+    return enqueue_rehearsal(tables_, batch, jobs_.data(), scratch_, stream);
   }
 
   void abandoned() noexcept override { turn_.withdraw(); }
@@ -248,13 +283,13 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
 
 class InboundGpuStage final : public gpu::GpuStage {
  public:
-  InboundGpuStage(const DeviceTables& tables, std::uint32_t batch_packets)
+  InboundGpuStage(const DeviceTables& tables, const gpu::StageUse& use)
       : tables_(tables),
         inward_{tables.selection().view(), tables.inbound().view(),     tables.inbound().ports(), tables.tops(),
                 tables.windows(),          tables.host().has_policies()},
-        jobs_(batch_packets),
-        opened_(batch_packets),
-        scratch_(batch_packets) {}
+        jobs_(use.batch_packets),
+        opened_(use.batch_packets),
+        scratch_(use.batch_packets, use.multiprocessors) {}
 
   bool enqueue(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {
     if (batch.count == 0) return true;
@@ -262,6 +297,9 @@ class InboundGpuStage final : public gpu::GpuStage {
            enqueue_open(jobs_.data(), batch.count, tables_.keys(), batch.frames, opened_.data(), scratch_, stream) &&
            launch_threads(leave, batch.count, stream, tables_.selection().engine(), inward_, batch, jobs_.data(),
                           opened_.data());
+  }
+  bool rehearse(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {
+    return enqueue_rehearsal(tables_, batch, jobs_.data(), scratch_, stream);
   }
 
  private:
@@ -275,13 +313,12 @@ class InboundGpuStage final : public gpu::GpuStage {
 }  // namespace
 
 std::unique_ptr<gpu::GpuStage> make_outbound_gpu_stage(const DeviceTables& tables, DeviceNumbers::View numbers,
-                                                       gpu::Turns& turns, FrameRoom growth,
-                                                       std::uint32_t batch_packets) {
-  return std::make_unique<OutboundGpuStage>(tables, numbers, turns, growth, batch_packets);
+                                                       gpu::Turns& turns, FrameRoom growth, const gpu::StageUse& use) {
+  return std::make_unique<OutboundGpuStage>(tables, numbers, turns, growth, use);
 }
 
-std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceTables& tables, std::uint32_t batch_packets) {
-  return std::make_unique<InboundGpuStage>(tables, batch_packets);
+std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceTables& tables, const gpu::StageUse& use) {
+  return std::make_unique<InboundGpuStage>(tables, use);
 }
 
 }  // namespace penstock::ipsec

@@ -10,7 +10,9 @@
 
 namespace penstock::ipsec {
 
-CryptoScratch::CryptoScratch(std::size_t) { throw gpu::CudaError(0, "this program is built without CUDA"); }
+CryptoScratch::CryptoScratch(std::size_t, std::uint32_t) {
+  throw gpu::CudaError(0, "this program is built without CUDA");
+}
 
 bool enqueue_seal(const CryptoJob*, std::uint32_t, const DeviceKeys&, std::uint8_t*, CryptoScratch&,
                   const gpu::Stream&) noexcept {
@@ -23,11 +25,11 @@ bool enqueue_open(const CryptoJob*, std::uint32_t, const DeviceKeys&, std::uint8
 }
 
 std::unique_ptr<gpu::GpuStage> make_outbound_gpu_stage(const DeviceTables&, DeviceNumbers::View, gpu::Turns&, FrameRoom,
-                                                       std::uint32_t) {
+                                                       const gpu::StageUse&) {
   throw gpu::CudaError(0, "this program is built without CUDA");
 }
 
-std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceTables&, std::uint32_t) {
+std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceTables&, const gpu::StageUse&) {
   throw gpu::CudaError(0, "this program is built without CUDA");
 }
 

@@ -45,6 +45,7 @@ chain::NfTraits make_traits(const Detection& detection, const NidsSettings& sett
     traits.finish = Access{traits.cpu.reads, settings.inspector.drops ? FieldSet{Field::verdict} : FieldSet{}};
     traits.findings_bytes = sizeof(PacketLiterals);
     traits.finish_waits = !settings.inspector.drops;
+    traits.fills_gpu = true;
   }
   traits.drop_reasons = kDropReasons;
   return traits;
@@ -106,7 +107,7 @@ std::unique_ptr<chain::CpuStage> Nids::make_cpu_stage() {
   return std::make_unique<NidsStage>(*detection_, hosts_, settings_, tracker, *workers_.back());
 }
 
-std::unique_ptr<gpu::GpuStage> Nids::make_gpu_stage(const gpu::StageUse&) {
+std::unique_ptr<gpu::GpuStage> Nids::make_gpu_stage(const gpu::StageUse& use) {
   const std::lock_guard lock(mutex_);
   if (!scan_tables_) {
     auto built = build_scan_tables(cut_literals(detection_->literals()));
@@ -115,7 +116,7 @@ std::unique_ptr<gpu::GpuStage> Nids::make_gpu_stage(const gpu::StageUse&) {
   }
   std::unique_ptr<const DeviceLiterals>& literals = on_devices_[gpu::current_device()];
   if (literals == nullptr) literals = std::make_unique<DeviceLiterals>(*scan_tables_);
-  return make_scan_stage(*literals);
+  return make_scan_stage(*literals, use.multiprocessors);
 }
 
 std::unique_ptr<chain::FinishStage> Nids::make_finish_stage(chain::CpuStage& twin) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <variant>
 #include <vector>
@@ -41,7 +42,9 @@ class DeviceLiterals {
 
 /// For each packet that is forwarded: which literals are where its payload can be (scan_range_core.h), as the
 /// PacketLiterals that is the packet's finding. Of one that is not forwarded the finding says that it was not scanned.
-/// Verdicts stay as they are. Borrows the tables, which lie on the current device; throws CudaError.
-[[nodiscard]] std::unique_ptr<gpu::GpuStage> make_scan_stage(const DeviceLiterals& literals);
+/// Verdicts stay as they are. Borrows the tables, which lie on the current device; `multiprocessors`: that it may fill,
+/// as StageUse has it. Throws CudaError.
+[[nodiscard]] std::unique_ptr<gpu::GpuStage> make_scan_stage(const DeviceLiterals& literals,
+                                                             std::uint32_t multiprocessors = 0);
 
 }  // namespace penstock::nids

@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #include "gpu/check.cuh"
+#include "gpu/share.cuh"
 #include "gpu/stage.h"
 #include "nf/nids/match/aho_corasick_core.h"
 #include "nf/nids/match/device_literals.h"
@@ -439,14 +440,12 @@ class ScanLauncher {
     return scan.shared_bytes() + threads / kWarp * static_cast<unsigned>(sizeof(WarpQueue));
   }
 
-  /// Throws CudaError.
-  explicit ScanLauncher(const Scan& scan) : scan_(scan) {
+  /// `multiprocessors`: that its launches may fill, as StageUse has it. Throws CudaError.
+  explicit ScanLauncher(const Scan& scan, std::uint32_t multiprocessors = 0) : scan_(scan) {
     int device = 0;
-    int multiprocessors = 0;
     int most_shared = 0;
     int blocks = 0;
     gpu::check(cudaGetDevice(&device));
-    gpu::check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
     gpu::check(cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     if (shared_bytes(scan, threads_) > static_cast<unsigned>(most_shared)) threads_ /= 2;
     shared_bytes_ = shared_bytes(scan, threads_);
@@ -454,7 +453,7 @@ class ScanLauncher {
                                     static_cast<int>(shared_bytes_)));
     gpu::check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, scan_packets<Scan>, static_cast<int>(threads_),
                                                              shared_bytes_));
-    resident_blocks_ = static_cast<std::uint32_t>(multiprocessors * blocks);
+    resident_blocks_ = gpu::multiprocessors_of_share(multiprocessors) * static_cast<std::uint32_t>(blocks);
   }
 
   /// Of a packet, in a batch of so many.

@@ -11,9 +11,13 @@ namespace {
 template <typename Scan>
 class ScanStage final : public gpu::GpuStage {
  public:
-  explicit ScanStage(const Scan& scan) : launch_(scan) {}
+  ScanStage(const Scan& scan, std::uint32_t multiprocessors) : launch_(scan, multiprocessors) {}
   bool enqueue(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {
     return launch_(batch, stream);
+  }
+  /// A scan leaves nothing but the batch's findings.
+  bool rehearse(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {
+    return enqueue(batch, stream);
   }
 
  private:
@@ -35,10 +39,10 @@ bool rows_fit_shared(const DeviceLiterals::EngineView& engine, unsigned most) {
 
 }  // namespace
 
-std::unique_ptr<gpu::GpuStage> make_scan_stage(const DeviceLiterals& literals) {
+std::unique_ptr<gpu::GpuStage> make_scan_stage(const DeviceLiterals& literals, std::uint32_t multiprocessors) {
   return with_scan(literals.engine(), rows_fit_shared(literals.engine(), most_shared_bytes()),
-                   []<typename Scan>(const Scan& scan) -> std::unique_ptr<gpu::GpuStage> {
-                     return std::make_unique<ScanStage<Scan>>(scan);
+                   [&]<typename Scan>(const Scan& scan) -> std::unique_ptr<gpu::GpuStage> {
+                     return std::make_unique<ScanStage<Scan>>(scan, multiprocessors);
                    });
 }
 

@@ -296,6 +296,24 @@ TEST_P(ScanOnDevice, ScansBatchesOfEveryCountAndAFullOne) {
   }
 }
 
+TEST_P(ScanOnDevice, FindsTheSameWithAnyShareOfTheDevice) {
+  Draw draw(9);
+  use(rule_literals(150, draw));
+  for (const std::uint32_t multiprocessors : {1U, 2U, 7U, 33U, 10'000U}) {
+    stage_ = make_scan_stage(*on_device_, multiprocessors);
+    for (const std::uint32_t count : {1U, 33U, 2759U, 16'384U}) {
+      Batch batch(count, literals_);
+      for (std::uint32_t i = 0; i < count; ++i) {
+        Bytes payload = draw.traffic(draw.below(400));
+        if (draw.one_in(3)) draw.plant(literals_[draw.below(150)], payload);
+        batch.add(payload);
+      }
+      ASSERT_NO_FATAL_FAILURE(expect_equal(batch, count % 16)) << multiprocessors << " multiprocessors";
+    }
+  }
+  EXPECT_GT(found_, 1'000U);
+}
+
 TEST(HashedFilterOnDevice, FindsThirtyThousandLiteralsOfAnyLength) {
   Draw draw(7);
   std::vector<Literal> literals;
