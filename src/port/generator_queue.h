@@ -129,6 +129,12 @@ class GeneratorRx final : public RxQueue {
   RxStatus fill(Batch& batch, std::uint64_t now) noexcept {
     KeptFrames* const kept = keeps_frames_ ? &kept_[batch.memory()] : nullptr;
     if (kept != nullptr) kept->resume(batch);
+    bool any_new = false;
+    const auto filled = [&](RxStatus status) {
+      // What it takes to put frames there for the first time is no time of the traffic's.
+      if (any_new && pace_.limited) start_ns_ += clock_() - now;
+      return status;
+    };
     while (left_ != 0) {
       std::uint32_t index = frames_->turns[turn_];
       if (kept != nullptr) index = kept->next_or(index);
@@ -136,18 +142,19 @@ class GeneratorRx final : public RxQueue {
       std::uint64_t timestamp = now;
       if (pace_.limited) {
         timestamp = next_due_ns();
-        if (timestamp > now) return RxStatus::idle;
+        if (timestamp > now) return filled(RxStatus::idle);
       }
       const auto length = static_cast<std::uint32_t>(frame.bytes.size());
       const std::size_t i = batch.size();
       const bool same_port = kept != nullptr && i < batch.capacity_packets() && batch.former_port() == port_;
       std::uint8_t* const to = batch.append_unwritten(length, {timestamp, length, port_, LinkType::ethernet});
       if (to == nullptr) {
-        if (!batch.empty()) return RxStatus::more;
+        if (!batch.empty()) return filled(RxStatus::more);
         oversized_ = length;
         return RxStatus::end;
       }
       const bool there = kept != nullptr && kept->put(i, batch.packets()[i].offset, index, same_port);
+      any_new |= kept != nullptr && !there;
       std::memcpy(to, frame.bytes.data(), there ? frames_->payload_at : length);
       put_flow<AddressBytes, Tcp>(to, frame, flows_[flow_]);
       pass(length);

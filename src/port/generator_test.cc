@@ -283,7 +283,8 @@ TEST(Generator, SharesFlowsAndPacketsAmongWorkersAndRepeatsNone) {
 }
 
 std::uint64_t fake_now = 0;
-std::uint64_t fake_clock() noexcept { return fake_now; }
+std::uint64_t fake_step = 0;  // that passes at each look at the clock
+std::uint64_t fake_clock() noexcept { return fake_now += fake_step; }
 
 std::unique_ptr<Port> with_fake_clock(const std::vector<Given>& given) {
   auto parameters = testing::read_parameters(*find_kind("generator"), given);
@@ -356,6 +357,23 @@ TEST(Generator, WritesNoPayloadThatIsThere) {
     EXPECT_EQ(view.frame[view.length() - 1], last);
     view.frame[view.length() - 1] = 0xab;
   }
+}
+
+TEST(Generator, CountsNoTimeInWhichFramesArePutThereFirst) {
+  fake_now = 1;
+  auto port = with_fake_clock({{"frames", {"kept"}}, {"rate", {"1Mpps"}}, {"size", {"100"}}});
+  ASSERT_TRUE(port->open(1));
+  OwnBatch batch(1 << 20, 10'000);
+  fake_step = 100'000;
+  std::vector<std::size_t> made;
+  for (unsigned round = 0; round < 4; ++round) {
+    batch->reset(0);
+    EXPECT_EQ(port->rx(0)->poll(*batch), RxStatus::idle);
+    made.push_back(batch->size());
+  }
+  fake_step = 0;
+  // The first two look at the clock twice, the others find their frames there.
+  EXPECT_THAT(made, ::testing::ElementsAre(1, 100, 100, 100));
 }
 
 TEST(Generator, OffersWhatIsDueAndNoMore) {
