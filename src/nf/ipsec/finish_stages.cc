@@ -14,14 +14,14 @@ namespace penstock::ipsec {
 void OutboundFinishStage::finish(std::span<const PacketView> packets,
                                  std::span<const std::byte* const> findings) noexcept {
   const SaState::Seconds now = std::time(nullptr);
-  Carrier carrier(now);
+  Carrier carrier(now, carried_);
   protected_count_ = 0;
   for (std::size_t i = 0; i < packets.size(); ++i) {
     OutboundFinding finding;
     std::memcpy(&finding, findings[i], sizeof finding);
     if (finding.sa == kNoSa) continue;
     protected_[protected_count_++] = packets[i].packet;
-    if (!carrier.carry(*ipsec_.tables().states()[finding.sa], finding.ip_bytes)) {
+    if (!carrier.carry(*ipsec_.tables().states()[finding.sa], finding.sa, finding.ip_bytes)) {
       packets[i].packet->verdict = Verdict::drop(Reason::lifetime);
       ipsec_.limit_reached();
     }
@@ -44,13 +44,13 @@ void OutboundFinishStage::take_back(std::span<PacketView> packets) noexcept {
 
 void InboundFinishStage::finish(std::span<const PacketView> packets,
                                 std::span<const std::byte* const> findings) noexcept {
-  Carrier carrier(std::time(nullptr));
+  Carrier carrier(std::time(nullptr), carried_);
   for (std::size_t i = 0; i < packets.size(); ++i) {
     InboundFinding finding;
     std::memcpy(&finding, findings[i], sizeof finding);
     if (finding.sa == kNoSa) continue;
     SaState& state = *ipsec_.tables().states()[finding.sa];
-    const Reason reason = carrier.admit(state, finding.sequence, finding.authentic != 0, finding.ip_bytes);
+    const Reason reason = carrier.admit(state, finding.sa, finding.sequence, finding.authentic != 0, finding.ip_bytes);
     // Before all that was said of what is inside, as on the twin.
     if (reason != Reason::none) packets[i].packet->verdict = Verdict::drop(reason);
   }

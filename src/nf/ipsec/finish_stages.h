@@ -21,13 +21,14 @@ namespace penstock::ipsec {
 class OutboundFinishStage final : public chain::FinishStage {
  public:
   /// Borrows it.
-  explicit OutboundFinishStage(Ipsec& ipsec) noexcept : ipsec_(ipsec) {}
+  explicit OutboundFinishStage(Ipsec& ipsec) : ipsec_(ipsec), carried_(ipsec.make_counts()) {}
   void set_emitter(chain::Emitter& emitter) noexcept override { emitter_ = &emitter; }
   void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override;
   void take_back(std::span<PacketView> packets) noexcept override;
 
  private:
   Ipsec& ipsec_;
+  const std::span<report::Traffic> carried_;
   chain::Emitter* emitter_ = nullptr;                             // where there is an MTU
   std::array<const PacketDescriptor*, chain::kBurst> protected_;  // of the burst that `finish` had last
   std::size_t protected_count_ = 0;
@@ -36,11 +37,12 @@ class OutboundFinishStage final : public chain::FinishStage {
 class InboundFinishStage final : public chain::FinishStage {
  public:
   /// Borrows it.
-  explicit InboundFinishStage(Ipsec& ipsec) noexcept : ipsec_(ipsec) {}
+  explicit InboundFinishStage(Ipsec& ipsec) : ipsec_(ipsec), carried_(ipsec.make_counts()) {}
   void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override;
 
  private:
   Ipsec& ipsec_;
+  const std::span<report::Traffic> carried_;
 };
 
 }  // namespace penstock::ipsec

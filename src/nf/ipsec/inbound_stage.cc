@@ -14,7 +14,8 @@
 
 namespace penstock::ipsec {
 
-InboundStage::InboundStage(Ipsec& ipsec) : ipsec_(ipsec), tables_(ipsec.tables()), crypto_(tables_.mb_keys()) {}
+InboundStage::InboundStage(Ipsec& ipsec)
+    : ipsec_(ipsec), tables_(ipsec.tables()), carried_(ipsec.make_counts()), crypto_(tables_.mb_keys()) {}
 
 void InboundStage::begin_batch() noexcept {
   now_ = std::time(nullptr);
@@ -77,12 +78,12 @@ void InboundStage::open(std::span<PacketView> packets) noexcept {
   }
   const auto work = std::span(work_).first(worth);
   crypto_.open(work, std::span(authentic).first(worth));
-  Carrier carrier(now_);
+  Carrier carrier(now_, carried_);
   for (std::size_t p = 0; p < worth; ++p) {
     PacketView& packet = packets[pending_[p].packet];
     const CryptoJob& job = work[p].job;
     SaState& state = *tables_.states()[job.sa];
-    Reason reason = carrier.admit(state, job.sequence, authentic[p], packet.layout().ip_bytes());
+    Reason reason = carrier.admit(state, job.sa, job.sequence, authentic[p], packet.layout().ip_bytes());
     if (reason == Reason::none)
       reason = decapsulate(packet, tables_.selection().view().sas[job.sa], pending_[p].arrival.esp, job);
     if (reason != Reason::none) {

@@ -75,6 +75,11 @@ std::unique_ptr<chain::FinishStage> Ipsec::make_finish_stage(chain::CpuStage& /*
   return std::make_unique<OutboundFinishStage>(*this);
 }
 
+std::span<report::Traffic> Ipsec::make_counts() {
+  const std::lock_guard lock(mutex_);
+  return carried_.emplace_back(tables_->sas().size());
+}
+
 std::string Ipsec::description() const {
   const std::size_t sas = tables_->sas().size();
   std::string text =
@@ -118,17 +123,20 @@ void Ipsec::look_after_sas(SaState::Seconds now) noexcept {
 
 void Ipsec::report(nlohmann::json& into) const {
   nlohmann::json& sas = into["sas"] = nlohmann::json::array();
+  const std::lock_guard lock(mutex_);
   for (std::uint32_t i = 0; i < tables_->sas().size(); ++i) {
     const SecurityAssociation& sa = tables_->sas()[i];
     const SaState& state = *tables_->states()[i];
-    const bool silent = state.packets() == sa.lifetimes.packets && state.replayed() == 0 && state.refused() == 0;
+    report::TrafficSum carried{state.packets(), state.bytes()};
+    for (const std::vector<report::Traffic>& of_stage : carried_) carried += of_stage[i];
+    const bool silent = carried.packets == sa.lifetimes.packets && state.replayed() == 0 && state.refused() == 0;
     if (silent && state.soft() == SaState::Limit::none && !state.ended()) continue;
     nlohmann::json one = {{"spi", fmt::format("0x{:08x}", sa.spi)},
                           {"source", to_string(sa.source)},
                           {"destination", to_string(sa.destination)},
                           {"line", sa.line},
-                          {"packets", state.packets()},
-                          {"bytes", state.bytes()}};
+                          {"packets", carried.packets},
+                          {"bytes", carried.bytes}};
     if (tables_->settings().inbound) {
       one["received"] = state.window.top();
       one["replayed"] = state.replayed();

@@ -8,11 +8,14 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "chain/network_function.h"
@@ -20,6 +23,7 @@
 #include "nf/ipsec/device_tables.h"
 #include "nf/ipsec/outbound_numbers.h"
 #include "nf/ipsec/tables.h"
+#include "report/counter.h"
 
 namespace penstock::ipsec {
 
@@ -43,6 +47,8 @@ class Ipsec final : public chain::NetworkFunction {
   /// them looks after the SAs: says on stderr which limits have been reached, and has the devices choose accordingly.
   void look_after_sas(SaState::Seconds now) noexcept;
   void look_after_sas_at_once() noexcept;
+  /// For one more worker's stage: what it counts of SAs without limits, by SA (Carrier). Its memory is this one's.
+  [[nodiscard]] std::span<report::Traffic> make_counts();
   void limit_reached() noexcept { limit_reached_.store(true, std::memory_order_relaxed); }
 
  private:
@@ -53,6 +59,7 @@ class Ipsec final : public chain::NetworkFunction {
   std::atomic<bool> limit_reached_ = false;
   mutable std::mutex mutex_;  // guards what follows: for set-up, and for who looks after the SAs
   std::map<int, std::unique_ptr<DeviceTables>> on_devices_;  // by device
+  std::deque<std::vector<report::Traffic>> carried_;         // by stage, and SA
   std::map<std::pair<int, unsigned>, gpu::Turns> turns_;     // by device and worker; outlive the stages
 };
 

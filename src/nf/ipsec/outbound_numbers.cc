@@ -26,10 +26,10 @@ DeviceNumbers::View OutboundNumbers::join_device(std::uint32_t batch_packets) {
   const std::lock_guard lock(mutex_);
   if (device_ == nullptr) device_ = make_device_numbers(sas_);
   gpu::reach_memory_of(device_->device());
-  // Of two batches at once the later one's number may be published first.
-  in_flight_ += std::uint64_t{2} * batch_packets;
+  const DeviceNumbers::View numbers = device_->join();
+  in_flight_ += batch_packets;  // a batch may have taken them and not published that
   on_device_.store(true, std::memory_order_release);
-  return device_->view();
+  return numbers;
 }
 
 void OutboundNumbers::lose_device() noexcept {

@@ -5,7 +5,11 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <chrono>
+#include <deque>
+#include <span>
+#include <vector>
 
 #include "gpu/devices.h"
 #include "gpu/memory.h"
@@ -28,23 +32,22 @@ __global__ void take_for_host(DeviceNumbers::View numbers, std::uint32_t sa, std
 class OnDevice final : public DeviceNumbers {
  public:
   explicit OnDevice(std::span<const std::shared_ptr<SaState>> sas)
-      : device_(gpu::current_device()), published_(sas.size()), closed_(1), answer_(1) {
+      : device_(gpu::current_device()), closed_(1), answer_(1) {
     closed_[0] = 0;
-    std::vector<unsigned long long> sent;
     std::vector<unsigned long long> most;
     for (const auto& sa : sas) {
-      published_[sent.size()] = sa->numbers.sent();
-      sent.push_back(sa->numbers.sent());
+      before_.push_back(sa->numbers.sent());
       most.push_back(sa->numbers.most());
     }
-    sent_ = gpu::DeviceBuffer<unsigned long long>(std::span<const unsigned long long>(sent));
+    sent_ = gpu::DeviceBuffer<unsigned long long>(std::span<const unsigned long long>(before_));
     most_ = gpu::DeviceBuffer<unsigned long long>(std::span<const unsigned long long>(most));
+    host_ = join();
   }
 
-  View view() const noexcept override {
-    return {const_cast<unsigned long long*>(sent_.data()), most_.data(),
-            const_cast<unsigned long long*>(published_.data()), closed_.data(),
-            static_cast<std::uint32_t>(published_.size())};
+  View join() override {
+    gpu::PinnedBuffer<unsigned long long>& published = published_.emplace_back(before_.size());
+    std::ranges::copy(before_, published.data());
+    return {sent_.data(), most_.data(), published.data(), closed_.data(), static_cast<std::uint32_t>(before_.size())};
   }
   int device() const noexcept override { return device_; }
   void close() noexcept override { *static_cast<volatile unsigned*>(closed_.data()) = 1; }
@@ -60,7 +63,12 @@ class OnDevice final : public DeviceNumbers {
   }
 
   std::uint64_t published(std::uint32_t sa) const noexcept override {
-    return *const_cast<const volatile unsigned long long*>(published_.data() + sa);
+    unsigned long long last = 0;
+    for (const auto& by_stage : published_) {
+      const unsigned long long taken = *static_cast<const volatile unsigned long long*>(by_stage.data() + sa);
+      last = std::max(last, taken);
+    }
+    return last;
   }
 
  private:
@@ -69,7 +77,7 @@ class OnDevice final : public DeviceNumbers {
     cudaLaunchConfig_t one{};
     one.gridDim = one.blockDim = 1;
     one.stream = stream_.get();
-    if (cudaLaunchKernelEx(&one, take_for_host, view(), sa, count, answer_.data()) != cudaSuccess ||
+    if (cudaLaunchKernelEx(&one, take_for_host, host_, sa, count, answer_.data()) != cudaSuccess ||
         !answered_.record(stream_)) {
       return false;
     }
@@ -86,7 +94,9 @@ class OnDevice final : public DeviceNumbers {
   gpu::Event answered_;
   gpu::DeviceBuffer<unsigned long long> sent_;
   gpu::DeviceBuffer<unsigned long long> most_;
-  gpu::PinnedBuffer<unsigned long long> published_;
+  std::vector<unsigned long long> before_;                       // by SA: the last number that was sent elsewhere
+  std::deque<gpu::PinnedBuffer<unsigned long long>> published_;  // by view, then by SA
+  View host_;
   gpu::PinnedBuffer<unsigned> closed_;
   gpu::PinnedBuffer<Answer> answer_;
 };

@@ -27,7 +27,8 @@ class DeviceNumbers {
   struct View {
     unsigned long long* sent = nullptr;  // the last number given out
     const unsigned long long* most = nullptr;
-    unsigned long long* published = nullptr;  // `sent`, in the host's memory: what is known if the device is lost
+    unsigned long long* published = nullptr;  // the last one taken with this view, in the host's memory: what is known
+                                              // if the device is lost
     const unsigned* closed = nullptr;         // there too: not 0 once the host gives numbers out itself
     std::uint32_t sas = 0;
 
@@ -35,7 +36,8 @@ class DeviceNumbers {
   };
 
   virtual ~DeviceNumbers() = default;
-  [[nodiscard]] virtual View view() const noexcept = 0;
+  /// For one more stage, whose batches take numbers one behind the other. Before packets flow. Throws CudaError.
+  [[nodiscard]] virtual View join() = 0;
   [[nodiscard]] virtual int device() const noexcept = 0;
   /// One for the twins: waits for the device, some ten microseconds. False: the device is lost.
   [[nodiscard]] virtual bool take(std::uint32_t sa, std::uint32_t count, SequenceRange& taken) noexcept = 0;

@@ -16,7 +16,11 @@
 namespace penstock::ipsec {
 
 OutboundStage::OutboundStage(Ipsec& ipsec)
-    : ipsec_(ipsec), tables_(ipsec.tables()), view_(tables_.selection().view()), crypto_(tables_.mb_keys()) {}
+    : ipsec_(ipsec),
+      tables_(ipsec.tables()),
+      carried_(ipsec.make_counts()),
+      view_(tables_.selection().view()),
+      crypto_(tables_.mb_keys()) {}
 
 void OutboundStage::begin_batch() noexcept {
   now_ = std::time(nullptr);
@@ -95,7 +99,7 @@ void OutboundStage::plan(std::span<PacketView> packets, std::size_t packet, std:
 
 /// Numbers what has been selected, and lays it out, in the packets' order.
 void OutboundStage::lay_out(std::span<PacketView> packets) noexcept {
-  Carrier carrier(now_);
+  Carrier carrier(now_, carried_);
   for (std::size_t first = 0; first < pending_count_;) {
     // Packets of one SA come in runs.
     const std::uint32_t sa = pending_[first].sa;
@@ -111,7 +115,7 @@ void OutboundStage::lay_out(std::span<PacketView> packets) noexcept {
         ipsec_.limit_reached();
         continue;
       }
-      if (!carrier.carry(state, ip_bytes)) {
+      if (!carrier.carry(state, sa, ip_bytes)) {
         packet.packet->verdict = Verdict::drop(Reason::lifetime);
         ipsec_.limit_reached();
         continue;

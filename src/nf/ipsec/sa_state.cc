@@ -56,23 +56,19 @@ void SaState::reach(std::atomic<Limit>& which, Limit limit) noexcept {
 }
 
 /// As Linux has it: a limit of N packets lets N pass; one of N bytes, the packet that reaches it too.
-bool SaState::carry(std::uint32_t packets, std::uint64_t bytes, Seconds now) noexcept {
+bool SaState::carry(std::uint64_t bytes, Seconds now) noexcept {
   if (ended()) return false;
-  if (first_used_.load(std::memory_order_relaxed) == 0) {
-    Seconds unused = 0;
-    first_used_.compare_exchange_strong(unused, now, std::memory_order_relaxed);
-  }
-  const std::uint64_t packets_before = packets_.fetch_add(packets, std::memory_order_relaxed);
+  use(now);
+  const std::uint64_t packets_before = packets_.fetch_add(1, std::memory_order_relaxed);
   const std::uint64_t bytes_before = bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  if (!limited_) return true;
   const bool no_packet = packets_before >= lifetimes_.hard.packets;
   if (no_packet || bytes_before >= lifetimes_.hard.bytes) {
     reach(hard_, no_packet ? Limit::packets : Limit::bytes);
-    packets_.fetch_sub(packets, std::memory_order_relaxed);
+    packets_.fetch_sub(1, std::memory_order_relaxed);
     bytes_.fetch_sub(bytes, std::memory_order_relaxed);
     return false;
   }
-  if (packets_before + packets >= lifetimes_.soft.packets) reach(soft_, Limit::packets);
+  if (packets_before + 1 >= lifetimes_.soft.packets) reach(soft_, Limit::packets);
   if (bytes_before + bytes >= lifetimes_.soft.bytes) reach(soft_, Limit::bytes);
   return true;
 }

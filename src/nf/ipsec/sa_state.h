@@ -10,10 +10,12 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "nf/ipsec/replay_window.h"
 #include "nf/ipsec/sa.h"
+#include "report/counter.h"
 
 namespace penstock::ipsec {
 
@@ -63,10 +65,16 @@ class SaState {
   SequenceCounter numbers;  // out
   ReplayWindow window;      // in
 
-  /// Where there is no limit of packets or bytes, those of a burst may be counted at once.
+  /// Whether there is a limit of packets or bytes: then each packet is counted here, before it goes on.
   [[nodiscard]] bool limited() const noexcept { return limited_; }
-  /// Counts packets that the SA carries, `bytes` of IP, 1 at a time where it is limited. False: it may not any more.
-  bool carry(std::uint32_t packets, std::uint64_t bytes, Seconds now) noexcept;
+  /// Counts a packet that the SA carries, of `bytes` of IP. False: it may not any more.
+  bool carry(std::uint64_t bytes, Seconds now) noexcept;
+  /// It carries something: its time from use runs.
+  void use(Seconds now) noexcept {
+    if (first_used_.load(std::memory_order_relaxed) != 0) return;
+    Seconds unused = 0;
+    first_used_.compare_exchange_strong(unused, now, std::memory_order_relaxed);
+  }
   /// Inwards, in the order of the packets: whether the packet with this number is to be carried, once it is known
   /// whether it is authentic. Takes its number.
   [[nodiscard]] Reason admit(std::uint64_t sequence, bool authentic) noexcept;
@@ -86,6 +94,7 @@ class SaState {
   /// When `look_at` may have something to say next, by the clock; none: never.
   [[nodiscard]] std::optional<Seconds> next_deadline() const noexcept;
 
+  /// What it had carried before, and what `carry` has counted: without what workers count for themselves (Carrier).
   [[nodiscard]] std::uint64_t packets() const noexcept { return packets_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t replayed() const noexcept { return replayed_.load(std::memory_order_relaxed); }
@@ -108,42 +117,31 @@ class SaState {
   std::atomic<unsigned> told_ = 0;  // bits: soft, hard
 };
 
-/// Has SAs carry packets one after the other. Those of an SA without limits, which come in runs, are counted together:
-/// at the end of a run, or with this.
+/// Has SAs carry the packets of one worker. What those without limits carry it counts for itself: workers that counted
+/// in the same memory would wait for each other at each packet.
 class Carrier {
  public:
-  explicit Carrier(SaState::Seconds now) noexcept : now_(now) {}
-  Carrier(const Carrier&) = delete;
-  Carrier& operator=(const Carrier&) = delete;
-  ~Carrier() { end_run(); }
+  /// `carried`: what this worker has counted, by SA; borrowed.
+  Carrier(SaState::Seconds now, std::span<report::Traffic> carried) noexcept : now_(now), carried_(carried) {}
 
-  /// Whether the SA may carry the packet, of `bytes` of IP.
-  [[nodiscard]] bool carry(SaState& sa, std::uint64_t bytes) noexcept {
-    if (sa.limited()) return sa.carry(1, bytes, now_);
+  /// Whether the SA, with this index, may carry the packet, of `bytes` of IP.
+  [[nodiscard]] bool carry(SaState& sa, std::uint32_t index, std::uint64_t bytes) noexcept {
+    if (sa.limited()) return sa.carry(bytes, now_);
     if (sa.ended()) return false;
-    if (sa_ != &sa) end_run();
-    sa_ = &sa;
-    ++packets_;
-    bytes_ += bytes;
+    sa.use(now_);
+    carried_[index].add(1, bytes);
     return true;
   }
   /// Inwards: the same, once the packet's number may be taken (SaState::admit).
-  [[nodiscard]] Reason admit(SaState& sa, std::uint64_t sequence, bool authentic, std::uint64_t bytes) noexcept {
+  [[nodiscard]] Reason admit(SaState& sa, std::uint32_t index, std::uint64_t sequence, bool authentic,
+                             std::uint64_t bytes) noexcept {
     const Reason reason = sa.admit(sequence, authentic);
-    return reason != Reason::none || carry(sa, bytes) ? reason : Reason::lifetime;
+    return reason != Reason::none || carry(sa, index, bytes) ? reason : Reason::lifetime;
   }
 
  private:
-  void end_run() noexcept {
-    if (sa_ != nullptr) static_cast<void>(sa_->carry(packets_, bytes_, now_));
-    packets_ = 0;
-    bytes_ = 0;
-  }
-
   const SaState::Seconds now_;
-  SaState* sa_ = nullptr;  // of the run
-  std::uint32_t packets_ = 0;
-  std::uint64_t bytes_ = 0;
+  const std::span<report::Traffic> carried_;
 };
 
 /// "packets"

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <thread>
 #include <vector>
@@ -77,13 +78,13 @@ TEST(SequenceCounter, GivesThreadsDifferentNumbers) {
 
 TEST(SaState, CarriesAsManyPacketsAsItsHardLimitSays) {
   SaState state(sa_with({.packets = 2}, {.packets = 3}));
-  EXPECT_TRUE(state.carry(1, 100, kNow));
+  EXPECT_TRUE(state.carry(100, kNow));
   EXPECT_EQ(state.soft(), SaState::Limit::none);
-  EXPECT_TRUE(state.carry(1, 100, kNow));
+  EXPECT_TRUE(state.carry(100, kNow));
   EXPECT_EQ(state.soft(), SaState::Limit::packets);
   EXPECT_FALSE(state.ended());
-  EXPECT_TRUE(state.carry(1, 100, kNow));
-  EXPECT_FALSE(state.carry(1, 100, kNow));
+  EXPECT_TRUE(state.carry(100, kNow));
+  EXPECT_FALSE(state.carry(100, kNow));
   EXPECT_EQ(state.hard(), SaState::Limit::packets);
   EXPECT_EQ(state.packets(), 3U);
   EXPECT_EQ(state.bytes(), 300U);
@@ -91,9 +92,9 @@ TEST(SaState, CarriesAsManyPacketsAsItsHardLimitSays) {
 
 TEST(SaState, CarriesThePacketThatReachesItsLimitOfBytes) {
   SaState state(sa_with({}, {.bytes = 150}));
-  EXPECT_TRUE(state.carry(1, 100, kNow));
-  EXPECT_TRUE(state.carry(1, 100, kNow));
-  EXPECT_FALSE(state.carry(1, 1, kNow));
+  EXPECT_TRUE(state.carry(100, kNow));
+  EXPECT_TRUE(state.carry(100, kNow));
+  EXPECT_FALSE(state.carry(1, kNow));
   EXPECT_EQ(state.hard(), SaState::Limit::bytes);
 }
 
@@ -101,8 +102,8 @@ TEST(SaState, CountsWhatItHasCarriedBefore) {
   SecurityAssociation sa = sa_with({}, {.packets = 10});
   sa.lifetimes.packets = 9;
   SaState state(sa);
-  EXPECT_TRUE(state.carry(1, 1, kNow));
-  EXPECT_FALSE(state.carry(1, 1, kNow));
+  EXPECT_TRUE(state.carry(1, kNow));
+  EXPECT_FALSE(state.carry(1, kNow));
 }
 
 TEST(SaState, EndsInTimeAndTellsOnce) {
@@ -115,16 +116,16 @@ TEST(SaState, EndsInTimeAndTellsOnce) {
   EXPECT_FALSE(state.look_at(kNow + 61));
   EXPECT_EQ(state.soft(), SaState::Limit::seconds_from_add);
   EXPECT_EQ(state.next_deadline(), kNow + 100);
-  EXPECT_TRUE(state.carry(1, 1, kNow));
+  EXPECT_TRUE(state.carry(1, kNow));
   EXPECT_TRUE(state.look_at(kNow + 100));
-  EXPECT_FALSE(state.carry(1, 1, kNow));
+  EXPECT_FALSE(state.carry(1, kNow));
   EXPECT_EQ(state.next_deadline(), std::nullopt);
 }
 
 TEST(SaState, CountsTimeSinceItsFirstPacketFromThere) {
   SaState state(sa_with({}, {.seconds_from_use = 10}));
   EXPECT_FALSE(state.look_at(kNow + 1000));
-  EXPECT_TRUE(state.carry(1, 1, kNow));
+  EXPECT_TRUE(state.carry(1, kNow));
   EXPECT_EQ(state.next_deadline(), kNow + 10);
   EXPECT_FALSE(state.look_at(kNow + 9));
   EXPECT_TRUE(state.look_at(kNow + 10));
@@ -161,20 +162,31 @@ TEST(Carrier, CountsWhatEachSaCarries) {
   SecurityAssociation unlimited;
   SecurityAssociation limited;
   limited.lifetimes.hard.packets = 2;
-  SaState a(unlimited);
-  SaState b(unlimited);
-  SaState c(limited);
-  {
-    Carrier carrier(kNow);
-    for (SaState* const sa : {&a, &a, &b, &c, &a, &c}) EXPECT_TRUE(carrier.carry(*sa, 100));
-    EXPECT_FALSE(carrier.carry(c, 100)) << "its third";
-    EXPECT_EQ(c.packets(), 2U) << "at once";
-  }
-  EXPECT_EQ(a.packets(), 3U);
-  EXPECT_EQ(a.bytes(), 300U);
-  EXPECT_EQ(b.packets(), 1U);
-  EXPECT_EQ(b.bytes(), 100U);
-  EXPECT_TRUE(c.ended());
+  std::deque<SaState> states;
+  for (const SecurityAssociation* const sa : {&unlimited, &unlimited, &limited}) states.emplace_back(*sa);
+  std::vector<report::Traffic> carried(3);
+  Carrier carrier(kNow, carried);
+  for (const std::uint32_t sa : {0, 0, 1, 2, 0, 2}) EXPECT_TRUE(carrier.carry(states[sa], sa, 100));
+  EXPECT_FALSE(carrier.carry(states[2], 2, 100)) << "its third";
+  EXPECT_EQ(carried[0].packets.get(), 3U);
+  EXPECT_EQ(carried[0].bytes.get(), 300U);
+  EXPECT_EQ(carried[1].packets.get(), 1U);
+  EXPECT_EQ(carried[1].bytes.get(), 100U);
+  EXPECT_EQ(carried[2].packets.get(), 0U) << "counted where all workers count";
+  EXPECT_EQ(states[2].packets(), 2U);
+  EXPECT_TRUE(states[2].ended());
+}
+
+TEST(Carrier, StartsTheTimeFromUseOfAnSaWithoutLimitsOfPackets) {
+  SecurityAssociation sa;
+  sa.lifetimes.hard.seconds_from_use = 10;
+  SaState state(sa);
+  std::vector<report::Traffic> carried(1);
+  EXPECT_FALSE(state.look_at(kNow + 100)) << "unused";
+  EXPECT_TRUE(Carrier(kNow + 100, carried).carry(state, 0, 100));
+  EXPECT_FALSE(state.look_at(kNow + 109));
+  EXPECT_TRUE(state.look_at(kNow + 110));
+  EXPECT_FALSE(Carrier(kNow + 110, carried).carry(state, 0, 100));
 }
 
 TEST(Carrier, CarriesNothingOfAnSaThatHasEnded) {
@@ -182,11 +194,9 @@ TEST(Carrier, CarriesNothingOfAnSaThatHasEnded) {
   sa.sequence.sent = 0xffff'ffff;
   SaState state(sa);
   EXPECT_TRUE(state.look_at(kNow));
-  {
-    Carrier carrier(kNow);
-    EXPECT_FALSE(carrier.carry(state, 100));
-  }
-  EXPECT_EQ(state.packets(), 0U);
+  std::vector<report::Traffic> carried(1);
+  EXPECT_FALSE(Carrier(kNow, carried).carry(state, 0, 100));
+  EXPECT_EQ(carried[0].packets.get(), 0U);
 }
 
 TEST(SaState, KnowsWhatWasReceivedBefore) {

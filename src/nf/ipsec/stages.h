@@ -52,6 +52,7 @@ class OutboundStage final : public chain::CpuStage {
 
   Ipsec& ipsec_;
   const Tables& tables_;
+  const std::span<report::Traffic> carried_;
   const SelectionView view_;
   MbCrypto crypto_;
   SaState::Seconds now_ = 0;
@@ -86,6 +87,7 @@ class InboundStage final : public chain::CpuStage {
 
   Ipsec& ipsec_;
   const Tables& tables_;
+  const std::span<report::Traffic> carried_;
   MbCrypto crypto_;
   SaState::Seconds now_ = 0;
   /// A packet that an SA is to open.
