@@ -73,18 +73,25 @@ std::vector<std::span<std::uint8_t>> DeviceExecutor::memory_sent_again() const {
   return memory;
 }
 
-bool DeviceExecutor::warm_up(std::span<std::uint8_t> memory) noexcept {
-  // A lane that cannot enqueue as it prefers to does so otherwise the next time.
-  return std::ranges::all_of(
-      lanes_, [&](const LaneState& state) { return warm_up(*state.lane, memory) || warm_up(*state.lane, memory); });
+bool DeviceExecutor::warm_up(Batch& batch) noexcept {
+  static constexpr std::array<std::uint8_t, 1514> kFrame{};
+  const auto takes_over = [&](const LaneState& state) {
+    // A lane that cannot enqueue as it prefers to does so otherwise the next time.
+    return warm_up(*state.lane, batch) || warm_up(*state.lane, batch);
+  };
+  bool good = true;
+  for (const ring::BatchSize& size : ring::kBatchOfEachWay) {
+    const std::span frame = std::span(kFrame).first(size.frame_bytes);
+    // As many as there is room for.
+    while (batch.size() < size.packets && batch.append(frame, {0, size.frame_bytes, 0, LinkType::ethernet})) continue;
+    good = good && std::ranges::all_of(lanes_, takes_over);
+    batch.reset(0);
+  }
+  return good;
 }
 
-bool DeviceExecutor::warm_up(ring::Lane& lane, std::span<std::uint8_t> memory) const noexcept {
-  constexpr std::array<std::uint8_t, 60> kFrame{};
+bool DeviceExecutor::warm_up(ring::Lane& lane, const Batch& batch) const noexcept {
   constexpr auto kMostTime = std::chrono::seconds{30};
-  PacketDescriptor descriptor;
-  Batch batch(memory, std::span(&descriptor, 1), {});
-  if (!batch.append(kFrame, {0, kFrame.size(), 0, LinkType::ethernet})) return true;  // nor does a larger frame fit
   const auto start = Batch::Clock::now();
   for (std::size_t segment = 0; segment < plan_.segments.size(); ++segment) {
     gpu::Progress progress = gpu::Progress::kFailed;
@@ -154,10 +161,11 @@ void DeviceExecutor::pass_boundary() noexcept {
 }
 
 void DeviceExecutor::end() noexcept {
-  lanes_.clear();
   finish_.clear();
   twins_.end();
 }
+
+void DeviceExecutor::release() noexcept { lanes_.clear(); }
 
 Batch* DeviceExecutor::retire() noexcept {
   std::size_t run_before = plan_.runs.size();  // where the batch before stands: this one must not pass it

@@ -45,16 +45,17 @@ class DeviceExecutor : public Executor {
   DeviceExecutor& operator=(const DeviceExecutor&) = delete;
   ~DeviceExecutor() override;
 
-  /// Takes a batch of one packet over each lane, and forgets it: a device loads kernels when they are first launched,
-  /// which takes so long that the first packets would be lost. `memory` is of the ring, and pinned. False where one
-  /// does not come back.
-  [[nodiscard]] bool warm_up(std::span<std::uint8_t> memory) noexcept;
+  /// Takes batches of all kinds over each lane, and forgets them: a device loads kernels, and its driver makes graphs,
+  /// when they are first launched, which takes so long that the first packets would be lost. `batch` is of the ring,
+  /// pinned, and left empty. False where one does not come back.
+  [[nodiscard]] bool warm_up(Batch& batch) noexcept;
 
   bool submit(Batch& batch) noexcept override;
   Batch* retire() noexcept override;
   bool idle() const noexcept override;
   void pass_boundary() noexcept override;
   void end() noexcept override;
+  void release() noexcept override;
 
   /// The memory from which a segment may send frames that the twins have made longer: to be pinned. Empty where none
   /// does.
@@ -118,7 +119,7 @@ class DeviceExecutor : public Executor {
   static void give_room(Flight& flight, std::size_t packet) noexcept;
   static void give_room_to_all(Flight& flight) noexcept;
   [[nodiscard]] static PacketView view(Flight& flight, std::size_t packet) noexcept;
-  [[nodiscard]] bool warm_up(ring::Lane& lane, std::span<std::uint8_t> memory) const noexcept;
+  [[nodiscard]] bool warm_up(ring::Lane& lane, const Batch& batch) const noexcept;
   [[nodiscard]] LaneState* free_lane() noexcept;
   [[nodiscard]] bool all_lost() const noexcept;
   /// As far as it gets now; not past the run that the batch before it is in.

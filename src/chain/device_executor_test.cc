@@ -17,6 +17,7 @@
 #include "chain/cpu_executor.h"
 #include "chain/testing/fakes.h"
 #include "packet/flow_hash.h"
+#include "ring/packet_ring.h"
 #include "ring/testing/simulated_lane.h"
 
 namespace penstock::chain {
@@ -544,6 +545,28 @@ TEST(DeviceExecutor, GivesUpADeviceThatFailsEachBatchInALaterSegment) {
   ASSERT_NO_FATAL_FAILURE(device.run(batches_of(20, 20)));
   EXPECT_EQ(device.counters->device.failures.get(), DeviceExecutor::kMostFailures);
   EXPECT_EQ(device.counters->device.lanes_lost.get(), 1U);
+}
+
+TEST(DeviceExecutor, WarmsUpEachLaneWithBatchesOfAllKinds) {
+  Behaviour behaviour;
+  std::size_t starts = 0;
+  behaviour.refuses = [&] { return ++starts == 3; };  // once: it is tried again
+  Bed bed(chain_of({{0, true}, {1, false}, {2, true}}));
+  ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
+  ASSERT_EQ(bed.plan.segments.size(), 2U);
+  auto& executor = static_cast<DeviceExecutor&>(*bed.executor);
+  ring::PacketRing ring({1 << 15, 64, 1, 1 << 20, 1, {}});
+  Batch& batch = *ring.filling();
+  EXPECT_TRUE(executor.warm_up(batch));
+  EXPECT_EQ(starts, 2 * 2 * ring::kBatchOfEachWay.size() + 1);
+  EXPECT_EQ(behaviour.in_flight, 0U);
+  EXPECT_TRUE(batch.empty());
+  EXPECT_EQ(bed.counters->device.segments.get(), 0U) << "no packet's";
+
+  behaviour.fails = [] { return true; };
+  EXPECT_FALSE(executor.warm_up(batch));
+  EXPECT_TRUE(batch.empty());
+  executor.end();
 }
 
 TEST(DeviceExecutor, CountsWhatItSays) {

@@ -26,9 +26,11 @@ class Executor {
   [[nodiscard]] virtual bool idle() const noexcept = 0;
   /// Nothing is under way and nothing comes: functions may take up new tables all the same.
   virtual void pass_boundary() noexcept = 0;
-  /// No batch comes any more and none is under way: the stages go, so that no update waits for a batch boundary of
-  /// theirs.
+  /// No batch comes any more and none is under way: the stages do what is left to them, and go, so that no update waits
+  /// for a batch boundary of theirs.
   virtual void end() noexcept = 0;
+  /// After `end`: what a device has for them goes too, which takes its driver milliseconds and is no packet's time.
+  virtual void release() noexcept {}
 };
 
 }  // namespace penstock::chain

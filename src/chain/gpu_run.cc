@@ -91,13 +91,13 @@ class GpuExecutor final : private OnDevice, public DeviceExecutor {
         ring_(ring) {
     for (const std::span<std::uint8_t> memory : memory_sent_again()) pinned_scratch_.emplace_back(memory);
     ring.make_resident();
-    if (!warm_up(ring.memory())) throw gpu::CudaError(0, "a first batch did not come back from the GPU");
+    if (!warm_up(*ring.filling())) throw gpu::CudaError(0, "a first batch did not come back from the GPU");
   }
 
   GpuExecutor(const GpuExecutor&) = delete;
   GpuExecutor& operator=(const GpuExecutor&) = delete;
   /// No lane touches the scratch memory any more when it is let go.
-  ~GpuExecutor() override { end(); }
+  ~GpuExecutor() override { release(); }
 
   void begin() noexcept override {
     // What the worker's thread launches goes to its device. Where this fails, all launches do, and the twins do the
@@ -107,7 +107,7 @@ class GpuExecutor final : private OnDevice, public DeviceExecutor {
     } catch (const gpu::CudaError&) {
     }
     // The runtime has its own state for each thread.
-    static_cast<void>(warm_up(ring_.memory()));
+    static_cast<void>(warm_up(*ring_.filling()));
   }
 
  private:

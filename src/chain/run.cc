@@ -162,7 +162,7 @@ Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic
   Clock::time_point end;
   std::packaged_task<Errors()> close([&] {
     for (NamedFunction& named : chain.functions) named.function->end_run();
-    end = Clock::now();
+    for (const auto& worker : workers) end = std::max(end, worker->ended_at());
     return close_outlets(chain);
   });
   std::future<Errors> closed = close.get_future();

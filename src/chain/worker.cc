@@ -65,7 +65,10 @@ Worker::Worker(const Chain& chain, unsigned index, Trace* trace)
 void Worker::run(const std::atomic<bool>& stop) noexcept {
   const std::chrono::nanoseconds before = thread_time();
   run_until(stop);
+  executor_->end();
   counters_.cpu_time_ns.add(static_cast<std::uint64_t>((thread_time() - before).count()));
+  ended_at_ = Clock::now();
+  executor_->release();
 }
 
 void Worker::run_until(const std::atomic<bool>& stop) noexcept {
@@ -89,7 +92,7 @@ void Worker::run_until(const std::atomic<bool>& stop) noexcept {
       continue;
     }
     if (in_flight_ == 0) {
-      if (stopping || all_ended()) return executor_->end();
+      if (stopping || all_ended()) return;
       executor_->pass_boundary();  // tables change even when no packets come
     }
     if (++idle_rounds > 64) std::this_thread::yield();

@@ -33,6 +33,8 @@ class Worker {
   void run(const std::atomic<bool>& stop) noexcept;
 
   [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
+  /// When all packets were done; once `run` has returned.
+  [[nodiscard]] Batch::Clock::time_point ended_at() const noexcept { return ended_at_; }
 
  private:
   using Clock = Batch::Clock;
@@ -69,6 +71,7 @@ class Worker {
   bool all_lossless_ = true;
   std::size_t next_source_ = 0;
   Batch* filling_ = nullptr;
+  Clock::time_point ended_at_;
 };
 
 }  // namespace penstock::chain

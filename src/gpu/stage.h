@@ -44,7 +44,7 @@ class GpuStage {
   /// Enqueues the stage: for each packet whose verdict is `forward` it decides and writes the verdict, with `nf` set.
   /// Returns at once; false when the driver refuses the work. What is enqueued may be collected into a CUDA graph:
   /// nothing but launches, asynchronous copies and memsets, and turns (turns.h). Where the driver refuses that graph it
-  /// is called again for the same batch. Before the first packets come batches of one frame of zeros, to load the
+  /// is called again for the same batch. Before the first packets come batches of frames of zeros, to load the
   /// kernels, of which nothing may be kept.
   [[nodiscard]] virtual bool enqueue(const DevicePackets& batch, const Stream& stream) noexcept = 0;
   /// Enqueues the kernels that StageUse::multiprocessors bounds as if each packet of the batch were one of theirs,

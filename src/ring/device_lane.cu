@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -64,6 +65,7 @@ class DeviceLane final : public Lane {
   Crossed crossed() const noexcept override { return crossed_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
   enum class Phase : std::uint8_t { idle, results, packed };
 
   struct Source {
@@ -91,6 +93,7 @@ class DeviceLane final : public Lane {
   Placement placement_;
   gpu::Stream stream_;
   gpu::Event done_;
+  Clock::time_point asked_at_;            // whether it has been reached
   std::vector<gpu::LaunchGraph> graphs_;  // by what is enqueued
   bool collects_ = true;                  // unless it was refused once, or times are taken
   std::optional<SpanMarks<>> marks_;      // where there is a timeline
@@ -123,9 +126,8 @@ class DeviceLane final : public Lane {
   std::vector<gpu::PinnedBuffer<std::uint8_t>> host_packed_;  // by segment: frames stay while later ones run
 };
 
-/// Below this, launches are collected: what they cost the host is then what a batch waits for. With larger batches the
-/// host enqueues while others are on the device.
-constexpr std::size_t kCollectBytes = std::size_t{512} << 10;
+/// The driver is asked no more often how far a stream is: who asks without a pause keeps other threads from launching.
+constexpr auto kAskInterval = std::chrono::microseconds{3};
 
 /// Parsing what is behind a frame's headers reads so far at most: the furthest that 16-bit offsets reach.
 constexpr std::size_t kSlack = 0x10000 + 0x1000;
@@ -407,6 +409,9 @@ bool DeviceLane::fetch_results() noexcept {
 
 gpu::Progress DeviceLane::progress() noexcept {
   if (phase_ == Phase::idle) return gpu::Progress::kDone;
+  const Clock::time_point now = Clock::now();
+  if (now - asked_at_ < kAskInterval) return gpu::Progress::kRunning;
+  asked_at_ = now;
   const gpu::Progress progress = done_.progress();
   if (progress != gpu::Progress::kDone) return progress;
   if (phase_ == Phase::results) {

@@ -14,6 +14,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -37,8 +38,24 @@ enum class Crossing : std::uint8_t { copy, zero_copy, by_size };
 /// Below this, what it takes to set a copy engine going is more than what kernels lose by waiting for PCIe.
 inline constexpr std::size_t kZeroCopyBytes = std::size_t{64} << 10;
 
+/// Below this, launches are collected: what they cost the host is then what a batch waits for, and what threads that
+/// launch at once wait for each other. With larger batches the copy begins sooner where they are not.
+inline constexpr std::size_t kCollectBytes = std::size_t{2} << 20;
+
 /// What of a frame crosses where only headers are read. A packet whose headers reach behind is punted.
 inline constexpr std::uint32_t kHeaderBytes = 96;
+
+/// Frames that make a batch.
+struct BatchSize {
+  std::uint32_t packets;
+  std::uint32_t frame_bytes;
+};
+/// Batches of which each is taken over in another way, by its size: with one of each a lane has loaded all that it
+/// launches. Whole frames and headers by kernels, the same by the copy engines, and what is not collected.
+inline constexpr std::array kBatchOfEachWay{BatchSize{1, 60}, BatchSize{1, 1514}, BatchSize{1100, 60},
+                                            BatchSize{700, 700}, BatchSize{1400, 1514}};
+static_assert(1100 * 64 > kZeroCopyBytes && 700 * kHeaderBytes > kZeroCopyBytes && 700 * 704 < kCollectBytes &&
+              1400 * 1514 > kCollectBytes);
 
 /// What crosses for each packet beside frames and records.
 inline constexpr std::uint32_t kIndexBytes = 16;   // up, wherever packets go up
