@@ -87,6 +87,22 @@ TEST(Run, AddsUpWhatItsWorkersCounted) {
   EXPECT_TRUE(out.closed);
 }
 
+TEST(Run, BeginsItsTimelineBehindWhatWarmsTheDevicesUp) {
+  FakeChain chain;
+  std::vector<std::uint64_t> given(1);
+  chain.timeline = std::make_unique<ring::Timeline>(10);
+  ring::SpanLog& log = chain.timeline->add_stream({}, std::vector<ring::SegmentShape>(1), nullptr);
+  log.add({.ready_ns = 1, .end_ns = 2});
+  chain.add_source("in", [&, poll = counted(given, 10)](unsigned worker, Batch& batch) {
+    if (given[0] == 0) log.add({.ready_ns = 3, .end_ns = 4});
+    return poll(worker, batch);
+  });
+  ASSERT_TRUE(run(chain, {}, kNeverStop));
+  const std::vector<ring::Span> spans = chain.timeline->spans();
+  ASSERT_EQ(spans.size(), 1U);
+  EXPECT_EQ(spans[0].ready_ns, 3);
+}
+
 TEST(Run, StartsNoPortWhereOneDoesNotOpen) {
   FakeChain chain;
   FakePort& in = chain.add_source("in", [](unsigned, Batch&) {

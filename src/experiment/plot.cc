@@ -148,6 +148,10 @@ std::string bar_drawing(const Figure& figure, const Record& record) {
     draw(band.boxes, fmt::format("$bars{}", i), kColours[i % std::size(kColours)],
          parts.empty() ? figure.bars->legend : "");
     ticks += fmt::format("{}{} {}", ticks.empty() ? "" : ", ", quoted(band.label), band.bottom + band.height / 2);
+    if (i + 1 < bands.size()) {
+      text +=
+          fmt::format("set arrow from graph 0, first {0} to graph 1, first {0} nohead lc rgb '#999999'\n", band.bottom);
+    }
   }
   draw(waits, "$waits", "#bbbbbb", figure.bars->waits);
   if (parts.empty()) return text;
@@ -225,7 +229,7 @@ std::string plot_script(const Figure& figure, const Record& record, std::string_
   if (!output.empty()) text += "set output " + quoted(output) + '\n';
   text += "set title " + quoted(figure.title) + " noenhanced\n";
   if (figure.bars) {
-    return text + "set xlabel \"microseconds\"\nset key outside center bottom horizontal\nset grid xtics\n" +
+    return text + "set xlabel \"microseconds\"\nset key outside center bottom horizontal samplen 2\nset grid xtics\n" +
            bar_drawing(figure, record);
   }
   text += "set xlabel " + quoted(figure.x.label) + "\nset ylabel " + quoted(figure.y.label) + '\n';

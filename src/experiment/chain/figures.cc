@@ -189,8 +189,7 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
                      .limit = std::nullopt,
                      .references = {{"paper", 3.2, 4, "Gaviss §2.2, figure 2"}}});
   figures.push_back({.id = "timeline",
-                     .title = "C4's transfers to the GPU, 1518-byte frames at half of what it takes unshared "
-                              "(Gaviss, figure 10)",
+                     .title = "C4's transfers to the GPU at half of what it takes unshared (Gaviss, figure 10)",
                      .where = {{"sweep", {"timeline"}}},
                      .x = {"mode", "way"},
                      .y = {"transfers_per_ms", "transfers, how large and how long they are, and how they wait"},
@@ -198,8 +197,8 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
                      .limit = std::nullopt,
                      .references = {},
                      .bars = BarChart{.key = "transfers",
-                                      .legend = "transfer to the GPU",
-                                      .waits = "waits: one before it is under way",
+                                      .legend = "crosses",
+                                      .waits = "another is under way",
                                       .columns = {{"transfers_per_ms", "in a ms"},
                                                   {"transfer_bytes", "bytes each"},
                                                   {"transfer_us", "us each"},
