@@ -8,8 +8,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <iterator>
 #include <numeric>
+#include <queue>
+#include <utility>
 
 #include "base/text_file.h"
 #include "base/units.h"
@@ -64,13 +67,15 @@ std::vector<std::size_t> lanes_of_bars(const std::vector<Bar>& bars) {
   std::vector<std::size_t> order(bars.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return bars[i].begin; });
-  std::vector<double> free_at;  // by lane
+  using EndAndLane = std::pair<double, std::size_t>;
+  std::priority_queue<EndAndLane, std::vector<EndAndLane>, std::greater<>> taken;
+  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> free;
   std::vector<std::size_t> lanes(bars.size());
   for (const std::size_t i : order) {
-    const auto free = std::ranges::find_if(free_at, [&](double at) { return at <= bars[i].begin; });
-    lanes[i] = static_cast<std::size_t>(free - free_at.begin());
-    if (free == free_at.end()) free_at.push_back(0);
-    free_at[lanes[i]] = bars[i].begin + bars[i].length;
+    for (; !taken.empty() && taken.top().first <= bars[i].begin; taken.pop()) free.push(taken.top().second);
+    lanes[i] = free.empty() ? taken.size() : free.top();
+    if (!free.empty()) free.pop();
+    taken.emplace(bars[i].begin + bars[i].length, lanes[i]);
   }
   return lanes;
 }
