@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a batch that runs on a GPU costs the core that has it: Gaviss's chain C4 (firewall, nids, router, ipsec; every
+// packet is encrypted, and whole frames come back) over lanes without a device, whose results are there before they are
+// asked for. Firewall, nids and ipsec have their real finish stages; nids finds nothing, as with the experiment's
+// traffic. What a device would take of the core beside it (launches, copies, the index that goes up) is not in it.
+//
+// Batches come back in the order in which they were submitted, each when all lanes are busy: so neither descriptors nor
+// results are in the near caches, as where a device has just written them.
+//
+// Axes: size of frames with check sequence. Counters, in ns a packet: `fill`, the generator with `frames: kept`;
+// `host`, submit and retire.
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "chain/device_executor.h"
+#include "chain/device_plan.h"
+#include "config/chain_file.h"
+#include "experiment/chain/chains.h"
+#include "nf/ipsec/device_tables.h"
+#include "nf/nids/match/packet_literals.h"
+
+namespace penstock {
+namespace {
+
+/// Of this thread: others that have the core for a while do not count.
+std::chrono::nanoseconds core_time() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec};
+}
+
+constexpr std::size_t kLanes = 8;
+constexpr std::uint32_t kGrowth = 50;  // by ESP in tunnel mode, about
+constexpr std::size_t kBatchBytes = std::size_t{4} << 20;
+
+/// Gives back what it was made with, for as many packets as the batch has.
+class PresetLane final : public ring::Lane {
+ public:
+  /// `busy`: of all lanes, with batches that have not come back. Borrowed.
+  PresetLane(const chain::DevicePlan& plan, std::uint32_t length, std::size_t packets, std::size_t& busy)
+      : busy_(busy), verdicts_(packets, {VerdictKind::forward, 3, 1}), lengths_(packets, length + kGrowth) {
+    const ring::SegmentShape& segment = plan.segments.at(0);
+    if (plan.segments.size() != 1 || segment.stages.size() != 4 || !segment.frames_down || !segment.down.empty())
+      throw std::runtime_error("C4 is no longer planned as this lane has its results");
+    const std::uint32_t rule = 0;
+    nids::PacketLiterals literals;
+    literals.flags = nids::PacketLiterals::kScanned | nids::PacketLiterals::kPayload;
+    const ipsec::OutboundFinding sa{0, length - 14};
+    findings_[0] = repeated(&rule, sizeof rule, packets, segment.stages[0].findings_bytes);
+    findings_[1] = repeated(&literals, sizeof literals, packets, segment.stages[1].findings_bytes);
+    findings_[3] = repeated(&sa, sizeof sa, packets, segment.stages[3].findings_bytes);
+    frames_.resize(packets * aligned_frame(length + kGrowth));
+    for (const auto& findings : findings_) results_.findings.push_back(findings.empty() ? nullptr : findings.data());
+    results_.lengths = {nullptr, nullptr, nullptr, lengths_.data()};
+    results_.frames = frames_.data();
+  }
+
+  bool start(const Batch& batch, std::size_t, std::span<std::uint8_t* const>) noexcept override {
+    results_.verdicts = std::span<const Verdict>(verdicts_).first(batch.size());
+    ++busy_;
+    return true;
+  }
+  /// The oldest lane is asked first, and is done once all others are busy.
+  gpu::Progress progress() noexcept override {
+    if (busy_ < kLanes) return gpu::Progress::kRunning;
+    --busy_;
+    return gpu::Progress::kDone;
+  }
+  const ring::SegmentResults& results() const noexcept override { return results_; }
+  void abandon() noexcept override {}
+  void begin_batch() noexcept override {}
+  Crossed crossed() const noexcept override { return {}; }
+
+ private:
+  static std::vector<std::byte> repeated(const void* finding, std::size_t size, std::size_t packets, std::size_t room) {
+    if (size != room) throw std::runtime_error("C4's findings are no longer as this lane has them");
+    std::vector<std::byte> all(packets * size);
+    for (std::size_t i = 0; i < packets; ++i) std::memcpy(all.data() + i * size, finding, size);
+    return all;
+  }
+
+  std::size_t& busy_;
+  std::vector<Verdict> verdicts_;
+  std::vector<std::uint32_t> lengths_;
+  std::vector<std::byte> findings_[4];
+  std::vector<std::uint8_t> frames_;
+  ring::SegmentResults results_;
+};
+
+/// The chain with its ports open, at its default batches for a GPU.
+config::LoadedChain load_c4(const experiment::Workplace& workplace, std::int64_t size) {
+  experiment::Chains chains(workplace);
+  const experiment::MeasuredChain c4 = chains.chain("C4", "paper");
+  const std::string yaml = fmt::format(
+      "ports:\n  lan: {{generator: {{size: {}, transport: tcp, flows: 10000, frames: kept, destinations: {}}}}}\n"
+      "  wan: {{'null': {{}}}}\nchain: {}\nrun: {{processor: cpu, batch: {{bytes: {}, packets: {}}}}}\n",
+      size, experiment::yaml_text(c4.destinations), c4.functions, kBatchBytes, 16384);
+  auto loaded = config::load_chain(workplace.put("c4.yaml", yaml), {});
+  if (!loaded) throw std::runtime_error(to_string(loaded.error()));
+  for (const chain::NamedPort& port : loaded->chain.ports) {
+    if (auto opened = port.port->open(1); !opened) throw std::runtime_error(to_string(opened.error()));
+  }
+  return std::move(*loaded);
+}
+
+struct OwnBatch {
+  explicit OwnBatch(const chain::RunSettings& settings)
+      : bytes(std::make_unique<std::uint8_t[]>(settings.batch_bytes + kFrameAlignment)),
+        descriptors(settings.batch_packets) {
+    std::uint8_t* const first = bytes.get() + kFrameAlignment - reinterpret_cast<std::uintptr_t>(bytes.get()) % 16;
+    batch = Batch({first, settings.batch_bytes}, descriptors, {});
+  }
+  std::unique_ptr<std::uint8_t[]> bytes;
+  std::vector<PacketDescriptor> descriptors;
+  Batch batch;
+};
+
+void C4(benchmark::State& state) {
+  const experiment::Workplace workplace;
+  config::LoadedChain loaded = load_c4(workplace, state.range(0));
+  const chain::Chain& chain = loaded.chain;
+  const auto plan = chain::plan_device(chain.traits(), chain::WholeFrames::where_needed, chain::Sharing::packets);
+  if (!plan) throw std::runtime_error(to_string(plan.error()));
+  std::vector<std::unique_ptr<ring::Lane>> lanes;
+  std::size_t busy = 0;
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    lanes.push_back(std::make_unique<PresetLane>(*plan, static_cast<std::uint32_t>(state.range(0)) - 4,
+                                                 chain.settings.batch_packets, busy));
+  }
+  chain::WorkerCounters counters(chain);
+  chain::DeviceExecutor executor(chain, *plan, std::move(lanes), 0, counters, nullptr);
+  std::vector<OwnBatch> batches;
+  for (std::size_t i = 0; i < kLanes + 1; ++i) batches.emplace_back(chain.settings);
+  port::RxQueue& source = *chain.ports[0].port->rx(0);
+
+  std::uint64_t packets = 0;
+  std::chrono::nanoseconds filling{0};
+  std::chrono::nanoseconds hosting{0};
+  std::size_t next = 0;
+  const auto round = [&] {
+    Batch& batch = batches[next].batch;
+    next = (next + 1) % batches.size();
+    batch.reset(0);
+    const auto start = core_time();
+    source.poll(batch);
+    const auto filled = core_time();
+    batch.mark_arrivals(Batch::Clock::now());
+    if (!executor.submit(batch)) throw std::runtime_error("no lane is free");
+    while (executor.retire() != nullptr) continue;
+    const auto end = core_time();
+    packets += batch.size();
+    filling += filled - start;
+    hosting += end - filled;
+    return end - start;
+  };
+  for (std::size_t i = 0; i < 2 * batches.size(); ++i) round();  // until all memory has been written
+  packets = 0;
+  filling = hosting = {};
+  for (auto _ : state) state.SetIterationTime(std::chrono::duration<double>(round()).count());
+  const auto each = [&](std::chrono::nanoseconds time) {
+    return static_cast<double>(time.count()) / static_cast<double>(packets);
+  };
+  state.SetItemsProcessed(static_cast<std::int64_t>(packets));
+  state.counters["packets"] = static_cast<double>(packets) / static_cast<double>(state.iterations());  // of a batch
+  state.counters["fill"] = each(filling);
+  state.counters["host"] = each(hosting);
+  busy = kLanes;
+  while (executor.retire() != nullptr) busy = kLanes;
+  executor.end();
+}
+
+BENCHMARK(C4)->Arg(64)->Arg(512)->Arg(1518)->UseManualTime();
+
+}  // namespace
+}  // namespace penstock
+
+BENCHMARK_MAIN();
