@@ -30,6 +30,7 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, DevicePlan plan, std::vector<
     const NfTraits& traits = function.traits();
     finish_.push_back({function.make_finish_stage(twins_.stage(f)), traits.finish && !traits.finish->writes.empty(),
                        finish_changes_frames(traits), traits.finish_waits});
+    finish_.back().waits &= finish_.back().stage != nullptr;
     if (traits.emits && finish_.back().stage != nullptr) finish_.back().stage->set_emitter(emitter_);
   }
   const std::vector<NfTraits> traits = chain.traits();
@@ -42,7 +43,7 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, DevicePlan plan, std::vector<
   for (const ring::SegmentShape& segment : plan_.segments) scatter_.emplace_back(segment.down);
   for (auto& lane : lanes) lanes_.push_back({std::move(lane)});
   for (Flight& flight : flights_) {
-    flight.frames.reserve(chain.settings.batch_packets);
+    flight.frames.resize(chain.settings.batch_packets);
     flight.punted.reserve(chain.settings.batch_packets);
     flight.set_aside.resize(chain.settings.batch_packets);
     flight.waiting.reserve(waiting * chain.settings.batch_packets);
@@ -133,7 +134,7 @@ bool DeviceExecutor::submit(Batch& batch) noexcept {
   flight.lane = flight.traced ? nullptr : lane;
   flight.on_device = flight.lane != nullptr;
   flight.run = 0;
-  flight.frames.clear();
+  flight.listed = false;
   flight.scratch.reset();
   if (emits_) flight.emissions.begin(batch);
   emitter_.go_into(emissions_of(flight));
@@ -182,7 +183,8 @@ Batch* DeviceExecutor::retire() noexcept {
     // With packets that are traced it goes the way of the twins, all at once.
     if (need_room(0, chain_.functions.size())) give_room_to_all(flight);
     emitter_.go_into(emissions_of(flight));
-    run_on_twins(*flight.batch, flight.frames, twins_, outlet_, emissions_of(flight), chain_.functions.size(), trace_);
+    run_on_twins(*flight.batch, frames_of(flight), twins_, outlet_, emissions_of(flight), chain_.functions.size(),
+                 trace_);
   } else if (flight.run == plan_.runs.size()) {
     send(flight);
     finish_sent(flight);
@@ -228,7 +230,7 @@ bool DeviceExecutor::start_segment(Flight& flight) noexcept {
     if (verdict.alive()) flight.set_aside[packet] = std::exchange(verdict, Verdict::punt());
   }
   flight.started = Batch::Clock::now();
-  const bool started = flight.lane->lane->start(*flight.batch, run_of(flight).segment, flight.frames);
+  const bool started = flight.lane->lane->start(*flight.batch, run_of(flight).segment, frames_of(flight));
   counters_.device.segments.add(1);
   return started;
 }
@@ -251,8 +253,8 @@ void DeviceExecutor::restore_punted(Flight& flight) noexcept {
 }
 
 void DeviceExecutor::list_frames(Flight& flight) noexcept {
-  if (!flight.frames.empty()) return;
-  for (std::size_t i = 0; i < flight.batch->size(); ++i) flight.frames.push_back(flight.batch->view(i).frame);
+  if (std::exchange(flight.listed, true)) return;
+  for (std::size_t i = 0; i < flight.batch->size(); ++i) flight.frames[i] = flight.batch->view(i).frame;
 }
 
 void DeviceExecutor::give_room(Flight& flight, std::size_t packet) noexcept {
@@ -268,10 +270,27 @@ void DeviceExecutor::give_room_to_all(Flight& flight) noexcept {
   }
 }
 
-PacketView DeviceExecutor::view(Flight& flight, std::size_t packet) noexcept {
-  if (flight.frames.empty()) return flight.batch->view(packet);
-  return {flight.frames[packet], &flight.batch->packets()[packet]};
+namespace {
+
+/// How far ahead of a loop over packets their descriptors are fetched, which have been out of the near caches since the
+/// batch was filled.
+constexpr std::size_t kFetchAhead = 16;
+
+/// The findings of a stage that has the most of them: whole lines for a few packets, where the others' streams come by
+/// themselves.
+struct Widest {
+  const std::byte* findings = nullptr;
+  std::size_t bytes = 0;
+};
+Widest widest(const ring::SegmentShape& shape, const ring::SegmentResults& results) noexcept {
+  Widest found;
+  for (std::size_t s = 0; s < shape.stages.size(); ++s) {
+    if (shape.stages[s].findings_bytes > found.bytes) found = {results.findings[s], shape.stages[s].findings_bytes};
+  }
+  return found;
 }
+
+}  // namespace
 
 /// What came back goes into the batch, and is accounted for. All functions see the packets in their order, whether on
 /// the device or, one that is left to them, on the twins.
@@ -285,17 +304,29 @@ void DeviceExecutor::settle_segment(Flight& flight) noexcept {
   const ring::Lane::Crossed crossed = flight.lane->lane->crossed();
   counters_.device.bytes_to_device.add(crossed.to_device);
   counters_.device.bytes_to_host.add(crossed.to_host);
-  if (shape_of(flight).frames_down) list_frames(flight);
   flight.finish_waits = may_wait(flight, results);
+  // Those that come back are listed as they do; until then they are where they were.
+  const bool were_listed = std::exchange(flight.listed, flight.listed || shape_of(flight).frames_down);
+  const auto view_before = [&](std::size_t i) {
+    return were_listed ? PacketView{flight.frames[i], &flight.batch->packets()[i]} : flight.batch->view(i);
+  };
 
   const std::span<PacketDescriptor> packets = flight.batch->packets();
   Returned next{results.records, results.frames};
   std::array<PacketView, kBurst> burst;
   std::size_t count = 0;
+  std::uint64_t bytes = 0;
+  bool any_ended = false;
   const auto settle = [&] {
-    if (count > 0) settle_burst(flight, results, next, std::span(burst).first(std::exchange(count, 0)));
+    if (count == 0) return;
+    settle_burst(
+        flight, results, next,
+        {std::span(burst).first(std::exchange(count, 0)), std::exchange(bytes, 0), std::exchange(any_ended, false)});
   };
+  const Widest findings = widest(shape_of(flight), results);
   for (std::size_t i = 0; i < packets.size(); ++i) {
+    if (i + kFetchAhead < packets.size()) __builtin_prefetch(&packets[i + kFetchAhead], 1);
+    __builtin_prefetch(findings.findings + i * findings.bytes);  // for when the burst is settled
     Verdict& verdict = packets[i].verdict;
     const bool punted_before = verdict.kind == VerdictKind::punt;
     if (punted_before) {
@@ -304,7 +335,9 @@ void DeviceExecutor::settle_segment(Flight& flight) noexcept {
       continue;
     } else if (results.verdicts[i].kind != VerdictKind::punt) {
       verdict = results.verdicts[i];
-      burst[count++] = view(flight, i);
+      any_ended |= !verdict.alive();
+      bytes += packets[i].length;
+      burst[count++] = view_before(i);
       if (count == kBurst) settle();
       continue;
     } else {
@@ -313,6 +346,7 @@ void DeviceExecutor::settle_segment(Flight& flight) noexcept {
     }
     settle();
     // What functions of the segment did to it before one left it to the CPU is on the device alone: from the start.
+    if (flight.listed) flight.frames[i] = view_before(i).frame;
     run_alone(flight, i, run.first, run.last);
   }
   settle();
@@ -327,46 +361,53 @@ bool ended_at(Verdict verdict, std::size_t function) noexcept { return !verdict.
 
 }  // namespace
 
-/// Counts as the CPU twins do. The packets are those that the device worked on, with its verdicts; no more than kBurst.
+/// Counts as the CPU twins do. The packets are those that the device worked on, with its verdicts.
 void DeviceExecutor::settle_burst(Flight& flight, const ring::SegmentResults& results, Returned& next,
-                                  std::span<PacketView> packets) noexcept {
+                                  Settled burst) noexcept {
   const ring::SegmentShape& shape = shape_of(flight);
-  report::TrafficSum reaching{packets.size(), frame_bytes(packets)};
-  bool any_ended = !std::ranges::all_of(packets, [](PacketView packet) { return packet.packet->verdict.alive(); });
+  report::TrafficSum reaching{burst.packets.size(), burst.bytes};
+  Waits waits{};
   for (std::size_t s = 0; s < shape.stages.size(); ++s) {
     const std::size_t function = shape.stages[s].function;
     FunctionCounters& counters = counters_.functions[function];
     counters.in.add(reaching.packets, reaching.bytes);
     if (flight.finish_waits && finish_[function].waits) {
-      put_off(flight, s, function, packets);
+      put_off(flight, s, results, burst, waits);
     } else if (finish_[function].stage != nullptr) {
-      any_ended |= finish(flight, s, results, packets);
+      burst.any_ended |= finish(flight, s, results, burst);
     }
-    if (results.lengths[s] != nullptr) {
-      reaching.bytes = 0;
-      for (const PacketView& packet : packets) {
-        PacketDescriptor& descriptor = *packet.packet;
-        if (!reached(descriptor.verdict, function)) continue;
-        const std::size_t i = index_of(flight, packet);
-        // What the finish stage dropped has the length that the function was given.
-        if (!ended_at(descriptor.verdict, function) || ended_at(results.verdicts[i], function)) {
-          descriptor.wire_length += results.lengths[s][i] - descriptor.length;  // modulo 2^32
-          descriptor.length = results.lengths[s][i];
-        }
-        reaching.bytes += descriptor.length;
-      }
-    }
-    if (s + 1 == shape.stages.size()) take_back(flight, results, next, packets);
+    if (results.lengths[s] != nullptr) reaching.bytes = set_lengths(flight, s, results, burst);
+    if (s + 1 == shape.stages.size()) take_back(flight, results, next, burst, waits);
     if (finish_[function].takes_back) {
-      any_ended |= change_returned(function, packets);
+      burst.any_ended |= change_returned(function, burst.packets);
       reaching.bytes = 0;
-      for (const PacketView& packet : packets) {
+      for (const PacketView& packet : burst.packets) {
         if (reached(packet.packet->verdict, function)) reaching.bytes += packet.length();
       }
     }
-    if (any_ended) count_ended(function, packets, reaching);
+    if (burst.any_ended) count_ended(function, burst.packets, reaching);
     counters.forwarded.add(reaching.packets, reaching.bytes);
   }
+}
+
+/// Those behind the stage. Returns the bytes of all frames that have reached it.
+std::uint64_t DeviceExecutor::set_lengths(const Flight& flight, std::size_t stage, const ring::SegmentResults& results,
+                                          const Settled& burst) noexcept {
+  const std::size_t function = shape_of(flight).stages[stage].function;
+  const std::uint32_t* const lengths = results.lengths[stage];
+  std::uint64_t bytes = 0;
+  for (const PacketView& packet : burst.packets) {
+    PacketDescriptor& descriptor = *packet.packet;
+    const std::size_t i = index_of(flight, packet);
+    if (burst.any_ended && !reached(descriptor.verdict, function)) continue;
+    // What the finish stage dropped has the length that the function was given.
+    if (!burst.any_ended || !ended_at(descriptor.verdict, function) || ended_at(results.verdicts[i], function)) {
+      descriptor.wire_length += lengths[i] - descriptor.length;  // modulo 2^32
+      descriptor.length = lengths[i];
+    }
+    bytes += descriptor.length;
+  }
+  return bytes;
 }
 
 /// Whether finish stages see the same once the batch is sent, and in the same order as what goes to the twins.
@@ -377,11 +418,46 @@ bool DeviceExecutor::may_wait(const Flight& flight, const ring::SegmentResults& 
          std::ranges::none_of(results.verdicts, [](Verdict verdict) { return verdict.kind == VerdictKind::punt; });
 }
 
-void DeviceExecutor::put_off(Flight& flight, std::size_t stage, std::size_t function,
-                             std::span<const PacketView> packets) {
-  for (const PacketView& packet : packets) {
-    if (reached(packet.packet->verdict, function))
-      flight.waiting.push_back({packet, packet.length(), packet.packet->wire_length, stage});
+/// The packets of the burst that have reached the stage, and what it found of them.
+void DeviceExecutor::find_worked_on(const Flight& flight, std::size_t stage, const ring::SegmentResults& results,
+                                    const Settled& burst, WorkedOn& those) const noexcept {
+  const ring::SegmentShape::Stage& shape = shape_of(flight).stages[stage];
+  const std::byte* const findings = results.findings[stage];
+  if (!burst.any_ended) {
+    those.packets = burst.packets;
+    const std::size_t first = index_of(flight, burst.packets.front());
+    if (index_of(flight, burst.packets.back()) - first + 1 == burst.packets.size()) {  // all of a part of the batch
+      const std::byte* next = findings + first * shape.findings_bytes;
+      for (const std::byte*& of_this : std::span(those.of_each).first(burst.packets.size())) {
+        of_this = next;
+        next += shape.findings_bytes;
+      }
+      return;
+    }
+  }
+  std::size_t count = 0;
+  for (std::size_t n = 0; n < burst.packets.size(); ++n) {
+    const PacketView packet = burst.packets[n];
+    if (burst.any_ended && !reached(packet.packet->verdict, shape.function)) continue;
+    those.of_each[count] = findings + index_of(flight, packet) * shape.findings_bytes;
+    those.some[count] = packet;
+    those.at[count++] = static_cast<std::uint8_t>(n);
+  }
+  if (burst.any_ended) those.packets = std::span(those.some).first(count);
+}
+
+void DeviceExecutor::put_off(Flight& flight, std::size_t stage, const ring::SegmentResults& results,
+                             const Settled& burst, Waits& waits) noexcept {
+  WorkedOn those;
+  find_worked_on(flight, stage, results, burst, those);
+  if (those.packets.empty()) return;
+  std::array<std::uint8_t, kBurst> chosen;
+  const std::size_t count =
+      finish_[shape_of(flight).stages[stage].function].stage->choose(those.packets, those.findings(), chosen);
+  for (const std::uint8_t n : std::span(chosen).first(count)) {
+    const PacketView packet = those.packets[n];
+    flight.waiting.push_back({packet, packet.length(), packet.packet->wire_length, stage});
+    waits[burst.any_ended ? those.at[n] : n] = true;
   }
 }
 
@@ -410,32 +486,30 @@ void DeviceExecutor::finish_sent(Flight& flight) noexcept {
 
 /// Whether it dropped any.
 bool DeviceExecutor::finish(const Flight& flight, std::size_t stage, const ring::SegmentResults& results,
-                            std::span<const PacketView> packets) noexcept {
-  const ring::SegmentShape::Stage& shape = shape_of(flight).stages[stage];
-  const std::uint8_t function = shape.function;
+                            const Settled& burst) noexcept {
+  const std::uint8_t function = shape_of(flight).stages[stage].function;
   Finish& finish = finish_[function];
-  std::array<PacketView, kBurst> worked_on;
-  std::array<const std::byte*, kBurst> findings;
-  std::size_t count = 0;
-  for (const PacketView& packet : packets) {
-    Verdict& verdict = packet.packet->verdict;
-    if (!reached(verdict, function)) continue;
-    if (finish.drops && !verdict.alive() && verdict.nf > function) verdict = Verdict::forward();
-    findings[count] = results.findings[stage] + index_of(flight, packet) * shape.findings_bytes;
-    worked_on[count++] = packet;
+  WorkedOn those;
+  find_worked_on(flight, stage, results, burst, those);
+  const std::span<const PacketView> packets = those.packets;
+  if (packets.empty()) return false;
+  if (finish.drops && burst.any_ended) {
+    for (const PacketView& packet : packets) {
+      Verdict& verdict = packet.packet->verdict;
+      if (!verdict.alive() && verdict.nf > function) verdict = Verdict::forward();
+    }
   }
-  if (count == 0) return false;
-  finish.stage->finish(std::span(worked_on).first(count), std::span(findings).first(count));
+  finish.stage->finish(packets, those.findings());
   if (!finish.drops) return false;
   bool any_dropped = false;
-  for (const PacketView& packet : std::span(worked_on).first(count)) {
+  for (const PacketView& packet : packets) {
     Verdict& verdict = packet.packet->verdict;
     const Verdict of_device = results.verdicts[index_of(flight, packet)];
+    if (verdict == of_device) continue;
     if (verdict.alive()) {
       verdict = of_device;
       continue;
     }
-    if (verdict == of_device) continue;
     if (verdict.kind != VerdictKind::drop)
       broken_invariant(chain_.functions[function].name, worker_, *packet.packet,
                        "its finish stage does more than drop");
@@ -447,12 +521,20 @@ bool DeviceExecutor::finish(const Flight& flight, std::size_t stage, const ring:
 
 /// Frames and records of those that the device forwards, also where a finish stage has dropped them since.
 void DeviceExecutor::take_back(Flight& flight, const ring::SegmentResults& results, Returned& next,
-                               std::span<PacketView> packets) noexcept {
+                               const Settled& burst, const Waits& waits) noexcept {
   const std::size_t segment = run_of(flight).segment;
   const ring::SegmentShape& shape = plan_.segments[segment];
   if (!shape.frames_down && shape.down.empty()) return;
+  if (!burst.any_ended && shape.down.empty()) {
+    for (PacketView& packet : burst.packets) {
+      flight.frames[index_of(flight, packet)] = packet.frame = next.frame;
+      next.frame += aligned_frame(packet.length());
+    }
+    return;
+  }
   const std::uint32_t* const lengths = results.last_lengths();
-  for (PacketView& packet : packets) {
+  for (std::size_t n = 0; n < burst.packets.size(); ++n) {
+    PacketView& packet = burst.packets[n];
     const std::size_t i = index_of(flight, packet);
     if (!results.verdicts[i].alive()) continue;
     const bool goes_on = packet.packet->verdict.alive();
@@ -461,7 +543,7 @@ void DeviceExecutor::take_back(Flight& flight, const ring::SegmentResults& resul
       next.frame += aligned_frame(lengths != nullptr ? lengths[i] : packet.length());
     }
     if (!shape.down.empty()) {
-      if (goes_on && flight.finish_waits) {
+      if (goes_on && waits[n]) {
         scatter_[segment].exchange(next.record, packet);
         flight.exchanged.emplace_back(packet, next.record);
       } else if (goes_on) {
@@ -528,7 +610,7 @@ void DeviceExecutor::run_alone(Flight& flight, std::size_t packet, std::size_t f
   PacketView one = view(flight, packet);
   twins_.parse({&one, 1});
   static_cast<void>(twins_.run({&one, 1}, first, last));
-  if (!flight.frames.empty()) flight.frames[packet] = one.frame;
+  if (flight.listed) flight.frames[packet] = one.frame;
 }
 
 void DeviceExecutor::run_on_cpu(Flight& flight, std::size_t first, std::size_t last) noexcept {
@@ -538,7 +620,7 @@ void DeviceExecutor::run_on_cpu(Flight& flight, std::size_t first, std::size_t l
       [&](std::span<PacketView> burst) {
         twins_.parse(burst);
         const std::span<PacketView> left = twins_.run(burst, first, last);
-        if (flight.frames.empty()) return;
+        if (!flight.listed) return;
         for (const PacketView& packet : left) {
           flight.frames[index_of(flight, packet)] = packet.frame;
         }

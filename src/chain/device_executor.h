@@ -11,6 +11,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "chain/burst.h"
 #include "chain/chain.h"
 #include "chain/counters.h"
 #include "chain/cpu_twins.h"
@@ -82,7 +84,8 @@ class DeviceExecutor : public Executor {
     bool traced = false;
     std::size_t run = 0;                // of the plan, under way; the plan's size: done
     Batch::Clock::time_point started;   // the segment that is under way
-    std::vector<std::uint8_t*> frames;  // by packet, where not all are in the batch; empty: they are
+    std::vector<std::uint8_t*> frames;  // by packet that is alive, where `listed`; else they are in the batch
+    bool listed = false;
     FrameScratch scratch;               // for those that the twins are to make longer
     Emissions emissions;                // what functions made of its packets
     std::vector<std::uint32_t> punted;  // packets that are not worked on any more on the device
@@ -97,6 +100,25 @@ class DeviceExecutor : public Executor {
     bool takes_back = false;             // it changes frames that have come back
     bool waits = false;                  // it may
   };
+  /// Packets of one batch, at most kBurst, that the device has worked on.
+  struct Settled {
+    std::span<PacketView> packets;
+    std::uint64_t bytes = 0;  // of their frames, before the segment
+    bool any_ended = false;   // not all are forwarded
+  };
+  /// Packets of a burst as a finish stage is given them.
+  struct WorkedOn {
+    std::span<const PacketView> packets;
+    std::array<const std::byte*, kBurst> of_each;
+    // Where they are not all of the burst.
+    std::array<PacketView, kBurst> some;
+    std::array<std::uint8_t, kBurst> at;  // in the burst
+
+    [[nodiscard]] std::span<const std::byte* const> findings() const noexcept {
+      return std::span(of_each).first(packets.size());
+    }
+  };
+  using Waits = std::array<bool, kBurst>;  // by packet of a burst
   /// Where the next of the packets is that have come back.
   struct Returned {
     std::uint8_t* record;
@@ -111,6 +133,10 @@ class DeviceExecutor : public Executor {
     return static_cast<std::size_t>(packet.packet - flight.batch->packets().data());
   }
   [[nodiscard]] Emissions* emissions_of(Flight& flight) const noexcept { return emits_ ? &flight.emissions : nullptr; }
+  /// As the lane and the twins take them: empty where they are in the batch.
+  [[nodiscard]] static std::span<std::uint8_t* const> frames_of(const Flight& flight) noexcept {
+    return flight.listed ? std::span(flight.frames).first(flight.batch->size()) : std::span<std::uint8_t* const>{};
+  }
   static void list_frames(Flight& flight) noexcept;
   /// Whether a function in [first, last) makes frames longer for which batches have no room.
   [[nodiscard]] bool need_room(std::size_t first, std::size_t last) const noexcept {
@@ -118,7 +144,10 @@ class DeviceExecutor : public Executor {
   }
   static void give_room(Flight& flight, std::size_t packet) noexcept;
   static void give_room_to_all(Flight& flight) noexcept;
-  [[nodiscard]] static PacketView view(Flight& flight, std::size_t packet) noexcept;
+  [[nodiscard]] static PacketView view(Flight& flight, std::size_t packet) noexcept {
+    if (!flight.listed) return flight.batch->view(packet);
+    return {flight.frames[packet], &flight.batch->packets()[packet]};
+  }
   [[nodiscard]] bool warm_up(ring::Lane& lane, const Batch& batch) const noexcept;
   [[nodiscard]] LaneState* free_lane() noexcept;
   [[nodiscard]] bool all_lost() const noexcept;
@@ -126,15 +155,19 @@ class DeviceExecutor : public Executor {
   void advance(Flight& flight, std::size_t limit) noexcept;
   bool start_segment(Flight& flight) noexcept;
   void settle_segment(Flight& flight) noexcept;
-  void settle_burst(Flight& flight, const ring::SegmentResults& results, Returned& next,
-                    std::span<PacketView> packets) noexcept;
+  void settle_burst(Flight& flight, const ring::SegmentResults& results, Returned& next, Settled burst) noexcept;
+  [[nodiscard]] std::uint64_t set_lengths(const Flight& flight, std::size_t stage, const ring::SegmentResults& results,
+                                          const Settled& burst) noexcept;
   [[nodiscard]] bool may_wait(const Flight& flight, const ring::SegmentResults& results) const noexcept;
-  static void put_off(Flight& flight, std::size_t stage, std::size_t function, std::span<const PacketView> packets);
+  void find_worked_on(const Flight& flight, std::size_t stage, const ring::SegmentResults& results,
+                      const Settled& burst, WorkedOn& those) const noexcept;
+  void put_off(Flight& flight, std::size_t stage, const ring::SegmentResults& results, const Settled& burst,
+               Waits& waits) noexcept;
   void finish_sent(Flight& flight) noexcept;
   [[nodiscard]] bool finish(const Flight& flight, std::size_t stage, const ring::SegmentResults& results,
-                            std::span<const PacketView> packets) noexcept;
-  void take_back(Flight& flight, const ring::SegmentResults& results, Returned& next,
-                 std::span<PacketView> packets) noexcept;
+                            const Settled& burst) noexcept;
+  void take_back(Flight& flight, const ring::SegmentResults& results, Returned& next, const Settled& burst,
+                 const Waits& waits) noexcept;
   [[nodiscard]] bool change_returned(std::size_t function, std::span<const PacketView> packets) noexcept;
   void count_ended(std::size_t function, std::span<const PacketView> packets, report::TrafficSum& reaching) noexcept;
   void run_alone(Flight& flight, std::size_t packet, std::size_t first, std::size_t last) noexcept;

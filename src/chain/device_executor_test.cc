@@ -170,6 +170,9 @@ void answer_one(PacketView packet, std::uint32_t found, Emitter& emitter) {
   packet.packet->verdict = Verdict::drop(0);
 }
 
+/// Packets of a batch, at most: some bursts.
+constexpr std::size_t kMostPackets = 300;
+
 struct Kind {
   const char* name;
   Verdict (*decide)(PacketView&);
@@ -181,6 +184,7 @@ struct Kind {
   bool cuts = false;
   bool answers = false;
   bool watches = false;
+  bool chooses = false;  // its finish stage, which of the packets it watches
 };
 constexpr Kind kKinds[] = {{"filter", filter, kFilter, true},
                            {"route", route, kRoute},
@@ -194,7 +198,8 @@ constexpr Kind kKinds[] = {{"filter", filter, kFilter, true},
                            {"shy", shy, kShy, false, false, true},
                            {"cut", cut, kMoves, false, false, false, {}, true},
                            {"answer", answer, kMeter, true, false, false, {}, false, true},
-                           {"watch", watch, kWatch, true, false, false, {}, false, false, true}};
+                           {"watch", watch, kWatch, true, false, false, {}, false, false, true},
+                           {"glance", watch, kWatch, true, false, false, {}, false, false, true, true}};
 constexpr int kKindCount = std::size(kKinds);
 enum {
   kFilters,
@@ -209,7 +214,8 @@ enum {
   kShies,
   kCuts,
   kAnswers,
-  kWatches
+  kWatches,
+  kGlances
 };
 
 /// Of a chain: which function stands where, and whether it has a GPU stage.
@@ -253,12 +259,19 @@ class CountingFunction final : public NetworkFunction {
   /// Of a packet, for the sum.
   static std::uint32_t finding(PacketView packet) { return packet.has_ports() ? packet.udp().source_port.value() : 1U; }
   std::uint64_t sum = 0;
-  bool consumes = false;  // as no finish stage may
+  std::uint64_t passed = 0;  // bytes of the packets that it need not watch
+  std::size_t finished = 0;  // packets that its finish stage was shown
+  bool consumes = false;     // as no finish stage may
   std::function<void()> while_finishing = [] {};
 
  private:
+  [[nodiscard]] bool passes(std::uint32_t found) const { return kind_.chooses && found % 3 != 0; }
   /// Depends on all packets before this one, in their order.
   void settle(std::uint32_t found, PacketView packet, std::uint32_t length, Verdict& verdict) {
+    if (passes(found)) {
+      passed += length;
+      return;
+    }
     sum = sum * 31 + found + length;
     if (kind_.watches) {
       sum = sum * 31 + packet.packet->wire_length;
@@ -294,6 +307,7 @@ class CountingFunction final : public NetworkFunction {
     explicit Finish(CountingFunction& function) : function_(function) {}
     void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override {
       function_.while_finishing();
+      function_.finished += packets.size();
       for (std::size_t i = 0; i < packets.size() && function_.kind_.finds; ++i) {
         std::uint32_t found = 0;
         std::memcpy(&found, findings[i], sizeof found);
@@ -301,6 +315,21 @@ class CountingFunction final : public NetworkFunction {
         if (function_.consumes) packets[i].packet->verdict = Verdict::consume();
         if (function_.kind_.answers) answer_one(packets[i], found, *emitter_);
       }
+    }
+    std::size_t choose(std::span<const PacketView> packets, std::span<const std::byte* const> findings,
+                       std::span<std::uint8_t> chosen) noexcept override {
+      if (!function_.kind_.chooses) return FinishStage::choose(packets, findings, chosen);
+      std::size_t count = 0;
+      for (std::size_t i = 0; i < packets.size(); ++i) {
+        std::uint32_t found = 0;
+        std::memcpy(&found, findings[i], sizeof found);
+        if (function_.passes(found)) {
+          function_.passed += packets[i].length();
+        } else {
+          chosen[count++] = static_cast<std::uint8_t>(i);
+        }
+      }
+      return count;
     }
     void take_back(std::span<PacketView> packets) noexcept override {
       for (const PacketView& packet : packets) cut_one(packet, *emitter_);
@@ -325,7 +354,7 @@ struct Bed {
       chain.functions.push_back({position.kind->name, std::make_unique<CountingFunction>(traits, *position.kind)});
     }
     room = growth_of(chain.traits());
-    chain.settings.batch_packets = 64;
+    chain.settings.batch_packets = kMostPackets;
     chain.open();
     counters = std::make_unique<WorkerCounters>(chain);
   }
@@ -339,8 +368,8 @@ struct Bed {
     room = growth_of(std::span(traits).first(functions_before_device(plan)));
     std::vector<std::unique_ptr<ring::Lane>> lanes;
     for (std::size_t i = 0; i < count && !plan.segments.empty(); ++i) {
-      ring::LaneShape shape{1 << 16,      64, room_on_device(traits, plan), plan.hash_flows, ring::Crossing::copy,
-                            plan.segments};
+      ring::LaneShape shape{1 << 17,         kMostPackets,         room_on_device(traits, plan),
+                            plan.hash_flows, ring::Crossing::copy, plan.segments};
       std::vector<std::vector<SimulatedLane::Work>> works;
       for (const ring::SegmentShape& segment : plan.segments) {
         works.emplace_back();
@@ -370,8 +399,8 @@ struct Bed {
   void run(const std::vector<std::vector<Bytes>>& batches) {
     struct Memory {
       explicit Memory(FrameRoom in_batches) : batch(bytes, descriptors, in_batches) {}
-      alignas(kFrameAlignment) std::array<std::uint8_t, 1 << 15> bytes;
-      std::vector<PacketDescriptor> descriptors = std::vector<PacketDescriptor>(64);
+      alignas(kFrameAlignment) std::array<std::uint8_t, 1 << 17> bytes;
+      std::vector<PacketDescriptor> descriptors = std::vector<PacketDescriptor>(kMostPackets);
       Batch batch;
     };
     std::deque<std::unique_ptr<Memory>> in_flight;
@@ -433,6 +462,9 @@ void expect_equal(Bed& device, Bed& cpu) {
     for (std::size_t r = 0; r < kReasons.size(); ++r) expect_same(here.dropped[r], there.dropped[r], name + " dropped");
     EXPECT_EQ(static_cast<CountingFunction&>(*device.chain.functions[f].function).sum,
               static_cast<CountingFunction&>(*cpu.chain.functions[f].function).sum)
+        << name;
+    EXPECT_EQ(static_cast<CountingFunction&>(*device.chain.functions[f].function).passed,
+              static_cast<CountingFunction&>(*cpu.chain.functions[f].function).passed)
         << name;
   }
 }
@@ -755,6 +787,8 @@ TEST(DeviceExecutor, ShowsFinishStagesThatWaitWhatTheTwinsSee) {
       chain_of({{kPads, false}, {kWatches, true}, {kScrambles, true}, {kTags, true}}),
       chain_of({{kWatches, true}, {kMeters, true}, {kWatches, true}, {kMarks, true}, {kCuts, true}}),
       chain_of({{kShies, true}, {kWatches, true}, {kRoutes, true}}),
+      chain_of({{kFilters, true}, {kGlances, true}, {kWatches, true}, {kRoutes, true}, {kColours, true}}),
+      chain_of({{kGlances, true}, {kMarks, true}, {kPads, true}}),
   };
   // In every other batch nothing is punted: what waits there comes before what the twins are given of the next.
   std::vector<std::vector<Bytes>> batches = batches_of(20, 64);
@@ -771,6 +805,49 @@ TEST(DeviceExecutor, ShowsFinishStagesThatWaitWhatTheTwinsSee) {
   }
 }
 
+TEST(DeviceExecutor, SettlesBurstsInWhichOnePacketEndsOrIsLeftToTheTwins) {
+  const std::vector<std::vector<Position>> chains{
+      chain_of({{kFilters, true}, {kGlances, true}, {kRoutes, true}, {kPads, true}}),    // as C4: frames come back
+      chain_of({{kFilters, true}, {kGlances, true}, {kMeters, true}, {kRoutes, true}}),  // records come back
+      chain_of({{kGlances, true}, {kShies, true}, {kPads, true}, {kFilters, true}, {kMeters, true}}),
+      chain_of({{kShies, true}, {kFilters, true}, {kMarks, false}, {kPads, true}, {kTags, true}}),
+  };
+  // Of flows that pass: one that is filtered; one that is left to a twin; one that the padding function drops.
+  const std::array odd{numbered(7, 9), numbered(7, 1), numbered(4, 2)};
+  for (const auto& positions : chains) {
+    SCOPED_TRACE(positions.back().kind->name);
+    std::vector<std::vector<Bytes>> batches{std::vector<Bytes>(kMostPackets, numbered(8, 2))};
+    for (const std::size_t at : {std::size_t{0}, kBurst - 1, kBurst, kBurst + 70, kMostPackets - 1}) {
+      for (const Bytes& frame : odd) {
+        batches.emplace_back();
+        for (std::size_t i = 0; i < kMostPackets; ++i) batches.back().push_back(i == at ? frame : numbered(8 + i, 2));
+        for (Bytes& other : batches.back()) {
+          if (number_of(other) % 11 == 4) other = numbered(8, 2);  // of which the padding function drops some
+        }
+        batches.back()[at] = frame;
+      }
+    }
+    Behaviour behaviour;
+    expect_as_on_the_cpu(positions, batches, behaviour, 2);
+    expect_as_on_the_cpu(positions, batches_of(4, kMostPackets), behaviour, 2);
+  }
+}
+
+TEST(DeviceExecutor, ShowsFinishStagesThatWaitOnlyWhatTheyChoose) {
+  Behaviour behaviour;
+  for (const auto& positions : {chain_of({{kGlances, true}, {kRoutes, true}}),  // records come back
+                                chain_of({{kGlances, true}, {kPads, true}})}) {
+    Bed bed(positions);
+    ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
+    std::vector<Bytes> frames;
+    for (unsigned i = 0; i < kMostPackets; ++i) frames.push_back(numbered(8, i % 30));  // a third of them has port 3n
+    ASSERT_NO_FATAL_FAILURE(bed.run({frames, std::vector<Bytes>(kMostPackets, numbered(8, 0))}));
+    const auto& glances = static_cast<CountingFunction&>(*bed.chain.functions[0].function);
+    EXPECT_EQ(glances.finished, kMostPackets / 3);
+    EXPECT_EQ(glances.passed, (kMostPackets * 2 - glances.finished) * frames[0].size());
+  }
+}
+
 RC_GTEST_PROP(DeviceExecutor, DoesWhatTheCpuDoesInAnyChainOverAnyDevice, ()) {
   std::vector<Position> positions;
   for (int n = *rc::gen::inRange(1, 7); n > 0; --n) {
@@ -784,7 +861,8 @@ RC_GTEST_PROP(DeviceExecutor, DoesWhatTheCpuDoesInAnyChainOverAnyDevice, ()) {
   std::uint64_t number = 0;
   for (int n = *rc::gen::inRange(1, 12); n > 0; --n) {
     batches.emplace_back();
-    for (int size = *rc::gen::inRange(1, 64); size > 0; --size) batches.back().push_back(frame(number++));
+    const int most = *rc::gen::inRange(0, 8) == 0 ? static_cast<int>(kMostPackets) : 64;
+    for (int size = *rc::gen::inRange(1, most); size > 0; --size) batches.back().push_back(frame(number++));
   }
   const auto faults = *rc::gen::inRange(0, 3);
   unsigned random = *rc::gen::arbitrary<unsigned>();

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -84,6 +85,17 @@ class FinishStage {
   /// there, whatever later functions of the segment did with it, and is counted with the length that it had before
   /// this function. GPU stages behind this one's have worked on it all the same.
   virtual void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept = 0;
+  /// Of one that waits, before its packets do: which of them `finish` is to see. It is not shown the others again: it
+  /// may count them and no more, since those that wait before them have not been seen yet. `packets`, `findings`: as
+  /// `finish` would have them, 256 at most. Writes the positions of the chosen ones among them, rising, and returns how
+  /// many. Where `finish` runs at once it sees all packets, and must come to the same.
+  [[nodiscard]] virtual std::size_t choose(std::span<const PacketView> packets,
+                                           std::span<const std::byte* const> findings,
+                                           std::span<std::uint8_t> chosen) noexcept {
+    static_cast<void>(findings);
+    for (std::size_t i = 0; i < packets.size(); ++i) chosen[i] = static_cast<std::uint8_t>(i);
+    return packets.size();
+  }
   /// For those whose access writes more than verdicts, which is then the last of its segment: behind `finish`, the
   /// packets that are still forwarded, with frames and lengths as they have come back; their layouts are those from
   /// before the segment, if any. It may change bytes, shorten frames at their end, and drop for a reason of its

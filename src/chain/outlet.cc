@@ -68,15 +68,25 @@ void Outlet::send_merged(std::span<const PacketView> packets, Emissions& emissio
 void Outlet::send_burst(std::span<PacketView> packets, const Emissions* emissions) noexcept {
   const Clock::time_point start = Clock::now();
   // Nearly always all leave by one port; otherwise one pass for each port, which keeps the order of flows.
+  const PortIndex first = exit_of(packets.front());
+  bool all_by_the_first = true;
+  for (const PacketView& packet : packets) {
+    const PortIndex exit = exit_of(packet);
+    packet.packet->verdict.value = exit;
+    all_by_the_first &= exit == first;
+  }
   std::array<PacketView, kBurst> group;
   std::span<PacketView> rest = packets;
+  if (all_by_the_first) {
+    send_by(first, packets, emissions);
+    rest = {};
+  }
   while (!rest.empty()) {
-    const PortIndex exit = exit_of(rest.front());
+    const PortIndex exit = rest.front().packet->verdict.value;
     std::size_t grouped = 0;
     std::size_t left = 0;
     for (const PacketView& packet : rest) {
-      if (exit_of(packet) == exit) {
-        packet.packet->verdict.value = exit;
+      if (packet.packet->verdict.value == exit) {
         group[grouped++] = packet;
       } else {
         rest[left++] = packet;

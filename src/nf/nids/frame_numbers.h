@@ -14,8 +14,8 @@
 
 namespace penstock::nids {
 
-/// One worker's. Its frames come in the order of their captures, and of those between two of them there are fewer
-/// than 2^31.
+/// One worker's. Its frames come in the order of their captures, but that some of a batch may come late, and of those
+/// between two of them there are fewer than 2^31.
 class FrameNumbers {
  public:
   /// 0: the frame came from no capture.
@@ -23,8 +23,9 @@ class FrameNumbers {
     if (packet.in_port >= last_.size()) last_.resize(std::size_t{packet.in_port} + 1);
     std::uint64_t& last = last_[packet.in_port];
     const auto step = static_cast<std::int32_t>(packet.number - static_cast<std::uint32_t>(last));
-    last += static_cast<std::uint64_t>(std::max(step, 0));
-    return last;
+    const std::uint64_t number = last + static_cast<std::uint64_t>(std::int64_t{step});  // modulo 2^64
+    last = std::max(last, number);
+    return number;
   }
 
  private:

@@ -5,9 +5,15 @@
 
 #include <algorithm>
 
-#include "nf/nids/match/packet_literals.h"
-
 namespace penstock::nids {
+
+namespace {
+
+const PacketLiterals& literals_of(const std::byte* found) noexcept {
+  return *reinterpret_cast<const PacketLiterals*>(found);
+}
+
+}  // namespace
 
 NidsStage::NidsStage(const Detection& detection, HostMemory& hosts, const NidsSettings& settings,
                      const stack::TrackerOptions& tracker_options, WorkerCounts& counts)
@@ -34,17 +40,28 @@ void NidsStage::process(std::span<PacketView> packets) noexcept {
 
 void NidsStage::process(std::span<const PacketView> packets, std::span<const std::byte* const> found) noexcept {
   for (std::size_t i = 0; i < packets.size(); ++i) {
-    const auto& literals = *reinterpret_cast<const PacketLiterals*>(found[i]);
+    const PacketLiterals& literals = literals_of(found[i]);
     ++numbers_.scanned_on_gpu;
-    if (literals_tell_all_ && literals.complete() && literals.count == 0 &&
-        (literals.flags & PacketLiterals::kPayload) != 0) {
-      ++numbers_.clear;
-      numbers_.frame_bytes += packets[i].length();
-      static_cast<void>(frame_numbers_.of(*packets[i].packet));
-      continue;
+    if (clear(literals)) {
+      pass(packets[i]);
+    } else {
+      inspect(packets[i], {literals.complete(), literals.list()});
     }
-    inspect(packets[i], {literals.complete(), literals.list()});
   }
+}
+
+std::size_t NidsStage::choose(std::span<const PacketView> packets, std::span<const std::byte* const> found,
+                              std::span<std::uint8_t> chosen) noexcept {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    if (clear(literals_of(found[i]))) {
+      pass(packets[i]);
+    } else {
+      chosen[count++] = static_cast<std::uint8_t>(i);
+    }
+  }
+  numbers_.scanned_on_gpu += packets.size() - count;
+  return count;
 }
 
 void NidsStage::inspect(PacketView packet, FoundLiterals found) noexcept {
@@ -60,6 +77,11 @@ void NidsStage::inspect(PacketView packet, FoundLiterals found) noexcept {
 
 void NidsFinishStage::finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept {
   twin_.process(packets, findings);
+}
+
+std::size_t NidsFinishStage::choose(std::span<const PacketView> packets, std::span<const std::byte* const> findings,
+                                    std::span<std::uint8_t> chosen) noexcept {
+  return twin_.choose(packets, findings, chosen);
 }
 
 void NidsStage::publish() noexcept {

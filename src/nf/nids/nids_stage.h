@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "nf/nids/alert/alert_writer.h"
 #include "nf/nids/detect/inspector.h"
 #include "nf/nids/frame_numbers.h"
+#include "nf/nids/match/packet_literals.h"
 #include "nf/nids/nids_settings.h"
 #include "report/counter.h"
 #include "report/published.h"
@@ -48,8 +50,22 @@ class NidsStage final : public chain::CpuStage {
   void process(std::span<PacketView> packets) noexcept override;
   /// For the worker's finish stage: packets whose literals a GPU has told.
   void process(std::span<const PacketView> packets, std::span<const std::byte* const> found) noexcept;
+  /// The same, ahead of them: counts those in which no rule can find anything, and chooses the others (as
+  /// chain::FinishStage::choose).
+  std::size_t choose(std::span<const PacketView> packets, std::span<const std::byte* const> found,
+                     std::span<std::uint8_t> chosen) noexcept;
 
  private:
+  /// Whether no rule finds anything in the packet, and nothing of it is to be kept.
+  [[nodiscard]] bool clear(const PacketLiterals& found) const noexcept {
+    return literals_tell_all_ && found.complete() && found.count == 0 && (found.flags & PacketLiterals::kPayload) != 0;
+  }
+  /// One that is clear.
+  void pass(PacketView packet) noexcept {
+    ++numbers_.clear;
+    numbers_.frame_bytes += packet.length();
+    if (packet.packet->number != 0) static_cast<void>(frame_numbers_.of(*packet.packet));
+  }
   void inspect(PacketView packet, FoundLiterals found) noexcept;
   void publish() noexcept;
 
@@ -68,6 +84,8 @@ class NidsFinishStage final : public chain::FinishStage {
  public:
   explicit NidsFinishStage(NidsStage& twin) noexcept : twin_(twin) {}
   void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override;
+  std::size_t choose(std::span<const PacketView> packets, std::span<const std::byte* const> findings,
+                     std::span<std::uint8_t> chosen) noexcept override;
 
  private:
   NidsStage& twin_;

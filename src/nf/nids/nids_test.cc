@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "nf/nids/detect/testing/detection_bed.h"
+#include "nf/nids/frame_numbers.h"
+#include "nf/nids/match/packet_literals.h"
 #include "packet/batch.h"
 #include "packet/parse_core.h"
 #include "packet/testing/packet_builder.h"
@@ -355,6 +357,77 @@ TEST_F(NidsFunction, FindsTheSameWithEveryMatcher) {
     EXPECT_EQ(report["rules"][0]["sid"], 1) << matcher;
     EXPECT_EQ(report["rules"][0]["alerts"], 2) << matcher;
     EXPECT_EQ(report["rules"][1]["alerts"], 1) << matcher;
+  }
+}
+
+TEST_F(NidsFunction, WaitsOnlyForPacketsThatAGpuHasNotClearedAndComesToTheSame) {
+  const std::string rules = "alert udp any any -> any any (msg:\"needle\"; content:\"needle\"; sid:1;)\n";
+  std::vector<Frame> packets;
+  for (unsigned i = 0; i < 100; ++i) {
+    packets.push_back(question(i % 9 == 4 ? "a needle" : "hay", static_cast<std::uint16_t>(4000 + i)));
+  }
+  Frames frames(packets);
+  // Unscanned, or with more than was told: the worker's own scan finds it.
+  std::vector<PacketLiterals> found(packets.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    found[i].flags = PacketLiterals::kScanned | PacketLiterals::kPayload;
+    if (i % 9 == 4) found[i].flags |= PacketLiterals::kTooMany;
+    if (i % 20 == 19) found[i].flags = 0;
+  }
+  std::vector<const std::byte*> findings;
+  for (const PacketLiterals& literals : found) findings.push_back(reinterpret_cast<const std::byte*>(&literals));
+
+  const auto results = [&](const std::vector<Given>& given, bool chooses, std::size_t most_chosen) {
+    report::EventLog eve(eve_path_);
+    EXPECT_TRUE(eve.open());
+    eve.begin();
+    const auto nids = make(rules, given, &eve);
+    auto stage = nids->make_cpu_stage();
+    auto finish = nids->make_finish_stage(*stage);
+    if (chooses) {
+      std::vector<std::uint8_t> chosen(packets.size());
+      chosen.resize(finish->choose(frames.views, findings, chosen));
+      EXPECT_EQ(chosen.size(), most_chosen);
+      std::vector<PacketView> views;
+      std::vector<const std::byte*> of_views;
+      for (const std::uint8_t i : chosen) {
+        views.push_back(frames.views[i]);
+        of_views.push_back(findings[i]);
+      }
+      finish->finish(views, of_views);
+    } else {
+      finish->finish(frames.views, findings);
+    }
+    finish.reset();
+    stage.reset();
+    EXPECT_THAT(eve.close(), IsEmpty());
+    Json report = report_of(*nids);
+    Json result{report["alerts"], report["inspection"], report["stack"]};
+    for (const Json& record : records()) result.push_back({record["pcap_cnt"], record["src_port"]});
+    return result;
+  };
+  const Json by_packets = results({{"tracking", {"packets"}}}, false, 0);
+  EXPECT_EQ(by_packets[0], 11);
+  EXPECT_EQ(by_packets[1]["scanned_on_gpu"], 100);
+  EXPECT_EQ(by_packets[1]["clear"], 84) << "11 with needles, 5 that were not scanned";
+  EXPECT_EQ(by_packets[3], Json({5, 4004}));
+  EXPECT_EQ(results({{"tracking", {"packets"}}}, true, 16), by_packets);
+  EXPECT_EQ(results({}, true, 100), results({}, false, 0)) << "flows need all packets";
+}
+
+TEST(FrameNumbers, AreRightForFramesThatComeLate) {
+  FrameNumbers numbers;
+  PacketDescriptor packet;
+  for (const std::uint64_t number : {0xffff'fff0ULL, 0x1'0000'0010ULL, 0xffff'fff8ULL, 0x1'0000'0011ULL}) {
+    packet.number = static_cast<std::uint32_t>(number);
+    if (number == 0xffff'fff0ULL) {  // in steps that are not too long
+      for (const std::uint32_t step : {0x7000'0000U, 0xd000'0000U}) {
+        packet.number = step;
+        EXPECT_EQ(numbers.of(packet), step);
+      }
+      packet.number = static_cast<std::uint32_t>(number);
+    }
+    EXPECT_EQ(numbers.of(packet), number);
   }
 }
 
