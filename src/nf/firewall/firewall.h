@@ -39,9 +39,9 @@ class RuleCounters {
     return policy_counter(static_cast<std::uint32_t>(rules), family);
   }
 
-  void add(std::size_t rule, std::uint64_t bytes) noexcept {
+  void add(std::size_t rule, std::uint64_t bytes, std::uint64_t packets = 1) noexcept {
     Cell& cell = cells_[rule];
-    cell.packets.store(cell.packets.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    cell.packets.store(cell.packets.load(std::memory_order_relaxed) + packets, std::memory_order_relaxed);
     cell.bytes.store(cell.bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
   [[nodiscard]] Count operator[](std::size_t rule) const noexcept {

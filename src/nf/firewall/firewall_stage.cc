@@ -58,10 +58,25 @@ std::string FirewallStage::explain(PacketView packet) const {
 
 void FirewallFinishStage::finish(std::span<const PacketView> packets,
                                  std::span<const std::byte* const> findings) noexcept {
-  for (std::size_t i = 0; i < packets.size(); ++i) {
+  const auto counter_of = [&](std::size_t i) {
     std::uint32_t counter = kNoCounter;
     std::memcpy(&counter, findings[i], sizeof counter);
-    if (counter != kNoCounter) counters_.add(counter, packets[i].length());
+    return counter;
+  };
+  // Often one rule counts all of a burst: at once, instead of each behind the one before.
+  const std::uint32_t first = counter_of(0);
+  bool all_the_first = true;
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    all_the_first &= counter_of(i) == first;
+    bytes += packets[i].length();
+  }
+  if (all_the_first) {
+    if (first != kNoCounter) counters_.add(first, bytes, packets.size());
+    return;
+  }
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    if (const std::uint32_t counter = counter_of(i); counter != kNoCounter) counters_.add(counter, packets[i].length());
   }
 }
 

@@ -125,6 +125,30 @@ TEST(FirewallFinish, CountsNothingForPacketsThatNoRuleWasTriedOn) {
   }
 }
 
+TEST(FirewallFinish, CountsABurstThatOneRuleHasAndOneThatSeveralHave) {
+  const auto nf = firewall(rules_about_random_frames(), Engine::linear);
+  const auto stage = nf->make_finish_stage(*nf->make_cpu_stage());
+  Packets packets(100);
+  std::uint64_t bytes = 0;
+  for (const PacketDescriptor& packet : packets.descriptors) bytes += packet.length;
+  std::vector<std::uint32_t> found(packets.views.size(), 3);
+  std::vector<const std::byte*> findings;
+  for (const std::uint32_t& finding : found) findings.push_back(reinterpret_cast<const std::byte*>(&finding));
+  const auto expect = [&](std::uint64_t of_3, std::uint64_t bytes_of_3, std::uint64_t of_1) {
+    EXPECT_EQ(nf->counts()[3].packets, of_3);
+    EXPECT_EQ(nf->counts()[3].bytes, bytes_of_3);
+    EXPECT_EQ(nf->counts()[1].packets, of_1);
+  };
+  stage->finish(packets.views, findings);
+  expect(100, bytes, 0);
+  found[50] = 1;
+  stage->finish(packets.views, findings);
+  expect(199, 2 * bytes - packets.descriptors[50].length, 1);
+  found.assign(100, kNoCounter);
+  stage->finish(packets.views, findings);
+  expect(199, 2 * bytes - packets.descriptors[50].length, 1);
+}
+
 TEST(FirewallFinish, NeedsNothingFromTheDevice) {
   const auto nf = firewall(rules_about_random_frames(), Engine::linear);
   ASSERT_TRUE(nf->traits().finish);
