@@ -129,6 +129,9 @@ class DeviceLane final : public Lane {
 /// The driver is asked no more often how far a stream is: who asks without a pause keeps other threads from launching.
 constexpr auto kAskInterval = std::chrono::microseconds{3};
 
+/// How far ahead of where the index is written descriptors are fetched, which have waited with their batch.
+constexpr std::size_t kFetchAhead = 16;
+
 /// Parsing what is behind a frame's headers reads so far at most: the furthest that 16-bit offsets reach.
 constexpr std::size_t kSlack = 0x10000 + 0x1000;
 
@@ -277,6 +280,7 @@ bool DeviceLane::send_packets(const Batch& batch, std::span<std::uint8_t* const>
   std::uint32_t at = 0;
   std::size_t i = 0;
   for (const PacketDescriptor& packet : batch.packets()) {
+    if (i + kFetchAhead < batch.size()) __builtin_prefetch(&packet + kFetchAhead);
     IndexEntry& entry = index_.data()[i];
     entry = {packet.offset, packet.length, packet.wire_length, packet.in_port, packet.link_type, 0};
     if (!is_sent(packet)) {
@@ -432,8 +436,9 @@ bool DeviceLane::fetch_packed() noexcept {
   const SegmentShape& shape = segment();
   results_.records = nullptr;
   results_.frames = nullptr;
+  const std::uint32_t* const lengths = results_.last_lengths();
   // The frames stay on the device as they are now, for later segments too.
-  if (const std::uint32_t* const lengths = results_.last_lengths()) {
+  if (lengths != nullptr && segment_ + 1 < shape_.segments.size()) {
     for (std::uint32_t i = 0; i < count_; ++i) index_[i].length = lengths[i];
   }
   if (!shape.frames_down && shape.down.empty()) {
@@ -442,10 +447,12 @@ bool DeviceLane::fetch_packed() noexcept {
   }
   std::size_t alive = 0;
   std::size_t frame_bytes = 0;
-  for (std::uint32_t i = 0; i < count_; ++i) {
-    if (!results_.verdicts[i].alive()) continue;
-    ++alive;
-    if (shape.frames_down) frame_bytes += aligned_frame(index_[i].length);
+  for (std::uint32_t i = 0; i < count_; ++i) alive += results_.verdicts[i].alive() ? 1 : 0;
+  if (shape.frames_down) {
+    for (std::uint32_t i = 0; i < count_; ++i) {
+      const std::uint32_t length = lengths != nullptr ? lengths[i] : index_[i].length;
+      frame_bytes += results_.verdicts[i].alive() ? aligned(length) : 0;
+    }
   }
   const std::size_t record_bytes = alive * shape.down.bytes;
   const std::size_t frames_at = aligned_frame(count_ * shape.down.bytes);
