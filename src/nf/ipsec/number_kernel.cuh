@@ -29,10 +29,9 @@ struct Numbering {
   std::uint32_t* granted = nullptr;     // by SA: how many numbers it got: less than its packets where it has no more
 };
 
-/// Takes up to `count` numbers; returns how many, behind `before`.
+/// Takes up to `count` numbers; returns how many, behind `before`. Of a device that is not closed.
 inline __device__ std::uint32_t take_numbers(const DeviceNumbers::View& numbers, std::uint32_t sa, std::uint32_t count,
                                              unsigned long long& before) {
-  if (*static_cast<const volatile unsigned*>(numbers.closed) != 0) return 0;
   const unsigned long long most = numbers.most[sa];
   unsigned long long seen = numbers.sent[sa];
   for (;;) {
@@ -56,6 +55,9 @@ static __global__ void __launch_bounds__(kNumberThreads)
     number_packets(const std::uint32_t* sas, std::uint32_t count, DeviceNumbers::View numbers, Numbering to) {
   extern __shared__ std::uint32_t shared_counts[];
   __shared__ std::uint32_t single;
+  // Once, and not by SA: it is a way over PCIe and back.
+  __shared__ bool closed;
+  if (threadIdx.x == 0) closed = *static_cast<const volatile unsigned*>(numbers.closed) != 0;
   std::uint32_t* const counts = numbers.sas <= kMostSharedSas ? shared_counts : to.counts;
   for (std::uint32_t sa = threadIdx.x; sa < numbers.sas; sa += kNumberThreads) counts[sa] = 0;
   const unsigned lane = threadIdx.x % 32;
@@ -92,7 +94,7 @@ static __global__ void __launch_bounds__(kNumberThreads)
     const std::uint32_t packets = counts[sa];
     if (packets == 0) continue;
     unsigned long long before = 0;
-    to.granted[sa] = take_numbers(numbers, sa, packets, before);
+    to.granted[sa] = closed ? 0 : take_numbers(numbers, sa, packets, before);
     to.first[sa] = before + 1;
   }
 }

@@ -26,7 +26,8 @@ struct Answer {
 };
 
 __global__ void take_for_host(DeviceNumbers::View numbers, std::uint32_t sa, std::uint32_t count, Answer* answer) {
-  answer->taken = kernels::take_numbers(numbers, sa, count, answer->before);
+  const bool closed = *static_cast<const volatile unsigned*>(numbers.closed) != 0;
+  answer->taken = closed ? 0 : kernels::take_numbers(numbers, sa, count, answer->before);
 }
 
 class OnDevice final : public DeviceNumbers {
