@@ -36,7 +36,7 @@ class SpanLog;
 enum class Crossing : std::uint8_t { copy, zero_copy, by_size };
 
 /// Below this, what it takes to set a copy engine going is more than what kernels lose by waiting for PCIe.
-inline constexpr std::size_t kZeroCopyBytes = std::size_t{64} << 10;
+inline constexpr std::size_t kZeroCopyBytes = std::size_t{256} << 10;
 
 /// Below this, launches are collected: what they cost the host is then what a batch waits for, and what threads that
 /// launch at once wait for each other. With larger batches the copy begins sooner where they are not.
@@ -52,9 +52,9 @@ struct BatchSize {
 };
 /// Batches of which each is taken over in another way, by its size: with one of each a lane has loaded all that it
 /// launches. Whole frames and headers by kernels, the same by the copy engines, and what is not collected.
-inline constexpr std::array kBatchOfEachWay{BatchSize{1, 60}, BatchSize{1, 1514}, BatchSize{1100, 60},
-                                            BatchSize{700, 700}, BatchSize{1400, 1514}};
-static_assert(1100 * 64 > kZeroCopyBytes && 700 * kHeaderBytes > kZeroCopyBytes && 700 * 704 < kCollectBytes &&
+inline constexpr std::array kBatchOfEachWay{BatchSize{1, 60}, BatchSize{1, 1514}, BatchSize{4200, 60},
+                                            BatchSize{2800, 700}, BatchSize{1400, 1514}};
+static_assert(4200 * 64 > kZeroCopyBytes && 2800 * kHeaderBytes > kZeroCopyBytes && 2800 * 704 < kCollectBytes &&
               1400 * 1514 > kCollectBytes);
 
 /// What crosses for each packet beside frames and records.
