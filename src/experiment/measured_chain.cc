@@ -30,6 +30,7 @@ std::string run_section(const MeasuredChain& chain) {
       "  queue: {{bytes: 32MiB}}\n  gpus: \"{}\"\n  frames: {}\n  sharing: {}\n  transfer: {}\n"
       "  streams: {}\n",
       fmt::join(chain.gpus, ","), chain.frames, chain.sharing, chain.transfer, chain.streams);
+  if (!chain.batch_bytes.empty()) text += fmt::format("  batch: {{bytes: {}}}\n", chain.batch_bytes);
   return text;
 }
 

@@ -46,6 +46,7 @@ struct MeasuredChain {
   std::string sharing = "packets";
   std::string transfer = "auto";
   unsigned streams = 3;
+  std::string batch_bytes;             // of a GPU's batches; empty: as the program chooses
   std::string latency;                 // the bound; empty: none
   std::optional<double> offered_mpps;  // else as many as the chain takes
   bool timeline = false;               // of its transfers, which transfers_of (transfers.h) then tells of

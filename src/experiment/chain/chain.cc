@@ -34,6 +34,8 @@ constexpr unsigned kSameLoad = 50;  // percent of the most that the chain takes 
 constexpr const char* kLargeSize = "1518";
 constexpr const char* kRouting = "firewall-router";
 constexpr unsigned kLatencyWorkers = 4;
+constexpr unsigned kLatencyStreams = 2;
+constexpr unsigned kSameLoadWorkers = 4;
 
 /// Workers that keep one GPU busy: few do where frames are large, and more only press on the memory; small frames are
 /// bound by what the host does for each. By the sweep over workers.
@@ -43,11 +45,26 @@ unsigned workers_for(std::string_view size, std::string_view frames) {
   return size == "512" || size == "1024" ? 4 : 12;
 }
 
-/// The same where a chain inspects and encrypts, of which more comes back to the host than frames.
-unsigned workers_for_paper(std::string_view size) {
-  if (size == "1518") return 6;
-  return size == "512" || size == "1024" ? 8 : 16;
+/// How a chain that inspects and encrypts is run on one GPU: each way of sharing as it is fastest, by the sweep over
+/// workers, streams and batches. Functions that bring their packets themselves leave a stream idle more often, and are
+/// faster with a third one.
+struct PaperSetup {
+  unsigned workers;
+  unsigned streams;
+  const char* batch_bytes;
+};
+PaperSetup paper_setup(std::string_view size, std::string_view mode) {
+  const bool shared = mode == "shared";
+  const unsigned streams = shared ? 2 : 3;
+  if (size == "1518") return shared ? PaperSetup{4, streams, "8MiB"} : PaperSetup{6, streams, ""};
+  if (size == "1024") return {shared ? 6U : 8U, streams, ""};
+  if (size == "512") return {shared ? 8U : 10U, streams, ""};
+  return {16, streams, ""};
 }
+
+/// Workers that carry such a share of the load, in percent, as soon as they can: with more of them each brings the GPU
+/// smaller batches, more often.
+unsigned latency_workers(unsigned load) { return load <= 10 ? 3 : load <= 50 ? 4 : 6; }
 
 const char* sharing_of(std::string_view mode) {
   return mode == "unshared" ? "none" : mode == "no-memshare" ? "parsing" : "packets";
@@ -81,12 +98,12 @@ class ChainTrial final : public Trial {
     plan_latency_of_paper();
     plan_lengths();
     for (const char* mode : {"no-memshare", "shared"}) {
-      add("timeline", "C4", "paper", kLargeSize, mode, "planned", workers_for_paper(kLargeSize), 1);
+      add("timeline", "C4", "paper", kLargeSize, mode, "planned", kSameLoadWorkers, 1).set("streams", kLatencyStreams);
     }
     for (const char* chain : {"C4", "inspect"}) {
       for (const unsigned gpus : kGpus) {
         if (gpus == 1 || gpus <= setting_.gpus.size()) {
-          add("gpus", chain, "paper", kLargeSize, "shared", "planned", gpus * workers_for_paper(kLargeSize), gpus);
+          add_paper("gpus", chain, "paper", kLargeSize, "shared", gpus);
         }
       }
     }
@@ -120,6 +137,16 @@ class ChainTrial final : public Trial {
     return point;
   }
 
+  /// One of the paper's chains, as it is fastest on so many GPUs.
+  Point& add_paper(const char* sweep, const char* chain, const char* tables, const char* size, const char* mode,
+                   unsigned gpus = 1) {
+    const PaperSetup setup = paper_setup(size, mode);
+    Point& point = add(sweep, chain, tables, size, mode, "planned", gpus * setup.workers, gpus);
+    point.set("streams", setup.streams);
+    if (*setup.batch_bytes != '\0') point.set("batch_bytes", setup.batch_bytes);
+    return point;
+  }
+
   void plan_routing() {
     for (const char* size : setting_.quick ? std::span<const char* const>(kQuickSizes) : kSizes) {
       for (const char* frames : {"whole", "planned"}) {
@@ -145,7 +172,7 @@ class ChainTrial final : public Trial {
 
   /// The four ways, of which each GPU's comes with what the transfer plan names.
   void plan_modes(const char* chain, const char* tables, const char* size) {
-    for (const char* mode : kOnGpu) add("size", chain, tables, size, mode, "planned", workers_for_paper(size), 1);
+    for (const char* mode : kOnGpu) add_paper("size", chain, tables, size, mode);
     add("size", chain, tables, size, "cpu", "host", setting_.workers);
   }
 
@@ -162,18 +189,19 @@ class ChainTrial final : public Trial {
   }
 
   void plan_latency_of_paper() {
-    const unsigned workers = workers_for_paper(kLargeSize);
     for (const char* chain : kPaperChains) {
       for (const unsigned load : kLoads) {
         for (const char* percentile : kPercentiles) {
-          add("latency", chain, "paper", kLargeSize, "shared", "planned", workers, 1)
+          add("latency", chain, "paper", kLargeSize, "shared", "planned", latency_workers(load), 1)
+              .set("streams", kLatencyStreams)
               .set("load", load)
               .set("percentile", std::stod(percentile));
         }
       }
       for (const char* mode : kOnGpu) {
         for (const char* percentile : kPercentiles) {
-          add("same-load", chain, "paper", kLargeSize, mode, "planned", workers, 1)
+          add("same-load", chain, "paper", kLargeSize, mode, "planned", kSameLoadWorkers, 1)
+              .set("streams", kLatencyStreams)
               .set("load", kSameLoad)
               .set("percentile", std::stod(percentile));
         }
@@ -186,8 +214,7 @@ class ChainTrial final : public Trial {
     for (const char* mode : {"no-memshare", "unshared"}) {
       double functions = 1;
       for (const char* chain : {"router", "router-ipsec", "C2", "C4"}) {
-        add("length", chain, "paper", kLargeSize, mode, "planned", workers_for_paper(kLargeSize), 1)
-            .set("functions", functions++);
+        add_paper("length", chain, "paper", kLargeSize, mode).set("functions", functions++);
       }
     }
   }
@@ -204,6 +231,7 @@ class ChainTrial final : public Trial {
     if (chain.on_gpu) chain.frames = point.text("frames");
     chain.sharing = sharing_of(point.text("mode"));
     if (const auto streams = point.number("streams")) chain.streams = static_cast<unsigned>(*streams);
+    chain.batch_bytes = point.text("batch_bytes");
     return chain;
   }
 
@@ -242,7 +270,7 @@ class ChainTrial final : public Trial {
     if (is_new) {
       MeasuredChain chain = chain_of(point);
       if (auto checked = runner_.check(chain); !checked) return checked;
-      const auto most = most_mpps(point.text("chain"), chain, sweep == "same-load" ? "unshared" : "shared", limits);
+      const auto most = most_mpps(point, sweep == "same-load" ? "unshared" : "shared", limits);
       if (!most) return tl::unexpected(most.error());
       chain.offered_mpps = *most * *point.number("load") / 100;
       chain.latency = "1ms";
@@ -264,7 +292,7 @@ class ChainTrial final : public Trial {
     if (auto checked = runner_.check(chain); !checked) return checked;
     Point longest = point;
     longest.set("chain", "C4");
-    const auto most = most_mpps("C4", chain_of(longest), "unshared", limits);
+    const auto most = most_mpps(longest, "unshared", limits);
     if (!most) return tl::unexpected(most.error());
     chain.offered_mpps = *most * kSameLoad / 100;
     if (auto ran = runner_.measure(point, chain, limits, setting_); !ran) return ran;
@@ -293,7 +321,7 @@ class ChainTrial final : public Trial {
   Result<void> measure_timeline(Point& point, const Point& limits) {
     MeasuredChain chain = chain_of(point);
     if (auto checked = runner_.check(chain); !checked) return checked;
-    const auto most = most_mpps(point.text("chain"), chain, "unshared", limits);
+    const auto most = most_mpps(point, "unshared", limits);
     if (!most) return tl::unexpected(most.error());
     chain.offered_mpps = *most * kSameLoad / 100;
     chain.latency = "1ms";
@@ -304,11 +332,18 @@ class ChainTrial final : public Trial {
     return {};
   }
 
-  /// What loads are shares of, by the workers that carry them: whichever other points are measured.
-  Result<double> most_mpps(const std::string& name, MeasuredChain chain, const char* mode, const Point& limits) {
-    const auto [most, is_new] = most_mpps_.try_emplace(name + ' ' + mode);
+  /// What loads are shares of: what the point's chain takes in, in this mode, where it is fastest.
+  Result<double> most_mpps(const Point& point, const char* mode, const Point& limits) {
+    const auto [most, is_new] = most_mpps_.try_emplace(point.text("chain") + ' ' + mode);
     if (is_new) {
+      MeasuredChain chain = chain_of(point);
       chain.sharing = sharing_of(mode);
+      if (point.find("tables") != nullptr) {
+        const PaperSetup setup = paper_setup(point.text("size"), mode);
+        chain.workers = std::min(setup.workers, setting_.workers);
+        chain.streams = setup.streams;
+        chain.batch_bytes = setup.batch_bytes;
+      }
       Point medians;
       if (const auto ran = runner_.measure(medians, chain, limits, setting_); !ran) return tl::unexpected(ran.error());
       most->second = *medians.number("mpps");
