@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "chain/gpu_shares.h"
 #include "chain/network_function.h"
 #include "port/port.h"
 #include "report/event_log.h"
@@ -52,12 +54,20 @@ struct RunSettings {
   Transfer transfer = Transfer::automatic;
   WholeFrames whole_frames = WholeFrames::where_needed;
   Sharing sharing = Sharing::packets;
+  GpuShares gpu_shares;  // where they are chosen by measurement: once the run has begun
   unsigned workers = 1;
   std::size_t batch_bytes = 512 << 10;
   std::size_t batch_packets = 512;  // with their descriptors they stay in the second-level cache
   std::chrono::nanoseconds batch_timeout = std::chrono::microseconds{500};
   std::size_t queue_bytes = 128 << 20;  // of each worker
   std::chrono::nanoseconds duration{};  // 0: until the sources end
+  std::chrono::nanoseconds latency{};   // bound; 0: none
+  double bits_per_second = 0;           // that the chain is to reach; 0: what PCIe carries
+
+  [[nodiscard]] double wished_bits_per_second() const noexcept {
+    constexpr double kOfPcie = 400e9;  // PCIe 5 with 16 lanes
+    return bits_per_second > 0 ? bits_per_second : kOfPcie * static_cast<double>(std::max<std::size_t>(1, gpus.size()));
+  }
 };
 
 struct Chain {

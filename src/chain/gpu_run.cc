@@ -62,7 +62,8 @@ std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const De
       stages.emplace_back();
       for (const ring::SegmentShape::Stage& stage : segment.stages) {
         const NamedFunction& named = chain.functions[stage.function];
-        auto made = named.function->make_gpu_stage({worker, static_cast<std::uint32_t>(of_ring.batch_packets)});
+        auto made = named.function->make_gpu_stage(
+            {worker, static_cast<std::uint32_t>(of_ring.batch_packets), chain.settings.gpu_shares.of(stage.function)});
         if (made == nullptr) throw gpu::CudaError(0, named.name + " has no GPU stage in this program");
         stages.back().push_back(std::move(made));
       }

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "chain/measure_shares.h"
 #include "chain/run_report.h"
 #include "chain/trace.h"
 #include "chain/worker.h"
@@ -151,6 +152,8 @@ Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic
     if (!interrupted) return failure(std::move(opened.error()));
     return RunResult{make_report(chain, {}, Clock::now() - opening_start), std::move(opened.error())};
   }
+  if (chain.settings.processor == Processor::gpu && chain.settings.gpu_shares.choice == GpuShares::Choice::automatic)
+    choose_gpu_shares(chain);
   Trace trace(chain, options.trace_packets, options.trace_out);
   std::vector<std::unique_ptr<Worker>> workers;
   for (unsigned i = 0; i < chain.settings.workers; ++i) {

@@ -36,8 +36,18 @@ std::uint64_t count_sum(std::span<const std::unique_ptr<Worker>> workers, Pick o
 
 double seconds(auto ns) { return static_cast<double>(ns) / 1e9; }
 
-Json function_json(const NamedFunction& named, std::size_t index, std::span<const std::unique_ptr<Worker>> workers,
-                   TrafficSum& dropped_in_all) {
+/// Empty where the function has all of the GPU, and nothing was measured.
+Json share_json(const GpuShares& shares, std::size_t index) {
+  Json json = Json::object();
+  if (const std::uint32_t share = shares.of(index); share != 0) json["multiprocessors"] = share;
+  if (index >= shares.functions.size()) return json;
+  for (const MeasuredTime& time : shares.functions[index].times)
+    json["measured"].push_back({{"multiprocessors", time.multiprocessors}, {"us", time.us}});
+  return json;
+}
+
+Json function_json(const NamedFunction& named, std::size_t index, const GpuShares& shares,
+                   std::span<const std::unique_ptr<Worker>> workers, TrafficSum& dropped_in_all) {
   const auto sum = [&](auto pick) {
     return traffic_sum(workers,
                        [&](const WorkerCounters& c) -> const report::Traffic& { return pick(c.functions[index]); });
@@ -72,6 +82,7 @@ Json function_json(const NamedFunction& named, std::size_t index, std::span<cons
     const double sum_ns = static_cast<double>(count(&FunctionCounters::segment_time_ns));
     json["segments"] = {{"count", segments}, {"mean_us", sum_ns / static_cast<double>(segments) / 1e3}};
   }
+  if (const Json share = share_json(shares, index); !share.empty()) json["gpu_share"] = share;
   nlohmann::json own = nlohmann::json::object();
   named.function->report(own);
   if (!own.empty()) json["details"] = own;
@@ -100,8 +111,9 @@ Json make_report(const Chain& chain, std::span<const std::unique_ptr<Worker>> wo
   TrafficSum dropped;
 
   Json functions = Json::array();
+  const GpuShares shares = chain.settings.processor == Processor::gpu ? chain.settings.gpu_shares : GpuShares{};
   for (std::size_t i = 0; i < chain.functions.size(); ++i) {
-    functions.push_back(function_json(chain.functions[i], i, workers, dropped));
+    functions.push_back(function_json(chain.functions[i], i, shares, workers, dropped));
     consumed += traffic([&](const C& c) -> const report::Traffic& { return c.functions[i].consumed; });
   }
   Json by_chain = Json::object();
@@ -159,6 +171,7 @@ Json make_report(const Chain& chain, std::span<const std::unique_ptr<Worker>> wo
                     {"to_host_bytes", device(&DeviceCounters::bytes_to_host)}};
   if (chain.settings.processor == Processor::gpu) {
     report["gpu"] = {{"devices", chain.settings.gpus},
+                     {"shares", kShareChoiceNames[static_cast<std::size_t>(chain.settings.gpu_shares.choice)]},
                      {"segments", device(&DeviceCounters::segments)},
                      {"punted", device(&DeviceCounters::punted)},
                      {"failures", device(&DeviceCounters::failures)},
@@ -226,9 +239,18 @@ std::string report_tables(const Json& report) {
     not_made += fmt::format("{} made {} of the {} packets that its rate asks for\n", name, format_count(made),
                             format_count(offered));
   }
+  std::string shares;
+  for (const Json& f : report["functions"]) {
+    const auto share = f.find("gpu_share");
+    if (share == f.end()) continue;
+    const auto multiprocessors = share->find("multiprocessors");
+    shares += fmt::format("{}{} {}", shares.empty() ? "" : ", ", f["name"].get<std::string>(),
+                          multiprocessors == share->end() ? "all" : n(*multiprocessors));
+  }
+  if (!shares.empty()) shares = "multiprocessors of the GPU: " + shares + '\n';
   const Json& batches = report["batches"];
   const Json& latency = report["latency_us"];
-  return functions.text() + '\n' + ports.text() + generated + of_functions + not_made +
+  return functions.text() + '\n' + ports.text() + generated + of_functions + shares + not_made +
          fmt::format(
              "\n{} worker{} on the {}, {:.3f} s: {}pps, {}bit/s; {} batch{} ({} full, {} by time, {} at the end)\n"
              "latency p50 {:.1f} us, p95 {:.1f} us, p99 {:.1f} us, p99.9 {:.1f} us\n",

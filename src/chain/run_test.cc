@@ -426,5 +426,22 @@ TEST(Run, TellsHowFarItIs) {
   EXPECT_GT(packets, 0U);
 }
 
+TEST(RunReport, TellsWhatOfTheGpuFunctionsMayFill) {
+  FakeChain chain;
+  for (const char* name : {"first", "second", "third"}) chain.add_function(name, [](std::span<PacketView>) {});
+  chain.settings.gpu_shares = {GpuShares::Choice::automatic, {{}, {33, {{132, 8.5}, {66, 12}}}, {0, {{132, 20}}}}};
+  const auto on_cpu = make_report(chain, {}, 1s);
+  EXPECT_FALSE(on_cpu["functions"][1].contains("gpu_share"));
+  chain.settings.processor = Processor::gpu;
+  const auto report = make_report(chain, {}, 1s);
+  EXPECT_EQ(report["gpu"]["shares"], "auto");
+  EXPECT_FALSE(report["functions"][0].contains("gpu_share")) << "it has all, and was not measured";
+  EXPECT_EQ(report["functions"][1]["gpu_share"]["multiprocessors"], 33);
+  EXPECT_EQ(report["functions"][1]["gpu_share"]["measured"][1]["us"], 12);
+  EXPECT_FALSE(report["functions"][2]["gpu_share"].contains("multiprocessors")) << "it has all";
+  EXPECT_THAT(report_tables(report), HasSubstr("multiprocessors of the GPU: second 33, third all\n"));
+  EXPECT_THAT(report_tables(on_cpu), Not(HasSubstr("multiprocessors")));
+}
+
 }  // namespace
 }  // namespace penstock::chain

@@ -87,6 +87,29 @@ std::string functions_of(const chain::Chain& chain, const chain::DevicePlan::Run
   return text;
 }
 
+/// What of the GPU its functions may fill, by their names; none that may fill all of it.
+nlohmann::ordered_json shares_of(const chain::Chain& chain, const chain::DevicePlan::Run& run) {
+  const chain::GpuShares& shares = chain.settings.gpu_shares;
+  auto json = nlohmann::ordered_json::object();
+  for (std::size_t f = run.first; f < run.last; ++f) {
+    const chain::NamedFunction& named = chain.functions[f];
+    if (shares.of(f) != 0) json[named.name] = shares.of(f);
+    if (shares.choice == chain::GpuShares::Choice::automatic && named.function->traits().fills_gpu)
+      json[named.name] = "auto";
+  }
+  return json;
+}
+
+/// "nids 66, ipsec auto"
+std::string shares_text(const nlohmann::ordered_json& shares) {
+  std::string text;
+  for (const auto& [name, share] : shares.items()) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
+                        share.is_string() ? share.get<std::string>() : share.dump());
+  }
+  return text;
+}
+
 /// What crosses as the ring carries it: see chain/device_plan.h.
 void print_device_plan(const chain::Chain& chain, const chain::DevicePlan& plan,
                        const std::vector<std::uint32_t>& sizes) {
@@ -94,6 +117,8 @@ void print_device_plan(const chain::Chain& chain, const chain::DevicePlan& plan,
   for (const chain::DevicePlan::Run& run : plan.runs) {
     table.add_row({functions_of(chain, run), processor_name(run.processor)});
     if (run.processor != Processor::gpu) continue;
+    if (const auto shares = shares_of(chain, run); !shares.empty())
+      table.add_note("multiprocessors: " + shares_text(shares));
     table.add_note("crosses before: " + chain::describe_up(plan.segments[run.segment]));
     table.add_note("crosses after: " + chain::describe_down(plan.segments[run.segment]));
   }
@@ -115,6 +140,7 @@ nlohmann::ordered_json device_plan_json(const chain::Chain& chain, const chain::
   for (const chain::DevicePlan::Run& run : plan.runs) {
     nlohmann::ordered_json one{{"functions", functions_of(chain, run)}, {"processor", processor_name(run.processor)}};
     if (run.processor == Processor::gpu) {
+      if (auto shares = shares_of(chain, run); !shares.empty()) one["multiprocessors"] = std::move(shares);
       one["before"] = chain::describe_up(plan.segments[run.segment]);
       one["after"] = chain::describe_down(plan.segments[run.segment]);
     }

@@ -183,5 +183,17 @@ TEST_F(Program, PrintsAPlanThatFitsATerminal) {
   EXPECT_THAT(run({"plan", chain_, "--processor", "cpu"}).out, HasSubstr("Nothing crosses PCIe."));
 }
 
+TEST_F(Program, PrintsWhatOfTheGpuFunctionsMayFill) {
+  const TestFile rules("ids.rules");
+  rules.write("alert tcp any any -> any any (content:\"needle\"; sid:1;)\n");
+  write("ports: {load: generator, wan: {null: {}}}\nchain: [nids: {rules: " + rules.path() + "}]\n");
+  const auto plan = [&](const std::string& shares) {
+    return run({"plan", chain_, "--processor", "gpu", "--set", "run.gpu_shares=" + shares});
+  };
+  EXPECT_THAT(plan("nids=33").out, HasSubstr("multiprocessors: nids 33\n"));
+  EXPECT_THAT(plan("auto").out, HasSubstr("multiprocessors: nids auto\n"));
+  EXPECT_THAT(plan("whole").out, Not(HasSubstr("multiprocessors")));
+}
+
 }  // namespace
 }  // namespace penstock::cli

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/text_file.h"
+#include "base/units.h"
 #include "chain/device_plan.h"
 #include "chain/gpu_run.h"
 #include "chain/run.h"
@@ -38,7 +39,7 @@ constexpr auto kRun = std::to_array<Parameter>({
     {"latency", ParameterType::duration, "", "1us..10s",
      "no batch waits for longer than this for more packets, and those on a GPU hold no more than `rate` brings in it"},
     {"rate", ParameterType::rate, "", "1Mbps..100Tbps",
-     "with `latency`: what the chain is to reach, of all workers; else 400Gbps for each GPU"},
+     "with `latency` or `gpu_shares: auto`: what the chain is to reach, of all workers; else 400Gbps for each GPU"},
     {"streams", ParameterType::integer, "3", "1..64", "batches in flight on the GPU, for each worker"},
     {"transfer", ParameterType::choice, "auto", "auto|direct|streamed|zero_copy",
      "how batches cross PCIe: one at a time, several at once, or read and written by kernels; auto: streamed, and "
@@ -48,6 +49,9 @@ constexpr auto kRun = std::to_array<Parameter>({
     {"sharing", ParameterType::choice, "packets", "packets|parsing|none",
      "what functions share on the GPU; for comparisons, each brings the packets there and back by itself, and shares "
      "what parsing found, or nothing"},
+    {"gpu_shares", ParameterType::text, "whole", "",
+     "multiprocessors that functions fill on the GPU beside each other: whole, each all; `nids=66,ipsec=33`; auto: by "
+     "measurement before the first packets, what keeps `rate` and `latency`"},
     {"queue.bytes", ParameterType::size, "128MiB", "64KiB..64GiB",
      "the waiting queue of a worker: full means drop and count"},
     {"duration", ParameterType::duration, "0", "0..8760h", "stop after this time; 0: when the sources end"},
@@ -102,6 +106,7 @@ class Builder {
     check_files();
     choose_processor();
     plan_timeline();
+    read_gpu_shares();
     if (options_.strict) refuse_unsupported();
     loaded_.files = std::move(files_);
     if (errors_.empty()) return std::move(loaded_);
@@ -202,7 +207,11 @@ class Builder {
     settings.batch_timeout = run->duration("batch.timeout");
     settings.queue_bytes = run->integer("queue.bytes");
     settings.duration = run->duration("duration");
-    if (run->has("latency")) settings.batch_timeout = std::min(settings.batch_timeout, run->duration("latency"));
+    if (run->has("latency")) {
+      settings.latency = run->duration("latency");
+      settings.batch_timeout = std::min(settings.batch_timeout, settings.latency);
+    }
+    if (run->has("rate")) settings.bits_per_second = run->rate("rate").value;
     settings.streams = static_cast<unsigned>(run->integer("streams"));
     if (run->text("transfer") == "direct") settings.transfer = chain::Transfer::direct;
     if (run->text("transfer") == "zero_copy") settings.transfer = chain::Transfer::zero_copy;
@@ -449,7 +458,7 @@ class Builder {
     if (!run_) return;
     const bool on_gpu = settings.processor == chain::Processor::gpu;
     settings.batch_bytes = run_->has("batch.bytes") ? run_->integer("batch.bytes")
-                           : on_gpu                 ? most_batch_bytes_on_gpu(*run_, settings)
+                           : on_gpu                 ? most_batch_bytes_on_gpu(settings)
                                                     : 512 << 10;
     settings.batch_packets = run_->has("batch.packets") ? run_->integer("batch.packets") : on_gpu ? 16384 : 512;
     if (settings.queue_bytes < settings.batch_bytes) {
@@ -458,23 +467,76 @@ class Builder {
                          fmt::format("batch.bytes ({}) or more", settings.batch_bytes)});
     }
     if (on_gpu) {
-      if (run_->has("rate") && !run_->has("latency")) note_without_effect(*run_, "rate", "without latency");
+      if (run_->has("rate") && !run_->has("latency") && run_->text("gpu_shares") != "auto")
+        note_without_effect(*run_, "rate", "without latency");
       return;
     }
-    for (const char* name : {"gpus", "rate", "streams", "transfer", "frames", "sharing"})
+    for (const char* name : {"gpus", "rate", "streams", "transfer", "frames", "sharing", "gpu_shares"})
       note_without_effect(*run_, name);
   }
 
+  /// `whole`, `auto`, or shares of functions by their names.
+  void read_gpu_shares() {
+    if (!run_) return;
+    const std::string& text = run_->text("gpu_shares");
+    chain::GpuShares& shares = loaded_.chain.settings.gpu_shares;
+    if (text == "whole") return;
+    if (text == "auto") {
+      shares.choice = chain::GpuShares::Choice::automatic;
+      return;
+    }
+    shares.choice = chain::GpuShares::Choice::given;
+    shares.functions.resize(loaded_.chain.functions.size());
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t end = std::min(text.find(',', at), text.size());
+      read_gpu_share(text.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+
+  void read_gpu_share(const std::string& item) {
+    const auto wrong = [&](const std::string& message, std::string_view found, std::string expected) {
+      errors_.push_back({run_->place("gpu_shares"), "gpu_shares: " + message, in_quotes(found), std::move(expected)});
+    };
+    const std::size_t equals = item.find('=');
+    if (equals == std::string::npos)
+      return wrong("wrong value", item, "whole, auto, or multiprocessors of functions, such as nids=66,ipsec=33");
+    const std::string name = item.substr(0, equals);
+    const std::string number = item.substr(equals + 1);
+    const auto multiprocessors = parse_integer(number);
+    if (!multiprocessors || *multiprocessors == 0 || *multiprocessors > most_multiprocessors_) {
+      return wrong(fmt::format("wrong number of multiprocessors for {}", name), number,
+                   fmt::format("a whole number in 1..{}", most_multiprocessors_));
+    }
+    std::vector<std::string_view> all;
+    std::vector<std::string_view> with_share;
+    std::vector<chain::NamedFunction>& functions = loaded_.chain.functions;
+    for (const chain::NamedFunction& function : functions) {
+      all.emplace_back(function.name);
+      if (function.function->traits().fills_gpu) with_share.emplace_back(function.name);
+    }
+    const auto found = std::ranges::find(functions, name, &chain::NamedFunction::name);
+    if (found == functions.end()) {
+      // Functions with mistakes of their own are not there.
+      if (functions_ok_) wrong("no such function in the chain", name, expected_name(name, all));
+      return;
+    }
+    if (!found->function->traits().fills_gpu) {
+      return wrong("the function's stage fills no GPU, and takes no share", name,
+                   with_share.empty() ? "whole: no function of the chain does" : expected_name(name, with_share));
+    }
+    chain::GpuShares::Share& share =
+        loaded_.chain.settings.gpu_shares.functions[static_cast<std::size_t>(found - functions.begin())];
+    if (share.multiprocessors != 0) return wrong("given twice", name, "each function once");
+    share.multiprocessors = static_cast<std::uint32_t>(*multiprocessors);
+  }
+
   /// By what PCIe carries best, and by the latency bound.
-  static std::size_t most_batch_bytes_on_gpu(const Parameters& run, const chain::RunSettings& settings) {
+  static std::size_t most_batch_bytes_on_gpu(const chain::RunSettings& settings) {
     constexpr std::size_t kMost = 4 << 20;
     constexpr std::size_t kLeast = 64 << 10;
-    constexpr double kGpuBitsPerSecond = 400e9;  // PCIe 5 with 16 lanes
-    if (!run.has("latency")) return kMost;
-    const double rate = run.has("rate")
-                            ? run.rate("rate").value
-                            : kGpuBitsPerSecond * static_cast<double>(std::max<std::size_t>(1, settings.gpus.size()));
-    const std::size_t all = ring::ring_bytes(rate / 8, run.duration("latency"));
+    if (settings.latency.count() == 0) return kMost;
+    const std::size_t all = ring::ring_bytes(settings.wished_bits_per_second() / 8, settings.latency);
     // Each worker has those on the GPU, one that waits, and one that is being filled.
     const std::size_t batches = std::size_t{settings.workers} * (chain::lanes_of(settings) + 2);
     return std::clamp(all / batches / kFrameAlignment * kFrameAlignment, kLeast, kMost);
@@ -502,6 +564,15 @@ class Builder {
     std::vector<int> there;
     for (const gpu::Device& device : list.devices) {
       if (device.supported) there.push_back(device.index);
+    }
+    const auto is_chosen = [&](const gpu::Device& device) {
+      if (!run_->has("gpus")) return device.index == there.front();
+      const std::vector<std::uint64_t>& numbers = run_->integers("gpus");
+      return std::ranges::find(numbers, static_cast<std::uint64_t>(device.index)) != numbers.end();
+    };
+    for (const gpu::Device& device : list.devices) {
+      if (!is_chosen(device)) continue;
+      most_multiprocessors_ = std::min(most_multiprocessors_, static_cast<std::uint32_t>(device.multiprocessors));
     }
     if (!run_->has("gpus")) return std::vector<int>{there.front()};
     std::vector<int> chosen;
@@ -542,6 +613,7 @@ class Builder {
   std::optional<Place> gpu_asked_;  // where `processor: gpu` stands
   std::optional<Parameters> run_;
   std::optional<Parameters> outputs_;
+  std::uint32_t most_multiprocessors_ = 1024;  // of the GPUs; more than any has, where they are not known
 };
 
 }  // namespace

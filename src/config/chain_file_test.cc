@@ -469,5 +469,77 @@ TEST_F(ChainFile, SizesBatchesForAGpuByRateAndLatency) {
              "--set run.rate=2Mpps: rate: wrong value: found '2Mpps', expected a rate in 1Mbps..100Tbps");
 }
 
+class GpuSharesInAChainFile : public ChainFile {
+ protected:
+  void SetUp() override {
+    ChainFile::SetUp();
+    put("ids", "alert tcp any any -> any any (content:\"needle\"; sid:1;)\n");
+  }
+  static constexpr const char* kInspected =
+      "ports: {lan: {pcap: {read: in.pcap}}, wan: {pcap: {write: out.pcap}}}\n"
+      "chain: [firewall: {rules: rules}, nids: {rules: ids}, nids: {rules: ids}, router: {routes: routes}]\n";
+  [[nodiscard]] static LoadOptions with(const std::string& shares, const std::string& processor = "gpu") {
+    LoadOptions options;
+    options.overrides = {*parse_override("run.processor=" + processor), *parse_override("run.gpu_shares=" + shares)};
+    options.only_plan = true;
+    return options;
+  }
+};
+
+TEST_F(GpuSharesInAChainFile, AreThoseOfFunctionsByName) {
+  const auto given = load(kInspected, with("nids#2=33,nids=0x10"));
+  ASSERT_TRUE(given) << to_string(given.error());
+  const chain::GpuShares& shares = given->chain.settings.gpu_shares;
+  EXPECT_EQ(shares.choice, chain::GpuShares::Choice::given);
+  EXPECT_EQ(shares.of(0), 0U);
+  EXPECT_EQ(shares.of(1), 16U);
+  EXPECT_EQ(shares.of(2), 33U);
+  EXPECT_EQ(shares.of(3), 0U);
+  EXPECT_EQ(load(kInspected, with("auto"))->chain.settings.gpu_shares.choice, chain::GpuShares::Choice::automatic);
+  const auto whole = load(kInspected, with("whole"));
+  EXPECT_EQ(whole->chain.settings.gpu_shares.choice, chain::GpuShares::Choice::whole);
+  EXPECT_EQ(whole->chain.settings.gpu_shares.of(1), 0U);
+}
+
+TEST_F(GpuSharesInAChainFile, AreRefusedWithTheReason) {
+  const auto refused = [&](const std::string& shares) { return errors_of(kInspected, with(shares)); };
+  const std::string place = "--set run.gpu_shares=";
+  expect_has(refused("half"), place +
+                                  "half: gpu_shares: wrong value: found 'half', expected whole, auto, or "
+                                  "multiprocessors of functions, such as nids=66,ipsec=33");
+  expect_has(refused("nids=1,"), "gpu_shares: wrong value: found ''");
+  expect_has(refused("nidz=3"), "gpu_shares: no such function in the chain: found 'nidz', expected nids");
+  expect_has(refused("ipsec=3"), "found 'ipsec', expected one of firewall, nids, nids#2, router");
+  for (const char* wrong : {"0", "-1", "", "1.5", "all", "1025"}) {
+    expect_has(refused(std::string("nids=") + wrong),
+               std::string("gpu_shares: wrong number of multiprocessors for nids: found '") + wrong +
+                   "', expected a whole number in 1..1024");
+  }
+  expect_has(refused("nids=3,nids=4"), "gpu_shares: given twice: found 'nids'");
+  expect_has(refused("router=3"),
+             "gpu_shares: the function's stage fills no GPU, and takes no share: found 'router', expected one of nids, "
+             "nids#2");
+  expect_has(errors_of(kGood, with("router=3")), "expected whole: no function of the chain does");
+  const std::string both = refused("nids=0,router=3");
+  expect_has(both, "wrong number");
+  expect_has(both, "takes no share");
+}
+
+TEST_F(GpuSharesInAChainFile, HaveNoEffectOnTheCpu) {
+  const auto loaded = load(kInspected, with("auto", "cpu"));
+  ASSERT_TRUE(loaded);
+  ASSERT_EQ(loaded->without_effect.size(), 1U);
+  expect_has(to_string(loaded->without_effect), "gpu_shares has no effect on the CPU: found 'auto'");
+}
+
+TEST_F(GpuSharesInAChainFile, AreChosenByRateAlsoWithoutALatency) {
+  LoadOptions options = with("auto");
+  options.overrides.push_back(*parse_override("run.rate=100Gbps"));
+  const auto loaded = load(kInspected, options);
+  ASSERT_TRUE(loaded);
+  EXPECT_TRUE(loaded->without_effect.empty());
+  EXPECT_DOUBLE_EQ(loaded->chain.settings.wished_bits_per_second(), 100e9);
+}
+
 }  // namespace
 }  // namespace penstock::config
