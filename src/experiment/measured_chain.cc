@@ -28,8 +28,8 @@ std::string run_section(const MeasuredChain& chain) {
   // A queue of a few batches: it is pinned, which takes time.
   text += fmt::format(
       "  queue: {{bytes: 32MiB}}\n  gpus: \"{}\"\n  frames: {}\n  sharing: {}\n  transfer: {}\n"
-      "  streams: {}\n",
-      fmt::join(chain.gpus, ","), chain.frames, chain.sharing, chain.transfer, chain.streams);
+      "  streams: {}\n  gpu_shares: \"{}\"\n",
+      fmt::join(chain.gpus, ","), chain.frames, chain.sharing, chain.transfer, chain.streams, chain.gpu_shares);
   if (!chain.batch_bytes.empty()) text += fmt::format("  batch: {{bytes: {}}}\n", chain.batch_bytes);
   return text;
 }
@@ -209,9 +209,14 @@ Point results_of(const nlohmann::ordered_json& report, const Point& limits, std:
   results.set("lost", packets > 0 ? lost / packets : 0.0);
   results.set("dropped", packets > 0 ? (dropped - lost) / packets : 0.0);
   for (const nlohmann::ordered_json& function : report["functions"]) {
-    const auto segments = function.find("segments");
-    if (segments == function.end()) continue;
-    results.set("segment_us_" + function["name"].get<std::string>(), (*segments)["mean_us"].get<double>());
+    const auto name = function["name"].get<std::string>();
+    if (const auto segments = function.find("segments"); segments != function.end())
+      results.set("segment_us_" + name, (*segments)["mean_us"].get<double>());
+    if (const auto share = function.find("gpu_share"); share != function.end()) {
+      // Without a share of its own it has all, which is what it was timed with first.
+      const auto& holder = share->contains("multiprocessors") ? *share : (*share)["measured"].front();
+      results.set("share_" + name, holder["multiprocessors"].get<double>());
+    }
   }
   for (const auto& [name, value] : report["latency_us"].items()) results.set("latency_" + name, value.get<double>());
   return results;

@@ -46,7 +46,8 @@ struct MeasuredChain {
   std::string sharing = "packets";
   std::string transfer = "auto";
   unsigned streams = 3;
-  std::string batch_bytes;             // of a GPU's batches; empty: as the program chooses
+  std::string batch_bytes;  // of a GPU's batches; empty: as the program chooses
+  std::string gpu_shares = "whole";
   std::string latency;                 // the bound; empty: none
   std::optional<double> offered_mpps;  // else as many as the chain takes
   bool timeline = false;               // of its transfers, which transfers_of (transfers.h) then tells of
@@ -95,6 +96,7 @@ class ChainRunner {
 ///   of_limit                       share of it that was reached
 ///   busy_cores                     processor time of the workers by the time that passed
 ///   segment_us_FUNCTION            mean time on the GPU, there and back, of the segment that begins with the function
+///   share_FUNCTION                 multiprocessors that it may fill, where it was given a share or timed for one
 ///   lost                           share of the packets that the waiting queue had no room for
 ///   dropped                        share of the packets that functions dropped
 [[nodiscard]] Point results_of(const nlohmann::ordered_json& report, const Point& limits, std::size_t gpus);

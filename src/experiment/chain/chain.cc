@@ -3,6 +3,8 @@
 
 #include "experiment/chain/chain.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -27,6 +29,11 @@ constexpr std::array<unsigned, 6> kWorkers{1, 2, 3, 4, 8, 12};
 constexpr std::array<unsigned, 5> kPaperWorkers{4, 6, 8, 12, 16};
 constexpr std::array<unsigned, 3> kStreams{2, 3, 4};
 constexpr std::array<unsigned, 4> kGpus{1, 2, 4, 8};
+constexpr std::array kShareSizes{"512", "1518"};
+constexpr std::array kShares{"whole", "1/2", "1/4", "1/8", "auto"};  // of the multiprocessors, for each that takes one
+constexpr std::array kShareLatencies{"whole", "auto"};
+constexpr std::array kSharePercentiles{"50", "99"};
+constexpr unsigned kShareLoad = 50;                    // percent of the most that the chain takes in with whole shares
 constexpr std::array<unsigned, 3> kLoads{10, 50, 80};  // percent of the most that the chain takes in
 constexpr std::array kPercentiles{"1", "10", "25", "50", "75", "90", "95", "99", "99.9"};
 constexpr std::size_t kMostGpus = 8;
@@ -96,6 +103,7 @@ class ChainTrial final : public Trial {
     }
     plan_workers_of_paper();
     plan_latency_of_paper();
+    plan_shares();
     plan_lengths();
     for (const char* mode : {"no-memshare", "shared"}) {
       add("timeline", "C4", "paper", kLargeSize, mode, "planned", kSameLoadWorkers, 1).set("streams", kLatencyStreams);
@@ -115,10 +123,11 @@ class ChainTrial final : public Trial {
 
   Result<void> measure(Point& point, const Point& limits) override {
     const std::string sweep = point.text("sweep");
-    auto measured = sweep == "latency" || sweep == "same-load" ? measure_latency(point, limits)
-                    : sweep == "length"                        ? measure_length(point, limits)
-                    : sweep == "timeline"                      ? measure_timeline(point, limits)
-                                                               : measure_rate(point, limits);
+    const bool of_load = sweep == "latency" || sweep == "same-load" || sweep == "share-latency";
+    auto measured = of_load               ? measure_latency(point, limits)
+                    : sweep == "length"   ? measure_length(point, limits)
+                    : sweep == "timeline" ? measure_timeline(point, limits)
+                                          : measure_rate(point, limits);
     if (measured) return {};
     for (Error& error : measured.error()) error.message = describe(point) + ": " + error.message;
     return measured;
@@ -209,6 +218,24 @@ class ChainTrial final : public Trial {
     }
   }
 
+  /// What G-NET's way of sharing the device in space gives.
+  void plan_shares() {
+    for (const char* size : kShareSizes) {
+      for (const char* shares : kShares) {
+        add_paper("share", "C4", "paper", size, "shared").set("shares", shares);
+      }
+    }
+    for (const char* shares : kShareLatencies) {
+      for (const char* percentile : kSharePercentiles) {
+        add("share-latency", "C4", "paper", kLargeSize, "shared", "planned", latency_workers(kShareLoad), 1)
+            .set("streams", kLatencyStreams)
+            .set("shares", shares)
+            .set("load", kShareLoad)
+            .set("percentile", std::stod(percentile));
+      }
+    }
+  }
+
   /// The router's transfers as the chain around it grows (figure 2).
   void plan_lengths() {
     for (const char* mode : {"no-memshare", "unshared"}) {
@@ -232,7 +259,16 @@ class ChainTrial final : public Trial {
     chain.sharing = sharing_of(point.text("mode"));
     if (const auto streams = point.number("streams")) chain.streams = static_cast<unsigned>(*streams);
     chain.batch_bytes = point.text("batch_bytes");
+    if (point.find("shares") != nullptr) chain.gpu_shares = shares_text(point.text("shares"));
     return chain;
+  }
+
+  /// Of C4, as a chain file has them.
+  [[nodiscard]] std::string shares_text(const std::string& shares) const {
+    if (!shares.starts_with("1/")) return shares;
+    const int all = setting_.gpus.empty() ? 1 : setting_.gpus.front().multiprocessors;
+    const int each = std::max(1, all / std::stoi(shares.substr(2)));
+    return fmt::format("nids={},ipsec={}", each, each);
   }
 
   Result<void> measure_rate(Point& point, const Point& limits) {
@@ -265,8 +301,8 @@ class ChainTrial final : public Trial {
   /// One run, or some, give all percentiles of a load.
   Result<void> measure_latency(Point& point, const Point& limits) {
     const std::string sweep = point.text("sweep");
-    auto [measured, is_new] =
-        latencies_.try_emplace(point.text("chain") + ' ' + sweep + ' ' + point.text("mode") + ' ' + point.text("load"));
+    auto [measured, is_new] = latencies_.try_emplace(point.text("chain") + ' ' + sweep + ' ' + point.text("mode") +
+                                                     ' ' + point.text("shares") + ' ' + point.text("load"));
     if (is_new) {
       MeasuredChain chain = chain_of(point);
       if (auto checked = runner_.check(chain); !checked) return checked;
@@ -278,7 +314,8 @@ class ChainTrial final : public Trial {
       measured->second.set("offered_mpps", *chain.offered_mpps);
     }
     const Point& results = measured->second;
-    for (const char* name : {"offered_mpps", "mpps", "lost", "packets_in_batch", "busy_cores"}) {
+    for (const char* name :
+         {"offered_mpps", "mpps", "lost", "packets_in_batch", "busy_cores", "share_nids", "share_ipsec"}) {
       if (const auto value = results.number(name)) point.set(name, *value);
     }
     if (const auto latency = results.number("latency_p" + point.text("percentile"))) point.set("latency_us", *latency);
@@ -344,6 +381,7 @@ class ChainTrial final : public Trial {
         chain.streams = setup.streams;
         chain.batch_bytes = setup.batch_bytes;
       }
+      chain.gpu_shares = "whole";
       Point medians;
       if (const auto ran = runner_.measure(medians, chain, limits, setting_); !ran) return tl::unexpected(ran.error());
       most->second = *medians.number("mpps");
@@ -356,7 +394,7 @@ class ChainTrial final : public Trial {
   Chains chains_;
   std::vector<Point> points_;
   std::map<std::string, Point> shared_;            // by chain, tables, size and frames
-  std::map<std::string, Point> latencies_;         // by chain, sweep, mode and load
+  std::map<std::string, Point> latencies_;         // by chain, sweep, mode, shares and load
   std::map<std::string, double> most_mpps_;        // by chain and mode
   std::map<std::string, double> router_alone_us_;  // by mode and key
 };

@@ -252,7 +252,10 @@ TEST(ChainRunner, CountsWhatPassesBetweenHostAndDevice) {
       {"pcie", {{"to_device_bytes", 80'000'000}, {"to_host_bytes", 20'000'000}}},
       {"batches", {{"count", 100}}},
       {"dropped_by_chain", {{"queue_full", 1000}}},
-      {"functions", {{{"name", "nids"}}, {{"name", "router"}, {"segments", {{"count", 2}, {"mean_us", 7.5}}}}}},
+      {"functions",
+       {{{"name", "nids"}, {"gpu_share", {{"multiprocessors", 33}, {"measured", {{{"multiprocessors", 132}}}}}}},
+        {{"name", "router"}, {"segments", {{"count", 2}, {"mean_us", 7.5}}}},
+        {{"name", "ipsec"}, {"gpu_share", {{"measured", {{{"multiprocessors", 132}}, {{"multiprocessors", 66}}}}}}}}},
       {"latency_us", {{"p50", 12.5}}}};
   const Point limits = Point().set("pcie_both_each_way", 40.0);
   const Point results = results_of(report, limits, 2);
@@ -266,6 +269,9 @@ TEST(ChainRunner, CountsWhatPassesBetweenHostAndDevice) {
   EXPECT_DOUBLE_EQ(*results.number("latency_p50"), 12.5);
   EXPECT_DOUBLE_EQ(*results.number("segment_us_router"), 7.5);
   EXPECT_EQ(results.find("segment_us_nids"), nullptr) << "which begins none";
+  EXPECT_DOUBLE_EQ(*results.number("share_nids"), 33);
+  EXPECT_DOUBLE_EQ(*results.number("share_ipsec"), 132) << "all";
+  EXPECT_EQ(results.find("share_router"), nullptr);
 }
 
 }  // namespace

@@ -94,6 +94,17 @@ Figure same_load(const std::string& chain) {
           .references = {}};
 }
 
+Figure of_shares(const char* id, const char* title, Axis y, std::optional<LimitLine> limit) {
+  return {.id = id,
+          .title = title,
+          .where = {{"chain", {"C4"}}, {"sweep", {"share"}}},
+          .x = kSize,
+          .y = std::move(y),
+          .series = {"shares"},
+          .limit = std::move(limit),
+          .references = {}};
+}
+
 constexpr const char* kFigure5 = "Gaviss §5.2, figure 5, on a Titan X";
 constexpr const char* kTable1 = "Gaviss §5.3, table 1, on a Xeon E5-2695 v4";
 
@@ -159,6 +170,19 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
                      .series = {"size", "streams"},
                      .limit = kPcieBits,
                      .references = {}});
+  figures.push_back(of_shares("shares", "C4 by the GPU's share of nids and ipsec each", kBits, kPcieBits));
+  figures.push_back(of_shares("shares-segment",
+                              "C4, a batch's way to the GPU and back by the share of nids and ipsec each",
+                              {"segment_us_firewall", "microseconds"}, std::nullopt));
+  figures.push_back(
+      {.id = "shares-latency",
+       .title = "C4, latency of 1518-byte frames at 50 percent of the most, bound 1 ms, by shares of the GPU",
+       .where = {{"chain", {"C4"}}, {"sweep", {"share-latency"}}},
+       .x = kPercentile,
+       .y = kLatency,
+       .series = {"shares"},
+       .limit = std::nullopt,
+       .references = {}});
   for (const char* load : {"10", "50", "80"}) figures.push_back(latency_at(load));
   static constexpr double kMedians[] = {2900, 3400, 3600, 4000};
   static constexpr double kNinetyFifths[] = {3400, 4000, 4100, 4500};
