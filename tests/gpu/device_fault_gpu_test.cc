@@ -29,6 +29,7 @@
 #include "nf/router/router_for_test.h"
 #include "packet/testing/random_frames.h"
 #include "property/conservation_check.h"
+#include "ring/lane.h"
 
 namespace penstock::on_gpu {
 namespace {
@@ -36,7 +37,9 @@ namespace {
 using penstock::testing::Frame;
 using penstock::testing::RandomFrames;
 
-constexpr unsigned kFrom = 30;  // batches of all workers together before the fault, at most 18 of them to warm up
+/// Batches of three workers with three lanes each, in two rounds.
+constexpr unsigned kToWarmUp = 2 * 3 * 3 * ring::kBatchOfEachWay.size();
+constexpr unsigned kFrom = kToWarmUp + 12;  // batches of all workers together before the fault
 constexpr std::size_t kBatchPackets = 33;
 constexpr std::size_t kBatchesEach = 120;  // of a worker
 
