@@ -158,7 +158,9 @@ Errors write_all(const Experiment& experiment, const Record& record, const Bench
     if (!written) append(errors, written.error());
   };
   const bool json_to_stdout = arguments.json == "-";
-  if (!arguments.json.empty() && !json_to_stdout) note(write_text_file(arguments.json, to_json(record)));
+  // Stopped before the first point: a record that may be there is worth more.
+  const bool is_empty = record.points.empty() && !record.complete;
+  if (!arguments.json.empty() && !json_to_stdout && !is_empty) note(write_text_file(arguments.json, to_json(record)));
   if (!arguments.plots.empty()) append(errors, write_plots(experiment, record, arguments.plots));
   note(write_stdout(json_to_stdout
                         ? to_json(record)
@@ -166,9 +168,17 @@ Errors write_all(const Experiment& experiment, const Record& record, const Bench
   return errors;
 }
 
-/// What can be told of the outputs before anything is measured.
+/// What can be told of the outputs before anything is measured, or read.
 Errors check_outputs(const BenchArguments& arguments) {
   Errors errors;
+  const std::pair<const char*, const std::string*> inputs[] = {
+      {"--rules", &arguments.options.rules}, {"--routes", &arguments.options.routes}, {"--from", &arguments.from}};
+  for (const auto& [option, path] : inputs) {
+    std::error_code none;
+    if (!path->empty() && std::filesystem::equivalent(*path, arguments.json, none))
+      errors.push_back({{arguments.json, 0, 0}, fmt::format("--json would overwrite what {} reads", option), "", ""});
+  }
+  if (!errors.empty()) return errors;
   if (!arguments.json.empty() && arguments.json != "-") {
     if (const auto right = check_text_file_writable(arguments.json); !right) append(errors, right.error());
   }
@@ -235,6 +245,7 @@ int render_record(const BenchArguments& arguments) {
         Error{{from, 0, 0}, "experiment: unknown", in_quotes(record->experiment), known_names(record->experiment)}});
   }
   add_costs(*record, arguments.costs);
+  if (const Errors wrong = check_outputs(arguments); !wrong.empty()) return refuse(wrong);
   const Errors errors = write_all(*known, *record, arguments);
   return errors.empty() ? kDone : fail(errors);
 }

@@ -190,6 +190,19 @@ TEST_F(BenchCommand, RefusesWhatItDoesNotKnow) {
               HasSubstr("the standard input is read for --rules"));
 }
 
+TEST_F(BenchCommand, OverwritesNothingThatItReads) {
+  const std::string record = to_json(kept());
+  write("kept.json", record);
+  EXPECT_THAT(refusal({"--from", path("kept.json"), "--json", path("kept.json")}),
+              HasSubstr("--json would overwrite what --from reads"));
+  EXPECT_EQ(read(path("kept.json")), record);
+  write("mine.rules", "@0.0.0.0/0 0.0.0.0/0 0 : 65535 0 : 65535 0x06/0xFF\n");
+  const std::string rules = read(path("mine.rules"));
+  EXPECT_THAT(refusal(one_point_and({"--rules", path("mine.rules"), "--json", place_.path("") + "/./mine.rules"})),
+              HasSubstr("--json would overwrite what --rules reads"));
+  EXPECT_EQ(read(path("mine.rules")), rules);
+}
+
 TEST_F(BenchCommand, TellsBeforeItMeasuresWhereNothingCanBeWritten) {
   EXPECT_THAT(refusal(one_point_and({"--json", path("none/o.json")})), HasSubstr("none/o.json"));
   write("file", "");

@@ -501,8 +501,8 @@ class Builder {
     const std::size_t equals = item.find('=');
     if (equals == std::string::npos)
       return wrong("wrong value", item, "whole, auto, or multiprocessors of functions, such as nids=66,ipsec=33");
-    const std::string name = item.substr(0, equals);
-    const std::string number = item.substr(equals + 1);
+    const std::string name(trimmed(std::string_view(item).substr(0, equals)));
+    const std::string number(trimmed(std::string_view(item).substr(equals + 1)));
     const auto multiprocessors = parse_integer(number);
     if (!multiprocessors || *multiprocessors == 0 || *multiprocessors > most_multiprocessors_) {
       return wrong(fmt::format("wrong number of multiprocessors for {}", name), number,

@@ -487,7 +487,7 @@ class GpuSharesInAChainFile : public ChainFile {
 };
 
 TEST_F(GpuSharesInAChainFile, AreThoseOfFunctionsByName) {
-  const auto given = load(kInspected, with("nids#2=33,nids=0x10"));
+  const auto given = load(kInspected, with("nids#2 = 33, nids=0x10"));
   ASSERT_TRUE(given) << to_string(given.error());
   const chain::GpuShares& shares = given->chain.settings.gpu_shares;
   EXPECT_EQ(shares.choice, chain::GpuShares::Choice::given);

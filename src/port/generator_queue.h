@@ -55,6 +55,12 @@ class KeptFrames {
     __builtin_prefetch(frame, 1);
     __builtin_prefetch(frame + kCacheLine - 1, 1);
   }
+  /// Whether no frame of this port has ever reached this far into the memory, which the kernel may have to provide.
+  [[nodiscard]] bool reaches_new(std::size_t end) noexcept {
+    if (end <= written_) return false;
+    written_ = end;
+    return true;
+  }
   /// The next packet was put at `offset`. Whether its frame is there already. Allocates where it was never so full.
   bool put(std::size_t i, std::uint32_t offset, std::uint32_t index, bool same_port) {
     if (i != next_) return false;
@@ -75,6 +81,7 @@ class KeptFrames {
   };
   std::vector<Frame> frames_;  // by packet
   std::size_t next_ = 0;
+  std::size_t written_ = 0;  // the end of what has ever been written
 };
 
 /// `packets` is how many it makes in all.
@@ -166,7 +173,7 @@ class GeneratorRx final : public RxQueue {
         kept->fetch_ahead(batch.memory());
         copy_headers<AddressBytes, Tcp>(to, frame.bytes.data());
       } else {
-        any_new |= kept != nullptr;
+        if (kept != nullptr) any_new |= kept->reaches_new(batch.packets()[i].offset + std::size_t{length});
         std::memcpy(to, frame.bytes.data(), length);
       }
       put_flow<AddressBytes, Tcp>(to, frame, flows_[flow_]);

@@ -58,6 +58,7 @@ std::string FirewallStage::explain(PacketView packet) const {
 
 void FirewallFinishStage::finish(std::span<const PacketView> packets,
                                  std::span<const std::byte* const> findings) noexcept {
+  if (packets.empty()) return;
   const auto counter_of = [&](std::size_t i) {
     std::uint32_t counter = kNoCounter;
     std::memcpy(&counter, findings[i], sizeof counter);

@@ -3,7 +3,7 @@
 //
 // How far an SA has got: its sequence numbers, what it has carried, whether it may carry more (RFC 4301 §4.4.2.1). All
 // workers change it at once, without a lock; it outlives the tables that name the SA, so that an SA that stays through
-// an update goes on where it was.
+// an update goes on where it was; but what workers count for themselves (Carrier) is their function's.
 
 #pragma once
 

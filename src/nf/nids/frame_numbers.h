@@ -23,7 +23,8 @@ class FrameNumbers {
     if (packet.in_port >= last_.size()) last_.resize(std::size_t{packet.in_port} + 1);
     std::uint64_t& last = last_[packet.in_port];
     const auto step = static_cast<std::int32_t>(packet.number - static_cast<std::uint32_t>(last));
-    const std::uint64_t number = last + static_cast<std::uint64_t>(std::int64_t{step});  // modulo 2^64
+    std::uint64_t number = last + static_cast<std::uint64_t>(std::int64_t{step});  // modulo 2^64
+    if (step < 0 && number > last) number += std::uint64_t{1} << 32;               // none is before the first
     last = std::max(last, number);
     return number;
   }

@@ -431,6 +431,17 @@ TEST(FrameNumbers, AreRightForFramesThatComeLate) {
   }
 }
 
+TEST(FrameNumbers, BeginAnywhere) {
+  for (const std::uint32_t first : {1U, 0x7fff'ffffU, 0x8000'0000U, 0x9000'0000U, 0xffff'ffffU}) {
+    FrameNumbers numbers;
+    PacketDescriptor packet;
+    packet.number = first;
+    EXPECT_EQ(numbers.of(packet), first);
+    packet.number = first + 1;
+    EXPECT_EQ(numbers.of(packet), std::uint64_t{first} + 1);
+  }
+}
+
 TEST(FrameNumbers, CountOnPast32Bits) {
   FrameNumbers numbers;
   PacketDescriptor packet;
