@@ -4,6 +4,7 @@
 #include "experiment/curves.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace penstock::experiment {
@@ -43,10 +44,13 @@ void sort_points(Curve& curve) {
   std::stable_sort(curve.points.begin(), curve.points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
 }
 
+/// As far as a plot or a table shows.
 bool same_line(const Curve& a, const Curve& b) {
-  return std::equal(
-      a.points.begin(), a.points.end(), b.points.begin(), b.points.end(),
-      [](const CurvePoint& one, const CurvePoint& other) { return one.x == other.x && one.y == other.y; });
+  constexpr double kShown = 1e-3;
+  return std::equal(a.points.begin(), a.points.end(), b.points.begin(), b.points.end(),
+                    [](const CurvePoint& one, const CurvePoint& other) {
+                      return one.x == other.x && std::abs(one.y - other.y) <= kShown * std::abs(one.y);
+                    });
 }
 
 void add_limits(const LimitLine& limit, const Record& record, const std::vector<Curve>& of_points, Curves& curves) {
