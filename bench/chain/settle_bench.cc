@@ -17,12 +17,12 @@
 
 #include <chrono>
 #include <cstring>
-#include <ctime>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "base/thread_time.h"
 #include "chain/device_executor.h"
 #include "chain/device_plan.h"
 #include "config/chain_file.h"
@@ -32,13 +32,6 @@
 
 namespace penstock {
 namespace {
-
-/// Of this thread: others that have the core for a while do not count.
-std::chrono::nanoseconds core_time() noexcept {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec};
-}
 
 constexpr std::size_t kLanes = 8;
 constexpr std::uint32_t kGrowth = 50;  // by ESP in tunnel mode, about
@@ -116,12 +109,8 @@ config::LoadedChain load_c4(const experiment::Workplace& workplace, std::int64_t
 
 struct OwnBatch {
   explicit OwnBatch(const chain::RunSettings& settings)
-      : bytes(std::make_unique<std::uint8_t[]>(settings.batch_bytes + kFrameAlignment)),
-        descriptors(settings.batch_packets) {
-    std::uint8_t* const first = bytes.get() + kFrameAlignment - reinterpret_cast<std::uintptr_t>(bytes.get()) % 16;
-    batch = Batch({first, settings.batch_bytes}, descriptors, {});
-  }
-  std::unique_ptr<std::uint8_t[]> bytes;
+      : bytes(settings.batch_bytes), descriptors(settings.batch_packets), batch(bytes, descriptors, {}) {}
+  std::vector<std::uint8_t> bytes;
   std::vector<PacketDescriptor> descriptors;
   Batch batch;
 };
@@ -152,13 +141,13 @@ void C4(benchmark::State& state) {
     Batch& batch = batches[next].batch;
     next = (next + 1) % batches.size();
     batch.reset(0);
-    const auto start = core_time();
+    const auto start = thread_time();
     source.poll(batch);
-    const auto filled = core_time();
+    const auto filled = thread_time();
     batch.mark_arrivals(Batch::Clock::now());
     if (!executor.submit(batch)) throw std::runtime_error("no lane is free");
     while (executor.retire() != nullptr) continue;
-    const auto end = core_time();
+    const auto end = thread_time();
     packets += batch.size();
     filling += filled - start;
     hosting += end - filled;

@@ -4,10 +4,11 @@
 #include "chain/worker.h"
 
 #include <algorithm>
-#include <ctime>
+#include <chrono>
 #include <limits>
 #include <thread>
 
+#include "base/thread_time.h"
 #include "chain/cpu_executor.h"
 #include "chain/device_plan.h"
 #include "chain/gpu_run.h"
@@ -31,13 +32,6 @@ ring::RingShape ring_shape(const Chain& chain) {
   shape.waiting_batches = std::max<std::size_t>(1, settings.queue_bytes / (on_gpu ? shape.batch_bytes : least));
   shape.taken_batches = on_gpu ? lanes_of(settings) + 1 : 1;
   return shape;
-}
-
-/// Of a processor, that this thread has had.
-std::chrono::nanoseconds thread_time() noexcept {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec};
 }
 
 std::unique_ptr<Executor> make_executor(const Chain& chain, unsigned worker, ring::PacketRing& ring,

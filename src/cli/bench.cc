@@ -158,14 +158,15 @@ Errors write_all(const Experiment& experiment, const Record& record, const Bench
     if (!written) append(errors, written.error());
   };
   const bool json_to_stdout = arguments.json == "-";
-  // Stopped before the first point: a record that is there already is worth more.
-  std::error_code none;
-  const bool keeps_other = record.points.empty() && !record.complete && !arguments.json.empty() && !json_to_stdout &&
-                           std::filesystem::is_regular_file(arguments.json, none) &&
-                           std::filesystem::file_size(arguments.json, none) > 0;
-  if (keeps_other) errors.push_back({{arguments.json, 0, 0}, "is left as it is, since nothing was measured", "", ""});
-  if (!arguments.json.empty() && !json_to_stdout && !keeps_other)
-    note(write_text_file(arguments.json, to_json(record)));
+  if (!arguments.json.empty() && !json_to_stdout) {
+    // Stopped before the first point: a record that is there already is worth more.
+    std::error_code none;
+    const bool keeps_other = record.points.empty() && !record.complete &&
+                             std::filesystem::is_regular_file(arguments.json, none) &&
+                             std::filesystem::file_size(arguments.json, none) > 0;
+    note(keeps_other ? failure({{arguments.json, 0, 0}, "is left as it is, since nothing was measured", "", ""})
+                     : write_text_file(arguments.json, to_json(record)));
+  }
   if (!arguments.plots.empty()) append(errors, write_plots(experiment, record, arguments.plots));
   note(write_stdout(json_to_stdout
                         ? to_json(record)

@@ -487,22 +487,18 @@ class Builder {
     }
     shares.choice = chain::GpuShares::Choice::given;
     shares.functions.resize(loaded_.chain.functions.size());
-    for (std::size_t at = 0; at <= text.size();) {
-      const std::size_t end = std::min(text.find(',', at), text.size());
-      read_gpu_share(text.substr(at, end - at));
-      at = end + 1;
-    }
+    for (const std::string_view item : split(text, ',')) read_gpu_share(item);
   }
 
-  void read_gpu_share(const std::string& item) {
+  void read_gpu_share(std::string_view item) {
     const auto wrong = [&](const std::string& message, std::string_view found, std::string expected) {
       errors_.push_back({run_->place("gpu_shares"), "gpu_shares: " + message, in_quotes(found), std::move(expected)});
     };
     const std::size_t equals = item.find('=');
-    if (equals == std::string::npos)
+    if (equals == std::string_view::npos)
       return wrong("wrong value", item, "whole, auto, or multiprocessors of functions, such as nids=66,ipsec=33");
-    const std::string name(trimmed(std::string_view(item).substr(0, equals)));
-    const std::string number(trimmed(std::string_view(item).substr(equals + 1)));
+    const std::string name(trimmed(item.substr(0, equals)));
+    const std::string number(trimmed(item.substr(equals + 1)));
     const auto multiprocessors = parse_integer(number);
     if (!multiprocessors || *multiprocessors == 0 || *multiprocessors > most_multiprocessors_) {
       return wrong(fmt::format("wrong number of multiprocessors for {}", name), number,
@@ -655,20 +651,9 @@ Result<LoadedChain> load_chain_text(const std::string& text, std::string name, c
 
 Errors check_files(const LoadedChain& loaded) {
   Errors errors = chain::check_ports(loaded.chain);
-  if (!loaded.report_path.empty() && loaded.report_path != "-") {
-    if (auto writable = check_text_file_writable(loaded.report_path); !writable) {
-      append(errors, std::move(writable.error()));
-    }
-  }
-  if (!loaded.esp_sa_path.empty()) {
-    if (auto writable = check_text_file_writable(loaded.esp_sa_path); !writable) {
-      append(errors, std::move(writable.error()));
-    }
-  }
-  if (!loaded.timeline_path.empty() && loaded.timeline_path != "-") {
-    if (auto writable = check_text_file_writable(loaded.timeline_path); !writable) {
-      append(errors, std::move(writable.error()));
-    }
+  for (const std::string* const path : {&loaded.report_path, &loaded.esp_sa_path, &loaded.timeline_path}) {
+    if (path->empty() || *path == "-") continue;
+    if (auto writable = check_text_file_writable(*path); !writable) append(errors, std::move(writable.error()));
   }
   for (const auto& log : loaded.chain.logs) {
     if (log->path() == "-") continue;

@@ -169,11 +169,12 @@ class GeneratorRx final : public RxQueue {
         oversized_ = length;
         return RxStatus::end;
       }
-      if (kept != nullptr && kept->put(i, static_cast<std::uint32_t>(to - batch.memory()), index, same_port)) {
+      const auto offset = static_cast<std::uint32_t>(to - batch.memory());
+      if (kept != nullptr && kept->put(i, offset, index, same_port)) {
         kept->fetch_ahead(batch.memory());
         copy_headers<AddressBytes, Tcp>(to, frame.bytes.data());
       } else {
-        if (kept != nullptr) any_new |= kept->reaches_new(batch.packets()[i].offset + std::size_t{length});
+        if (kept != nullptr) any_new |= kept->reaches_new(offset + std::size_t{length});
         std::memcpy(to, frame.bytes.data(), length);
       }
       put_flow<AddressBytes, Tcp>(to, frame, flows_[flow_]);

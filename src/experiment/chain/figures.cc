@@ -94,15 +94,28 @@ Figure same_load(const std::string& chain) {
           .references = {}};
 }
 
-Figure of_shares(const char* id, const char* title, Axis y, std::optional<LimitLine> limit) {
+Figure of_shares(const char* id, const char* title, const char* sweep, Axis x, Axis y, std::optional<LimitLine> limit) {
   return {.id = id,
           .title = title,
-          .where = {{"chain", {"C4"}}, {"sweep", {"share"}}},
-          .x = kSize,
+          .where = {{"chain", {"C4"}}, {"sweep", {sweep}}},
+          .x = std::move(x),
           .y = std::move(y),
           .series = {"shares"},
           .limit = std::move(limit),
           .references = {}};
+}
+
+/// By how many functions there are, each of which brings its packets itself; the router is one of them.
+Figure of_lengths(const char* id, const char* what, Axis y, std::vector<Reference> references) {
+  return {.id = id,
+          .title = std::string("A router's ") + what +
+                   " by the chain's length: R, RI, NRI, FNRI, each function by itself (Gaviss, figure 2)",
+          .where = {{"sweep", {"length"}}},
+          .x = {"functions", "functions in the chain"},
+          .y = std::move(y),
+          .series = {"mode"},
+          .limit = std::nullopt,
+          .references = std::move(references)};
 }
 
 constexpr const char* kFigure5 = "Gaviss §5.2, figure 5, on a Titan X";
@@ -170,19 +183,14 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
                      .series = {"size", "streams"},
                      .limit = kPcieBits,
                      .references = {}});
-  figures.push_back(of_shares("shares", "C4 by the GPU's share of nids and ipsec each", kBits, kPcieBits));
-  figures.push_back(of_shares("shares-segment",
-                              "C4, a batch's way to the GPU and back by the share of nids and ipsec each",
-                              {"segment_us_firewall", "microseconds"}, std::nullopt));
   figures.push_back(
-      {.id = "shares-latency",
-       .title = "C4, latency of 1518-byte frames at 50 percent of the most, bound 1 ms, by shares of the GPU",
-       .where = {{"chain", {"C4"}}, {"sweep", {"share-latency"}}},
-       .x = kPercentile,
-       .y = kLatency,
-       .series = {"shares"},
-       .limit = std::nullopt,
-       .references = {}});
+      of_shares("shares", "C4 by the GPU's share of nids and ipsec each", "share", kSize, kBits, kPcieBits));
+  figures.push_back(of_shares("shares-segment",
+                              "C4, a batch's way to the GPU and back by the share of nids and ipsec each", "share",
+                              kSize, {"segment_us_firewall", "microseconds"}, std::nullopt));
+  figures.push_back(of_shares(
+      "shares-latency", "C4, latency of 1518-byte frames at 50 percent of the most, bound 1 ms, by shares of the GPU",
+      "share-latency", kPercentile, kLatency, std::nullopt));
   for (const char* load : {"10", "50", "80"}) figures.push_back(latency_at(load));
   static constexpr double kMedians[] = {2900, 3400, 3600, 4000};
   static constexpr double kNinetyFifths[] = {3400, 4000, 4100, 4500};
@@ -192,26 +200,11 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
     figures.back().references.push_back({"paper, " + kPaperChains[i], kNinetyFifths[i], 95, source});
   }
   for (const std::string& chain : kPaperChains) figures.push_back(same_load(chain));
-  figures.push_back({.id = "conflicts",
-                     .title =
-                         "A router's way to the GPU and back by the chain's length: R, RI, NRI, FNRI, each function by "
-                         "itself (Gaviss, figure 2)",
-                     .where = {{"sweep", {"length"}}},
-                     .x = {"functions", "functions in the chain"},
-                     .y = {"router_by_alone", "times what the router takes alone"},
-                     .series = {"mode"},
-                     .limit = std::nullopt,
-                     .references = {}});
-  figures.push_back({.id = "conflicts-up",
-                     .title =
-                         "A router's transfer to the GPU by the chain's length: R, RI, NRI, FNRI, each function by "
-                         "itself (Gaviss, figure 2)",
-                     .where = {{"sweep", {"length"}}},
-                     .x = {"functions", "functions in the chain"},
-                     .y = {"transfer_by_alone", "times what the router's takes alone"},
-                     .series = {"mode"},
-                     .limit = std::nullopt,
-                     .references = {{"paper", 3.2, 4, "Gaviss §2.2, figure 2"}}});
+  figures.push_back(
+      of_lengths("conflicts", "way to the GPU and back", {"router_by_alone", "times what the router takes alone"}, {}));
+  figures.push_back(of_lengths("conflicts-up", "transfer to the GPU",
+                               {"transfer_by_alone", "times what the router's takes alone"},
+                               {{"paper", 3.2, 4, "Gaviss §2.2, figure 2"}}));
   figures.push_back({.id = "timeline",
                      .title = "C4's transfers to the GPU at half of what it takes unshared (Gaviss, figure 10)",
                      .where = {{"sweep", {"timeline"}}},

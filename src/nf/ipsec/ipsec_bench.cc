@@ -18,9 +18,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <map>
 #include <memory>
 #include <span>
@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/thread_time.h"
 #include "chain/burst.h"
 #include "nf/ipsec/ipsec.h"
 #include "packet/parse_core.h"
@@ -36,12 +37,7 @@
 namespace penstock::ipsec {
 namespace {
 
-/// Of this thread on its core: what others take of the machine does not count.
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
+double thread_seconds() { return std::chrono::duration<double>(thread_time()).count(); }
 
 constexpr std::size_t kPackets = 512;
 constexpr std::size_t kSha1Key = 20;       // bytes, of the keys below
