@@ -73,6 +73,48 @@ void print_summary(const FuzzResult& result, double seconds) {
   for (const auto& [move, count] : by_move) fmt::print("  {:6} with {}\n", count, move);
 }
 
+/// Makes each evasion as small as it gets, and draws one of each class.
+int classify(const Arguments& arguments, const FuzzResult& result) {
+  auto bed = Replay::make(arguments.fuzz.sensor);
+  if (!bed) return 1;
+  struct Class {
+    std::uint64_t count = 0;
+    std::string drawing;
+  };
+  std::map<std::string, Class> classes;
+  std::uint64_t done = 0, lost = 0;
+  for (const Evasion& evasion : result.evasions) {
+    if (++done > arguments.explain) break;
+    Script script = generate(arguments.fuzz.seed, evasion.index, arguments.fuzz.generator);
+    // Each attacker is another one, whose fragments and segments may come to another worker.
+    const auto evades = [&](const Script& candidate) {
+      for (unsigned i = 0; i < evasion.workers; ++i) {
+        if ((*bed)->play(candidate, evasion.mode, evasion.workers).evaded) return true;
+      }
+      return false;
+    };
+    if (!evades(script)) {  // not by itself: another conversation or the time had a part in it
+      ++lost;
+      fmt::print("did not come again: --replay {} --workers {} {}: {}\n", evasion.index, evasion.workers,
+                 name_of(evasion.mode), joined(evasion.moves));
+      continue;
+    }
+    script = minimised(std::move(script), evades);
+    Replay::Outcome outcome = (*bed)->play(script, evasion.mode, evasion.workers);
+    for (int i = 0; i < 20 && !outcome.evaded; ++i) outcome = (*bed)->play(script, evasion.mode, evasion.workers);
+    Class& one = classes[std::string(name_of(evasion.mode)) + ": " + outline_of(script)];
+    if (one.count++ == 0) {
+      one.drawing = fmt::format("--replay {} --workers {} --minimise\n{}", evasion.index, evasion.workers,
+                                drawing_of(outcome.transcript, script));
+    }
+  }
+  std::vector<std::pair<std::string, Class>> order(classes.begin(), classes.end());
+  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second.count > b.second.count; });
+  for (const auto& [outline, one] : order) fmt::print("\n== {} times: {}\n{}", one.count, outline, one.drawing);
+  fmt::print("\n{} classes; {} evasions did not come again\n", order.size(), lost);
+  return 0;
+}
+
 int run(const Arguments& arguments) {
   const auto begin = Clock::now();
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
@@ -91,6 +133,7 @@ int run(const Arguments& arguments) {
     }
   }
   print_summary(*result, seconds_since(begin));
+  if (arguments.explain > 0) classify(arguments, *result);
   return result->evasions.empty() ? 0 : 3;
 }
 
@@ -111,8 +154,7 @@ int replay(const Arguments& arguments) {
     }
     const Replay::Outcome outcome = (*bed)->play(script, mode, workers);
     fmt::print("{}, {} workers\n{}", name_of(mode), workers, drawing_of(outcome.transcript, script));
-    for (const auto& [attacker, sid] : outcome.alerts) fmt::print("alert of rule {}\n", sid);
-    fmt::print("{}\n\n", outcome.evaded ? "EVADED" : "not evaded");
+    fmt::print("{}, {}\n\n", outcome.alerted ? "alert" : "no alert", outcome.evaded ? "EVADED" : "not evaded");
     if (outcome.evaded) code = 3;
     if (!arguments.pcap.empty()) write_capture(arguments.pcap, {&outcome.transcript, 1});
   }
@@ -137,6 +179,7 @@ int main_of(int argc, char** argv) {
   app.add_option("--replay", arguments.replay, "one conversation, drawn");
   app.add_flag("--minimise", arguments.minimise, "the least of it that still evades");
   app.add_option("--pcap", arguments.pcap, "where the replay's packets are written");
+  app.add_option("--explain", arguments.explain, "so many evasions are made small, and one of each class is drawn");
   app.add_flag("--list", arguments.list, "each evasion");
   try {
     app.parse(argc, argv);

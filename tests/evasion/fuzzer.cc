@@ -19,6 +19,11 @@ constexpr std::uint64_t kBatch = 500;
 constexpr std::uint64_t kBeginNs = 1'700'000'000'000'000'000;
 constexpr std::uint64_t kBetweenConversationsNs = 3'000'000;  // shorter than most are: they are interleaved
 
+/// The host may remember an attacker (fragments that wait, ports): each conversation has another one.
+std::uint32_t attacker_of(std::uint64_t index, Mode mode) {
+  return static_cast<std::uint32_t>((index * 2 + (mode == Mode::on_path ? 1 : 0)) & 0xffffff);
+}
+
 bool alerted(const AlertsByAttacker& alerts, std::uint32_t attacker, SignatureKind kind) {
   return alerts.contains({attacker, sid_of(kind)});
 }
@@ -27,7 +32,7 @@ bool alerted(const AlertsByAttacker& alerts, std::uint32_t attacker, SignatureKi
 class Runner {
  public:
   Runner(const FuzzOptions& options, KernelHost& host)
-      : options_(options), host_(host), off_path_(options.sensor), on_path_(options.sensor) {}
+      : options_(options), host_(host), off_path_(options.sensor), on_path_(true, options.sensor) {}
 
   /// Batch `number`, into `result`.
   void run(std::uint64_t number, FuzzResult& result) {
@@ -46,7 +51,6 @@ class Runner {
   }
 
  private:
-  static std::uint32_t attacker_of(std::uint64_t index) { return static_cast<std::uint32_t>(index & 0xffffff); }
   static std::uint64_t begin_of(std::uint64_t position) { return kBeginNs + position * kBetweenConversationsNs; }
 
   Script script(std::uint64_t index) const {
@@ -60,12 +64,12 @@ class Runner {
     std::vector<Script> scripts;
     for (std::uint64_t index = from; index < to; ++index) {
       scripts.push_back(script(index));
-      transcripts.push_back(play(scripts.back(), host_, attacker_of(index), begin_of(index - from)));
+      transcripts.push_back(play(scripts.back(), host_, attacker_of(index, Mode::off_path), begin_of(index - from)));
       counts.packets += transcripts.back().packets.size();
     }
     const AlertsByAttacker alerts = off_path_.scan(transcripts, workers);
     for (std::size_t i = 0; i < transcripts.size(); ++i) {
-      const bool alert = alerted(alerts, attacker_of(from + i), scripts[i].signature);
+      const bool alert = alerted(alerts, attacker_of(from + i, Mode::off_path), scripts[i].signature);
       if (transcripts[i].read_signature) {
         ++counts.read;
         if (!alert) result.evasions.push_back({from + i, Mode::off_path, workers, scripts[i].moves});
@@ -77,12 +81,15 @@ class Runner {
 
   void run_on_path(std::uint64_t from, std::uint64_t to, unsigned workers, FuzzCounts& counts, FuzzResult& result) {
     on_path_.restart(workers);
+    std::uint64_t now_ns = kBeginNs;
     for (std::uint64_t index = from; index < to; ++index) {
       const Script one = script(index);
       const Transcript transcript =
-          play(one, host_, attacker_of(index), begin_of(index - from),
+          play(one, host_, attacker_of(index, Mode::on_path), now_ns,
                [&](BytesView packet, std::uint64_t time_ns) { return on_path_.passes(packet, time_ns); });
       counts.packets += transcript.packets.size();
+      // Time never goes back, and one conversation comes after another.
+      if (!transcript.packets.empty()) now_ns = transcript.packets.back().time_ns + kBetweenConversationsNs;
       if (transcript.read_signature) {
         result.evasions.push_back({index, Mode::on_path, workers, one.moves});
       } else {
@@ -94,7 +101,7 @@ class Runner {
   const FuzzOptions& options_;
   KernelHost& host_;
   OffPathSensor off_path_;
-  InlineSensor on_path_;
+  LiveSensor on_path_;
 };
 
 void add(FuzzResult& to, FuzzResult more) {
@@ -145,30 +152,26 @@ Result<FuzzResult> fuzz(const FuzzOptions& options, const std::function<void(con
   return result;
 }
 
-Replay::Replay(std::unique_ptr<KernelHost> host, SensorSettings settings)
-    : host_(std::move(host)), off_path_(settings), on_path_(settings) {}
+Replay::Replay(std::unique_ptr<KernelHost> host, const SensorSettings& settings)
+    : host_(std::move(host)), off_path_(false, settings), on_path_(true, settings) {}
 
-Result<std::unique_ptr<Replay>> Replay::make(SensorSettings settings) {
+Result<std::unique_ptr<Replay>> Replay::make(const SensorSettings& settings) {
   auto host = KernelHost::make();
   if (!host) return failure(std::move(host).error());
-  return std::unique_ptr<Replay>(new Replay(std::move(*host), std::move(settings)));
+  return std::unique_ptr<Replay>(new Replay(std::move(*host), settings));
 }
 
 Replay::Outcome Replay::play(const Script& script, Mode mode, unsigned workers) {
+  LiveSensor& sensor = mode == Mode::off_path ? off_path_ : on_path_;
+  sensor.restart(workers);
   Outcome outcome;
   // Each time by another attacker: the host may remember the ports of the last.
   const std::uint32_t attacker = next_attacker_++ & 0xffffff;
-  if (mode == Mode::off_path) {
-    outcome.transcript = evasion::play(script, *host_, attacker, kBeginNs);
-    outcome.alerts = off_path_.scan({&outcome.transcript, 1}, workers);
-    outcome.evaded = outcome.transcript.read_signature && !alerted(outcome.alerts, attacker, script.signature);
-    return outcome;
-  }
-  on_path_.restart(workers);
   outcome.transcript = evasion::play(script, *host_, attacker, kBeginNs, [&](BytesView packet, std::uint64_t time_ns) {
-    return on_path_.passes(packet, time_ns);
+    return sensor.passes(packet, time_ns);
   });
-  outcome.evaded = outcome.transcript.read_signature;
+  outcome.alerted = sensor.finish(sid_of(script.signature));
+  outcome.evaded = outcome.transcript.read_signature && (mode == Mode::on_path || !outcome.alerted);
   return outcome;
 }
 

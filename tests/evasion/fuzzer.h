@@ -58,23 +58,23 @@ struct FuzzResult {
 [[nodiscard]] Result<FuzzResult> fuzz(const FuzzOptions& options,
                                       const std::function<void(const FuzzResult&)>& on_progress = {});
 
-/// Plays one script; tells whether it evades the sensor.
+/// Plays one script; tells whether it evades the sensor. Off the path, too, the sensor is the function's stages alone,
+/// which are much sooner made than a whole chain.
 class Replay {
  public:
   /// An error: there is no host here.
-  static Result<std::unique_ptr<Replay>> make(SensorSettings settings = {});
+  static Result<std::unique_ptr<Replay>> make(const SensorSettings& settings = {});
   struct Outcome {
     Transcript transcript;
-    AlertsByAttacker alerts;  // off the path
+    bool alerted = false;
     bool evaded = false;
   };
   [[nodiscard]] Outcome play(const Script& script, Mode mode, unsigned workers);
 
  private:
-  explicit Replay(std::unique_ptr<KernelHost> host, SensorSettings settings);
+  Replay(std::unique_ptr<KernelHost> host, const SensorSettings& settings);
   std::unique_ptr<KernelHost> host_;
-  OffPathSensor off_path_;
-  InlineSensor on_path_;
+  LiveSensor off_path_, on_path_;
   std::uint32_t next_attacker_ = 0;
 };
 

@@ -63,9 +63,11 @@ void add_handshake(Draft& draft) {
     first.flags = tcp::kSyn | tcp::kAck;
     first.acknowledges = Acknowledges::latest;
     draft.insert(draft.script.steps.size(), first, {});
+    draft.script.steps.back().handshake = true;
     return;
   }
   draft.insert(draft.script.steps.size(), first, {});
+  draft.script.steps.back().handshake = true;
   Packet ack;
   ack.flags = tcp::kAck;
   draft.insert(draft.script.steps.size(), ack, {});
@@ -200,14 +202,9 @@ std::optional<std::size_t> Draft::signature_step() const {
 }
 
 std::size_t Draft::handshake() const {
-  for (std::size_t i = 0; i < script.steps.size(); ++i) {
-    const Step& step = script.steps[i];
-    if (step.kind == Step::Kind::packet && step.move.empty() && step.packet.connection == attacked &&
-        (step.packet.flags & tcp::kSyn) != 0) {
-      return i;
-    }
-  }
-  return 0;
+  const auto found =
+      std::find_if(script.steps.begin(), script.steps.end(), [](const Step& step) { return step.handshake; });
+  return found == script.steps.end() ? 0 : static_cast<std::size_t>(found - script.steps.begin());
 }
 
 std::size_t Draft::established() const {
@@ -260,6 +257,7 @@ Script generate(std::uint64_t seed, std::uint64_t index, const GeneratorOptions&
   script.signature = random.percent(12) ? SignatureKind::udp : static_cast<SignatureKind>(random.below(5));
   script.v6 = options.ipv6 && random.percent(30);
   script.signature_text = signature_text(script.signature, random);
+  script.timing = random.next();
   script.attacker_port = static_cast<std::uint16_t>(random.between(1024, 65535));
   const bool udp = script.signature == SignatureKind::udp;
   if (udp) {

@@ -55,6 +55,11 @@ struct Draft {
   /// The step that sends again what was not acknowledged.
   [[nodiscard]] std::size_t resend() const;
 
+  /// The step's packet, to be changed by this move.
+  [[nodiscard]] Packet& change(std::size_t position, std::string_view move) {
+    script.steps[position].move = move;
+    return script.steps[position].packet;
+  }
   void insert(std::size_t position, Packet packet, std::string_view move);
   void insert(std::size_t position, Step::Kind kind, std::uint32_t number, std::string_view move);
   void erase(std::size_t position);

@@ -7,10 +7,14 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "evasion/script.h"
 
 namespace penstock::evasion {
+
+/// The script in a line, without numbers: scripts that do the same to the sensor mostly have the same.
+[[nodiscard]] std::string outline_of(const Script& script);
 
 [[nodiscard]] Script minimised(Script script, const std::function<bool(const Script&)>& evades);
 

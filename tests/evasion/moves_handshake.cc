@@ -85,8 +85,8 @@ void syn_then_rst(Draft& draft, std::string_view name) {
   draft.insert(position + 1, rst, name);
 }
 
-void syn_with_data(Draft& draft, std::string_view) {
-  Packet& syn = draft.script.steps[draft.handshake()].packet;
+void syn_with_data(Draft& draft, std::string_view name) {
+  Packet& syn = draft.change(draft.handshake(), name);
   const std::int64_t length = draft.random.between(1, 60);
   syn.payload = draft.random.percent(70) ? draft.decoy(0, length).payload : draft.data(0, length).payload;
   if (draft.random.percent(30)) syn.options = {34, 2, 1, 1};  // asks for a fast open cookie
@@ -97,9 +97,9 @@ void syn_with_data(Draft& draft, std::string_view) {
   }
 }
 
-void syn_odd(Draft& draft, std::string_view) {
+void syn_odd(Draft& draft, std::string_view name) {
   Draft& d = draft;
-  Packet& syn = d.script.steps[d.handshake()].packet;
+  Packet& syn = d.change(d.handshake(), name);
   switch (d.random.below(5)) {
     case 0: syn.flags |= tcp::kEce | tcp::kCwr; break;
     case 1: syn.flags |= tcp::kPsh; break;
@@ -110,15 +110,15 @@ void syn_odd(Draft& draft, std::string_view) {
 }
 
 /// The ACK that ends the handshake is left out, or comes late: data do its work.
-void without_handshake_ack(Draft& draft, std::string_view) {
+void without_handshake_ack(Draft& draft, std::string_view name) {
   if (!is_server(draft)) return;
   for (std::size_t i = draft.handshake() + 1; i < draft.script.steps.size(); ++i) {
     const Step& step = draft.script.steps[i];
     if (step.kind != Step::Kind::packet || step.genuine) return;
-    if (!step.move.empty() || step.packet.flags != tcp::kAck) continue;
+    if (!step.move.empty() || step.handshake || step.packet.flags != tcp::kAck) continue;
     const Packet ack = step.packet;
     draft.erase(i);
-    if (draft.random.percent(50)) draft.insert(i + 1 + draft.random.below(3), ack, "without_handshake_ack");
+    if (draft.random.percent(50)) draft.insert(i + 1 + draft.random.below(3), ack, name);
     return;
   }
 }
@@ -261,7 +261,7 @@ void synack_with_data(Draft& draft, std::string_view name) {
 void split_handshake(Draft& draft, std::string_view name) {
   if (is_server(draft)) return;
   const std::size_t position = draft.handshake();
-  Packet& synack = draft.script.steps[position].packet;
+  Packet& synack = draft.change(position, name);
   if (synack.flags != (tcp::kSyn | tcp::kAck)) return;
   Packet again = synack;
   synack.flags = tcp::kSyn;
@@ -283,9 +283,9 @@ void synack_wrong_ack(Draft& draft, std::string_view name) {
   draft.insert(position, synack, name);
 }
 
-void odd_synack_echo(Draft& draft, std::string_view) {
+void odd_synack_echo(Draft& draft, std::string_view name) {
   if (is_server(draft)) return;
-  Packet& synack = draft.script.steps[draft.handshake()].packet;
+  Packet& synack = draft.change(draft.handshake(), name);
   if (draft.random.percent(50)) {
     synack.echo_zero = true;
   } else {

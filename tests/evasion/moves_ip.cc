@@ -27,10 +27,10 @@ std::vector<Fragment> fragments_of(const Packet& packet, Random& random) {
 }
 
 /// The step's packet goes in fragments; those of it.
-std::vector<Fragment>* fragmented(Draft& draft) {
+std::vector<Fragment>* fragmented(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (!position) return nullptr;
-  Packet& packet = draft.script.steps[*position].packet;
+  Packet& packet = draft.change(*position, name);
   if (packet.fragments.empty()) {
     packet.dont_fragment = false;
     packet.fragments = fragments_of(packet, draft.random);
@@ -38,15 +38,15 @@ std::vector<Fragment>* fragmented(Draft& draft) {
   return &packet.fragments;
 }
 
-void fragments(Draft& draft, std::string_view) {
-  std::vector<Fragment>* const all = fragmented(draft);
+void fragments(Draft& draft, std::string_view name) {
+  std::vector<Fragment>* const all = fragmented(draft, name);
   if (all == nullptr) return;
   if (!draft.random.percent(60)) return;
   for (std::size_t i = all->size() - 1; i > 0; --i) std::swap((*all)[i], (*all)[draft.random.below(i + 1)]);
 }
 
-void fragment_again(Draft& draft, std::string_view) {
-  std::vector<Fragment>* const all = fragmented(draft);
+void fragment_again(Draft& draft, std::string_view name) {
+  std::vector<Fragment>* const all = fragmented(draft, name);
   if (all == nullptr || all->size() > 200) return;
   const std::size_t which = draft.random.below(all->size());
   Fragment again = (*all)[which];
@@ -55,8 +55,8 @@ void fragment_again(Draft& draft, std::string_view) {
   all->insert(all->begin() + static_cast<std::ptrdiff_t>(at), again);
 }
 
-void fragment_decoy(Draft& draft, std::string_view) {
-  std::vector<Fragment>* const all = fragmented(draft);
+void fragment_decoy(Draft& draft, std::string_view name) {
+  std::vector<Fragment>* const all = fragmented(draft, name);
   if (all == nullptr || all->size() > 200) return;
   const std::size_t which = draft.random.below(all->size());
   Fragment decoy = (*all)[which];
@@ -72,8 +72,8 @@ void fragment_decoy(Draft& draft, std::string_view) {
 }
 
 /// Fragments over each other: a host gives up what it had of the datagram, and takes what comes then.
-void fragment_overlap(Draft& draft, std::string_view) {
-  std::vector<Fragment>* const all = fragmented(draft);
+void fragment_overlap(Draft& draft, std::string_view name) {
+  std::vector<Fragment>* const all = fragmented(draft, name);
   if (all == nullptr || all->size() > 200) return;
   Random& random = draft.random;
   const std::vector<Fragment> fresh = *all;
@@ -102,8 +102,8 @@ void fragment_overlap(Draft& draft, std::string_view) {
 }
 
 /// Some fragments with decoys; then other datagrams' fragments, so many that the host forgets them; then all anew.
-void fragment_distance(Draft& draft, std::string_view) {
-  std::vector<Fragment>* const all = fragmented(draft);
+void fragment_distance(Draft& draft, std::string_view name) {
+  std::vector<Fragment>* const all = fragmented(draft, name);
   if (all == nullptr || all->size() > 60 || all->size() < 2) return;
   const std::vector<Fragment> fresh = *all;
   std::vector<Fragment> now;
@@ -121,10 +121,10 @@ void fragment_distance(Draft& draft, std::string_view) {
   *all = std::move(now);
 }
 
-void ip_options(Draft& draft, std::string_view) {
+void ip_options(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (!position) return;
-  Packet& packet = draft.script.steps[*position].packet;
+  Packet& packet = draft.change(*position, name);
   Random& random = draft.random;
   if (draft.script.v6) {
     // next header, length, options: PadN, an unknown one that is skipped
@@ -147,10 +147,10 @@ void ip_options(Draft& draft, std::string_view) {
 }
 
 /// Bytes behind the IP packet that are none of it.
-void trailer(Draft& draft, std::string_view) {
+void trailer(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (!position) return;
-  draft.script.steps[*position].packet.trailer = Bytes(static_cast<std::size_t>(draft.random.between(1, 40)), '#');
+  draft.change(*position, name).trailer = Bytes(static_cast<std::size_t>(draft.random.between(1, 40)), '#');
 }
 
 // ---- UDP
@@ -168,10 +168,10 @@ void udp_decoy(Draft& draft, std::string_view name) {
   draft.insert(*position, decoy, name);
 }
 
-void udp_length(Draft& draft, std::string_view) {
+void udp_length(Draft& draft, std::string_view name) {
   const auto position = draft.any_genuine();
   if (!position) return;
-  Packet& packet = draft.script.steps[*position].packet;
+  Packet& packet = draft.change(*position, name);
   if (!packet.udp_length && draft.random.percent(70)) {  // shorter than the IP payload: the rest is none of the datagram
     packet.udp_length = static_cast<std::uint16_t>(8 + packet.payload.size());
     packet.payload.insert(packet.payload.end(), static_cast<std::size_t>(draft.random.between(1, 30)), '#');
@@ -180,10 +180,10 @@ void udp_length(Draft& draft, std::string_view) {
   }
 }
 
-void udp_without_checksum(Draft& draft, std::string_view) {
+void udp_without_checksum(Draft& draft, std::string_view name) {
   if (draft.script.v6) return;
   const auto position = draft.any_genuine();
-  if (position) draft.script.steps[*position].packet.no_checksum = true;
+  if (position) draft.change(*position, name).no_checksum = true;
 }
 
 constexpr Move kMoves[] = {

@@ -76,10 +76,10 @@ void resend_changed(Draft& draft, std::string_view name) {
 }
 
 /// Bytes in front of a segment that the host already has, and others than it has.
-void begins_earlier(Draft& draft, std::string_view) {
+void begins_earlier(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (!position) return;
-  Packet& packet = draft.script.steps[*position].packet;
+  Packet& packet = draft.change(*position, name);
   const std::int64_t by = draft.random.percent(60) ? 1 : draft.random.between(1, 30);
   packet.payload.insert(packet.payload.begin(), static_cast<std::size_t>(by), std::uint8_t{'#'});
   packet.at -= by;
@@ -168,7 +168,7 @@ void keep_alive(Draft& draft, std::string_view name) {
 void urgent(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (!position) return;
-  Packet& packet = draft.script.steps[*position].packet;
+  Packet& packet = draft.change(*position, name);
   Random& random = draft.random;
   if (random.percent(50)) {
     packet.flags |= tcp::kUrg;
@@ -356,19 +356,19 @@ void decoy_ip_length(Draft& draft, std::string_view name) {
 
 // ---- What a host takes although it is odd
 
-void odd_flags(Draft& draft, std::string_view) {
+void odd_flags(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (!position) return;
-  Packet& packet = draft.script.steps[*position].packet;
+  Packet& packet = draft.change(*position, name);
   constexpr std::array<std::uint8_t, 5> kFlags = {tcp::kAck, tcp::kAck | tcp::kEce, tcp::kAck | tcp::kCwr,
                                                   tcp::kAck | tcp::kPsh | tcp::kEce | tcp::kCwr, tcp::kAck | tcp::kPsh};
   packet.flags = draft.random.pick(std::span<const std::uint8_t>(kFlags));
   packet.reserved = static_cast<std::uint8_t>(draft.random.below(16));
 }
-void odd_timestamp(Draft& draft, std::string_view) {
+void odd_timestamp(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (!position) return;
-  Packet& packet = draft.script.steps[*position].packet;
+  Packet& packet = draft.change(*position, name);
   Random& random = draft.random;
   switch (random.below(5)) {
     case 0: packet.timestamp = TimestampOption::absent; break;
@@ -378,22 +378,22 @@ void odd_timestamp(Draft& draft, std::string_view) {
     default: packet.timestamp_shift = -1; break;
   }
 }
-void odd_ack(Draft& draft, std::string_view) {
+void odd_ack(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (!position) return;
-  draft.script.steps[*position].packet.ack_shift = draft.random.between(-3, 0);
+  draft.change(*position, name).ack_shift = draft.random.between(-3, 0);
 }
-void odd_options(Draft& draft, std::string_view) {
+void odd_options(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (!position) return;
   const std::array<Bytes, 7> options = {Bytes{1, 1, 1}, Bytes{0, 8, 10, 9}, Bytes{8, 0},          Bytes{8, 255, 3, 4},
                                         Bytes{3, 3, 14}, Bytes{254, 4, 0xf9, 0x89}, Bytes{34, 2, 1, 1}};
-  draft.script.steps[*position].packet.options = draft.random.pick(std::span<const Bytes>(options));
+  draft.change(*position, name).options = draft.random.pick(std::span<const Bytes>(options));
 }
-void odd_window(Draft& draft, std::string_view) {
+void odd_window(Draft& draft, std::string_view name) {
   const auto position = draft.any_genuine();
   if (!position) return;
-  Packet& packet = draft.script.steps[*position].packet;
+  Packet& packet = draft.change(*position, name);
   constexpr std::array<std::uint16_t, 4> kWindows = {0, 1, 100, 30000};
   packet.window = draft.random.pick(std::span<const std::uint16_t>(kWindows));
 }

@@ -32,7 +32,7 @@ class Conversation {
  public:
   Conversation(const Script& script, KernelHost& host, std::uint32_t attacker, std::uint64_t begin_ns,
                const SensorOnPath& sensor)
-      : script_(script), host_(host), sensor_(sensor), now_ns_(begin_ns), timing_(attacker, begin_ns) {
+      : script_(script), host_(host), sensor_(sensor), begin_ns_(begin_ns), now_ns_(begin_ns), timing_(script.timing) {
     transcript_.attacker = attacker;
     here_ = {KernelHost::attacker(script.v6, attacker), script.attacker_port};
     there_ = {KernelHost::address(script.v6), script.host_port};
@@ -90,7 +90,7 @@ class Conversation {
     const bool wanted =
         packet.timestamp == TimestampOption::present || (packet.timestamp == TimestampOption::as_agreed && agreed);
     if (!wanted) return;
-    const std::uint32_t clock = timestamp_base_ + static_cast<std::uint32_t>(now_ns_ / kMillisecond);
+    const std::uint32_t clock = timestamp_base_ + static_cast<std::uint32_t>((now_ns_ - begin_ns_) / kMillisecond);
     const auto value = packet.timestamp_zero ? 0 : clock + static_cast<std::uint32_t>(packet.timestamp_shift);
     const auto echo = packet.echo_zero || (packet.flags & tcp::kAck) == 0
                           ? 0
@@ -297,6 +297,7 @@ class Conversation {
   const Script& script_;
   KernelHost& host_;
   const SensorOnPath& sensor_;
+  const std::uint64_t begin_ns_;
   std::uint64_t now_ns_;
   Random timing_;
   Endpoint here_, there_;

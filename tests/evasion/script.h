@@ -102,6 +102,7 @@ struct Step {
   std::uint32_t number = 0;
   Packet packet{};
   bool genuine = false;     // the stream's own bytes in their place
+  bool handshake = false;   // the attacked connection's SYN, or the SYN/ACK that an attacker's server sends
   std::string_view move{};  // which attack it belongs to; static
 };
 
@@ -109,6 +110,7 @@ struct Script {
   SignatureKind signature = SignatureKind::any;
   HostRole role = HostRole::server;
   bool v6 = false;
+  std::uint64_t timing = 0;    // the seed of the times between packets
   bool reads_at_once = false;  // the application reads after each packet
   std::uint16_t host_port = 80, attacker_port = 4000;
   std::vector<Connection> connections;

@@ -149,7 +149,7 @@ AlertsByAttacker OffPathSensor::scan(std::span<const Transcript> conversations, 
   return alerts;
 }
 
-InlineSensor::InlineSensor(SensorSettings settings) {
+LiveSensor::LiveSensor(bool on_path, SensorSettings settings) {
   std::vector<RawParameter> given;
   const auto give = [&](std::string name, std::string value) {
     RawParameter parameter;
@@ -158,21 +158,23 @@ InlineSensor::InlineSensor(SensorSettings settings) {
     given.push_back(std::move(parameter));
   };
   give("rules", write_rules(folder_));
-  give("action", "drop");
+  if (on_path) give("action", "drop");
   for (auto& [name, value] : settings) give(name, value);
   const auto parameters = must(Parameters::read(nids::nids_kind().parameters, given, {}));
   chain::NfContext context;
-  function_ = must(nids::nids_kind().make(parameters, context));
+  auto function = must(nids::nids_kind().make(parameters, context));
+  function_.reset(dynamic_cast<nids::Nids*>(function.release()));
 }
 
-InlineSensor::~InlineSensor() = default;
+LiveSensor::~LiveSensor() { stages_.clear(); }
 
-void InlineSensor::restart(unsigned workers) {
+void LiveSensor::restart(unsigned workers) {
   stages_.clear();
+  alerts_before_ = function_->alerts_by_rule();
   for (unsigned i = 0; i < workers; ++i) stages_.push_back(function_->make_cpu_stage());
 }
 
-bool InlineSensor::passes(BytesView packet, std::uint64_t time_ns) {
+bool LiveSensor::passes(BytesView packet, std::uint64_t time_ns) {
   frame_.clear();
   append_frame(packet, frame_);
   PacketDescriptor descriptor;
@@ -184,6 +186,16 @@ bool InlineSensor::passes(BytesView packet, std::uint64_t time_ns) {
                                           static_cast<unsigned>(stages_.size()));
   stages_[worker]->process({&view, 1});
   return descriptor.verdict.alive();
+}
+
+bool LiveSensor::finish(std::uint32_t sid) {
+  stages_.clear();
+  const std::vector<std::uint64_t> alerts = function_->alerts_by_rule();
+  const auto& rules = function_->rules().rules;
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    if (rules[i].sid == sid) return alerts[i] > alerts_before_[i];
+  }
+  return false;
 }
 
 }  // namespace penstock::evasion

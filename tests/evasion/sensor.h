@@ -17,6 +17,7 @@
 #include "chain/network_function.h"
 #include "evasion/packet_writer.h"
 #include "evasion/transcript.h"
+#include "nf/nids/nids.h"
 
 namespace penstock::evasion {
 
@@ -54,18 +55,22 @@ class OffPathSensor {
   WorkFolder folder_;
 };
 
-class InlineSensor {
+/// The function's CPU stages, a packet at a time. On the path it drops.
+class LiveSensor {
  public:
-  explicit InlineSensor(SensorSettings settings = {});
-  ~InlineSensor();
+  LiveSensor(bool on_path, SensorSettings settings);
+  ~LiveSensor();
   /// Forgets all flows; from now on there are as many workers.
   void restart(unsigned workers);
   /// Whether the packet passes.
-  [[nodiscard]] bool passes(BytesView packet, std::uint64_t time_ns);
+  bool passes(BytesView packet, std::uint64_t time_ns);
+  /// Ends all flows, as at a capture's end; whether this rule has alerted since the last restart.
+  [[nodiscard]] bool finish(std::uint32_t sid);
 
  private:
   WorkFolder folder_;
-  std::unique_ptr<chain::NetworkFunction> function_;
+  std::unique_ptr<nids::Nids> function_;
+  std::vector<std::uint64_t> alerts_before_;
   std::vector<std::unique_ptr<chain::CpuStage>> stages_;
   Bytes frame_;
 };
