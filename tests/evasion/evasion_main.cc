@@ -13,6 +13,8 @@
 #include <chrono>
 #include <cstdio>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 struct Arguments {
   FuzzOptions fuzz;
   std::string mode = "both", pcap;
-  std::vector<std::string> set;
+  std::vector<std::string> set, hosts;
   std::int64_t replay = -1;
   bool minimise = false, list = false;
   std::uint64_t explain = 0;
@@ -75,21 +77,28 @@ void print_summary(const FuzzResult& result, double seconds) {
 
 /// Makes each evasion as small as it gets, and draws one of each class.
 int classify(const Arguments& arguments, const FuzzResult& result) {
-  auto bed = Replay::make(arguments.fuzz.sensor);
-  if (!bed) return 1;
   struct Class {
     std::uint64_t count = 0;
     std::string drawing;
   };
   std::map<std::string, Class> classes;
   std::uint64_t done = 0, lost = 0;
+  std::unique_ptr<Replay> bed;
+  std::optional<HostProfile> profile;
   for (const Evasion& evasion : result.evasions) {
     if (++done > arguments.explain) break;
+    if (profile != evasion.profile) {
+      bed.reset();
+      auto made = Replay::make(evasion.profile, arguments.fuzz.sensor);
+      if (!made) return 1;
+      bed = std::move(*made);
+      profile = evasion.profile;
+    }
     Script script = generate(arguments.fuzz.seed, evasion.index, arguments.fuzz.generator);
     // Each attacker is another one, whose fragments and segments may come to another worker.
     const auto evades = [&](const Script& candidate) {
       for (unsigned i = 0; i < evasion.workers; ++i) {
-        if ((*bed)->play(candidate, evasion.mode, evasion.workers).evaded) return true;
+        if (bed->play(candidate, evasion.mode, evasion.workers).evaded) return true;
       }
       return false;
     };
@@ -100,12 +109,12 @@ int classify(const Arguments& arguments, const FuzzResult& result) {
       continue;
     }
     script = minimised(std::move(script), evades);
-    Replay::Outcome outcome = (*bed)->play(script, evasion.mode, evasion.workers);
-    for (int i = 0; i < 20 && !outcome.evaded; ++i) outcome = (*bed)->play(script, evasion.mode, evasion.workers);
+    Replay::Outcome outcome = bed->play(script, evasion.mode, evasion.workers);
+    for (int i = 0; i < 20 && !outcome.evaded; ++i) outcome = bed->play(script, evasion.mode, evasion.workers);
     Class& one = classes[std::string(name_of(evasion.mode)) + ": " + outline_of(script)];
     if (one.count++ == 0) {
-      one.drawing = fmt::format("--replay {} --workers {} --minimise\n{}", evasion.index, evasion.workers,
-                                drawing_of(outcome.transcript, script));
+      one.drawing = fmt::format("--replay {} --workers {} --host {} --minimise\n{}", evasion.index, evasion.workers,
+                                name_of(evasion.profile), drawing_of(outcome.transcript, script));
     }
   }
   std::vector<std::pair<std::string, Class>> order(classes.begin(), classes.end());
@@ -128,8 +137,9 @@ int run(const Arguments& arguments) {
   }
   for (const Evasion& evasion : result->evasions) {
     if (arguments.list) {
-      fmt::print("--replay {} --mode {} --workers {}: {}\n", evasion.index,
-                 evasion.mode == Mode::off_path ? "offpath" : "inline", evasion.workers, joined(evasion.moves));
+      fmt::print("--replay {} --mode {} --workers {} --host {}: {}\n", evasion.index,
+                 evasion.mode == Mode::off_path ? "offpath" : "inline", evasion.workers, name_of(evasion.profile),
+                 joined(evasion.moves));
     }
   }
   print_summary(*result, seconds_since(begin));
@@ -138,7 +148,7 @@ int run(const Arguments& arguments) {
 }
 
 int replay(const Arguments& arguments) {
-  auto bed = Replay::make(arguments.fuzz.sensor);
+  auto bed = Replay::make(arguments.fuzz.profiles.front(), arguments.fuzz.sensor);
   if (!bed) {
     fmt::print(stderr, "{}\n", to_string(bed.error()));
     return 1;
@@ -170,6 +180,8 @@ int main_of(int argc, char** argv) {
   app.add_option("--conversations", arguments.fuzz.conversations, "how many");
   app.add_option("--mode", arguments.mode, "offpath, inline or both")->check(CLI::IsMember({"offpath", "inline", "both"}));
   app.add_option("--workers", arguments.fuzz.workers, "of the sensor: a list, one after another")->delimiter(',');
+  app.add_option("--host", arguments.hosts, "standard, syn_cookies, fast_open, no_timestamps, no_window_scaling, no_sack: a list")
+      ->delimiter(',');
   app.add_option("--threads", arguments.fuzz.threads, "of the fuzzer");
   app.add_option("--only", arguments.fuzz.generator.only, "moves, by what their names begin with; no others")->delimiter(',');
   app.add_option("--except", arguments.fuzz.generator.except, "moves that are left out")->delimiter(',');
@@ -192,6 +204,15 @@ int main_of(int argc, char** argv) {
     const std::size_t equals = text.find('=');
     if (equals != std::string::npos) arguments.fuzz.sensor.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
+  if (!arguments.hosts.empty()) arguments.fuzz.profiles.clear();
+  for (const std::string& host : arguments.hosts) {
+    for (std::size_t i = 0; i < kHostProfiles; ++i) {
+      if (host == "all" || host == name_of(static_cast<HostProfile>(i))) {
+        arguments.fuzz.profiles.push_back(static_cast<HostProfile>(i));
+      }
+    }
+  }
+  if (arguments.fuzz.profiles.empty()) return 2;
   allow_network_namespaces();
   return arguments.replay >= 0 ? replay(arguments) : run(arguments);
 }

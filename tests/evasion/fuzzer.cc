@@ -4,6 +4,7 @@
 #include "evasion/fuzzer.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <mutex>
 #include <thread>
@@ -31,11 +32,19 @@ bool alerted(const AlertsByAttacker& alerts, std::uint32_t attacker, SignatureKi
 /// One thread's.
 class Runner {
  public:
-  Runner(const FuzzOptions& options, KernelHost& host)
-      : options_(options), host_(host), off_path_(options.sensor), on_path_(true, options.sensor) {}
+  explicit Runner(const FuzzOptions& options)
+      : options_(options), off_path_(options.sensor), on_path_(true, options.sensor) {}
 
-  /// Batch `number`, into `result`.
-  void run(std::uint64_t number, FuzzResult& result) {
+  /// Batch `number`, into `result`. An error: there is no such host here.
+  Result<void> run(std::uint64_t number, FuzzResult& result) {
+    profile_ = options_.profiles[number % options_.profiles.size()];
+    std::unique_ptr<KernelHost>& host = hosts_[static_cast<std::size_t>(profile_)];
+    if (host == nullptr) {
+      auto made = KernelHost::make(profile_);
+      if (!made) return failure(std::move(made).error());
+      host = std::move(*made);
+    }
+    host_ = host.get();
     const unsigned workers = options_.workers[number % options_.workers.size()];
     const std::uint64_t from = options_.first + number * kBatch;
     const std::uint64_t to = std::min(from + kBatch, options_.first + options_.conversations);
@@ -48,6 +57,7 @@ class Runner {
         run_on_path(from, to, workers, counts, result);
       }
     }
+    return {};
   }
 
  private:
@@ -55,7 +65,7 @@ class Runner {
 
   Script script(std::uint64_t index) const {
     GeneratorOptions options = options_.generator;
-    options.ipv6 &= host_.has_ipv6();
+    options.ipv6 &= host_->has_ipv6();
     return generate(options_.seed, index, options);
   }
 
@@ -64,7 +74,7 @@ class Runner {
     std::vector<Script> scripts;
     for (std::uint64_t index = from; index < to; ++index) {
       scripts.push_back(script(index));
-      transcripts.push_back(play(scripts.back(), host_, attacker_of(index, Mode::off_path), begin_of(index - from)));
+      transcripts.push_back(play(scripts.back(), *host_, attacker_of(index, Mode::off_path), begin_of(index - from)));
       counts.packets += transcripts.back().packets.size();
     }
     const AlertsByAttacker alerts = off_path_.scan(transcripts, workers);
@@ -72,7 +82,7 @@ class Runner {
       const bool alert = alerted(alerts, attacker_of(from + i, Mode::off_path), scripts[i].signature);
       if (transcripts[i].read_signature) {
         ++counts.read;
-        if (!alert) result.evasions.push_back({from + i, Mode::off_path, workers, scripts[i].moves});
+        if (!alert) result.evasions.push_back({from + i, Mode::off_path, workers, profile_, scripts[i].moves});
       } else if (alert) {
         ++counts.false_alerts;
       }
@@ -85,13 +95,13 @@ class Runner {
     for (std::uint64_t index = from; index < to; ++index) {
       const Script one = script(index);
       const Transcript transcript =
-          play(one, host_, attacker_of(index, Mode::on_path), now_ns,
+          play(one, *host_, attacker_of(index, Mode::on_path), now_ns,
                [&](BytesView packet, std::uint64_t time_ns) { return on_path_.passes(packet, time_ns); });
       counts.packets += transcript.packets.size();
       // Time never goes back, and one conversation comes after another.
       if (!transcript.packets.empty()) now_ns = transcript.packets.back().time_ns + kBetweenConversationsNs;
       if (transcript.read_signature) {
-        result.evasions.push_back({index, Mode::on_path, workers, one.moves});
+        result.evasions.push_back({index, Mode::on_path, workers, profile_, one.moves});
       } else {
         ++counts.stopped;
       }
@@ -99,7 +109,9 @@ class Runner {
   }
 
   const FuzzOptions& options_;
-  KernelHost& host_;
+  std::array<std::unique_ptr<KernelHost>, kHostProfiles> hosts_;  // once they are needed
+  KernelHost* host_ = nullptr;                                    // the batch's
+  HostProfile profile_ = HostProfile::standard;
   OffPathSensor off_path_;
   LiveSensor on_path_;
 };
@@ -127,17 +139,15 @@ Result<FuzzResult> fuzz(const FuzzOptions& options, const std::function<void(con
   FuzzResult result;
   Errors errors;
   const auto work = [&] {
-    auto host = KernelHost::make();
-    if (!host) {
-      const std::lock_guard lock(mutex);
-      errors = host.error();
-      return;
-    }
-    Runner runner(options, **host);
+    Runner runner(options);
     for (std::uint64_t batch = next++; batch < batches; batch = next++) {
       FuzzResult one;
-      runner.run(batch, one);
+      auto done = runner.run(batch, one);
       const std::lock_guard lock(mutex);
+      if (!done) {
+        errors = std::move(done).error();
+        return;
+      }
       add(result, std::move(one));
       if (on_progress) on_progress(result);
       if (result.evasions.size() >= options.most_evasions) next = batches;
@@ -155,8 +165,8 @@ Result<FuzzResult> fuzz(const FuzzOptions& options, const std::function<void(con
 Replay::Replay(std::unique_ptr<KernelHost> host, const SensorSettings& settings)
     : host_(std::move(host)), off_path_(false, settings), on_path_(true, settings) {}
 
-Result<std::unique_ptr<Replay>> Replay::make(const SensorSettings& settings) {
-  auto host = KernelHost::make();
+Result<std::unique_ptr<Replay>> Replay::make(HostProfile profile, const SensorSettings& settings) {
+  auto host = KernelHost::make(profile);
   if (!host) return failure(std::move(host).error());
   return std::unique_ptr<Replay>(new Replay(std::move(*host), settings));
 }

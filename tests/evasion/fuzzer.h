@@ -28,6 +28,7 @@ struct FuzzOptions {
   std::uint64_t first = 0, conversations = 1000;
   std::vector<Mode> modes = {Mode::off_path, Mode::on_path};
   std::vector<unsigned> workers = {1, 2, 3, 4, 5, 6, 7, 8};  // one after another, a batch each
+  std::vector<HostProfile> profiles = {HostProfile::standard};  // one after another, a batch each
   unsigned threads = 2;
   std::uint64_t most_evasions = 1000;  // then the run ends
   GeneratorOptions generator;
@@ -38,6 +39,7 @@ struct Evasion {
   std::uint64_t index = 0;
   Mode mode = Mode::off_path;
   unsigned workers = 1;
+  HostProfile profile = HostProfile::standard;
   std::vector<std::string_view> moves;
 };
 
@@ -63,7 +65,7 @@ struct FuzzResult {
 class Replay {
  public:
   /// An error: there is no host here.
-  static Result<std::unique_ptr<Replay>> make(const SensorSettings& settings = {});
+  static Result<std::unique_ptr<Replay>> make(HostProfile profile, const SensorSettings& settings = {});
   struct Outcome {
     Transcript transcript;
     bool alerted = false;

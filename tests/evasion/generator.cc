@@ -85,6 +85,25 @@ void add_data(Draft& draft) {
   draft.insert(draft.script.steps.size(), Step::Kind::resend, draft.attacked, {});
 }
 
+/// The host's server answers with the signature; the attacker acknowledges as it comes.
+void add_answer(Draft& draft) {
+  Random& random = draft.random;
+  const auto text = [&](std::size_t size) {
+    const Bytes bytes = filler(random, size);
+    return std::string(bytes.begin(), bytes.end());
+  };
+  const std::string answer = text(filler_size(random)) + draft.script.signature_text + text(filler_size(random));
+  Packet ack = draft.data(draft.stream_size(), 0);
+  ack.flags = tcp::kAck;
+  for (std::size_t at = 0; at < answer.size();) {
+    const auto size = static_cast<std::size_t>(random.percent(50) ? random.between(1, 20) : random.between(20, 3000));
+    draft.insert_write(draft.script.steps.size(), answer.substr(at, size), {});
+    if (random.percent(60)) draft.insert(draft.script.steps.size(), ack, {});
+    at += size;
+  }
+  draft.insert(draft.script.steps.size(), ack, {});
+}
+
 void add_close(Draft& draft) {
   if (draft.random.percent(40)) return;
   Packet fin;
@@ -102,14 +121,18 @@ void write_tcp(Draft& draft) {
   Script& script = draft.script;
   if (script.signature == SignatureKind::to_client) {
     script.role = HostRole::client;
-  } else if (script.signature != SignatureKind::established && random.percent(30)) {
+  } else if (script.signature != SignatureKind::established && script.signature != SignatureKind::from_host &&
+             random.percent(30)) {
     script.role = HostRole::client;
   }
   script.host_port = random.percent(90) ? std::uint16_t{80} : random.percent(50) ? std::uint16_t{81} : std::uint16_t{82};
   script.reads_at_once = random.percent(40);
-  script.connections.push_back(connection_with(stream_with(script.signature_text, random), random));
+  const bool answered = script.signature == SignatureKind::from_host;
+  Bytes stream = answered ? filler(random, 1 + random.below(40)) : stream_with(script.signature_text, random);
+  script.connections.push_back(connection_with(std::move(stream), random));
   add_handshake(draft);
   add_data(draft);
+  if (answered) add_answer(draft);
   add_close(draft);
 }
 
@@ -238,6 +261,11 @@ void Draft::insert(std::size_t position, Step::Kind kind, std::uint32_t number, 
                       std::move(step));
 }
 
+void Draft::insert_write(std::size_t position, std::string text, std::string_view move) {
+  insert(position, Step::Kind::host_writes, 0, move);
+  script.steps[std::min(position, script.steps.size() - 1)].text = std::move(text);
+}
+
 void Draft::erase(std::size_t position) {
   script.steps.erase(script.steps.begin() + static_cast<std::ptrdiff_t>(position));
 }
@@ -254,10 +282,13 @@ Script generate(std::uint64_t seed, std::uint64_t index, const GeneratorOptions&
   Random random(seed, index);
   Draft draft{.random = random};
   Script& script = draft.script;
-  script.signature = random.percent(12) ? SignatureKind::udp : static_cast<SignatureKind>(random.below(5));
+  script.signature = random.percent(12)  ? SignatureKind::udp
+                     : random.percent(8) ? SignatureKind::from_host
+                                         : static_cast<SignatureKind>(random.below(5));
   script.v6 = options.ipv6 && random.percent(30);
   script.signature_text = signature_text(script.signature, random);
   script.timing = random.next();
+  script.in_pages = random.percent(40);
   script.attacker_port = static_cast<std::uint16_t>(random.between(1024, 65535));
   const bool udp = script.signature == SignatureKind::udp;
   if (udp) {

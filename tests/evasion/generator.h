@@ -62,6 +62,7 @@ struct Draft {
   }
   void insert(std::size_t position, Packet packet, std::string_view move);
   void insert(std::size_t position, Step::Kind kind, std::uint32_t number, std::string_view move);
+  void insert_write(std::size_t position, std::string text, std::string_view move);
   void erase(std::size_t position);
 };
 

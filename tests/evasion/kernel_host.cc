@@ -28,6 +28,7 @@ namespace penstock::evasion {
 namespace {
 
 constexpr const char* kDevice = "evasion";
+constexpr const char* kPageDevice = "evasion_page";
 constexpr std::size_t kLargestPacket = 65536;
 
 tl::unexpected<Errors> refused(std::string what) {
@@ -35,12 +36,13 @@ tl::unexpected<Errors> refused(std::string what) {
   return failure(Error{{}, std::move(what), std::strerror(reason), ""});
 }
 
-/// A setting of the namespace, and why it is not the default. None of them changes which bytes a host takes.
+/// A setting of the namespace that is not the default.
 struct Setting {
   const char* path;
   const char* value;
   bool required;
 };
+/// None of these changes which bytes a host takes.
 constexpr Setting kSettings[] = {
     // Answers to invalid packets are limited by time: whether one comes would depend on how fast the fuzzer is.
     {"net/ipv4/tcp_invalid_ratelimit", "0", false},
@@ -66,12 +68,24 @@ constexpr Setting kSettings[] = {
     {"net/ipv6/conf/all/disable_ipv6", "0", false},
 };
 
+/// Of a profile. Where the kernel does not know one, the host is as it is without.
+constexpr Setting kProfileSettings[kHostProfiles] = {
+    {nullptr, nullptr, false},
+    {"net/ipv4/tcp_syncookies", "2", false},
+    {"net/ipv4/tcp_fastopen", "1539", false},  // client, server, without a cookie, all listeners
+    {"net/ipv4/tcp_timestamps", "0", false},
+    {"net/ipv4/tcp_window_scaling", "0", false},
+    {"net/ipv4/tcp_sack", "0", false},
+};
+
 bool write_file(const std::string& path, std::string_view text) {
   const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   return file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-Result<void> apply_settings() {
+Result<void> apply_settings(HostProfile profile) {
+  const Setting& own = kProfileSettings[static_cast<std::size_t>(profile)];
+  if (own.path != nullptr) write_file(std::string("/proc/sys/") + own.path, own.value);
   for (const Setting& setting : kSettings) {
     if (!write_file(std::string("/proc/sys/") + setting.path, setting.value) && setting.required) {
       return refused(fmt::format("cannot set /proc/sys/{} to {}", setting.path, setting.value));
@@ -134,7 +148,9 @@ void set_ipv4(sockaddr& to, const Address& address) {
 Result<void> configure_ipv4() {
   const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket) return refused("cannot make an IPv4 socket");
-  if (!bring_up(socket.get(), "lo") || !bring_up(socket.get(), kDevice)) return refused("cannot bring up the device");
+  for (const char* device : {"lo", kDevice, kPageDevice}) {
+    if (!bring_up(socket.get(), device)) return refused(fmt::format("cannot bring up the device {}", device));
+  }
   ifreq request = request_for(kDevice);
   set_ipv4(request.ifr_addr, KernelHost::address(false));
   if (::ioctl(socket.get(), SIOCSIFADDR, &request) < 0) return refused("cannot set the device's address");
@@ -220,9 +236,15 @@ std::optional<std::uint32_t> KernelHost::number_of(const Address& address) {
   return number;
 }
 
-Result<std::unique_ptr<KernelHost>> KernelHost::make() {
+std::string_view name_of(HostProfile profile) {
+  constexpr std::string_view kNames[kHostProfiles] = {"standard",      "syn_cookies",       "fast_open",
+                                                      "no_timestamps", "no_window_scaling", "no_sack"};
+  return kNames[static_cast<std::size_t>(profile)];
+}
+
+Result<std::unique_ptr<KernelHost>> KernelHost::make(HostProfile profile) {
   std::unique_ptr<KernelHost> host(new KernelHost);
-  if (auto done = host->set_up(); !done) return tl::unexpected(std::move(done).error());
+  if (auto done = host->set_up(profile); !done) return tl::unexpected(std::move(done).error());
   return host;
 }
 
@@ -230,22 +252,36 @@ KernelHost::~KernelHost() {
   if (outer_namespace_) static_cast<void>(::setns(outer_namespace_.get(), CLONE_NEWNET));
 }
 
-Result<void> KernelHost::set_up() {
+Result<void> KernelHost::set_up(HostProfile profile) {
   packet_.resize(kLargestPacket);
   text_.resize(kLargestPacket);
   outer_namespace_ = Descriptor(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
   if (!outer_namespace_) return refused("cannot open this thread's network namespace");
   if (::unshare(CLONE_NEWNET) != 0) return refused("cannot make a network namespace");
-  if (auto done = apply_settings(); !done) return done;
-  device_ = Descriptor(::open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
-  if (!device_) return refused("cannot open /dev/net/tun");
-  ifreq request = request_for(kDevice);
-  request.ifr_flags = IFF_TUN | IFF_NO_PI;
-  if (::ioctl(device_.get(), TUNSETIFF, &request) < 0) return refused("cannot make a TUN device");
+  if (auto done = apply_settings(profile); !done) return done;
+  if (auto done = open_devices(); !done) return done;
   if (auto done = configure_ipv4(); !done) return done;
   has_ipv6_ = configure_ipv6();
   if (auto done = listen_on_ports(false); !done) return done;
   return has_ipv6_ ? listen_on_ports(true) : Result<void>{};
+}
+
+Result<void> KernelHost::open_devices() {
+  const auto open = [](const char* name, int flags) -> Descriptor {
+    Descriptor device(::open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
+    ifreq request = request_for(name);
+    request.ifr_flags = static_cast<short>(flags | IFF_NO_PI);
+    if (!device || ::ioctl(device.get(), TUNSETIFF, &request) < 0) return {};
+    return device;
+  };
+  device_ = open(kDevice, IFF_TUN);
+  if (!device_) return refused("cannot make a TUN device");
+  page_device_ = open(kPageDevice, IFF_TAP);
+  ifreq request = request_for(kPageDevice);
+  if (!page_device_ || ::ioctl(page_device_.get(), SIOCGIFHWADDR, &request) < 0) return refused("cannot make a TAP device");
+  frame_.assign(request.ifr_hwaddr.sa_data, request.ifr_hwaddr.sa_data + 6);  // to the device itself
+  frame_.insert(frame_.end(), {2, 0, 0, 0, 0, 2, 0, 0});
+  return {};
 }
 
 Result<void> KernelHost::listen_on_ports(bool v6) {
@@ -263,6 +299,8 @@ Result<void> KernelHost::listen_on_ports(bool v6) {
   };
   for (const auto& [port, buffer] : kTcpPorts) {
     Descriptor socket = bound(SOCK_STREAM, port, buffer);
+    const int waiting = 1000;
+    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_FASTOPEN, &waiting, sizeof waiting);  // counts where it is set up
     if (!socket || ::listen(socket.get(), 65535) != 0) return refused(fmt::format("cannot listen on port {}", port));
     listeners_.push_back(std::move(socket));
   }
@@ -271,9 +309,19 @@ Result<void> KernelHost::listen_on_ports(bool v6) {
   return {};
 }
 
-void KernelHost::deliver(BytesView packet) {
+void KernelHost::deliver(BytesView packet, bool in_page) {
   // What is not even IP is refused with EINVAL: no host reads that.
-  static_cast<void>(::write(device_.get(), packet.data(), packet.size()));
+  if (!in_page || packet.empty()) {
+    static_cast<void>(::write(device_.get(), packet.data(), packet.size()));
+    return;
+  }
+  constexpr std::size_t kHeader = 14;
+  const bool v6 = packet[0] >> 4 == 6;
+  frame_.resize(kHeader);
+  frame_[12] = v6 ? 0x86 : 0x08;
+  frame_[13] = v6 ? 0xdd : 0x00;
+  frame_.insert(frame_.end(), packet.begin(), packet.end());
+  static_cast<void>(::write(page_device_.get(), frame_.data(), frame_.size()));
 }
 
 BytesView KernelHost::sent() {
@@ -329,8 +377,7 @@ std::string KernelHost::kernel_release() {
   return name.release;
 }
 
-bool write_bytes(const Descriptor& socket, std::size_t count) {
-  const std::string text(count, '.');
+bool write_bytes(const Descriptor& socket, std::string_view text) {
   return ::send(socket.get(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
 }
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -42,6 +43,18 @@ class Descriptor {
   int fd_ = -1;
 };
 
+/// How the host's administrator has set it up: the settings that differ from the kernel's defaults.
+enum class HostProfile : std::uint8_t {
+  standard,
+  syn_cookies,        // always, as under a flood
+  fast_open,          // servers take data with the SYN, with and without a cookie
+  no_timestamps,
+  no_window_scaling,
+  no_sack,
+};
+inline constexpr std::size_t kHostProfiles = 6;
+[[nodiscard]] std::string_view name_of(HostProfile profile);
+
 class KernelHost {
  public:
   /// The ports that servers listen on, and the receive buffers of their connections (0: the kernel's default).
@@ -49,7 +62,7 @@ class KernelHost {
   static constexpr std::uint16_t kUdpPort = 53;
 
   /// An error says what cannot be had here: namespaces, TUN devices, a setting.
-  static Result<std::unique_ptr<KernelHost>> make();
+  static Result<std::unique_ptr<KernelHost>> make(HostProfile profile = HostProfile::standard);
   ~KernelHost();
   KernelHost(const KernelHost&) = delete;
   KernelHost& operator=(const KernelHost&) = delete;
@@ -61,8 +74,9 @@ class KernelHost {
   /// The number of the attacker with this address, if it is one's.
   [[nodiscard]] static std::optional<std::uint32_t> number_of(const Address& address);
 
-  /// The host's stack processes an IP packet.
-  void deliver(BytesView packet);
+  /// The host's stack processes an IP packet. `in_page`: its memory is a page's part, as with a network card's driver,
+  /// where it is else of its own; how segments that wait are joined depends on it.
+  void deliver(BytesView packet, bool in_page = false);
   /// The next packet that it has sent; valid until the next call. Empty: there is none.
   [[nodiscard]] BytesView sent();
 
@@ -88,11 +102,14 @@ class KernelHost {
 
  private:
   KernelHost() = default;
-  Result<void> set_up();
+  Result<void> set_up(HostProfile profile);
+  Result<void> open_devices();
   Result<void> listen_on_ports(bool v6);
 
   Descriptor outer_namespace_;
-  Descriptor device_;
+  Descriptor device_;  // TUN: by it the host sends
+  Descriptor page_device_;  // TAP
+  std::vector<std::uint8_t> frame_;  // for it; begins with its Ethernet header
   std::vector<Descriptor> listeners_;  // IPv4's in the order of kTcpPorts, then IPv6's
   Descriptor datagrams_[2];
   bool has_ipv6_ = false;
@@ -100,8 +117,8 @@ class KernelHost {
   std::vector<char> text_;
 };
 
-/// What a write to the socket puts in line to be sent; false where it takes nothing.
-bool write_bytes(const Descriptor& socket, std::size_t count);
+/// False where the socket takes nothing.
+bool write_bytes(const Descriptor& socket, std::string_view text);
 void send_fin(const Descriptor& socket);
 /// The connection is gone when the descriptor is closed, by a RST if need be.
 void abort_on_close(const Descriptor& socket);

@@ -228,7 +228,7 @@ void fin_early(Draft& draft, std::string_view name) {
 void host_speaks(Draft& draft, std::string_view name) {
   const auto position = draft.any_genuine();
   if (!position) return;
-  draft.insert(*position, Step::Kind::host_writes, static_cast<std::uint32_t>(draft.random.between(1, 2000)), name);
+  draft.insert_write(*position, std::string(static_cast<std::size_t>(draft.random.between(1, 2000)), '.'), name);
 }
 
 /// The host's application says that it is done, and goes on reading.

@@ -38,6 +38,7 @@ Bytes ipv4_header(const Address& from, const Address& to, const IpFields& fields
   Bytes header(20, 0);
   header[0] = static_cast<std::uint8_t>(0x40 | (20 + options.size()) / 4);
   const auto length = static_cast<int>(20 + options.size() + payload) + fields.length_shift;
+  header[1] = fields.tos;
   put16(header, 2, static_cast<std::uint16_t>(length));
   put16(header, 4, id);
   put16(header, 6, fragment);
@@ -54,7 +55,8 @@ Bytes ipv4_header(const Address& from, const Address& to, const IpFields& fields
 Bytes ipv6_header(const Address& from, const Address& to, const IpFields& fields, const FragmentFields* fragment,
                   std::size_t payload) {
   Bytes header(40, 0);
-  header[0] = 0x60;
+  header[0] = static_cast<std::uint8_t>(0x60 | fields.tos >> 4);
+  header[1] = static_cast<std::uint8_t>(fields.tos << 4);
   const std::size_t extensions = fields.options.size() + (fragment != nullptr ? 8 : 0);
   put16(header, 4, static_cast<std::uint16_t>(static_cast<int>(extensions + payload) + fields.length_shift));
   const std::uint8_t after = fragment != nullptr ? kFragmentHeader : fields.protocol;
@@ -177,7 +179,7 @@ Bytes ip_packet(const Address& from, const Address& to, const IpFields& fields, 
 
 Bytes ip_fragment(const Address& from, const Address& to, const IpFields& fields, const FragmentFields& fragment,
                   BytesView payload) {
-  const auto field = static_cast<std::uint16_t>(fragment.offset / 8 | (fragment.more ? 0x2000U : 0U));
+  const auto field = static_cast<std::uint16_t>(fragment.offset / 8 | (fragment.more ? 0x2000U : 0U) | (fields.dont_fragment ? 0x4000U : 0U));
   return joined(from.v6 ? ipv6_header(from, to, fields, &fragment, payload.size())
                         : ipv4_header(from, to, fields, field, static_cast<std::uint16_t>(fragment.id), payload.size()),
                 payload);

@@ -55,7 +55,7 @@ void spoil_checksum(std::uint8_t protocol, Bytes& transport);
 
 struct IpFields {
   std::uint8_t protocol = 6;
-  std::uint8_t ttl = 64;
+  std::uint8_t ttl = 64, tos = 0;
   std::uint16_t id = 0;  // IPv4
   bool dont_fragment = false;
   Bytes options{};  // IPv4: padded to four bytes with zeros. IPv6: extension headers, whole

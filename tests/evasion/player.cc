@@ -66,7 +66,7 @@ class Conversation {
       case Step::Kind::host_reads: read_all(); break;
       case Step::Kind::host_writes:
         read_all();
-        if (!sockets_.empty()) write_bytes(sockets_.back().descriptor, step.number);
+        if (!sockets_.empty()) write_bytes(sockets_.back().descriptor, step.text);
         take_answers();
         break;
       case Step::Kind::host_shuts:
@@ -127,7 +127,9 @@ class Conversation {
     fields.urgent = packet.urgent;
     fields.options = tcp_options(packet);
     fields.data_offset = packet.data_offset;
-    return tcp_segment(here_, there_, fields, packet.payload);
+    if (!packet.spoofed) return tcp_segment(here_, there_, fields, packet.payload);
+    std::swap(fields.sequence, fields.acknowledgment);
+    return tcp_segment(there_, here_, fields, packet.payload);
   }
 
   Bytes udp_of(const Packet& packet) const {
@@ -141,6 +143,7 @@ class Conversation {
     IpFields ip;
     ip.protocol = packet.protocol;
     ip.ttl = packet.dies ? 2 : packet.ttl;
+    ip.tos = packet.tos;
     ip.id = static_cast<std::uint16_t>(++ip_id_);
     ip.dont_fragment = packet.dont_fragment;
     ip.options = packet.ip_options;
@@ -148,9 +151,10 @@ class Conversation {
     ip.wrong_checksum = packet.wrong_ip_checksum;
     ip.length_shift = packet.ip_length_shift;
     if (packet.fragments.empty()) {
-      Bytes bytes = ip_packet(here_.address, there_.address, ip, transport);
+      const bool spoofed = packet.spoofed;
+      Bytes bytes = ip_packet((spoofed ? there_ : here_).address, (spoofed ? here_ : there_).address, ip, transport);
       bytes.insert(bytes.end(), packet.trailer.begin(), packet.trailer.end());
-      put_on_wire(std::move(bytes), packet.dies, move);
+      put_on_wire(std::move(bytes), packet.dies || spoofed, move);
       return;
     }
     const std::size_t header = packet.protocol == kTcp ? 20 : 8;
@@ -158,6 +162,8 @@ class Conversation {
       IpFields own = ip;
       if (fragment.dies) own.ttl = 2;
       own.wrong_checksum |= fragment.wrong_checksum;
+      own.dont_fragment |= fragment.dont_fragment;
+      own.tos |= fragment.tos;
       Bytes data;
       const std::size_t end = fragment.end == Fragment::kToEnd ? transport.size() : fragment.end;
       for (std::size_t at = fragment.begin; at < end; ++at) {
@@ -198,7 +204,7 @@ class Conversation {
     now_ns_ += 20'000 + timing_.below(200'000);
     const bool passes = !sensor_ || sensor_(bytes, now_ns_);
     const Fate fate = !passes ? Fate::dropped_by_sensor : dies ? Fate::died : Fate::delivered;
-    if (fate == Fate::delivered) host_.deliver(bytes);
+    if (fate == Fate::delivered) host_.deliver(bytes, script_.in_pages);
     transcript_.packets.push_back({now_ns_, std::move(bytes), false, fate, move});
     if (fate == Fate::delivered) take_answers();
   }
@@ -235,7 +241,11 @@ class Conversation {
       auto length = static_cast<std::uint32_t>(packet.payload.size());
       if ((fields.flags & tcp::kFin) != 0) ++length;
       const std::uint32_t end = fields.sequence + length;
-      if (distance(fields.sequence, view_.next) <= 0 && distance(end, view_.next) > 0) view_.next = end;
+      if (distance(fields.sequence, view_.next) <= 0 && distance(end, view_.next) > 0) {
+        const auto known = static_cast<std::size_t>(distance(view_.next, fields.sequence));
+        if (known < packet.payload.size()) received_.append(packet.payload.begin() + static_cast<std::ptrdiff_t>(known), packet.payload.end());
+        view_.next = end;
+      }
       if (packet.has_timestamp) view_.timestamp = packet.timestamp;
     }
     if ((fields.flags & tcp::kAck) == 0) return;
@@ -289,6 +299,9 @@ class Conversation {
   void judge() {
     const auto holds = [&](const std::string& text) { return text.find(script_.signature_text) != std::string::npos; };
     for (Socket& socket : sockets_) transcript_.streams.push_back(std::move(socket.read));
+    if (script_.signature == SignatureKind::from_host) {  // it is the attacker who reads it
+      transcript_.streams.assign(1, received_);
+    }
     transcript_.read_signature =
         std::any_of(transcript_.streams.begin(), transcript_.streams.end(), holds) ||
         std::any_of(transcript_.datagrams.begin(), transcript_.datagrams.end(), holds);
@@ -305,6 +318,7 @@ class Conversation {
   std::uint32_t timestamp_base_ = 0;
   std::uint32_t ip_id_ = 0;
   std::vector<Socket> sockets_;
+  std::string received_;  // what the host has sent, in its order
   Transcript transcript_;
 };
 

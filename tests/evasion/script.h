@@ -17,8 +17,16 @@
 namespace penstock::evasion {
 
 /// Which rule is to find the signature, and who sends it (signatures.h has the texts).
-enum class SignatureKind : std::uint8_t { any, established, two_parts, pcre, to_client, udp };
-inline constexpr std::size_t kSignatureKinds = 6;
+enum class SignatureKind : std::uint8_t {
+  any,
+  established,  // with flow:established,to_server
+  two_parts,
+  pcre,
+  to_client,  // from the attacker's server to the host's client
+  udp,
+  from_host,  // from the host's server: the attacker's client reads it
+};
+inline constexpr std::size_t kSignatureKinds = 7;
 
 enum class HostRole : std::uint8_t {
   server,  // the attacker connects to a server on the host
@@ -42,6 +50,8 @@ struct Fragment {
   bool dies = false;
   bool wrong_checksum = false;
   bool spoiled_header = false;  // decoys only: the transport header is other bytes, too
+  bool dont_fragment = false;
+  std::uint8_t tos = 0;
 };
 
 enum class Acknowledges : std::uint8_t {
@@ -77,7 +87,9 @@ struct Packet {
   std::optional<std::uint16_t> udp_length{};
 
   std::uint8_t ttl = 64;
-  bool dies = false;  // between the sensor and the host, for its TTL
+  std::uint8_t tos = 0;
+  bool dies = false;      // between the sensor and the host, for its TTL
+  bool spoofed = false;   // as if the host had sent it; the host never sees it
   bool wrong_ip_checksum = false;
   bool dont_fragment = false;
   int ip_length_shift = 0;
@@ -94,12 +106,13 @@ struct Step {
     pause,          // `number` seconds pass for the sensor
     host_connects,  // HostRole::client: the application connects
     host_reads,     // the application accepts and reads all there is
-    host_writes,    // the application writes `number` bytes to its newest connection
+    host_writes,    // the application writes `text` to its newest connection
     host_shuts,     // … sends a FIN, and goes on reading
     host_closes,    // … closes it
   };
   Kind kind = Kind::packet;
   std::uint32_t number = 0;
+  std::string text{};
   Packet packet{};
   bool genuine = false;     // the stream's own bytes in their place
   bool handshake = false;   // the attacked connection's SYN, or the SYN/ACK that an attacker's server sends
@@ -111,6 +124,7 @@ struct Script {
   HostRole role = HostRole::server;
   bool v6 = false;
   std::uint64_t timing = 0;    // the seed of the times between packets
+  bool in_pages = false;       // see KernelHost::deliver
   bool reads_at_once = false;  // the application reads after each packet
   std::uint16_t host_port = 80, attacker_port = 4000;
   std::vector<Connection> connections;

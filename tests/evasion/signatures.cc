@@ -14,12 +14,13 @@ drop tcp any any -> any any (msg:"two parts"; content:"FIRSTOFTWO"; content:"SEC
 drop tcp any any -> any any (msg:"pcre"; content:"EXPRESSION"; pcre:"/EXPRESSION-[a-f0-9]{8}-END/"; sid:4;)
 drop tcp any any -> any any (msg:"to client"; flow:established,to_client; content:"TOCLIENTATTACK"; sid:5;)
 drop udp any any -> any any (msg:"udp"; content:"DATAGRAMATTACK"; sid:6;)
+drop tcp any any -> any any (msg:"from host"; flow:established,to_client; content:"FROMHOSTATTACK"; sid:7;)
 )";
 }
 
 std::string_view name_of(SignatureKind kind) {
-  constexpr std::array<std::string_view, kSignatureKinds> kNames = {"any",  "established", "two_parts",
-                                                                    "pcre", "to_client",   "udp"};
+  constexpr std::array<std::string_view, kSignatureKinds> kNames = {"any",       "established", "two_parts", "pcre",
+                                                                    "to_client", "udp",         "from_host"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -35,6 +36,7 @@ std::string signature_text(SignatureKind kind, Random& random) {
     }
     case SignatureKind::to_client: return "TOCLIENTATTACK";
     case SignatureKind::udp: return "DATAGRAMATTACK";
+    case SignatureKind::from_host: return "FROMHOSTATTACK";
   }
   return {};
 }
