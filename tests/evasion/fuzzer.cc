@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "evasion/fuzzer.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "evasion/player.h"
+#include "evasion/signatures.h"
+
+namespace penstock::evasion {
+
+namespace {
+
+constexpr std::uint64_t kBatch = 500;
+constexpr std::uint64_t kBeginNs = 1'700'000'000'000'000'000;
+constexpr std::uint64_t kBetweenConversationsNs = 3'000'000;  // shorter than most are: they are interleaved
+
+/// The host may remember an attacker (fragments that wait, ports): each conversation has another one.
+std::uint32_t attacker_of(std::uint64_t index, Mode mode) {
+  return static_cast<std::uint32_t>((index * 2 + (mode == Mode::on_path ? 1 : 0)) & 0xffffff);
+}
+
+bool alerted(const AlertsByAttacker& alerts, std::uint32_t attacker, SignatureKind kind) {
+  return alerts.contains({attacker, sid_of(kind)});
+}
+
+/// One thread's.
+class Runner {
+ public:
+  explicit Runner(const FuzzOptions& options)
+      : options_(options), off_path_(options.sensor), on_path_(true, options.sensor) {}
+
+  /// Batch `number`, into `result`. An error: there is no such host here.
+  Result<void> run(std::uint64_t number, FuzzResult& result) {
+    profile_ = options_.profiles[number % options_.profiles.size()];
+    std::unique_ptr<KernelHost>& host = hosts_[static_cast<std::size_t>(profile_)];
+    if (host == nullptr) {
+      auto made = KernelHost::make(profile_);
+      if (!made) return failure(std::move(made).error());
+      host = std::move(*made);
+    }
+    host_ = host.get();
+    const unsigned workers = options_.workers[number % options_.workers.size()];
+    const std::uint64_t from = options_.first + number * kBatch;
+    const std::uint64_t to = std::min(from + kBatch, options_.first + options_.conversations);
+    for (const Mode mode : options_.modes) {
+      FuzzCounts& counts = result.counts[mode];
+      counts.conversations += to - from;
+      if (mode == Mode::off_path) {
+        run_off_path(from, to, workers, counts, result);
+      } else {
+        run_on_path(from, to, workers, counts, result);
+      }
+    }
+    return {};
+  }
+
+ private:
+  static std::uint64_t begin_of(std::uint64_t position) { return kBeginNs + position * kBetweenConversationsNs; }
+
+  Script script(std::uint64_t index) const {
+    GeneratorOptions options = options_.generator;
+    options.ipv6 &= host_->has_ipv6();
+    return generate(options_.seed, index, options);
+  }
+
+  void run_off_path(std::uint64_t from, std::uint64_t to, unsigned workers, FuzzCounts& counts, FuzzResult& result) {
+    std::vector<Transcript> transcripts;
+    std::vector<Script> scripts;
+    for (std::uint64_t index = from; index < to; ++index) {
+      scripts.push_back(script(index));
+      transcripts.push_back(play(scripts.back(), *host_, attacker_of(index, Mode::off_path), begin_of(index - from)));
+      counts.packets += transcripts.back().packets.size();
+    }
+    const AlertsByAttacker alerts = off_path_.scan(transcripts, workers);
+    for (std::size_t i = 0; i < transcripts.size(); ++i) {
+      const bool alert = alerted(alerts, attacker_of(from + i, Mode::off_path), scripts[i].signature);
+      if (transcripts[i].read_signature) {
+        ++counts.read;
+        if (!alert) result.evasions.push_back({from + i, Mode::off_path, workers, profile_, scripts[i].moves});
+      } else if (alert) {
+        ++counts.false_alerts;
+      }
+    }
+  }
+
+  void run_on_path(std::uint64_t from, std::uint64_t to, unsigned workers, FuzzCounts& counts, FuzzResult& result) {
+    on_path_.restart(workers);
+    std::uint64_t now_ns = kBeginNs;
+    for (std::uint64_t index = from; index < to; ++index) {
+      const Script one = script(index);
+      const Transcript transcript =
+          play(one, *host_, attacker_of(index, Mode::on_path), now_ns,
+               [&](BytesView packet, std::uint64_t time_ns) { return on_path_.passes(packet, time_ns); });
+      counts.packets += transcript.packets.size();
+      // Time never goes back, and one conversation comes after another.
+      if (!transcript.packets.empty()) now_ns = transcript.packets.back().time_ns + kBetweenConversationsNs;
+      if (transcript.read_signature) {
+        result.evasions.push_back({index, Mode::on_path, workers, profile_, one.moves});
+      } else {
+        ++counts.stopped;
+      }
+    }
+  }
+
+  const FuzzOptions& options_;
+  std::array<std::unique_ptr<KernelHost>, kHostProfiles> hosts_;  // once they are needed
+  KernelHost* host_ = nullptr;                                    // the batch's
+  HostProfile profile_ = HostProfile::standard;
+  OffPathSensor off_path_;
+  LiveSensor on_path_;
+};
+
+void add(FuzzResult& to, FuzzResult more) {
+  for (const auto& [mode, counts] : more.counts) {
+    FuzzCounts& sum = to.counts[mode];
+    sum.conversations += counts.conversations;
+    sum.packets += counts.packets;
+    sum.read += counts.read;
+    sum.false_alerts += counts.false_alerts;
+    sum.stopped += counts.stopped;
+  }
+  to.evasions.insert(to.evasions.end(), more.evasions.begin(), more.evasions.end());
+}
+
+}  // namespace
+
+std::string_view name_of(Mode mode) { return mode == Mode::off_path ? "off the path" : "on the path"; }
+
+Result<FuzzResult> fuzz(const FuzzOptions& options, const std::function<void(const FuzzResult&)>& on_progress) {
+  const std::uint64_t batches = (options.conversations + kBatch - 1) / kBatch;
+  std::atomic<std::uint64_t> next{0};
+  std::mutex mutex;  // guards what follows
+  FuzzResult result;
+  Errors errors;
+  const auto work = [&] {
+    Runner runner(options);
+    for (std::uint64_t batch = next++; batch < batches; batch = next++) {
+      FuzzResult one;
+      auto done = runner.run(batch, one);
+      const std::lock_guard lock(mutex);
+      if (!done) {
+        errors = std::move(done).error();
+        return;
+      }
+      add(result, std::move(one));
+      if (on_progress) on_progress(result);
+      if (result.evasions.size() >= options.most_evasions) next = batches;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < std::max(1U, options.threads); ++i) threads.emplace_back(work);
+  for (std::thread& thread : threads) thread.join();
+  if (!errors.empty()) return failure(std::move(errors));
+  std::sort(result.evasions.begin(), result.evasions.end(),
+            [](const Evasion& a, const Evasion& b) { return a.index < b.index; });
+  return result;
+}
+
+Replay::Replay(std::unique_ptr<KernelHost> host, const SensorSettings& settings)
+    : host_(std::move(host)), off_path_(false, settings), on_path_(true, settings) {}
+
+Result<std::unique_ptr<Replay>> Replay::make(HostProfile profile, const SensorSettings& settings) {
+  auto host = KernelHost::make(profile);
+  if (!host) return failure(std::move(host).error());
+  return std::unique_ptr<Replay>(new Replay(std::move(*host), settings));
+}
+
+Replay::Outcome Replay::play(const Script& script, Mode mode, unsigned workers) {
+  LiveSensor& sensor = mode == Mode::off_path ? off_path_ : on_path_;
+  sensor.restart(workers);
+  Outcome outcome;
+  // Each time by another attacker: the host may remember the ports of the last.
+  const std::uint32_t attacker = next_attacker_++ & 0xffffff;
+  outcome.transcript = evasion::play(script, *host_, attacker, kBeginNs, [&](BytesView packet, std::uint64_t time_ns) {
+    return sensor.passes(packet, time_ns);
+  });
+  outcome.alerted = sensor.finish(sid_of(script.signature));
+  outcome.evaded = outcome.transcript.read_signature && (mode == Mode::on_path || !outcome.alerted);
+  return outcome;
+}
+
+}  // namespace penstock::evasion

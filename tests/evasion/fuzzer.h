@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs conversations in batches, off the path and on it, and keeps those in which the host read what the sensor did not
+// stop or report. Threads share nothing but the next batch's number and the results.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "evasion/generator.h"
+#include "evasion/kernel_host.h"
+#include "evasion/sensor.h"
+
+namespace penstock::evasion {
+
+enum class Mode : std::uint8_t { off_path, on_path };
+[[nodiscard]] std::string_view name_of(Mode mode);
+
+struct FuzzOptions {
+  std::uint64_t seed = 1;
+  std::uint64_t first = 0, conversations = 1000;
+  std::vector<Mode> modes = {Mode::off_path, Mode::on_path};
+  std::vector<unsigned> workers = {1, 2, 3, 4, 5, 6, 7, 8};  // one after another, a batch each
+  std::vector<HostProfile> profiles = {HostProfile::standard};  // one after another, a batch each
+  unsigned threads = 2;
+  std::uint64_t most_evasions = 1000;  // then the run ends
+  GeneratorOptions generator;
+  SensorSettings sensor;
+};
+
+struct Evasion {
+  std::uint64_t index = 0;
+  Mode mode = Mode::off_path;
+  unsigned workers = 1;
+  HostProfile profile = HostProfile::standard;
+  std::vector<std::string_view> moves;
+};
+
+struct FuzzCounts {
+  std::uint64_t conversations = 0, packets = 0;
+  std::uint64_t read = 0;          // off the path: the host read the signature
+  std::uint64_t false_alerts = 0;  // … and here it did not, with an alert all the same
+  std::uint64_t stopped = 0;       // on the path: the host did not read the signature
+};
+
+struct FuzzResult {
+  std::map<Mode, FuzzCounts> counts;
+  std::vector<Evasion> evasions;
+};
+
+/// `on_progress` is called now and then, by one thread at a time, with what is done so far. An error: there is no host
+/// here.
+[[nodiscard]] Result<FuzzResult> fuzz(const FuzzOptions& options,
+                                      const std::function<void(const FuzzResult&)>& on_progress = {});
+
+/// Plays one script; tells whether it evades the sensor. Off the path, too, the sensor is the function's stages alone,
+/// which are much sooner made than a whole chain.
+class Replay {
+ public:
+  /// An error: there is no host here.
+  static Result<std::unique_ptr<Replay>> make(HostProfile profile, const SensorSettings& settings = {});
+  struct Outcome {
+    Transcript transcript;
+    bool alerted = false;
+    bool evaded = false;
+  };
+  [[nodiscard]] Outcome play(const Script& script, Mode mode, unsigned workers);
+
+ private:
+  Replay(std::unique_ptr<KernelHost> host, const SensorSettings& settings);
+  std::unique_ptr<KernelHost> host_;
+  LiveSensor off_path_, on_path_;
+  std::uint32_t next_attacker_ = 0;
+};
+
+}  // namespace penstock::evasion

@@ -1,0 +1,317 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attacks on where a connection begins and ends: SYNs and SYN/ACKs that no host takes, data in them, connections ahead
+// of the attacked one with the same ports.
+
+#include <algorithm>
+#include <array>
+
+#include "evasion/generator.h"
+
+namespace penstock::evasion {
+
+namespace {
+
+using For = Move::For;
+
+std::uint8_t other_connection(Draft& draft, Bytes stream = {}) {
+  Connection connection = draft.connection();
+  connection.isn = draft.random.word();
+  connection.stream = std::move(stream);
+  if (draft.random.percent(40)) connection.timestamps = !connection.timestamps;
+  if (draft.random.percent(20)) connection.window_scale = !connection.window_scale;
+  draft.script.connections.push_back(std::move(connection));
+  return static_cast<std::uint8_t>(draft.script.connections.size() - 1);
+}
+
+Packet segment(std::uint8_t connection, std::int64_t at, std::uint8_t flags, std::string_view text = {}) {
+  Packet packet;
+  packet.connection = connection;
+  packet.at = at;
+  packet.flags = flags;
+  packet.payload.assign(text.begin(), text.end());
+  return packet;
+}
+
+/// What makes the host not see a packet, or not take it.
+void hide(Draft& draft, Packet& packet) {
+  switch (draft.random.below(draft.script.v6 ? 2 : 3)) {
+    case 0: packet.dies = true; break;
+    case 1: packet.wrong_checksum = true; break;
+    default: packet.wrong_ip_checksum = true; break;
+  }
+}
+
+bool is_server(const Draft& draft) { return draft.script.role == HostRole::server; }
+
+/// SYNs (of an attacker that is the server: SYN/ACKs) with other numbers that the host never sees, ahead of the real
+/// one.
+void syn_decoys(Draft& draft, std::string_view name) {
+  const std::uint64_t count = draft.random.percent(70) ? 1 : 1 + draft.random.below(8);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::size_t position = draft.handshake();
+    Packet packet = draft.script.steps[position].packet;
+    packet.connection = other_connection(draft);
+    if (draft.random.percent(20)) packet.flags |= tcp::kEce | tcp::kCwr;
+    hide(draft, packet);
+    draft.insert(position, packet, name);
+  }
+}
+
+/// The same behind the real one, before or behind the handshake's end.
+void syn_decoys_later(Draft& draft, std::string_view name) {
+  const std::uint64_t count = draft.random.percent(70) ? 1 : 1 + draft.random.below(8);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::size_t real = draft.handshake();
+    Packet packet = draft.script.steps[real].packet;
+    if (draft.random.percent(80)) packet.connection = other_connection(draft);
+    if (draft.random.percent(70)) hide(draft, packet);
+    const std::size_t end = draft.random.percent(50) ? draft.established() : draft.resend();
+    draft.insert(real + 1 + draft.random.below(end - real), packet, name);
+  }
+}
+
+/// A SYN that the host answers, then a RST of it.
+void syn_then_rst(Draft& draft, std::string_view name) {
+  if (!is_server(draft)) return;
+  const std::size_t position = draft.handshake();
+  Packet syn = draft.script.steps[position].packet;
+  const std::uint8_t connection = syn.connection = other_connection(draft);
+  draft.insert(position, syn, name);
+  Packet rst = segment(connection, 0, tcp::kRst);
+  if (draft.random.percent(50)) rst.flags |= tcp::kAck;
+  if (draft.random.percent(20)) rst.timestamp_shift = -100'000;
+  draft.insert(position + 1, rst, name);
+}
+
+void syn_with_data(Draft& draft, std::string_view name) {
+  Packet& syn = draft.change(draft.handshake(), name);
+  const std::int64_t length = draft.random.between(1, 60);
+  syn.payload = draft.random.percent(70) ? draft.decoy(0, length).payload : draft.data(0, length).payload;
+  if (draft.random.percent(30)) syn.options = {34, 2, 1, 1};  // asks for a fast open cookie
+  if (draft.random.percent(20)) syn.options = {34, 10, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1};
+  if (draft.random.percent(10)) {
+    syn.flags |= tcp::kUrg;
+    syn.urgent = 1;
+  }
+}
+
+void syn_odd(Draft& draft, std::string_view name) {
+  Draft& d = draft;
+  Packet& syn = d.change(d.handshake(), name);
+  switch (d.random.below(5)) {
+    case 0: syn.flags |= tcp::kEce | tcp::kCwr; break;
+    case 1: syn.flags |= tcp::kPsh; break;
+    case 2: syn.timestamp_zero = true; break;
+    case 3: syn.window = static_cast<std::uint16_t>(d.random.below(3)); break;
+    default: syn.options = {3, 3, 14, 1}; break;
+  }
+}
+
+/// The ACK that ends the handshake is left out, or comes late: data do its work.
+void without_handshake_ack(Draft& draft, std::string_view name) {
+  if (!is_server(draft)) return;
+  for (std::size_t i = draft.handshake() + 1; i < draft.script.steps.size(); ++i) {
+    const Step& step = draft.script.steps[i];
+    if (step.kind != Step::Kind::packet || step.genuine) return;
+    if (!step.move.empty() || step.handshake || step.packet.flags != tcp::kAck) continue;
+    const Packet ack = step.packet;
+    draft.erase(i);
+    if (draft.random.percent(50)) draft.insert(i + 1 + draft.random.below(3), ack, name);
+    return;
+  }
+}
+
+/// Before the handshake's end: numbers that the host does not take.
+void early_data(Draft& draft, std::string_view name) {
+  const std::size_t real = draft.handshake();
+  Packet packet = draft.decoy(draft.random.between(0, 3), draft.random.between(1, 40));
+  switch (draft.random.below(5)) {
+    case 0: packet.ack_shift = draft.random.between(-3, 3); break;
+    case 1: packet.flags = tcp::kPsh; break;
+    case 2: hide(draft, packet); break;
+    case 3: packet.timestamp_shift = -1'000'000; break;
+    default: packet.at += 1 << 20; break;
+  }
+  draft.insert(real + 1, packet, name);
+}
+
+/// A RST or FIN that the host does not take, soon after the SYN.
+void early_rst(Draft& draft, std::string_view name) {
+  const std::size_t real = draft.handshake();
+  Packet packet = segment(draft.attacked, draft.random.between(-1, 2), tcp::kRst);
+  if (draft.random.percent(50)) packet.flags |= tcp::kAck;
+  if (draft.random.percent(20)) packet.flags = tcp::kFin | tcp::kAck;
+  if (draft.random.percent(60)) {
+    hide(draft, packet);
+  } else if (is_server(draft)) {
+    packet.at = draft.random.percent(50) ? 1'000'000 : -1000;
+  } else {
+    packet.ack_shift = draft.random.between(1, 1000);
+  }
+  const bool ahead = !is_server(draft) && draft.random.percent(50);
+  draft.insert(ahead ? real : real + 1, packet, name);
+}
+
+// ---- A connection ahead of the attacked one, by the same addresses and ports
+
+void end_earlier(Draft& draft, std::uint8_t connection, std::int64_t size, std::size_t& at, std::string_view name) {
+  Random& random = draft.random;
+  const auto add = [&](Packet packet) { draft.insert(at++, std::move(packet), name); };
+  const auto add_step = [&](Step::Kind kind) { draft.insert(at++, kind, 0, name); };
+  switch (random.below(8)) {
+    case 0: {  // a RST that fits
+      Packet rst = segment(connection, size, random.percent(50) ? tcp::kRst : tcp::kRst | tcp::kAck);
+      if (random.percent(30)) rst.timestamp_shift = -1'000'000;
+      if (random.percent(20)) rst.ack_shift = random.between(-70'000, 70'000);
+      if (random.percent(20)) rst.payload = {'#', '#'};
+      add(rst);
+      break;
+    }
+    case 1:  // a RST at the end of what came behind a hole
+      add(segment(connection, size + 10, tcp::kAck, "##########"));
+      add(segment(connection, size + 20, tcp::kRst));
+      break;
+    case 2: {  // the attacker closes first
+      add(segment(connection, size, tcp::kFin | tcp::kAck));
+      add_step(Step::Kind::host_closes);
+      add(segment(connection, size + 1, tcp::kAck));
+      break;
+    }
+    case 3: {  // the host does: TIME_WAIT
+      add_step(Step::Kind::host_closes);
+      add(segment(connection, size, tcp::kAck));
+      add(segment(connection, size, tcp::kFin | tcp::kAck));
+      break;
+    }
+    case 4:  // both at once
+      add_step(Step::Kind::host_shuts);
+      add(segment(connection, size, tcp::kFin | tcp::kAck));
+      add_step(Step::Kind::host_closes);
+      break;
+    case 5: {  // closed, and a RST behind the FIN
+      add(segment(connection, size, tcp::kFin | tcp::kAck));
+      add(segment(connection, size + static_cast<std::int64_t>(random.below(2)), tcp::kRst));
+      break;
+    }
+    case 6: {  // the host aborts: data come that nobody reads
+      add_step(Step::Kind::host_closes);
+      add(segment(connection, size, tcp::kAck, "####"));
+      break;
+    }
+    default: {  // TIME_WAIT, and a RST in it
+      add_step(Step::Kind::host_closes);
+      add(segment(connection, size, tcp::kFin | tcp::kAck));
+      add(segment(connection, size + 1, tcp::kAck));
+      if (random.percent(60)) add(segment(connection, size + 1, tcp::kRst));
+      break;
+    }
+  }
+}
+
+void earlier_connection(Draft& draft, std::string_view name) {
+  if (!is_server(draft)) return;
+  const std::int64_t size = draft.random.between(0, 60);
+  const std::uint8_t connection = other_connection(draft, Bytes(static_cast<std::size_t>(size), '-'));
+  Connection& earlier = draft.script.connections[connection];
+  // In TIME_WAIT a host takes a SYN with higher numbers.
+  if (draft.random.percent(80)) {
+    earlier.isn = draft.connection().isn - 100 - static_cast<std::uint32_t>(draft.random.below(200'000));
+  }
+  std::size_t at = draft.handshake();
+  Packet syn = draft.script.steps[at].packet;
+  syn.connection = connection;
+  draft.insert(at++, syn, name);
+  draft.insert(at++, segment(connection, 0, tcp::kAck), name);
+  if (size > 0) draft.insert(at++, segment(connection, 0, tcp::kAck | tcp::kPsh, std::string(static_cast<std::size_t>(size), '-')), name);
+  draft.insert(at++, Step::Kind::host_reads, 0, name);
+  end_earlier(draft, connection, size, at, name);
+}
+
+/// The host never sees that the connection ends and begins anew; the sensor does.
+void false_restart(Draft& draft, std::string_view name) {
+  const auto position = draft.any_genuine();
+  if (!position) return;
+  const Packet target = draft.script.steps[*position].packet;
+  std::size_t at = *position;
+  Packet end = segment(draft.attacked, target.at, draft.random.percent(60) ? tcp::kRst : tcp::kFin | tcp::kAck);
+  hide(draft, end);
+  draft.insert(at++, end, name);
+  if (draft.random.percent(30)) draft.insert(at++, Step::Kind::pause, 61, name);
+  Packet syn = draft.script.steps[draft.handshake()].packet;
+  syn.connection = other_connection(draft);
+  if (draft.random.percent(70)) hide(draft, syn);
+  draft.insert(at++, syn, name);
+  if (draft.random.percent(50)) {
+    Packet ack = segment(syn.connection, 0, tcp::kAck, draft.random.percent(50) ? "####" : "");
+    hide(draft, ack);
+    draft.insert(at++, ack, name);
+  }
+}
+
+// ---- The attacker is the server
+
+void synack_with_data(Draft& draft, std::string_view name) {
+  if (is_server(draft)) return;
+  syn_with_data(draft, name);
+}
+
+/// The server answers with a SYN, as in a simultaneous open.
+void split_handshake(Draft& draft, std::string_view name) {
+  if (is_server(draft)) return;
+  const std::size_t position = draft.handshake();
+  Packet& synack = draft.change(position, name);
+  if (synack.flags != (tcp::kSyn | tcp::kAck)) return;
+  Packet again = synack;
+  synack.flags = tcp::kSyn;
+  synack.acknowledges = Acknowledges::zero;
+  switch (draft.random.below(3)) {
+    case 0: draft.insert(position + 1, segment(draft.attacked, 0, tcp::kAck), name); break;
+    case 1: draft.insert(position + 1, again, name); break;
+    default: break;
+  }
+  if (draft.random.percent(30)) draft.insert(position, segment(draft.attacked, 0, tcp::kAck), name);
+}
+
+void synack_wrong_ack(Draft& draft, std::string_view name) {
+  if (is_server(draft)) return;
+  const std::size_t position = draft.handshake();
+  Packet synack = draft.script.steps[position].packet;
+  synack.connection = other_connection(draft);
+  synack.ack_shift = draft.random.between(-2, 2);
+  draft.insert(position, synack, name);
+}
+
+void odd_synack_echo(Draft& draft, std::string_view name) {
+  if (is_server(draft)) return;
+  Packet& synack = draft.change(draft.handshake(), name);
+  if (draft.random.percent(50)) {
+    synack.echo_zero = true;
+  } else {
+    synack.echo_shift = draft.random.between(-100'000, 100'000);
+  }
+}
+
+constexpr Move kMoves[] = {
+    {"syn_decoys", 4, For::tcp, &syn_decoys},
+    {"syn_decoys_later", 4, For::tcp, &syn_decoys_later},
+    {"syn_then_rst", 3, For::tcp, &syn_then_rst},
+    {"syn_with_data", 3, For::tcp, &syn_with_data},
+    {"syn_odd", 2, For::tcp, &syn_odd},
+    {"without_handshake_ack", 3, For::tcp, &without_handshake_ack},
+    {"early_data", 3, For::tcp, &early_data},
+    {"early_rst", 3, For::tcp, &early_rst},
+    {"earlier_connection", 5, For::tcp, &earlier_connection},
+    {"false_restart", 4, For::tcp, &false_restart},
+    {"synack_with_data", 1, For::tcp, &synack_with_data},
+    {"split_handshake", 2, For::tcp, &split_handshake},
+    {"synack_wrong_ack", 2, For::tcp, &synack_wrong_ack},
+    {"odd_synack_echo", 1, For::tcp, &odd_synack_echo},
+};
+
+}  // namespace
+
+std::span<const Move> handshake_moves() { return kMoves; }
+
+}  // namespace penstock::evasion

@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A conversation before it is held: what the attacker sends and what the application on the host does, step by step.
+// Numbers are relative to those that the host chooses, so that a script can be played again and steps can be left out.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "evasion/packet_writer.h"
+
+namespace penstock::evasion {
+
+/// Which rule is to find the signature, and who sends it (signatures.h has the texts).
+enum class SignatureKind : std::uint8_t {
+  any,
+  established,  // with flow:established,to_server
+  two_parts,
+  pcre,
+  to_client,  // from the attacker's server to the host's client
+  udp,
+  from_host,  // from the host's server: the attacker's client reads it
+};
+inline constexpr std::size_t kSignatureKinds = 7;
+
+enum class HostRole : std::uint8_t {
+  server,  // the attacker connects to a server on the host
+  client,  // a client on the host connects to the attacker's server
+};
+
+/// One TCP connection of a conversation. A later one has the same addresses and ports.
+struct Connection {
+  std::uint32_t isn = 0;  // the attacker's
+  Bytes stream;           // what the attacker wants the application to read
+  bool timestamps = true, sack = true, window_scale = true;
+  std::uint8_t scale = 7;
+};
+
+struct Fragment {
+  static constexpr std::uint32_t kToEnd = 0xffffffff;
+  std::uint32_t begin = 0, end = 0;  // of the IP payload's bytes; `begin` a multiple of 8
+  bool more = true;
+  std::uint32_t id_shift = 0;
+  bool decoy = false;  // other bytes than the packet's, behind the transport header
+  bool dies = false;
+  bool wrong_checksum = false;
+  bool spoiled_header = false;  // decoys only: the transport header is other bytes, too
+  bool dont_fragment = false;
+  std::uint8_t tos = 0;
+};
+
+enum class Acknowledges : std::uint8_t {
+  latest,  // all that the host has sent
+  first,   // the host's SYN alone
+  zero,    // the field is 0
+};
+
+enum class TimestampOption : std::uint8_t { as_agreed, absent, present };
+
+/// One packet of the attacker, in fragments if there are any.
+struct Packet {
+  std::uint8_t protocol = 6;
+  std::uint8_t connection = 0;
+  std::int64_t at = 0;  // of the first byte in the connection's stream; the SYN is at -1
+  Bytes payload;
+
+  std::uint8_t flags = tcp::kAck | tcp::kPsh;
+  std::uint8_t reserved = 0;
+  Acknowledges acknowledges = Acknowledges::latest;
+  std::int64_t ack_shift = 0;
+  std::uint16_t window = 65535, urgent = 0;
+  TimestampOption timestamp = TimestampOption::as_agreed;
+  std::int64_t timestamp_shift = 0;  // milliseconds
+  bool timestamp_zero = false, echo_zero = false;
+  std::int64_t echo_shift = 0;
+  bool handshake_options = false;  // MSS, and what the connection offers
+  Bytes options{};                 // ahead of the others
+  std::optional<std::uint8_t> data_offset{};
+  bool wrong_checksum = false;
+  bool no_checksum = false;  // UDP: the field is 0
+
+  std::optional<std::uint16_t> udp_length{};
+
+  std::uint8_t ttl = 64;
+  std::uint8_t tos = 0;
+  bool dies = false;      // between the sensor and the host, for its TTL
+  bool spoofed = false;   // as if the host had sent it; the host never sees it
+  bool wrong_ip_checksum = false;
+  bool dont_fragment = false;
+  int ip_length_shift = 0;
+  Bytes ip_options{};  // IPv6: extension headers
+  std::uint8_t first_extension = 0;
+  Bytes trailer{};  // behind the IP packet, in the frame
+  std::vector<Fragment> fragments{};
+};
+
+struct Step {
+  enum class Kind : std::uint8_t {
+    packet,         // the attacker sends `packet`
+    resend,         // the attacker sends what the host has not acknowledged of connection `number`
+    pause,          // `number` seconds pass for the sensor
+    host_connects,  // HostRole::client: the application connects
+    host_reads,     // the application accepts and reads all there is
+    host_writes,    // the application writes `text` to its newest connection
+    host_shuts,     // … sends a FIN, and goes on reading
+    host_closes,    // … closes it
+  };
+  Kind kind = Kind::packet;
+  std::uint32_t number = 0;
+  std::string text{};
+  Packet packet{};
+  bool genuine = false;     // the stream's own bytes in their place
+  bool handshake = false;   // the attacked connection's SYN, or the SYN/ACK that an attacker's server sends
+  std::string_view move{};  // which attack it belongs to; static
+};
+
+struct Script {
+  SignatureKind signature = SignatureKind::any;
+  HostRole role = HostRole::server;
+  bool v6 = false;
+  std::uint64_t timing = 0;    // the seed of the times between packets
+  bool in_pages = false;       // see KernelHost::deliver
+  bool reads_at_once = false;  // the application reads after each packet
+  std::uint16_t host_port = 80, attacker_port = 4000;
+  std::vector<Connection> connections;
+  std::vector<Step> steps;
+  std::string signature_text;
+  std::vector<std::string_view> moves;  // the attacks, in the order in which they were added; static
+};
+
+}  // namespace penstock::evasion

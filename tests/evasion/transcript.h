@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What was on the wire of one conversation, as the sensor saw it, and what the host's application read.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "evasion/packet_writer.h"
+
+namespace penstock::evasion {
+
+/// What became of a packet behind the sensor.
+enum class Fate : std::uint8_t { delivered, died, dropped_by_sensor };
+
+struct WirePacket {
+  std::uint64_t time_ns = 0;
+  Bytes packet;  // from the IP header on
+  bool from_host = false;
+  Fate fate = Fate::delivered;
+  std::string_view move{};  // the attack that it belongs to
+};
+
+struct Transcript {
+  std::uint32_t attacker = 0;  // its number
+  std::vector<WirePacket> packets;
+  std::vector<std::string> streams;    // what the application read of each connection
+  std::vector<std::string> datagrams;  // each that it read
+  bool read_signature = false;
+};
+
+}  // namespace penstock::evasion
