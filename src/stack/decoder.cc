@@ -33,7 +33,7 @@ struct Decoder::Parts {
   void decode_frame(PacketView frame, std::uint64_t number) noexcept;
   void add(PacketDecoding& decoded) noexcept;
   bool decode_tunnelled(PacketDecoding& outer, PacketDecoding& inner) noexcept;
-  bool decode_reassembled(PacketDecoding& outer, PacketDecoding& inner) noexcept;
+  void add_reassembled(PacketDecoding& outer) noexcept;
 
   /// Empty where the system has no memory for one.
   std::span<std::uint8_t> next_room() noexcept {
@@ -52,8 +52,8 @@ struct Decoder::Parts {
   unsigned most_tunnels;
   bool verify_checksums;
 
-  // Each packet of a frame enters a layer.
-  std::array<DecodedPacket, PacketDecoding::kMostLayers + 1> packets;
+  // Each packet of a frame enters a layer; of fragments that contradict each other some more come.
+  std::array<DecodedPacket, 4 * PacketDecoding::kMostLayers> packets;
   std::size_t count = 0;
 
   // Datagrams of this frame that were put together: one in another, each has a room of its own.
@@ -65,7 +65,7 @@ struct Decoder::Parts {
     std::size_t fragment;  // in `packets`
     std::uint32_t id;
   };
-  std::array<Completed, PacketDecoding::kMostLayers> completed{};  // of the frame: each enters a layer
+  std::array<Completed, 4 * PacketDecoding::kMostLayers> completed{};  // of the frame
   std::size_t completed_count = 0;
 };
 
@@ -83,18 +83,34 @@ bool Decoder::Parts::decode_tunnelled(PacketDecoding& outer, PacketDecoding& inn
   return true;
 }
 
-bool Decoder::Parts::decode_reassembled(PacketDecoding& outer, PacketDecoding& inner) noexcept {
-  if (verify_checksums && outer.packet.wrong_ip_checksum) return false;
-  const Bytes datagram = reassembly.add(outer.fragment, outer.packet, next_room());
-  if (datagram.empty()) return false;
-  ++rooms_used;
-  completed[completed_count++] = {count - 1, outer.fragment.id};
-  inner.layers = outer.layers;
-  inner.packet.tunnel_depth = outer.packet.tunnel_depth;
-  inner.packet.vlan_ids = outer.packet.vlan_ids;
-  inner.packet.vlan_count = outer.packet.vlan_count;
-  inner.packet.reassembled = true;
-  return outer.packet.ip_version == 4 ? decode_ipv4(inner, datagram) : decode_ipv6(inner, datagram);
+/// The datagrams that the fragment completes: more than one where fragments contradict each other.
+void Decoder::Parts::add_reassembled(PacketDecoding& outer) noexcept {
+  if (verify_checksums && outer.packet.wrong_ip_checksum) return;
+  reassembly.add(outer.fragment, outer.packet);
+  std::array<Bytes, IpReassembly::kMostDatagrams> datagrams;
+  std::size_t made = 0;
+  while (made < datagrams.size()) {
+    datagrams[made] = reassembly.next(outer.packet, next_room());
+    if (datagrams[made].empty()) break;
+    ++rooms_used;
+    ++made;
+  }
+  if (made > 0) completed[completed_count++] = {count - 1, outer.fragment.id};
+  for (std::size_t i = 0; i < made; ++i) {
+    if (count == packets.size()) {
+      ++counters.contested_fragments_given_up;
+      return;
+    }
+    PacketDecoding inner(begin(packets[0]));
+    inner.layers = outer.layers;
+    inner.packet.tunnel_depth = outer.packet.tunnel_depth;
+    inner.packet.vlan_ids = outer.packet.vlan_ids;
+    inner.packet.vlan_count = outer.packet.vlan_count;
+    inner.packet.reassembled = true;
+    const bool is_one =
+        outer.packet.ip_version == 4 ? decode_ipv4(inner, datagrams[i]) : decode_ipv6(inner, datagrams[i]);
+    if (is_one) add(inner);
+  }
 }
 
 void Decoder::Parts::decode_frame(PacketView frame, std::uint64_t number) noexcept {
@@ -112,14 +128,14 @@ void Decoder::Parts::decode_frame(PacketView frame, std::uint64_t number) noexce
   add(decoding);
 }
 
-/// Keeps the packet, and decodes what it carries: one packet at most, as a fragment is no tunnel and a tunnel no
-/// fragment.
+/// Keeps the packet, and decodes what it carries.
 void Decoder::Parts::add(PacketDecoding& decoded) noexcept {
   ++count;
   if (verify_checksums && decoded.packet.wrong_ip_checksum) ++counters.ipv4_invalid_checksums;
-  if (!decoded.is_fragment && decoded.carried.layer == Carried::Layer::none) return;
+  if (decoded.is_fragment) return add_reassembled(decoded);
+  if (decoded.carried.layer == Carried::Layer::none || count == packets.size()) return;
   PacketDecoding inner(begin(packets[0]));
-  if (decoded.is_fragment ? decode_reassembled(decoded, inner) : decode_tunnelled(decoded, inner)) add(inner);
+  if (decode_tunnelled(decoded, inner)) add(inner);
 }
 
 Decoder::Decoder(const TrackerOptions& options, TrackerCounters& counters)

@@ -1,86 +1,38 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// The way of a fragment: to its datagram, whose room is bounded; past what is refused; kept; and, where it completes
+// the datagram, the datagrams that it may make.
 
 #include "stack/ip_reassembly.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
-#include <type_traits>
 #include <vector>
 
-#include "base/keyed_hash.h"
 #include "packet/checksum.h"
 #include "packet/ip.h"
+#include "packet/transport.h"
+#include "stack/fragment_memory.h"
+#include "stack/fragment_tiling.h"
 
 namespace penstock::stack {
 
 namespace {
 
-constexpr std::uint32_t kNone = 0xffffffff;
+constexpr std::uint32_t kNone = FragmentMemory::kNone;
 constexpr std::size_t kMostData = 0xffff;                   // of a datagram, without its header
 constexpr std::uint32_t kMostFragments = 8192;              // of a datagram: as many units of 8 bytes as it can have
 constexpr std::uint32_t kMostStored = 4 * (kMostData + 1);  // bytes of a datagram's fragments, overlapping ones too
 
-/// RFC 791: protocol too. RFC 8200 §4.5: without it.
-struct Key {
-  std::array<std::uint64_t, 4> addresses;
-  std::uint32_t id;
-  std::array<std::uint16_t, 3> vlan_ids;
-  std::uint8_t ip_version, protocol;
-  friend bool operator==(const Key&, const Key&) = default;
-};
-
-struct Datagram {
-  Key key;
-  std::uint64_t last_ns;
-  std::uint32_t next_in_bucket, older, newer;  // datagrams
-  std::uint32_t first, last;                   // fragments, in order of arrival
-  std::uint32_t fragments, stored;
-  std::uint32_t end;                          // of what was seen
-  std::uint32_t whole_units;                  // of 8 bytes, seen from their first to their last byte
-  std::array<std::uint64_t, 128> seen_units;  // a bit each
-  bool last_seen;                             // the fragment behind which there are none
-  bool tail_seen;                             // one that does not end at a unit's end
-  bool overlapped;                            // or so odd that the units do not tell
-  bool refused;                               // nothing of it is kept
-};
-static_assert(std::is_trivial_v<Datagram>, "their memory is not touched before they are used");
-
-Key key_of(std::uint32_t id, const DecodedPacket& packet) noexcept {
-  const Ipv6Address &source = packet.source.address, &destination = packet.destination.address;
-  Key key{};
-  key.addresses = {source.high, source.low, destination.high, destination.low};
-  key.id = id;
-  key.vlan_ids = packet.vlan_ids;
-  key.ip_version = packet.ip_version;
-  key.protocol = packet.ip_version == 4 ? packet.protocol : 0;
-  return key;
-}
-
-/// The block with which a fragment begins has this in front of the bytes.
-struct FragmentRecord {
-  std::uint32_t next;  // fragment: its first block
-  std::uint32_t begin, end;
-  std::uint32_t header_bytes, next_header_at;
-  std::uint8_t next_header;
-  bool more;
-};
-
-struct Block {
-  std::uint32_t next;
-  std::array<std::uint8_t, 252> bytes;
-};
-static_assert(std::is_trivial_v<Block> && sizeof(Block) == 256);
-
 /// Whether the later of two fragments that both have a byte is the one whose byte is kept.
 bool later_wins(OverlapPolicy policy, const FragmentRecord& earlier, const FragmentRecord& later) noexcept {
   switch (policy) {
-    case OverlapPolicy::first: return false;
+    case OverlapPolicy::first:
+    case OverlapPolicy::linux_host: return false;
     case OverlapPolicy::last: return true;
     case OverlapPolicy::bsd: return later.begin < earlier.begin;
     case OverlapPolicy::bsd_right: return later.begin >= earlier.begin;
-    case OverlapPolicy::linux_host: return later.begin <= earlier.begin;
     case OverlapPolicy::windows: return later.begin < earlier.begin && later.end > earlier.end;
     case OverlapPolicy::solaris: return later.begin < earlier.begin && later.end >= earlier.end;
   }
@@ -90,257 +42,106 @@ bool later_wins(OverlapPolicy policy, const FragmentRecord& earlier, const Fragm
 }  // namespace
 
 struct IpReassembly::Parts {
-  Parts(const TrackerOptions& options, TrackerCounters& told)
-      : policy(options.fragment_policy),
-        timeout_ns(std::uint64_t{options.fragment_timeout_s} * 1'000'000'000),
-        refuse_when_full(options.refuse_when_full),
-        counters(told),
-        seed(random_seed()) {
-    constexpr std::size_t kBytesForEach = 4096;
-    const std::size_t most = std::max<std::size_t>(options.fragment_memory / kBytesForEach, 1);
-    const std::size_t of_datagrams = most * sizeof(Datagram);
-    const std::size_t of_blocks =
-        options.fragment_memory > of_datagrams ? options.fragment_memory - of_datagrams : sizeof(Block);
-    most_datagrams = static_cast<std::uint32_t>(std::min<std::size_t>(most, kNone - 1));
-    most_blocks = static_cast<std::uint32_t>(std::min<std::size_t>(of_blocks / sizeof(Block), kNone - 1));
-    datagrams = std::make_unique_for_overwrite<Datagram[]>(most_datagrams);
-    blocks = std::make_unique_for_overwrite<Block[]>(most_blocks);
-    buckets.assign(std::bit_ceil(std::size_t{most_datagrams}), kNone);
+  Parts(const TrackerOptions& given, TrackerCounters& told) : options(given), counters(told), memory(given, told) {
     order.reserve(kMostFragments);
+    owners.reserve(kMostData + 1);
+    pieces.reserve(FragmentTilings::kMostPieces);
+    piece_fragments.reserve(FragmentTilings::kMostPieces);
   }
 
-  // ---- blocks: those that were given back, then those that were never used
-
-  [[nodiscard]] std::uint32_t blocks_left() const noexcept { return most_blocks - blocks_in_use; }
-  std::uint32_t take_block() noexcept {
-    ++blocks_in_use;
-    if (free_block == kNone) return blocks_touched++;
-    const std::uint32_t block = free_block;
-    free_block = blocks[block].next;
-    return block;
-  }
-  void give_back(std::uint32_t first_block) noexcept {
-    while (first_block != kNone) {
-      const std::uint32_t next = blocks[first_block].next;
-      blocks[first_block].next = free_block;
-      free_block = first_block;
-      --blocks_in_use;
-      first_block = next;
-    }
-  }
-
-  // ---- fragments
-
-  static constexpr std::size_t blocks_for(std::size_t bytes) noexcept {
-    return (sizeof(FragmentRecord) + bytes + sizeof(Block::bytes) - 1) / sizeof(Block::bytes);
-  }
-  [[nodiscard]] FragmentRecord record(std::uint32_t fragment) const noexcept {
+  struct Chosen {
+    std::uint32_t fragment;
     FragmentRecord record;
-    std::memcpy(&record, blocks[fragment].bytes.data(), sizeof(record));
-    return record;
-  }
-  void set_record(std::uint32_t fragment, const FragmentRecord& record) noexcept {
-    std::memcpy(blocks[fragment].bytes.data(), &record, sizeof(record));
-  }
+  };
+  /// What the fragment completed.
+  enum class Completed : std::uint8_t { nothing, by_policy, tilings };
 
-  /// There must be blocks for it.
-  std::uint32_t store(const FragmentRecord& record, Bytes header, Bytes data) noexcept {
-    const std::uint32_t first = take_block();
-    std::uint32_t block = first;
-    std::size_t at = sizeof(FragmentRecord);
-    set_record(first, record);
-    for (Bytes part : {header, data}) {
-      while (!part.empty()) {
-        if (at == sizeof(Block::bytes)) {
-          const std::uint32_t next = take_block();
-          blocks[block].next = next;
-          block = next;
-          at = 0;
+  // ---- a fragment that overlaps with others
+
+  /// Whether some of its bytes are there with other content.
+  [[nodiscard]] bool contradicts(const Datagram& datagram, std::uint32_t begin, Bytes data) const noexcept {
+    bool differs = false;
+    const auto end = begin + static_cast<std::uint32_t>(data.size());
+    memory.for_each(datagram, [&](std::uint32_t fragment, const FragmentRecord& record) {
+      if (record.begin >= end || record.end <= begin) return true;
+      memory.read_data(fragment, record, [&](std::size_t position, Bytes bytes) {
+        const std::size_t from = std::max<std::size_t>(position, begin);
+        const std::size_t to = std::min<std::size_t>(position + bytes.size(), end);
+        if (from < to && std::memcmp(bytes.data() + (from - position), data.data() + (from - begin), to - from) != 0) {
+          differs = true;
         }
-        const std::size_t count = std::min(part.size(), sizeof(Block::bytes) - at);
-        std::memcpy(blocks[block].bytes.data() + at, part.data(), count);
-        at += count;
-        part = part.subspan(count);
-      }
-    }
-    blocks[block].next = kNone;
-    return first;
-  }
-
-  /// Calls `use(position, bytes)` for the bytes behind the record, piece by piece: positions from 0, the header first.
-  template <typename Use>
-  void read(std::uint32_t fragment, const FragmentRecord& record, Use&& use) const noexcept {
-    std::size_t left = record.header_bytes + record.end - record.begin;
-    std::size_t at = sizeof(FragmentRecord), position = 0;
-    for (std::uint32_t block = fragment; left > 0; block = blocks[block].next, at = 0) {
-      const std::size_t count = std::min(left, sizeof(Block::bytes) - at);
-      use(position, Bytes{blocks[block].bytes.data() + at, count});
-      position += count;
-      left -= count;
-    }
-  }
-  /// The same for its data; positions are those in the datagram.
-  template <typename Use>
-  void read_data(std::uint32_t fragment, const FragmentRecord& record, Use&& use) const noexcept {
-    read(fragment, record, [&](std::size_t position, Bytes bytes) {
-      if (position + bytes.size() <= record.header_bytes) return;
-      if (position < record.header_bytes) {
-        bytes = bytes.subspan(record.header_bytes - position);
-        position = record.header_bytes;
-      }
-      use(record.begin + position - record.header_bytes, bytes);
+      });
+      return !differs;
     });
+    return differs;
+  }
+  [[nodiscard]] bool has_same(const Datagram& datagram, const FragmentRecord& as, Bytes data) const noexcept {
+    bool found = false;
+    memory.for_each(datagram, [&](std::uint32_t fragment, const FragmentRecord& record) {
+      if (record.begin != as.begin || record.end != as.end || record.more != as.more) return true;
+      found = true;
+      memory.read_data(fragment, record, [&](std::size_t position, Bytes bytes) {
+        if (std::memcmp(bytes.data(), data.data() + (position - as.begin), bytes.size()) != 0) found = false;
+      });
+      return !found;
+    });
+    return found;
   }
 
-  // ---- datagrams: in buckets by key, and in a list from the oldest to the newest
-
-  [[nodiscard]] std::size_t bucket_of(const Key& key) const noexcept {
-    std::uint64_t hash = seed;
-    for (const std::uint64_t word :
-         {key.addresses[0], key.addresses[1], key.addresses[2], key.addresses[3],
-          std::uint64_t{key.id} << 32 | std::uint64_t{key.ip_version} << 8 | key.protocol,
-          std::uint64_t{key.vlan_ids[0]} << 32 | std::uint64_t{key.vlan_ids[1]} << 16 | key.vlan_ids[2]}) {
-      hash = mix_product(hash, word);
-    }
-    return hash & (buckets.size() - 1);
-  }
-  [[nodiscard]] std::uint32_t find(const Key& key) const noexcept {
-    std::uint32_t datagram = buckets[bucket_of(key)];
-    while (datagram != kNone && datagrams[datagram].key != key) datagram = datagrams[datagram].next_in_bucket;
-    return datagram;
-  }
-  void unlink_from_list(std::uint32_t index) noexcept {
-    const Datagram& datagram = datagrams[index];
-    (datagram.older != kNone ? datagrams[datagram.older].newer : oldest) = datagram.newer;
-    (datagram.newer != kNone ? datagrams[datagram.newer].older : newest) = datagram.older;
-  }
-  void append_to_list(std::uint32_t index) noexcept {
-    datagrams[index].older = newest;
-    datagrams[index].newer = kNone;
-    (newest != kNone ? datagrams[newest].newer : oldest) = index;
-    newest = index;
-  }
-
-  std::uint32_t make(const Key& key) noexcept {
-    if (waiting == most_datagrams) drop_oldest();
-    std::uint32_t index = free_datagram;
-    if (index != kNone) {
-      free_datagram = datagrams[index].next_in_bucket;
-    } else {
-      index = datagrams_touched++;
-    }
-    std::uint32_t& bucket = buckets[bucket_of(key)];
-    datagrams[index] = Datagram{};
-    datagrams[index].key = key;
-    datagrams[index].next_in_bucket = bucket;
-    datagrams[index].first = datagrams[index].last = kNone;
-    bucket = index;
-    append_to_list(index);
-    ++waiting;
-    return index;
-  }
-  void remove(std::uint32_t index) noexcept {
-    Datagram& datagram = datagrams[index];
-    for (std::uint32_t fragment = datagram.first; fragment != kNone;) {
-      const std::uint32_t next = record(fragment).next;
-      give_back(fragment);
-      fragment = next;
-    }
-    unlink_from_list(index);
-    std::uint32_t* link = &buckets[bucket_of(datagram.key)];
-    while (*link != index) link = &datagrams[*link].next_in_bucket;
-    *link = datagram.next_in_bucket;
-    datagram.next_in_bucket = free_datagram;
-    free_datagram = index;
-    --waiting;
-  }
-  void drop_oldest() noexcept {
-    counters.fragments_dropped += datagrams[oldest].fragments;
-    counters.fragment_memory_refused += datagrams[oldest].fragments;
-    remove(oldest);
-  }
-  /// Gives up the oldest for the sake of another. Not where a datagram's fragments that have passed may be followed by
-  /// the rest: unless it has waited long enough, false.
-  [[nodiscard]] bool make_way(std::uint64_t now_ns) noexcept {
-    if (timed_out(datagrams[oldest], now_ns)) {
-      time_out(oldest);
-    } else if (refuse_when_full) {
-      return false;
-    } else {
-      drop_oldest();
-    }
-    return true;
-  }
-  [[nodiscard]] bool timed_out(const Datagram& datagram, std::uint64_t now_ns) const noexcept {
-    return now_ns > datagram.last_ns && now_ns - datagram.last_ns > timeout_ns;
-  }
-  void time_out(std::uint32_t index) noexcept {
-    counters.fragments_timed_out += datagrams[index].fragments;
-    remove(index);
-  }
-
-  // ---- what was seen of a datagram
-
-  /// Notes the bytes from `begin` to `end`; tells whether any of them were seen before.
-  static bool mark_seen(Datagram& datagram, std::uint32_t begin, std::uint32_t end, bool more) noexcept {
-    const std::uint32_t former_end = datagram.end;
-    const bool ends_in_unit = end % 8 != 0;
-    const auto seen = [&](std::uint32_t unit) { return (datagram.seen_units[unit / 64] >> unit % 64 & 1) != 0; };
-    bool again = (former_end % 8 != 0 && begin < former_end && end > former_end - former_end % 8) ||
-                 (ends_in_unit && seen(end / 8));
-    for (std::uint32_t unit = begin / 8; unit < end / 8; ++unit) {
-      if (seen(unit)) {
-        again = true;
-      } else {
-        datagram.seen_units[unit / 64] |= std::uint64_t{1} << unit % 64;
-        ++datagram.whole_units;
+  enum class LinuxSays : std::uint8_t { keep, duplicate, overlap };
+  /// inet_frag_queue_insert of Linux: fragments that were appended one after the other make a run.
+  [[nodiscard]] LinuxSays linux_says(const Datagram& datagram, std::uint32_t begin, std::uint32_t end) const noexcept {
+    LinuxSays says = LinuxSays::keep;
+    std::uint32_t run_begin = 0, run_end = 0, tail_end = 0;
+    const auto look_at_run = [&] {
+      if (run_end <= begin || run_begin >= end || says == LinuxSays::duplicate) return;
+      says = begin >= run_begin && end <= run_end ? LinuxSays::duplicate : LinuxSays::overlap;
+    };
+    memory.for_each(datagram, [&](std::uint32_t, const FragmentRecord& record) {
+      const bool appended = record.begin == run_end && run_end == tail_end && run_end > run_begin;
+      if (!appended) {
+        look_at_run();
+        run_begin = record.begin;
       }
-    }
-    datagram.end = std::max(former_end, end);
-    // Of units in part only the datagram's last is known: with another, all bytes are looked at in the end.
-    const bool odd =
-        (ends_in_unit && (more || datagram.tail_seen || end < former_end)) || (former_end % 8 != 0 && end > former_end);
-    datagram.tail_seen = datagram.tail_seen || ends_in_unit;
-    datagram.overlapped = datagram.overlapped || again || odd;
-    return again;
-  }
-  /// The last unit may be in part, of the fragment that ends there.
-  static bool complete(const Datagram& datagram) noexcept {
-    return datagram.last_seen && datagram.whole_units == datagram.end / 8;
+      run_end = record.end;
+      tail_end = std::max(tail_end, record.end);
+      return true;
+    });
+    look_at_run();
+    return says;
   }
 
   // ---- the datagram, once it is complete
 
-  /// The fragments that make it, in `order`: none behind the first that says that it is the last (what comes there is
-  /// no host's). Returns how much data they have.
-  std::uint32_t choose(const Datagram& datagram) noexcept {
-    std::uint32_t last_begin = kNone;
-    for (std::uint32_t fragment = datagram.first; fragment != kNone;) {
-      const FragmentRecord r = record(fragment);
-      if (!r.more) last_begin = std::min(last_begin, r.begin);
-      fragment = r.next;
-    }
-    std::uint32_t length = 0;
+  /// The fragments that make it by a policy, in `order`: none behind the first that says that it is the last (what
+  /// comes there is no host's). Returns how much data they have.
+  std::uint32_t choose_by_policy(const Datagram& datagram) noexcept {
+    std::uint32_t last_begin = kNone, length = 0;
+    memory.for_each(datagram, [&](std::uint32_t, const FragmentRecord& record) {
+      if (!record.more) last_begin = std::min(last_begin, record.begin);
+      return true;
+    });
     order.clear();
-    for (std::uint32_t fragment = datagram.first; fragment != kNone;) {
-      const FragmentRecord r = record(fragment);
-      if (r.begin <= last_begin) {
-        order.push_back({fragment, r});
-        length = std::max(length, r.end);
+    memory.for_each(datagram, [&](std::uint32_t fragment, const FragmentRecord& record) {
+      if (record.begin <= last_begin) {
+        order.push_back({fragment, record});
+        length = std::max(length, record.end);
       }
-      fragment = r.next;
-    }
+      return true;
+    });
     return length;
   }
 
-  /// Copies the data to `out`; returns the place in `order` of the fragment whose header is the datagram's.
-  std::size_t put_together(const Datagram& datagram, std::uint8_t* out, std::uint32_t length) noexcept {
-    if (!datagram.overlapped) {
-      std::size_t first = 0;
+  /// Copies the data of the fragments in `order` to `out`; returns the place in it of the fragment whose header is the
+  /// datagram's.
+  std::size_t put_together(bool overlapped, std::uint8_t* out, std::uint32_t length) noexcept {
+    std::size_t first = 0;
+    if (!overlapped) {
       for (std::size_t i = 0; i < order.size(); ++i) {
         if (order[i].record.begin == 0) first = i;
-        read_data(order[i].block, order[i].record,
-                  [&](std::size_t position, Bytes bytes) { std::memcpy(out + position, bytes.data(), bytes.size()); });
+        memory.read_data(order[i].fragment, order[i].record, [&](std::size_t position, Bytes bytes) {
+          std::memcpy(out + position, bytes.data(), bytes.size());
+        });
       }
       return first;
     }
@@ -348,10 +149,10 @@ struct IpReassembly::Parts {
     static_assert(kMostFragments < kNobody);
     owners.assign(length, kNobody);
     for (std::size_t i = 0; i < order.size(); ++i) {
-      read_data(order[i].block, order[i].record, [&](std::size_t position, Bytes bytes) {
+      memory.read_data(order[i].fragment, order[i].record, [&](std::size_t position, Bytes bytes) {
         for (const std::uint8_t byte : bytes) {
           std::uint16_t& owner = owners[position];
-          if (owner == kNobody || later_wins(policy, order[owner].record, order[i].record)) {
+          if (owner == kNobody || later_wins(options.fragment_policy, order[owner].record, order[i].record)) {
             owner = static_cast<std::uint16_t>(i);
             out[position] = byte;
           }
@@ -362,19 +163,19 @@ struct IpReassembly::Parts {
     return owners[0];
   }
 
-  /// Header and data. Empty where they are more than a datagram can be.
-  Bytes assemble(const Datagram& datagram, std::span<std::uint8_t> room) noexcept {
-    const std::uint32_t length = choose(datagram);
+  /// Header and data of what is in `order`. Empty where they are more than a datagram can be.
+  Bytes assemble(const Datagram& datagram, bool overlapped, std::uint32_t length,
+                 std::span<std::uint8_t> room) noexcept {
     const bool ipv4 = datagram.key.ip_version == 4;
     // The data's place depends on the header's length, which depends on who has the first byte: their headers may
     // differ.
     std::uint8_t* const data = room.data() + room.size() - length;
-    const std::size_t first = put_together(datagram, data, length);
+    const std::size_t first = put_together(overlapped, data, length);
     const FragmentRecord& record = order[first].record;
     const std::size_t header_bytes = record.header_bytes;
     if ((ipv4 ? header_bytes : header_bytes - sizeof(Ipv6Header)) + length > kMostData) return {};
     std::uint8_t* const header = data - header_bytes;
-    read(order[first].block, record, [&](std::size_t position, Bytes bytes) {
+    memory.read(order[first].fragment, record, [&](std::size_t position, Bytes bytes) {
       if (position >= header_bytes) return;
       std::memcpy(header + position, bytes.data(), std::min(bytes.size(), header_bytes - position));
     });
@@ -395,147 +196,302 @@ struct IpReassembly::Parts {
     return whole;
   }
 
-  OverlapPolicy policy;
-  std::uint64_t timeout_ns;
-  bool refuse_when_full;
+  // ---- the datagrams that it may be
+
+  /// Those that have the fragment. False: there were too many fragments, or ways, to find them all.
+  bool find_tilings(const Datagram& datagram, std::uint32_t through) noexcept {
+    completed = Completed::tilings;
+    before = after = emitted = 0;
+    pieces.clear();
+    piece_fragments.clear();
+    std::size_t place = 0;
+    memory.for_each(datagram, [&](std::uint32_t fragment, const FragmentRecord& record) {
+      if (pieces.size() == FragmentTilings::kMostPieces) return false;
+      if (fragment == through) place = pieces.size();
+      pieces.push_back({.begin = record.begin, .end = record.end, .sum = record.sum, .last = !record.more});
+      piece_fragments.push_back(fragment);
+      return true;
+    });
+    through_sum = pieces[place].sum;
+    if (datagram.fragments <= FragmentTilings::kMostPieces && tilings.find(pieces, place)) return true;
+    ++counters.contested_fragments_given_up;
+    if (datagram.fragments > FragmentTilings::kMostPieces) completed = Completed::nothing;
+    return false;
+  }
+
+  /// Puts the next of them into `order`. Returns how much data it has; 0: there are no more.
+  std::uint32_t next_tiling(const Datagram& datagram) noexcept {
+    for (; before < tilings.before(); ++before, after = 0) {
+      while (after < tilings.after()) {
+        const std::size_t one = after++;
+        order.clear();
+        for (const std::uint16_t piece : tilings.tiling(before, one)) {
+          order.push_back({piece_fragments[piece], memory.record(piece_fragments[piece])});
+        }
+        const std::uint32_t length = tilings.length(one);
+        if (!checksum_is_right(datagram, tilings.sum(before, one) + through_sum, length)) continue;
+        if (emitted++ < kMostDatagrams) return length;
+        ++counters.contested_fragments_given_up;
+        return 0;
+      }
+    }
+    return 0;
+  }
+
+  [[nodiscard]] UdpHeader udp_header() const noexcept {
+    UdpHeader udp{};
+    memory.read_data(order.front().fragment, order.front().record, [&](std::size_t position, Bytes bytes) {
+      if (position >= sizeof(udp)) return;
+      std::memcpy(reinterpret_cast<std::uint8_t*>(&udp) + position, bytes.data(),
+                  std::min(bytes.size(), sizeof(udp) - position));
+    });
+    return udp;
+  }
+  [[nodiscard]] std::uint64_t sum_of_first(std::uint32_t length) const noexcept {
+    std::uint64_t sum = 0;
+    for (const Chosen& chosen : order) {
+      memory.read_data(chosen.fragment, chosen.record, [&](std::size_t position, Bytes bytes) {
+        for (std::size_t i = 0; i < bytes.size() && position + i < length; ++i) {
+          sum += static_cast<std::uint64_t>(bytes[i]) << ((position + i) % 2 == 0 ? 8 : 0);
+        }
+      });
+    }
+    return sum;
+  }
+
+  /// The transport's, of what is in `order`. Where it cannot be told, true.
+  [[nodiscard]] bool checksum_is_right(const Datagram& datagram, std::uint64_t sum, std::uint32_t length) noexcept {
+    if (!options.verify_checksums) return true;
+    const bool ipv4 = datagram.key.ip_version == 4;
+    const FragmentRecord& first = order.front().record;
+    if (!ipv4 && first.header_bytes > sizeof(Ipv6Header)) return true;  // a routing header may name the destination
+    const std::uint8_t protocol = ipv4 ? datagram.key.protocol : first.next_header;
+    if (protocol == ip_protocol::kUdp) {
+      const UdpHeader udp = udp_header();
+      const std::uint32_t udp_length = udp.length.value();
+      if (udp.checksum.value() == 0) return true;
+      if (udp_length > length) return false;
+      if (udp_length < length) {  // hosts cut off what is behind it
+        length = udp_length;
+        sum = sum_of_first(length);
+      }
+    } else if (protocol != ip_protocol::kTcp && protocol != ip_protocol::kIcmp && protocol != ip_protocol::kIcmpv6) {
+      return true;
+    }
+    if (protocol != ip_protocol::kIcmp) {
+      for (const std::uint64_t word : datagram.key.addresses) {
+        for (unsigned shift = 0; shift < 64; shift += 16) sum += static_cast<std::uint16_t>(word >> shift);
+      }
+      sum += protocol + length;
+    }
+    while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
+    return sum == 0xffff;
+  }
+
+  const TrackerOptions options;
   TrackerCounters& counters;
-  std::uint64_t seed;
+  FragmentMemory memory;
+  FragmentTilings tilings;
 
-  std::unique_ptr<Datagram[]> datagrams;
-  std::unique_ptr<Block[]> blocks;
-  std::vector<std::uint32_t> buckets;
-  std::uint32_t most_datagrams = 0, most_blocks = 0;
-  std::uint32_t datagrams_touched = 0, blocks_touched = 0;
-  std::uint32_t free_datagram = kNone, free_block = kNone;
-  std::uint32_t blocks_in_use = 0, waiting = 0;
-  std::uint32_t oldest = kNone, newest = kNone;
+  // What the last fragment completed.
+  Completed completed = Completed::nothing;
+  std::uint32_t index = kNone;  // of its datagram
+  std::size_t before = 0, after = 0;
+  unsigned emitted = 0;
+  std::uint32_t through_sum = 0;
 
-  struct Chosen {
-    std::uint32_t block;
-    FragmentRecord record;
-  };
-  std::vector<Chosen> order;          // scratch, as the next
+  // Scratch.
+  std::vector<Chosen> order;
   std::vector<std::uint16_t> owners;  // place in `order`, by byte
+  std::vector<FragmentPiece> pieces;
+  std::vector<std::uint32_t> piece_fragments;
 };
 
 IpReassembly::IpReassembly(const TrackerOptions& options, TrackerCounters& counters)
-    : parts_(std::make_unique<Parts>(options, counters)) {
-  parts_->owners.reserve(kMostData + 1);
-}
+    : parts_(std::make_unique<Parts>(options, counters)) {}
 IpReassembly::~IpReassembly() = default;
 
-Bytes IpReassembly::add(const IpFragment& fragment, DecodedPacket& packet, std::span<std::uint8_t> room) noexcept {
+void IpReassembly::add(const IpFragment& fragment, DecodedPacket& packet) noexcept {
   Parts& p = *parts_;
+  p.completed = Parts::Completed::nothing;
+  p.index = kNone;
+  const TrackerOptions& options = p.options;
   const bool ipv4 = packet.ip_version == 4;
   const auto note = [&](DecodeEvent for_ipv4, DecodeEvent for_ipv6) {
     packet.events.set(ipv4 ? for_ipv4.index : for_ipv6.index);
   };
   ++p.counters.fragments;
-  const std::size_t end = fragment.offset + fragment.data.size();
-  if ((ipv4 ? sizeof(Ipv4Header) : 0) + end > kMostData) {
+  Bytes data = fragment.data;
+  if (fragment.offset + data.size() + (ipv4 ? sizeof(Ipv4Header) : 0) > kMostData) {
     note(decode_event("ipv4.frag_pkt_too_large"), decode_event("ipv6.frag_pkt_too_large"));
     ++p.counters.fragments_dropped;
-    return {};
+    return;
   }
-  if (fragment.data.empty()) {
+  // All but the last end at a unit's end: Linux cuts them.
+  const bool as_linux = options.fragment_policy == OverlapPolicy::linux_host;
+  if (as_linux && fragment.more) data = data.first(data.size() / 8 * 8);
+  if (data.empty()) {
     ++p.counters.fragments_dropped;
-    return {};
+    return;
   }
+  const auto end = fragment.offset + static_cast<std::uint32_t>(data.size());
 
-  const Key key = key_of(fragment.id, packet);
-  std::uint32_t index = p.find(key);
-  if (index != kNone && p.timed_out(p.datagrams[index], packet.timestamp_ns)) {
-    p.time_out(index);
+  const std::uint64_t now_ns = packet.timestamp_ns;
+  const DatagramKey key = datagram_key(fragment.id, packet);
+  std::uint32_t index = p.memory.find(key);
+  if (index != kNone && p.memory.timed_out(p.memory[index], now_ns)) {
+    p.memory.time_out(index);
     index = kNone;
   }
-  if (index != kNone && p.datagrams[index].refused) {
+  if (index != kNone && p.memory[index].list == FragmentMemory::kRefused) {
     packet.refused = Refusal::fragment;
     ++p.counters.fragments_dropped;
-    return {};
+    return;
   }
-  const auto no_room = [&]() -> Bytes {
+  const auto no_room = [&] {
     ++p.counters.fragments_dropped;
     ++p.counters.fragment_memory_refused;
-    if (p.refuse_when_full) packet.refused = Refusal::fragment_memory;
-    return {};
+    if (options.refuse_when_full) packet.refused = Refusal::fragment_memory;
   };
-  if (room.empty()) return no_room();
   if (index == kNone) {
-    if (p.waiting == p.most_datagrams && !p.make_way(packet.timestamp_ns)) return no_room();
-    index = p.make(key);
-  } else {
-    p.unlink_from_list(index);
-    p.append_to_list(index);
+    index = p.memory.make(key, now_ns);
+    if (index == kNone) return no_room();
+  }
+  Datagram& datagram = p.memory[index];
+  datagram.last_ns = now_ns;
+  p.memory.move_to(index, datagram.done ? FragmentMemory::kDone : FragmentMemory::kWaiting);
+
+  FragmentRecord record{.next = kNone,
+                        .begin = fragment.offset,
+                        .end = end,
+                        .sum = checksum_add(data.data(), static_cast<std::uint32_t>(data.size())),
+                        .header_bytes = 0,
+                        .next_header_at = static_cast<std::uint32_t>(fragment.next_header_at),
+                        .next_header = fragment.next_header,
+                        .more = fragment.more};
+  const bool may_overlap = datagram.done || p.memory.may_overlap(datagram, record.begin, record.end);
+  const bool ends_elsewhere =
+      datagram.last_end != kNone && (record.more ? end > datagram.last_end : end != datagram.last_end);
+  const bool ends_before = !record.more && end < datagram.end;
+  if (!datagram.done &&
+      (ends_elsewhere || ends_before || (may_overlap && p.contradicts(datagram, record.begin, data)))) {
+    ++p.counters.contested_fragments;
+    // Inline, nothing else passes in the place of what has passed, while the receiver waits for the rest.
+    if (options.inline_streams) {
+      packet.refused = Refusal::changed_bytes;
+      ++p.counters.fragments_dropped;
+      note(decode_event("ipv4.frag_overlap"), decode_event("ipv6.frag_overlap"));
+      return;
+    }
+    datagram.contested = true;
+  }
+  const bool is_kept = !(options.every_version && may_overlap && p.has_same(datagram, record, data));
+  if (as_linux && !options.every_version && may_overlap) {
+    const Parts::LinuxSays says = p.linux_says(datagram, record.begin, record.end);
+    if (says != Parts::LinuxSays::keep) {
+      note(decode_event("ipv4.frag_overlap"), decode_event("ipv6.frag_overlap"));
+      p.counters.fragments_dropped += says == Parts::LinuxSays::overlap ? datagram.fragments + 1 : 1;
+      if (says == Parts::LinuxSays::overlap) p.memory.remove(index);
+      return;
+    }
   }
 
   const Bytes header = fragment.offset == 0 ? fragment.header : Bytes{};
-  const std::size_t bytes = header.size() + fragment.data.size();
-  const std::size_t blocks = Parts::blocks_for(bytes);
-  while (p.blocks_left() < blocks && p.oldest != index && p.make_way(packet.timestamp_ns)) {
+  record.header_bytes = static_cast<std::uint32_t>(header.size());
+  const std::size_t bytes = header.size() + data.size();
+  const auto is_too_much = [&] {
+    return datagram.fragments == kMostFragments || datagram.stored + bytes > kMostStored;
+  };
+  // Of one that was put together, or contradicts itself, the newest count.
+  while (is_kept && options.every_version && !options.inline_streams && (datagram.done || datagram.overlapped) &&
+         is_too_much()) {
+    p.memory.drop_oldest_fragment(datagram);
+    ++p.counters.contested_fragments_given_up;
   }
-  Datagram& datagram = p.datagrams[index];
-  datagram.last_ns = packet.timestamp_ns;
-  if (p.blocks_left() < blocks || datagram.fragments == kMostFragments || datagram.stored + bytes > kMostStored) {
+  const std::uint32_t blocks = (is_kept ? FragmentMemory::blocks_for(bytes) : 0) +
+                               p.memory.coverage_blocks_for(datagram, record.begin, record.end);
+  if ((is_kept && is_too_much()) || !p.memory.make_room(blocks, index, now_ns)) {
     note(decode_event("ipv4.frag_ignored"), decode_event("ipv6.frag_ignored"));
-    if (datagram.fragments == 0) p.remove(index);
+    if (datagram.fragments == 0) p.memory.remove(index);
     return no_room();
   }
-
-  const FragmentRecord record{.next = kNone,
-                              .begin = fragment.offset,
-                              .end = static_cast<std::uint32_t>(end),
-                              .header_bytes = static_cast<std::uint32_t>(header.size()),
-                              .next_header_at = static_cast<std::uint32_t>(fragment.next_header_at),
-                              .next_header = fragment.next_header,
-                              .more = fragment.more};
-  const std::uint32_t stored = p.store(record, header, fragment.data);
-  if (datagram.last == kNone) {
-    datagram.first = stored;
-  } else {
-    FragmentRecord before = p.record(datagram.last);
-    before.next = stored;
-    p.set_record(datagram.last, before);
-  }
-  datagram.last = stored;
-  ++datagram.fragments;
-  datagram.stored += static_cast<std::uint32_t>(bytes);
-  if (!fragment.more) datagram.last_seen = true;
-  if (Parts::mark_seen(datagram, record.begin, record.end, record.more)) {
+  const std::uint32_t stored = is_kept ? p.memory.store(datagram, record, header, data) : datagram.first;
+  if (p.memory.mark_seen(datagram, record.begin, record.end, record.more)) {
     note(decode_event("ipv4.frag_overlap"), decode_event("ipv6.frag_overlap"));
   }
-  if (!Parts::complete(datagram)) return {};
+  if (is_kept) datagram.only_again = false;
 
-  const Bytes whole = p.assemble(datagram, room);
-  if (whole.empty()) {
-    p.counters.fragments_dropped += datagram.fragments;
-  } else {
-    ++p.counters.reassembled;
+  const bool is_complete = FragmentMemory::complete(datagram);
+  p.index = index;
+  // Inline, what cannot be looked at in each way does not pass.
+  const auto find_tilings = [&] {
+    if (!p.find_tilings(datagram, stored) && options.inline_streams) packet.refused = Refusal::fragment;
+  };
+  if (!datagram.done) {
+    if (!is_complete) return;
+    p.completed = Parts::Completed::by_policy;
+    // A policy's host makes one datagram of what contradicts itself, and Linux none; but some may never have arrived.
+    if (options.every_version && datagram.contested && as_linux) find_tilings();
+    return;
   }
-  p.remove(index);
+  // After the first time: what the new fragment makes, or the same again once all has come again.
+  if (is_kept) {
+    find_tilings();
+  } else if (is_complete && datagram.only_again) {
+    find_tilings();
+    p.emitted = kMostDatagrams - 1;
+  }
+  if (is_complete) {
+    p.memory.forget_seen(datagram);
+    datagram.only_again = true;
+  }
+}
+
+Bytes IpReassembly::next(DecodedPacket& packet, std::span<std::uint8_t> room) noexcept {
+  Parts& p = *parts_;
+  if (p.completed == Parts::Completed::nothing) return {};
+  Datagram& datagram = p.memory[p.index];
+  if (room.empty()) {
+    ++p.counters.fragment_memory_refused;
+    if (p.options.refuse_when_full) packet.refused = Refusal::fragment_memory;
+    p.completed = Parts::Completed::nothing;
+    return {};
+  }
+  const bool by_policy = p.completed == Parts::Completed::by_policy;
+  const std::uint32_t length = by_policy ? p.choose_by_policy(datagram) : p.next_tiling(datagram);
+  const Bytes whole = length == 0 ? Bytes{} : p.assemble(datagram, by_policy && datagram.overlapped, length, room);
+  if (by_policy || whole.empty()) p.completed = Parts::Completed::nothing;
+  if (!whole.empty()) ++p.counters.reassembled;
+  if (by_policy && (whole.empty() || !p.options.every_version)) {
+    if (whole.empty()) p.counters.fragments_dropped += datagram.fragments;
+    p.memory.remove(p.index);
+  } else if (!datagram.done && !whole.empty()) {
+    datagram.done = true;
+    datagram.only_again = true;
+    p.memory.forget_seen(datagram);
+    p.memory.move_to(p.index, FragmentMemory::kDone);
+  }
   return whole;
 }
 
 void IpReassembly::refuse(std::uint32_t id, const DecodedPacket& packet) noexcept {
   Parts& p = *parts_;
-  const Key key = key_of(id, packet);
-  std::uint32_t index = p.find(key);
-  if (index == kNone) index = p.make(key);
-  p.datagrams[index].refused = true;
-  p.datagrams[index].last_ns = packet.timestamp_ns;
+  const DatagramKey key = datagram_key(id, packet);
+  std::uint32_t index = p.memory.find(key);
+  if (index == kNone) index = p.memory.make(key, packet.timestamp_ns);
+  if (index == kNone) return;
+  p.memory.refuse(index);
+  p.memory[index].last_ns = packet.timestamp_ns;
 }
 
-void IpReassembly::expire(std::uint64_t now_ns) noexcept {
-  Parts& p = *parts_;
-  while (p.oldest != kNone && p.timed_out(p.datagrams[p.oldest], now_ns)) p.time_out(p.oldest);
-}
+void IpReassembly::expire(std::uint64_t now_ns) noexcept { parts_->memory.expire(now_ns); }
 
-std::size_t IpReassembly::datagrams() const noexcept { return parts_->waiting; }
+std::size_t IpReassembly::datagrams() const noexcept { return parts_->memory.waiting(); }
 
 std::size_t IpReassembly::memory_bytes() const noexcept {
   const Parts& p = *parts_;
-  return p.most_datagrams * sizeof(Datagram) + std::size_t{p.most_blocks} * sizeof(Block) +
-         p.buckets.size() * sizeof(std::uint32_t) + p.order.capacity() * sizeof(Parts::Chosen) +
-         p.owners.capacity() * sizeof(std::uint16_t);
+  return p.memory.bytes() + p.order.capacity() * sizeof(Parts::Chosen) + p.owners.capacity() * sizeof(std::uint16_t) +
+         p.pieces.capacity() * sizeof(FragmentPiece) + p.piece_fragments.capacity() * sizeof(std::uint32_t);
 }
 
 }  // namespace penstock::stack

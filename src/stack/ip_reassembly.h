@@ -1,28 +1,21 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Datagrams from their fragments, as the host that they go to puts them together: where fragments overlap, its policy
-// says whose bytes it keeps (Shankar & Paxson 2003; Novak & Sturges 2007).
+// Datagrams from their fragments, as the host that they go to puts them together. Where fragments overlap, a policy
+// says what becomes of it: older hosts keep some of the bytes (Shankar & Paxson 2003; Novak & Sturges 2007), Linux
+// since 4.20 discards the datagram (RFC 5722), unless a fragment lies in a run of others: then that fragment alone.
 //
-// All memory is taken at the beginning and touched as it is needed. Fragments lie in blocks of it in the order of their
-// arrival, and are told apart only once a datagram is whole:
-//
-//   datagram ─▶ fragment ─▶ fragment ─▶ …      in order of arrival
-//                  │
-//                block ─▶ block ─▶ …           IP header, if it is the first of the datagram, and data
-//
-// Where memory is short, the datagram that has waited longest since its last fragment is given up, or what comes is
-// refused (TrackerOptions::refuse_when_full).
+// Which fragments the host has, nobody else knows: some may have died on the way. With TrackerOptions::every_version
+// each datagram that fragments make which fit end to end is given, also of fragments that come again with other content
+// after the first one was whole; of those whose transport checksum is right, if checksums are verified.
 
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 
-#include "base/ip_address.h"
 #include "stack/decoded_packet.h"
 #include "stack/tracker_options.h"
 
@@ -43,26 +36,29 @@ class IpReassembly {
  public:
   /// The largest datagram, with its header.
   static constexpr std::size_t kMostBytes = 40 + 0xffff;
+  /// That one fragment completes.
+  static constexpr unsigned kMostDatagrams = 8;
 
-  /// Takes the policy, the memory and the timeout from the options. Counts its part of `counters`, which outlives it.
+  /// Takes policy, memory and timeout from the options. Counts its part of `counters`, which outlives it.
   IpReassembly(const TrackerOptions& options, TrackerCounters& counters);
   ~IpReassembly();
   IpReassembly(const IpReassembly&) = delete;
   IpReassembly& operator=(const IpReassembly&) = delete;
 
-  /// Keeps a copy of the fragment that `packet` is. When it completes a datagram, that is written to `room`, of
-  /// kMostBytes, and returned. Where there is none (an empty one), there is no memory for the fragment. Events are told
-  /// in `packet`.
-  Bytes add(const IpFragment& fragment, DecodedPacket& packet, std::span<std::uint8_t> room) noexcept;
+  /// Keeps a copy of the fragment that `packet` is. Events, and whether it is refused, are told in `packet`.
+  void add(const IpFragment& fragment, DecodedPacket& packet) noexcept;
+  /// The next datagram that this fragment completed, written to `room`, of kMostBytes. Empty: there is none, or the
+  /// room is empty, for which there was no memory.
+  Bytes next(DecodedPacket& packet, std::span<std::uint8_t> room) noexcept;
 
-  /// The datagram that this fragment completed was dropped. Its other fragments wait at the host that it goes to: until
+  /// A datagram that this fragment completed was dropped. Its other fragments wait at the host that it goes to: until
   /// the timeout, whatever comes of it is `refused`, lest the missing one comes again.
   void refuse(std::uint32_t id, const DecodedPacket& packet) noexcept;
 
   /// Gives up what has waited for too long by this time (of packets).
   void expire(std::uint64_t now_ns) noexcept;
 
-  /// What waits.
+  /// That wait for fragments.
   [[nodiscard]] std::size_t datagrams() const noexcept;
   /// Taken at the beginning: never more.
   [[nodiscard]] std::size_t memory_bytes() const noexcept;

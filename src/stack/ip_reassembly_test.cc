@@ -8,11 +8,14 @@
 
 #include <algorithm>
 #include <array>
+#include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "packet/checksum.h"
 #include "packet/ip.h"
+#include "packet/testing/packet_builder.h"
 #include "stack/testing/naive_reassembly.h"
 
 namespace penstock::stack {
@@ -20,9 +23,9 @@ namespace {
 
 using testing::NaiveFragment;
 
+/// But Linux's, which keeps none of what overlaps.
 constexpr std::array kPolicies{OverlapPolicy::first,     OverlapPolicy::last,    OverlapPolicy::bsd,
-                               OverlapPolicy::bsd_right, OverlapPolicy::windows, OverlapPolicy::solaris,
-                               OverlapPolicy::linux_host};
+                               OverlapPolicy::bsd_right, OverlapPolicy::windows, OverlapPolicy::solaris};
 
 /// Fragments of one sender to one receiver.
 class Reassembly {
@@ -56,9 +59,19 @@ class Reassembly {
     fragment.data = data_;
     packet.timestamp_ns = now_s * 1'000'000'000;
     packet.events.reset();
-    whole = reassembly.add(fragment, packet, has_room ? std::span<std::uint8_t>(room_) : std::span<std::uint8_t>());
+    reassembly.add(fragment, packet);
+    return next();
+  }
+  /// What else the last fragment completed.
+  std::string next() {
+    whole = reassembly.next(packet, has_room ? std::span<std::uint8_t>(room_) : std::span<std::uint8_t>());
     const std::size_t header = whole.empty() ? 0 : packet.ip_version == 4 ? 20 : 40;
     return {whole.begin() + static_cast<std::ptrdiff_t>(header), whole.end()};
+  }
+  std::multiset<std::string> all_of(std::string first) {
+    std::multiset<std::string> all;
+    for (; !first.empty(); first = next()) all.insert(first);
+    return all;
   }
 
   [[nodiscard]] bool told(DecodeEvent event) const { return packet.events[event.index]; }
@@ -118,9 +131,7 @@ TEST(IpReassembly, KeepsTheBytesThatThePolicyKeeps) {
     const char* labels;
   };
   const auto of = [&](OverlapPolicy policy, F a, F b) {
-    TrackerOptions options;
-    options.fragment_policy = policy;
-    Reassembly r(options);
+    Reassembly r({.fragment_policy = policy, .every_version = false});
     r.add4(0, units("0"), true);
     r.add4(a.unit * 8, units(a.labels), true);
     r.add4(b.unit * 8, units(b.labels), true);
@@ -133,18 +144,18 @@ TEST(IpReassembly, KeepsTheBytesThatThePolicyKeeps) {
   };
   struct Case {
     F earlier, later;
-    std::array<const char*, 7> kept;  // in the order of kPolicies
+    std::array<const char*, kPolicies.size()> kept;  // in the order of kPolicies
   };
   const std::array cases{
       // the later begins to the left
-      Case{{2, "aaaa"}, {1, "bbb"}, {"baaaa", "bbbaa", "bbbaa", "baaaa", "baaaa", "baaaa", "bbbaa"}},
+      Case{{2, "aaaa"}, {1, "bbb"}, {"baaaa", "bbbaa", "bbbaa", "baaaa", "baaaa", "baaaa"}},
       // and ends with the earlier
-      Case{{3, "aaa"}, {1, "bbbbb"}, {"bbaaa", "bbbbb", "bbbbb", "bbaaa", "bbaaa", "bbbbb", "bbbbb"}},
+      Case{{3, "aaa"}, {1, "bbbbb"}, {"bbaaa", "bbbbb", "bbbbb", "bbaaa", "bbaaa", "bbbbb"}},
       // the later begins to the right
-      Case{{1, "aaaa"}, {2, "bbbb"}, {"aaaab", "abbbb", "aaaab", "abbbb", "aaaab", "aaaab", "aaaab"}},
+      Case{{1, "aaaa"}, {2, "bbbb"}, {"aaaab", "abbbb", "aaaab", "abbbb", "aaaab", "aaaab"}},
       // both begin at one place
-      Case{{1, "aaa"}, {1, "bbbbb"}, {"aaabb", "bbbbb", "aaabb", "bbbbb", "aaabb", "aaabb", "bbbbb"}},
-      Case{{1, "aaaaa"}, {1, "bbb"}, {"aaaaa", "bbbaa", "aaaaa", "bbbaa", "aaaaa", "aaaaa", "bbbaa"}},
+      Case{{1, "aaa"}, {1, "bbbbb"}, {"aaabb", "bbbbb", "aaabb", "bbbbb", "aaabb", "aaabb"}},
+      Case{{1, "aaaaa"}, {1, "bbb"}, {"aaaaa", "bbbaa", "aaaaa", "bbbaa", "aaaaa", "aaaaa"}},
   };
   for (std::size_t c = 0; c < cases.size(); ++c) {
     for (std::size_t i = 0; i < kPolicies.size(); ++i) {
@@ -155,9 +166,7 @@ TEST(IpReassembly, KeepsTheBytesThatThePolicyKeeps) {
 }
 
 TEST(IpReassembly, LetsWindowsReplaceOnlyWhatIsQuiteCovered) {
-  TrackerOptions options;
-  options.fragment_policy = OverlapPolicy::windows;
-  Reassembly r(options);
+  Reassembly r({.fragment_policy = OverlapPolicy::windows, .every_version = false});
   r.add4(16, units("a"), true);
   r.add4(40, units("z"), false);
   r.add4(32, units("y"), true);
@@ -174,10 +183,7 @@ TEST(IpReassembly, AgreesWithANaiveOneOnRandomFragments) {
   int whole = 0;
   for (int round = 0; round < 20000; ++round) {
     const OverlapPolicy policy = kPolicies[random(kPolicies.size())];
-    TrackerOptions options;
-    options.fragment_policy = policy;
-    options.fragment_memory = 1 << 16;
-    Reassembly r(options);
+    Reassembly r({.fragment_policy = policy, .every_version = false, .fragment_memory = 1 << 16});
     std::vector<NaiveFragment> fragments;
     for (std::uint32_t i = 0; i < 12; ++i) {
       NaiveFragment f;
@@ -196,6 +202,143 @@ TEST(IpReassembly, AgreesWithANaiveOneOnRandomFragments) {
     }
   }
   EXPECT_GT(whole, 5000);
+}
+
+TEST(IpReassembly, AgreesWithANaiveLinuxOnRandomFragments) {
+  std::mt19937 random(1);
+  int whole = 0, overlapped = 0;
+  for (int round = 0; round < 20000; ++round) {
+    Reassembly r({.every_version = false, .fragment_memory = 1 << 16});
+    testing::NaiveLinux naive;
+    for (std::uint32_t i = 0; i < 12; ++i) {
+      NaiveFragment f;
+      f.begin = static_cast<std::uint32_t>(random() % 6) * 8;
+      const bool odd = random() % 8 == 0;
+      f.data = std::string(odd ? 1 + random() % 30 : 8 * (1 + random() % 3), static_cast<char>('a' + i));
+      f.more = random() % 6 != 0;
+      if (naive.ends_elsewhere(f)) continue;
+      const std::string result = r.add4(f.begin, f.data, f.more);
+      const auto expected = naive.add(f);
+      ASSERT_EQ(result, expected.value_or("")) << "round " << round << ", fragment " << i;
+      if (expected) ++whole;
+      if (r.told(decode_event("ipv4.frag_overlap"))) ++overlapped;
+    }
+  }
+  EXPECT_GT(whole, 3000);
+  EXPECT_GT(overlapped, 3000);
+}
+
+// ---- Each version
+
+using ::testing::ElementsAre;
+
+//   0        8        16       24
+//   |─ aaaa ─|─ bbbb ─|─ cccc ─|      which of b and x the host has, it alone knows
+//            |─ xxxx ─|
+TEST(IpReassembly, GivesEachDatagramThatFragmentsMake) {
+  Reassembly r;
+  r.add4(8, units("x"), true);
+  r.add4(8, units("b"), true);
+  r.add4(16, units("c"), false);
+  EXPECT_THAT(r.all_of(r.add4(0, units("a"), true)), ElementsAre(units("abc"), units("axc")));
+  EXPECT_EQ(r.counters.reassembled, 2U);
+}
+
+//   |─ aaaa ─|─ xxxx ─|      whole, as far as the watcher knows; but x died on the way,
+//            |─ bbbb ─|      and this is what completes the datagram at the host
+TEST(IpReassembly, GivesWhatAFragmentMakesThatComesAgainWithOtherContent) {
+  Reassembly r;
+  r.add4(0, units("a"), true);
+  EXPECT_EQ(r.add4(8, units("x"), false), units("ax"));
+  EXPECT_EQ(r.reassembly.datagrams(), 0U) << "it does not wait any more";
+  EXPECT_THAT(r.all_of(r.add4(8, units("b"), false)), ElementsAre(units("ab")));
+}
+
+// The host begins anew after the overlap: what came before it may be gone, or came never.
+TEST(IpReassembly, GivesTheDatagramThatIsSentAgainAfterAnOverlap) {
+  Reassembly r;
+  r.add4(0, units("ab"), true);
+  r.add4(8, units("xyz"), true);  // overlaps in part
+  r.add4(0, units("ab"), true);
+  EXPECT_THAT(r.all_of(r.add4(16, units("c"), false)), ElementsAre(units("abc")));
+}
+
+TEST(IpReassembly, GivesTheSameAgainOnlyOnceAllOfItHasComeAgain) {
+  Reassembly r;
+  for (int time = 0; time < 3; ++time) {
+    EXPECT_EQ(r.add4(0, units("a"), true), "") << time;
+    EXPECT_THAT(r.all_of(r.add4(8, units("b"), false)), ElementsAre(units("ab"))) << time;
+  }
+}
+
+// An identifier is used again within the timeout: the other datagram's parts are none of this one.
+TEST(IpReassembly, GivesNoDatagramWhoseTransportChecksumIsWrong) {
+  const auto udp = [](std::string_view text, std::uint16_t port) {
+    const std::vector<std::uint8_t> frame =
+        penstock::testing::packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(port, 53).payload(text).bytes();
+    return std::string(frame.begin() + 34, frame.end());
+  };
+  Reassembly r({.verify_checksums = true});
+  r.packet.source.address.low = 0x0a000001;
+  r.packet.destination.address.low = 0x0a000002;
+  const std::string one = udp("one datagram of two", 1000), two = udp("two fragments, again", 2000);
+  r.add4(0, one.substr(0, 16), true);
+  EXPECT_THAT(r.all_of(r.add4(16, one.substr(16), false)), ElementsAre(one));
+  EXPECT_EQ(r.add4(0, two.substr(0, 16), true), "");
+  EXPECT_THAT(r.all_of(r.add4(16, two.substr(16), false)), ElementsAre(two));
+}
+
+TEST(IpReassembly, GivesAllThatTryingGivesOfRandomFragments) {
+  std::mt19937 random(2);
+  std::size_t given = 0;
+  for (int round = 0; round < 5000; ++round) {
+    Reassembly r({.fragment_memory = 1 << 16});
+    std::vector<NaiveFragment> fragments;
+    std::multiset<std::string> all;
+    for (std::uint32_t i = 0; i < 6; ++i) {
+      NaiveFragment f;
+      f.begin = static_cast<std::uint32_t>(random() % 3) * 8;
+      f.data = units(std::string(1 + random() % 2, static_cast<char>('a' + i)));
+      f.more = f.end() < 24;
+      fragments.push_back(f);
+      for (const std::string& one : r.all_of(r.add4(f.begin, f.data, f.more))) all.insert(one);
+    }
+    std::multiset<std::string> expected;
+    const auto extend = [&](const auto& self, const std::string& so_far) -> void {
+      for (const NaiveFragment& f : fragments) {
+        if (f.begin != so_far.size()) continue;
+        if (f.more) {
+          self(self, so_far + f.data);
+        } else {
+          expected.insert(so_far + f.data);
+        }
+      }
+    };
+    extend(extend, "");
+    given += all.size();
+    // More than eight at once are not given.
+    if (r.counters.contested_fragments_given_up == 0) {
+      ASSERT_EQ(all, expected) << round;
+    }
+  }
+  EXPECT_GT(given, 3000U);
+}
+
+TEST(IpReassembly, RefusesInlineAFragmentThatContradictsAnother) {
+  for (const OverlapPolicy policy : {OverlapPolicy::linux_host, OverlapPolicy::last, OverlapPolicy::bsd}) {
+    Reassembly r({.fragment_policy = policy, .inline_streams = true});
+    r.add4(0, units("ab"), true);
+    EXPECT_EQ(r.packet.refused, Refusal::none);
+    r.add4(8, units("x"), true);
+    EXPECT_EQ(r.packet.refused, Refusal::changed_bytes);
+    r.packet.refused = Refusal::none;
+    r.add4(8, units("bc"), true);
+    EXPECT_EQ(r.packet.refused, Refusal::none) << "the same bytes";
+    r.add4(8, units("b"), false);
+    EXPECT_EQ(r.packet.refused, Refusal::changed_bytes) << "another end";
+    r.packet.refused = Refusal::none;
+    EXPECT_EQ(r.add4(24, "end", false), units("abc") + "end");
+  }
 }
 
 TEST(IpReassembly, TellsFragmentsOfDifferentDatagramsApart) {
@@ -258,13 +401,46 @@ TEST(IpReassembly, KeepsNothingBehindTheLastFragment) {
   EXPECT_EQ(r.add4(0, units("a"), true), units("ab"));
 }
 
+// First fragments without the rest, from one host: others' are put together, however long theirs wait.
+TEST(IpReassembly, LetsNoSourceTakeTheRoomOfOthers) {
+  for (const bool refuses : {false, true}) {
+    Reassembly r({.refuse_when_full = refuses, .fragment_memory = 1 << 20});
+    const auto add_from = [&](std::uint32_t source, std::uint32_t offset, const std::string& data, bool more,
+                              std::uint32_t id) {
+      r.packet.source.address.low = source;
+      r.packet.refused = Refusal::none;
+      return r.add4(offset, data, more, id);
+    };
+    for (std::uint32_t id = 0; id < 20; ++id) add_from(1, 0, units("a"), true, id);
+    for (std::uint32_t id = 0; id < 60000; ++id) add_from(2, 0, units("f"), true, id);
+    for (std::uint32_t id = 0; id < 20; ++id) {
+      EXPECT_EQ(add_from(1, 8, "b", false, id), units("a") + "b") << id << refuses;
+    }
+    EXPECT_GT(r.counters.fragment_memory_refused, 0U);
+  }
+}
+
+// Inline, what passed waits at its receiver: what is given up does not pass any more.
+TEST(IpReassembly, RefusesTheRestOfWhatWasGivenUpIfItIsTo) {
+  Reassembly r({.refuse_when_full = true, .fragment_memory = 1 << 16});
+  r.add4(0, units("a"), true, 1);
+  for (std::uint32_t id = 2; id < 60; ++id) r.add4(0, std::string(4000, 'f'), true, id);
+  r.packet.refused = Refusal::none;
+  EXPECT_EQ(r.add4(8, "b", false, 1), "");
+  EXPECT_EQ(r.packet.refused, Refusal::fragment);
+  r.now_s += 61;
+  r.packet.refused = Refusal::none;
+  r.add4(0, units("a"), true, 1);
+  EXPECT_EQ(r.packet.refused, Refusal::none) << "it has waited for too long there as well";
+}
+
 TEST(IpReassembly, StaysWithinItsMemoryUnderAFlood) {
   for (const std::size_t memory : {std::size_t{1} << 16, std::size_t{1} << 20, std::size_t{16} << 20}) {
     TrackerOptions options;
     options.fragment_memory = memory;
     Reassembly r(options);
     const std::size_t before = r.reassembly.memory_bytes();
-    EXPECT_LE(before, memory + (std::size_t{1} << 19)) << "with tables";
+    EXPECT_LE(before, memory + memory / 64 + (std::size_t{1} << 19)) << "with tables";
     std::uint64_t sent = 0;
     for (std::uint32_t id = 0; id < 30000; ++id) {
       r.add4(0, std::string(id % 3 == 0 ? 9000 : 8, 'f'), true, id & 0xffff);
@@ -288,11 +464,23 @@ TEST(IpReassembly, StaysWithinItsMemoryUnderAFlood) {
 TEST(IpReassembly, IgnoresWhatADatagramHasTooMuchOf) {
   Reassembly r;
   for (int i = 0; i < 10000; ++i) r.add4(8, units("a"), true);
-  EXPECT_TRUE(r.told(decode_event("ipv4.frag_ignored")));
-  EXPECT_EQ(r.reassembly.datagrams(), 1U);
-  Reassembly large;
-  for (int i = 0; i < 100; ++i) large.add4(8, std::string(8000, 'a'), true);
+  EXPECT_FALSE(r.told(decode_event("ipv4.frag_ignored"))) << "all the same";
+  const auto other = [](int i) { return std::string(1, static_cast<char>(i)) + std::to_string(100'000 + i) + "x"; };
+  Reassembly inline_one({.fragment_policy = OverlapPolicy::bsd, .every_version = false});
+  for (int i = 0; i < 10000; ++i) inline_one.add4(8, other(i), true);
+  EXPECT_TRUE(inline_one.told(decode_event("ipv4.frag_ignored")));
+  EXPECT_EQ(inline_one.reassembly.datagrams(), 1U);
+  Reassembly large({.fragment_policy = OverlapPolicy::bsd, .every_version = false});
+  for (int i = 0; i < 100; ++i) large.add4(8, std::string(8000, static_cast<char>(i)), true);
   EXPECT_TRUE(large.told(decode_event("ipv4.frag_ignored")));
+}
+
+TEST(IpReassembly, KeepsTheNewestOfADatagramThatContradictsItselfTooOften) {
+  Reassembly r;
+  r.add4(0, units("a"), true);
+  for (int i = 0; i < 10000; ++i) r.add4(8, std::to_string(10'000'000 + i), true);
+  EXPECT_FALSE(r.told(decode_event("ipv4.frag_ignored")));
+  EXPECT_GT(r.counters.contested_fragments_given_up, 0U);
 }
 
 TEST(IpReassembly, NamesWhatIpv6sFragmentHeaderNamed) {
@@ -354,8 +542,10 @@ TEST(IpReassembly, GivesUpFragmentsForWhoseDatagramThereIsNoMemory) {
 
 TEST(IpReassembly, RefusesFragmentsOfADatagramThatHasTooManyIfItIsTo) {
   for (const bool refuses : {false, true}) {
-    Reassembly r({.refuse_when_full = refuses});
-    for (unsigned i = 0; i < 100'000 && r.counters.fragment_memory_refused == 0; ++i) r.add4(8, units("x"), true);
+    Reassembly r({.fragment_policy = OverlapPolicy::bsd, .every_version = false, .refuse_when_full = refuses});
+    for (unsigned i = 0; i < 100'000 && r.counters.fragment_memory_refused == 0; ++i) {
+      r.add4(8, std::to_string(10'000'000 + i), true);
+    }
     EXPECT_EQ(r.counters.fragment_memory_refused, 1U);
     EXPECT_EQ(r.packet.refused, refuses ? Refusal::fragment_memory : Refusal::none);
   }

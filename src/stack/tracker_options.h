@@ -46,7 +46,9 @@ struct TrackerOptions {
 struct TrackerCounters {
   std::uint64_t packets = 0, not_ip = 0, tunnelled = 0;
   std::uint64_t fragments = 0, reassembled = 0, fragments_timed_out = 0, fragments_dropped = 0;
-  std::uint64_t fragment_memory_refused = 0;  // of those that were dropped: there was no room for them
+  std::uint64_t fragment_memory_refused = 0;       // of those that were dropped: there was no room for them
+  std::uint64_t contested_fragments = 0;           // that overlap with others
+  std::uint64_t contested_fragments_given_up = 0;  // of their datagrams, not all ways to make them were tried
   std::uint64_t flows = 0, flows_ended = 0, flow_memory_refused = 0, flows_evicted = 0;
   std::uint64_t tcp_sessions = 0, stream_bytes = 0, stream_gaps = 0, stream_memory_refused = 0,
                 stream_depth_reached = 0, stream_invalid = 0;  // inline: segments that must not pass

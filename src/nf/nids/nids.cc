@@ -80,6 +80,8 @@ nlohmann::json stack_json(const stack::TrackerCounters& counters) {
           {"fragments_timed_out", counters.fragments_timed_out},
           {"fragments_dropped", counters.fragments_dropped},
           {"fragment_memory_refused", counters.fragment_memory_refused},
+          {"contested_fragments", counters.contested_fragments},
+          {"contested_fragments_given_up", counters.contested_fragments_given_up},
           {"flows", counters.flows},
           {"flows_evicted", counters.flows_evicted},
           {"flow_memory_refused", counters.flow_memory_refused},
