@@ -15,13 +15,6 @@ namespace penstock::stack {
 
 namespace {
 
-namespace ether_type {
-using namespace penstock::ether_type;
-inline constexpr std::uint16_t kMpls = 0x8847, kMplsMulticast = 0x8848, kPppoeDiscovery = 0x8863,
-                               kPppoeSession = 0x8864, kIeee8021ah = 0x88e7, kEtag = 0x893f, kDce = 0x8903,
-                               kVntag = 0x8926, kNsh = 0x894f;
-}  // namespace ether_type
-
 // What raw IP begins with is also IP's own to check.
 bool decode_raw_ip(PacketDecoding& decoding, Bytes bytes) noexcept {
   if (bytes.size() < sizeof(Ipv4Header)) return decoding.wrong(decode_event("ipv4.pkt_too_small"));
