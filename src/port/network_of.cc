@@ -87,6 +87,7 @@ class Walk {
     rest() = rest().subspan(width);
     network_.is_vj = protocol == 0x002f;
     if (protocol == 0x0021 || network_.is_vj) return ip(4);
+    if (protocol == 0x0281 || protocol == 0x0283) return mpls();
     return protocol == 0x0057 && ip(6);
   }
 

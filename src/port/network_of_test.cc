@@ -56,6 +56,7 @@ TEST(NetworkOf, StepsOverWhatEncapsulatesIpOnALink) {
   };
   ethernet(bytes({0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 8, 0}));                               // 802.1ad
   ethernet(bytes({0x88, 0x64, 0x11, 0, 0, 1, 0, 30, 0, 0x21}));                           // PPPoE
+  ethernet(bytes({0x88, 0x64, 0x11, 0, 0, 1, 0, 34, 2, 0x81, 0, 2, 0x51, 64}));           // MPLS in PPPoE
   ethernet(bytes({0x88, 0x47, 0, 1, 0x50, 64, 0, 2, 0x51, 64}));                          // MPLS
   ethernet(bytes({0x88, 0x47, 0, 0, 0x21, 64}), kIpv6);                                   // IPv6 explicit null
   ethernet(bytes({0x88, 0x47, 0, 2, 0x51, 64, 0, 0, 0, 0}) + kMacs + bytes({8, 0}));      // pseudowire

@@ -127,7 +127,12 @@ void decode_udp(PacketDecoding& decoding, Bytes bytes) noexcept {
     decoding.wrong(decode_event("udp.hlen_too_small"));
     return;
   }
-  const std::size_t length = header_of<UdpHeader>(bytes).length.value();
+  std::size_t length = header_of<UdpHeader>(bytes).length.value();
+  // RFC 2675 §4: of a jumbogram, and hosts look no closer.
+  if (length == 0 && decoding.packet.ip_version == 6) {
+    decoding.note(decode_event("udp.len_invalid"));
+    length = bytes.size();
+  }
   if (length > bytes.size()) {
     decoding.wrong(decode_event("udp.pkt_too_small"));
     return;

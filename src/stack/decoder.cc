@@ -3,18 +3,60 @@
 
 #include "stack/decoder.h"
 
+#include <algorithm>
 #include <array>
 #include <new>
 #include <vector>
 
+#include "packet/ip.h"
 #include "stack/ip_reassembly.h"
 #include "stack/packet_decoding.h"
 
 namespace penstock::stack {
 
+namespace {
+
+/// Protocols of IP in which packets lie that are not looked for: AH (of IPv4), MOBILE, EtherIP, ENCAP, IPComp, L2TP,
+/// MPLS in IP, Ethernet.
+constexpr auto kNotDecoded = std::to_array<std::uint8_t>({51, 55, 97, 98, 108, 115, 137, 143});
+
+/// Whether the decoder got to the end of what it knows; or to a packet inside, which is judged by itself.
+bool is_understood(const PacketDecoding& decoding) noexcept {
+  const DecodedPacket& packet = decoding.packet;
+  if (!packet.transport.empty()) return true;
+  if (packet.ip_version == 0) return decoding.is_not_ip;
+  if (decoding.is_fragment || decoding.carried.layer != Carried::Layer::none) return true;
+  const bool v6 = packet.ip_version == 6;
+  switch (packet.protocol) {
+    case ip_protocol::kTcp:
+    case ip_protocol::kUdp:
+    case ip_protocol::kSctp:
+    case ip_protocol::kEsp: return false;
+    case ip_protocol::kIcmp: return v6;  // one in the other's place is of no host
+    case ip_protocol::kIcmpv6: return !v6;
+    case ip_protocol::kIpv4:
+    case ip_protocol::kIpv6: return false;
+    case ip_protocol::kGre: return decoding.is_not_ip;
+    case ip_protocol::kHopByHop:
+    case ip_protocol::kRouting:
+    case ip_protocol::kFragment:
+    case ip_protocol::kDestinationOptions:
+    case ip_protocol::kMobility:
+    case ip_protocol::kHip:
+    case ip_protocol::kShim6: return !v6;  // the chain of headers breaks off there
+    default: return std::ranges::find(kNotDecoded, packet.protocol) == kNotDecoded.end();
+  }
+}
+
+}  // namespace
+
 struct Decoder::Parts {
   Parts(const TrackerOptions& options, TrackerCounters& told)
-      : counters(told), reassembly(options, told), most_tunnels(options.most_tunnels) {}
+      : counters(told),
+        reassembly(options, told),
+        ports(options.tunnel_ports),
+        most_tunnels(options.most_tunnels),
+        refuse_undecodable(options.refuse_undecodable) {}
 
   /// The packet that comes next in the frame, of which at least the time and the place are known.
   DecodedPacket& begin(const DecodedPacket& before) noexcept {
@@ -31,6 +73,7 @@ struct Decoder::Parts {
   void add(PacketDecoding& decoded) noexcept;
   bool decode_tunnelled(PacketDecoding& outer, PacketDecoding& inner) noexcept;
   bool decode_reassembled(PacketDecoding& outer, PacketDecoding& inner) noexcept;
+  void judge_frame() noexcept;
 
   /// Empty where the system has no memory for one.
   std::span<std::uint8_t> next_room() noexcept {
@@ -46,7 +89,9 @@ struct Decoder::Parts {
 
   TrackerCounters& counters;
   IpReassembly reassembly;
+  TunnelPorts ports;
   unsigned most_tunnels;
+  bool refuse_undecodable;
 
   // Each packet of a frame enters a layer.
   std::array<DecodedPacket, PacketDecoding::kMostLayers + 1> packets;
@@ -67,13 +112,18 @@ struct Decoder::Parts {
 
 bool Decoder::Parts::decode_tunnelled(PacketDecoding& outer, PacketDecoding& inner) noexcept {
   if (outer.packet.tunnel_depth == most_tunnels || outer.layers + 1 >= PacketDecoding::kMostLayers) {
+    outer.packet.undecodable = true;
     outer.wrong(decode_event("too_many_layers"));
     return false;
   }
   inner.layers = outer.layers + 1;
   inner.packet.tunnel_depth = static_cast<std::uint8_t>(outer.packet.tunnel_depth + 1);
-  if (!decode_carried(inner, outer.carried)) return false;
-  outer.packet.carries_packet = true;
+  if (!decode_carried(inner, outer.carried)) {
+    if (!outer.carried.guessed) outer.packet.undecodable = true;
+    return false;
+  }
+  // A packet that is none must not hide what is around it.
+  outer.packet.carries_packet = !outer.carried.guessed && is_understood(inner);
   ++counters.tunnelled;
   return true;
 }
@@ -88,7 +138,9 @@ bool Decoder::Parts::decode_reassembled(PacketDecoding& outer, PacketDecoding& i
   inner.packet.vlan_ids = outer.packet.vlan_ids;
   inner.packet.vlan_count = outer.packet.vlan_count;
   inner.packet.reassembled = true;
-  return outer.packet.ip_version == 4 ? decode_ipv4(inner, datagram) : decode_ipv6(inner, datagram);
+  if (outer.packet.ip_version == 4 ? decode_ipv4(inner, datagram) : decode_ipv6(inner, datagram)) return true;
+  outer.packet.undecodable = true;
+  return false;
 }
 
 void Decoder::Parts::decode_frame(PacketView frame, std::uint64_t number) noexcept {
@@ -99,19 +151,31 @@ void Decoder::Parts::decode_frame(PacketView frame, std::uint64_t number) noexce
   known.frame = {frame.frame, frame.packet->length};
   known.link_type = frame.packet->link_type;
 
-  PacketDecoding decoding(begin(known));
+  PacketDecoding decoding(begin(known), ports);
   decode_link(decoding, known.link_type, known.frame);
   ++counters.packets;
   if (decoding.packet.ip_version == 0) ++counters.not_ip;
   add(decoding);
+  judge_frame();
+}
+
+void Decoder::Parts::judge_frame() noexcept {
+  bool understood = true;
+  for (std::size_t i = 0; i < count; ++i) understood &= !packets[i].undecodable;
+  if (understood) return;
+  ++counters.undecodable;
+  for (std::size_t i = 0; refuse_undecodable && i < count; ++i) {
+    if (packets[i].refused == Refusal::none) packets[i].refused = Refusal::undecodable;
+  }
 }
 
 /// Keeps the packet, and decodes what it carries: one packet at most, as a fragment is no tunnel and a tunnel no
 /// fragment.
 void Decoder::Parts::add(PacketDecoding& decoded) noexcept {
   ++count;
+  if (!is_understood(decoded)) decoded.packet.undecodable = true;
   if (!decoded.is_fragment && decoded.carried.layer == Carried::Layer::none) return;
-  PacketDecoding inner(begin(packets[0]));
+  PacketDecoding inner(begin(packets[0]), ports);
   if (decoded.is_fragment ? decode_reassembled(decoded, inner) : decode_tunnelled(decoded, inner)) add(inner);
 }
 

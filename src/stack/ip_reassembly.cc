@@ -26,7 +26,7 @@ constexpr std::uint32_t kMostStored = 4 * (kMostData + 1);  // bytes of a datagr
 struct Key {
   std::array<std::uint64_t, 4> addresses;
   std::uint32_t id;
-  std::array<std::uint16_t, 3> vlan_ids;
+  VlanIds vlan_ids;
   std::uint8_t ip_version, protocol;
   friend bool operator==(const Key&, const Key&) = default;
 };
@@ -196,10 +196,10 @@ struct IpReassembly::Parts {
 
   [[nodiscard]] std::size_t bucket_of(const Key& key) const noexcept {
     std::uint64_t hash = seed;
+    const auto vlans = std::bit_cast<std::array<std::uint64_t, 2>>(key.vlan_ids);
     for (const std::uint64_t word :
          {key.addresses[0], key.addresses[1], key.addresses[2], key.addresses[3],
-          std::uint64_t{key.id} << 32 | std::uint64_t{key.ip_version} << 8 | key.protocol,
-          std::uint64_t{key.vlan_ids[0]} << 32 | std::uint64_t{key.vlan_ids[1]} << 16 | key.vlan_ids[2]}) {
+          std::uint64_t{key.id} << 32 | std::uint64_t{key.ip_version} << 8 | key.protocol, vlans[0], vlans[1]}) {
       hash = mix_product(hash, word);
     }
     return hash & (buckets.size() - 1);

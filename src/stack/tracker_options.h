@@ -5,10 +5,19 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
 namespace penstock::stack {
+
+/// Destination ports of tunnels over UDP (Teredo, Geneve: source ports too); 0: none.
+struct TunnelPorts {
+  using Ports = std::array<std::uint16_t, 8>;
+  Ports vxlan{4789, 4790, 8472};  // IANA's; that of its generic extension (GPE); what Linux and flannel had
+  Ports geneve{6081};
+  Ports teredo{3544};
+};
 
 /// Whose way of keeping overlapping bytes is followed (Shankar & Paxson 2003; Novak & Sturges 2007).
 enum class OverlapPolicy : std::uint8_t { first, last, bsd, bsd_right, linux_host, windows, solaris };
@@ -38,6 +47,8 @@ struct TrackerOptions {
   std::uint32_t new_timeout_s = 30, established_timeout_s = 300, closed_timeout_s = 10;  // flows
   std::uint32_t tcp_new_timeout_s = 60, tcp_established_timeout_s = 600, tcp_closed_timeout_s = 60;
   std::uint8_t most_tunnels = 8;  // in each other
+  TunnelPorts tunnel_ports{};
+  bool refuse_undecodable = false;  // inline: frames in which a packet may lie that was not found
 };
 
 struct TrackerCounters {
@@ -48,6 +59,7 @@ struct TrackerCounters {
   std::uint64_t tcp_sessions = 0, stream_bytes = 0, stream_gaps = 0, stream_memory_refused = 0,
                 stream_depth_reached = 0, stream_invalid = 0;  // inline: segments that must not pass
   std::uint64_t tcp_invalid_checksums = 0;
+  std::uint64_t undecodable = 0;  // frames in which a packet may lie that was not found
 };
 
 }  // namespace penstock::stack

@@ -73,6 +73,7 @@ nlohmann::json stack_json(const stack::TrackerCounters& counters) {
   return {{"packets", counters.packets},
           {"not_ip", counters.not_ip},
           {"tunnelled", counters.tunnelled},
+          {"undecodable", counters.undecodable},
           {"fragments", counters.fragments},
           {"reassembled", counters.reassembled},
           {"fragments_timed_out", counters.fragments_timed_out},

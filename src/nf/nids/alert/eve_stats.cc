@@ -15,7 +15,7 @@ namespace {
 
 /// By DropReason; what Suricata does not drop for has a name of its own.
 constexpr std::array<std::string_view, kDropReasons.size()> kSuricatasReasons{
-    "rules", "stream_changed_bytes", "stream_error", "flow_memcap", "stream_memcap", "defrag_memcap"};
+    "rules", "stream_changed_bytes", "stream_error", "flow_memcap", "stream_memcap", "defrag_memcap", "decode_error"};
 
 }  // namespace
 
