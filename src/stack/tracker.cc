@@ -41,6 +41,7 @@ struct Tracker::Parts {
   void track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& sink) noexcept;
   void inspect_rest(Flow& flow, Direction direction, std::uint64_t now_ns, PacketSink& sink) noexcept;
   void end(Flow& flow, std::uint64_t now_ns, PacketSink& sink) noexcept;
+  void time_out(Flow& flow, std::uint64_t now_ns, PacketSink& sink) noexcept;
   bool evict(const Flow* but, std::uint64_t time_ns, PacketSink& sink) noexcept;
 
   TrackerOptions options;
@@ -71,7 +72,7 @@ void Tracker::Parts::take(DecodedPacket& decoded, PacketSink& sink) noexcept {
   for (std::size_t i = 0; i < kMostEndedAtOnce; ++i) {
     Flow* const old = flows.expired(now_ns);
     if (old == nullptr) break;
-    end(*old, now_ns, sink);
+    time_out(*old, now_ns, sink);
   }
   TrackedPacket tracked;
   tracked.packet = decoded;
@@ -102,10 +103,13 @@ Flow* Tracker::Parts::flow_of(const FlowLookup& lookup, TrackedPacket& tracked, 
   const DecodedPacket& packet = tracked.packet;
   Flow* flow = flows.find(lookup);
   if (flow != nullptr) {
-    const bool over = flows.has_timed_out(*flow, packet.timestamp_ns) ||
-                      (packet.is_tcp() && tcp.begins_anew(*flow, packet, direction_of(*flow, packet)));
-    if (!over) return flow;
-    end(*flow, packet.timestamp_ns, sink);
+    if (flows.has_timed_out(*flow, packet.timestamp_ns)) {
+      time_out(*flow, packet.timestamp_ns, sink);
+    } else if (packet.is_tcp() && tcp.begins_anew(*flow, packet, direction_of(*flow, packet))) {
+      end(*flow, packet.timestamp_ns, sink);
+    } else {
+      return flow;
+    }
   }
   if (lookup.begins_none) return nullptr;
   if (!options.refuse_when_full || !may_go_on_unseen(packet)) {
@@ -184,6 +188,7 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
   }
   packet.payload_in_stream = outcome.payload_in_stream;
   if (flow.tcp == nullptr) {
+    if (!outcome.session_refused) ++counters.tcp_unknown_connection;
     sink.packet(packet);
     return;
   }
@@ -241,6 +246,12 @@ void Tracker::Parts::end(Flow& flow, std::uint64_t time_ns, PacketSink& sink) no
   ++counters.flows_ended;
 }
 
+void Tracker::Parts::time_out(Flow& flow, std::uint64_t time_ns, PacketSink& sink) noexcept {
+  if (flow.tcp != nullptr && flow.state == FlowState::established) ++counters.tcp_idle_timeouts;
+  if (flow.tcp != nullptr && flow.state == FlowState::new_flow) ++counters.handshake_timeouts;
+  end(flow, time_ns, sink);
+}
+
 bool Tracker::Parts::evict(const Flow* but, std::uint64_t time_ns, PacketSink& sink) noexcept {
   Flow* const flow = flows.victim(options.refuse_when_full);
   if (flow == nullptr || flow == but) return false;
@@ -256,7 +267,7 @@ void Tracker::expire(std::uint64_t now_ns, PacketSink& sink) noexcept {
   Parts& parts = *parts_;
   if (now_ns > parts.now_ns) parts.now_ns = now_ns;
   parts.decoder.expire(parts.now_ns);
-  while (Flow* const flow = parts.flows.expired(parts.now_ns)) parts.end(*flow, parts.now_ns, sink);
+  while (Flow* const flow = parts.flows.expired(parts.now_ns)) parts.time_out(*flow, parts.now_ns, sink);
 }
 
 void Tracker::finish(PacketSink& sink) noexcept {

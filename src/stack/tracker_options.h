@@ -59,7 +59,10 @@ struct TrackerCounters {
   std::uint64_t tcp_sessions = 0, stream_bytes = 0, stream_gaps = 0, stream_memory_refused = 0,
                 stream_depth_reached = 0, stream_invalid = 0;  // inline: segments that must not pass
   std::uint64_t tcp_invalid_checksums = 0;
-  std::uint64_t undecodable = 0;  // frames in which a packet may lie that was not found
+  std::uint64_t undecodable = 0;             // frames in which a packet may lie that was not found
+  std::uint64_t tcp_idle_timeouts = 0;       // established connections that ended because nothing came
+  std::uint64_t handshake_timeouts = 0;      // connections that ended before they were established, likewise
+  std::uint64_t tcp_unknown_connection = 0;  // packets of connections whose beginning was not seen, or has ended so
 };
 
 }  // namespace penstock::stack

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -64,6 +65,15 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"geneve_ports", ParameterType::integers, "6081", "0..65535", "the same of Geneve", false},
     {"teredo_ports", ParameterType::integers, "3544", "0..65535",
      "UDP ports, of either side, whose payload is looked at for Teredo, 8 at most", false},
+    {"handshake_timeout", ParameterType::duration, "60s", "1s..24h",
+     "a TCP connection is forgotten that is not established, and of which nothing comes for so long", false},
+    {"tcp_idle_timeout", ParameterType::duration, "600s", "1s..24h", "the same of an established connection", false},
+    {"tcp_closed_timeout", ParameterType::duration, "60s", "1s..24h", "the same of a closed connection", false},
+    {"flow_new_timeout", ParameterType::duration, "30s", "1s..24h",
+     "the same of another flow, such as UDP's, of which one side has sent", false},
+    {"flow_idle_timeout", ParameterType::duration, "300s", "1s..24h", "the same once both sides have sent", false},
+    {"fragment_timeout", ParameterType::duration, "60s", "1s..24h",
+     "the same of the fragments of a datagram that is not complete", false},
 });
 
 stack::OverlapPolicy policy_of(std::string_view name) {
@@ -89,6 +99,11 @@ stack::TunnelPorts::Ports ports_of(const Parameters& parameters, std::string_vie
   const std::vector<std::uint64_t>& given = parameters.integers(name);
   for (std::size_t i = 0; i < given.size() && i < ports.size(); ++i) ports[i] = static_cast<std::uint16_t>(given[i]);
   return ports;
+}
+
+/// Whole ones, and no less than what was given.
+std::uint32_t seconds(const Parameters& parameters, std::string_view name) {
+  return static_cast<std::uint32_t>(std::chrono::ceil<std::chrono::seconds>(parameters.duration(name)).count());
 }
 
 Errors check_parameters(const Parameters& parameters) {
@@ -126,6 +141,12 @@ NidsSettings settings_of(const Parameters& parameters, const chain::NfContext& c
   tracker.tunnel_ports.vxlan = ports_of(parameters, "vxlan_ports");
   tracker.tunnel_ports.geneve = ports_of(parameters, "geneve_ports");
   tracker.tunnel_ports.teredo = ports_of(parameters, "teredo_ports");
+  tracker.tcp_new_timeout_s = seconds(parameters, "handshake_timeout");
+  tracker.tcp_established_timeout_s = seconds(parameters, "tcp_idle_timeout");
+  tracker.tcp_closed_timeout_s = seconds(parameters, "tcp_closed_timeout");
+  tracker.new_timeout_s = seconds(parameters, "flow_new_timeout");
+  tracker.established_timeout_s = seconds(parameters, "flow_idle_timeout");
+  tracker.fragment_timeout_s = seconds(parameters, "fragment_timeout");
   const std::uint64_t depth = parameters.integer("stream_depth");
   tracker.stream_depth = depth == 0 || depth > 0xffff'ffff ? 0xffff'ffff : static_cast<std::uint32_t>(depth);
   settings.inspector.drops = tracker.inline_streams = parameters.text("action") == "drop";

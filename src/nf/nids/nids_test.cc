@@ -404,6 +404,48 @@ TEST_F(NidsFunction, LooksForTunnelsAtThePortsThatItIsGiven) {
   EXPECT_EQ(alerts(4789, {{"vxlan_ports", {"0"}}}), 0);
 }
 
+// The defaults of the field; whoever has connections that are silent for longer says so.
+TEST_F(NidsFunction, FollowsConnectionsForAsLongAsItIsToAndCountsThoseThatItForgets) {
+  const std::string rules = "alert tcp any any -> any any (flow:established; content:\"attack\"; sid:1;)\n";
+  testing::Conversation silent(1), slow(2);
+  std::vector<Frame> packets = silent.handshake();
+  for (const Frame& frame : slow.handshake()) packets.push_back(frame);
+  packets.push_back(slow.data(0, "attack"));
+  packets.push_back(silent.data(0, "attack"));
+  const std::vector<std::uint64_t> seconds{0, 0, 0, 1, 1, 71, 71, 700};
+  const auto report = [&](const std::vector<Given>& given) {
+    const auto nids = make(rules, given);
+    Frames frames(packets);
+    for (std::size_t i = 0; i < packets.size(); ++i) {
+      frames.views[i].packet->timestamp_ns = kStart + seconds[i] * 1'000'000'000;
+    }
+    nids->make_cpu_stage()->process(frames.views);
+    return report_of(*nids);
+  };
+  const Json usual = report({});
+  EXPECT_EQ(usual["alerts"], 0);
+  EXPECT_EQ(usual["stack"]["tcp_idle_timeouts"], 1);
+  EXPECT_EQ(usual["stack"]["handshake_timeouts"], 1);
+  EXPECT_EQ(usual["stack"]["tcp_unknown_connection"], 3);
+  const Json longer = report({{"tcp_idle_timeout", {"2h"}}, {"handshake_timeout", {"90500ms"}}});
+  EXPECT_EQ(longer["alerts"], 2);
+  EXPECT_EQ(longer["stack"]["tcp_idle_timeouts"], 0);
+  EXPECT_EQ(longer["stack"]["handshake_timeouts"], 0);
+  EXPECT_EQ(longer["stack"]["tcp_unknown_connection"], 0);
+}
+
+TEST_F(NidsFunction, WaitsForFragmentsAsLongAsItIsTo) {
+  const Frame whole = question("12345678bad");
+  for (const auto& [timeout, reassembled] : {std::pair{"10s", 0}, {"30s", 1}}) {
+    const auto nids =
+        make("alert udp any any -> any any (content:\"bad\"; sid:1;)\n", {{"fragment_timeout", {timeout}}});
+    Frames frames({fragment_of(whole, 0, 16, 1), fragment_of(whole, 16, 19, 1)});
+    frames.views[1].packet->timestamp_ns = kStart + 20'000'000'000;
+    nids->make_cpu_stage()->process(frames.views);
+    EXPECT_EQ(report_of(*nids)["stack"]["reassembled"], reassembled);
+  }
+}
+
 TEST_F(NidsFunction, RefusesWrongParameters) {
   const std::string rules = "alert udp any any -> any any (content:\"o\"; sid:1;)\n";
   EXPECT_THAT(refusal(rules, {{"vars", {"=10.0.0.0/8"}}}),
@@ -412,6 +454,7 @@ TEST_F(NidsFunction, RefusesWrongParameters) {
   EXPECT_THAT(refusal(rules, {{"matcher", {"guess"}}}), HasSubstr("matcher: wrong value"));
   EXPECT_THAT(refusal(rules, {{"flow_memory", {"1KiB"}}}), HasSubstr("flow_memory: wrong value"));
   EXPECT_THAT(refusal(rules, {{"when_full", {"drop"}}}), HasSubstr("chain.yaml:2:1: when_full: nothing is dropped"));
+  EXPECT_THAT(refusal(rules, {{"tcp_idle_timeout", {"10ms"}}}), HasSubstr("tcp_idle_timeout: wrong value"));
   EXPECT_THAT(refusal(rules, {{"undecodable", {"drop"}}}),
               HasSubstr("chain.yaml:2:1: undecodable: nothing is dropped"));
   EXPECT_THAT(refusal(rules, {{"vxlan_ports", {"1,2,3,4,5,6,7,8,9"}}}),
