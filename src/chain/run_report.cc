@@ -130,6 +130,12 @@ Json make_report(const Chain& chain, std::span<const std::unique_ptr<Worker>> wo
     if (const auto load = chain.ports[p].port->offered()) {
       port["offered"] = {{"packets", load->packets}, {"behind_s", seconds(load->behind.count())}};
     }
+    if (const auto fragments = chain.ports[p].port->fragments()) {
+      port["fragments"] = {{"packets", fragments->packets},
+                           {"waited", fragments->waited},
+                           {"not_followed", fragments->not_followed},
+                           {"ambiguous", fragments->ambiguous}};
+    }
   }
   const auto count = [&](auto pick) { return count_sum(workers, pick); };
   const std::uint64_t batches = count([](const C& c) -> const report::Counter& { return c.batches; });
@@ -239,6 +245,15 @@ std::string report_tables(const Json& report) {
     not_made += fmt::format("{} made {} of the {} packets that its rate asks for\n", name, format_count(made),
                             format_count(offered));
   }
+  std::string fragments;
+  for (const auto& [name, port] : report["ports"].items()) {
+    if (!port.contains("fragments")) continue;
+    const auto not_followed = port["fragments"]["not_followed"].get<std::uint64_t>();
+    if (not_followed == 0) continue;
+    fragments +=
+        fmt::format("warning: {}: {} of {} fragments could not follow their flow to its worker\n", name,
+                    format_count(not_followed), format_count(port["fragments"]["packets"].get<std::uint64_t>()));
+  }
   std::string shares;
   for (const Json& f : report["functions"]) {
     const auto share = f.find("gpu_share");
@@ -250,7 +265,7 @@ std::string report_tables(const Json& report) {
   if (!shares.empty()) shares = "multiprocessors of the GPU: " + shares + '\n';
   const Json& batches = report["batches"];
   const Json& latency = report["latency_us"];
-  return functions.text() + '\n' + ports.text() + generated + of_functions + shares + not_made +
+  return functions.text() + '\n' + ports.text() + generated + of_functions + shares + not_made + fragments +
          fmt::format(
              "\n{} worker{} on the {}, {:.3f} s: {}pps, {}bit/s; {} batch{} ({} full, {} by time, {} at the end)\n"
              "latency p50 {:.1f} us, p95 {:.1f} us, p99 {:.1f} us, p99.9 {:.1f} us\n",

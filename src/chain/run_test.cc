@@ -195,6 +195,21 @@ TEST(Run, ReportsWhatASourceWasToMakeBesideWhatItMade) {
   EXPECT_THAT(report_tables(result->report), HasSubstr("load made 2 of the 1,500 packets that its rate asks for"));
 }
 
+TEST(Run, ReportsFragmentsThatDidNotReachTheWorkerOfTheirFlow) {
+  FakeChain chain;
+  FakePort& in = chain.add_source("lan", testing::script({testing::numbered_frames(2)}));
+  in.fragment_counts = {.packets = 1'500, .waited = 70, .not_followed = 7, .ambiguous = 2};
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->report["ports"]["lan"]["fragments"],
+            nlohmann::ordered_json::parse(R"({"packets": 1500, "waited": 70, "not_followed": 7, "ambiguous": 2})"));
+  EXPECT_THAT(report_tables(result->report),
+              HasSubstr("warning: lan: 7 of 1,500 fragments could not follow their flow to its worker"));
+  FakeChain none;
+  none.add_source("lan", testing::script({testing::numbered_frames(2)}));
+  EXPECT_FALSE(run(none, {}, kNeverStop)->report["ports"]["lan"].contains("fragments"));
+}
+
 TEST(Run, TellsWhatThePortsSayAtTheirEnd) {
   FakeChain chain;
   FakePort& in = chain.add_source("lan", testing::script({testing::numbered_frames(2)}));

@@ -62,7 +62,25 @@ static_assert(sizeof(LinuxSll2Header) == 20);
 
 namespace ether_type {
 inline constexpr std::uint16_t kIpv4 = 0x0800, kArp = 0x0806, kVlan = 0x8100, kIpv6 = 0x86dd, kQinQ = 0x88a8,
-                               kQinQLegacy = 0x9100;
-}
+                               kQinQLegacy = 0x9100, kMpls = 0x8847, kMplsMulticast = 0x8848, kPppoeDiscovery = 0x8863,
+                               kPppoeSession = 0x8864, kIeee8021ah = 0x88e7, kDce = 0x8903, kVntag = 0x8926,
+                               kEtag = 0x893f, kNsh = 0x894f;
+/// IEEE 802.3: below is no EtherType, but the length of what follows, which begins with an LLC header.
+inline constexpr std::uint16_t kLeast = 0x0600;
+}  // namespace ether_type
+
+/// IEEE 802.2 LLC with a SNAP header, RFC 1042.
+struct SnapHeader {
+  std::uint8_t dsap, ssap, control;
+  std::uint8_t organization[3];
+  Be16 type;  // by the organization
+
+  /// Whether an EtherType follows: RFC 1042, and IEEE 802.1H for those that are bridged.
+  [[nodiscard]] constexpr bool names_ether_type() const noexcept {
+    return dsap == 0xaa && ssap == 0xaa && control == 3 && organization[0] == 0 && organization[1] == 0 &&
+           (organization[2] == 0 || organization[2] == 0xf8);
+  }
+};
+static_assert(sizeof(SnapHeader) == 8);
 
 }  // namespace penstock

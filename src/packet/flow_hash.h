@@ -23,6 +23,23 @@ PENSTOCK_HOST_DEVICE constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
   return x;
 }
 
+/// An IPv6 address in the 64 bits that `symmetric_hash` takes; an IPv4 address is itself.
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint64_t fold_ipv6(std::uint64_t high, std::uint64_t low) noexcept {
+  return mix64(high) ^ low;
+}
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint64_t with_port(std::uint64_t address,
+                                                                     std::uint16_t port) noexcept {
+  return address ^ std::uint64_t{port} << 40;
+}
+
+/// Of two endpoints in either order, and a protocol.
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t symmetric_hash(std::uint64_t one, std::uint64_t other,
+                                                                          std::uint8_t protocol) noexcept {
+  const std::uint64_t a = mix64(one + 0x9e3779b97f4a7c15ULL);
+  const std::uint64_t b = mix64(other + 0x9e3779b97f4a7c15ULL);
+  return static_cast<std::uint32_t>(mix64(a + b + protocol) >> 32);
+}
+
 /// Over addresses, protocol and ports; without the ports for fragments, since only the first one has them; 0 for what
 /// is not IP. The same for a frame that the capture cut anywhere behind its ports. Symmetric, because it takes the
 /// endpoints' sum and product-like mix, never their order.
@@ -36,8 +53,8 @@ PENSTOCK_HOST_DEVICE constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
     destination = view.ipv4().destination.value();
   } else if (layout.network == NetworkLayer::ipv6) {
     const Ipv6Header& ip = view.ipv6();
-    source = mix64(ip.source[0].value()) ^ ip.source[1].value();
-    destination = mix64(ip.destination[0].value()) ^ ip.destination[1].value();
+    source = fold_ipv6(ip.source[0].value(), ip.source[1].value());
+    destination = fold_ipv6(ip.destination[0].value(), ip.destination[1].value());
   } else {
     return 0;
   }
@@ -45,12 +62,10 @@ PENSTOCK_HOST_DEVICE constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
   if (layout.has(PacketLayout::kFragment)) {
     protocol = 0;
   } else if (layout.has(PacketLayout::kPorts)) {
-    source ^= static_cast<std::uint64_t>(view.udp().source_port.value()) << 40;
-    destination ^= static_cast<std::uint64_t>(view.udp().destination_port.value()) << 40;
+    source = with_port(source, view.udp().source_port.value());
+    destination = with_port(destination, view.udp().destination_port.value());
   }
-  const std::uint64_t a = mix64(source + 0x9e3779b97f4a7c15ULL);
-  const std::uint64_t b = mix64(destination + 0x9e3779b97f4a7c15ULL);
-  return static_cast<std::uint32_t>(mix64(a + b + protocol) >> 32);
+  return symmetric_hash(source, destination, protocol);
 }
 
 /// What flows are parted by their hash for. The values are salts: the first digits of the fractions of √2 and √3.

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a capture file: it is read to its end, every byte of every packet is touched, and what was read is
-// written and read again.
+// Any bytes as a capture file: it is read to its end, every byte of every packet is touched, each packet comes to
+// exactly one worker, and what was read is written and read again.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -17,7 +17,7 @@
 
 #include "port/capture_reader.h"
 #include "port/capture_writer.h"
-#include "port/worker_of.h"
+#include "port/worker_chooser.h"
 
 using namespace penstock;
 using namespace penstock::port;
@@ -52,10 +52,16 @@ std::vector<Packet> read_all(const std::string& path) {
   ReadControl control;
   auto captures = CaptureSequence::open({path}, control);
   if (!captures) return packets;
-  std::size_t bytes = 0;
+  std::size_t bytes = 0, given = 0;
+  WorkerChooser chooser(7);
+  const auto give = [&](unsigned worker, const CapturedFrame&) noexcept {
+    if (worker >= 7) std::abort();
+    ++given;
+    return true;
+  };
   for (CapturedFrame frame; bytes < (4U << 20) && captures->next(frame);) {
     if (frame.wire_length < frame.bytes.size()) std::abort();
-    if (worker_of(frame.bytes, frame.wire_length, frame.link_type, 7) >= 7) std::abort();
+    chooser.take(frame, give);
     Packet packet;
     packet.descriptor.timestamp_ns = frame.timestamp_ns;
     packet.descriptor.length = static_cast<std::uint32_t>(frame.bytes.size());
@@ -66,6 +72,8 @@ std::vector<Packet> read_all(const std::string& path) {
     bytes += packet.bytes.size();
     packets.push_back(std::move(packet));
   }
+  chooser.finish(give);
+  if (given != packets.size()) std::abort();
   return packets;
 }
 

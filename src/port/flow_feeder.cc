@@ -8,8 +8,6 @@
 #include <cstring>
 #include <limits>
 
-#include "port/worker_of.h"
-
 namespace penstock::port {
 
 namespace {
@@ -41,7 +39,7 @@ class Patience {
 
 }  // namespace
 
-FlowFeeder::FlowFeeder(CaptureSequence& captures, unsigned workers) : captures_(&captures) {
+FlowFeeder::FlowFeeder(CaptureSequence& captures, unsigned workers) : captures_(&captures), chooser_(workers) {
   for (unsigned i = 0; i < workers; ++i) rings_.push_back(std::make_unique<SpscByteRing>(kRingBytes));
   thread_ = std::thread([this] { run(); });
 }
@@ -52,19 +50,21 @@ void FlowFeeder::stop() noexcept {
 }
 
 void FlowFeeder::run() noexcept {
+  const auto hand = [this](unsigned worker, const CapturedFrame& frame) noexcept { return hand_over(worker, frame); };
+  bool goes_on = true;
   CapturedFrame frame;
-  while (!stop_.load(std::memory_order_relaxed) && captures_->next(frame)) {
+  while (goes_on && !stop_.load(std::memory_order_relaxed) && captures_->next(frame)) {
     latest_ns_.store(std::max(frame.timestamp_ns, latest_ns_.load(std::memory_order_relaxed)),
                      std::memory_order_release);
-    if (!hand_over(frame)) break;
+    goes_on = chooser_.take(frame, hand);
   }
+  if (!stop_.load(std::memory_order_relaxed)) chooser_.finish(hand);
   latest_ns_.store(std::numeric_limits<std::uint64_t>::max(), std::memory_order_release);
   done_.store(true, std::memory_order_release);
 }
 
-bool FlowFeeder::hand_over(const CapturedFrame& frame) noexcept {
-  const auto workers = static_cast<unsigned>(rings_.size());
-  SpscByteRing& ring = *rings_[worker_of(frame.bytes, frame.wire_length, frame.link_type, workers)];
+bool FlowFeeder::hand_over(unsigned worker, const CapturedFrame& frame) noexcept {
+  SpscByteRing& ring = *rings_[worker];
   const std::size_t length = sizeof(RingHeader) + frame.bytes.size();
   if (length > ring.longest_record()) {
     oversized_.store(frame.bytes.size());

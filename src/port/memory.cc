@@ -10,12 +10,13 @@
 #include <atomic>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <utility>
 #include <vector>
 
 #include "port/capture_reader.h"
 #include "port/stop_event.h"
-#include "port/worker_of.h"
+#include "port/worker_chooser.h"
 
 namespace penstock::port {
 
@@ -165,6 +166,16 @@ class MemoryPort final : public Port {
     auto captures = CaptureSequence::open(paths_, control);
     if (!captures) return tl::unexpected(std::move(captures.error()));
     std::vector<FrameStore> stores(workers);
+    WorkerChooser chooser(workers);
+    bool has_memory = true;
+    const auto add = [&](unsigned worker, const CapturedFrame& frame) noexcept {
+      try {
+        stores[worker].add(frame);
+      } catch (const std::bad_alloc&) {
+        has_memory = false;
+      }
+      return has_memory;
+    };
     std::uint64_t bytes = 0;
     std::uint64_t packets = 0;
     std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
@@ -179,8 +190,11 @@ class MemoryPort final : public Port {
       }
       first = std::min(first, frame.timestamp_ns);
       last = std::max(last, frame.timestamp_ns);
-      stores[worker_of(frame.bytes, frame.wire_length, frame.link_type, workers)].add(frame);
+      if (!chooser.take(frame, add)) break;
     }
+    if (has_memory) chooser.finish(add);
+    if (!has_memory) throw std::bad_alloc();
+    fragments_ = chooser.counts();
     if (!captures->errors().empty()) return failure(captures->errors());
     if (control.stopped.load()) return failure({{paths_.front(), 0, 0}, "stopped while it was loaded", "", ""});
     const std::uint64_t span = packets == 0 ? 0 : last - first;
@@ -204,6 +218,9 @@ class MemoryPort final : public Port {
     return {};
   }
 
+  /// Of one time that they are played.
+  std::optional<FragmentCounts> fragments() const noexcept override { return fragments_; }
+
   std::optional<double> progress() const noexcept override {
     if (loop_ == 0) return std::nullopt;
     double played = 0;
@@ -220,6 +237,7 @@ class MemoryPort final : public Port {
   const std::uint64_t loop_, limit_;
   const PortIndex index_;
   StopEvent stop_;
+  std::optional<FragmentCounts> fragments_;
   std::vector<std::unique_ptr<MemoryRx>> queues_;
 };
 

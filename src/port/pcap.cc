@@ -184,6 +184,10 @@ class PcapPort final : public Port {
     return errors;
   }
 
+  std::optional<FragmentCounts> fragments() const noexcept override {
+    return feeder_ ? feeder_->fragments() : std::nullopt;
+  }
+
   std::optional<double> progress() const noexcept override {
     const std::uint64_t total = captures_ ? captures_->total_bytes() : 0;
     if (total == 0) return std::nullopt;

@@ -18,6 +18,7 @@
 #include <numeric>
 #include <random>
 
+#include "packet/testing/fragments.h"
 #include "packet/testing/packet_builder.h"
 #include "port/testing/capture_bytes.h"
 #include "port/testing/port_harness.h"
@@ -408,6 +409,36 @@ TEST(Pcap, GivesEachFlowInBothDirectionsToOneWorkerInOrder) {
     }
   }
   EXPECT_EQ(total, packets.size());
+}
+
+/*  F2 F1 of one datagram, F2 of others whose F1 never come, … the end  */
+TEST(Pcap, GivesFragmentsThatStillWaitAtTheEndOfItsCaptures) {
+  const TemporaryFolder folder;
+  std::vector<Captured> packets;
+  for (std::uint16_t id = 1; id <= 50; ++id) {
+    const auto parts = penstock::testing::fragments_of(
+        penstock::testing::packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(id, 53).payload("12345678 rest").bytes(),
+        {8}, id);
+    const bool whole = id == 1;
+    for (const Bytes& frame : whole ? std::vector<Bytes>{parts[1], parts[0]} : std::vector<Bytes>{parts[1]}) {
+      packets.push_back(
+          {kSecond + packets.size(), static_cast<std::uint32_t>(frame.size()), LinkType::ethernet, frame});
+    }
+  }
+  write_capture(folder / "a.pcapng", packets);
+  for (const char* kind : {"pcap", "memory"}) {
+    auto port = must_make(kind, {{"read", {folder / "a.pcapng"}}});
+    ASSERT_TRUE(port->open(4));
+    std::vector<Captured> got;
+    for (const auto& of_worker : drain(*port, 4)) got.insert(got.end(), of_worker.begin(), of_worker.end());
+    EXPECT_THAT(got, ::testing::UnorderedElementsAreArray(packets)) << kind;
+    const auto counts = port->fragments();
+    ASSERT_TRUE(counts);
+    EXPECT_EQ(counts->packets, 51U);
+    EXPECT_EQ(counts->not_followed, 49U) << "all but those of the datagram that is whole";
+    EXPECT_THAT(port->close(), IsEmpty());
+    EXPECT_EQ(must_make(kind, {{"read", {folder / "a.pcapng"}}})->fragments(), std::nullopt);
+  }
 }
 
 TEST(Pcap, NumbersTheFramesOfAllItsCapturesWhicheverWorkerTheyComeTo) {

@@ -25,9 +25,9 @@ enum class RxStatus : std::uint8_t {
   end,   // nothing will come any more
 };
 
-/// One worker's receive side. Packets of a flow, in both directions, always come to the same worker, in order. One
-/// exception: fragments have no ports to hash (the later ones), so all of a pair of addresses go together, and a flow
-/// that mixes fragments and whole packets may reach two workers, without order between the two kinds.
+/// One worker's receive side. Packets of a flow, in both directions, come to the same worker, in order. Fragments
+/// follow their flow: one that comes before the first of its datagram is kept until then (fragment_table.h), and keeps
+/// its time.
 class RxQueue {
  public:
   virtual ~RxQueue() = default;
@@ -84,6 +84,14 @@ struct OfferedLoad {
   std::chrono::nanoseconds behind{};
 };
 
+/// What a port that spreads packets over workers in software did with fragments.
+struct FragmentCounts {
+  std::uint64_t packets = 0;
+  std::uint64_t waited = 0;        // came before the fragment that tells their flow, and were kept until it came
+  std::uint64_t not_followed = 0;  // went by their addresses: that fragment never came, or there was no room to wait
+  std::uint64_t ambiguous = 0;     // first fragments that name another flow than their datagram's first one did
+};
+
 class Port {
  public:
   virtual ~Port() = default;
@@ -120,6 +128,9 @@ class Port {
 
   /// None for a source without a rate; any thread may ask.
   [[nodiscard]] virtual std::optional<OfferedLoad> offered() const noexcept { return std::nullopt; }
+
+  /// None where the port spreads nothing; any thread may ask.
+  [[nodiscard]] virtual std::optional<FragmentCounts> fragments() const noexcept { return std::nullopt; }
 
   /// The part of the input that has been read, 0..1, for the progress line; any thread may ask. None: unknown.
   [[nodiscard]] virtual std::optional<double> progress() const noexcept { return std::nullopt; }

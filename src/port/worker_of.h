@@ -1,15 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// RSS in software: the worker that a frame belongs to, by the symmetric flow hash.
+// The worker of one frame by itself. Fragments go by their addresses: a WorkerChooser does better.
 
 #pragma once
 
 #include <cstdint>
 #include <span>
 
-#include "packet/flow_hash.h"
-#include "packet/parse_core.h"
+#include "port/worker_key.h"
 
 namespace penstock::port {
 
@@ -17,15 +16,8 @@ namespace penstock::port {
 [[nodiscard]] inline unsigned worker_of(std::span<const std::uint8_t> frame, std::uint32_t wire_length, LinkType type,
                                         unsigned workers) noexcept {
   if (workers == 1) return 0;
-  PacketDescriptor packet;
-  packet.length = static_cast<std::uint32_t>(frame.size());
-  packet.wire_length = wire_length;
-  packet.link_type = type;
-  packet.layout = parse(frame.data(), packet.length, wire_length, type);
-  // The view is for reading: flow_hash changes no byte.
-  const std::uint32_t hash = flow_hash(PacketView{const_cast<std::uint8_t*>(frame.data()), &packet});
-  if (hash == 0) return 0;
-  return static_cast<unsigned>(std::uint64_t{flow_share(hash, FlowShare::worker)} * workers >> 32);
+  Fragment fragment;
+  return worker_of_hash(worker_key_of(frame, wire_length, type, fragment).hash, workers);
 }
 
 }  // namespace penstock::port

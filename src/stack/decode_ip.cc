@@ -261,6 +261,8 @@ class ExtensionHeaders {
       case ip_protocol::kSctp: decode_sctp(decoding_, rest); return false;
       case ip_protocol::kEsp: decode_esp(decoding_, rest); return false;
       case ip_protocol::kIpv4: decode_ipv4_inside(decoding_, rest); return false;
+      case ip_protocol::kIpv6: decode_ipv6_inside(decoding_, rest); return false;  // RFC 2473 puts an option ahead
+      case ip_protocol::kGre: decode_gre(decoding_, rest); return false;
       case ip_protocol::kRouting: return routing(rest);
       case ip_protocol::kHopByHop:
       case ip_protocol::kDestinationOptions: return options(rest);

@@ -15,13 +15,6 @@ namespace penstock::stack {
 
 namespace {
 
-namespace ether_type {
-using namespace penstock::ether_type;
-inline constexpr std::uint16_t kMpls = 0x8847, kMplsMulticast = 0x8848, kPppoeDiscovery = 0x8863,
-                               kPppoeSession = 0x8864, kIeee8021ah = 0x88e7, kEtag = 0x893f, kDce = 0x8903,
-                               kVntag = 0x8926, kNsh = 0x894f;
-}  // namespace ether_type
-
 // What raw IP begins with is also IP's own to check.
 bool decode_raw_ip(PacketDecoding& decoding, Bytes bytes) noexcept {
   if (bytes.size() < sizeof(Ipv4Header)) return decoding.wrong(decode_event("ipv4.pkt_too_small"));
@@ -64,11 +57,15 @@ bool decode_tag(PacketDecoding& decoding, Bytes bytes, std::size_t length, Decod
   return decode_ether_type(decoding, be16(bytes, length - 2), bytes.subspan(length)) || decoding.wrong(unknown);
 }
 
+bool decode_mpls(PacketDecoding& decoding, Bytes bytes) noexcept;
+
 bool decode_ppp_protocol(PacketDecoding& decoding, std::uint16_t protocol, Bytes bytes) noexcept {
-  // Those of RFC 1661's time that carry something else, which Suricata knows by name alone ...
-  static constexpr auto kKnown = std::to_array<std::uint16_t>(
-      {0x0023, 0x0025, 0x0027, 0x0029, 0x002b, 0x002d, 0x0031, 0x0033, 0x0035, 0x0201, 0x0231,
-       0x0233, 0x0281, 0x0283, 0x8023, 0x8025, 0x8027, 0x8029, 0x802b, 0x8033, 0x8035, 0x8281});
+  // Those of RFC 1661's time that Suricata knows by name alone: what carries something else than IP, ...
+  static constexpr auto kOthers =
+      std::to_array<std::uint16_t>({0x0023, 0x0025, 0x0027, 0x0029, 0x002b, 0x0033, 0x0035, 0x0201, 0x0231, 0x0233,
+                                    0x8023, 0x8025, 0x8027, 0x8029, 0x802b, 0x8033, 0x8035, 0x8281});
+  // ... what may carry IP (Van Jacobson's compressed TCP, bridged frames), ...
+  static constexpr auto kCarriers = std::to_array<std::uint16_t>({0x002d, 0x0031});
   // ... and those by which the link itself is agreed on.
   static constexpr auto kControl =
       std::to_array<std::uint16_t>({0x00fd, 0x8021, 0x8057, 0x80fd, 0x8207, 0xc021, 0xc023, 0xc025, 0xc029, 0xc223});
@@ -83,11 +80,17 @@ bool decode_ppp_protocol(PacketDecoding& decoding, std::uint16_t protocol, Bytes
     case 0x0057:
       if (bytes.size() < sizeof(Ipv6Header)) return decoding.wrong(decode_event("ppp.ip6_pkt_too_small"));
       return decode_ipv6(decoding, bytes);
+    case 0x0281:  // RFC 3032 §4
+    case 0x0283: return decode_mpls(decoding, bytes);
     default: break;
   }
-  if (std::find(kKnown.begin(), kKnown.end(), protocol) != kKnown.end()) {
+  const auto is_of = [protocol](const auto& protocols) {
+    return std::ranges::find(protocols, protocol) != protocols.end();
+  };
+  decoding.is_not_ip = is_of(kOthers) || is_of(kControl);
+  if (is_of(kOthers) || is_of(kCarriers)) {
     decoding.note(decode_event("ppp.unsup_proto"));
-  } else if (std::find(kControl.begin(), kControl.end(), protocol) == kControl.end()) {
+  } else if (!decoding.is_not_ip) {
     decoding.wrong(decode_event("ppp.wrong_type"));
   }
   return true;
@@ -111,6 +114,7 @@ bool decode_pppoe_session(PacketDecoding& decoding, Bytes bytes) noexcept {
 }
 
 bool decode_pppoe_discovery(PacketDecoding& decoding, Bytes bytes) noexcept {
+  decoding.is_not_ip = true;
   if (bytes.size() < kPppoeHeader) return decoding.wrong(decode_event("pppoe.pkt_too_small"));
   if (!decoding.enter_layer()) return false;
   switch (bytes[1]) {
@@ -158,9 +162,40 @@ bool decode_mpls(PacketDecoding& decoding, Bytes bytes) noexcept {
   return true;
 }
 
+/// IEEE 802.2, in place of an EtherType. Suricata looks into none.
+bool decode_llc(PacketDecoding& decoding, Bytes bytes) noexcept {
+  if (bytes.size() >= sizeof(SnapHeader)) {
+    const auto& snap = header_of<SnapHeader>(bytes);
+    const std::uint16_t type = snap.type.value();
+    const bool is_known = type == ether_type::kIpv4 || type == ether_type::kIpv6 || type == ether_type::kArp ||
+                          type == ether_type::kVlan || is_encapsulation(type);
+    if (snap.names_ether_type() && is_known) {
+      return decoding.enter_layer() && decode_ether_type(decoding, type, bytes.subspan(sizeof(SnapHeader)));
+    }
+  }
+  decoding.is_not_ip = llc_carries_no_ip(bytes);
+  decoding.note(decode_event("ethernet.unknown_ethertype"));
+  return false;
+}
+
 }  // namespace
 
+bool is_encapsulation(std::uint16_t type) noexcept {
+  switch (type) {
+    case ether_type::kPppoeSession:
+    case ether_type::kMpls:
+    case ether_type::kMplsMulticast:
+    case ether_type::kNsh:
+    case ether_type::kIeee8021ah:
+    case ether_type::kVntag:
+    case ether_type::kEtag:
+    case ether_type::kDce: return true;
+    default: return type < ether_type::kLeast;
+  }
+}
+
 bool decode_ether_type(PacketDecoding& decoding, std::uint16_t type, Bytes bytes) noexcept {
+  if (type < ether_type::kLeast) return decode_llc(decoding, bytes);
   switch (type) {
     case ether_type::kIpv4: decode_ipv4(decoding, bytes); break;
     case ether_type::kIpv6: decode_ipv6(decoding, bytes); break;
@@ -189,7 +224,10 @@ bool decode_ether_type(PacketDecoding& decoding, std::uint16_t type, Bytes bytes
         decode_ethernet(decoding, bytes.subspan(2));
       }
       break;
-    default: decoding.note(decode_event("ethernet.unknown_ethertype")); return false;
+    default:
+      decoding.is_not_ip = carries_no_ip(type);
+      decoding.note(decode_event("ethernet.unknown_ethertype"));
+      return false;
   }
   return true;
 }
@@ -202,10 +240,9 @@ bool decode_vlan(PacketDecoding& decoding, Bytes bytes) noexcept {
   DecodedPacket& packet = decoding.packet;
   if (bytes.size() < sizeof(VlanTag)) return decoding.wrong(decode_event("vlan.header_too_small"));
   if (!decoding.enter_layer()) return false;
-  if (packet.vlan_count == packet.vlan_ids.size()) {
-    decoding.note(decode_event("vlan.too_many_layers"));
-    return false;
-  }
+  constexpr std::size_t kMostOfSuricata = 3;
+  if (packet.vlan_count >= kMostOfSuricata) decoding.note(decode_event("vlan.too_many_layers"));
+  if (packet.vlan_count == packet.vlan_ids.size()) return false;
   const auto& tag = header_of<VlanTag>(bytes);
   packet.vlan_ids[packet.vlan_count++] = tag.tci.value() & 0xfff;
   return decode_ether_type(decoding, tag.type.value(), bytes.subspan(sizeof(VlanTag))) ||
@@ -214,6 +251,7 @@ bool decode_vlan(PacketDecoding& decoding, Bytes bytes) noexcept {
 
 bool decode_arp(PacketDecoding& decoding, Bytes bytes) noexcept {
   constexpr std::size_t kBeforeAddresses = 8;
+  decoding.is_not_ip = true;
   if (bytes.size() < kBeforeAddresses) return decoding.wrong(decode_event("arp.pkt_too_small"));
   if (!decoding.enter_layer()) return false;
   if (be16(bytes, 0) != 1) return decoding.wrong(decode_event("arp.unsupported_hardware"));

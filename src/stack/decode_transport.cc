@@ -128,8 +128,11 @@ void decode_udp(PacketDecoding& decoding, Bytes bytes) noexcept {
     return;
   }
   std::size_t length = header_of<UdpHeader>(bytes).length.value();
-  // RFC 2675 §4: the length is that of the IP packet. Linux takes it so in packets that are no jumbograms, too.
-  if (length == 0 && decoding.packet.ip_version == 6) length = bytes.size();
+  // RFC 2675 §4: of a jumbogram, and hosts look no closer.
+  if (length == 0 && decoding.packet.ip_version == 6) {
+    decoding.note(decode_event("udp.len_invalid"));
+    length = bytes.size();
+  }
   if (length > bytes.size()) {
     decoding.wrong(decode_event("udp.pkt_too_small"));
     return;

@@ -3,7 +3,8 @@
 //
 // What carries packets: GRE, and tunnels over UDP. IP in IP stands in decode_ip.cc.
 
-#include <cstring>
+#include <algorithm>
+#include <cstddef>
 
 #include "packet/ethernet.h"
 #include "packet/ip.h"
@@ -14,8 +15,7 @@ namespace penstock::stack {
 
 namespace {
 
-constexpr std::uint16_t kPpp = 0x880b, kBridge = 0x6558, kErspan = 0x88be, kNsh = 0x894f;
-constexpr std::uint16_t kTeredoPort = 3544, kGenevePort = 6081;
+constexpr std::uint16_t kPpp = 0x880b, kBridge = 0x6558, kErspan = 0x88be;
 
 /// RFC 1701's source route, entry after entry. The length of the header with it; 0 where an entry is not whole.
 std::size_t skip_source_route(Bytes bytes, std::size_t at) noexcept {
@@ -66,65 +66,116 @@ std::size_t pptp_header_length(PacketDecoding& decoding, Bytes bytes) noexcept {
   return length;
 }
 
-/// RFC 4380 §5.1.1: origin indications, then an IPv6 packet that fills the rest.
-bool decode_teredo(PacketDecoding& decoding) noexcept {
-  constexpr std::size_t kOrigin = 8;
+/// Those that are given come first.
+constexpr bool is_one_of(const TunnelPorts::Ports& ports, std::uint16_t port) noexcept {
+  for (const std::uint16_t one : ports) {
+    if (one == port || one == 0) return one != 0;
+  }
+  return false;
+}
+
+/// RFC 4380 §2.14, and the prefix of before there was an RFC.
+constexpr bool is_teredo(const Ipv6Address& address) noexcept {
+  const std::uint64_t prefix = address.high >> 32;
+  return prefix == 0x20010000 || prefix == 0x3ffe831f;
+}
+
+/// RFC 4380 §5.1.1: an authentication header, origin indications, an IPv6 packet; RFC 6081 has trailers behind it. One
+/// address is Teredo's, or a client asks its server for one: a router solicitation, and its answer. Other protocols use
+/// the port too, and anybody may write such a packet, so that it is but a guess.
+void decode_teredo(PacketDecoding& decoding) noexcept {
+  constexpr std::size_t kOrigin = 8, kAuthentication = 13;  // with an identifier and a value besides
   Bytes bytes = decoding.packet.payload;
   while (bytes.size() >= sizeof(Ipv6Header) && bytes[0] == 0) {
-    if (bytes[1] != 0 || bytes.size() < kOrigin + sizeof(Ipv6Header)) return false;
-    bytes = bytes.subspan(kOrigin);
+    const std::size_t length = bytes[1] == 0 ? kOrigin : kAuthentication + bytes[2] + bytes[3];
+    if (bytes[1] > 1 || bytes.size() < length + sizeof(Ipv6Header)) return;
+    bytes = bytes.subspan(length);
   }
-  if (bytes.size() < sizeof(Ipv6Header) || bytes[0] >> 4 != 6) return false;
-  if (bytes.size() != sizeof(Ipv6Header) + header_of<Ipv6Header>(bytes).payload_length.value()) return false;
-  decoding.carried = {Carried::Layer::teredo, bytes};
-  return true;
+  if (bytes.size() < sizeof(Ipv6Header) || bytes[0] >> 4 != 6) return;
+  const auto& ip = header_of<Ipv6Header>(bytes);
+  const std::size_t length = sizeof(Ipv6Header) + ip.payload_length.value();
+  const Ipv6Address source = ip.source_address(), destination = ip.destination_address();
+  const bool is_link_local = source.high >> 54 == 0xfe80 >> 6;
+  const bool asks = is_link_local && ip.next_header == ip_protocol::kIcmpv6;
+  if (bytes.size() < length || !(is_teredo(source) || is_teredo(destination) || asks)) return;
+  decoding.carried = {Carried::Layer::teredo, bytes.first(length), true};
 }
 
-/// RFC 7348 §5. Reserved bits must be 0: other protocols use the port too.
-void decode_vxlan(PacketDecoding& decoding) noexcept {
-  const Bytes bytes = decoding.packet.payload;
-  if (bytes.size() < sizeof(VxlanHeader) + sizeof(EthernetHeader) || !decoding.enter_layer()) return;
-  if (be32(bytes, 0) != std::uint32_t{VxlanHeader::kVniPresent} << 24 || bytes[7] != 0) return;
-  const Bytes inner = bytes.subspan(sizeof(VxlanHeader) + sizeof(EthernetHeader));
-  switch (header_of<EthernetHeader>(bytes.subspan(sizeof(VxlanHeader))).type.value()) {
-    case ether_type::kIpv4: decoding.carried = {Carried::Layer::ipv4, inner}; break;
-    case ether_type::kIpv6: decoding.carried = {Carried::Layer::ipv6, inner}; break;
-    case ether_type::kVlan:
-    case ether_type::kQinQ:
-    case ether_type::kQinQLegacy: decoding.carried = {Carried::Layer::vlan, inner}; break;
-    case ether_type::kArp: break;
-    default: decoding.wrong(decode_event("vxlan.unknown_payload_type")); break;
-  }
-}
-
-/// RFC 8926 §3.4, §3.5: whether the options fill what the header says they take.
-bool options_fill(Bytes options) noexcept {
-  constexpr std::size_t kOption = 4;
-  while (!options.empty()) {
-    const std::size_t length = kOption + (options[3] & 0x1fU) * 4;
-    if (length > options.size()) return false;
-    options = options.subspan(length);
-  }
-  return true;
-}
-
-void decode_geneve(PacketDecoding& decoding) noexcept {
-  constexpr std::size_t kHeader = 8;
-  const Bytes bytes = decoding.packet.payload;
-  if (bytes.size() < kHeader || !decoding.enter_layer()) return;
-  const std::size_t length = kHeader + (bytes[0] & 0x3fU) * 4;
-  const bool reserved = (bytes[1] & 0x3f) != 0 || bytes[7] != 0;
-  if (bytes.size() < length || bytes[0] >> 6 != 0 || reserved ||
-      !options_fill(bytes.subspan(kHeader, length - kHeader))) {
+/// An Ethernet header, and what is in it.
+void carry_ethernet(PacketDecoding& decoding, Bytes frame, DecodeEvent unknown) noexcept {
+  if (frame.size() < sizeof(EthernetHeader)) {
+    decoding.packet.undecodable = true;
     return;
   }
+  const std::uint16_t type = header_of<EthernetHeader>(frame).type.value();
+  const Bytes inner = frame.subspan(sizeof(EthernetHeader));
+  switch (type) {
+    case ether_type::kIpv4: decoding.carried = {Carried::Layer::ipv4, inner}; return;
+    case ether_type::kIpv6: decoding.carried = {Carried::Layer::ipv6, inner}; return;
+    case ether_type::kVlan:
+    case ether_type::kQinQ:
+    case ether_type::kQinQLegacy: decoding.carried = {Carried::Layer::vlan, inner}; return;
+    case ether_type::kArp: return;
+    default: break;
+  }
+  if (type < ether_type::kLeast ? !llc_carries_no_ip(inner) : is_encapsulation(type)) {
+    decoding.carried = {Carried::Layer::ethernet, frame};
+    return;
+  }
+  decoding.packet.undecodable = type >= ether_type::kLeast && !carries_no_ip(type);
+  decoding.wrong(unknown);
+}
+
+/// What follows a VXLAN header. The generic protocol extension (GPE) names it, where its flag is set; a receiver that
+/// does not know the flag ignores it, so that what is named must be there.
+void decode_vxlan_payload(PacketDecoding& decoding, Bytes header, Bytes inner) noexcept {
+  constexpr std::uint8_t kNextProtocol = 4, kVersion = 0x30, kGroupPolicy = 0x80;
+  enum : std::uint8_t { ipv4 = 1, ipv6 = 2, nsh = 4 };
+  const bool names = (header[0] & (kNextProtocol | kVersion | kGroupPolicy)) == kNextProtocol;
+  const unsigned version = inner.empty() ? 0 : inner[0] >> 4;
+  const auto fits = [&](std::size_t header_bytes, std::size_t length_at, std::size_t more) {
+    return inner.size() >= header_bytes && be16(inner, length_at) + more <= inner.size();
+  };
+  if (names && header[3] == ipv4 && version == 4 && fits(sizeof(Ipv4Header), 2, 0)) {
+    decoding.carried = {Carried::Layer::ipv4, inner};
+  } else if (names && header[3] == ipv6 && version == 6 && fits(sizeof(Ipv6Header), 4, sizeof(Ipv6Header))) {
+    decoding.carried = {Carried::Layer::ipv6, inner};
+  } else if (names && header[3] == nsh) {
+    decoding.carried = {Carried::Layer::nsh, inner};
+  } else {
+    carry_ethernet(decoding, inner, decode_event("vxlan.unknown_payload_type"));
+  }
+}
+
+/// RFC 7348 §5: the flag of the network identifier must be set; all other bits are ignored (group policies set some).
+void decode_vxlan(PacketDecoding& decoding) noexcept {
+  const Bytes bytes = decoding.packet.payload;
+  if (bytes.size() < sizeof(VxlanHeader) || (bytes[0] & VxlanHeader::kVniPresent) == 0) return;
+  if (!decoding.enter_layer()) return;
+  decode_vxlan_payload(decoding, bytes.first(sizeof(VxlanHeader)), bytes.subspan(sizeof(VxlanHeader)));
+}
+
+/// RFC 8926 §3.4: reserved bits are ignored; options are stepped over, whole or not.
+void decode_geneve(PacketDecoding& decoding, bool guessed) noexcept {
+  constexpr std::size_t kHeader = 8;
+  const Bytes bytes = decoding.packet.payload;
+  if (bytes.size() < kHeader) return;
+  const std::size_t length = kHeader + (bytes[0] & 0x3fU) * 4;
+  if (bytes.size() < length || bytes[0] >> 6 != 0) return;
+  const std::uint16_t type = be16(bytes, 2);
+  const bool is_known = type == ether_type::kIpv4 || type == ether_type::kIpv6 || type == kBridge;
+  if (guessed && !is_known) return;
+  if (!decoding.enter_layer()) return;
   const Bytes inner = bytes.subspan(length);
-  switch (be16(bytes, 2)) {
-    case ether_type::kIpv4: decoding.carried = {Carried::Layer::ipv4, inner}; break;
-    case ether_type::kIpv6: decoding.carried = {Carried::Layer::ipv6, inner}; break;
-    case kBridge: decoding.carried = {Carried::Layer::ethernet, inner}; break;
+  switch (type) {
+    case ether_type::kIpv4: decoding.carried = {Carried::Layer::ipv4, inner, guessed}; break;
+    case ether_type::kIpv6: decoding.carried = {Carried::Layer::ipv6, inner, guessed}; break;
+    case kBridge: decoding.carried = {Carried::Layer::ethernet, inner, guessed}; break;
     case ether_type::kArp: break;
-    default: decoding.wrong(decode_event("geneve.unknown_payload_type")); break;
+    default:
+      decoding.packet.undecodable = !carries_no_ip(type);
+      decoding.wrong(decode_event("geneve.unknown_payload_type"));
+      break;
   }
 }
 
@@ -152,14 +203,15 @@ void decode_gre(PacketDecoding& decoding, Bytes bytes) noexcept {
     case ether_type::kVlan: decoding.carried = {Layer::vlan, inner}; break;
     case ether_type::kArp: decoding.carried = {Layer::arp, inner}; break;
     case kBridge: decoding.carried = {Layer::ethernet, inner}; break;
-    case kNsh: decoding.carried = {Layer::nsh, inner}; break;
-    case kPpp:
-      if (version == 0 || be16(bytes, 4) != 0) decoding.carried = {Layer::ppp, inner};
+    case ether_type::kNsh: decoding.carried = {Layer::nsh, inner}; break;
+    case kPpp:  // RFC 2637 §4.1: an acknowledgment alone has no payload
+      decoding.is_not_ip = version == 1 && be16(bytes, 4) == 0;
+      if (!decoding.is_not_ip) decoding.carried = {Layer::ppp, inner};
       break;
     case kErspan:  // type I has no sequence number, and no header of its own
       decoding.carried = {(flags & GreHeader::kSequence) != 0 ? Layer::erspan : Layer::ethernet, inner};
       break;
-    default: break;
+    default: decoding.is_not_ip = inner.empty() || carries_no_ip(be16(bytes, 2)); break;
   }
 }
 
@@ -181,11 +233,15 @@ bool decode_erspan(PacketDecoding& decoding, Bytes bytes) noexcept {
 
 void decode_udp_tunnel(PacketDecoding& decoding) noexcept {
   const std::uint16_t source = decoding.packet.source.port, destination = decoding.packet.destination.port;
-  if ((source == kTeredoPort || destination == kTeredoPort) && decode_teredo(decoding)) return;
-  if (source == kGenevePort || destination == kGenevePort) {
-    decode_geneve(decoding);
-  } else if (destination == VxlanHeader::kPort) {
+  const TunnelPorts& ports = decoding.ports;
+  if (is_one_of(ports.vxlan, destination)) {
     decode_vxlan(decoding);
+  } else if (is_one_of(ports.geneve, destination)) {
+    decode_geneve(decoding, false);
+  } else if (is_one_of(ports.teredo, source) || is_one_of(ports.teredo, destination)) {
+    decode_teredo(decoding);
+  } else if (is_one_of(ports.geneve, source)) {
+    decode_geneve(decoding, true);  // whoever sends chooses that port
   }
 }
 
@@ -200,8 +256,7 @@ bool decode_carried(PacketDecoding& decoding, const Carried& carried) noexcept {
     case Carried::Layer::nsh: return decode_nsh(decoding, carried.bytes);
     case Carried::Layer::arp: return decode_arp(decoding, carried.bytes);
     case Carried::Layer::erspan: return decode_erspan(decoding, carried.bytes);
-    case Carried::Layer::teredo:  // what only looked like Teredo is none
-      return decode_ipv6(decoding, carried.bytes) && !decoding.packet.invalid;
+    case Carried::Layer::teredo: return decode_ipv6(decoding, carried.bytes) && !decoding.packet.invalid;
   }
   return false;
 }

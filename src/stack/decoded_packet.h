@@ -21,6 +21,9 @@ namespace penstock::stack {
 
 using Bytes = std::span<const std::uint8_t>;
 
+/// Outermost first; 0 where there are no more.
+using VlanIds = std::array<std::uint16_t, 8>;
+
 /// IPv4 addresses lie in the lower 32 bits of `low`, with `high` 0 (as 0.0.0.0/96): the packet's version tells.
 struct Endpoint {
   Ipv6Address address;
@@ -37,6 +40,7 @@ enum class Refusal : std::uint8_t {
   flow_memory,      // no room for its flow,
   stream_memory,    // for its session, or for its bytes in the stream,
   fragment_memory,  // for it among the fragments that wait (TrackerOptions::refuse_when_full)
+  undecodable,      // what it carries was not reached (TrackerOptions::refuse_undecodable)
 };
 
 struct DecodedPacket {
@@ -58,16 +62,17 @@ struct DecodedPacket {
   /// error quotes is payload. Of UDP: as long as UDP says.
   Bytes payload;
 
-  std::array<std::uint16_t, 3> vlan_ids{};  // outermost first
+  VlanIds vlan_ids{};
   std::uint8_t vlan_count = 0;
-  std::uint8_t tunnel_depth = 0;   // 0: the frame's own packet
-  bool fragment = false;           // not whole: no transport header is looked for in it
-  bool reassembled = false;        // put together from fragments
-  bool truncated = false;          // the capture ends before the packet does
-  bool has_flow = false;           // flows are kept of its kind: whole TCP, UDP, SCTP, ICMP, ESP, IP in IP
-  bool carries_packet = false;     // its payload is a packet of its own, which comes next: content is looked for there
+  std::uint8_t tunnel_depth = 0;  // 0: the frame's own packet
+  bool fragment = false;          // not whole: no transport header is looked for in it
+  bool reassembled = false;       // put together from fragments
+  bool truncated = false;         // the capture ends before the packet does
+  bool has_flow = false;          // flows are kept of its kind: whole TCP, UDP, SCTP, ICMP, ESP, IP in IP
+  bool carries_packet = false;    // its payload is a packet of its own, which comes next: content is looked for there
   bool wrong_ip_checksum = false;  // IPv4: of its header, or of that of a packet around it
-  bool invalid = false;            // an event says so; what is behind the wrong header is not looked at
+  bool invalid = false;           // an event says so; what is behind the wrong header is not looked at
+  bool undecodable = false;       // a packet may lie in it that was not found: see README.md
   Refusal refused = Refusal::none;
   DecodeEvents events;  // what was wrong or odd with it
 

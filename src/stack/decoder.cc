@@ -3,21 +3,61 @@
 
 #include "stack/decoder.h"
 
+#include <algorithm>
 #include <array>
 #include <new>
 #include <vector>
 
+#include "packet/ip.h"
 #include "stack/ip_reassembly.h"
 #include "stack/packet_decoding.h"
 
 namespace penstock::stack {
 
+namespace {
+
+/// Protocols of IP in which packets lie that are not looked for: AH (of IPv4), MOBILE, EtherIP, ENCAP, IPComp, L2TP,
+/// MPLS in IP, Ethernet.
+constexpr auto kNotDecoded = std::to_array<std::uint8_t>({51, 55, 97, 98, 108, 115, 137, 143});
+
+/// Whether the decoder got to the end of what it knows; or to a packet inside, which is judged by itself.
+bool is_understood(const PacketDecoding& decoding) noexcept {
+  const DecodedPacket& packet = decoding.packet;
+  if (!packet.transport.empty()) return true;
+  if (packet.ip_version == 0) return decoding.is_not_ip;
+  if (decoding.is_fragment || decoding.carried.layer != Carried::Layer::none) return true;
+  const bool v6 = packet.ip_version == 6;
+  switch (packet.protocol) {
+    case ip_protocol::kTcp:
+    case ip_protocol::kUdp:
+    case ip_protocol::kSctp:
+    case ip_protocol::kEsp: return false;
+    case ip_protocol::kIcmp: return v6;  // one in the other's place is of no host
+    case ip_protocol::kIcmpv6: return !v6;
+    case ip_protocol::kIpv4:
+    case ip_protocol::kIpv6: return false;
+    case ip_protocol::kGre: return decoding.is_not_ip;
+    case ip_protocol::kHopByHop:
+    case ip_protocol::kRouting:
+    case ip_protocol::kFragment:
+    case ip_protocol::kDestinationOptions:
+    case ip_protocol::kMobility:
+    case ip_protocol::kHip:
+    case ip_protocol::kShim6: return !v6;  // the chain of headers breaks off there
+    default: return std::ranges::find(kNotDecoded, packet.protocol) == kNotDecoded.end();
+  }
+}
+
+}  // namespace
+
 struct Decoder::Parts {
   Parts(const TrackerOptions& options, TrackerCounters& told)
       : counters(told),
         reassembly(options, told),
+        ports(options.tunnel_ports),
         most_tunnels(options.most_tunnels),
-        verify_checksums(options.verify_checksums) {}
+        verify_checksums(options.verify_checksums),
+        refuse_undecodable(options.refuse_undecodable) {}
 
   /// The packet that comes next in the frame, of which at least the time and the place are known.
   DecodedPacket& begin(const DecodedPacket& before) noexcept {
@@ -34,6 +74,7 @@ struct Decoder::Parts {
   void add(PacketDecoding& decoded) noexcept;
   bool decode_tunnelled(PacketDecoding& outer, PacketDecoding& inner) noexcept;
   void add_reassembled(PacketDecoding& outer) noexcept;
+  void judge_frame() noexcept;
 
   /// Empty where the system has no memory for one.
   std::span<std::uint8_t> next_room() noexcept {
@@ -49,8 +90,10 @@ struct Decoder::Parts {
 
   TrackerCounters& counters;
   IpReassembly reassembly;
+  TunnelPorts ports;
   unsigned most_tunnels;
   bool verify_checksums;
+  bool refuse_undecodable;
 
   // Each packet of a frame enters a layer; of fragments that contradict each other some more come.
   std::array<DecodedPacket, 4 * PacketDecoding::kMostLayers> packets;
@@ -71,14 +114,19 @@ struct Decoder::Parts {
 
 bool Decoder::Parts::decode_tunnelled(PacketDecoding& outer, PacketDecoding& inner) noexcept {
   if (outer.packet.tunnel_depth == most_tunnels || outer.layers + 1 >= PacketDecoding::kMostLayers) {
+    outer.packet.undecodable = true;
     outer.wrong(decode_event("too_many_layers"));
     return false;
   }
   inner.layers = outer.layers + 1;
   inner.packet.wrong_ip_checksum = outer.packet.wrong_ip_checksum;
   inner.packet.tunnel_depth = static_cast<std::uint8_t>(outer.packet.tunnel_depth + 1);
-  if (!decode_carried(inner, outer.carried)) return false;
-  outer.packet.carries_packet = true;
+  if (!decode_carried(inner, outer.carried)) {
+    if (!outer.carried.guessed) outer.packet.undecodable = true;
+    return false;
+  }
+  // A packet that is none must not hide what is around it.
+  outer.packet.carries_packet = !outer.carried.guessed && is_understood(inner);
   ++counters.tunnelled;
   return true;
 }
@@ -101,7 +149,7 @@ void Decoder::Parts::add_reassembled(PacketDecoding& outer) noexcept {
       ++counters.contested_fragments_given_up;
       return;
     }
-    PacketDecoding inner(begin(packets[0]));
+    PacketDecoding inner(begin(packets[0]), ports);
     inner.layers = outer.layers;
     inner.packet.tunnel_depth = outer.packet.tunnel_depth;
     inner.packet.vlan_ids = outer.packet.vlan_ids;
@@ -109,7 +157,11 @@ void Decoder::Parts::add_reassembled(PacketDecoding& outer) noexcept {
     inner.packet.reassembled = true;
     const bool is_one =
         outer.packet.ip_version == 4 ? decode_ipv4(inner, datagrams[i]) : decode_ipv6(inner, datagrams[i]);
-    if (is_one) add(inner);
+    if (is_one) {
+      add(inner);
+    } else {
+      outer.packet.undecodable = true;
+    }
   }
 }
 
@@ -121,20 +173,32 @@ void Decoder::Parts::decode_frame(PacketView frame, std::uint64_t number) noexce
   known.frame = {frame.frame, frame.packet->length};
   known.link_type = frame.packet->link_type;
 
-  PacketDecoding decoding(begin(known));
+  PacketDecoding decoding(begin(known), ports);
   decode_link(decoding, known.link_type, known.frame);
   ++counters.packets;
   if (decoding.packet.ip_version == 0) ++counters.not_ip;
   add(decoding);
+  judge_frame();
+}
+
+void Decoder::Parts::judge_frame() noexcept {
+  bool understood = true;
+  for (std::size_t i = 0; i < count; ++i) understood &= !packets[i].undecodable;
+  if (understood) return;
+  ++counters.undecodable;
+  for (std::size_t i = 0; refuse_undecodable && i < count; ++i) {
+    if (packets[i].refused == Refusal::none) packets[i].refused = Refusal::undecodable;
+  }
 }
 
 /// Keeps the packet, and decodes what it carries.
 void Decoder::Parts::add(PacketDecoding& decoded) noexcept {
   ++count;
   if (verify_checksums && decoded.packet.wrong_ip_checksum) ++counters.ipv4_invalid_checksums;
+  if (!is_understood(decoded)) decoded.packet.undecodable = true;
   if (decoded.is_fragment) return add_reassembled(decoded);
   if (decoded.carried.layer == Carried::Layer::none || count == packets.size()) return;
-  PacketDecoding inner(begin(packets[0]));
+  PacketDecoding inner(begin(packets[0]), ports);
   if (decode_tunnelled(decoded, inner)) add(inner);
 }
 

@@ -6,8 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "packet/testing/packet_builder.h"
@@ -118,15 +120,33 @@ TEST(Decoder, TakesUdpsPayloadByUdpsLength) {
   EXPECT_THAT(events_of(decoding.of(frame)[0]), ElementsAre("udp.len_invalid"));
 }
 
-TEST(Decoder, RemembersThreeVlans) {
+/*  Ethernet │ VLAN 5 │ VLAN 6 │ VLAN 7 │ … │ IPv4  */
+TEST(Decoder, RemembersEightVlans) {
   Decoding decoding;
   const auto tagged = [&] { return packet().eth().vlan(5).vlan(0x2006).vlan(7); };
   const auto& packets = decoding.of(tagged().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2));
   EXPECT_EQ(packets[0].vlan_count, 3);
-  EXPECT_THAT(packets[0].vlan_ids, ElementsAre(5, 6, 7));
-  const auto& four = decoding.of(tagged().vlan(8).ipv4("10.0.0.1", "10.0.0.2").udp(1, 2));
-  EXPECT_THAT(events_of(four[0]), ElementsAre("vlan.too_many_layers"));
-  EXPECT_EQ(four[0].ip_version, 0);
+  EXPECT_THAT(packets[0].vlan_ids, ElementsAre(5, 6, 7, 0, 0, 0, 0, 0));
+  EXPECT_THAT(events_of(packets[0]), IsEmpty());
+  const auto& eight =
+      decoding.of(tagged().vlan(8).vlan(9).vlan(10).vlan(11).vlan(12).ipv4("10.0.0.1", "10.0.0.2").udp(1, 2));
+  EXPECT_THAT(eight[0].vlan_ids, ElementsAre(5, 6, 7, 8, 9, 10, 11, 12));
+  EXPECT_EQ(eight[0].ip_version, 4) << "Linux takes any number";
+  EXPECT_THAT(events_of(eight[0]), ElementsAre("vlan.too_many_layers")) << "as Suricata, which stops there";
+  const auto& nine =
+      decoding.of(tagged().vlan(8).vlan(9).vlan(10).vlan(11).vlan(12).vlan(13).ipv4("10.0.0.1", "10.0.0.2").udp(1, 2));
+  EXPECT_EQ(nine[0].ip_version, 0);
+  EXPECT_TRUE(nine[0].undecodable);
+}
+
+TEST(Decoder, TellsFlowsApartByAllTheirVlans) {
+  Decoding decoding;
+  const auto hash = [&](std::uint16_t deepest) {
+    const auto& packets =
+        decoding.of(packet().eth().vlan(1).vlan(2).vlan(3).vlan(deepest).ipv4("10.0.0.1", "10.0.0.2").udp(1, 2));
+    return flow_lookup_of(packets[0], 7)->hash;
+  };
+  EXPECT_NE(hash(4), hash(5));
 }
 
 TEST(Decoder, TellsWhatIsWrongWithIpv4) {
@@ -286,6 +306,8 @@ TEST(Decoder, ChecksTheHopLimitOfMulticastListeners) {
 
 const Frame kInner = packet().ipv4("10.1.0.1", "10.1.0.2").udp(700, 800).payload("inner").bytes();
 const Frame kInner6 = packet().ipv6("fd00::1", "fd00::2").udp(700, 800).payload("inner").bytes();
+const Frame kInnerEthernet = packet().eth().ipv4("10.1.0.1", "10.1.0.2").udp(700, 800).payload("inner").bytes();
+const Frame kInnerTeredo = packet().ipv6("2001:0:a0a:101::1", "fd00::2").udp(700, 800).payload("inner").bytes();
 
 /// An outer packet with a protocol, and `kInner` or another in it.
 std::vector<DecodedPacket> in_ipv4(Decoding& decoding, std::uint8_t protocol, const Frame& payload) {
@@ -311,6 +333,19 @@ TEST(Decoder, DecodesIpInIp) {
   expect_inner(decoding.of(packet().eth().ipv6("fd00::8", "fd00::9").protocol(4).raw(kInner)));
   expect_inner(decoding.of(packet().eth().ipv6("fd00::8", "fd00::9").protocol(41).raw(kInner6)));
   EXPECT_EQ(decoding.counters.tunnelled, 4U);
+}
+
+/*  IPv6 │ destination options: tunnel encapsulation limit │ IPv6, or GRE │ …    as Linux sends it (RFC 2473 §4.1.1)  */
+TEST(Decoder, DecodesTunnelsBehindExtensionHeaders) {
+  Decoding decoding;
+  const auto with_limit = [](int next) {
+    return packet().eth().ipv6("fd00::8", "fd00::9").protocol(60).raw(bytes({next, 0, 4, 1, 4, 1, 1, 0}));
+  };
+  for (const auto& [next, inner] : {std::pair{41, kInner6}, {4, kInner}, {47, bytes({0, 0, 0x86, 0xdd}) + kInner6}}) {
+    const auto& packets = decoding.of(with_limit(next).raw(inner));
+    ASSERT_THAT(packets, SizeIs(2)) << next;
+    EXPECT_EQ(text(packets[1].payload), "inner");
+  }
 }
 
 TEST(Decoder, SaysOfWhichTunnelsFlowsAreKept) {
@@ -375,22 +410,143 @@ Frame vxlan(const Frame& inner, int flags = 8, std::uint16_t to = 4789) {
       .bytes();
 }
 
-TEST(Decoder, DecodesTunnelsOverUdp) {
+PacketBuilder udp(std::uint16_t from, std::uint16_t to, const Frame& payload) {
+  return packet().eth().ipv4("192.0.2.1", "192.0.2.2").udp(from, to).raw(payload);
+}
+
+/*  UDP │ flags, reserved, network identifier, reserved │ Ethernet │ IP  */
+TEST(Decoder, DecodesVxlan) {
   Decoding decoding;
-  const Frame ethernet = packet().eth().ipv4("10.1.0.1", "10.1.0.2").udp(700, 800).payload("inner").bytes();
-  expect_inner(decoding.of(vxlan(ethernet)));
-  EXPECT_THAT(decoding.of(vxlan(ethernet, 0)), SizeIs(1));
-  EXPECT_THAT(decoding.of(vxlan(ethernet, 8, 4788)), SizeIs(1));
-  const auto udp = [](std::uint16_t port, const Frame& payload) {
-    return packet().eth().ipv4("192.0.2.1", "192.0.2.2").udp(port, 9).raw(payload);
+  expect_inner(decoding.of(vxlan(kInnerEthernet)));
+  for (const std::uint16_t port : TunnelPorts().vxlan) {
+    if (port != 0) expect_inner(decoding.of(vxlan(kInnerEthernet, 8, port)));
+  }
+  EXPECT_THAT(decoding.of(vxlan(kInnerEthernet, 8, 4788)), SizeIs(1));
+  EXPECT_THAT(decoding.of(udp(4789, 9, bytes({8, 0, 0, 0, 0, 0, 7, 0}) + kInnerEthernet)), SizeIs(1))
+      << "the destination port says what a payload is";
+  TrackerOptions options;
+  options.tunnel_ports.vxlan = {1234};
+  Decoding other(options);
+  expect_inner(other.of(vxlan(kInnerEthernet, 8, 1234)));
+  EXPECT_THAT(other.of(vxlan(kInnerEthernet)), SizeIs(1));
+}
+
+// RFC 7348 §5: "ignored on receipt". A group policy sets some (draft-smith-vxlan-group-policy).
+TEST(Decoder, IgnoresVxlansReservedBits) {
+  Decoding decoding;
+  for (int bit = 0; bit < 64; ++bit) {
+    if (bit == 4 || (bit >= 32 && bit < 56)) continue;  // the flag that must be set, the network identifier
+    Frame header = bytes({8, 0, 0, 0, 0, 0, 7, 0});
+    header[static_cast<std::size_t>(bit) / 8] |= static_cast<std::uint8_t>(0x80 >> bit % 8);
+    expect_inner(decoding.of(udp(50000, 4789, header + kInnerEthernet)));
+  }
+  expect_inner(decoding.of(udp(50000, 4789, bytes({0x88, 0, 0x12, 0x34, 0, 0, 7, 0}) + kInnerEthernet)));
+  const auto& without = decoding.of(vxlan(kInnerEthernet, 0));
+  ASSERT_THAT(without, SizeIs(1)) << "every receiver drops it";
+  EXPECT_THAT(without[0].payload, SizeIs(8 + kInnerEthernet.size()));
+}
+
+/*  UDP │ flags with P, next protocol │ what that names  */
+TEST(Decoder, DecodesWhatVxlansGenericExtensionNames) {
+  Decoding decoding;
+  const auto gpe = [&](int next, const Frame& inner, int flags = 0x0c) {
+    return decoding.of(udp(50000, 4790, bytes({flags, 0, 0, next, 0, 0, 7, 0}) + inner));
   };
-  expect_inner(decoding.of(udp(3544, kInner6)));
-  expect_inner(decoding.of(udp(3544, bytes({0, 0, 1, 2, 3, 4, 5, 6}) + kInner6)));
-  EXPECT_THAT(decoding.of(udp(3545, kInner6)), SizeIs(1));
-  EXPECT_THAT(decoding.of(udp(3544, kInner6 + bytes({0}))), SizeIs(1));
-  expect_inner(decoding.of(udp(6081, bytes({2, 0, 0x65, 0x58, 0, 0, 7, 0, 1, 2, 3, 1, 0, 0, 0, 0}) + ethernet)));
-  EXPECT_THAT(decoding.of(udp(6081, bytes({1, 0, 0x65, 0x58, 0, 0, 7, 0, 1, 2, 3, 1, 0, 0, 0, 0}) + ethernet)),
-              SizeIs(1));
+  expect_inner(gpe(1, kInner));
+  expect_inner(gpe(2, kInner6));
+  expect_inner(gpe(3, kInnerEthernet));
+  expect_inner(gpe(4, bytes({0, 2, 2, 1, 0, 0, 1, 1}) + kInner));
+  expect_inner(gpe(1, kInnerEthernet));  // whoever does not know the flag finds this
+  expect_inner(gpe(1, kInnerEthernet, 0x8c));
+}
+
+TEST(Decoder, FindsIpBehindOtherHeadersInVxlan) {
+  Decoding decoding;
+  const Frame macs(12);
+  expect_inner(decoding.of(vxlan(macs + bytes({0x88, 0x47, 0, 2, 0x51, 64}) + kInner)));
+  expect_inner(decoding.of(vxlan(macs + bytes({0, 46, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0}) + kInner)));
+  const auto& unknown = decoding.of(vxlan(macs + bytes({0x12, 0x34}) + kInner));
+  ASSERT_THAT(unknown, SizeIs(1));
+  EXPECT_THAT(events_of(unknown[0]), ElementsAre("vxlan.unknown_payload_type"));
+  EXPECT_FALSE(unknown[0].carries_packet);
+  EXPECT_TRUE(unknown[0].undecodable);
+  EXPECT_FALSE(decoding.of(vxlan(macs + bytes({0x88, 0xcc, 1, 2})))[0].undecodable);
+  EXPECT_FALSE(decoding.of(vxlan(macs + bytes({8, 6}) + Frame(28)))[0].undecodable);
+}
+
+/*  UDP │ version and length of options, flags, EtherType, network identifier, reserved │ options │ Ethernet  */
+TEST(Decoder, DecodesGeneve) {
+  Decoding decoding;
+  const auto geneve = [](int version_and_length, const Frame& more) {
+    return udp(50000, 6081, bytes({version_and_length, 0, 0x65, 0x58, 0, 0, 7, 0}) + more);
+  };
+  expect_inner(decoding.of(geneve(2, bytes({1, 2, 3, 1, 0, 0, 0, 0}) + kInnerEthernet)));
+  expect_inner(
+      decoding.of(geneve(1, bytes({1, 2, 3, 9}) + kInnerEthernet)));  // who does not process options steps over
+  expect_inner(decoding.of(udp(50000, 6081, bytes({0, 0x3f, 0x65, 0x58, 0, 0, 7, 0xff}) + kInnerEthernet)));
+  EXPECT_THAT(decoding.of(geneve(0x40, kInnerEthernet)), SizeIs(1)) << "another version";
+  EXPECT_THAT(decoding.of(geneve(63, kInnerEthernet)), SizeIs(1));
+}
+
+// Who sends chooses the source port: what is found by it alone must not hide the payload from rules.
+TEST(Decoder, ShowsThePayloadAsWellWhereATunnelIsButAGuess) {
+  Decoding decoding;
+  const auto both = [&](const std::vector<DecodedPacket>& packets) {
+    ASSERT_THAT(packets, SizeIs(2));
+    EXPECT_FALSE(packets[0].carries_packet);
+    EXPECT_EQ(text(packets[1].payload), "inner");
+  };
+  both(decoding.of(udp(6081, 53, bytes({0, 0, 0x65, 0x58, 0, 0, 7, 0}) + kInnerEthernet)));
+  both(decoding.of(udp(3544, 53, kInnerTeredo)));
+  both(decoding.of(udp(53, 3544, kInnerTeredo)));
+}
+
+/*  UDP │ authentication? │ origin? │ IPv6 of which one address is Teredo's │ trailers?  */
+TEST(Decoder, DecodesTeredoOnlyWhereItIsTeredo) {
+  Decoding decoding;
+  const auto inner = [&](const Frame& payload, std::uint16_t port = 3544) {
+    const auto& packets = decoding.of(udp(port, 9, payload));
+    EXPECT_FALSE(packets[0].undecodable);
+    return packets.size() == 2 ? text(packets[1].payload) : "none";
+  };
+  EXPECT_EQ(inner(kInnerTeredo), "inner");
+  EXPECT_EQ(inner(kInnerTeredo, 3545), "none");
+  EXPECT_EQ(inner(kInner6), "none") << "neither address is Teredo's";
+  EXPECT_EQ(inner(packet().ipv6("fd00::1", "2001:0:a0a:101::1").udp(1, 2).payload("to").bytes()), "to");
+  EXPECT_EQ(inner(packet().ipv6("2001:1::1", "fd00::1").udp(1, 2).payload("to").bytes()), "none");
+  EXPECT_EQ(inner(bytes({0, 0, 1, 2, 3, 4, 5, 6}) + kInnerTeredo), "inner");
+  const Frame authentication = bytes({0, 1, 2, 3, 'i', 'd', 'v', 'a', 'l', 1, 2, 3, 4, 5, 6, 7, 8, 0});
+  EXPECT_EQ(inner(authentication + bytes({0, 0, 1, 2, 3, 4, 5, 6}) + kInnerTeredo), "inner");
+  EXPECT_EQ(inner(kInnerTeredo + bytes({1, 4, 0, 0, 0, 0})), "inner") << "RFC 6081's trailers";
+  EXPECT_EQ(inner(Frame(kInnerTeredo.begin(), kInnerTeredo.end() - 1)), "none");
+  EXPECT_NE(inner(packet().ipv6("fe80::1", "ff02::2").icmp(133).bytes()), "none") << "a client asks its server";
+}
+
+TEST(Decoder, HidesNoPayloadBehindAPacketThatIsNone) {
+  Decoding decoding;
+  Frame broken = kInnerEthernet;
+  broken[14 + 20 + 5] = 200;  // longer than UDP can be
+  for (const Frame& inner : {broken, Frame(12) + bytes({8, 0, 0x45, 0}), Frame(10)}) {
+    const auto packets = decoding.of(vxlan(inner));
+    EXPECT_FALSE(packets[0].carries_packet);
+    EXPECT_THAT(packets[0].payload, SizeIs(8 + inner.size()));
+    EXPECT_TRUE(std::ranges::any_of(packets, &DecodedPacket::undecodable));
+  }
+  const auto& gre = in_ipv4(decoding, 47, bytes({0, 0, 0x65, 0x58}) + Frame(12) + bytes({0x12, 0x34}));
+  EXPECT_FALSE(gre[0].carries_packet);
+  EXPECT_TRUE(gre[1].undecodable);
+}
+
+// RFC 2675 §4, and Linux in packets of any size.
+TEST(Decoder, TakesAllThatFollowsForUdpOfLengthZeroInIpv6) {
+  Decoding decoding;
+  Frame frame = packet().eth().ipv6("fd00::1", "fd00::2").udp(1, 2).payload("hidden").bytes();
+  frame[14 + 40 + 5] = 0;
+  EXPECT_EQ(text(decoding.of(frame)[0].payload), "hidden");
+  EXPECT_THAT(events_of(decoding.of(frame)[0]), ElementsAre("udp.len_invalid"));
+  frame = packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).payload("no").bytes();
+  frame[14 + 20 + 5] = 0;
+  EXPECT_THAT(decoding.of(frame)[0].transport, IsEmpty());
 }
 
 TEST(Decoder, BoundsTunnelsInEachOther) {
@@ -425,10 +581,101 @@ TEST(Decoder, ReadsAllLinkTypes) {
   expect(LinkType::cisco_hdlc, bytes({15, 0, 8, 0}));
   const Frame macs(12);
   expect(LinkType::ethernet, macs + bytes({0x88, 0x64, 0x11, 0, 0, 1, 0, 35, 0, 0x21}));
+  expect(LinkType::ethernet, macs + bytes({0x88, 0x64, 0x11, 0, 0, 1, 0, 39, 2, 0x81, 0, 2, 0x51, 64}));
   expect(LinkType::ethernet, macs + bytes({0x88, 0x47, 0, 1, 0x50, 64, 0, 2, 0x51, 64}));
   expect(LinkType::ethernet, macs + bytes({0x89, 0x4f, 0, 2, 2, 1, 0, 0, 1, 1}));
   expect(LinkType::ethernet, macs + bytes({0x88, 0xe7, 0, 0, 0, 1}) + macs + bytes({8, 0}));
   expect(LinkType::ethernet, macs + bytes({0x89, 0x26, 0, 0, 0, 1, 8, 0}));
+}
+
+/*  MAC addresses │ length │ LLC: AA AA 03 │ SNAP: organization, EtherType │ IP  */
+TEST(Decoder, FindsIpBehindLlcAndSnap) {
+  Decoding decoding;
+  const Frame macs(12);
+  const auto payload = [&](const Frame& between, const Frame& ip = kInner) {
+    return text(decoding.of(macs + between + ip)[0].payload);
+  };
+  EXPECT_EQ(payload(bytes({0, 46, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0})), "inner");
+  EXPECT_EQ(payload(bytes({0, 66, 0xaa, 0xaa, 3, 0, 0, 0, 0x86, 0xdd}), kInner6), "inner");
+  EXPECT_EQ(payload(bytes({0x81, 0, 0, 5, 0, 46, 0xaa, 0xaa, 3, 0, 0, 0xf8, 8, 0})), "inner");
+  EXPECT_EQ(payload(bytes({0, 46, 0xaa, 0xaa, 3, 0, 0, 0x0c, 8, 0})), "") << "an organization's own";
+}
+
+TEST(Decoder, SaysWhereAPacketMayLieThatItDoesNotFind) {
+  Decoding decoding;
+  const auto of = [&](const Frame& frame, LinkType link = LinkType::ethernet) {
+    return std::ranges::any_of(decoding.of(frame, link), &DecodedPacket::undecodable);
+  };
+  const Frame macs(12);
+  const auto ethernet = [&](std::initializer_list<int> type, const Frame& more = kInner) {
+    return of(macs + bytes(type) + more);
+  };
+  EXPECT_FALSE(ethernet({8, 0}));
+  EXPECT_TRUE(ethernet({0x12, 0x34})) << "an unknown EtherType";
+  EXPECT_TRUE(ethernet({0x81, 0, 0, 1, 0x12, 0x34}));
+  EXPECT_TRUE(ethernet({0x88, 0xe5})) << "MACsec";
+  EXPECT_TRUE(ethernet({0x89, 0x2f})) << "HSR, which lies around other frames";
+  EXPECT_TRUE(ethernet({0x88, 0x47, 0, 2, 0x51, 64}, bytes({0x55, 1, 2, 3}) + kInner)) << "MPLS";
+  EXPECT_TRUE(ethernet({0x88, 0x47, 0, 0, 0x71, 64})) << "a reserved label";
+  EXPECT_TRUE(ethernet({0x88, 0x64, 0x11, 0, 0, 1, 0, 0}));
+  EXPECT_TRUE(ethernet({0x88, 0x64, 0x11, 0, 0, 1, 0, 9, 0x00, 0x3d})) << "multilink PPP";
+  EXPECT_TRUE(ethernet({0x88, 0x64, 0x11, 0, 0, 1, 0, 9, 0x00, 0x2d})) << "compressed TCP";
+  EXPECT_TRUE(ethernet({0, 46, 0xaa, 0xaa, 3, 0, 0x80, 0xc2, 0, 7})) << "bridged frames in SNAP";
+  EXPECT_TRUE(ethernet({0, 46, 0x06, 0x06, 3})) << "IP's own LLC address";
+  EXPECT_TRUE(of(Frame(20), LinkType::raw_ip));
+  EXPECT_TRUE(of(packet().eth().ipv4("10.0.0.1", "10.0.0.2").protocol(51).raw(kInner).bytes())) << "AH";
+  EXPECT_TRUE(of(packet().eth().ipv4("10.0.0.1", "10.0.0.2").protocol(137).raw(kInner).bytes())) << "MPLS in IP";
+  EXPECT_TRUE(of(packet().eth().ipv4("10.0.0.1", "10.0.0.2").protocol(47).raw(bytes({0, 0, 0x12, 0x34, 1})).bytes()));
+  EXPECT_TRUE(of(packet().eth().ipv6("fd00::1", "fd00::2").protocol(60).raw(bytes({6, 9, 0, 0})).bytes()));
+  EXPECT_TRUE(of(Frame(12) + bytes({8, 0}) + Frame(kInner.begin(), kInner.end() - 1))) << "cut";
+  Frame deep = kInner;
+  for (int i = 0; i < 20; ++i) deep = packet().ipv4("10.1.0.1", "10.1.0.2").protocol(4).raw(deep).bytes();
+  EXPECT_TRUE(of(deep, LinkType::raw_ip)) << "tunnels in each other";
+  Frame tcp = packet().eth().ipv4("10.0.0.1", "10.0.0.2").tcp(1, 2).bytes();
+  tcp[14 + 20 + 12] = 0x40;
+  EXPECT_TRUE(of(tcp)) << "TCP's header is too short";
+}
+
+TEST(Decoder, KnowsWhatCarriesNoIp) {
+  Decoding decoding;
+  const Frame macs(12);
+  const auto undecodable = [&](std::initializer_list<int> type) {
+    return decoding.of(macs + bytes(type) + Frame(40))[0].undecodable;
+  };
+  EXPECT_FALSE(undecodable({8, 6}));                                         // ARP, sound or not
+  EXPECT_FALSE(undecodable({0x88, 0xcc}));                                   // LLDP
+  EXPECT_FALSE(undecodable({0x88, 0x09}));                                   // LACP
+  EXPECT_FALSE(undecodable({0x88, 0x8e}));                                   // EAPOL
+  EXPECT_FALSE(undecodable({0x81, 0, 0, 5, 0x88, 0xf7}));                    // PTP, tagged
+  EXPECT_FALSE(undecodable({0x88, 0x63, 0x11, 9, 0, 0, 0, 0}));              // PPPoE discovery
+  EXPECT_FALSE(undecodable({0x88, 0x64, 0x11, 0, 0, 1, 0, 9, 0xc0, 0x21}));  // PPP's link control
+  EXPECT_FALSE(undecodable({0, 38, 0x42, 0x42, 3}));                         // spanning tree
+  EXPECT_FALSE(undecodable({0, 38, 0xfe, 0xfe, 3}));                         // IS-IS
+  EXPECT_FALSE(undecodable({0, 38, 0xaa, 0xaa, 3, 0, 0, 0x0c, 0x20, 0}));    // CDP
+  const auto ip = [&](std::uint8_t protocol, const Frame& payload) {
+    return in_ipv4(decoding, protocol, payload)[0].undecodable;
+  };
+  EXPECT_FALSE(ip(2, Frame(8))) << "IGMP";
+  EXPECT_FALSE(ip(89, Frame(24))) << "OSPF";
+  EXPECT_FALSE(ip(50, Frame(40))) << "ESP";
+  EXPECT_FALSE(ip(253, Frame(40))) << "rules see its addresses and protocol";
+  EXPECT_FALSE(ip(47, bytes({0x20, 0x81, 0x88, 0x0b, 0, 0, 0, 1, 0, 0, 0, 5}))) << "PPTP's acknowledgment";
+  EXPECT_FALSE(ip(47, bytes({0, 0, 0, 0}))) << "a keep-alive";
+  EXPECT_EQ(decoding.counters.undecodable, 0U);
+}
+
+TEST(Decoder, CountsFramesThatItDoesNotUnderstandAndRefusesThemWhereItIsTo) {
+  const Frame unknown = Frame(12) + bytes({0x12, 0x34}) + kInner;
+  const Frame tunnel = vxlan(unknown);
+  for (const bool refuses : {false, true}) {
+    TrackerOptions options;
+    options.refuse_undecodable = refuses;
+    Decoding decoding(options);
+    EXPECT_EQ(decoding.of(unknown)[0].refused, refuses ? Refusal::undecodable : Refusal::none);
+    EXPECT_EQ(decoding.of(tunnel)[0].refused, refuses ? Refusal::undecodable : Refusal::none);
+    EXPECT_EQ(decoding.of(packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2))[0].refused, Refusal::none);
+    EXPECT_EQ(decoding.counters.undecodable, 2U);
+  }
 }
 
 TEST(Decoder, TellsWhatIsWrongWithLinkLayers) {

@@ -19,17 +19,25 @@ constexpr std::uint32_t kMostTlsBytes = (1 << 14) + 2048;  // of a record (RFC 5
 constexpr std::size_t kSshHeader = 6;                      // length, padding's length, message
 constexpr std::uint8_t kSshKexInit = 20, kSshNewKeys = 21;
 constexpr std::string_view kSshVersion = "SSH-";
-constexpr std::size_t kEnoughToRecognise = 4;
+constexpr std::size_t kEnoughToRecognise = UpgradeDialog::kEnoughToRecognise;
+constexpr std::uint8_t kOldRecord = 0x80;  // SSLv2's: with a length of 15 bits, before the message
 
 }  // namespace
 
 bool EncryptionWatch::read(Direction direction, Bytes bytes) noexcept {
   Side& side = sides_[static_cast<std::size_t>(direction)];
-  if (protocol_ == Protocol::unknown) {
+  const auto read_dialog = [&] {
+    if (dialog_.kind() != UpgradeDialog::Kind::none) bytes = dialog_.read(direction, bytes);
+    if (dialog_.failed()) give_up();
+  };
+  read_dialog();
+  while (protocol_ == Protocol::unknown && !bytes.empty()) {
     for (; side.have < kEnoughToRecognise && !bytes.empty(); bytes = bytes.subspan(1)) {
       side.header[side.have++] = bytes.front();
     }
-    recognise(side);
+    if (side.have < kEnoughToRecognise) return false;
+    recognise(direction);
+    read_dialog();
   }
   switch (protocol_) {
     case Protocol::tls: return read_tls(direction, bytes);
@@ -40,25 +48,50 @@ bool EncryptionWatch::read(Direction direction, Bytes bytes) noexcept {
   return false;
 }
 
-void EncryptionWatch::recognise(const Side& side) noexcept {
-  if (side.have < kEnoughToRecognise) return;
-  const auto& bytes = side.header;
-  if (bytes[0] == kTlsHandshake && bytes[1] == 3 && bytes[2] <= 4) {
+void EncryptionWatch::recognise(Direction direction) noexcept {
+  const auto& bytes = sides_[static_cast<std::size_t>(direction)].header;
+  const bool is_old_hello =
+      direction == Direction::to_server && (bytes[0] & kOldRecord) != 0 && bytes[2] == kTlsClientHello && bytes[3] == 3;
+  if (is_old_hello || (bytes[0] == kTlsHandshake && bytes[1] == 3 && bytes[2] <= 4)) {
     protocol_ = Protocol::tls;
   } else if (std::equal(kSshVersion.begin(), kSshVersion.end(), bytes.begin())) {
     protocol_ = Protocol::ssh;
     // What has come of the lines is no header.
-    for (const Direction direction : {Direction::to_server, Direction::to_client}) {
-      Side& one = sides_[static_cast<std::size_t>(direction)];
-      static_cast<void>(read_ssh_version(direction, Bytes(one.header).first(one.have)));
+    for (const Direction each : {Direction::to_server, Direction::to_client}) {
+      Side& one = sides_[static_cast<std::size_t>(each)];
+      static_cast<void>(read_ssh_version(each, Bytes(one.header).first(one.have)));
       one.have = 0;
     }
+  } else if (dialog_.kind() == UpgradeDialog::Kind::none) {
+    begin_dialog(UpgradeDialog::recognise(direction, Bytes(bytes).first(kEnoughToRecognise)), direction);
   } else {
-    protocol_ = Protocol::other;
+    give_up();
+  }
+}
+
+void EncryptionWatch::begin_dialog(UpgradeDialog::Kind kind, Direction first) noexcept {
+  if (kind == UpgradeDialog::Kind::none) return give_up();
+  dialog_.begin(kind);
+  // Only a tunnel may carry anything.
+  if (kind != UpgradeDialog::Kind::connect) protocol_ = Protocol::tls;
+  for (const Direction each : {first, opposite(first)}) {
+    Side& one = sides_[static_cast<std::size_t>(each)];
+    static_cast<void>(dialog_.read(each, Bytes(one.header).first(one.have)));
+    one.have = 0;
   }
 }
 
 // ---- TLS
+
+/// SSLv2's record: its length, and of the message the type and the version, which were read.
+void EncryptionWatch::begin_old_hello(Side& side) noexcept {
+  constexpr std::uint32_t kRead = 3, kLeast = 9;  // of the message
+  const std::uint32_t length = static_cast<std::uint32_t>(side.header[0] & 0x7f) << 8 | side.header[1];
+  if (side.header[2] != kTlsClientHello || side.header[3] != 3 || length < kLeast) return give_up();
+  side.greeted = true;
+  side.have = kTlsHeader + 1;
+  side.ahead = length - kRead;
+}
 
 /// The header and the first byte of what it is of have been read.
 void EncryptionWatch::begin_tls_record(Side& side, std::uint8_t hello) noexcept {
@@ -85,7 +118,11 @@ bool EncryptionWatch::read_tls(Direction direction, Bytes bytes) noexcept {
     if (side.have <= kTlsHeader) {
       side.header[side.have++] = bytes.front();
       bytes = bytes.subspan(1);
-      if (side.have == kTlsHeader) {
+      if (side.have == kTlsHeader && direction == Direction::to_server && !side.greeted &&
+          (side.header[0] & kOldRecord) != 0) {
+        begin_old_hello(side);
+        if (done()) return whole;
+      } else if (side.have == kTlsHeader) {
         const std::uint8_t type = side.header[0];
         side.ahead = static_cast<std::uint32_t>(side.header[3] << 8 | side.header[4]);
         if (type < kFirstTlsType || type > kLastTlsType || side.header[1] != 3 || side.ahead > kMostTlsBytes ||

@@ -4,11 +4,13 @@
 // Sees where a connection begins to be encrypted. What follows is noise to whoever looks for bytes, so that nobody
 // looks: one side alone cannot say so. Of both must have been seen, in their order,
 //
-//   TLS (RFC 8446, RFC 5246)   the client's hello, the server's hello, application data of a side that encrypts: behind
-//                              its ChangeCipherSpec, or the server's, or the server's own
+//   TLS (RFC 8446, RFC 5246)   the client's hello (SSLv2's too, which offers TLS: RFC 5246 §E.2), the server's hello,
+//                              application data of a side that encrypts: behind its ChangeCipherSpec, or the server's,
+//                              or the server's own
 //   SSH (RFC 4253)             its version's line, KEXINIT, NEWKEYS
 //
-// Reads record headers alone, in any pieces; whatever port.
+// from the first byte on, or from where both sides have agreed on it in plain (upgrade_dialog.h). Reads record headers
+// alone, in any pieces; whatever port.
 
 #pragma once
 
@@ -16,6 +18,7 @@
 #include <cstdint>
 
 #include "stack/flow.h"
+#include "stack/upgrade_dialog.h"
 
 namespace penstock::stack {
 
@@ -43,13 +46,16 @@ class EncryptionWatch {
     std::uint32_t ahead = 0;       // bytes of the record whose header was read
   };
 
-  void recognise(const Side& side) noexcept;
+  void recognise(Direction direction) noexcept;
+  void begin_dialog(UpgradeDialog::Kind kind, Direction first) noexcept;
+  void begin_old_hello(Side& side) noexcept;
   bool read_tls(Direction direction, Bytes bytes) noexcept;
   void begin_tls_record(Side& side, std::uint8_t hello) noexcept;
   bool read_ssh(Direction direction, Bytes bytes) noexcept;
   /// What is behind the version's line; nothing while that goes on.
   [[nodiscard]] Bytes read_ssh_version(Direction direction, Bytes bytes) noexcept;
 
+  UpgradeDialog dialog_;  // none, unless it has a kind
   std::array<Side, 2> sides_;
   Protocol protocol_ = Protocol::unknown;
   bool encrypted_ = false;

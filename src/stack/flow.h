@@ -21,7 +21,7 @@ enum class Direction : std::uint8_t { to_server, to_client };
 struct FlowKey {
   Endpoint client;  // ICMP: ports are type << 8 | code, and the type's counterpart; ESP: the SPI's halves
   Endpoint server;
-  std::array<std::uint16_t, 3> vlan_ids{};
+  VlanIds vlan_ids{};
   std::uint8_t ip_version = 0;
   std::uint8_t protocol = 0;
   std::uint8_t tunnel_depth = 0;

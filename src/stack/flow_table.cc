@@ -64,9 +64,9 @@ std::uint64_t hash_of(const Endpoint& endpoint, std::uint64_t seed) noexcept {
 
 /// The same in both directions.
 std::uint32_t hash_of(const FlowKey& key, std::uint64_t seed) noexcept {
-  const std::uint64_t what = std::uint64_t{key.protocol} << 56 | std::uint64_t{key.tunnel_depth} << 48 |
-                             std::uint64_t{key.vlan_ids[0]} << 32 | std::uint64_t{key.vlan_ids[1]} << 16 |
-                             key.vlan_ids[2];
+  const auto vlans = std::bit_cast<std::array<std::uint64_t, 2>>(key.vlan_ids);
+  std::uint64_t what = std::uint64_t{key.protocol} << 8 | key.tunnel_depth;
+  if ((vlans[0] | vlans[1]) != 0) what ^= mix_product(vlans[0] ^ seed, vlans[1]);
   return static_cast<std::uint32_t>(mix_product(hash_of(key.client, seed) + hash_of(key.server, seed), what ^ seed));
 }
 

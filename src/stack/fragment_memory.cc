@@ -49,10 +49,10 @@ std::size_t FragmentMemory::bytes() const noexcept {
 
 std::size_t FragmentMemory::bucket_of(const DatagramKey& key) const noexcept {
   std::uint64_t hash = seed_;
+  const auto vlans = std::bit_cast<std::array<std::uint64_t, 2>>(key.vlan_ids);
   for (const std::uint64_t word :
        {key.addresses[0], key.addresses[1], key.addresses[2], key.addresses[3],
-        std::uint64_t{key.id} << 32 | std::uint64_t{key.ip_version} << 8 | key.protocol,
-        std::uint64_t{key.vlan_ids[0]} << 32 | std::uint64_t{key.vlan_ids[1]} << 16 | key.vlan_ids[2]}) {
+        std::uint64_t{key.id} << 32 | std::uint64_t{key.ip_version} << 8 | key.protocol, vlans[0], vlans[1]}) {
     hash = mix_product(hash, word);
   }
   return hash & (buckets_.size() - 1);

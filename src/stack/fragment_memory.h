@@ -30,7 +30,7 @@ namespace penstock::stack {
 struct DatagramKey {
   std::array<std::uint64_t, 4> addresses;
   std::uint32_t id;
-  std::array<std::uint16_t, 3> vlan_ids;
+  VlanIds vlan_ids;
   std::uint8_t ip_version, protocol;
   friend bool operator==(const DatagramKey&, const DatagramKey&) = default;
 };

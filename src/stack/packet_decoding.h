@@ -22,20 +22,23 @@ struct Carried {
   enum class Layer : std::uint8_t { none, ethernet, vlan, ipv4, ipv6, teredo, ppp, nsh, arp, erspan };
   Layer layer = Layer::none;
   Bytes bytes;
+  bool guessed = false;  // it may be none: the payload around it is to be inspected as well
 };
 
 struct PacketDecoding {
   /// Layers that a frame may have in all, as Suricata's `decoder.max-layers`.
   static constexpr unsigned kMostLayers = 16;
 
-  explicit PacketDecoding(DecodedPacket& to) noexcept : packet(to) {}
+  PacketDecoding(DecodedPacket& to, const TunnelPorts& tunnel_ports) noexcept : packet(to), ports(tunnel_ports) {}
 
   DecodedPacket& packet;
+  const TunnelPorts& ports;
   unsigned layers = 0;  // so far, in the packets around it too
   Carried carried;
   bool is_fragment = false;
   IpFragment fragment;
   bool vj_uncompressed = false;  // the PPP header said so: TCP behind protocol 0
+  bool is_not_ip = false;        // a protocol that carries no IP, such as ARP
 
   /// Something odd, with which the packet is still what it is.
   void note(DecodeEvent event) const noexcept { packet.events.set(event.index); }
@@ -46,7 +49,11 @@ struct PacketDecoding {
     return false;
   }
   /// False where the packet has too many layers.
-  [[nodiscard]] bool enter_layer() noexcept { return ++layers < kMostLayers || wrong(decode_event("too_many_layers")); }
+  [[nodiscard]] bool enter_layer() noexcept {
+    if (++layers < kMostLayers) return true;
+    packet.undecodable = true;
+    return wrong(decode_event("too_many_layers"));
+  }
 };
 
 /// The header with which `bytes` begin, which are long enough for it.
@@ -71,6 +78,12 @@ bool decode_ppp(PacketDecoding& decoding, Bytes bytes) noexcept;
 bool decode_nsh(PacketDecoding& decoding, Bytes bytes) noexcept;
 /// False for an EtherType that is not known, whatever becomes of what it stands for.
 bool decode_ether_type(PacketDecoding& decoding, std::uint16_t type, Bytes bytes) noexcept;
+/// Whether that looks for IP in it, behind headers of its own.
+bool is_encapsulation(std::uint16_t ether_type) noexcept;
+
+// link_protocols.cc: what carries no IP to any host, by the EtherType; by LLC and SNAP header
+bool carries_no_ip(std::uint16_t ether_type) noexcept;
+bool llc_carries_no_ip(Bytes bytes) noexcept;
 
 // decode_ip.cc
 bool decode_ipv4(PacketDecoding& decoding, Bytes bytes) noexcept;

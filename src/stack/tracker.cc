@@ -42,6 +42,7 @@ struct Tracker::Parts {
   [[nodiscard]] bool checksums_are_right(const DecodedPacket& packet) noexcept;
   void inspect_rest(Flow& flow, Direction direction, std::uint64_t now_ns, PacketSink& sink) noexcept;
   void end(Flow& flow, std::uint64_t now_ns, PacketSink& sink) noexcept;
+  void time_out(Flow& flow, std::uint64_t now_ns, PacketSink& sink) noexcept;
   bool evict(const Flow* but, std::uint64_t time_ns, PacketSink& sink) noexcept;
 
   TrackerOptions options;
@@ -72,7 +73,7 @@ void Tracker::Parts::take(DecodedPacket& decoded, PacketSink& sink) noexcept {
   for (std::size_t i = 0; i < kMostEndedAtOnce; ++i) {
     Flow* const old = flows.expired(now_ns);
     if (old == nullptr) break;
-    end(*old, now_ns, sink);
+    time_out(*old, now_ns, sink);
   }
   TrackedPacket tracked;
   tracked.packet = decoded;
@@ -104,14 +105,19 @@ Flow* Tracker::Parts::flow_of(const FlowLookup& lookup, TrackedPacket& tracked, 
   Flow* flow = flows.find(lookup);
   std::optional<Handshake> handshake;
   if (flow != nullptr) {
-    bool over = flows.has_timed_out(*flow, packet.timestamp_ns);
+    const bool timed_out = flows.has_timed_out(*flow, packet.timestamp_ns);
+    bool over = timed_out;
     if (!over && packet.is_tcp() && !flow->blocked) {
       const Direction direction = direction_of(*flow, packet);
       handshake = tcp.begins_anew(*flow, packet, direction);
       over = handshake || tcp.begins_by_syn(*flow, packet, direction);
     }
     if (!over) return flow;
-    end(*flow, packet.timestamp_ns, sink);
+    if (timed_out) {
+      time_out(*flow, packet.timestamp_ns, sink);
+    } else {
+      end(*flow, packet.timestamp_ns, sink);
+    }
   }
   if (lookup.begins_none) return nullptr;
   if (!options.refuse_when_full || !may_go_on_unseen(packet)) {
@@ -193,6 +199,7 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
   }
   packet.payload_in_stream = outcome.payload_in_stream;
   if (flow.tcp == nullptr) {
+    if (!outcome.session_refused) ++counters.tcp_unknown_connection;
     sink.packet(packet);
     return;
   }
@@ -258,6 +265,12 @@ void Tracker::Parts::end(Flow& flow, std::uint64_t time_ns, PacketSink& sink) no
   ++counters.flows_ended;
 }
 
+void Tracker::Parts::time_out(Flow& flow, std::uint64_t time_ns, PacketSink& sink) noexcept {
+  if (flow.tcp != nullptr && flow.state == FlowState::established) ++counters.tcp_idle_timeouts;
+  if (flow.tcp != nullptr && flow.state == FlowState::new_flow) ++counters.handshake_timeouts;
+  end(flow, time_ns, sink);
+}
+
 bool Tracker::Parts::evict(const Flow* but, std::uint64_t time_ns, PacketSink& sink) noexcept {
   Flow* const flow = flows.victim(options.refuse_when_full);
   if (flow == nullptr || flow == but) return false;
@@ -273,7 +286,7 @@ void Tracker::expire(std::uint64_t now_ns, PacketSink& sink) noexcept {
   Parts& parts = *parts_;
   if (now_ns > parts.now_ns) parts.now_ns = now_ns;
   parts.decoder.expire(parts.now_ns);
-  while (Flow* const flow = parts.flows.expired(parts.now_ns)) parts.end(*flow, parts.now_ns, sink);
+  while (Flow* const flow = parts.flows.expired(parts.now_ns)) parts.time_out(*flow, parts.now_ns, sink);
 }
 
 void Tracker::finish(PacketSink& sink) noexcept {

@@ -5,10 +5,19 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
 namespace penstock::stack {
+
+/// Destination ports of tunnels over UDP (Teredo, Geneve: source ports too); 0: none.
+struct TunnelPorts {
+  using Ports = std::array<std::uint16_t, 8>;
+  Ports vxlan{4789, 4790, 8472};  // IANA's; that of its generic extension (GPE); what Linux and flannel had
+  Ports geneve{6081};
+  Ports teredo{3544};
+};
 
 /// Whose way of keeping overlapping bytes is followed (Shankar & Paxson 2003; Novak & Sturges 2007).
 enum class OverlapPolicy : std::uint8_t { first, last, bsd, bsd_right, linux_host, windows, solaris };
@@ -41,6 +50,8 @@ struct TrackerOptions {
   std::uint32_t new_timeout_s = 30, established_timeout_s = 300, closed_timeout_s = 10;  // flows
   std::uint32_t tcp_new_timeout_s = 60, tcp_established_timeout_s = 600, tcp_closed_timeout_s = 60;
   std::uint8_t most_tunnels = 8;  // in each other
+  TunnelPorts tunnel_ports{};
+  bool refuse_undecodable = false;  // inline: frames in which a packet may lie that was not found
 };
 
 struct TrackerCounters {
@@ -55,6 +66,10 @@ struct TrackerCounters {
   std::uint64_t contested_segments = 0;  // whose bytes contradict others, or are not of their session
   std::uint64_t contested_given_up = 0;  // of these: there was no room for all versions
   std::uint64_t tcp_segments = 0, tcp_invalid_checksums = 0, ipv4_invalid_checksums = 0;
+  std::uint64_t undecodable = 0;             // frames in which a packet may lie that was not found
+  std::uint64_t tcp_idle_timeouts = 0;       // established connections that ended because nothing came
+  std::uint64_t handshake_timeouts = 0;      // connections that ended before they were established, likewise
+  std::uint64_t tcp_unknown_connection = 0;  // packets of connections whose beginning was not seen, or has ended so
 };
 
 }  // namespace penstock::stack

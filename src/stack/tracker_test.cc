@@ -179,6 +179,43 @@ TEST(Tracker, EndsFlowsByTheTimeOfOthersPackets) {
   EXPECT_EQ(talk.inspected(), "left");
 }
 
+/*  SYN ─ SYN/ACK ─ ACK ─ … silence … ─ data    the connection is forgotten, the data are of none that is known
+    SYN ─ … silence … ─ ACK with data            the same, before it was established                                  */
+TEST(Tracker, CountsConnectionsThatItForgetsAndPacketsOfNoneThatItKnows) {
+  for (const bool longer : {false, true}) {
+    TrackerOptions options;
+    if (longer) options.tcp_established_timeout_s = options.tcp_new_timeout_s = 10'000;
+    Talk talk(options);
+    talk.handshake();
+    talk.now_ns += 601'000'000'000;
+    talk.client({.sequence = 100, .ack = 1000, .data = "late"});
+    EXPECT_EQ(talk.tracker.counters().tcp_idle_timeouts, longer ? 0U : 1U);
+    EXPECT_EQ(talk.tracker.counters().tcp_unknown_connection, longer ? 0U : 1U);
+    talk.client_port = 1;
+    talk.client({.flags = kSyn, .sequence = 99});
+    talk.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100});
+    talk.now_ns += 61'000'000'000;
+    talk.client({.sequence = 100, .ack = 1000, .data = "late"});
+    EXPECT_EQ(talk.tracker.counters().handshake_timeouts, longer ? 0U : 1U);
+    EXPECT_EQ(talk.tracker.counters().tcp_unknown_connection, longer ? 0U : 2U);
+  }
+}
+
+TEST(Tracker, CountsNoConnectionThatEndsByItself) {
+  Talk talk;
+  talk.handshake();
+  talk.client({.flags = kFin | kAck, .sequence = 100, .ack = 1000});
+  talk.server({.flags = kFin | kAck, .sequence = 1000, .ack = 101});
+  talk.client({.sequence = 101, .ack = 1001});
+  talk.now_ns += 1'000'000'000'000;
+  talk.client_port = 1;
+  talk.handshake();
+  talk.finish();
+  EXPECT_EQ(talk.tracker.counters().tcp_idle_timeouts, 0U);
+  EXPECT_EQ(talk.tracker.counters().handshake_timeouts, 0U);
+  EXPECT_EQ(talk.tracker.counters().tcp_unknown_connection, 0U);
+}
+
 //   client                                     server
 //     SYN 5000000               ─▶                           anybody can send that
 //                               ◀─  SYN/ACK 9000000

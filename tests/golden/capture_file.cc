@@ -89,7 +89,7 @@ std::string flow_of(int link_type, const std::string& frame) {
   if (ip.size() >= 20 && ip[0] >> 4 == 4) {
     const std::string addresses(ip.substr(12, 8));
     const bool fragment = (ip[6] & 0x3f) != 0 || ip[7] != 0;
-    if (fragment) return addresses;
+    if (fragment) return addresses + ip[9] + std::string(ip.substr(4, 2));
     const std::size_t ports = static_cast<std::size_t>(ip[0] & 0xf) * 4;
     if (!has_ports(ip[9])) return addresses + ip[9];
     if (ip.size() >= ports + 8) return addresses + ip[9] + std::string(ip.substr(ports, 4));

@@ -28,8 +28,9 @@ struct CaptureFile {
 /// pcap or pcapng, also in gzip or Zstandard. Throws std::runtime_error with the reason.
 [[nodiscard]] CaptureFile read_capture_file(const std::string& path);
 
-/// The records of each flow, in order. A flow is what must stay in order: addresses, protocol and ports of IP packets,
-/// addresses of fragments. A packet of no flow that is known here is a flow of its own.
+/// The records of each flow, in order. A flow is what must stay in order: addresses, protocol and ports of IP packets;
+/// of fragments their datagram, since those that come before the first one wait for it. A packet of no flow that is
+/// known here is a flow of its own.
 [[nodiscard]] std::map<std::string, std::vector<Record>> flows_of(const CaptureFile& capture);
 
 /// For messages: "1795211903.664114000 98 of 98 bytes 0200…".

@@ -34,6 +34,12 @@ ScanOptions with_policy(OverlapPolicy policy) {
   return options;
 }
 
+ScanOptions on_the_path() {
+  ScanOptions options;
+  options.tracker.inline_streams = options.inspector.drops = true;
+  return options;
+}
+
 std::uint64_t alerts_of(const Scanner& scanner, std::uint32_t sid = 1) {
   const auto found = scanner.counts().find(sid);
   return found == scanner.counts().end() ? 0 : found->second;
@@ -59,13 +65,51 @@ TEST(Evasion, TinySegmentsInAnyOrderHideNothing) {
   }
 }
 
-const Bytes kWindowScale = {1, 3, 3, 7};  // RFC 7323: of 2^7
-
-ScanOptions on_the_path() {
-  ScanOptions options;
-  options.tracker.inline_streams = options.inspector.drops = true;
-  return options;
+/*  server   220 mx         250 mx              454 no │ 220 go ─ ServerHello …
+    client           EHLO me        STARTTLS                   ClientHello … attack at dawn  */
+TEST(Evasion, AFakedStartOfEncryptionHidesNothing) {
+  const auto record = [](char type, const std::string& text) {
+    return std::string{type, 3, 1, 0, static_cast<char>(text.size())} + text;
+  };
+  const std::string client_hello = record(22, "\1 hello"), server_hello = record(22, "\2 hello"),
+                    change = record(20, "\1"), data = record(23, "noise");
+  struct Case {
+    std::string server_answers, server_goes_on;
+    std::uint64_t alerts;
+  };
+  for (const auto& [answer, goes_on, alerts] : {Case{"454 no\r\n", "500 what?\r\n", 1},
+                                                {"454 no\r\n", server_hello + change + data, 1},
+                                                {"220 go\r\n", "500 what?\r\n", 1},
+                                                {"", "", 1},
+                                                {"220 go\r\n", server_hello + change + data, 0}}) {
+    for (const ScanOptions& options : {ScanOptions(), on_the_path()}) {
+      Scanner scanner(rules_of(kAttackRule), options);
+      Conversation tcp(scanner);
+      tcp.handshake();
+      std::uint32_t sent[2] = {0, 0};
+      const auto say = [&](bool to_server, std::string_view text) {
+        std::uint32_t& at = sent[to_server ? 0 : 1];
+        if (text.empty()) return;
+        tcp.send({.to_server = to_server, .at = at, .payload = text});
+        tcp.acknowledge(to_server, at += static_cast<std::uint32_t>(text.size()));
+      };
+      say(false, "220 mx\r\n");
+      say(true, "EHLO me\r\n");
+      say(false, "250 mx\r\n");
+      say(true, "STARTTLS\r\n");
+      say(false, answer);
+      say(true, client_hello);
+      say(false, goes_on);
+      say(true, change + data);
+      say(true, kAttack);
+      tcp.close();
+      scanner.finish();
+      EXPECT_EQ(alerts_of(scanner), alerts) << answer << goes_on;
+    }
+  }
 }
+
+const Bytes kWindowScale = {1, 3, 3, 7};  // RFC 7323: of 2^7
 
 TEST(Evasion, ThousandsOfHolesHideNothing) {
   for (const auto& [reversed, options] :

@@ -74,6 +74,7 @@ class FakePort final : public port::Port {
   std::function<void()> while_closing = [] {};
   std::function<port::Lost()> loses = [] { return port::Lost{}; };  // at each flush
   std::optional<port::OfferedLoad> load;
+  std::optional<port::FragmentCounts> fragment_counts;
   std::function<bool()> has_failed = [] { return false; };
 
   bool opened = false, started = false, closed = false;
@@ -88,6 +89,7 @@ class FakePort final : public port::Port {
   void interrupt() noexcept override { interrupted = true; }
   void start() noexcept override { started = true; }
   std::optional<port::OfferedLoad> offered() const noexcept override { return load; }
+  std::optional<port::FragmentCounts> fragments() const noexcept override { return fragment_counts; }
   Result<void> open(unsigned workers) override {
     while_opening();
     if (!open_errors.empty()) return failure(open_errors);

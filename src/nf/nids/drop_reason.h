@@ -21,10 +21,11 @@ enum class DropReason : std::uint16_t {
   stream_invalid,
   flow_memory,
   stream_memory,
-  fragment_memory
+  fragment_memory,
+  undecodable
 };
-inline constexpr std::array<std::string_view, 6> kDropReasons{"rule",        "changed_bytes", "stream_invalid",
-                                                              "flow_memory", "stream_memory", "fragment_memory"};
+inline constexpr std::array<std::string_view, 7> kDropReasons{
+    "rule", "changed_bytes", "stream_invalid", "flow_memory", "stream_memory", "fragment_memory", "undecodable"};
 
 /// Of a packet that the stack refuses (not Refusal::none).
 [[nodiscard]] constexpr DropReason reason_of(stack::Refusal refusal) noexcept {
@@ -36,6 +37,7 @@ inline constexpr std::array<std::string_view, 6> kDropReasons{"rule",        "ch
     case stack::Refusal::flow_memory: return DropReason::flow_memory;
     case stack::Refusal::stream_memory: return DropReason::stream_memory;
     case stack::Refusal::fragment_memory: return DropReason::fragment_memory;
+    case stack::Refusal::undecodable: return DropReason::undecodable;
   }
   return DropReason::rule;
 }

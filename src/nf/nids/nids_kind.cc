@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -63,6 +64,22 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"packet", ParameterType::flag, "false", "", "EVE alerts hold the packet, in base64", false},
     {"references", ParameterType::flag, "false", "", "EVE alerts hold the rule's references", false},
     {"strict", ParameterType::flag, "false", "", "a rule that cannot be loaded is an error", false},
+    {"undecodable", ParameterType::choice, "pass", "pass|drop",
+     "what becomes of frames in which a packet may lie that cannot be decoded; drop: with action: drop", false},
+    {"vxlan_ports", ParameterType::integers, "4789,4790,8472", "0..65535",
+     "UDP destination ports whose payload is decoded as VXLAN, 8 at most; 0: none", false},
+    {"geneve_ports", ParameterType::integers, "6081", "0..65535", "the same of Geneve", false},
+    {"teredo_ports", ParameterType::integers, "3544", "0..65535",
+     "UDP ports, of either side, whose payload is looked at for Teredo, 8 at most", false},
+    {"handshake_timeout", ParameterType::duration, "60s", "1s..24h",
+     "a TCP connection is forgotten that is not established, and of which nothing comes for so long", false},
+    {"tcp_idle_timeout", ParameterType::duration, "600s", "1s..24h", "the same of an established connection", false},
+    {"tcp_closed_timeout", ParameterType::duration, "60s", "1s..24h", "the same of a closed connection", false},
+    {"flow_new_timeout", ParameterType::duration, "30s", "1s..24h",
+     "the same of another flow, such as UDP's, of which one side has sent", false},
+    {"flow_idle_timeout", ParameterType::duration, "300s", "1s..24h", "the same once both sides have sent", false},
+    {"fragment_timeout", ParameterType::duration, "60s", "1s..24h",
+     "the same of the fragments of a datagram that is not complete", false},
 });
 
 stack::OverlapPolicy policy_of(std::string_view name) {
@@ -82,6 +99,38 @@ MatcherKind matcher_of(std::string_view name) {
   return MatcherKind::hyperscan;
 }
 
+/// Not more than there is room for: see check_parameters.
+stack::TunnelPorts::Ports ports_of(const Parameters& parameters, std::string_view name) {
+  stack::TunnelPorts::Ports ports{};
+  const std::vector<std::uint64_t>& given = parameters.integers(name);
+  for (std::size_t i = 0; i < given.size() && i < ports.size(); ++i) ports[i] = static_cast<std::uint16_t>(given[i]);
+  return ports;
+}
+
+/// Whole ones, and no less than what was given.
+std::uint32_t seconds(const Parameters& parameters, std::string_view name) {
+  return static_cast<std::uint32_t>(std::chrono::ceil<std::chrono::seconds>(parameters.duration(name)).count());
+}
+
+Errors check_parameters(const Parameters& parameters) {
+  Errors errors;
+  const bool drops = parameters.text("action") == "drop";
+  for (const std::string_view name : {"when_full", "undecodable"}) {
+    if (drops || parameters.text(name) != "drop") continue;
+    errors.push_back(
+        {parameters.place(name), fmt::format("{}: nothing is dropped", name), "drop with action: alert",
+         name == "when_full" ? "drop with action: drop, else pass or auto" : "drop with action: drop, else pass"});
+  }
+  constexpr std::size_t kMost = std::tuple_size_v<stack::TunnelPorts::Ports>;
+  for (const std::string_view name : {"vxlan_ports", "geneve_ports", "teredo_ports"}) {
+    const std::size_t count = parameters.integers(name).size();
+    if (count <= kMost) continue;
+    errors.push_back({parameters.place(name), fmt::format("{}: too many ports", name), fmt::format("{}", count),
+                      fmt::format("{} at most", kMost)});
+  }
+  return errors;
+}
+
 NidsSettings settings_of(const Parameters& parameters, const chain::NfContext& context) {
   NidsSettings settings;
   stack::TrackerOptions& tracker = settings.tracker;
@@ -95,6 +144,16 @@ NidsSettings settings_of(const Parameters& parameters, const chain::NfContext& c
   tracker.flow_memory = parameters.integer("flow_memory");
   tracker.stream_memory = parameters.integer("stream_memory");
   tracker.fragment_memory = parameters.integer("fragment_memory");
+  tracker.refuse_undecodable = parameters.text("undecodable") == "drop";
+  tracker.tunnel_ports.vxlan = ports_of(parameters, "vxlan_ports");
+  tracker.tunnel_ports.geneve = ports_of(parameters, "geneve_ports");
+  tracker.tunnel_ports.teredo = ports_of(parameters, "teredo_ports");
+  tracker.tcp_new_timeout_s = seconds(parameters, "handshake_timeout");
+  tracker.tcp_established_timeout_s = seconds(parameters, "tcp_idle_timeout");
+  tracker.tcp_closed_timeout_s = seconds(parameters, "tcp_closed_timeout");
+  tracker.new_timeout_s = seconds(parameters, "flow_new_timeout");
+  tracker.established_timeout_s = seconds(parameters, "flow_idle_timeout");
+  tracker.fragment_timeout_s = seconds(parameters, "fragment_timeout");
   const std::uint64_t depth = parameters.integer("stream_depth");
   tracker.stream_depth = depth == 0 || depth > 0xffff'ffff ? 0xffff'ffff : static_cast<std::uint32_t>(depth);
   settings.inspector.drops = tracker.inline_streams = parameters.text("action") == "drop";
@@ -155,10 +214,7 @@ Errors placed_variables(Errors errors, const Parameters& parameters) {
 }
 
 Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameters, chain::NfContext& context) {
-  if (parameters.text("when_full") == "drop" && parameters.text("action") != "drop") {
-    return failure(Error{parameters.place("when_full"), "when_full: nothing is dropped", "drop with action: alert",
-                         "drop with action: drop, else pass or auto"});
-  }
+  if (Errors errors = check_parameters(parameters); !errors.empty()) return failure(std::move(errors));
   RuleFiles files;
   if (auto read = read_variables(parameters, files); !read) return failure(std::move(read).error());
   files.rules = parameters.texts("rules");

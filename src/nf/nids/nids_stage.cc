@@ -18,7 +18,8 @@ const PacketLiterals& literals_of(const std::byte* found) noexcept {
 NidsStage::NidsStage(const Detection& detection, HostMemory& hosts, const NidsSettings& settings,
                      const stack::TrackerOptions& tracker_options, WorkerCounts& counts)
     : counts_(counts),
-      literals_tell_all_(!tracker_options.keep_flows && detection.literals_select_all()),
+      literals_tell_all_(!tracker_options.keep_flows && !tracker_options.refuse_undecodable &&
+                         detection.literals_select_all()),
       writer_(settings.eve_log, settings.fast_log, settings.eve, detection.rules().rules, counts.alerts_by_rule),
       inspector_(detection, hosts, writer_, settings.inspector),
       tracker_(tracker_options) {}

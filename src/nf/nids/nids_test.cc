@@ -331,6 +331,121 @@ TEST_F(NidsFunction, DropsWhatMemoryHasNoRoomForAndSaysSo) {
   }
 }
 
+// What it does not understand it cannot inspect. Nothing that is no IP by its nature is dropped.
+TEST_F(NidsFunction, DropsInlineWhatItCannotDecodeWhereItIsToAndCountsItAnyway) {
+  const std::string rules = "alert udp any any -> any any (content:\"bad\"; sid:1;)\n";
+  const Frame good = question("good");
+  Frame unknown = good, lldp = good;
+  unknown[12] = 0x12;  // the EtherType
+  lldp[12] = 0x88;
+  lldp[13] = 0xcc;
+  auto tagged = packet().eth();
+  for (std::uint16_t i = 0; i < 9; ++i) tagged.vlan(i);
+  const std::vector<Frame> packets{good, unknown, lldp, tagged.ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).bytes()};
+  for (const auto& [undecodable, tracking] : {std::pair{"pass", "streams"}, {"drop", "streams"}, {"drop", "packets"}}) {
+    report::EventLog log(eve_path_);
+    ASSERT_TRUE(log.open());
+    log.begin();
+    const auto nids =
+        make(rules, {{"action", {"drop"}}, {"undecodable", {undecodable}}, {"tracking", {tracking}}}, &log);
+    Frames frames(packets);
+    auto stage = nids->make_cpu_stage();
+    stage->process(frames.views);
+    stage.reset();
+    nids->end_run();
+    EXPECT_THAT(log.close(), IsEmpty());
+    std::vector<bool> dropped;
+    for (const PacketView& view : frames.views) {
+      dropped.push_back(view.packet->verdict == Verdict::drop(DropReason::undecodable));
+    }
+    const bool drops = std::string_view(undecodable) == "drop";
+    EXPECT_EQ(dropped, (std::vector<bool>{false, drops, false, drops}));
+    EXPECT_EQ(report_of(*nids)["stack"]["undecodable"], 2);
+    EXPECT_EQ(report_of(*nids)["inspection"]["dropped_by"]["undecodable"], drops ? 2 : 0);
+    EXPECT_EQ(records().back()["stats"]["ips"]["drop_reason"]["decode_error"], drops ? 2 : 0);
+  }
+}
+
+/// A GPU that found no literal in a frame has not decoded it.
+TEST_F(NidsFunction, DecodesFramesThatAGpuHasClearedWhereItIsToDropWhatItCannot) {
+  const auto nids = make("alert udp any any -> any any (content:\"bad\"; sid:1;)\n",
+                         {{"action", {"drop"}}, {"undecodable", {"drop"}}, {"tracking", {"packets"}}});
+  Frame vxlan = packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(1, 4789).payload(std::string(40, 8)).bytes();
+  Frames frames({vxlan});
+  auto stage = nids->make_cpu_stage();
+  auto finish = nids->make_finish_stage(*stage);
+  PacketLiterals found;
+  found.flags = PacketLiterals::kScanned | PacketLiterals::kPayload;
+  const std::byte* const findings = reinterpret_cast<const std::byte*>(&found);
+  finish->finish(frames.views, {&findings, 1});
+  EXPECT_EQ(frames.views[0].packet->verdict, Verdict::drop(DropReason::undecodable));
+}
+
+/*  UDP 50000 → 5555 │ VXLAN │ Ethernet │ IPv4 │ TCP to port 80 │ "bad"  */
+TEST_F(NidsFunction, LooksForTunnelsAtThePortsThatItIsGiven) {
+  const std::string rules = "alert tcp any any -> any 80 (flags:S; content:\"bad\"; sid:1;)\n";
+  const Frame inner = packet().eth().ipv4("10.1.0.1", "10.1.0.2").tcp(4000, 80, TcpHeader::kSyn).payload("bad").bytes();
+  const auto alerts = [&](std::uint16_t port, const std::vector<Given>& given) {
+    const auto nids = make(rules, given);
+    Frames frames({packet()
+                       .eth()
+                       .ipv4("10.0.0.1", "10.0.0.2")
+                       .udp(50000, port)
+                       .raw({8, 0, 0, 0, 0, 0, 7, 0})
+                       .raw(inner)
+                       .bytes()});
+    nids->make_cpu_stage()->process(frames.views);
+    return report_of(*nids)["alerts"];
+  };
+  EXPECT_EQ(alerts(4789, {}), 1);
+  EXPECT_EQ(alerts(8472, {}), 1);
+  EXPECT_EQ(alerts(5555, {}), 0);
+  EXPECT_EQ(alerts(5555, {{"vxlan_ports", {"4789,5555"}}}), 1);
+  EXPECT_EQ(alerts(4789, {{"vxlan_ports", {"0"}}}), 0);
+}
+
+// The defaults of the field; whoever has connections that are silent for longer says so.
+TEST_F(NidsFunction, FollowsConnectionsForAsLongAsItIsToAndCountsThoseThatItForgets) {
+  const std::string rules = "alert tcp any any -> any any (flow:established; content:\"attack\"; sid:1;)\n";
+  testing::Conversation silent(1), slow(2);
+  std::vector<Frame> packets = silent.handshake();
+  for (const Frame& frame : slow.handshake()) packets.push_back(frame);
+  packets.push_back(slow.data(0, "attack"));
+  packets.push_back(silent.data(0, "attack"));
+  const std::vector<std::uint64_t> seconds{0, 0, 0, 1, 1, 71, 71, 700};
+  const auto report = [&](const std::vector<Given>& given) {
+    const auto nids = make(rules, given);
+    Frames frames(packets);
+    for (std::size_t i = 0; i < packets.size(); ++i) {
+      frames.views[i].packet->timestamp_ns = kStart + seconds[i] * 1'000'000'000;
+    }
+    nids->make_cpu_stage()->process(frames.views);
+    return report_of(*nids);
+  };
+  const Json usual = report({});
+  EXPECT_EQ(usual["alerts"], 0);
+  EXPECT_EQ(usual["stack"]["tcp_idle_timeouts"], 1);
+  EXPECT_EQ(usual["stack"]["handshake_timeouts"], 1);
+  EXPECT_EQ(usual["stack"]["tcp_unknown_connection"], 3);
+  const Json longer = report({{"tcp_idle_timeout", {"2h"}}, {"handshake_timeout", {"90500ms"}}});
+  EXPECT_EQ(longer["alerts"], 2);
+  EXPECT_EQ(longer["stack"]["tcp_idle_timeouts"], 0);
+  EXPECT_EQ(longer["stack"]["handshake_timeouts"], 0);
+  EXPECT_EQ(longer["stack"]["tcp_unknown_connection"], 0);
+}
+
+TEST_F(NidsFunction, WaitsForFragmentsAsLongAsItIsTo) {
+  const Frame whole = question("12345678bad");
+  for (const auto& [timeout, reassembled] : {std::pair{"10s", 0}, {"30s", 1}}) {
+    const auto nids =
+        make("alert udp any any -> any any (content:\"bad\"; sid:1;)\n", {{"fragment_timeout", {timeout}}});
+    Frames frames({fragment_of(whole, 0, 16, 1), fragment_of(whole, 16, 19, 1)});
+    frames.views[1].packet->timestamp_ns = kStart + 20'000'000'000;
+    nids->make_cpu_stage()->process(frames.views);
+    EXPECT_EQ(report_of(*nids)["stack"]["reassembled"], reassembled);
+  }
+}
+
 TEST_F(NidsFunction, RefusesWrongParameters) {
   const std::string rules = "alert udp any any -> any any (content:\"o\"; sid:1;)\n";
   EXPECT_THAT(refusal(rules, {{"vars", {"=10.0.0.0/8"}}}),
@@ -339,6 +454,11 @@ TEST_F(NidsFunction, RefusesWrongParameters) {
   EXPECT_THAT(refusal(rules, {{"matcher", {"guess"}}}), HasSubstr("matcher: wrong value"));
   EXPECT_THAT(refusal(rules, {{"flow_memory", {"1KiB"}}}), HasSubstr("flow_memory: wrong value"));
   EXPECT_THAT(refusal(rules, {{"when_full", {"drop"}}}), HasSubstr("chain.yaml:2:1: when_full: nothing is dropped"));
+  EXPECT_THAT(refusal(rules, {{"tcp_idle_timeout", {"10ms"}}}), HasSubstr("tcp_idle_timeout: wrong value"));
+  EXPECT_THAT(refusal(rules, {{"undecodable", {"drop"}}}),
+              HasSubstr("chain.yaml:2:1: undecodable: nothing is dropped"));
+  EXPECT_THAT(refusal(rules, {{"vxlan_ports", {"1,2,3,4,5,6,7,8,9"}}}),
+              HasSubstr("chain.yaml:2:1: vxlan_ports: too many ports: found 9, expected 8 at most"));
   EXPECT_THAT(refusal(rules, {{"classification", {"/nowhere.config"}}}), HasSubstr("/nowhere.config"));
   EXPECT_THAT(refusal("", {}), HasSubstr("chain.yaml:1:1: no rule could be loaded: found none there"));
   EXPECT_THAT(refusal(rules + "alert udp any any -> any any (frobnicate:1; sid:2;)\n", {{"strict", {"true"}}}),

@@ -162,7 +162,7 @@ class Talk final : public PacketSink {
   Tracker tracker;
   std::uint64_t now_ns = 1'700'000'000'000'000'000;
   std::uint16_t client_port = 40000, server_port = 80;
-  std::array<std::uint16_t, 3> vlan_ids{};
+  VlanIds vlan_ids{};
   bool inspects = true;
   std::vector<Seen> seen;
   std::array<std::vector<Chunk>, 2> chunks;

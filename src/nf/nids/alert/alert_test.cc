@@ -353,6 +353,10 @@ TEST(EveStats, IsARecordOfAllCounters) {
   stats.tracker.flows = 5;
   stats.tracker.flows_ended = 2;
   stats.tracker.tcp_sessions = 4;
+  stats.tracker.undecodable = 6;
+  stats.tracker.tcp_idle_timeouts = 7;
+  stats.tracker.handshake_timeouts = 8;
+  stats.tracker.tcp_unknown_connection = 11;
   stats.rules_loaded = 100;
   stats.rules_failed = 1;
   stats.alerts = 9;
@@ -367,7 +371,11 @@ TEST(EveStats, IsARecordOfAllCounters) {
   EXPECT_EQ(all["decoder"]["pkts"], 10);
   EXPECT_EQ(all["decoder"]["bytes"], 1000);
   EXPECT_EQ(all["flow"]["active"], 3);
+  EXPECT_EQ(all["decoder"]["undecodable"], 6);
   EXPECT_EQ(all["tcp"]["sessions"], 4);
+  EXPECT_EQ(all["tcp"]["idle_timeouts"], 7);
+  EXPECT_EQ(all["tcp"]["handshake_timeouts"], 8);
+  EXPECT_EQ(all["tcp"]["unknown_connection"], 11);
   EXPECT_EQ(all["detect"]["engines"].dump(), R"([{"id":0,"rules_loaded":100,"rules_failed":1}])");
   EXPECT_EQ(all["detect"]["alert"], 9);
   EXPECT_FALSE(all.contains("ips"));
@@ -383,10 +391,10 @@ TEST(EveStats, TellWhyFramesWereDroppedWhereTheyCanBe) {
   append_eve_stats(line, stats, times);
   const Json all = Json::parse(line)["stats"];
   EXPECT_EQ(all["defrag"]["memcap_drop"], 7);
-  EXPECT_EQ(all["ips"]["blocked"], 21);
+  EXPECT_EQ(all["ips"]["blocked"], 28);
   EXPECT_EQ(all["ips"]["drop_reason"],
             Json::parse(R"({"rules":1,"stream_changed_bytes":2,"stream_error":3,"flow_memcap":4,
-                                                       "stream_memcap":5,"defrag_memcap":6})"));
+                                                       "stream_memcap":5,"defrag_memcap":6,"decode_error":7})"));
 }
 
 TEST_F(Alerts, OfSeveralWorkersGoIntoOneLogAndAreCountedByRule) {

@@ -15,7 +15,7 @@ namespace {
 
 /// By DropReason; what Suricata does not drop for has a name of its own.
 constexpr std::array<std::string_view, kDropReasons.size()> kSuricatasReasons{
-    "rules", "stream_changed_bytes", "stream_error", "flow_memcap", "stream_memcap", "defrag_memcap"};
+    "rules", "stream_changed_bytes", "stream_error", "flow_memcap", "stream_memcap", "defrag_memcap", "decode_error"};
 
 }  // namespace
 
@@ -30,6 +30,7 @@ void append_eve_stats(std::string& out, const EveStats& stats, TimeText& times) 
   json.open("decoder");
   json.member("pkts", tracker.packets);
   json.member("bytes", stats.bytes);
+  json.member("undecodable", tracker.undecodable);  // as others below, Suricata has no name for it
   json.close();
   json.open("defrag");
   json.member("fragments", tracker.fragments);
@@ -45,6 +46,9 @@ void append_eve_stats(std::string& out, const EveStats& stats, TimeText& times) 
   json.close();
   json.open("tcp");
   json.member("sessions", tracker.tcp_sessions);
+  json.member("unknown_connection", tracker.tcp_unknown_connection);
+  json.member("idle_timeouts", tracker.tcp_idle_timeouts);
+  json.member("handshake_timeouts", tracker.handshake_timeouts);
   json.member("invalid_checksum", tracker.tcp_invalid_checksums);
   json.member("reassembly_gap", tracker.stream_gaps);
   json.member("segment_memcap_drop", tracker.stream_memory_refused);

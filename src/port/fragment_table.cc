@@ -1,0 +1,287 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A datagram is over, as in the stack's reassembly (stack/ip_reassembly.cc), once all its bytes were seen or nothing
+// came for the timeout: what comes then under the same identification is another one, perhaps of another flow.
+
+#include "port/fragment_table.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bitset>
+#include <vector>
+
+#include "base/keyed_hash.h"
+#include "packet/ip.h"
+#include "port/frame_shelf.h"
+
+namespace penstock::port {
+
+namespace {
+
+constexpr std::size_t kWays = 16;          // datagrams of a set
+constexpr std::size_t kMostData = 0xffff;  // of a datagram, without its header
+
+/// Written by one thread, read by any.
+class Counter {
+ public:
+  void add(std::uint64_t n) noexcept { count_.store(get() + n, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t get() const noexcept { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> count_{0};
+};
+
+struct Datagram {
+  enum class State : std::uint8_t { none, waiting, decided };
+
+  DatagramKey key;
+  std::uint64_t last_ns = 0;
+  std::uint64_t last_use = 0;
+  Datagram* older = nullptr;  // of those that wait
+  Datagram* newer = nullptr;
+  FrameShelf::List frames;  // that wait
+  std::uint32_t end = 0;    // of the bytes that were seen
+  std::uint32_t whole_units = 0;
+  std::uint16_t worker = 0;
+  State state = State::none;
+  bool has_worker = false;  // waiting: that of the datagram before, of the same key
+  bool last_seen = false;   // the fragment that no other follows
+
+  /// The last unit may be in part, of the fragment that ends there.
+  [[nodiscard]] bool complete() const noexcept { return last_seen && whole_units == end / 8; }
+};
+
+}  // namespace
+
+struct FragmentTable::Parts {
+  Parts(unsigned worker_count, const Limits& given)
+      : workers(worker_count),
+        limits(given),
+        datagrams(given.sets * kWays),
+        seen_units(std::make_unique_for_overwrite<std::array<std::uint64_t, 128>[]>(given.sets * kWays)),
+        set_blocks(given.sets),
+        shelf(given.waiting_bytes) {
+    payload.reserve(kMostData + 1);
+  }
+
+  // ---- the table: sets by addresses, the datagrams of a set in any order
+
+  [[nodiscard]] std::size_t set_of(const DatagramKey& key) const noexcept {
+    std::uint64_t hash = seed;
+    for (const std::uint64_t word : {key.source.high, key.source.low, key.destination.high, key.destination.low}) {
+      hash = mix_product(hash, word);
+    }
+    return hash & (limits.sets - 1);
+  }
+  [[nodiscard]] std::size_t index_of(const Datagram& datagram) const noexcept {
+    return static_cast<std::size_t>(&datagram - datagrams.data());
+  }
+  [[nodiscard]] std::span<Datagram> set(std::size_t number) noexcept {
+    return std::span(datagrams).subspan(number * kWays, kWays);
+  }
+  [[nodiscard]] std::uint32_t& blocks_of_set(const Datagram& datagram) noexcept {
+    return set_blocks[index_of(datagram) / kWays];
+  }
+
+  Datagram* find(const DatagramKey& key) noexcept {
+    const std::span<Datagram> ways = set(set_of(key));
+    const auto it =
+        std::ranges::find_if(ways, [&](const Datagram& d) { return d.state != Datagram::State::none && d.key == key; });
+    return it == ways.end() ? nullptr : &*it;
+  }
+  /// The one that is missed least: free, complete, or the longest not used.
+  Datagram& victim(const DatagramKey& key) noexcept {
+    return *std::ranges::min_element(set(set_of(key)), {}, [](const Datagram& d) {
+      return d.state == Datagram::State::none || (d.state == Datagram::State::decided && d.complete()) ? 0 : d.last_use;
+    });
+  }
+  void begin(Datagram& datagram) noexcept {
+    datagram.end = datagram.whole_units = 0;
+    datagram.last_seen = false;
+    datagram.state = Datagram::State::waiting;
+    seen_units[index_of(datagram)].fill(0);
+  }
+
+  /// As the stack's reassembly notes it, which leaves out what no datagram can have.
+  void note_seen(Datagram& datagram, const Fragment& fragment) noexcept {
+    const std::size_t end = fragment.offset + fragment.data.size();
+    const std::size_t header = fragment.key.ip_version == 4 ? sizeof(Ipv4Header) : 0;
+    if (fragment.data.empty() || header + end > kMostData) return;
+    auto& units = seen_units[index_of(datagram)];
+    for (std::size_t unit = fragment.offset / 8; unit < end / 8; ++unit) {
+      const std::uint64_t bit = std::uint64_t{1} << unit % 64;
+      if ((units[unit / 64] & bit) == 0) ++datagram.whole_units;
+      units[unit / 64] |= bit;
+    }
+    datagram.end = std::max(datagram.end, static_cast<std::uint32_t>(end));
+    datagram.last_seen = datagram.last_seen || !fragment.more;
+  }
+
+  // ---- those that wait, from the oldest to the newest
+
+  void append(Datagram& datagram) noexcept {
+    datagram.older = newest;
+    datagram.newer = nullptr;
+    (newest != nullptr ? newest->newer : oldest) = &datagram;
+    newest = &datagram;
+  }
+  void unlink(Datagram& datagram) noexcept {
+    (datagram.older != nullptr ? datagram.older->newer : oldest) = datagram.newer;
+    (datagram.newer != nullptr ? datagram.newer->older : newest) = datagram.older;
+  }
+
+  /// Gives what waits to the worker that all further ones go to.
+  bool decide(Datagram& datagram, unsigned worker, Sink sink) noexcept {
+    datagram.worker = static_cast<std::uint16_t>(worker);
+    datagram.state = Datagram::State::decided;
+    datagram.has_worker = true;
+    if (datagram.frames.frames == 0) return true;
+    unlink(datagram);
+    const bool goes_on =
+        shelf.for_each(datagram.frames, [&](const CapturedFrame& frame) { return sink(worker, frame); });
+    blocks_of_set(datagram) -= datagram.frames.blocks;
+    shelf.clear(datagram.frames);
+    return goes_on;
+  }
+  /// What is dropped on the path may come again in part: that goes to the worker that knows of it.
+  bool give_up(Datagram& datagram, Sink sink) noexcept {
+    not_followed.add(datagram.frames.frames);
+    return decide(datagram,
+                  datagram.has_worker ? datagram.worker : worker_of_hash(address_hash_of(datagram.key), workers), sink);
+  }
+
+  /// The oldest datagrams give way, first those of the same set. False where it would have to be this one.
+  bool has_room(Datagram& datagram, std::uint32_t blocks, Sink sink, bool& goes_on) noexcept {
+    const std::uint32_t most = shelf.blocks() / 4;
+    const std::span<Datagram> ways = set(index_of(datagram) / kWays);
+    while (goes_on && blocks_of_set(datagram) + blocks > most) {
+      Datagram* first = nullptr;
+      for (Datagram& other : ways) {
+        const bool waits = &other != &datagram && other.frames.frames > 0;
+        if (waits && (first == nullptr || other.last_use < first->last_use)) first = &other;
+      }
+      if (first == nullptr) return false;
+      goes_on = give_up(*first, sink);
+    }
+    while (goes_on && shelf.blocks_left() < blocks) {
+      Datagram* const first = oldest != &datagram ? oldest : oldest->newer;
+      if (first == nullptr) return false;
+      goes_on = give_up(*first, sink);
+    }
+    return goes_on;
+  }
+
+  bool keep(Datagram& datagram, const CapturedFrame& frame, Sink sink) noexcept {
+    bool goes_on = true;
+    const std::uint32_t blocks = FrameShelf::blocks_for(frame.bytes.size());
+    if (frame.bytes.size() > FrameShelf::kLongestFrame || !has_room(datagram, blocks, sink, goes_on)) {
+      if (!goes_on) return false;
+      not_followed.add(1);
+      return give_up(datagram, sink) && sink(datagram.worker, frame);
+    }
+    if (datagram.frames.frames > 0) unlink(datagram);
+    append(datagram);
+    shelf.put(datagram.frames, frame);
+    blocks_of_set(datagram) += blocks;
+    waited.add(1);
+    if (!datagram.complete()) return true;
+    return decide(datagram, worker_of_hash(hash_of_whole(datagram), workers), sink);
+  }
+
+  /// All fragments wait: the first one does not tell their flow, but what follows it does. Of bytes that came more than
+  /// once the first count.
+  std::uint32_t hash_of_whole(const Datagram& datagram) noexcept {
+    payload.assign(datagram.end, 0);
+    has_byte.reset();
+    Fragment fragment, first;
+    shelf.for_each(datagram.frames, [&](const CapturedFrame& frame) {
+      static_cast<void>(worker_key_of(frame.bytes, frame.wire_length, frame.link_type, fragment));
+      if (fragment.offset == 0 && first.key.ip_version == 0) first = fragment;
+      for (std::size_t i = 0; i < fragment.data.size() && fragment.offset + i < payload.size(); ++i) {
+        const std::size_t at = fragment.offset + i;
+        if (has_byte[at]) continue;
+        has_byte.set(at);
+        payload[at] = fragment.data[i];
+      }
+      return true;
+    });
+    return flow_hash_of(first, payload).value_or(address_hash_of(datagram.key));
+  }
+
+  bool take(const WorkerKey& key, const Fragment& fragment, const CapturedFrame& frame, Sink sink) noexcept {
+    fragments.add(1);
+    Datagram* datagram = find(fragment.key);
+    if (datagram == nullptr) {
+      datagram = &victim(fragment.key);
+      if (datagram->frames.frames > 0 && !give_up(*datagram, sink)) return false;
+      datagram->key = fragment.key;
+      datagram->has_worker = false;
+      begin(*datagram);
+    } else if (frame.timestamp_ns > datagram->last_ns && frame.timestamp_ns - datagram->last_ns > limits.timeout_ns) {
+      if (datagram->frames.frames > 0 && !give_up(*datagram, sink)) return false;
+      datagram->has_worker = false;
+      begin(*datagram);
+    } else if (datagram->complete()) {
+      begin(*datagram);
+    }
+    datagram->last_ns = frame.timestamp_ns;
+    datagram->last_use = ++uses;
+    note_seen(*datagram, fragment);
+    const unsigned named = worker_of_hash(key.hash, workers);
+    if (datagram->state == Datagram::State::decided) {
+      if (key.tells_flow && named != datagram->worker) ambiguous.add(1);
+    } else if (!key.tells_flow) {
+      return keep(*datagram, frame, sink);
+    } else if (!decide(*datagram, named, sink)) {
+      return false;
+    }
+    return sink(datagram->worker, frame);
+  }
+
+  [[nodiscard]] std::uint64_t give_up_at_ns() const noexcept {
+    if (oldest == nullptr) return kNever;
+    return oldest->last_ns > kNever - limits.timeout_ns ? kNever : oldest->last_ns + limits.timeout_ns;
+  }
+
+  const unsigned workers;
+  const Limits limits;
+  const std::uint64_t seed = random_seed();
+  std::vector<Datagram> datagrams;
+  std::unique_ptr<std::array<std::uint64_t, 128>[]> seen_units;  // of each: 8 bytes a bit
+  std::vector<std::uint32_t> set_blocks;                         // of frames that wait
+  FrameShelf shelf;
+  Datagram* oldest = nullptr;
+  Datagram* newest = nullptr;
+  std::uint64_t uses = 0;
+  std::vector<std::uint8_t> payload;  // scratch, as the next
+  std::bitset<kMostData + 1> has_byte;
+  Counter fragments, waited, not_followed, ambiguous;
+};
+
+FragmentTable::FragmentTable(unsigned workers, const Limits& limits)
+    : parts_(std::make_unique<Parts>(workers, limits)) {}
+FragmentTable::~FragmentTable() = default;
+
+bool FragmentTable::take_to(const WorkerKey& key, const Fragment& fragment, const CapturedFrame& frame,
+                            Sink sink) noexcept {
+  const bool goes_on = parts_->take(key, fragment, frame, sink);
+  give_up_at_ns_ = parts_->give_up_at_ns();
+  return goes_on;
+}
+
+bool FragmentTable::give_up_until(std::uint64_t now_ns, Sink sink) noexcept {
+  bool goes_on = true;
+  while (goes_on && parts_->oldest != nullptr && (now_ns == kNever || now_ns > parts_->give_up_at_ns())) {
+    goes_on = parts_->give_up(*parts_->oldest, sink);
+  }
+  give_up_at_ns_ = parts_->give_up_at_ns();
+  return goes_on;
+}
+
+FragmentCounts FragmentTable::counts() const noexcept {
+  return {parts_->fragments.get(), parts_->waited.get(), parts_->not_followed.get(), parts_->ambiguous.get()};
+}
+
+}  // namespace penstock::port

@@ -1,0 +1,234 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "port/worker_key.h"
+
+#include <algorithm>
+
+#include "packet/ethernet.h"
+#include "packet/flow_hash.h"
+#include "packet/ip.h"
+#include "packet/parse_core.h"
+#include "packet/transport.h"
+#include "port/network_of.h"
+
+namespace penstock::port {
+
+namespace {
+
+/// Stands for the protocol of tunnels: one hash for all between two addresses.
+constexpr std::uint8_t kTunnel = 0xff;
+constexpr std::size_t kPortBytes = 4;
+
+/// Addresses as `symmetric_hash` takes them.
+struct Ends {
+  std::uint64_t source = 0, destination = 0;
+
+  [[nodiscard]] std::uint32_t hash(std::uint8_t protocol) const noexcept {
+    return symmetric_hash(source, destination, protocol);
+  }
+  /// The ports are the first four bytes.
+  [[nodiscard]] std::uint32_t hash(std::uint8_t protocol, const std::uint8_t* ports) const noexcept {
+    const std::uint16_t from = reinterpret_cast<const Be16*>(ports)->value();
+    const std::uint16_t to = reinterpret_cast<const Be16*>(ports + 2)->value();
+    if (protocol == ip_protocol::kUdp && (is_tunnel_port(from) || is_tunnel_port(to))) return hash(kTunnel);
+    return symmetric_hash(with_port(source, from), with_port(destination, to), protocol);
+  }
+};
+
+template <typename Header>
+const Header& header_of(Bytes bytes) noexcept {
+  static_assert(alignof(Header) == 1);
+  return *reinterpret_cast<const Header*>(bytes.data());
+}
+
+Ends ends_of(const Ipv4Header& ip) noexcept { return {ip.source.value(), ip.destination.value()}; }
+Ends ends_of(const Ipv6Header& ip) noexcept {
+  return {fold_ipv6(ip.source[0].value(), ip.source[1].value()),
+          fold_ipv6(ip.destination[0].value(), ip.destination[1].value())};
+}
+Ends ends_of(const DatagramKey& key) noexcept {
+  if (key.ip_version == 4) return {key.source.low, key.destination.low};
+  return {fold_ipv6(key.source.high, key.source.low), fold_ipv6(key.destination.high, key.destination.low)};
+}
+
+/// A "destination unreachable" belongs to the flow that it quotes, where the stack can read that.
+std::optional<std::uint32_t> hash_of_icmpv4(Ends ends, Bytes message) noexcept {
+  constexpr std::uint8_t kUnreachable = 3;
+  const std::uint32_t own = ends.hash(ip_protocol::kIcmp);
+  if (message.empty()) return std::nullopt;
+  if (message[0] != kUnreachable) return own;
+  if (message.size() < sizeof(IcmpHeader) + sizeof(Ipv4Header)) return std::nullopt;
+  const Bytes quoted = message.subspan(sizeof(IcmpHeader));
+  const auto& ip = header_of<Ipv4Header>(quoted);
+  if (ip.version() != 4 || ip.header_length() < sizeof(Ipv4Header)) return own;
+  if (ip.protocol != ip_protocol::kTcp && ip.protocol != ip_protocol::kUdp) return own;
+  if (quoted.size() < ip.header_length() + kPortBytes) return std::nullopt;
+  return ends_of(ip).hash(ip.protocol, quoted.data() + ip.header_length());
+}
+
+/// IPv6's extension headers, as the stack's decoder steps over them.
+struct Extensions {
+  std::uint8_t protocol;  // what `rest` begins with
+  Bytes rest;
+  bool seen_fragment = false;  // an "atomic" one (RFC 6946); all that follow it are taken for such
+  enum class End : std::uint8_t { transport, fragment, cut } end = End::transport;
+
+  void walk() noexcept {
+    while (step()) {
+    }
+  }
+
+ private:
+  bool step() noexcept {
+    std::size_t length = 0;
+    switch (protocol) {
+      case ip_protocol::kHopByHop:
+      case ip_protocol::kRouting:
+      case ip_protocol::kDestinationOptions:
+      case ip_protocol::kMobility:
+      case ip_protocol::kHip:
+      case ip_protocol::kShim6: length = rest.size() < 2 ? 2 : 8 + rest[1] * std::size_t{8}; break;
+      case ip_protocol::kAh: length = rest.size() < 2 || rest[1] == 0 ? 12 : 8 + rest[1] * std::size_t{4}; break;
+      case ip_protocol::kFragment:
+        length = sizeof(Ipv6FragmentHeader);
+        if (rest.size() >= length && !seen_fragment) {
+          seen_fragment = true;
+          const std::uint16_t word = header_of<Ipv6FragmentHeader>(rest).fragment.value();
+          if ((word & (Ipv6FragmentHeader::kOffsetMask | Ipv6FragmentHeader::kMoreFragments)) != 0) {
+            end = End::fragment;
+            return false;
+          }
+        }
+        break;
+      default: return false;
+    }
+    if (length > rest.size()) {
+      end = End::cut;
+      return false;
+    }
+    protocol = rest[0];
+    rest = rest.subspan(length);
+    return true;
+  }
+};
+
+/// By the first header that is no extension of IPv6. Nothing where its bytes end too early.
+std::optional<std::uint32_t> hash_of_transport(Ends ends, unsigned version, std::uint8_t protocol,
+                                               Bytes bytes) noexcept {
+  switch (protocol) {
+    case ip_protocol::kTcp:
+    case ip_protocol::kUdp:
+    case ip_protocol::kSctp:
+      if (bytes.size() < kPortBytes) return std::nullopt;
+      return ends.hash(protocol, bytes.data());
+    case ip_protocol::kIpv4:
+    case ip_protocol::kIpv6:
+    case ip_protocol::kGre: return ends.hash(kTunnel);
+    case ip_protocol::kIcmp:
+      if (version == 4) return hash_of_icmpv4(ends, bytes);
+      break;
+    default: break;
+  }
+  return ends.hash(protocol);
+}
+
+std::optional<std::uint32_t> hash_of_payload(Ends ends, unsigned version, std::uint8_t protocol,
+                                             Bytes payload) noexcept {
+  if (version == 4) return hash_of_transport(ends, version, protocol, payload);
+  Extensions extensions{protocol, payload};
+  extensions.walk();
+  if (extensions.end == Extensions::End::cut) return std::nullopt;
+  return hash_of_transport(ends, version, extensions.protocol, extensions.rest);
+}
+
+/// Of a whole packet. Where its bytes end too early, the stack keeps no flow of it.
+inline WorkerKey whole(Ends ends, unsigned version, std::uint8_t protocol, Bytes payload) noexcept {
+  const bool is_usual = protocol == ip_protocol::kTcp || protocol == ip_protocol::kUdp;
+  if (is_usual && payload.size() >= kPortBytes) return {ends.hash(protocol, payload.data())};
+  return {hash_of_transport(ends, version, protocol, payload).value_or(ends.hash(protocol)), false, true};
+}
+
+WorkerKey part(Ends ends, Fragment& fragment) noexcept {
+  const auto known = fragment.offset == 0 ? flow_hash_of(fragment, fragment.data) : std::nullopt;
+  return {known.value_or(ends.hash(0)), true, known.has_value()};
+}
+
+WorkerKey key_of_ipv4(Bytes bytes, std::uint32_t missing, const Network& network, Fragment& fragment) noexcept {
+  if (bytes.size() < sizeof(Ipv4Header)) return {};
+  const auto& ip = header_of<Ipv4Header>(bytes);
+  const std::size_t header = ip.header_length(), total = ip.total_length.value();
+  if (ip.version() != 4 || header < sizeof(Ipv4Header) || total < header || bytes.size() < header ||
+      bytes.size() + missing < total) {
+    return {};
+  }
+  const Bytes payload = bytes.subspan(header, std::min(total, bytes.size()) - header);
+  const std::uint16_t word = ip.fragment.value();
+  const std::uint8_t protocol = network.is_vj && ip.protocol == 0 ? ip_protocol::kTcp : ip.protocol;
+  if ((word & (Ipv4Header::kMoreFragments | Ipv4Header::kOffsetMask)) == 0) {
+    return whole(ends_of(ip), 4, protocol, payload);
+  }
+  fragment.key = {.source = {0, ip.source.value()},
+                  .destination = {0, ip.destination.value()},
+                  .id = ip.id.value(),
+                  .vlan_ids = network.vlan_ids,
+                  .ip_version = 4,
+                  .protocol = ip.protocol};
+  fragment.offset = (word & Ipv4Header::kOffsetMask) * 8U;
+  fragment.more = (word & Ipv4Header::kMoreFragments) != 0;
+  fragment.next_protocol = ip.protocol;
+  fragment.data = payload;
+  return part(ends_of(ip), fragment);
+}
+
+WorkerKey key_of_ipv6(Bytes bytes, std::uint32_t missing, const Network& network, Fragment& fragment) noexcept {
+  if (bytes.size() < sizeof(Ipv6Header) || bytes[0] >> 4 != 6) return {};
+  const auto& ip = header_of<Ipv6Header>(bytes);
+  const std::size_t here = bytes.size() - sizeof(Ipv6Header), length = ip.payload_length.value();
+  if (here + missing < length) return {};
+  const Bytes payload = bytes.subspan(sizeof(Ipv6Header), std::min(length, here));
+  Extensions extensions{ip.next_header, payload};
+  extensions.walk();
+  if (extensions.end != Extensions::End::fragment) return whole(ends_of(ip), 6, extensions.protocol, extensions.rest);
+  const auto& header = header_of<Ipv6FragmentHeader>(extensions.rest);
+  const std::uint16_t word = header.fragment.value();
+  fragment.key = {.source = ip.source_address(),
+                  .destination = ip.destination_address(),
+                  .id = header.id.value(),
+                  .vlan_ids = network.vlan_ids,
+                  .ip_version = 6};
+  fragment.offset = word & Ipv6FragmentHeader::kOffsetMask;
+  fragment.more = (word & Ipv6FragmentHeader::kMoreFragments) != 0;
+  fragment.next_protocol = header.next_header;
+  fragment.data = extensions.rest.subspan(sizeof(Ipv6FragmentHeader));
+  return part(ends_of(ip), fragment);
+}
+
+}  // namespace
+
+WorkerKey worker_key_of(Bytes frame, std::uint32_t wire_length, LinkType link, Fragment& fragment) noexcept {
+  const auto captured = static_cast<std::uint32_t>(frame.size());
+  const std::uint32_t missing = wire_length > captured ? wire_length - captured : 0;
+  // Most frames by far.
+  if (link == LinkType::ethernet && captured >= sizeof(EthernetHeader)) {
+    static constexpr Network kNoTags;
+    const std::uint16_t type = header_of<EthernetHeader>(frame).type.value();
+    const Bytes rest = frame.subspan(sizeof(EthernetHeader));
+    if (type == ether_type::kIpv4) return key_of_ipv4(rest, missing, kNoTags, fragment);
+    if (type == ether_type::kIpv6) return key_of_ipv6(rest, missing, kNoTags, fragment);
+  }
+  const Network network = network_of(frame, link);
+  switch (network.version) {
+    case 4: return key_of_ipv4(network.bytes, missing, network, fragment);
+    case 6: return key_of_ipv6(network.bytes, missing, network, fragment);
+    default: return {};
+  }
+}
+
+std::optional<std::uint32_t> flow_hash_of(const Fragment& any, Bytes payload) noexcept {
+  return hash_of_payload(ends_of(any.key), any.key.ip_version, any.next_protocol, payload);
+}
+
+std::uint32_t address_hash_of(const DatagramKey& key) noexcept { return ends_of(key).hash(0); }
+
+}  // namespace penstock::port
