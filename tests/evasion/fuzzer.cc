@@ -80,11 +80,11 @@ class Runner {
     const AlertsByAttacker alerts = off_path_.scan(transcripts, workers);
     for (std::size_t i = 0; i < transcripts.size(); ++i) {
       const bool alert = alerted(alerts, attacker_of(from + i, Mode::off_path), scripts[i].signature);
-      if (transcripts[i].read_signature) {
-        ++counts.read;
-        if (!alert) result.evasions.push_back({from + i, Mode::off_path, workers, profile_, scripts[i].moves});
-      } else if (alert) {
-        ++counts.false_alerts;
+      const bool read = transcripts[i].read_signature;
+      if (read) ++counts.read;
+      if (alert && (!read || innocent())) ++counts.false_alerts;
+      if (innocent() ? alert : read && !alert) {
+        result.findings.push_back({from + i, Mode::off_path, workers, profile_, scripts[i].moves});
       }
     }
   }
@@ -101,12 +101,17 @@ class Runner {
       // Time never goes back, and one conversation comes after another.
       if (!transcript.packets.empty()) now_ns = transcript.packets.back().time_ns + kBetweenConversationsNs;
       if (transcript.read_signature) {
-        result.evasions.push_back({index, Mode::on_path, workers, profile_, one.moves});
+        ++counts.read;
       } else {
         ++counts.stopped;
       }
+      if (transcript.read_signature != innocent()) {
+        result.findings.push_back({index, Mode::on_path, workers, profile_, one.moves});
+      }
     }
   }
+
+  [[nodiscard]] bool innocent() const { return options_.generator.innocent; }
 
   const FuzzOptions& options_;
   std::array<std::unique_ptr<KernelHost>, kHostProfiles> hosts_;  // once they are needed
@@ -125,7 +130,7 @@ void add(FuzzResult& to, FuzzResult more) {
     sum.false_alerts += counts.false_alerts;
     sum.stopped += counts.stopped;
   }
-  to.evasions.insert(to.evasions.end(), more.evasions.begin(), more.evasions.end());
+  to.findings.insert(to.findings.end(), more.findings.begin(), more.findings.end());
 }
 
 }  // namespace
@@ -150,15 +155,15 @@ Result<FuzzResult> fuzz(const FuzzOptions& options, const std::function<void(con
       }
       add(result, std::move(one));
       if (on_progress) on_progress(result);
-      if (result.evasions.size() >= options.most_evasions) next = batches;
+      if (result.findings.size() >= options.most_findings) next = batches;
     }
   };
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < std::max(1U, options.threads); ++i) threads.emplace_back(work);
   for (std::thread& thread : threads) thread.join();
   if (!errors.empty()) return failure(std::move(errors));
-  std::sort(result.evasions.begin(), result.evasions.end(),
-            [](const Evasion& a, const Evasion& b) { return a.index < b.index; });
+  std::sort(result.findings.begin(), result.findings.end(),
+            [](const Finding& a, const Finding& b) { return a.index < b.index; });
   return result;
 }
 

@@ -270,6 +270,21 @@ void Draft::erase(std::size_t position) {
   script.steps.erase(script.steps.begin() + static_cast<std::ptrdiff_t>(position));
 }
 
+void Draft::lengthen_stream(std::int64_t at, const Bytes& bytes) {
+  Connection& stretched = script.connections[attacked];
+  at = std::clamp<std::int64_t>(at, 0, stream_size());
+  stretched.stream.insert(stretched.stream.begin() + at, bytes.begin(), bytes.end());
+  for (Step& step : script.steps) {
+    Packet& packet = step.packet;
+    if (step.kind != Step::Kind::packet || packet.connection != attacked) continue;
+    if (packet.at >= at && !step.handshake) {
+      packet.at += static_cast<std::int64_t>(bytes.size());
+    } else if (at < packet.at + static_cast<std::int64_t>(packet.payload.size())) {
+      packet.payload.insert(packet.payload.begin() + (at - packet.at), bytes.begin(), bytes.end());
+    }
+  }
+}
+
 std::vector<const Move*> all_moves() {
   std::vector<const Move*> all;
   for (const auto moves : {segment_moves(), handshake_moves(), ip_moves()}) {
@@ -287,6 +302,7 @@ Script generate(std::uint64_t seed, std::uint64_t index, const GeneratorOptions&
                                          : static_cast<SignatureKind>(random.below(5));
   script.v6 = options.ipv6 && random.percent(30);
   script.signature_text = signature_text(script.signature, random);
+  if (options.innocent) script.signature_text = "harmless" + std::string(script.signature_text.size() - 8, '=');
   script.timing = random.next();
   script.in_pages = random.percent(40);
   script.attacker_port = static_cast<std::uint16_t>(random.between(1024, 65535));

@@ -20,9 +20,10 @@ namespace penstock::evasion {
 
 struct GeneratorOptions {
   bool ipv6 = true;
-  std::vector<std::string> only;    // names of moves: no others; empty: all that are on by default
-  std::vector<std::string> except;  // names of moves that are left out
+  std::vector<std::string> only{};    // names of moves: no others; empty: all that are on by default
+  std::vector<std::string> except{};  // names of moves that are left out
   unsigned most_moves = 5;
+  bool innocent = false;  // no signature: a text that no rule describes stands in its place
 };
 
 [[nodiscard]] Script generate(std::uint64_t seed, std::uint64_t index, const GeneratorOptions& options);
@@ -64,6 +65,8 @@ struct Draft {
   void insert(std::size_t position, Step::Kind kind, std::uint32_t number, std::string_view move);
   void insert_write(std::size_t position, std::string text, std::string_view move);
   void erase(std::size_t position);
+  /// The stream gets more bytes, which segments there send, too; what comes after them moves.
+  void lengthen_stream(std::int64_t at, const Bytes& bytes);
 };
 
 struct Move {

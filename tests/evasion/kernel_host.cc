@@ -19,9 +19,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
+#include <thread>
 
 namespace penstock::evasion {
 
@@ -30,6 +31,10 @@ namespace {
 constexpr const char* kDevice = "evasion";
 constexpr const char* kPageDevice = "evasion_page";
 constexpr std::size_t kLargestPacket = 65536;
+
+/// The namespace that the thread began in, once it has left it; and whose it is in now.
+thread_local Descriptor outer_namespace;
+thread_local const void* namespace_owner = nullptr;
 
 tl::unexpected<Errors> refused(std::string what) {
   const int reason = errno;
@@ -242,6 +247,12 @@ std::string_view name_of(HostProfile profile) {
   return kNames[static_cast<std::size_t>(profile)];
 }
 
+std::vector<HostProfile> all_profiles() {
+  std::vector<HostProfile> all;
+  for (std::size_t i = 0; i < kHostProfiles; ++i) all.push_back(static_cast<HostProfile>(i));
+  return all;
+}
+
 Result<std::unique_ptr<KernelHost>> KernelHost::make(HostProfile profile) {
   std::unique_ptr<KernelHost> host(new KernelHost);
   if (auto done = host->set_up(profile); !done) return tl::unexpected(std::move(done).error());
@@ -249,21 +260,54 @@ Result<std::unique_ptr<KernelHost>> KernelHost::make(HostProfile profile) {
 }
 
 KernelHost::~KernelHost() {
-  if (outer_namespace_) static_cast<void>(::setns(outer_namespace_.get(), CLONE_NEWNET));
+  if (outer_namespace) static_cast<void>(::setns(outer_namespace.get(), CLONE_NEWNET));
+  namespace_owner = nullptr;
+}
+
+void KernelHost::enter_namespace() {
+  if (namespace_owner == this) return;
+  static_cast<void>(::setns(own_namespace_.get(), CLONE_NEWNET));
+  namespace_owner = this;
 }
 
 Result<void> KernelHost::set_up(HostProfile profile) {
   packet_.resize(kLargestPacket);
   text_.resize(kLargestPacket);
-  outer_namespace_ = Descriptor(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
-  if (!outer_namespace_) return refused("cannot open this thread's network namespace");
+  constexpr const char* kNamespace = "/proc/thread-self/ns/net";
+  if (!outer_namespace) outer_namespace = Descriptor(::open(kNamespace, O_RDONLY | O_CLOEXEC));
+  if (!outer_namespace) return refused("cannot open this thread's network namespace");
   if (::unshare(CLONE_NEWNET) != 0) return refused("cannot make a network namespace");
+  namespace_owner = this;
+  own_namespace_ = Descriptor(::open(kNamespace, O_RDONLY | O_CLOEXEC));
   if (auto done = apply_settings(profile); !done) return done;
   if (auto done = open_devices(); !done) return done;
   if (auto done = configure_ipv4(); !done) return done;
   has_ipv6_ = configure_ipv6();
   if (auto done = listen_on_ports(false); !done) return done;
-  return has_ipv6_ ? listen_on_ports(true) : Result<void>{};
+  if (has_ipv6_) {
+    if (auto done = listen_on_ports(true); !done) return done;
+  }
+  for (const bool v6 : {false, true}) {
+    for (const bool in_page : {false, true}) {
+      errno = ETIMEDOUT;
+      if ((!v6 || has_ipv6_) && !takes_datagrams(v6, in_page)) return refused("the host takes no datagrams");
+    }
+  }
+  return {};
+}
+
+// An IPv6 address is not there at once. And whatever keeps packets from the host is told here, not in conversations.
+bool KernelHost::takes_datagrams(bool v6, bool in_page) {
+  const Endpoint from{attacker(v6, 0xffffff), 4000}, to{address(v6), kUdpPort};
+  IpFields ip;
+  ip.protocol = 17;
+  const Bytes packet = ip_packet(from.address, to.address, ip, udp_datagram(from, to, Bytes{'?'}));
+  for (int tries = 0; tries < 2000; ++tries) {
+    deliver(packet, in_page);
+    if (read_datagram(v6)) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
 }
 
 Result<void> KernelHost::open_devices() {
@@ -343,6 +387,7 @@ std::optional<KernelHost::Accepted> KernelHost::accept(std::uint16_t port, bool 
 }
 
 Descriptor KernelHost::connect(const Endpoint& to) {
+  enter_namespace();
   Descriptor socket(::socket(to.address.v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const sockaddr_storage peer = socket_address(to);
   static_cast<void>(

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A host whose TCP/IP stack is the running kernel's, in a network namespace of its own behind a TUN device. A packet
-// that is delivered has been processed when the call returns, and what the host answers can be taken at once. The
-// thread that makes it lives in the namespace until it is destroyed, and no other thread uses it. Nothing outside of
-// the namespace is touched.
+// that is delivered has been processed when the call returns, and what the host answers can be taken at once. A thread
+// may have several hosts; it lives in a namespace of theirs until they are destroyed, and no other thread uses them.
+// Nothing outside of the namespaces is touched.
 
 #pragma once
 
@@ -54,6 +54,7 @@ enum class HostProfile : std::uint8_t {
 };
 inline constexpr std::size_t kHostProfiles = 6;
 [[nodiscard]] std::string_view name_of(HostProfile profile);
+[[nodiscard]] std::vector<HostProfile> all_profiles();
 
 class KernelHost {
  public:
@@ -104,9 +105,12 @@ class KernelHost {
   KernelHost() = default;
   Result<void> set_up(HostProfile profile);
   Result<void> open_devices();
+  bool takes_datagrams(bool v6, bool in_page);
   Result<void> listen_on_ports(bool v6);
 
-  Descriptor outer_namespace_;
+  void enter_namespace();
+
+  Descriptor own_namespace_;
   Descriptor device_;  // TUN: by it the host sends
   Descriptor page_device_;  // TAP
   std::vector<std::uint8_t> frame_;  // for it; begins with its Ethernet header

@@ -72,6 +72,38 @@ void syn_decoys_later(Draft& draft, std::string_view name) {
   }
 }
 
+/// The same number again with other options, and mostly hidden: which of them does the connection have?
+void syn_again(Draft& draft, std::string_view name) {
+  const std::size_t position = draft.handshake();
+  Packet packet = draft.script.steps[position].packet;
+  packet.connection = other_connection(draft);
+  Random& random = draft.random;
+  Connection& other = draft.script.connections[packet.connection];
+  other.isn = draft.connection().isn;
+  other.timestamps = random.percent(50);
+  other.window_scale = random.percent(50);
+  other.scale = static_cast<std::uint8_t>(random.below(15));
+  if (random.percent(30)) packet.timestamp_shift = random.between(-1'000'000, 0x7fffff00);
+  if (random.percent(10)) packet.timestamp_zero = true;
+  if (random.percent(75)) hide(draft, packet);
+  draft.insert(position + (random.percent(70) ? 0 : 1), packet, name);
+}
+
+/// As if the host had sent it: whoever is asked to watch both directions by one wire cannot tell.
+void spoofed(Draft& draft, std::string_view name) {
+  const auto position = draft.any_genuine();
+  if (!position) return;
+  Random& random = draft.random;
+  Packet packet = segment(draft.attacked, draft.script.steps[*position].packet.at, tcp::kAck);
+  packet.spoofed = true;
+  constexpr std::array<std::uint8_t, 5> kFlags = {tcp::kRst, tcp::kRst | tcp::kAck, tcp::kFin | tcp::kAck, tcp::kAck,
+                                                  tcp::kSyn | tcp::kAck};
+  packet.flags = random.pick(std::span<const std::uint8_t>(kFlags));
+  if (packet.flags == tcp::kAck) packet.at += random.between(0, 2000);
+  if (random.percent(30)) packet.payload = Bytes(static_cast<std::size_t>(random.between(1, 30)), '#');
+  draft.insert(*position, packet, name);
+}
+
 /// A SYN that the host answers, then a RST of it.
 void syn_then_rst(Draft& draft, std::string_view name) {
   if (!is_server(draft)) return;
@@ -296,6 +328,8 @@ void odd_synack_echo(Draft& draft, std::string_view name) {
 constexpr Move kMoves[] = {
     {"syn_decoys", 4, For::tcp, &syn_decoys},
     {"syn_decoys_later", 4, For::tcp, &syn_decoys_later},
+    {"syn_again", 3, For::tcp, &syn_again},
+    {"spoofed", 0, For::tcp, &spoofed},
     {"syn_then_rst", 3, For::tcp, &syn_then_rst},
     {"syn_with_data", 3, For::tcp, &syn_with_data},
     {"syn_odd", 2, For::tcp, &syn_odd},

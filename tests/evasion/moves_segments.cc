@@ -177,24 +177,17 @@ void urgent(Draft& draft, std::string_view name) {
                                        : static_cast<std::uint16_t>(random.between(0, length_of(packet) + 4));
     return;
   }
-  // The stream gets one more byte, which goes another way. What comes later moves.
-  const std::int64_t at = packet.at + random.between(0, length_of(packet) - 1);
-  Connection& connection = draft.script.connections[draft.attacked];
-  connection.stream.insert(connection.stream.begin() + std::clamp<std::int64_t>(at, 0, draft.stream_size()), '!');
-  for (Step& step : draft.script.steps) {
-    if (step.kind != Step::Kind::packet || step.packet.connection != draft.attacked) continue;
-    Packet& one = step.packet;
-    if (one.at >= at) {
-      ++one.at;
-    } else if (at < one.at + length_of(one)) {
-      one.payload.insert(one.payload.begin() + (at - one.at), '!');
-    }
-  }
+  // The stream gets one more byte, which goes another way.
+  const std::int64_t before = packet.at;
+  const std::int64_t at = before + random.between(0, length_of(packet) - 1);
+  draft.lengthen_stream(at, {'!'});
   // The pointer is in the segment itself, or in one before it.
   const bool earlier = random.percent(40);
-  Packet pointer = earlier ? draft.data(packet.at, 0) : packet;
+  Packet pointer = earlier ? draft.data(before, 0) : packet;
   Packet& holder = draft.script.steps[*position].packet;
-  if (at < holder.at) holder.at = at;  // the byte became the segment's first
+  if (at < holder.at) {  // the byte became the segment's first
+    holder = draft.data(at, length_of(holder) + 1);
+  }
   if (earlier) {
     pointer.at = std::max<std::int64_t>(0, holder.at - random.between(0, 3));
     pointer.flags |= tcp::kUrg;
@@ -351,7 +344,7 @@ void decoy_data_offset(Draft& draft, std::string_view name) {
 }
 void decoy_ip_length(Draft& draft, std::string_view name) {
   add_decoy(draft, name,
-            [](Packet& packet, Random& random) { packet.ip_length_shift = static_cast<int>(random.between(1, 40)); });
+            [](Packet& packet, Random& random) { packet.ip_length_shift = static_cast<int>(random.between(-30, 40)); });
 }
 
 // ---- What a host takes although it is odd
@@ -417,6 +410,60 @@ void odd_empty(Draft& draft, std::string_view name) {
   draft.insert(*position, packet, name);
 }
 
+/// A server with a small buffer that nobody reads: the window closes, is probed, and opens again.
+void full_window(Draft& draft, std::string_view name) {
+  const auto position = draft.any_genuine();
+  if (!position || draft.script.role != HostRole::server) return;
+  Random& random = draft.random;
+  draft.script.host_port = random.percent(50) ? std::uint16_t{81} : std::uint16_t{82};
+  draft.script.reads_at_once = false;
+  const std::int64_t at = draft.script.steps[*position].packet.at;
+  const Bytes bytes(static_cast<std::size_t>(random.between(500, 9000)), '~');
+  constexpr std::int64_t kSize = 1000;
+  std::size_t step = *position;
+  draft.lengthen_stream(at, bytes);
+  const auto size = static_cast<std::int64_t>(bytes.size());
+  // The segment at `at` has them now, unless it moved; they come by themselves anyway.
+  Packet& target = draft.script.steps[*position].packet;
+  if (target.at == at) {
+    target.payload.erase(target.payload.begin(), target.payload.begin() + std::min<std::ptrdiff_t>(size, std::ssize(target.payload)));
+    target.at = at + size;
+  }
+  const Packet after = draft.script.steps[*position].packet;
+  for (std::int64_t from = 0; from < size; from += kSize) {
+    draft.insert(step++, draft.data(at + from, std::min(kSize, size - from)), name);
+  }
+  const std::uint64_t probes = random.below(4);
+  for (std::uint64_t i = 0; i < probes; ++i) {
+    draft.insert(step++, draft.decoy(after.at + random.between(-1, 1), random.between(1, 3)), name);
+  }
+  draft.insert(step++, Step::Kind::host_reads, 0, name);
+  if (random.percent(50)) draft.insert(step++, Step::Kind::resend, draft.attacked, name);
+}
+
+/// ACKs of the attacker's while the host answers.
+void answer_acks(Draft& draft, std::string_view name) {
+  std::vector<std::size_t> writes;
+  for (std::size_t i = 0; i < draft.script.steps.size(); ++i) {
+    if (draft.script.steps[i].kind == Step::Kind::host_writes) writes.push_back(i);
+  }
+  if (writes.empty()) return;
+  Random& random = draft.random;
+  const std::size_t position = writes[random.below(writes.size())];
+  Packet ack = draft.data(draft.stream_size() + (random.percent(70) ? 0 : random.between(-2, 2)), 0);
+  ack.flags = tcp::kAck;
+  constexpr std::array<std::int64_t, 8> kShifts = {1, 100, 1000, 100'000, -1, -100, -100'000, 0x7fffffff};
+  ack.ack_shift = random.pick(std::span<const std::int64_t>(kShifts));
+  if (random.percent(30)) ack.flags = random.percent(50) ? tcp::kFin | tcp::kAck : tcp::kRst | tcp::kAck;
+  switch (random.below(4)) {
+    case 0: ack.dies = true; break;
+    case 1: ack.wrong_checksum = true; break;
+    case 2: ack.window = static_cast<std::uint16_t>(random.below(3)); break;
+    default: break;
+  }
+  draft.insert(position + random.below(2), ack, name);
+}
+
 constexpr Move kMoves[] = {
     {"reorder", 8, For::tcp, &reorder},
     {"cut", 8, For::tcp, &cut},
@@ -433,6 +480,8 @@ constexpr Move kMoves[] = {
     {"host_shuts", 3, For::tcp, &host_shuts},
     {"idle", 0, For::tcp, &idle},
     {"short_pause", 2, For::tcp, &short_pause},
+    {"full_window", 2, For::tcp, &full_window},
+    {"answer_acks", 3, For::tcp, &answer_acks},
     {"decoy_checksum", 4, For::tcp, &decoy_checksum},
     {"decoy_ip_checksum", 2, For::tcp, &decoy_ip_checksum},
     {"decoy_dies", 4, For::tcp, &decoy_dies},

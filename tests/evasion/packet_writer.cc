@@ -103,7 +103,10 @@ void read_options(BytesView options, ParsedPacket& packet) {
       packet.timestamp = get32(options, 2);
       packet.timestamp_echo = get32(options, 6);
     }
-    if (options[0] == 3) packet.has_window_scale = true;
+    if (options[0] == 3 && options[1] == 3) {
+      packet.has_window_scale = true;
+      packet.window_scale = options[2];
+    }
     options = options.subspan(options[1]);
   }
 }

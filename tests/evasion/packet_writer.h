@@ -82,6 +82,7 @@ struct ParsedPacket {
   bool has_timestamp = false;
   std::uint32_t timestamp = 0, timestamp_echo = 0;
   bool has_window_scale = false;
+  std::uint8_t window_scale = 0;
   BytesView payload;
 };
 /// Nothing where it is neither TCP nor UDP, or is a fragment or cut short.

@@ -26,6 +26,8 @@ struct HostView {
   std::uint32_t ack = 0;  // the highest acknowledgment number
   bool has_timestamp = false;
   std::uint32_t timestamp = 0;
+  std::uint32_t window = 0;  // behind `ack`
+  std::uint8_t scale = 0;
 };
 
 class Conversation {
@@ -177,7 +179,7 @@ class Conversation {
     }
   }
 
-  /// What the host has not acknowledged, until there is nothing left or it takes no more.
+  /// What the host has not acknowledged, in its window, until there is nothing left or it takes no more.
   void resend(std::size_t number, std::string_view move) {
     constexpr std::size_t kMostBytes = 1200;
     constexpr int kMostRounds = 24;
@@ -191,7 +193,8 @@ class Conversation {
       packet.connection = static_cast<std::uint8_t>(number);
       packet.at = offset;
       const auto from = of.stream.begin() + offset;
-      packet.payload.assign(from, from + std::min<std::ptrdiff_t>(kMostBytes, of.stream.end() - from));
+      const auto most = static_cast<std::ptrdiff_t>(std::clamp<std::size_t>(view_.window, 1, kMostBytes));
+      packet.payload.assign(from, from + std::min(most, of.stream.end() - from));
       const std::uint32_t before = view_.ack;
       send(packet, move);
       read_all();
@@ -237,6 +240,7 @@ class Conversation {
       if (!view_.heard || view_.isn != fields.sequence) view_ = {.heard = true, .isn = fields.sequence, .next = fields.sequence + 1};
       view_.has_timestamp = packet.has_timestamp;
       if (packet.has_timestamp) view_.timestamp = packet.timestamp;
+      view_.scale = packet.has_window_scale ? packet.window_scale : std::uint8_t{0};
     } else {
       auto length = static_cast<std::uint32_t>(packet.payload.size());
       if ((fields.flags & tcp::kFin) != 0) ++length;
@@ -251,6 +255,9 @@ class Conversation {
     if ((fields.flags & tcp::kAck) == 0) return;
     if (!view_.acknowledged || distance(fields.acknowledgment, view_.ack) > 0) view_.ack = fields.acknowledgment;
     view_.acknowledged = true;
+    if (fields.acknowledgment != view_.ack) return;
+    const bool scaled = (fields.flags & tcp::kSyn) == 0;
+    view_.window = std::uint32_t{fields.window} << (scaled ? view_.scale : 0);
   }
 
   // ---- The application
