@@ -63,7 +63,8 @@ TEST_F(EvasionFuzz, NothingEvadesTheDefaultSettings) {
   if (IsSkipped()) return;
   EXPECT_EQ(result_.findings.size(), 0U) << drawings_of(result_, options_);
   // Or all of this proves nothing.
-  EXPECT_GE(result_.counts[Mode::off_path].read, kConversations / 100 * 80);
+  const FuzzCounts& off_path = result_.counts[Mode::off_path];
+  EXPECT_GE(off_path.read, off_path.conversations / 100 * 80);
 }
 
 TEST_F(EvasionFuzz, WithoutAttacksTheHostReadsEverySignatureOffThePathAndNoneOnIt) {

@@ -72,11 +72,27 @@ class Runner {
   void run_off_path(std::uint64_t from, std::uint64_t to, unsigned workers, FuzzCounts& counts, FuzzResult& result) {
     std::vector<Transcript> transcripts;
     std::vector<Script> scripts;
+    std::vector<std::pair<std::size_t, Player>> waiting;  // they wait for the host's timers together
+    transcripts.resize(to - from);
+    scripts.reserve(to - from);
     for (std::uint64_t index = from; index < to; ++index) {
+      const std::size_t at = index - from;
       scripts.push_back(script(index));
-      transcripts.push_back(play(scripts.back(), *host_, attacker_of(index, Mode::off_path), begin_of(index - from)));
-      counts.packets += transcripts.back().packets.size();
+      Player player(scripts.back(), *host_, attacker_of(index, Mode::off_path), begin_of(at));
+      if (player.go_on()) {
+        waiting.emplace_back(at, std::move(player));
+      } else {
+        transcripts[at] = player.finish();
+      }
     }
+    if (!waiting.empty()) std::this_thread::sleep_for(Player::kHostWaits);
+    for (auto& [at, player] : waiting) {
+      while (player.go_on()) {  // one that waits again does so alone
+        std::this_thread::sleep_for(Player::kHostWaits);
+      }
+      transcripts[at] = player.finish();
+    }
+    for (const Transcript& transcript : transcripts) counts.packets += transcript.packets.size();
     const AlertsByAttacker alerts = off_path_.scan(transcripts, workers);
     for (std::size_t i = 0; i < transcripts.size(); ++i) {
       const bool alert = alerted(alerts, attacker_of(from + i, Mode::off_path), scripts[i].signature);

@@ -125,7 +125,11 @@ void write_tcp(Draft& draft) {
              random.percent(30)) {
     script.role = HostRole::client;
   }
-  script.host_port = random.percent(90) ? std::uint16_t{80} : random.percent(50) ? std::uint16_t{81} : std::uint16_t{82};
+  if (script.role == HostRole::client) {
+    script.host_port = random.percent(50) ? std::uint16_t{0} : static_cast<std::uint16_t>(random.between(1024, 65535));
+  } else {
+    script.host_port = random.percent(90) ? std::uint16_t{80} : random.percent(50) ? std::uint16_t{81} : std::uint16_t{82};
+  }
   script.reads_at_once = random.percent(40);
   const bool answered = script.signature == SignatureKind::from_host;
   Bytes stream = answered ? filler(random, 1 + random.below(40)) : stream_with(script.signature_text, random);
@@ -139,10 +143,10 @@ void write_tcp(Draft& draft) {
 void write_udp(Draft& draft) {
   Random& random = draft.random;
   Script& script = draft.script;
-  script.host_port = KernelHost::kUdpPort;
+  script.host_port = random.percent(70) ? KernelHost::kUdpPorts[0] : random.pick(KernelHost::kUdpPorts);
   Packet packet;
   packet.protocol = 17;
-  packet.payload = filler(random, filler_size(random) / 3);
+  packet.payload = filler(random, random.percent(2) ? random.below(40'000) : filler_size(random) / 3);
   packet.payload.insert(packet.payload.end(), script.signature_text.begin(), script.signature_text.end());
   const Bytes rest = filler(random, filler_size(random) / 3);
   packet.payload.insert(packet.payload.end(), rest.begin(), rest.end());
@@ -305,7 +309,12 @@ Script generate(std::uint64_t seed, std::uint64_t index, const GeneratorOptions&
   if (options.innocent) script.signature_text = "harmless" + std::string(script.signature_text.size() - 8, '=');
   script.timing = random.next();
   script.in_pages = random.percent(40);
-  script.attacker_port = static_cast<std::uint16_t>(random.between(1024, 65535));
+  const std::uint64_t kind_of_port = random.below(50);
+  script.attacker_port = static_cast<std::uint16_t>(kind_of_port == 0   ? 80
+                                                    : kind_of_port == 1 ? random.between(1, 1023)
+                                                                        : random.between(1024, 65535));
+  script.ttl = random.percent(50) ? std::uint8_t{64} : static_cast<std::uint8_t>(random.between(3, 255));
+  script.ttl_dying = static_cast<std::uint8_t>(random.percent(50) ? script.ttl - 1 : random.between(1, script.ttl - 1));
   const bool udp = script.signature == SignatureKind::udp;
   if (udp) {
     write_udp(draft);

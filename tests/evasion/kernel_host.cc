@@ -81,6 +81,7 @@ constexpr Setting kProfileSettings[kHostProfiles] = {
     {"net/ipv4/tcp_timestamps", "0", false},
     {"net/ipv4/tcp_window_scaling", "0", false},
     {"net/ipv4/tcp_sack", "0", false},
+    {"net/ipv4/ipfrag_time", "1", false},
 };
 
 bool write_file(const std::string& path, std::string_view text) {
@@ -243,7 +244,8 @@ std::optional<std::uint32_t> KernelHost::number_of(const Address& address) {
 
 std::string_view name_of(HostProfile profile) {
   constexpr std::string_view kNames[kHostProfiles] = {"standard",      "syn_cookies",       "fast_open",
-                                                      "no_timestamps", "no_window_scaling", "no_sack"};
+                                                      "no_timestamps", "no_window_scaling", "no_sack",
+                                                      "quick_timers"};
   return kNames[static_cast<std::size_t>(profile)];
 }
 
@@ -298,13 +300,13 @@ Result<void> KernelHost::set_up(HostProfile profile) {
 
 // An IPv6 address is not there at once. And whatever keeps packets from the host is told here, not in conversations.
 bool KernelHost::takes_datagrams(bool v6, bool in_page) {
-  const Endpoint from{attacker(v6, 0xffffff), 4000}, to{address(v6), kUdpPort};
+  const Endpoint from{attacker(v6, 0xffffff), 4000}, to{address(v6), kUdpPorts[0]};
   IpFields ip;
   ip.protocol = 17;
   const Bytes packet = ip_packet(from.address, to.address, ip, udp_datagram(from, to, Bytes{'?'}));
   for (int tries = 0; tries < 2000; ++tries) {
     deliver(packet, in_page);
-    if (read_datagram(v6)) return true;
+    if (read_datagram(kUdpPorts[0], v6)) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return false;
@@ -348,8 +350,11 @@ Result<void> KernelHost::listen_on_ports(bool v6) {
     if (!socket || ::listen(socket.get(), 65535) != 0) return refused(fmt::format("cannot listen on port {}", port));
     listeners_.push_back(std::move(socket));
   }
-  datagrams_[v6 ? 1 : 0] = bound(SOCK_DGRAM, kUdpPort, 0);
-  if (!datagrams_[v6 ? 1 : 0]) return refused(fmt::format("cannot bind UDP port {}", kUdpPort));
+  for (const std::uint16_t port : kUdpPorts) {
+    Descriptor socket = bound(SOCK_DGRAM, port, 0);
+    if (!socket) return refused(fmt::format("cannot bind UDP port {}", port));
+    datagrams_.push_back(std::move(socket));
+  }
   return {};
 }
 
@@ -386,12 +391,18 @@ std::optional<KernelHost::Accepted> KernelHost::accept(std::uint16_t port, bool 
   return Accepted{std::move(socket), endpoint_of(peer)};
 }
 
-Descriptor KernelHost::connect(const Endpoint& to) {
+Descriptor KernelHost::connect(const Endpoint& to, std::uint16_t from_port) {
   enter_namespace();
-  Descriptor socket(::socket(to.address.v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const bool v6 = to.address.v6;
+  const int on = 1;
+  Descriptor socket(::socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (from_port != 0) {
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    const sockaddr_storage from = socket_address({Address{.v6 = v6}, from_port});
+    static_cast<void>(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&from), length_of(v6)));
+  }
   const sockaddr_storage peer = socket_address(to);
-  static_cast<void>(
-      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&peer), length_of(to.address.v6)));  // in progress
+  static_cast<void>(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&peer), length_of(v6)));  // in progress
   return socket;
 }
 
@@ -407,10 +418,12 @@ bool KernelHost::read(const Descriptor& socket, std::string& read) {
   }
 }
 
-std::optional<KernelHost::Datagram> KernelHost::read_datagram(bool v6) {
+std::optional<KernelHost::Datagram> KernelHost::read_datagram(std::uint16_t port, bool v6) {
+  const auto* const entry = std::find(std::begin(kUdpPorts), std::end(kUdpPorts), port);
+  const auto index = static_cast<std::size_t>(entry - std::begin(kUdpPorts)) + (v6 ? std::size(kUdpPorts) : 0);
   sockaddr_storage peer{};
   socklen_t size = sizeof peer;
-  const ssize_t length = ::recvfrom(datagrams_[v6 ? 1 : 0].get(), text_.data(), text_.size(), MSG_DONTWAIT,
+  const ssize_t length = ::recvfrom(datagrams_[index].get(), text_.data(), text_.size(), MSG_DONTWAIT,
                                     reinterpret_cast<sockaddr*>(&peer), &size);
   if (length < 0) return {};
   return Datagram{std::string(text_.data(), static_cast<std::size_t>(length)), endpoint_of(peer)};

@@ -51,8 +51,9 @@ enum class HostProfile : std::uint8_t {
   no_timestamps,
   no_window_scaling,
   no_sack,
+  quick_timers,  // what lasts half a minute lasts a second: for Step::Kind::host_waits
 };
-inline constexpr std::size_t kHostProfiles = 6;
+inline constexpr std::size_t kHostProfiles = 7;
 [[nodiscard]] std::string_view name_of(HostProfile profile);
 [[nodiscard]] std::vector<HostProfile> all_profiles();
 
@@ -60,7 +61,7 @@ class KernelHost {
  public:
   /// The ports that servers listen on, and the receive buffers of their connections (0: the kernel's default).
   static constexpr std::pair<std::uint16_t, int> kTcpPorts[] = {{80, 0}, {81, 2304}, {82, 8192}};
-  static constexpr std::uint16_t kUdpPort = 53;
+  static constexpr std::uint16_t kUdpPorts[] = {53, 4789, 3544, 6081};  // tunnels have some, which here lead nowhere
 
   /// An error says what cannot be had here: namespaces, TUN devices, a setting.
   static Result<std::unique_ptr<KernelHost>> make(HostProfile profile = HostProfile::standard);
@@ -87,16 +88,16 @@ class KernelHost {
     Endpoint peer;
   };
   [[nodiscard]] std::optional<Accepted> accept(std::uint16_t port, bool v6);
-  /// A connection to `to` that has been begun.
-  [[nodiscard]] Descriptor connect(const Endpoint& to);
+  /// A connection to `to` that has been begun, from this port (0: any).
+  [[nodiscard]] Descriptor connect(const Endpoint& to, std::uint16_t from_port);
   /// Appends what the socket has to `read`; false once there will not be more.
   bool read(const Descriptor& socket, std::string& read);
-  /// The next datagram of the UDP server.
+  /// The next datagram of the UDP server on this port.
   struct Datagram {
     std::string text;
     Endpoint from;
   };
-  [[nodiscard]] std::optional<Datagram> read_datagram(bool v6);
+  [[nodiscard]] std::optional<Datagram> read_datagram(std::uint16_t port, bool v6);
 
   /// "6.18.44": of the judge.
   [[nodiscard]] static std::string kernel_release();
@@ -115,7 +116,7 @@ class KernelHost {
   Descriptor page_device_;  // TAP
   std::vector<std::uint8_t> frame_;  // for it; begins with its Ethernet header
   std::vector<Descriptor> listeners_;  // IPv4's in the order of kTcpPorts, then IPv6's
-  Descriptor datagrams_[2];
+  std::vector<Descriptor> datagrams_;  // the same of kUdpPorts
   bool has_ipv6_ = false;
   std::vector<std::uint8_t> packet_;
   std::vector<char> text_;

@@ -26,10 +26,10 @@ class Judge : public ::testing::Test {
 
   bool reads_datagram(bool v6, IpFields ip, Bytes datagram_of(const Endpoint&, const Endpoint&)) {
     if (v6 && !host_->has_ipv6()) return false;
-    const Endpoint from{KernelHost::attacker(v6, 5), 4000}, to{KernelHost::address(v6), KernelHost::kUdpPort};
+    const Endpoint from{KernelHost::attacker(v6, 5), 4000}, to{KernelHost::address(v6), KernelHost::kUdpPorts[0]};
     ip.protocol = 17;
     host_->deliver(ip_packet(from.address, to.address, ip, datagram_of(from, to)));
-    const auto datagram = host_->read_datagram(v6);
+    const auto datagram = host_->read_datagram(to.port, v6);
     return datagram && datagram->text == "hello" && datagram->from == from;
   }
 
@@ -60,6 +60,7 @@ Transcript conversation(KernelHost& host, HostRole role, void (*change)(Packet&)
   static std::uint32_t attacker = 100;
   Script script;
   script.role = role;
+  script.host_port = role == HostRole::client ? 0 : 80;
   script.signature_text = "hello";
   script.connections.push_back({.isn = 0xfffffffe, .stream = kHello});
   const auto add = [&](std::int64_t at, std::uint8_t flags, const Bytes& payload, bool handshake) {

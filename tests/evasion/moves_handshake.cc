@@ -89,6 +89,26 @@ void syn_again(Draft& draft, std::string_view name) {
   draft.insert(position + (random.percent(70) ? 0 : 1), packet, name);
 }
 
+/// Before the connection begins: packets of none, by its addresses and ports.
+void stray_first(Draft& draft, std::string_view name) {
+  Random& random = draft.random;
+  if (draft.script.role == HostRole::client && draft.script.host_port == 0) {
+    draft.script.host_port = static_cast<std::uint16_t>(random.between(1024, 65535));  // the attacker has to guess it
+  }
+  const std::uint64_t count = 1 + random.below(2);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    constexpr std::array<std::uint8_t, 6> kFlags = {tcp::kAck, tcp::kAck | tcp::kPsh, tcp::kRst, tcp::kSyn | tcp::kAck,
+                                                    tcp::kFin | tcp::kAck, tcp::kPsh};
+    Packet packet = draft.decoy(random.between(-2, 2), random.percent(50) ? 0 : random.between(1, 30));
+    packet.flags = random.pick(std::span<const std::uint8_t>(kFlags));
+    packet.acknowledges = Acknowledges::zero;
+    packet.ack_shift = static_cast<std::int64_t>(random.word());
+    if (random.percent(40)) hide(draft, packet);
+    draft.insert(0, packet, name);
+  }
+  if (random.percent(10)) draft.insert(count, Step::Kind::pause, 61, name);
+}
+
 /// As if the host had sent it: whoever is asked to watch both directions by one wire cannot tell.
 void spoofed(Draft& draft, std::string_view name) {
   const auto position = draft.any_genuine();
@@ -329,6 +349,7 @@ constexpr Move kMoves[] = {
     {"syn_decoys", 4, For::tcp, &syn_decoys},
     {"syn_decoys_later", 4, For::tcp, &syn_decoys_later},
     {"syn_again", 3, For::tcp, &syn_again},
+    {"stray_first", 3, For::tcp, &stray_first},
     {"spoofed", 0, For::tcp, &spoofed},
     {"syn_then_rst", 3, For::tcp, &syn_then_rst},
     {"syn_with_data", 3, For::tcp, &syn_with_data},

@@ -121,6 +121,32 @@ void fragment_distance(Draft& draft, std::string_view name) {
   *all = std::move(now);
 }
 
+/// Any packet in fragments: a SYN, a decoy.
+void fragment_any(Draft& draft, std::string_view) {
+  const std::size_t position = draft.random.below(draft.script.steps.size());
+  Step& step = draft.script.steps[position];
+  if (step.kind != Step::Kind::packet || !step.packet.fragments.empty()) return;
+  step.packet.fragments = fragments_of(step.packet, draft.random);
+}
+
+/// The host forgets what it has of a datagram; then all of it comes anew.
+void fragment_timeout(Draft& draft, std::string_view name) {
+  const auto position = draft.signature_step();
+  if (!position) return;
+  Packet packet = draft.script.steps[*position].packet;
+  std::vector<Fragment> fresh = fragments_of(packet, draft.random);
+  if (fresh.size() < 2) return;
+  // A packet has its own id: the later one says what the earlier had.
+  packet.fragments = fresh;
+  packet.fragments.resize(1 + draft.random.below(fresh.size() - 1));
+  for (Fragment& fragment : packet.fragments) fragment.decoy = true;
+  for (Fragment& fragment : packet.fragments) fragment.id_shift = 7777;
+  for (Fragment& fragment : fresh) fragment.id_shift = 7776;
+  draft.insert(*position, packet, name);
+  draft.insert(*position + 1, Step::Kind::host_waits, 31, name);
+  draft.change(*position + 2, name).fragments = fresh;
+}
+
 /// A fragment whose kind no host takes, or takes only in part.
 void fragment_odd(Draft& draft, std::string_view name) {
   std::vector<Fragment>* const all = fragmented(draft, name);
@@ -263,6 +289,8 @@ constexpr Move kMoves[] = {
     {"fragment_decoy", 4, For::both, &fragment_decoy},
     {"fragment_overlap", 4, For::both, &fragment_overlap},
     {"fragment_distance", 1, For::both, &fragment_distance},
+    {"fragment_any", 3, For::both, &fragment_any},
+    {"fragment_timeout", 0, For::both, &fragment_timeout},
     {"fragment_odd", 4, For::both, &fragment_odd},
     {"ip_options", 3, For::both, &ip_options},
     {"decoy_ip_options", 2, For::tcp, &decoy_ip_options},

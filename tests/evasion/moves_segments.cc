@@ -218,6 +218,44 @@ void fin_early(Draft& draft, std::string_view name) {
   draft.insert(*position, fin, name);
 }
 
+/// Which timestamp did the host take for the latest? One that is far ahead, in a packet that it takes or not; then
+/// decoys with older ones, or its clock goes on from there.
+void timestamp_jump(Draft& draft, std::string_view name) {
+  const auto position = draft.signature_step();
+  if (!position) return;
+  Random& random = draft.random;
+  draft.script.connections[draft.attacked].timestamps = true;
+  const Packet target = draft.script.steps[*position].packet;
+  const std::int64_t jump = random.between(1'000, 1'000'000'000);
+  std::size_t at = *position;
+  Packet packet;
+  switch (random.below(6)) {
+    case 0: packet = draft.data(target.at, 0); break;                            // an ACK
+    case 1: packet = draft.data(target.at - random.between(1, 10), 20); break;   // begins in what was sent
+    case 2: packet = draft.data(target.at - 5, random.between(0, 4)); break;     // all of it was
+    case 3: packet = draft.data(target.at + random.between(1, 5), 10); break;    // behind a hole
+    case 4: packet = draft.data(target.at + 1'000'000, 10); break;               // outside of the window
+    default: packet = draft.data(target.at - 1, 0); break;                       // a keep-alive
+  }
+  if (packet.payload.empty()) packet.flags = tcp::kAck;
+  if (random.percent(15)) packet.flags = random.percent(50) ? tcp::kRst : tcp::kSyn;
+  if (random.percent(15)) packet.ack_shift = random.between(-100'000, 100'000);
+  packet.timestamp_shift = jump;
+  draft.insert(at++, packet, name);
+  if (random.percent(60)) {
+    Packet decoy = draft.decoy_of(target);
+    decoy.timestamp_shift = random.percent(50) ? 0 : jump - random.between(1, 1'000);
+    draft.insert(at++, decoy, name);
+  }
+  if (random.percent(60)) draft.insert(at, Step::Kind::clock, static_cast<std::uint32_t>(jump + random.between(-1, 1)), name);
+}
+
+/// Checksums of 0 may be written in two ways.
+void odd_checksum(Draft& draft, std::string_view name) {
+  const auto position = draft.signature_step();
+  if (position) draft.change(*position, name).minus_zero = true;
+}
+
 void host_speaks(Draft& draft, std::string_view name) {
   const auto position = draft.any_genuine();
   if (!position) return;
@@ -476,6 +514,8 @@ constexpr Move kMoves[] = {
     {"keep_alive", 3, For::tcp, &keep_alive},
     {"urgent", 4, For::tcp, &urgent},
     {"fin_early", 5, For::tcp, &fin_early},
+    {"timestamp_jump", 4, For::tcp, &timestamp_jump},
+    {"odd_checksum", 2, For::both, &odd_checksum},
     {"host_speaks", 4, For::tcp, &host_speaks},
     {"host_shuts", 3, For::tcp, &host_shuts},
     {"idle", 0, For::tcp, &idle},

@@ -48,6 +48,11 @@ Bytes ipv4_header(const Address& from, const Address& to, const IpFields& fields
   std::copy_n(to.bytes.begin(), 4, header.begin() + 16);
   header.insert(header.end(), options.begin(), options.end());
   const std::uint16_t checksum = folded(sum_of(header));
+  if (fields.minus_zero) {
+    put16(header, 4, folded(sum_of(header, std::uint64_t{0xffff} - id)));
+    put16(header, 10, 0xffff);
+    return header;
+  }
   put16(header, 10, fields.wrong_checksum ? static_cast<std::uint16_t>(checksum ^ 0x0101) : checksum);
   return header;
 }
@@ -164,6 +169,13 @@ Bytes udp_datagram(const Endpoint& from, const Endpoint& to, BytesView payload, 
   const std::uint16_t right = folded(sum_of(BytesView(datagram).first(covered), sum));
   put16(datagram, 6, checksum.value_or(right == 0 ? std::uint16_t{0xffff} : right));
   return datagram;
+}
+
+void make_checksum_minus_zero(Bytes& segment) {
+  // The sum is one's complement: what the checksum was belongs in the pointer to make it 0.
+  const std::uint16_t checksum = get16(segment, 16);
+  put16(segment, 18, folded(std::uint64_t{0xffff} - checksum + 0xffff - get16(segment, 18)));
+  put16(segment, 16, 0xffff);
 }
 
 void spoil_checksum(std::uint8_t protocol, Bytes& transport) {

@@ -50,6 +50,9 @@ struct TcpFields {
 [[nodiscard]] Bytes udp_datagram(const Endpoint& from, const Endpoint& to, BytesView payload,
                                  std::optional<std::uint16_t> length = {}, std::optional<std::uint16_t> checksum = {});
 
+/// Changes the urgent pointer of a TCP segment so that its checksum becomes 0, and writes that as 0xffff.
+void make_checksum_minus_zero(Bytes& segment);
+
 /// Makes the checksum of a TCP segment or UDP datagram wrong.
 void spoil_checksum(std::uint8_t protocol, Bytes& transport);
 
@@ -61,6 +64,7 @@ struct IpFields {
   Bytes options{};  // IPv4: padded to four bytes with zeros. IPv6: extension headers, whole
   std::uint8_t first_extension = 0;  // IPv6: what the first of them is; the last names `protocol` itself
   bool wrong_checksum = false;       // IPv4
+  bool minus_zero = false;           // IPv4: the id is such that the checksum is 0, which is written as 0xffff
   int length_shift = 0;              // added to the right length
 };
 

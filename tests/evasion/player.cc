@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <string_view>
+#include <thread>
+#include <utility>
 
 #include "evasion/random.h"
 
@@ -30,22 +32,30 @@ struct HostView {
   std::uint8_t scale = 0;
 };
 
-class Conversation {
+}  // namespace
+
+class Player::Conversation {
  public:
   Conversation(const Script& script, KernelHost& host, std::uint32_t attacker, std::uint64_t begin_ns,
-               const SensorOnPath& sensor)
-      : script_(script), host_(host), sensor_(sensor), begin_ns_(begin_ns), now_ns_(begin_ns), timing_(script.timing) {
+               SensorOnPath sensor)
+      : script_(script), host_(host), sensor_(std::move(sensor)), begin_ns_(begin_ns), now_ns_(begin_ns), timing_(script.timing) {
     transcript_.attacker = attacker;
     here_ = {KernelHost::attacker(script.v6, attacker), script.attacker_port};
     there_ = {KernelHost::address(script.v6), script.host_port};
     timestamp_base_ = timing_.word() | 1;
   }
 
-  Transcript hold() {
-    for (const Step& step : script_.steps) {
+  bool go_on() {
+    while (next_ < script_.steps.size()) {
+      const Step& step = script_.steps[next_++];
       take(step);
       if (script_.reads_at_once) read_all();
+      if (step.kind == Step::Kind::host_waits) return true;
     }
+    return false;
+  }
+
+  Transcript finish() {
     read_all();
     end();
     judge();
@@ -63,7 +73,9 @@ class Conversation {
     switch (step.kind) {
       case Step::Kind::packet: send(step.packet, step.move); break;
       case Step::Kind::resend: resend(step.number, step.move); break;
-      case Step::Kind::pause: now_ns_ += step.number * 1'000 * kMillisecond; break;
+      case Step::Kind::pause:
+      case Step::Kind::host_waits: now_ns_ += step.number * 1'000 * kMillisecond; break;
+      case Step::Kind::clock: timestamp_base_ += step.number; break;
       case Step::Kind::host_connects: connect(); break;
       case Step::Kind::host_reads: read_all(); break;
       case Step::Kind::host_writes:
@@ -141,10 +153,14 @@ class Conversation {
 
   void send(const Packet& packet, std::string_view move) {
     Bytes transport = packet.protocol == kTcp ? tcp_of(packet) : udp_of(packet);
+    if (packet.minus_zero && packet.protocol == kTcp && (packet.flags & tcp::kUrg) == 0) {
+      make_checksum_minus_zero(transport);
+    }
     if (packet.wrong_checksum) spoil_checksum(packet.protocol, transport);
     IpFields ip;
     ip.protocol = packet.protocol;
-    ip.ttl = packet.dies ? 2 : packet.ttl;
+    ip.ttl = packet.dies ? script_.ttl_dying : script_.ttl;
+    ip.minus_zero = packet.minus_zero && packet.fragments.empty();
     ip.tos = packet.tos;
     ip.id = static_cast<std::uint16_t>(++ip_id_);
     ip.dont_fragment = packet.dont_fragment;
@@ -162,7 +178,7 @@ class Conversation {
     const std::size_t header = packet.protocol == kTcp ? 20 : 8;
     for (const Fragment& fragment : packet.fragments) {
       IpFields own = ip;
-      if (fragment.dies) own.ttl = 2;
+      if (fragment.dies) own.ttl = script_.ttl_dying;
       own.wrong_checksum |= fragment.wrong_checksum;
       own.dont_fragment |= fragment.dont_fragment;
       own.tos |= fragment.tos;
@@ -263,14 +279,16 @@ class Conversation {
   // ---- The application
 
   void connect() {
-    there_.port = 0;
-    sockets_.push_back({host_.connect(here_), {}, true});
+    there_.port = script_.host_port;
+    // The socket that it had is closed first, if there is one: this may have the same port.
+    for (Socket& socket : sockets_) socket.descriptor = Descriptor();
+    sockets_.push_back({host_.connect(here_, script_.host_port), {}, true});
     take_answers();
   }
 
   void read_all() {
     if (script_.signature == SignatureKind::udp) {
-      while (auto datagram = host_.read_datagram(script_.v6)) {
+      while (auto datagram = host_.read_datagram(script_.host_port, script_.v6)) {
         if (datagram->from.address == here_.address) transcript_.datagrams.push_back(std::move(datagram->text));
       }
       return;
@@ -316,7 +334,7 @@ class Conversation {
 
   const Script& script_;
   KernelHost& host_;
-  const SensorOnPath& sensor_;
+  const SensorOnPath sensor_;
   const std::uint64_t begin_ns_;
   std::uint64_t now_ns_;
   Random timing_;
@@ -327,13 +345,23 @@ class Conversation {
   std::vector<Socket> sockets_;
   std::string received_;  // what the host has sent, in its order
   Transcript transcript_;
+  std::size_t next_ = 0;  // step
 };
 
-}  // namespace
+Player::Player(const Script& script, KernelHost& host, std::uint32_t attacker, std::uint64_t begin_ns,
+               SensorOnPath sensor)
+    : conversation_(std::make_unique<Conversation>(script, host, attacker, begin_ns, std::move(sensor))) {}
+Player::~Player() = default;
+Player::Player(Player&&) noexcept = default;
+
+bool Player::go_on() { return conversation_->go_on(); }
+Transcript Player::finish() { return conversation_->finish(); }
 
 Transcript play(const Script& script, KernelHost& host, std::uint32_t attacker, std::uint64_t begin_ns,
-                const SensorOnPath& sensor) {
-  return Conversation(script, host, attacker, begin_ns, sensor).hold();
+                SensorOnPath sensor) {
+  Player player(script, host, attacker, begin_ns, std::move(sensor));
+  while (player.go_on()) std::this_thread::sleep_for(Player::kHostWaits);
+  return player.finish();
 }
 
 }  // namespace penstock::evasion
