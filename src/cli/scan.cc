@@ -8,6 +8,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <CLI/Validators.hpp>
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -199,6 +200,16 @@ void add_scan(CLI::App& app, int& exit_code) {
   add_value("--classification", "chain.nids.classification", "classification.config")->type_name("FILE");
   add_value("--reference", "chain.nids.reference", "reference.config")->type_name("FILE");
   add_value("--threshold", "chain.nids.threshold", "threshold.config")->type_name("FILE");
+  command
+      ->add_option_function<std::string>(
+          "-k",
+          [arguments](const std::string& value) {
+            arguments->options.push_back({"chain.nids.checksums", value == "none" ? "ignore" : "verify", "-k"});
+          },
+          "all: packets with wrong checksums are not followed (the default); none: they are, as captures\n"
+          "taken at the sender need it")
+      ->check(CLI::IsMember({"all", "none"}))
+      ->type_name("all|none");
   add_value("--workers", "run.workers", "number of worker threads")->type_name("N");
   add_value("--processor", "run.processor", "auto, cpu or gpu");
   command

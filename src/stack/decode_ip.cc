@@ -7,6 +7,7 @@
 #include <bitset>
 #include <cstddef>
 
+#include "packet/checksum.h"
 #include "packet/ip.h"
 #include "stack/packet_decoding.h"
 
@@ -144,6 +145,7 @@ bool decode_ipv4(PacketDecoding& decoding, Bytes bytes) noexcept {
   packet.destination.address = {0, ip.destination.value()};
   packet.ip = bytes.first(header_length);
   packet.ip_payload = bytes.subspan(header_length, total_length - header_length);
+  if (checksum(packet.ip.data(), static_cast<std::uint32_t>(header_length)) != 0) packet.wrong_ip_checksum = true;
   if (header_length > sizeof(Ipv4Header)) decode_ipv4_options(decoding, packet.ip.subspan(sizeof(Ipv4Header)));
 
   const std::uint16_t fragment = ip.fragment.value();

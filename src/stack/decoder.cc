@@ -14,7 +14,10 @@ namespace penstock::stack {
 
 struct Decoder::Parts {
   Parts(const TrackerOptions& options, TrackerCounters& told)
-      : counters(told), reassembly(options, told), most_tunnels(options.most_tunnels) {}
+      : counters(told),
+        reassembly(options, told),
+        most_tunnels(options.most_tunnels),
+        verify_checksums(options.verify_checksums) {}
 
   /// The packet that comes next in the frame, of which at least the time and the place are known.
   DecodedPacket& begin(const DecodedPacket& before) noexcept {
@@ -47,6 +50,7 @@ struct Decoder::Parts {
   TrackerCounters& counters;
   IpReassembly reassembly;
   unsigned most_tunnels;
+  bool verify_checksums;
 
   // Each packet of a frame enters a layer.
   std::array<DecodedPacket, PacketDecoding::kMostLayers + 1> packets;
@@ -71,6 +75,7 @@ bool Decoder::Parts::decode_tunnelled(PacketDecoding& outer, PacketDecoding& inn
     return false;
   }
   inner.layers = outer.layers + 1;
+  inner.packet.wrong_ip_checksum = outer.packet.wrong_ip_checksum;
   inner.packet.tunnel_depth = static_cast<std::uint8_t>(outer.packet.tunnel_depth + 1);
   if (!decode_carried(inner, outer.carried)) return false;
   outer.packet.carries_packet = true;
@@ -79,6 +84,7 @@ bool Decoder::Parts::decode_tunnelled(PacketDecoding& outer, PacketDecoding& inn
 }
 
 bool Decoder::Parts::decode_reassembled(PacketDecoding& outer, PacketDecoding& inner) noexcept {
+  if (verify_checksums && outer.packet.wrong_ip_checksum) return false;
   const Bytes datagram = reassembly.add(outer.fragment, outer.packet, next_room());
   if (datagram.empty()) return false;
   ++rooms_used;
@@ -110,6 +116,7 @@ void Decoder::Parts::decode_frame(PacketView frame, std::uint64_t number) noexce
 /// fragment.
 void Decoder::Parts::add(PacketDecoding& decoded) noexcept {
   ++count;
+  if (verify_checksums && decoded.packet.wrong_ip_checksum) ++counters.ipv4_invalid_checksums;
   if (!decoded.is_fragment && decoded.carried.layer == Carried::Layer::none) return;
   PacketDecoding inner(begin(packets[0]));
   if (decoded.is_fragment ? decode_reassembled(decoded, inner) : decode_tunnelled(decoded, inner)) add(inner);

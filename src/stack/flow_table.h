@@ -58,7 +58,7 @@ class FlowTable {
  private:
   struct Node;
   static constexpr std::uint32_t kNone = 0xffffffff;
-  static constexpr std::size_t kLists = 6;  // {others, TCP} × {new, established, closed}: one timeout each
+  static constexpr std::size_t kLists = 7;  // {others, TCP} × {new, established, closed}, TCP reset: one timeout each
   struct List {
     std::uint32_t first = kNone, last = kNone;
     std::uint64_t timeout_ns = 0;

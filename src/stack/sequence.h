@@ -17,5 +17,8 @@ namespace penstock::stack {
 [[nodiscard]] constexpr bool after(std::uint32_t a, std::uint32_t b) noexcept { return sequence_distance(a, b) > 0; }
 [[nodiscard]] constexpr bool not_after(std::uint32_t a, std::uint32_t b) noexcept { return !after(a, b); }
 [[nodiscard]] constexpr bool not_before(std::uint32_t a, std::uint32_t b) noexcept { return !before(a, b); }
+constexpr void advance(std::uint32_t& value, std::uint32_t to) noexcept {
+  if (after(to, value)) value = to;
+}
 
 }  // namespace penstock::stack

@@ -259,7 +259,8 @@ bool StreamBuffer::make_room(MemoryPool& pool, Block*& block, std::size_t left, 
 }
 
 // Settles whose bytes stay where the segment overlaps with the run; both keep their bounds elsewhere.
-bool StreamBuffer::resolve(Block& block, std::uint64_t offset, Bytes segment, OverlapPolicy policy) noexcept {
+bool StreamBuffer::resolve(Block& block, std::uint64_t offset, Bytes segment, OverlapPolicy policy,
+                           std::uint64_t final) noexcept {
   const std::uint64_t segment_end = offset + segment.size();
   std::uint64_t at = std::max(offset, block.offset);
   const std::uint64_t stop = std::min(segment_end, block.end());
@@ -269,11 +270,12 @@ bool StreamBuffer::resolve(Block& block, std::uint64_t offset, Bytes segment, Ov
   while (at < stop) {
     const std::uint64_t old_begin = block.begin_of_segment_at(at);
     const std::uint64_t old_end = block.offset + (block.next_start(block.index(at)) - block.start);
-    const std::uint64_t until = std::min(stop, old_end);
+    const bool is_final = at < final;
+    const std::uint64_t until = std::min({stop, old_end, is_final ? final : stop});
     const std::uint8_t* const bytes = segment.data() + (at - offset);
     const bool differs = std::memcmp(block.at(at), bytes, until - at) != 0;
     different |= differs;
-    const bool wins = new_bytes_win(policy, offset, segment_end, old_begin, old_end);
+    const bool wins = !is_final && new_bytes_win(policy, offset, segment_end, old_begin, old_end);
     if (wins) {
       if (differs) std::memcpy(block.at(at), bytes, until - at);
       if (at == block.offset) block.first_begin = won_before ? offset : at;
@@ -303,8 +305,8 @@ void StreamBuffer::copy(Block& to, std::uint32_t at, Block& from) noexcept {
   }
 }
 
-StreamBuffer::Inserted StreamBuffer::insert(MemoryPool& pool, std::uint64_t offset, Bytes segment,
-                                            OverlapPolicy policy) noexcept {
+StreamBuffer::Inserted StreamBuffer::insert(MemoryPool& pool, std::uint64_t offset, Bytes segment, OverlapPolicy policy,
+                                            std::uint64_t final) noexcept {
   const std::uint64_t end = offset + segment.size();
   if (end <= begin_ || segment.empty()) return {};
   const std::uint64_t from = std::max(offset, begin_);  // bytes before that are gone for good
@@ -338,7 +340,9 @@ StreamBuffer::Inserted StreamBuffer::insert(MemoryPool& pool, std::uint64_t offs
 
   bool different = false;
   Block* const leftmost = is_first ? block : first;
-  for (Block* one = leftmost; one != behind; one = one->next) different |= resolve(*one, offset, segment, policy);
+  for (Block* one = leftmost; one != behind; one = one->next) {
+    different |= resolve(*one, offset, segment, policy, final);
+  }
   if (leftmost->next == behind && union_begin == former_begin) {  // nearly always: it goes on behind the run
     if (union_end > former_end) {
       const std::uint32_t index = block->start + block->length;

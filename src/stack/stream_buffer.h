@@ -8,6 +8,8 @@
 
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "stack/decoded_packet.h"
@@ -44,16 +46,37 @@ class StreamBuffer {
     Bytes bytes;  // none: there is no such run
     [[nodiscard]] std::uint64_t end() const noexcept { return offset + bytes.size(); }
   };
-  /// `offset`: in the stream. Of what lies before `begin()`, nothing is kept.
-  Inserted insert(MemoryPool& pool, std::uint64_t offset, Bytes segment, OverlapPolicy policy) noexcept;
+  /// `offset`: in the stream. Of what lies before `begin()`, nothing is kept. Bytes before `final` that are there stay,
+  /// whatever the policy.
+  Inserted insert(MemoryPool& pool, std::uint64_t offset, Bytes segment, OverlapPolicy policy,
+                  std::uint64_t final = 0) noexcept;
 
   /// What there is of the run that holds the byte at `from`, from there on; or of the first run behind it.
   [[nodiscard]] Run run_from(std::uint64_t from) const noexcept;
   /// The same, but all of the run.
   [[nodiscard]] Run whole_run_at(std::uint64_t at) const noexcept;
 
+  /// Whether so many bytes are there from `offset` on, whatever they are.
+  [[nodiscard]] bool has(std::uint64_t offset, std::uint64_t length) const noexcept {
+    const Run run = run_from(offset);
+    return run.offset == offset && run.bytes.size() >= length;
+  }
   /// Whether all of these bytes are there, as they are.
   [[nodiscard]] bool holds(std::uint64_t offset, Bytes bytes) const noexcept;
+  /// Calls `use(offset, there, given)` for each stretch of bytes that is there with other content than in `bytes`.
+  template <typename Use>
+  void for_each_difference(std::uint64_t offset, Bytes bytes, Use&& use) const {
+    const std::uint64_t end = offset + bytes.size();
+    for (std::uint64_t at = offset; at < end;) {
+      const Run run = run_from(at);
+      if (run.bytes.empty() || run.offset >= end) return;
+      const std::size_t length = static_cast<std::size_t>(std::min(run.end(), end) - run.offset);
+      const Bytes there = run.bytes.first(length);
+      const Bytes given = bytes.subspan(static_cast<std::size_t>(run.offset - offset), length);
+      if (!std::equal(there.begin(), there.end(), given.begin())) use(run.offset, there, given);
+      at = run.offset + length;
+    }
+  }
 
   /// Lets go of all before it. Bytes before it will never be taken again.
   void drop_before(MemoryPool& pool, std::uint64_t offset) noexcept;
@@ -80,7 +103,8 @@ class StreamBuffer {
   void link_before(Block* block, Block* next) noexcept;
   static void append(Block& block, const std::uint8_t* bytes, std::size_t count) noexcept;
   /// Tells whether bytes differed.
-  [[nodiscard]] static bool resolve(Block& block, std::uint64_t offset, Bytes segment, OverlapPolicy policy) noexcept;
+  [[nodiscard]] static bool resolve(Block& block, std::uint64_t offset, Bytes segment, OverlapPolicy policy,
+                                    std::uint64_t final) noexcept;
   static void copy(Block& to, std::uint32_t at, Block& from) noexcept;
 
   Block* head_ = nullptr;

@@ -82,7 +82,7 @@ bool TcpTracker::ack_valid(Segment& segment) noexcept {
   return segment.refuse(TcpEvent::invalid_ack);
 }
 
-// Hosts take a RST by its sequence number: most only the one that they expect, some any in the window.
+// Hosts take a RST that has the number they expect next.
 bool TcpTracker::rst_valid(Segment& segment) noexcept {
   if (!timestamp_valid(segment)) return false;
   TcpStream& mine = segment.mine();
@@ -94,9 +94,11 @@ bool TcpTracker::rst_valid(Segment& segment) noexcept {
     if (segment.session->async_) return not_before(segment.sequence, mine.next);
     if (segment.session->state_ == TcpState::syn_sent && segment.to_client()) return true;
     switch (options_.stream_policy) {
-      case OverlapPolicy::linux_host:
-      case OverlapPolicy::solaris:
-        return not_before(segment.end(), mine.last_ack) && before(segment.sequence, mine.next + mine.window);
+      case OverlapPolicy::linux_host: {  // RFC 5961 §3.2; to others in the window, a challenge ACK is the answer
+        const auto in_order = static_cast<std::int64_t>(mine.in_order());
+        const std::int64_t offset = mine.offset_of(segment.sequence);
+        return offset == in_order || (mine.fin_sent && offset == in_order + 1) || segment.sequence == mine.last_ack;
+      }
       default: return segment.sequence == mine.next || (mine.fin_sent && segment.sequence == mine.next + 1);
     }
   };

@@ -13,6 +13,7 @@ namespace penstock::stack {
 
 struct TcpOptions {
   std::uint32_t timestamp = 0;    // TSval
+  std::uint32_t echo = 0;         // TSecr
   std::uint8_t window_scale = 0;  // at most 14 (RFC 7323 §2.3)
   bool has_timestamp = false;
   bool has_window_scale = false;
@@ -31,6 +32,7 @@ struct TcpOptions {
   if (options.size() == 12 && options[0] == kNop && options[1] == kNop && options[2] == kTimestamp &&
       options[3] == 10) {
     found.timestamp = be32(options.data() + 4);
+    found.echo = be32(options.data() + 8);
     found.has_timestamp = true;
     return found;
   }
@@ -48,6 +50,7 @@ struct TcpOptions {
       found.has_window_scale = true;
     } else if (kind == kTimestamp && value.size() == 8) {
       found.timestamp = be32(value.data());
+      found.echo = be32(value.data() + 4);
       found.has_timestamp = true;
     } else if (kind == kFastOpen ||
                (kind == kExperiment && value.size() >= 2 && value[0] == 0xf9 && value[1] == 0x89)) {

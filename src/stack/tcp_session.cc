@@ -7,15 +7,12 @@
 
 namespace penstock::stack {
 
-std::uint32_t TcpStream::urgent_before(std::uint32_t sequence) const noexcept {
-  const std::uint32_t kept = std::min(urgent_count, kUrgentKept);
-  for (std::uint32_t i = 0; i < kept; ++i) {
-    if (after(sequence, urgent[i])) return urgent_count - i;
-  }
-  return urgent_count - kept;
+std::uint64_t TcpSession::received(const TcpStream& stream) const noexcept {
+  if (state_ == TcpState::closed) return stream.buffer.right_edge();
+  return std::min(stream.acked(), stream.buffer.right_edge());
 }
 
-void TcpSession::inspect_to(Direction direction, bool to_end, void* callable, void (*use)(void*, const StreamChunk&)) {
+void TcpSession::inspect_to(Direction direction, bool to_end, void* callable, Use use) {
   TcpStream& stream = streams_[static_cast<std::size_t>(direction)];
   if (inline_ && !to_end) {
     if (stream.latest_end == stream.latest_begin) return;
@@ -24,9 +21,13 @@ void TcpSession::inspect_to(Direction direction, bool to_end, void* callable, vo
     stream.latest_begin = stream.latest_end;
     return;
   }
-  const std::uint64_t limit =
-      to_end ? stream.buffer.right_edge() : std::min(stream.acked(), stream.buffer.right_edge());
-  std::uint64_t from = stream.inspected;
+  if (stream.latest_end > stream.latest_begin) {
+    inspect_window(stream, callable, use);
+    stream.latest_begin = stream.latest_end;
+  }
+  const std::uint64_t limit = to_end ? stream.buffer.right_edge() : received(stream);
+  const std::uint64_t former = stream.inspected;
+  std::uint64_t from = former;
   for (unsigned chunks = 0; from < limit && chunks < kMostChunks; ++chunks) {
     const StreamBuffer::Run run = stream.buffer.run_from(from);
     if (run.bytes.empty() || run.offset >= limit) break;
@@ -37,14 +38,17 @@ void TcpSession::inspect_to(Direction direction, bool to_end, void* callable, vo
       begin = std::max(run_begin, from - std::min<std::uint64_t>(from, seam_bytes_));
     }
     const auto seen = static_cast<std::uint32_t>(run.offset - begin);
-    use(callable, {.offset = begin, .bytes = {run.bytes.data() - seen, seen + (until - run.offset)}, .seen = seen});
+    StreamChunk chunk{.offset = begin, .bytes = {run.bytes.data() - seen, seen + (until - run.offset)}, .seen = seen};
+    if (stream.contested != nullptr) chunk.versions = stream.contested->versions();
+    use(callable, chunk);
     from = until;
   }
   stream.inspected = std::max(stream.inspected, from);
+  if (stream.contested != nullptr) inspect_contested(stream, former, limit, callable, use);
 }
 
 // About chunk_bytes of the run around the latest segment: what is ahead of it first, then what is behind.
-void TcpSession::inspect_window(TcpStream& stream, void* callable, void (*use)(void*, const StreamChunk&)) const {
+void TcpSession::inspect_window(TcpStream& stream, void* callable, Use use) const {
   const StreamBuffer::Run run = stream.buffer.whole_run_at(stream.latest_begin);
   if (run.bytes.empty()) return;
   const std::uint64_t end_of_segment = std::min(stream.latest_end, run.end());
@@ -60,6 +64,85 @@ void TcpSession::inspect_window(TcpStream& stream, void* callable, void (*use)(v
                  .bytes = run.bytes.subspan(at, static_cast<std::size_t>(ahead + length + behind)),
                  .seen = static_cast<std::uint32_t>(ahead),
                  .seen_behind = static_cast<std::uint32_t>(behind)});
+  if (inline_ && stream.contested != nullptr) {
+    inspect_contested(stream, stream.latest_begin, run.end(), callable, use);
+  }
+}
+
+namespace {
+
+struct Stretch {
+  std::uint64_t begin, end;
+  bool offered;
+};
+
+/// The contested stretches before `limit`, in order.
+class Stretches {
+ public:
+  Stretches(const ContestedBytes& contested, std::uint64_t limit) noexcept {
+    for (const ContestedBytes::Version& version : contested.versions()) {
+      if (version.possible) add({version.offset, std::min(version.end(), limit), version.offered});
+    }
+    for (const ContestedBytes::UrgentMark& mark : contested.urgent()) {
+      add({mark.offset, std::min(mark.offset + 1, limit), mark.offered});
+    }
+    std::sort(stretches_.begin(), stretches_.begin() + count_,
+              [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
+  }
+  [[nodiscard]] std::span<const Stretch> all() const noexcept { return {stretches_.data(), count_}; }
+
+ private:
+  void add(const Stretch& stretch) noexcept {
+    if (stretch.begin < stretch.end) stretches_[count_++] = stretch;
+  }
+  std::array<Stretch, ContestedBytes::kMostVersions + ContestedBytes::kMostUrgent> stretches_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace
+
+// Stretches that are less than seam_bytes apart are offered together. Those that have been offered come again only with
+// bytes that are new since then (`from` on), where a match may go on.
+void TcpSession::inspect_contested(TcpStream& stream, std::uint64_t from, std::uint64_t limit, void* callable,
+                                   Use use) const {
+  ContestedBytes& contested = *stream.contested;
+  const Stretches stretches(contested, limit);
+  const std::span<const Stretch> all = stretches.all();
+  for (std::size_t first = 0; first < all.size();) {
+    std::uint64_t end = all[first].end;
+    bool offered = all[first].offered;
+    std::size_t next = first + 1;
+    for (; next < all.size() && all[next].begin <= end + seam_bytes_; ++next) {
+      end = std::max(end, all[next].end);
+      offered = offered && all[next].offered;
+    }
+    const std::uint64_t begin = all[first].begin;
+    first = next;
+    const std::uint64_t window_end = std::min(limit, end + seam_bytes_);
+    if (offered && window_end <= from) continue;
+    std::uint64_t at = begin - std::min<std::uint64_t>(begin, seam_bytes_);
+    while (at < window_end) {
+      const StreamBuffer::Run run = stream.buffer.run_from(at);
+      if (run.bytes.empty() || run.offset >= window_end) break;
+      const std::uint64_t until = std::min({window_end, run.end(), run.offset + kMostContested});
+      const std::uint64_t seen = offered ? std::min(until, std::max(run.offset, from)) - run.offset : 0;
+      const std::uint64_t length = until - run.offset;
+      if (seen < length) {
+        use(callable, {.offset = run.offset,
+                       .bytes = run.bytes.first(static_cast<std::size_t>(length)),
+                       .seen = static_cast<std::uint32_t>(seen),
+                       .versions = contested.versions(),
+                       .urgent = contested.urgent(),
+                       .contested = true});
+      }
+      const bool goes_on = until < std::min(window_end, run.end());
+      at = goes_on ? until - std::min<std::uint64_t>(kMostContested / 2, std::uint64_t{2} * seam_bytes_) : until;
+    }
+  }
+  for (ContestedBytes::Version& version : contested.versions()) {
+    version.offered = version.offered || (version.possible && version.end() <= limit);
+  }
+  for (ContestedBytes::UrgentMark& mark : contested.urgent()) mark.offered = mark.offered || mark.offset < limit;
 }
 
 }  // namespace penstock::stack

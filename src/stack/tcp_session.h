@@ -7,8 +7,10 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
+#include "stack/contested_bytes.h"
 #include "stack/encryption_watch.h"
 #include "stack/flow.h"
 #include "stack/sequence.h"
@@ -23,6 +25,13 @@ struct StreamChunk {
   // Of the bytes, how many an earlier inspection had: what lies in them alone is no news. Inline, a segment that fills
   // a hole has some behind it too.
   std::uint32_t seen = 0, seen_behind = 0;  // leading, trailing
+
+  /// What the receiver may have read in place of some bytes of the stream. Those that are not `possible`, or lie
+  /// outside of the chunk, say nothing of it. They stay as long as the bytes.
+  std::span<const ContestedBytes::Version> versions{};
+  std::span<const ContestedBytes::UrgentMark> urgent{};
+  /// The bytes are or were offered in a chunk of their own; this one is for the other ways to read them.
+  bool contested = false;
 };
 
 /// In the order of their numbers a session gets older (Suricata compares them so).
@@ -58,44 +67,68 @@ struct TcpStream {
   bool fin_sent : 1 = false;
   bool record_whole : 1 = false;  // of TLS or SSH: it is inspected at once, however short
 
-  std::uint32_t base = 0;                          // the sequence number of `base_offset`
-  std::uint64_t base_offset = 0;                   // in the stream
-  std::uint64_t inspected = 0;                     // all before it was, or will never be
-  std::uint64_t watched = 0;                       // how far the session's EncryptionWatch has read
-  std::uint64_t gap_checked = 0;                   // holes before it have been told
-  std::uint64_t latest_begin = 0, latest_end = 0;  // of the last segment that was kept
+  std::uint32_t base = 0;         // the sequence number of `base_offset`
+  std::uint64_t base_offset = 0;  // in the stream
+  std::uint64_t inspected = 0;    // all before it was, or will never be
+  std::uint64_t watched = 0;      // how far the session's EncryptionWatch has read
+  std::uint64_t gap_checked = 0;  // holes before it have been told
+  // Inline, of the last segment that was kept; else of what has filled a hole behind the inspection. To be inspected.
+  std::uint64_t latest_begin = 0, latest_end = 0;
   StreamBuffer buffer;
 
-  /// Urgent bytes are no part of the stream (RFC 6093 lets them be; Suricata's `oob`): where the last few lay.
-  static constexpr unsigned kUrgentKept = 4;
-  std::array<std::uint32_t, kUrgentKept> urgent{};  // the newest first
-  std::uint32_t urgent_count = 0;
+  ContestedBytes* contested = nullptr;  // of the stream memory; null while nothing is contested
 
   [[nodiscard]] std::int64_t offset_of(std::uint32_t sequence) const noexcept {
-    std::int64_t offset = static_cast<std::int64_t>(base_offset) + sequence_distance(sequence, base);
-    if (urgent_count != 0) offset -= urgent_before(sequence);
-    return offset;
+    return static_cast<std::int64_t>(base_offset) + sequence_distance(sequence, base);
   }
   [[nodiscard]] std::uint64_t acked() const noexcept {
     const std::int64_t offset = offset_of(last_ack);
     return offset < 0 ? 0 : static_cast<std::uint64_t>(offset);
   }
-  [[nodiscard]] std::uint32_t urgent_before(std::uint32_t sequence) const noexcept;
+  /// Behind the last byte that the receiver has in order, as far as this watcher knows (RCV.NXT of RFC 9293).
+  [[nodiscard]] std::uint64_t in_order() const noexcept {
+    const std::uint64_t acknowledged = acked();
+    const StreamBuffer::Run run = buffer.run_from(acknowledged);
+    return run.bytes.empty() || run.offset != acknowledged ? acknowledged : run.end();
+  }
+  /// Whether contested bytes before `limit` have never been offered.
+  [[nodiscard]] bool contested_waits(std::uint64_t limit) const noexcept {
+    return contested != nullptr && contested->waits(limit);
+  }
+  /// The stream is empty, and begins behind the SYN of this number.
+  void begin_at(std::uint32_t syn) noexcept {
+    isn = syn;
+    base = next = last_ack = syn + 1;
+    base_offset = 0;
+  }
+  void take_timestamp(std::uint32_t value, std::uint32_t time_s) noexcept {
+    timestamp = value;
+    timestamp_s = time_s;
+    zero_timestamp = value == 0;
+    has_timestamp = true;
+  }
+  void grant(std::uint32_t bytes) noexcept {
+    window = bytes;
+    advance(next_win, last_ack + bytes);
+  }
 };
 
-/// Of handshakes that are tried more than once: what the further SYNs or SYN/ACKs said.
-struct QueuedSyns;
+/// SYNs and SYN/ACKs other than those that the session follows: see tcp_handshake.h.
+struct Handshakes;
 
 class TcpSession {
  public:
   /// That are offered at once: holes part a stream into as many chunks as its sender likes.
   static constexpr unsigned kMostChunks = 1024;
+  /// The most bytes of a contested chunk. What is longer is offered in several that overlap by twice seam_bytes.
+  static constexpr std::uint32_t kMostContested = 8192;
 
   /// What waits to be inspected of a direction, in the order of the stream; a gap parts chunks. They begin where the
   /// last inspection ended (with up to TrackerOptions::seam_bytes ahead that were in it), and end at the last
   /// acknowledged byte; `to_end`: at the last byte there is. Inline: the run of bytes around those that are new with
   /// the packet, about chunk_bytes, with seam_bytes on either side at least. Then they are said inspected: a second
-  /// call gives nothing; or, where there are more than kMostChunks, those behind them. `use`: void(const StreamChunk&).
+  /// call gives nothing; or, where there are more than kMostChunks, those behind them. Contested chunks follow the
+  /// others: around each contested byte, seam_bytes on either side. `use`: void(const StreamChunk&).
   template <typename Use>
   void inspect(Direction direction, bool to_end, Use&& use) {
     using Callable = std::remove_reference_t<Use>;
@@ -119,13 +152,18 @@ class TcpSession {
  private:
   friend class TcpTracker;
 
-  void inspect_to(Direction direction, bool to_end, void* callable, void (*use)(void*, const StreamChunk&));
-  void inspect_window(TcpStream& stream, void* callable, void (*use)(void*, const StreamChunk&)) const;
+  using Use = void (*)(void*, const StreamChunk&);
+  void inspect_to(Direction direction, bool to_end, void* callable, Use use);
+  void inspect_window(TcpStream& stream, void* callable, Use use) const;
+  void inspect_contested(TcpStream& stream, std::uint64_t from, std::uint64_t limit, void* callable, Use use) const;
+  /// How far the direction is inspected: what its receiver has for sure, or all of it once the session is over.
+  [[nodiscard]] std::uint64_t received(const TcpStream& stream) const noexcept;
 
   std::array<TcpStream, 2> streams_;  // by Direction: what the client sends, what the server sends
   EncryptionWatch encryption_;
-  QueuedSyns* queued_ = nullptr;
+  Handshakes* handshakes_ = nullptr;
   std::uint32_t chunk_bytes_ = 0, seam_bytes_ = 0;
+  std::uint32_t syn_timestamp_ = 0;           // of the client's first SYN; that of its last is its stream's
   std::array<std::uint8_t, 2> flags_seen_{};  // by Direction: all that its packets had
   TcpState state_ = TcpState::none;
   TcpState state_before_ = TcpState::none;

@@ -11,11 +11,9 @@
 namespace penstock::stack {
 namespace {
 
-/// As often may a direction have urgent bytes, before segments with more of them are dropped (Suricata's limit).
-constexpr std::uint32_t kMostUrgent = 65535;
-
-constexpr std::uint8_t kCongestionFlags =
-    0xc0;  // CWR, ECE: hosts of today begin connections with them (RFC 3168 §6.1.1)
+/// Segments further ahead of what was acknowledged are no data of the connection: no window is that wide (RFC 7323
+/// §2.3).
+constexpr std::int64_t kWidestWindow = 1 << 30;
 
 }  // namespace
 
@@ -44,6 +42,10 @@ TcpOutcome TcpTracker::track(Flow& flow, const DecodedPacket& packet, Direction 
   session.flags_seen_[static_cast<std::size_t>(direction)] |= segment.flags;
   if (session.async_ && session.flags_seen_[0] != 0 && session.flags_seen_[1] != 0) session.async_ = false;
 
+  if (session.state_ >= TcpState::established && segment.has(TcpHeader::kSyn) &&
+      !segment.has(TcpHeader::kRst | TcpHeader::kFin) && segment.sequence != segment.mine().isn) {
+    note_handshake(segment);
+  }
   const bool keep_alive = is_keep_alive(segment);
   const bool keep_alive_ack = !keep_alive && is_keep_alive_ack(segment);
   if (!keep_alive) {
@@ -55,6 +57,11 @@ TcpOutcome TcpTracker::track(Flow& flow, const DecodedPacket& packet, Direction 
                             (is_bad_window_update(segment) || is_outdated_ack(segment)));
   const bool valid = passed_over || in_state(segment, session.state_);
   outcome.invalid = options_.inline_streams && !may_pass(segment, valid);
+  if (segment.has(TcpHeader::kUrg)) mark_urgent(segment);
+  if (!session.inline_) {
+    if (!segment.payload.empty() && !outcome.payload_in_stream) note_refused_data(segment);
+    follow_acknowledgment(segment);
+  }
   if (!valid) return outcome;
 
   // A host that goes on behind its own RST has not sent that.
@@ -63,19 +70,6 @@ TcpOutcome TcpTracker::track(Flow& flow, const DecodedPacket& packet, Direction 
     segment.tell(TcpEvent::suspected_rst_injection);
   }
   return outcome;
-}
-
-bool TcpTracker::begins_anew(const Flow& flow, const DecodedPacket& packet, Direction direction) const noexcept {
-  const auto& header = *reinterpret_cast<const TcpHeader*>(packet.transport.data());
-  const auto flags = static_cast<std::uint8_t>(header.flags & ~kCongestionFlags);
-  const bool syn = flags == TcpHeader::kSyn;
-  const bool synack = flags == (TcpHeader::kSyn | TcpHeader::kAck) && (options_.midstream || options_.async_oneside);
-  if (!syn && !synack) return false;
-  if (flow.tcp == nullptr) return true;  // the flow was seen from its middle on, and that was another connection
-  const TcpSession& session = *flow.tcp;
-  const Direction first = syn ? Direction::to_server : Direction::to_client;
-  if (direction == first && session.stream(first).isn == header.sequence.value()) return false;  // sent again
-  return session.state_ >= TcpState::last_ack || session.state_ == TcpState::none;
 }
 
 TcpSession* TcpTracker::start(Segment& segment) noexcept {
@@ -100,8 +94,8 @@ TcpSession* TcpTracker::start(Segment& segment) noexcept {
 
 void TcpTracker::release(Flow& flow) noexcept {
   if (flow.tcp == nullptr) return;
-  for (TcpStream& stream : flow.tcp->streams_) stream.buffer.clear(stream_memory_);
-  free_queue(*flow.tcp);
+  for (TcpStream& stream : flow.tcp->streams_) clear(stream);
+  free_handshakes(*flow.tcp);
   flow.tcp->~TcpSession();
   session_memory_.give(reinterpret_cast<std::byte*>(flow.tcp), kSessionOrder);
   flow.tcp = nullptr;
@@ -119,7 +113,8 @@ void TcpTracker::take_segment(Segment& segment) noexcept {
     look_for_gaps(segment, segment.other());
     watch(session, opposite(segment.direction));
   }
-  if (!segment.payload.empty()) take_data(segment);
+  // Hosts discard what a RST carries.
+  if (!segment.payload.empty() && !segment.has(TcpHeader::kRst)) take_data(segment);
   if (session.inline_ || ends || both) {
     look_for_gaps(segment, segment.mine());
     watch(session, segment.direction);
@@ -130,7 +125,7 @@ void TcpTracker::watch(TcpSession& session, Direction direction) noexcept {
   if (!options_.pass_over_encrypted || session.encryption_.done()) return;
   TcpStream& stream = session.streams_[static_cast<std::size_t>(direction)];
   const std::uint64_t right_edge = stream.buffer.right_edge();
-  const std::uint64_t limit = session.inline_ ? right_edge : std::min(stream.acked(), right_edge);
+  const std::uint64_t limit = session.inline_ ? right_edge : session.received(stream);
   while (stream.watched < limit && !session.encryption_.done()) {
     const StreamBuffer::Run run = stream.buffer.run_from(stream.watched);
     if (run.bytes.empty()) return;
@@ -146,43 +141,9 @@ void TcpTracker::watch(TcpSession& session, Direction direction) noexcept {
 }
 
 void TcpTracker::take_data(Segment& segment) noexcept {
-  TcpStream& mine = segment.mine();
-  if (mine.depth_reached) return;
-  std::uint32_t sequence = segment.sequence + (segment.has(TcpHeader::kSyn) ? 1U : 0U);
-  Bytes data = segment.payload;
-  bool kept = true;
-  std::uint64_t ahead = 0, ahead_end = 0;  // of the urgent byte
-  if (segment.has(TcpHeader::kUrg) && segment.urgent != 0 && segment.urgent <= data.size()) {
-    // The urgent byte goes another way to the application: the stream closes over it (RFC 9293 §3.8.5 as hosts have
-    // it).
-    const std::uint32_t urgent = sequence + segment.urgent - 1U;
-    const bool known =
-        std::find(mine.urgent.begin(), mine.urgent.begin() + std::min(mine.urgent_count, TcpStream::kUrgentKept),
-                  urgent) != mine.urgent.begin() + std::min(mine.urgent_count, TcpStream::kUrgentKept);
-    if (!known && mine.urgent_count >= kMostUrgent) {
-      segment.tell(TcpEvent::urgent_limit_reached);
-      return;
-    }
-    if (segment.urgent > 1) {
-      kept = keep(segment, sequence, data.first(segment.urgent - 1U));
-      ahead = mine.latest_begin;
-      ahead_end = mine.latest_end;
-    }
-    if (!known && (mine.urgent_count == 0 || after(urgent, mine.urgent[0]))) {
-      std::copy_backward(mine.urgent.begin(), mine.urgent.end() - 1, mine.urgent.end());
-      mine.urgent[0] = urgent;
-      ++mine.urgent_count;
-    }
-    sequence = urgent + 1;
-    data = data.subspan(segment.urgent);
-  }
-  if (!data.empty()) kept = keep(segment, sequence, data) && kept;
-  // Both parts are one where inline streams are inspected.
-  if (ahead_end > ahead) {
-    if (mine.latest_begin == mine.latest_end) mine.latest_end = ahead_end;  // what is behind was there
-    mine.latest_begin = ahead;
-  }
-  segment.outcome.payload_in_stream = kept;
+  if (segment.mine().depth_reached) return;
+  const std::uint32_t sequence = segment.sequence + (segment.has(TcpHeader::kSyn) ? 1U : 0U);
+  segment.outcome.payload_in_stream = keep(segment, sequence, segment.payload);
 }
 
 bool TcpTracker::keep(Segment& segment, std::uint32_t sequence, Bytes data) noexcept {
@@ -205,26 +166,30 @@ bool TcpTracker::keep(Segment& segment, std::uint32_t sequence, Bytes data) noex
     data = data.first(std::min<std::size_t>(data.size(), options_.stream_depth - static_cast<std::size_t>(offset)));
   }
   const auto from = static_cast<std::uint64_t>(offset);
-  std::uint64_t news_begin = std::max(from, mine.buffer.begin());
-  std::uint64_t news_end = from + data.size();
-  if (segment.session->inline_) {
-    // What was there has been inspected, unless this changes it.
-    const auto was_there = [&](std::uint64_t at) { return mine.buffer.whole_run_at(at); };
-    if (const auto run = was_there(news_begin); !run.bytes.empty()) news_begin = std::min(run.end(), news_end);
-    if (news_begin < news_end) {
-      if (const auto run = was_there(news_end - 1); !run.bytes.empty()) news_end = std::max(run.offset, news_begin);
-    }
-  }
-  // Inline, what came first has passed, and nothing else will in its place.
-  const OverlapPolicy policy = options_.inline_streams ? OverlapPolicy::first : options_.stream_policy;
-  const StreamBuffer::Inserted inserted = mine.buffer.insert(stream_memory_, from, data, policy);
-  if (!inserted.kept) {
+  const bool kept = segment.session->inline_ ? keep_inline(segment, from, data) : keep_passive(segment, from, data);
+  if (kept) {
+    counters_.stream_bytes += data.size();
+  } else {
     ++counters_.stream_memory_refused;
     segment.outcome.bytes_refused = true;
     segment.tell(TcpEvent::memory_limit);
-    return false;
   }
-  counters_.stream_bytes += data.size();
+  return kept;
+}
+
+// What came first has passed, and nothing else will in its place.
+bool TcpTracker::keep_inline(Segment& segment, std::uint64_t from, Bytes data) noexcept {
+  TcpStream& mine = segment.mine();
+  std::uint64_t news_begin = std::max(from, mine.buffer.begin());
+  std::uint64_t news_end = from + data.size();
+  // What was there has been inspected, unless this changes it.
+  const auto was_there = [&](std::uint64_t at) { return mine.buffer.whole_run_at(at); };
+  if (const auto run = was_there(news_begin); !run.bytes.empty()) news_begin = std::min(run.end(), news_end);
+  if (news_begin < news_end) {
+    if (const auto run = was_there(news_end - 1); !run.bytes.empty()) news_end = std::max(run.offset, news_begin);
+  }
+  const StreamBuffer::Inserted inserted = mine.buffer.insert(stream_memory_, from, data, OverlapPolicy::first);
+  if (!inserted.kept) return false;
   if (inserted.different) {
     news_begin = std::max(from, mine.buffer.begin());
     news_end = from + data.size();
@@ -234,6 +199,130 @@ bool TcpTracker::keep(Segment& segment, std::uint32_t sequence, Bytes data) noex
   mine.latest_begin = news_begin;
   mine.latest_end = news_end;
   return true;
+}
+
+// What the receiver has acknowledged is final. What it has in order is, too, where hosts do as Linux does: it has been
+// queued for the application. Of what else came more than once with other content, only the receiver knows what it has.
+bool TcpTracker::keep_passive(Segment& segment, std::uint64_t from, Bytes data) noexcept {
+  TcpStream& mine = segment.mine();
+  if (from >= mine.buffer.right_edge()) {  // nearly always
+    return mine.buffer.insert(stream_memory_, from, data, options_.stream_policy).kept;
+  }
+  const std::uint64_t end = from + data.size();
+  const std::uint64_t acked = mine.acked();
+  const bool as_linux = options_.stream_policy == OverlapPolicy::linux_host;
+  const std::uint64_t final = std::max(as_linux ? mine.in_order() : acked, mine.inspected);
+  if (const std::uint64_t open = std::max(from, acked); open < end) {
+    mine.buffer.for_each_difference(open, data.subspan(static_cast<std::size_t>(open - from)),
+                                    [&](std::uint64_t offset, Bytes there, Bytes given) noexcept {
+                                      contest(mine, offset, there, ContestedBytes::Kind::taken);
+                                      contest(mine, offset, given, ContestedBytes::Kind::taken);
+                                    });
+  }
+  const std::uint64_t inspected = std::min(end, mine.inspected);
+  const std::uint64_t late = std::max(from, mine.buffer.begin());
+  const bool is_late = late < inspected && !mine.buffer.has(late, inspected - late);
+  const StreamBuffer::Inserted inserted = mine.buffer.insert(stream_memory_, from, data, options_.stream_policy, final);
+  if (!inserted.kept) return false;
+  if (inserted.different) segment.tell(TcpEvent::overlap_with_different_data);
+  if (is_late) {  // it fills a hole that the inspection had left behind
+    mine.latest_begin = late;
+    mine.latest_end = inspected;
+  }
+  return true;
+}
+
+// ---- What the receiver may have, whatever this watcher thinks of it
+
+void TcpTracker::contest(TcpStream& stream, std::uint64_t offset, Bytes bytes, ContestedBytes::Kind kind) noexcept {
+  if (!options_.every_version) return;
+  if (stream.contested == nullptr) stream.contested = ContestedBytes::make(stream_memory_);
+  const ContestedBytes::Added added = stream.contested == nullptr
+                                          ? ContestedBytes::Added::no_room
+                                          : stream.contested->add(stream_memory_, offset, bytes, kind);
+  if (added != ContestedBytes::Added::known) ++counters_.contested_segments;
+  if (added == ContestedBytes::Added::displaced || added == ContestedBytes::Added::no_room) {
+    ++counters_.contested_given_up;
+  }
+}
+
+// A host that is less strict may take them: whether it does, its acknowledgment will tell.
+void TcpTracker::note_refused_data(Segment& segment) noexcept {
+  TcpStream& mine = segment.mine();
+  if (segment.has(TcpHeader::kSyn | TcpHeader::kRst) || segment.outcome.bytes_refused || mine.depth_reached ||
+      segment.session->state_ < TcpState::syn_received) {
+    return;
+  }
+  const auto acked = static_cast<std::int64_t>(mine.acked());
+  std::int64_t offset = mine.offset_of(segment.sequence);
+  const std::int64_t end = offset + static_cast<std::int64_t>(segment.length());
+  if (end <= acked || offset > acked + kWidestWindow) return;
+  if (options_.stream_depth != 0 && end > static_cast<std::int64_t>(options_.stream_depth)) return;
+  Bytes data = segment.payload;
+  if (offset < acked) {
+    data = data.subspan(static_cast<std::size_t>(acked - offset));
+    offset = acked;
+  }
+  const auto from = static_cast<std::uint64_t>(offset);
+  if (!mine.buffer.holds(from, data)) contest(mine, from, data, ContestedBytes::Kind::refused);
+}
+
+// RFC 6093: the pointer may be to a byte of a later segment. One that is 0 is to the first byte, as Linux reads it.
+void TcpTracker::mark_urgent(Segment& segment) noexcept {
+  TcpStream& mine = segment.mine();
+  if (segment.has(TcpHeader::kSyn | TcpHeader::kRst) || segment.session->state_ < TcpState::syn_received) return;
+  const std::uint32_t sequence = segment.sequence + (segment.urgent == 0 ? 0U : segment.urgent - 1U);
+  const std::int64_t offset = mine.offset_of(sequence);
+  if (offset < static_cast<std::int64_t>(mine.acked()) && !segment.outcome.payload_in_stream) return;
+  if (offset < 0 || static_cast<std::uint64_t>(offset) < mine.buffer.begin()) return;
+  if (mine.contested == nullptr) mine.contested = ContestedBytes::make(stream_memory_);
+  if (mine.contested == nullptr ||
+      mine.contested->add_urgent(static_cast<std::uint64_t>(offset)) == ContestedBytes::Added::displaced) {
+    ++counters_.contested_given_up;
+  }
+}
+
+// Bytes that the receiver acknowledges have reached it, in a segment that the session did not take: they are put where
+// the stream has a hole, and the session goes on.
+void TcpTracker::follow_acknowledgment(Segment& segment) noexcept {
+  TcpStream& stream = segment.other();
+  if (stream.contested == nullptr || !segment.has(TcpHeader::kAck)) return;
+  ContestedBytes& contested = *stream.contested;
+  const std::uint64_t edge = std::max(stream.buffer.right_edge(), contested.right_edge());
+  const std::int64_t ack = stream.offset_of(segment.ack);
+  if (ack <= 0 || static_cast<std::uint64_t>(ack) > edge + 1) return;  // one more: a FIN
+  const std::uint64_t acked = std::min(static_cast<std::uint64_t>(ack), edge);
+  if (!contested.acknowledge(acked)) return;
+  bool filled = false;
+  for (const ContestedBytes::Version& version : contested.versions()) {
+    if (version.offset >= acked) continue;
+    const std::uint64_t from = std::max(version.offset, stream.buffer.begin());
+    const std::uint64_t end = std::min(version.end(), acked);
+    if (from >= end || stream.buffer.has(from, end - from)) continue;
+    const Bytes bytes =
+        version.bytes().subspan(static_cast<std::size_t>(from - version.offset), static_cast<std::size_t>(end - from));
+    if (!stream.buffer.insert(stream_memory_, from, bytes, OverlapPolicy::first).kept) {
+      ++counters_.stream_memory_refused;
+      continue;
+    }
+    filled = true;
+    if (from < stream.inspected) {
+      stream.latest_begin = from;
+      stream.latest_end = std::min(end, stream.inspected);
+    }
+  }
+  if (!filled) return;
+  advance(stream.next, segment.ack);
+  advance(stream.last_ack, segment.ack);
+  segment.mine().reset_by_other = stream.reset_by_other = false;
+  const TcpState state = segment.session->state_;
+  if (state == TcpState::syn_received || state > TcpState::fin_wait2) set_state(segment, TcpState::established);
+}
+
+void TcpTracker::clear(TcpStream& stream) noexcept {
+  stream.buffer.clear(stream_memory_);
+  ContestedBytes::free(stream_memory_, stream.contested);
+  stream = TcpStream{};
 }
 
 // A hole whose bytes were acknowledged is lost: this watcher will never see them.
@@ -259,22 +348,25 @@ void TcpTracker::look_for_gaps(Segment& segment, TcpStream& stream) noexcept {
 
 bool TcpTracker::has_uninspected(const TcpSession& session, Direction direction) noexcept {
   const TcpStream& stream = session.stream(direction);
-  return stream.buffer.right_edge() > stream.inspected && !session.encrypted();
+  if (session.encrypted()) return false;
+  return stream.buffer.right_edge() > stream.inspected || stream.contested_waits(stream.buffer.right_edge());
 }
 
 bool TcpTracker::stream_ready(const TcpSession& session, Direction direction, bool payload_in_stream) const noexcept {
   const TcpStream& stream = session.stream(direction);
   if (session.inline_) return payload_in_stream && stream.latest_end > stream.latest_begin;
-  if (stream.buffer.empty() || stream.buffer.right_edge() <= stream.inspected) return false;
-  const std::uint64_t acked = stream.acked();
-  if (acked <= stream.inspected) return false;
+  if (stream.buffer.empty()) return false;
+  if (stream.latest_end > stream.latest_begin) return true;
+  const std::uint64_t received = session.received(stream);
+  if (stream.contested_waits(received)) return true;
+  if (received <= stream.inspected) return false;
   // Of a session that has just become encrypted: what came before it was.
   const bool at_once =
       stream.depth_reached || stream.record_whole || session.encrypted() || session.state_ > TcpState::time_wait;
-  if (!at_once && acked - stream.inspected < options_.chunk_bytes) return false;
+  if (!at_once && received - stream.inspected < options_.chunk_bytes) return false;
   // What was acknowledged may not have been seen.
   const StreamBuffer::Run run = stream.buffer.run_from(stream.inspected);
-  return !run.bytes.empty() && run.offset < acked;
+  return !run.bytes.empty() && run.offset < received;
 }
 
 void TcpTracker::settle(TcpSession& session, Direction direction, bool ready, bool to_end,
@@ -286,17 +378,21 @@ void TcpTracker::settle(TcpSession& session, Direction direction, bool ready, bo
   }
   if (session.encrypted()) stream.inspected = std::max(stream.inspected, stream.acked());
   if (stream.buffer.empty()) {
-    stream.buffer.drop_before(stream_memory_, stream.inspected);
+    stream.buffer.drop_before(stream_memory_, std::min(stream.inspected, stream.acked()));
   } else {
-    // Inline, what is not acknowledged may come again, and differ; and a hole may be filled far behind what was
-    // inspected.
-    std::uint64_t wanted = session.seam_bytes_;
-    std::uint64_t from = stream.inspected;
-    if (session.inline_) {
-      wanted = std::max<std::uint64_t>(wanted, session.chunk_bytes_);
-      from = std::min(from, stream.acked());
+    // What is not acknowledged may come again, and differ. Inline, a hole may be filled far behind what was inspected.
+    const std::uint64_t wanted =
+        session.inline_ ? std::max(session.seam_bytes_, session.chunk_bytes_) : session.seam_bytes_;
+    const std::uint64_t from = std::min(stream.inspected, stream.acked());
+    const std::uint64_t kept_from = from - std::min(from, wanted);
+    stream.buffer.drop_before(stream_memory_, kept_from);
+    if (stream.contested != nullptr) {
+      stream.contested->forget_before(stream_memory_, kept_from);
+      if (stream.contested->empty()) {
+        ContestedBytes::free(stream_memory_, stream.contested);
+        stream.contested = nullptr;
+      }
     }
-    stream.buffer.drop_before(stream_memory_, from - std::min(from, wanted));
   }
   // Sequence numbers are told apart within 2^31 of the base.
   const std::int64_t ahead = sequence_distance(stream.last_ack, stream.base);

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What packets do to their TCP sessions: states (tcp_states.cc), which packets are taken (tcp_checks.cc), and what goes
-// into the streams (tcp_tracker.cc). Follows Suricata's stream engine, whose events it tells.
+// What packets do to their TCP sessions: handshakes (tcp_handshake.cc), states (tcp_states.cc), which packets are taken
+// (tcp_checks.cc), and what goes into the streams (tcp_tracker.cc). Follows Suricata's stream engine, whose events it
+// sets; but a session is over, and bytes are final, only when the receiver says so.
 
 #pragma once
 
@@ -13,6 +14,7 @@
 #include "stack/flow.h"
 #include "stack/memory_pool.h"
 #include "stack/stream_event.h"
+#include "stack/tcp_handshake.h"
 #include "stack/tcp_options.h"
 #include "stack/tcp_session.h"
 #include "stack/tracker_options.h"
@@ -39,8 +41,17 @@ class TcpTracker {
   /// `packet` is of TCP and of `flow`. Changes the flow's state, and its session: makes one where a packet begins it.
   TcpOutcome track(Flow& flow, const DecodedPacket& packet, Direction direction) noexcept;
 
-  /// Whether the packet begins a connection of its own, in place of the flow that has the same endpoints.
-  [[nodiscard]] bool begins_anew(const Flow& flow, const DecodedPacket& packet, Direction direction) const noexcept;
+  /// Whether the packet, a SYN, begins a connection in place of the flow that has the same endpoints.
+  [[nodiscard]] bool begins_by_syn(const Flow& flow, const DecodedPacket& packet, Direction direction) const noexcept;
+  /// The handshake that the packet completes, if it begins a connection in place of the flow's. It has to be given to
+  /// `begin`, which frees what it holds.
+  [[nodiscard]] std::optional<Handshake> begins_anew(Flow& flow, const DecodedPacket& packet,
+                                                     Direction direction) noexcept;
+  /// Gives the flow, whose client sent the SYN, a session that waits for the ACK of the handshake; none where there is
+  /// no memory.
+  void begin(Flow& flow, Handshake& handshake, std::uint64_t time_ns) noexcept;
+  /// In place of `begin`, where there is no flow for it.
+  void abandon(Handshake& handshake) noexcept { free_data(handshake.syn); }
 
   /// Whether stream data of this direction is to be inspected with a packet of it.
   [[nodiscard]] bool stream_ready(const TcpSession& session, Direction direction,
@@ -61,6 +72,20 @@ class TcpTracker {
   TcpSession* start(Segment& segment) noexcept;
   void set_state(Segment& segment, TcpState state) noexcept;
 
+  // Handshakes that the session does not follow.
+  bool note_handshake(Segment& segment) noexcept;
+  void keep_data(HandshakeSegment& syn, Bytes data) noexcept;
+  void free_data(HandshakeSegment& syn) noexcept;
+  void free_handshakes(TcpSession& session) noexcept;
+  static std::optional<HandshakeSegment> take_syn_answered_by(TcpSession& session,
+                                                              const HandshakeSegment& synack) noexcept;
+  static std::optional<Handshake> completed_by(TcpSession& session, Direction from, std::uint32_t sequence,
+                                               std::uint32_t ack) noexcept;
+  static Segment segment_of(Flow& flow, const HandshakeSegment& noted, Direction direction, TcpOutcome& outcome,
+                            std::uint64_t time_ns) noexcept;
+  void follow(Segment& segment, const HandshakeSegment& syn) noexcept;
+  bool adopt(Segment& segment) noexcept;
+
   // States: false where the packet is not valid in it.
   bool in_state(Segment& segment, TcpState state) noexcept;
   bool without_session(Segment& segment) noexcept;
@@ -79,16 +104,21 @@ class TcpTracker {
   bool pick_up_synack(Segment& segment) noexcept;
   bool pick_up_midstream(Segment& segment) noexcept;
   void take_synack(Segment& segment) noexcept;
+  static bool echo_fits(const Segment& synack) noexcept;
+  bool rst_in_syn_sent(Segment& segment) noexcept;
+  bool syn_in_syn_sent(Segment& segment) noexcept;
+  bool synack_in_syn_sent(Segment& segment) noexcept;
+  bool synack_of_four(Segment& segment) noexcept;
+  bool establish_one_side(Segment& segment) noexcept;
+  bool synack_in_syn_received(Segment& segment) noexcept;
+  bool syn_in_syn_received(Segment& segment) noexcept;
+  bool complete_handshake(Segment& segment) noexcept;
   bool established_data(Segment& segment) noexcept;
   bool take_fin(Segment& segment) noexcept;
   bool take_rst(Segment& segment) noexcept;
   /// What is the same in all states of the shutdown: whether the packet is valid, where that is all that it says.
   std::optional<bool> judge_before_shutdown(Segment& segment) noexcept;
   void finish_shutdown_step(Segment& segment, bool retransmission) noexcept;
-  bool queue_syn(Segment& segment, TcpEvent flood) noexcept;
-  void adopt_queued_synack(Segment& segment) noexcept;
-  bool adopt_queued_syn(Segment& segment) noexcept;
-  void free_queue(TcpSession& session) noexcept;
 
   // Checks.
   bool timestamp_valid(Segment& segment) noexcept;
@@ -110,6 +140,13 @@ class TcpTracker {
   void take_data(Segment& segment) noexcept;
   /// False where there was no room: what it carries is not in the stream.
   bool keep(Segment& segment, std::uint32_t sequence, Bytes data) noexcept;
+  bool keep_inline(Segment& segment, std::uint64_t from, Bytes data) noexcept;
+  bool keep_passive(Segment& segment, std::uint64_t from, Bytes data) noexcept;
+  void note_refused_data(Segment& segment) noexcept;
+  void contest(TcpStream& stream, std::uint64_t offset, Bytes bytes, ContestedBytes::Kind kind) noexcept;
+  void mark_urgent(Segment& segment) noexcept;
+  void follow_acknowledgment(Segment& segment) noexcept;
+  void clear(TcpStream& stream) noexcept;
   void look_for_gaps(Segment& segment, TcpStream& stream) noexcept;
   void watch(TcpSession& session, Direction direction) noexcept;
 

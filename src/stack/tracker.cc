@@ -39,6 +39,7 @@ struct Tracker::Parts {
   static Direction direction_of(const Flow& flow, const DecodedPacket& packet) noexcept;
   void count(Flow& flow, TrackedPacket& packet, bool icmp_error) const noexcept;
   void track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& sink) noexcept;
+  [[nodiscard]] bool checksums_are_right(const DecodedPacket& packet) noexcept;
   void inspect_rest(Flow& flow, Direction direction, std::uint64_t now_ns, PacketSink& sink) noexcept;
   void end(Flow& flow, std::uint64_t now_ns, PacketSink& sink) noexcept;
   bool evict(const Flow* but, std::uint64_t time_ns, PacketSink& sink) noexcept;
@@ -101,9 +102,14 @@ bool Tracker::Parts::may_go_on_unseen(const DecodedPacket& packet) const noexcep
 Flow* Tracker::Parts::flow_of(const FlowLookup& lookup, TrackedPacket& tracked, PacketSink& sink) noexcept {
   const DecodedPacket& packet = tracked.packet;
   Flow* flow = flows.find(lookup);
+  std::optional<Handshake> handshake;
   if (flow != nullptr) {
-    const bool over = flows.has_timed_out(*flow, packet.timestamp_ns) ||
-                      (packet.is_tcp() && tcp.begins_anew(*flow, packet, direction_of(*flow, packet)));
+    bool over = flows.has_timed_out(*flow, packet.timestamp_ns);
+    if (!over && packet.is_tcp() && !flow->blocked) {
+      const Direction direction = direction_of(*flow, packet);
+      handshake = tcp.begins_anew(*flow, packet, direction);
+      over = handshake || tcp.begins_by_syn(*flow, packet, direction);
+    }
     if (!over) return flow;
     end(*flow, packet.timestamp_ns, sink);
   }
@@ -113,11 +119,13 @@ Flow* Tracker::Parts::flow_of(const FlowLookup& lookup, TrackedPacket& tracked, 
     if (flow == nullptr && evict(nullptr, packet.timestamp_ns, sink)) flow = flows.add(lookup, packet.timestamp_ns);
   }
   if (flow == nullptr) {
+    if (handshake) tcp.abandon(*handshake);
     ++counters.flow_memory_refused;
     if (options.refuse_when_full) tracked.refused = Refusal::flow_memory;
     return nullptr;
   }
   ++counters.flows;
+  if (handshake) tcp.begin(*flow, *handshake, packet.timestamp_ns);
   return flow;
 }
 
@@ -152,8 +160,8 @@ void Tracker::Parts::count(Flow& flow, TrackedPacket& packet, bool icmp_error) c
 }
 
 void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& sink) noexcept {
-  if (options.verify_checksums && !transport_checksum_is_right(packet.packet, packet.packet.ip_payload.size())) {
-    ++counters.tcp_invalid_checksums;
+  ++counters.tcp_segments;
+  if (options.verify_checksums && !checksums_are_right(packet.packet)) {
     if (options.inline_streams) packet.refused = Refusal::invalid;
     sink.packet(packet);
     return;
@@ -174,6 +182,7 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
     packet.direction = opposite(packet.direction);
   }
   packet.stream_events = outcome.events;
+  if (outcome.reset) flow.reset = true;
   if (options.inline_streams && outcome.different) {
     packet.refused = Refusal::changed_bytes;
   } else if (options.refuse_when_full && (outcome.session_refused || outcome.bytes_refused)) {
@@ -197,6 +206,14 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
   if (outcome.reset && TcpTracker::has_uninspected(session, other)) {
     inspect_rest(flow, other, packet.packet.timestamp_ns, sink);
   }
+}
+
+// IPv4 checksums are the decoder's to count.
+bool Tracker::Parts::checksums_are_right(const DecodedPacket& packet) noexcept {
+  if (packet.wrong_ip_checksum) return false;
+  if (transport_checksum_is_right(packet, packet.ip_payload.size())) return true;
+  ++counters.tcp_invalid_checksums;
+  return false;
 }
 
 // By packets of the stack's own, which carry nothing: one, unless there are more chunks than are offered at once.

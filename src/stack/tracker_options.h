@@ -14,9 +14,12 @@ namespace penstock::stack {
 enum class OverlapPolicy : std::uint8_t { first, last, bsd, bsd_right, linux_host, windows, solaris };
 
 struct TrackerOptions {
-  OverlapPolicy fragment_policy = OverlapPolicy::bsd;
-  OverlapPolicy stream_policy = OverlapPolicy::bsd;
-  bool verify_checksums = false;  // wrong TCP checksums do not reach streams
+  OverlapPolicy fragment_policy = OverlapPolicy::linux_host;
+  OverlapPolicy stream_policy = OverlapPolicy::linux_host;
+  /// Off the path: where segments or fragments contradict each other, each version is offered beside that of the
+  /// policy.
+  bool every_version = true;
+  bool verify_checksums = false;  // packets whose IPv4 or TCP checksum is wrong reach neither reassembly nor streams
   bool midstream = false;         // sessions whose handshake was not seen are picked up
   bool async_oneside = false;     // one direction alone is enough
   bool inline_streams = false;    // IPS: stream data is inspected as it comes, before it is acknowledged
@@ -47,7 +50,9 @@ struct TrackerCounters {
   std::uint64_t flows = 0, flows_ended = 0, flow_memory_refused = 0, flows_evicted = 0;
   std::uint64_t tcp_sessions = 0, stream_bytes = 0, stream_gaps = 0, stream_memory_refused = 0,
                 stream_depth_reached = 0, stream_invalid = 0;  // inline: segments that must not pass
-  std::uint64_t tcp_invalid_checksums = 0;
+  std::uint64_t contested_segments = 0;  // whose bytes contradict others, or are not of their session
+  std::uint64_t contested_given_up = 0;  // of these: there was no room for all versions
+  std::uint64_t tcp_segments = 0, tcp_invalid_checksums = 0, ipv4_invalid_checksums = 0;
 };
 
 }  // namespace penstock::stack

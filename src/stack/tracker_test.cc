@@ -66,7 +66,7 @@ TEST(Tracker, InspectsWhatWaitsWhenAResetEndsTheSession) {
   EXPECT_EQ(reset.state, TcpState::closed);
   EXPECT_THAT(reset.events, IsEmpty());
   EXPECT_EQ(talk.inspected(Direction::to_client), "Let Me In, ");
-  EXPECT_EQ(talk.inspected(), "why not");
+  EXPECT_EQ(talk.inspected(), "") << "hosts discard what a reset carries";
 }
 
 TEST(Tracker, TellsOfASynAckThatIgnoresFastOpenData) {
@@ -179,15 +179,100 @@ TEST(Tracker, EndsFlowsByTheTimeOfOthersPackets) {
   EXPECT_EQ(talk.inspected(), "left");
 }
 
-TEST(Tracker, BeginsAFlowAnewWithASynBehindTheEnd) {
+//   client                                     server
+//     SYN 5000000               ─▶                           anybody can send that
+//                               ◀─  SYN/ACK 9000000
+//     ACK 5000001, ack 9000001  ─▶                           both have agreed
+TEST(Tracker, BeginsAFlowAnewOnceBothSidesHaveAgreed) {
+  for (const bool closed : {false, true}) {
+    Talk talk;
+    talk.handshake();
+    if (closed) {
+      talk.client({.flags = kFin | kAck, .sequence = 100, .ack = 1000});
+      talk.server({.flags = kFin | kAck, .sequence = 1000, .ack = 101});
+      talk.client({.sequence = 101, .ack = 1001});
+    }
+    EXPECT_EQ(talk.client({.flags = kSyn, .sequence = 5'000'000}).flow_id, 1U);
+    EXPECT_EQ(talk.server({.flags = kSyn | kAck, .sequence = 9'000'000, .ack = 5'000'001}).flow_id, 1U);
+    const Seen& ack = talk.client({.sequence = 5'000'001, .ack = 9'000'001});
+    EXPECT_EQ(ack.flow_id, 2U);
+    EXPECT_EQ(ack.state, TcpState::established);
+    EXPECT_THAT(talk.ended, ElementsAre(1));
+    EXPECT_TRUE(talk.client({.sequence = 5'000'001, .ack = 9'000'001, .data = "anew"}).in_stream);
+    talk.finish();
+    EXPECT_EQ(talk.inspected(), "anew");
+  }
+}
+
+TEST(Tracker, BeginsAFlowAnewInTheOtherDirection) {
   Talk talk;
   talk.handshake();
-  EXPECT_EQ(talk.client({.flags = kSyn, .sequence = 5000}).flow_id, 1U) << "the old one is still open";
-  talk.client({.flags = kFin | kAck, .sequence = 100, .ack = 1000});
-  talk.server({.flags = kFin | kAck, .sequence = 1000, .ack = 101});
-  EXPECT_EQ(talk.client({.flags = kSyn, .sequence = 99}).flow_id, 1U) << "the SYN that began it, sent again";
-  EXPECT_EQ(talk.client({.flags = kSyn, .sequence = 5000}).flow_id, 2U);
-  EXPECT_THAT(talk.ended, ElementsAre(1));
+  talk.client({.flags = kRst, .sequence = 100});
+  talk.server({.flags = kSyn, .sequence = 5'000'000});
+  talk.client({.flags = kSyn | kAck, .sequence = 9'000'000, .ack = 5'000'001});
+  const Seen& ack = talk.server({.sequence = 5'000'001, .ack = 9'000'001});
+  EXPECT_EQ(ack.flow_id, 2U);
+  EXPECT_EQ(ack.direction, Direction::to_server);
+}
+
+// RFC 5961 §4.2: the host answers with a challenge ACK, and goes on.
+TEST(Tracker, GoesOnWithALiveConnectionWhateverSynComes) {
+  Talk talk;
+  talk.handshake();
+  talk.client({.sequence = 100, .ack = 1000, .data = "EV"});
+  talk.client({.flags = kFin | kAck, .sequence = 102, .ack = 1000});  // dies on the way
+  for (std::uint32_t isn = 1; isn < 20; ++isn) talk.client({.flags = kSyn, .sequence = isn * 1'000'000});
+  talk.server({.sequence = 1000, .ack = 102});
+  EXPECT_EQ(talk.client({.sequence = 102, .ack = 1000, .data = "IL"}).flow_id, 1U);
+  talk.server({.sequence = 1000, .ack = 104});
+  talk.finish();
+  EXPECT_EQ(talk.inspected(), "EVIL");
+}
+
+// A server that wants the watcher to lose its place: the numbers are those of the live connection.
+TEST(Tracker, DoesNotBeginAnewByASynAckThatTheClientNeverAgreedTo) {
+  Talk talk;
+  talk.handshake();
+  talk.server({.sequence = 1000, .ack = 100, .data = "EV"});
+  talk.server({.flags = kSyn | kAck, .sequence = 1001, .ack = 100});
+  talk.client({.sequence = 100, .ack = 1002});  // the challenge ACK
+  EXPECT_EQ(talk.server({.sequence = 1002, .ack = 100, .data = "IL"}).flow_id, 1U);
+  talk.client({.sequence = 100, .ack = 1004});
+  talk.finish();
+  EXPECT_EQ(talk.inspected(Direction::to_client), "EVIL");
+}
+
+TEST(Tracker, KeepsABlockedFlowWhateverBeginsOnItsEndpoints) {
+  class Blocker final : public PacketSink {
+   public:
+    void packet(TrackedPacket& packet) noexcept override {
+      packet.flow->blocked = true;
+      ++packets;
+    }
+    void flow_ended(Flow&) noexcept override { ++ended; }
+    int packets = 0, ended = 0;
+  } blocker;
+  Talk talk;
+  const auto send = [&](bool from_client, std::uint8_t flags, std::uint32_t sequence, std::uint32_t ack) {
+    std::vector<std::uint8_t> header(20);
+    auto& tcp = *reinterpret_cast<TcpHeader*>(header.data());
+    tcp.sequence.set(sequence);
+    tcp.acknowledgment.set(ack);
+    tcp.data_offset = 5 << 4;
+    tcp.flags = flags;
+    DecodedPacket packet = talk.between(from_client);
+    packet.protocol = 6;
+    packet.transport = header;
+    talk.tracker.track(packet, blocker);
+  };
+  for (const std::uint32_t isn : {99U, 5'000'099U, 10'000'099U}) {
+    send(true, kSyn, isn, 0);
+    send(false, kSyn | kAck, isn + 900, isn + 1);
+    send(true, kAck, isn + 1, isn + 901);
+    send(true, kRst, isn + 1, 0);
+  }
+  EXPECT_EQ(blocker.packets, 12);
+  EXPECT_EQ(blocker.ended, 0);
 }
 
 TEST(Tracker, KeepsFlowsOfIpInIpByTheirAddresses) {
@@ -646,10 +731,59 @@ TEST(Tracker, IgnoresResetsThatTheHostWouldIgnore) {
   EXPECT_EQ(talk.client({.flags = kRst, .sequence = 5000}).state, TcpState::established)
       << "in the window, not the next";
   EXPECT_TRUE(talk.client({.sequence = 100, .ack = 1000, .data = "go on"}).in_stream);
-  Talk lenient({.stream_policy = OverlapPolicy::linux_host});
-  lenient.handshake();
-  EXPECT_EQ(lenient.client({.flags = kRst, .sequence = 5000}).state, TcpState::closed);
-  EXPECT_EQ(lenient.server({.flags = kRst, .sequence = 5}).state, TcpState::closed);
+  // RFC 5961 §3.2: the exact number alone ends a connection.
+  for (const OverlapPolicy policy : {OverlapPolicy::linux_host, OverlapPolicy::solaris, OverlapPolicy::bsd}) {
+    Talk strict({.stream_policy = policy});
+    strict.handshake();
+    strict.client({.sequence = 105, .ack = 1000, .data = "behind a hole"});
+    for (const std::uint32_t sequence : {99U, 101U, 105U, 5000U}) {
+      EXPECT_EQ(strict.client({.flags = kRst, .sequence = sequence}).state, TcpState::established) << sequence;
+    }
+    EXPECT_EQ(strict.server({.flags = kRst, .sequence = 1005}).state, TcpState::established);
+    EXPECT_EQ(strict.server({.flags = kRst, .sequence = 1000}).state, TcpState::closed);
+  }
+}
+
+// RFC 7323 §3.2: the answer echoes the timestamp of a SYN. A client resets the connection otherwise.
+TEST(Tracker, TakesNoSynAckThatEchoesAnotherTimestamp) {
+  Talk talk;
+  talk.client({.flags = kSyn, .sequence = 99, .options = timestamps(5000)});
+  talk.client({.flags = kSyn, .sequence = 99, .options = timestamps(6000)});
+  const Seen& fake = talk.server({.flags = kSyn | kAck, .sequence = 7777, .ack = 100, .options = timestamps(1, 4999)});
+  EXPECT_EQ(fake.state, TcpState::syn_sent);
+  EXPECT_THAT(fake.events, ElementsAre("pkt_invalid_timestamp"));
+  EXPECT_EQ(talk.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100, .options = timestamps(1, 5500)}).state,
+            TcpState::syn_received);
+  EXPECT_EQ(talk.client({.sequence = 100, .ack = 1000, .options = timestamps(6001)}).state, TcpState::established);
+}
+
+// Twelve SYNs that never arrive, before or after the one that does.
+TEST(Tracker, FollowsTheSynThatIsAnsweredHoweverManyAreNot) {
+  for (const std::uint32_t before : {0U, 3U, 12U}) {
+    Talk talk({.seam_bytes = 100});
+    for (std::uint32_t i = 0; i < before; ++i) talk.client({.flags = kSyn, .sequence = 5000 + i * 1000});
+    talk.client({.flags = kSyn, .sequence = 99, .options = window_scale(7)});
+    for (std::uint32_t i = before; i < 12; ++i) talk.client({.flags = kSyn, .sequence = 5000 + i * 1000});
+    talk.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100, .options = window_scale(7)});
+    talk.client({.sequence = 100, .ack = 1000});
+    EXPECT_EQ(talk.seen.back().state, TcpState::established) << before;
+    EXPECT_TRUE(talk.client({.sequence = 100, .ack = 1000, .data = "EVIL"}).in_stream) << before;
+    talk.server({.sequence = 1000, .ack = 104});
+    talk.finish();
+    EXPECT_EQ(talk.inspected(), "EVIL") << before;
+  }
+}
+
+TEST(Tracker, KeepsTheDataOfAFastOpenThatIsAnsweredAmongOthers) {
+  Talk talk({.seam_bytes = 100});
+  talk.client({.flags = kSyn, .sequence = 5000});
+  talk.client({.flags = kSyn, .sequence = 99, .data = "EV", .options = fast_open_cookie()});
+  talk.client({.flags = kSyn, .sequence = 7000});
+  talk.server({.flags = kSyn | kAck, .sequence = 999, .ack = 102});
+  talk.client({.sequence = 102, .ack = 1000, .data = "IL"});
+  talk.server({.sequence = 1000, .ack = 104});
+  talk.finish();
+  EXPECT_EQ(talk.inspected(), "EVIL");
 }
 
 TEST(Tracker, GoesOnBehindAResetThatItsSenderDoesNotKnow) {
@@ -713,16 +847,29 @@ TEST(Tracker, StopsAtTheDepthOfAStream) {
   EXPECT_EQ(talk.inspected(), "0123456789");
 }
 
-TEST(Tracker, LeavesUrgentBytesOutOfTheStream) {
-  Talk talk;
+// Most hosts leave the byte out of the stream, if they have not read further before the pointer came.
+TEST(Tracker, SaysWhichBytesOfAStreamAreUrgent) {
+  Talk talk({.seam_bytes = 100});
   talk.handshake();
   talk.client({.sequence = 100, .ack = 1000, .data = "EV"});
   talk.client({.flags = kAck | kUrg, .sequence = 102, .ack = 1000, .data = "IxL", .urgent = 2});
-  talk.client({.sequence = 105, .ack = 1000, .data = " code"});
+  talk.client({.flags = kAck | kUrg, .sequence = 105, .ack = 1000, .data = " code", .urgent = 0});
   talk.client({.flags = kAck | kUrg, .sequence = 102, .ack = 1000, .data = "IxL", .urgent = 2});
   talk.server({.sequence = 1000, .ack = 110});
   talk.finish();
-  EXPECT_EQ(talk.inspected(), "EVIL code");
+  EXPECT_EQ(talk.inspected(), "EVIxL code");
+  EXPECT_THAT(talk.contested[0], ElementsAre(Talk::Contested{0, "EVIxL code", 0, {"!@3", "!@5"}}));
+}
+
+// RFC 9293 §3.8.5: the pointer is an offset from the segment's number; the byte may come in a later segment.
+TEST(Tracker, MarksAnUrgentByteThatComesInALaterSegment) {
+  Talk talk({.seam_bytes = 100});
+  talk.handshake();
+  talk.client({.flags = kAck | kUrg, .sequence = 100, .ack = 1000, .urgent = 4});
+  talk.client({.sequence = 100, .ack = 1000, .data = "EVIxL"});
+  talk.server({.sequence = 1000, .ack = 105});
+  talk.finish();
+  EXPECT_THAT(talk.contested[0], ElementsAre(Talk::Contested{0, "EVIxL", 0, {"!@3"}}));
 }
 
 TEST(Tracker, GivesTheSameStreamAcrossTheWrapOfSequenceNumbers) {
@@ -793,13 +940,14 @@ TEST(Tracker, InspectsInlineWhatASegmentBringsThatBeginsInWhatWasLetGo) {
   EXPECT_THAT(talk.chunks[0][0].bytes, ::testing::EndsWith("xEVIL"));
 }
 
-TEST(Tracker, InspectsInlineWhatStandsBeforeAnUrgentByteToo) {
-  Talk talk({.inline_streams = true, .chunk_bytes = 8});
+TEST(Tracker, OffersInlineAStreamWithItsUrgentByteAndWithout) {
+  Talk talk({.inline_streams = true, .chunk_bytes = 8, .seam_bytes = 4});
   talk.handshake();
-  const std::string before = "EVIL" + std::string(60, 'e');
-  talk.client({.flags = kAck | kUrg, .sequence = 100, .ack = 1000, .data = before + "!y", .urgent = 65});
-  ASSERT_EQ(talk.chunks[0].size(), 1U);
-  EXPECT_EQ(talk.chunks[0][0], (Talk::Chunk{0, before + "y", 0}));
+  talk.client({.flags = kAck | kUrg, .sequence = 100, .ack = 1000, .data = "EVIxL!", .urgent = 4});
+  EXPECT_THAT(talk.chunks[0], ElementsAre(Talk::Chunk{0, "EVIxL!", 0}));
+  EXPECT_THAT(talk.contested[0], ElementsAre(Talk::Contested{0, "EVIxL!", 0, {"!@3"}}));
+  talk.client({.sequence = 106, .ack = 1000, .data = "go"});
+  EXPECT_EQ(talk.contested[0].back(), (Talk::Contested{0, "EVIxL!go", 6, {"!@3"}}));
 }
 
 // ---- Evasions
@@ -811,7 +959,7 @@ TEST(Tracker, SeesWhatTheHostOfEachPolicySees) {
       {OverlapPolicy::linux_host, "GOODxxLIE"}, {OverlapPolicy::windows, "GOODxxLIE"},
       {OverlapPolicy::solaris, "EVILxxONE"}};
   for (const auto& [policy, text] : kept) {
-    Talk talk({.stream_policy = policy});
+    Talk talk({.stream_policy = policy, .every_version = false});
     talk.handshake();
     talk.client({.sequence = 100, .ack = 1000, .data = "GOOD"});
     EXPECT_THAT(talk.client({.sequence = 100, .ack = 1000, .data = "EVIL"}).events,
@@ -821,7 +969,113 @@ TEST(Tracker, SeesWhatTheHostOfEachPolicySees) {
     talk.client({.sequence = 104, .ack = 1000, .data = "xx"});
     talk.finish();
     EXPECT_EQ(talk.inspected(), text) << static_cast<int>(policy);
+    EXPECT_THAT(talk.contested[0], IsEmpty());
   }
+}
+
+//   seq   100    104    106    109
+//          |GOOD─|xx────|LIE───|       the receiver may never have had some of them
+//          |EVIL─|      |ONE───|
+TEST(Tracker, OffersEachVersionOfBytesThatWereNotAcknowledged) {
+  Talk talk({.seam_bytes = 100});
+  talk.handshake();
+  talk.client({.sequence = 100, .ack = 1000, .data = "GOOD"});
+  talk.client({.sequence = 100, .ack = 1000, .data = "EVIL"});
+  talk.client({.sequence = 106, .ack = 1000, .data = "LIE"});
+  talk.client({.sequence = 106, .ack = 1000, .data = "ONE"});
+  talk.client({.sequence = 104, .ack = 1000, .data = "xx"});
+  EXPECT_THAT(talk.contested[0], IsEmpty());
+  talk.server({.sequence = 1000, .ack = 109});
+  talk.finish();
+  EXPECT_EQ(talk.inspected(), "GOODxxLIE");
+  EXPECT_THAT(talk.contested[0],
+              ElementsAre(Talk::Contested{0, "GOODxxLIE", 0, {"GOOD@0", "EVIL@0", "LIE@6", "ONE@6"}}));
+}
+
+// What the receiver has acknowledged nobody can change: sent again, one byte earlier, with other content.
+TEST(Tracker, KeepsAcknowledgedBytesWhateverThePolicy) {
+  for (const OverlapPolicy policy :
+       {OverlapPolicy::first, OverlapPolicy::last, OverlapPolicy::bsd, OverlapPolicy::bsd_right,
+        OverlapPolicy::linux_host, OverlapPolicy::windows, OverlapPolicy::solaris}) {
+    Talk talk({.stream_policy = policy, .seam_bytes = 100});
+    talk.handshake();
+    talk.client({.sequence = 100, .ack = 1000, .data = "x"});
+    talk.client({.sequence = 101, .ack = 1000, .data = "EVIL"});
+    talk.server({.sequence = 1000, .ack = 105});
+    talk.client({.sequence = 100, .ack = 1000, .data = "yGOOD, and more"});
+    talk.server({.sequence = 1000, .ack = 115});
+    talk.finish();
+    EXPECT_EQ(talk.inspected(), "xEVIL, and more") << static_cast<int>(policy);
+    EXPECT_THAT(talk.contested[0], IsEmpty());
+  }
+}
+
+// A match may go on behind contested bytes: they are offered again with what follows.
+TEST(Tracker, OffersContestedBytesAgainWithWhatFollows) {
+  Talk talk({.chunk_bytes = 4, .seam_bytes = 4});
+  talk.handshake();
+  talk.client({.sequence = 100, .ack = 1000, .data = "GO"});
+  talk.client({.sequence = 100, .ack = 1000, .data = "EV"});
+  talk.client({.sequence = 102, .ack = 1000, .data = "ab"});
+  talk.server({.sequence = 1000, .ack = 104});
+  talk.client({.sequence = 104, .ack = 1000, .data = "cdefgh"});
+  talk.server({.sequence = 1000, .ack = 110});
+  talk.client({.sequence = 110, .ack = 1000, .data = "ijklmn"});
+  talk.server({.sequence = 1000, .ack = 116});
+  talk.finish();
+  EXPECT_THAT(talk.contested[0], ElementsAre(Talk::Contested{0, "GOab", 0, {"GO@0", "EV@0"}},
+                                             Talk::Contested{0, "GOabcd", 4, {"GO@0", "EV@0"}}));
+}
+
+// What the session refuses is in the stream once the receiver has acknowledged it: it was less strict.
+TEST(Tracker, PutsRefusedDataIntoTheStreamOnceTheReceiverAcknowledgesThem) {
+  const TcpPacket fakes[] = {{.flags = kRst, .sequence = 102},
+                             {.flags = kFin | kAck, .sequence = 102, .ack = 1000},
+                             {.sequence = 102, .ack = 1000, .data = "LIES"}};
+  for (const TcpPacket& fake : fakes) {  // each of which never arrives
+    Talk talk({.seam_bytes = 100});
+    talk.handshake();
+    talk.client({.sequence = 100, .ack = 1000, .data = "EV"});
+    talk.server({.sequence = 1000, .ack = 102});
+    talk.client(fake);
+    talk.client({.sequence = 102, .ack = 999'999, .data = "IL"});  // acknowledges what was never sent
+    talk.server({.sequence = 1000, .ack = 104});
+    talk.client({.sequence = 104, .ack = 1000, .data = "!"});
+    talk.server({.sequence = 1000, .ack = 105});
+    talk.finish();
+    if (fake.data.empty()) {
+      EXPECT_EQ(talk.inspected(), "EVIL!");
+    } else {
+      EXPECT_EQ(talk.inspected(), "EVLIES") << "as far as the watcher knows; but see the versions";
+      ASSERT_FALSE(talk.contested[0].empty());
+      EXPECT_THAT(talk.contested[0].back().versions, ::testing::IsSupersetOf({"IL@2", "!@4"}));
+    }
+  }
+}
+
+TEST(Tracker, KeepsOutOfTheStreamWhatTheReceiverNeverAcknowledged) {
+  Talk talk({.seam_bytes = 100});
+  talk.handshake();
+  talk.client({.sequence = 100, .ack = 1000, .data = "good"});
+  talk.client({.sequence = 104, .ack = 999'999, .data = "refused"});
+  talk.server({.sequence = 1000, .ack = 104});
+  talk.finish();
+  EXPECT_EQ(talk.inspected(), "good");
+  EXPECT_THAT(talk.contested[0], IsEmpty());
+}
+
+// A reset that never arrives has everything inspected; what was before it may come all the same.
+TEST(Tracker, InspectsWhatFillsAHoleBehindTheInspection) {
+  Talk talk({.seam_bytes = 100});
+  talk.handshake();
+  talk.client({.sequence = 102, .ack = 1000, .data = "IL"});
+  talk.client({.flags = kRst, .sequence = 100});
+  talk.client({.sequence = 100, .ack = 1000, .data = "EV"});
+  talk.server({.sequence = 1000, .ack = 104});
+  talk.client({.sequence = 104, .ack = 1000, .data = "!"});
+  talk.finish();
+  ASSERT_FALSE(talk.chunks[0].empty());
+  EXPECT_THAT(talk.chunks[0], ::testing::Contains(Talk::Chunk{0, "EVIL", 0, 2}));
 }
 
 TEST(Tracker, RefusesInlineWhatDiffersFromWhatHasPassedWhateverThePolicy) {

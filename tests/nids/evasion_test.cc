@@ -30,6 +30,7 @@ ScanOptions with_policy(OverlapPolicy policy) {
   ScanOptions options;
   options.tracker.stream_policy = policy;
   options.tracker.fragment_policy = policy;
+  options.tracker.every_version = false;
   return options;
 }
 
@@ -341,9 +342,53 @@ TEST(Evasion, AChecksumThatIsWrongIsForTheOperatorToJudge) {
   }
 }
 
-// Which of both reached the host, only the host knows; the policy that takes the other one sees it, and so does a rule
-// on the TTL itself.
-TEST(Evasion, ATtlThatEndsOnTheWayIsSeenByOnePolicyOrTheOther) {
+//   client                       on the way   host
+//     seq 0 "xxxxxxx", TTL 2  ─▶     ✕
+//     seq 0 "attack", TTL 64  ─▶         ─▶   reads it
+//
+// Which of both reached the host, only the host knows: both are inspected.
+TEST(Evasion, ASegmentThatDiesOnTheWayHidesNothing) {
+  for (const bool chaff_first : {false, true}) {
+    for (const OverlapPolicy policy : {OverlapPolicy::first, OverlapPolicy::last, OverlapPolicy::linux_host}) {
+      ScanOptions options = with_policy(policy);
+      options.tracker.every_version = true;
+      Scanner scanner(rules_of(kAttackRule), options);
+      Conversation tcp(scanner);
+      tcp.handshake();
+      const std::string chaff(kAttack.size(), 'x');
+      const Segment lost{.payload = chaff, .ttl = 2, .acked = 0}, real{.payload = kAttack, .acked = 0};
+      tcp.send(chaff_first ? lost : real);
+      tcp.send(chaff_first ? real : lost);
+      tcp.acknowledge(true, static_cast<std::uint32_t>(kAttack.size()));
+      tcp.close();
+      scanner.finish();
+      EXPECT_EQ(alerts_of(scanner), 1U) << chaff_first << static_cast<int>(policy);
+      EXPECT_EQ(scanner.counters().contested_given_up, 0U);
+    }
+  }
+}
+
+// Pieces of the attack in turn from the one version and the other: no version has all of it.
+TEST(Evasion, NoMixtureOfVersionsHidesAnAttack) {
+  for (const std::size_t piece : {1U, 3U, 5U}) {
+    Scanner scanner(rules_of(kAttackRule));
+    Conversation tcp(scanner);
+    tcp.handshake();
+    for (const bool odd : {false, true}) {
+      for (std::size_t at = 0; at < kAttack.size(); at += piece) {
+        std::string text(kAttack.substr(at, piece));
+        if ((at / piece % 2 == 1) == odd) text.assign(text.size(), 'x');
+        tcp.send({.at = static_cast<std::uint32_t>(at), .payload = text, .acked = 0});
+      }
+    }
+    tcp.acknowledge(true, static_cast<std::uint32_t>(kAttack.size()));
+    tcp.close();
+    scanner.finish();
+    EXPECT_EQ(alerts_of(scanner), 1U) << piece;
+  }
+}
+
+TEST(Evasion, OverlapsAreSeenByOnePolicyOrTheOtherWhereOnlyThePolicysVersionIsInspected) {
   for (const bool chaff_first : {false, true}) {
     for (const OverlapPolicy policy : {OverlapPolicy::first, OverlapPolicy::last}) {
       Scanner scanner(rules_of(std::string(kAttackRule) + "\nalert tcp any any -> any 80 (ttl:<5; sid:2;)"),
@@ -439,7 +484,7 @@ TEST(Evasion, DirectionsAreNotMixedUp) {
 }
 
 // RFC 6093: what the pointer means differs between hosts. The byte before it is out of band, and not in the stream.
-TEST(Evasion, AnUrgentByteIsNotInTheStream) {
+TEST(Evasion, AnUrgentByteHidesNothing) {
   Scanner scanner(rules_of(kAttackRule));
   Conversation tcp(scanner);
   tcp.handshake();

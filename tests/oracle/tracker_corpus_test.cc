@@ -67,7 +67,7 @@ class Watcher final : public PacketSink {
     packet.flow->tcp->inspect(packet.direction, packet.stream_end, [&](const StreamChunk& chunk) {
       any = true;
       ASSERT_GT(chunk.bytes.size(), chunk.seen);
-      if (!inline_) {
+      if (!inline_ && !chunk.contested && chunk.seen_behind == 0) {
         ASSERT_GE(chunk.offset + chunk.seen, open.next[direction]);
         open.next[direction] = chunk.offset + chunk.bytes.size();
       }

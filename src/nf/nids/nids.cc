@@ -66,7 +66,9 @@ nlohmann::json inspection_json(const InspectorCounters& counters) {
           {"pcre_limits", counters.pcre_limits},
           {"step_limits", counters.step_limits},
           {"frames_over_budget", counters.frames_over_budget},
-          {"evaluations_given_up", counters.evaluations_given_up}};
+          {"evaluations_given_up", counters.evaluations_given_up},
+          {"contested_chunks", counters.contested_chunks},
+          {"contested_given_up", counters.contested_given_up}};
 }
 
 nlohmann::json stack_json(const stack::TrackerCounters& counters) {
@@ -82,12 +84,30 @@ nlohmann::json stack_json(const stack::TrackerCounters& counters) {
           {"flows_evicted", counters.flows_evicted},
           {"flow_memory_refused", counters.flow_memory_refused},
           {"tcp_sessions", counters.tcp_sessions},
+          {"tcp_segments", counters.tcp_segments},
           {"tcp_invalid_checksums", counters.tcp_invalid_checksums},
+          {"ipv4_invalid_checksums", counters.ipv4_invalid_checksums},
+          {"contested_segments", counters.contested_segments},
+          {"contested_given_up", counters.contested_given_up},
           {"stream_bytes", counters.stream_bytes},
           {"stream_gaps", counters.stream_gaps},
           {"stream_memory_refused", counters.stream_memory_refused},
           {"stream_depth_reached", counters.stream_depth_reached},
           {"stream_invalid", counters.stream_invalid}};
+}
+
+/// Network cards fill in checksums after a capture at the sender has been taken: then nearly all are wrong.
+std::optional<std::string> checksum_warning(const stack::TrackerCounters& counters) {
+  constexpr std::uint64_t kFew = 10;
+  const auto nearly_all = [](std::uint64_t wrong, std::uint64_t all) { return wrong >= kFew && wrong >= all / 10 * 9; };
+  const bool of_ip = nearly_all(counters.ipv4_invalid_checksums, counters.packets);
+  const bool of_tcp = nearly_all(counters.tcp_invalid_checksums, counters.tcp_segments);
+  if (!of_ip && !of_tcp) return std::nullopt;
+  return fmt::format(
+      "{} of {} {} have a wrong checksum and were not followed: if the capture was taken at the sender, "
+      "use -k none (scan) or checksums: ignore",
+      format_count(of_tcp ? counters.tcp_invalid_checksums : counters.ipv4_invalid_checksums),
+      format_count(of_tcp ? counters.tcp_segments : counters.packets), of_tcp ? "TCP segments" : "packets");
 }
 
 }  // namespace
@@ -213,6 +233,7 @@ void Nids::report(nlohmann::json& into) const {
   into["inspection"]["scanned_on_gpu"] = counted.scanned_on_gpu;
   into["inspection"]["clear"] = counted.clear;
   into["stack"] = stack_json(counted.tracker);
+  if (auto warning = checksum_warning(counted.tracker)) into["warnings"].push_back(std::move(*warning));
   if (const std::uint64_t frames = counted.inspector.frames_over_budget; frames > 0) {
     into["warnings"].push_back(
         fmt::format("{} frame{} took longer than one may: rules were given up, alerts may be missing",

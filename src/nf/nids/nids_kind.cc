@@ -31,15 +31,21 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"classification", ParameterType::path, "", "", "classification.config, instead of the customary classes", false},
     {"reference", ParameterType::path, "", "", "reference.config, instead of the customary systems", false},
     {"threshold", ParameterType::path, "", "", "threshold.config: thresholds, rate filters and suppressions", false},
-    {"fragment_policy", ParameterType::choice, "bsd", kPolicies,
-     "whose way of putting overlapping fragments together is followed", false},
-    {"stream_policy", ParameterType::choice, "bsd", kPolicies, "the same of overlapping TCP segments", false},
+    {"fragment_policy", ParameterType::choice, "linux", kPolicies,
+     "the kind of host whose reassembly of overlapping fragments is followed", false},
+    {"stream_policy", ParameterType::choice, "linux", kPolicies, "the same for overlapping TCP segments", false},
+    {"overlaps", ParameterType::choice, "all", "all|policy",
+     "all: where fragments or segments contradict each other, every version is inspected; policy: only the one that\n"
+     "the policy's hosts keep",
+     false},
     {"tracking", ParameterType::choice, "streams", "streams|packets",
      "packets: each packet by itself, without flows and streams; rules that ask for these match nothing", false},
     {"midstream", ParameterType::flag, "false", "", "TCP connections are followed whose beginning was not seen", false},
     {"async", ParameterType::flag, "false", "", "TCP connections are followed of which one direction is seen", false},
-    {"checksums", ParameterType::choice, "ignore", "ignore|verify",
-     "verify: TCP segments with wrong checksums do not reach streams", false},
+    {"checksums", ParameterType::choice, "verify", "verify|ignore",
+     "verify: packets with a wrong IPv4 or TCP checksum reach neither reassembly nor streams; ignore: they do, as\n"
+     "captures taken at the sender need it",
+     false},
     {"stream_depth", ParameterType::size, "1MiB", "0B..4GiB",
      "bytes of each direction of a TCP connection that are put together; 0: all", false},
     {"flow_memory", ParameterType::size, "64MiB", "1MiB..1TiB", "of each worker, for flows", false},
@@ -64,10 +70,10 @@ stack::OverlapPolicy policy_of(std::string_view name) {
   if (name == "first") return Policy::first;
   if (name == "last") return Policy::last;
   if (name == "bsd_right") return Policy::bsd_right;
-  if (name == "linux") return Policy::linux_host;
   if (name == "windows") return Policy::windows;
   if (name == "solaris") return Policy::solaris;
-  return Policy::bsd;
+  if (name == "bsd") return Policy::bsd;
+  return Policy::linux_host;
 }
 
 MatcherKind matcher_of(std::string_view name) {
@@ -81,6 +87,7 @@ NidsSettings settings_of(const Parameters& parameters, const chain::NfContext& c
   stack::TrackerOptions& tracker = settings.tracker;
   tracker.fragment_policy = policy_of(parameters.text("fragment_policy"));
   tracker.stream_policy = policy_of(parameters.text("stream_policy"));
+  tracker.every_version = parameters.text("overlaps") == "all";
   tracker.verify_checksums = parameters.text("checksums") == "verify";
   tracker.keep_flows = parameters.text("tracking") == "streams";
   tracker.midstream = parameters.flag("midstream");

@@ -177,7 +177,7 @@ TEST_F(NidsFunction, LooksAtWhatIsLeftOfStreamsWhenTheStageEndsAndWritesStatisti
       frame[38 + static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(sequence >> (24 - 8 * i));
       frame[42 + static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(ack >> (24 - 8 * i));
     }
-    return frame;
+    return penstock::testing::with_right_checksums(std::move(frame));
   };
   Frames frames({segment(false, 2, 100, 0, ""), segment(true, 18, 500, 101, ""), segment(false, 16, 101, 501, ""),
                  segment(false, 24, 101, 501, "over two "), segment(false, 24, 110, 501, "segments"),
@@ -224,7 +224,7 @@ Frame fragment_of(const Frame& whole, std::size_t from, std::size_t to, std::uin
   frame[kIp + 5] = id;
   frame[kIp + 6] = kPayload + to == whole.size() ? 0 : 0x20;
   frame[kIp + 7] = static_cast<std::uint8_t>(from / 8);
-  return frame;
+  return penstock::testing::with_right_checksums(std::move(frame));
 }
 
 // The host keeps the first fragment: were the last let through when it comes again, it would have the datagram.

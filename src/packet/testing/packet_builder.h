@@ -199,4 +199,26 @@ class PacketBuilder {
 
 inline PacketBuilder packet() { return {}; }
 
+/// An Ethernet frame of IPv4 that was changed by hand: both checksums anew, of a fragment the header's alone.
+inline Bytes with_right_checksums(Bytes frame) {
+  constexpr std::size_t kIp = 14;
+  const std::size_t transport = kIp + (frame[kIp] & 15U) * 4U;
+  const auto put16 = [&](std::size_t at, std::uint16_t value) {
+    frame[at] = static_cast<std::uint8_t>(value >> 8);
+    frame[at + 1] = static_cast<std::uint8_t>(value);
+  };
+  put16(kIp + 10, 0);
+  put16(kIp + 10, slow_checksum(frame, kIp, transport));
+  const std::uint8_t protocol = frame[kIp + 9];
+  const bool is_fragment = (frame[kIp + 6] & 0x3f) != 0 || frame[kIp + 7] != 0;
+  if (is_fragment || (protocol != ip_protocol::kTcp && protocol != ip_protocol::kUdp)) return frame;
+  const std::size_t at = transport + (protocol == ip_protocol::kTcp ? 16 : 6);
+  const std::size_t end = kIp + (static_cast<std::size_t>(frame[kIp + 2]) << 8 | frame[kIp + 3]);
+  std::uint64_t pseudo = protocol + (end - transport);
+  for (std::size_t i = kIp + 12; i < kIp + 20; i += 2) pseudo += frame[i] * 256U + frame[i + 1];
+  put16(at, 0);
+  put16(at, slow_checksum(frame, transport, end, pseudo));
+  return frame;
+}
+
 }  // namespace penstock::testing

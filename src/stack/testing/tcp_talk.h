@@ -41,19 +41,12 @@ struct TcpPacket {
 };
 
 inline std::vector<std::uint8_t> window_scale(std::uint8_t shift) { return {3, 3, shift, 0}; }
-inline std::vector<std::uint8_t> timestamps(std::uint32_t value) {
-  return {1,
-          1,
-          8,
-          10,
-          static_cast<std::uint8_t>(value >> 24),
-          static_cast<std::uint8_t>(value >> 16),
-          static_cast<std::uint8_t>(value >> 8),
-          static_cast<std::uint8_t>(value),
-          0,
-          0,
-          0,
-          0};
+inline std::vector<std::uint8_t> timestamps(std::uint32_t value, std::uint32_t echo = 0) {
+  std::vector<std::uint8_t> option{1, 1, 8, 10};
+  for (const std::uint32_t number : {value, echo}) {
+    for (const int shift : {24, 16, 8, 0}) option.push_back(static_cast<std::uint8_t>(number >> shift));
+  }
+  return option;
 }
 inline std::vector<std::uint8_t> fast_open_cookie() { return {34, 6, 1, 2, 3, 4, 1, 1}; }
 
@@ -125,6 +118,7 @@ class Talk final : public PacketSink {
     }
     if (packet.stream_ready && inspects) {
       packet.flow->tcp->inspect(packet.direction, packet.stream_end, [&](const StreamChunk& chunk) {
+        if (chunk.contested) return keep_contested(chunk, packet.direction);
         chunks[static_cast<std::size_t>(packet.direction)].push_back(
             {chunk.offset, {chunk.bytes.begin(), chunk.bytes.end()}, chunk.seen, chunk.seen_behind});
       });
@@ -156,6 +150,15 @@ class Talk final : public PacketSink {
     return all;
   }
 
+  /// A contested chunk, with its versions as they lie in it: "EVIL@2" begins at its third byte; "!@5": an urgent mark.
+  struct Contested {
+    std::uint64_t offset;
+    std::string bytes;
+    std::uint32_t seen;
+    std::vector<std::string> versions;
+    friend bool operator==(const Contested&, const Contested&) = default;
+  };
+
   Tracker tracker;
   std::uint64_t now_ns = 1'700'000'000'000'000'000;
   std::uint16_t client_port = 40000, server_port = 80;
@@ -163,10 +166,26 @@ class Talk final : public PacketSink {
   bool inspects = true;
   std::vector<Seen> seen;
   std::array<std::vector<Chunk>, 2> chunks;
+  std::array<std::vector<Contested>, 2> contested;
   std::vector<std::uint64_t> ended;
   int ends = 0;
 
  private:
+  void keep_contested(const StreamChunk& chunk, Direction direction) {
+    Contested what{chunk.offset, {chunk.bytes.begin(), chunk.bytes.end()}, chunk.seen, {}};
+    const std::uint64_t end = chunk.offset + chunk.bytes.size();
+    for (const ContestedBytes::Version& version : chunk.versions) {
+      if (!version.possible || version.end() <= chunk.offset || version.offset >= end) continue;
+      const std::string bytes(version.bytes().begin(), version.bytes().end());
+      what.versions.push_back(bytes + "@" + std::to_string(static_cast<std::int64_t>(version.offset - chunk.offset)));
+    }
+    for (const ContestedBytes::UrgentMark& mark : chunk.urgent) {
+      if (mark.offset >= chunk.offset && mark.offset < end)
+        what.versions.push_back("!@" + std::to_string(mark.offset - chunk.offset));
+    }
+    contested[static_cast<std::size_t>(direction)].push_back(std::move(what));
+  }
+
   Seen own_;
 };
 

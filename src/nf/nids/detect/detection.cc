@@ -169,6 +169,7 @@ Result<std::unique_ptr<const Detection>> Detection::compile(RuleSet rules, const
   }
   parts.payload_literals = std::move(of_payloads).build();
   parts.header_literals = std::move(of_headers).build();
+  parts.contested_search = ContestedSearch(parts.payload_literals.literals);
   parts.ip_only = IpOnlyRules(parts.rules);
   parts.groups = RuleGroups(parts.rules);
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "nf/nids/detect/compiled_rule.h"
+#include "nf/nids/detect/contested_text.h"
 #include "nf/nids/detect/detection.h"
 #include "nf/nids/detect/ip_only.h"
 #include "nf/nids/detect/rule_groups.h"
@@ -63,6 +64,7 @@ struct Detection::Parts {
   RuleGroups groups{{}};
   std::vector<GroupPlan> plans;  // of each group
   LiteralTable payload_literals, header_literals;
+  ContestedSearch contested_search{{}};  // for the payload literals
   std::vector<Matcher> matchers;
   std::size_t most_literals = 0;   // of a matcher
   std::uint32_t stream_reach = 0;  // the longest of all rules

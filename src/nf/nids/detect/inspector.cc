@@ -11,6 +11,7 @@
 #include <limits>
 #include <utility>
 
+#include "nf/nids/detect/contested_reading.h"
 #include "nf/nids/detect/detection_parts.h"
 #include "nf/nids/detect/packet_test.h"
 #include "nf/nids/detect/stream_findings.h"
@@ -30,11 +31,21 @@ Bytes payload_of(const TrackedPacket& packet) noexcept {
   return packet.encrypted || packet.packet.carries_packet ? Bytes() : packet.packet.payload;
 }
 
+/// Of one packet: a stream is contested in a few places, or not at all.
+constexpr std::size_t kMostContestedChunks = 64;
+
 Bytes news_of(const stack::StreamChunk& chunk) noexcept {
   return chunk.bytes.subspan(chunk.seen, chunk.bytes.size() - chunk.seen - chunk.seen_behind);
 }
 
 bool begins_stream(const stack::StreamChunk& chunk) noexcept { return chunk.offset == 0; }
+
+std::span<const BufferMatch> payload_options(const Rule& rule) noexcept {
+  for (const BufferMatches& buffer : rule.buffers) {
+    if (buffer.buffer == Buffer::payload) return buffer.matches;
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -52,6 +63,8 @@ struct Inspector::Parts {
     candidates.reserve(detection.rules.size());
     matches.reserve(detection.rules.size());
     chunks.reserve(stack::TcpSession::kMostChunks);
+    contested_chunks.reserve(kMostContestedChunks);
+    contested_match.reserve(ContestedText::kMostBytes);
   }
 
   /// A rule that holds on the packet.
@@ -72,11 +85,21 @@ struct Inspector::Parts {
   void find_candidates(const TrackedPacket& packet, const GroupPlan& plan, Needs has) noexcept;
   void find_in_stream(const TrackedPacket& packet, const GroupPlan& plan) noexcept;
   void scan(std::uint32_t matcher, const LiteralTable& table, Bytes text) noexcept;
+  void begin_candidates() noexcept;
   void add_candidates(std::span<const std::uint32_t> rules) noexcept;
 
-  [[nodiscard]] bool holds(const CompiledRule& rule, const TrackedPacket& packet, Needs has, Match& match) noexcept;
-  [[nodiscard]] bool buffers_hold(const CompiledRule& rule, const TrackedPacket& packet, Match& match) noexcept;
+  void inspect_contested(const TrackedPacket& packet, const GroupPlan& plan, Needs has,
+                         ProtocolClass protocol) noexcept;
+  void inspect_contested_text(const TrackedPacket& packet, const GroupPlan& plan, Needs has, ProtocolClass protocol,
+                              const stack::StreamChunk& chunk) noexcept;
+
+  [[nodiscard]] bool holds(const CompiledRule& rule, const TrackedPacket& packet, Needs has, Match& match,
+                           const stack::StreamChunk* contested = nullptr) noexcept;
+  [[nodiscard]] bool buffers_hold(const CompiledRule& rule, const TrackedPacket& packet, Match& match,
+                                  const stack::StreamChunk* contested) noexcept;
   [[nodiscard]] bool stream_holds(const CompiledRule& rule, const stack::StreamChunk& chunk, Match& match) noexcept;
+  [[nodiscard]] bool contested_holds(const CompiledRule& rule, const stack::StreamChunk& chunk, Match& match) noexcept;
+  [[nodiscard]] bool holds_alone(const CompiledRule& rule, const stack::StreamChunk& chunk) noexcept;
   [[nodiscard]] bool payload_holds(const CompiledRule& rule, Bytes bytes, bool goes_on = false) noexcept;
   void matched(std::uint32_t place, const TrackedPacket& packet, const Match& match) noexcept;
 
@@ -110,6 +133,10 @@ struct Inspector::Parts {
   // Of the packet.
   bool found_elsewhere_holds = false;      // what was found elsewhere is of this packet
   std::vector<stack::StreamChunk> chunks;  // of the stream
+  std::vector<stack::StreamChunk> contested_chunks;
+  ContestedText contested_text;
+  ContestedReader contested_reader;
+  std::vector<std::uint8_t> contested_match;  // the reading on which the packet's first rule held, for its alert
   std::vector<std::uint32_t> candidates;
   std::vector<std::uint32_t> seen;  // by rule: in which packet it became a candidate last
   std::uint32_t packet_number = 0;
@@ -165,6 +192,7 @@ void Inspector::packet(TrackedPacket& packet) noexcept {
       Parts::Match match{place, false, {}};
       if (parts.holds(rule, packet, has, match)) parts.matched(place, packet, match);
     }
+    parts.inspect_contested(packet, parts.detection.plans[group], has, protocol);
   }
   parts.act(packet);
 }
@@ -203,8 +231,7 @@ void Inspector::Parts::note_segment(const TrackedPacket& packet) noexcept {
   segment.begin = offset(header.sequence.value() + ((header.flags & TcpHeader::kSyn) != 0 ? 1 : 0));
   segment.end = segment.begin + (packet.payload_in_stream ? packet.packet.payload.size() : 0);
   segment.highest = std::max(segment.end, offset(stream.next));
-  // Urgent bytes are cut out of the stream.
-  segment.known = found_elsewhere_holds && (header.flags & TcpHeader::kUrg) == 0 && stream.urgent_count == 0;
+  segment.known = found_elsewhere_holds;
   const bool has_literals = segment.known && segment.end > segment.begin;
   stream_findings.note(*packet.flow, packet.direction, segment,
                        has_literals ? found_elsewhere.literals : std::span<const std::uint32_t>());
@@ -213,9 +240,19 @@ void Inspector::Parts::note_segment(const TrackedPacket& packet) noexcept {
 /// The waiting bytes are taken whoever looks at them: the session keeps them until then.
 void Inspector::Parts::take_stream(TrackedPacket& packet) noexcept {
   chunks.clear();
+  contested_chunks.clear();
   if (!packet.stream_ready && !packet.stream_end) return;
   if (packet.flow == nullptr || packet.flow->tcp == nullptr) return;
   packet.flow->tcp->inspect(packet.direction, packet.stream_end, [this](const stack::StreamChunk& chunk) {
+    if (chunk.contested) {
+      if (contested_chunks.size() == kMostContestedChunks) {
+        ++counters.contested_given_up;
+        return;
+      }
+      contested_chunks.push_back(chunk);
+      bytes_to_add += chunk.bytes.size();
+      return;
+    }
     const Bytes news = news_of(chunk);
     if (news.empty()) return;
     chunks.push_back(chunk);
@@ -242,7 +279,8 @@ bool Inspector::Parts::is_to_be_inspected(TrackedPacket& packet) noexcept {
 
 Needs Inspector::Parts::what_it_has(const TrackedPacket& packet) const noexcept {
   Needs has = 0;
-  has |= payload_of(packet).empty() && chunks.empty() ? bit_of(Need::no_payload) : bit_of(Need::payload);
+  const bool has_payload = !payload_of(packet).empty() || !chunks.empty() || !contested_chunks.empty();
+  has |= has_payload ? bit_of(Need::payload) : bit_of(Need::no_payload);
   if (packet.flow != nullptr) has |= bit_of(Need::flow);
   if (packet.established) has |= bit_of(Need::established);
   if (!packet.stream_end) has |= bit_of(Need::real_packet);
@@ -265,10 +303,7 @@ void Inspector::Parts::find_by_addresses(const TrackedPacket& packet, ProtocolCl
 
 void Inspector::Parts::find_candidates(const TrackedPacket& packet, const GroupPlan& plan, Needs has) noexcept {
   candidates.clear();
-  if (++packet_number == 0) {  // every number has been used: forget who had which
-    std::fill(seen.begin(), seen.end(), 0);
-    packet_number = 1;
-  }
+  begin_candidates();
   for (const GroupPlan::Always& rule : plan.always) {
     if ((rule.needs & ~has) == 0) candidates.push_back(rule.rule);
   }
@@ -335,6 +370,12 @@ void Inspector::Parts::scan(std::uint32_t matcher, const LiteralTable& table, By
   for (const std::uint32_t literal : found_here.list()) add_candidates(table.rules_of(it.literals[literal]));
 }
 
+void Inspector::Parts::begin_candidates() noexcept {
+  if (++packet_number != 0) return;
+  std::fill(seen.begin(), seen.end(), 0);  // every number has been used: forget who had which
+  packet_number = 1;
+}
+
 void Inspector::Parts::add_candidates(std::span<const std::uint32_t> rules) noexcept {
   for (const std::uint32_t rule : rules) {
     if (seen[rule] == packet_number) continue;
@@ -343,9 +384,73 @@ void Inspector::Parts::add_candidates(std::span<const std::uint32_t> rules) noex
   }
 }
 
+// --- Contested bytes -----------------------------------------------------------------------------------------------
+
+/// After all else: what no reading of the stream as the buffer has it has shown.
+void Inspector::Parts::inspect_contested(const TrackedPacket& packet, const GroupPlan& plan, Needs has,
+                                         ProtocolClass protocol) noexcept {
+  if (contested_chunks.empty() || !plan.looks_at_streams) return;
+  contested_match.clear();
+  for (const stack::StreamChunk& chunk : contested_chunks) {
+    ++counters.contested_chunks;
+    for_each_choice_of_urgent(chunk, [&](std::uint32_t left_out) {
+      contested_text.read(chunk, left_out);
+      if (contested_text.differs()) inspect_contested_text(packet, plan, has, protocol, chunk);
+    });
+  }
+}
+
+void Inspector::Parts::inspect_contested_text(const TrackedPacket& packet, const GroupPlan& plan, Needs has,
+                                              ProtocolClass protocol, const stack::StreamChunk& chunk) noexcept {
+  candidates.clear();
+  begin_candidates();
+  for (const GroupPlan::Always& rule : plan.always) {
+    if ((rule.needs & ~has) == 0) candidates.push_back(rule.rule);
+  }
+  const bool searched = detection.contested_search.search(
+      contested_text, detection.payload_literals.literals,
+      [&](std::uint32_t literal) { add_candidates(detection.payload_literals.rules_of(literal)); });
+  if (!searched) ++counters.contested_given_up;
+  std::sort(candidates.begin(), candidates.end());
+  for (const std::uint32_t place : candidates) {
+    const CompiledRule& rule = detection.rules[place];
+    if (!rule.payload || !rule.looks_at_streams || (rule.protocols & bit_of(protocol)) == 0 ||
+        (rule.directions & bit_of(packet.direction)) == 0) {
+      continue;
+    }
+    const auto is_of_rule = [place](const Match& match) { return match.rule == place; };
+    if (std::any_of(matches.begin(), matches.end(), is_of_rule)) continue;
+    Match match{place, false, {}};
+    if (holds(rule, packet, has, match, &chunk)) matched(place, packet, match);
+  }
+}
+
+/// On some reading, but not on the bytes that were inspected by themselves, nor on those alone that were before.
+bool Inspector::Parts::contested_holds(const CompiledRule& rule, const stack::StreamChunk& chunk,
+                                       Match& match) noexcept {
+  const bool goes_on = !begins_stream(chunk);
+  if (goes_on && rule.stream_reach == 0) return false;  // it counts from where the stream begins
+  if (payload_holds(rule, chunk.bytes, goes_on)) return false;
+  const auto is_new = [&](Bytes bytes) {
+    if (!payload_holds(rule, bytes, goes_on)) return false;
+    const std::size_t former = contested_text.seen();
+    return former == 0 || !payload_holds(rule, bytes.first(former), goes_on);
+  };
+  if (!contested_reader.find(contested_text, chunk, payload_options(*rule.rule), is_new)) return false;
+  if (holds_alone(rule, chunk)) return false;
+  match.in_stream = true;
+  match.stream = chunk.bytes;
+  if (contested_match.empty()) {
+    contested_match.assign(contested_reader.bytes().begin(), contested_reader.bytes().end());
+    match.stream = contested_match;
+  }
+  return true;
+}
+
 // --- A rule in full ------------------------------------------------------------------------------------------------
 
-bool Inspector::Parts::holds(const CompiledRule& rule, const TrackedPacket& packet, Needs has, Match& match) noexcept {
+bool Inspector::Parts::holds(const CompiledRule& rule, const TrackedPacket& packet, Needs has, Match& match,
+                             const stack::StreamChunk* contested) noexcept {
   if ((rule.needs & ~has) != 0) return false;
   if (!rule.any_header && !header_holds(*rule.rule, packet)) return false;
   if (!may_evaluate()) {
@@ -362,12 +467,15 @@ bool Inspector::Parts::holds(const CompiledRule& rule, const TrackedPacket& pack
   for (const StateMatch& one : asked.state_matches) {
     if (!state.holds(one, packet)) return false;
   }
-  return buffers_hold(rule, packet, match);
+  return buffers_hold(rule, packet, match, contested);
 }
 
 /// The stream before the packet; the packet, if the rule looks at packets or the stream does not have its payload.
-bool Inspector::Parts::buffers_hold(const CompiledRule& rule, const TrackedPacket& packet, Match& match) noexcept {
-  if (rule.payload) {
+bool Inspector::Parts::buffers_hold(const CompiledRule& rule, const TrackedPacket& packet, Match& match,
+                                    const stack::StreamChunk* contested) noexcept {
+  if (contested != nullptr) {
+    if (!contested_holds(rule, *contested, match)) return false;
+  } else if (rule.payload) {
     if (rule.looks_at_streams) {
       for (const stack::StreamChunk& chunk : chunks) {
         if (stream_holds(rule, chunk, match)) break;
@@ -394,6 +502,7 @@ bool Inspector::Parts::buffers_hold(const CompiledRule& rule, const TrackedPacke
 /// count from a start count there only from the stream's own.
 bool Inspector::Parts::stream_holds(const CompiledRule& rule, const stack::StreamChunk& chunk, Match& match) noexcept {
   const auto matched_in = [&](Bytes bytes) {
+    if (holds_alone(rule, chunk)) return false;
     match.in_stream = true;
     match.stream = bytes;
     return true;
@@ -410,6 +519,14 @@ bool Inspector::Parts::stream_holds(const CompiledRule& rule, const stack::Strea
   if (ahead > 0 && payload_holds(rule, window.first(ahead), goes_on)) return false;
   if (!is_placed && chunk.seen_behind > 0 && payload_holds(rule, window.last(chunk.seen_behind), true)) return false;
   return payload_holds(rule, window, goes_on) && matched_in(window);
+}
+
+/// On what has come in a packet that was inspected by itself, before the receiver's acknowledgment put it here.
+bool Inspector::Parts::holds_alone(const CompiledRule& rule, const stack::StreamChunk& chunk) noexcept {
+  return std::any_of(chunk.versions.begin(), chunk.versions.end(), [&](const stack::ContestedBytes::Version& version) {
+    return version.alone && version.offset < chunk.offset + chunk.bytes.size() && version.end() > chunk.offset &&
+           payload_holds(rule, version.bytes());
+  });
 }
 
 bool Inspector::Parts::payload_holds(const CompiledRule& rule, Bytes bytes, bool goes_on) noexcept {
@@ -467,7 +584,10 @@ void Inspector::Parts::act(TrackedPacket& packet) noexcept {
 
 void Inspector::Parts::drop(TrackedPacket& packet) noexcept {
   if (!options.drops) return;
-  if (packet.flow != nullptr) state.set_fate(*packet.flow, FlowFate::dropped);
+  if (packet.flow != nullptr) {
+    state.set_fate(*packet.flow, FlowFate::dropped);
+    packet.flow->blocked = true;
+  }
   if (!packet.stream_end) drop_frame(DropReason::rule);
 }
 

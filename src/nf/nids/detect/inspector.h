@@ -35,6 +35,8 @@ struct InspectorCounters {
   std::uint64_t step_limits = 0;                             // evaluations that were, after too many steps
   std::uint64_t frames_over_budget = 0;    // of which evaluations or expressions were, by InspectionBudget
   std::uint64_t evaluations_given_up = 0;  // by it, before they began
+  std::uint64_t contested_chunks = 0;      // stretches of streams that came with several contents
+  std::uint64_t contested_given_up = 0;    // of these, not looked at in full
 };
 
 /// The literals that were found in a frame's payload elsewhere (a GPU).

@@ -172,7 +172,7 @@ class Conversation {
     put(frame, 14 + 20 + 8, (flags & TcpHeader::kAck) != 0 ? next_[1 - side] : 0);
     frame[14 + 20 + 14] = 0xff;  // a wide window
     frame[14 + 20 + 15] = 0xff;
-    return frame;
+    return penstock::testing::with_right_checksums(std::move(frame));
   }
   static void put(Frame& frame, std::size_t at, std::uint32_t value) {
     for (unsigned i = 0; i < 4; ++i) frame[at + i] = static_cast<std::uint8_t>(value >> (24 - 8 * i));

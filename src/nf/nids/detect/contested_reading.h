@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Looks for a way to read a contested text on which a rule holds. A rule of one content has one if the content may be
+// in the text; of several contents, those ways are tried that have each where it may be first. What other options look
+// at is read as the stream's buffer has it, and as each version by itself has it.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "nf/nids/detect/contested_text.h"
+#include "nf/nids/rules/buffer_match.h"
+
+namespace penstock::nids {
+
+class ContestedReader {
+ public:
+  using Bytes = std::span<const std::uint8_t>;
+
+  /// True where a reading was found on which `holds(Bytes)` is true: `bytes()` are it, until the next call.
+  template <typename Holds>
+  bool find(const ContestedText& text, const stack::StreamChunk& chunk, std::span<const BufferMatch> options,
+            Holds&& holds) {
+    if (const Content* const first = longest_content(options)) {
+      auto place = text.find(first->bytes, first->nocase);
+      for (unsigned tried = 0; place && tried < kMostPlaces; ++tried) {
+        if (lay_contents(text, options, *first, *place) && holds(bytes())) return true;
+        place = text.find(first->bytes, first->nocase, *place + 1);
+      }
+    }
+    reading_.begin(text);
+    if (holds(bytes())) return true;
+    unsigned tried = 0;
+    for (const stack::ContestedBytes::Version& version : chunk.versions) {
+      if (!version.possible || version.offset >= chunk.offset + chunk.bytes.size() || version.end() <= chunk.offset) {
+        continue;
+      }
+      if (++tried > kMostVersions) break;
+      reading_.begin(text);
+      reading_.lay(text, version);
+      if (holds(bytes())) return true;
+    }
+    return false;
+  }
+  [[nodiscard]] Bytes bytes() const noexcept { return reading_.bytes(); }
+
+ private:
+  static constexpr unsigned kMostPlaces = 16;   // of the longest content
+  static constexpr unsigned kMostVersions = 8;  // by themselves
+
+  /// Null where there is none that must be there.
+  [[nodiscard]] static const Content* longest_content(std::span<const BufferMatch> options) noexcept;
+  /// A reading that has `first` at the place, and each other content where it may be first: behind the one before it,
+  /// or else anywhere. False where there is none.
+  bool lay_contents(const ContestedText& text, std::span<const BufferMatch> options, const Content& first,
+                    std::size_t place) noexcept;
+
+  ContestedText::Reading reading_;
+};
+
+/// The urgent marks of a chunk that are left out together in a text: all, none, each by itself, all others. Calls
+/// `use(a bit for each of the chunk's marks)`.
+template <typename Use>
+void for_each_choice_of_urgent(const stack::StreamChunk& chunk, Use&& use) {
+  std::uint32_t all = 0, marks = 0;
+  for (std::size_t i = 0; i < chunk.urgent.size(); ++i) {
+    const std::uint64_t offset = chunk.urgent[i].offset;
+    if (offset < chunk.offset || offset >= chunk.offset + chunk.bytes.size()) continue;
+    all |= std::uint32_t{1} << i;
+    ++marks;
+  }
+  use(all);
+  if (marks == 0) return;
+  use(std::uint32_t{0});
+  if (marks == 1) return;
+  for (std::uint32_t rest = all; rest != 0; rest &= rest - 1) {
+    const std::uint32_t one = rest & (~rest + 1);
+    use(one);
+    if (marks > 2) use(all & ~one);
+  }
+}
+
+}  // namespace penstock::nids

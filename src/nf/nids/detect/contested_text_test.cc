@@ -1,0 +1,197 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/nids/detect/contested_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nf/nids/detect/contested_reading.h"
+
+namespace penstock::nids {
+namespace {
+
+using stack::ContestedBytes;
+using stack::StreamChunk;
+using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
+
+std::span<const std::uint8_t> bytes_of(std::string_view text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+std::string text_of(std::span<const std::uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
+
+/// A chunk that begins at byte 100 of its stream.
+class Chunk {
+ public:
+  explicit Chunk(std::string text) : text_(std::move(text)) {}
+  Chunk& version(std::size_t at, std::string bytes, bool possible = true) {
+    given_.push_back({at, std::move(bytes), possible});
+    return *this;
+  }
+  Chunk& urgent(std::size_t at) {
+    urgent_.push_back({.offset = 100 + at});
+    return *this;
+  }
+  /// Borrows from this one.
+  [[nodiscard]] StreamChunk get() const {
+    versions_.clear();
+    for (const Given& version : given_) {
+      versions_.push_back({.offset = 100 + version.at,
+                           .data = bytes_of(version.bytes).data(),
+                           .length = static_cast<std::uint32_t>(version.bytes.size()),
+                           .possible = version.possible});
+    }
+    return {.offset = 100, .bytes = bytes_of(text_), .versions = versions_, .urgent = urgent_, .contested = true};
+  }
+  [[nodiscard]] ContestedText read(std::uint32_t left_out = 0) const {
+    ContestedText text;
+    text.read(get(), left_out);
+    return text;
+  }
+  /// All that the receiver may have read, by trying each choice at each place.
+  [[nodiscard]] std::set<std::string> readings() const {
+    std::set<std::string> all{""};
+    for (std::size_t i = 0; i < text_.size(); ++i) {
+      std::set<char> here{text_[i]};
+      for (const Given& version : given_) {
+        if (version.possible && version.at <= i && i < version.at + version.bytes.size()) {
+          here.insert(version.bytes[i - version.at]);
+        }
+      }
+      std::set<std::string> longer;
+      for (const std::string& before : all) {
+        for (const char byte : here) longer.insert(before + byte);
+      }
+      all = std::move(longer);
+    }
+    return all;
+  }
+
+ private:
+  struct Given {
+    std::size_t at;
+    std::string bytes;
+    bool possible;
+  };
+  std::string text_;
+  std::vector<Given> given_;
+  mutable std::vector<ContestedBytes::Version> versions_;
+  std::vector<ContestedBytes::UrgentMark> urgent_;
+};
+
+TEST(ContestedText, HoldsWhatAnyChoiceOfVersionsSpells) {
+  const ContestedText text = Chunk("GOODxy").version(2, "TH").read();
+  EXPECT_TRUE(text.differs());
+  EXPECT_TRUE(text.find(bytes_of("GOOD"), false));
+  EXPECT_TRUE(text.find(bytes_of("GOTH"), false));
+  EXPECT_TRUE(text.find(bytes_of("OTDx"), false)) << "of both";
+  EXPECT_EQ(text.find(bytes_of("xy"), false), 4U);
+  EXPECT_FALSE(text.find(bytes_of("GOAT"), false));
+  EXPECT_FALSE(text.find(bytes_of("goth"), false));
+  EXPECT_TRUE(text.find(bytes_of("gotH"), true));
+  EXPECT_FALSE(text.find(bytes_of("xyz"), false)) << "beyond the end";
+}
+
+TEST(ContestedText, KnowsNothingOfVersionsThatTheReceiverCannotHave) {
+  EXPECT_FALSE(Chunk("GOOD").version(0, "EVIL", false).read().differs());
+  EXPECT_FALSE(Chunk("GOOD").version(4, "EVIL").read().differs()) << "behind the chunk";
+}
+
+TEST(ContestedText, LeavesUrgentBytesOut) {
+  const Chunk chunk = Chunk("EVxIyL").urgent(2).urgent(4);
+  EXPECT_EQ(text_of(chunk.read(3).bytes()), "EVIL");
+  EXPECT_EQ(text_of(chunk.read(1).bytes()), "EVIyL");
+  EXPECT_FALSE(chunk.read(0).differs());
+  std::vector<std::uint32_t> choices;
+  for_each_choice_of_urgent(chunk.get(), [&](std::uint32_t left_out) { choices.push_back(left_out); });
+  EXPECT_THAT(choices, UnorderedElementsAre(0, 1, 2, 3));
+}
+
+TEST(ContestedText, ReadsAVersionAroundAnUrgentByte) {
+  const ContestedText text = Chunk("GOxOD").version(1, "RxA").urgent(2).read(1);
+  EXPECT_TRUE(text.find(bytes_of("GRAD"), false));
+}
+
+// By trying all readings: contents are found where, and only where, one has them.
+TEST(ContestedText, FindsAContentWhereAReadingHasIt) {
+  std::mt19937 random(1);
+  const auto any = [&](unsigned below) { return static_cast<std::size_t>(random() % below); };
+  const auto any_text = [&](std::size_t length) {
+    std::string text;
+    while (text.size() < length) text += "abAB"[any(4)];
+    return text;
+  };
+  ContestedReader reader;
+  unsigned found = 0;
+  for (int round = 0; round < 2000; ++round) {
+    Chunk chunk(any_text(8));
+    for (std::size_t i = any(4); i-- > 0;) {
+      const std::size_t at = any(8);
+      chunk.version(at, any_text(1 + any(static_cast<unsigned>(8 - at))), any(4) != 0);
+    }
+    const ContestedText text = chunk.read();
+    const std::set<std::string> readings = chunk.readings();
+    const std::string content = any_text(2 + any(4));
+    bool has = false;
+    for (const std::string& reading : readings) has = has || reading.find(content) != std::string::npos;
+    ASSERT_EQ(text.find(bytes_of(content), false).has_value(), has) << content;
+
+    // A rule of this content holds on the reading that is found, and that is one that the receiver may have had.
+    Content option;
+    option.bytes.assign(content.begin(), content.end());
+    const std::vector<BufferMatch> options{option};
+    const bool holds = reader.find(text, chunk.get(), options, [&](std::span<const std::uint8_t> bytes) {
+      return text_of(bytes).find(content) != std::string::npos;
+    });
+    ASSERT_EQ(holds, has);
+    if (!holds) continue;
+    ++found;
+    EXPECT_TRUE(readings.contains(text_of(reader.bytes()))) << text_of(reader.bytes());
+  }
+  EXPECT_GT(found, 300U);
+}
+
+TEST(ContestedReading, LaysContentsOfSeveralVersions) {
+  const Chunk chunk = Chunk("one xxx three").version(4, "two").version(0, "ONE");
+  Content one, two;
+  one.bytes = {'O', 'N', 'E'};
+  two.bytes = {'t', 'w', 'o'};
+  const std::vector<BufferMatch> options{one, two};
+  ContestedReader reader;
+  EXPECT_TRUE(reader.find(chunk.read(), chunk.get(), options,
+                          [](std::span<const std::uint8_t> bytes) { return text_of(bytes) == "ONE two three"; }));
+}
+
+TEST(ContestedReading, TriesVersionsByThemselvesForOptionsThatAreNoContents) {
+  const Chunk chunk = Chunk("one xxx three").version(4, "two").version(0, "ONE");
+  ContestedReader reader;
+  EXPECT_TRUE(reader.find(chunk.read(), chunk.get(), {},
+                          [](std::span<const std::uint8_t> bytes) { return text_of(bytes) == "one two three"; }));
+  EXPECT_FALSE(reader.find(chunk.read(), chunk.get(), {}, [](std::span<const std::uint8_t>) { return false; }));
+}
+
+TEST(ContestedSearch, FindsTheLiteralsThatMayBeThere) {
+  const auto literal = [](std::string_view text, bool nocase = false) {
+    return Literal{{text.begin(), text.end()}, nocase};
+  };
+  const std::vector<Literal> literals{literal("GOTH"), literal("goth"), literal("goth", true), literal("h"),
+                                      literal("H"),    literal("TD"),   literal("GOAT"),       literal("yz")};
+  const ContestedSearch search(literals);
+  const ContestedText text = Chunk("GOODxy").version(2, "TH").read();
+  std::set<std::string> found;
+  EXPECT_TRUE(search.search(text, literals, [&](std::uint32_t index) {
+    found.insert(text_of(literals[index].bytes) + (literals[index].nocase ? "/i" : ""));
+  }));
+  // Of one byte, the case is left to the rule.
+  EXPECT_THAT(found, ElementsAre("GOTH", "H", "TD", "goth/i", "h"));
+}
+
+}  // namespace
+}  // namespace penstock::nids
