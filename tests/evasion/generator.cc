@@ -19,6 +19,24 @@ Bytes filler(Random& random, std::size_t count) {
   return bytes;
 }
 
+/// Parts of the signature, one after another, but never all of it: where a search begins in vain.
+Bytes pieces_of(const std::string& signature, Random& random, std::size_t count) {
+  Bytes bytes;
+  while (bytes.size() < count) {
+    const std::size_t from = random.percent(70) ? 0 : random.below(signature.size() - 1);
+    const std::size_t most = std::min(signature.size() - from, signature.size() - 1);
+    const auto begin = signature.begin() + static_cast<std::ptrdiff_t>(from);
+    bytes.insert(bytes.end(), begin, begin + 1 + static_cast<std::ptrdiff_t>(random.below(most)));
+    bytes.push_back('/');
+  }
+  bytes.resize(count);
+  return bytes;
+}
+
+Bytes filler_around(const std::string& signature, Random& random, std::size_t count) {
+  return random.percent(15) ? pieces_of(signature, random, count) : filler(random, count);
+}
+
 /// Mostly short; now and then over what is inspected at once.
 std::size_t filler_size(Random& random) {
   const std::uint64_t kind = random.below(10);
@@ -29,9 +47,9 @@ std::size_t filler_size(Random& random) {
 }
 
 Bytes stream_with(const std::string& signature, Random& random) {
-  Bytes stream = filler(random, filler_size(random));
+  Bytes stream = filler_around(signature, random, filler_size(random));
   stream.insert(stream.end(), signature.begin(), signature.end());
-  const Bytes rest = filler(random, filler_size(random));
+  const Bytes rest = filler_around(signature, random, filler_size(random));
   stream.insert(stream.end(), rest.begin(), rest.end());
   return stream;
 }
@@ -195,7 +213,13 @@ Packet Draft::data(std::int64_t at, std::int64_t length) const {
 
 Packet Draft::decoy(std::int64_t at, std::int64_t length) const {
   Packet packet = data(at, length);
-  std::fill(packet.payload.begin(), packet.payload.end(), std::uint8_t{'#'});
+  if (random.percent(85)) {
+    std::fill(packet.payload.begin(), packet.payload.end(), std::uint8_t{'#'});
+  } else if (random.percent(50)) {
+    packet.payload = filler(random, packet.payload.size());
+  } else {
+    packet.payload = pieces_of(script.signature_text, random, packet.payload.size());
+  }
   return packet;
 }
 

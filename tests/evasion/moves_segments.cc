@@ -218,6 +218,49 @@ void fin_early(Draft& draft, std::string_view name) {
   draft.insert(*position, fin, name);
 }
 
+/// So many versions of the same bytes that a sensor cannot keep all of them: one that the host does not get first, then
+/// the stream's own behind a hole, then others, each different, that the host has no use for.
+void many_versions(Draft& draft, std::string_view name) {
+  const auto position = draft.signature_step();
+  if (!position) return;
+  Random& random = draft.random;
+  const Packet target = draft.script.steps[*position].packet;
+  if (length_of(target) < 2) return;
+  const std::int64_t begin = target.at + 1, length = length_of(target) - 1;
+  std::size_t at = *position;
+  const auto other = [&](bool hidden) {
+    Packet packet = draft.data(begin, length);
+    const std::uint8_t first = static_cast<std::uint8_t>('0' + random.below(70));
+    for (std::uint8_t& byte : packet.payload) byte = static_cast<std::uint8_t>(first + random.below(8));
+    packet.dies = hidden;
+    return packet;
+  };
+  const std::uint64_t before = random.percent(50) ? 1 : random.below(100);
+  const std::uint64_t after = random.percent(30) ? 1 : random.below(100);
+  for (std::uint64_t i = 0; i < before; ++i) draft.insert(at++, other(true), name);
+  draft.insert(at++, draft.data(begin, length), name);
+  for (std::uint64_t i = 0; i < after; ++i) draft.insert(at++, other(random.percent(50)), name);
+  if (random.percent(70)) draft.change(at, name).payload.resize(1);  // the hole alone
+}
+
+/// Pointers to so many urgent bytes that a sensor cannot keep all of them.
+void many_urgent(Draft& draft, std::string_view name) {
+  const auto position = draft.signature_step();
+  if (!position) return;
+  Random& random = draft.random;
+  const std::size_t step = *position;
+  const std::int64_t begin = draft.script.steps[step].packet.at;
+  const std::int64_t length = length_of(draft.script.steps[step].packet);
+  const std::uint64_t count = random.percent(60) ? 2 + random.below(4) : random.below(40);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Packet pointer = draft.data(begin, 0);
+    pointer.flags = tcp::kAck | tcp::kUrg;
+    pointer.urgent = static_cast<std::uint16_t>(1 + random.below(static_cast<std::uint64_t>(length) + 3));
+    pointer.dies = random.percent(50);
+    draft.insert(step, pointer, name);
+  }
+}
+
 /// Which timestamp did the host take for the latest? One that is far ahead, in a packet that it takes or not; then
 /// decoys with older ones, or its clock goes on from there.
 void timestamp_jump(Draft& draft, std::string_view name) {
@@ -514,6 +557,8 @@ constexpr Move kMoves[] = {
     {"keep_alive", 3, For::tcp, &keep_alive},
     {"urgent", 4, For::tcp, &urgent},
     {"fin_early", 5, For::tcp, &fin_early},
+    {"many_versions", 1, For::tcp, &many_versions},
+    {"many_urgent", 1, For::tcp, &many_urgent},
     {"timestamp_jump", 4, For::tcp, &timestamp_jump},
     {"odd_checksum", 2, For::both, &odd_checksum},
     {"host_speaks", 4, For::tcp, &host_speaks},
