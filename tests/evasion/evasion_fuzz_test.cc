@@ -50,6 +50,7 @@ class EvasionFuzz : public ::testing::Test {
     auto result = fuzz(options_);
     if (!result) GTEST_SKIP() << "no host in a network namespace here: " << to_string(result.error());
     result_ = std::move(*result);
+    RecordProperty("judge", "Linux " + KernelHost::kernel_release());
   }
 
   FuzzOptions options_;

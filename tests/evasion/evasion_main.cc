@@ -54,6 +54,7 @@ std::string joined(const std::vector<std::string_view>& names) {
 }
 
 void print_summary(const FuzzResult& result, double seconds) {
+  fmt::print("the judge: Linux {}\n", KernelHost::kernel_release());
   for (const auto& [mode, counts] : result.counts) {
     fmt::print("{}: {} conversations, {} packets; ", name_of(mode), counts.conversations, counts.packets);
     const double share = 100.0 / static_cast<double>(std::max<std::uint64_t>(counts.conversations, 1));
@@ -161,11 +162,11 @@ int replay(const Arguments& arguments) {
   int code = 0;
   for (const Mode mode : arguments.fuzz.modes) {
     const unsigned workers = arguments.fuzz.workers.front();
-    Script script = generate(arguments.fuzz.seed, static_cast<std::uint64_t>(arguments.replay), arguments.fuzz.generator);
+    Script script =
+        generate(arguments.fuzz.seed, static_cast<std::uint64_t>(arguments.replay), arguments.fuzz.generator);
     if (arguments.minimise) {
-      script = minimised(std::move(script), [&](const Script& candidate) {
-        return (*bed)->play(candidate, mode, workers).evaded;
-      });
+      script = minimised(std::move(script),
+                         [&](const Script& candidate) { return (*bed)->play(candidate, mode, workers).evaded; });
     }
     const Replay::Outcome outcome = (*bed)->play(script, mode, workers);
     fmt::print("{}, {} workers\n{}", name_of(mode), workers, drawing_of(outcome.transcript, script));
@@ -183,14 +184,18 @@ int main_of(int argc, char** argv) {
   app.add_option("--seed", arguments.fuzz.seed, "of all that is random");
   app.add_option("--first", arguments.fuzz.first, "the first conversation's number");
   app.add_option("--conversations", arguments.fuzz.conversations, "how many");
-  app.add_option("--mode", arguments.mode, "offpath, inline or both")->check(CLI::IsMember({"offpath", "inline", "both"}));
+  app.add_option("--mode", arguments.mode, "offpath, inline or both")
+      ->check(CLI::IsMember({"offpath", "inline", "both"}));
   app.add_option("--workers", arguments.fuzz.workers, "of the sensor: a list, one after another")->delimiter(',');
-  app.add_option("--host", arguments.hosts, "standard, syn_cookies, fast_open, no_timestamps, no_window_scaling, no_sack: a list")
+  app.add_option("--host", arguments.hosts,
+                 "standard, syn_cookies, fast_open, no_timestamps, no_window_scaling, no_sack: a list")
       ->delimiter(',');
   app.add_option("--threads", arguments.fuzz.threads, "of the fuzzer");
-  app.add_option("--only", arguments.fuzz.generator.only, "moves, by what their names begin with; no others")->delimiter(',');
+  app.add_option("--only", arguments.fuzz.generator.only, "moves, by what their names begin with; no others")
+      ->delimiter(',');
   app.add_option("--except", arguments.fuzz.generator.except, "moves that are left out")->delimiter(',');
-  app.add_flag("--innocent", arguments.fuzz.generator.innocent, "no signatures: what is alerted on or stopped all the same?");
+  app.add_flag("--innocent", arguments.fuzz.generator.innocent,
+               "no signatures: what is alerted on or stopped all the same?");
   app.add_option("--most-moves", arguments.fuzz.generator.most_moves, "of a conversation");
   app.add_option("--most-findings", arguments.fuzz.most_findings, "then the run ends");
   app.add_option("--set", arguments.set, "a parameter of nids: NAME=VALUE");
@@ -208,7 +213,8 @@ int main_of(int argc, char** argv) {
   if (arguments.mode == "inline") arguments.fuzz.modes = {Mode::on_path};
   for (const std::string& text : arguments.set) {
     const std::size_t equals = text.find('=');
-    if (equals != std::string::npos) arguments.fuzz.sensor.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    if (equals != std::string::npos)
+      arguments.fuzz.sensor.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
   if (!arguments.hosts.empty()) arguments.fuzz.profiles.clear();
   for (const std::string& host : arguments.hosts) {

@@ -27,7 +27,7 @@ struct FuzzOptions {
   std::uint64_t seed = 1;
   std::uint64_t first = 0, conversations = 1000;
   std::vector<Mode> modes = {Mode::off_path, Mode::on_path};
-  std::vector<unsigned> workers = {1, 2, 3, 4, 5, 6, 7, 8};  // one after another, a batch each
+  std::vector<unsigned> workers = {1, 2, 3, 4, 5, 6, 7, 8};     // one after another, a batch each
   std::vector<HostProfile> profiles = {HostProfile::standard};  // one after another, a batch each
   unsigned threads = 2;
   std::uint64_t most_findings = 1000;  // then the run ends

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "evasion/draft.h"
 #include "evasion/minimise.h"
 
 namespace penstock::evasion {
@@ -59,7 +60,8 @@ TEST(Generator, SegmentsWithoutAttacksAreTheStream) {
 TEST(Minimise, LeavesOutWhatDoesNotMatter) {
   const Script script = generate(1, 3, {.only = {"decoy_dies"}, .most_moves = 8});
   const auto evades = [](const Script& candidate) {
-    return std::any_of(candidate.steps.begin(), candidate.steps.end(), [](const Step& step) { return step.packet.dies; });
+    return std::any_of(candidate.steps.begin(), candidate.steps.end(),
+                       [](const Step& step) { return step.packet.dies; });
   };
   ASSERT_TRUE(evades(script));
   const Script least = minimised(script, evades);

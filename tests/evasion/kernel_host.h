@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A host whose TCP/IP stack is the running kernel's, in a network namespace of its own behind a TUN device. A packet
-// that is delivered has been processed when the call returns, and what the host answers can be taken at once. A thread
-// may have several hosts; it lives in a namespace of theirs until they are destroyed, and no other thread uses them.
-// Nothing outside of the namespaces is touched.
+// A host whose TCP/IP stack is the running kernel's, in a network namespace of its own, and the applications on it. A
+// packet that is delivered has been processed when the call returns, and what the host answers can be taken at once. A
+// thread may have several hosts, and no other thread uses them.
 
 #pragma once
 
@@ -17,45 +16,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "evasion/host_network.h"
 #include "evasion/packet_writer.h"
 
 namespace penstock::evasion {
-
-/// Where a process may not make a network namespace (it is not root), puts it into a user namespace in which it may.
-/// Once, before there are threads. Without effect where neither is allowed: KernelHost::make will tell.
-void allow_network_namespaces();
-
-/// Closes what it holds.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) noexcept : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor();
-  [[nodiscard]] int get() const noexcept { return fd_; }
-  [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
-
-/// How the host's administrator has set it up: the settings that differ from the kernel's defaults.
-enum class HostProfile : std::uint8_t {
-  standard,
-  syn_cookies,        // always, as under a flood
-  fast_open,          // servers take data with the SYN, with and without a cookie
-  no_timestamps,
-  no_window_scaling,
-  no_sack,
-  quick_timers,  // what lasts half a minute lasts a second: for Step::Kind::host_waits
-};
-inline constexpr std::size_t kHostProfiles = 7;
-[[nodiscard]] std::string_view name_of(HostProfile profile);
-[[nodiscard]] std::vector<HostProfile> all_profiles();
 
 class KernelHost {
  public:
@@ -65,11 +29,8 @@ class KernelHost {
 
   /// An error says what cannot be had here: namespaces, TUN devices, a setting.
   static Result<std::unique_ptr<KernelHost>> make(HostProfile profile = HostProfile::standard);
-  ~KernelHost();
-  KernelHost(const KernelHost&) = delete;
-  KernelHost& operator=(const KernelHost&) = delete;
 
-  [[nodiscard]] bool has_ipv6() const noexcept { return has_ipv6_; }
+  [[nodiscard]] bool has_ipv6() const noexcept { return network_->has_ipv6(); }
   [[nodiscard]] static Address address(bool v6);
   /// Of attacker `number`, which is below 2^24: the host's default route leads to all of them.
   [[nodiscard]] static Address attacker(bool v6, std::uint32_t number);
@@ -78,9 +39,9 @@ class KernelHost {
 
   /// The host's stack processes an IP packet. `in_page`: its memory is a page's part, as with a network card's driver,
   /// where it is else of its own; how segments that wait are joined depends on it.
-  void deliver(BytesView packet, bool in_page = false);
+  void deliver(BytesView packet, bool in_page = false) { network_->deliver(packet, in_page); }
   /// The next packet that it has sent; valid until the next call. Empty: there is none.
-  [[nodiscard]] BytesView sent();
+  [[nodiscard]] BytesView sent() { return network_->sent(); }
 
   // The applications on the host. Nothing here waits.
   struct Accepted {
@@ -103,22 +64,14 @@ class KernelHost {
   [[nodiscard]] static std::string kernel_release();
 
  private:
-  KernelHost() = default;
-  Result<void> set_up(HostProfile profile);
-  Result<void> open_devices();
+  explicit KernelHost(std::unique_ptr<HostNetwork> network);
+  Result<void> begin();
   bool takes_datagrams(bool v6, bool in_page);
   Result<void> listen_on_ports(bool v6);
 
-  void enter_namespace();
-
-  Descriptor own_namespace_;
-  Descriptor device_;  // TUN: by it the host sends
-  Descriptor page_device_;  // TAP
-  std::vector<std::uint8_t> frame_;  // for it; begins with its Ethernet header
+  const std::unique_ptr<HostNetwork> network_;
   std::vector<Descriptor> listeners_;  // IPv4's in the order of kTcpPorts, then IPv6's
   std::vector<Descriptor> datagrams_;  // the same of kUdpPorts
-  bool has_ipv6_ = false;
-  std::vector<std::uint8_t> packet_;
   std::vector<char> text_;
 };
 

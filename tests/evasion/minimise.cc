@@ -127,8 +127,9 @@ class Minimiser {
         for (std::int64_t count = 4096; count > 0; count /= 2) {
           const Bytes& stream = script_.connections[i].stream;
           const auto size = static_cast<std::int64_t>(stream.size());
-          const auto found = std::search(stream.begin(), stream.end(), script_.signature_text.begin(),
-                                         script_.signature_text.end()) - stream.begin();
+          const auto found =
+              std::search(stream.begin(), stream.end(), script_.signature_text.begin(), script_.signature_text.end()) -
+              stream.begin();
           const auto end = std::min(size, found + static_cast<std::int64_t>(script_.signature_text.size()));
           const std::int64_t room = ahead ? found : size - end;
           if (room < count) continue;
@@ -218,7 +219,8 @@ std::string defects_of(const Packet& p) {
 std::string text_of(const Step& step) {
   constexpr std::string_view kLetters = "FSRPAU";
   if (step.kind != Step::Kind::packet) {
-    constexpr std::string_view kNames[] = {"", "resend", "pause", "wait", "clock", "connect", "read", "write", "shut", "close"};
+    constexpr std::string_view kNames[] = {"",        "resend", "pause", "wait", "clock",
+                                           "connect", "read",   "write", "shut", "close"};
     return std::string(kNames[static_cast<std::size_t>(step.kind)]);
   }
   const Packet& p = step.packet;

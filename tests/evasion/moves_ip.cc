@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "evasion/generator.h"
+#include "evasion/draft.h"
 
 namespace penstock::evasion {
 
@@ -96,7 +96,8 @@ void fragment_overlap(Draft& draft, std::string_view name) {
   }
   // Then all of it anew, once or in part.
   if (random.percent(70)) {
-    all->insert(all->end(), fresh.begin() + static_cast<std::ptrdiff_t>(random.percent(70) ? 0 : random.below(fresh.size())),
+    all->insert(all->end(),
+                fresh.begin() + static_cast<std::ptrdiff_t>(random.percent(70) ? 0 : random.below(fresh.size())),
                 fresh.end());
   }
 }
@@ -115,7 +116,8 @@ void fragment_distance(Draft& draft, std::string_view name) {
   }
   const std::uint64_t others = draft.random.between(50, 80);
   for (std::uint64_t i = 0; i < others; ++i) {
-    now.push_back({.begin = 8, .end = 16, .more = true, .id_shift = static_cast<std::uint32_t>(1000 + i), .decoy = true});
+    now.push_back(
+        {.begin = 8, .end = 16, .more = true, .id_shift = static_cast<std::uint32_t>(1000 + i), .decoy = true});
   }
   now.insert(now.end(), fresh.begin(), fresh.end());
   *all = std::move(now);
@@ -194,10 +196,10 @@ void decoy_ip_options(Draft& draft, std::string_view name) {
   if (draft.script.v6) {
     const std::uint8_t next = packet.protocol;
     const std::array<Bytes, 4> headers = {
-        Bytes{next, 0, 0x5e, 4, 1, 2, 3, 4},                                             // unknown: discard
-        Bytes{next, 0, 0xde, 4, 1, 2, 3, 4},                                             // … and say so
+        Bytes{next, 0, 0x5e, 4, 1, 2, 3, 4},                                               // unknown: discard
+        Bytes{next, 0, 0xde, 4, 1, 2, 3, 4},                                               // … and say so
         Bytes{next, 2, 0, 1, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8},  // routing header of type 0
-        Bytes{next, 0, 1, 9, 0, 0, 0, 0}};                                               // longer than its header
+        Bytes{next, 0, 1, 9, 0, 0, 0, 0}};                                                 // longer than its header
     const std::size_t which = random.below(headers.size());
     packet.ip_options = headers[which];
     packet.first_extension = which == 2 ? 43 : 60;
@@ -230,9 +232,9 @@ void ip_options(Draft& draft, std::string_view name) {
       std::uint8_t kind;
       Bytes bytes;
     };
-    const std::array<Header, 4> headers = {Header{60, {next, 0, 1, 4, 0, 0, 0, 0}}, Header{0, {next, 0, 1, 4, 0, 0, 0, 0}},
-                                           Header{60, {next, 0, 0x1e, 4, 1, 2, 3, 4}},
-                                           Header{60, {60, 0, 1, 4, 0, 0, 0, 0, next, 0, 1, 4, 0, 0, 0, 0}}};
+    const std::array<Header, 4> headers = {
+        Header{60, {next, 0, 1, 4, 0, 0, 0, 0}}, Header{0, {next, 0, 1, 4, 0, 0, 0, 0}},
+        Header{60, {next, 0, 0x1e, 4, 1, 2, 3, 4}}, Header{60, {60, 0, 1, 4, 0, 0, 0, 0, next, 0, 1, 4, 0, 0, 0, 0}}};
     const Header& header = random.pick(std::span<const Header>(headers));
     packet.ip_options = header.bytes;
     packet.first_extension = header.kind;
@@ -269,7 +271,8 @@ void udp_length(Draft& draft, std::string_view name) {
   const auto position = draft.any_genuine();
   if (!position) return;
   Packet& packet = draft.change(*position, name);
-  if (!packet.udp_length && draft.random.percent(70)) {  // shorter than the IP payload: the rest is none of the datagram
+  if (!packet.udp_length &&
+      draft.random.percent(70)) {  // shorter than the IP payload: the rest is none of the datagram
     packet.udp_length = static_cast<std::uint16_t>(8 + packet.payload.size());
     packet.payload.insert(packet.payload.end(), static_cast<std::size_t>(draft.random.between(1, 30)), '#');
   } else if (draft.script.v6) {

@@ -194,7 +194,8 @@ Bytes ip_packet(const Address& from, const Address& to, const IpFields& fields, 
 
 Bytes ip_fragment(const Address& from, const Address& to, const IpFields& fields, const FragmentFields& fragment,
                   BytesView payload) {
-  const auto field = static_cast<std::uint16_t>(fragment.offset / 8 | (fragment.more ? 0x2000U : 0U) | (fields.dont_fragment ? 0x4000U : 0U));
+  const auto field = static_cast<std::uint16_t>(fragment.offset / 8 | (fragment.more ? 0x2000U : 0U) |
+                                                (fields.dont_fragment ? 0x4000U : 0U));
   return joined(from.v6 ? ipv6_header(from, to, fields, &fragment, payload.size())
                         : ipv4_header(from, to, fields, field, static_cast<std::uint16_t>(fragment.id), payload.size()),
                 payload);

@@ -48,14 +48,16 @@ TEST(PacketWriter, SpoiledChecksumsAreWrong) {
 }
 
 TEST(PacketWriter, AFragmentSaysWhereItLies) {
-  const Bytes v4 = ip_fragment(kHere, kThere, {.protocol = 17}, {.id = 0x1234, .offset = 16, .more = true}, text("12345678"));
+  const Bytes v4 =
+      ip_fragment(kHere, kThere, {.protocol = 17}, {.id = 0x1234, .offset = 16, .more = true}, text("12345678"));
   EXPECT_EQ(get16(v4, 4), 0x1234);
   EXPECT_EQ(get16(v4, 6), 0x2002);
   Address here = kHere, there = kThere;
   here.v6 = there.v6 = true;
   // Behind another extension header, which then names it.
-  const Bytes v6 = ip_fragment(here, there, {.protocol = 17, .options = {17, 0, 1, 4, 0, 0, 0, 0}, .first_extension = 60},
-                               {.id = 0x12345678, .offset = 16, .more = true}, text("12345678"));
+  const Bytes v6 =
+      ip_fragment(here, there, {.protocol = 17, .options = {17, 0, 1, 4, 0, 0, 0, 0}, .first_extension = 60},
+                  {.id = 0x12345678, .offset = 16, .more = true}, text("12345678"));
   EXPECT_EQ(v6[6], 60);
   EXPECT_EQ(v6[40], 44);
   EXPECT_EQ(v6[48], 17);
@@ -66,7 +68,10 @@ TEST(PacketWriter, AFragmentSaysWhereItLies) {
 
 TEST(PacketWriter, WhatIsWrittenIsReadAgain) {
   const Bytes segment = tcp_segment(kFrom, kTo,
-                                    {.sequence = 7, .acknowledgment = 8, .flags = tcp::kAck | tcp::kPsh, .window = 9,
+                                    {.sequence = 7,
+                                     .acknowledgment = 8,
+                                     .flags = tcp::kAck | tcp::kPsh,
+                                     .window = 9,
                                      .options = {1, 1, 8, 10, 0, 0, 0, 5, 0, 0, 0, 6}},
                                     text("payload"));
   const Bytes packet = ip_packet(kHere, kThere, {}, segment);

@@ -38,7 +38,12 @@ class Player::Conversation {
  public:
   Conversation(const Script& script, KernelHost& host, std::uint32_t attacker, std::uint64_t begin_ns,
                SensorOnPath sensor)
-      : script_(script), host_(host), sensor_(std::move(sensor)), begin_ns_(begin_ns), now_ns_(begin_ns), timing_(script.timing) {
+      : script_(script),
+        host_(host),
+        sensor_(std::move(sensor)),
+        begin_ns_(begin_ns),
+        now_ns_(begin_ns),
+        timing_(script.timing) {
     transcript_.attacker = attacker;
     here_ = {KernelHost::attacker(script.v6, attacker), script.attacker_port};
     there_ = {KernelHost::address(script.v6), script.host_port};
@@ -188,10 +193,10 @@ class Player::Conversation {
         const bool decoy = fragment.decoy && (at >= header || fragment.spoiled_header);
         data.push_back(decoy || at >= transport.size() ? std::uint8_t{'#'} : transport[at]);
       }
-      put_on_wire(ip_fragment(here_.address, there_.address, own,
-                              {.id = ip_id_ + fragment.id_shift, .offset = fragment.begin, .more = fragment.more},
-                              data),
-                  packet.dies || fragment.dies, move);
+      put_on_wire(
+          ip_fragment(here_.address, there_.address, own,
+                      {.id = ip_id_ + fragment.id_shift, .offset = fragment.begin, .more = fragment.more}, data),
+          packet.dies || fragment.dies, move);
     }
   }
 
@@ -237,8 +242,8 @@ class Player::Conversation {
       now_ns_ += 5'000 + timing_.below(30'000);
       if (parsed && parsed->protocol == kTcp && parsed->source.port != there_.port) there_.port = parsed->source.port;
       const bool passes = !sensor_ || sensor_(packet, now_ns_);
-      transcript_.packets.push_back({now_ns_, Bytes(packet.begin(), packet.end()), true,
-                                     passes ? Fate::delivered : Fate::dropped_by_sensor, {}});
+      transcript_.packets.push_back(
+          {now_ns_, Bytes(packet.begin(), packet.end()), true, passes ? Fate::delivered : Fate::dropped_by_sensor, {}});
       if (passes && parsed && parsed->protocol == kTcp) learn(*parsed);
     }
   }
@@ -253,7 +258,8 @@ class Player::Conversation {
     const TcpFields& fields = packet.tcp;
     if ((fields.flags & tcp::kRst) != 0) return;
     if ((fields.flags & tcp::kSyn) != 0) {
-      if (!view_.heard || view_.isn != fields.sequence) view_ = {.heard = true, .isn = fields.sequence, .next = fields.sequence + 1};
+      if (!view_.heard || view_.isn != fields.sequence)
+        view_ = {.heard = true, .isn = fields.sequence, .next = fields.sequence + 1};
       view_.has_timestamp = packet.has_timestamp;
       if (packet.has_timestamp) view_.timestamp = packet.timestamp;
       view_.scale = packet.has_window_scale ? packet.window_scale : std::uint8_t{0};
@@ -263,7 +269,8 @@ class Player::Conversation {
       const std::uint32_t end = fields.sequence + length;
       if (distance(fields.sequence, view_.next) <= 0 && distance(end, view_.next) > 0) {
         const auto known = static_cast<std::size_t>(distance(view_.next, fields.sequence));
-        if (known < packet.payload.size()) received_.append(packet.payload.begin() + static_cast<std::ptrdiff_t>(known), packet.payload.end());
+        if (known < packet.payload.size())
+          received_.append(packet.payload.begin() + static_cast<std::ptrdiff_t>(known), packet.payload.end());
         view_.next = end;
       }
       if (packet.has_timestamp) view_.timestamp = packet.timestamp;
@@ -327,9 +334,8 @@ class Player::Conversation {
     if (script_.signature == SignatureKind::from_host) {  // it is the attacker who reads it
       transcript_.streams.assign(1, received_);
     }
-    transcript_.read_signature =
-        std::any_of(transcript_.streams.begin(), transcript_.streams.end(), holds) ||
-        std::any_of(transcript_.datagrams.begin(), transcript_.datagrams.end(), holds);
+    transcript_.read_signature = std::any_of(transcript_.streams.begin(), transcript_.streams.end(), holds) ||
+                                 std::any_of(transcript_.datagrams.begin(), transcript_.datagrams.end(), holds);
   }
 
   const Script& script_;

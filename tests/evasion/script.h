@@ -88,8 +88,8 @@ struct Packet {
   std::optional<std::uint16_t> udp_length{};
 
   std::uint8_t tos = 0;
-  bool dies = false;      // between the sensor and the host, for its TTL
-  bool spoofed = false;   // as if the host had sent it; the host never sees it
+  bool dies = false;     // between the sensor and the host, for its TTL
+  bool spoofed = false;  // as if the host had sent it; the host never sees it
   bool wrong_ip_checksum = false;
   bool dont_fragment = false;
   int ip_length_shift = 0;
@@ -125,9 +125,9 @@ struct Script {
   SignatureKind signature = SignatureKind::any;
   HostRole role = HostRole::server;
   bool v6 = false;
-  std::uint64_t timing = 0;    // the seed of the times between packets
-  bool in_pages = false;       // see KernelHost::deliver
-  bool reads_at_once = false;  // the application reads after each packet
+  std::uint64_t timing = 0;                            // the seed of the times between packets
+  bool in_pages = false;                               // see KernelHost::deliver
+  bool reads_at_once = false;                          // the application reads after each packet
   std::uint16_t host_port = 80, attacker_port = 4000;  // the port of a client on the host, too, if it is not 80
   std::uint8_t ttl = 64, ttl_dying = 2;                // of packets that reach the host, and of those that do not
   std::vector<Connection> connections;

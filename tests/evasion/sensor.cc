@@ -90,7 +90,8 @@ void read_alert(std::string_view line, AlertsByAttacker& alerts) {
 
 WorkFolder::WorkFolder() {
   std::error_code none;
-  path_ = std::filesystem::is_directory("/dev/shm", none) ? "/dev/shm" : std::filesystem::temp_directory_path().string();
+  path_ =
+      std::filesystem::is_directory("/dev/shm", none) ? "/dev/shm" : std::filesystem::temp_directory_path().string();
   path_ += "/evasion_XXXXXX";
   if (::mkdtemp(path_.data()) == nullptr) give_up({Error{{path_}, "cannot make a folder", "", ""}});
 }
@@ -182,8 +183,8 @@ bool LiveSensor::passes(BytesView packet, std::uint64_t time_ns) {
   descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame_.size());
   PacketView view{frame_.data(), &descriptor};
   parse(view);
-  const unsigned worker = port::worker_of(frame_, descriptor.wire_length, LinkType::ethernet,
-                                          static_cast<unsigned>(stages_.size()));
+  const unsigned worker =
+      port::worker_of(frame_, descriptor.wire_length, LinkType::ethernet, static_cast<unsigned>(stages_.size()));
   stages_[worker]->process({&view, 1});
   return descriptor.verdict.alive();
 }
