@@ -62,7 +62,8 @@ void print_summary(const FuzzResult& result, double seconds) {
       fmt::print("the host read the signature in {} ({:.1f} %), {} alerts where it did not\n", counts.read,
                  static_cast<double>(counts.read) * share, counts.false_alerts);
     } else {
-      fmt::print("stopped in {} ({:.1f} %)\n", counts.stopped, static_cast<double>(counts.stopped) * share);
+      fmt::print("stopped in {} ({:.1f} %), with an alert in {}\n", counts.stopped,
+                 static_cast<double>(counts.stopped) * share, counts.alerted);
     }
   }
   std::map<std::string_view, std::uint64_t> by_move;

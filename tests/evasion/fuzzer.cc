@@ -110,6 +110,7 @@ class Runner {
     std::uint64_t now_ns = kBeginNs;
     for (std::uint64_t index = from; index < to; ++index) {
       const Script one = script(index);
+      const std::uint64_t alerts = on_path_.alerts(sid_of(one.signature));
       const Transcript transcript =
           play(one, *host_, attacker_of(index, Mode::on_path), now_ns,
                [&](BytesView packet, std::uint64_t time_ns) { return on_path_.passes(packet, time_ns); });
@@ -120,6 +121,7 @@ class Runner {
         ++counts.read;
       } else {
         ++counts.stopped;
+        if (on_path_.alerts(sid_of(one.signature)) > alerts) ++counts.alerted;
       }
       if (transcript.read_signature != innocent()) {
         result.findings.push_back({index, Mode::on_path, workers, profile_, one.moves});
@@ -145,6 +147,7 @@ void add(FuzzResult& to, FuzzResult more) {
     sum.read += counts.read;
     sum.false_alerts += counts.false_alerts;
     sum.stopped += counts.stopped;
+    sum.alerted += counts.alerted;
   }
   to.findings.insert(to.findings.end(), more.findings.begin(), more.findings.end());
 }
@@ -195,13 +198,15 @@ Result<std::unique_ptr<Replay>> Replay::make(HostProfile profile, const SensorSe
 Replay::Outcome Replay::play(const Script& script, Mode mode, unsigned workers) {
   LiveSensor& sensor = mode == Mode::off_path ? off_path_ : on_path_;
   sensor.restart(workers);
+  const std::uint64_t alerts = sensor.alerts(sid_of(script.signature));
   Outcome outcome;
   // Each time by another attacker: the host may remember the ports of the last.
   const std::uint32_t attacker = next_attacker_++ & 0xffffff;
   outcome.transcript = evasion::play(script, *host_, attacker, kBeginNs, [&](BytesView packet, std::uint64_t time_ns) {
     return sensor.passes(packet, time_ns);
   });
-  outcome.alerted = sensor.finish(sid_of(script.signature));
+  sensor.finish();
+  outcome.alerted = sensor.alerts(sid_of(script.signature)) > alerts;
   outcome.evaded = outcome.transcript.read_signature && (mode == Mode::on_path || !outcome.alerted);
   return outcome;
 }

@@ -49,6 +49,7 @@ struct FuzzCounts {
   std::uint64_t read = 0;          // the host read the signature; of the innocent, their text
   std::uint64_t false_alerts = 0;  // off the path: alerts where it did not, or where there is none
   std::uint64_t stopped = 0;       // on the path: the host did not read it
+  std::uint64_t alerted = 0;       // … with an alert, before the next conversation
 };
 
 struct FuzzResult {

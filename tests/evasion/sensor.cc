@@ -171,7 +171,6 @@ LiveSensor::~LiveSensor() { stages_.clear(); }
 
 void LiveSensor::restart(unsigned workers) {
   stages_.clear();
-  alerts_before_ = function_->alerts_by_rule();
   for (unsigned i = 0; i < workers; ++i) stages_.push_back(function_->make_cpu_stage());
 }
 
@@ -189,14 +188,13 @@ bool LiveSensor::passes(BytesView packet, std::uint64_t time_ns) {
   return descriptor.verdict.alive();
 }
 
-bool LiveSensor::finish(std::uint32_t sid) {
-  stages_.clear();
+std::uint64_t LiveSensor::alerts(std::uint32_t sid) const {
   const std::vector<std::uint64_t> alerts = function_->alerts_by_rule();
   const auto& rules = function_->rules().rules;
   for (std::size_t i = 0; i < rules.size(); ++i) {
-    if (rules[i].sid == sid) return alerts[i] > alerts_before_[i];
+    if (rules[i].sid == sid) return alerts[i];
   }
-  return false;
+  return 0;
 }
 
 }  // namespace penstock::evasion
