@@ -68,8 +68,7 @@ ContestedBytes::Added ContestedBytes::add(MemoryPool& pool, std::uint64_t offset
                                  .data = reinterpret_cast<const std::uint8_t*>(piece),
                                  .length = static_cast<std::uint32_t>(bytes.size()),
                                  .order = static_cast<std::uint8_t>(order),
-                                 .possible = kind == Kind::taken,
-                                 .alone = kind == Kind::refused};
+                                 .possible = kind == Kind::taken};
   bytes_ += bytes.size();
   return displaced ? Added::displaced : Added::added;
 }
@@ -85,6 +84,15 @@ ContestedBytes::Added ContestedBytes::add_urgent(std::uint64_t offset) noexcept 
   }
   urgent_[urgent_count_++] = {.offset = offset};
   return full ? Added::displaced : Added::added;
+}
+
+bool ContestedBytes::contradicts(std::uint64_t offset, Bytes bytes) const noexcept {
+  return std::any_of(versions().begin(), versions().end(), [&](const Version& version) {
+    const std::uint64_t begin = std::max(offset, version.offset);
+    const std::uint64_t end = std::min(offset + bytes.size(), version.end());
+    return begin < end && std::memcmp(bytes.data() + (begin - offset), version.data + (begin - version.offset),
+                                      static_cast<std::size_t>(end - begin)) != 0;
+  });
 }
 
 bool ContestedBytes::acknowledge(std::uint64_t offset) noexcept {

@@ -24,7 +24,7 @@ namespace penstock::stack {
 
 class ContestedBytes {
  public:
-  static constexpr std::size_t kMostVersions = 64;
+  static constexpr std::size_t kMostVersions = 240;
   static constexpr std::size_t kMostUrgent = 16;
   static constexpr std::size_t kMostBytes = 128 << 10;  // of all versions of one direction
 
@@ -34,7 +34,6 @@ class ContestedBytes {
     std::uint32_t length = 0;
     std::uint8_t order = 0;  // of the pool's piece
     bool possible = false;   // the receiver may have it: the session took it, or the receiver acknowledged its bytes
-    bool alone = false;      // it came in a packet that the session refused: it was inspected by itself
     bool offered = false;    // it has been inspected
     [[nodiscard]] std::uint64_t end() const noexcept { return offset + length; }
     [[nodiscard]] Bytes bytes() const noexcept { return {data, length}; }
@@ -55,6 +54,9 @@ class ContestedBytes {
   /// Keeps a copy. `displaced`: it took the place of an older version.
   Added add(MemoryPool& pool, std::uint64_t offset, Bytes bytes, Kind kind) noexcept;
   Added add_urgent(std::uint64_t offset) noexcept;
+
+  /// Whether a version has other content than these bytes, in their place.
+  [[nodiscard]] bool contradicts(std::uint64_t offset, Bytes bytes) const noexcept;
 
   /// The receiver has acknowledged all bytes before `offset`. False: that is no news.
   bool acknowledge(std::uint64_t offset) noexcept;

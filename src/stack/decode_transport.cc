@@ -127,7 +127,9 @@ void decode_udp(PacketDecoding& decoding, Bytes bytes) noexcept {
     decoding.wrong(decode_event("udp.hlen_too_small"));
     return;
   }
-  const std::size_t length = header_of<UdpHeader>(bytes).length.value();
+  std::size_t length = header_of<UdpHeader>(bytes).length.value();
+  // RFC 2675 §4: the length is that of the IP packet. Linux takes it so in packets that are no jumbograms, too.
+  if (length == 0 && decoding.packet.ip_version == 6) length = bytes.size();
   if (length > bytes.size()) {
     decoding.wrong(decode_event("udp.pkt_too_small"));
     return;

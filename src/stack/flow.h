@@ -43,7 +43,7 @@ struct Flow {
   std::array<Counts, 2> counts;  // by Direction
   FlowState state = FlowState::new_flow;
   std::array<bool, 2> seen{};  // by Direction: a packet came that is no ICMP error
-  bool reset = false;          // of TCP: closed by a RST, which its hosts may have ignored
+  bool end_confirmed = false;  // of TCP that is closed: both hosts have said so, else one of them may go on
   bool blocked = false;        // set by a function that drops all of the flow: nothing begins anew on its endpoints
   TcpSession* tcp = nullptr;   // of TCP, once a packet has made one; the tracker's
 

@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint8_t kIcmp = 1, kTcp = 6, kUdp = 17, kEsp = 50, kIcmpV6 = 58, kSctp = 132;
 constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr unsigned kIdBits = 40;
-constexpr std::size_t kResetTcp = 6;  // the list
+constexpr std::size_t kUnconfirmedTcp = 6;  // the list
 
 /// The type that answers this one, if there is one (RFC 792, 950, 1256; RFC 4443, 2710, 4861, 4620).
 int counterpart(bool v6, std::uint8_t type) noexcept {
@@ -146,14 +146,14 @@ FlowTable::FlowTable(const TrackerOptions& options)
       options.tcp_new_timeout_s,
       options.tcp_established_timeout_s,
       options.tcp_closed_timeout_s,
-      options.tcp_established_timeout_s};  // who sent the RST may go on later
+      options.tcp_established_timeout_s};  // a RST or a FIN that never arrived ends nothing
   for (std::size_t i = 0; i < kLists; ++i) lists_[i].timeout_ns = timeouts[i] * kSecond;
 }
 
 FlowTable::~FlowTable() { ::operator delete (nodes_, std::align_val_t{alignof(Node)}); }
 
 std::size_t FlowTable::list_of(const Flow& flow) noexcept {
-  if (flow.reset && flow.state == FlowState::closed) return kResetTcp;
+  if (flow.key.protocol == kTcp && flow.state == FlowState::closed && !flow.end_confirmed) return kUnconfirmedTcp;
   return (flow.key.protocol == kTcp ? 3 : 0) + static_cast<std::size_t>(flow.state);
 }
 
@@ -247,7 +247,7 @@ Flow* FlowTable::expired(std::uint64_t now_ns) noexcept {
 Flow* FlowTable::victim(bool but_established_tcp) noexcept {
   // New ones of TCP first (a SYN flood), established ones of TCP last.
   constexpr std::size_t kEstablishedTcp = 4;
-  constexpr std::array<std::size_t, kLists> kOrder = {3, 5, kResetTcp, 2, 0, 1, kEstablishedTcp};
+  constexpr std::array<std::size_t, kLists> kOrder = {3, 5, kUnconfirmedTcp, 2, 0, 1, kEstablishedTcp};
   for (const std::size_t list : kOrder) {
     if (list == kEstablishedTcp && but_established_tcp) return nullptr;
     for (int looked_at = 0; looked_at < 8 && lists_[list].first != kNone; ++looked_at) {

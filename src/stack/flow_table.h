@@ -58,7 +58,8 @@ class FlowTable {
  private:
   struct Node;
   static constexpr std::uint32_t kNone = 0xffffffff;
-  static constexpr std::size_t kLists = 7;  // {others, TCP} × {new, established, closed}, TCP reset: one timeout each
+  // {others, TCP} × {new, established, closed}, and TCP that is closed as far as one side says: one timeout each
+  static constexpr std::size_t kLists = 7;
   struct List {
     std::uint32_t first = kNone, last = kNone;
     std::uint64_t timeout_ns = 0;

@@ -402,6 +402,13 @@ StreamBuffer::Run StreamBuffer::whole_run_at(std::uint64_t at) const noexcept {
   return {block->offset, {block->at(block->offset), block->length}};
 }
 
+StreamBuffer::Run StreamBuffer::segment_at(std::uint64_t at) const noexcept {
+  Block* const block = first_ending_at(at + 1);
+  const std::uint32_t first = block->last_start(block->index(at));
+  const std::uint32_t end = block->next_start(block->index(at));
+  return {block->offset + (first - block->start), {block->bytes() + first, end - first}};
+}
+
 bool StreamBuffer::holds(std::uint64_t offset, Bytes bytes) const noexcept {
   const Run run = run_from(offset);
   return run.offset == offset && run.bytes.size() >= bytes.size() &&

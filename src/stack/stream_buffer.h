@@ -63,6 +63,9 @@ class StreamBuffer {
   }
   /// Whether all of these bytes are there, as they are.
   [[nodiscard]] bool holds(std::uint64_t offset, Bytes bytes) const noexcept;
+  /// What there is of the segment that has the byte at `at`, which must be there: from where it begins, or another one
+  /// ends in it, to where the next one begins.
+  [[nodiscard]] Run segment_at(std::uint64_t at) const noexcept;
   /// Calls `use(offset, there, given)` for each stretch of bytes that is there with other content than in `bytes`.
   template <typename Use>
   void for_each_difference(std::uint64_t offset, Bytes bytes, Use&& use) const {

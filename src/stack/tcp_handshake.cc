@@ -105,7 +105,8 @@ std::optional<HandshakeSegment> TcpTracker::take_syn_answered_by(TcpSession& ses
     HandshakeSegment& syn = ring.segments[i];
     if (syn.from == synack.from) continue;
     if (synack.ack != syn.sequence + 1 && synack.ack != syn.sequence + 1 + syn.data_length) continue;
-    const HandshakeSegment taken = syn;
+    HandshakeSegment taken = syn;
+    if (synack.ack == syn.sequence + 1) taken.data_length = 0;  // the data were not taken with it
     syn.data = nullptr;
     syn.data_length = 0;
     return taken;
@@ -121,7 +122,7 @@ std::optional<Handshake> TcpTracker::completed_by(TcpSession& session, Direction
   for (std::uint32_t i = ring.count; i-- > 0;) {
     const HandshakeSegment& synack = ring.segments[i];
     if (synack.from == from) continue;
-    if (!in_window(sequence, synack.ack, kMostAhead) || !in_window(ack, synack.sequence + 1, kMostAhead)) continue;
+    if (!in_window(sequence, synack.ack, kMostAhead) || ack != synack.sequence + 1) continue;
     // Of a SYN that others displaced, the answer tells the number, and that it had options.
     const HandshakeSegment unknown{.sequence = synack.ack - 1,
                                    .window = 0xffff,
@@ -134,8 +135,8 @@ std::optional<Handshake> TcpTracker::completed_by(TcpSession& session, Direction
   return std::nullopt;
 }
 
-// A packet that may belong to the open session does not begin another one: else a host could have the watcher begin
-// anew, in the middle of its stream, with numbers that the other host never agreed to.
+// A host could have the watcher begin anew in the middle of its stream, by a SYN/ACK that the other host never asked
+// for, and whose numbers fit the open session. So where they do, the other host must have sent a SYN.
 std::optional<Handshake> TcpTracker::begins_anew(Flow& flow, const DecodedPacket& packet,
                                                  Direction direction) noexcept {
   if (flow.tcp == nullptr || flow.tcp->handshakes_ == nullptr || flow.tcp->state_ < TcpState::established) {
@@ -144,14 +145,27 @@ std::optional<Handshake> TcpTracker::begins_anew(Flow& flow, const DecodedPacket
   const auto& header = *reinterpret_cast<const TcpHeader*>(packet.transport.data());
   if ((header.flags & (TcpHeader::kSyn | TcpHeader::kRst | TcpHeader::kAck)) != TcpHeader::kAck) return std::nullopt;
   const std::uint32_t sequence = header.sequence.value(), ack = header.acknowledgment.value();
-  const TcpStream& mine = flow.tcp->stream(direction);
-  const TcpStream& other = flow.tcp->stream(opposite(direction));
-  const auto near = [](std::uint32_t number, const TcpStream& stream) noexcept {
+  const auto is_near = [](std::uint32_t number, const TcpStream& stream) noexcept {
     const std::int32_t distance = sequence_distance(number, stream.next);
     return distance >= -kMostAhead && distance <= kMostAhead;
   };
-  if (near(sequence, mine) && near(ack, other)) return std::nullopt;
-  return completed_by(*flow.tcp, direction, sequence, ack);
+  const auto& syns = flow.tcp->handshakes_->syns;
+  const bool has_sent_syn = std::any_of(syns.segments.begin(), syns.segments.begin() + syns.count,
+                                        [direction](const HandshakeSegment& syn) { return syn.from == direction; });
+  if (!has_sent_syn && is_near(sequence, flow.tcp->stream(direction)) &&
+      is_near(ack, flow.tcp->stream(opposite(direction)))) {
+    return std::nullopt;
+  }
+  auto handshake = completed_by(*flow.tcp, direction, sequence, ack);
+  // Who answers a SYN by the number of his own was the first to send one: both open at once, and nobody changes sides.
+  if (handshake && handshake->synack.from == Direction::to_server &&
+      handshake->synack.sequence == flow.tcp->stream(Direction::to_server).isn) {
+    open_from_both_sides(*flow.tcp, *handshake);
+    free_data(handshake->syn);
+    flow.tcp->state_ = TcpState::syn_received;
+    return std::nullopt;
+  }
+  return handshake;
 }
 
 /// The SYN alone, where one side is all that is seen; or where nothing is known of the connection so far.
@@ -206,7 +220,7 @@ void TcpTracker::follow(Segment& segment, const HandshakeSegment& syn) noexcept 
   segment.server().scale = syn.scale;
   session.scales_ = syn.has_scale;
   session.fast_open_ = syn.fast_open;
-  if (syn.data == nullptr) return;
+  if (syn.data_length == 0) return;
   Segment data = segment;
   data.direction = Direction::to_server;
   client.next += syn.data_length;
@@ -216,19 +230,41 @@ void TcpTracker::follow(Segment& segment, const HandshakeSegment& syn) noexcept 
 /// Both sides have agreed, before anything else was established.
 bool TcpTracker::adopt(Segment& segment) noexcept {
   TcpSession& session = *segment.session;
-  if (!segment.to_server() || segment.has(TcpHeader::kSyn)) return false;
+  if (segment.has(TcpHeader::kSyn)) return false;
   auto handshake = completed_by(session, segment.direction, segment.sequence, segment.ack);
   if (!handshake) return false;
-  if (handshake->syn.sequence != session.stream(Direction::to_server).isn) follow(segment, handshake->syn);
-  free_data(handshake->syn);
-  Segment synack = segment_of(segment.flow, handshake->synack, Direction::to_client, segment.outcome, 0);
-  synack.session = &session;
-  synack.time_s = segment.time_s;
-  clear(segment.server());
-  take_synack(synack);
   session.evasion_ = false;
+  if (segment.to_client()) {
+    open_from_both_sides(session, *handshake);
+  } else {
+    if (handshake->syn.sequence != session.stream(Direction::to_server).isn) follow(segment, handshake->syn);
+    Segment synack = segment_of(segment.flow, handshake->synack, Direction::to_client, segment.outcome, 0);
+    synack.session = &session;
+    synack.time_s = segment.time_s;
+    TcpStream& server = segment.server();
+    const std::uint32_t window = server.window;
+    const std::uint8_t scale = server.scale;
+    clear(server);
+    server.window = window;
+    server.scale = scale;
+    take_synack(synack);
+  }
+  free_data(handshake->syn);
   set_state(segment, TcpState::syn_received);
   return true;
+}
+
+/// The server answered the client's SYN with one of its own, and the client answered that: RFC 9293 §3.5, figure 7.
+void TcpTracker::open_from_both_sides(TcpSession& session, const Handshake& handshake) noexcept {
+  for (TcpStream& stream : session.streams_) {
+    const bool is_client = &stream == session.streams_.data();
+    clear(stream);
+    stream.begin_at(is_client ? handshake.synack.sequence : handshake.syn.sequence);
+    stream.scale = kUnknownScale;
+    stream.grant(0xffffU << kUnknownScale);
+  }
+  session.four_way_ = true;
+  session.timestamps_ = session.fast_open_ = false;
 }
 
 // ---- Before there is a session
@@ -336,7 +372,9 @@ void TcpTracker::take_synack(Segment& segment) noexcept {
     client.zero_timestamp = false;
   }
   client.last_ack = segment.ack;
-  client.scale = session.scales_ && segment.options.has_window_scale ? segment.options.window_scale : std::uint8_t{0};
+  session.scales_ = session.scales_ && segment.options.has_window_scale;
+  client.scale = session.scales_ ? segment.options.window_scale : std::uint8_t{0};
+  if (!session.scales_) server.scale = 0;  // RFC 7323 §2.2: both, or neither
   client.next_win = client.last_ack;
   client.grant(segment.window);
   server.next_win = server.last_ack;
@@ -436,7 +474,7 @@ bool TcpTracker::synack_in_syn_sent(Segment& segment) noexcept {
     free_data(*syn);
   }
   if (!echo_fits(segment)) return refuse(TcpEvent::invalid_timestamp);
-  if (!session.fast_open_ && !segment.options.fast_open) {
+  if (!session.fast_open_) {
     if (segment.ack != client.isn + 1) return refuse(TcpEvent::h3_synack_with_wrong_ack);
     take_synack(segment);
     set_state(segment, TcpState::syn_received);
@@ -444,7 +482,6 @@ bool TcpTracker::synack_in_syn_sent(Segment& segment) noexcept {
   }
   const bool carried_data = client.next != client.isn + 1;
   if (segment.ack == client.next) {
-    session.fast_open_ = true;
     take_synack(segment);
     set_state(segment, carried_data ? TcpState::established : TcpState::syn_received);
   } else if (segment.ack == client.isn + 1) {
@@ -549,7 +586,7 @@ bool TcpTracker::complete_handshake(Segment& segment) noexcept {
     if (!ack_valid(segment)) return segment.refuse(TcpEvent::h4_invalid_ack);
     note_timestamp(segment);
     server.next += segment.length();
-    advance(client.last_ack, segment.ack);
+    client.acknowledge(segment.ack);
     client.grant(segment.scaled_window());
     set_state(segment, TcpState::established);
     take_segment(segment);
@@ -570,7 +607,7 @@ bool TcpTracker::complete_handshake(Segment& segment) noexcept {
   const auto establish = [&]() noexcept {
     note_timestamp(segment);
     advance(mine.next, segment.end());
-    advance(other.last_ack, segment.ack);
+    other.acknowledge(segment.ack);
     other.grant(segment.scaled_window());
     set_state(segment, TcpState::established);
     take_segment(segment);

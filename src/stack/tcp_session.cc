@@ -21,13 +21,14 @@ void TcpSession::inspect_to(Direction direction, bool to_end, void* callable, Us
     stream.latest_begin = stream.latest_end;
     return;
   }
+  std::uint64_t news = stream.inspected;
   if (stream.latest_end > stream.latest_begin) {
     inspect_window(stream, callable, use);
+    news = std::min(news, stream.latest_begin);
     stream.latest_begin = stream.latest_end;
   }
   const std::uint64_t limit = to_end ? stream.buffer.right_edge() : received(stream);
-  const std::uint64_t former = stream.inspected;
-  std::uint64_t from = former;
+  std::uint64_t from = stream.inspected;
   for (unsigned chunks = 0; from < limit && chunks < kMostChunks; ++chunks) {
     const StreamBuffer::Run run = stream.buffer.run_from(from);
     if (run.bytes.empty() || run.offset >= limit) break;
@@ -38,13 +39,13 @@ void TcpSession::inspect_to(Direction direction, bool to_end, void* callable, Us
       begin = std::max(run_begin, from - std::min<std::uint64_t>(from, seam_bytes_));
     }
     const auto seen = static_cast<std::uint32_t>(run.offset - begin);
-    StreamChunk chunk{.offset = begin, .bytes = {run.bytes.data() - seen, seen + (until - run.offset)}, .seen = seen};
-    if (stream.contested != nullptr) chunk.versions = stream.contested->versions();
-    use(callable, chunk);
+    use(callable, {.offset = begin, .bytes = {run.bytes.data() - seen, seen + (until - run.offset)}, .seen = seen});
     from = until;
   }
   stream.inspected = std::max(stream.inspected, from);
-  if (stream.contested != nullptr) inspect_contested(stream, former, limit, callable, use);
+  if (stream.contested != nullptr) {
+    inspect_contested(stream, news, std::max(limit, stream.inspected), callable, use);
+  }
 }
 
 // About chunk_bytes of the run around the latest segment: what is ahead of it first, then what is behind.

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -91,6 +92,12 @@ struct TcpStream {
     const StreamBuffer::Run run = buffer.run_from(acknowledged);
     return run.bytes.empty() || run.offset != acknowledged ? acknowledged : run.end();
   }
+  /// To what is still to be inspected of what came late.
+  void note_late(std::uint64_t begin, std::uint64_t end) noexcept {
+    const bool waits = latest_end > latest_begin;
+    latest_begin = waits ? std::min(latest_begin, begin) : begin;
+    latest_end = waits ? std::max(latest_end, end) : end;
+  }
   /// Whether contested bytes before `limit` have never been offered.
   [[nodiscard]] bool contested_waits(std::uint64_t limit) const noexcept {
     return contested != nullptr && contested->waits(limit);
@@ -100,6 +107,11 @@ struct TcpStream {
     isn = syn;
     base = next = last_ack = syn + 1;
     base_offset = 0;
+  }
+  /// By the receiver. Nobody has what its sender has not sent: hosts discard a segment that acknowledges more.
+  void acknowledge(std::uint32_t ack) noexcept {
+    const std::uint32_t end = next + (fin_sent ? 1U : 0U);
+    advance(last_ack, after(ack, end) ? end : ack);
   }
   void take_timestamp(std::uint32_t value, std::uint32_t time_s) noexcept {
     timestamp = value;
@@ -145,6 +157,11 @@ class TcpSession {
   /// From now on the payload is noise, and streams have nothing to be inspected.
   [[nodiscard]] bool encrypted() const noexcept { return encryption_.encrypted(); }
   [[nodiscard]] bool midstream() const noexcept { return midstream_; }
+  /// Both hosts have acknowledged the other's FIN: neither goes on.
+  [[nodiscard]] bool end_confirmed() const noexcept {
+    return std::all_of(streams_.begin(), streams_.end(),
+                       [](const TcpStream& one) { return one.fin_sent && one.last_ack == one.next + 1; });
+  }
   [[nodiscard]] const TcpStream& stream(Direction direction) const noexcept {
     return streams_[static_cast<std::size_t>(direction)];
   }

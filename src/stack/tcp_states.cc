@@ -110,8 +110,8 @@ bool TcpTracker::established_data(Segment& segment) noexcept {
     return segment.refuse(TcpEvent::established_packet_out_of_window);
   }
   advance(mine.next, segment.end());
-  advance(other.last_ack, segment.ack);
-  if (session.async_ && before(other.next, other.last_ack)) other.next = other.last_ack;
+  if (session.async_) advance(other.next, segment.ack);
+  other.acknowledge(segment.ack);
   if (session.async_) {
     advance(mine.last_ack, segment.sequence);
     advance(mine.next_win, mine.last_ack + mine.window);
@@ -126,10 +126,7 @@ bool TcpTracker::established_data(Segment& segment) noexcept {
 bool TcpTracker::take_rst(Segment& segment) noexcept {
   if (!rst_valid(segment)) return false;
   segment.outcome.reset = true;
-  if (segment.has(TcpHeader::kAck)) {
-    advance(segment.other().next, segment.ack);
-    advance(segment.other().last_ack, segment.ack);
-  }
+  if (segment.has(TcpHeader::kAck)) segment.other().acknowledge(segment.ack);
   advance(segment.mine().next, segment.sequence);
   set_state(segment, TcpState::closed);
   note_timestamp(segment);
@@ -152,11 +149,9 @@ bool TcpTracker::take_fin(Segment& segment) noexcept {
       (segment.session->inline_ && segment.has(TcpHeader::kFin) && fin_fits(segment))) {
     advance(mine.next, segment.end());
   }
-  if (segment.has(TcpHeader::kAck)) advance(other.last_ack, segment.ack);
+  if (segment.has(TcpHeader::kAck)) other.acknowledge(segment.ack);
   other.grant(segment.scaled_window());
   note_timestamp(segment);
-  // The other host acknowledges what this watcher has missed.
-  if (segment.has(TcpHeader::kAck) && before(other.next, segment.ack)) other.next = segment.ack;
   take_segment(segment);
   return true;
 }
@@ -171,10 +166,7 @@ std::optional<bool> TcpTracker::judge_before_shutdown(Segment& segment) noexcept
 void TcpTracker::finish_shutdown_step(Segment& segment, bool retransmission) noexcept {
   TcpStream& mine = segment.mine();
   TcpStream& other = segment.other();
-  if (segment.has(TcpHeader::kAck)) {
-    advance(other.last_ack, segment.ack);
-    if (before(other.next - 1, segment.ack)) advance(other.next, other.fin_sent ? segment.ack - 1 : segment.ack);
-  }
+  if (segment.has(TcpHeader::kAck)) other.acknowledge(segment.ack);
   if (!retransmission) other.grant(segment.scaled_window());
   if (segment.sequence == mine.next ||
       (segment.session->inline_ && segment.has(TcpHeader::kFin) && fin_fits(segment))) {
@@ -183,6 +175,11 @@ void TcpTracker::finish_shutdown_step(Segment& segment, bool retransmission) noe
   if (segment.has(TcpHeader::kFin)) mine.fin_sent = true;
   note_timestamp(segment);
   take_segment(segment);
+}
+
+// A FIN may come ahead of data that were lost: until it is acknowledged, they may follow.
+void TcpTracker::close_if_confirmed(Segment& segment) noexcept {
+  if (segment.session->end_confirmed() || segment.session->async_) set_state(segment, TcpState::closed);
 }
 
 bool TcpTracker::fin_wait1(Segment& segment) noexcept {
@@ -295,8 +292,8 @@ bool TcpTracker::last_ack(Segment& segment) noexcept {
   if (!again && (before(segment.sequence, mine.next) || after(segment.sequence, mine.last_ack + mine.window + 1))) {
     return segment.refuse(TcpEvent::last_ack_ack_wrong_sequence);
   }
-  if (!again) set_state(segment, TcpState::closed);
   finish_shutdown_step(segment, again);
+  close_if_confirmed(segment);
   return true;
 }
 
@@ -310,8 +307,8 @@ bool TcpTracker::time_wait(Segment& segment) noexcept {
     return segment.refuse(TcpEvent::time_wait_ack_wrong_sequence);
   }
   if (!ack_valid(segment)) return segment.refuse(TcpEvent::time_wait_invalid_ack);
-  if (!again) set_state(segment, TcpState::closed);
   finish_shutdown_step(segment, again);
+  close_if_confirmed(segment);
   return true;
 }
 

@@ -43,7 +43,8 @@ TcpOutcome TcpTracker::track(Flow& flow, const DecodedPacket& packet, Direction 
   if (session.async_ && session.flags_seen_[0] != 0 && session.flags_seen_[1] != 0) session.async_ = false;
 
   if (session.state_ >= TcpState::established && segment.has(TcpHeader::kSyn) &&
-      !segment.has(TcpHeader::kRst | TcpHeader::kFin) && segment.sequence != segment.mine().isn) {
+      !segment.has(TcpHeader::kRst | TcpHeader::kFin) &&
+      !(segment.has(TcpHeader::kAck) && segment.sequence == segment.mine().isn)) {
     note_handshake(segment);
   }
   const bool keep_alive = is_keep_alive(segment);
@@ -158,12 +159,15 @@ bool TcpTracker::keep(Segment& segment, std::uint32_t sequence, Bytes data) noex
     data = data.subspan(static_cast<std::size_t>(-offset));
     offset = 0;
   }
-  if (options_.stream_depth != 0 && end >= static_cast<std::int64_t>(options_.stream_depth)) {
+  const auto depth = static_cast<std::int64_t>(options_.stream_depth);
+  if (depth != 0 && end >= depth) {
+    // What is far ahead may never arrive: the stream has come so far when all before it is there.
+    if (offset > static_cast<std::int64_t>(mine.in_order())) return false;
     mine.depth_reached = true;
     ++counters_.stream_depth_reached;
     segment.tell(TcpEvent::depth_reached);
-    if (offset >= static_cast<std::int64_t>(options_.stream_depth)) return true;
-    data = data.first(std::min<std::size_t>(data.size(), options_.stream_depth - static_cast<std::size_t>(offset)));
+    if (offset >= depth) return true;
+    data = data.first(std::min<std::size_t>(data.size(), static_cast<std::size_t>(depth - offset)));
   }
   const auto from = static_cast<std::uint64_t>(offset);
   const bool kept = segment.session->inline_ ? keep_inline(segment, from, data) : keep_passive(segment, from, data);
@@ -205,7 +209,7 @@ bool TcpTracker::keep_inline(Segment& segment, std::uint64_t from, Bytes data) n
 // queued for the application. Of what else came more than once with other content, only the receiver knows what it has.
 bool TcpTracker::keep_passive(Segment& segment, std::uint64_t from, Bytes data) noexcept {
   TcpStream& mine = segment.mine();
-  if (from >= mine.buffer.right_edge()) {  // nearly always
+  if (from >= mine.buffer.right_edge() && mine.contested == nullptr) {  // nearly always
     return mine.buffer.insert(stream_memory_, from, data, options_.stream_policy).kept;
   }
   const std::uint64_t end = from + data.size();
@@ -213,11 +217,11 @@ bool TcpTracker::keep_passive(Segment& segment, std::uint64_t from, Bytes data) 
   const bool as_linux = options_.stream_policy == OverlapPolicy::linux_host;
   const std::uint64_t final = std::max(as_linux ? mine.in_order() : acked, mine.inspected);
   if (const std::uint64_t open = std::max(from, acked); open < end) {
-    mine.buffer.for_each_difference(open, data.subspan(static_cast<std::size_t>(open - from)),
-                                    [&](std::uint64_t offset, Bytes there, Bytes given) noexcept {
-                                      contest(mine, offset, there, ContestedBytes::Kind::taken);
-                                      contest(mine, offset, given, ContestedBytes::Kind::taken);
-                                    });
+    const Bytes given = data.subspan(static_cast<std::size_t>(open - from));
+    const bool differs = contest_those_there(mine, open, given);
+    if (differs || (mine.contested != nullptr && mine.contested->contradicts(open, given))) {
+      contest(mine, open, given, ContestedBytes::Kind::taken);
+    }
   }
   const std::uint64_t inspected = std::min(end, mine.inspected);
   const std::uint64_t late = std::max(from, mine.buffer.begin());
@@ -225,10 +229,7 @@ bool TcpTracker::keep_passive(Segment& segment, std::uint64_t from, Bytes data) 
   const StreamBuffer::Inserted inserted = mine.buffer.insert(stream_memory_, from, data, options_.stream_policy, final);
   if (!inserted.kept) return false;
   if (inserted.different) segment.tell(TcpEvent::overlap_with_different_data);
-  if (is_late) {  // it fills a hole that the inspection had left behind
-    mine.latest_begin = late;
-    mine.latest_end = inspected;
-  }
+  if (is_late) mine.note_late(late, inspected);  // it fills a hole that the inspection had left behind
   return true;
 }
 
@@ -244,6 +245,20 @@ void TcpTracker::contest(TcpStream& stream, std::uint64_t offset, Bytes bytes, C
   if (added == ContestedBytes::Added::displaced || added == ContestedBytes::Added::no_room) {
     ++counters_.contested_given_up;
   }
+}
+
+/// Keeps the segments of the buffer that these bytes contradict. True if there are any.
+bool TcpTracker::contest_those_there(TcpStream& stream, std::uint64_t offset, Bytes bytes) noexcept {
+  bool differs = false;
+  stream.buffer.for_each_difference(offset, bytes, [&](std::uint64_t begin, Bytes there, Bytes) noexcept {
+    for (std::uint64_t at = begin; at < begin + there.size();) {
+      const StreamBuffer::Run old = stream.buffer.segment_at(at);
+      contest(stream, old.offset, old.bytes, ContestedBytes::Kind::taken);
+      at = old.end();
+    }
+    differs = true;
+  });
+  return differs;
 }
 
 // A host that is less strict may take them: whether it does, its acknowledgment will tell.
@@ -264,7 +279,9 @@ void TcpTracker::note_refused_data(Segment& segment) noexcept {
     offset = acked;
   }
   const auto from = static_cast<std::uint64_t>(offset);
-  if (!mine.buffer.holds(from, data)) contest(mine, from, data, ContestedBytes::Kind::refused);
+  if (mine.buffer.holds(from, data)) return;
+  contest_those_there(mine, from, data);
+  contest(mine, from, data, ContestedBytes::Kind::refused);
 }
 
 // RFC 6093: the pointer may be to a byte of a later segment. One that is 0 is to the first byte, as Linux reads it.
@@ -306,10 +323,7 @@ void TcpTracker::follow_acknowledgment(Segment& segment) noexcept {
       continue;
     }
     filled = true;
-    if (from < stream.inspected) {
-      stream.latest_begin = from;
-      stream.latest_end = std::min(end, stream.inspected);
-    }
+    if (from < stream.inspected) stream.note_late(from, std::min(end, stream.inspected));
   }
   if (!filled) return;
   advance(stream.next, segment.ack);

@@ -85,6 +85,7 @@ class TcpTracker {
                             std::uint64_t time_ns) noexcept;
   void follow(Segment& segment, const HandshakeSegment& syn) noexcept;
   bool adopt(Segment& segment) noexcept;
+  void open_from_both_sides(TcpSession& session, const Handshake& handshake) noexcept;
 
   // States: false where the packet is not valid in it.
   bool in_state(Segment& segment, TcpState state) noexcept;
@@ -119,6 +120,7 @@ class TcpTracker {
   /// What is the same in all states of the shutdown: whether the packet is valid, where that is all that it says.
   std::optional<bool> judge_before_shutdown(Segment& segment) noexcept;
   void finish_shutdown_step(Segment& segment, bool retransmission) noexcept;
+  void close_if_confirmed(Segment& segment) noexcept;
 
   // Checks.
   bool timestamp_valid(Segment& segment) noexcept;
@@ -144,6 +146,7 @@ class TcpTracker {
   bool keep_passive(Segment& segment, std::uint64_t from, Bytes data) noexcept;
   void note_refused_data(Segment& segment) noexcept;
   void contest(TcpStream& stream, std::uint64_t offset, Bytes bytes, ContestedBytes::Kind kind) noexcept;
+  bool contest_those_there(TcpStream& stream, std::uint64_t offset, Bytes bytes) noexcept;
   void mark_urgent(Segment& segment) noexcept;
   void follow_acknowledgment(Segment& segment) noexcept;
   void clear(TcpStream& stream) noexcept;

@@ -182,7 +182,7 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
     packet.direction = opposite(packet.direction);
   }
   packet.stream_events = outcome.events;
-  if (outcome.reset) flow.reset = true;
+  if (flow.state == FlowState::closed && flow.tcp != nullptr) flow.end_confirmed = flow.tcp->end_confirmed();
   if (options.inline_streams && outcome.different) {
     packet.refused = Refusal::changed_bytes;
   } else if (options.refuse_when_full && (outcome.session_refused || outcome.bytes_refused)) {

@@ -3,6 +3,7 @@
 
 #include "nf/nids/detect/contested_reading.h"
 
+#include <algorithm>
 #include <optional>
 #include <variant>
 
@@ -43,6 +44,58 @@ bool ContestedReader::lay_contents(const ContestedText& text, std::span<const Bu
     end = *at + content->bytes.size();
   }
   return true;
+}
+
+void ContestedReader::begin_parties(const ContestedText& text, const stack::StreamChunk& chunk) noexcept {
+  version_count_ = known_count_ = tried_ = 0;
+  for (std::size_t i = chunk.versions.size(); i-- > 0;) {
+    const Version& version = chunk.versions[i];
+    const bool is_in = version.offset < chunk.offset + chunk.bytes.size() && version.end() > chunk.offset;
+    if (version.possible && is_in) versions_[version_count_++] = &version;
+  }
+  random_.seed();
+  reading_.begin(text);
+}
+
+bool ContestedReader::next_party(const ContestedText& text) noexcept {
+  const std::size_t firsts = std::min(version_count_, kMostFirst);
+  const std::size_t all = 1 + 2 * firsts + (version_count_ > 2 ? kMostAtRandom : 0);
+  while (tried_ < all) {
+    const std::size_t number = tried_++;
+    if (number > 0) {  // the first is the text as the buffer has it
+      std::copy_n(versions_.begin(), version_count_, order_.begin());
+      auto* const begin = order_.data();
+      auto* const end = begin + version_count_;
+      if (number > 2 * firsts) {
+        std::shuffle(begin, end, random_);
+      } else {
+        if (number % 2 == 0) std::reverse(begin, end);
+        auto* const first = std::find(begin, end, versions_[(number - 1) / 2]);
+        std::rotate(begin, first, first + 1);
+      }
+      lay_party(text);
+    }
+    if (!is_known()) return true;
+  }
+  return false;
+}
+
+void ContestedReader::lay_party(const ContestedText& text) noexcept {
+  reading_.begin(text);
+  const auto* const end = order_.data() + version_count_;
+  auto* const others = std::stable_partition(order_.data(), order_.data() + version_count_,
+                                             [&](const Version* version) { return reading_.lay(text, *version); });
+  // Of the others, what nobody in the party has: hosts cut off what overlaps.
+  for (const Version* const* version = others; version != end; ++version) reading_.fill(text, **version);
+}
+
+bool ContestedReader::is_known() noexcept {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const std::uint8_t byte : bytes()) hash = (hash ^ byte) * 0x100000001b3;
+  const auto* const end = known_.data() + known_count_;
+  if (std::find(static_cast<const std::uint64_t*>(known_.data()), end, hash) != end) return true;
+  known_[known_count_++] = hash;
+  return false;
 }
 
 }  // namespace penstock::nids

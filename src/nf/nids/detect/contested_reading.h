@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Looks for a way to read a contested text on which a rule holds. A rule of one content has one if the content may be
-// in the text; of several contents, those ways are tried that have each where it may be first. What other options look
-// at is read as the stream's buffer has it, and as each version by itself has it.
+// in the text; of several contents, those ways are tried that have each where it may be first. For what other options
+// look at, segments that contradict each other are told apart: those of one sender agree, wherever they overlap.
 
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <random>
 #include <span>
 
 #include "nf/nids/detect/contested_text.h"
@@ -30,16 +33,8 @@ class ContestedReader {
         place = text.find(first->bytes, first->nocase, *place + 1);
       }
     }
-    reading_.begin(text);
-    if (holds(bytes())) return true;
-    unsigned tried = 0;
-    for (const stack::ContestedBytes::Version& version : chunk.versions) {
-      if (!version.possible || version.offset >= chunk.offset + chunk.bytes.size() || version.end() <= chunk.offset) {
-        continue;
-      }
-      if (++tried > kMostVersions) break;
-      reading_.begin(text);
-      reading_.lay(text, version);
+    begin_parties(text, chunk);
+    while (next_party(text)) {
       if (holds(bytes())) return true;
     }
     return false;
@@ -47,8 +42,17 @@ class ContestedReader {
   [[nodiscard]] Bytes bytes() const noexcept { return reading_.bytes(); }
 
  private:
-  static constexpr unsigned kMostPlaces = 16;   // of the longest content
-  static constexpr unsigned kMostVersions = 8;  // by themselves
+  static constexpr unsigned kMostPlaces = 16;  // of the longest content
+
+  // Parties: versions that agree wherever they overlap. Each is tried as the one that others have to agree with, which
+  // join from the newest to the oldest or the other way round; then random orders, the same in each run.
+  static constexpr std::size_t kMostFirst = 64;
+  static constexpr std::size_t kMostAtRandom = 64;
+  void begin_parties(const ContestedText& text, const stack::StreamChunk& chunk) noexcept;
+  /// Lays the next one over the text, that is read otherwise than those before. False: enough have been tried.
+  bool next_party(const ContestedText& text) noexcept;
+  void lay_party(const ContestedText& text) noexcept;
+  [[nodiscard]] bool is_known() noexcept;
 
   /// Null where there is none that must be there.
   [[nodiscard]] static const Content* longest_content(std::span<const BufferMatch> options) noexcept;
@@ -58,6 +62,12 @@ class ContestedReader {
                     std::size_t place) noexcept;
 
   ContestedText::Reading reading_;
+  using Version = stack::ContestedBytes::Version;
+  std::array<const Version*, stack::ContestedBytes::kMostVersions> versions_{}, order_{};  // the newest first
+  std::size_t version_count_ = 0, tried_ = 0;
+  std::array<std::uint64_t, 2 * kMostFirst + kMostAtRandom + 1> known_{};  // hashes of the readings so far
+  std::size_t known_count_ = 0;
+  std::minstd_rand random_;
 };
 
 /// The urgent marks of a chunk that are left out together in a text: all, none, each by itself, all others. Calls

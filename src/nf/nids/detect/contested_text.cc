@@ -123,10 +123,30 @@ bool ContestedText::Reading::lay(const ContestedText& text, std::size_t at, std:
   return true;
 }
 
-void ContestedText::Reading::lay(const ContestedText& text, const stack::ContestedBytes::Version& version) noexcept {
-  for (std::size_t at = 0; at < size_; ++at) {
-    const std::uint64_t offset = text.offset_[at];
-    if (offset >= version.offset && offset < version.end()) bytes_[at] = version.data[offset - version.offset];
+std::size_t ContestedText::Reading::begin_of(const ContestedText& text,
+                                             const stack::ContestedBytes::Version& version) const noexcept {
+  const auto* const offsets = text.offset_.data();
+  return static_cast<std::size_t>(std::lower_bound(offsets, offsets + size_, version.offset) - offsets);
+}
+
+bool ContestedText::Reading::lay(const ContestedText& text, const stack::ContestedBytes::Version& version) noexcept {
+  const std::size_t begin = begin_of(text, version);
+  std::size_t end = begin;
+  for (; end < size_ && text.offset_[end] < version.end(); ++end) {
+    if (laid_[end] != 0 && bytes_[end] != version.data[text.offset_[end] - version.offset]) return false;
+  }
+  for (std::size_t at = begin; at < end; ++at) {
+    bytes_[at] = version.data[text.offset_[at] - version.offset];
+    laid_[at] = 1;
+  }
+  return true;
+}
+
+void ContestedText::Reading::fill(const ContestedText& text, const stack::ContestedBytes::Version& version) noexcept {
+  for (std::size_t at = begin_of(text, version); at < size_ && text.offset_[at] < version.end(); ++at) {
+    if (laid_[at] != 0) continue;
+    bytes_[at] = version.data[text.offset_[at] - version.offset];
+    laid_[at] = 1;
   }
 }
 

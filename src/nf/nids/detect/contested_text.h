@@ -69,11 +69,17 @@ class ContestedText {
     /// Writes the content's bytes where it may be, in the case that is there. False, and nothing changed: a byte that
     /// was laid over before is another one.
     bool lay(const ContestedText& text, std::size_t at, std::span<const std::uint8_t> content, bool nocase) noexcept;
-    /// The text as it is with this version, where it has bytes of it.
-    void lay(const ContestedText& text, const stack::ContestedBytes::Version& version) noexcept;
+    /// The same with a version's bytes, where it has bytes of the text.
+    bool lay(const ContestedText& text, const stack::ContestedBytes::Version& version) noexcept;
+    /// With those of a version's bytes where nothing was laid over.
+    void fill(const ContestedText& text, const stack::ContestedBytes::Version& version) noexcept;
     [[nodiscard]] std::span<const std::uint8_t> bytes() const noexcept { return {bytes_.data(), size_}; }
 
    private:
+    /// The first place of the text at or behind the version's beginning.
+    [[nodiscard]] std::size_t begin_of(const ContestedText& text,
+                                       const stack::ContestedBytes::Version& version) const noexcept;
+
     std::vector<std::uint8_t> bytes_, laid_;
     std::size_t size_ = 0;
   };

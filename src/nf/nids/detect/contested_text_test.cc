@@ -169,12 +169,29 @@ TEST(ContestedReading, LaysContentsOfSeveralVersions) {
                           [](std::span<const std::uint8_t> bytes) { return text_of(bytes) == "ONE two three"; }));
 }
 
-TEST(ContestedReading, TriesVersionsByThemselvesForOptionsThatAreNoContents) {
-  const Chunk chunk = Chunk("one xxx three").version(4, "two").version(0, "ONE");
+//   the sender    |one |two |three!|         and somebody else, who hides it
+//                   |xxxxx|   |yyyy|
+TEST(ContestedReading, TellsSegmentsApartThatContradictEachOther) {
+  Chunk chunk("onxxxxxhreyyyy");
+  chunk.version(2, "xxxxx").version(10, "yyyy").version(0, "one ").version(4, "two ").version(8, "three!");
+  ContestedReader reader;
+  std::set<std::string> read;
+  EXPECT_FALSE(reader.find(chunk.read(), chunk.get(), {}, [&](std::span<const std::uint8_t> bytes) {
+    EXPECT_TRUE(read.insert(text_of(bytes)).second) << "each once";
+    return false;
+  }));
+  EXPECT_THAT(read, ::testing::IsSupersetOf({"onxxxxxhreyyyy", "one two three!", "onxxxxx three!"}));
+}
+
+// A decoy that comes last, over segments of one byte each.
+TEST(ContestedReading, FindsTheManyWhereOneContradictsThemAll) {
+  const std::string attack = "EXPRESSION";
+  Chunk chunk("##########");
+  for (std::size_t i = 0; i < attack.size(); ++i) chunk.version(i, attack.substr(i, 1));
+  chunk.version(0, "##########");
   ContestedReader reader;
   EXPECT_TRUE(reader.find(chunk.read(), chunk.get(), {},
-                          [](std::span<const std::uint8_t> bytes) { return text_of(bytes) == "one two three"; }));
-  EXPECT_FALSE(reader.find(chunk.read(), chunk.get(), {}, [](std::span<const std::uint8_t>) { return false; }));
+                          [&](std::span<const std::uint8_t> bytes) { return text_of(bytes) == attack; }));
 }
 
 TEST(ContestedSearch, FindsTheLiteralsThatMayBeThere) {

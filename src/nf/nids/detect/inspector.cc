@@ -99,7 +99,6 @@ struct Inspector::Parts {
                                   const stack::StreamChunk* contested) noexcept;
   [[nodiscard]] bool stream_holds(const CompiledRule& rule, const stack::StreamChunk& chunk, Match& match) noexcept;
   [[nodiscard]] bool contested_holds(const CompiledRule& rule, const stack::StreamChunk& chunk, Match& match) noexcept;
-  [[nodiscard]] bool holds_alone(const CompiledRule& rule, const stack::StreamChunk& chunk) noexcept;
   [[nodiscard]] bool payload_holds(const CompiledRule& rule, Bytes bytes, bool goes_on = false) noexcept;
   void matched(std::uint32_t place, const TrackedPacket& packet, const Match& match) noexcept;
 
@@ -437,7 +436,6 @@ bool Inspector::Parts::contested_holds(const CompiledRule& rule, const stack::St
     return former == 0 || !payload_holds(rule, bytes.first(former), goes_on);
   };
   if (!contested_reader.find(contested_text, chunk, payload_options(*rule.rule), is_new)) return false;
-  if (holds_alone(rule, chunk)) return false;
   match.in_stream = true;
   match.stream = chunk.bytes;
   if (contested_match.empty()) {
@@ -502,7 +500,6 @@ bool Inspector::Parts::buffers_hold(const CompiledRule& rule, const TrackedPacke
 /// count from a start count there only from the stream's own.
 bool Inspector::Parts::stream_holds(const CompiledRule& rule, const stack::StreamChunk& chunk, Match& match) noexcept {
   const auto matched_in = [&](Bytes bytes) {
-    if (holds_alone(rule, chunk)) return false;
     match.in_stream = true;
     match.stream = bytes;
     return true;
@@ -519,14 +516,6 @@ bool Inspector::Parts::stream_holds(const CompiledRule& rule, const stack::Strea
   if (ahead > 0 && payload_holds(rule, window.first(ahead), goes_on)) return false;
   if (!is_placed && chunk.seen_behind > 0 && payload_holds(rule, window.last(chunk.seen_behind), true)) return false;
   return payload_holds(rule, window, goes_on) && matched_in(window);
-}
-
-/// On what has come in a packet that was inspected by itself, before the receiver's acknowledgment put it here.
-bool Inspector::Parts::holds_alone(const CompiledRule& rule, const stack::StreamChunk& chunk) noexcept {
-  return std::any_of(chunk.versions.begin(), chunk.versions.end(), [&](const stack::ContestedBytes::Version& version) {
-    return version.alone && version.offset < chunk.offset + chunk.bytes.size() && version.end() > chunk.offset &&
-           payload_holds(rule, version.bytes());
-  });
 }
 
 bool Inspector::Parts::payload_holds(const CompiledRule& rule, Bytes bytes, bool goes_on) noexcept {
