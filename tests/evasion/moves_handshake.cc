@@ -118,6 +118,11 @@ void syn_with_data(Draft& draft, std::string_view name) {
   }
 }
 
+/// The SYN's number is a little ahead of the connection's: a host that answers with a SYN cookie may believe the ACK.
+void syn_shifted(Draft& draft, std::string_view name) {
+  if (draft.is_server()) draft.change(draft.handshake(), name).at += draft.random.between(1, 4);
+}
+
 void syn_odd(Draft& draft, std::string_view name) {
   Draft& d = draft;
   Packet& syn = d.change(d.handshake(), name);
@@ -224,6 +229,7 @@ constexpr Move kMoves[] = {
     {"spoofed", 0, For::tcp, &spoofed},
     {"syn_then_rst", 3, For::tcp, &syn_then_rst},
     {"syn_with_data", 3, For::tcp, &syn_with_data},
+    {"syn_shifted", 1, For::tcp, &syn_shifted},
     {"syn_odd", 2, For::tcp, &syn_odd},
     {"without_handshake_ack", 3, For::tcp, &without_handshake_ack},
     {"early_data", 3, For::tcp, &early_data},
