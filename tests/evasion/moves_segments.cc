@@ -153,13 +153,18 @@ void many_versions(Draft& draft, std::string_view name) {
   std::size_t at = *position;
   const auto other = [&](bool hidden) {
     Packet packet = draft.data(begin, length);
-    const std::uint8_t first = static_cast<std::uint8_t>('0' + random.below(70));
-    for (std::uint8_t& byte : packet.payload) byte = static_cast<std::uint8_t>(first + random.below(8));
+    if (random.percent(50)) {
+      const auto first = static_cast<std::uint8_t>('0' + random.below(70));
+      for (std::uint8_t& byte : packet.payload) byte = static_cast<std::uint8_t>(first + random.below(8));
+    } else {
+      packet.payload = pieces_of(draft.script.signature_text, random, packet.payload.size());
+    }
     packet.dies = hidden;
     return packet;
   };
-  const std::uint64_t before = random.percent(50) ? 1 : random.below(100);
-  const std::uint64_t after = random.percent(30) ? 1 : random.below(100);
+  const std::uint64_t most = random.percent(50) ? 30 : 100;
+  const std::uint64_t before = random.percent(50) ? 1 : random.below(most);
+  const std::uint64_t after = random.percent(30) ? 1 : random.below(most);
   for (std::uint64_t i = 0; i < before; ++i) draft.insert(at++, other(true), name);
   draft.insert(at++, draft.data(begin, length), name);
   for (std::uint64_t i = 0; i < after; ++i) draft.insert(at++, other(random.percent(50)), name);
