@@ -159,8 +159,8 @@ void Draft::lengthen_stream(std::int64_t at, const Bytes& bytes) {
   stretched.stream.insert(stretched.stream.begin() + at, bytes.begin(), bytes.end());
   for (Step& step : script.steps) {
     Packet& packet = step.packet;
-    if (step.kind != Step::Kind::packet || packet.connection != attacked) continue;
-    if (packet.at >= at && !step.handshake) {
+    if (step.kind != Step::Kind::packet || packet.connection != attacked || step.handshake) continue;
+    if (packet.at >= at) {
       packet.at += static_cast<std::int64_t>(bytes.size());
     } else if (at < packet.at + static_cast<std::int64_t>(packet.payload.size())) {
       packet.payload.insert(packet.payload.begin() + (at - packet.at), bytes.begin(), bytes.end());

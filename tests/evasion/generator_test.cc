@@ -32,6 +32,26 @@ TEST(Generator, EveryMoveThatIsOnIsDrawn) {
   for (const Move* move : all_moves()) EXPECT_EQ(drawn.contains(move->name), move->weight > 0) << move->name;
 }
 
+// However many moves change it.
+TEST(Generator, AScriptNamesNothingThatIsNotThere) {
+  for (std::uint64_t index = 0; index < 20'000; ++index) {
+    const Script script = generate(2, index, {.most_moves = 12});
+    for (const Step& step : script.steps) {
+      if (step.kind == Step::Kind::resend) {
+        EXPECT_LT(step.number, script.connections.size());
+      }
+      if (step.kind != Step::Kind::packet) continue;
+      if (step.packet.protocol == 6) {
+        EXPECT_LT(step.packet.connection, script.connections.size());
+      }
+      for (const Fragment& fragment : step.packet.fragments) {
+        EXPECT_LE(fragment.begin, fragment.end);
+        EXPECT_EQ(fragment.begin % 8, 0U);
+      }
+    }
+  }
+}
+
 TEST(Generator, OnlyTheMovesThatAreAskedForAreDrawn) {
   for (std::uint64_t index = 0; index < 500; ++index) {
     for (const std::string_view move : generate(1, index, {.only = {"decoy_"}, .except = {"decoy_rst"}}).moves) {

@@ -163,7 +163,7 @@ void fragment_odd(Draft& draft, std::string_view name) {
                   {.begin = one.begin, .end = one.begin, .more = random.percent(70)});
       break;
     case 1:  // ends within a unit, and there are more
-      if (one.more) one.end += static_cast<std::uint32_t>(random.between(1, 7));
+      if (one.end != Fragment::kToEnd) one.end += static_cast<std::uint32_t>(random.between(1, 7));
       break;
     case 2: one.tos = static_cast<std::uint8_t>(1 + random.below(3)); break;  // congestion marks that do not agree
     case 3: one.dont_fragment = true; break;
