@@ -158,7 +158,8 @@ class Drawing {
     if (bytes[0] >> 4 == 6) {
       text = "IPv6 ";
       if (bytes[6] != 6 && bytes[6] != 17) text += fmt::format("next header {} ", bytes[6]);
-      if (get16(bytes, 4) + 40U != bytes.size()) text += fmt::format("length {} of {} ", get16(bytes, 4) + 40, bytes.size());
+      if (get16(bytes, 4) + 40U != bytes.size())
+        text += fmt::format("length {} of {} ", get16(bytes, 4) + 40, bytes.size());
       return text;
     }
     text = "IP ";

@@ -44,7 +44,7 @@ void show_progress(const FuzzResult& result, const FuzzOptions& options, Clock::
   for (const auto& [mode, counts] : result.counts) done += counts.conversations;
   const double seconds = seconds_since(begin);
   fmt::print(stderr, "\r{} of {} conversations, {} evasions, {:.0f} a second   ", done,
-             options.conversations * options.modes.size(), result.evasions.size(), static_cast<double>(done) / seconds);
+             options.conversations * options.modes.size(), result.findings.size(), static_cast<double>(done) / seconds);
 }
 
 std::string joined(const std::vector<std::string_view>& names) {
@@ -54,6 +54,7 @@ std::string joined(const std::vector<std::string_view>& names) {
 }
 
 void print_summary(const FuzzResult& result, double seconds) {
+  fmt::print("the judge: Linux {}\n", KernelHost::kernel_release());
   for (const auto& [mode, counts] : result.counts) {
     fmt::print("{}: {} conversations, {} packets; ", name_of(mode), counts.conversations, counts.packets);
     const double share = 100.0 / static_cast<double>(std::max<std::uint64_t>(counts.conversations, 1));
@@ -61,17 +62,18 @@ void print_summary(const FuzzResult& result, double seconds) {
       fmt::print("the host read the signature in {} ({:.1f} %), {} alerts where it did not\n", counts.read,
                  static_cast<double>(counts.read) * share, counts.false_alerts);
     } else {
-      fmt::print("stopped in {} ({:.1f} %)\n", counts.stopped, static_cast<double>(counts.stopped) * share);
+      fmt::print("stopped in {} ({:.1f} %), with an alert in {}\n", counts.stopped,
+                 static_cast<double>(counts.stopped) * share, counts.alerted);
     }
   }
   std::map<std::string_view, std::uint64_t> by_move;
-  for (const Evasion& evasion : result.evasions) {
+  for (const Finding& evasion : result.findings) {
     std::vector<std::string_view> moves = evasion.moves;
     std::sort(moves.begin(), moves.end());
     moves.erase(std::unique(moves.begin(), moves.end()), moves.end());
     for (const std::string_view move : moves) ++by_move[move];
   }
-  fmt::print("{} evasions in {:.1f} s\n", result.evasions.size(), seconds);
+  fmt::print("{} evasions in {:.1f} s\n", result.findings.size(), seconds);
   for (const auto& [move, count] : by_move) fmt::print("  {:6} with {}\n", count, move);
 }
 
@@ -85,7 +87,7 @@ int classify(const Arguments& arguments, const FuzzResult& result) {
   std::uint64_t done = 0, lost = 0;
   std::unique_ptr<Replay> bed;
   std::optional<HostProfile> profile;
-  for (const Evasion& evasion : result.evasions) {
+  for (const Finding& evasion : result.findings) {
     if (++done > arguments.explain) break;
     if (profile != evasion.profile) {
       bed.reset();
@@ -96,9 +98,14 @@ int classify(const Arguments& arguments, const FuzzResult& result) {
     }
     Script script = generate(arguments.fuzz.seed, evasion.index, arguments.fuzz.generator);
     // Each attacker is another one, whose fragments and segments may come to another worker.
+    const bool innocent = arguments.fuzz.generator.innocent;
+    const auto is_one = [&](const Replay::Outcome& outcome) {
+      if (!innocent) return outcome.evaded;
+      return evasion.mode == Mode::off_path ? outcome.alerted : !outcome.transcript.read_signature;
+    };
     const auto evades = [&](const Script& candidate) {
       for (unsigned i = 0; i < evasion.workers; ++i) {
-        if (bed->play(candidate, evasion.mode, evasion.workers).evaded) return true;
+        if (is_one(bed->play(candidate, evasion.mode, evasion.workers))) return true;
       }
       return false;
     };
@@ -110,7 +117,7 @@ int classify(const Arguments& arguments, const FuzzResult& result) {
     }
     script = minimised(std::move(script), evades);
     Replay::Outcome outcome = bed->play(script, evasion.mode, evasion.workers);
-    for (int i = 0; i < 20 && !outcome.evaded; ++i) outcome = bed->play(script, evasion.mode, evasion.workers);
+    for (int i = 0; i < 20 && !is_one(outcome); ++i) outcome = bed->play(script, evasion.mode, evasion.workers);
     Class& one = classes[std::string(name_of(evasion.mode)) + ": " + outline_of(script)];
     if (one.count++ == 0) {
       one.drawing = fmt::format("--replay {} --workers {} --host {} --minimise\n{}", evasion.index, evasion.workers,
@@ -135,7 +142,7 @@ int run(const Arguments& arguments) {
     fmt::print(stderr, "{}\n", to_string(result.error()));
     return 1;
   }
-  for (const Evasion& evasion : result->evasions) {
+  for (const Finding& evasion : result->findings) {
     if (arguments.list) {
       fmt::print("--replay {} --mode {} --workers {} --host {}: {}\n", evasion.index,
                  evasion.mode == Mode::off_path ? "offpath" : "inline", evasion.workers, name_of(evasion.profile),
@@ -144,7 +151,7 @@ int run(const Arguments& arguments) {
   }
   print_summary(*result, seconds_since(begin));
   if (arguments.explain > 0) classify(arguments, *result);
-  return result->evasions.empty() ? 0 : 3;
+  return result->findings.empty() ? 0 : 3;
 }
 
 int replay(const Arguments& arguments) {
@@ -156,11 +163,11 @@ int replay(const Arguments& arguments) {
   int code = 0;
   for (const Mode mode : arguments.fuzz.modes) {
     const unsigned workers = arguments.fuzz.workers.front();
-    Script script = generate(arguments.fuzz.seed, static_cast<std::uint64_t>(arguments.replay), arguments.fuzz.generator);
+    Script script =
+        generate(arguments.fuzz.seed, static_cast<std::uint64_t>(arguments.replay), arguments.fuzz.generator);
     if (arguments.minimise) {
-      script = minimised(std::move(script), [&](const Script& candidate) {
-        return (*bed)->play(candidate, mode, workers).evaded;
-      });
+      script = minimised(std::move(script),
+                         [&](const Script& candidate) { return (*bed)->play(candidate, mode, workers).evaded; });
     }
     const Replay::Outcome outcome = (*bed)->play(script, mode, workers);
     fmt::print("{}, {} workers\n{}", name_of(mode), workers, drawing_of(outcome.transcript, script));
@@ -178,15 +185,20 @@ int main_of(int argc, char** argv) {
   app.add_option("--seed", arguments.fuzz.seed, "of all that is random");
   app.add_option("--first", arguments.fuzz.first, "the first conversation's number");
   app.add_option("--conversations", arguments.fuzz.conversations, "how many");
-  app.add_option("--mode", arguments.mode, "offpath, inline or both")->check(CLI::IsMember({"offpath", "inline", "both"}));
+  app.add_option("--mode", arguments.mode, "offpath, inline or both")
+      ->check(CLI::IsMember({"offpath", "inline", "both"}));
   app.add_option("--workers", arguments.fuzz.workers, "of the sensor: a list, one after another")->delimiter(',');
-  app.add_option("--host", arguments.hosts, "standard, syn_cookies, fast_open, no_timestamps, no_window_scaling, no_sack: a list")
+  app.add_option("--host", arguments.hosts,
+                 "standard, syn_cookies, fast_open, no_timestamps, no_window_scaling, no_sack: a list")
       ->delimiter(',');
   app.add_option("--threads", arguments.fuzz.threads, "of the fuzzer");
-  app.add_option("--only", arguments.fuzz.generator.only, "moves, by what their names begin with; no others")->delimiter(',');
+  app.add_option("--only", arguments.fuzz.generator.only, "moves, by what their names begin with; no others")
+      ->delimiter(',');
   app.add_option("--except", arguments.fuzz.generator.except, "moves that are left out")->delimiter(',');
+  app.add_flag("--innocent", arguments.fuzz.generator.innocent,
+               "no signatures: what is alerted on or stopped all the same?");
   app.add_option("--most-moves", arguments.fuzz.generator.most_moves, "of a conversation");
-  app.add_option("--most-evasions", arguments.fuzz.most_evasions, "then the run ends");
+  app.add_option("--most-findings", arguments.fuzz.most_findings, "then the run ends");
   app.add_option("--set", arguments.set, "a parameter of nids: NAME=VALUE");
   app.add_option("--replay", arguments.replay, "one conversation, drawn");
   app.add_flag("--minimise", arguments.minimise, "the least of it that still evades");
@@ -202,7 +214,8 @@ int main_of(int argc, char** argv) {
   if (arguments.mode == "inline") arguments.fuzz.modes = {Mode::on_path};
   for (const std::string& text : arguments.set) {
     const std::size_t equals = text.find('=');
-    if (equals != std::string::npos) arguments.fuzz.sensor.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    if (equals != std::string::npos)
+      arguments.fuzz.sensor.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
   if (!arguments.hosts.empty()) arguments.fuzz.profiles.clear();
   for (const std::string& host : arguments.hosts) {

@@ -72,19 +72,35 @@ class Runner {
   void run_off_path(std::uint64_t from, std::uint64_t to, unsigned workers, FuzzCounts& counts, FuzzResult& result) {
     std::vector<Transcript> transcripts;
     std::vector<Script> scripts;
+    std::vector<std::pair<std::size_t, Player>> waiting;  // they wait for the host's timers together
+    transcripts.resize(to - from);
+    scripts.reserve(to - from);
     for (std::uint64_t index = from; index < to; ++index) {
+      const std::size_t at = index - from;
       scripts.push_back(script(index));
-      transcripts.push_back(play(scripts.back(), *host_, attacker_of(index, Mode::off_path), begin_of(index - from)));
-      counts.packets += transcripts.back().packets.size();
+      Player player(scripts.back(), *host_, attacker_of(index, Mode::off_path), begin_of(at));
+      if (player.go_on()) {
+        waiting.emplace_back(at, std::move(player));
+      } else {
+        transcripts[at] = player.finish();
+      }
     }
+    if (!waiting.empty()) std::this_thread::sleep_for(Player::kHostWaits);
+    for (auto& [at, player] : waiting) {
+      while (player.go_on()) {  // one that waits again does so alone
+        std::this_thread::sleep_for(Player::kHostWaits);
+      }
+      transcripts[at] = player.finish();
+    }
+    for (const Transcript& transcript : transcripts) counts.packets += transcript.packets.size();
     const AlertsByAttacker alerts = off_path_.scan(transcripts, workers);
     for (std::size_t i = 0; i < transcripts.size(); ++i) {
       const bool alert = alerted(alerts, attacker_of(from + i, Mode::off_path), scripts[i].signature);
-      if (transcripts[i].read_signature) {
-        ++counts.read;
-        if (!alert) result.evasions.push_back({from + i, Mode::off_path, workers, profile_, scripts[i].moves});
-      } else if (alert) {
-        ++counts.false_alerts;
+      const bool read = transcripts[i].read_signature;
+      if (read) ++counts.read;
+      if (alert && (!read || innocent())) ++counts.false_alerts;
+      if (innocent() ? alert : read && !alert) {
+        result.findings.push_back({from + i, Mode::off_path, workers, profile_, scripts[i].moves});
       }
     }
   }
@@ -94,6 +110,7 @@ class Runner {
     std::uint64_t now_ns = kBeginNs;
     for (std::uint64_t index = from; index < to; ++index) {
       const Script one = script(index);
+      const std::uint64_t alerts = on_path_.alerts(sid_of(one.signature));
       const Transcript transcript =
           play(one, *host_, attacker_of(index, Mode::on_path), now_ns,
                [&](BytesView packet, std::uint64_t time_ns) { return on_path_.passes(packet, time_ns); });
@@ -101,12 +118,18 @@ class Runner {
       // Time never goes back, and one conversation comes after another.
       if (!transcript.packets.empty()) now_ns = transcript.packets.back().time_ns + kBetweenConversationsNs;
       if (transcript.read_signature) {
-        result.evasions.push_back({index, Mode::on_path, workers, profile_, one.moves});
+        ++counts.read;
       } else {
         ++counts.stopped;
+        if (on_path_.alerts(sid_of(one.signature)) > alerts) ++counts.alerted;
+      }
+      if (transcript.read_signature != innocent()) {
+        result.findings.push_back({index, Mode::on_path, workers, profile_, one.moves});
       }
     }
   }
+
+  [[nodiscard]] bool innocent() const { return options_.generator.innocent; }
 
   const FuzzOptions& options_;
   std::array<std::unique_ptr<KernelHost>, kHostProfiles> hosts_;  // once they are needed
@@ -124,8 +147,9 @@ void add(FuzzResult& to, FuzzResult more) {
     sum.read += counts.read;
     sum.false_alerts += counts.false_alerts;
     sum.stopped += counts.stopped;
+    sum.alerted += counts.alerted;
   }
-  to.evasions.insert(to.evasions.end(), more.evasions.begin(), more.evasions.end());
+  to.findings.insert(to.findings.end(), more.findings.begin(), more.findings.end());
 }
 
 }  // namespace
@@ -150,15 +174,15 @@ Result<FuzzResult> fuzz(const FuzzOptions& options, const std::function<void(con
       }
       add(result, std::move(one));
       if (on_progress) on_progress(result);
-      if (result.evasions.size() >= options.most_evasions) next = batches;
+      if (result.findings.size() >= options.most_findings) next = batches;
     }
   };
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < std::max(1U, options.threads); ++i) threads.emplace_back(work);
   for (std::thread& thread : threads) thread.join();
   if (!errors.empty()) return failure(std::move(errors));
-  std::sort(result.evasions.begin(), result.evasions.end(),
-            [](const Evasion& a, const Evasion& b) { return a.index < b.index; });
+  std::sort(result.findings.begin(), result.findings.end(),
+            [](const Finding& a, const Finding& b) { return a.index < b.index; });
   return result;
 }
 
@@ -174,13 +198,15 @@ Result<std::unique_ptr<Replay>> Replay::make(HostProfile profile, const SensorSe
 Replay::Outcome Replay::play(const Script& script, Mode mode, unsigned workers) {
   LiveSensor& sensor = mode == Mode::off_path ? off_path_ : on_path_;
   sensor.restart(workers);
+  const std::uint64_t alerts = sensor.alerts(sid_of(script.signature));
   Outcome outcome;
   // Each time by another attacker: the host may remember the ports of the last.
   const std::uint32_t attacker = next_attacker_++ & 0xffffff;
   outcome.transcript = evasion::play(script, *host_, attacker, kBeginNs, [&](BytesView packet, std::uint64_t time_ns) {
     return sensor.passes(packet, time_ns);
   });
-  outcome.alerted = sensor.finish(sid_of(script.signature));
+  sensor.finish();
+  outcome.alerted = sensor.alerts(sid_of(script.signature)) > alerts;
   outcome.evaded = outcome.transcript.read_signature && (mode == Mode::on_path || !outcome.alerted);
   return outcome;
 }

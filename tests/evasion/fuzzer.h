@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs conversations in batches, off the path and on it, and keeps those in which the host read what the sensor did not
-// stop or report. Threads share nothing but the next batch's number and the results.
+// report or stop. Threads share nothing but the next batch's number and the results.
 
 #pragma once
 
@@ -27,15 +27,16 @@ struct FuzzOptions {
   std::uint64_t seed = 1;
   std::uint64_t first = 0, conversations = 1000;
   std::vector<Mode> modes = {Mode::off_path, Mode::on_path};
-  std::vector<unsigned> workers = {1, 2, 3, 4, 5, 6, 7, 8};  // one after another, a batch each
+  std::vector<unsigned> workers = {1, 2, 3, 4, 5, 6, 7, 8};     // one after another, a batch each
   std::vector<HostProfile> profiles = {HostProfile::standard};  // one after another, a batch each
   unsigned threads = 2;
-  std::uint64_t most_evasions = 1000;  // then the run ends
+  std::uint64_t most_findings = 1000;  // then the run ends
   GeneratorOptions generator;
   SensorSettings sensor;
 };
 
-struct Evasion {
+/// An evasion; of innocent conversations, one that was alerted on or stopped.
+struct Finding {
   std::uint64_t index = 0;
   Mode mode = Mode::off_path;
   unsigned workers = 1;
@@ -45,14 +46,15 @@ struct Evasion {
 
 struct FuzzCounts {
   std::uint64_t conversations = 0, packets = 0;
-  std::uint64_t read = 0;          // off the path: the host read the signature
-  std::uint64_t false_alerts = 0;  // … and here it did not, with an alert all the same
-  std::uint64_t stopped = 0;       // on the path: the host did not read the signature
+  std::uint64_t read = 0;          // the host read the signature; of the innocent, their text
+  std::uint64_t false_alerts = 0;  // off the path: alerts where it did not, or where there is none
+  std::uint64_t stopped = 0;       // on the path: the host did not read it
+  std::uint64_t alerted = 0;       // … with an alert, before the next conversation
 };
 
 struct FuzzResult {
   std::map<Mode, FuzzCounts> counts;
-  std::vector<Evasion> evasions;
+  std::vector<Finding> findings;
 };
 
 /// `on_progress` is called now and then, by one thread at a time, with what is done so far. An error: there is no host

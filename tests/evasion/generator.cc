@@ -4,8 +4,8 @@
 #include "evasion/generator.h"
 
 #include <algorithm>
-#include <numeric>
 
+#include "evasion/draft.h"
 #include "evasion/kernel_host.h"
 #include "evasion/signatures.h"
 
@@ -13,10 +13,8 @@ namespace penstock::evasion {
 
 namespace {
 
-Bytes filler(Random& random, std::size_t count) {
-  Bytes bytes(count);
-  for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>('a' + random.below(26));
-  return bytes;
+Bytes filler_around(const std::string& signature, Random& random, std::size_t count) {
+  return random.percent(15) ? pieces_of(signature, random, count) : filler(random, count);
 }
 
 /// Mostly short; now and then over what is inspected at once.
@@ -29,9 +27,9 @@ std::size_t filler_size(Random& random) {
 }
 
 Bytes stream_with(const std::string& signature, Random& random) {
-  Bytes stream = filler(random, filler_size(random));
+  Bytes stream = filler_around(signature, random, filler_size(random));
   stream.insert(stream.end(), signature.begin(), signature.end());
-  const Bytes rest = filler(random, filler_size(random));
+  const Bytes rest = filler_around(signature, random, filler_size(random));
   stream.insert(stream.end(), rest.begin(), rest.end());
   return stream;
 }
@@ -125,7 +123,13 @@ void write_tcp(Draft& draft) {
              random.percent(30)) {
     script.role = HostRole::client;
   }
-  script.host_port = random.percent(90) ? std::uint16_t{80} : random.percent(50) ? std::uint16_t{81} : std::uint16_t{82};
+  if (script.role == HostRole::client) {
+    script.host_port = random.percent(50) ? std::uint16_t{0} : static_cast<std::uint16_t>(random.between(1024, 65535));
+  } else {
+    script.host_port = random.percent(90)   ? std::uint16_t{80}
+                       : random.percent(50) ? std::uint16_t{81}
+                                            : std::uint16_t{82};
+  }
   script.reads_at_once = random.percent(40);
   const bool answered = script.signature == SignatureKind::from_host;
   Bytes stream = answered ? filler(random, 1 + random.below(40)) : stream_with(script.signature_text, random);
@@ -139,10 +143,10 @@ void write_tcp(Draft& draft) {
 void write_udp(Draft& draft) {
   Random& random = draft.random;
   Script& script = draft.script;
-  script.host_port = KernelHost::kUdpPort;
+  script.host_port = random.percent(70) ? KernelHost::kUdpPorts[0] : random.pick(KernelHost::kUdpPorts);
   Packet packet;
   packet.protocol = 17;
-  packet.payload = filler(random, filler_size(random) / 3);
+  packet.payload = filler(random, random.percent(2) ? random.below(40'000) : filler_size(random) / 3);
   packet.payload.insert(packet.payload.end(), script.signature_text.begin(), script.signature_text.end());
   const Bytes rest = filler(random, filler_size(random) / 3);
   packet.payload.insert(packet.payload.end(), rest.begin(), rest.end());
@@ -178,106 +182,6 @@ const Move& pick_move(const std::vector<const Move*>& moves, Random& random) {
 
 }  // namespace
 
-Packet Draft::data(std::int64_t at, std::int64_t length) const {
-  Packet packet;
-  packet.connection = attacked;
-  packet.at = at;
-  for (std::int64_t i = at; i < at + length; ++i) {
-    packet.payload.push_back(i >= 0 && i < stream_size() ? connection().stream[static_cast<std::size_t>(i)]
-                                                         : std::uint8_t{'.'});
-  }
-  return packet;
-}
-
-Packet Draft::decoy(std::int64_t at, std::int64_t length) const {
-  Packet packet = data(at, length);
-  std::fill(packet.payload.begin(), packet.payload.end(), std::uint8_t{'#'});
-  return packet;
-}
-
-std::vector<std::size_t> Draft::genuine() const {
-  std::vector<std::size_t> positions;
-  for (std::size_t i = 0; i < script.steps.size(); ++i) {
-    if (script.steps[i].genuine) positions.push_back(i);
-  }
-  return positions;
-}
-
-std::optional<std::size_t> Draft::any_genuine() const {
-  const auto positions = genuine();
-  if (positions.empty()) return {};
-  return positions[random.below(positions.size())];
-}
-
-std::optional<std::size_t> Draft::signature_step() const {
-  if (script.connections.empty() || random.percent(30)) return any_genuine();
-  const Bytes& stream = connection().stream;
-  const auto found = std::search(stream.begin(), stream.end(), script.signature_text.begin(), script.signature_text.end());
-  const std::int64_t begin = found - stream.begin();
-  const auto end = begin + static_cast<std::int64_t>(script.signature_text.size());
-  std::vector<std::size_t> positions = genuine();
-  std::erase_if(positions, [&](std::size_t i) {
-    const Packet& packet = script.steps[i].packet;
-    return packet.at >= end || packet.at + static_cast<std::int64_t>(packet.payload.size()) <= begin;
-  });
-  if (positions.empty()) return any_genuine();
-  return positions[random.below(positions.size())];
-}
-
-std::size_t Draft::handshake() const {
-  const auto found =
-      std::find_if(script.steps.begin(), script.steps.end(), [](const Step& step) { return step.handshake; });
-  return found == script.steps.end() ? 0 : static_cast<std::size_t>(found - script.steps.begin());
-}
-
-std::size_t Draft::established() const {
-  const auto positions = genuine();
-  const std::size_t from = handshake() + 1;
-  return positions.empty() ? from : std::max(from, positions.front());
-}
-
-std::size_t Draft::resend() const {
-  for (std::size_t i = 0; i < script.steps.size(); ++i) {
-    if (script.steps[i].kind == Step::Kind::resend) return i;
-  }
-  return script.steps.size();
-}
-
-void Draft::insert(std::size_t position, Packet packet, std::string_view move) {
-  Step step;
-  step.packet = std::move(packet);
-  if (step.packet.protocol == 6 && move.empty()) step.packet.connection = attacked;
-  step.move = move;
-  script.steps.insert(script.steps.begin() + static_cast<std::ptrdiff_t>(std::min(position, script.steps.size())),
-                      std::move(step));
-}
-
-void Draft::insert(std::size_t position, Step::Kind kind, std::uint32_t number, std::string_view move) {
-  Step step;
-  step.kind = kind;
-  step.number = number;
-  step.move = move;
-  script.steps.insert(script.steps.begin() + static_cast<std::ptrdiff_t>(std::min(position, script.steps.size())),
-                      std::move(step));
-}
-
-void Draft::insert_write(std::size_t position, std::string text, std::string_view move) {
-  insert(position, Step::Kind::host_writes, 0, move);
-  script.steps[std::min(position, script.steps.size() - 1)].text = std::move(text);
-}
-
-void Draft::erase(std::size_t position) {
-  script.steps.erase(script.steps.begin() + static_cast<std::ptrdiff_t>(position));
-}
-
-std::vector<const Move*> all_moves() {
-  std::vector<const Move*> all;
-  for (const auto moves : {segment_moves(), handshake_moves(), ip_moves()}) {
-    for (const Move& move : moves) all.push_back(&move);
-  }
-  return all;
-}
-
 Script generate(std::uint64_t seed, std::uint64_t index, const GeneratorOptions& options) {
   Random random(seed, index);
   Draft draft{.random = random};
@@ -287,9 +191,15 @@ Script generate(std::uint64_t seed, std::uint64_t index, const GeneratorOptions&
                                          : static_cast<SignatureKind>(random.below(5));
   script.v6 = options.ipv6 && random.percent(30);
   script.signature_text = signature_text(script.signature, random);
+  if (options.innocent) script.signature_text = "harmless" + std::string(script.signature_text.size() - 8, '=');
   script.timing = random.next();
   script.in_pages = random.percent(40);
-  script.attacker_port = static_cast<std::uint16_t>(random.between(1024, 65535));
+  const std::uint64_t kind_of_port = random.below(50);
+  script.attacker_port = static_cast<std::uint16_t>(kind_of_port == 0   ? 80
+                                                    : kind_of_port == 1 ? random.between(1, 1023)
+                                                                        : random.between(1024, 65535));
+  script.ttl = random.percent(50) ? std::uint8_t{64} : static_cast<std::uint8_t>(random.between(3, 255));
+  script.ttl_dying = static_cast<std::uint8_t>(random.percent(50) ? script.ttl - 1 : random.between(1, script.ttl - 1));
   const bool udp = script.signature == SignatureKind::udp;
   if (udp) {
     write_udp(draft);

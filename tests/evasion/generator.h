@@ -7,75 +7,21 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "evasion/random.h"
 #include "evasion/script.h"
 
 namespace penstock::evasion {
 
 struct GeneratorOptions {
   bool ipv6 = true;
-  std::vector<std::string> only;    // names of moves: no others; empty: all that are on by default
-  std::vector<std::string> except;  // names of moves that are left out
+  std::vector<std::string> only{};    // names of moves: no others; empty: all that are on by default
+  std::vector<std::string> except{};  // names of moves that are left out
   unsigned most_moves = 5;
+  bool innocent = false;  // no signature: a text that no rule describes stands in its place
 };
 
 [[nodiscard]] Script generate(std::uint64_t seed, std::uint64_t index, const GeneratorOptions& options);
-
-/// A script that is being written, with what moves need to find their place in it.
-struct Draft {
-  Random& random;
-  Script script{};
-  std::uint8_t attacked = 0;  // the connection that carries the signature
-
-  [[nodiscard]] const Connection& connection() const { return script.connections[attacked]; }
-  [[nodiscard]] std::int64_t stream_size() const { return static_cast<std::int64_t>(connection().stream.size()); }
-  /// The stream's bytes from `at` on; what lies outside of the stream is '.'.
-  [[nodiscard]] Packet data(std::int64_t at, std::int64_t length) const;
-  /// Others in their place.
-  [[nodiscard]] Packet decoy(std::int64_t at, std::int64_t length) const;
-  [[nodiscard]] Packet decoy_of(const Packet& packet) const {
-    return decoy(packet.at, static_cast<std::int64_t>(packet.payload.size()));
-  }
-
-  /// Positions of the steps that are genuine data.
-  [[nodiscard]] std::vector<std::size_t> genuine() const;
-  /// One of them; nothing where there is none.
-  [[nodiscard]] std::optional<std::size_t> any_genuine() const;
-  /// One that holds bytes of the signature, if there is one, else any.
-  [[nodiscard]] std::optional<std::size_t> signature_step() const;
-  /// The attacked connection's SYN (a host's client: its SYN/ACK); and the first step behind the handshake.
-  [[nodiscard]] std::size_t handshake() const;
-  [[nodiscard]] std::size_t established() const;
-  /// The step that sends again what was not acknowledged.
-  [[nodiscard]] std::size_t resend() const;
-
-  /// The step's packet, to be changed by this move.
-  [[nodiscard]] Packet& change(std::size_t position, std::string_view move) {
-    script.steps[position].move = move;
-    return script.steps[position].packet;
-  }
-  void insert(std::size_t position, Packet packet, std::string_view move);
-  void insert(std::size_t position, Step::Kind kind, std::uint32_t number, std::string_view move);
-  void insert_write(std::size_t position, std::string text, std::string_view move);
-  void erase(std::size_t position);
-};
-
-struct Move {
-  std::string_view name;
-  unsigned weight;  // 0: off unless asked for
-  enum class For : std::uint8_t { tcp, udp, both } protocol;
-  void (*apply)(Draft& draft, std::string_view name);
-};
-
-[[nodiscard]] std::span<const Move> segment_moves();    // moves_segments.cc
-[[nodiscard]] std::span<const Move> handshake_moves();  // moves_handshake.cc
-[[nodiscard]] std::span<const Move> ip_moves();         // moves_ip.cc
-[[nodiscard]] std::vector<const Move*> all_moves();
 
 }  // namespace penstock::evasion

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A host whose TCP/IP stack is the running kernel's, in a network namespace of its own behind a TUN device. A packet
-// that is delivered has been processed when the call returns, and what the host answers can be taken at once. The
-// thread that makes it lives in the namespace until it is destroyed, and no other thread uses it. Nothing outside of
-// the namespace is touched.
+// A host whose TCP/IP stack is the running kernel's, in a network namespace of its own, and the applications on it. A
+// packet that is delivered has been processed when the call returns, and what the host answers can be taken at once. A
+// thread may have several hosts, and no other thread uses them.
 
 #pragma once
 
@@ -17,57 +16,21 @@
 #include <vector>
 
 #include "base/error.h"
+#include "evasion/host_network.h"
 #include "evasion/packet_writer.h"
 
 namespace penstock::evasion {
-
-/// Where a process may not make a network namespace (it is not root), puts it into a user namespace in which it may.
-/// Once, before there are threads. Without effect where neither is allowed: KernelHost::make will tell.
-void allow_network_namespaces();
-
-/// Closes what it holds.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) noexcept : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor();
-  [[nodiscard]] int get() const noexcept { return fd_; }
-  [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
-
-/// How the host's administrator has set it up: the settings that differ from the kernel's defaults.
-enum class HostProfile : std::uint8_t {
-  standard,
-  syn_cookies,        // always, as under a flood
-  fast_open,          // servers take data with the SYN, with and without a cookie
-  no_timestamps,
-  no_window_scaling,
-  no_sack,
-};
-inline constexpr std::size_t kHostProfiles = 6;
-[[nodiscard]] std::string_view name_of(HostProfile profile);
 
 class KernelHost {
  public:
   /// The ports that servers listen on, and the receive buffers of their connections (0: the kernel's default).
   static constexpr std::pair<std::uint16_t, int> kTcpPorts[] = {{80, 0}, {81, 2304}, {82, 8192}};
-  static constexpr std::uint16_t kUdpPort = 53;
+  static constexpr std::uint16_t kUdpPorts[] = {53, 4789, 3544, 6081};  // tunnels have some, which here lead nowhere
 
   /// An error says what cannot be had here: namespaces, TUN devices, a setting.
   static Result<std::unique_ptr<KernelHost>> make(HostProfile profile = HostProfile::standard);
-  ~KernelHost();
-  KernelHost(const KernelHost&) = delete;
-  KernelHost& operator=(const KernelHost&) = delete;
 
-  [[nodiscard]] bool has_ipv6() const noexcept { return has_ipv6_; }
+  [[nodiscard]] bool has_ipv6() const noexcept { return network_->has_ipv6(); }
   [[nodiscard]] static Address address(bool v6);
   /// Of attacker `number`, which is below 2^24: the host's default route leads to all of them.
   [[nodiscard]] static Address attacker(bool v6, std::uint32_t number);
@@ -76,9 +39,9 @@ class KernelHost {
 
   /// The host's stack processes an IP packet. `in_page`: its memory is a page's part, as with a network card's driver,
   /// where it is else of its own; how segments that wait are joined depends on it.
-  void deliver(BytesView packet, bool in_page = false);
+  void deliver(BytesView packet, bool in_page = false) { network_->deliver(packet, in_page); }
   /// The next packet that it has sent; valid until the next call. Empty: there is none.
-  [[nodiscard]] BytesView sent();
+  [[nodiscard]] BytesView sent() { return network_->sent(); }
 
   // The applications on the host. Nothing here waits.
   struct Accepted {
@@ -86,34 +49,29 @@ class KernelHost {
     Endpoint peer;
   };
   [[nodiscard]] std::optional<Accepted> accept(std::uint16_t port, bool v6);
-  /// A connection to `to` that has been begun.
-  [[nodiscard]] Descriptor connect(const Endpoint& to);
+  /// A connection to `to` that has been begun, from this port (0: any).
+  [[nodiscard]] Descriptor connect(const Endpoint& to, std::uint16_t from_port);
   /// Appends what the socket has to `read`; false once there will not be more.
   bool read(const Descriptor& socket, std::string& read);
-  /// The next datagram of the UDP server.
+  /// The next datagram of the UDP server on this port.
   struct Datagram {
     std::string text;
     Endpoint from;
   };
-  [[nodiscard]] std::optional<Datagram> read_datagram(bool v6);
+  [[nodiscard]] std::optional<Datagram> read_datagram(std::uint16_t port, bool v6);
 
   /// "6.18.44": of the judge.
   [[nodiscard]] static std::string kernel_release();
 
  private:
-  KernelHost() = default;
-  Result<void> set_up(HostProfile profile);
-  Result<void> open_devices();
+  explicit KernelHost(std::unique_ptr<HostNetwork> network);
+  Result<void> begin();
+  bool takes_datagrams(bool v6, bool in_page);
   Result<void> listen_on_ports(bool v6);
 
-  Descriptor outer_namespace_;
-  Descriptor device_;  // TUN: by it the host sends
-  Descriptor page_device_;  // TAP
-  std::vector<std::uint8_t> frame_;  // for it; begins with its Ethernet header
+  const std::unique_ptr<HostNetwork> network_;
   std::vector<Descriptor> listeners_;  // IPv4's in the order of kTcpPorts, then IPv6's
-  Descriptor datagrams_[2];
-  bool has_ipv6_ = false;
-  std::vector<std::uint8_t> packet_;
+  std::vector<Descriptor> datagrams_;  // the same of kUdpPorts
   std::vector<char> text_;
 };
 

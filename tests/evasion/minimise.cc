@@ -35,6 +35,7 @@ constexpr Simplify kSimplifications[] = {
     [](Packet& p) { p.data_offset.reset(); },
     [](Packet& p) { p.udp_length.reset(); },
     [](Packet& p) { p.no_checksum = false; },
+    [](Packet& p) { p.minus_zero = false; },
     [](Packet& p) { p.ip_length_shift = 0; },
 };
 
@@ -91,6 +92,8 @@ class Minimiser {
     };
     if (script_.v6) with([](Script& s) { s.v6 = false; });
     if (script_.reads_at_once) with([](Script& s) { s.reads_at_once = false; });
+    if (script_.in_pages) with([](Script& s) { s.in_pages = false; });
+    if (script_.ttl != 64 || script_.ttl_dying != 2) with([](Script& s) { s.ttl = 64, s.ttl_dying = 2; });
     if (script_.host_port == 81 || script_.host_port == 82) with([](Script& s) { s.host_port = 80; });
     for (std::size_t i = 0; i < script_.connections.size(); ++i) {
       if (script_.connections[i].timestamps) with([i](Script& s) { s.connections[i].timestamps = false; });
@@ -124,8 +127,9 @@ class Minimiser {
         for (std::int64_t count = 4096; count > 0; count /= 2) {
           const Bytes& stream = script_.connections[i].stream;
           const auto size = static_cast<std::int64_t>(stream.size());
-          const auto found = std::search(stream.begin(), stream.end(), script_.signature_text.begin(),
-                                         script_.signature_text.end()) - stream.begin();
+          const auto found =
+              std::search(stream.begin(), stream.end(), script_.signature_text.begin(), script_.signature_text.end()) -
+              stream.begin();
           const auto end = std::min(size, found + static_cast<std::int64_t>(script_.signature_text.size()));
           const std::int64_t room = ahead ? found : size - end;
           if (room < count) continue;
@@ -156,7 +160,7 @@ class Minimiser {
     const auto key = [](const Packet& p) {
       return std::tie(p.options, p.ip_options, p.trailer, p.urgent, p.flags, p.reserved, p.timestamp, p.timestamp_shift,
                       p.timestamp_zero, p.echo_shift, p.echo_zero, p.ack_shift, p.window, p.dies, p.wrong_checksum,
-                      p.wrong_ip_checksum, p.data_offset, p.udp_length, p.no_checksum, p.ip_length_shift);
+                      p.wrong_ip_checksum, p.data_offset, p.udp_length, p.no_checksum, p.minus_zero, p.ip_length_shift);
     };
     return key(a) == key(b) && a.fragments.size() == b.fragments.size();
   }
@@ -201,6 +205,7 @@ std::string defects_of(const Packet& p) {
   note(p.ip_length_shift != 0, "ip_length");
   note(p.udp_length.has_value(), "udp_length");
   note(p.no_checksum, "no_checksum");
+  note(p.minus_zero, "minus_zero");
   note(p.window < 1000, "window");
   note(!p.trailer.empty(), "trailer");
   const auto any = [&](auto&& has) { return std::any_of(p.fragments.begin(), p.fragments.end(), has); };
@@ -214,7 +219,8 @@ std::string defects_of(const Packet& p) {
 std::string text_of(const Step& step) {
   constexpr std::string_view kLetters = "FSRPAU";
   if (step.kind != Step::Kind::packet) {
-    constexpr std::string_view kNames[] = {"", "resend", "pause", "connect", "read", "write", "shut", "close"};
+    constexpr std::string_view kNames[] = {"",        "resend", "pause", "wait", "clock",
+                                           "connect", "read",   "write", "shut", "close"};
     return std::string(kNames[static_cast<std::size_t>(step.kind)]);
   }
   const Packet& p = step.packet;

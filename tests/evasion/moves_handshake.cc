@@ -1,49 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attacks on where a connection begins and ends: SYNs and SYN/ACKs that no host takes, data in them, connections ahead
-// of the attacked one with the same ports.
+// Attacks on how a connection begins: SYNs and SYN/ACKs that no host takes, data in them, packets ahead of them.
 
 #include <algorithm>
 #include <array>
 
-#include "evasion/generator.h"
+#include "evasion/draft.h"
 
 namespace penstock::evasion {
 
 namespace {
 
 using For = Move::For;
-
-std::uint8_t other_connection(Draft& draft, Bytes stream = {}) {
-  Connection connection = draft.connection();
-  connection.isn = draft.random.word();
-  connection.stream = std::move(stream);
-  if (draft.random.percent(40)) connection.timestamps = !connection.timestamps;
-  if (draft.random.percent(20)) connection.window_scale = !connection.window_scale;
-  draft.script.connections.push_back(std::move(connection));
-  return static_cast<std::uint8_t>(draft.script.connections.size() - 1);
-}
-
-Packet segment(std::uint8_t connection, std::int64_t at, std::uint8_t flags, std::string_view text = {}) {
-  Packet packet;
-  packet.connection = connection;
-  packet.at = at;
-  packet.flags = flags;
-  packet.payload.assign(text.begin(), text.end());
-  return packet;
-}
-
-/// What makes the host not see a packet, or not take it.
-void hide(Draft& draft, Packet& packet) {
-  switch (draft.random.below(draft.script.v6 ? 2 : 3)) {
-    case 0: packet.dies = true; break;
-    case 1: packet.wrong_checksum = true; break;
-    default: packet.wrong_ip_checksum = true; break;
-  }
-}
-
-bool is_server(const Draft& draft) { return draft.script.role == HostRole::server; }
 
 /// SYNs (of an attacker that is the server: SYN/ACKs) with other numbers that the host never sees, ahead of the real
 /// one.
@@ -52,9 +21,9 @@ void syn_decoys(Draft& draft, std::string_view name) {
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::size_t position = draft.handshake();
     Packet packet = draft.script.steps[position].packet;
-    packet.connection = other_connection(draft);
+    packet.connection = draft.add_connection();
     if (draft.random.percent(20)) packet.flags |= tcp::kEce | tcp::kCwr;
-    hide(draft, packet);
+    draft.hide(packet);
     draft.insert(position, packet, name);
   }
 }
@@ -65,19 +34,71 @@ void syn_decoys_later(Draft& draft, std::string_view name) {
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::size_t real = draft.handshake();
     Packet packet = draft.script.steps[real].packet;
-    if (draft.random.percent(80)) packet.connection = other_connection(draft);
-    if (draft.random.percent(70)) hide(draft, packet);
+    if (draft.random.percent(80)) packet.connection = draft.add_connection();
+    if (draft.random.percent(70)) draft.hide(packet);
     const std::size_t end = draft.random.percent(50) ? draft.established() : draft.resend();
     draft.insert(real + 1 + draft.random.below(end - real), packet, name);
   }
 }
 
+/// The same number again with other options, and mostly hidden: which of them does the connection have?
+void syn_again(Draft& draft, std::string_view name) {
+  const std::size_t position = draft.handshake();
+  Packet packet = draft.script.steps[position].packet;
+  packet.connection = draft.add_connection();
+  Random& random = draft.random;
+  Connection& other = draft.script.connections[packet.connection];
+  other.isn = draft.connection().isn;
+  other.timestamps = random.percent(50);
+  other.window_scale = random.percent(50);
+  other.scale = static_cast<std::uint8_t>(random.below(15));
+  if (random.percent(30)) packet.timestamp_shift = random.between(-1'000'000, 0x7fffff00);
+  if (random.percent(10)) packet.timestamp_zero = true;
+  if (random.percent(75)) draft.hide(packet);
+  draft.insert(position + (random.percent(70) ? 0 : 1), packet, name);
+}
+
+/// Before the connection begins: packets of none, by its addresses and ports.
+void stray_first(Draft& draft, std::string_view name) {
+  Random& random = draft.random;
+  if (draft.script.role == HostRole::client && draft.script.host_port == 0) {
+    draft.script.host_port = static_cast<std::uint16_t>(random.between(1024, 65535));  // the attacker has to guess it
+  }
+  const std::uint64_t count = 1 + random.below(2);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    constexpr std::array<std::uint8_t, 6> kFlags = {
+        tcp::kAck, tcp::kAck | tcp::kPsh, tcp::kRst, tcp::kSyn | tcp::kAck, tcp::kFin | tcp::kAck, tcp::kPsh};
+    Packet packet = draft.decoy(random.between(-2, 2), random.percent(50) ? 0 : random.between(1, 30));
+    packet.flags = random.pick(std::span<const std::uint8_t>(kFlags));
+    packet.acknowledges = Acknowledges::zero;
+    packet.ack_shift = static_cast<std::int64_t>(random.word());
+    if (random.percent(40)) draft.hide(packet);
+    draft.insert(0, packet, name);
+  }
+  if (random.percent(10)) draft.insert(count, Step::Kind::pause, 61, name);
+}
+
+/// As if the host had sent it: whoever is asked to watch both directions by one wire cannot tell.
+void spoofed(Draft& draft, std::string_view name) {
+  const auto position = draft.any_genuine();
+  if (!position) return;
+  Random& random = draft.random;
+  Packet packet = segment(draft.attacked, draft.script.steps[*position].packet.at, tcp::kAck);
+  packet.spoofed = true;
+  constexpr std::array<std::uint8_t, 5> kFlags = {tcp::kRst, tcp::kRst | tcp::kAck, tcp::kFin | tcp::kAck, tcp::kAck,
+                                                  tcp::kSyn | tcp::kAck};
+  packet.flags = random.pick(std::span<const std::uint8_t>(kFlags));
+  if (packet.flags == tcp::kAck) packet.at += random.between(0, 2000);
+  if (random.percent(30)) packet.payload = Bytes(static_cast<std::size_t>(random.between(1, 30)), '#');
+  draft.insert(*position, packet, name);
+}
+
 /// A SYN that the host answers, then a RST of it.
 void syn_then_rst(Draft& draft, std::string_view name) {
-  if (!is_server(draft)) return;
+  if (!draft.is_server()) return;
   const std::size_t position = draft.handshake();
   Packet syn = draft.script.steps[position].packet;
-  const std::uint8_t connection = syn.connection = other_connection(draft);
+  const std::uint8_t connection = syn.connection = draft.add_connection();
   draft.insert(position, syn, name);
   Packet rst = segment(connection, 0, tcp::kRst);
   if (draft.random.percent(50)) rst.flags |= tcp::kAck;
@@ -97,6 +118,11 @@ void syn_with_data(Draft& draft, std::string_view name) {
   }
 }
 
+/// The SYN's number is a little ahead of the connection's: a host that answers with a SYN cookie may believe the ACK.
+void syn_shifted(Draft& draft, std::string_view name) {
+  if (draft.is_server()) draft.change(draft.handshake(), name).at += draft.random.between(1, 4);
+}
+
 void syn_odd(Draft& draft, std::string_view name) {
   Draft& d = draft;
   Packet& syn = d.change(d.handshake(), name);
@@ -111,7 +137,7 @@ void syn_odd(Draft& draft, std::string_view name) {
 
 /// The ACK that ends the handshake is left out, or comes late: data do its work.
 void without_handshake_ack(Draft& draft, std::string_view name) {
-  if (!is_server(draft)) return;
+  if (!draft.is_server()) return;
   for (std::size_t i = draft.handshake() + 1; i < draft.script.steps.size(); ++i) {
     const Step& step = draft.script.steps[i];
     if (step.kind != Step::Kind::packet || step.genuine) return;
@@ -130,7 +156,7 @@ void early_data(Draft& draft, std::string_view name) {
   switch (draft.random.below(5)) {
     case 0: packet.ack_shift = draft.random.between(-3, 3); break;
     case 1: packet.flags = tcp::kPsh; break;
-    case 2: hide(draft, packet); break;
+    case 2: draft.hide(packet); break;
     case 3: packet.timestamp_shift = -1'000'000; break;
     default: packet.at += 1 << 20; break;
   }
@@ -144,122 +170,24 @@ void early_rst(Draft& draft, std::string_view name) {
   if (draft.random.percent(50)) packet.flags |= tcp::kAck;
   if (draft.random.percent(20)) packet.flags = tcp::kFin | tcp::kAck;
   if (draft.random.percent(60)) {
-    hide(draft, packet);
-  } else if (is_server(draft)) {
+    draft.hide(packet);
+  } else if (draft.is_server()) {
     packet.at = draft.random.percent(50) ? 1'000'000 : -1000;
   } else {
     packet.ack_shift = draft.random.between(1, 1000);
   }
-  const bool ahead = !is_server(draft) && draft.random.percent(50);
+  const bool ahead = !draft.is_server() && draft.random.percent(50);
   draft.insert(ahead ? real : real + 1, packet, name);
 }
 
-// ---- A connection ahead of the attacked one, by the same addresses and ports
-
-void end_earlier(Draft& draft, std::uint8_t connection, std::int64_t size, std::size_t& at, std::string_view name) {
-  Random& random = draft.random;
-  const auto add = [&](Packet packet) { draft.insert(at++, std::move(packet), name); };
-  const auto add_step = [&](Step::Kind kind) { draft.insert(at++, kind, 0, name); };
-  switch (random.below(8)) {
-    case 0: {  // a RST that fits
-      Packet rst = segment(connection, size, random.percent(50) ? tcp::kRst : tcp::kRst | tcp::kAck);
-      if (random.percent(30)) rst.timestamp_shift = -1'000'000;
-      if (random.percent(20)) rst.ack_shift = random.between(-70'000, 70'000);
-      if (random.percent(20)) rst.payload = {'#', '#'};
-      add(rst);
-      break;
-    }
-    case 1:  // a RST at the end of what came behind a hole
-      add(segment(connection, size + 10, tcp::kAck, "##########"));
-      add(segment(connection, size + 20, tcp::kRst));
-      break;
-    case 2: {  // the attacker closes first
-      add(segment(connection, size, tcp::kFin | tcp::kAck));
-      add_step(Step::Kind::host_closes);
-      add(segment(connection, size + 1, tcp::kAck));
-      break;
-    }
-    case 3: {  // the host does: TIME_WAIT
-      add_step(Step::Kind::host_closes);
-      add(segment(connection, size, tcp::kAck));
-      add(segment(connection, size, tcp::kFin | tcp::kAck));
-      break;
-    }
-    case 4:  // both at once
-      add_step(Step::Kind::host_shuts);
-      add(segment(connection, size, tcp::kFin | tcp::kAck));
-      add_step(Step::Kind::host_closes);
-      break;
-    case 5: {  // closed, and a RST behind the FIN
-      add(segment(connection, size, tcp::kFin | tcp::kAck));
-      add(segment(connection, size + static_cast<std::int64_t>(random.below(2)), tcp::kRst));
-      break;
-    }
-    case 6: {  // the host aborts: data come that nobody reads
-      add_step(Step::Kind::host_closes);
-      add(segment(connection, size, tcp::kAck, "####"));
-      break;
-    }
-    default: {  // TIME_WAIT, and a RST in it
-      add_step(Step::Kind::host_closes);
-      add(segment(connection, size, tcp::kFin | tcp::kAck));
-      add(segment(connection, size + 1, tcp::kAck));
-      if (random.percent(60)) add(segment(connection, size + 1, tcp::kRst));
-      break;
-    }
-  }
-}
-
-void earlier_connection(Draft& draft, std::string_view name) {
-  if (!is_server(draft)) return;
-  const std::int64_t size = draft.random.between(0, 60);
-  const std::uint8_t connection = other_connection(draft, Bytes(static_cast<std::size_t>(size), '-'));
-  Connection& earlier = draft.script.connections[connection];
-  // In TIME_WAIT a host takes a SYN with higher numbers.
-  if (draft.random.percent(80)) {
-    earlier.isn = draft.connection().isn - 100 - static_cast<std::uint32_t>(draft.random.below(200'000));
-  }
-  std::size_t at = draft.handshake();
-  Packet syn = draft.script.steps[at].packet;
-  syn.connection = connection;
-  draft.insert(at++, syn, name);
-  draft.insert(at++, segment(connection, 0, tcp::kAck), name);
-  if (size > 0) draft.insert(at++, segment(connection, 0, tcp::kAck | tcp::kPsh, std::string(static_cast<std::size_t>(size), '-')), name);
-  draft.insert(at++, Step::Kind::host_reads, 0, name);
-  end_earlier(draft, connection, size, at, name);
-}
-
-/// The host never sees that the connection ends and begins anew; the sensor does.
-void false_restart(Draft& draft, std::string_view name) {
-  const auto position = draft.any_genuine();
-  if (!position) return;
-  const Packet target = draft.script.steps[*position].packet;
-  std::size_t at = *position;
-  Packet end = segment(draft.attacked, target.at, draft.random.percent(60) ? tcp::kRst : tcp::kFin | tcp::kAck);
-  hide(draft, end);
-  draft.insert(at++, end, name);
-  if (draft.random.percent(30)) draft.insert(at++, Step::Kind::pause, 61, name);
-  Packet syn = draft.script.steps[draft.handshake()].packet;
-  syn.connection = other_connection(draft);
-  if (draft.random.percent(70)) hide(draft, syn);
-  draft.insert(at++, syn, name);
-  if (draft.random.percent(50)) {
-    Packet ack = segment(syn.connection, 0, tcp::kAck, draft.random.percent(50) ? "####" : "");
-    hide(draft, ack);
-    draft.insert(at++, ack, name);
-  }
-}
-
-// ---- The attacker is the server
-
 void synack_with_data(Draft& draft, std::string_view name) {
-  if (is_server(draft)) return;
+  if (draft.is_server()) return;
   syn_with_data(draft, name);
 }
 
 /// The server answers with a SYN, as in a simultaneous open.
 void split_handshake(Draft& draft, std::string_view name) {
-  if (is_server(draft)) return;
+  if (draft.is_server()) return;
   const std::size_t position = draft.handshake();
   Packet& synack = draft.change(position, name);
   if (synack.flags != (tcp::kSyn | tcp::kAck)) return;
@@ -275,16 +203,16 @@ void split_handshake(Draft& draft, std::string_view name) {
 }
 
 void synack_wrong_ack(Draft& draft, std::string_view name) {
-  if (is_server(draft)) return;
+  if (draft.is_server()) return;
   const std::size_t position = draft.handshake();
   Packet synack = draft.script.steps[position].packet;
-  synack.connection = other_connection(draft);
+  synack.connection = draft.add_connection();
   synack.ack_shift = draft.random.between(-2, 2);
   draft.insert(position, synack, name);
 }
 
 void odd_synack_echo(Draft& draft, std::string_view name) {
-  if (is_server(draft)) return;
+  if (draft.is_server()) return;
   Packet& synack = draft.change(draft.handshake(), name);
   if (draft.random.percent(50)) {
     synack.echo_zero = true;
@@ -296,14 +224,16 @@ void odd_synack_echo(Draft& draft, std::string_view name) {
 constexpr Move kMoves[] = {
     {"syn_decoys", 4, For::tcp, &syn_decoys},
     {"syn_decoys_later", 4, For::tcp, &syn_decoys_later},
+    {"syn_again", 3, For::tcp, &syn_again},
+    {"stray_first", 3, For::tcp, &stray_first},
+    {"spoofed", 0, For::tcp, &spoofed},
     {"syn_then_rst", 3, For::tcp, &syn_then_rst},
     {"syn_with_data", 3, For::tcp, &syn_with_data},
+    {"syn_shifted", 1, For::tcp, &syn_shifted},
     {"syn_odd", 2, For::tcp, &syn_odd},
     {"without_handshake_ack", 3, For::tcp, &without_handshake_ack},
     {"early_data", 3, For::tcp, &early_data},
     {"early_rst", 3, For::tcp, &early_rst},
-    {"earlier_connection", 5, For::tcp, &earlier_connection},
-    {"false_restart", 4, For::tcp, &false_restart},
     {"synack_with_data", 1, For::tcp, &synack_with_data},
     {"split_handshake", 2, For::tcp, &split_handshake},
     {"synack_wrong_ack", 2, For::tcp, &synack_wrong_ack},

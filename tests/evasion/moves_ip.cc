@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "evasion/generator.h"
+#include "evasion/draft.h"
 
 namespace penstock::evasion {
 
@@ -96,7 +96,8 @@ void fragment_overlap(Draft& draft, std::string_view name) {
   }
   // Then all of it anew, once or in part.
   if (random.percent(70)) {
-    all->insert(all->end(), fresh.begin() + static_cast<std::ptrdiff_t>(random.percent(70) ? 0 : random.below(fresh.size())),
+    all->insert(all->end(),
+                fresh.begin() + static_cast<std::ptrdiff_t>(random.percent(70) ? 0 : random.below(fresh.size())),
                 fresh.end());
   }
 }
@@ -115,10 +116,108 @@ void fragment_distance(Draft& draft, std::string_view name) {
   }
   const std::uint64_t others = draft.random.between(50, 80);
   for (std::uint64_t i = 0; i < others; ++i) {
-    now.push_back({.begin = 8, .end = 16, .more = true, .id_shift = static_cast<std::uint32_t>(1000 + i), .decoy = true});
+    now.push_back(
+        {.begin = 8, .end = 16, .more = true, .id_shift = static_cast<std::uint32_t>(1000 + i), .decoy = true});
   }
   now.insert(now.end(), fresh.begin(), fresh.end());
   *all = std::move(now);
+}
+
+/// Any packet in fragments: a SYN, a decoy.
+void fragment_any(Draft& draft, std::string_view) {
+  const std::size_t position = draft.random.below(draft.script.steps.size());
+  Step& step = draft.script.steps[position];
+  if (step.kind != Step::Kind::packet || !step.packet.fragments.empty()) return;
+  step.packet.fragments = fragments_of(step.packet, draft.random);
+}
+
+/// The host forgets what it has of a datagram; then all of it comes anew.
+void fragment_timeout(Draft& draft, std::string_view name) {
+  const auto position = draft.signature_step();
+  if (!position) return;
+  Packet packet = draft.script.steps[*position].packet;
+  std::vector<Fragment> fresh = fragments_of(packet, draft.random);
+  if (fresh.size() < 2) return;
+  // A packet has its own id: the later one says what the earlier had.
+  packet.fragments = fresh;
+  packet.fragments.resize(1 + draft.random.below(fresh.size() - 1));
+  for (Fragment& fragment : packet.fragments) fragment.decoy = true;
+  for (Fragment& fragment : packet.fragments) fragment.id_shift = 7777;
+  for (Fragment& fragment : fresh) fragment.id_shift = 7776;
+  draft.insert(*position, packet, name);
+  draft.insert(*position + 1, Step::Kind::host_waits, 31, name);
+  draft.change(*position + 2, name).fragments = fresh;
+}
+
+/// A fragment whose kind no host takes, or takes only in part.
+void fragment_odd(Draft& draft, std::string_view name) {
+  std::vector<Fragment>* const all = fragmented(draft, name);
+  if (all == nullptr || all->size() > 200) return;
+  Random& random = draft.random;
+  const std::vector<Fragment> fresh = *all;
+  const std::size_t which = random.below(all->size());
+  Fragment& one = (*all)[which];
+  switch (random.below(5)) {
+    case 0:  // without bytes
+      all->insert(all->begin() + static_cast<std::ptrdiff_t>(which),
+                  {.begin = one.begin, .end = one.begin, .more = random.percent(70)});
+      break;
+    case 1:  // ends within a unit, and there are more
+      if (one.end != Fragment::kToEnd) one.end += static_cast<std::uint32_t>(random.between(1, 7));
+      break;
+    case 2: one.tos = static_cast<std::uint8_t>(1 + random.below(3)); break;  // congestion marks that do not agree
+    case 3: one.dont_fragment = true; break;
+    default:  // another end than the others say
+      one.more = false;
+      break;
+  }
+  if (random.percent(40)) {  // with decoys, and then all anew
+    for (Fragment& fragment : *all) fragment.decoy = true;
+  }
+  if (random.percent(60)) all->insert(all->end(), fresh.begin(), fresh.end());
+}
+
+/// IPv6 extension headers (RFC 8200): a padding option each.
+Bytes destination_options(std::size_t count, std::uint8_t next) {
+  Bytes bytes;
+  for (std::size_t i = 0; i < count; ++i) {
+    bytes.insert(bytes.end(), {i + 1 < count ? std::uint8_t{60} : next, 0, 1, 4, 0, 0, 0, 0});
+  }
+  return bytes;
+}
+
+/// A segment with options for which the host drops it.
+void decoy_ip_options(Draft& draft, std::string_view name) {
+  const auto position = draft.signature_step();
+  if (!position) return;
+  Random& random = draft.random;
+  Packet packet = draft.script.steps[*position].packet;
+  if (packet.protocol == 6) packet = draft.decoy_of(packet);
+  if (draft.script.v6) {
+    const std::uint8_t next = packet.protocol;
+    const std::array<Bytes, 4> headers = {
+        Bytes{next, 0, 0x5e, 4, 1, 2, 3, 4},                                               // unknown: discard
+        Bytes{next, 0, 0xde, 4, 1, 2, 3, 4},                                               // … and say so
+        Bytes{next, 2, 0, 1, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8},  // routing header of type 0
+        Bytes{next, 0, 1, 9, 0, 0, 0, 0}};                                                 // longer than its header
+    const std::size_t which = random.below(headers.size());
+    packet.ip_options = headers[which];
+    packet.first_extension = which == 2 ? 43 : 60;
+  } else {
+    const std::array<Bytes, 5> options = {Bytes{131, 7, 4, 10, 1, 1, 1, 0}, Bytes{137, 7, 4, 10, 1, 1, 1, 0},
+                                          Bytes{7, 2, 0, 0}, Bytes{7, 39, 4, 0}, Bytes{68, 5, 3, 0}};
+    packet.ip_options = random.pick(std::span<const Bytes>(options));
+  }
+  draft.insert(*position, packet, name);
+}
+
+void many_extensions(Draft& draft, std::string_view name) {
+  if (!draft.script.v6) return;
+  const auto position = draft.signature_step();
+  if (!position) return;
+  Packet& packet = draft.change(*position, name);
+  packet.ip_options = destination_options(1 + draft.random.below(40), packet.protocol);
+  packet.first_extension = 60;
 }
 
 void ip_options(Draft& draft, std::string_view name) {
@@ -133,9 +232,9 @@ void ip_options(Draft& draft, std::string_view name) {
       std::uint8_t kind;
       Bytes bytes;
     };
-    const std::array<Header, 4> headers = {Header{60, {next, 0, 1, 4, 0, 0, 0, 0}}, Header{0, {next, 0, 1, 4, 0, 0, 0, 0}},
-                                           Header{60, {next, 0, 0x1e, 4, 1, 2, 3, 4}},
-                                           Header{60, {60, 0, 1, 4, 0, 0, 0, 0, next, 0, 1, 4, 0, 0, 0, 0}}};
+    const std::array<Header, 4> headers = {
+        Header{60, {next, 0, 1, 4, 0, 0, 0, 0}}, Header{0, {next, 0, 1, 4, 0, 0, 0, 0}},
+        Header{60, {next, 0, 0x1e, 4, 1, 2, 3, 4}}, Header{60, {60, 0, 1, 4, 0, 0, 0, 0, next, 0, 1, 4, 0, 0, 0, 0}}};
     const Header& header = random.pick(std::span<const Header>(headers));
     packet.ip_options = header.bytes;
     packet.first_extension = header.kind;
@@ -172,7 +271,8 @@ void udp_length(Draft& draft, std::string_view name) {
   const auto position = draft.any_genuine();
   if (!position) return;
   Packet& packet = draft.change(*position, name);
-  if (!packet.udp_length && draft.random.percent(70)) {  // shorter than the IP payload: the rest is none of the datagram
+  if (!packet.udp_length &&
+      draft.random.percent(70)) {  // shorter than the IP payload: the rest is none of the datagram
     packet.udp_length = static_cast<std::uint16_t>(8 + packet.payload.size());
     packet.payload.insert(packet.payload.end(), static_cast<std::size_t>(draft.random.between(1, 30)), '#');
   } else if (draft.script.v6) {
@@ -192,7 +292,12 @@ constexpr Move kMoves[] = {
     {"fragment_decoy", 4, For::both, &fragment_decoy},
     {"fragment_overlap", 4, For::both, &fragment_overlap},
     {"fragment_distance", 1, For::both, &fragment_distance},
+    {"fragment_any", 3, For::both, &fragment_any},
+    {"fragment_timeout", 0, For::both, &fragment_timeout},
+    {"fragment_odd", 4, For::both, &fragment_odd},
     {"ip_options", 3, For::both, &ip_options},
+    {"decoy_ip_options", 2, For::tcp, &decoy_ip_options},
+    {"many_extensions", 1, For::both, &many_extensions},
     {"trailer", 2, For::both, &trailer},
     {"udp_decoy", 3, For::udp, &udp_decoy},
     {"udp_length", 2, For::udp, &udp_length},

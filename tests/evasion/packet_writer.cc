@@ -48,6 +48,11 @@ Bytes ipv4_header(const Address& from, const Address& to, const IpFields& fields
   std::copy_n(to.bytes.begin(), 4, header.begin() + 16);
   header.insert(header.end(), options.begin(), options.end());
   const std::uint16_t checksum = folded(sum_of(header));
+  if (fields.minus_zero) {
+    put16(header, 4, folded(sum_of(header, std::uint64_t{0xffff} - id)));
+    put16(header, 10, 0xffff);
+    return header;
+  }
   put16(header, 10, fields.wrong_checksum ? static_cast<std::uint16_t>(checksum ^ 0x0101) : checksum);
   return header;
 }
@@ -103,7 +108,10 @@ void read_options(BytesView options, ParsedPacket& packet) {
       packet.timestamp = get32(options, 2);
       packet.timestamp_echo = get32(options, 6);
     }
-    if (options[0] == 3) packet.has_window_scale = true;
+    if (options[0] == 3 && options[1] == 3) {
+      packet.has_window_scale = true;
+      packet.window_scale = options[2];
+    }
     options = options.subspan(options[1]);
   }
 }
@@ -163,6 +171,13 @@ Bytes udp_datagram(const Endpoint& from, const Endpoint& to, BytesView payload, 
   return datagram;
 }
 
+void make_checksum_minus_zero(Bytes& segment) {
+  // The sum is one's complement: what the checksum was belongs in the pointer to make it 0.
+  const std::uint16_t checksum = get16(segment, 16);
+  put16(segment, 18, folded(std::uint64_t{0xffff} - checksum + 0xffff - get16(segment, 18)));
+  put16(segment, 16, 0xffff);
+}
+
 void spoil_checksum(std::uint8_t protocol, Bytes& transport) {
   const std::size_t at = protocol == kTcp ? 16 : 6;
   if (transport.size() < at + 2) return;
@@ -179,7 +194,8 @@ Bytes ip_packet(const Address& from, const Address& to, const IpFields& fields, 
 
 Bytes ip_fragment(const Address& from, const Address& to, const IpFields& fields, const FragmentFields& fragment,
                   BytesView payload) {
-  const auto field = static_cast<std::uint16_t>(fragment.offset / 8 | (fragment.more ? 0x2000U : 0U) | (fields.dont_fragment ? 0x4000U : 0U));
+  const auto field = static_cast<std::uint16_t>(fragment.offset / 8 | (fragment.more ? 0x2000U : 0U) |
+                                                (fields.dont_fragment ? 0x4000U : 0U));
   return joined(from.v6 ? ipv6_header(from, to, fields, &fragment, payload.size())
                         : ipv4_header(from, to, fields, field, static_cast<std::uint16_t>(fragment.id), payload.size()),
                 payload);

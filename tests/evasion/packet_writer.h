@@ -40,8 +40,8 @@ struct TcpFields {
   std::uint8_t flags = 0;
   std::uint8_t reserved = 0;  // the low four bits of the data offset's byte
   std::uint16_t window = 65535, urgent = 0;
-  Bytes options{};                             // padded to four bytes with zeros
-  std::optional<std::uint8_t> data_offset{};   // instead of the right one, in 4-byte words
+  Bytes options{};                            // padded to four bytes with zeros
+  std::optional<std::uint8_t> data_offset{};  // instead of the right one, in 4-byte words
 };
 
 [[nodiscard]] Bytes tcp_segment(const Endpoint& from, const Endpoint& to, const TcpFields& fields, BytesView payload);
@@ -49,6 +49,9 @@ struct TcpFields {
 /// `length`, `checksum`: instead of the right ones.
 [[nodiscard]] Bytes udp_datagram(const Endpoint& from, const Endpoint& to, BytesView payload,
                                  std::optional<std::uint16_t> length = {}, std::optional<std::uint16_t> checksum = {});
+
+/// Changes the urgent pointer of a TCP segment so that its checksum becomes 0, and writes that as 0xffff.
+void make_checksum_minus_zero(Bytes& segment);
 
 /// Makes the checksum of a TCP segment or UDP datagram wrong.
 void spoil_checksum(std::uint8_t protocol, Bytes& transport);
@@ -58,9 +61,10 @@ struct IpFields {
   std::uint8_t ttl = 64, tos = 0;
   std::uint16_t id = 0;  // IPv4
   bool dont_fragment = false;
-  Bytes options{};  // IPv4: padded to four bytes with zeros. IPv6: extension headers, whole
+  Bytes options{};                   // IPv4: padded to four bytes with zeros. IPv6: extension headers, whole
   std::uint8_t first_extension = 0;  // IPv6: what the first of them is; the last names `protocol` itself
   bool wrong_checksum = false;       // IPv4
+  bool minus_zero = false;           // IPv4: the id is such that the checksum is 0, which is written as 0xffff
   int length_shift = 0;              // added to the right length
 };
 
@@ -82,6 +86,7 @@ struct ParsedPacket {
   bool has_timestamp = false;
   std::uint32_t timestamp = 0, timestamp_echo = 0;
   bool has_window_scale = false;
+  std::uint8_t window_scale = 0;
   BytesView payload;
 };
 /// Nothing where it is neither TCP nor UDP, or is a fragment or cut short.

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <string_view>
+#include <thread>
+#include <utility>
 
 #include "evasion/random.h"
 
@@ -26,24 +28,39 @@ struct HostView {
   std::uint32_t ack = 0;  // the highest acknowledgment number
   bool has_timestamp = false;
   std::uint32_t timestamp = 0;
+  std::uint32_t window = 0;  // behind `ack`
+  std::uint8_t scale = 0;
 };
 
-class Conversation {
+}  // namespace
+
+class Player::Conversation {
  public:
   Conversation(const Script& script, KernelHost& host, std::uint32_t attacker, std::uint64_t begin_ns,
-               const SensorOnPath& sensor)
-      : script_(script), host_(host), sensor_(sensor), begin_ns_(begin_ns), now_ns_(begin_ns), timing_(script.timing) {
+               SensorOnPath sensor)
+      : script_(script),
+        host_(host),
+        sensor_(std::move(sensor)),
+        begin_ns_(begin_ns),
+        now_ns_(begin_ns),
+        timing_(script.timing) {
     transcript_.attacker = attacker;
     here_ = {KernelHost::attacker(script.v6, attacker), script.attacker_port};
     there_ = {KernelHost::address(script.v6), script.host_port};
     timestamp_base_ = timing_.word() | 1;
   }
 
-  Transcript hold() {
-    for (const Step& step : script_.steps) {
+  bool go_on() {
+    while (next_ < script_.steps.size()) {
+      const Step& step = script_.steps[next_++];
       take(step);
       if (script_.reads_at_once) read_all();
+      if (step.kind == Step::Kind::host_waits) return true;
     }
+    return false;
+  }
+
+  Transcript finish() {
     read_all();
     end();
     judge();
@@ -61,7 +78,9 @@ class Conversation {
     switch (step.kind) {
       case Step::Kind::packet: send(step.packet, step.move); break;
       case Step::Kind::resend: resend(step.number, step.move); break;
-      case Step::Kind::pause: now_ns_ += step.number * 1'000 * kMillisecond; break;
+      case Step::Kind::pause:
+      case Step::Kind::host_waits: now_ns_ += step.number * 1'000 * kMillisecond; break;
+      case Step::Kind::clock: timestamp_base_ += step.number; break;
       case Step::Kind::host_connects: connect(); break;
       case Step::Kind::host_reads: read_all(); break;
       case Step::Kind::host_writes:
@@ -139,10 +158,14 @@ class Conversation {
 
   void send(const Packet& packet, std::string_view move) {
     Bytes transport = packet.protocol == kTcp ? tcp_of(packet) : udp_of(packet);
+    if (packet.minus_zero && packet.protocol == kTcp && (packet.flags & tcp::kUrg) == 0) {
+      make_checksum_minus_zero(transport);
+    }
     if (packet.wrong_checksum) spoil_checksum(packet.protocol, transport);
     IpFields ip;
     ip.protocol = packet.protocol;
-    ip.ttl = packet.dies ? 2 : packet.ttl;
+    ip.ttl = packet.dies ? script_.ttl_dying : script_.ttl;
+    ip.minus_zero = packet.minus_zero && packet.fragments.empty();
     ip.tos = packet.tos;
     ip.id = static_cast<std::uint16_t>(++ip_id_);
     ip.dont_fragment = packet.dont_fragment;
@@ -160,7 +183,7 @@ class Conversation {
     const std::size_t header = packet.protocol == kTcp ? 20 : 8;
     for (const Fragment& fragment : packet.fragments) {
       IpFields own = ip;
-      if (fragment.dies) own.ttl = 2;
+      if (fragment.dies) own.ttl = script_.ttl_dying;
       own.wrong_checksum |= fragment.wrong_checksum;
       own.dont_fragment |= fragment.dont_fragment;
       own.tos |= fragment.tos;
@@ -170,14 +193,14 @@ class Conversation {
         const bool decoy = fragment.decoy && (at >= header || fragment.spoiled_header);
         data.push_back(decoy || at >= transport.size() ? std::uint8_t{'#'} : transport[at]);
       }
-      put_on_wire(ip_fragment(here_.address, there_.address, own,
-                              {.id = ip_id_ + fragment.id_shift, .offset = fragment.begin, .more = fragment.more},
-                              data),
-                  packet.dies || fragment.dies, move);
+      put_on_wire(
+          ip_fragment(here_.address, there_.address, own,
+                      {.id = ip_id_ + fragment.id_shift, .offset = fragment.begin, .more = fragment.more}, data),
+          packet.dies || fragment.dies, move);
     }
   }
 
-  /// What the host has not acknowledged, until there is nothing left or it takes no more.
+  /// What the host has not acknowledged, in its window, until there is nothing left or it takes no more.
   void resend(std::size_t number, std::string_view move) {
     constexpr std::size_t kMostBytes = 1200;
     constexpr int kMostRounds = 24;
@@ -191,7 +214,8 @@ class Conversation {
       packet.connection = static_cast<std::uint8_t>(number);
       packet.at = offset;
       const auto from = of.stream.begin() + offset;
-      packet.payload.assign(from, from + std::min<std::ptrdiff_t>(kMostBytes, of.stream.end() - from));
+      const auto most = static_cast<std::ptrdiff_t>(std::clamp<std::size_t>(view_.window, 1, kMostBytes));
+      packet.payload.assign(from, from + std::min(most, of.stream.end() - from));
       const std::uint32_t before = view_.ack;
       send(packet, move);
       read_all();
@@ -218,8 +242,8 @@ class Conversation {
       now_ns_ += 5'000 + timing_.below(30'000);
       if (parsed && parsed->protocol == kTcp && parsed->source.port != there_.port) there_.port = parsed->source.port;
       const bool passes = !sensor_ || sensor_(packet, now_ns_);
-      transcript_.packets.push_back({now_ns_, Bytes(packet.begin(), packet.end()), true,
-                                     passes ? Fate::delivered : Fate::dropped_by_sensor, {}});
+      transcript_.packets.push_back(
+          {now_ns_, Bytes(packet.begin(), packet.end()), true, passes ? Fate::delivered : Fate::dropped_by_sensor, {}});
       if (passes && parsed && parsed->protocol == kTcp) learn(*parsed);
     }
   }
@@ -234,16 +258,19 @@ class Conversation {
     const TcpFields& fields = packet.tcp;
     if ((fields.flags & tcp::kRst) != 0) return;
     if ((fields.flags & tcp::kSyn) != 0) {
-      if (!view_.heard || view_.isn != fields.sequence) view_ = {.heard = true, .isn = fields.sequence, .next = fields.sequence + 1};
+      if (!view_.heard || view_.isn != fields.sequence)
+        view_ = {.heard = true, .isn = fields.sequence, .next = fields.sequence + 1};
       view_.has_timestamp = packet.has_timestamp;
       if (packet.has_timestamp) view_.timestamp = packet.timestamp;
+      view_.scale = packet.has_window_scale ? packet.window_scale : std::uint8_t{0};
     } else {
       auto length = static_cast<std::uint32_t>(packet.payload.size());
       if ((fields.flags & tcp::kFin) != 0) ++length;
       const std::uint32_t end = fields.sequence + length;
       if (distance(fields.sequence, view_.next) <= 0 && distance(end, view_.next) > 0) {
         const auto known = static_cast<std::size_t>(distance(view_.next, fields.sequence));
-        if (known < packet.payload.size()) received_.append(packet.payload.begin() + static_cast<std::ptrdiff_t>(known), packet.payload.end());
+        if (known < packet.payload.size())
+          received_.append(packet.payload.begin() + static_cast<std::ptrdiff_t>(known), packet.payload.end());
         view_.next = end;
       }
       if (packet.has_timestamp) view_.timestamp = packet.timestamp;
@@ -251,19 +278,24 @@ class Conversation {
     if ((fields.flags & tcp::kAck) == 0) return;
     if (!view_.acknowledged || distance(fields.acknowledgment, view_.ack) > 0) view_.ack = fields.acknowledgment;
     view_.acknowledged = true;
+    if (fields.acknowledgment != view_.ack) return;
+    const bool scaled = (fields.flags & tcp::kSyn) == 0;
+    view_.window = std::uint32_t{fields.window} << (scaled ? view_.scale : 0);
   }
 
   // ---- The application
 
   void connect() {
-    there_.port = 0;
-    sockets_.push_back({host_.connect(here_), {}, true});
+    there_.port = script_.host_port;
+    // The socket that it had is closed first, if there is one: this may have the same port.
+    for (Socket& socket : sockets_) socket.descriptor = Descriptor();
+    sockets_.push_back({host_.connect(here_, script_.host_port), {}, true});
     take_answers();
   }
 
   void read_all() {
     if (script_.signature == SignatureKind::udp) {
-      while (auto datagram = host_.read_datagram(script_.v6)) {
+      while (auto datagram = host_.read_datagram(script_.host_port, script_.v6)) {
         if (datagram->from.address == here_.address) transcript_.datagrams.push_back(std::move(datagram->text));
       }
       return;
@@ -302,14 +334,13 @@ class Conversation {
     if (script_.signature == SignatureKind::from_host) {  // it is the attacker who reads it
       transcript_.streams.assign(1, received_);
     }
-    transcript_.read_signature =
-        std::any_of(transcript_.streams.begin(), transcript_.streams.end(), holds) ||
-        std::any_of(transcript_.datagrams.begin(), transcript_.datagrams.end(), holds);
+    transcript_.read_signature = std::any_of(transcript_.streams.begin(), transcript_.streams.end(), holds) ||
+                                 std::any_of(transcript_.datagrams.begin(), transcript_.datagrams.end(), holds);
   }
 
   const Script& script_;
   KernelHost& host_;
-  const SensorOnPath& sensor_;
+  const SensorOnPath sensor_;
   const std::uint64_t begin_ns_;
   std::uint64_t now_ns_;
   Random timing_;
@@ -320,13 +351,23 @@ class Conversation {
   std::vector<Socket> sockets_;
   std::string received_;  // what the host has sent, in its order
   Transcript transcript_;
+  std::size_t next_ = 0;  // step
 };
 
-}  // namespace
+Player::Player(const Script& script, KernelHost& host, std::uint32_t attacker, std::uint64_t begin_ns,
+               SensorOnPath sensor)
+    : conversation_(std::make_unique<Conversation>(script, host, attacker, begin_ns, std::move(sensor))) {}
+Player::~Player() = default;
+Player::Player(Player&&) noexcept = default;
+
+bool Player::go_on() { return conversation_->go_on(); }
+Transcript Player::finish() { return conversation_->finish(); }
 
 Transcript play(const Script& script, KernelHost& host, std::uint32_t attacker, std::uint64_t begin_ns,
-                const SensorOnPath& sensor) {
-  return Conversation(script, host, attacker, begin_ns, sensor).hold();
+                SensorOnPath sensor) {
+  Player player(script, host, attacker, begin_ns, std::move(sensor));
+  while (player.go_on()) std::this_thread::sleep_for(Player::kHostWaits);
+  return player.finish();
 }
 
 }  // namespace penstock::evasion

@@ -6,8 +6,10 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "evasion/kernel_host.h"
 #include "evasion/script.h"
@@ -18,8 +20,27 @@ namespace penstock::evasion {
 /// Whether a packet (from the IP header on) passes, at this time.
 using SensorOnPath = std::function<bool(BytesView packet, std::uint64_t time_ns)>;
 
-/// The attacker has this number, which no conversation of the same sensor had. `begin_ns`: when it begins.
+/// One conversation. Borrows all.
+class Player {
+ public:
+  /// The attacker has this number, which no conversation of the same sensor had. `begin_ns`: when it begins.
+  Player(const Script& script, KernelHost& host, std::uint32_t attacker, std::uint64_t begin_ns,
+         SensorOnPath sensor = {});
+  ~Player();
+  Player(Player&&) noexcept;
+
+  /// Plays on, to the end or until the host waits: then true, and it goes on once `kHostWaits` have passed.
+  bool go_on();
+  static constexpr std::chrono::milliseconds kHostWaits{1500};
+  [[nodiscard]] Transcript finish();
+
+ private:
+  class Conversation;
+  std::unique_ptr<Conversation> conversation_;
+};
+
+/// All of it, with the waiting.
 [[nodiscard]] Transcript play(const Script& script, KernelHost& host, std::uint32_t attacker, std::uint64_t begin_ns,
-                              const SensorOnPath& sensor = {});
+                              SensorOnPath sensor = {});
 
 }  // namespace penstock::evasion

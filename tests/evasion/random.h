@@ -29,7 +29,8 @@ class Random {
   std::uint64_t below(std::uint64_t bound) noexcept { return bound == 0 ? 0 : next() % bound; }
   /// Both bounds included.
   std::int64_t between(std::int64_t least, std::int64_t most) noexcept {
-    return least >= most ? least : least + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(most - least) + 1));
+    return least >= most ? least
+                         : least + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(most - least) + 1));
   }
   bool percent(unsigned chance) noexcept { return below(100) < chance; }
   template <typename T>

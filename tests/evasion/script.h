@@ -83,13 +83,13 @@ struct Packet {
   std::optional<std::uint8_t> data_offset{};
   bool wrong_checksum = false;
   bool no_checksum = false;  // UDP: the field is 0
+  bool minus_zero = false;   // IPv4 and TCP: the checksums are 0, and written as 0xffff, which is as right
 
   std::optional<std::uint16_t> udp_length{};
 
-  std::uint8_t ttl = 64;
   std::uint8_t tos = 0;
-  bool dies = false;      // between the sensor and the host, for its TTL
-  bool spoofed = false;   // as if the host had sent it; the host never sees it
+  bool dies = false;     // between the sensor and the host, for its TTL
+  bool spoofed = false;  // as if the host had sent it; the host never sees it
   bool wrong_ip_checksum = false;
   bool dont_fragment = false;
   int ip_length_shift = 0;
@@ -104,6 +104,8 @@ struct Step {
     packet,         // the attacker sends `packet`
     resend,         // the attacker sends what the host has not acknowledged of connection `number`
     pause,          // `number` seconds pass for the sensor
+    host_waits,     // the same, and the host's timers of this length, which are set to a second, run out
+    clock,          // the attacker's timestamps go on by `number` milliseconds
     host_connects,  // HostRole::client: the application connects
     host_reads,     // the application accepts and reads all there is
     host_writes,    // the application writes `text` to its newest connection
@@ -123,10 +125,11 @@ struct Script {
   SignatureKind signature = SignatureKind::any;
   HostRole role = HostRole::server;
   bool v6 = false;
-  std::uint64_t timing = 0;    // the seed of the times between packets
-  bool in_pages = false;       // see KernelHost::deliver
-  bool reads_at_once = false;  // the application reads after each packet
-  std::uint16_t host_port = 80, attacker_port = 4000;
+  std::uint64_t timing = 0;                            // the seed of the times between packets
+  bool in_pages = false;                               // see KernelHost::deliver
+  bool reads_at_once = false;                          // the application reads after each packet
+  std::uint16_t host_port = 80, attacker_port = 4000;  // the port of a client on the host, too, if it is not 80
+  std::uint8_t ttl = 64, ttl_dying = 2;                // of packets that reach the host, and of those that do not
   std::vector<Connection> connections;
   std::vector<Step> steps;
   std::string signature_text;

@@ -90,7 +90,8 @@ void read_alert(std::string_view line, AlertsByAttacker& alerts) {
 
 WorkFolder::WorkFolder() {
   std::error_code none;
-  path_ = std::filesystem::is_directory("/dev/shm", none) ? "/dev/shm" : std::filesystem::temp_directory_path().string();
+  path_ =
+      std::filesystem::is_directory("/dev/shm", none) ? "/dev/shm" : std::filesystem::temp_directory_path().string();
   path_ += "/evasion_XXXXXX";
   if (::mkdtemp(path_.data()) == nullptr) give_up({Error{{path_}, "cannot make a folder", "", ""}});
 }
@@ -170,7 +171,6 @@ LiveSensor::~LiveSensor() { stages_.clear(); }
 
 void LiveSensor::restart(unsigned workers) {
   stages_.clear();
-  alerts_before_ = function_->alerts_by_rule();
   for (unsigned i = 0; i < workers; ++i) stages_.push_back(function_->make_cpu_stage());
 }
 
@@ -182,20 +182,19 @@ bool LiveSensor::passes(BytesView packet, std::uint64_t time_ns) {
   descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame_.size());
   PacketView view{frame_.data(), &descriptor};
   parse(view);
-  const unsigned worker = port::worker_of(frame_, descriptor.wire_length, LinkType::ethernet,
-                                          static_cast<unsigned>(stages_.size()));
+  const unsigned worker =
+      port::worker_of(frame_, descriptor.wire_length, LinkType::ethernet, static_cast<unsigned>(stages_.size()));
   stages_[worker]->process({&view, 1});
   return descriptor.verdict.alive();
 }
 
-bool LiveSensor::finish(std::uint32_t sid) {
-  stages_.clear();
+std::uint64_t LiveSensor::alerts(std::uint32_t sid) const {
   const std::vector<std::uint64_t> alerts = function_->alerts_by_rule();
   const auto& rules = function_->rules().rules;
   for (std::size_t i = 0; i < rules.size(); ++i) {
-    if (rules[i].sid == sid) return alerts[i] > alerts_before_[i];
+    if (rules[i].sid == sid) return alerts[i];
   }
-  return false;
+  return 0;
 }
 
 }  // namespace penstock::evasion

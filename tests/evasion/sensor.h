@@ -64,13 +64,14 @@ class LiveSensor {
   void restart(unsigned workers);
   /// Whether the packet passes.
   bool passes(BytesView packet, std::uint64_t time_ns);
-  /// Ends all flows, as at a capture's end; whether this rule has alerted since the last restart.
-  [[nodiscard]] bool finish(std::uint32_t sid);
+  /// Ends all flows, as at a capture's end.
+  void finish() { stages_.clear(); }
+  /// How often the rule has alerted so far.
+  [[nodiscard]] std::uint64_t alerts(std::uint32_t sid) const;
 
  private:
   WorkFolder folder_;
   std::unique_ptr<nids::Nids> function_;
-  std::vector<std::uint64_t> alerts_before_;
   std::vector<std::unique_ptr<chain::CpuStage>> stages_;
   Bytes frame_;
 };
