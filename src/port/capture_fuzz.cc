@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a capture file: it is read to its end, every byte of every packet is touched, and what was read is
-// written and read again.
+// Any bytes as a capture file: it is read to its end, every byte of every packet is touched, and what was read of the
+// first packet's link type is written to a classic capture and read again.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -76,6 +76,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   in.write(data, size);
   std::vector<Packet> packets = read_all(in.path());
   if (packets.empty()) return 0;
+  const LinkType first = packets.front().descriptor.link_type;
+  std::erase_if(packets, [&](const Packet& packet) { return packet.descriptor.link_type != first; });
 
   MemoryFile out("out");
   auto writer = CaptureWriter::open(out.path(), Precision::nanoseconds);

@@ -200,9 +200,9 @@ TEST(Pcap, RefusesAnotherLinkTypeInAClassicCaptureAndSaysSo) {
 TEST(Pcap, WritesSeveralLinkTypesToPcapngAsInterfaces) {
   const TemporaryFolder folder;
   const Bytes frame{1, 2, 3, 4};
-  const Written written = write_capture(
-      folder / "a.pcapng",
-      {{1, 4, LinkType::ethernet, frame}, {2, 4, LinkType::raw_ip, frame}, {3, 4, LinkType::ethernet, frame}});
+  const std::vector<Captured> packets{
+      {1, 4, LinkType::ethernet, frame}, {2, 4, LinkType::raw_ip, frame}, {3, 4, LinkType::ethernet, frame}};
+  const Written written = write_capture(folder / "a.pcapng", packets);
   EXPECT_EQ(written.taken, 3U);
   EXPECT_THAT(written.errors, IsEmpty());
   EXPECT_EQ(read_file(folder / "a.pcapng"), CaptureBytes()
@@ -213,6 +213,7 @@ TEST(Pcap, WritesSeveralLinkTypesToPcapngAsInterfaces) {
                                                 .packet(1, 2, frame, 4)
                                                 .packet(0, 3, frame, 4)
                                                 .bytes());
+  EXPECT_THAT(read_captures({folder / "a.pcapng"}).packets, ElementsAreArray(packets));
 }
 
 TEST(Pcap, TellsOfAFullDiskAndCountsWhatItHeldAsLost) {
