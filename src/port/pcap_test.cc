@@ -293,6 +293,24 @@ TEST(Pcap, LosesAllThatACompressorHasNotWritten) {
   }
 }
 
+TEST(Pcap, HoldsAtMostOneBlockBackWhenItCompresses) {
+  const TemporaryFolder folder;
+  for (const char* name : {"a.pcap.gz", "a.pcapng.zst"}) {
+    auto port = must_make("pcap", {{"write", {folder / name}}});
+    ASSERT_TRUE(port->open(1));
+    port->start();
+    // Zeros: a compressor by itself would hold all of them back.
+    std::vector<Captured> one{{kSecond, 250'000, LinkType::ethernet, Bytes(250'000)}};
+    for (int i = 0; i < 40; ++i) testing::send(*port->tx(0), one);
+    // A block ends with the packet that fills 1 MiB: five of them.
+    EXPECT_THAT(read_captures({folder / name}).packets, SizeIs(40)) << name;
+    testing::send(*port->tx(0), one);
+    EXPECT_GE(read_captures({folder / name}).packets.size(), 40U) << name;
+    port->close();
+    EXPECT_THAT(read_captures({folder / name}).packets, SizeIs(41)) << name;
+  }
+}
+
 TEST(Pcap, LeavesTheOutputAloneUntilTheRunStarts) {
   const TemporaryFolder folder;
   write_capture(folder / "out.pcap", some_packets(10));

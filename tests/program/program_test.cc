@@ -190,6 +190,34 @@ std::size_t whole_records(const std::string& capture) {
   return records;
 }
 
+TEST_F(Program, LosesAtMostTheLastBlockOfACompressedCaptureWhereItIsKilled) {
+  // 4,000 packets of 8,996 bytes that compress well; the pipe, of which nothing more comes, keeps the run alive. A
+  // block ends with the first write, of at most 1 MiB, after its first 1 MiB.
+  constexpr std::size_t kPackets = 4'000;
+  constexpr std::size_t kLeast = kPackets - 2 * (1U << 20) / (16 + 8996) - 1;
+  write("kill.yaml",
+        "ports:\n  load: {generator: {size: 9000, packets: 4000}}\n  pipe: {pcap: {read: pipe}}\n"
+        "  wan: {pcap: {write: x}}\nchain: []\nwire: {load: wan, pipe: wan}\n");
+  ASSERT_EQ(shell("mkfifo pipe"), 0);
+  for (const std::string name : {"out.pcap.gz", "out.pcap.zst", "out.pcap"}) {
+    const std::string count = "penstock run chain.yaml -q --set ports.lan.pcap.read=" + name +
+                              " --set ports.wan='{null: {}}' --report report.json";
+    const std::string unpack = name.ends_with("gz") ? "gunzip -c" : name.ends_with("zst") ? "zstd -dcq" : "cat";
+    // Until the file holds what it must, for at most 20 s.
+    EXPECT_EQ(shell("exec 3<>pipe; head -c 24 in.pcap >&3\n'" PENSTOCK_PROGRAM
+                    "' run kill.yaml -q --set ports.wan.pcap.write=" +
+                    name + " & run=$!\nfor i in $(seq 100); do sleep 0.2; " + count +
+                    "; grep -qE '\"in\": *(3[89]|4)[0-9]{2}' report.json && break; done\nkill -KILL $run\n"
+                    "wait $run; exec 3>&-\n" +
+                    count + "; if ! command -v " + unpack.substr(0, unpack.find(' ')) + "; then exit 3; fi; " + unpack +
+                    " " + name + " >unpacked || true"),
+              0)
+        << read("err");
+    EXPECT_GE(json("report.json")["packets"]["in"], kLeast) << name << ": " << read("err");
+    EXPECT_GE(whole_records(read("unpacked")), kLeast) << name;
+  }
+}
+
 TEST_F(Program, GivesUpAReaderThatTakesNothingOnceItsTimeIsOver) {
   ASSERT_EQ(shell("mkfifo pipe"), 0);
   const std::string run =
