@@ -144,7 +144,7 @@ int classify(const ClassifyOptions& options) {
       !errors.empty()) {
     return refuse(errors);
   }
-  const Result<std::string> file = read_input(options.file);
+  const Result<std::string> file = read_lines(options.file);
   if (!file) return refuse(file.error());
   const firewall::ReadOptions read_as = read_options(options);
   Result<Read<firewall::Ruleset>> read = firewall::read_rules(*file, input_name(options.file), read_as);

@@ -464,6 +464,30 @@ TEST_F(AnsweringProgram, NumbersTheLinesOfItsStandardInputThroughout) {
   EXPECT_THAT(read("out"), HasSubstr("\n10.0.0.2 0.0.0.0/0 "));
 }
 
+TEST_F(Program, RefusesAFileWithoutEndWhateverReadsIt) {
+  write("gateway.yaml",
+        "ports: {lan: {pcap: {read: in.pcap}}, wan: 'null'}\nchain: [{firewall: {rules: x}}, {nids: {rules: x}}, "
+        "{router: {routes: x}}, {ipsec: {state: x, policy: x}}]\n");
+  const std::string check = "penstock check --file-limit 1MiB gateway.yaml --set chain.";
+  for (const std::string& command :
+       {check + "0.firewall.rules=/dev/zero", check + "nids.rules=/dev/zero", check + "nids.threshold=/dev/zero",
+        check + "nids.classification=/dev/zero", check + "nids.reference=/dev/zero", check + "router.routes=/dev/zero",
+        check + "router.neighbours=/dev/zero", check + "ipsec.state=/dev/zero", check + "ipsec.policy=/dev/zero",
+        std::string("penstock check --file-limit 1MiB /dev/zero"),
+        std::string("penstock route --file-limit 1MiB --routes - 1.1.1.1 </dev/zero"),
+        std::string("penstock classify --file-limit 1MiB --rules /dev/zero 1.1.1.1 2.2.2.2 tcp 1 2"),
+        std::string("penstock scan --file-limit 1MiB in.pcap -S /dev/zero"),
+        std::string("mkfifo pipe; cat /dev/zero >pipe & penstock scan --file-limit 1MiB in.pcap -S pipe")}) {
+    EXPECT_EQ(shell(command), 2) << command;
+    EXPECT_THAT(read("err"), HasSubstr("file too large: found more than 1.0 MiB, expected at most 1.0 MiB")) << command;
+  }
+  for (const char* const command : {"route --routes x", "classify --rules x"}) {
+    write("x", *command == 'r' ? "default dev a\n" : "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
+    EXPECT_EQ(shell(std::string("penstock ") + command + " </dev/zero"), 1);
+    EXPECT_THAT(read("err"), HasSubstr("stdin:1: line too long")) << command;
+  }
+}
+
 TEST_F(Program, DestroysNothingWhereItCannotStart) {
   write("out.pcap", "of an earlier run");
   write("report.json", "of an earlier run");

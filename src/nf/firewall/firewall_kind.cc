@@ -45,7 +45,7 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   options.interfaces = std::move(*interfaces);
 
   const std::string& file = parameters.text("rules");
-  const Result<std::string> text = read_input(file);
+  const Result<std::string> text = read_lines(file);
   if (!text) return failure(text.error());
   Result<Read<Ruleset>> read = read_rules(*text, input_name(file), options);
   if (!read) return failure(std::move(read).error());

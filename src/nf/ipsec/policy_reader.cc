@@ -274,7 +274,7 @@ void PolicyReader::leave_out(const XfrmWord& at, std::string_view message) {
 }  // namespace
 
 Result<Read<Policies>> read_policies(const std::string& path) {
-  const auto text = read_input(path);
+  const auto text = read_lines(path);
   if (!text) return failure(text.error());
   auto policies = parse_policies(*text, input_name(path));
   if (policies && policies->value.empty() && policies->unsupported.empty()) {

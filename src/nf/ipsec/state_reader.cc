@@ -572,7 +572,7 @@ void StateReader::leave_out(const XfrmWord& at, std::string_view message, std::s
 }  // namespace
 
 Result<Read<SecurityAssociations>> read_states(const std::string& path) {
-  auto text = read_input(path);
+  auto text = read_lines(path);
   if (!text) return failure(std::move(text).error());
   auto states = parse_states(*text, input_name(path));
   wipe(text->data(), text->size());

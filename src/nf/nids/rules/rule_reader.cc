@@ -21,8 +21,6 @@ namespace penstock::nids {
 
 namespace {
 
-// A compressed file of a few bytes can hold any number of them.
-constexpr std::size_t kMostFileBytes = std::size_t{1} << 28;
 // A file of which so many lines are wrong is none of rules.
 constexpr std::size_t kMostLeftOut = 1'000'000;
 
@@ -324,9 +322,8 @@ Result<std::string> read_unpacked(const std::string& path) {
     const std::ptrdiff_t got = (*source)->read(chunk);
     if (got < 0) return failure(Error{{path, 0, 0}, "cannot be read", (*source)->reason(), ""});
     if (got == 0) return text;
-    if (text.size() + static_cast<std::size_t>(got) > kMostFileBytes) {
-      return failure(Error{{path, 0, 0}, "file too large", "", "at most " + format_size(kMostFileBytes)});
-    }
+    // A compressed file of a few bytes can hold any number of them.
+    if (text.size() + static_cast<std::size_t>(got) > file_limit()) return failure(file_too_large(path));
     text.append(reinterpret_cast<const char*>(chunk.data()), static_cast<std::size_t>(got));
   }
 }
