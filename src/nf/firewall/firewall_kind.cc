@@ -27,6 +27,8 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"engine", ParameterType::choice, "bitvector", "bitvector|linear", "how rules are found", false},
     {"interfaces", ParameterType::pairs, "", "",
      "interfaces in the rules and the ports they are: {eth0: lan, lo: none}", false},
+    {"most_rules", ParameterType::integer, "1000000", "1..100000000",
+     "most rules of the file, and most that chains become that call each other", false},
     {"strict", ParameterType::flag, "false", "", "what the rules hold and is not supported is an error", false},
 });
 
@@ -36,6 +38,8 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   if (parameters.has("chain")) options.chain = parameters.text("chain");
   if (parameters.has("match")) options.match = target_of(parameters.text("match"));
   if (parameters.has("policy")) options.policy = target_of(parameters.text("policy"));
+
+  options.most_rules = parameters.integer("most_rules");
 
   static const std::vector<std::string> kNoMapping;
   const bool mapped = parameters.has("interfaces");
