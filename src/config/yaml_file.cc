@@ -274,7 +274,7 @@ void YamlFile::remember(const YAML::Node& node, const std::string* text) {
   } else if (known->second.text == text) {
     return;  // an alias, perhaps of what it stands in
   } else {
-    known->second.text = text;  // the last one's value stands there
+    known->second.text = text;  // the last override wins
   }
   if (node.IsSequence()) {
     for (const auto& item : node) remember(item, text);

@@ -47,8 +47,8 @@ constexpr auto kOtherTargets = std::to_array<std::string_view>({
 
 bool is_target(std::string_view name) { return std::ranges::find(kOtherTargets, name) != kOtherTargets.end(); }
 
-/// Walks the chains as a packet would that every condition held for, and writes an entry for each rule on its way. A
-/// stack of its own: chains may be as deep as there are chains.
+/// Walks through the chains as a packet would for which every condition holds, and writes an entry for each rule it
+/// meets. Keeps its own stack, since chains may nest as deep as there are chains.
 class ChainWriter {
  public:
   ChainWriter(const IptablesTable& table, std::size_t most_rules, Ruleset& rules, Errors& unsupported)
@@ -125,7 +125,7 @@ class ChainWriter {
       outer.insert(outer.end(), call.skips.begin(), call.skips.end());
       add_skip(*call.caller);
     } else {
-      // Out of the base chain this is a skip to the policy: no entry of this family stands behind it.
+      // Out of the base chain this is a skip to the policy: no entry of this family follows.
       for (const std::uint32_t skip : call.skips) {
         rules_.entries[skip].skip_to = static_cast<std::uint32_t>(rules_.entries.size());
       }
@@ -133,7 +133,7 @@ class ChainWriter {
     conditions_.resize(call.conditions_before);
   }
 
-  /// A condition that holds already is not asked for again.
+  /// A condition that is there already is not added again.
   void push_conditions(const std::vector<Condition>& conditions) {
     for (const Condition& condition : conditions) {
       if (std::ranges::find(conditions_, condition) == conditions_.end()) conditions_.push_back(condition);
@@ -168,7 +168,7 @@ class ChainWriter {
     stopped_ = true;
     const std::string most = format_count(kMostConditions);
     errors_.add({{rules_.file, rule.line, 0},
-                 "too many conditions on the way through the chains that call each other",
+                 "too many conditions along a chain of calls",
                  fmt::format("more than {}", most),
                  fmt::format("at most {}", most)});
   }

@@ -28,7 +28,7 @@ ReadOptions with_most_rules(std::size_t most) {
   return options;
 }
 
-/// FORWARD calls c0, c0 calls c1 …; the last accepts. `match(i)` stands in each call.
+/// FORWARD calls c0, c0 calls c1 …; the last accepts. `match(i)` is the condition of each call.
 template <typename Match>
 std::string deep_table(int depth, Match match) {
   std::string chains, rules = "-A FORWARD -j c0\n";
@@ -43,19 +43,18 @@ std::string deep_table(int depth, Match match) {
 TEST(IptablesChains, MayBeAsDeepAsThereAreChains) {
   const Ruleset rules = rules_of(deep_table(50'000, [](int) { return "-p tcp"; }));
   EXPECT_EQ(rules.entries.size(), 1U);
-  EXPECT_EQ(rules.conditions.size(), 1U) << "what holds already is not asked for again";
+  EXPECT_EQ(rules.conditions.size(), 1U) << "equal conditions are kept once";
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 tcp 1 1")), "50000 accept");
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 udp 1 1")), "- drop");
 }
 
-TEST(IptablesChains, WithTooManyConditionsOnOneWayAreRefused) {
+TEST(IptablesChains, WithTooManyConditionsAlongTheCallsAreRefused) {
   const auto rules_with = [](int conditions) {
     return deep_table(conditions + 1, [](int i) { return fmt::format("! -s 10.0.{}.{}/32", i / 256, i % 256); });
   };
   EXPECT_EQ(decide(rules_of(rules_with(1024)), tuple("1.1.1.1 2.2.2.2 tcp 1 1")), "1025 accept");
   EXPECT_EQ(errors_of(rules_with(1025)),
-            "rules:2054: too many conditions on the way through the chains that call each other: found more than "
-            "1,024, expected at most 1,024");
+            "rules:2054: too many conditions along a chain of calls: found more than 1,024, expected at most 1,024");
 }
 
 /// `depth` chains of which each calls the next one twice: 2^depth ways. Nothing is ever written for them.
@@ -105,7 +104,7 @@ TEST(IptablesReader, RefusesAFileOfTooManyLines) {
             "rules:14: too many rules: found more than 12, expected at most 12 (most_rules raises it)");
 }
 
-TEST(IptablesReader, CountsARuleWithListsAsTheRulesThatItStandsFor) {
+TEST(IptablesReader, CountsARuleWithListsAsTheRulesItExpandsTo) {
   const std::string rules = "-A FORWARD -s 1.1.1.1,2.2.2.2 -d 3.3.3.3,4.4.4.4,5.5.5.5 -j ACCEPT\n";
   EXPECT_EQ(errors_of(table("", rules), with_most_rules(9)), "read without an error");
   EXPECT_THAT(errors_of(table("", rules), with_most_rules(8)), HasSubstr("too many rules"));
@@ -123,7 +122,7 @@ struct Walk {
   struct OwnRule {
     std::uint32_t index = 0;
     int source = -1;    // of the packet; -1: any
-    int protocol = -1;  // likewise
+    int protocol = -1;  // the same
     enum class Jump { accept, drop, reject, give_back, call, go } jump = Jump::accept;
     std::size_t chain = 0;
   };

@@ -35,7 +35,7 @@ class IptablesReader {
         read_comment(content);
         continue;
       }
-      // Chains and tables cost memory as well as rules; a rule with lists costs as much as all that it stands for.
+      // Chains and tables take memory too, and a rule with lists takes as much as all the rules it expands to.
       if (++cost_ > options_.most_rules) return failure(too_many_rules({file_, line_, 0}, options_));
       switch (content.front()) {
         case '*': read_table(content); break;
