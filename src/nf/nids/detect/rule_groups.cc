@@ -66,23 +66,26 @@ Slices slice(const std::vector<std::tuple<std::uint32_t, std::uint32_t, std::uin
   std::optional<RuleList> shared;  // of the slices from here on
   const auto close = [&](std::uint32_t until) {
     if (until == from) return;
-    RuleList set;
+    std::uint32_t set = 0;
     if (!shared) {
-      set.reserve(active.size());
-      for (const auto& [rule, times] : active) set.push_back(rule);
-      sliced += set.size();
-      if (sliced > limits.sliced || kept + set.size() > limits.kept) shared = std::move(set);
-    }
-    if (shared) {
-      result.slices.push_back({from, until - 1, static_cast<std::uint32_t>(result.sets.size())});
-    } else {
-      const auto [place, is_new] = known.try_emplace(std::move(set), static_cast<std::uint32_t>(result.sets.size()));
-      if (is_new) {
-        result.sets.push_back(place->first);
-        kept += place->first.size();
+      RuleList rules;
+      rules.reserve(active.size());
+      for (const auto& [rule, times] : active) rules.push_back(rule);
+      sliced += rules.size();
+      if (sliced > limits.sliced || kept + rules.size() > limits.kept) {
+        shared = std::move(rules);
+      } else {
+        const auto [place, is_new] =
+            known.try_emplace(std::move(rules), static_cast<std::uint32_t>(result.sets.size()));
+        set = place->second;
+        if (is_new) {
+          result.sets.push_back(place->first);
+          kept += place->first.size();
+        }
       }
-      result.slices.push_back({from, until - 1, place->second});
     }
+    if (shared) set = static_cast<std::uint32_t>(result.sets.size());
+    result.slices.push_back({from, until - 1, set});
     from = until;
   };
   for (const auto& [port, begins, rule] : edges) {
