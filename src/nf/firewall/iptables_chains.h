@@ -33,9 +33,7 @@ struct IptablesTable {
 /// chain. In the order of the file.
 [[nodiscard]] Errors check_jumps(const IptablesTable& table, const std::string& file);
 
-/// Most conditions of an entry: those of its rule and of all rules that call its chain.
-inline constexpr std::size_t kMostConditions = 1024;
-/// Of all entries together, for each of the rules that there may be.
+/// Most conditions of all entries together, for each of the rules that there may be.
 inline constexpr std::size_t kMostConditionsPerRule = 8;
 
 /// Appends the entries of `table`, from `chain` on, to `rules`. What is left out on this way goes to `unsupported`.

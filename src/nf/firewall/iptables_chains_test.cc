@@ -110,6 +110,17 @@ TEST(IptablesReader, CountsARuleWithListsAsTheRulesItExpandsTo) {
   EXPECT_THAT(errors_of(table("", rules), with_most_rules(8)), HasSubstr("too many rules"));
 }
 
+TEST(IptablesReader, BoundsTheConditionsOfARule) {
+  std::string rule = "-A FORWARD -p tcp";  // each `-m tcp` is a condition
+  for (int i = 0; i < 1023; ++i) rule += " -m tcp";
+  EXPECT_EQ(errors_of(table("", rule + " -j ACCEPT\n")), "read without an error");
+  EXPECT_THAT(errors_of(table("", rule + " -m tcp -j ACCEPT\n")),
+              HasSubstr("a rule with too many conditions: found 'tcp', expected at most 1024"));
+  EXPECT_EQ(errors_of(table("", rule + " -j ACCEPT\n"), with_most_rules(131)), "read without an error");
+  EXPECT_THAT(errors_of(table("", rule + " -j ACCEPT\n"), with_most_rules(130)), HasSubstr("too many rules"))
+      << "it counts as 1024 / 8 rules, beside the table, its chain and COMMIT";
+}
+
 TEST(ClassBenchReader, RefusesAFileOfTooManyRules) {
   const std::string rule = "@1.0.0.0/8 2.0.0.0/8 0 : 65535 0 : 65535 0x06/0xFF\n";
   EXPECT_EQ(errors_of(rule + rule, with_most_rules(2)), "read without an error");

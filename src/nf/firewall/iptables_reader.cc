@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -126,8 +127,15 @@ class IptablesReader {
     read_.value.rules.push_back({line_, target, false, std::string(shown)});
     const auto chain = table_->chains.find(rule.chain);
     if (chain == table_->chains.end()) return mistake(rule.chain, "a rule of an unknown chain", ":CHAIN … before it");
-    cost_ += rule.alternatives.size() - 1;
+    cost_ += cost_of(rule) - 1;
     chain->second.rules.push_back(std::move(rule));
+  }
+
+  /// What a rule with lists expands to, or more where its conditions are many.
+  static std::size_t cost_of(const IptablesRule& rule) {
+    std::size_t conditions = 0;
+    for (const auto& alternative : rule.alternatives) conditions += alternative.size();
+    return std::max(rule.alternatives.size(), conditions / kMostConditionsPerRule);
   }
 
   void leave_table_out() {
