@@ -68,31 +68,47 @@ endfunction()
 
 # penstock_fuzz(<name> SOURCES x_fuzz.cc CORPUS <folder> [DEPENDS ...])
 #   One LLVMFuzzerTestOneInput. With PENSTOCK_FUZZ it is a libFuzzer program; without, a test that replays the corpus.
+#   Either fails at an input that takes 10 s or has more than 256 MiB allocated at once (tests/fuzz/cost_limits.h).
 #   As a test the fuzzer begins with the kept corpus and the same seed each time, keeps nothing that it finds but the input
-#   that fails, and ends by itself: after its runs or its time, at an input that takes 10 s, or at 2 GiB of memory.
+#   that fails, and ends by itself after its runs or its time.
 function(penstock_fuzz name)
   if(NOT PENSTOCK_TESTS)
     return()
   endif()
   cmake_parse_arguments(ARG "" "CORPUS" "SOURCES;DEPENDS" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} penstock_flags)
+  penstock_fuzz_program(${name} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS})
   if(PENSTOCK_FUZZ)
-    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
     file(GLOB corpus CONFIGURE_DEPENDS ${ARG_CORPUS}/*)
     list(JOIN corpus "," corpus)
     set(list ${CMAKE_CURRENT_BINARY_DIR}/${name}.corpus)
     file(WRITE ${list} "${corpus}")
     add_test(NAME ${name} COMMAND ${name} -seed=20261 -seed_inputs=@${list} -runs=20000 -max_total_time=20 -timeout=10
-                                          -malloc_limit_mb=2048 -rss_limit_mb=0
+                                          -malloc_limit_mb=256 -rss_limit_mb=0
                                           -artifact_prefix=${CMAKE_CURRENT_BINARY_DIR}/${name}.)
-    # Not libFuzzer's limit of memory: before it names the input it prints a profile of the heap, for hours where the
-    # stacks of millions of blocks differ.
+    # Of what is mapped without malloc.
     set_tests_properties(${name} PROPERTIES ENVIRONMENT "ASAN_OPTIONS=hard_rss_limit_mb=2048")
   else()
-    target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cc)
     add_test(NAME ${name} COMMAND ${name} ${ARG_CORPUS})
   endif()
   set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT 120)
   set_property(GLOBAL APPEND PROPERTY PENSTOCK_FUZZERS ${name})
+endfunction()
+
+# The program alone. What counts its allocations depends on whose allocator it has.
+function(penstock_fuzz_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  set(folder ${PROJECT_SOURCE_DIR}/tests/fuzz)
+  set(counter count_by_libc.cc)
+  if(PENSTOCK_SANITIZE)
+    set(counter count_by_sanitizer.cc)
+  endif()
+  add_executable(${name} ${ARG_SOURCES} ${folder}/cost_limits.cc ${folder}/${counter})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} penstock_flags)
+  if(PENSTOCK_FUZZ)
+    target_sources(${name} PRIVATE ${folder}/fuzzer_limits.cc)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  else()
+    target_sources(${name} PRIVATE ${folder}/replay_main.cc)
+  endif()
 endfunction()

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <numeric>
+#include <unordered_map>
 #include <utility>
 
 #include "base/text_file.h"
@@ -306,13 +307,15 @@ bool Parameters::flag(std::string_view name) const { return at(name).integer != 
 Errors Parameters::placed(Errors errors) const { return penstock::placed(std::move(errors), files_); }
 
 Errors placed(Errors errors, std::span<const Parameters::File> files) {
+  if (errors.empty()) return errors;
+  std::unordered_map<std::string_view, const Parameters::File*> by_path;  // the first of each
+  for (const Parameters::File& file : files) by_path.try_emplace(file.path, &file);
   for (Error& error : errors) {
     if (error.place.line != 0) continue;
-    const auto file =
-        std::find_if(files.begin(), files.end(), [&](const Parameters::File& f) { return f.path == error.place.file; });
-    if (file == files.end()) continue;
-    error.message = fmt::format("{}: {}", file->path, error.message);
-    error.place = file->place;
+    const auto file = by_path.find(error.place.file);
+    if (file == by_path.end()) continue;
+    error.message = fmt::format("{}: {}", error.place.file, error.message);
+    error.place = file->second->place;
   }
   return errors;
 }

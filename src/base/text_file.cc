@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -19,9 +20,13 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
+
 namespace penstock {
 
 namespace {
+
+constinit std::atomic<std::uint64_t> most_file_bytes{256U << 20};
 
 struct FileDescriptor {
   int fd;
@@ -78,13 +83,26 @@ Result<bool> read_more(int fd, const std::string& path, std::string& text) {
 Result<std::string> read_all(int fd, const std::string& path) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return failure(system_error(path, "cannot read"));
+  const std::uint64_t limit = file_limit();
   std::string text;
-  if (S_ISREG(status.st_mode)) text.reserve(static_cast<std::size_t>(status.st_size) + 1);
+  if (S_ISREG(status.st_mode)) {
+    const auto size = static_cast<std::uint64_t>(status.st_size);
+    if (size > limit) return failure(file_too_large(path));
+    text.reserve(size + 1);
+  }
   for (;;) {
     const auto more = read_more(fd, path, text);
     if (!more) return failure(more.error());
+    if (text.size() > limit) return failure(file_too_large(path));
     if (!*more) return text;
   }
+}
+
+Error line_too_long(const std::string& name, std::uint32_t line) {
+  return {{name, line, 0},
+          "line too long",
+          "more than " + format_size(kMostLineBytes),
+          "at most " + format_size(kMostLineBytes)};
 }
 
 /// A pipe or a device (/dev/stdout) cannot be renamed over.
@@ -122,6 +140,14 @@ bool is_space(char c) noexcept { return c == ' ' || c == '\t' || c == '\r' || c 
 
 }  // namespace
 
+std::uint64_t file_limit() noexcept { return most_file_bytes.load(std::memory_order_relaxed); }
+void set_file_limit(std::uint64_t bytes) noexcept { most_file_bytes.store(bytes, std::memory_order_relaxed); }
+
+Error file_too_large(const std::string& path) {
+  const std::string limit = format_size(file_limit());
+  return {{path, 0, 0}, "file too large", "more than " + limit, "at most " + limit + " (--file-limit raises it)"};
+}
+
 Result<std::string> read_text_file(const std::string& path) {
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.fd < 0) return failure(system_error(path, "cannot open"));
@@ -131,6 +157,21 @@ Result<std::string> read_text_file(const std::string& path) {
 Result<std::string> read_stdin() { return read_all(STDIN_FILENO, "stdin"); }
 
 Result<std::string> read_input(const std::string& path) { return path == "-" ? read_stdin() : read_text_file(path); }
+
+Result<std::string> read_lines(const std::string& path) {
+  auto text = read_input(path);
+  if (!text) return text;
+  if (auto lines = check_lines(*text, input_name(path)); !lines) return failure(std::move(lines).error());
+  return text;
+}
+
+Result<void> check_lines(std::string_view text, const std::string& name) {
+  LineReader lines(text);
+  for (Line line; lines.next(line);) {
+    if (line.text.size() > kMostLineBytes) return failure(line_too_long(name, line.number));
+  }
+  return {};
+}
 
 std::string input_name(const std::string& path) { return path == "-" ? "stdin" : path; }
 
@@ -210,6 +251,7 @@ Result<std::string_view> StdinLines::next() {
     ended_ = !*more;
     const std::size_t line_end = text_.rfind('\n');
     if (line_end != std::string::npos && line_end >= had) given_ = line_end + 1;
+    if (given_ == 0 && text_.size() > kMostLineBytes) return failure(line_too_long("stdin", first_line_));
   }
   if (ended_) given_ = text_.size();
   return std::string_view(text_).substr(0, given_);

@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text files that users write, read whole and walked line by line.
+// Text files that users write, read whole and walked line by line. What is read is bounded: a device or a pipe without
+// end is an error, not the end of the memory.
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,6 +16,16 @@
 
 namespace penstock {
 
+/// Most bytes of a text file or of the standard input, for the whole process: 256 MiB unless it is set, which is done
+/// before the first file is read (`--file-limit`).
+[[nodiscard]] std::uint64_t file_limit() noexcept;
+void set_file_limit(std::uint64_t bytes) noexcept;
+/// For a file that is longer than that.
+[[nodiscard]] Error file_too_large(const std::string& path);
+
+/// Most bytes of a line in what `read_lines` and StdinLines read.
+inline constexpr std::size_t kMostLineBytes = std::size_t{1} << 20;
+
 /// The file's bytes. Errors name the path and the system's reason; a directory is an error.
 [[nodiscard]] Result<std::string> read_text_file(const std::string& path);
 
@@ -22,6 +34,10 @@ namespace penstock {
 
 /// What a user names to be read: the file of that path, or "-" for all of the standard input.
 [[nodiscard]] Result<std::string> read_input(const std::string& path);
+/// The same of a text for LineReader: a line over kMostLineBytes is an error.
+[[nodiscard]] Result<std::string> read_lines(const std::string& path);
+/// Whether all lines of `text` keep to that; `name` is the text's in messages.
+[[nodiscard]] Result<void> check_lines(std::string_view text, const std::string& name);
 /// Its name in messages: the path, or "stdin".
 [[nodiscard]] std::string input_name(const std::string& path);
 
@@ -51,7 +67,7 @@ enum class FileAccess : std::uint8_t { as_usual, owner };
 class StdinLines {
  public:
   /// Whole lines, all that are there; the input's last may lack its end. Empty at the end of the input. Held until the
-  /// next call.
+  /// next call. A line over kMostLineBytes is an error.
   [[nodiscard]] Result<std::string_view> next();
   /// The number, from 1, of the first of the lines that `next` gave last.
   [[nodiscard]] std::uint32_t first_line() const noexcept { return first_line_; }

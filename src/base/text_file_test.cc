@@ -99,6 +99,37 @@ TEST_F(TextFile, IsItsOwnersAloneIfAskedEvenWhereItWasOthersToo) {
   ::umask(mask);
 }
 
+/// Sets the limit while it is there.
+class FileLimit {
+ public:
+  explicit FileLimit(std::uint64_t bytes) : before_(file_limit()) { set_file_limit(bytes); }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+  ~FileLimit() { set_file_limit(before_); }
+
+ private:
+  std::uint64_t before_;
+};
+
+TEST_F(TextFile, IsReadUpToTheLimitOfItsSizeAndRefusedBeyond) {
+  const FileLimit limit(1'000'000);
+  std::ofstream("most") << std::string(1'000'000, 'x');
+  std::ofstream("more") << std::string(1'000'001, 'x');
+  EXPECT_EQ(read_text_file("most")->size(), 1'000'000U);
+  const std::string why =
+      "file too large: found more than 976.6 KiB, expected at most 976.6 KiB (--file-limit raises it)";
+  EXPECT_EQ(to_string(read_text_file("more").error()), "more: " + why);
+  EXPECT_EQ(to_string(read_text_file("/dev/zero").error()), "/dev/zero: " + why) << "a device without end";
+}
+
+TEST_F(TextFile, OfLinesHasNoneOverItsBound) {
+  std::ofstream("most") << "one\n" << std::string(kMostLineBytes, 'x') << "\nthree";
+  std::ofstream("more") << "one\n" << std::string(kMostLineBytes + 1, 'x') << "\nthree";
+  EXPECT_EQ(read_lines("most")->size(), 4 + kMostLineBytes + 6);
+  EXPECT_EQ(to_string(read_lines("more").error()),
+            "more:2: line too long: found more than 1.0 MiB, expected at most 1.0 MiB");
+}
+
 TEST_F(TextFile, TellsOfAFullDevice) {
   const auto written = write_text_file("/dev/full", "text");
   ASSERT_FALSE(written);

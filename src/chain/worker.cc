@@ -30,6 +30,10 @@ ring::RingShape ring_shape(const Chain& chain) {
   const std::size_t least = std::min(shape.batch_bytes, shape.batch_packets * ring::kSmallestFrame);
   shape.waiting_bytes = settings.queue_bytes;
   shape.waiting_batches = std::max<std::size_t>(1, settings.queue_bytes / (on_gpu ? shape.batch_bytes : least));
+  // Sources that all wait are not polled while a batch waits. Address space for a queue would be of no use.
+  const bool all_wait = std::ranges::all_of(
+      chain.ports, [](const NamedPort& named) { return !named.port->reads() || named.port->lossless(); });
+  if (!on_gpu && all_wait) shape.waiting_batches = std::min<std::size_t>(shape.waiting_batches, 2);
   shape.taken_batches = on_gpu ? lanes_of(settings) + 1 : 1;
   return shape;
 }

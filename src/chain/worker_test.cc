@@ -73,6 +73,15 @@ TEST(Worker, ClosesABatchThatHoldsAllTheBytesItMay) {
   EXPECT_EQ(get(run.counters().batches), 3U);
 }
 
+TEST(Worker, MapsNoQueueWhereAllItsSourcesWait) {
+  FakeChain chain;
+  chain.add_source("in", script({numbered_frames(10)}));
+  FakePort& out = chain.add_sink("out");
+  chain.settings.queue_bytes = std::size_t{1} << 50;  // more than there is address space
+  const Finished run(chain);
+  EXPECT_EQ(out.numbers(), numbers(10));
+}
+
 TEST(Worker, ClosesABatchWhoseTimeIsOver) {
   FakeChain chain;
   FakePort* out = nullptr;

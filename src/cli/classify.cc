@@ -32,6 +32,7 @@ struct ClassifyOptions {
   std::string format = "auto";
   std::string chain, match, policy;  // empty: not given
   std::string in, out;
+  std::uint64_t most_rules = firewall::kMostRules;
   bool strict = false;
   bool json = false;
 };
@@ -54,6 +55,7 @@ firewall::ReadOptions read_options(const ClassifyOptions& options) {
   if (!options.chain.empty()) read.chain = options.chain;
   if (!options.match.empty()) read.match = firewall::target_of(options.match);
   if (!options.policy.empty()) read.policy = firewall::target_of(options.policy);
+  read.most_rules = options.most_rules;
   for (const std::string& name : {options.in, options.out}) {
     const auto& ports = read.interfaces.ports;
     if (!name.empty() && std::find(ports.begin(), ports.end(), name) == ports.end()) {
@@ -144,7 +146,7 @@ int classify(const ClassifyOptions& options) {
       !errors.empty()) {
     return refuse(errors);
   }
-  const Result<std::string> file = read_input(options.file);
+  const Result<std::string> file = read_lines(options.file);
   if (!file) return refuse(file.error());
   const firewall::ReadOptions read_as = read_options(options);
   Result<Read<firewall::Ruleset>> read = firewall::read_rules(*file, input_name(options.file), read_as);
@@ -205,6 +207,12 @@ void add_classify(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"accept", "drop", "reject"}));
   command->add_option("--in", options->in, "The interface that the tuples come in by");
   command->add_option("--out", options->out, "The interface that they leave by");
+  command
+      ->add_option("--most-rules", options->most_rules,
+                   "Most rules of the file, and most that chains become that call each other")
+      ->check(whole_number(1, 100'000'000))
+      ->type_name("N")
+      ->capture_default_str();
   command->add_flag("--strict", options->strict, "What the rules hold and is not supported is an error");
   command->add_flag("--json", options->json, "The answers as JSON, with the rules' lines and text");
   command->callback([options, &exit_code] { exit_code = classify(*options); });

@@ -15,6 +15,8 @@
 
 #include "base/error.h"
 #include "base/parameter.h"
+#include "base/text_file.h"
+#include "base/units.h"
 #include "base/version.h"
 #include "cli/bench.h"
 #include "cli/chain_arguments.h"
@@ -73,6 +75,26 @@ int refuse(const CLI::App& app, const CLI::ParseError& error) {
   return kWrongUsage;
 }
 
+/// Every command that reads what users write has it: a bound for all such files.
+void add_file_limit(CLI::App& app) {
+  for (CLI::App* const command : app.get_subcommands({})) {
+    if (command->get_name() == "devices" || command->get_name() == "doctor") continue;
+    command
+        ->add_option_function<std::string>(
+            "--file-limit",
+            [](const std::string& text) {
+              const auto bytes = parse_size(text);
+              if (!bytes || *bytes == 0) {
+                throw CLI::ValidationError(
+                    fmt::format("--file-limit: wrong value: found {}, expected a size such as 1GiB", in_quotes(text)));
+              }
+              set_file_limit(*bytes);
+            },
+            fmt::format("most bytes of a text file that is read, unpacked ({})", format_size(file_limit())))
+        ->type_name("SIZE");
+  }
+}
+
 }  // namespace
 
 int run_program(int argc, const char* const* argv, chain::NfKinds further) {
@@ -94,6 +116,7 @@ int run_program(int argc, const char* const* argv, chain::NfKinds further) {
   add_devices(app, exit_code);
   add_doctor(app, exit_code);
   add_bench(app, {argv, argv + argc}, exit_code);
+  add_file_limit(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -32,6 +32,7 @@ struct RouteOptions {
   std::vector<std::string> files;
   std::vector<std::string> addresses;
   std::string engine = "dir24";
+  std::size_t most_routes = router::kMostRoutes;
   bool strict = false;
   bool json = false;
 };
@@ -132,7 +133,7 @@ void warn(const RouteOptions& options, const Errors& unsupported, const router::
 
 Result<Tables> read_tables(const RouteOptions& options) {
   router::Devices devices;
-  auto read = router::read_routes(options.files, devices);
+  auto read = router::read_routes(options.files, devices, options.most_routes);
   if (!read) return failure(std::move(read).error());
   if (options.strict && !read->unsupported.empty()) {
     Errors errors = std::move(read->unsupported);
@@ -290,6 +291,10 @@ void add_route(CLI::App& app, int& exit_code) {
       ->description("The IPv4 table: dir24 (the default), trie1 or trie4")
       ->type_name("ENGINE")
       ->check(CLI::IsMember({"dir24", "trie1", "trie4"}).description(""));
+  command->add_option("--most-routes")
+      ->description("Most routes of all files (2000000)")
+      ->type_name("N")
+      ->check(whole_number(1, 100'000'000));
   command->add_flag("--strict")->description("What is not supported in the files is an error");
   command->add_flag("--json")->description("Print a JSON array");
   command->callback([command, &exit_code] {
@@ -297,6 +302,9 @@ void add_route(CLI::App& app, int& exit_code) {
     options.files = command->get_option("--routes")->results();
     options.addresses = command->get_option("addresses")->results();
     if (command->count("--engine") > 0) options.engine = command->get_option("--engine")->as<std::string>();
+    if (command->count("--most-routes") > 0) {
+      options.most_routes = command->get_option("--most-routes")->as<std::size_t>();
+    }
     options.strict = command->count("--strict") > 0;
     options.json = command->count("--json") > 0;
     exit_code = run_route(options);

@@ -4,6 +4,7 @@
 #include "config/chain_file.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -68,6 +69,9 @@ constexpr auto kOutputs = std::to_array<Parameter>({
     {"timeline_batches", ParameterType::integer, "", "1..10000",
      "how many batches of each stream the timeline has, the last ones; else 1000"},
 });
+
+// Each has queues for every worker.
+constexpr std::size_t kMostPorts = 1024;
 
 bool good_port_name(std::string_view name) {
   return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
@@ -153,12 +157,23 @@ class Builder {
     return std::move(*parameters);
   }
 
+  /// What tells whether two paths lead to one file.
+  struct FileIdentity {
+    std::string path;
+    std::optional<std::pair<dev_t, ino_t>> inode{};  // where it is there
+    friend bool operator==(const FileIdentity& a, const FileIdentity& b) {
+      return a.path == b.path || (a.inode && a.inode == b.inode);
+    }
+  };
+  static FileIdentity identity_of(const std::string& path) {
+    FileIdentity identity{resolved_path(path)};
+    struct stat status {};
+    if (::stat(path.c_str(), &status) == 0) identity.inode.emplace(status.st_dev, status.st_ino);
+    return identity;
+  }
+
   /// A file that is written must be no other one of the chain, or a run would destroy its own input.
   void check_files() {
-    const auto same = [](const std::string& a, const std::string& b) {
-      std::error_code none;
-      return resolved_path(a) == resolved_path(b) || std::filesystem::equivalent(a, b, none);
-    };
     const auto is_device = [](const std::string& path) {
       std::error_code none;
       return std::filesystem::is_character_file(path, none);
@@ -178,13 +193,16 @@ class Builder {
       }
       other = file.place;
     }
+    std::vector<FileIdentity> identities;
+    identities.reserve(files_.size());
+    for (const Parameters::File& file : files_) identities.push_back(identity_of(file.path));
     for (std::size_t i = 0; i < files_.size(); ++i) {
       const Parameters::File& output = files_[i];
       loaded_.writes_stdout |= output.written && is_stdout(output.path);
       if (!output.written || is_stdout(output.path) || is_device(output.path)) continue;
       for (std::size_t j = 0; j < files_.size(); ++j) {
         const Parameters::File& other = files_[j];
-        if (i == j || (other.written && j < i) || !same(output.path, other.path)) continue;
+        if (i == j || (other.written && j < i) || !(identities[i] == identities[j])) continue;
         errors_.push_back(
             {output.place,
              "would overwrite the file that " + place_text(other.place) + (other.written ? " writes" : " reads"),
@@ -271,6 +289,10 @@ class Builder {
     if (!node.IsMap() || node.size() == 0)
       return mistake(node, "ports: wrong value", node.IsMap() ? "an empty mapping" : shape_of(node),
                      "a mapping of names to ports, such as {lan: {pcap: {read: traffic.pcap}}}");
+    if (node.size() > kMostPorts) {
+      return mistake(node, "ports: too many", fmt::format("{} ports", format_count(node.size())),
+                     fmt::format("{} or fewer", format_count(kMostPorts)));
+    }
     bool names_ok = true;
     for (const auto& member : node) {
       const std::string name = member.first.IsScalar() ? member.first.Scalar() : "";
@@ -636,6 +658,7 @@ Result<LoadedChain> load(Result<YamlFile> file, const LoadOptions& options) {
     if (auto set = file->set(o.path, o.value, o.text, "ports"); !set) append(errors, std::move(set.error()));
   }
   if (!errors.empty()) return failure(std::move(errors));
+  if (auto within = file->check_bounds(); !within) return failure(std::move(within.error()));
   return Builder(*file, options).build();
 }
 

@@ -330,10 +330,10 @@ TEST_F(ChainFile, SaysWhatASectionInRunHolds) {
              "batch.packets: wrong value: found '0', expected a whole number in 1..1048576");
 }
 
-TEST_F(ChainFile, ReadsAliasesOfOverridesOnce) {
+TEST_F(ChainFile, RefusesAnOverrideThatStandsInItself) {
   const auto errors = [&](const char* text) { return errors_of(kGood, {{*parse_override(text)}, false, false}); };
-  expect_has(errors("wire=&a [*a]"), "wire: wrong value");
-  expect_has(errors("run=&a {x: *a}"), "x: wrong value in the mapping");
+  expect_has(errors("wire=&a [*a]"), "--set wire=&a [*a]: values too deep in one another");
+  expect_has(errors("run=&a {x: *a}"), "--set run=&a {x: *a}: values too deep in one another");
 }
 
 TEST_F(ChainFile, WiresPortsByHand) {
@@ -410,6 +410,19 @@ TEST_F(ChainFile, TellsWhetherAnOutputIsStdout) {
   EXPECT_TRUE(writes("'-'", "r.json"));
   EXPECT_TRUE(writes("/dev/stdout", "r.json"));
   EXPECT_TRUE(writes("x.pcap", "/dev/stdout"));
+}
+
+TEST_F(ChainFile, HasABoundOfPorts) {
+  const auto with_ports = [](int count) {
+    std::string yaml = "chain: []\nports:\n  lan: {pcap: {read: in.pcap}}\n";
+    for (int i = 1; i < count; ++i) yaml += "  p" + std::to_string(i) + ": {pcap: {read: in.pcap}}\n";
+    return yaml;
+  };
+  const auto loaded = load(with_ports(1024));
+  ASSERT_TRUE(loaded) << to_string(loaded.error());
+  EXPECT_EQ(loaded->chain.ports.size(), 1024U);
+  expect_has(errors_of(with_ports(1025)),
+             "chain.yaml:3:3: ports: too many: found 1,025 ports, expected 1,024 or fewer");
 }
 
 TEST_F(ChainFile, SaysThatNothingWouldComeIn) {

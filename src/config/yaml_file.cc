@@ -37,7 +37,13 @@ std::optional<std::uint32_t> tab_in_indentation(std::string_view text, std::uint
   return std::nullopt;
 }
 
-/// Where the documents of a text begin, and nothing of what they hold.
+std::string too_many_values() {
+  const std::string most = format_count(YamlFile::kMostValues);
+  return fmt::format("too many values: found more than {}, expected at most {}", most, most);
+}
+
+/// Where the documents of a text begin and how many values they hold, and nothing of those. Throws YAML's exception
+/// where they are too many.
 class DocumentMarks final : public YAML::EventHandler {
  public:
   struct Document {
@@ -64,15 +70,21 @@ class DocumentMarks final : public YAML::EventHandler {
 
  private:
   void note_node(const YAML::Mark& mark) {
+    if (++values_ > YamlFile::kMostValues) throw YAML::ParserException(mark, too_many_values());
     YAML::Mark& root = documents_.back().root;
     if (root.is_null()) root = mark;
   }
 
   std::vector<Document> documents_;
+  std::size_t values_ = 0;
 };
 
 /// The one document of `text`.
 Result<YAML::Node> parse(const std::string& text, const std::string& path) {
+  if (text.size() > YamlFile::kMostBytes) {
+    const std::string most = format_size(YamlFile::kMostBytes);
+    return failure(Error{{path, 0, 0}, "too large for a chain file", "more than " + most, "at most " + most});
+  }
   DocumentMarks marks;
   YAML::Node root;
   try {
@@ -88,6 +100,7 @@ Result<YAML::Node> parse(const std::string& text, const std::string& path) {
       place.column = *column;
       return failure(Error{std::move(place), "not YAML: a line is indented by a tab", "", "spaces"});
     }
+    if (error.msg == too_many_values()) return failure(Error{std::move(place), error.msg, "", ""});
     return failure(Error{std::move(place), "not YAML: " + error.msg, "", ""});
   }
   if (marks.documents().size() < 2) return root;
@@ -198,10 +211,12 @@ Result<YamlFile> YamlFile::of_text(const std::string& text, std::string name) {
   return file;
 }
 
-Result<void> YamlFile::set(const std::string& path, const std::string& value, const std::string& text,
+Result<void> YamlFile::set(const std::string& path, const std::string& value, const std::string& given,
                            std::string_view fixed) {
+  constexpr std::size_t kShown = 200;
+  const std::string* const text = &texts_.emplace_back(given.size() <= kShown ? given : given.substr(0, kShown) + "…");
   const auto wrong = [&](std::string message, const std::string& found, std::string expected) {
-    return failure(Error{{text, 0, 0}, std::move(message), in_quotes(found), std::move(expected)});
+    return failure(Error{{*text, 0, 0}, std::move(message), in_quotes(found), std::move(expected)});
   };
   // The standard input or output; to YAML it would be a list.
   const auto parsed = value == "-" ? Result<YAML::Node>(YAML::Node(value)) : parse(value, "");
@@ -210,7 +225,11 @@ Result<void> YamlFile::set(const std::string& path, const std::string& value, co
     return wrong(error.message, value, error.expected);
   }
   YAML::Node node = root_;  // a handle: assignment would change the tree, reset() moves the handle
+  std::size_t keys = 0;
   for (std::size_t from = 0;;) {
+    if (++keys > kMostKeys) {
+      return wrong("too many keys", path, fmt::format("at most {}, joined by dots", kMostKeys));
+    }
     const std::string key = first_key(node, std::string_view(path).substr(from));
     if (key.empty() || (node.IsDefined() && !node.IsNull() && !node.IsMap() && !node.IsSequence())) {
       return wrong("no such value", path, "keys joined by dots, such as run.workers");
@@ -237,7 +256,7 @@ Result<void> YamlFile::set(const std::string& path, const std::string& value, co
   }
 }
 
-void YamlFile::put(YAML::Node node, const std::string& key, const YAML::Node& value, const std::string& text) {
+void YamlFile::put(YAML::Node node, const std::string& key, const YAML::Node& value, const std::string* text) {
   const bool is_new = !node.IsMap() || !node[key].IsDefined();
   node[key] = value;
   remember(node[key], text);
@@ -247,15 +266,15 @@ void YamlFile::put(YAML::Node node, const std::string& key, const YAML::Node& va
   }
 }
 
-void YamlFile::remember(const YAML::Node& node, const std::string& text) {
-  const auto known =
-      std::find_if(overridden_.begin(), overridden_.end(), [&](const Overridden& o) { return o.node.is(node); });
-  if (known == overridden_.end()) {
-    overridden_.push_back({node, text});
-  } else if (known->text == text) {
+void YamlFile::remember(const YAML::Node& node, const std::string* text) {
+  const auto [begin, end] = overridden_.equal_range(node.Mark().pos);
+  const auto known = std::find_if(begin, end, [&](const auto& entry) { return entry.second.node.is(node); });
+  if (known == end) {
+    overridden_.emplace(node.Mark().pos, Overridden{node, text});
+  } else if (known->second.text == text) {
     return;  // an alias, perhaps of what it stands in
   } else {
-    known->text = text;  // the last one's value stands there
+    known->second.text = text;  // the last override wins
   }
   if (node.IsSequence()) {
     for (const auto& item : node) remember(item, text);
@@ -269,13 +288,43 @@ void YamlFile::remember(const YAML::Node& node, const std::string& text) {
 
 const YamlFile::Overridden* YamlFile::overridden(const YAML::Node& node) const {
   if (!node.IsDefined()) return nullptr;  // is() throws for what a lookup did not find
-  const auto found =
-      std::find_if(overridden_.begin(), overridden_.end(), [&](const Overridden& o) { return o.node.is(node); });
-  return found == overridden_.end() ? nullptr : &*found;
+  const auto [begin, end] = overridden_.equal_range(node.Mark().pos);
+  const auto found = std::find_if(begin, end, [&](const auto& entry) { return entry.second.node.is(node); });
+  return found == end ? nullptr : &found->second;
+}
+
+Result<void> YamlFile::check_bounds() const {
+  std::size_t values = 0;
+  return count_values(root_, 1, values);
+}
+
+Result<void> YamlFile::count_values(const YAML::Node& node, std::size_t depth, std::size_t& values) const {
+  if (++values > kMostValues) {
+    const std::string most = format_count(kMostValues);
+    return failure(Error{place(node), "too many values, with those that aliases stand for", "more than " + most,
+                         "at most " + most});
+  }
+  if (depth > kMostDepth) {
+    return failure(Error{place(node), "values too deep in one another", fmt::format("more than {} levels", kMostDepth),
+                         fmt::format("at most {}", kMostDepth)});
+  }
+  Result<void> result;
+  if (node.IsSequence()) {
+    for (auto item = node.begin(); result && item != node.end(); ++item) {
+      result = count_values(*item, depth + 1, values);
+    }
+  } else if (node.IsMap()) {
+    for (auto member = node.begin(); result && member != node.end(); ++member) {
+      result = count_values(member->first, depth + 1, values).and_then([&] {
+        return count_values(member->second, depth + 1, values);
+      });
+    }
+  }
+  return result;
 }
 
 Place YamlFile::place(const YAML::Node& node) const {
-  if (const Overridden* o = overridden(node)) return {o->text, 0, 0};
+  if (const Overridden* o = overridden(node)) return {*o->text, 0, 0};
   return place_of_mark(path_, node.IsDefined() ? node.Mark() : YAML::Mark::null_mark());
 }
 

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error_list.h"
+#include "base/units.h"
 
 namespace penstock::experiment {
 namespace {
@@ -137,6 +138,10 @@ Place place_of(std::string_view text, std::size_t byte, const std::string& file)
 
 Result<Json> parse(std::string_view text, const std::string& file) {
   constexpr const char* kExpected = "what `penstock bench --json` writes";
+  if (text.size() > kMostRecordBytes) {
+    const std::string most = format_size(kMostRecordBytes);
+    return failure({{file, 0, 0}, "too large for a record", "more than " + most, "at most " + most});
+  }
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {

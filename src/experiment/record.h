@@ -12,6 +12,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -52,6 +53,9 @@ struct Record {
 };
 
 [[nodiscard]] std::string to_json(const Record& record);
+
+/// Most bytes of a record: JSON takes up to 80 times its length while it is read.
+inline constexpr std::size_t kMostRecordBytes = std::size_t{16} << 20;
 
 /// `text` is the content of `file`, which names it in errors. Names that are not of the contract are passed over; all
 /// mistakes are told.

@@ -78,6 +78,13 @@ TEST(Record, TellsWhereJsonIsMalformed) {
   EXPECT_THAT(to_string(errors_of(std::string(100'000, '['))), HasSubstr("not JSON")) << "and no stack overflow";
 }
 
+TEST(Record, HasABoundOfItsSize) {
+  const auto refused = parse_record(std::string(kMostRecordBytes + 1, '['), "record.json");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(to_string(refused.error()),
+            "record.json: too large for a record: found more than 16.0 MiB, expected at most 16.0 MiB");
+}
+
 TEST(Record, TellsAllThatIsMissingOrOfAnotherType) {
   const std::string all = to_string(errors_of("{}"));
   for (const char* name :

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstring>
 #include <limits>
@@ -30,6 +31,10 @@ namespace {
 constexpr int kGzipLevel = 1;
 constexpr int kZstdLevel = 3;
 constexpr std::size_t kChunk = 256 << 10;
+
+// A block of compressed output ends with the first write after either.
+constexpr std::size_t kBlockBytes = 1 << 20;
+constexpr std::chrono::seconds kBlockTime{1};
 
 /// How long a reader may take nothing, once the run is to end, before it is given up.
 constexpr int kLastWaitMs = 1000;
@@ -108,9 +113,46 @@ class PlainSink : public ByteSink {
   Output output_;
 };
 
-class GzipSink final : public PlainSink {
+/// Writes complete gzip members or Zstandard frames, one after the other: what has been written decompresses, whatever
+/// happens to the process, but for the last of them.
+class CompressingSink : public PlainSink {
  public:
-  explicit GzipSink(Output output) : PlainSink(std::move(output)), out_(kChunk) {
+  explicit CompressingSink(Output output) : PlainSink(std::move(output)), out_(kChunk) {}
+
+  std::size_t write(std::span<const std::uint8_t> bytes) noexcept override {
+    if (block_bytes_ == 0) block_start_ = Clock::now();
+    block_bytes_ += bytes.size();
+    if (!compress(bytes)) return 0;
+    const bool is_due = block_bytes_ >= kBlockBytes || Clock::now() - block_start_ >= kBlockTime;
+    return !is_due || end_block() ? bytes.size() : 0;
+  }
+  bool finish() noexcept override {
+    if (block_bytes_ != 0) end_block();
+    return close_fd();
+  }
+
+ protected:
+  /// False where the bytes cannot be written; then `reason_` says why.
+  virtual bool compress(std::span<const std::uint8_t> bytes) noexcept = 0;
+  virtual bool end() noexcept = 0;
+
+  std::vector<std::uint8_t> out_;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool end_block() noexcept {
+    block_bytes_ = 0;
+    return end();
+  }
+
+  std::size_t block_bytes_ = 0;  // uncompressed
+  Clock::time_point block_start_;
+};
+
+class GzipSink final : public CompressingSink {
+ public:
+  explicit GzipSink(Output output) : CompressingSink(std::move(output)) {
     constexpr int kGzipFormat = 16;
     constexpr int kMemoryLevel = 9;
     if (deflateInit2(&stream_, kGzipLevel, Z_DEFLATED, kGzipFormat + MAX_WBITS, kMemoryLevel, Z_DEFAULT_STRATEGY) !=
@@ -122,16 +164,11 @@ class GzipSink final : public PlainSink {
   GzipSink& operator=(const GzipSink&) = delete;
   ~GzipSink() override { deflateEnd(&stream_); }
 
-  std::size_t write(std::span<const std::uint8_t> bytes) noexcept override {
-    return compress(bytes, Z_NO_FLUSH) ? bytes.size() : 0;
-  }
-  bool finish() noexcept override {
-    compress({}, Z_FINISH);
-    return close_fd();
-  }
-
  private:
-  bool compress(std::span<const std::uint8_t> bytes, int flush) noexcept {
+  bool compress(std::span<const std::uint8_t> bytes) noexcept override { return deflate_all(bytes, Z_NO_FLUSH); }
+  bool end() noexcept override { return deflate_all({}, Z_FINISH) && deflateReset(&stream_) == Z_OK; }
+
+  bool deflate_all(std::span<const std::uint8_t> bytes, int flush) noexcept {
     stream_.next_in = const_cast<Bytef*>(bytes.data());
     stream_.avail_in = static_cast<uInt>(bytes.size());
     do {
@@ -145,12 +182,11 @@ class GzipSink final : public PlainSink {
   }
 
   z_stream stream_{};
-  std::vector<std::uint8_t> out_;
 };
 
-class ZstdSink final : public PlainSink {
+class ZstdSink final : public CompressingSink {
  public:
-  explicit ZstdSink(Output output) : PlainSink(std::move(output)), stream_(ZSTD_createCCtx()), out_(kChunk) {
+  explicit ZstdSink(Output output) : CompressingSink(std::move(output)), stream_(ZSTD_createCCtx()) {
     if (stream_ == nullptr) {
       reason_ = "no memory for zstd";
       return;
@@ -159,16 +195,11 @@ class ZstdSink final : public PlainSink {
     ZSTD_CCtx_setParameter(stream_.get(), ZSTD_c_checksumFlag, 1);
   }
 
-  std::size_t write(std::span<const std::uint8_t> bytes) noexcept override {
-    return compress(bytes, ZSTD_e_continue) ? bytes.size() : 0;
-  }
-  bool finish() noexcept override {
-    compress({}, ZSTD_e_end);
-    return close_fd();
-  }
-
  private:
-  bool compress(std::span<const std::uint8_t> bytes, ZSTD_EndDirective mode) noexcept {
+  bool compress(std::span<const std::uint8_t> bytes) noexcept override { return compress_all(bytes, ZSTD_e_continue); }
+  bool end() noexcept override { return compress_all({}, ZSTD_e_end); }
+
+  bool compress_all(std::span<const std::uint8_t> bytes, ZSTD_EndDirective mode) noexcept {
     ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
     std::size_t left = 0;
     do {
@@ -188,7 +219,6 @@ class ZstdSink final : public PlainSink {
     void operator()(ZSTD_CCtx* stream) const noexcept { ZSTD_freeCCtx(stream); }
   };
   std::unique_ptr<ZSTD_CCtx, Free> stream_;
-  std::vector<std::uint8_t> out_;
 };
 
 Error cannot_write(const std::string& path, std::string reason) {

@@ -28,8 +28,10 @@ class ByteSink {
   /// Empties the file; before the first write. A file that was made and never begun is removed again.
   virtual void begin() noexcept = 0;
   /// Returns how many of the bytes were written; where these are fewer, `reason` says why, and nothing more is written.
-  /// A compressor takes all or nothing, and what it holds back is written by `finish` at the latest. Both wait for the
-  /// reader of a pipe; once `stop_fd` is readable, they give up a reader that takes nothing for a second.
+  /// A compressor takes all or nothing. What it holds back is written by a later write or by `finish`: it ends a block
+  /// (a gzip member, a Zstandard frame) with the first write after 1 MiB or a second. Should the process be killed, at
+  /// most the last block is lost; blocks end where writes do. Both functions wait for the reader of a pipe; once
+  /// `stop_fd` is readable, they give up a reader that takes nothing for a second.
   virtual std::size_t write(std::span<const std::uint8_t> bytes) noexcept = 0;
   /// Writes what is left and closes the file. Called once.
   virtual bool finish() noexcept = 0;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes as a capture file: it is read to its end, every byte of every packet is touched, each packet comes to
-// exactly one worker, and what was read is written and read again.
+// exactly one worker, and what was read of the first packet's link type is written to a classic capture and read again.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -84,6 +84,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   in.write(data, size);
   std::vector<Packet> packets = read_all(in.path());
   if (packets.empty()) return 0;
+  const LinkType first = packets.front().descriptor.link_type;
+  std::erase_if(packets, [&](const Packet& packet) { return packet.descriptor.link_type != first; });
 
   MemoryFile out("out");
   auto writer = CaptureWriter::open(out.path(), Precision::nanoseconds);

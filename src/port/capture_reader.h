@@ -1,65 +1,49 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The packets of capture files, in order, through libpcap: pcap and pcapng, compressed or not. A capture that is broken
-// in its middle gives all packets before that place, and then an error.
+// The packets of capture files, in order: pcap and pcapng, compressed or not. A capture that is broken in its middle
+// gives all packets before that place, and then an error.
 
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <deque>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
-#include "packet/link_type.h"
-#include "port/byte_source.h"
-
-struct pcap;
+#include "port/buffered_source.h"
+#include "port/capture_format.h"
 
 namespace penstock::port {
-
-/// A packet as the capture holds it. The bytes are the reader's, until its next call.
-struct CapturedFrame {
-  std::span<const std::uint8_t> bytes;
-  std::uint64_t timestamp_ns = 0;  // what does not fit (before 1970, after 2554) becomes the nearest that does
-  std::uint32_t wire_length = 0;   // never less than bytes.size(), even where a broken capture says so
-  LinkType link_type = LinkType::ethernet;
-  std::uint64_t number = 0;  // in a sequence of captures, from 1, counting on from one to the next
-};
 
 /// One capture file.
 class CaptureReader {
  public:
-  /// An error where the file cannot be opened, is no capture, or is of a link type that Penstock does not read.
+  /// An error where the file cannot be opened, is no capture, or has no link type that Penstock reads.
   static Result<CaptureReader> open(const std::string& path, ReadControl& control);
 
-  enum class Status : std::uint8_t { packet, end, broken };  // end: also where it is stopped
+  using Status = CaptureFormat::Status;  // end: also where it is stopped
+  /// Packets of a link type that is not supported are left out; see `errors`.
   Status next(CapturedFrame& frame) noexcept;
 
-  /// After `broken`: the file, the place in it and the reason.
-  [[nodiscard]] Error error() const;
-  [[nodiscard]] const ByteSource& source() const noexcept { return *source_; }
+  /// After `end` or `broken`: the file, the place in it and the reason, and what was left out.
+  [[nodiscard]] Errors errors() const;
+  /// Packets so far, with those that were left out.
+  [[nodiscard]] std::uint64_t packets() const noexcept { return format_->packets(); }
+  [[nodiscard]] const ByteSource& source() const noexcept { return source_->source(); }
 
  private:
-  struct ClosePcap {
-    void operator()(pcap* capture) const noexcept;
-  };
-
-  CaptureReader(std::string path, std::unique_ptr<ByteSource> source, const ReadControl& control) noexcept
+  CaptureReader(std::string path, std::unique_ptr<BufferedSource> source, const ReadControl& control) noexcept
       : path_(std::move(path)), source_(std::move(source)), control_(&control) {}
 
   std::string path_;
-  std::unique_ptr<ByteSource> source_;  // outlives pcap_, which reads from it
+  std::unique_ptr<BufferedSource> source_;  // outlives format_, which reads from it
   const ReadControl* control_;
-  std::unique_ptr<pcap, ClosePcap> pcap_;
-  LinkType link_type_ = LinkType::ethernet;
-  bool pcapng_ = false;
-  std::uint64_t packets_ = 0;
+  std::unique_ptr<CaptureFormat> format_;
+  bool broken_ = false;
 };
 
 /// What is wrong with captures as far as their headers tell, all at once. Pipes and devices are not opened.
@@ -91,7 +75,7 @@ class CaptureSequence {
   std::optional<CaptureReader> current_;
   ReadControl* control_;
   Errors errors_;
-  std::uint64_t frames_ = 0;
+  std::uint64_t packets_before_ = 0;  // in the files before this one
   bool never_waits_ = true;
   std::uint64_t total_bytes_ = 0;
 };

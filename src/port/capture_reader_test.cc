@@ -151,7 +151,7 @@ TEST(CaptureReader, NamesTheFileAndThePacketWhereACaptureBreaksOff) {
   const auto read = read_bytes(bytes, "cut.pcap");
   ASSERT_THAT(read.errors, SizeIs(1));
   EXPECT_THAT(read.errors[0].place.file, HasSubstr("cut.pcap"));
-  EXPECT_THAT(to_string(read.errors), HasSubstr("behind packet 2"));
+  EXPECT_THAT(to_string(read.errors), HasSubstr("after packet 2"));
   EXPECT_THAT(to_string(read.errors), HasSubstr("truncated"));
 }
 

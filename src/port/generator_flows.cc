@@ -77,7 +77,7 @@ Result<AddressRange> read_range(std::string_view text, unsigned address_bytes, c
 }
 
 Result<std::vector<AddressRange>> read_ranges(const std::string& path, unsigned address_bytes) {
-  const auto text = read_text_file(path);
+  const auto text = read_lines(path);
   if (!text) return tl::unexpected(text.error());
   std::vector<AddressRange> ranges;
   Errors errors;

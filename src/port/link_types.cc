@@ -45,6 +45,12 @@ std::optional<LinkType> link_type_of_dlt(int dlt) noexcept {
   return std::nullopt;
 }
 
+std::optional<LinkType> link_type_in_file(std::uint16_t linktype) noexcept {
+  // Of the types that Penstock reads, this one alone has another value in files than in the API.
+  constexpr std::uint16_t kRaw = 101;
+  return link_type_of_dlt(linktype == kRaw ? DLT_RAW : linktype);
+}
+
 std::uint16_t linktype_in_file(LinkType type) noexcept {
   switch (type) {
     case LinkType::ethernet: return 1;

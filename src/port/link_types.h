@@ -17,6 +17,9 @@ namespace penstock::port {
 /// None for a link layer that Penstock does not read.
 [[nodiscard]] std::optional<LinkType> link_type_of_dlt(int dlt) noexcept;
 
+/// The same by the LINKTYPE_ value of a capture file.
+[[nodiscard]] std::optional<LinkType> link_type_in_file(std::uint16_t linktype) noexcept;
+
 /// The LINKTYPE_ value with which frames of this type are written. Several DLTs are one of our types: DLT_IPV4 is
 /// written as raw IP, DLT_PPP_SERIAL as PPP.
 [[nodiscard]] std::uint16_t linktype_in_file(LinkType type) noexcept;

@@ -121,7 +121,7 @@ TEST(Memory, RefusesABrokenCapture) {
   const TemporaryFolder folder;
   write_file(folder / "cut.pcap", CaptureBytes().pcap_header().pcap_record(1, 2, 60, 60).u32(0).bytes());
   auto port = must_make("memory", {{"read", {folder / "cut.pcap"}}});
-  EXPECT_THAT(to_string(port->open(1).error()), HasSubstr("cut.pcap: the capture is broken behind packet 0"));
+  EXPECT_THAT(to_string(port->open(1).error()), HasSubstr("cut.pcap: the capture is broken after packet 0"));
 }
 
 TEST(Memory, EndsWithAnErrorAtAFrameThatFitsNoBatch) {

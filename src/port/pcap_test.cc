@@ -201,9 +201,9 @@ TEST(Pcap, RefusesAnotherLinkTypeInAClassicCaptureAndSaysSo) {
 TEST(Pcap, WritesSeveralLinkTypesToPcapngAsInterfaces) {
   const TemporaryFolder folder;
   const Bytes frame{1, 2, 3, 4};
-  const Written written = write_capture(
-      folder / "a.pcapng",
-      {{1, 4, LinkType::ethernet, frame}, {2, 4, LinkType::raw_ip, frame}, {3, 4, LinkType::ethernet, frame}});
+  const std::vector<Captured> packets{
+      {1, 4, LinkType::ethernet, frame}, {2, 4, LinkType::raw_ip, frame}, {3, 4, LinkType::ethernet, frame}};
+  const Written written = write_capture(folder / "a.pcapng", packets);
   EXPECT_EQ(written.taken, 3U);
   EXPECT_THAT(written.errors, IsEmpty());
   EXPECT_EQ(read_file(folder / "a.pcapng"), CaptureBytes()
@@ -214,6 +214,7 @@ TEST(Pcap, WritesSeveralLinkTypesToPcapngAsInterfaces) {
                                                 .packet(1, 2, frame, 4)
                                                 .packet(0, 3, frame, 4)
                                                 .bytes());
+  EXPECT_THAT(read_captures({folder / "a.pcapng"}).packets, ElementsAreArray(packets));
 }
 
 TEST(Pcap, TellsOfAFullDiskAndCountsWhatItHeldAsLost) {
@@ -290,6 +291,24 @@ TEST(Pcap, LosesAllThatACompressorHasNotWritten) {
     EXPECT_EQ(testing::send(*port->tx(0), packets, &lost), packets.size());
     EXPECT_EQ(lost.packets, packets.size()) << name;
     EXPECT_THAT(to_string(port->close()), HasSubstr("No space left"));
+  }
+}
+
+TEST(Pcap, HoldsAtMostOneBlockBackWhenItCompresses) {
+  const TemporaryFolder folder;
+  for (const char* name : {"a.pcap.gz", "a.pcapng.zst"}) {
+    auto port = must_make("pcap", {{"write", {folder / name}}});
+    ASSERT_TRUE(port->open(1));
+    port->start();
+    // Zeros: a compressor by itself would hold all of them back.
+    std::vector<Captured> one{{kSecond, 250'000, LinkType::ethernet, Bytes(250'000)}};
+    for (int i = 0; i < 40; ++i) testing::send(*port->tx(0), one);
+    // A block ends with the packet that fills 1 MiB: five of them.
+    EXPECT_THAT(read_captures({folder / name}).packets, SizeIs(40)) << name;
+    testing::send(*port->tx(0), one);
+    EXPECT_GE(read_captures({folder / name}).packets.size(), 40U) << name;
+    port->close();
+    EXPECT_THAT(read_captures({folder / name}).packets, SizeIs(41)) << name;
   }
 }
 

@@ -3,16 +3,21 @@
 //
 // The main() of a fuzzer where there is no libFuzzer: it gives each file named on the command line, and each file in
 // each folder named there, to the fuzzer once. So the kept corpora are a regression test of every build.
+// -megabytes=N and -seconds=N set the limits of an input (cost_limits.h).
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "fuzz/cost_limits.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
@@ -27,11 +32,24 @@ std::vector<std::filesystem::path> files_of(const std::filesystem::path& argumen
   return files;
 }
 
+/// Whether the argument is a limit, which then is set.
+bool is_limit(std::string_view argument, penstock::fuzz::CostLimits& limits) {
+  const std::size_t equals = argument.find('=');
+  const std::string_view name = argument.substr(0, equals);
+  if (!argument.starts_with('-') || equals == std::string_view::npos) return false;
+  const unsigned long value = std::strtoul(argument.data() + equals + 1, nullptr, 10);
+  if (name == "-megabytes") limits.bytes = std::size_t{value} << 20;
+  if (name == "-seconds") limits.seconds = static_cast<unsigned>(value);
+  return true;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::size_t replayed = 0;
+  penstock::fuzz::CostLimits limits;
   for (int i = 1; i < argc; ++i) {
+    if (is_limit(argv[i], limits)) continue;
     for (const auto& path : files_of(argv[i])) {
       std::ifstream file(path, std::ios::binary);
       if (!file) {
@@ -39,6 +57,7 @@ int main(int argc, char** argv) {
         return 1;
       }
       const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+      penstock::fuzz::begin_input(path.c_str(), limits);
       LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
       ++replayed;
     }

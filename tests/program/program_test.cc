@@ -190,6 +190,34 @@ std::size_t whole_records(const std::string& capture) {
   return records;
 }
 
+TEST_F(Program, LosesAtMostTheLastBlockOfACompressedCaptureWhereItIsKilled) {
+  // 4,000 packets of 8,996 bytes that compress well; the pipe, of which nothing more comes, keeps the run alive. A
+  // block ends with the first write, of at most 1 MiB, after its first 1 MiB.
+  constexpr std::size_t kPackets = 4'000;
+  constexpr std::size_t kLeast = kPackets - 2 * (1U << 20) / (16 + 8996) - 1;
+  write("kill.yaml",
+        "ports:\n  load: {generator: {size: 9000, packets: 4000}}\n  pipe: {pcap: {read: pipe}}\n"
+        "  wan: {pcap: {write: x}}\nchain: []\nwire: {load: wan, pipe: wan}\n");
+  ASSERT_EQ(shell("mkfifo pipe"), 0);
+  for (const std::string name : {"out.pcap.gz", "out.pcap.zst", "out.pcap"}) {
+    const std::string count = "penstock run chain.yaml -q --set ports.lan.pcap.read=" + name +
+                              " --set ports.wan='{null: {}}' --report report.json";
+    const std::string unpack = name.ends_with("gz") ? "gunzip -c" : name.ends_with("zst") ? "zstd -dcq" : "cat";
+    // Until the file holds what it must, for at most 20 s.
+    EXPECT_EQ(shell("exec 3<>pipe; head -c 24 in.pcap >&3\n'" PENSTOCK_PROGRAM
+                    "' run kill.yaml -q --set ports.wan.pcap.write=" +
+                    name + " & run=$!\nfor i in $(seq 100); do sleep 0.2; " + count +
+                    "; grep -qE '\"in\": *(3[89]|4)[0-9]{2}' report.json && break; done\nkill -KILL $run\n"
+                    "wait $run; exec 3>&-\n" +
+                    count + "; if ! command -v " + unpack.substr(0, unpack.find(' ')) + "; then exit 3; fi; " + unpack +
+                    " " + name + " >unpacked || true"),
+              0)
+        << read("err");
+    EXPECT_GE(json("report.json")["packets"]["in"], kLeast) << name << ": " << read("err");
+    EXPECT_GE(whole_records(read("unpacked")), kLeast) << name;
+  }
+}
+
 TEST_F(Program, GivesUpAReaderThatTakesNothingOnceItsTimeIsOver) {
   ASSERT_EQ(shell("mkfifo pipe"), 0);
   const std::string run =
@@ -434,6 +462,30 @@ TEST_F(AnsweringProgram, NumbersTheLinesOfItsStandardInputThroughout) {
   }
   EXPECT_EQ(shell("(echo 10.0.0.1; sleep 0.3; printf 10.0.0.2) | penstock route --routes routes"), 0);
   EXPECT_THAT(read("out"), HasSubstr("\n10.0.0.2 0.0.0.0/0 "));
+}
+
+TEST_F(Program, RefusesAFileWithoutEndWhateverReadsIt) {
+  write("gateway.yaml",
+        "ports: {lan: {pcap: {read: in.pcap}}, wan: 'null'}\nchain: [{firewall: {rules: x}}, {nids: {rules: x}}, "
+        "{router: {routes: x}}, {ipsec: {state: x, policy: x}}]\n");
+  const std::string check = "penstock check --file-limit 1MiB gateway.yaml --set chain.";
+  for (const std::string& command :
+       {check + "0.firewall.rules=/dev/zero", check + "nids.rules=/dev/zero", check + "nids.threshold=/dev/zero",
+        check + "nids.classification=/dev/zero", check + "nids.reference=/dev/zero", check + "router.routes=/dev/zero",
+        check + "router.neighbours=/dev/zero", check + "ipsec.state=/dev/zero", check + "ipsec.policy=/dev/zero",
+        std::string("penstock check --file-limit 1MiB /dev/zero"),
+        std::string("penstock route --file-limit 1MiB --routes - 1.1.1.1 </dev/zero"),
+        std::string("penstock classify --file-limit 1MiB --rules /dev/zero 1.1.1.1 2.2.2.2 tcp 1 2"),
+        std::string("penstock scan --file-limit 1MiB in.pcap -S /dev/zero"),
+        std::string("mkfifo pipe; cat /dev/zero >pipe & penstock scan --file-limit 1MiB in.pcap -S pipe")}) {
+    EXPECT_EQ(shell(command), 2) << command;
+    EXPECT_THAT(read("err"), HasSubstr("file too large: found more than 1.0 MiB, expected at most 1.0 MiB")) << command;
+  }
+  for (const char* const command : {"route --routes x", "classify --rules x"}) {
+    write("x", *command == 'r' ? "default dev a\n" : "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
+    EXPECT_EQ(shell(std::string("penstock ") + command + " </dev/zero"), 1);
+    EXPECT_THAT(read("err"), HasSubstr("stdin:1: line too long")) << command;
+  }
 }
 
 TEST_F(Program, DestroysNothingWhereItCannotStart) {

@@ -50,7 +50,7 @@ class DetectionTrial final : public Trial {
   /// The user's rules, which must be some that can be used.
   Result<void> take_rules() {
     if (setting_.rules.empty()) return {};
-    auto text = read_input(setting_.rules);
+    auto text = read_lines(setting_.rules);
     if (!text) return tl::unexpected(std::move(text.error()));
     auto read = nids::read_rules_text(*text, input_name(setting_.rules));
     if (!read) return tl::unexpected(std::move(read.error()));

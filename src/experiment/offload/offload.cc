@@ -82,7 +82,7 @@ class Offload final : public Trial {
       routes_ = std::move(*routes);
     }
     if (setting_.rules.empty()) return {};
-    const auto text = read_input(setting_.rules);
+    const auto text = read_lines(setting_.rules);
     if (!text) return tl::unexpected(text.error());
     auto rules = read_ruleset(*text, input_name(setting_.rules));
     if (!rules) return tl::unexpected(std::move(rules.error()));

@@ -36,7 +36,7 @@ std::optional<Masked> parse_masked(std::string_view text, std::uint64_t most) {
 class ClassBenchReader {
  public:
   ClassBenchReader(const std::string& file, const ReadOptions& options)
-      : file_(file), target_(options.match.value_or(Target::accept)) {
+      : file_(file), options_(options), target_(options.match.value_or(Target::accept)) {
     read_.value.file = file;
     read_.value.ipv4_policy = read_.value.ipv6_policy = options.policy.value_or(Target::drop);
   }
@@ -47,6 +47,7 @@ class ClassBenchReader {
       const std::string_view content = trimmed(line.text);
       if (content.empty() || content.front() == '#') continue;
       line_ = line.number;
+      if (read_.value.rules.size() == options_.most_rules) return failure(too_many_rules({file_, line_, 0}, options_));
       read_rule(line.text);
       read_.value.rules.back().text = content;
     }
@@ -142,6 +143,7 @@ class ClassBenchReader {
   }
 
   const std::string& file_;
+  const ReadOptions& options_;
   Target target_;
   Read<Ruleset> read_;
   ErrorList mistakes_;

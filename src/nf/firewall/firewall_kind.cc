@@ -27,6 +27,8 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"engine", ParameterType::choice, "bitvector", "bitvector|linear", "how rules are found", false},
     {"interfaces", ParameterType::pairs, "", "",
      "interfaces in the rules and the ports they are: {eth0: lan, lo: none}", false},
+    {"most_rules", ParameterType::integer, "1000000", "1..100000000",
+     "most rules of the file, and most that chains become that call each other", false},
     {"strict", ParameterType::flag, "false", "", "what the rules hold and is not supported is an error", false},
 });
 
@@ -37,6 +39,8 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   if (parameters.has("match")) options.match = target_of(parameters.text("match"));
   if (parameters.has("policy")) options.policy = target_of(parameters.text("policy"));
 
+  options.most_rules = parameters.integer("most_rules");
+
   static const std::vector<std::string> kNoMapping;
   const bool mapped = parameters.has("interfaces");
   auto interfaces = make_interfaces(context.ports, mapped ? parameters.texts("interfaces") : kNoMapping,
@@ -45,7 +49,7 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   options.interfaces = std::move(*interfaces);
 
   const std::string& file = parameters.text("rules");
-  const Result<std::string> text = read_input(file);
+  const Result<std::string> text = read_lines(file);
   if (!text) return failure(text.error());
   Result<Read<Ruleset>> read = read_rules(*text, input_name(file), options);
   if (!read) return failure(std::move(read).error());

@@ -11,15 +11,14 @@
 #include <string_view>
 #include <utility>
 
+#include "base/error_list.h"
 #include "base/units.h"
-#include "nf/firewall/iptables_reader.h"
 
 namespace penstock::firewall {
 
 namespace {
 
 using Jump = IptablesRule::Jump;
-using Conditions = std::vector<Condition>;
 
 std::string_view verb(Jump jump) {
   switch (jump) {
@@ -48,93 +47,139 @@ constexpr auto kOtherTargets = std::to_array<std::string_view>({
 
 bool is_target(std::string_view name) { return std::ranges::find(kOtherTargets, name) != kOtherTargets.end(); }
 
+/// Walks through the chains as a packet would for which every condition holds, and writes an entry for each rule it
+/// meets. Keeps its own stack, since chains may nest as deep as there are chains.
 class ChainWriter {
  public:
-  ChainWriter(const IptablesTable& table, Ruleset& rules, Errors& unsupported)
-      : table_(table), rules_(rules), unsupported_(unsupported) {}
+  ChainWriter(const IptablesTable& table, std::size_t most_rules, Ruleset& rules, Errors& unsupported)
+      : table_(table), most_rules_(most_rules), rules_(rules), unsupported_(unsupported) {}
 
   Errors write(const std::string& chain) {
-    // A skip out of the base chain is to the policy: no entry of this family stands behind it.
-    std::vector<std::uint32_t> skips;
-    write_chain(chain, {}, skips);
-    resolve(skips);
-    return std::move(errors_);
+    enter(table_.chains.find(chain)->second, nullptr, 0);
+    while (!calls_.empty() && !stopped_) step();
+    return std::move(errors_).take({rules_.file, 0, 0});
   }
 
  private:
-  /// `skips`: the entries that skip to the end of this chain, for the caller to resolve.
-  void write_chain(const std::string& name, const Conditions& under, std::vector<std::uint32_t>& skips) {
-    calls_.push_back(name);
-    for (const IptablesRule& rule : table_.chains.at(name).rules) {
-      if (stopped_) break;
-      if (leaves_out(rule)) continue;
-      if (!rule.unknown_interfaces.empty()) {
-        if (complained_.insert(rule.index).second) append(errors_, rule.unknown_interfaces);
-        continue;
-      }
-      for (const Conditions& alternative : rule.alternatives) {
-        Conditions all = under;
-        all.insert(all.end(), alternative.begin(), alternative.end());
-        write_rule(rule, all, skips);
-      }
-    }
-    calls_.pop_back();
+  /// A chain that is being written out.
+  struct Call {
+    const IptablesChain* chain;
+    const IptablesRule* caller;     // null: packets begin here
+    std::size_t conditions_before;  // of conditions_, without those of the caller
+    std::size_t rule = 0;           // what comes next: a rule, and an alternative of it
+    std::size_t alternative = 0;
+    std::vector<std::uint32_t> skips{};  // entries that skip to the end of this chain
+  };
+
+  void enter(const IptablesChain& chain, const IptablesRule* caller, std::size_t conditions_before) {
+    open_.insert(&chain);
+    calls_.push_back({&chain, caller, conditions_before});
   }
 
-  void write_rule(const IptablesRule& rule, const Conditions& conditions, std::vector<std::uint32_t>& skips) {
-    switch (rule.jump) {
-      case Jump::none: return;
-      case Jump::accept: return add(rule, conditions, Action::accept);
-      case Jump::drop: return add(rule, conditions, Action::drop);
-      case Jump::reject: return add(rule, conditions, Action::reject);
-      case Jump::give_back: return add_skip(rule, conditions, skips);
-      case Jump::call: {
-        if (loops(rule)) return;
-        std::vector<std::uint32_t> inner;
-        write_chain(rule.target, conditions, inner);
-        return resolve(inner);
-      }
-      case Jump::go:
-        // Where the chain ends, so does the one that went to it.
-        if (loops(rule)) return;
-        write_chain(rule.target, conditions, skips);
-        return add_skip(rule, conditions, skips);
-    }
-  }
-
-  void add(const IptablesRule& rule, const Conditions& conditions, Action action) {
-    if (rules_.entries.size() >= kMostEntries || rules_.conditions.size() >= 16 * kMostEntries) {
-      if (!std::exchange(stopped_, true)) {
-        errors_.push_back({{rules_.file, rule.line, 0},
-                           "the chains that call each other are too many rules when they are written out",
-                           fmt::format("more than {}", format_count(kMostEntries)),
-                           fmt::format("at most {}", format_count(kMostEntries))});
-      }
+  void step() {
+    Call& call = calls_.back();
+    if (call.rule == call.chain->rules.size()) return leave();
+    const IptablesRule& rule = call.chain->rules[call.rule];
+    if (call.alternative == rule.alternatives.size() || (call.alternative == 0 && is_passed_over(rule))) {
+      call.alternative = 0;
+      ++call.rule;
       return;
     }
+    if (++steps_ > most_rules_) return stop_at(rule, "the chains called from here become too many rules");
+    const std::size_t before = conditions_.size();
+    push_conditions(rule.alternatives[call.alternative++]);
+    if (conditions_.size() > kMostConditions || rules_.conditions.size() > kMostConditionsPerRule * most_rules_) {
+      return stop_at_conditions(rule);
+    }
+    write_rule(rule, before);
+  }
+
+  void write_rule(const IptablesRule& rule, std::size_t conditions_before) {
+    switch (rule.jump) {
+      case Jump::none: break;
+      case Jump::accept: add(rule, Action::accept); break;
+      case Jump::drop: add(rule, Action::drop); break;
+      case Jump::reject: add(rule, Action::reject); break;
+      case Jump::give_back: add_skip(rule); break;
+      case Jump::call:
+      case Jump::go: {
+        const IptablesChain& chain = table_.chains.find(rule.target)->second;
+        if (open_.contains(&chain)) {
+          stopped_ = true;
+          errors_.add({{rules_.file, rule.line, 0}, "a chain calls itself", in_quotes(rule.target), "no loops"});
+          return;
+        }
+        return enter(chain, &rule, conditions_before);
+      }
+    }
+    conditions_.resize(conditions_before);
+  }
+
+  void leave() {
+    Call call = std::move(calls_.back());
+    calls_.pop_back();
+    open_.erase(call.chain);
+    if (call.caller != nullptr && call.caller->jump == Jump::go) {
+      // Where the chain ends, so does the one that went to it.
+      std::vector<std::uint32_t>& outer = calls_.back().skips;
+      outer.insert(outer.end(), call.skips.begin(), call.skips.end());
+      add_skip(*call.caller);
+    } else {
+      // Out of the base chain this is a skip to the policy: no entry of this family follows.
+      for (const std::uint32_t skip : call.skips) {
+        rules_.entries[skip].skip_to = static_cast<std::uint32_t>(rules_.entries.size());
+      }
+    }
+    conditions_.resize(call.conditions_before);
+  }
+
+  /// A condition that is there already is not added again.
+  void push_conditions(const std::vector<Condition>& conditions) {
+    for (const Condition& condition : conditions) {
+      if (std::ranges::find(conditions_, condition) == conditions_.end()) conditions_.push_back(condition);
+    }
+  }
+
+  void add(const IptablesRule& rule, Action action) {
     Entry entry;
     entry.family = table_.family;
     entry.action = action;
     entry.rule = rule.index;
-    add_entry(rules_, conditions, entry);
+    add_entry(rules_, conditions_, entry);
   }
 
-  void add_skip(const IptablesRule& rule, const Conditions& conditions, std::vector<std::uint32_t>& skips) {
-    const std::size_t before = rules_.entries.size();
-    add(rule, conditions, Action::skip);
-    if (rules_.entries.size() > before) skips.push_back(static_cast<std::uint32_t>(before));
+  void add_skip(const IptablesRule& rule) {
+    calls_.back().skips.push_back(static_cast<std::uint32_t>(rules_.entries.size()));
+    add(rule, Action::skip);
   }
 
-  void resolve(const std::vector<std::uint32_t>& skips) {
-    for (const std::uint32_t skip : skips) {
-      rules_.entries[skip].skip_to = static_cast<std::uint32_t>(rules_.entries.size());
-    }
-  }
-
-  bool loops(const IptablesRule& rule) {
-    if (std::find(calls_.begin(), calls_.end(), rule.target) == calls_.end()) return false;
+  void stop_at(const IptablesRule& rule, std::string message) {
     stopped_ = true;
-    errors_.push_back({{rules_.file, rule.line, 0}, "a chain calls itself", in_quotes(rule.target), "no loops"});
+    const std::string most = format_count(most_rules_);
+    errors_.add({{rules_.file, rule.line, 0},
+                 std::move(message),
+                 fmt::format("more than {}", most),
+                 fmt::format("at most {} (most_rules raises it)", most)});
+  }
+
+  void stop_at_conditions(const IptablesRule& rule) {
+    if (conditions_.size() <= kMostConditions)
+      return stop_at(rule, "the rules have too many conditions for the bound of rules");
+    stopped_ = true;
+    const std::string most = format_count(kMostConditions);
+    errors_.add({{rules_.file, rule.line, 0},
+                 "too many conditions along a chain of calls",
+                 fmt::format("more than {}", most),
+                 fmt::format("at most {}", most)});
+  }
+
+  /// Whether nothing is written for a rule; why is reported once.
+  bool is_passed_over(const IptablesRule& rule) {
+    if (!leaves_out(rule) && rule.unknown_interfaces.empty()) return false;
+    if (++steps_ > most_rules_) stop_at(rule, "the chains called from here become too many rules");
+    if (!rules_.rules[rule.index].left_out && complained_.insert(rule.index).second) {
+      for (const Error& error : rule.unknown_interfaces) errors_.add(error);
+    }
     return true;
   }
 
@@ -161,12 +206,16 @@ class ChainWriter {
   }
 
   const IptablesTable& table_;
+  const std::size_t most_rules_;
   Ruleset& rules_;
   Errors& unsupported_;
-  Errors errors_;
+  ErrorList errors_;
   std::set<std::uint32_t> complained_;  // rules whose mistakes are told: a chain may be written out many times
   bool stopped_ = false;
-  std::vector<std::string> calls_;
+  std::size_t steps_ = 0;
+  std::vector<Call> calls_;
+  std::set<const IptablesChain*> open_;  // those of calls_
+  std::vector<Condition> conditions_;    // of all callers, and of the rule that is being written
 };
 
 }  // namespace
@@ -195,8 +244,9 @@ Errors check_jumps(const IptablesTable& table, const std::string& file) {
   return errors;
 }
 
-Errors write_out(const IptablesTable& table, const std::string& chain, Ruleset& rules, Errors& unsupported) {
-  return ChainWriter(table, rules, unsupported).write(chain);
+Errors write_out(const IptablesTable& table, const std::string& chain, std::size_t most_rules, Ruleset& rules,
+                 Errors& unsupported) {
+  return ChainWriter(table, most_rules, rules, unsupported).write(chain);
 }
 
 }  // namespace penstock::firewall

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The chains of a filter table, and how they become entries: a call is replaced by the rules of the chain, each under
-// the caller's conditions too; RETURN skips what is left of them.
+// the caller's conditions too; RETURN skips what is left of them. So chains that are called from several places become
+// several times as many entries, which is why their number is bounded.
 
 #pragma once
 
@@ -32,9 +33,13 @@ struct IptablesTable {
 /// chain. In the order of the file.
 [[nodiscard]] Errors check_jumps(const IptablesTable& table, const std::string& file);
 
+/// Most conditions of all entries together, for each of the rules that there may be.
+inline constexpr std::size_t kMostConditionsPerRule = 8;
+
 /// Appends the entries of `table`, from `chain` on, to `rules`. What is left out on this way goes to `unsupported`.
-/// The jumps have been checked.
-[[nodiscard]] Errors write_out(const IptablesTable& table, const std::string& chain, Ruleset& rules,
-                               Errors& unsupported);
+/// At most `most_rules` rules are walked through, counting one each time that its chain is called. The jumps have been
+/// checked.
+[[nodiscard]] Errors write_out(const IptablesTable& table, const std::string& chain, std::size_t most_rules,
+                               Ruleset& rules, Errors& unsupported);
 
 }  // namespace penstock::firewall

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -31,8 +32,13 @@ class IptablesReader {
       const std::string_view content = trimmed(line.text);
       line_ = line.number;
       if (content.empty()) continue;
+      if (content.front() == '#') {
+        read_comment(content);
+        continue;
+      }
+      // Chains and tables take memory too, and a rule with lists takes as much as all the rules it expands to.
+      if (++cost_ > options_.most_rules) return failure(too_many_rules({file_, line_, 0}, options_));
       switch (content.front()) {
-        case '#': read_comment(content); break;
         case '*': read_table(content); break;
         case ':': read_chain(content); break;
         case '[':
@@ -73,10 +79,10 @@ class IptablesReader {
     if (table_name_ != "filter") return;
     for (const IptablesTable& table : tables_) {
       if (table.family == next_family_) {
-        mistake(text, "a second filter table for the same address family", "one for IPv4 and one for IPv6");
+        return mistake(text, "a second filter table for the same address family", "one for IPv4 and one for IPv6");
       }
     }
-    // At most one for each family and those of mistakes; the pointer is renewed at the next table.
+    // At most one for each family; the pointer is renewed at the next table.
     tables_.push_back({next_family_, line_, {}});
     table_ = &tables_.back();
   }
@@ -121,7 +127,15 @@ class IptablesReader {
     read_.value.rules.push_back({line_, target, false, std::string(shown)});
     const auto chain = table_->chains.find(rule.chain);
     if (chain == table_->chains.end()) return mistake(rule.chain, "a rule of an unknown chain", ":CHAIN … before it");
+    cost_ += cost_of(rule) - 1;
     chain->second.rules.push_back(std::move(rule));
+  }
+
+  /// What a rule with lists expands to, or more where its conditions are many.
+  static std::size_t cost_of(const IptablesRule& rule) {
+    std::size_t conditions = 0;
+    for (const auto& alternative : rule.alternatives) conditions += alternative.size();
+    return std::max(rule.alternatives.size(), conditions / kMostConditionsPerRule);
   }
 
   void leave_table_out() {
@@ -139,6 +153,7 @@ class IptablesReader {
   Read<Ruleset> read_;
   ErrorList mistakes_;
   std::uint32_t line_ = 0;
+  std::size_t cost_ = 0;  // of all lines so far
   NetworkLayer next_family_ = NetworkLayer::ipv4;
   std::vector<IptablesTable> tables_;
   IptablesTable* table_ = nullptr;  // the filter table that lines belong to
@@ -180,7 +195,7 @@ Result<Read<Ruleset>> IptablesReader::finish() {
     // A family without a table of its own is under the other's policy: it is the safer guess.
     if (tables_.size() == 1) rules.ipv4_policy = rules.ipv6_policy = *policy;
     (table.family == NetworkLayer::ipv4 ? rules.ipv4_policy : rules.ipv6_policy) = *policy;
-    append(errors, write_out(table, first_chain, rules, read_.unsupported));
+    append(errors, write_out(table, first_chain, options_.most_rules, rules, read_.unsupported));
   }
   if (!errors.empty()) return failure(std::move(errors));
   return std::move(read_);

@@ -13,9 +13,6 @@
 
 namespace penstock::firewall {
 
-/// What a file may become when all calls of chains are written out.
-inline constexpr std::size_t kMostEntries = 1U << 20;
-
 [[nodiscard]] Result<Read<Ruleset>> read_iptables(std::string_view text, const std::string& file,
                                                   const ReadOptions& options);
 

@@ -243,18 +243,6 @@ TEST(IptablesReader, ChainsThatCallThemselvesAreRefused) {
               HasSubstr("rules:8: a chain calls itself: found 'a'"));
 }
 
-TEST(IptablesReader, ChainsThatWouldBecomeTooManyRulesAreRefused) {
-  std::string rules = "-A FORWARD -j c0\n", chains;
-  for (int i = 0; i < 24; ++i) {
-    chains += ":c" + std::to_string(i) + " - [0:0]\n";
-    const std::string call = "-A c" + std::to_string(i) + " -j c" + std::to_string(i + 1) + "\n";
-    rules += call + call;
-  }
-  chains += ":c24 - [0:0]\n";
-  rules += "-A c24 -p tcp -j ACCEPT\n";
-  EXPECT_THAT(errors_of(table(rules, chains)), HasSubstr("too many rules when they are written out: found more than"));
-}
-
 TEST(IptablesReader, ARuleWithAnUnsupportedMatchIsLeftOutAsAWhole) {
   const auto read = read_rules(table("-A FORWARD -p tcp -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n"
                                      "-A FORWARD -p tcp -m tcp --dport 1 --tcp-option 8 -j DROP\n"

@@ -221,6 +221,9 @@ class IptablesRuleReader {
   }
 
   void require(const Condition& condition) {
+    if (rule_.alternatives.front().size() == kMostConditions) {
+      return mistake(words_[at_ - 1], "a rule with too many conditions", fmt::format("at most {}", kMostConditions));
+    }
     for (auto& alternative : rule_.alternatives) alternative.push_back(condition);
   }
 

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -16,6 +17,9 @@
 #include "nf/firewall/rule.h"
 
 namespace penstock::firewall {
+
+/// Most conditions of a rule, and of an entry: those of a rule with those of all rules that call its chain.
+inline constexpr std::size_t kMostConditions = 1024;
 
 /// A word with its quotes and escapes resolved; `text` is its own. Only an unquoted word can be an option or a `!`.
 struct IptablesWord {

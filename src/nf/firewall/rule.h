@@ -58,6 +58,7 @@ struct Condition {
   std::uint32_t index = 0;
   std::uint32_t low = 0;
   std::uint32_t high = 0;
+  friend bool operator==(const Condition&, const Condition&) = default;
 };
 static_assert(sizeof(Condition) == 16);
 

@@ -3,7 +3,12 @@
 
 #include "nf/firewall/rule_reader.h"
 
+#include <fmt/format.h>
+
+#include <utility>
+
 #include "base/text_file.h"
+#include "base/units.h"
 #include "nf/firewall/classbench_reader.h"
 #include "nf/firewall/iptables_reader.h"
 
@@ -42,6 +47,12 @@ RuleFormat rule_format_of(std::string_view name) {
   if (name == "iptables") return RuleFormat::iptables;
   if (name == "ip6tables") return RuleFormat::ip6tables;
   return RuleFormat::automatic;
+}
+
+Error too_many_rules(Place place, const ReadOptions& options) {
+  const std::string most = format_count(options.most_rules);
+  return {std::move(place), "too many rules", fmt::format("more than {}", most),
+          fmt::format("at most {} (most_rules raises it)", most)};
 }
 
 Target target_of(std::string_view name) {

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,13 +22,21 @@ enum class RuleFormat : std::uint8_t { automatic, classbench, iptables, ip6table
 /// "auto", "classbench", "iptables" or "ip6tables".
 [[nodiscard]] RuleFormat rule_format_of(std::string_view name);
 
+/// Most rules of a file (for iptables, lines), and most that chains which call each other become: the default of the
+/// parameter `most_rules`.
+inline constexpr std::size_t kMostRules = 1'000'000;
+
 struct ReadOptions {
   RuleFormat format = RuleFormat::automatic;
   Interfaces interfaces;
   std::optional<std::string> chain;  // iptables alone: where packets begin, instead of FORWARD
   std::optional<Target> match;       // ClassBench alone, which does not say what its rules do: instead of accept
   std::optional<Target> policy;      // instead of the file's; a ClassBench set has none and drops
+  std::size_t most_rules = kMostRules;
 };
+
+/// For a file with more rules than `options` allow; `place` is the first that is too many.
+[[nodiscard]] Error too_many_rules(Place place, const ReadOptions& options);
 
 /// Accept, drop or reject by its name.
 [[nodiscard]] Target target_of(std::string_view name);

@@ -27,6 +27,7 @@ constexpr auto kParameters = std::to_array<Parameter>({
      false},
     {"interfaces", ParameterType::pairs, "", "",
      "devices in the policies and the ports they are: {eth0: lan, lo: none}", false},
+    {"most_entries", ParameterType::integer, "250000", "1..100000000", "most SAs, and most policies, of a file", false},
     {"strict", ParameterType::flag, "false", "", "what the files hold and is not supported is an error", false},
 });
 
@@ -95,10 +96,11 @@ Result<std::unique_ptr<chain::NetworkFunction>> make_ipsec(const Parameters& par
   if (!interfaces) return failure(std::move(interfaces).error());
   sources.interfaces = std::move(*interfaces);
 
+  const std::size_t most = parameters.integer("most_entries");
   Errors errors;
   Errors unsupported;
   sources.state_file = input_name(parameters.text("state"));
-  if (auto states = read_states(parameters.text("state"))) {
+  if (auto states = read_states(parameters.text("state"), most)) {
     sources.sas = std::move(states->value);
     append(unsupported, std::move(states->unsupported));
   } else {
@@ -106,7 +108,7 @@ Result<std::unique_ptr<chain::NetworkFunction>> make_ipsec(const Parameters& par
   }
   if (parameters.has("policy")) {
     sources.policy_file = input_name(parameters.text("policy"));
-    if (auto policies = read_policies(parameters.text("policy"))) {
+    if (auto policies = read_policies(parameters.text("policy"), most)) {
       sources.policies = std::move(policies->value);
       append(unsupported, std::move(policies->unsupported));
     } else {

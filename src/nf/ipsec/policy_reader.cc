@@ -63,7 +63,7 @@ constexpr std::string_view kCpuAcquire = "4";
 
 class PolicyReader {
  public:
-  PolicyReader(std::string_view text, const std::string& file) : words_(text, file, "policy") {}
+  PolicyReader(std::string_view text, const std::string& file, std::size_t most) : words_(text, file, "policy", most) {}
 
   Result<Read<Policies>> read() && {
     while (words_.next_object()) {
@@ -273,18 +273,18 @@ void PolicyReader::leave_out(const XfrmWord& at, std::string_view message) {
 
 }  // namespace
 
-Result<Read<Policies>> read_policies(const std::string& path) {
-  const auto text = read_input(path);
+Result<Read<Policies>> read_policies(const std::string& path, std::size_t most) {
+  const auto text = read_lines(path);
   if (!text) return failure(text.error());
-  auto policies = parse_policies(*text, input_name(path));
+  auto policies = parse_policies(*text, input_name(path), most);
   if (policies && policies->value.empty() && policies->unsupported.empty()) {
     return failure({{input_name(path), 0, 0}, "no policies in this file", "", "what `ip xfrm policy` prints"});
   }
   return policies;
 }
 
-Result<Read<Policies>> parse_policies(std::string_view text, const std::string& file) {
-  return PolicyReader(text, file).read();
+Result<Read<Policies>> parse_policies(std::string_view text, const std::string& file, std::size_t most) {
+  return PolicyReader(text, file, most).read();
 }
 
 }  // namespace penstock::ipsec

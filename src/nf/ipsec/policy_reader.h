@@ -14,12 +14,14 @@
 
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "nf/ipsec/policy.h"
+#include "nf/ipsec/xfrm_words.h"
 
 namespace penstock::ipsec {
 
@@ -28,8 +30,10 @@ using Policies = std::vector<Policy>;  // in the order in which they are tried
 /// A whole file; "-" is the standard input. Policies of sockets, and those that only packets with a mark or of an xfrm
 /// interface have, are left out: no packet here is of theirs. What else is not supported makes the policy block. One
 /// without any, as that of an `ip` that failed, is refused: all would go in the clear.
-[[nodiscard]] Result<Read<Policies>> read_policies(const std::string& path);
+/// At most `most` of them.
+[[nodiscard]] Result<Read<Policies>> read_policies(const std::string& path, std::size_t most = kMostEntries);
 /// A text, which may be empty; `file` is its name in messages.
-[[nodiscard]] Result<Read<Policies>> parse_policies(std::string_view text, const std::string& file);
+[[nodiscard]] Result<Read<Policies>> parse_policies(std::string_view text, const std::string& file,
+                                                    std::size_t most = kMostEntries);
 
 }  // namespace penstock::ipsec

@@ -283,5 +283,14 @@ TEST(PolicyReader, ReadsTenThousandPolicies) {
   EXPECT_EQ(policies.value.front().priority, 1U);
 }
 
+TEST(PolicyReader, RefusesMorePoliciesThanTheBound) {
+  const std::string text(kSocket);
+  EXPECT_TRUE(parse_policies(text, "policy.txt", 2));
+  const auto refused = parse_policies(text, "policy.txt", 1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(to_string(refused.error()),
+            "policy.txt:3: too many policy entries: found more than 1, expected at most 1 (most_entries raises it)");
+}
+
 }  // namespace
 }  // namespace penstock::ipsec

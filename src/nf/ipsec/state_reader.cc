@@ -145,7 +145,8 @@ std::vector<std::uint32_t> window_of(const Context& context) {
 
 class StateReader {
  public:
-  StateReader(std::string_view text, const std::string& file) : words_(text, file, "SA"), file_(file) {}
+  StateReader(std::string_view text, const std::string& file, std::size_t most)
+      : words_(text, file, "SA", most), file_(file) {}
 
   Result<Read<SecurityAssociations>> read() && {
     while (words_.next_object()) {
@@ -571,16 +572,16 @@ void StateReader::leave_out(const XfrmWord& at, std::string_view message, std::s
 
 }  // namespace
 
-Result<Read<SecurityAssociations>> read_states(const std::string& path) {
-  auto text = read_input(path);
+Result<Read<SecurityAssociations>> read_states(const std::string& path, std::size_t most) {
+  auto text = read_lines(path);
   if (!text) return failure(std::move(text).error());
-  auto states = parse_states(*text, input_name(path));
+  auto states = parse_states(*text, input_name(path), most);
   wipe(text->data(), text->size());
   return states;
 }
 
-Result<Read<SecurityAssociations>> parse_states(std::string_view text, const std::string& file) {
-  return StateReader(text, file).read();
+Result<Read<SecurityAssociations>> parse_states(std::string_view text, const std::string& file, std::size_t most) {
+  return StateReader(text, file, most).read();
 }
 
 }  // namespace penstock::ipsec

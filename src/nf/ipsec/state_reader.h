@@ -14,20 +14,24 @@
 
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "nf/ipsec/sa.h"
+#include "nf/ipsec/xfrm_words.h"
 
 namespace penstock::ipsec {
 
 using SecurityAssociations = std::vector<SecurityAssociation>;  // in the file's order
 
 /// A whole file; "-" is the standard input. Its text is wiped when the SAs are read. No error holds a key.
-[[nodiscard]] Result<Read<SecurityAssociations>> read_states(const std::string& path);
+/// At most `most` of them.
+[[nodiscard]] Result<Read<SecurityAssociations>> read_states(const std::string& path, std::size_t most = kMostEntries);
 /// A text; `file` is its name in messages.
-[[nodiscard]] Result<Read<SecurityAssociations>> parse_states(std::string_view text, const std::string& file);
+[[nodiscard]] Result<Read<SecurityAssociations>> parse_states(std::string_view text, const std::string& file,
+                                                              std::size_t most = kMostEntries);
 
 }  // namespace penstock::ipsec

@@ -556,5 +556,23 @@ TEST_F(NoKeyIsShown, WhateverTheFileIsLike) {
   EXPECT_GT(refused, 10'000U);
 }
 
+TEST(StateReader, RefusesMoreSasThanTheBoundUsedOrNot) {
+  // An SA, one that is left out since it has no SPI, and another.
+  const std::string text = std::string(kTunnel) + "src 1.1.1.1 dst 2.2.2.2\n\tproto esp spi 0x0 reqid 0 mode tunnel\n" +
+                           std::string(kTransport);
+  EXPECT_TRUE(parse_states(text, "state.txt", 3)) << to_string(parse_states(text, "state.txt", 3).error());
+  const auto refused = parse_states(text, "state.txt", 2);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(to_string(refused.error()),
+            "state.txt:11: too many SA entries: found more than 2, expected at most 2 (most_entries raises it)");
+}
+
+TEST(StateReader, RefusesAnSaOfTooManyWords) {
+  std::string text = "src 1.1.1.1 dst 2.2.2.2\n";
+  for (std::size_t i = 0; i < kMostWords; ++i) text += "\tword\n";
+  EXPECT_EQ(error_of(text + std::string(kTunnel)),
+            "state.txt:1:1: the SA has too many words: found 'src', expected at most 10,000");
+}
+
 }  // namespace
 }  // namespace penstock::ipsec

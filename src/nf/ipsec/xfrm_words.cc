@@ -168,8 +168,8 @@ std::string quoted_unless_key(std::string_view word) {
   return fmt::format("a word of {} characters, hidden since it may be of a key", word.size());
 }
 
-XfrmWords::XfrmWords(std::string_view text, std::string file, std::string_view object)
-    : lines_(text), file_(std::move(file)), object_(object) {
+XfrmWords::XfrmWords(std::string_view text, std::string file, std::string_view object, std::size_t most_objects)
+    : lines_(text), file_(std::move(file)), object_(object), most_objects_(most_objects) {
   // What stands before the first object is none.
   bool said = false;
   while (!has_ahead_ && lines_.next(ahead_)) {
@@ -187,6 +187,14 @@ XfrmWords::XfrmWords(std::string_view text, std::string file, std::string_view o
 
 bool XfrmWords::next_object() {
   if (!has_ahead_) return false;
+  if (++objects_ > most_objects_) {
+    const std::string most = format_count(most_objects_);
+    errors_.add(Error{{file_, ahead_.number, 0},
+                      fmt::format("too many {} entries", object_),
+                      "more than " + most,
+                      fmt::format("at most {} (most_entries raises it)", most)});
+    return false;
+  }
   words_.clear();
   at_ = 0;
   good_ = true;
@@ -198,7 +206,12 @@ bool XfrmWords::next_object() {
       has_ahead_ = true;
       break;
     }
-    add_words(ahead_);
+    // What is left of an object that is too long is passed over.
+    if (words_.size() <= kMostWords) add_words(ahead_);
+  }
+  if (words_.size() > kMostWords) {
+    error(words_.front(), fmt::format("the {} has too many words", object_),
+          fmt::format("at most {}", format_count(kMostWords)));
   }
   return true;
 }

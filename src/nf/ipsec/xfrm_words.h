@@ -31,14 +31,19 @@ struct XfrmWord {
 /// For an error's `found`: the word in quotes, or its length where it may be a key or a part of one.
 [[nodiscard]] std::string quoted_unless_key(std::string_view word);
 
+/// Most SAs, and most policies, of a file: the default of the parameter `most_entries`.
+inline constexpr std::size_t kMostEntries = 250'000;
+/// Most words of an object.
+inline constexpr std::size_t kMostWords = 10'000;
+
 /// Walks a text's objects, and the words of each. After the first mistake of an object there are no more words of it,
 /// numbers are 0 and addresses all zeros: readers go on as if nothing were, and ask `good` at its end.
 class XfrmWords {
  public:
   /// `object` is what one is called in messages: "SA". `text` is kept alive by the caller.
-  XfrmWords(std::string_view text, std::string file, std::string_view object);
+  XfrmWords(std::string_view text, std::string file, std::string_view object, std::size_t most_objects);
 
-  /// On to the next object; false at the end.
+  /// On to the next object; false at the end, and where there are too many, which is an error.
   [[nodiscard]] bool next_object();
   /// Whether nothing is wrong with this one so far.
   [[nodiscard]] bool good() const noexcept { return good_; }
@@ -91,6 +96,8 @@ class XfrmWords {
   LineReader lines_;
   std::string file_;
   std::string_view object_;
+  std::size_t most_objects_;
+  std::size_t objects_ = 0;
   Line ahead_;  // the line that begins the next object
   bool has_ahead_ = false;
   std::vector<XfrmWord> words_;

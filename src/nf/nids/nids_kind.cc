@@ -63,6 +63,8 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"payload", ParameterType::flag, "false", "", "EVE alerts hold the payload, in base64 and printable", false},
     {"packet", ParameterType::flag, "false", "", "EVE alerts hold the packet, in base64", false},
     {"references", ParameterType::flag, "false", "", "EVE alerts hold the rule's references", false},
+    {"most_rules", ParameterType::integer, "150000", "1..100000000",
+     "most rules of all files, loaded or not; bounds the memory that they take", false},
     {"strict", ParameterType::flag, "false", "", "a rule that cannot be loaded is an error", false},
     {"undecodable", ParameterType::choice, "pass", "pass|drop",
      "what becomes of frames in which a packet may lie that cannot be decoded; drop: with action: drop", false},
@@ -218,6 +220,7 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   RuleFiles files;
   if (auto read = read_variables(parameters, files); !read) return failure(std::move(read).error());
   files.rules = parameters.texts("rules");
+  files.most_rules = parameters.integer("most_rules");
   if (parameters.has("classification")) files.classification = parameters.text("classification");
   if (parameters.has("reference")) files.reference = parameters.text("reference");
   if (parameters.has("threshold")) files.threshold = parameters.text("threshold");

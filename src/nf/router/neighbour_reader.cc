@@ -13,6 +13,7 @@
 
 #include "base/error_list.h"
 #include "base/text_file.h"
+#include "base/units.h"
 #include "nf/router/next_hop.h"
 #include "nf/router/read_files.h"
 
@@ -40,13 +41,22 @@ constexpr auto kWords = std::to_array<NeighbourWordEntry>({
 
 class NeighbourReader {
  public:
-  explicit NeighbourReader(Devices& devices) : devices_(&devices) {}
+  NeighbourReader(Devices& devices, std::size_t most) : devices_(&devices), most_(most) {}
 
   void read(std::string_view text, const std::string& file) {
     file_ = file;
-    for (LineReader lines(text); lines.next(line_);) {
+    for (LineReader lines(text); read_ <= most_ && lines.next(line_);) {
       split_words(line_.text, words_);
-      if (!words_.empty() && words_[0].text.front() != '#') read_line();
+      if (words_.empty() || words_[0].text.front() == '#') continue;
+      if (++read_ <= most_) {
+        read_line();
+      } else {
+        const std::string most = format_count(most_);
+        errors_.add(Error{{file_, line_.number, 0},
+                          "too many neighbours",
+                          "more than " + most,
+                          "at most " + most + " (most_routes raises it)"});
+      }
     }
   }
 
@@ -148,6 +158,8 @@ class NeighbourReader {
   };
 
   Devices* devices_;
+  std::size_t most_;
+  std::size_t read_ = 0;
   Neighbours neighbours_;
   std::map<std::pair<Ipv6Address, PortIndex>, First> first_;
   ErrorList errors_;
@@ -172,12 +184,13 @@ std::optional<MacAddress> parse_mac(std::string_view text) {
 
 std::string to_string(const MacAddress& mac) { return fmt::format("{:02x}", fmt::join(mac.bytes, mac.bytes + 6, ":")); }
 
-Result<Read<Neighbours>> read_neighbours(std::span<const std::string> paths, Devices& devices) {
-  return read_files(paths, NeighbourReader(devices));
+Result<Read<Neighbours>> read_neighbours(std::span<const std::string> paths, Devices& devices, std::size_t most) {
+  return read_files(paths, NeighbourReader(devices, most));
 }
 
-Result<Read<Neighbours>> parse_neighbours(std::string_view text, const std::string& file, Devices& devices) {
-  NeighbourReader reader(devices);
+Result<Read<Neighbours>> parse_neighbours(std::string_view text, const std::string& file, Devices& devices,
+                                          std::size_t most) {
+  NeighbourReader reader(devices, most);
   reader.read(text, file);
   return std::move(reader).finish();
 }

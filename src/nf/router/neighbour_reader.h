@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "nf/router/devices.h"
 #include "nf/router/neighbour_table.h"
+#include "nf/router/route_table.h"
 
 namespace penstock::router {
 
@@ -31,10 +32,11 @@ using Neighbours = std::vector<Neighbour>;  // in the file's order
 [[nodiscard]] std::string to_string(const MacAddress& mac);
 constexpr bool is_group_address(const MacAddress& mac) noexcept { return (mac.bytes[0] & 1) != 0; }
 
-/// Reads whole files. Neighbours on devices that are not known are reported as unsupported.
-[[nodiscard]] Result<Read<Neighbours>> read_neighbours(std::span<const std::string> paths, Devices& devices);
+/// Reads whole files, of `most` lines in all. Neighbours on devices that are not known are reported as unsupported.
+[[nodiscard]] Result<Read<Neighbours>> read_neighbours(std::span<const std::string> paths, Devices& devices,
+                                                       std::size_t most = kMostRoutes);
 /// Reads a text.
 [[nodiscard]] Result<Read<Neighbours>> parse_neighbours(std::string_view text, const std::string& file,
-                                                        Devices& devices);
+                                                        Devices& devices, std::size_t most = kMostRoutes);
 
 }  // namespace penstock::router

@@ -160,5 +160,16 @@ TEST(NeighbourTable, AgreesWithAMapUnderRandomChanges) {
   }
 }
 
+TEST(NeighbourReader, RefusesMoreNeighboursThanTheBound) {
+  Devices devices(kPorts);
+  const std::string text =
+      "192.0.2.1 dev wan FAILED\n\n192.0.2.2 dev wan FAILED\n192.0.2.3 dev wan lladdr 02:00:00:00:00:03 STALE\n";
+  EXPECT_TRUE(parse_neighbours(text, "neigh.txt", devices, 3));
+  const auto refused = parse_neighbours(text, "neigh.txt", devices, 2);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(to_string(refused.error()),
+            "neigh.txt:4: too many neighbours: found more than 2, expected at most 2 (most_routes raises it)");
+}
+
 }  // namespace
 }  // namespace penstock::router

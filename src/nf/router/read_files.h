@@ -20,7 +20,7 @@ template <typename Reader>
 [[nodiscard]] auto read_files(std::span<const std::string> paths, Reader reader) {
   Errors errors;
   for (const std::string& path : paths) {
-    auto text = read_input(path);
+    auto text = read_lines(path);
     if (text) {
       reader.read(*text, input_name(path));
     } else {

@@ -47,7 +47,7 @@ std::string without_host_bits(std::string_view text) {
 
 void RouteReader::read(std::string_view text, const std::string& file) {
   file_ = file;
-  for (LineReader lines(text); lines.next(line_);) read_line();
+  for (LineReader lines(text); routes_read_ <= most_routes_ && lines.next(line_);) read_line();
   close_route();
 }
 
@@ -62,6 +62,11 @@ void RouteReader::read_line() {
     return read_attributes(nh_info ? static_cast<std::size_t>(line_end) : 0);
   }
   close_route();
+  if (++routes_read_ > most_routes_) {
+    const std::string most = format_count(most_routes_);
+    return error(line_.number, 0, "too many routes", "more than " + most,
+                 "at most " + most + " (most_routes raises it)");
+  }
   open_route();
 }
 
@@ -287,7 +292,9 @@ void RouteReader::add_route() {
 
 Result<Read<RouteTable>> RouteReader::finish() && {
   if (!errors_.empty()) return failure(std::move(errors_).take());
-  return Read<RouteTable>{std::move(routes_).select(), std::move(unsupported_).take()};
+  auto table = std::move(routes_).select();
+  if (!table) return failure(std::move(table).error());
+  return Read<RouteTable>{std::move(*table), std::move(unsupported_).take()};
 }
 
 bool RouteReader::next_value(std::size_t& at, std::string_view expected) {
@@ -342,12 +349,13 @@ void RouteReader::unsupported(const Word& word, std::string_view message) {
   });
 }
 
-Result<Read<RouteTable>> read_routes(std::span<const std::string> paths, Devices& devices) {
-  return read_files(paths, RouteReader(devices));
+Result<Read<RouteTable>> read_routes(std::span<const std::string> paths, Devices& devices, std::size_t most_routes) {
+  return read_files(paths, RouteReader(devices, most_routes));
 }
 
-Result<Read<RouteTable>> parse_routes(std::string_view text, const std::string& file, Devices& devices) {
-  RouteReader reader(devices);
+Result<Read<RouteTable>> parse_routes(std::string_view text, const std::string& file, Devices& devices,
+                                      std::size_t most_routes) {
+  RouteReader reader(devices, most_routes);
   reader.read(text, file);
   return std::move(reader).finish();
 }

@@ -30,10 +30,8 @@ namespace penstock::router {
 /// Reads files one after the other as if they were one.
 class RouteReader {
  public:
-  /// Most next hops that one route may have.
-  static constexpr std::size_t kMostNextHops = 1024;
-
-  explicit RouteReader(Devices& devices) : devices_(&devices) {}
+  explicit RouteReader(Devices& devices, std::size_t most_routes = kMostRoutes)
+      : devices_(&devices), most_routes_(most_routes) {}
 
   /// `file` is the text's name in messages. The text is not needed afterwards.
   void read(std::string_view text, const std::string& file);
@@ -97,6 +95,8 @@ class RouteReader {
   void unsupported(const Word& word, std::string_view message);
 
   Devices* devices_;
+  std::size_t most_routes_;
+  std::size_t routes_read_ = 0;
   RouteSelection routes_;
   ErrorList errors_;
   ErrorList unsupported_;
@@ -109,8 +109,10 @@ class RouteReader {
 };
 
 /// Reads whole files; "-" is the standard input.
-[[nodiscard]] Result<Read<RouteTable>> read_routes(std::span<const std::string> paths, Devices& devices);
+[[nodiscard]] Result<Read<RouteTable>> read_routes(std::span<const std::string> paths, Devices& devices,
+                                                   std::size_t most_routes = kMostRoutes);
 /// Reads a text.
-[[nodiscard]] Result<Read<RouteTable>> parse_routes(std::string_view text, const std::string& file, Devices& devices);
+[[nodiscard]] Result<Read<RouteTable>> parse_routes(std::string_view text, const std::string& file, Devices& devices,
+                                                    std::size_t most_routes = kMostRoutes);
 
 }  // namespace penstock::router

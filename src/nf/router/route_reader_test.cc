@@ -321,5 +321,31 @@ TEST(RouteReader, NamesAFileThatIsNotThereBesideTheOthersMistakes) {
   EXPECT_EQ(table.error()[1].place.line, 1U);
 }
 
+TEST(RouteReader, RefusesMoreRoutesThanTheBoundUsedOrNot) {
+  Devices devices;
+  const std::string text = "# two prefixes\ndefault dev a metric 1\ndefault dev a metric 2\n10.0.0.0/8 dev a\n";
+  EXPECT_TRUE(parse_routes(text, "routes.txt", devices, 3));
+  const auto refused = parse_routes(text, "routes.txt", devices, 2);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(to_string(refused.error()),
+            "routes.txt:4: too many routes: found more than 2, expected at most 2 (most_routes raises it)");
+}
+
+TEST(RouteReader, RefusesRoutesOfOnePrefixThatHaveTooManyNextHopsTogether) {
+  const auto with_routes = [](int count) {
+    std::string text;
+    for (int i = 1; i <= count; ++i) text += fmt::format("2001:db8::/32 via fe80::{:x} dev a metric 1\n", i);
+    return text;
+  };
+  Devices devices;
+  const auto most = parse_routes(with_routes(1024), "routes.txt", devices);
+  ASSERT_TRUE(most) << to_string(most.error());
+  EXPECT_THAT(most->value.next_hops.hops(most->value.v6.at(0).value), SizeIs(1024));
+  const auto refused = parse_routes(with_routes(1025), "routes.txt", devices);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(to_string(refused.error()),
+            "too many next hops of the routes for 2001:db8::/32: found more than 1024, expected at most 1024");
+}
+
 }  // namespace
 }  // namespace penstock::router

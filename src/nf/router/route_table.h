@@ -6,9 +6,11 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "base/error.h"
 #include "base/ip_address.h"
 #include "nf/router/fib_routes.h"
 #include "nf/router/next_hop_table.h"
@@ -41,6 +43,11 @@ struct RouteCandidate {
   bool joins = false;  // IPv6 routes with gateways and equal preference share the load, as the kernel has it
 };
 
+/// Most routes of all files, used or not, and most neighbours: the default of the parameter `most_routes`.
+inline constexpr std::size_t kMostRoutes = 2'000'000;
+/// Most next hops of one route, also of one that several lines make together.
+inline constexpr std::size_t kMostNextHops = 1024;
+
 /// Takes routes in the file's order; among equals the first is used.
 class RouteSelection {
  public:
@@ -48,7 +55,8 @@ class RouteSelection {
   void add(const RouteCandidate<Ipv6Prefix>& route) { v6_.push_back(route); }
   NextHopTable& next_hops() noexcept { return next_hops_; }
 
-  [[nodiscard]] RouteTable select() &&;
+  /// Fails where routes that join have too many next hops.
+  [[nodiscard]] Result<RouteTable> select() &&;
 
  private:
   std::vector<RouteCandidate<Ipv4Prefix>> v4_;

@@ -31,6 +31,8 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"verify_checksum", ParameterType::flag, "true", "", "drop packets with a wrong IPv4 header checksum", false},
     {"drop_martians", ParameterType::flag, "true", "", "drop packets from or to addresses that no router forwards",
      false},
+    {"most_routes", ParameterType::integer, "2000000", "1..100000000",
+     "most routes of all files, used or not, and most neighbours", false},
     {"strict", ParameterType::flag, "false", "", "what the files hold and is not supported is an error", false},
 });
 
@@ -89,7 +91,8 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   config.ports = read_macs(parameters, context.ports, config.devices, errors);
 
   Errors unsupported;
-  if (auto routes = read_routes(parameters.texts("routes"), config.devices)) {
+  const std::size_t most = parameters.integer("most_routes");
+  if (auto routes = read_routes(parameters.texts("routes"), config.devices, most)) {
     config.routes = std::move(routes->value);
     // Most likely the tool that should have printed them has failed. What is left out is told below.
     if (config.routes.v4.empty() && config.routes.v6.empty() && routes->unsupported.empty()) {
@@ -103,7 +106,7 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
     append(errors, std::move(routes).error());
   }
   if (parameters.has("neighbours")) {
-    if (auto neighbours = read_neighbours(parameters.texts("neighbours"), config.devices)) {
+    if (auto neighbours = read_neighbours(parameters.texts("neighbours"), config.devices, most)) {
       config.neighbours = std::move(neighbours->value);
       append(unsupported, std::move(neighbours->unsupported));
     } else {

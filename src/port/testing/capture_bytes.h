@@ -22,6 +22,11 @@ class CaptureBytes {
     if (big_endian_) return u16(v >> 16).u16(v);
     return u16(v).u16(v >> 16);
   }
+  CaptureBytes& u64(std::uint64_t v) {
+    const auto high = static_cast<std::uint32_t>(v >> 32);
+    const auto low = static_cast<std::uint32_t>(v);
+    return big_endian_ ? u32(high).u32(low) : u32(low).u32(high);
+  }
   CaptureBytes& u8(std::uint32_t v) {
     bytes_.push_back(static_cast<std::uint8_t>(v));
     return *this;

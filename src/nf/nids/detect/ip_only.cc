@@ -5,6 +5,7 @@
 
 #include <tuple>
 #include <type_traits>
+#include <utility>
 
 namespace penstock::nids {
 
@@ -29,8 +30,9 @@ bool next(Ipv6Address& address) noexcept { return ++address.low != 0 || ++addres
 }  // namespace
 
 template <typename Address>
-IpOnlyRules::Index<Address> IpOnlyRules::index(std::span<const CompiledRule> rules,
-                                               std::span<const std::uint32_t> places, AddressSet Rule::*side) {
+std::optional<IpOnlyRules::Index<Address>> IpOnlyRules::index(std::span<const CompiledRule> rules,
+                                                              std::span<const std::uint32_t> places,
+                                                              AddressSet Rule::*side, std::size_t most_indexed) {
   std::vector<std::tuple<Address, bool, std::uint32_t>> edges;  // where, whether a range begins, rule
   for (const std::uint32_t place : places) {
     for (const AddressSet::Range<Address>& range : ranges_of<Address>(rules[place].rule->*side)) {
@@ -58,12 +60,13 @@ IpOnlyRules::Index<Address> IpOnlyRules::index(std::span<const CompiledRule> rul
     index.from.push_back(here);
     index.starts.push_back(static_cast<std::uint32_t>(index.rules.size()));
     index.rules.insert(index.rules.end(), active.begin(), active.end());
+    if (index.rules.size() > most_indexed) return std::nullopt;
   }
   index.starts.push_back(static_cast<std::uint32_t>(index.rules.size()));
   return index;
 }
 
-IpOnlyRules::IpOnlyRules(std::span<const CompiledRule> rules) {
+IpOnlyRules::IpOnlyRules(std::span<const CompiledRule> rules, std::size_t most_indexed) {
   const auto narrow = [](const AddressSet& set) {
     return std::all_of(set.v4.begin(), set.v4.end(),
                        [](const auto& range) { return range.last.bits - range.first.bits < kWide; }) &&
@@ -83,10 +86,20 @@ IpOnlyRules::IpOnlyRules(std::span<const CompiledRule> rules) {
       unindexed_.push_back(place);
     }
   }
-  by_source_v4_ = index<Ipv4Address>(rules, by_source, &Rule::source);
-  by_source_v6_ = index<Ipv6Address>(rules, by_source, &Rule::source);
-  by_destination_v4_ = index<Ipv4Address>(rules, by_destination, &Rule::destination);
-  by_destination_v6_ = index<Ipv6Address>(rules, by_destination, &Rule::destination);
+  const auto add = [&](Index<Ipv4Address>& v4, Index<Ipv6Address>& v6, const std::vector<std::uint32_t>& places,
+                       AddressSet Rule::*side) {
+    auto made_v4 = index<Ipv4Address>(rules, places, side, most_indexed);
+    auto made_v6 = index<Ipv6Address>(rules, places, side, most_indexed);
+    if (made_v4 && made_v6) {
+      v4 = std::move(*made_v4);
+      v6 = std::move(*made_v6);
+    } else {
+      unindexed_.insert(unindexed_.end(), places.begin(), places.end());
+    }
+  };
+  add(by_source_v4_, by_source_v6_, by_source, &Rule::source);
+  add(by_destination_v4_, by_destination_v6_, by_destination, &Rule::destination);
+  std::sort(unindexed_.begin(), unindexed_.end());
 }
 
 }  // namespace penstock::nids

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,8 +18,9 @@ namespace penstock::nids {
 
 class IpOnlyRules {
  public:
-  /// Those of `RuleType::ip_only`.
-  explicit IpOnlyRules(std::span<const CompiledRule> rules);
+  /// Those of `RuleType::ip_only`. `most_indexed`: rules in the slices of an index. Ranges that overlap lie in each
+  /// other's slices; where that makes too many, rules are candidates for every packet.
+  explicit IpOnlyRules(std::span<const CompiledRule> rules, std::size_t most_indexed = 32'000'000);
 
   [[nodiscard]] bool empty() const noexcept { return empty_; }
 
@@ -56,9 +58,10 @@ class IpOnlyRules {
     return {static_cast<std::uint32_t>(endpoint.address.low)};
   }
 
+  /// None where it would be too large.
   template <typename Address>
-  static Index<Address> index(std::span<const CompiledRule> rules, std::span<const std::uint32_t> places,
-                              AddressSet Rule::*side);
+  static std::optional<Index<Address>> index(std::span<const CompiledRule> rules, std::span<const std::uint32_t> places,
+                                             AddressSet Rule::*side, std::size_t most_indexed);
 
   bool empty_ = true;
   std::vector<std::uint32_t> unindexed_;

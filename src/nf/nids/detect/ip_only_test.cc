@@ -27,13 +27,14 @@ class IpOnlyRulesTest : public ::testing::Test {
     return compiled;
   }
 
-  std::vector<std::uint32_t> of(std::uint32_t source, std::uint32_t destination) const {
+  std::vector<std::uint32_t> of(std::uint32_t source, std::uint32_t destination,
+                                std::size_t most_indexed = 1000) const {
     stack::DecodedPacket packet;
     packet.ip_version = 4;
     packet.source.address.low = source;
     packet.destination.address.low = destination;
     std::vector<std::uint32_t> found;
-    IpOnlyRules(rules_).for_candidates(packet, [&](std::uint32_t place) { found.push_back(place); });
+    IpOnlyRules(rules_, most_indexed).for_candidates(packet, [&](std::uint32_t place) { found.push_back(place); });
     return found;
   }
 
@@ -64,6 +65,14 @@ TEST_F(IpOnlyRulesTest, OfWideRangesOrBothWaysAreAlwaysCandidates) {
   add(10, 10, 20, 20);
   texts_.back().direction = RuleDirection::both_ways;
   EXPECT_THAT(of(20, 10), UnorderedElementsAre(0, 1));
+}
+
+TEST_F(IpOnlyRulesTest, AreAllCandidatesWhereTheirRangesOverlapTooOften) {
+  for (std::uint32_t i = 0; i < 30; ++i) add(100 + i, 200, 0, kLast);
+  add(0, kLast, 7, 7);
+  EXPECT_EQ(of(100, 1).size(), 1U) << "30 slices with up to 30 rules each";
+  EXPECT_EQ(of(100, 1, 400).size(), 30U);
+  EXPECT_EQ(of(100, 7, 400).size(), 31U);
 }
 
 TEST_F(IpOnlyRulesTest, OfOtherTypesAreNotThere) {

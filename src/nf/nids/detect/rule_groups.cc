@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 namespace penstock::nids {
 
@@ -30,6 +32,12 @@ std::vector<const PortSet*> server_ports(const Rule& rule, stack::Direction dire
   return {direction == stack::Direction::to_server ? &rule.destination_ports : &rule.source_ports};
 }
 
+RuleList sorted_once(RuleList rules) {
+  std::sort(rules.begin(), rules.end());
+  rules.erase(std::unique(rules.begin(), rules.end()), rules.end());
+  return rules;
+}
+
 struct Slice {  // of ports with the same rules
   std::uint32_t first, last;
   std::uint32_t set;  // which
@@ -41,7 +49,8 @@ struct Slices {
 };
 
 /// Cuts the ports where a rule begins or ends.
-Slices slice(const std::vector<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>>& ranges) {
+Slices slice(const std::vector<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>>& ranges,
+             const GroupLimits& limits) {
   std::vector<std::tuple<std::uint32_t, bool, std::uint32_t>> edges;  // where, whether it begins, rule
   for (const auto& [first, last, rule] : ranges) {
     edges.emplace_back(first, true, rule);
@@ -52,25 +61,44 @@ Slices slice(const std::vector<std::tuple<std::uint32_t, std::uint32_t, std::uin
   std::map<RuleList, std::uint32_t> known;
   std::map<std::uint32_t, unsigned> active;  // how often: both sides of a rule may have the port
   std::uint32_t from = 0;
+  std::size_t kept = 0;
+  std::size_t sliced = 0;
+  std::optional<RuleList> shared;  // of the slices from here on
   const auto close = [&](std::uint32_t until) {
     if (until == from) return;
-    RuleList set;
-    set.reserve(active.size());
-    for (const auto& [rule, times] : active) set.push_back(rule);
-    const auto [place, is_new] = known.try_emplace(std::move(set), static_cast<std::uint32_t>(result.sets.size()));
-    if (is_new) result.sets.push_back(place->first);
-    result.slices.push_back({from, until - 1, place->second});
+    std::uint32_t set = 0;
+    if (!shared) {
+      RuleList rules;
+      rules.reserve(active.size());
+      for (const auto& [rule, times] : active) rules.push_back(rule);
+      sliced += rules.size();
+      if (sliced > limits.sliced || kept + rules.size() > limits.kept) {
+        shared = std::move(rules);
+      } else {
+        const auto [place, is_new] =
+            known.try_emplace(std::move(rules), static_cast<std::uint32_t>(result.sets.size()));
+        set = place->second;
+        if (is_new) {
+          result.sets.push_back(place->first);
+          kept += place->first.size();
+        }
+      }
+    }
+    if (shared) set = static_cast<std::uint32_t>(result.sets.size());
+    result.slices.push_back({from, until - 1, set});
     from = until;
   };
   for (const auto& [port, begins, rule] : edges) {
     close(port);
     if (begins) {
       ++active[rule];
+      if (shared) shared->push_back(rule);
     } else if (--active[rule] == 0) {
       active.erase(rule);
     }
   }
   close(kPorts);
+  if (shared) result.sets.push_back(sorted_once(std::move(*shared)));
   return result;
 }
 
@@ -151,7 +179,7 @@ RuleGroups::Ports RuleGroups::group_by_port(std::span<const CompiledRule> rules,
       for (const PortSet::Range& range : set->ranges) ranges.emplace_back(range.first, range.last, place);
     }
   }
-  const Slices slices = slice(ranges);
+  const Slices slices = slice(ranges, limits);
 
   // All rules of any port are in each group: how many groups there are room for depends on them.
   const std::size_t share = limits.rules / 4;
@@ -163,7 +191,7 @@ RuleGroups::Ports RuleGroups::group_by_port(std::span<const CompiledRule> rules,
   for (const std::uint32_t set : by_worth(slices)) {
     const std::size_t size = of_any_port.size() + slices.sets[set].size();
     if (groups > 0 && (groups + 1 >= limits.groups || used + size > share)) {
-      joined = united(joined, slices.sets[set]);
+      joined.insert(joined.end(), slices.sets[set].begin(), slices.sets[set].end());
       into_joined.push_back(set);
       continue;
     }
@@ -172,7 +200,7 @@ RuleGroups::Ports RuleGroups::group_by_port(std::span<const CompiledRule> rules,
     used += size;
   }
   if (!into_joined.empty()) {
-    const std::uint16_t group_of_joined = group(united(of_any_port, joined), of_tcp);
+    const std::uint16_t group_of_joined = group(united(of_any_port, sorted_once(std::move(joined))), of_tcp);
     for (const std::uint32_t set : into_joined) group_of_set[set] = group_of_joined;
   }
 

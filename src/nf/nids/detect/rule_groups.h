@@ -18,6 +18,10 @@ namespace penstock::nids {
 struct GroupLimits {
   std::size_t groups = 24;   // of a protocol and direction, by port
   std::size_t rules = 6000;  // of all groups together
+  // Rules of overlapping ranges make as many slices of ports as there are ports, each with most of the rules. So many
+  // are looked at, and so many kept, of all slices together; the slices after that share one group.
+  std::size_t sliced = 128'000'000;
+  std::size_t kept = 16'000'000;
 };
 
 class RuleGroups {

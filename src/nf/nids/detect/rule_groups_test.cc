@@ -106,11 +106,28 @@ TEST_F(RuleGroupsTest, HaveEveryRuleOfAPortWhateverTheRanges) {
     }
     add(PortSet::any(), std::move(ports));
   }
+  // Without room for some of the slices, for most, and for all but one.
+  for (const GroupLimits& limits :
+       {GroupLimits{}, GroupLimits{.kept = 1000}, GroupLimits{.sliced = 200}, GroupLimits{.sliced = 0}}) {
+    const RuleGroups groups(rules_, limits);
+    for (int i = 0; i < 500; ++i) {
+      const auto at = static_cast<std::uint16_t>(number(random));
+      const auto group = of(groups, Direction::to_server, 1, at);
+      for (std::uint32_t place = 0; place < rules_.size(); ++place) {
+        if (!texts_[place].destination_ports.contains(at)) continue;
+        EXPECT_TRUE(std::binary_search(group.begin(), group.end(), place)) << "port " << at << ", rule " << place;
+      }
+    }
+  }
+}
+
+TEST_F(RuleGroupsTest, AreMadeInBoundedMemoryOfRulesThatOverlapAtEveryPort) {
+  for (std::uint16_t i = 0; i < 20'000; ++i) add(PortSet::any(), port(i, static_cast<std::uint16_t>(65'535 - i)));
   const RuleGroups groups(rules_);
-  for (int i = 0; i < 2000; ++i) {
-    const auto at = static_cast<std::uint16_t>(number(random));
+  for (const std::uint16_t at :
+       std::initializer_list<std::uint16_t>{0, 1, 80, 443, 10'000, 19'999, 40'000, 60'000, 65'535}) {
     const auto group = of(groups, Direction::to_server, 1, at);
-    for (std::uint32_t place = 0; place < rules_.size(); ++place) {
+    for (std::uint32_t place = 0; place < rules_.size(); place += 7) {
       if (!texts_[place].destination_ports.contains(at)) continue;
       EXPECT_TRUE(std::binary_search(group.begin(), group.end(), place)) << "port " << at << ", rule " << place;
     }

@@ -21,11 +21,6 @@ namespace penstock::nids {
 
 namespace {
 
-// A compressed file of a few bytes can hold any number of them.
-constexpr std::size_t kMostFileBytes = std::size_t{1} << 28;
-// A file of which so many lines are wrong is none of rules.
-constexpr std::size_t kMostLeftOut = 1'000'000;
-
 template <typename Enum>
 struct Named {
   std::string_view name;
@@ -70,17 +65,19 @@ std::optional<Enum> value_of(const std::array<Named<Enum>, kCount>& all, std::st
 /// Reads rule files one after the other into one set.
 class SetReader {
  public:
-  SetReader(const Variables& variables, const ClassTable& classes) : variables_(variables) {
+  SetReader(const Variables& variables, const ClassTable& classes, std::size_t most_rules)
+      : variables_(variables), costs_(most_rules) {
     names_.classes = &classes;
   }
 
-  /// Fails where the text is not one of rules at all.
+  /// Fails where the rules so far are beyond a bound.
   [[nodiscard]] Result<void> read(std::string_view text, const std::string& file);
   void add_thresholds(std::vector<ThresholdLine> lines);
   [[nodiscard]] VariableResolver& variables() noexcept { return variables_; }
   [[nodiscard]] RuleSet take() &&;
 
  private:
+  void read_line(const RuleLine& line, const std::string& file);
   void read_rule(const RuleLine& line, const std::string& file);
   bool read_header(RuleDraft& draft, const HeaderText& header);
   bool read_options(RuleDraft& draft, std::string_view body);
@@ -88,6 +85,7 @@ class SetReader {
   void leave_out(std::uint32_t sid, Error why, std::string reason);
 
   VariableResolver variables_;
+  RuleCosts costs_;
   RuleNames names_;
   RuleSet set_;
   std::vector<ThresholdLine> thresholds_;
@@ -146,27 +144,31 @@ bool begins_as_rule(std::string_view line) {
 Result<void> SetReader::read(std::string_view text, const std::string& file) {
   RuleLines lines(text);
   for (RuleLine line; lines.next(line);) {
-    if (set_.left_out.size() >= kMostLeftOut) {
-      return failure(Error{line.place({}, file), "too many rules that cannot be loaded", "",
-                           "at most " + format_count(kMostLeftOut)});
+    if (!line.disabled) costs_.add_rule(line.text);
+    if (!line.disabled && !costs_.passed_bound()) read_line(line, file);
+    if (auto passed = costs_.passed_bound()) {
+      passed->place = line.place({}, file);
+      return failure(std::move(*passed));
     }
-    if (!line.disabled) set_.has_rule |= begins_as_rule(line.text);
-    if (line.disabled) {
-      ++set_.disabled;
-    } else if (line.too_long) {
-      leave_out(0, {line.place({}, file), "rule too long", "", "at most " + format_size(kMostRuleBytes)}, "too long");
-    } else if (is_threshold_line(line.text)) {
-      Complaint why;
-      if (auto read = read_threshold_line(line.text, variables_, why)) {
-        thresholds_.push_back(std::move(*read));
-      } else {
-        leave_out(0, {line.place(why.at, file), why.message, why.found, why.expected}, why.reason);
-      }
-    } else {
-      read_rule(line, file);
-    }
+    if (line.disabled) ++set_.disabled;
   }
   return {};
+}
+
+void SetReader::read_line(const RuleLine& line, const std::string& file) {
+  set_.has_rule |= begins_as_rule(line.text);
+  if (line.too_long) {
+    leave_out(0, {line.place({}, file), "rule too long", "", "at most " + format_size(kMostRuleBytes)}, "too long");
+  } else if (is_threshold_line(line.text)) {
+    Complaint why;
+    if (auto read = read_threshold_line(line.text, variables_, why)) {
+      thresholds_.push_back(std::move(*read));
+    } else {
+      leave_out(0, {line.place(why.at, file), why.message, why.found, why.expected}, why.reason);
+    }
+  } else {
+    read_rule(line, file);
+  }
 }
 
 void SetReader::read_rule(const RuleLine& line, const std::string& file) {
@@ -234,6 +236,8 @@ bool SetReader::read_header(RuleDraft& draft, const HeaderText& header) {
   const PortSet* destination_ports = variables_.ports(header.destination_ports, draft.complaint);
   if (destination_ports == nullptr) return false;
   rule.destination_ports = *destination_ports;
+  costs_.add_header(rule.source, rule.source_ports);
+  costs_.add_header(rule.destination, rule.destination_ports);
   return true;
 }
 
@@ -324,9 +328,8 @@ Result<std::string> read_unpacked(const std::string& path) {
     const std::ptrdiff_t got = (*source)->read(chunk);
     if (got < 0) return failure(Error{{path, 0, 0}, "cannot be read", (*source)->reason(), ""});
     if (got == 0) return text;
-    if (text.size() + static_cast<std::size_t>(got) > kMostFileBytes) {
-      return failure(Error{{path, 0, 0}, "file too large", "", "at most " + format_size(kMostFileBytes)});
-    }
+    // A compressed file of a few bytes can hold any number of them.
+    if (text.size() + static_cast<std::size_t>(got) > file_limit()) return failure(file_too_large(path));
     text.append(reinterpret_cast<const char*>(chunk.data()), static_cast<std::size_t>(got));
   }
 }
@@ -384,7 +387,7 @@ Result<RuleSet> read_rules(const RuleFiles& files) {
       append(errors, std::move(read.error()));
     }
   }
-  SetReader reader(files.variables, *used_classes);
+  SetReader reader(files.variables, *used_classes, files.most_rules);
   if (!files.threshold.empty()) {
     auto read = read_unpacked(files.threshold).and_then([&](const std::string& text) {
       return read_thresholds(text, files.threshold, reader.variables());
@@ -409,9 +412,10 @@ Result<RuleSet> read_rules(const RuleFiles& files) {
   return set;
 }
 
-Result<RuleSet> read_rules_text(std::string_view text, const std::string& name, const Variables& variables) {
+Result<RuleSet> read_rules_text(std::string_view text, const std::string& name, const Variables& variables,
+                                std::size_t most_rules) {
   if (Errors errors = check_variables(variables, {}); !errors.empty()) return failure(std::move(errors));
-  SetReader reader(variables, default_classes());
+  SetReader reader(variables, default_classes(), most_rules);
   if (auto read = reader.read(text, name); !read) return failure(std::move(read.error()));
   RuleSet set = std::move(reader).take();
   set.references = default_references();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "nf/nids/rules/rule_costs.h"
 #include "nf/nids/rules/rule_set.h"
 
 namespace penstock::nids {
@@ -28,14 +29,17 @@ struct RuleFiles {
   std::string threshold;           // empty: none
   Variables variables = default_variables();
   std::map<std::string, Place, std::less<>> variable_places{};  // where those were set that a user set
+  std::size_t most_rules = kMostRules;
 };
 
-/// Fails only where a file cannot be read, where variables or the files beside the rules are wrong. A rule that cannot
+/// Fails only where a file cannot be read, where variables or the files beside the rules are wrong, and where rules are
+/// beyond a bound (rule_costs.h). A rule that cannot
 /// be loaded is in `left_out`.
 [[nodiscard]] Result<RuleSet> read_rules(const RuleFiles& files);
 
 /// The same of one text, for tests. `name` stands in places.
 [[nodiscard]] Result<RuleSet> read_rules_text(std::string_view text, const std::string& name = "test.rules",
-                                              const Variables& variables = default_variables());
+                                              const Variables& variables = default_variables(),
+                                              std::size_t most_rules = kMostRules);
 
 }  // namespace penstock::nids

@@ -16,6 +16,14 @@ namespace penstock::nids {
 
 namespace {
 
+// Of each of the files beside the rules; comments do not count.
+constexpr std::size_t kMostLines = 1'000'000;
+
+Error too_many_lines(Place place) {
+  const std::string most = format_count(kMostLines);
+  return {std::move(place), "too many lines", "more than " + most, "at most " + most};
+}
+
 /// The customary classes, of Suricata's and Snort's classification.config.
 struct DefaultClass {
   const char* name;
@@ -86,9 +94,15 @@ std::optional<std::string_view> behind_config(std::string_view line, std::string
 template <typename Read>
 void each_line(std::string_view text, const std::string& name, ErrorList& errors, const char* expected, Read read) {
   LineReader lines(text);
+  std::size_t count = 0;
   for (Line line; lines.next(line);) {
     const std::string_view content = trimmed(line.text);
     if (content.empty() || content.front() == '#') continue;
+    if (++count > kMostLines) return errors.add(too_many_lines({name, line.number, 0}));
+    if (content.size() > kMostLineBytes) {
+      errors.add(Error{{name, line.number, 0}, "line too long", "", "at most " + format_size(kMostLineBytes)});
+      continue;
+    }
     if (!read(content)) errors.add(Error{{name, line.number, 0}, "wrong line", in_quotes(content), expected});
   }
 }
@@ -338,8 +352,13 @@ Result<std::vector<ThresholdLine>> read_thresholds(std::string_view text, const 
   std::vector<ThresholdLine> read;
   ErrorList errors;
   RuleLines lines(text);
+  std::size_t count = 0;
   for (RuleLine line; lines.next(line);) {
     if (line.disabled) continue;
+    if (++count > kMostLines) {
+      errors.add(too_many_lines(line.place({}, name)));
+      break;
+    }
     Complaint why;
     if (line.too_long) {
       errors.add(Error{line.place({}, name), "line too long", "", ""});
@@ -355,9 +374,12 @@ Result<std::vector<ThresholdLine>> read_thresholds(std::string_view text, const 
 
 void apply_thresholds(std::vector<ThresholdLine> lines, RuleSet& set) {
   std::unordered_map<std::uint64_t, std::vector<std::size_t>> rules_of;
+  std::unordered_map<std::uint32_t, std::vector<std::size_t>> rules_of_gid;  // 0: all
   for (std::size_t i = 0; i < set.rules.size(); ++i) {
     const Rule& rule = set.rules[i];
     rules_of[std::uint64_t{rule.gid} << 32 | rule.sid].push_back(i);
+    rules_of_gid[rule.gid].push_back(i);
+    rules_of_gid[0].push_back(i);
   }
   for (ThresholdLine& line : lines) {
     if (line.suppression) {
@@ -365,9 +387,12 @@ void apply_thresholds(std::vector<ThresholdLine> lines, RuleSet& set) {
       continue;
     }
     if (line.sid == 0) {
-      for (Rule& rule : set.rules) {
-        if ((line.gid == 0 || rule.gid == line.gid) && !rule.threshold) rule.threshold = line.threshold;
+      const auto all = rules_of_gid.find(line.gid);
+      if (all == rules_of_gid.end()) continue;
+      for (const std::size_t index : all->second) {
+        if (!set.rules[index].threshold) set.rules[index].threshold = line.threshold;
       }
+      rules_of_gid.erase(all);  // each of them has one now
       continue;
     }
     const auto found = rules_of.find(std::uint64_t{line.gid} << 32 | line.sid);

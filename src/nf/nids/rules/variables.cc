@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "nf/nids/rules/ranges.h"
+#include "nf/nids/rules/rule_costs.h"
 
 namespace penstock::nids {
 
@@ -238,6 +239,12 @@ std::optional<Set> VariableResolver::read_list(std::string_view text, int depth,
     }
     auto set = read<Set>(element, depth, why);
     if (!set) return std::nullopt;
+    list_bytes_ += bytes_of(*set);
+    if (list_bytes_ > kMostListBytes) {
+      why = {element, "lists too long, with the variables in them",
+             "more than " + format_size(kMostListBytes) + " in all", "shorter lists", "lists too long"};
+      return std::nullopt;
+    }
     join(negated ? without : named, *set);
     any_named |= !negated;
     if constexpr (!std::is_same_v<Set, PortSet>) negates |= negated || set->negates;

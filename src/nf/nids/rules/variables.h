@@ -23,6 +23,9 @@ namespace penstock::nids {
 
 class VariableResolver {
  public:
+  /// Most bytes of ranges that lists are made of, in all: a list of a few bytes can name a long variable many times.
+  static constexpr std::size_t kMostListBytes = std::size_t{512} << 20;
+
   /// Borrows the variables.
   explicit VariableResolver(const Variables& variables) noexcept : variables_(variables) {}
 
@@ -57,6 +60,7 @@ class VariableResolver {
   Kept<Addresses> address_variables_;
   Kept<PortSet> port_variables_;
   std::vector<std::string_view> open_;  // variables that are being read
+  std::size_t list_bytes_ = 0;
 };
 
 }  // namespace penstock::nids

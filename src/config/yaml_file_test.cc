@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "config/yaml_file.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+namespace penstock::config {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+/// What refuses `text`; "" where it is read and within the bounds.
+std::string refusal(const std::string& text) {
+  const auto file = YamlFile::of_text(text, "c.yaml");
+  if (!file) return to_string(file.error());
+  const auto within = file->check_bounds();
+  return within ? "" : to_string(within.error());
+}
+
+std::string repeated(const std::string& text, std::size_t times) {
+  std::string all;
+  for (std::size_t i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+TEST(YamlFile, RefusesADocumentOfTooManyBytes) {
+  EXPECT_EQ(refusal("a: b #" + repeated("x", YamlFile::kMostBytes - 6)), "");
+  EXPECT_EQ(refusal("a: b #" + repeated("x", YamlFile::kMostBytes - 5)),
+            "c.yaml: too large for a chain file: found more than 4.0 MiB, expected at most 4.0 MiB");
+}
+
+TEST(YamlFile, RefusesADocumentOfTooManyValues) {
+  // The mapping, its key and the list are values too.
+  EXPECT_EQ(refusal("a: [" + repeated("b,", YamlFile::kMostValues - 3) + "]"), "");
+  EXPECT_EQ(refusal("a: [" + repeated("b,", YamlFile::kMostValues - 2) + "]"),
+            "c.yaml:1:499999: too many values: found more than 250,000, expected at most 250,000");
+}
+
+TEST(YamlFile, CountsWhatAnAliasStandsForEachTime) {
+  // 9^k values in level k.
+  std::string text = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n";
+  for (int i = 1; i < 10; ++i) {
+    text += fmt::format("a{}: &a{} [{}]\n", i, i, repeated(fmt::format("*a{},", i - 1), 9));
+    if (i == 3) {
+      EXPECT_EQ(refusal(text), "");
+    }
+  }
+  EXPECT_THAT(refusal(text), HasSubstr("too many values, with those that aliases stand for: found more than 250,000"));
+}
+
+TEST(YamlFile, RefusesValuesTooDeepInOneAnother) {
+  // The document's mapping is the first level.
+  const auto lists = [](std::size_t depth) { return "a: " + repeated("[", depth) + repeated("]", depth); };
+  EXPECT_EQ(refusal(lists(YamlFile::kMostDepth - 1)), "");
+  EXPECT_EQ(refusal(lists(YamlFile::kMostDepth)),
+            "c.yaml:1:35: values too deep in one another: found more than 32 levels, expected at most 32");
+  EXPECT_THAT(refusal("a: &a [*a]"), HasSubstr("values too deep")) << "a list in itself";
+  EXPECT_THAT(refusal(lists(100'000)), StartsWith("c.yaml:1:"));
+}
+
+TEST(YamlFile, RefusesAnOverrideOfTooManyKeys) {
+  auto file = YamlFile::of_text("a: {}", "c.yaml");
+  EXPECT_TRUE(file->set("a" + repeated(".a", YamlFile::kMostKeys - 1), "1", "--set", ""));
+  const auto refused = file->set("a" + repeated(".a", YamlFile::kMostKeys), "1", "--set", "");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(to_string(refused.error()), StartsWith("--set: too many keys: found 'a.a.a"));
+  EXPECT_THAT(to_string(refused.error()), HasSubstr("expected at most 32, joined by dots"));
+}
+
+TEST(YamlFile, KnowsEveryValueOfALongOverrideByTheBeginningOfItsText) {
+  auto file = YamlFile::of_text("a: b", "c.yaml");
+  const std::string list = "[" + repeated("x,", 60'000) + "]";
+  ASSERT_TRUE(file->set("a", list, "--set a=" + list, ""));
+  const YAML::Node items = file->root()["a"];
+  ASSERT_EQ(items.size(), 60'000U);
+  for (const auto& item : items) EXPECT_EQ(file->place(item).file, "--set a=" + list.substr(0, 192) + "…");
+}
+
+}  // namespace
+}  // namespace penstock::config
