@@ -168,14 +168,25 @@ struct Found {
   return find_sa(view, family, packet.ipv6().destination_address(), spi);
 }
 
+namespace selection_detail {
+
+/// Whether a template takes an SA's end point. Zeros stand for any address of either family, as in Linux.
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool takes_endpoint(const Ipv6Address& wanted, bool same_family,
+                                                                 const Ipv6Address& endpoint) noexcept {
+  return is_any(wanted) || (same_family && is_same(wanted, endpoint));
+}
+
+}  // namespace selection_detail
+
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline bool satisfies(const SaView& sa, const TemplateView& wanted) noexcept {
   using namespace selection_detail;
   if (sa.tunnel != wanted.tunnel || (wanted.spi != 0 && wanted.spi != sa.spi) ||
       (wanted.reqid != 0 && wanted.reqid != sa.reqid)) {
     return false;
   }
-  return !sa.tunnel || (sa.outer == wanted.outer && is_same(sa.destination, wanted.destination) &&
-                        (is_any(wanted.source) || is_same(sa.source, wanted.source)));
+  const bool same_family = sa.outer == wanted.outer;
+  return !sa.tunnel || (takes_endpoint(wanted.source, same_family, sa.source) &&
+                        takes_endpoint(wanted.destination, same_family, sa.destination));
 }
 
 /// Inwards: whether a packet may go on that came by `sa`, or in the clear where that is kNoSa, and that `policy` (or
