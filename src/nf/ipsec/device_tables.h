@@ -14,8 +14,8 @@
 #include "gpu/stream.h"
 #include "gpu/turns.h"
 #include "nf/ipsec/crypto.h"
+#include "nf/ipsec/device_numbers.h"
 #include "nf/ipsec/device_selection.h"
-#include "nf/ipsec/outbound_numbers.h"
 #include "nf/ipsec/tables.h"
 
 namespace penstock::ipsec {

@@ -391,7 +391,9 @@ TEST(Ipsec, DescriptionSaysWhatIsLoaded) {
 TEST(Ipsec, RefusesTwoSendersWithOneKeyThatCounts) {
   const auto build = [](const std::string& states) {
     TableSources sources;
-    sources.settings.iv_epoch = kIvEpoch;
+    SaRegistry registry;
+    sources.registry = &registry;
+    sources.numbers = fixed_numbers();
     sources.state_file = "state.txt";
     sources.policy_file = "policy.txt";
     sources.sas = std::move(parse_states(states, "state.txt")->value);
