@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "property/corpus_packets.h"
+#include "property/two_senders.h"
 
 namespace penstock::property {
 namespace {
@@ -331,6 +332,29 @@ TEST_F(Conservation, OfEveryCaptureInTheCorpus) {
   }
   EXPECT_GT(captures, 500U);
   EXPECT_GT(packets, 10'000U);
+}
+
+TEST_F(TwoSenders, NeverSendWithOneNonce) {
+  for (const Settings& settings : kSettings) {
+    SCOPED_TRACE(std::to_string(settings.workers) + " workers, batches of " + settings.packets);
+    for (const std::uint64_t packets : send(settings.overrides())) EXPECT_GT(packets, 500U);
+  }
+}
+
+TEST_F(TwoSenders, AreRefusedWhereTheirFilesContradictEachOther) {
+  put("state-b.txt",
+      "src 192.0.2.1 dst 192.0.2.2\n\tproto esp spi 0x00001000 reqid 1 mode tunnel\n\treplay-window 0 \n"
+      "\taead rfc4106(gcm(aes)) 0xffffe5a7c4f83620d17e4c95b8a3f60213579bdf 128\n");
+  put("chain.yaml",
+      "ports: {in: {pcap: {read: in.pcap}}, out: {pcap: {write: esp.pcap}}}\n"
+      "chain: [ipsec: {state: state-a.txt, policy: a.txt}, ipsec: {state: state-b.txt, policy: b.txt}]\n");
+  const auto loaded = config::load_chain(folder_ / "chain.yaml", {});
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(to_string(loaded.error()),
+            (folder_ / "state-b.txt") + ":1: SA 0x00001000 from 192.0.2.1 to 192.0.2.2 is also at " +
+                (folder_ / "state-a.txt") +
+                ":1, with other values: found keys or algorithms, expected the same SA, since "
+                "both share its numbers");
 }
 
 }  // namespace

@@ -125,8 +125,11 @@ void Ipsec::look_after_sas(SaState::Seconds now) noexcept {
     state->numbers.advance_to(state->sent());
     if (state->look_at(now)) tell_limit(*state);
   }
-  // Whichever function has told of a limit, each has devices that must know.
   const std::lock_guard lock(mutex_);
+  for (auto& [device, tables] : on_devices_) {
+    if (tables_->settings().inbound) tables->tell_tops();
+  }
+  // Whichever function has told of a limit, each has devices that must know.
   bool changed = false;
   for (std::uint32_t i = 0; i < statuses_.size(); ++i) {
     const SaStatus status = tables_->status(i);

@@ -169,8 +169,9 @@ inline std::vector<Done> run(chain::CpuStage& stage, const Ipsec& ipsec, const s
 
 class End {
  public:
-  End(const std::string& states, const std::optional<std::string>& policies, const Settings& settings)
-      : function(make_ipsec(states, policies, settings)), stage(function->make_cpu_stage()) {}
+  End(const std::string& states, const std::optional<std::string>& policies, const Settings& settings,
+      SaRegistry* registry = nullptr)
+      : function(make_ipsec(states, policies, settings, registry)), stage(function->make_cpu_stage()) {}
 
   std::vector<Done> operator()(const std::vector<Arriving>& batch) { return run(*stage, *function, batch); }
   Done operator()(const Arriving& one) { return (*this)(std::vector<Arriving>{one}).front(); }
@@ -184,13 +185,16 @@ class End {
   std::unique_ptr<chain::CpuStage> stage;
 };
 
-inline End outwards(const std::string& states, const std::string& policies, Settings settings = {}) {
-  return {states, policies, settings};
+/// Of ends with one registry each is a function of one process.
+inline End outwards(const std::string& states, const std::string& policies, Settings settings = {},
+                    SaRegistry* registry = nullptr) {
+  return {states, policies, settings, registry};
 }
-inline End inwards(const std::string& states, const std::optional<std::string>& policies = std::nullopt) {
+inline End inwards(const std::string& states, const std::optional<std::string>& policies = std::nullopt,
+                   SaRegistry* registry = nullptr) {
   Settings settings;
   settings.inbound = true;
-  return {states, policies, settings};
+  return {states, policies, settings, registry};
 }
 
 inline std::vector<std::string> fates(const std::vector<Done>& all) {

@@ -23,6 +23,7 @@ class FixedNumbers final : public NumberSource {
   std::string fault() const override { return ""; }
   Result<void> begin(SaStates states) override {
     for (const auto& state : states) {
+      if (state->numbers.reserved() != 0) continue;  // another function has begun
       state->begin_run(state->sent(), kIvBase - state->sent(), kMostOfRun);
       state->reserve_to(state->numbers.most());
     }
