@@ -30,6 +30,24 @@ __global__ void take_for_host(NumberCell* cell, const unsigned* closed, std::uin
   answer->taken = is_closed ? 0 : kernels::take_numbers(*cell, count, answer->before);
 }
 
+/// Makes a device the current one: the thread may be a worker's of another.
+class Current {
+ public:
+  explicit Current(int device) noexcept
+      : is_set_(cudaGetDevice(&before_) == cudaSuccess && (before_ == device || cudaSetDevice(device) == cudaSuccess)) {
+  }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+  ~Current() {
+    if (is_set_) static_cast<void>(cudaSetDevice(before_));
+  }
+  [[nodiscard]] bool is_set() const noexcept { return is_set_; }
+
+ private:
+  int before_ = 0;
+  bool is_set_;
+};
+
 class OnDevice final : public DeviceNumbers {
  public:
   OnDevice() : device_(gpu::current_device()), closed_(1), answer_(1) { closed_[0] = 0; }
@@ -38,6 +56,7 @@ class OnDevice final : public DeviceNumbers {
 
   void add(std::span<const NumberCell> cells) override {
     if (cells.empty()) return;
+    const Current current(device_);  // whose memory all stages reach
     gpu::DeviceBuffer<NumberCell>& chunk = chunks_.emplace_back(cells);
     gpu::PinnedBuffer<unsigned long long>& reserved = reserved_.emplace_back(cells.size());
     gpu::PinnedBuffer<unsigned long long>& taken = host_published_.emplace_back(cells.size());
@@ -49,6 +68,7 @@ class OnDevice final : public DeviceNumbers {
   }
 
   View join(std::span<const std::uint32_t> cells) override {
+    const Current current(device_);
     std::vector<NumberCell*> pointers;
     gpu::PinnedBuffer<unsigned long long>& published = published_.emplace_back(cells.size());
     for (std::size_t sa = 0; sa < cells.size(); ++sa) {
@@ -63,8 +83,8 @@ class OnDevice final : public DeviceNumbers {
   void close() noexcept override { *static_cast<volatile unsigned*>(closed_.data()) = 1; }
 
   bool take(std::uint32_t cell, std::uint32_t count, SequenceRange& taken) noexcept override {
-    const bool done = here([&] { return ask(cells_[cell], count); });
-    if (!done) return false;
+    const Current current(device_);
+    if (!current.is_set() || !ask(cells_[cell], count)) return false;
     taken = {answer_[0].before + 1, answer_[0].taken};
     if (answer_[0].taken != 0) *cells_[cell].taken_by_host = answer_[0].before + answer_[0].taken;
     return true;
@@ -73,10 +93,9 @@ class OnDevice final : public DeviceNumbers {
   void reserve(std::uint32_t cell, std::uint64_t end) noexcept override {
     Cell& to = cells_[cell];
     *to.reserved = end;
+    const Current current(device_);
     // Where it fails, so does all else on the device.
-    static_cast<void>(here([&] {
-      return gpu::copy_async(&to.on_device->reserved, to.reserved, sizeof *to.reserved, stream_);
-    }));
+    static_cast<void>(gpu::copy_async(&to.on_device->reserved, to.reserved, sizeof *to.reserved, stream_));
   }
 
   std::uint64_t published(std::uint32_t cell) const noexcept override {
@@ -95,16 +114,6 @@ class OnDevice final : public DeviceNumbers {
     unsigned long long* taken_by_host;                 // the last number that `take` gave
     std::vector<const unsigned long long*> published;  // by stage, and by `take`
   };
-
-  /// With this device as the current one: the thread may be a worker's of another device.
-  template <typename Work>
-  bool here(Work work) const noexcept {
-    int before = 0;
-    if (cudaGetDevice(&before) != cudaSuccess || cudaSetDevice(device_) != cudaSuccess) return false;
-    const bool done = work();
-    if (before != device_) static_cast<void>(cudaSetDevice(before));
-    return done;
-  }
 
   bool ask(const Cell& cell, std::uint32_t count) noexcept {
     constexpr auto kMostTime = std::chrono::seconds{5};

@@ -26,7 +26,7 @@ struct Numbering {
   std::uint32_t* ranks = nullptr;       // by packet: how many of its SA come before it
   std::uint32_t* counts = nullptr;      // by SA: how many packets; scratch
   unsigned long long* first = nullptr;  // by SA: the number of its first packet
-  std::uint32_t* granted = nullptr;     // by SA: how many numbers it got: less than its packets where no more are reserved
+  std::uint32_t* granted = nullptr;  // by SA: how many numbers it got: less than its packets where no more are reserved
 };
 
 /// Takes up to `count` numbers; returns how many, after `before`. Of a device that is not closed.
