@@ -83,6 +83,7 @@ class SelectionDraw {
       sa.spi = 256 + static_cast<std::uint32_t>(i);
       sa.reqid = below(3);
       sa.mode = chance(3) ? Mode::transport : Mode::tunnel;
+      if (sa.mode == Mode::transport && chance(3)) sa.source = any_address(ipv6);
       if (chance(4)) sa.selector = selector();
       if (chance(2)) sa.lifetimes.added = below(4);
       if (chance(8)) sa.direction = chance(2) ? Direction::in : Direction::out;

@@ -61,11 +61,15 @@ struct Oracle {
     if (policy.templates.empty()) return {};
     const Template& wanted = policy.templates.front();
     if (wanted.mode == Mode::tunnel && is_zero(wanted.destination)) return {Reason::unsupported, kNoSa};
+    const auto newer = [&](std::uint32_t a, std::uint32_t b) {
+      const auto rank = [&](std::uint32_t i) { return std::tuple(-states[i].lifetimes.added.value_or(-1), i); };
+      return rank(a) < rank(b);
+    };
     const auto better = [&](std::uint32_t a, std::uint32_t b) {
       const auto rank = [&](std::uint32_t i) {
-        return std::tuple(status[i] == SaStatus::dying, -states[i].lifetimes.added.value_or(-1), i);
+        return std::tuple(states[i].mode == Mode::transport && is_zero(states[i].source), status[i] == SaStatus::dying);
       };
-      return rank(a) < rank(b);
+      return rank(a) != rank(b) ? rank(a) < rank(b) : newer(a, b);
     };
     std::uint32_t best = kNoSa;
     std::uint32_t last = kNoSa;  // of those that have ended, the one to be tried last: it says why
@@ -74,7 +78,7 @@ struct Oracle {
       if (sa.direction == Direction::in || !fits(sa, wanted, flow, true)) continue;
       if (sa.selector && !selects(*sa.selector, flow)) continue;
       if (status[i] == SaStatus::dead || status[i] == SaStatus::exhausted) {
-        if (last == kNoSa || better(last, i)) last = i;
+        if (last == kNoSa || newer(last, i)) last = i;
       } else if (best == kNoSa || better(i, best)) {
         best = i;
       }

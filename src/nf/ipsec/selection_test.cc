@@ -216,6 +216,19 @@ TEST(Selection, TransportModeTakesTheSaOfThePacketsOwnAddresses) {
   EXPECT_EQ(tables.outwards(between("10.1.0.4", "10.2.0.2")), "no_sa");
 }
 
+TEST(Selection, TransportModePrefersAnSaOfThePacketsSourceToOneOfAny) {
+  //   10.1.0.1 > 10.2.0.2 UDP: 0x100 of any source, the file's first; 0x200 of 10.1.0.1
+  Tables tables(transport_sa("0.0.0.0", "10.2.0.2", "0x100") + transport_sa("10.1.0.1", "10.2.0.2", "0x200"),
+                policy(kLanToLan, "out", kTransportTemplate), false);
+  const auto from = [](std::string_view source) { return packet().eth().ipv4(source, "10.2.0.2").udp(1, 2).bytes(); };
+  EXPECT_EQ(tables.outwards(from("10.1.0.1")), "sa 512");
+  EXPECT_EQ(tables.outwards(from("10.1.0.4")), "sa 256");
+  tables.status[1] = SaStatus::dying;
+  EXPECT_EQ(tables.outwards(from("10.1.0.1")), "sa 512") << "until it ends";
+  tables.status[1] = SaStatus::dead;
+  EXPECT_EQ(tables.outwards(from("10.1.0.1")), "sa 256");
+}
+
 TEST(Selection, SaCarriesWhatItsSelectorSays) {
   const Tables tables(tunnel_sa("0x100", "1", "\tsel src 10.1.0.0/24 dst 10.2.0.0/16 proto tcp dport 80\n") +
                           tunnel_sa("0x200", "1", "\tsel src 10.1.0.0/16 dst 10.2.0.0/16\n"),
