@@ -72,26 +72,17 @@ Error caution(const Parameters& parameters, bool inbound) {
           "'none'", "a folder, or nothing"};
 }
 
-Result<std::shared_ptr<NumberSource>> make_numbers(const Parameters& parameters, chain::NfContext& context) {
+std::shared_ptr<NumberSource> make_numbers(const Parameters& parameters, chain::NfContext& context) {
   SaRegistry& registry = SaRegistry::process();
-  if (parameters.has("state_dir")) {
-    const std::string& folder = parameters.text("state_dir");
-    if (folder != kNoFolder) return registry.kept_in(folder, MakeParents::no);
-    context.cautions.push_back(caution(parameters, parameters.text("direction") == "in"));
-    return registry.random();
-  }
-  const std::string folder = default_state_folder();
-  if (folder.empty()) {
-    return failure(Error{parameters.place("state"), "there is nowhere to keep the numbers of SAs", "no home folder",
-                         "state_dir: a folder, or none"});
-  }
-  return registry.kept_in(folder, MakeParents::yes);
+  if (!parameters.has("state_dir")) return registry.kept_in(default_state_folder(), MakeParents::yes);
+  const std::string& folder = parameters.text("state_dir");
+  if (folder != kNoFolder) return registry.kept_in(folder, MakeParents::no);
+  context.cautions.push_back(caution(parameters, parameters.text("direction") == "in"));
+  return registry.random();
 }
 
 Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameters, chain::NfContext& context) {
-  auto numbers = make_numbers(parameters, context);
-  if (!numbers) return failure(std::move(numbers.error()));
-  return make_ipsec(parameters, context, SaRegistry::process(), std::move(*numbers));
+  return make_ipsec(parameters, context, SaRegistry::process(), make_numbers(parameters, context));
 }
 
 }  // namespace

@@ -44,8 +44,8 @@ class KeptNumbers final : public NumberSource {
   std::string fault() const override;
 
   /// Reserves more for senders that have used half of what they have. `seconds`: since the last call, which tells how
-  /// fast they send.
-  void extend(double seconds) noexcept;
+  /// fast they send. Returns how many SAs there are to look at.
+  std::size_t extend(double seconds) noexcept;
 
  private:
   /// What is kept of one key, while an SA of this process sends with it; of a receiver, only its lock.

@@ -159,6 +159,10 @@ Error system_error(const std::string& path, const char* what, int error) {
   return {{path, 0, 0}, what, std::strerror(error), "a folder that this user can write to, or state_dir: none"};
 }
 
+Error no_folder() {
+  return {{}, "there is nowhere to keep the numbers of SAs", "no home folder", "state_dir: a folder, or none"};
+}
+
 /// Whether nobody else can change what is in it.
 Errors check_owner(const std::string& path, const struct stat& folder) {
   if (!S_ISDIR(folder.st_mode)) {
@@ -195,6 +199,7 @@ void sync_parents(const std::string& path) {
 }  // namespace
 
 Result<std::unique_ptr<StateFolder>> open_state_folder(const std::string& path, MakeParents parents) {
+  if (path.empty()) return failure(no_folder());
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
     if (const int error = make_folder(path, parents); error != 0)
@@ -211,6 +216,7 @@ Result<std::unique_ptr<StateFolder>> open_state_folder(const std::string& path, 
 }
 
 Errors check_state_folder(const std::string& path, MakeParents parents) {
+  if (path.empty()) return {no_folder()};
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
     if (Errors errors = check_owner(path, status); !errors.empty()) return errors;

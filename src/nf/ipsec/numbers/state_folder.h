@@ -57,7 +57,7 @@ class StateFolder {
 enum class MakeParents : bool { no, yes };
 
 /// Makes the folder where it is missing, readable for its owner alone. Refuses one that others may write to: they could
-/// set numbers back.
+/// set numbers back. Fails where `path` is empty.
 [[nodiscard]] Result<std::unique_ptr<StateFolder>> open_state_folder(const std::string& path, MakeParents parents);
 
 /// What would keep `open_state_folder` from working, as far as can be told without making anything.

@@ -191,5 +191,11 @@ TEST_F(StateFolderTest, DefaultIsWhereTheUsersStateLies) {
   EXPECT_EQ(with("HOME", nullptr), "");
 }
 
+TEST_F(StateFolderTest, WithoutAPlaceForItNothingIsKept) {
+  EXPECT_FALSE(open_state_folder("", MakeParents::yes));
+  EXPECT_EQ(to_string(check_state_folder("", MakeParents::yes)),
+            "there is nowhere to keep the numbers of SAs: found no home folder, expected state_dir: a folder, or none");
+}
+
 }  // namespace
 }  // namespace penstock::ipsec
