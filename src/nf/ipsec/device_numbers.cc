@@ -71,6 +71,14 @@ void DeviceCounting::reserve(const SaState& sa) noexcept {
   if (cell != SaState::kNoCell) device_->reserve(cell, sa.numbers.reserved());
 }
 
+void DeviceCounting::leave(SaState& sa) noexcept {
+  const std::lock_guard lock(mutex_);
+  const std::uint32_t cell = sa.device_cell_.exchange(SaState::kNoCell);
+  if (cell == SaState::kNoCell) return;
+  sa.numbers.advance_to(device_->published(cell));
+  cells_[cell].reset();
+}
+
 void DeviceCounting::lose_device() noexcept {
   device_->close();
   for (std::uint32_t cell = 0; cell < cells_.size(); ++cell) {

@@ -80,6 +80,8 @@ class DeviceCounting {
   [[nodiscard]] SequenceRange take(SaState& sa, std::uint32_t count) noexcept;
   [[nodiscard]] std::uint64_t sent(const SaState& sa) const noexcept;
   void reserve(const SaState& sa) noexcept;
+  /// No stage sends by it any more: the host counts again.
+  void leave(SaState& sa) noexcept;
 
  private:
   void lose_device() noexcept;

@@ -136,7 +136,13 @@ TEST_F(Counting, RunThatEndsLeavesTheHostWhatTheDeviceHasGivenOut) {
   join({sa}, 64);
   device().kernel_takes(0, 500);
   sa->end_run();
-  EXPECT_EQ(sa->numbers.sent(), 500U);
+  EXPECT_EQ(sa->sent(), 500U);
+  EXPECT_EQ(sa->take(1).count, 0U);
+  sa->begin_run(600, 0, 10'000);
+  sa->reserve_to(10'000);
+  EXPECT_EQ(sa->take(1).first, 601U) << "without the device";
+  join({sa}, 64);
+  EXPECT_EQ(device().kernel_takes(1, 1).first, 602U) << "and with it again";
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ void SaState::begin_run(std::uint64_t sent, std::uint64_t iv_base, std::uint64_t
 }
 
 void SaState::end_run() noexcept {
-  numbers.advance_to(sent());
+  if (is_on_device()) counting_->leave(*this);
   numbers.revoke();
 }
 

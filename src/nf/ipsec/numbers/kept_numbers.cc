@@ -242,6 +242,7 @@ class KeptNumbers::Beginning {
 };
 
 Result<void> KeptNumbers::begin(SaStates states) {
+  if (states.empty()) return {};
   const std::lock_guard lock(mutex_);
   if (folder_ == nullptr) {
     auto opened = access_.open();
