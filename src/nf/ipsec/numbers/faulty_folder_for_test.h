@@ -29,7 +29,7 @@ class FaultyDisk {
 
   // What goes wrong.
   std::uint64_t power_fails_at = 0;  // that operation and all after it fail; 0: none
-  int error = 0;                     // of operations that write, from the one to the other
+  int fails_with = 0;                // of operations that write, from the one to the other
   std::uint64_t error_from = 0, error_to = ~std::uint64_t{0};
   bool locks_are_gone = false;
 
@@ -111,7 +111,7 @@ class FaultyDisk {
   [[nodiscard]] int operate(bool writes) {
     ++operations;
     if (power_fails_at != 0 && operations >= power_fails_at) return EIO;
-    return writes && operations >= error_from && operations <= error_to ? error : 0;
+    return writes && operations >= error_from && operations <= error_to ? fails_with : 0;
   }
 
   std::mt19937_64 random_;
