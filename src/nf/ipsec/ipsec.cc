@@ -106,7 +106,7 @@ void Ipsec::look_after_sas_at_once() noexcept {
   look_after_sas(std::time(nullptr));
 }
 
-void Ipsec::tell_limit(const SaState& state) noexcept {
+void Ipsec::log_limit(const SaState& state) noexcept {
   const bool ended = state.ended();
   const std::string text = fmt::format("penstock: ipsec: SA {} has reached its {} limit: {}\n", state.origin().name,
                                        ended ? "hard" : "soft", name(ended ? state.hard() : state.soft()));
@@ -123,7 +123,7 @@ void Ipsec::look_after_sas(SaState::Seconds now) noexcept {
   for (const auto& state : tables_->used_states()) {
     // A device gives numbers out by itself.
     state->numbers.advance_to(state->sent());
-    if (state->look_at(now)) tell_limit(*state);
+    if (state->look_at(now)) log_limit(*state);
   }
   const std::lock_guard lock(mutex_);
   for (auto& [device, tables] : on_devices_) {

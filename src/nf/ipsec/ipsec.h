@@ -54,7 +54,7 @@ class Ipsec final : public chain::NetworkFunction {
   void limit_reached() noexcept { limit_reached_.store(true, std::memory_order_relaxed); }
 
  private:
-  static void tell_limit(const SaState& state) noexcept;
+  static void log_limit(const SaState& state) noexcept;
 
   std::unique_ptr<Tables> tables_;
   chain::NfTraits traits_;

@@ -28,6 +28,11 @@ namespace penstock::ipsec {
 /// So many numbers are reserved at least: a crash skips no more of an SA that is slow.
 inline constexpr std::uint64_t kLeastReservation = std::uint64_t{1} << 22;
 
+/// a + b, or `most` where that is more.
+[[nodiscard]] constexpr std::uint64_t sum_or_most(std::uint64_t a, std::uint64_t b, std::uint64_t most) noexcept {
+  return a > most || most - a < b ? most : a + b;
+}
+
 class KeptNumbers final : public NumberSource {
  public:
   struct Access {

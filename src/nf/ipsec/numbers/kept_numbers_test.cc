@@ -451,7 +451,7 @@ TEST(KeptNumbers, CheckChangesNothingAndSeesOnlyWhatIsWrong) {
   EXPECT_THAT(to_string(process.numbers.check(std::vector{state})), HasSubstr("found no record in /state/"));
 }
 
-TEST(KeptNumbers, ManyMistakesAreToldByTheFirst) {
+TEST(KeptNumbers, OfManySasReportTheFirstMistakes) {
   FaultyDisk disk(1);
   std::vector<std::shared_ptr<SaState>> states, again;
   for (std::uint8_t i = 1; i <= 30; ++i) {
