@@ -65,7 +65,7 @@ asan: setup-build-test ## the same tests under the address and undefined-behavio
 	@tools/run_tests build/asan
 
 # Those whose code runs in several threads. The others of the folder are not built, and so not run.
-threaded := chain_test port_test ring_test ipsec_replay_test access_test conservation_test table_swap_test
+threaded := chain_test port_test ring_test ipsec_numbers_test ipsec_replay_test access_test conservation_test table_swap_test
 .PHONY: tsan
 tsan: setup-build-test ## the tests of ring, ports and chain, and the properties, under the thread sanitizer
 	@$(call configure,tsan)

@@ -54,6 +54,7 @@ std::string expected_of(const Parameter& parameter) {
   }
   if (parameter.type == ParameterType::rate && !range.empty()) return "a rate in " + range;  // which tells the unit
   std::string text(type_name(parameter.type));
+  if (parameter.type == ParameterType::path && !range.empty()) return "a path, or " + range;
   if (!range.empty()) text += " in " + range;
   return text;
 }
@@ -189,6 +190,7 @@ Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const 
     case ParameterType::path:
     case ParameterType::output:
       if (text.empty()) return wrong();
+      if (text == parameter.range) return value;
       value.texts.front() = resolve_path(text, raw.base_directory);
       return value;
     case ParameterType::choice: {
@@ -259,6 +261,7 @@ Result<Parameters> Parameters::read(ParameterTable table, const std::vector<RawP
           written || parameter->type == ParameterType::path || parameter->type == ParameterType::paths;
       const auto placed = parameters.values_.emplace(raw.name, std::move(*value)).first;
       for (std::size_t i = 0; names_files && i < placed->second.texts.size(); ++i) {
+        if (parameter->type == ParameterType::path && placed->second.texts[i] == parameter->range) continue;
         parameters.files_.push_back({placed->second.texts[i], parameters.place(raw.name, i), written});
       }
     } else {

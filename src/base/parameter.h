@@ -21,7 +21,7 @@ namespace penstock {
 
 enum class ParameterType : std::uint8_t {
   text,      // one word or line
-  path,      // a file; relative to the file that names it
+  path,      // a file; relative to the file that names it. `range`: a word that stands for none
   paths,     // one file or a list of files
   output,    // a file that is written
   integer,   // `range` "least..most"

@@ -10,12 +10,13 @@
 namespace penstock {
 namespace {
 
-constexpr std::array<Parameter, 5> kTable{{
+constexpr std::array<Parameter, 6> kTable{{
     {"rules", ParameterType::path, "", "", "the rules", true},
     {"engine", ParameterType::choice, "bitvector", "linear|bitvector", "the engine"},
     {"workers", ParameterType::integer, "1", "1..64", "threads"},
     {"timeout", ParameterType::duration, "500us", "0..1s", "time limit"},
     {"strict", ParameterType::flag, "false", "", "refuse what is not supported"},
+    {"folder", ParameterType::path, "", "none", "where to keep things"},
 }};
 
 RawParameter raw(std::string name, std::string text) {
@@ -46,6 +47,17 @@ TEST(Parameters, ReportsEveryMistakeAtItsPlace) {
   EXPECT_NE(text.find("strict: wrong value: found 'yes', expected true or false"), std::string::npos) << text;
   EXPECT_NE(text.find("c.yaml:1:1: rules is missing"), std::string::npos) << text;
   EXPECT_EQ(parameters.error().size(), 5U);
+}
+
+TEST(Parameters, AWordMayStandForNoPath) {
+  const auto none = Parameters::read(kTable, {raw("rules", "r.txt"), raw("folder", "none")}, {});
+  ASSERT_TRUE(none);
+  EXPECT_EQ(none->text("folder"), "none");
+  EXPECT_EQ(none->files().size(), 1U) << "the rules alone";
+  const auto some = Parameters::read(kTable, {raw("rules", "r.txt"), raw("folder", "./none")}, {});
+  ASSERT_TRUE(some);
+  EXPECT_EQ(some->text("folder"), "/etc/penstock/none");
+  EXPECT_EQ(some->files().size(), 2U);
 }
 
 TEST(Parameters, RefusesAListWhereOneValueIsMeant) {

@@ -126,6 +126,11 @@ class NetworkFunction {
     return nullptr;
   }
 
+  /// What would keep a run from beginning, as far as can be told without changing anything. For `penstock check`.
+  [[nodiscard]] virtual Errors check() const { return {}; }
+  /// A run begins: before any stage is made, and before the ports open. Takes what the function needs of the system for
+  /// as long as it runs: locks, say. A run may follow another. An error keeps the chain from running.
+  [[nodiscard]] virtual Result<void> begin_run() { return {}; }
   /// The run is over: all stages have ended, and the logs are still open. Not where nothing has run.
   virtual void end_run() noexcept {}
 
@@ -144,6 +149,7 @@ struct NfContext {
   std::span<const std::string> ports;  // names, by PortIndex
   bool out_port_known = false;         // a function before this one chooses the port that packets leave by
   Errors unsupported{};                // the NF's readers append here what they leave out
+  Errors cautions{};                   // and here what protection the user has switched off
   report::EventLog* eve = nullptr;     // outputs.eve and outputs.fast_log; null where the chain has none. They are open
   report::EventLog* fast_log = nullptr;  // while stages are there, and live as long as the NF
 };

@@ -128,9 +128,10 @@ class WorkerThreads {
 
 }  // namespace
 
-Errors check_ports(const Chain& chain) {
+Errors check_system(const Chain& chain) {
   Errors errors;
   for (const NamedPort& named : chain.ports) append(errors, named.port->check());
+  for (const NamedFunction& named : chain.functions) append(errors, named.function->check());
   return errors;
 }
 
@@ -139,6 +140,10 @@ Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic
   const auto is_over = [&](Clock::time_point start) {
     return stop.load() || (duration.count() > 0 && Clock::now() - start >= duration);
   };
+  // Before an output is opened, which destroys what it held.
+  for (NamedFunction& named : chain.functions) {
+    if (auto begun = named.function->begin_run(); !begun) return failure(std::move(begun.error()));
+  }
   const Clock::time_point opening_start = Clock::now();
   bool interrupted = false;
   auto opening = std::async(std::launch::async, [&chain] { return open_outlets(chain); });

@@ -32,9 +32,9 @@ struct RunOptions {
   std::function<void(const Progress&)> on_progress;  // a few times a second; may be empty
 };
 
-/// What keeps the chain from running, as far as its ports can tell beforehand: nothing is opened for good, changed or
-/// waited for (`Port::check`). All mistakes at once.
-[[nodiscard]] Errors check_ports(const Chain& chain);
+/// What keeps the chain from running, as far as its ports and functions can tell beforehand: nothing is opened for
+/// good, changed or waited for (`Port::check`, `NetworkFunction::check`). All mistakes at once.
+[[nodiscard]] Errors check_system(const Chain& chain);
 
 struct RunResult {
   nlohmann::ordered_json report;

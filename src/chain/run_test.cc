@@ -134,14 +134,44 @@ TEST(Run, StartsEveryPortOnceAllAreOpen) {
   EXPECT_TRUE(out.started);
 }
 
-TEST(Run, ChecksAllPortsAtOnce) {
+TEST(Run, FunctionsBeginBeforePortsOpen) {
   FakeChain chain;
+  chain.add_source("in", testing::script({testing::numbered_frames(2)}));
+  FakePort& out = chain.add_sink("out");
+  int begun = 0;
+  for (const char* const name : {"one", "other"}) {
+    chain.add_function(name, [](std::span<PacketView>) {}).at_begin = [&] {
+      ++begun;
+      EXPECT_FALSE(out.opened);
+    };
+  }
+  ASSERT_TRUE(run(chain, {}, kNeverStop));
+  EXPECT_EQ(begun, 2);
+}
+
+TEST(Run, OpensNoPortWhereAFunctionCannotBegin) {
+  FakeChain chain;
+  FakePort& in = chain.add_source("in", testing::script({testing::numbered_frames(2)}));
+  FakePort& out = chain.add_sink("out");
+  testing::FakeFunction& function = chain.add_function("locks", [](std::span<PacketView>) { ADD_FAILURE() << "runs"; });
+  function.begin_errors = {{{"state", 0, 0}, "another process has it", "", ""}};
+  function.at_end = [] { ADD_FAILURE() << "nothing has run"; };
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(to_string(result.error()), "state: another process has it");
+  EXPECT_FALSE(in.opened);
+  EXPECT_FALSE(out.opened) << "what it held would be gone";
+}
+
+TEST(Run, ChecksAllPortsAndFunctionsAtOnce) {
+  FakeChain chain;
+  chain.add_function("locks", [](std::span<PacketView>) {}).check_errors = {{{"state", 0, 0}, "no folder", "", ""}};
   FakePort& in = chain.add_source("in", testing::script({}));
   FakePort& out = chain.add_sink("out");
-  EXPECT_TRUE(check_ports(chain).empty());
+  EXPECT_EQ(to_string(check_system(chain)), "state: no folder");
   in.check_errors = {{{"in.pcap", 0, 0}, "is missing", "", ""}};
   out.check_errors = {{{"out.pcap", 0, 0}, "no such folder", "", ""}};
-  EXPECT_EQ(to_string(check_ports(chain)), "in.pcap: is missing\nout.pcap: no such folder");
+  EXPECT_EQ(to_string(check_system(chain)), "in.pcap: is missing\nout.pcap: no such folder\nstate: no folder");
   EXPECT_FALSE(in.opened);
 }
 

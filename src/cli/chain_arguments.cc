@@ -98,7 +98,9 @@ int print_results(std::string_view text, bool stdout_is_taken, Errors errors) {
 }
 
 void print_warnings(const config::LoadedChain& loaded, bool all) {
-  for (const Error& error : loaded.without_effect) fmt::print(stderr, "warning: {}\n", to_string(error));
+  for (const Errors* const all_of_a_kind : {&loaded.without_effect, &loaded.cautions}) {
+    for (const Error& error : *all_of_a_kind) fmt::print(stderr, "warning: {}\n", to_string(error));
+  }
   const Errors& unsupported = loaded.unsupported;
   if (unsupported.empty()) return;
   print_alike(unsupported, "warning: ", all);

@@ -101,11 +101,8 @@ void print_loaded(const config::LoadedChain& loaded) {
 }
 
 void print_json(const config::LoadedChain& loaded) {
-  Json json{{"errors", Json::array()},
-            {"ports", Json::array()},
-            {"functions", Json::array()},
-            {"unsupported", Json::array()},
-            {"without_effect", Json::array()}};
+  Json json{{"errors", Json::array()},      {"ports", Json::array()},          {"functions", Json::array()},
+            {"unsupported", Json::array()}, {"without_effect", Json::array()}, {"cautions", Json::array()}};
   const std::vector<chain::NamedPort>& ports = loaded.chain.ports;
   for (std::size_t i = 0; i < ports.size(); ++i) {
     const bool reads = ports[i].port->reads();
@@ -124,6 +121,7 @@ void print_json(const config::LoadedChain& loaded) {
   }
   for (const Error& error : loaded.unsupported) json["unsupported"].push_back(to_string(error));
   for (const Error& error : loaded.without_effect) json["without_effect"].push_back(to_string(error));
+  for (const Error& error : loaded.cautions) json["cautions"].push_back(to_string(error));
   print(json);
 }
 

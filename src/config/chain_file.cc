@@ -396,9 +396,10 @@ class Builder {
       // Without ports, all that names one would be a mistake.
       if (!read || port_names_.empty()) continue;
       // What is not there for a mistake of its own may be what chooses ports.
-      chain::NfContext context{port_names_, out_port_known_ || errors_.size() > mistakes, {}, eve_, fast_log_};
+      chain::NfContext context{port_names_, out_port_known_ || errors_.size() > mistakes, {}, {}, eve_, fast_log_};
       auto function = kind->make(*read, context);
       append(loaded_.unsupported, std::move(context.unsupported));
+      append(loaded_.cautions, std::move(context.cautions));
       if (!function) {
         append(errors_, read->placed(std::move(function.error())));
         continue;
@@ -673,7 +674,7 @@ Result<LoadedChain> load_chain_text(const std::string& text, std::string name, c
 }
 
 Errors check_files(const LoadedChain& loaded) {
-  Errors errors = chain::check_ports(loaded.chain);
+  Errors errors = chain::check_system(loaded.chain);
   for (const std::string* const path : {&loaded.report_path, &loaded.esp_sa_path, &loaded.timeline_path}) {
     if (path->empty() || *path == "-") continue;
     if (auto writable = check_text_file_writable(*path); !writable) append(errors, std::move(writable.error()));

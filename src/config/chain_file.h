@@ -40,6 +40,7 @@ struct LoadedChain {
   bool writes_stdout = false;           // a capture or the report goes there: nothing else may
   Errors unsupported;                   // what readers do not support, and leave out
   Errors without_effect;                // what the run section asks for in vain
+  Errors cautions;                      // what protection the chain file switches off
 };
 
 struct LoadOptions {

@@ -34,7 +34,7 @@ class GpuShares : public property::Chains {
   }
   Json report_of(std::vector<std::string> settings) {
     return run("ports:\n  in: {generator: {packets: 20000, size: imix, flows: 64}}\n  out: {\"null\": {}}\n"
-               "chain:\n  - nids: {rules: ids}\n  - ipsec: {state: state, policy: policy}\n",
+               "chain:\n  - nids: {rules: ids}\n  - ipsec: {state: state, policy: policy, state_dir: none}\n",
                settings)
         .report;
   }

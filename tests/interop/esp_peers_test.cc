@@ -101,11 +101,12 @@ class EspPeers : public property::Chains {
     return packets;
   }
 
-  /// What becomes of the capture `in` by the files `state` and `policy`.
+  /// What becomes of the capture `in` by the files `state` and `policy`. Each run is a new machine.
   Json run_ipsec(const std::string& direction, const std::string& in, const std::string& out,
                  const std::string& policy = ", policy: policy") {
     return run("ports: {in: {pcap: {read: \"" + in + "\"}}, out: {pcap: {write: " + out + "}}}\n" +
-               "chain: [ipsec: {state: state" + policy + ", direction: " + direction + ", strict: true}]\n")
+               "chain: [ipsec: {state: state" + policy + ", direction: " + direction +
+               ", state_dir: none, strict: true}]\n")
         .report;
   }
 };

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -75,9 +76,11 @@ inline void expect_conserved(const Json& report, bool lengths_change = false) {
                                   batches["closed_by_end"].get<int>() + batches["closed_by_idleness"].get<int>());
 }
 
-/// A folder with a chain file and what it names.
+/// A folder with a chain file and what it names, and what a run keeps.
 class Chains : public ::testing::Test {
  protected:
+  Chains() { ::setenv("STATE_DIRECTORY", (folder_ / "kept").c_str(), 1); }
+
   void put(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
 
   chain::RunResult run(const std::string& yaml, const std::vector<std::string>& settings = {},

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "property/corpus_packets.h"
+#include "property/two_senders.h"
 
 namespace penstock::property {
 namespace {
@@ -148,29 +149,32 @@ TEST_F(Conservation, OfTheNumbersOfAnSaThatAllWorkersShare) {
   put("state", kSa);
   put("policy", tunnel_policies());
   const std::string chain = "chain: [ipsec: {state: state, policy: policy, direction: ";
+  std::set<std::string> ivs;      // of all runs
+  std::uint32_t sent_before = 0;  // in the runs before: numbers go on
   for (const Settings& settings : kSettings) {
     SCOPED_TRACE(std::to_string(settings.workers) + " workers, batches of " + settings.packets);
     const Json out = run("ports: {in: {pcap: {read: in.pcap}}, out: {pcap: {write: esp.pcap}}}\n" + chain + "out}]\n",
                          settings.overrides())
                          .report;
-    EXPECT_EQ(out["functions"][0]["details"]["sas"][0]["sent"], packets_.size());
+    EXPECT_EQ(out["functions"][0]["details"]["sas"][0]["sent"], sent_before + packets_.size());
     const auto esp = read_captures({folder_ / "esp.pcap"}).packets;
     ASSERT_EQ(esp.size(), packets_.size());
     constexpr std::size_t kNumberAt = 14 + 20 + 4;
     std::vector<std::uint32_t> numbers;
-    std::set<std::string> ivs;
+    const std::size_t ivs_before = ivs.size();
     for (const Captured& packet : esp) {
       const std::uint8_t* const at = packet.bytes.data() + kNumberAt;
       numbers.push_back(static_cast<std::uint32_t>(at[0]) << 24 | static_cast<std::uint32_t>(at[1]) << 16 |
                         static_cast<std::uint32_t>(at[2]) << 8 | at[3]);
       ivs.insert(std::string(at + 4, at + 12));
     }
-    EXPECT_EQ(ivs.size(), packets_.size()) << "an IV comes twice";
+    EXPECT_EQ(ivs.size() - ivs_before, packets_.size()) << "an IV comes twice";
     if (settings.workers == 1) {
       EXPECT_TRUE(std::is_sorted(numbers.begin(), numbers.end()));
     }
     std::sort(numbers.begin(), numbers.end());
-    for (std::size_t i = 0; i < numbers.size(); ++i) ASSERT_EQ(numbers[i], i + 1);
+    for (std::size_t i = 0; i < numbers.size(); ++i) ASSERT_EQ(numbers[i], sent_before + i + 1);
+    sent_before += static_cast<std::uint32_t>(packets_.size());
 
     const Json in = run("ports: {in: {pcap: {read: esp.pcap}}, out: {pcap: {write: out.pcap}}}\n" + chain + "in}]\n",
                         settings.overrides())
@@ -329,6 +333,29 @@ TEST_F(Conservation, OfEveryCaptureInTheCorpus) {
   }
   EXPECT_GT(captures, 500U);
   EXPECT_GT(packets, 10'000U);
+}
+
+TEST_F(TwoSenders, NeverSendWithOneNonce) {
+  for (const Settings& settings : kSettings) {
+    SCOPED_TRACE(std::to_string(settings.workers) + " workers, batches of " + settings.packets);
+    for (const std::uint64_t packets : send(settings.overrides())) EXPECT_GT(packets, 500U);
+  }
+}
+
+TEST_F(TwoSenders, AreRefusedWhereTheirFilesContradictEachOther) {
+  put("state-b.txt",
+      "src 192.0.2.1 dst 192.0.2.2\n\tproto esp spi 0x00001000 reqid 1 mode tunnel\n\treplay-window 0 \n"
+      "\taead rfc4106(gcm(aes)) 0xffffe5a7c4f83620d17e4c95b8a3f60213579bdf 128\n");
+  put("chain.yaml",
+      "ports: {in: {pcap: {read: in.pcap}}, out: {pcap: {write: esp.pcap}}}\n"
+      "chain: [ipsec: {state: state-a.txt, policy: a.txt}, ipsec: {state: state-b.txt, policy: b.txt}]\n");
+  const auto loaded = config::load_chain(folder_ / "chain.yaml", {});
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(to_string(loaded.error()),
+            (folder_ / "state-b.txt") + ":1: SA 0x00001000 from 192.0.2.1 to 192.0.2.2 is also at " +
+                (folder_ / "state-a.txt") +
+                ":1, with other values: found keys or algorithms, expected the same SA, since "
+                "both share its numbers");
 }
 
 }  // namespace

@@ -173,12 +173,20 @@ class FakeFunction final : public NetworkFunction {
 
   NfTraits own_traits{.name = "fake", .summary = "", .cpu = {}, .gpu = {}, .finish = {}};
   Process process = [](std::span<PacketView>) {};
-  std::function<void()> at_end = [] {};  // of the run
-  std::atomic<int> boundaries{0};        // calls of begin_batch, of all stages
-  Emitter* emitter = nullptr;            // of the stage that was made last, where the traits ask for one
+  Errors check_errors, begin_errors;
+  std::function<void()> at_begin = [] {};  // of the run
+  std::function<void()> at_end = [] {};
+  std::atomic<int> boundaries{0};  // calls of begin_batch, of all stages
+  Emitter* emitter = nullptr;      // of the stage that was made last, where the traits ask for one
 
   const NfTraits& traits() const noexcept override { return own_traits; }
   std::unique_ptr<CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(*this); }
+  Errors check() const override { return check_errors; }
+  Result<void> begin_run() override {
+    at_begin();
+    if (!begin_errors.empty()) return failure(begin_errors);
+    return {};
+  }
   void end_run() noexcept override { at_end(); }
   std::string description() const override { return "a fake"; }
 

@@ -97,7 +97,7 @@ MeasuredChain Chains::chain(std::string_view name, std::string_view tables) {
   if (letters.ends_with('I')) {  // whose IVs no two runs have alike
     const std::string& state =
         file(fmt::format("state{}.txt", sizes.sas), [&] { return tunnels_text(sizes.sas).state; });
-    chain.undone_by = fmt::format("[ipsec: {{state: {}, direction: in}}]", yaml_text(state));
+    chain.undone_by = fmt::format("[ipsec: {{state: {}, direction: in, state_dir: none}}]", yaml_text(state));
     chain.undone = functions_text(letters.substr(0, letters.size() - 1), sizes);
   }
   return chain;
@@ -130,7 +130,7 @@ std::string Chains::function_text(char letter, const TableSizes& sizes) {
           file(fmt::format("state{}.txt", sizes.sas), [&] { return tunnels_text(sizes.sas).state; });
       const std::string& policy =
           file(fmt::format("policy{}.txt", sizes.sas), [&] { return tunnels_text(sizes.sas).policy; });
-      return fmt::format("ipsec: {{state: {}, policy: {}}}", yaml_text(state), yaml_text(policy));
+      return fmt::format("ipsec: {{state: {}, policy: {}, state_dir: none}}", yaml_text(state), yaml_text(policy));
     }
     default: break;
   }

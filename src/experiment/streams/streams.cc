@@ -61,8 +61,8 @@ class StreamsTrial final : public Trial {
                                                              "\tproto esp spi 0x00000100 reqid 1 mode tunnel\n"
                                                              "\treplay-window 32 \n{}",
                                                              algorithm.keys)));
-      chains_[algorithm.name] = {fmt::format("[ipsec: {{state: {}, policy: {}}}]", state, policy),
-                                 fmt::format("[ipsec: {{state: {}, direction: in}}]", state)};
+      chains_[algorithm.name] = {fmt::format("[ipsec: {{state: {}, policy: {}, state_dir: none}}]", state, policy),
+                                 fmt::format("[ipsec: {{state: {}, direction: in, state_dir: none}}]", state)};
     }
     // As in the paper each packet is scanned by itself; nothing comes back but what was found.
     payloads_ = runner_.workplace().put("pages.pcap", conversations_capture({.connections = 500, .responses = 16}));

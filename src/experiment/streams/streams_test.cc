@@ -68,8 +68,8 @@ std::string ipsec(const Workplace& place, const std::string& name, const std::st
   const std::string policy = place.put("policy.txt",
                                        "src 0.0.0.0/0 dst 0.0.0.0/0 \n\tdir out priority 1 ptype main \n"
                                        "\ttmpl src 192.0.2.1 dst 198.51.100.2\n\t\tproto esp reqid 1 mode tunnel\n");
-  return inbound ? "[ipsec: {state: " + yaml_text(state) + ", direction: in}]"
-                 : "[ipsec: {state: " + yaml_text(state) + ", policy: " + yaml_text(policy) + "}]";
+  return inbound ? "[ipsec: {state: " + yaml_text(state) + ", direction: in, state_dir: none}]"
+                 : "[ipsec: {state: " + yaml_text(state) + ", policy: " + yaml_text(policy) + ", state_dir: none}]";
 }
 
 TEST(ChainRunner, HoldsWhatIsUndoneAgainstWhatWentIn) {

@@ -19,10 +19,10 @@
 
 namespace penstock::ipsec {
 
-/// The IV of an outgoing packet for CTR and GCM, who need one that is unique: iv_epoch + sequence, eight bytes
+/// The IV of an outgoing packet for CTR and GCM, who need one that is unique: iv_base + sequence, eight bytes
 /// big-endian.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Block make_counter_iv(const CryptoJob& job, const SaKeys& keys) noexcept {
-  const std::uint64_t number = keys.iv_epoch + job.sequence;
+  const std::uint64_t number = keys.iv_base + job.sequence;
   return {{swap_bytes(static_cast<std::uint32_t>(number >> 32)), swap_bytes(static_cast<std::uint32_t>(number)), 0, 0}};
 }
 

@@ -62,7 +62,7 @@ class AesCtr : public ::testing::TestWithParam<CounterVector> {};
 TEST_P(AesCtr, EncryptsAsRfc3686Says) {
   const CounterVector& vector = GetParam();
   KeyMaterial material = of_cipher(Cipher::aes_ctr, vector.key, vector.nonce);
-  material.iv_epoch = number(vector.iv) - 5;
+  material.iv_base = number(vector.iv) - 5;
   const SaKeys keys = expanded(material);
   Packet packet = packet_of(keys, from_hex("0000432100000005"), from_hex(vector.plain), 5);
 
@@ -119,7 +119,7 @@ TEST(AesCbc, IsNotOpenedWhereTheTextIsNoWholeNumberOfBlocks) {
 // draft-mcgrew-gcm-test-01 §4: a DNS query in tunnel mode.
 TEST(AesGcm, SealsAndOpensAsTheDraftForRfc4106Says) {
   KeyMaterial material = of_cipher(Cipher::aes_gcm, "feffe9928665731c6d6a8f9467308308", "cafebabe");
-  material.iv_epoch = number("facedbaddecaf888") - 1;
+  material.iv_base = number("facedbaddecaf888") - 1;
   const SaKeys keys = expanded(material);
   const char* text =
       "4500003e698f000080114dccc0a80102c0a801010a980035002a2343b2d001000001000000000000"
@@ -150,7 +150,7 @@ TEST(Seal, TakesATextOfNoBytes) {
 TEST(Seal, MakesAnIvForCbcThatNobodyForetells) {
   RandomCrypto draw(5);
   KeyMaterial material = of_cipher(Cipher::aes_cbc, "90d382b410eeba7ad938c46cec1a82bf");
-  material.iv_epoch = 1'000'000'000;
+  material.iv_base = 1'000'000'000;
   const SaKeys keys = expanded(material);
   std::vector<Bytes> ivs;
   for (std::uint64_t sequence = 1; sequence <= 200; ++sequence) {

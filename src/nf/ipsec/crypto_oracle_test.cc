@@ -57,7 +57,7 @@ Bytes big_endian(std::uint64_t number, int bytes) {
 
 /// What goes onto the wire, from the ESP header on.
 Bytes sealed_by_openssl(const KeyMaterial& material, const Bytes& header, const Bytes& text, std::uint64_t sequence) {
-  const Bytes number = big_endian(material.iv_epoch + sequence, 8);
+  const Bytes number = big_endian(material.iv_base + sequence, 8);
   const Bytes salt(material.salt.begin(), material.salt.end());
   Bytes iv;
   Bytes cipher_text = text;
@@ -181,7 +181,7 @@ TEST(CryptoOracle, SealsAsOpensslDoesWhereTheIvComesBackToZero) {
     const SaKeys keys = expanded(material);
     const CryptoJob job = job_of(keys, 0, 0, 48, draw.number());
     for (const std::uint64_t number : {~std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{0xffffffff}}) {
-      material.iv_epoch = number - job.sequence;
+      material.iv_base = number - job.sequence;
       const Bytes header = draw.bytes(8);
       const Bytes text = draw.bytes(48);
       Bytes room(packet_bytes(job));

@@ -38,6 +38,7 @@ DeviceTables::DeviceTables(const Tables& tables)
       tops_(top_numbers_.data()),
       statuses_(tables.sas().size()),
       host_statuses_(tables.sas().size()),
+      host_tops_(tables.sas().size()),
       keys_(tables.keys().keys()) {
   tell_statuses();
   stream_.wait();
@@ -47,6 +48,11 @@ void DeviceTables::tell_statuses() noexcept {
   for (std::uint32_t sa = 0; sa < host_statuses_.size(); ++sa) host_statuses_[sa] = tables_.status(sa);
   // Where it fails, so does all else on the device.
   static_cast<void>(gpu::copy_async(statuses_.data(), host_statuses_.data(), statuses_.size_bytes(), stream_));
+}
+
+void DeviceTables::tell_tops() noexcept {
+  for (std::uint32_t sa = 0; sa < host_tops_.size(); ++sa) host_tops_[sa] = tables_.states()[sa]->window.top();
+  static_cast<void>(gpu::copy_async(tops_, host_tops_.data(), host_tops_.size_bytes(), stream_));
 }
 
 }  // namespace penstock::ipsec

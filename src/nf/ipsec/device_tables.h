@@ -14,8 +14,8 @@
 #include "gpu/stream.h"
 #include "gpu/turns.h"
 #include "nf/ipsec/crypto.h"
+#include "nf/ipsec/device_numbers.h"
 #include "nf/ipsec/device_selection.h"
-#include "nf/ipsec/outbound_numbers.h"
 #include "nf/ipsec/tables.h"
 
 namespace penstock::ipsec {
@@ -30,7 +30,8 @@ class DeviceTables {
   [[nodiscard]] const DeviceInboundTable& inbound() const noexcept { return inbound_; }
   /// By SA; kept up to date by `tell_statuses`.
   [[nodiscard]] const SaStatus* statuses() const noexcept { return statuses_.data(); }
-  /// By SA with ESN, the highest number of a packet that was authentic, as far as the device has seen them.
+  /// By SA with ESN, the highest number of a packet that was authentic: as far as the device has seen them, or the host
+  /// when it last told. It may be somewhat lower than the highest: what is inferred from it is the same.
   [[nodiscard]] unsigned long long* tops() const noexcept { return tops_; }
   [[nodiscard]] const std::uint32_t* windows() const noexcept { return windows_.data(); }
   [[nodiscard]] const DeviceKeys& keys() const noexcept { return keys_; }
@@ -38,6 +39,8 @@ class DeviceTables {
 
   /// The SAs' statuses have changed. Never waits for what runs on the device: batches see it soon.
   void tell_statuses() noexcept;
+  /// The same of what the SAs have received: by other devices and functions too.
+  void tell_tops() noexcept;
 
  private:
   const Tables& tables_;
@@ -48,6 +51,7 @@ class DeviceTables {
   unsigned long long* tops_;
   gpu::DeviceBuffer<SaStatus> statuses_;
   gpu::PinnedBuffer<SaStatus> host_statuses_;
+  gpu::PinnedBuffer<unsigned long long> host_tops_;
   DeviceKeys keys_;
   gpu::Stream stream_;
 };

@@ -68,7 +68,7 @@ std::optional<PublishedSa> sa_of(const nlohmann::json& test) {
   PublishedSa sa;
   const Bytes iv = from_hex(text("iv"));
   for (int i = 0; i < 8; ++i) sa.iv = sa.iv << 8 | iv[static_cast<std::size_t>(i)];
-  material.iv_epoch = sa.iv - test["seq"].get<std::uint64_t>();
+  material.iv_base = sa.iv - test["seq"].get<std::uint64_t>();
   EXPECT_TRUE(fits(material));
   expand(material, sa.keys);
 

@@ -41,7 +41,7 @@ FrameRoom growth_of(const Tables& tables) {
 
 }  // namespace
 
-Ipsec::Ipsec(std::unique_ptr<const Tables> tables) : tables_(std::move(tables)), numbers_(tables_->states()) {
+Ipsec::Ipsec(std::unique_ptr<Tables> tables) : tables_(std::move(tables)), statuses_(tables_->sas().size()) {
   traits_.name = kind_name();
   traits_.summary = ipsec_kind().summary;
   traits_.cpu = kAccess;
@@ -55,6 +55,14 @@ Ipsec::Ipsec(std::unique_ptr<const Tables> tables) : tables_(std::move(tables)),
   if (!tables_->settings().inbound) traits_.growth = growth_of(*tables_);
 }
 
+Result<void> Ipsec::begin_run() {
+  {
+    const std::lock_guard lock(mutex_);
+    on_devices_.clear();  // what an earlier run has left there has other IVs
+  }
+  return tables_->begin_run();
+}
+
 std::unique_ptr<chain::CpuStage> Ipsec::make_cpu_stage() {
   if (tables_->settings().inbound) return std::make_unique<InboundStage>(*this);
   return std::make_unique<OutboundStage>(*this);
@@ -66,8 +74,8 @@ std::unique_ptr<gpu::GpuStage> Ipsec::make_gpu_stage(const gpu::StageUse& use) {
   std::unique_ptr<DeviceTables>& tables = on_devices_[device];
   if (tables == nullptr) tables = std::make_unique<DeviceTables>(*tables_);
   if (tables_->settings().inbound) return make_inbound_gpu_stage(*tables, use);
-  return make_outbound_gpu_stage(*tables, numbers_.join_device(use.batch_packets), turns_[{device, use.worker}],
-                                 traits_.growth, use);
+  const DeviceNumbers::View numbers = tables_->counting().join(tables_->states(), use.batch_packets);
+  return make_outbound_gpu_stage(*tables, numbers, turns_[{device, use.worker}], traits_.growth, use);
 }
 
 std::unique_ptr<chain::FinishStage> Ipsec::make_finish_stage(chain::CpuStage& /*twin*/) {
@@ -88,12 +96,21 @@ std::string Ipsec::description() const {
     const std::size_t policies = tables_->policy_count();
     text += fmt::format(", {} polic{}", format_count(policies), policies == 1 ? "y" : "ies");
   }
-  return text + fmt::format("; on the CPU by intel-ipsec-mb ({})", mb_processor_features());
+  text += fmt::format("; on the CPU by intel-ipsec-mb ({})", mb_processor_features());
+  const std::string& folder = tables_->numbers().folder();
+  return text + (folder.empty() ? "; nothing is kept" : fmt::format("; state in {}", folder));
 }
 
 void Ipsec::look_after_sas_at_once() noexcept {
   limit_reached();
   look_after_sas(std::time(nullptr));
+}
+
+void Ipsec::log_limit(const SaState& state) noexcept {
+  const bool ended = state.ended();
+  const std::string text = fmt::format("penstock: ipsec: SA {} has reached its {} limit: {}\n", state.origin().name,
+                                       ended ? "hard" : "soft", name(ended ? state.hard() : state.soft()));
+  static_cast<void>(std::fputs(text.c_str(), stderr));  // a terminal that is gone ends no run
 }
 
 void Ipsec::look_after_sas(SaState::Seconds now) noexcept {
@@ -103,31 +120,35 @@ void Ipsec::look_after_sas(SaState::Seconds now) noexcept {
   // Another one is at it already.
   if (!looked_at_.compare_exchange_strong(before, now, std::memory_order_relaxed)) return;
   if (at_once) limit_reached_.store(false, std::memory_order_relaxed);
-  bool changed = false;
-  for (std::uint32_t i = 0; i < tables_->sas().size(); ++i) {
-    SaState& state = *tables_->states()[i];
+  for (const auto& state : tables_->used_states()) {
     // A device gives numbers out by itself.
-    state.numbers.advance_to(numbers_.sent(i));
-    if (!state.look_at(now)) continue;
-    changed = true;
-    const bool ended = state.ended();
-    const std::string text =
-        fmt::format("penstock: ipsec: SA {} has reached its {} limit: {}\n", describe(tables_->sas()[i]),
-                    ended ? "hard" : "soft", name(ended ? state.hard() : state.soft()));
-    static_cast<void>(std::fputs(text.c_str(), stderr));  // a terminal that is gone ends no run
+    state->numbers.advance_to(state->sent());
+    if (state->look_at(now)) log_limit(*state);
+  }
+  const std::lock_guard lock(mutex_);
+  for (auto& [device, tables] : on_devices_) {
+    if (tables_->settings().inbound) tables->tell_tops();
+  }
+  // Whichever function has told of a limit, each has devices that must know.
+  bool changed = false;
+  for (std::uint32_t i = 0; i < statuses_.size(); ++i) {
+    const SaStatus status = tables_->status(i);
+    changed |= std::exchange(statuses_[i], status) != status;
   }
   if (!changed) return;
-  const std::lock_guard lock(mutex_);
   for (auto& [device, tables] : on_devices_) tables->tell_statuses();
 }
 
 void Ipsec::report(nlohmann::json& into) const {
+  const NumberSource& numbers = tables_->numbers();
+  into["state_dir"] = numbers.folder().empty() ? nlohmann::json() : nlohmann::json(numbers.folder());
+  if (const std::string fault = numbers.fault(); !fault.empty()) into["fault"] = fault;
   nlohmann::json& sas = into["sas"] = nlohmann::json::array();
   const std::lock_guard lock(mutex_);
   for (std::uint32_t i = 0; i < tables_->sas().size(); ++i) {
     const SecurityAssociation& sa = tables_->sas()[i];
     const SaState& state = *tables_->states()[i];
-    report::TrafficSum carried{state.packets(), state.bytes()};
+    report::TrafficSum carried{sa.lifetimes.packets, sa.lifetimes.bytes};
     for (const std::vector<report::Traffic>& of_stage : carried_) carried += of_stage[i];
     const bool silent = carried.packets == sa.lifetimes.packets && state.replayed() == 0 && state.refused() == 0;
     if (silent && state.soft() == SaState::Limit::none && !state.ended()) continue;
@@ -142,7 +163,7 @@ void Ipsec::report(nlohmann::json& into) const {
       one["replayed"] = state.replayed();
       one["integrity"] = state.refused();
     } else {
-      one["sent"] = numbers_.sent(i);
+      one["sent"] = state.sent();
     }
     if (state.soft() != SaState::Limit::none) one["soft"] = name(state.soft());
     if (state.ended()) one["hard"] = name(state.hard());

@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
 /// Lays out what was selected, with the numbers that it got, and says what is to be sealed.
 __global__ void __launch_bounds__(kThreadsPerBlock)
     encapsulate_packets(const Outward outward, const gpu::DevicePackets batch, const std::uint32_t* sas,
-                        const kernels::Numbering numbering, CryptoJob* jobs) {
+                        const kernels::Numbering numbering, const DeviceNumbers::View numbers, CryptoJob* jobs) {
   const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= batch.count) return;
   const std::uint32_t sa = sas[i];
@@ -97,7 +97,8 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
   const std::uint32_t rank = numbering.ranks[i];
   if (rank >= numbering.granted[sa]) {
     jobs[i] = CryptoJob{};
-    return drop(packet, Reason::sequence_exhausted, batch.function);
+    const bool over = numbering.first[sa] + numbering.granted[sa] > numbers.cells[sa]->most;
+    return drop(packet, over ? Reason::sequence_exhausted : Reason::not_reserved, batch.function);
   }
   PacketView view{batch.frames + packet.offset, &packet};
   reinterpret_cast<OutboundFinding*>(batch.findings)[i] = {sa, packet.layout.ip_bytes()};
@@ -186,7 +187,7 @@ class OutboundGpuStage final : public gpu::GpuStage {
            cudaLaunchKernelEx(&one_block, kernels::number_packets, static_cast<const std::uint32_t*>(sas_.data()),
                               batch.count, numbers_, numbering) == cudaSuccess &&
            turn_.end(stream) &&
-           launch_threads(encapsulate_packets, batch.count, stream, outward_, batch, sas_.data(), numbering,
+           launch_threads(encapsulate_packets, batch.count, stream, outward_, batch, sas_.data(), numbering, numbers_,
                           jobs_.data()) &&
            enqueue_seal(jobs_.data(), batch.count, tables_.keys(), batch.frames, scratch_, stream) &&
            (!has_udp_over_ipv6_ ||

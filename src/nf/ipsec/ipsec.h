@@ -21,7 +21,6 @@
 #include "chain/network_function.h"
 #include "gpu/turns.h"
 #include "nf/ipsec/device_tables.h"
-#include "nf/ipsec/outbound_numbers.h"
 #include "nf/ipsec/tables.h"
 #include "report/counter.h"
 
@@ -29,19 +28,22 @@ namespace penstock::ipsec {
 
 class Ipsec final : public chain::NetworkFunction {
  public:
-  explicit Ipsec(std::unique_ptr<const Tables> tables);
+  explicit Ipsec(std::unique_ptr<Tables> tables);
 
   const chain::NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<chain::CpuStage> make_cpu_stage() override;
   std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) override;
   std::unique_ptr<chain::FinishStage> make_finish_stage(chain::CpuStage& twin) override;
+  Errors check() const override { return tables_->numbers().check(tables_->used_states()); }
+  Result<void> begin_run() override;
+  void end_run() noexcept override { tables_->end_run(); }
   std::string description() const override;
-  /// {"sas": [{"spi", "source", "destination", "line", "packets", "bytes", "sent" or "received", "replayed",
-  /// "integrity", "soft", "hard"} …]}: SAs that carried nothing and are at no limit are left away.
+  /// {"state_dir": folder or null, "fault": why no numbers could be reserved, where they could not, "sas": [{"spi",
+  /// "source", "destination", "line", "packets", "bytes", "sent" or "received", "replayed", "integrity", "soft",
+  /// "hard"} …]}: SAs that carried nothing and are at no limit are left away.
   void report(nlohmann::json& into) const override;
 
   [[nodiscard]] const Tables& tables() const noexcept { return *tables_; }
-  [[nodiscard]] OutboundNumbers& numbers() noexcept { return numbers_; }
 
   /// At a batch boundary, by any worker: once a second, and when an SA has come to a limit (`limit_reached`), one of
   /// them looks after the SAs: says on stderr which limits have been reached, and has the devices choose accordingly.
@@ -52,21 +54,24 @@ class Ipsec final : public chain::NetworkFunction {
   void limit_reached() noexcept { limit_reached_.store(true, std::memory_order_relaxed); }
 
  private:
-  std::unique_ptr<const Tables> tables_;
-  OutboundNumbers numbers_;
+  static void log_limit(const SaState& state) noexcept;
+
+  std::unique_ptr<Tables> tables_;
   chain::NfTraits traits_;
   std::atomic<SaState::Seconds> looked_at_ = 0;
   std::atomic<bool> limit_reached_ = false;
-  mutable std::mutex mutex_;  // guards what follows: for set-up, and for who looks after the SAs
+  mutable std::mutex mutex_;        // guards what follows: for set-up, and for who looks after the SAs
+  std::vector<SaStatus> statuses_;  // by SA, as the devices have them
   std::map<int, std::unique_ptr<DeviceTables>> on_devices_;  // by device
   std::deque<std::vector<report::Traffic>> carried_;         // by stage, and SA
   std::map<std::pair<int, unsigned>, gpu::Turns> turns_;     // by device and worker; outlive the stages
 };
 
-/// From the parameters of `ipsec_kind`. `iv_epoch`: see KeyMaterial.
+/// From the parameters of `ipsec_kind`, but for `state_dir`: `numbers` says where SAs get theirs from.
 [[nodiscard]] Result<std::unique_ptr<chain::NetworkFunction>> make_ipsec(const Parameters& parameters,
                                                                          chain::NfContext& context,
-                                                                         std::uint64_t iv_epoch);
+                                                                         SaRegistry& registry,
+                                                                         std::shared_ptr<NumberSource> numbers);
 
 /// For the catalog.
 [[nodiscard]] const chain::NfKind& ipsec_kind();

@@ -63,15 +63,19 @@ constexpr Algorithm kAlgorithms[] = {
 
 template <typename T>
 T require(Result<T> result) {
-  if (result) return std::move(*result);
-  fmt::print(stderr, "{}\n", to_string(result.error()));
-  std::exit(1);
+  if (!result) {
+    fmt::print(stderr, "{}\n", to_string(result.error()));
+    std::exit(1);
+  }
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
 std::unique_ptr<Ipsec> make_ipsec(const Algorithm& algorithm, bool inbound) {
+  SaRegistry registry;
   TableSources sources;
   sources.settings.inbound = inbound;
-  sources.settings.iv_epoch = 1'800'000'000'000'000'000;
+  sources.numbers = random_numbers();
+  sources.registry = &registry;
   sources.sas = require(parse_states(fmt::format("src 192.0.2.1 dst 198.51.100.2\n"
                                                  "\tproto esp spi 0x00000100 reqid 1 mode tunnel\n"
                                                  "\treplay-window 32 \n{}",
@@ -79,7 +83,9 @@ std::unique_ptr<Ipsec> make_ipsec(const Algorithm& algorithm, bool inbound) {
                                      "states"))
                     .value;
   if (!inbound) sources.policies = require(parse_policies(kPolicy, "policies")).value;
-  return std::make_unique<Ipsec>(require(Tables::build(std::move(sources))).value);
+  auto function = std::make_unique<Ipsec>(require(Tables::build(std::move(sources))).value);
+  require(function->begin_run());
+  return function;
 }
 
 /// Packets and their room, as they came and as work has left them.

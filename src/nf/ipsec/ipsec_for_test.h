@@ -18,19 +18,21 @@
 #include <vector>
 
 #include "nf/ipsec/ipsec.h"
+#include "nf/ipsec/numbers/numbers_for_test.h"
 #include "nf/ipsec/packets_for_test.h"
 #include "nf/ipsec/reasons.h"
 
 namespace penstock::ipsec::testing {
 
-inline constexpr std::uint64_t kIvEpoch = 1'800'000'000'000'000'000;
-
-/// `policies`: none where there is no such file.
+/// `policies`: none where there is no such file. On a machine of its own: without a registry, it shares no state with
+/// other functions. Its run has begun.
 inline std::unique_ptr<Ipsec> make_ipsec(const std::string& states, const std::optional<std::string>& policies,
-                                         Settings settings) {
-  settings.iv_epoch = kIvEpoch;
+                                         Settings settings, SaRegistry* registry = nullptr) {
+  SaRegistry own_registry;
   TableSources sources;
   sources.settings = settings;
+  sources.numbers = fixed_numbers();
+  sources.registry = registry == nullptr ? &own_registry : registry;
   sources.state_file = "state.txt";
   sources.policy_file = "policy.txt";
   auto read = parse_states(states, sources.state_file);
@@ -44,7 +46,9 @@ inline std::unique_ptr<Ipsec> make_ipsec(const std::string& states, const std::o
   }
   auto tables = Tables::build(std::move(sources));
   EXPECT_TRUE(tables) << to_string(tables.error());
-  return std::make_unique<Ipsec>(std::move(tables->value));
+  auto function = std::make_unique<Ipsec>(std::move(tables->value));
+  EXPECT_TRUE(function->begin_run());
+  return function;
 }
 
 inline const std::string kGcm = "\taead rfc4106(gcm(aes)) 0x9b1de5a7c4f83620d17e4c95b8a3f60213579bdf 128\n";
@@ -165,8 +169,9 @@ inline std::vector<Done> run(chain::CpuStage& stage, const Ipsec& ipsec, const s
 
 class End {
  public:
-  End(const std::string& states, const std::optional<std::string>& policies, const Settings& settings)
-      : function(make_ipsec(states, policies, settings)), stage(function->make_cpu_stage()) {}
+  End(const std::string& states, const std::optional<std::string>& policies, const Settings& settings,
+      SaRegistry* registry = nullptr)
+      : function(make_ipsec(states, policies, settings, registry)), stage(function->make_cpu_stage()) {}
 
   std::vector<Done> operator()(const std::vector<Arriving>& batch) { return run(*stage, *function, batch); }
   Done operator()(const Arriving& one) { return (*this)(std::vector<Arriving>{one}).front(); }
@@ -180,13 +185,16 @@ class End {
   std::unique_ptr<chain::CpuStage> stage;
 };
 
-inline End outwards(const std::string& states, const std::string& policies, Settings settings = {}) {
-  return {states, policies, settings};
+/// Of ends with one registry each is a function of one process.
+inline End outwards(const std::string& states, const std::string& policies, Settings settings = {},
+                    SaRegistry* registry = nullptr) {
+  return {states, policies, settings, registry};
 }
-inline End inwards(const std::string& states, const std::optional<std::string>& policies = std::nullopt) {
+inline End inwards(const std::string& states, const std::optional<std::string>& policies = std::nullopt,
+                   SaRegistry* registry = nullptr) {
   Settings settings;
   settings.inbound = true;
-  return {states, policies, settings};
+  return {states, policies, settings, registry};
 }
 
 inline std::vector<std::string> fates(const std::vector<Done>& all) {
@@ -223,11 +231,12 @@ inline Bytes plain(std::size_t payload = 5, std::uint16_t port = 2000) {
       .bytes();
 }
 
-/// `ipsec`, but that its IVs are the same in every run.
+/// `ipsec`, but that its numbers are the same in every run, and shared with no other function.
 inline const chain::NfKind& fixed_iv_kind() {
   static const chain::NfKind kKind{ipsec_kind().name, ipsec_kind().summary, ipsec_kind().parameters,
                                    [](const Parameters& parameters, chain::NfContext& context) {
-                                     return ipsec::make_ipsec(parameters, context, kIvEpoch);
+                                     SaRegistry registry;
+                                     return ipsec::make_ipsec(parameters, context, registry, fixed_numbers());
                                    }};
   return kKind;
 }

@@ -4,15 +4,19 @@
 // The parameters of `ipsec`, and the function made from them.
 
 #include <array>
-#include <chrono>
+#include <string>
 #include <utility>
 
 #include "base/text_file.h"
 #include "nf/ipsec/ipsec.h"
+#include "nf/ipsec/numbers/sa_registry.h"
+#include "nf/ipsec/numbers/state_folder.h"
 
 namespace penstock::ipsec {
 
 namespace {
+
+constexpr std::string_view kNoFolder = "none";
 
 constexpr auto kParameters = std::to_array<Parameter>({
     {"state", ParameterType::path, "", "", "what `ip xfrm state` prints: the SAs, with their keys", true},
@@ -28,20 +32,12 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"interfaces", ParameterType::pairs, "", "",
      "devices in the policies and the ports they are: {eth0: lan, lo: none}", false},
     {"most_entries", ParameterType::integer, "250000", "1..100000000", "most SAs, and most policies, of a file", false},
+    {"state_dir", ParameterType::path, "", kNoFolder,
+     "folder for what must outlive the program: locks, and the sequence numbers and IVs that are used up; else "
+     "/var/lib/penstock/ipsec, or for others than root ~/.local/state/penstock/ipsec",
+     false},
     {"strict", ParameterType::flag, "false", "", "what the files hold and is not supported is an error", false},
 });
-
-/// IVs of one start must not come again at the next: they count on from the time, in nanoseconds.
-Result<std::uint64_t> make_iv_epoch() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-  constexpr std::int64_t kYear2026 = 1'767'225'600;
-  if (nanoseconds < kYear2026 * 1'000'000'000) {
-    return failure(
-        Error{{}, "the clock is wrong, on which it depends that no IV comes twice", "a time before 2026", "the time"});
-  }
-  return static_cast<std::uint64_t>(nanoseconds);
-}
 
 Errors out_of_place(const Parameters& parameters, bool inbound, bool behind_router) {
   Errors errors;
@@ -67,17 +63,37 @@ Errors out_of_place(const Parameters& parameters, bool inbound, bool behind_rout
   return errors;
 }
 
+/// What the user gives up by keeping no state.
+Error caution(const Parameters& parameters, bool inbound) {
+  return {parameters.place("state_dir"),
+          inbound
+              ? "no other process that opens the packets of the same SAs is noticed: each accepts replays"
+              : "sequence numbers begin with those of the state file in each run, no other process that sends by the "
+                "same SAs is noticed, and that no IV comes twice rests on randomness alone",
+          "'none'", "a folder, or nothing"};
+}
+
+std::shared_ptr<NumberSource> make_numbers(const Parameters& parameters, chain::NfContext& context) {
+  SaRegistry& registry = SaRegistry::process();
+  if (!parameters.has("state_dir")) return registry.kept_in(default_state_folder(), MakeParents::yes);
+  const std::string& folder = parameters.text("state_dir");
+  if (folder != kNoFolder) return registry.kept_in(folder, MakeParents::no);
+  context.cautions.push_back(caution(parameters, parameters.text("direction") == "in"));
+  return registry.random();
+}
+
 Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameters, chain::NfContext& context) {
-  const auto epoch = make_iv_epoch();
-  if (!epoch) return failure(epoch.error());
-  return make_ipsec(parameters, context, *epoch);
+  return make_ipsec(parameters, context, SaRegistry::process(), make_numbers(parameters, context));
 }
 
 }  // namespace
 
 Result<std::unique_ptr<chain::NetworkFunction>> make_ipsec(const Parameters& parameters, chain::NfContext& context,
-                                                           std::uint64_t iv_epoch) {
+                                                           SaRegistry& registry,
+                                                           std::shared_ptr<NumberSource> numbers) {
   TableSources sources;
+  sources.registry = &registry;
+  sources.numbers = std::move(numbers);
   sources.settings.inbound = parameters.text("direction") == "in";
   if (Errors errors = out_of_place(parameters, sources.settings.inbound, context.out_port_known); !errors.empty())
     return failure(std::move(errors));
@@ -86,7 +102,6 @@ Result<std::unique_ptr<chain::NetworkFunction>> make_ipsec(const Parameters& par
   sources.settings.too_big = parameters.text("too_big") == "icmp" ? TooBig::icmp : TooBig::fragment;
   // Behind a router, the link addresses are not those that the packet came with.
   sources.settings.answers = !context.out_port_known;
-  sources.settings.iv_epoch = iv_epoch;
 
   static const std::vector<std::string> kNoMapping;
   const bool mapped = parameters.has("interfaces");

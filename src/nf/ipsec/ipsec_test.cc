@@ -9,10 +9,13 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <thread>
 
 #include "nf/ipsec/ipsec_for_test.h"
 #include "packet/testing/random_frames.h"
@@ -388,10 +391,140 @@ TEST(Ipsec, DescriptionSaysWhatIsLoaded) {
   EXPECT_THAT(inwards(StateText()()).function->description(), HasSubstr("in, 1 SA; on the CPU"));
 }
 
+// Several functions of one process that name the same SA.
+//
+//     1000 > 2000 UDP ─▶ ipsec (dport 2000) ──ESP 0x1000, 1──▶ ipsec#2 (dport 3000) ──▶
+//     1000 > 3000 UDP ─▶ ipsec ────────────────────────────▶ ipsec#2 ──ESP 0x1000, 2──▶
+
+std::string by_port(unsigned port, const std::string& rest = tunnel_template()) {
+  return policy_text("src 0.0.0.0/0 dst 0.0.0.0/0 proto udp dport " + std::to_string(port), "out", rest);
+}
+
+/// The bytes of the number and the IV of GCM.
+std::string nonce_of(const Bytes& frame) { return {frame.begin() + kEspAt + 8, frame.begin() + kEspAt + 16}; }
+
+TEST(IpsecTwice, TwoFunctionsOutNeverSendWithOneNonce) {
+  SaRegistry registry;
+  StateText state;
+  End first = outwards(state(), by_port(2000), {}, &registry);
+  End second = outwards(state(), by_port(3000), {}, &registry);
+  std::set<std::string> nonces;
+  std::set<std::uint32_t> numbers;
+  for (int round = 0; round < 50; ++round) {
+    for (End* const end : {&first, &second}) {
+      for (const Done& done : (*end)(std::vector<Arriving>(7, plain(40, end == &first ? 2000 : 3000)))) {
+        ASSERT_EQ(done.fate, "forwarded");
+        EXPECT_TRUE(nonces.insert(nonce_of(done.bytes)).second);
+        EXPECT_TRUE(numbers.insert(sequence_of(done.bytes)).second);
+      }
+    }
+  }
+  EXPECT_EQ(nonces.size(), 700U);
+  EXPECT_EQ(*numbers.rbegin(), 700U) << "and leave no gap";
+}
+
+TEST(IpsecTwice, ChainsOfOneProcessShareAnSaToo) {
+  SaRegistry registry;
+  StateText state;
+  std::optional<End> first(outwards(state(), by_port(2000), {}, &registry));
+  (*first)(std::vector<Arriving>(7, plain()));
+  End second = outwards(state(), by_port(2000), {}, &registry);
+  EXPECT_EQ(sequence_of(second(plain()).bytes), 8U);
+  first.reset();
+  EXPECT_EQ(sequence_of(second(plain()).bytes), 9U);
+}
+
+TEST(IpsecTwice, WorkersOfTwoFunctionsUseEachNumberOnce) {
+  SaRegistry registry;
+  StateText state;
+  End first = outwards(state(), by_port(2000), {}, &registry);
+  End second = outwards(state(), by_port(2000), {}, &registry);
+  std::array<std::vector<std::uint32_t>, 4> numbers;
+  {
+    std::vector<std::jthread> workers;
+    for (std::size_t worker = 0; worker < numbers.size(); ++worker) {
+      workers.emplace_back([&, worker] {
+        const Ipsec& function = worker % 2 == 0 ? *first.function : *second.function;
+        const auto stage = const_cast<Ipsec&>(function).make_cpu_stage();
+        for (int round = 0; round < 40; ++round) {
+          for (const Done& done : ipsec::testing::run(*stage, function, std::vector<Arriving>(5, plain()))) {
+            numbers[worker].push_back(sequence_of(done.bytes));
+          }
+        }
+      });
+    }
+  }
+  std::set<std::uint32_t> all;
+  for (const auto& of_worker : numbers) all.insert(of_worker.begin(), of_worker.end());
+  EXPECT_EQ(all.size(), 800U);
+  EXPECT_EQ(*all.rbegin(), 800U);
+}
+
+TEST(IpsecTwice, WhatOneFunctionInHasOpenedTheOtherRefuses) {
+  SaRegistry registry;
+  StateText state;
+  const std::vector<Arriving> sealed = forwarded(outwards(state(), by_port(2000))(std::vector<Arriving>(3, plain())));
+  End first = inwards(state(), std::nullopt, &registry);
+  End second = inwards(state(), std::nullopt, &registry);
+  EXPECT_EQ(first(sealed[0]).fate, "forwarded");
+  EXPECT_EQ(second(sealed[0]).fate, "replayed");
+  EXPECT_EQ(second(sealed[1]).fate, "forwarded");
+  EXPECT_THAT(fates(first(sealed)), ElementsAre("replayed", "replayed", "forwarded"));
+}
+
+TEST(IpsecTwice, TheTwoEndsOfAnSaDoNotDisturbEachOther) {
+  SaRegistry registry;
+  StateText state;
+  state.more = limited("soft (INF)(packets), hard 3(packets)");
+  End out = outwards(state(), by_port(2000), {}, &registry);
+  End in = inwards(state(), std::nullopt, &registry);
+  const std::vector<Done> sealed = out(std::vector<Arriving>(4, plain()));
+  EXPECT_THAT(fates(sealed), ElementsAre("forwarded", "forwarded", "forwarded", "lifetime"));
+  EXPECT_THAT(fates(in(forwarded(sealed))), Each("forwarded")) << "each end counts what it has carried";
+}
+
+TEST(IpsecTwice, LimitsAreThoseOfTheSaAndEachFunctionReportsItsOwnPackets) {
+  SaRegistry registry;
+  StateText old, successor;
+  old.more = limited("soft 4(packets), hard 6(packets)");
+  successor.spi = 0x2000;
+  successor.more = limited(kNoLimit, "soft (INF)(bytes), hard (INF)(bytes)", "2000-01-01 00:00:00");
+  End first = outwards(old() + successor(), by_port(2000), {}, &registry);
+  End second = outwards(old() + successor(), by_port(2000), {}, &registry);
+  const auto spis = [](const std::vector<Done>& all) {
+    std::vector<std::uint32_t> found;
+    for (const Done& done : all) found.push_back(done.fate == "forwarded" ? spi_of(done.bytes) : 0);
+    return found;
+  };
+  EXPECT_THAT(spis(first(std::vector<Arriving>(3, plain()))), ElementsAre(0x1000, 0x1000, 0x1000));
+  EXPECT_THAT(spis(second(std::vector<Arriving>(2, plain()))), ElementsAre(0x1000, 0x1000)) << "the fourth of four";
+  EXPECT_THAT(spis(first(std::vector<Arriving>(1, plain()))), ElementsAre(0x2000)) << "it has heard of the limit";
+  nlohmann::json report;
+  first.function->report(report);
+  EXPECT_EQ(report["sas"][0]["packets"], 3);
+  EXPECT_EQ(report["sas"][0]["sent"], 5);
+  EXPECT_EQ(report["sas"][1]["packets"], 1);
+  second.function->report(report = {});
+  EXPECT_EQ(report["sas"][0]["packets"], 2);
+  EXPECT_EQ(report["sas"][0]["sent"], 5);
+}
+
+TEST(IpsecTwice, WithoutARunNothingIsSent) {
+  StateText state;
+  End out = outwards(state(), by_port(2000));
+  EXPECT_EQ(out(plain()).fate, "forwarded");
+  out.function->end_run();
+  const auto& of = out.function->tables().states()[0];
+  of->end_run();
+  EXPECT_EQ(out(plain()).fate, "not_reserved");
+}
+
 TEST(Ipsec, RefusesTwoSendersWithOneKeyThatCounts) {
   const auto build = [](const std::string& states) {
     TableSources sources;
-    sources.settings.iv_epoch = kIvEpoch;
+    SaRegistry registry;
+    sources.registry = &registry;
+    sources.numbers = fixed_numbers();
     sources.state_file = "state.txt";
     sources.policy_file = "policy.txt";
     sources.sas = std::move(parse_states(states, "state.txt")->value);

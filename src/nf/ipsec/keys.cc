@@ -25,15 +25,17 @@ bool is_hmac(Integrity integrity) noexcept {
   return false;
 }
 
-/// The states behind key ^ ipad and key ^ opad (RFC 2104 §2), for keys that are no longer than a block.
+}  // namespace
+
 template <typename Hash>
-void expand_hmac(const Secret& key, typename Hash::State (&states)[2]) noexcept {
+void hmac_states(std::span<const std::uint8_t> key, typename Hash::State (&states)[2]) noexcept {
   static_assert(Secret::kCapacity <= kShaBlockBytes);
+  assert(key.size() <= kShaBlockBytes);
   constexpr std::uint8_t kPads[2] = {0x36, 0x5c};
   for (int side = 0; side < 2; ++side) {
     std::uint8_t padded[kShaBlockBytes];
     std::memset(padded, kPads[side], sizeof padded);
-    for (std::size_t i = 0; i < key.size(); ++i) padded[i] = static_cast<std::uint8_t>(padded[i] ^ key.bytes()[i]);
+    for (std::size_t i = 0; i < key.size(); ++i) padded[i] = static_cast<std::uint8_t>(padded[i] ^ key[i]);
     std::uint32_t words[16];
     MessageBytes(padded, sizeof padded).next(words);
     states[side] = {};
@@ -42,8 +44,7 @@ void expand_hmac(const Secret& key, typename Hash::State (&states)[2]) noexcept 
     wipe(words, sizeof words);
   }
 }
-
-}  // namespace
+template void hmac_states<Sha256>(std::span<const std::uint8_t>, Sha256::State (&)[2]) noexcept;
 
 bool fits(const KeyMaterial& material) noexcept {
   const std::size_t cipher_key = material.cipher_key.size();
@@ -67,7 +68,7 @@ void expand(const KeyMaterial& material, SaKeys& keys) noexcept {
   keys.iv_bytes = iv_bytes(material.cipher);
   const bool told = material.cipher == Cipher::aes_gcm || material.integrity == Integrity::digest_null;
   keys.icv_bytes = told ? material.icv_bytes : icv_bytes(material.integrity);
-  keys.iv_epoch = material.iv_epoch;
+  keys.iv_base = material.iv_base;
   keys.salt = load_block(material.salt.data(), 4).w[0];
   if (material.cipher != Cipher::null) {
     keys.rounds = static_cast<std::uint8_t>(aes_rounds(material.cipher_key.size()));
@@ -84,9 +85,9 @@ void expand(const KeyMaterial& material, SaKeys& keys) noexcept {
     wipe(&power, sizeof power);
   }
   switch (material.integrity) {
-    case Integrity::hmac_sha1_96: expand_hmac<Sha1>(material.integrity_key, keys.sha1); break;
+    case Integrity::hmac_sha1_96: hmac_states<Sha1>(material.integrity_key.bytes(), keys.sha1); break;
     case Integrity::hmac_sha256_128:
-    case Integrity::hmac_sha256_96: expand_hmac<Sha256>(material.integrity_key, keys.sha256); break;
+    case Integrity::hmac_sha256_96: hmac_states<Sha256>(material.integrity_key.bytes(), keys.sha256); break;
     case Integrity::none:
     case Integrity::digest_null: break;
   }

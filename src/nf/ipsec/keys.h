@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
 #include "nf/ipsec/aes_core.h"
@@ -35,8 +36,7 @@ struct KeyMaterial {
   Secret integrity_key;         // of HMAC, any length; as the RFCs have it, that of the digest
   std::uint16_t icv_bytes = 0;  // of `digest_null`, at most kMostIcvBytes, and of AES-GCM: 8, 12 or 16
   bool esn = false;             // extended sequence numbers (RFC 4303 §2.2.1)
-  std::uint64_t iv_epoch = 0;   // IVs are made of iv_epoch + sequence, and so must never be lower at a restart than any
-                                // that was used: nanoseconds since 1970, for no SA sends a packet each of them
+  std::uint64_t iv_base = 0;    // IVs are iv_base + sequence number (NumberSource)
 };
 
 struct alignas(16) SaKeys {
@@ -45,7 +45,7 @@ struct alignas(16) SaKeys {
   Block ghash[kGhashLanes] = {};              // AES-GCM: powers 1, 2, … of the hash key, as `ghash_times` takes them
   Sha1::State sha1[2];                        // of HMAC: behind the inner padded key, and the outer
   Sha256::State sha256[2];
-  std::uint64_t iv_epoch = 0;
+  std::uint64_t iv_base = 0;
   std::uint32_t salt = 0;  // as it lies in a counter block
   Cipher cipher = Cipher::null;
   Integrity integrity = Integrity::none;
@@ -59,6 +59,10 @@ static_assert(std::is_trivially_copyable_v<SaKeys>);
 /// Whether the lengths are those that the algorithms have; without, there is no SA. AES-GCM stands with
 /// Integrity::none.
 [[nodiscard]] bool fits(const KeyMaterial& material) noexcept;
+
+/// The states after key ^ ipad and key ^ opad (RFC 2104 §2), of a key that is no longer than a block.
+template <typename Hash>
+void hmac_states(std::span<const std::uint8_t> key, typename Hash::State (&states)[2]) noexcept;
 
 /// Of material that fits. Whatever of the keys was on the stack is wiped.
 void expand(const KeyMaterial& material, SaKeys& keys) noexcept;

@@ -85,7 +85,7 @@ struct alignas(64) MbKeys::Key {
   gcm_key_data gcm;
   aes_gcm_enc_dec_t seal_gcm, open_gcm;
   IMB_JOB job;  // of the other ciphers: lacks nothing but its packet and its direction
-  std::uint64_t iv_epoch;
+  std::uint64_t iv_base;
   std::array<std::uint8_t, 4> salt;
   Cipher cipher;
   bool hmac;
@@ -102,7 +102,7 @@ MbKeys::MbKeys(std::span<const KeyMaterial> sas) : keys_(sas.size()) {
     const KeyMaterial& sa = sas[i];
     Key& key = keys_[i];
     std::memset(&key, 0, sizeof key);
-    key.iv_epoch = sa.iv_epoch;
+    key.iv_base = sa.iv_base;
     key.salt = sa.salt;
     key.cipher = sa.cipher;
     key.esn = sa.esn;
@@ -173,6 +173,8 @@ MbKeys::MbKeys(std::span<const KeyMaterial> sas) : keys_(sas.size()) {
 MbKeys::~MbKeys() { wipe(keys_.data(), keys_.size() * sizeof(Key)); }
 
 const MbKeys::Key& MbKeys::operator[](std::uint32_t sa) const noexcept { return keys_[sa]; }
+
+void MbKeys::set_iv_base(std::uint32_t sa, std::uint64_t iv_base) noexcept { keys_[sa].iv_base = iv_base; }
 
 std::string_view mb_processor_features() {
   switch (make_manager().architecture) {
@@ -252,7 +254,7 @@ void MbCrypto::prepare_gcm(const Work& work, Slot& slot, bool seals) noexcept {
   const MbKeys::Key& key = keys_[job.sa];
   std::uint8_t* const esp = base + job.esp;
   std::uint8_t* const iv = base + job.iv();
-  if (seals) write_be64(iv, key.iv_epoch + job.sequence);
+  if (seals) write_be64(iv, key.iv_base + job.sequence);
   std::memcpy(slot.iv.data(), key.salt.data(), 4);  // RFC 4106 §4
   std::memcpy(slot.iv.data() + 4, iv, 8);
   if (!key.esn) return;
@@ -290,7 +292,7 @@ void MbCrypto::run_burst(std::span<const Work> work, std::span<const std::uint32
     to.chain_order = seals ? IMB_ORDER_CIPHER_HASH : IMB_ORDER_HASH_CIPHER;
     std::uint8_t* const esp = base + job.esp;
     std::uint8_t* const iv = base + job.iv();
-    const std::uint64_t number = key.iv_epoch + job.sequence;
+    const std::uint64_t number = key.iv_base + job.sequence;
     std::uint32_t cipher_from = job.text() - job.esp;
     std::uint32_t cipher_bytes = job.text_bytes;
     switch (key.cipher) {

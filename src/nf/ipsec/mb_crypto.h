@@ -17,8 +17,8 @@
 
 namespace penstock::ipsec {
 
-/// The keys of all SAs in the form that intel-ipsec-mb wants them in on this machine. Immutable; shared by all workers;
-/// wiped when it goes.
+/// The keys of all SAs in the form that intel-ipsec-mb wants them in on this machine. Immutable while packets come;
+/// shared by all workers; wiped when it goes.
 class MbKeys {
  public:
   struct Key;
@@ -29,6 +29,7 @@ class MbKeys {
   ~MbKeys();
 
   [[nodiscard]] const Key& operator[](std::uint32_t sa) const noexcept;
+  void set_iv_base(std::uint32_t sa, std::uint64_t iv_base) noexcept;
 
  private:
   std::vector<Key> keys_;

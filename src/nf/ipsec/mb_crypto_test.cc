@@ -38,7 +38,7 @@ std::vector<KeyMaterial> every_algorithm(Random& random) {
       material.integrity_key = Secret(random_bytes(random, auth_key));
       material.icv_bytes = icv;
       material.esn = esn;
-      material.iv_epoch = (std::uint64_t{random()} << 32) | random();
+      material.iv_base = (std::uint64_t{random()} << 32) | random();
       EXPECT_TRUE(fits(material));
       all.push_back(material);
     }

@@ -5,8 +5,8 @@
 
 #include "gpu/cuda_error.h"
 #include "nf/ipsec/crypto.h"
+#include "nf/ipsec/device_numbers.h"
 #include "nf/ipsec/device_tables.h"
-#include "nf/ipsec/outbound_numbers.h"
 
 namespace penstock::ipsec {
 
@@ -33,8 +33,6 @@ std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceTables&, const
   throw gpu::CudaError(0, "this program is built without CUDA");
 }
 
-std::unique_ptr<DeviceNumbers> make_device_numbers(std::span<const std::shared_ptr<SaState>>) {
-  throw gpu::CudaError(0, "this program is built without CUDA");
-}
+std::unique_ptr<DeviceNumbers> make_device_numbers() { throw gpu::CudaError(0, "this program is built without CUDA"); }
 
 }  // namespace penstock::ipsec

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "nf/ipsec/crypto_job.h"
-#include "nf/ipsec/outbound_numbers.h"
+#include "nf/ipsec/device_numbers.h"
 
 namespace penstock::ipsec::kernels {
 
@@ -26,23 +26,21 @@ struct Numbering {
   std::uint32_t* ranks = nullptr;       // by packet: how many of its SA come before it
   std::uint32_t* counts = nullptr;      // by SA: how many packets; scratch
   unsigned long long* first = nullptr;  // by SA: the number of its first packet
-  std::uint32_t* granted = nullptr;     // by SA: how many numbers it got: less than its packets where it has no more
+  std::uint32_t* granted = nullptr;  // by SA: how many numbers it got: less than its packets where no more are reserved
 };
 
-/// Takes up to `count` numbers; returns how many, behind `before`. Of a device that is not closed.
-inline __device__ std::uint32_t take_numbers(const DeviceNumbers::View& numbers, std::uint32_t sa, std::uint32_t count,
-                                             unsigned long long& before) {
-  const unsigned long long most = numbers.most[sa];
-  unsigned long long seen = numbers.sent[sa];
+/// Takes up to `count` numbers; returns how many, after `before`. Of a device that is not closed.
+inline __device__ std::uint32_t take_numbers(NumberCell& cell, std::uint32_t count, unsigned long long& before) {
+  // The host raises it while batches run.
+  const unsigned long long reserved = *static_cast<const volatile unsigned long long*>(&cell.reserved);
+  unsigned long long seen = cell.sent;
   for (;;) {
-    const unsigned long long left = most - seen;
+    const unsigned long long left = reserved < seen ? 0 : reserved - seen;
     const std::uint32_t taken = left < count ? static_cast<std::uint32_t>(left) : count;
     // Another device may count here too.
-    const unsigned long long found = atomicCAS_system(&numbers.sent[sa], seen, seen + taken);
+    const unsigned long long found = atomicCAS_system(&cell.sent, seen, seen + taken);
     if (found == seen) {
       before = seen;
-      // The view's own, so that it grows: to find out what others have published would take a way over PCIe and back.
-      *static_cast<volatile unsigned long long*>(numbers.published + sa) = seen + taken;
       return taken;
     }
     seen = found;
@@ -94,8 +92,12 @@ static __global__ void __launch_bounds__(kNumberThreads)
     const std::uint32_t packets = counts[sa];
     if (packets == 0) continue;
     unsigned long long before = 0;
-    to.granted[sa] = closed ? 0 : take_numbers(numbers, sa, packets, before);
+    to.granted[sa] = closed ? 0 : take_numbers(*numbers.cells[sa], packets, before);
     to.first[sa] = before + 1;
+    // The view's own, so that it grows: to find out what others have published would take a way over PCIe and back.
+    if (to.granted[sa] != 0) {
+      *static_cast<volatile unsigned long long*>(numbers.published + sa) = before + to.granted[sa];
+    }
   }
 }
 

@@ -105,13 +105,13 @@ void OutboundStage::lay_out(std::span<PacketView> packets) noexcept {
     const std::uint32_t sa = pending_[first].sa;
     std::size_t last = first + 1;
     while (last < pending_count_ && pending_[last].sa == sa) ++last;
-    const SequenceRange numbers = ipsec_.numbers().take(sa, static_cast<std::uint32_t>(last - first));
     SaState& state = *tables_.states()[sa];
+    const SequenceRange numbers = state.take(static_cast<std::uint32_t>(last - first));
     for (std::size_t p = first; p < last; ++p) {
       PacketView& packet = packets[pending_[p].packet];
       const std::uint32_t ip_bytes = packet.layout().ip_bytes();
       if (p - first >= numbers.count) {
-        packet.packet->verdict = Verdict::drop(Reason::sequence_exhausted);
+        packet.packet->verdict = Verdict::drop(state.shortage());
         ipsec_.limit_reached();
         continue;
       }

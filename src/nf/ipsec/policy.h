@@ -19,7 +19,7 @@ namespace penstock::ipsec {
 
 /// What an SA must be to do what a policy asks for. Always ESP.
 struct Template {
-  /// Tunnel mode: the SA's end points. Transport mode: all zeros stand for the packet's own addresses.
+  /// Tunnel mode: the SA's end points; all zeros: any, of either family. Transport mode: not looked at.
   IpAddress source;
   IpAddress destination;
   std::uint32_t spi = 0;    // 0: any

@@ -67,7 +67,7 @@ class RandomCrypto {
         if (hmac) material.integrity_key = Secret{bytes(integrity == Integrity::hmac_sha1_96 ? 20 : 32)};
         material.icv_bytes = icv;
         material.esn = esn;
-        material.iv_epoch = number();
+        material.iv_base = number();
         all.push_back(material);
       }
     };

@@ -41,6 +41,8 @@ class SelectionDraw {
     if (!ipv6) return Ipv4Address{0x0a000000 | below(2)};
     return Ipv6Address{0x20010db8'00000000ULL, below(2)};
   }
+  /// All zeros.
+  static IpAddress any_address(bool ipv6) { return ipv6 ? IpAddress{Ipv6Address{}} : IpAddress{Ipv4Address{}}; }
   IpPrefix prefix(bool ipv6) {
     const IpAddress of = address(ipv6);
     if (const auto* const v4 = std::get_if<Ipv4Address>(&of)) {
@@ -81,6 +83,7 @@ class SelectionDraw {
       sa.spi = 256 + static_cast<std::uint32_t>(i);
       sa.reqid = below(3);
       sa.mode = chance(3) ? Mode::transport : Mode::tunnel;
+      if (sa.mode == Mode::transport && chance(3)) sa.source = any_address(ipv6);
       if (chance(4)) sa.selector = selector();
       if (chance(2)) sa.lifetimes.added = below(4);
       if (chance(8)) sa.direction = chance(2) ? Direction::in : Direction::out;
@@ -97,8 +100,8 @@ class SelectionDraw {
       if (chance(5)) continue;
       Template wanted;
       const bool ipv6 = chance(2);
-      wanted.source = chance(4) ? (ipv6 ? IpAddress{Ipv6Address{}} : IpAddress{Ipv4Address{}}) : endpoint(ipv6);
-      wanted.destination = endpoint(ipv6);
+      wanted.source = chance(4) ? any_address(ipv6) : endpoint(ipv6);
+      wanted.destination = chance(4) ? any_address(ipv6) : endpoint(ipv6);
       wanted.reqid = below(3);
       if (chance(8)) wanted.spi = 256 + below(20);
       wanted.mode = chance(3) ? Mode::transport : Mode::tunnel;

@@ -25,6 +25,7 @@ enum class Reason : std::uint16_t {
   wrong_spi,           // in, to one of our addresses: no SA with its SPI is there
   lifetime,            // the SA has reached a hard limit
   sequence_exhausted,  // out: the SA has no sequence numbers left (RFC 4303 §3.3.3)
+  not_reserved,        // out: its next numbers could not be reserved in time, and so might be used again after a crash
   replayed,            // in: the sequence number was received before (RFC 4303 §3.4.3)
   too_old,             // in: the sequence number lies before the window
 
@@ -52,12 +53,15 @@ enum class Reason : std::uint16_t {
   none = 0xffff,  // not dropped
 };
 
-inline constexpr std::array<std::string_view, 26> kReasons{
-    "no_policy", "blocked",   "not_protected",      "policy_mismatch", "unsupported",   "no_sa",
-    "wrong_spi", "lifetime",  "sequence_exhausted", "replayed",        "too_old",       "not_ip",
-    "malformed", "truncated", "fragment",           "link_type",       "encapsulation", "keepalive",
-    "integrity", "padding",   "next_header",        "dummy",           "ecn",           "too_big",
-    "too_long",  "no_room"};
+inline constexpr std::array<std::string_view, 27> kReasons{"no_policy",       "blocked",     "not_protected",
+                                                           "policy_mismatch", "unsupported", "no_sa",
+                                                           "wrong_spi",       "lifetime",    "sequence_exhausted",
+                                                           "not_reserved",    "replayed",    "too_old",
+                                                           "not_ip",          "malformed",   "truncated",
+                                                           "fragment",        "link_type",   "encapsulation",
+                                                           "keepalive",       "integrity",   "padding",
+                                                           "next_header",     "dummy",       "ecn",
+                                                           "too_big",         "too_long",    "no_room"};
 
 static_assert(kReasons.size() == static_cast<std::size_t>(Reason::no_room) + 1);
 

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
+
+#include "nf/ipsec/device_numbers.h"
 
 namespace penstock::ipsec {
 
@@ -13,11 +16,18 @@ std::uint64_t SequenceCounter::most_of(const SecurityAssociation& sa) noexcept {
   return sa.esn || wraps ? std::numeric_limits<std::uint64_t>::max() : std::numeric_limits<std::uint32_t>::max();
 }
 
-void SequenceCounter::advance_to(std::uint64_t sent) noexcept {
-  sent = std::min(sent, most_);
-  std::uint64_t now = sent_.load(std::memory_order_relaxed);
-  while (now < sent && !sent_.compare_exchange_weak(now, sent, std::memory_order_relaxed)) continue;
+namespace {
+
+void raise_to(std::atomic<std::uint64_t>& number, std::uint64_t least) noexcept {
+  std::uint64_t now = number.load(std::memory_order_relaxed);
+  while (now < least && !number.compare_exchange_weak(now, least)) continue;
 }
+
+}  // namespace
+
+void SequenceCounter::advance_to(std::uint64_t sent) noexcept { raise_to(sent_, std::min(sent, most())); }
+
+void SequenceCounter::reserve_to(std::uint64_t end) noexcept { raise_to(reserved_, std::min(end, most())); }
 
 namespace {
 
@@ -30,9 +40,11 @@ bool has_limit(const Lifetime& lifetime) noexcept {
 
 }  // namespace
 
-SaState::SaState(const SecurityAssociation& sa)
+SaState::SaState(const SecurityAssociation& sa, SaOrigin origin, std::shared_ptr<DeviceCounting> counting)
     : numbers(sa.sequence.sent, SequenceCounter::most_of(sa)),
       window(sa.replay_window),
+      origin_(std::move(origin)),
+      counting_(std::move(counting)),
       lifetimes_(sa.lifetimes),
       limited_(has_limit(sa.lifetimes.soft) || has_limit(sa.lifetimes.hard)),
       packets_(sa.lifetimes.packets),
@@ -42,11 +54,48 @@ SaState::SaState(const SecurityAssociation& sa)
   if (bytes() >= lifetimes_.soft.bytes) reach(soft_, Limit::bytes);
   if (packets() >= lifetimes_.hard.packets) reach(hard_, Limit::packets);
   if (bytes() >= lifetimes_.hard.bytes) reach(hard_, Limit::bytes);
-  if (sa.sequence.received == 0) return;
-  static_cast<void>(window.accept(sa.sequence.received));
-  for (std::uint32_t behind = 0; behind < sa.sequence.window.size() * 32; ++behind) {
-    const bool received = (sa.sequence.window[behind / 32] >> behind % 32 & 1) != 0;
-    if (received && behind < sa.sequence.received) static_cast<void>(window.accept(sa.sequence.received - behind));
+  receive_as(sa.sequence);
+}
+
+SaState::~SaState() = default;
+
+std::uint64_t SaState::sent() const noexcept {
+  const std::uint64_t on_host = numbers.sent();
+  return is_on_device() ? std::max(on_host, counting_->sent(*this)) : on_host;
+}
+
+void SaState::reserve_to(std::uint64_t end) noexcept {
+  numbers.reserve_to(end);
+  if (is_on_device()) counting_->reserve(*this);
+}
+
+SequenceRange SaState::take_on_device(std::uint32_t count) noexcept { return counting_->take(*this, count); }
+
+void SaState::begin_run(std::uint64_t sent, std::uint64_t iv_base, std::uint64_t most) noexcept {
+  numbers.advance_to(sent);
+  numbers.limit_to(sent > std::numeric_limits<std::uint64_t>::max() - most ? std::numeric_limits<std::uint64_t>::max()
+                                                                           : sent + most);
+  iv_base_ = iv_base;
+}
+
+void SaState::end_run() noexcept {
+  if (is_on_device()) counting_->leave(*this);
+  numbers.revoke();
+}
+
+void SaState::advance(const SecurityAssociation& sa) noexcept {
+  numbers.advance_to(sa.sequence.sent);
+  receive_as(sa.sequence);
+  raise_to(packets_, sa.lifetimes.packets);
+  raise_to(bytes_, sa.lifetimes.bytes);
+}
+
+void SaState::receive_as(const SequenceState& sequence) noexcept {
+  if (sequence.received == 0) return;
+  static_cast<void>(window.accept(sequence.received));
+  for (std::uint32_t behind = 0; behind < sequence.window.size() * 32; ++behind) {
+    const bool received = (sequence.window[behind / 32] >> behind % 32 & 1) != 0;
+    if (received && behind < sequence.received) static_cast<void>(window.accept(sequence.received - behind));
   }
 }
 

@@ -1,58 +1,86 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How far an SA has got: its sequence numbers, what it has carried, whether it may carry more (RFC 4301 §4.4.2.1). All
-// workers change it at once, without a lock; it outlives the tables that name the SA, so that an SA that stays through
-// an update goes on where it was; but what workers count for themselves (Carrier) is their function's.
+// How far one end of an SA has got: its sequence numbers or its window, what it has carried, whether it may carry more
+// (RFC 4301 §4.4.2.1). A process has one for each end of an SA (SaRegistry), however many functions name it. All
+// workers change it at once, without a lock. What workers count for themselves (Carrier) is their function's.
 
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
+#include "base/error.h"
+#include "nf/ipsec/numbers/sa_identity.h"
 #include "nf/ipsec/replay_window.h"
 #include "nf/ipsec/sa.h"
 #include "report/counter.h"
 
 namespace penstock::ipsec {
 
-/// Sequence numbers, one behind the other.
+class DeviceCounting;
+
+/// Consecutive sequence numbers.
 struct SequenceRange {
   std::uint64_t first = 0;
   std::uint32_t count = 0;
 };
 
-/// Outbound numbers of one SA (RFC 4303 §2.2, §3.3.3): each once, and none behind the last one.
+/// Outbound numbers of one SA (RFC 4303 §2.2, §3.3.3): each once, none after the last one, and none that is not
+/// reserved. At first none is.
 class SequenceCounter {
  public:
   /// `sent`: the last one used, 0 for a new SA.
-  SequenceCounter(std::uint64_t sent, std::uint64_t most) noexcept : sent_(sent), most_(most) {}
+  SequenceCounter(std::uint64_t sent, std::uint64_t most) noexcept : sent_(sent), highest_(most), most_(most) {}
 
   /// The highest that the SA may use.
   [[nodiscard]] static std::uint64_t most_of(const SecurityAssociation& sa) noexcept;
 
-  /// The next `count`, or as many as there are.
+  /// The next `count`, or as many as are reserved.
   [[nodiscard]] SequenceRange take(std::uint32_t count) noexcept {
     std::uint64_t sent = sent_.load(std::memory_order_relaxed);
     for (;;) {
-      const std::uint64_t left = most_ - sent;
+      const std::uint64_t reserved = reserved_.load(std::memory_order_acquire);
+      const std::uint64_t left = reserved < sent ? 0 : reserved - sent;
       const std::uint32_t taken = left < count ? static_cast<std::uint32_t>(left) : count;
+      if (taken == 0) return {sent + 1, 0};
       if (sent_.compare_exchange_weak(sent, sent + taken, std::memory_order_relaxed)) return {sent + 1, taken};
     }
   }
   [[nodiscard]] std::uint64_t sent() const noexcept { return sent_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t most() const noexcept { return most_; }
-  [[nodiscard]] std::uint64_t left() const noexcept { return most_ - sent(); }
+  /// The last that may be used: of those that are reserved, in this run, and of all.
+  [[nodiscard]] std::uint64_t reserved() const noexcept { return reserved_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::uint64_t most() const noexcept { return most_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t highest() const noexcept { return highest_; }
+  [[nodiscard]] std::uint64_t left() const noexcept { return most() - std::min(most(), sent()); }
   [[nodiscard]] bool exhausted() const noexcept { return left() == 0; }
+
   /// Numbers up to `sent` have been given out elsewhere.
   void advance_to(std::uint64_t sent) noexcept;
+  /// None after this one is used from now on, until another limit is set.
+  void limit_to(std::uint64_t most) noexcept { most_.store(std::min(most, highest_), std::memory_order_relaxed); }
+  /// Numbers up to `end` may be used. Never fewer than before.
+  void reserve_to(std::uint64_t end) noexcept;
+  /// No number may be used any more until some are reserved again.
+  void revoke() noexcept { reserved_.store(0, std::memory_order_release); }
 
  private:
   std::atomic<std::uint64_t> sent_;
-  const std::uint64_t most_;
+  std::atomic<std::uint64_t> reserved_ = 0;
+  const std::uint64_t highest_;
+  std::atomic<std::uint64_t> most_;
+};
+
+/// Which SA a state belongs to, for those who keep its numbers and for messages.
+struct SaOrigin {
+  SaIdentity identity;
+  std::string name;  // "0xc0ffee01 from 192.0.2.1 to 192.0.2.2"
+  Place place;       // where the user's file has it
 };
 
 class SaState {
@@ -60,10 +88,42 @@ class SaState {
   /// Seconds since 1970.
   using Seconds = std::int64_t;
 
-  explicit SaState(const SecurityAssociation& sa);
+  /// `counting`: who counts where GPU stages send by it; null: no GPU stage may.
+  explicit SaState(const SecurityAssociation& sa, SaOrigin origin = {},
+                   std::shared_ptr<DeviceCounting> counting = nullptr);
+  SaState(const SaState&) = delete;
+  SaState& operator=(const SaState&) = delete;
+  ~SaState();
 
-  SequenceCounter numbers;  // out
-  ReplayWindow window;      // in
+  SequenceCounter numbers;  // of a sender, while no device counts
+  ReplayWindow window;      // of a receiver
+
+  [[nodiscard]] const SaOrigin& origin() const noexcept { return origin_; }
+
+  // A sender's numbers, whoever counts. Any thread.
+
+  /// The next `count`, or as many as are reserved.
+  [[nodiscard]] SequenceRange take(std::uint32_t count) noexcept {
+    return is_on_device() ? take_on_device(count) : numbers.take(count);
+  }
+  /// The last that was given out, as far as is known.
+  [[nodiscard]] std::uint64_t sent() const noexcept;
+  /// See SequenceCounter.
+  void reserve_to(std::uint64_t end) noexcept;
+  /// For messages and the packet path: why there was none to take.
+  [[nodiscard]] Reason shortage() const noexcept {
+    return numbers.most() <= sent() ? Reason::sequence_exhausted : Reason::not_reserved;
+  }
+
+  // A run, by a NumberSource, before packets come and when no more do.
+
+  /// Packets after the one with the number `sent` get IVs from `iv_base` + sequence number. The run may have `most`.
+  void begin_run(std::uint64_t sent, std::uint64_t iv_base, std::uint64_t most) noexcept;
+  void end_run() noexcept;
+  [[nodiscard]] std::uint64_t iv_base() const noexcept { return iv_base_; }
+
+  /// Another file names the SA too, and has perhaps seen more of it.
+  void advance(const SecurityAssociation& sa) noexcept;
 
   /// Whether there is a limit of packets or bytes: then each packet is counted here, before it goes on.
   [[nodiscard]] bool limited() const noexcept { return limited_; }
@@ -94,17 +154,27 @@ class SaState {
   /// When `look_at` may have something to say next, by the clock; none: never.
   [[nodiscard]] std::optional<Seconds> next_deadline() const noexcept;
 
-  /// What it had carried before, and what `carry` has counted: without what workers count for themselves (Carrier).
+  /// Of an SA with limits: what it had carried before, and what all functions that name it have carried since.
   [[nodiscard]] std::uint64_t packets() const noexcept { return packets_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t replayed() const noexcept { return replayed_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
 
  private:
+  friend class DeviceCounting;
+  static constexpr std::uint32_t kNoCell = ~std::uint32_t{0};
+  [[nodiscard]] bool is_on_device() const noexcept { return device_cell_.load() != kNoCell; }
+  [[nodiscard]] SequenceRange take_on_device(std::uint32_t count) noexcept;
+
+  void receive_as(const SequenceState& sequence) noexcept;
   [[nodiscard]] unsigned reached() const noexcept { return (soft() != Limit::none ? 1U : 0U) | (ended() ? 2U : 0U); }
   void reach(std::atomic<Limit>& which, Limit limit) noexcept;
   void check_times(const Lifetime& lifetime, std::atomic<Limit>& which, Seconds now) noexcept;
 
+  const SaOrigin origin_;
+  const std::shared_ptr<DeviceCounting> counting_;
+  std::atomic<std::uint32_t> device_cell_ = kNoCell;  // of `counting_`
+  std::uint64_t iv_base_ = 0;
   const Lifetimes lifetimes_;
   const bool limited_;
   std::atomic<std::uint64_t> packets_;
@@ -117,8 +187,8 @@ class SaState {
   std::atomic<unsigned> told_ = 0;  // bits: soft, hard
 };
 
-/// Has SAs carry the packets of one worker. What those without limits carry it counts for itself: workers that counted
-/// in the same memory would wait for each other at each packet.
+/// Has SAs carry the packets of one worker, and counts what they carry for its function. Only SAs with limits are
+/// counted where all workers count too: at each packet they would wait for each other.
 class Carrier {
  public:
   /// `carried`: what this worker has counted, by SA; borrowed.
@@ -126,9 +196,8 @@ class Carrier {
 
   /// Whether the SA, with this index, may carry the packet, of `bytes` of IP.
   [[nodiscard]] bool carry(SaState& sa, std::uint32_t index, std::uint64_t bytes) noexcept {
-    if (sa.limited()) return sa.carry(bytes, now_);
-    if (sa.ended()) return false;
-    sa.use(now_);
+    if (sa.limited() ? !sa.carry(bytes, now_) : sa.ended()) return false;
+    if (!sa.limited()) sa.use(now_);
     carried_[index].add(1, bytes);
     return true;
   }

@@ -23,21 +23,65 @@ SecurityAssociation sa_with(const Lifetime& soft, const Lifetime& hard) {
   return sa;
 }
 
+/// With all that there are reserved.
+struct Reserved : SequenceCounter {
+  Reserved(std::uint64_t sent, std::uint64_t most) : SequenceCounter(sent, most) { reserve_to(most); }
+};
+
 TEST(SequenceCounter, GivesOutEachNumberOnce) {
-  SequenceCounter counter(0, 1000);
+  Reserved counter(0, 1000);
   EXPECT_EQ(counter.take(3).first, 1U);
   EXPECT_EQ(counter.take(1).first, 4U);
   EXPECT_EQ(counter.sent(), 4U);
 }
 
-TEST(SequenceCounter, GivesNoneBehindTheLast) {
-  SequenceCounter counter(0xffff'fffd, 0xffff'ffff);
+TEST(SequenceCounter, GivesOnlyWhatIsReserved) {
+  SequenceCounter counter(10, 1000);
+  EXPECT_EQ(counter.take(1).count, 0U) << "at first nothing is";
+  counter.reserve_to(14);
+  const SequenceRange some = counter.take(9);
+  EXPECT_EQ(some.first, 11U);
+  EXPECT_EQ(some.count, 4U);
+  EXPECT_EQ(counter.take(1).count, 0U);
+  EXPECT_FALSE(counter.exhausted());
+  counter.reserve_to(12);
+  EXPECT_EQ(counter.reserved(), 14U) << "never fewer";
+  counter.reserve_to(2000);
+  EXPECT_EQ(counter.reserved(), 1000U) << "there are no more";
+  EXPECT_EQ(counter.take(1).first, 15U);
+  counter.revoke();
+  EXPECT_EQ(counter.take(1).count, 0U);
+  EXPECT_EQ(counter.sent(), 15U);
+}
+
+TEST(SequenceCounter, GivesNothingWhileItIsAheadOfWhatIsReserved) {
+  SequenceCounter counter(0, 1000);
+  counter.reserve_to(100);
+  counter.advance_to(150);
+  EXPECT_EQ(counter.take(1).count, 0U);
+  counter.reserve_to(151);
+  EXPECT_EQ(counter.take(5).first, 151U);
+}
+
+TEST(SequenceCounter, ARunMayHaveALimitOfItsOwn) {
+  SequenceCounter counter(0, 1000);
+  counter.limit_to(7);
+  counter.reserve_to(1000);
+  EXPECT_EQ(counter.take(10).count, 7U);
+  EXPECT_TRUE(counter.exhausted());
+  counter.limit_to(2000);
+  EXPECT_EQ(counter.most(), 1000U);
+  EXPECT_FALSE(counter.exhausted());
+}
+
+TEST(SequenceCounter, GivesNoneAfterTheLast) {
+  Reserved counter(0xffff'fffd, 0xffff'ffff);
   const SequenceRange last = counter.take(5);
   EXPECT_EQ(last.first, 0xffff'fffeU);
   EXPECT_EQ(last.count, 2U);
   EXPECT_TRUE(counter.exhausted());
   EXPECT_EQ(counter.take(1).count, 0U);
-  SequenceCounter extended(std::numeric_limits<std::uint64_t>::max() - 1, std::numeric_limits<std::uint64_t>::max());
+  Reserved extended(std::numeric_limits<std::uint64_t>::max() - 1, std::numeric_limits<std::uint64_t>::max());
   EXPECT_EQ(extended.take(9).count, 1U);
   EXPECT_EQ(extended.take(9).count, 0U);
 }
@@ -53,7 +97,7 @@ TEST(SequenceCounter, CountsOnOnlyWithEsnOrWhereItMayWrap) {
 }
 
 TEST(SequenceCounter, GivesThreadsDifferentNumbers) {
-  SequenceCounter counter(0, 1'000'000);
+  Reserved counter(0, 1'000'000);
   std::vector<std::vector<std::uint64_t>> taken(4);
   {
     std::vector<std::jthread> threads;
@@ -136,6 +180,7 @@ TEST(SaState, EndsWithItsSequenceNumbers) {
   SecurityAssociation sa;
   sa.sequence.sent = 0xffff'fffe;
   SaState state(sa);
+  state.reserve_to(0xffff'ffff);
   EXPECT_TRUE(state.look_at(kNow));
   EXPECT_EQ(state.soft(), SaState::Limit::sequence);
   EXPECT_FALSE(state.ended());
@@ -172,8 +217,8 @@ TEST(Carrier, CountsWhatEachSaCarries) {
   EXPECT_EQ(carried[0].bytes.get(), 300U);
   EXPECT_EQ(carried[1].packets.get(), 1U);
   EXPECT_EQ(carried[1].bytes.get(), 100U);
-  EXPECT_EQ(carried[2].packets.get(), 0U) << "counted where all workers count";
-  EXPECT_EQ(states[2].packets(), 2U);
+  EXPECT_EQ(carried[2].packets.get(), 2U);
+  EXPECT_EQ(states[2].packets(), 2U) << "and where all workers count";
   EXPECT_TRUE(states[2].ended());
 }
 

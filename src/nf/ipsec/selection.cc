@@ -193,7 +193,15 @@ class SelectionBuilder {
                   fmt::format("{} templates", policy.templates.size()), "one: no packet goes by this policy");
       return Handling::refuse;
     }
-    return policy.templates.front().optional ? Handling::prefer : Handling::protect;
+    const Template& wanted = policy.templates.front();
+    // Linux would look for an SA to 0.0.0.0, and there is none.
+    if (!inbound_ && wanted.mode == Mode::tunnel && table_address(wanted.destination) == Ipv6Address{}) {
+      unsupported(policy, "a template of direction out that does not name its tunnel's end point is not supported",
+                  fmt::format("dst {}", to_string(wanted.destination)),
+                  "the address of the other gateway: no packet goes by this policy");
+      return Handling::refuse;
+    }
+    return wanted.optional ? Handling::prefer : Handling::protect;
   }
 
   /// Adds the policy's entry. What of a selector cannot be tested is left away: more is refused then, and nothing goes

@@ -85,19 +85,24 @@ namespace selection_detail {
 }
 
 /// The first candidate that is valid, or, if there is none, the first that is dying: a successor takes over as soon as
-/// it is there, and the predecessor serves until it ends.
+/// it is there, and the predecessor serves until it ends. In transport mode SAs of the packet's own source come before
+/// those of any source, as in Linux.
 template <typename StatusOf>
 [[nodiscard]] PENSTOCK_HOST_DEVICE Selected choose_sa(const SelectionView& view, const PolicyView& policy,
                                                       const firewall::Key& key, const StatusOf& status_of) noexcept {
   Selected selected{policy.handling == Handling::prefer ? Reason::none : Reason::no_sa, kNoSa};
-  for (std::uint32_t i = 0; i < policy.candidates; ++i) {
+  constexpr unsigned kNone = 4;
+  unsigned best = kNone;  // the lower the better
+  for (std::uint32_t i = 0; i < policy.candidates && best != 0; ++i) {
     const std::uint32_t sa = view.candidates[policy.first_candidate + i];
     const SaStatus status = status_of(sa);
-    if (selected.sa != kNoSa && status != SaStatus::valid) continue;
-    if (!carries(view.sas[sa], view.selectors[sa], key)) continue;
-    if (status == SaStatus::valid) return {Reason::none, sa};
-    if (status == SaStatus::dying) {
+    const bool serves = status == SaStatus::valid || status == SaStatus::dying;
+    const bool any_source = !view.sas[sa].tunnel && is_any(view.sas[sa].source);
+    const unsigned rank = serves ? (any_source ? 2U : 0U) + (status == SaStatus::dying ? 1U : 0U) : kNone;
+    if ((best != kNone && rank >= best) || !carries(view.sas[sa], view.selectors[sa], key)) continue;
+    if (serves) {
       selected = {Reason::none, sa};
+      best = rank;
     } else if (policy.handling == Handling::protect) {
       selected.reason = status == SaStatus::exhausted ? Reason::sequence_exhausted : Reason::lifetime;
     }
@@ -168,14 +173,25 @@ struct Found {
   return find_sa(view, family, packet.ipv6().destination_address(), spi);
 }
 
+namespace selection_detail {
+
+/// Whether a template takes an SA's end point. Zeros stand for any address of either family, as in Linux.
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool takes_endpoint(const Ipv6Address& wanted, bool same_family,
+                                                                 const Ipv6Address& endpoint) noexcept {
+  return is_any(wanted) || (same_family && is_same(wanted, endpoint));
+}
+
+}  // namespace selection_detail
+
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline bool satisfies(const SaView& sa, const TemplateView& wanted) noexcept {
   using namespace selection_detail;
   if (sa.tunnel != wanted.tunnel || (wanted.spi != 0 && wanted.spi != sa.spi) ||
       (wanted.reqid != 0 && wanted.reqid != sa.reqid)) {
     return false;
   }
-  return !sa.tunnel || (sa.outer == wanted.outer && is_same(sa.destination, wanted.destination) &&
-                        (is_any(wanted.source) || is_same(sa.source, wanted.source)));
+  const bool same_family = sa.outer == wanted.outer;
+  return !sa.tunnel || (takes_endpoint(wanted.source, same_family, sa.source) &&
+                        takes_endpoint(wanted.destination, same_family, sa.destination));
 }
 
 /// Inwards: whether a packet may go on that came by `sa`, or in the clear where that is kNoSa, and that `policy` (or

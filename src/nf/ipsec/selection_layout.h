@@ -25,10 +25,10 @@ enum class Handling : std::uint8_t {
   refuse,  // what the policy asks for is not supported, and no packet goes by it
 };
 
-/// What an SA must be. Addresses are those of tunnels alone.
+/// What an SA must be. Addresses are those of tunnels alone; all zeros: any, of either family.
 struct TemplateView {
-  Ipv6Address source;  // all zeros: any
-  Ipv6Address destination;
+  Ipv6Address source;
+  Ipv6Address destination;  // outwards never all zeros
   std::uint32_t spi = 0;    // 0: any
   std::uint32_t reqid = 0;  // inwards, 0: any
   NetworkLayer outer = NetworkLayer::none;

@@ -51,7 +51,8 @@ struct Oracle {
     if (sa.mode != wanted.mode || (wanted.spi != 0 && wanted.spi != sa.spi)) return false;
     if (sa.reqid != wanted.reqid && (outwards || wanted.reqid != 0)) return false;
     if (sa.mode == Mode::tunnel) {
-      return sa.destination == wanted.destination && (is_zero(wanted.source) || sa.source == wanted.source);
+      return (is_zero(wanted.destination) || sa.destination == wanted.destination) &&
+             (is_zero(wanted.source) || sa.source == wanted.source);
     }
     return !outwards || (sa.destination == flow.destination && (is_zero(sa.source) || sa.source == flow.source));
   }
@@ -59,11 +60,16 @@ struct Oracle {
     if (policy.action == PolicyAction::block) return {Reason::blocked, kNoSa};
     if (policy.templates.empty()) return {};
     const Template& wanted = policy.templates.front();
+    if (wanted.mode == Mode::tunnel && is_zero(wanted.destination)) return {Reason::unsupported, kNoSa};
+    const auto newer = [&](std::uint32_t a, std::uint32_t b) {
+      const auto rank = [&](std::uint32_t i) { return std::tuple(-states[i].lifetimes.added.value_or(-1), i); };
+      return rank(a) < rank(b);
+    };
     const auto better = [&](std::uint32_t a, std::uint32_t b) {
       const auto rank = [&](std::uint32_t i) {
-        return std::tuple(status[i] == SaStatus::dying, -states[i].lifetimes.added.value_or(-1), i);
+        return std::tuple(states[i].mode == Mode::transport && is_zero(states[i].source), status[i] == SaStatus::dying);
       };
-      return rank(a) < rank(b);
+      return rank(a) != rank(b) ? rank(a) < rank(b) : newer(a, b);
     };
     std::uint32_t best = kNoSa;
     std::uint32_t last = kNoSa;  // of those that have ended, the one to be tried last: it says why
@@ -72,7 +78,7 @@ struct Oracle {
       if (sa.direction == Direction::in || !fits(sa, wanted, flow, true)) continue;
       if (sa.selector && !selects(*sa.selector, flow)) continue;
       if (status[i] == SaStatus::dead || status[i] == SaStatus::exhausted) {
-        if (last == kNoSa || better(last, i)) last = i;
+        if (last == kNoSa || newer(last, i)) last = i;
       } else if (best == kNoSa || better(i, best)) {
         best = i;
       }
@@ -169,7 +175,7 @@ TEST(SelectionOracle, AgreesOnTenThousandPoliciesAndSas) {
 
 TEST(SelectionOracle, SeesAllThatCanComeOut) {
   Tally all;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     const Tally tally = expect_agreement(seed, 40, 60, 50);
     all.found += tally.found;
     all.none += tally.none;

@@ -216,6 +216,19 @@ TEST(Selection, TransportModeTakesTheSaOfThePacketsOwnAddresses) {
   EXPECT_EQ(tables.outwards(between("10.1.0.4", "10.2.0.2")), "no_sa");
 }
 
+TEST(Selection, TransportModePrefersAnSaOfThePacketsSourceToOneOfAny) {
+  //   10.1.0.1 > 10.2.0.2 UDP: 0x100 of any source, the file's first; 0x200 of 10.1.0.1
+  Tables tables(transport_sa("0.0.0.0", "10.2.0.2", "0x100") + transport_sa("10.1.0.1", "10.2.0.2", "0x200"),
+                policy(kLanToLan, "out", kTransportTemplate), false);
+  const auto from = [](std::string_view source) { return packet().eth().ipv4(source, "10.2.0.2").udp(1, 2).bytes(); };
+  EXPECT_EQ(tables.outwards(from("10.1.0.1")), "sa 512");
+  EXPECT_EQ(tables.outwards(from("10.1.0.4")), "sa 256");
+  tables.status[1] = SaStatus::dying;
+  EXPECT_EQ(tables.outwards(from("10.1.0.1")), "sa 512") << "until it ends";
+  tables.status[1] = SaStatus::dead;
+  EXPECT_EQ(tables.outwards(from("10.1.0.1")), "sa 256");
+}
+
 TEST(Selection, SaCarriesWhatItsSelectorSays) {
   const Tables tables(tunnel_sa("0x100", "1", "\tsel src 10.1.0.0/24 dst 10.2.0.0/16 proto tcp dport 80\n") +
                           tunnel_sa("0x200", "1", "\tsel src 10.1.0.0/16 dst 10.2.0.0/16\n"),
@@ -284,6 +297,75 @@ TEST(InboundPolicy, LetsInWhatTheTemplatesSaHasCarried) {
   EXPECT_EQ(tables.inwards(from(6), kTunnel), Reason::none) << "any reqid";
   EXPECT_EQ(tables.inwards(from(8)), Reason::none) << "policies outwards say nothing inwards";
   EXPECT_EQ(tables.inwards(from(8), kTunnel), Reason::no_policy);
+}
+
+TEST(InboundPolicy, ZerosInATemplateStandForAnyEndPoint) {
+  //   192.0.2.1 ──ESP, SA 0x100──▶ 198.51.100.2 ─▶ | 10.1.0.1 > 10.2.0.2 TCP |
+  //   2001:db8::1 ──ESP, SA 0x500──▶ 2001:db8::2 ─▶ the same
+  const std::string six =
+      "src 2001:db8::1 dst 2001:db8::2\n\tproto esp spi 0x500 reqid 1 mode tunnel\n\treplay-window 32\n"
+      "\taead rfc4106(gcm(aes)) 0x100102030405060708090a0b0c0d0e0f10111213 128\n";
+  const std::string states = tunnel_sa("0x100", "1") + six + transport_sa("10.1.0.1", "10.2.0.2", "0x300");
+  constexpr std::uint32_t kIpv4 = 0, kIpv6 = 1, kTransport = 2;
+  struct Case {
+    const char* addresses;
+    Reason ipv4, ipv6;
+  };
+  constexpr Reason kNone = Reason::none, kMismatch = Reason::policy_mismatch;
+  for (const char* const level : {"", "\t\tlevel use\n"}) {
+    for (const Case& one : {Case{"src 0.0.0.0 dst 0.0.0.0", kNone, kNone},
+                            {"src :: dst ::", kNone, kNone},
+                            {"src 192.0.2.1 dst 0.0.0.0", kNone, kMismatch},
+                            {"src 192.0.2.9 dst 0.0.0.0", kMismatch, kMismatch},
+                            {"src 0.0.0.0 dst 198.51.100.2", kNone, kMismatch},
+                            {"src 0.0.0.0 dst 198.51.100.9", kMismatch, kMismatch},
+                            {"src 2001:db8::1 dst ::", kMismatch, kNone},
+                            {"src :: dst 2001:db8::2", kMismatch, kNone},
+                            // The same bits in the other family.
+                            {"src ::192.0.2.1 dst ::", kMismatch, kMismatch},
+                            {"src :: dst ::198.51.100.2", kMismatch, kMismatch}}) {
+      const std::string wanted = std::string("\ttmpl ") + one.addresses + "\n\t\tproto esp reqid 0 mode tunnel\n";
+      for (const char* const direction : {"fwd", "in"}) {
+        const Tables tables(states, policy(kLanToLan, direction, wanted + level), true);
+        EXPECT_EQ(tables.inwards(lan_to_lan(), kIpv4), one.ipv4) << one.addresses << level;
+        EXPECT_EQ(tables.inwards(lan_to_lan(), kIpv6), one.ipv6) << one.addresses << level;
+        const bool optional = *level != 0;
+        EXPECT_EQ(tables.inwards(lan_to_lan(), kTransport), optional ? kNone : kMismatch) << "no tunnel";
+        EXPECT_EQ(tables.inwards(lan_to_lan()), optional ? kNone : Reason::not_protected);
+        EXPECT_EQ(tables.unsupported, "");
+      }
+    }
+  }
+}
+
+TEST(InboundPolicy, ZerosInATemplateLeaveSpiAndReqidToBeTested) {
+  const auto with = [](const std::string& rest) {
+    const Tables tables(tunnel_sa("0x100", "1"),
+                        policy(kLanToLan, "fwd", "\ttmpl src 0.0.0.0 dst 0.0.0.0\n\t\tproto esp " + rest), true);
+    return tables.inwards(lan_to_lan(), 0);
+  };
+  EXPECT_EQ(with("reqid 1 mode tunnel\n"), Reason::none);
+  EXPECT_EQ(with("spi 0x100 reqid 1 mode tunnel\n"), Reason::none);
+  EXPECT_EQ(with("reqid 2 mode tunnel\n"), Reason::policy_mismatch);
+  EXPECT_EQ(with("spi 0x200 reqid 1 mode tunnel\n"), Reason::policy_mismatch);
+  EXPECT_EQ(with("reqid 1 mode transport\n"), Reason::policy_mismatch);
+}
+
+TEST(Selection, RefusesATemplateOutThatDoesNotNameTheTunnelsEndPoint) {
+  for (const char* const addresses : {"src 0.0.0.0 dst 0.0.0.0", "src 192.0.2.1 dst 0.0.0.0", "src :: dst ::"}) {
+    for (const char* const level : {"", "\t\tlevel use\n"}) {
+      const Tables tables(tunnel_sa("0x100", "1"),
+                          policy(kLanToLan, "out",
+                                 std::string("\ttmpl ") + addresses + "\n\t\tproto esp reqid 1 mode tunnel\n" + level),
+                          false);
+      EXPECT_EQ(tables.outwards(lan_to_lan()), "unsupported") << addresses << level;
+      EXPECT_EQ(tables.unsupported,
+                std::string("policies:1: a template of direction out that does not name its tunnel's end point is not "
+                            "supported: found dst ") +
+                    (addresses[4] == ':' ? "::" : "0.0.0.0") +
+                    ", expected the address of the other gateway: no packet goes by this policy");
+    }
+  }
 }
 
 TEST(InboundPolicy, TellsThatIcmpErrorsGoByTheirOwnHeaders) {

@@ -12,7 +12,7 @@ namespace penstock::ipsec {
 
 namespace {
 
-KeyMaterial material_of(const SecurityAssociation& sa, std::uint64_t iv_epoch) {
+KeyMaterial material_of(const SecurityAssociation& sa) {
   KeyMaterial material;
   material.cipher = sa.cipher;
   material.cipher_key = sa.cipher_key;
@@ -21,40 +21,16 @@ KeyMaterial material_of(const SecurityAssociation& sa, std::uint64_t iv_epoch) {
   material.integrity_key = sa.integrity_key;
   material.icv_bytes = sa.icv_bytes;
   material.esn = sa.esn;
-  // From the numbers that it has used on, so that IVs do not come again if those go back.
-  material.iv_epoch = iv_epoch - sa.sequence.sent;
   return material;
 }
 
-/// Counting IVs are only unique for a key if one SA has it.
-Errors find_shared_keys(const SecurityAssociations& sas, const std::vector<std::uint32_t>& senders,
-                        const std::string& file) {
-  std::vector<std::uint32_t> counting;
-  for (const std::uint32_t sa : senders) {
-    if (sas[sa].cipher == Cipher::aes_ctr || sas[sa].cipher == Cipher::aes_gcm) counting.push_back(sa);
-  }
-  const auto compare = [&](std::uint32_t a, std::uint32_t b) {
-    const auto of = [&](std::uint32_t sa) { return std::pair{sas[sa].cipher_key.bytes(), sas[sa].salt.bytes()}; };
-    const auto [key_a, salt_a] = of(a);
-    const auto [key_b, salt_b] = of(b);
-    const auto keys = std::lexicographical_compare_three_way(key_a.begin(), key_a.end(), key_b.begin(), key_b.end());
-    if (keys != 0) return keys;
-    return std::lexicographical_compare_three_way(salt_a.begin(), salt_a.end(), salt_b.begin(), salt_b.end());
-  };
-  std::sort(counting.begin(), counting.end(), [&](std::uint32_t a, std::uint32_t b) {
-    const auto order = compare(a, b);
-    return order != 0 ? order < 0 : a < b;
-  });
-  counting.erase(std::unique(counting.begin(), counting.end()), counting.end());
-  Errors errors;
-  for (std::size_t i = 1; i < counting.size(); ++i) {
-    if (compare(counting[i - 1], counting[i]) != 0) continue;
-    errors.push_back({{file, sas[counting[i]].line, 0},
-                      "two SAs that packets leave by have one key and salt, with a cipher that counts",
-                      fmt::format("the SA of line {}", sas[counting[i - 1]].line),
-                      "a key for each: else what they send can be read"});
-  }
-  return errors;
+/// By SA, whether packets may go by it.
+std::vector<bool> find_used(const SecurityAssociations& sas, const Selection& selection, bool inbound) {
+  std::vector<bool> used(sas.size(), false);
+  for (std::size_t i = 0; i < sas.size() && inbound; ++i) used[i] = sas[i].direction != Direction::out;
+  if (inbound) return used;
+  for (const std::uint32_t sa : selection.candidates()) used[sa] = true;
+  return used;
 }
 
 }  // namespace
@@ -65,39 +41,64 @@ KeyTable::KeyTable(std::span<const KeyMaterial> sas) : keys_(sas.size()) {
 
 KeyTable::~KeyTable() { wipe(keys_.data(), keys_.size() * sizeof(SaKeys)); }
 
-Result<Read<std::unique_ptr<const Tables>>> Tables::build(TableSources sources) {
+Result<Read<std::unique_ptr<Tables>>> Tables::build(TableSources sources) {
   std::unique_ptr<Tables> tables(new Tables);
+  const bool inbound = sources.settings.inbound;
   tables->settings_ = sources.settings;
   tables->sas_ = std::move(sources.sas);
   tables->has_policies_ = sources.policies.has_value();
   const Policies none;
   auto selection = Selection::build({tables->sas_, sources.policies ? *sources.policies : none, sources.state_file,
                                      sources.policy_file, sources.interfaces, sources.settings.mtu},
-                                    sources.settings.inbound);
+                                    inbound);
   if (!selection) return failure(std::move(selection).error());
   tables->selection_ = std::move(selection->value);
-  if (!sources.settings.inbound) {
-    Errors errors = find_shared_keys(tables->sas_, tables->selection_->candidates(), sources.state_file);
-    if (!errors.empty()) return failure(std::move(errors));
+  if (inbound) {
+    auto table = InboundTable::build(tables->sas_, sources.state_file);
+    if (!table) return failure(std::move(table).error());
+    tables->inbound_ = std::move(*table);
   }
-  if (sources.settings.inbound) {
-    auto inbound = InboundTable::build(tables->sas_, sources.state_file);
-    if (!inbound) return failure(std::move(inbound).error());
-    tables->inbound_ = std::move(*inbound);
-  }
+  tables->numbers_ = std::move(sources.numbers);
+  tables->counting_ = sources.registry->counting();
+  const std::vector<bool> used = find_used(tables->sas_, *tables->selection_, inbound);
   std::vector<KeyMaterial> materials;
   materials.reserve(tables->sas_.size());
-  for (const SecurityAssociation& sa : tables->sas_) {
-    materials.push_back(material_of(sa, sources.settings.iv_epoch));
-    tables->states_.push_back(std::make_shared<SaState>(sa));
+  Errors errors;
+  for (std::size_t i = 0; i < tables->sas_.size(); ++i) {
+    const SecurityAssociation& sa = tables->sas_[i];
+    materials.push_back(material_of(sa));
+    if (!used[i]) {
+      tables->states_.push_back(std::make_shared<SaState>(sa));
+      continue;
+    }
+    auto state = sources.registry->state_of(sa, inbound ? SaEnd::receiver : SaEnd::sender, sources.state_file,
+                                            *tables->numbers_);
+    if (!state) {
+      append(errors, std::move(state).error());
+      continue;
+    }
+    tables->used_.push_back(*state);
+    tables->states_.push_back(std::move(*state));
   }
+  if (!errors.empty()) return failure(std::move(errors));
   tables->keys_ = std::make_unique<KeyTable>(materials);
   tables->mb_keys_ = std::make_unique<MbKeys>(materials);
-  return Read<std::unique_ptr<const Tables>>{std::move(tables), std::move(selection->unsupported)};
+  return Read<std::unique_ptr<Tables>>{std::move(tables), std::move(selection->unsupported)};
 }
 
-std::string describe(const SecurityAssociation& sa) {
-  return fmt::format("0x{:08x} from {} to {}", sa.spi, to_string(sa.source), to_string(sa.destination));
+Result<void> Tables::begin_run() {
+  end_run();
+  if (auto begun = numbers_->begin(used_); !begun) return begun;
+  runs_ = true;
+  for (std::uint32_t sa = 0; sa < states_.size(); ++sa) {
+    keys_->set_iv_base(sa, states_[sa]->iv_base());
+    mb_keys_->set_iv_base(sa, states_[sa]->iv_base());
+  }
+  return {};
+}
+
+void Tables::end_run() noexcept {
+  if (std::exchange(runs_, false)) numbers_->end(used_);
 }
 
 }  // namespace penstock::ipsec

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the stages of one `ipsec` look packets up in: SAs with their keys, policies, and how far each SA has got.
-// Immutable but for the latter; shared by all workers.
+// Immutable while packets come, but for the latter; shared by all workers. The SAs' states are shared with other
+// functions that name the SAs too.
 
 #pragma once
 
@@ -16,6 +17,8 @@
 #include "nf/ipsec/decapsulate_core.h"
 #include "nf/ipsec/keys.h"
 #include "nf/ipsec/mb_crypto.h"
+#include "nf/ipsec/numbers/number_source.h"
+#include "nf/ipsec/numbers/sa_registry.h"
 #include "nf/ipsec/outbound_core.h"
 #include "nf/ipsec/policy_reader.h"
 #include "nf/ipsec/sa_state.h"
@@ -37,7 +40,6 @@ struct Settings {
   TooBig too_big = TooBig::fragment;
   bool answers = true;            // who sent a packet that is refused for its length is told what fits
   bool drops_unselected = false;  // outwards, what no policy selects; else it passes, as in Linux
-  std::uint64_t iv_epoch = 0;     // KeyMaterial::iv_epoch
 
   [[nodiscard]] bool cuts() const noexcept { return mtu != 0 && too_big == TooBig::fragment; }
   [[nodiscard]] MtuView link() const noexcept { return {mtu, cuts()}; }
@@ -49,6 +51,8 @@ struct TableSources {
   std::string state_file, policy_file;
   firewall::Interfaces interfaces;
   Settings settings;
+  std::shared_ptr<NumberSource> numbers;
+  SaRegistry* registry = nullptr;
 };
 
 /// The SAs' keys for host core and devices; wiped when it goes.
@@ -59,6 +63,7 @@ class KeyTable {
   KeyTable& operator=(const KeyTable&) = delete;
   ~KeyTable();
   [[nodiscard]] const std::vector<SaKeys>& keys() const noexcept { return keys_; }
+  void set_iv_base(std::uint32_t sa, std::uint64_t iv_base) noexcept { keys_[sa].iv_base = iv_base; }
 
  private:
   std::vector<SaKeys> keys_;
@@ -66,8 +71,21 @@ class KeyTable {
 
 class Tables {
  public:
+  Tables(const Tables&) = delete;
+  Tables& operator=(const Tables&) = delete;
+  ~Tables() { end_run(); }
+
   /// Tells what is left out, or what the files contradict each other in.
-  [[nodiscard]] static Result<Read<std::unique_ptr<const Tables>>> build(TableSources sources);
+  [[nodiscard]] static Result<Read<std::unique_ptr<Tables>>> build(TableSources sources);
+
+  /// A run begins, before its packets come: the SAs that packets may go by get numbers. An error leaves all as it was.
+  /// Stages that were made before are of no use any more.
+  [[nodiscard]] Result<void> begin_run();
+  void end_run() noexcept;
+  [[nodiscard]] const NumberSource& numbers() const noexcept { return *numbers_; }
+  [[nodiscard]] DeviceCounting& counting() const noexcept { return *counting_; }
+  /// The states of the SAs that packets may go by, as `numbers` has them.
+  [[nodiscard]] SaStates used_states() const noexcept { return used_; }
 
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
   [[nodiscard]] const SecurityAssociations& sas() const noexcept { return sas_; }
@@ -91,15 +109,16 @@ class Tables {
 
   Settings settings_;
   SecurityAssociations sas_;
-  std::vector<std::shared_ptr<SaState>> states_;
-  std::unique_ptr<const KeyTable> keys_;
-  std::unique_ptr<const MbKeys> mb_keys_;
+  std::vector<std::shared_ptr<SaState>> states_;  // by SA
+  std::vector<std::shared_ptr<SaState>> used_;    // those of the registry among them
+  std::shared_ptr<NumberSource> numbers_;
+  std::shared_ptr<DeviceCounting> counting_;
+  std::unique_ptr<KeyTable> keys_;
+  std::unique_ptr<MbKeys> mb_keys_;
   std::unique_ptr<const Selection> selection_;
   InboundTable inbound_;
   bool has_policies_ = false;
+  bool runs_ = false;
 };
-
-/// "0xc0ffee01 from 192.0.2.1 to 192.0.2.2": how messages name an SA.
-[[nodiscard]] std::string describe(const SecurityAssociation& sa);
 
 }  // namespace penstock::ipsec

@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Numbers that are kept in a folder. Before an SA sends with a block of sequence numbers, the block's end is on the
+// disk; before a run sends its first packet, so is the run. So after a crash numbers go on where the block ends, and no
+// run comes twice. A lock for each key keeps other processes away.
+//
+// `extend` is called every few milliseconds, off the packet path. It reserves the next block while half of the last one
+// is still unused. Where the disk is too slow or full, packets are dropped as `not_reserved`.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "nf/ipsec/numbers/number_record.h"
+#include "nf/ipsec/numbers/number_source.h"
+#include "nf/ipsec/numbers/state_folder.h"
+
+namespace penstock::ipsec {
+
+/// So many numbers are reserved at least: a crash skips no more of an SA that is slow.
+inline constexpr std::uint64_t kLeastReservation = std::uint64_t{1} << 22;
+
+/// a + b, or `most` where that is more.
+[[nodiscard]] constexpr std::uint64_t sum_or_most(std::uint64_t a, std::uint64_t b, std::uint64_t most) noexcept {
+  return a > most || most - a < b ? most : a + b;
+}
+
+class KeptNumbers final : public NumberSource {
+ public:
+  struct Access {
+    std::function<Result<std::unique_ptr<StateFolder>>()> open;  // for the first `begin`: makes it where it is missing
+    std::function<Errors()> check;                               // what would keep `open` from working
+    std::function<std::unique_ptr<StateFolder>()> view;          // for reading; null where it is missing
+  };
+  KeptNumbers(std::string folder, Access access, RandomBits random = system_random_bits);
+
+  const std::string& folder() const noexcept override { return path_; }
+  Errors check(SaStates states) const override;
+  Result<void> begin(SaStates states) override;
+  void end(SaStates states) noexcept override;
+  std::string fault() const override;
+
+  /// Reserves more for senders that have used half of what they have. `seconds`: since the last call, which tells how
+  /// fast they send. Returns how many SAs there are to look at.
+  std::size_t extend(double seconds) noexcept;
+
+ private:
+  /// What is kept of one key, while an SA of this process sends with it; of a receiver, only its lock.
+  struct Owner {
+    std::string name;
+    Digest seal;
+    std::uint64_t lock = 0;
+    bool has_record = false;
+    NumberRecord record;
+    unsigned uses = 0;  // SAs
+  };
+  /// A state in use.
+  struct Use {
+    std::shared_ptr<SaState> state;
+    Owner* owner = nullptr;
+    std::size_t entry = 0;
+    std::uint16_t run = 0;
+    std::uint64_t start = 0;  // random, of the IVs' counts
+    std::uint64_t first = 0;  // the last number before this run
+    std::uint64_t seen = 0;   // sent when `extend` last looked
+    unsigned functions = 0;
+  };
+  using Owners = std::map<Digest, std::unique_ptr<Owner>>;
+
+  /// A block that is to be reserved.
+  struct Extension {
+    Use* use;
+    std::uint64_t end, before;
+  };
+
+  class Beginning;
+  [[nodiscard]] int write(Owner& owner);
+  [[nodiscard]] bool reserve(std::vector<Extension>& extensions);
+  [[nodiscard]] std::uint64_t next_end(Use& use, double seconds) const noexcept;
+  void fail(const std::string& name, int error);
+  void give_back(Use& use);
+
+  const std::string path_;
+  const Access access_;
+  const RandomBits random_;
+  mutable std::mutex mutex_;  // guards all below
+  std::unique_ptr<StateFolder> folder_;
+  Owners owners_;
+  std::map<const SaState*, Use> uses_;
+  std::string fault_;
+  double until_retry_ = 0;  // seconds
+};
+
+/// KeptNumbers in a folder of the file system, with a thread that extends them from the first run on.
+[[nodiscard]] std::shared_ptr<NumberSource> kept_numbers(const std::string& folder, MakeParents parents);
+
+}  // namespace penstock::ipsec

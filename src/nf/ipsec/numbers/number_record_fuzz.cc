@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "nf/ipsec/numbers/number_record.h"
+
+using namespace penstock;
+
+namespace {
+
+void check(bool holds) {
+  if (!holds) std::abort();
+}
+
+}  // namespace
+
+/// A slot of any content, with a checksum that is right and without: what is taken is written as it was.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const ipsec::Digest seal{1};
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  static_cast<void>(ipsec::decode(text, seal));
+  const ipsec::Digest checksum = ipsec::keyed_digest(seal, {data, size});
+  const std::string sealed = text + std::string(reinterpret_cast<const char*>(checksum.data()), 16);
+  if (const auto record = ipsec::decode(sealed, seal)) check(ipsec::encode(*record, seal) == sealed);
+  return 0;
+}

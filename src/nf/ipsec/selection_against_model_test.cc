@@ -1,0 +1,236 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the tables say, held to the model of the kernel that was written from its documentation alone
+// (selection_model_for_test.h): over random policies, SAs and packets that share few addresses, ports and numbers.
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "nf/ipsec/addresses.h"
+#include "nf/ipsec/packets_for_test.h"
+#include "nf/ipsec/random_selection_for_test.h"
+#include "nf/ipsec/selection.h"
+#include "nf/ipsec/selection_model_for_test.h"
+
+namespace penstock::ipsec {
+namespace {
+
+// In the model's terms.
+
+model::Address address_of(const IpAddress& address) {
+  model::Address result;
+  const Ipv6Address bits = table_address(address);
+  const bool ipv6 = is_ipv6(address);
+  result.family = ipv6 ? model::Family::ipv6 : model::Family::ipv4;
+  for (std::size_t i = 0; i < (ipv6 ? 16U : 4U); ++i) {
+    const std::size_t shift = ipv6 ? 56 - 8 * (i % 8) : 24 - 8 * i;
+    result.bytes.at(i) = static_cast<std::uint8_t>((ipv6 && i < 8 ? bits.high : bits.low) >> shift);
+  }
+  return result;
+}
+
+model::Prefix prefix_of(const IpPrefix& prefix) {
+  return std::visit(
+      [](const auto& p) -> model::Prefix {
+        return {address_of(IpAddress(p.address)), p.length};
+      },
+      prefix);
+}
+
+model::Selector selector_of(const Selector& selector) {
+  return {prefix_of(selector.source), prefix_of(selector.destination), selector.protocol, selector.source_port,
+          selector.destination_port};
+}
+
+model::Mode mode_of(Mode mode) { return mode == Mode::tunnel ? model::Mode::tunnel : model::Mode::transport; }
+
+model::Direction direction_of(Direction direction) {
+  switch (direction) {
+    case Direction::in: return model::Direction::in;
+    case Direction::out: return model::Direction::out;
+    case Direction::forward: break;
+  }
+  return model::Direction::forward;
+}
+
+model::Database database_of(const std::vector<SecurityAssociation>& states, const std::vector<Policy>& policies) {
+  model::Database database;
+  for (const SecurityAssociation& sa : states) {
+    model::State& state = database.states.emplace_back();
+    state.source = address_of(sa.source);
+    state.destination = address_of(sa.destination);
+    state.spi = sa.spi;
+    state.reqid = sa.reqid;
+    state.mode = mode_of(sa.mode);
+    if (sa.selector) state.selector = selector_of(*sa.selector);
+  }
+  for (const Policy& policy : policies) {
+    model::Policy& copy = database.policies.emplace_back();
+    copy.direction = direction_of(policy.direction);
+    copy.selector = selector_of(policy.selector);
+    copy.priority = policy.priority;
+    copy.block = policy.action == PolicyAction::block;
+    for (const Template& wanted : policy.templates) {
+      copy.templates.push_back({address_of(wanted.source), address_of(wanted.destination), wanted.spi, wanted.reqid,
+                                mode_of(wanted.mode), wanted.optional});
+    }
+  }
+  return database;
+}
+
+model::Packet packet_of(const Flow& flow) {
+  return {address_of(flow.source), address_of(flow.destination), flow.protocol, flow.first, flow.second};
+}
+
+/// What the program calls it.
+Reason reason_of(model::Inbound decision, bool in_the_clear) {
+  switch (decision) {
+    case model::Inbound::accept: return Reason::none;
+    case model::Inbound::state_mismatch: return Reason::policy_mismatch;
+    case model::Inbound::no_policy: return Reason::no_policy;
+    case model::Inbound::policy_block: return Reason::blocked;
+    case model::Inbound::template_mismatch: break;
+  }
+  return in_the_clear ? Reason::not_protected : Reason::policy_mismatch;
+}
+
+/// Those that the model knows: no ports of any protocol, and states without a direction.
+void simplify(std::vector<SecurityAssociation>& states, std::vector<Policy>& policies) {
+  const auto of = [](Selector& selector) {
+    if (selector.protocol == 0) selector.source_port = selector.destination_port = std::nullopt;
+  };
+  for (SecurityAssociation& sa : states) {
+    sa.direction = std::nullopt;
+    if (sa.selector) of(*sa.selector);
+  }
+  for (Policy& policy : policies) of(policy.selector);
+}
+
+struct Tally {
+  std::size_t accepted = 0, mismatched = 0, blocked = 0, without_policy = 0;           // in
+  std::size_t in_the_clear = 0, protected_by_sa = 0, without_sa = 0, without_end = 0;  // out
+};
+
+class Comparison {
+ public:
+  Comparison(std::uint64_t seed, std::size_t states, std::size_t policies)
+      : draw_(seed), states_(draw_.states(states)), policies_(draw_.policies(policies)) {
+    for (Policy& policy : policies_) policy.priority = draw_.below(3);
+    std::ranges::stable_sort(policies_, {}, &Policy::priority);
+    simplify(states_, policies_);
+    database_ = database_of(states_, policies_);
+  }
+
+  void compare(int packets, Tally& tally) {
+    const auto out = tables(Direction::out), in = tables(Direction::in), forward = tables(Direction::forward);
+    for (int i = 0; i < packets && !::testing::Test::HasFatalFailure(); ++i) {
+      const Flow flow = draw_.flow();
+      outward(*out, flow, tally);
+      inward(*in, model::Direction::in, flow, tally);
+      inward(*forward, model::Direction::forward, flow, tally);
+    }
+  }
+
+ private:
+  /// Of the policies of one direction alone.
+  [[nodiscard]] std::unique_ptr<const Selection> tables(Direction direction) const {
+    std::vector<Policy> policies;
+    std::ranges::copy_if(policies_, std::back_inserter(policies),
+                         [&](const Policy& policy) { return policy.direction == direction; });
+    SelectionSources sources;
+    sources.states = states_;
+    sources.policies = policies;
+    auto built = Selection::build(sources, direction != Direction::out);
+    EXPECT_TRUE(built);
+    return std::move(built->value);
+  }
+
+  static std::uint32_t policy_of(const Selection& selection, const firewall::Key& key) {
+    std::uint32_t policy = kNoPolicy;
+    selection.find_policies({&key, 1}, &policy);
+    return policy;
+  }
+
+  void outward(const Selection& selection, const Flow& flow, Tally& tally) const {
+    const RoomyFrame frame(flow.frame);
+    firewall::Key key;
+    make_selector_key(frame.view, key);
+    const std::uint32_t policy = policy_of(selection, key);
+    Selected selected;
+    if (policy != kNoPolicy) {
+      selected = select_outbound(selection.view(), policy, key, [](std::uint32_t) { return SaStatus::valid; });
+    }
+    const model::Outbound expected = model::decide_outbound(database_, packet_of(flow));
+    switch (expected.action) {
+      case model::Outbound::Action::clear:
+        ASSERT_EQ(selected.reason, Reason::none);
+        ASSERT_EQ(selected.sa, kNoSa);
+        ++tally.in_the_clear;
+        break;
+      case model::Outbound::Action::protect:
+        ASSERT_EQ(selected.reason, Reason::none);
+        ASSERT_NE(std::ranges::find(expected.states, selected.sa), expected.states.end())
+            << "SA " << selected.sa << " is none of those that may protect it, as SA " << expected.states.front();
+        ++tally.protected_by_sa;
+        break;
+      case model::Outbound::Action::blocked: ASSERT_EQ(selected.reason, Reason::blocked); break;
+      case model::Outbound::Action::no_state:
+        ASSERT_EQ(selected.reason, Reason::no_sa);
+        ++tally.without_sa;
+        break;
+      case model::Outbound::Action::no_endpoint:
+        ASSERT_EQ(selected.reason, Reason::unsupported);
+        ++tally.without_end;
+        break;
+    }
+  }
+
+  void inward(const Selection& selection, model::Direction direction, const Flow& flow, Tally& tally) {
+    const RoomyFrame frame(flow.frame);
+    firewall::Key key;
+    make_selector_key(frame.view, key);
+    const std::uint32_t policy = policy_of(selection, key);
+    for (int i = 0; i < 5; ++i) {
+      const bool in_the_clear = i == 0 || states_.empty();
+      const std::uint32_t sa = in_the_clear ? kNoSa : draw_.below(states_.size());
+      const auto applied = in_the_clear ? std::vector<std::size_t>{} : std::vector<std::size_t>{sa};
+      const model::Inbound expected = model::check_inbound(database_, direction, packet_of(flow), applied);
+      ASSERT_EQ(check_inbound(selection.view(), policy, key, sa), reason_of(expected, in_the_clear));
+      tally.accepted += expected == model::Inbound::accept && !in_the_clear ? 1 : 0;
+      tally.mismatched += expected == model::Inbound::template_mismatch ? 1 : 0;
+      tally.blocked += expected == model::Inbound::policy_block ? 1 : 0;
+      tally.without_policy += expected == model::Inbound::no_policy ? 1 : 0;
+    }
+  }
+
+  SelectionDraw draw_;
+  std::vector<SecurityAssociation> states_;
+  std::vector<Policy> policies_;
+  model::Database database_;
+};
+
+RC_GTEST_PROP(SelectionAgainstModel, AgreesOnRandomPoliciesSasAndPackets, ()) {
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  Tally tally;
+  Comparison(seed, seed % 60, seed / 60 % 80).compare(60, tally);
+  RC_ASSERT(!::testing::Test::HasFailure());
+}
+
+TEST(SelectionAgainstModel, AgreesOnAllThatCanComeOut) {
+  Tally tally;
+  for (std::uint64_t seed = 0; seed < 600 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Comparison(seed, 30, 50).compare(40, tally);
+  }
+  for (const std::size_t count : {tally.accepted, tally.mismatched, tally.blocked, tally.without_policy,
+                                  tally.in_the_clear, tally.protected_by_sa, tally.without_sa, tally.without_end}) {
+    EXPECT_GT(count, 200U);
+  }
+}
+
+}  // namespace
+}  // namespace penstock::ipsec
