@@ -45,6 +45,28 @@ TEST(Tracker, FollowsAConnectionFromItsHandshakeToItsEnd) {
   EXPECT_EQ(talk.ended.size(), 1U);
 }
 
+/// client           server
+///   SYN ─────────────▶
+///   ◀──────── SYN/ACK
+///   ACK + "GET" ─────▶   completes the handshake, and is a request
+TEST(Tracker, CountsARequestInTheHandshakesLastAckAsEstablished) {
+  for (const bool is_inline : {false, true}) {
+    Talk talk({.inline_streams = is_inline});
+    talk.client({.flags = kSyn, .sequence = 99});
+    EXPECT_FALSE(talk.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100}).established);
+    const Seen& request = talk.client({.sequence = 100, .ack = 1000, .data = "GET"});
+    EXPECT_TRUE(request.established);
+    EXPECT_EQ(request.state, TcpState::established);
+  }
+  Talk unanswered;
+  unanswered.client({.flags = kSyn, .sequence = 99});
+  EXPECT_FALSE(unanswered.client({.sequence = 100, .ack = 1000, .data = "GET"}).established);
+  Talk wrong;
+  wrong.client({.flags = kSyn, .sequence = 99});
+  wrong.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100});
+  EXPECT_FALSE(wrong.client({.sequence = 100, .ack = 7000, .data = "GET"}).established);
+}
+
 TEST(Tracker, InspectsWhatIsLeftOfAStreamThatNeverEnded) {
   Talk talk;
   talk.handshake();
