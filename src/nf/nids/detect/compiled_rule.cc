@@ -89,6 +89,23 @@ Looks looks_of(const Rule& rule) {
   return looks;
 }
 
+/// What a dsize says of whether there is a payload. As in Suricata, any size but some, or more than some, is that of a
+/// payload, even where 0 would be in the range.
+Needs needs_of(const NumberRange& dsize) noexcept {
+  using Operator = NumberRange::Operator;
+  switch (dsize.operation) {
+    case Operator::equal: return dsize.first == 0 ? bit_of(Need::no_payload) : bit_of(Need::payload);
+    case Operator::not_equal:
+    case Operator::greater:
+    case Operator::greater_equal:
+    case Operator::between: return bit_of(Need::payload);
+    case Operator::less:
+    case Operator::less_equal:
+    case Operator::not_between: return 0;
+  }
+  return 0;
+}
+
 Needs needs_of(const Rule& rule, RuleType type) {
   Needs needs = 0;
   if (buffer_of(rule, Buffer::payload) != nullptr) needs |= bit_of(Need::payload);
@@ -97,15 +114,7 @@ Needs needs_of(const Rule& rule, RuleType type) {
   if (type == RuleType::packet) needs |= bit_of(Need::real_packet);
   for (const PacketMatch& match : rule.packet_matches) {
     if (is_event(match)) needs |= bit_of(Need::event);
-    if (const auto* const dsize = std::get_if<Dsize>(&match); dsize != nullptr && !dsize->negated) {
-      using Operator = NumberRange::Operator;
-      const NumberRange& range = dsize->range;
-      if (range.operation == Operator::equal) {
-        needs |= range.first == 0 ? bit_of(Need::no_payload) : bit_of(Need::payload);
-      } else if (range.operation == Operator::greater || range.operation == Operator::between) {
-        needs |= bit_of(Need::payload);
-      }
-    }
+    if (const auto* const dsize = std::get_if<Dsize>(&match)) needs |= needs_of(dsize->range);
   }
   return needs;
 }

@@ -49,6 +49,18 @@ alert udp any any -> any any (content:!"ab"; sid:3;))");
   EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 1}, SeenAlert{1, 2}, SeenAlert{2, 3}));
 }
 
+TEST(Inspector, HoldsADsizeOfAnotherNumberOnPayloadsAlone) {
+  DetectionBed bed(R"(
+alert udp any any -> any any (dsize:!5; sid:1;)
+alert udp any any -> any any (dsize:<5; sid:2;)
+alert udp any any -> any any (dsize:>=1; sid:3;))");
+  bed.frame(udp(""));
+  bed.frame(udp("abc"));
+  bed.frame(udp("abcde"));
+  EXPECT_THAT(bed.alerts(),
+              ElementsAre(SeenAlert{1, 2}, SeenAlert{2, 1}, SeenAlert{2, 2}, SeenAlert{2, 3}, SeenAlert{3, 3}));
+}
+
 TEST(Inspector, AlertsOnAddressesAloneOnceForAFlowAndDirection) {
   DetectionBed bed("alert ip 10.0.0.0/8 any -> any any (sid:1;)");
   bed.frame(udp("a"));
