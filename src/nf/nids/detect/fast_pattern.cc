@@ -7,6 +7,8 @@
 #include <bitset>
 #include <tuple>
 
+#include "nf/nids/match/rarity.h"
+
 namespace penstock::nids {
 
 namespace {
@@ -55,7 +57,8 @@ std::optional<FastPattern> fast_pattern(const Rule& rule) {
                             pattern_strength(bytes), bytes.size()};
       if (best && rank <= best_rank) continue;
       best_rank = rank;
-      best = FastPattern{buffer.buffer, {{bytes.begin(), bytes.end()}, content->nocase}};
+      const std::span<const std::uint8_t> part = rarest_part(bytes, kMostPatternBytes);
+      best = FastPattern{buffer.buffer, {{part.begin(), part.end()}, content->nocase}};
     }
   }
   return best;

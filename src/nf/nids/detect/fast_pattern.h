@@ -14,6 +14,10 @@
 
 namespace penstock::nids {
 
+/// A literal is no longer: of a longer content it is the rarest part. That is selective enough, whatever matcher looks
+/// for it takes it, and what lies across two pieces of a stream is near their seam.
+inline constexpr std::size_t kMostPatternBytes = 32;
+
 struct FastPattern {
   Buffer buffer = Buffer::payload;
   Literal literal;

@@ -47,6 +47,15 @@ TEST(FastPattern, IsCutAsTheRuleSays) {
   EXPECT_EQ(text_of(fast_pattern(rule)), "cde");
 }
 
+TEST(FastPattern, IsTheRarestPartOfALongContent) {
+  Rule rule;
+  const std::string rare = "\x7f\x91qzjx\x83~";
+  rule.buffers = {{Buffer::payload, {content(std::string(500, 'a') + rare + std::string(500, 'a'))}}};
+  const std::string part = text_of(fast_pattern(rule));
+  EXPECT_EQ(part.size(), kMostPatternBytes);
+  EXPECT_NE(part.find(rare), part.npos);
+}
+
 TEST(FastPattern, IsNeverANegatedContent) {
   Rule rule;
   Content negated = content("abcdefgh");

@@ -21,6 +21,21 @@ TEST(Inspector, AlertsOnAContentOfAPacket) {
   EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 1}));
 }
 
+TEST(Inspector, FindsAContentOfAnyLengthWhateverLooksForLiterals) {
+  std::string content;
+  while (content.size() < 5000) content += "abcdefgh"[content.size() % 7];
+  const std::string rules = "alert udp any any -> any any (content:\"" + content + "\"; sid:1;)\n" +
+                            "alert udp any any -> any any (content:\"evil\"; sid:2;)";
+  for (const MatcherKind matcher : {MatcherKind::hyperscan, MatcherKind::aho_corasick, MatcherKind::hashed_filter}) {
+    DetectionBed bed(rules, {}, {.matcher = matcher});
+    bed.frame(udp("evil " + content));
+    std::string other = content;
+    other[4999] = 'z';  // nowhere near the part that is looked for first
+    bed.frame(udp("evil " + other));
+    EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 1}, SeenAlert{1, 2}, SeenAlert{2, 2}));
+  }
+}
+
 TEST(Inspector, AlertsInTheOrderOfPriority) {
   DetectionBed bed(R"(
 alert udp any any -> any any (content:"a"; priority:3; sid:1;)
