@@ -61,7 +61,7 @@ constexpr std::size_t kMostTarget = 4096;
 }  // namespace
 
 struct InspectionScratch::Parts {
-  Parts(const InspectionBudget& given, const ThreadClock& clock) : budget(given), pcre(clock) {}
+  explicit Parts(const InspectionBudget& given) : budget(given) {}
 
   std::array<std::uint64_t, kMostVariables> variables{};
   std::size_t variables_used = 0;
@@ -96,8 +96,7 @@ struct InspectionScratch::Parts {
   }
 };
 
-InspectionScratch::InspectionScratch(const InspectionBudget& budget, const ThreadClock& clock)
-    : parts_(std::make_unique<Parts>(budget, clock)) {
+InspectionScratch::InspectionScratch(const InspectionBudget& budget) : parts_(std::make_unique<Parts>(budget)) {
   begin_frame();
 }
 InspectionScratch::~InspectionScratch() = default;
@@ -105,12 +104,12 @@ InspectionScratch::~InspectionScratch() = default;
 void InspectionScratch::begin_frame() noexcept {
   parts_->frame_is_over_budget = false;
   parts_->work.begin(parts_->budget.work);
-  parts_->pcre.begin_frame(parts_->budget.expressions_ns);
+  parts_->pcre.begin_frame(parts_->budget.expressions);
 }
 
 void InspectionScratch::add_bytes(std::uint64_t bytes) noexcept {
   parts_->work.add(bytes * parts_->budget.work_per_byte);
-  parts_->pcre.allow_frame(bytes * parts_->budget.expressions_ns_per_byte);
+  parts_->pcre.allow_frame(bytes * parts_->budget.expressions_per_byte);
 }
 
 bool InspectionScratch::may_evaluate() noexcept { return parts_->take_step(); }
@@ -303,7 +302,7 @@ class BufferProgram::Run {
   Run(InspectionScratch::Parts& scratch, std::size_t buffer_bytes, bool goes_on)
       : scratch_(scratch), goes_on_(goes_on) {
     const InspectionBudget& budget = scratch_.budget;
-    scratch_.pcre.begin_rule(budget.rule_expressions_ns + buffer_bytes * budget.rule_expressions_ns_per_byte);
+    scratch_.pcre.begin_rule(budget.rule_expressions + buffer_bytes * budget.rule_expressions_per_byte);
   }
 
   enum class Outcome : std::uint8_t { match, no_match, give_up /* nothing can match elsewhere */ };
@@ -451,7 +450,7 @@ class BufferProgram::Run {
     const PcreProgram::Match match = regex.program.find(subject, from, scratch_.pcre, begins_line);
     if (match.outcome == PcreProgram::Outcome::failed && from <= subject.size()) {
       ++scratch_.counters.pcre_limits;
-      if (scratch_.pcre.frame_was_over()) scratch_.note_over_budget();
+      if (scratch_.pcre.frame_is_over()) scratch_.note_over_budget();
     }
     return match;
   }

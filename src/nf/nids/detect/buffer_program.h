@@ -21,7 +21,7 @@ namespace penstock::nids {
 class InspectionScratch {
  public:
   /// Begins a frame.
-  explicit InspectionScratch(const InspectionBudget& budget = {}, const ThreadClock& clock = system_clock());
+  explicit InspectionScratch(const InspectionBudget& budget = {});
   ~InspectionScratch();
 
   /// Before the first rule of a frame: its budget begins.
@@ -37,9 +37,9 @@ class InspectionScratch {
   [[nodiscard]] std::span<const std::uint8_t> base64() const noexcept;
 
   struct Counters {
-    std::uint64_t pcre_limits = 0;         // matches given up at PCRE2's limits or for time: taken as no match
+    std::uint64_t pcre_limits = 0;         // matches given up, at PCRE2's limits or over the budget: no match
     std::uint64_t inspection_limits = 0;   // rules given up after too many steps: taken as no match
-    std::uint64_t frames_over_budget = 0;  // of which something was given up, by work or by time
+    std::uint64_t frames_over_budget = 0;  // of which something was given up
   };
   [[nodiscard]] const Counters& counters() const noexcept;
 

@@ -44,7 +44,7 @@ struct Inspector::Parts {
         state(detection.rule_set, hosts),
         alerts(sink),
         options(how),
-        scratch(how.budget, how.clock),
+        scratch(how.budget),
         found_here(detection.most_literals),
         seen(detection.rules.size(), 0) {
     scratches.reserve(detection.matchers.size());

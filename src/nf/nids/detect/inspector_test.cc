@@ -140,12 +140,12 @@ alert udp any any -> any any (content:!"x"; sid:2;))";
   EXPECT_EQ(scarce.inspector().counters().frames_over_budget, 1U);
 }
 
-TEST(Inspector, GivesUpExpressionsAloneWhereTheirTimeIsOver) {
+TEST(Inspector, GivesUpExpressionsAloneWhereTheirWorkIsOver) {
   DetectionBed bed(R"(
 alert udp any any -> any any (content:"a"; pcre:"/ab/"; sid:1;)
 alert udp any any -> any any (content:"a"; pcre:!"/cd/"; sid:2;)
 alert udp any any -> any any (content:"a"; sid:3;))",
-                   {.budget = {.expressions_ns = 0, .expressions_ns_per_byte = 0}});
+                   {.budget = {.expressions = 0, .expressions_per_byte = 0}});
   bed.frame(udp("ab"));
   bed.frame(udp("ab"));
   EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 3}, SeenAlert{2, 3}));
@@ -156,7 +156,7 @@ alert udp any any -> any any (content:"a"; sid:3;))",
 
 TEST(Inspector, PassesWhatItGaveUp) {
   DetectionBed bed(R"(drop udp any any -> any any (content:"a"; pcre:"/ab/"; sid:1;))",
-                   {.drops = true, .budget = {.expressions_ns = 0, .expressions_ns_per_byte = 0}});
+                   {.drops = true, .budget = {.expressions = 0, .expressions_per_byte = 0}});
   bed.frame(udp("ab"));
   EXPECT_FALSE(bed.inspector().frame_dropped().has_value());
   EXPECT_EQ(bed.inspector().counters().frames_over_budget, 1U);
