@@ -78,8 +78,8 @@ struct InspectionScratch::Parts {
     if (!frame_is_over_budget) ++counters.frames_over_budget;
     frame_is_over_budget = true;
   }
-  [[nodiscard]] bool take_step() noexcept {
-    work.take(kWorkOfStep);
+  [[nodiscard]] bool take(std::uint64_t some) noexcept {
+    work.take(some);
     if (!work.is_over()) return true;
     note_over_budget();
     return false;
@@ -112,7 +112,7 @@ void InspectionScratch::add_bytes(std::uint64_t bytes) noexcept {
   parts_->pcre.allow_frame(bytes * parts_->budget.expressions_per_byte);
 }
 
-bool InspectionScratch::may_evaluate() noexcept { return parts_->take_step(); }
+bool InspectionScratch::take(std::uint64_t work) noexcept { return parts_->take(work); }
 
 void InspectionScratch::begin_rule() noexcept {
   std::fill_n(parts_->variables.begin(), parts_->variables_used, 0);
@@ -315,7 +315,7 @@ class BufferProgram::Run {
         ++scratch_.counters.inspection_limits;
         return Outcome::give_up;
       }
-      if (!scratch_.take_step()) return Outcome::give_up;
+      if (!scratch_.take(kWorkOfStep)) return Outcome::give_up;
       Outcome outcome = Outcome::match;
       switch (step->what.index()) {
         case 0: {

@@ -28,8 +28,8 @@ class InspectionScratch {
   void begin_frame() noexcept;
   /// The frame has so many bytes more inspected.
   void add_bytes(std::uint64_t bytes) noexcept;
-  /// Takes the work of a step. False: the frame's is over, and no program holds any more on it.
-  [[nodiscard]] bool may_evaluate() noexcept;
+  /// Takes the work of a rule. False: the frame's is over, and no program holds any more on it.
+  [[nodiscard]] bool take(std::uint64_t work) noexcept;
 
   /// Before the first buffer of a rule.
   void begin_rule() noexcept;

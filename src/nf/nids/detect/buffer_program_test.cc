@@ -455,7 +455,7 @@ TEST(BufferProgram, GivesUpWhatIsOverAFramesWork) {
   EXPECT_TRUE(holds({content("b").negated()}));
   EXPECT_FALSE(holds({content("b").negated()}));  // not to the end: it might be there
   EXPECT_FALSE(holds({content("a")}));
-  EXPECT_FALSE(scarce.may_evaluate());
+  EXPECT_FALSE(scarce.take(kWorkOfStep));
   EXPECT_EQ(scarce.counters().frames_over_budget, 1U);
   scarce.begin_frame();
   scarce.add_bytes(100);  // a frame that brings more may cost more

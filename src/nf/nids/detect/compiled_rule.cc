@@ -119,6 +119,35 @@ Needs needs_of(const Rule& rule, RuleType type) {
   return needs;
 }
 
+std::uint32_t work_of(const PacketMatch& match) noexcept {
+  constexpr std::uint32_t kWorkOfComparison = 4, kWorkOfChecksum = 256;
+  return std::holds_alternative<ChecksumMatch>(match) ? kWorkOfChecksum : kWorkOfComparison;
+}
+
+// What is kept of hosts is looked up under a lock.
+constexpr std::uint32_t kWorkOfFlowRecord = 32, kWorkOfHostRecord = 128;
+
+std::uint32_t work_of(const StateMatch& match) noexcept {
+  if (std::holds_alternative<XbitsMatch>(match)) return kWorkOfHostRecord;
+  const auto* const bits = std::get_if<FlowbitsMatch>(&match);
+  return kWorkOfFlowRecord * (bits == nullptr ? 1 : static_cast<std::uint32_t>(bits->bits.size()));
+}
+
+std::uint32_t work_of_evaluation(const Rule& rule) noexcept {
+  std::uint32_t work = kWorkOfStep;
+  for (const PacketMatch& match : rule.packet_matches) work += work_of(match);
+  for (const StateMatch& match : rule.state_matches) work += work_of(match);
+  return work;
+}
+
+std::uint32_t work_of_match(const Rule& rule) noexcept {
+  std::uint32_t work = kWorkOfHostRecord * static_cast<std::uint32_t>(rule.tags.size() + (rule.threshold ? 1 : 0));
+  for (const StateChange& change : rule.state_changes) {
+    work += std::holds_alternative<XbitsChange>(change) ? kWorkOfHostRecord : kWorkOfFlowRecord;
+  }
+  return work;
+}
+
 }  // namespace
 
 ProtocolClass protocol_class(const stack::DecodedPacket& packet) noexcept {
@@ -165,6 +194,8 @@ Result<CompiledRule> compile_rule(const Rule& rule, std::uint32_t index) {
   compiled.looks_at_streams = looks.streams;
   compiled.type = type_of(rule, looks.packets, looks.streams);
   compiled.needs = needs_of(rule, compiled.type);
+  compiled.work = work_of_evaluation(rule);
+  compiled.work_of_match = work_of_match(rule);
   compiled.protocols = classes_of(rule.protocol);
   if (compiled.type == RuleType::event_only) compiled.protocols |= bit_of(ProtocolClass::not_ip);
   compiled.acts_on_flow_always = compiled.type == RuleType::ip_only || compiled.type == RuleType::like_ip_only;

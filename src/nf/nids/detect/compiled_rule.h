@@ -54,6 +54,8 @@ struct CompiledRule {
   ProtocolClasses protocols = 0;
   std::uint8_t directions = 0;     // bit of stack::Direction
   std::uint32_t stream_reach = 0;  // of its payload options, where they look at streams (stream_reach.h)
+  // In InspectionBudget's units: what it takes to evaluate it, without its options on bytes; and what a match does.
+  std::uint32_t work = 0, work_of_match = 0;
 
   std::optional<BufferProgram> payload;
   struct HeaderProgram {

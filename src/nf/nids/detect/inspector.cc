@@ -62,7 +62,7 @@ struct Inspector::Parts {
   };
 
   void begin_budget(const TrackedPacket& packet) noexcept;
-  [[nodiscard]] bool may_evaluate() noexcept;
+  [[nodiscard]] bool may_evaluate(const CompiledRule& rule) noexcept;
   bool is_to_be_inspected(TrackedPacket& packet) noexcept;
   void note_segment(const TrackedPacket& packet) noexcept;
   void take_stream(TrackedPacket& packet) noexcept;
@@ -181,11 +181,13 @@ void Inspector::Parts::begin_budget(const TrackedPacket& packet) noexcept {
   bytes_to_add += payload_of(packet).size();
 }
 
-bool Inspector::Parts::may_evaluate() noexcept {
+bool Inspector::Parts::may_evaluate(const CompiledRule& rule) noexcept {
   if (!has_budget) scratch.begin_frame();
   has_budget = true;
   if (bytes_to_add > 0) scratch.add_bytes(std::exchange(bytes_to_add, 0));
-  return scratch.may_evaluate();
+  const bool may = scratch.take(rule.work);
+  ++(may ? counters.evaluations : counters.evaluations_given_up);
+  return may;
 }
 
 /// Only of the frame's own packet does another processor know the payload.
@@ -257,8 +259,7 @@ void Inspector::Parts::find_by_addresses(const TrackedPacket& packet, ProtocolCl
   if (packet.flow != nullptr && packet.flow->count(packet.direction).packets > 1) return;
   detection.ip_only.for_candidates(packet.packet, [&](std::uint32_t place) {
     const CompiledRule& rule = detection.rules[place];
-    if ((rule.protocols & bit_of(protocol)) == 0) return;
-    ++counters.evaluations;
+    if ((rule.protocols & bit_of(protocol)) == 0 || !may_evaluate(rule)) return;
     if (rule.any_header || header_holds(*rule.rule, packet)) matched(place, packet, {place, false, {}});
   });
 }
@@ -348,11 +349,7 @@ void Inspector::Parts::add_candidates(std::span<const std::uint32_t> rules) noex
 bool Inspector::Parts::holds(const CompiledRule& rule, const TrackedPacket& packet, Needs has, Match& match) noexcept {
   if ((rule.needs & ~has) != 0) return false;
   if (!rule.any_header && !header_holds(*rule.rule, packet)) return false;
-  if (!may_evaluate()) {
-    ++counters.evaluations_given_up;
-    return false;
-  }
-  ++counters.evaluations;
+  if (!may_evaluate(rule)) return false;
   const Rule& asked = *rule.rule;
   // Whether it wants the stream alone, or none of it, has been decided by what it looks at.
   if (!flow_holds(asked.flow, packet, asked.flow.only_stream)) return false;
@@ -419,7 +416,9 @@ bool Inspector::Parts::payload_holds(const CompiledRule& rule, Bytes bytes, bool
 
 /// Bits are set at once: rules that come later in the order may ask for them.
 void Inspector::Parts::matched(std::uint32_t place, const TrackedPacket& packet, const Match& match) noexcept {
-  for (const StateChange& change : detection.rules[place].rule->state_changes) state.change(change, packet);
+  const CompiledRule& rule = detection.rules[place];
+  for (const StateChange& change : rule.rule->state_changes) state.change(change, packet);
+  static_cast<void>(scratch.take(rule.work_of_match));
   matches.push_back(match);
 }
 

@@ -124,6 +124,24 @@ alert udp any any -> any any (dsize:10; sid:4;))";
   EXPECT_EQ(enough.inspector().counters().frames_over_budget, 0U);
 }
 
+TEST(Inspector, CountsWhatRulesKeepOfFlowsInTheBudget) {
+  std::string rules;
+  for (int i = 1; i <= 1000; ++i) {
+    rules += "alert udp any any -> any any (flowint:v" + std::to_string(i) + ",+,1; flowbits:set,b" +
+             std::to_string(i) + "; noalert; sid:" + std::to_string(i) + ";)\n";
+  }
+  DetectionBed enough(rules);
+  enough.frame(udp("a"));
+  EXPECT_EQ(enough.inspector().counters().evaluations, 1000U);
+  EXPECT_EQ(enough.inspector().counters().frames_over_budget, 0U);
+  // A step for each evaluation, and another for each of its two changes.
+  DetectionBed scarce(rules, {.budget = {.work = 600 * kWorkOfStep + 1, .work_per_byte = 0}});
+  scarce.frame(udp("a"));
+  EXPECT_EQ(scarce.inspector().counters().evaluations, 200U);
+  EXPECT_EQ(scarce.inspector().counters().evaluations_given_up, 800U);
+  EXPECT_EQ(scarce.inspector().counters().frames_over_budget, 1U);
+}
+
 TEST(Inspector, HasOneBudgetForAllPacketsOfAFrame) {
   constexpr std::uint64_t kOne = 3 * kWorkOfStep + 10;
   const Frame inner = packet().ipv4("10.0.0.3", "10.0.0.4").udp(1, 2).payload("0123456789").bytes();
@@ -131,7 +149,8 @@ TEST(Inspector, HasOneBudgetForAllPacketsOfAFrame) {
   constexpr std::string_view kRules = R"(
 alert ip 10.0.0.1 any -> any any (ttl:64; sid:1;)
 alert udp any any -> any any (content:!"x"; sid:2;))";
-  DetectionBed enough(kRules, {.budget = {.work = kWorkOfStep + kOne + 1, .work_per_byte = 0}});
+  constexpr std::uint64_t kTtl = kWorkOfStep + 4;
+  DetectionBed enough(kRules, {.budget = {.work = kTtl + kOne + 1, .work_per_byte = 0}});
   enough.frame(tunnelled);
   EXPECT_THAT(enough.sids(), ElementsAre(1, 2));
   DetectionBed scarce(kRules, {.budget = {.work = kOne + 1, .work_per_byte = 0}});
