@@ -9,6 +9,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "nf/nids/detect/counted_expression.h"
+#include "nf/nids/detect/expression_facts.h"
 #include "nf/nids/detect/pcre_program.h"
 #include "nf/nids/rules/rule_reader.h"
 
@@ -65,6 +68,14 @@ class Plain {
   std::unique_ptr<pcre2_match_data, PcreDeleter> data_;
 };
 
+bool is_in(const Literal& literal, std::string_view text) {
+  const auto same = [&](std::uint8_t a, char b) {
+    return a == static_cast<std::uint8_t>(b) || (literal.nocase && std::tolower(a) == std::tolower(b));
+  };
+  return std::search(text.begin(), text.end(), literal.bytes.begin(), literal.bytes.end(),
+                     [&](char a, std::uint8_t b) { return same(b, a); }) != text.end();
+}
+
 class RandomExpression {
  public:
   explicit RandomExpression(std::mt19937& random) : random_(random) {}
@@ -76,9 +87,9 @@ class RandomExpression {
  private:
   unsigned below(unsigned end) { return static_cast<unsigned>(random_() % end); }
   std::string item(int depth) {
-    static const std::vector<std::string> kItems{"a",           "b",     "c",   "ab",  ".",    "\\w",
-                                                 "[ab]",        "[^a]",  "\\d", "\\b", "[]a]", "\\x61",
-                                                 "[[:alpha:]]", "\\012", "\\{", "{",   "}"};
+    static const std::vector<std::string> kItems{"a",           "abb",   "aabb", "b",   "c",   "ab",   ".",
+                                                 "\\w",         "[ab]",  "[^a]", "\\d", "\\b", "[]a]", "\\x61",
+                                                 "[[:alpha:]]", "\\012", "\\{",  "{",   "}"};
     if (depth == 0 || below(3) != 0) return kItems[below(static_cast<unsigned>(kItems.size()))];
     static const std::vector<std::string> kGroups{"(", "(?:", "(?i:", "(?>", "(?=", "(?!", "(?|"};
     if (below(12) == 0) return "(?<=a)";
@@ -113,7 +124,7 @@ TEST(CountedExpressionOracle, FindsWhatTheExpressionAloneFinds) {
   std::mt19937 random(1);
   RandomExpression expressions(random);
   PcreScratch scratch;
-  unsigned compiled = 0, found = 0, with = 0, differ = 0;
+  unsigned compiled = 0, found = 0, with = 0, differ = 0, bounded = 0, with_literal = 0;
   for (unsigned i = 0; i < 20'000; ++i) {
     Pcre pcre;
     pcre.pattern = expressions.make();
@@ -127,6 +138,8 @@ TEST(CountedExpressionOracle, FindsWhatTheExpressionAloneFinds) {
     ASSERT_EQ(program.has_value(), plain.compiles()) << pcre.pattern;
     if (!program) continue;
     ++compiled;
+    const ExpressionFacts facts = facts_of(pcre);
+    bounded += facts.longest ? 1 : 0;
     with += with_callouts(pcre.pattern, pcre.extended) ? 1 : 0;
     for (int round = 0; round < 5; ++round) {
       std::string text(random() % 40, 'a');
@@ -139,6 +152,14 @@ TEST(CountedExpressionOracle, FindsWhatTheExpressionAloneFinds) {
       Plain::Found here;
       if (match.outcome == PcreProgram::Outcome::match) here = std::pair{match.begin, match.end};
       found += here ? 1 : 0;
+      if (here && facts.longest) {
+        EXPECT_LE(here->second - here->first, *facts.longest) << pcre.pattern << " in " << text;
+      }
+      if (here && facts.literal) {
+        EXPECT_TRUE(is_in(*facts.literal, text.substr(here->first, here->second - here->first)))
+            << pcre.pattern << " in " << text;
+        ++with_literal;
+      }
       // PCRE2 10.42 has mistakes of its own: once in some thousand of these, its two ways find different matches.
       const Plain::Found expected = plain.find(text);
       if (here != expected) {
@@ -151,6 +172,8 @@ TEST(CountedExpressionOracle, FindsWhatTheExpressionAloneFinds) {
   EXPECT_GT(with, compiled * 9 / 10);
   EXPECT_GT(found, 20'000U);
   EXPECT_LT(differ, found / 1000);
+  EXPECT_GT(bounded, 1000U);
+  EXPECT_GT(with_literal, 100U);
 }
 
 TEST(CountedExpressionOracle, UnderstandsNearlyAllExpressionsOfRealRules) {

@@ -56,6 +56,26 @@ TEST(FastPattern, IsTheRarestPartOfALongContent) {
   EXPECT_NE(part.find(rare), part.npos);
 }
 
+TEST(FastPattern, IsOfAnExpressionWhereThereIsNoContent) {
+  Pcre pcre;
+  pcre.pattern = "\\Wconfidential\\W";
+  pcre.caseless = true;
+  Rule rule;
+  rule.buffers = {{Buffer::payload, {pcre}}};
+  const auto pattern = fast_pattern(rule);
+  EXPECT_EQ(text_of(pattern), "confidential");
+  EXPECT_TRUE(pattern->literal.nocase);
+  rule.buffers = {{Buffer::payload, {pcre, content("ab")}}};
+  EXPECT_EQ(text_of(fast_pattern(rule)), "ab");
+  pcre.negated = true;
+  rule.buffers = {{Buffer::payload, {pcre}}};
+  EXPECT_EQ(text_of(fast_pattern(rule)), "none");
+  pcre.negated = false;
+  pcre.of = Pcre::Of::request_target;  // its bytes may be written in another way
+  rule.buffers = {{Buffer::payload, {pcre}}};
+  EXPECT_EQ(text_of(fast_pattern(rule)), "none");
+}
+
 TEST(FastPattern, IsNeverANegatedContent) {
   Rule rule;
   Content negated = content("abcdefgh");
