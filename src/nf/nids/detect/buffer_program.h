@@ -33,6 +33,8 @@ class InspectionScratch {
 
   /// Before the first buffer of a rule.
   void begin_rule() noexcept;
+  /// Of the last program that matched: behind the last byte of what its options found, or 0.
+  [[nodiscard]] std::size_t match_end() const noexcept;
   /// What base64_decode of this rule has decoded.
   [[nodiscard]] std::span<const std::uint8_t> base64() const noexcept;
 
@@ -68,9 +70,15 @@ class BufferProgram {
   /// Whether all options hold on this buffer, one after the other, with the ways of placing the relative ones tried
   /// that Suricata tries: a later failure goes back to the last content or pcre that another one is relative to and
   /// that may match elsewhere. A buffer without address (`data()` null) is none and does not match; one of no bytes
-  /// may. `goes_on`: bytes came before it, so that no line begins where it does (`^`, a request's line).
+  /// may. `before`: so many bytes of a stream came before it, from whose first one places count that count from a
+  /// start; and no line begins where it does (`^`, a request's line).
   [[nodiscard]] bool matches(std::span<const std::uint8_t> buffer, InspectionScratch& scratch,
-                             bool goes_on = false) const noexcept;
+                             std::uint64_t before = 0) const noexcept;
+
+  /// False: no match on the buffer has any of its bytes from `from` on. A quick look, where contents are all that the
+  /// program looks for; else it is true.
+  [[nodiscard]] bool may_match_from(std::span<const std::uint8_t> buffer, std::size_t from,
+                                    InspectionScratch& scratch) const noexcept;
 
  private:
   struct Step;
@@ -78,6 +86,7 @@ class BufferProgram {
   class Run;
   explicit BufferProgram(std::vector<Step> steps);
   std::vector<Step> steps_;
+  bool only_contents_;  // and none that depends on where the buffer ends
 };
 
 }  // namespace penstock::nids

@@ -98,6 +98,7 @@ Result<GroupPlan> plan(const Detection::Parts& parts, std::span<const std::uint3
   for (const std::uint32_t place : group) {
     const CompiledRule& rule = parts.rules[place];
     if (rule.looks_at_streams && rule.payload) made.looks_at_streams = true;
+    if (rule.looks_at_streams && rule.payload && rule.stream_reach == 0) made.has_placed = true;
     made.stream_reach = std::max(made.stream_reach, rule.stream_reach);
     const Selection& selection = selections[place];
     if (selection.literal == kNoLiteral) {

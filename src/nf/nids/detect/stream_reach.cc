@@ -7,6 +7,8 @@
 #include <string_view>
 #include <variant>
 
+#include "nf/nids/detect/expression_facts.h"
+
 namespace penstock::nids {
 
 namespace {
@@ -19,7 +21,9 @@ class Reach {
   /// False: the option counts from the buffer's start.
   bool add(const Content& content) {
     const bool relative = content.distance || content.within;
-    if (content.offset || content.depth || content.starts_with || (relative && !placed_)) return false;
+    if (content.depth || content.starts_with || (relative && !placed_)) return false;
+    // Whoever runs it knows how many bytes came before: an offset is as far from the stream's first byte everywhere.
+    if (content.offset && (content.negated || relative || !is_fixed(content.offset))) return false;
     if (content.negated) {
       if (!relative) bounded_ = false;  // the more of the bytes before is looked at, the surer that it is not there
       return true;
@@ -40,7 +44,12 @@ class Reach {
 
   /// Other `^` are for who runs it: he knows whether bytes came before.
   bool add(const Pcre& pcre) {
-    bounded_ = false;
+    const auto longest = pcre.of == Pcre::Of::buffer && !pcre.negated ? facts_of(pcre).longest : std::nullopt;
+    if (longest && !placed_) {
+      span_ += *longest;
+    } else {
+      bounded_ = false;
+    }
     if (pcre.of == Pcre::Of::buffer) {
       const std::string_view pattern = pcre.pattern;
       const bool at_start = pcre.anchored || pattern.find("\\A") != pattern.npos || pattern.find("\\G") != pattern.npos;
@@ -52,6 +61,7 @@ class Reach {
   }
 
   bool add(const IsDataAt& option) {
+    if (!option.relative && !option.negated && is_fixed(option.position)) return true;  // as an offset
     return add_near(option, option.position, option.negated ? 0 : option.position.value);
   }
   bool add(const ByteTest& option) { return add_near(option, option.offset, option.offset.value + kMostNumberText); }
@@ -69,8 +79,8 @@ class Reach {
 
   [[nodiscard]] std::uint32_t bytes() const noexcept {
     if (!placed_) return 0;
-    const std::int64_t reach = bounded_ ? span_ - 1 : lengths_ + kUnboundedReach;
-    return static_cast<std::uint32_t>(std::clamp<std::int64_t>(reach, 0, kMostStreamReach));
+    const std::int64_t most = std::max<std::int64_t>(kMostStreamReach, lengths_);
+    return static_cast<std::uint32_t>(bounded_ ? std::clamp<std::int64_t>(span_ - 1, 0, most) : most);
   }
 
  private:
