@@ -367,7 +367,7 @@ class BufferProgram::Run {
   };
 
   /// Suricata's arithmetic, with its 32 bits: numbers of variables are cut to them, and what `within` ends before the
-  /// buffer ends nowhere.
+  /// stream ends nowhere.
   [[nodiscard]] Window window_of(const ContentStep& content, std::int64_t size, std::int64_t position) const noexcept {
     Window window{0, size};
     const auto number = [&](const std::optional<Number>& of) -> std::int64_t {
@@ -378,8 +378,12 @@ class BufferProgram::Run {
       if (content.distance) distance = static_cast<std::int32_t>(number(content.distance));
       window.begin = std::max<std::int64_t>(0, position + distance);
       if (content.within) {
-        const auto within = static_cast<std::int32_t>(position + number(content.within) + distance);
-        if (within >= 0) window.end = std::min<std::int64_t>(window.end, within);
+        const std::int64_t within = position + number(content.within) + distance;
+        if (before_ != 0) {
+          window.end = std::min(window.end, std::max<std::int64_t>(0, within));
+        } else if (static_cast<std::int32_t>(within) >= 0) {
+          window.end = std::min<std::int64_t>(window.end, static_cast<std::int32_t>(within));
+        }
       }
       if (content.depth && number(content.depth) != 0) {
         window.end = std::min(window.end, position + number(content.depth));
@@ -388,8 +392,9 @@ class BufferProgram::Run {
     } else {
       if (content.depth && (content.depth->variable >= 0 || content.depth->value != 0)) {
         window.end = number(content.depth);
+        if (!content.depth_moves) window.end = std::max<std::int64_t>(0, window.end - places_before());
       }
-      if (content.offset) window.begin = std::max<std::int64_t>(0, number(content.offset) - before_in_places());
+      if (content.offset) window.begin = std::max<std::int64_t>(0, number(content.offset) - places_before());
     }
     if (content.depth_moves) window.end += window.begin;
     return window;
@@ -507,7 +512,7 @@ class BufferProgram::Run {
   [[nodiscard]] std::optional<Bytes> bytes_at(std::int64_t offset, std::int64_t count, bool relative,
                                               Bytes buffer) const noexcept {
     const auto size = static_cast<std::int64_t>(buffer.size());
-    const std::int64_t begin = (relative ? position_ : 0) + offset;
+    const std::int64_t begin = (relative ? position_ : -places_before()) + offset;
     const std::int64_t left = size - begin;
     if (size == 0 || begin < 0 || count < 0 || count > left || (relative && left <= 0)) return std::nullopt;
     return buffer.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count));
@@ -581,7 +586,7 @@ class BufferProgram::Run {
     const auto size = static_cast<std::int64_t>(buffer.size());
     std::int64_t base = begin + number->bytes;
     if (option.from_beginning) {
-      base = 0;
+      base = -places_before();
     } else if (option.from_end) {
       base = size;
     }
@@ -660,7 +665,8 @@ class BufferProgram::Run {
     return data == Outcome::match ? Outcome::match : Outcome::no_match;
   }
 
-  [[nodiscard]] std::int64_t before_in_places() const noexcept {
+  /// By how much places that count from the stream's start are less in the buffer. No rule names one over 2^31.
+  [[nodiscard]] std::int64_t places_before() const noexcept {
     return static_cast<std::int64_t>(std::min<std::uint64_t>(before_, std::numeric_limits<std::int32_t>::max()));
   }
 

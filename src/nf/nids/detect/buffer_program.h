@@ -70,8 +70,9 @@ class BufferProgram {
   /// Whether all options hold on this buffer, one after the other, with the ways of placing the relative ones tried
   /// that Suricata tries: a later failure goes back to the last content or pcre that another one is relative to and
   /// that may match elsewhere. A buffer without address (`data()` null) is none and does not match; one of no bytes
-  /// may. `before`: so many bytes of a stream came before it, from whose first one places count that count from a
-  /// start; and no line begins where it does (`^`, a request's line).
+  /// may. `before`: so many bytes of a stream came before it. Places that count from a start count from the stream's,
+  /// so that what they name may lie before the buffer and not be found; and no line begins with the buffer (`^`, a
+  /// request's line).
   [[nodiscard]] bool matches(std::span<const std::uint8_t> buffer, InspectionScratch& scratch,
                              std::uint64_t before = 0) const noexcept;
 

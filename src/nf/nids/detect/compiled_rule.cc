@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "nf/nids/detect/stream_reach.h"
-
 namespace penstock::nids {
 
 namespace {

@@ -98,8 +98,8 @@ Result<GroupPlan> plan(const Detection::Parts& parts, std::span<const std::uint3
   for (const std::uint32_t place : group) {
     const CompiledRule& rule = parts.rules[place];
     if (rule.looks_at_streams && rule.payload) made.looks_at_streams = true;
-    if (rule.looks_at_streams && rule.payload && rule.stream_reach == 0) made.has_placed = true;
-    made.stream_reach = std::max(made.stream_reach, rule.stream_reach);
+    if (rule.looks_at_streams && rule.payload && rule.stream_reach.from_start) made.from_start = true;
+    made.stream_reach = std::max(made.stream_reach, rule.stream_reach.bytes);
     const Selection& selection = selections[place];
     if (selection.literal == kNoLiteral) {
       made.always.push_back({place, rule.needs});
@@ -157,7 +157,8 @@ Result<std::unique_ptr<const Detection>> Detection::compile(RuleSet rules, const
   parts.options = options;
 
   parts.rules = compile_rules(parts.rule_set);
-  for (const CompiledRule& rule : parts.rules) parts.stream_reach = std::max(parts.stream_reach, rule.stream_reach);
+  for (const CompiledRule& rule : parts.rules)
+    parts.stream_reach = std::max(parts.stream_reach, rule.stream_reach.bytes);
 
   std::vector<Selection> selections(parts.rules.size());
   LiteralTableBuilder of_payloads, of_headers;

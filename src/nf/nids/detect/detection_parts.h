@@ -53,7 +53,7 @@ struct GroupPlan {
   std::vector<Always> always;      // rules that no literal selects, ascending
   std::uint32_t stream_reach = 0;  // the longest of its rules
   bool looks_at_streams = false;
-  bool has_placed = false;  // some of them count places from the stream's start
+  bool from_start = false;  // some can only be tried from the stream's first byte on
 };
 
 struct Detection::Parts {

@@ -329,7 +329,7 @@ void Inspector::Parts::find_in_stream(const TrackedPacket& packet, const GroupPl
   const std::uint64_t reach = detection.matchers[plan.streams].longest - 1;
   StreamFindings::Known known;
   for (const stack::StreamChunk& chunk : chunks) {
-    const bool has_start = plan.has_placed && begins_stream(chunk);
+    const bool has_start = plan.from_start && begins_stream(chunk);
     const std::uint32_t ahead = has_start ? chunk.seen : std::min(chunk.seen, plan.stream_reach);
     const std::uint32_t behind = std::min(chunk.seen_behind, plan.stream_reach);
     const std::uint64_t begin = chunk.offset + chunk.seen - ahead;
@@ -374,8 +374,8 @@ void Inspector::Parts::take_known(const StreamFindings::Known& known, const stac
     }
     const std::uint64_t farthest = news - end + detection.payload_literals.literals[literal].bytes.size();
     for (const std::uint32_t rule : rules) {
-      const std::uint32_t stream_reach = detection.rules[rule].stream_reach;
-      if (stream_reach == 0 ? begins_stream(chunk) : stream_reach >= farthest) add_candidate_before(rule);
+      const StreamReach& reach = detection.rules[rule].stream_reach;
+      if (reach.from_start ? begins_stream(chunk) : reach.bytes >= farthest) add_candidate_before(rule);
     }
   }
 }
@@ -448,8 +448,8 @@ bool Inspector::Parts::buffers_hold(const Candidate& candidate, const TrackedPac
 }
 
 /// On the new bytes alone, where places count from their start, as Suricata has it. Or on them with what was inspected
-/// around them, as far as the rule may reach, where a match has some of the new bytes. Places that count from a start
-/// count there only from the stream's own.
+/// around them, as far as the rule may reach, where a match has some of the new bytes. There places count from the
+/// stream's start.
 bool Inspector::Parts::stream_holds(const Candidate& candidate, const stack::StreamChunk& chunk,
                                     Match& match) noexcept {
   const CompiledRule& rule = detection.rules[candidate.rule];
@@ -460,14 +460,15 @@ bool Inspector::Parts::stream_holds(const Candidate& candidate, const stack::Str
   };
   const Bytes news = news_of(chunk);
   if (!candidate.only_before && payload_holds(rule, news)) return matched_in(news);
-  if (news.size() == chunk.bytes.size()) return false;
 
-  const bool is_placed = rule.stream_reach == 0;
-  if (is_placed && !begins_stream(chunk)) return false;
+  const StreamReach& reach = rule.stream_reach;
+  if (reach.from_start && !begins_stream(chunk)) return false;
   BytesAround around;
-  around.ahead = is_placed ? chunk.seen : std::min(chunk.seen, rule.stream_reach);
-  around.behind = is_placed ? chunk.seen_behind : std::min(chunk.seen_behind, rule.stream_reach);
+  around.ahead = reach.from_start ? chunk.seen : std::min(chunk.seen, reach.bytes);
+  around.behind = reach.from_start ? chunk.seen_behind : std::min(chunk.seen_behind, reach.bytes);
   around.offset = chunk.offset + chunk.seen - around.ahead;
+  const bool differs = around.ahead > 0 || around.behind > 0 || (reach.has_places && around.offset > 0);
+  if (!differs) return false;
   const Bytes text = chunk.bytes.subspan(chunk.seen - around.ahead, around.ahead + news.size() + around.behind);
   if (candidate.only_before && !rule.payload->may_match_from(text, around.ahead, scratch)) return false;
   return holds_anew(rule, text, around) && matched_in(text);
@@ -478,14 +479,14 @@ bool Inspector::Parts::stream_holds(const Candidate& candidate, const stack::Str
 /// looked at with the new bytes.
 bool Inspector::Parts::holds_anew(const CompiledRule& rule, Bytes text, const BytesAround& around) noexcept {
   if (!payload_holds(rule, text, around.offset)) return false;
-  const bool is_placed = rule.stream_reach == 0;
-  if (!is_placed && around.behind > 0 &&
-      payload_holds(rule, text.last(around.behind), around.offset + text.size() - around.behind)) {
+  const bool from_start = rule.stream_reach.from_start;
+  const std::uint64_t behind = around.offset + text.size() - around.behind;
+  if (!from_start && around.behind > 0 && payload_holds(rule, text.last(around.behind), behind)) {
     text = text.first(text.size() - around.behind);
   }
   std::size_t from = 0;
   while (from < around.ahead && payload_holds(rule, text.subspan(from, around.ahead - from), around.offset + from)) {
-    if (is_placed) return false;
+    if (from_start) return false;
     from += std::max<std::size_t>(1, scratch.match_end());
   }
   return (from == 0 && around.behind == 0) || payload_holds(rule, text.subspan(from), around.offset + from);
