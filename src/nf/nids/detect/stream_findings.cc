@@ -9,6 +9,9 @@ namespace penstock::nids {
 
 namespace {
 
+// What is longer of bytes one behind the other is cut to what is looked at again.
+constexpr std::uint64_t kMostKept = std::uint64_t{1} << 20, kMostLookedAt = std::uint64_t{1} << 17;
+
 /// How far `at` lies ahead of a place. What is kept of a stream is far less than 2^31 bytes.
 std::int32_t ahead_of(std::uint64_t place, std::uint32_t at) noexcept {
   return static_cast<std::int32_t>(at - static_cast<std::uint32_t>(place));
@@ -102,7 +105,19 @@ void StreamFindings::look_up(const stack::Flow& flow, stack::Direction direction
     known.rest[known.rest_count++] = {begin, end};
     return;
   }
+  for (std::size_t i = 0; i < entry->literal_count; ++i) {
+    const std::int32_t ahead = ahead_of(begin, entry->literals[i].end);
+    if (ahead > 0) {
+      known.literals[known.literal_count++] = {entry->literals[i].literal, begin + static_cast<std::uint32_t>(ahead)};
+    }
+  }
   const std::span<const Piece> pieces(entry->pieces.data(), entry->piece_count);
+  const Piece& first = pieces.front();
+  if (pieces.size() == 1 && first.kind == Kind::inspected && first.begin <= begin && first.end() >= begin &&
+      first.end() < end) {  // nearly always: the stream goes on
+    known.rest[known.rest_count++] = {std::max(begin, first.end() - std::min(first.end(), reach)), end};
+    return;
+  }
 
   // The bytes, cut wherever a piece begins or ends: between two cuts they are of the same pieces.
   std::array<std::uint64_t, 2 * Known::kMostRanges + 2> cuts;
@@ -142,18 +157,19 @@ void StreamFindings::look_up(const stack::Flow& flow, stack::Direction direction
       add(cuts[i], cuts[i]);  // what straddles a seam has a byte on either side of it
     }
   }
-  for (std::size_t i = 0; i < entry->literal_count; ++i) {
-    const std::int32_t ahead = ahead_of(begin, entry->literals[i].end);
-    if (ahead > 0) {
-      known.literals[known.literal_count++] = {entry->literals[i].literal, begin + static_cast<std::uint32_t>(ahead)};
-    }
-  }
 }
 
 void StreamFindings::searched(const stack::Flow& flow, stack::Direction direction, std::uint64_t begin,
                               std::uint64_t end, std::uint64_t reach, std::span<const Found> found) noexcept {
   Entry* const entry = entry_of(key_of(flow, direction));
   if (entry == nullptr) return;
+  for (const Found& one : found) add_literal(*entry, one.literal, one.end);
+  Piece& first = entry->pieces.front();
+  if (entry->piece_count == 1 && first.kind == Kind::inspected && first.begin <= begin &&
+      first.end() >= begin + reach && first.end() <= end && end - first.begin <= kMostKept) {
+    first.length = static_cast<std::uint32_t>(end - first.begin);  // nearly always: the stream goes on
+    return;
+  }
   // It takes the place of what lies in it, and is joined with what was inspected before where no literal can lie over
   // the seam.
   std::uint64_t from = begin, to = end;
@@ -186,11 +202,9 @@ void StreamFindings::searched(const stack::Flow& flow, stack::Direction directio
   }
   entry->piece_count = static_cast<std::uint8_t>(kept);
   if (entry->piece_count == entry->pieces.size()) forget_before(*entry, from);
-  for (const Found& one : found) add_literal(*entry, one.literal, one.end);
   from = std::max(from, entry->floor);
   if (from >= to || entry->piece_count == entry->pieces.size()) return;
-  constexpr std::uint64_t kMostKept = std::uint64_t{1} << 20;  // nobody looks so far back
-  from = std::max(from, to - std::min(to, kMostKept));
+  if (to - from > kMostKept) from = to - kMostLookedAt;
   entry->pieces[entry->piece_count++] = {from, static_cast<std::uint32_t>(to - from), Kind::inspected};
 }
 
