@@ -337,19 +337,21 @@ void Inspector::Parts::find_in_stream(const TrackedPacket& packet, const GroupPl
     const Bytes text = chunk.bytes.subspan(chunk.seen - ahead, end - begin);
     found_in_stream.clear();
     found_too_much = false;
-    // Where rules reach no further than a literal, there is nothing to remember.
-    if (plan.stream_reach <= reach && !has_start && !takes_findings) {
+    // Where rules reach no further than a literal, and where the stream ends, there is nothing to remember.
+    const bool is_remembered = plan.stream_reach > reach || has_start;
+    if (takes_findings || (is_remembered && ahead + behind > 0)) {
+      stream_findings.look_up(*packet.flow, packet.direction, begin, end, reach, known);
+      for (std::size_t i = 0; i < known.rest_count; ++i) {
+        const StreamFindings::Range& rest = known.rest[i];
+        scan_for_stream(plan.streams, text.subspan(rest.begin - begin, rest.end - rest.begin), rest.end);
+      }
+      take_known(known, chunk);
+    } else {
       scan_for_stream(plan.streams, text, end);
-      continue;
     }
-    stream_findings.look_up(*packet.flow, packet.direction, begin, end, reach, known);
-    for (std::size_t i = 0; i < known.rest_count; ++i) {
-      const StreamFindings::Range& rest = known.rest[i];
-      scan_for_stream(plan.streams, text.subspan(rest.begin - begin, rest.end - rest.begin), rest.end);
+    if (is_remembered && !packet.stream_end && !found_too_much) {
+      stream_findings.searched(*packet.flow, packet.direction, begin, end, reach, found_in_stream);
     }
-    take_known(known, chunk);
-    if (found_too_much) continue;
-    stream_findings.searched(*packet.flow, packet.direction, begin, end, reach, found_in_stream);
   }
 }
 

@@ -277,6 +277,44 @@ alert tcp-stream any any -> any 80 (content:"evil word"; sid:3;))");
   for (const SeenAlert& alert : bed.alerts()) EXPECT_TRUE(alert.in_stream);
 }
 
+TEST(InspectorOfStreams, FindsAContentLongerThanAChunk) {
+  std::string content;
+  while (content.size() < 5000) content += "abcdefgh"[content.size() % 7];
+  const std::string rules = "drop tcp any any -> any any (content:\"" + content + "\"; sid:1;)";
+  for (const bool is_inline : {false, true}) {
+    DetectionBed bed(rules, {.drops = is_inline}, {}, {.inline_streams = is_inline});
+    Conversation talk;
+    bed.frames(talk.handshake());
+    const std::string text = std::string(700, '.') + content + std::string(300, '.');
+    for (std::size_t at = 0; at < text.size(); at += 1000) {
+      EXPECT_FALSE(bed.inspector().frame_dropped().has_value()) << "before its last byte";
+      bed.frames({talk.data(0, text.substr(at, 1000))});
+      if (at + 1000 < text.size()) bed.frame(talk.ack(1));
+    }
+    EXPECT_EQ(bed.inspector().frame_dropped().has_value(), is_inline);
+    bed.finish();
+    EXPECT_THAT(bed.sids(), ElementsAre(1));
+  }
+}
+
+/// Each byte by itself, behind bytes in which many rules have their literal: the work of a frame has its bound.
+TEST(InspectorOfStreams, BoundsWhatRulesCostThatHaveTheirLiteralInOlderBytes) {
+  std::string rules;
+  for (int i = 1; i <= 300; ++i) {
+    rules += "alert tcp any any -> any any (content:\"begin\"; content:\"e\"; distance:0; content:\"n" +
+             std::to_string(i) + "\"; within:50; sid:" + std::to_string(i) + ";)\n";
+  }
+  DetectionBed bed(rules, {.budget = {.work = 100'000, .work_per_byte = 64}}, {}, {.inline_streams = true});
+  Conversation talk;
+  bed.frames(talk.handshake());
+  std::string text = "begin";
+  while (text.size() < 2000) text += "een";
+  bed.frame(talk.data(0, text));
+  for (int i = 0; i < 20; ++i) bed.frames({talk.data(0, "e"), talk.ack(1)});
+  EXPECT_GE(bed.inspector().counters().frames_over_budget, 20U);
+  EXPECT_GT(bed.inspector().counters().evaluations_given_up, 1000U);
+}
+
 TEST(InspectorOfStreams, DropsInlineASegmentThatDiffersFromWhatHasPassed) {
   const auto verdicts = [](bool drops) {
     DetectionBed bed(R"(drop tcp any any -> any 80 (content:"evil"; sid:1;))", {.drops = drops}, {},
