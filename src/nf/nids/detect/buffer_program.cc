@@ -698,6 +698,19 @@ Result<BufferProgram> BufferProgram::compile(const BufferMatches& buffer, std::s
   return BufferProgram(std::move(*steps));
 }
 
+std::size_t BufferProgram::expression_bytes() const noexcept {
+  const auto add_up = [](const auto& self, std::span<const Step> steps) -> std::size_t {
+    std::size_t bytes = 0;
+    for (const Step& step : steps) {
+      if (const auto* const regex = std::get_if<PcreStep>(&step.what)) bytes += regex->program.bytes();
+      if (const auto* const target = std::get_if<TargetStep>(&step.what)) bytes += target->program.bytes();
+      if (const auto* const base64 = std::get_if<Step::Base64>(&step.what)) bytes += self(self, base64->data);
+    }
+    return bytes;
+  };
+  return add_up(add_up, steps_);
+}
+
 bool BufferProgram::matches(std::span<const std::uint8_t> buffer, InspectionScratch& scratch,
                             std::uint64_t before) const noexcept {
   if (buffer.data() == nullptr) return false;

@@ -67,6 +67,9 @@ class BufferProgram {
   BufferProgram& operator=(BufferProgram&&) noexcept;
   ~BufferProgram();
 
+  /// Of memory, of its regular expressions.
+  [[nodiscard]] std::size_t expression_bytes() const noexcept;
+
   /// Whether all options hold on this buffer, one after the other, with the ways of placing the relative ones tried
   /// that Suricata tries: a later failure goes back to the last content or pcre that another one is relative to and
   /// that may match elsewhere. A buffer without address (`data()` null) is none and does not match; one of no bytes

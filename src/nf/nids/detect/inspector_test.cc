@@ -36,6 +36,25 @@ TEST(Inspector, FindsAContentOfAnyLengthWhateverLooksForLiterals) {
   }
 }
 
+TEST(Inspector, LeavesOutRulesForWhoseExpressionsThereIsNoRoom) {
+  std::string rules = R"(alert udp any any -> any any (content:"evil"; priority:3; sid:1000;))";
+  for (int i = 1; i <= 100; ++i) {
+    rules += "\nalert udp any any -> any any (pcre:\"/evil" + std::to_string(i) +
+             "/\"; priority:" + std::to_string(1 + i % 2) + "; sid:" + std::to_string(i) + ";)";
+  }
+  const auto detection = compiled(rules_of(rules), {.most_expression_bytes = 20'000});
+  const RuleSet& set = detection->rules();
+  ASSERT_GT(set.left_out.size(), 50U);
+  EXPECT_EQ(set.rules.size() + set.left_out.size(), 101U);
+  EXPECT_EQ(set.left_out[0].reason, "regular expression");
+  EXPECT_THAT(to_string(set.left_out[0].why), ::testing::HasSubstr("no room for another regular expression"));
+  for (const RuleSet::Left& left : set.left_out) EXPECT_NE(left.sid, 1000U) << "it has none";
+  for (std::uint32_t sid = 2; sid <= 10; sid += 2) {  // of the highest priority, and the first of them
+    EXPECT_TRUE(std::ranges::any_of(set.rules, [&](const Rule& rule) { return rule.sid == sid; })) << sid;
+  }
+  EXPECT_TRUE(compiled(rules_of(rules))->rules().left_out.empty());
+}
+
 TEST(Inspector, AlertsInTheOrderOfPriority) {
   DetectionBed bed(R"(
 alert udp any any -> any any (content:"a"; priority:3; sid:1;)

@@ -131,6 +131,13 @@ Result<PcreProgram> PcreProgram::compile(const Pcre& pcre) {
                        {}});
 }
 
+std::size_t PcreProgram::bytes() const noexcept {
+  std::size_t of_code = 0, of_machine_code = 0;
+  pcre2_pattern_info(code_.get(), PCRE2_INFO_SIZE, &of_code);
+  pcre2_pattern_info(code_.get(), PCRE2_INFO_JITSIZE, &of_machine_code);
+  return of_code + of_machine_code;
+}
+
 std::uint64_t PcreProgram::work_of_places(std::span<const std::uint8_t> text) const noexcept {
   if (is_anchored_) return kWorkOfRun + work_per_place_;
   std::uint64_t places = text.size();

@@ -64,6 +64,9 @@ class PcreProgram {
   /// Fails where the expression does not compile; the error's place is left to the caller.
   [[nodiscard]] static Result<PcreProgram> compile(const Pcre& pcre);
 
+  /// Of memory, of the expression and of its machine code.
+  [[nodiscard]] std::size_t bytes() const noexcept;
+
   /// `failed`: given up at a limit.
   enum class Outcome : std::uint8_t { match, no_match, failed };
   struct Match {
