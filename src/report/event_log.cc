@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,6 +26,11 @@ namespace {
 constexpr auto kLookInterval = std::chrono::milliseconds{20};
 constexpr auto kPatience = std::chrono::seconds{1};  // with a reader, once interrupted
 
+bool is_regular(int fd) noexcept {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+}
+
 }  // namespace
 
 EventLog::EventLog(std::string path) : path_(std::move(path)) {}
@@ -33,8 +39,12 @@ EventLog::~EventLog() {
   if (fd_ >= 0) static_cast<void>(close());
 }
 
+bool EventLog::is_stdout() const noexcept {
+  return path_ == "-" || path_ == "/dev/stdout" || path_ == "/dev/fd/1" || path_ == "/proc/self/fd/1";
+}
+
 Error EventLog::error(std::string message, int reason) const {
-  const std::string name = path_ == "-" ? "stdout" : path_;
+  const std::string name = is_stdout() ? "stdout" : path_;
   return {{name, 0, 0},
           std::move(message),
           reason == 0 ? "its reader takes nothing" : std::string(std::strerror(reason)),
@@ -42,32 +52,52 @@ Error EventLog::error(std::string message, int reason) const {
 }
 
 Result<void> EventLog::open() {
-  if (path_ == "-") {
+  if (is_stdout()) {
     std::fflush(stdout);
     fd_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
     if (fd_ < 0) return failure(error("cannot write", errno));
-  } else {
-    // A pipe is opened without waiting, so that the wait for its reader can be ended.
-    for (;;) {
-      fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NONBLOCK, 0666);
-      made_ = fd_ >= 0;
-      if (fd_ < 0 && errno == EEXIST) fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-      if (fd_ >= 0) break;
-      if (errno == EINTR) continue;
-      if (errno != ENXIO) return failure(error("cannot write", errno));
-      if (interrupted_.load()) return failure(Error{{path_, 0, 0}, "cannot write", "a pipe without a reader", ""});
-      std::this_thread::sleep_for(kLookInterval);
-    }
+    kind_ = is_regular(fd_) ? Kind::file : Kind::other;
+    return {};
+  }
+  for (;;) {
+    if (auto opened = open_path(); !opened) return opened;
+    kind_ = is_regular(fd_) ? Kind::file : Kind::other;
+    if (kind_ != Kind::file) return {};
+    const auto locked = lock();
+    if (locked && *locked) return {};
+    ::close(std::exchange(fd_, -1));
+    made_ = false;
+    if (!locked) return tl::unexpected(locked.error());
+  }
+}
+
+/// A pipe is opened without waiting, so that the wait for its reader can be ended.
+Result<void> EventLog::open_path() {
+  for (;;) {
+    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NONBLOCK, 0666);
+    made_ = fd_ >= 0;
+    if (fd_ < 0 && errno == EEXIST) fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (fd_ >= 0) return {};
+    if (errno == EINTR) continue;
+    if (errno != ENXIO) return failure(error("cannot write", errno));
+    if (interrupted_.load()) return failure(Error{{path_, 0, 0}, "cannot write", "a pipe without a reader", ""});
+    std::this_thread::sleep_for(kLookInterval);
+  }
+}
+
+/// False: the file was removed before it was locked, by the log that held it, and is to be opened again. A file system
+/// without locks refuses nothing.
+Result<bool> EventLog::lock() {
+  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return failure(Error{{path_, 0, 0}, "cannot write", "another log or another run is writing it", ""});
   }
   struct stat status {};
-  const bool regular = ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
-  kind_ = regular ? Kind::file : Kind::other;
-  return {};
+  return ::fstat(fd_, &status) != 0 || status.st_nlink > 0;
 }
 
 void EventLog::begin() noexcept {
   begun_ = true;
-  if (kind_ != Kind::file || path_ == "-") return;
+  if (kind_ != Kind::file || is_stdout()) return;
   if (::ftruncate(fd_, 0) == 0) return;
   const std::lock_guard lock(mutex_);
   reason_ = errno;
@@ -76,9 +106,9 @@ void EventLog::begin() noexcept {
 
 Errors EventLog::close() {
   if (fd_ < 0) return {};
+  if (made_ && !begun_) ::unlink(path_.c_str());  // while it is locked
   const bool closed = ::close(std::exchange(fd_, -1)) == 0 || errno == EINTR;
   const int close_error = closed ? 0 : errno;
-  if (made_ && !begun_) ::unlink(path_.c_str());
   const std::lock_guard lock(mutex_);
   if (failed_.load()) {
     Error failed = error("cannot write", reason_);
@@ -106,7 +136,7 @@ void EventLog::write(std::string_view lines, std::uint64_t count) noexcept {
     // What was written of a line that did not fit is taken back.
     const std::string_view there = lines.substr(0, written);
     const std::size_t whole = there.rfind('\n') + 1;  // none: npos + 1, that is 0
-    if (kind_ == Kind::file && path_ != "-") {
+    if (kind_ == Kind::file && !is_stdout()) {
       static_cast<void>(::ftruncate(fd_, static_cast<::off_t>(bytes_ + whole)) == 0);
     }
     count -=

@@ -25,14 +25,14 @@ class EventLog {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `path` "-" is the standard output. Nothing is opened yet.
+  /// `path` "-" is the standard output, and so are "/dev/stdout" and its other names. Nothing is opened yet.
   explicit EventLog(std::string path);
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
   ~EventLog();
 
-  /// Opens the file, or makes it, and leaves what is in it. Waits until a pipe has a reader, or for `interrupt`, which
-  /// makes it fail.
+  /// Opens the file, or makes it, and leaves what is in it. A file that another log holds open, of this process or of
+  /// another, is refused (flock). Waits until a pipe has a reader, or for `interrupt`, which makes it fail.
   [[nodiscard]] Result<void> open();
   /// Empties the file; before the first line. A file that was made and never begun is removed again.
   void begin() noexcept;
@@ -89,6 +89,9 @@ class EventLog {
  private:
   enum class Kind : std::uint8_t { file, other };
 
+  [[nodiscard]] bool is_stdout() const noexcept;
+  [[nodiscard]] Result<void> open_path();
+  [[nodiscard]] Result<bool> lock();
   void write(std::string_view lines, std::uint64_t count) noexcept;
   void lose_line() noexcept;
   [[nodiscard]] bool write_all(std::string_view lines, std::size_t& written) noexcept;

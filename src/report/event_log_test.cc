@@ -117,6 +117,55 @@ TEST_F(EventLogTest, RemovesAFileThatItMadeAndNeverBegan) {
   EXPECT_NE(::access(path_.c_str(), F_OK), 0);
 }
 
+TEST_F(EventLogTest, RefusesAFileThatAnotherLogHasOpenAndLeavesItAsItIs) {
+  EventLog log(path_);
+  ASSERT_TRUE(log.open());
+  log.begin();
+  EventLog::Writer writer(log);
+  add(writer, "one");
+  writer.flush();
+  {
+    EventLog second(path_);
+    const auto opened = second.open();
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(to_string(opened.error()), path_ + ": cannot write: found another log or another run is writing it");
+  }
+  add(writer, "two");
+  writer.flush();
+  EXPECT_EQ(content(), "one\ntwo\n");
+}
+
+TEST_F(EventLogTest, TakesAFileOnceTheLogBeforeItIsClosed) {
+  EventLog log(path_);
+  ASSERT_TRUE(log.open());
+  log.begin();
+  EXPECT_THAT(log.close(), IsEmpty());
+  EventLog next(path_);
+  EXPECT_TRUE(next.open());
+}
+
+/// Two runs begin at once: the one that is refused neither removes nor empties what the other made.
+TEST_F(EventLogTest, LeavesAFileThatAnotherLogMade) {
+  EventLog log(path_);
+  ASSERT_TRUE(log.open());
+  {
+    EventLog second(path_);
+    ASSERT_FALSE(second.open());
+  }
+  EXPECT_EQ(::access(path_.c_str(), F_OK), 0);
+}
+
+TEST_F(EventLogTest, LocksNeitherPipesNorDevices) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  const int reader = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK);
+  for (const std::string& path : {path_, std::string("/dev/null"), std::string("/dev/stdout"), std::string("-")}) {
+    EventLog first(path), second(path);
+    EXPECT_TRUE(first.open()) << path;
+    EXPECT_TRUE(second.open()) << path;
+  }
+  ::close(reader);
+}
+
 TEST_F(EventLogTest, KeepsLinesOfSeveralWorkersWhole) {
   constexpr int kWorkers = 4;
   constexpr int kLines = 5000;

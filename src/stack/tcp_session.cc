@@ -48,16 +48,15 @@ void TcpSession::inspect_to(Direction direction, bool to_end, void* callable, Us
   }
 }
 
-// About chunk_bytes of the run around the latest segment: what is ahead of it first, then what is behind.
+// The latest segment with what lies around it in its run: as much on either side as a match may need of it.
 void TcpSession::inspect_window(TcpStream& stream, void* callable, Use use) const {
   const StreamBuffer::Run run = stream.buffer.whole_run_at(stream.latest_begin);
   if (run.bytes.empty()) return;
   const std::uint64_t end_of_segment = std::min(stream.latest_end, run.end());
   const std::uint64_t length = end_of_segment - stream.latest_begin;
-  const std::uint64_t window = std::max<std::uint64_t>(
-      chunk_bytes_ <= length ? length + chunk_bytes_ / 3 : chunk_bytes_, length + std::uint64_t{2} * seam_bytes_);
-  const std::uint64_t behind = std::min(run.end() - end_of_segment, (window - length) / 2);
-  const std::uint64_t ahead = std::min(stream.latest_begin - run.offset, window - length - behind);
+  const std::uint64_t most = std::max(chunk_bytes_, seam_bytes_);
+  const std::uint64_t ahead = std::min(stream.latest_begin - run.offset, most);
+  const std::uint64_t behind = std::min(run.end() - end_of_segment, most);
   const std::uint64_t begin = stream.latest_begin - ahead;
   const std::size_t at = static_cast<std::size_t>(begin - run.offset);
   // Bytes that were lost and come again are news, however far the inspection got.

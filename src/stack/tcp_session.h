@@ -137,10 +137,10 @@ class TcpSession {
 
   /// What waits to be inspected of a direction, in the order of the stream; a gap parts chunks. They begin where the
   /// last inspection ended (with up to TrackerOptions::seam_bytes ahead that were in it), and end at the last
-  /// acknowledged byte; `to_end`: at the last byte there is. Inline: the run of bytes around those that are new with
-  /// the packet, about chunk_bytes, with seam_bytes on either side at least. Then they are said inspected: a second
-  /// call gives nothing; or, where there are more than kMostChunks, those behind them. Contested chunks follow the
-  /// others: around each contested byte, seam_bytes on either side. `use`: void(const StreamChunk&).
+  /// acknowledged byte; `to_end`: at the last byte there is. Inline: the bytes that are new with the packet, and of
+  /// their run chunk_bytes or seam_bytes on either side, whichever is more. Then they are said inspected: a second call
+  /// gives nothing; or, where there are more than kMostChunks, those behind them. Contested chunks follow the others:
+  /// around each contested byte, seam_bytes on either side. `use`: void(const StreamChunk&).
   template <typename Use>
   void inspect(Direction direction, bool to_end, Use&& use) {
     using Callable = std::remove_reference_t<Use>;

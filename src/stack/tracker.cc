@@ -173,6 +173,7 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
     return;
   }
   packet.encrypted = flow.tcp != nullptr && flow.tcp->encrypted();
+  const bool in_handshake = flow.tcp != nullptr && flow.tcp->state() == TcpState::syn_received;
   TcpOutcome outcome = tcp.track(flow, packet.packet, packet.direction);
   if (outcome.session_refused) {
     // Another connection gives up its session; the list's front is never the flow that has just come, unless it is
@@ -187,6 +188,8 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
     std::swap(flow.seen[0], flow.seen[1]);
     packet.direction = opposite(packet.direction);
   }
+  // The handshake's last ACK is part of the handshake, but a request in it belongs to the connection (as in Suricata).
+  if (in_handshake && flow.tcp->established() && !packet.packet.payload.empty()) packet.established = true;
   packet.stream_events = outcome.events;
   if (flow.state == FlowState::closed && flow.tcp != nullptr) flow.end_confirmed = flow.tcp->end_confirmed();
   if (options.inline_streams && outcome.different) {

@@ -28,7 +28,9 @@ struct TrackedPacket {
   bool stream_end = false;  // made by the stack itself, without bytes: what is left of the stream is to be inspected
   bool encrypted = false;   // its session was before it came: its payload is not to be inspected
   Refusal refused = Refusal::none;  // by the flow table and its session; `packet` has what reassembly says
-  bool established = false;  // the flow is, with this packet (TCP: the handshake is done; else: both sides have sent)
+  // The flow is established with this packet. TCP: the handshake was done before it, or is done by it and it has a
+  // payload; else: both sides have sent.
+  bool established = false;
 };
 
 /// Who takes what comes out.

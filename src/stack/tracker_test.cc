@@ -45,6 +45,28 @@ TEST(Tracker, FollowsAConnectionFromItsHandshakeToItsEnd) {
   EXPECT_EQ(talk.ended.size(), 1U);
 }
 
+/// client           server
+///   SYN ─────────────▶
+///   ◀──────── SYN/ACK
+///   ACK + "GET" ─────▶   completes the handshake, and is a request
+TEST(Tracker, CountsARequestInTheHandshakesLastAckAsEstablished) {
+  for (const bool is_inline : {false, true}) {
+    Talk talk({.inline_streams = is_inline});
+    talk.client({.flags = kSyn, .sequence = 99});
+    EXPECT_FALSE(talk.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100}).established);
+    const Seen& request = talk.client({.sequence = 100, .ack = 1000, .data = "GET"});
+    EXPECT_TRUE(request.established);
+    EXPECT_EQ(request.state, TcpState::established);
+  }
+  Talk unanswered;
+  unanswered.client({.flags = kSyn, .sequence = 99});
+  EXPECT_FALSE(unanswered.client({.sequence = 100, .ack = 1000, .data = "GET"}).established);
+  Talk wrong;
+  wrong.client({.flags = kSyn, .sequence = 99});
+  wrong.server({.flags = kSyn | kAck, .sequence = 999, .ack = 100});
+  EXPECT_FALSE(wrong.client({.sequence = 100, .ack = 7000, .data = "GET"}).established);
+}
+
 TEST(Tracker, InspectsWhatIsLeftOfAStreamThatNeverEnded) {
   Talk talk;
   talk.handshake();
@@ -961,7 +983,28 @@ TEST(Tracker, KeepsInlineWhatIsAheadOfAHole) {
   talk.server({.sequence = 1000, .ack = 108});
   talk.client({.sequence = 112, .ack = 1000, .data = "0123456789012345678901234567890123456789"});
   talk.client({.sequence = 108, .ack = 1000, .data = "hole"});
-  EXPECT_EQ(talk.chunks[0].back(), (Talk::Chunk{4, "efghhole0123", 4, 4}));
+  EXPECT_EQ(talk.chunks[0].back(), (Talk::Chunk{0, "abcdefghhole01234567", 8, 8}));
+}
+
+/// Segments of 100 bytes, acknowledged at once. Each comes with chunk_bytes of the stream before it, once there are so
+/// many.
+///
+///     0        100       …        4000     4100
+///     |────────|─────────…─────────|────────|
+///                 ├──── 2560 ──────┤ seen   └ new
+TEST(Tracker, InspectsInlineEachSegmentWithAChunkOfBytesBeforeIt) {
+  for (const std::uint32_t seam : {0U, 100U}) {
+    Talk talk({.inline_streams = true, .seam_bytes = seam});
+    talk.handshake();
+    for (std::uint32_t i = 0; i < 60; ++i) {
+      talk.client({.sequence = 100 + i * 100, .ack = 1000, .data = std::string(100, static_cast<char>('a' + i % 26))});
+      ASSERT_EQ(talk.chunks[0].size(), i + 1);
+      const Talk::Chunk& chunk = talk.chunks[0].back();
+      ASSERT_EQ(chunk.seen, std::min(i * 100, 2560U));
+      ASSERT_EQ(chunk.bytes.size(), chunk.seen + 100);
+      talk.server({.sequence = 1000, .ack = 200 + i * 100});
+    }
+  }
 }
 
 TEST(Tracker, InspectsInlineWhatASegmentBringsThatBeginsInWhatWasLetGo) {

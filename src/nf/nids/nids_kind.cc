@@ -230,7 +230,12 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   options.matcher = matcher_of(parameters.text("matcher"));
   options.most_alerts = static_cast<unsigned>(parameters.integer("most_alerts"));
   auto detection = Detection::compile(std::move(*rules), options);
-  if (!detection) return failure(std::move(detection).error());
+  if (!detection) {
+    for (Error& error : detection.error()) {
+      if (error.place.file.empty()) error.place = parameters.place("rules");
+    }
+    return failure(std::move(detection).error());
+  }
   const RuleSet& set = (*detection)->rules();
   if (parameters.flag("strict") && !set.left_out.empty()) return failure(in_short(set));
   if (auto some = check_not_empty(set, parameters); !some) return failure(std::move(some).error());

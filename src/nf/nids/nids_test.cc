@@ -213,6 +213,30 @@ TEST_F(NidsFunction, DropsThePacketAndTheRestOfItsFlowWhereItIsTo) {
   EXPECT_EQ(drops({}), (std::vector<bool>{false, false, false, false}));
 }
 
+/// Contents 400 bytes apart, in segments of 100 bytes: the one that completes the match is the first that is dropped.
+///
+///     segment  0    1    2    3    4    5    6
+///             .... FIRST ...  ...  ...  SECOND ...
+TEST_F(NidsFunction, DropsInlineTheSegmentThatCompletesAMatchOfSeveral) {
+  const auto nids = make(
+      "drop tcp any any -> any any (content:\"FIRST\"; content:\"SECOND\"; distance:0; flow:established; sid:1;)\n",
+      {{"action", {"drop"}}});
+  const auto stage = nids->make_cpu_stage();
+  testing::Conversation talk;
+  std::vector<Frame> packets = talk.handshake();
+  for (int i = 0; i < 7; ++i) {
+    std::string text(100, '.');
+    if (i == 1) text.replace(40, 5, "FIRST");
+    if (i == 5) text.replace(45, 6, "SECOND");
+    packets.push_back(talk.data(0, text));
+  }
+  Frames frames(packets);
+  stage->process(frames.views);
+  std::vector<bool> dropped;
+  for (std::size_t i = 3; i < packets.size(); ++i) dropped.push_back(!frames.views[i].packet->verdict.alive());
+  EXPECT_EQ(dropped, (std::vector<bool>{false, false, false, false, false, true, true}));
+}
+
 /// Bytes [from, to) of a frame's IP payload, as a fragment of their own.
 Frame fragment_of(const Frame& whole, std::size_t from, std::size_t to, std::uint8_t id) {
   constexpr std::size_t kIp = 14, kPayload = kIp + 20;

@@ -61,11 +61,12 @@ constexpr std::size_t kMostTarget = 4096;
 }  // namespace
 
 struct InspectionScratch::Parts {
-  Parts(const InspectionBudget& given, const ThreadClock& clock) : budget(given), pcre(clock) {}
+  explicit Parts(const InspectionBudget& given) : budget(given) {}
 
   std::array<std::uint64_t, kMostVariables> variables{};
   std::size_t variables_used = 0;
   std::size_t base64_bytes = 0;
+  std::size_t match_end = 0;
   std::array<std::uint8_t, base64_capacity(kMostBase64)> base64{};
   std::array<std::uint8_t, kMostTarget> target{};
   const InspectionBudget budget;
@@ -78,8 +79,8 @@ struct InspectionScratch::Parts {
     if (!frame_is_over_budget) ++counters.frames_over_budget;
     frame_is_over_budget = true;
   }
-  [[nodiscard]] bool take_step() noexcept {
-    work.take(kWorkOfStep);
+  [[nodiscard]] bool take(std::uint64_t some) noexcept {
+    work.take(some);
     if (!work.is_over()) return true;
     note_over_budget();
     return false;
@@ -96,8 +97,7 @@ struct InspectionScratch::Parts {
   }
 };
 
-InspectionScratch::InspectionScratch(const InspectionBudget& budget, const ThreadClock& clock)
-    : parts_(std::make_unique<Parts>(budget, clock)) {
+InspectionScratch::InspectionScratch(const InspectionBudget& budget) : parts_(std::make_unique<Parts>(budget)) {
   begin_frame();
 }
 InspectionScratch::~InspectionScratch() = default;
@@ -105,21 +105,23 @@ InspectionScratch::~InspectionScratch() = default;
 void InspectionScratch::begin_frame() noexcept {
   parts_->frame_is_over_budget = false;
   parts_->work.begin(parts_->budget.work);
-  parts_->pcre.begin_frame(parts_->budget.expressions_ns);
+  parts_->pcre.begin_frame(parts_->budget.expressions);
 }
 
 void InspectionScratch::add_bytes(std::uint64_t bytes) noexcept {
   parts_->work.add(bytes * parts_->budget.work_per_byte);
-  parts_->pcre.allow_frame(bytes * parts_->budget.expressions_ns_per_byte);
+  parts_->pcre.allow_frame(bytes * parts_->budget.expressions_per_byte);
 }
 
-bool InspectionScratch::may_evaluate() noexcept { return parts_->take_step(); }
+bool InspectionScratch::take(std::uint64_t work) noexcept { return parts_->take(work); }
 
 void InspectionScratch::begin_rule() noexcept {
   std::fill_n(parts_->variables.begin(), parts_->variables_used, 0);
   parts_->variables_used = 0;
   parts_->base64_bytes = 0;
 }
+
+std::size_t InspectionScratch::match_end() const noexcept { return parts_->match_end; }
 
 std::span<const std::uint8_t> InspectionScratch::base64() const noexcept {
   return {parts_->base64.data(), parts_->base64_bytes};
@@ -300,34 +302,42 @@ class BufferProgram::Builder {
 /// One rule's evaluation of one buffer. `position_` is where the last match ended.
 class BufferProgram::Run {
  public:
-  Run(InspectionScratch::Parts& scratch, std::size_t buffer_bytes, bool goes_on)
-      : scratch_(scratch), goes_on_(goes_on) {
+  Run(InspectionScratch::Parts& scratch, std::size_t buffer_bytes, std::uint64_t before)
+      : scratch_(scratch), before_(before) {
     const InspectionBudget& budget = scratch_.budget;
-    scratch_.pcre.begin_rule(budget.rule_expressions_ns + buffer_bytes * budget.rule_expressions_ns_per_byte);
+    scratch_.pcre.begin_rule(budget.rule_expressions + buffer_bytes * budget.rule_expressions_per_byte);
   }
 
   enum class Outcome : std::uint8_t { match, no_match, give_up /* nothing can match elsewhere */ };
 
+  /// Behind what the options found that matched.
+  [[nodiscard]] std::size_t match_end() const noexcept { return static_cast<std::size_t>(match_end_); }
+
   /// The steps from `step` on. Calls itself for what follows a content or pcre that may be tried again, so that it is
   /// never deeper than the rule is long.
   [[nodiscard]] Outcome inspect(const Step* step, const Step* end, Bytes buffer) noexcept {
+    std::int64_t furthest = position_;  // of what matched from here on
+    const auto ended = [&](Outcome outcome) {
+      if (outcome == Outcome::match) match_end_ = std::max(match_end_, furthest);
+      return outcome;
+    };
     for (;; ++step) {
       if (++steps_ == kMostSteps) {
         ++scratch_.counters.inspection_limits;
         return Outcome::give_up;
       }
-      if (!scratch_.take_step()) return Outcome::give_up;
+      if (!scratch_.take(kWorkOfStep)) return Outcome::give_up;
       Outcome outcome = Outcome::match;
       switch (step->what.index()) {
         case 0: {
           const ContentStep& content = *std::get_if<ContentStep>(&step->what);
-          if (!content.negated) return inspect_content(content, step, end, buffer);
+          if (!content.negated) return ended(inspect_content(content, step, end, buffer));
           outcome = holds_without(content, buffer);
           break;
         }
         case 1: {
           const PcreStep& regex = *std::get_if<PcreStep>(&step->what);
-          if (regex.tried_again) return inspect_pcre(regex, step, end, buffer);
+          if (regex.tried_again) return ended(inspect_pcre(regex, step, end, buffer));
           outcome = first_match(regex, buffer);
           break;
         }
@@ -338,13 +348,14 @@ class BufferProgram::Run {
         case 6: outcome = test(*std::get_if<ByteMath>(&step->what), buffer); break;
         case 7:
           // What stands behind it is not looked at (Suricata: base64_data ends the list).
-          return decode(*std::get_if<Step::Base64>(&step->what), buffer);
+          return ended(decode(*std::get_if<Step::Base64>(&step->what), buffer));
         case 9: outcome = test(*std::get_if<TargetStep>(&step->what), buffer); break;
         default:
           outcome = in_range(std::get_if<Bsize>(&step->what)->range, buffer.size()) ? Outcome::match : Outcome::give_up;
           break;
       }
-      if (outcome != Outcome::match || step + 1 == end) return outcome;
+      furthest = std::max(furthest, position_);
+      if (outcome != Outcome::match || step + 1 == end) return ended(outcome);
     }
   }
 
@@ -356,7 +367,7 @@ class BufferProgram::Run {
   };
 
   /// Suricata's arithmetic, with its 32 bits: numbers of variables are cut to them, and what `within` ends before the
-  /// buffer ends nowhere.
+  /// stream ends nowhere.
   [[nodiscard]] Window window_of(const ContentStep& content, std::int64_t size, std::int64_t position) const noexcept {
     Window window{0, size};
     const auto number = [&](const std::optional<Number>& of) -> std::int64_t {
@@ -367,8 +378,12 @@ class BufferProgram::Run {
       if (content.distance) distance = static_cast<std::int32_t>(number(content.distance));
       window.begin = std::max<std::int64_t>(0, position + distance);
       if (content.within) {
-        const auto within = static_cast<std::int32_t>(position + number(content.within) + distance);
-        if (within >= 0) window.end = std::min<std::int64_t>(window.end, within);
+        const std::int64_t within = position + number(content.within) + distance;
+        if (before_ != 0) {
+          window.end = std::min(window.end, std::max<std::int64_t>(0, within));
+        } else if (static_cast<std::int32_t>(within) >= 0) {
+          window.end = std::min<std::int64_t>(window.end, static_cast<std::int32_t>(within));
+        }
       }
       if (content.depth && number(content.depth) != 0) {
         window.end = std::min(window.end, position + number(content.depth));
@@ -377,8 +392,9 @@ class BufferProgram::Run {
     } else {
       if (content.depth && (content.depth->variable >= 0 || content.depth->value != 0)) {
         window.end = number(content.depth);
+        if (!content.depth_moves) window.end = std::max<std::int64_t>(0, window.end - places_before());
       }
-      if (content.offset) window.begin = number(content.offset);
+      if (content.offset) window.begin = std::max<std::int64_t>(0, number(content.offset) - places_before());
     }
     if (content.depth_moves) window.end += window.begin;
     return window;
@@ -396,14 +412,21 @@ class BufferProgram::Run {
       const auto match_end = found + static_cast<std::int64_t>(content.search.length());
       position_ = match_end;
       if (!content.ends_with || match_end == size) {
-        if (step + 1 == end) return Outcome::match;
-        const Outcome rest = inspect(step + 1, end, buffer);
+        const Outcome rest = rest_of(step, end, buffer);
         if (rest != Outcome::no_match) return rest;
         if (!content.tried_again) return Outcome::give_up;
       }
       if (scratch_.work.is_over()) return Outcome::give_up;
       window.begin = found + 1;
     }
+  }
+
+  /// What follows a content or pcre that has matched up to `position_`.
+  [[nodiscard]] Outcome rest_of(const Step* step, const Step* end, Bytes buffer) noexcept {
+    const std::int64_t position = position_;
+    const Outcome rest = step + 1 == end ? Outcome::match : inspect(step + 1, end, buffer);
+    if (rest == Outcome::match) match_end_ = std::max(match_end_, position);
+    return rest;
   }
 
   [[nodiscard]] Outcome holds_without(const ContentStep& content, Bytes buffer) const noexcept {
@@ -429,7 +452,7 @@ class BufferProgram::Run {
 
   /// Of any of the targets it holds.
   [[nodiscard]] Outcome test(const TargetStep& regex, Bytes buffer) noexcept {
-    if (goes_on_) {
+    if (before_ != 0) {
       const auto line_end = std::find(buffer.begin(), buffer.end(), '\n');
       buffer = line_end == buffer.end() ? Bytes() : Bytes(line_end + 1, buffer.end());
     }
@@ -451,7 +474,7 @@ class BufferProgram::Run {
     const PcreProgram::Match match = regex.program.find(subject, from, scratch_.pcre, begins_line);
     if (match.outcome == PcreProgram::Outcome::failed && from <= subject.size()) {
       ++scratch_.counters.pcre_limits;
-      if (scratch_.pcre.frame_was_over()) scratch_.note_over_budget();
+      if (scratch_.pcre.frame_is_over()) scratch_.note_over_budget();
     }
     return match;
   }
@@ -460,7 +483,7 @@ class BufferProgram::Run {
   [[nodiscard]] Outcome first_match(const PcreStep& regex, Bytes buffer) noexcept {
     const std::int64_t base = regex.relative ? position_ : 0;
     const Bytes subject = buffer.subspan(static_cast<std::size_t>(base));
-    const PcreProgram::Match match = find(regex, subject, 0, regex.relative || !goes_on_);
+    const PcreProgram::Match match = find(regex, subject, 0, regex.relative || before_ == 0);
     if (regex.negated) return match.outcome == PcreProgram::Outcome::no_match ? Outcome::match : Outcome::no_match;
     if (match.outcome != PcreProgram::Outcome::match) return Outcome::no_match;
     position_ = base + static_cast<std::int64_t>(match.end);
@@ -476,11 +499,10 @@ class BufferProgram::Run {
     const std::int64_t base = regex.relative ? position_ : 0;
     const Bytes subject = buffer.subspan(static_cast<std::size_t>(base));
     for (std::size_t from = 0;;) {
-      const PcreProgram::Match match = find(regex, subject, from, regex.relative || !goes_on_);
+      const PcreProgram::Match match = find(regex, subject, from, regex.relative || before_ == 0);
       if (match.outcome != PcreProgram::Outcome::match) return Outcome::no_match;
       position_ = base + static_cast<std::int64_t>(match.end);
-      if (step + 1 == end) return Outcome::match;
-      const Outcome rest = inspect(step + 1, end, buffer);
+      const Outcome rest = rest_of(step, end, buffer);
       if (rest != Outcome::no_match) return rest;
       from = match.begin + 1;
     }
@@ -490,7 +512,7 @@ class BufferProgram::Run {
   [[nodiscard]] std::optional<Bytes> bytes_at(std::int64_t offset, std::int64_t count, bool relative,
                                               Bytes buffer) const noexcept {
     const auto size = static_cast<std::int64_t>(buffer.size());
-    const std::int64_t begin = (relative ? position_ : 0) + offset;
+    const std::int64_t begin = (relative ? position_ : -places_before()) + offset;
     const std::int64_t left = size - begin;
     if (size == 0 || begin < 0 || count < 0 || count > left || (relative && left <= 0)) return std::nullopt;
     return buffer.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count));
@@ -511,7 +533,7 @@ class BufferProgram::Run {
     const auto size = static_cast<std::uint64_t>(buffer.size());
     bool there = false;
     if (!variable || value < kMostIsDataAt) {
-      there = option.relative ? static_cast<std::uint64_t>(position_) + value <= size : value < size;
+      there = option.relative ? static_cast<std::uint64_t>(position_) + value <= size : value < before_ + size;
     } else {
       return option.negated ? Outcome::match : Outcome::no_match;
     }
@@ -564,7 +586,7 @@ class BufferProgram::Run {
     const auto size = static_cast<std::int64_t>(buffer.size());
     std::int64_t base = begin + number->bytes;
     if (option.from_beginning) {
-      base = 0;
+      base = -places_before();
     } else if (option.from_end) {
       base = size;
     }
@@ -634,20 +656,32 @@ class BufferProgram::Run {
     if (!step.runs_data) return Outcome::match;
     if (step.data.empty()) return Outcome::no_match;
     position_ = 0;
-    const bool goes_on = std::exchange(goes_on_, false);
+    const std::uint64_t before = std::exchange(before_, 0);
+    const std::int64_t match_end = std::exchange(match_end_, 0);
     const Outcome data = inspect(step.data.data(), step.data.data() + step.data.size(),
                                  Bytes(scratch_.base64.data(), scratch_.base64_bytes));
-    goes_on_ = goes_on;
+    before_ = before;
+    match_end_ = match_end;
     return data == Outcome::match ? Outcome::match : Outcome::no_match;
+  }
+
+  /// By how much places that count from the stream's start are less in the buffer. No rule names one over 2^31.
+  [[nodiscard]] std::int64_t places_before() const noexcept {
+    return static_cast<std::int64_t>(std::min<std::uint64_t>(before_, std::numeric_limits<std::int32_t>::max()));
   }
 
   InspectionScratch::Parts& scratch_;
   std::int64_t position_ = 0;
+  std::int64_t match_end_ = 0;
+  std::uint64_t before_;  // bytes that came before the buffer
   unsigned steps_ = 0;
-  bool goes_on_;  // bytes came before the buffer
 };
 
-BufferProgram::BufferProgram(std::vector<Step> steps) : steps_(std::move(steps)) {}
+BufferProgram::BufferProgram(std::vector<Step> steps)
+    : steps_(std::move(steps)), only_contents_(std::ranges::all_of(steps_, [](const Step& step) {
+        const auto* const content = std::get_if<ContentStep>(&step.what);
+        return content != nullptr && !content->ends_with;
+      })) {}
 BufferProgram::BufferProgram(BufferProgram&&) noexcept = default;
 BufferProgram& BufferProgram::operator=(BufferProgram&&) noexcept = default;
 BufferProgram::~BufferProgram() = default;
@@ -664,18 +698,46 @@ Result<BufferProgram> BufferProgram::compile(const BufferMatches& buffer, std::s
   return BufferProgram(std::move(*steps));
 }
 
+std::size_t BufferProgram::expression_bytes() const noexcept {
+  const auto add_up = [](const auto& self, std::span<const Step> steps) -> std::size_t {
+    std::size_t bytes = 0;
+    for (const Step& step : steps) {
+      if (const auto* const regex = std::get_if<PcreStep>(&step.what)) bytes += regex->program.bytes();
+      if (const auto* const target = std::get_if<TargetStep>(&step.what)) bytes += target->program.bytes();
+      if (const auto* const base64 = std::get_if<Step::Base64>(&step.what)) bytes += self(self, base64->data);
+    }
+    return bytes;
+  };
+  return add_up(add_up, steps_);
+}
+
 bool BufferProgram::matches(std::span<const std::uint8_t> buffer, InspectionScratch& scratch,
-                            bool goes_on) const noexcept {
+                            std::uint64_t before) const noexcept {
   if (buffer.data() == nullptr) return false;
   if (steps_.empty()) return true;
-  Run run(scratch.parts(), buffer.size(), goes_on);
+  Run run(scratch.parts(), buffer.size(), before);
   const Run::Outcome outcome = run.inspect(steps_.data(), steps_.data() + steps_.size(), buffer);
   if (scratch.parts().work.is_over()) {
     // What was not looked for to the end may seem not to be there, and negated options to hold.
     scratch.parts().note_over_budget();
     return false;
   }
+  scratch.parts().match_end = run.match_end();
   return outcome == Run::Outcome::match;
+}
+
+bool BufferProgram::may_match_from(std::span<const std::uint8_t> buffer, std::size_t from,
+                                   InspectionScratch& scratch) const noexcept {
+  if (!only_contents_) return true;
+  return std::ranges::any_of(steps_, [&](const Step& step) {
+    const ContentStep& content = *std::get_if<ContentStep>(&step.what);
+    if (content.negated) return false;  // what is not there needs no byte
+    const std::size_t reach = std::min(from, content.search.length() - 1);
+    std::uint64_t work = buffer.size() - from + reach;
+    const bool is_there = content.search.find(buffer.subspan(from - reach), work) >= 0;
+    scratch.parts().work.take(work);
+    return is_there;
+  });
 }
 
 }  // namespace penstock::nids

@@ -21,25 +21,27 @@ namespace penstock::nids {
 class InspectionScratch {
  public:
   /// Begins a frame.
-  explicit InspectionScratch(const InspectionBudget& budget = {}, const ThreadClock& clock = system_clock());
+  explicit InspectionScratch(const InspectionBudget& budget = {});
   ~InspectionScratch();
 
   /// Before the first rule of a frame: its budget begins.
   void begin_frame() noexcept;
   /// The frame has so many bytes more inspected.
   void add_bytes(std::uint64_t bytes) noexcept;
-  /// Takes the work of a step. False: the frame's is over, and no program holds any more on it.
-  [[nodiscard]] bool may_evaluate() noexcept;
+  /// Takes the work of a rule. False: the frame's is over, and no program holds any more on it.
+  [[nodiscard]] bool take(std::uint64_t work) noexcept;
 
   /// Before the first buffer of a rule.
   void begin_rule() noexcept;
+  /// Of the last program that matched: behind the last byte of what its options found, or 0.
+  [[nodiscard]] std::size_t match_end() const noexcept;
   /// What base64_decode of this rule has decoded.
   [[nodiscard]] std::span<const std::uint8_t> base64() const noexcept;
 
   struct Counters {
-    std::uint64_t pcre_limits = 0;         // matches given up at PCRE2's limits or for time: taken as no match
+    std::uint64_t pcre_limits = 0;         // matches given up, at PCRE2's limits or over the budget: no match
     std::uint64_t inspection_limits = 0;   // rules given up after too many steps: taken as no match
-    std::uint64_t frames_over_budget = 0;  // of which something was given up, by work or by time
+    std::uint64_t frames_over_budget = 0;  // of which something was given up
   };
   [[nodiscard]] const Counters& counters() const noexcept;
 
@@ -65,12 +67,22 @@ class BufferProgram {
   BufferProgram& operator=(BufferProgram&&) noexcept;
   ~BufferProgram();
 
+  /// Of memory, of its regular expressions.
+  [[nodiscard]] std::size_t expression_bytes() const noexcept;
+
   /// Whether all options hold on this buffer, one after the other, with the ways of placing the relative ones tried
   /// that Suricata tries: a later failure goes back to the last content or pcre that another one is relative to and
   /// that may match elsewhere. A buffer without address (`data()` null) is none and does not match; one of no bytes
-  /// may. `goes_on`: bytes came before it, so that no line begins where it does (`^`, a request's line).
+  /// may. `before`: so many bytes of a stream came before it. Places that count from a start count from the stream's,
+  /// so that what they name may lie before the buffer and not be found; and no line begins with the buffer (`^`, a
+  /// request's line).
   [[nodiscard]] bool matches(std::span<const std::uint8_t> buffer, InspectionScratch& scratch,
-                             bool goes_on = false) const noexcept;
+                             std::uint64_t before = 0) const noexcept;
+
+  /// False: no match on the buffer has any of its bytes from `from` on. A quick look, where contents are all that the
+  /// program looks for; else it is true.
+  [[nodiscard]] bool may_match_from(std::span<const std::uint8_t> buffer, std::size_t from,
+                                    InspectionScratch& scratch) const noexcept;
 
  private:
   struct Step;
@@ -78,6 +90,7 @@ class BufferProgram {
   class Run;
   explicit BufferProgram(std::vector<Step> steps);
   std::vector<Step> steps_;
+  bool only_contents_;  // and none that depends on where the buffer ends
 };
 
 }  // namespace penstock::nids

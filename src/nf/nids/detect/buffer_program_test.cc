@@ -351,7 +351,6 @@ TEST(BufferProgram, GivesUpExpressionsThatTakeTooManySteps) {
 }
 
 TEST(BufferProgram, RunsExpressionsOnLongBuffers) {
-  // Across the ends of the parts in which they are run.
   for (const std::size_t at : {0UL, 32763UL, 32766UL, 32767UL, 32768UL, 65535UL, 100000UL}) {
     const std::string text = std::string(at, '.') + "\nfoo1" + std::string(40000, '-');
     EXPECT_TRUE(match(text, {pcre("foo\\d")})) << at;
@@ -365,7 +364,7 @@ TEST(BufferProgram, RunsExpressionsOnLongBuffers) {
 }
 
 TEST(BufferProgram, RunsDearExpressionsAsFarAsTheyMayGo) {
-  // Some places take far more steps than a part of the places is given at first, most take none.
+  // Some places take far more steps than others, most take none.
   const std::string gap(700, 'y');
   for (const std::size_t before : {0UL, 1000UL, 20000UL, 60000UL}) {
     const std::string text = std::string(before, '.') + "a" + gap + "!" + "a" + gap + "b" + std::string(before, '.');
@@ -377,17 +376,6 @@ TEST(BufferProgram, RunsDearExpressionsAsFarAsTheyMayGo) {
   }
 }
 
-/// A clock by which each look takes some time, or which counts none of it as the thread's own.
-struct FakeTime {
-  static inline std::uint64_t now_ns = 1;
-  static inline std::uint64_t look_ns = 0;
-  static ThreadClock clock(std::uint64_t a_look_ns, bool of_this_thread) {
-    look_ns = a_look_ns;
-    return {[]() noexcept { return now_ns += look_ns; },
-            of_this_thread ? []() noexcept { return now_ns; } : []() noexcept { return std::uint64_t{0}; }};
-  }
-};
-
 bool match_by(InspectionScratch& by, std::string_view text, const Matches& matches) {
   auto program = BufferProgram::compile(matches);
   EXPECT_TRUE(program) << to_string(program.error());
@@ -395,39 +383,66 @@ bool match_by(InspectionScratch& by, std::string_view text, const Matches& match
   return program && program->matches(as_bytes(text), by);
 }
 
-// Each place takes nearly as many steps as PCRE2 is allowed, so that a clock is looked at every few places.
-const auto& slow_expression() {
-  static const auto slow = pcre("[ab]{1,55}?[ab]{1,55}?[cd]");
-  return slow;
-}
-
-TEST(BufferProgram, GivesUpExpressionsThatTakeTooLong) {
+TEST(BufferProgram, GivesUpExpressionsThatTakeTooMuchWork) {
+  // Each place takes nearly as many steps as PCRE2 is allowed.
+  const auto slow = pcre("[ab]{1,55}?[ab]{1,55}?[cd]");
   InspectionBudget budget;
-  budget.expressions_ns = 3'500'000;
-  budget.rule_expressions_ns = 1'000'000;
-  budget.rule_expressions_ns_per_byte = 0;
-  InspectionScratch hurried(budget, FakeTime::clock(50'000, true));
+  budget.expressions = 3'500'000;
+  budget.expressions_per_byte = 0;
+  budget.rule_expressions = 1'000'000;
+  budget.rule_expressions_per_byte = 0;
+  InspectionScratch scarce(budget);
   const std::string text = std::string(5000, 'a') + "c";
-  EXPECT_FALSE(match_by(hurried, text, {slow_expression()}));
-  EXPECT_EQ(hurried.counters().pcre_limits, 1U);
-  EXPECT_EQ(hurried.counters().frames_over_budget, 0U);
-  // Another one has its own time, as long as the frame has some.
-  EXPECT_TRUE(match_by(hurried, text, {pcre("ac$")}));
-  for (int i = 0; i < 9; ++i) EXPECT_FALSE(match_by(hurried, text, {slow_expression()}));
-  EXPECT_FALSE(match_by(hurried, text, {pcre("ac$")}));
-  EXPECT_FALSE(match_by(hurried, text, {pcre("x").negated()}));
-  EXPECT_EQ(hurried.counters().pcre_limits, 12U);
-  EXPECT_EQ(hurried.counters().frames_over_budget, 1U);
-  EXPECT_TRUE(match_by(hurried, text, {content("ac")}));
+  EXPECT_FALSE(match_by(scarce, text, {slow}));
+  EXPECT_EQ(scarce.counters().pcre_limits, 1U);
+  EXPECT_EQ(scarce.counters().frames_over_budget, 0U);
+  // Another one has its own, as long as the frame has some.
+  EXPECT_TRUE(match_by(scarce, text, {pcre("ac$")}));
+  for (int i = 0; i < 9; ++i) EXPECT_FALSE(match_by(scarce, text, {slow}));
+  EXPECT_FALSE(match_by(scarce, text, {pcre("ac$")}));
+  EXPECT_FALSE(match_by(scarce, text, {pcre("x").negated()}));
+  EXPECT_EQ(scarce.counters().pcre_limits, 12U);
+  EXPECT_EQ(scarce.counters().frames_over_budget, 1U);
+  EXPECT_TRUE(match_by(scarce, text, {content("ac")}));
   // The next frame has it anew.
-  hurried.begin_frame();
-  EXPECT_TRUE(match_by(hurried, text, {pcre("ac$")}));
+  scarce.begin_frame();
+  EXPECT_TRUE(match_by(scarce, text, {pcre("ac$")}));
 }
 
-TEST(BufferProgram, DoesNotChargeWhatOthersTakeOfTheProcessor) {
-  InspectionScratch preempted({}, FakeTime::clock(1'000'000'000, false));
-  EXPECT_TRUE(match_by(preempted, std::string(200, 'a') + "c", {slow_expression()}));
-  EXPECT_EQ(preempted.counters().pcre_limits, 0U);
+/// Each of these takes time by the square of the text's length, or more, where nothing bounds it.
+TEST(BufferProgram, BoundsTheWorkOfEachKindOfDearExpression) {
+  const std::string as = std::string(60'000, 'a') + "\nb";
+  for (const char* const pattern :
+       {"a.*b", "a.*?b", "(a|a)*b", "(?:a+)+b", "a{1,1000}?a{1,1000}b", "(a)(?:.|c)*b", "[^\n]{50000}b", "a(?=.*b)",
+        "\\s*a+b", "(a+)\\1+b", "(?(?=a)a*b|c)", "(a?){30}b"}) {
+    InspectionScratch scarce;
+    const std::uint64_t before = scarce.counters().pcre_limits;
+    EXPECT_FALSE(match_by(scarce, as, {pcre(pattern)})) << pattern;
+    EXPECT_EQ(scarce.counters().pcre_limits, before + 1) << pattern;
+  }
+}
+
+TEST(BufferProgram, FindsTheSameByTheSameWorkEachTime) {
+  // Somewhere in it the work is over: where does not depend on anything but the text.
+  const std::string text = std::string(3000, 'a') + "c" + std::string(3000, 'a');
+  const auto least_that_does = [&] {
+    std::uint64_t least = 1, most = std::uint64_t{1} << 32;
+    while (least < most) {
+      InspectionBudget budget;
+      budget.rule_expressions_per_byte = budget.expressions_per_byte = 0;
+      budget.rule_expressions = budget.expressions = (least + most) / 2;
+      InspectionScratch scarce(budget);
+      if (match_by(scarce, text, {pcre("a[ab]{1,40}?[ab]{1,40}?c")})) {
+        most = (least + most) / 2;
+      } else {
+        least = (least + most) / 2 + 1;
+      }
+    }
+    return least;
+  };
+  const std::uint64_t least = least_that_does();
+  EXPECT_GT(least, 100'000U);
+  EXPECT_EQ(least_that_does(), least);
 }
 
 TEST(BufferProgram, GivesUpWhatIsOverAFramesWork) {
@@ -440,7 +455,7 @@ TEST(BufferProgram, GivesUpWhatIsOverAFramesWork) {
   EXPECT_TRUE(holds({content("b").negated()}));
   EXPECT_FALSE(holds({content("b").negated()}));  // not to the end: it might be there
   EXPECT_FALSE(holds({content("a")}));
-  EXPECT_FALSE(scarce.may_evaluate());
+  EXPECT_FALSE(scarce.take(kWorkOfStep));
   EXPECT_EQ(scarce.counters().frames_over_budget, 1U);
   scarce.begin_frame();
   scarce.add_bytes(100);  // a frame that brings more may cost more

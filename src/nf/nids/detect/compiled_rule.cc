@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "nf/nids/detect/stream_reach.h"
-
 namespace penstock::nids {
 
 namespace {
@@ -89,6 +87,23 @@ Looks looks_of(const Rule& rule) {
   return looks;
 }
 
+/// What a dsize says of whether there is a payload. As in Suricata, any size but some, or more than some, is that of a
+/// payload, even where 0 would be in the range.
+Needs needs_of(const NumberRange& dsize) noexcept {
+  using Operator = NumberRange::Operator;
+  switch (dsize.operation) {
+    case Operator::equal: return dsize.first == 0 ? bit_of(Need::no_payload) : bit_of(Need::payload);
+    case Operator::not_equal:
+    case Operator::greater:
+    case Operator::greater_equal:
+    case Operator::between: return bit_of(Need::payload);
+    case Operator::less:
+    case Operator::less_equal:
+    case Operator::not_between: return 0;
+  }
+  return 0;
+}
+
 Needs needs_of(const Rule& rule, RuleType type) {
   Needs needs = 0;
   if (buffer_of(rule, Buffer::payload) != nullptr) needs |= bit_of(Need::payload);
@@ -97,17 +112,38 @@ Needs needs_of(const Rule& rule, RuleType type) {
   if (type == RuleType::packet) needs |= bit_of(Need::real_packet);
   for (const PacketMatch& match : rule.packet_matches) {
     if (is_event(match)) needs |= bit_of(Need::event);
-    if (const auto* const dsize = std::get_if<Dsize>(&match); dsize != nullptr && !dsize->negated) {
-      using Operator = NumberRange::Operator;
-      const NumberRange& range = dsize->range;
-      if (range.operation == Operator::equal) {
-        needs |= range.first == 0 ? bit_of(Need::no_payload) : bit_of(Need::payload);
-      } else if (range.operation == Operator::greater || range.operation == Operator::between) {
-        needs |= bit_of(Need::payload);
-      }
-    }
+    if (const auto* const dsize = std::get_if<Dsize>(&match)) needs |= needs_of(dsize->range);
   }
   return needs;
+}
+
+std::uint32_t work_of(const PacketMatch& match) noexcept {
+  constexpr std::uint32_t kWorkOfComparison = 4, kWorkOfChecksum = 256;
+  return std::holds_alternative<ChecksumMatch>(match) ? kWorkOfChecksum : kWorkOfComparison;
+}
+
+// What is kept of hosts is looked up under a lock.
+constexpr std::uint32_t kWorkOfFlowRecord = 32, kWorkOfHostRecord = 128;
+
+std::uint32_t work_of(const StateMatch& match) noexcept {
+  if (std::holds_alternative<XbitsMatch>(match)) return kWorkOfHostRecord;
+  const auto* const bits = std::get_if<FlowbitsMatch>(&match);
+  return kWorkOfFlowRecord * (bits == nullptr ? 1 : static_cast<std::uint32_t>(bits->bits.size()));
+}
+
+std::uint32_t work_of_evaluation(const Rule& rule) noexcept {
+  std::uint32_t work = kWorkOfStep;
+  for (const PacketMatch& match : rule.packet_matches) work += work_of(match);
+  for (const StateMatch& match : rule.state_matches) work += work_of(match);
+  return work;
+}
+
+std::uint32_t work_of_match(const Rule& rule) noexcept {
+  std::uint32_t work = kWorkOfHostRecord * static_cast<std::uint32_t>(rule.tags.size() + (rule.threshold ? 1 : 0));
+  for (const StateChange& change : rule.state_changes) {
+    work += std::holds_alternative<XbitsChange>(change) ? kWorkOfHostRecord : kWorkOfFlowRecord;
+  }
+  return work;
 }
 
 }  // namespace
@@ -156,6 +192,8 @@ Result<CompiledRule> compile_rule(const Rule& rule, std::uint32_t index) {
   compiled.looks_at_streams = looks.streams;
   compiled.type = type_of(rule, looks.packets, looks.streams);
   compiled.needs = needs_of(rule, compiled.type);
+  compiled.work = work_of_evaluation(rule);
+  compiled.work_of_match = work_of_match(rule);
   compiled.protocols = classes_of(rule.protocol);
   if (compiled.type == RuleType::event_only) compiled.protocols |= bit_of(ProtocolClass::not_ip);
   compiled.acts_on_flow_always = compiled.type == RuleType::ip_only || compiled.type == RuleType::like_ip_only;

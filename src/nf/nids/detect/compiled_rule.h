@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "nf/nids/detect/buffer_program.h"
+#include "nf/nids/detect/stream_reach.h"
 #include "nf/nids/rules/rule.h"
 #include "stack/tracker.h"
 
@@ -52,8 +53,10 @@ struct CompiledRule {
   bool acts_on_flow_always = false;  // Suricata's action scope: of others only a match in a stream acts on the flow
   Needs needs = 0;
   ProtocolClasses protocols = 0;
-  std::uint8_t directions = 0;     // bit of stack::Direction
-  std::uint32_t stream_reach = 0;  // of its payload options, where they look at streams (stream_reach.h)
+  std::uint8_t directions = 0;  // bit of stack::Direction
+  StreamReach stream_reach;     // of its payload options, where they look at streams
+  // In InspectionBudget's units: what it takes to evaluate it, without its options on bytes; and what a match does.
+  std::uint32_t work = 0, work_of_match = 0;
 
   std::optional<BufferProgram> payload;
   struct HeaderProgram {

@@ -6,11 +6,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <string>
 #include <unordered_map>
 #include <utility>
 
+#include "base/units.h"
 #include "nf/nids/detect/detection_parts.h"
 #include "nf/nids/detect/fast_pattern.h"
 #include "nf/nids/detect/rule_order.h"
@@ -98,7 +100,8 @@ Result<GroupPlan> plan(const Detection::Parts& parts, std::span<const std::uint3
   for (const std::uint32_t place : group) {
     const CompiledRule& rule = parts.rules[place];
     if (rule.looks_at_streams && rule.payload) made.looks_at_streams = true;
-    made.stream_reach = std::max(made.stream_reach, rule.stream_reach);
+    if (rule.looks_at_streams && rule.payload && rule.stream_reach.from_start) made.from_start = true;
+    made.stream_reach = std::max(made.stream_reach, rule.stream_reach.bytes);
     const Selection& selection = selections[place];
     if (selection.literal == kNoLiteral) {
       made.always.push_back({place, rule.needs});
@@ -124,24 +127,53 @@ Result<GroupPlan> plan(const Detection::Parts& parts, std::span<const std::uint3
   return made;
 }
 
-/// In the order of their evaluation. Rules that cannot be compiled are left out of the set.
-std::vector<CompiledRule> compile_rules(RuleSet& set) {
+bool has_expression(const Rule& rule) noexcept {
+  return std::ranges::any_of(rule.buffers, [](const BufferMatches& buffer) {
+    return std::ranges::any_of(buffer.matches,
+                               [](const BufferMatch& match) { return std::holds_alternative<Pcre>(match); });
+  });
+}
+
+std::size_t expression_bytes(const CompiledRule& rule) noexcept {
+  std::size_t bytes = rule.payload ? rule.payload->expression_bytes() : 0;
+  for (const CompiledRule::HeaderProgram& header : rule.headers) bytes += header.program.expression_bytes();
+  return bytes;
+}
+
+/// In the order of their evaluation. Rules that cannot be compiled, and those for whose expressions there is no room,
+/// are left out of the set.
+std::vector<CompiledRule> compile_rules(RuleSet& set, std::size_t most_expression_bytes) {
   std::vector<CompiledRule> compiled;
   std::map<std::uint32_t, Error> failed;  // by their place in the set
+  std::size_t bytes = 0;
   for (const std::uint32_t index : evaluation_order(set.rules)) {
-    auto rule = compile_rule(set.rules[index], index);
-    if (rule) {
-      compiled.push_back(std::move(*rule));
+    const Rule& rule = set.rules[index];
+    if (bytes >= most_expression_bytes && has_expression(rule)) {
+      failed.emplace(index, Error{{rule.file, rule.line, 0},
+                                  "no room for another regular expression",
+                                  format_size(bytes) + " of memory in those before it",
+                                  "at most " + format_size(most_expression_bytes)});
+      continue;
+    }
+    auto made = compile_rule(rule, index);
+    if (made) {
+      bytes += expression_bytes(*made);
+      compiled.push_back(std::move(*made));
     } else {
-      failed.emplace(index, std::move(rule.error().front()));
+      failed.emplace(index, std::move(made.error().front()));
     }
   }
   if (failed.empty()) return compiled;
   for (auto& [index, why] : failed) {
     set.left_out.push_back({set.rules[index].sid, std::move(why), "regular expression"});
   }
-  for (auto at = failed.rbegin(); at != failed.rend(); ++at) set.rules.erase(set.rules.begin() + at->first);
-  return compile_rules(set);  // which refers to rules by place
+  std::vector<Rule> kept;
+  kept.reserve(set.rules.size() - failed.size());
+  for (std::uint32_t index = 0; index < set.rules.size(); ++index) {
+    if (!failed.contains(index)) kept.push_back(std::move(set.rules[index]));
+  }
+  set.rules = std::move(kept);
+  return compile_rules(set, std::numeric_limits<std::size_t>::max());  // which refers to rules by place
 }
 
 }  // namespace
@@ -155,8 +187,9 @@ Result<std::unique_ptr<const Detection>> Detection::compile(RuleSet rules, const
   parts.rule_set = std::move(rules);
   parts.options = options;
 
-  parts.rules = compile_rules(parts.rule_set);
-  for (const CompiledRule& rule : parts.rules) parts.stream_reach = std::max(parts.stream_reach, rule.stream_reach);
+  parts.rules = compile_rules(parts.rule_set, options.most_expression_bytes);
+  for (const CompiledRule& rule : parts.rules)
+    parts.stream_reach = std::max(parts.stream_reach, rule.stream_reach.bytes);
 
   std::vector<Selection> selections(parts.rules.size());
   LiteralTableBuilder of_payloads, of_headers;

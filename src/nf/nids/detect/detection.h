@@ -22,12 +22,13 @@ namespace penstock::nids {
 struct DetectionOptions {
   MatcherKind matcher = MatcherKind::hyperscan;
   unsigned most_alerts = 255;  // of one packet; those of lower priority are left out, and counted
+  std::size_t most_expression_bytes = std::size_t{512} << 20;  // of memory; real ones take 3 KB each
 };
 
 class Detection {
  public:
-  /// A rule that cannot be compiled (a regular expression) goes to `left_out` of `rules()`. Fails where the matchers
-  /// cannot be made.
+  /// A rule that cannot be compiled (a regular expression), or whose expressions have no room, goes to `left_out` of
+  /// `rules()`. Fails where the matchers cannot be made.
   [[nodiscard]] static Result<std::unique_ptr<const Detection>> compile(RuleSet rules, const DetectionOptions& options);
   ~Detection();
 

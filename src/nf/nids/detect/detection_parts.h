@@ -54,6 +54,7 @@ struct GroupPlan {
   std::vector<Always> always;      // rules that no literal selects, ascending
   std::uint32_t stream_reach = 0;  // the longest of its rules
   bool looks_at_streams = false;
+  bool from_start = false;  // some can only be tried from the stream's first byte on
 };
 
 struct Detection::Parts {

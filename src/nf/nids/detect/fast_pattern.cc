@@ -7,6 +7,9 @@
 #include <bitset>
 #include <tuple>
 
+#include "nf/nids/detect/expression_facts.h"
+#include "nf/nids/match/rarity.h"
+
 namespace penstock::nids {
 
 namespace {
@@ -21,6 +24,30 @@ std::span<const std::uint8_t> named_part(const Content& content) noexcept {
   if (!content.chop_length) return bytes;
   const std::size_t offset = std::min<std::size_t>(content.chop_offset.value_or(0), bytes.size());
   return bytes.subspan(offset, std::min<std::size_t>(*content.chop_length, bytes.size() - offset));
+}
+
+}  // namespace
+
+namespace {
+
+/// Bytes that an expression on the payload has in each of its matches.
+std::optional<FastPattern> pattern_of_expressions(const Rule& rule) {
+  std::optional<FastPattern> best;
+  unsigned strongest = 0;
+  for (const BufferMatches& buffer : rule.buffers) {
+    if (buffer.buffer != Buffer::payload) continue;
+    for (const BufferMatch& match : buffer.matches) {
+      const auto* const pcre = std::get_if<Pcre>(&match);
+      if (pcre == nullptr || pcre->negated || pcre->of != Pcre::Of::buffer) continue;
+      const std::optional<Literal> literal = facts_of(*pcre).literal;
+      if (!literal) continue;
+      const std::span<const std::uint8_t> part = rarest_part(literal->bytes, kMostPatternBytes);
+      if (best && pattern_strength(part) <= strongest) continue;
+      strongest = pattern_strength(part);
+      best = FastPattern{Buffer::payload, {{part.begin(), part.end()}, literal->nocase}};
+    }
+  }
+  return best;
 }
 
 }  // namespace
@@ -55,10 +82,11 @@ std::optional<FastPattern> fast_pattern(const Rule& rule) {
                             pattern_strength(bytes), bytes.size()};
       if (best && rank <= best_rank) continue;
       best_rank = rank;
-      best = FastPattern{buffer.buffer, {{bytes.begin(), bytes.end()}, content->nocase}};
+      const std::span<const std::uint8_t> part = rarest_part(bytes, kMostPatternBytes);
+      best = FastPattern{buffer.buffer, {{part.begin(), part.end()}, content->nocase}};
     }
   }
-  return best;
+  return best ? best : pattern_of_expressions(rule);
 }
 
 }  // namespace penstock::nids

@@ -47,6 +47,35 @@ TEST(FastPattern, IsCutAsTheRuleSays) {
   EXPECT_EQ(text_of(fast_pattern(rule)), "cde");
 }
 
+TEST(FastPattern, IsTheRarestPartOfALongContent) {
+  Rule rule;
+  const std::string rare = "\x7f\x91qzjx\x83~";
+  rule.buffers = {{Buffer::payload, {content(std::string(500, 'a') + rare + std::string(500, 'a'))}}};
+  const std::string part = text_of(fast_pattern(rule));
+  EXPECT_EQ(part.size(), kMostPatternBytes);
+  EXPECT_NE(part.find(rare), part.npos);
+}
+
+TEST(FastPattern, IsOfAnExpressionWhereThereIsNoContent) {
+  Pcre pcre;
+  pcre.pattern = "\\Wconfidential\\W";
+  pcre.caseless = true;
+  Rule rule;
+  rule.buffers = {{Buffer::payload, {pcre}}};
+  const auto pattern = fast_pattern(rule);
+  EXPECT_EQ(text_of(pattern), "confidential");
+  EXPECT_TRUE(pattern->literal.nocase);
+  rule.buffers = {{Buffer::payload, {pcre, content("ab")}}};
+  EXPECT_EQ(text_of(fast_pattern(rule)), "ab");
+  pcre.negated = true;
+  rule.buffers = {{Buffer::payload, {pcre}}};
+  EXPECT_EQ(text_of(fast_pattern(rule)), "none");
+  pcre.negated = false;
+  pcre.of = Pcre::Of::request_target;  // its bytes may be written in another way
+  rule.buffers = {{Buffer::payload, {pcre}}};
+  EXPECT_EQ(text_of(fast_pattern(rule)), "none");
+}
+
 TEST(FastPattern, IsNeverANegatedContent) {
   Rule rule;
   Content negated = content("abcdefgh");

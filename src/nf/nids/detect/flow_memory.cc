@@ -4,6 +4,7 @@
 #include "nf/nids/detect/flow_memory.h"
 
 #include <algorithm>
+#include <bit>
 #include <new>
 #include <type_traits>
 
@@ -12,19 +13,32 @@ namespace {
 
 constexpr std::uint32_t bloom(std::uint32_t bit) noexcept { return std::uint32_t{1} << bit % 32; }
 
+template <typename T>
+T* zeroed(std::size_t count) {
+  // By the system, page by page as they are used.
+  auto* const memory = static_cast<T*>(std::calloc(count, sizeof(T)));
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
 }  // namespace
 
 FlowMemory::FlowMemory(std::size_t most_bytes) {
-  static_assert(std::is_trivially_copyable_v<Cell> && sizeof(Cell) == 32);
-  capacity_ = static_cast<std::uint32_t>(std::clamp<std::size_t>(most_bytes / sizeof(Cell), 4, std::size_t{1} << 30));
-  // Zeroed by the system, page by page as they are used.
-  cells_.reset(static_cast<Cell*>(std::calloc(capacity_ + std::size_t{1}, sizeof(Cell))));
-  if (!cells_) throw std::bad_alloc();
+  static_assert(std::is_trivially_copyable_v<Cell> && sizeof(Cell) == 32 && sizeof(Link) == 12);
+  // At most one bucket for each cell, a power of two of them.
+  constexpr std::size_t kBytesEach = sizeof(Cell) + sizeof(Link) + sizeof(std::uint32_t);
+  capacity_ = static_cast<std::uint32_t>(std::clamp<std::size_t>(most_bytes / kBytesEach, 4, std::size_t{1} << 30));
+  cells_.reset(zeroed<Cell>(capacity_ + std::size_t{1}));
+  links_.reset(zeroed<Link>(capacity_ + std::size_t{1}));
+  const std::uint32_t buckets = std::bit_floor(capacity_);
+  buckets_.reset(zeroed<std::uint32_t>(buckets));
+  bucket_shift_ = 65 - static_cast<unsigned>(std::bit_width(buckets));
 }
 
 FlowMemory::Cell* FlowMemory::find(const Cell& head, std::uint32_t what) const noexcept {
-  for (std::uint32_t i = head.next; i != 0; i = cells_[i].next) {
-    if (cells_[i].what == what) return &cells_[i];
+  const std::uint32_t of = index_of(head);
+  for (std::uint32_t i = bucket_of(of, what); i != 0; i = links_[i].chain) {
+    if (cells_[i].what == what && links_[i].head == of) return &cells_[i];
   }
   return nullptr;
 }
@@ -39,8 +53,9 @@ FlowMemory::Cell* FlowMemory::used_head(stack::Flow& flow) noexcept {
   }
   Cell* head = take(nullptr);
   if (head == nullptr) return nullptr;
-  *head = {
-      .next = 0, .what = 0, .head = {.flow = &flow, .newer = 0, .older = 0, .fate = StateStore::FlowFate::inspected}};
+  *head = {.next = 0,
+           .what = 0,
+           .head = {.flow = &flow, .newer = 0, .older = 0, .tags = 0, .fate = StateStore::FlowFate::inspected}};
   link_use(*head);
   flow.function_state = head;
   ++counters_.flows;
@@ -52,9 +67,14 @@ FlowMemory::Cell* FlowMemory::add(stack::Flow& flow, std::uint32_t what) noexcep
   if (head == nullptr) return nullptr;
   Cell* record = take(head);
   if (record == nullptr) return nullptr;
+  const std::uint32_t index = index_of(*record), of = index_of(*head);
+  std::uint32_t& first = bucket_of(of, what);
+  links_[index] = {.chain = first, .head = of, .previous = of};
+  first = index;
   record->next = head->next;
   record->what = what;
-  head->next = index_of(*record);
+  if (head->next != 0) links_[head->next].previous = index;
+  head->next = index;
   return record;
 }
 
@@ -75,10 +95,22 @@ void FlowMemory::give(Cell& cell) noexcept {
   free_ = index_of(cell);
 }
 
-void FlowMemory::remove(std::uint32_t& link) noexcept {
+void FlowMemory::remove(Cell& record) noexcept {
+  const std::uint32_t index = index_of(record);
+  const Link& link = links_[index];
+  std::uint32_t* chained = &bucket_of(link.head, record.what);
+  while (*chained != index) chained = &links_[*chained].chain;
+  *chained = link.chain;
+  cells_[link.previous].next = record.next;
+  if (record.next != 0) links_[record.next].previous = link.previous;
+  give(record);
+}
+
+void FlowMemory::remove_tag(std::uint32_t& link) noexcept {
   Cell& removed = cells_[link];
   link = removed.next;
   give(removed);
+  --tags_;
 }
 
 void FlowMemory::unlink_use(Cell& head) noexcept {
@@ -96,10 +128,8 @@ void FlowMemory::link_use(Cell& head) noexcept {
 void FlowMemory::end(stack::Flow& flow) noexcept {
   Cell* head = head_of(flow);
   if (head == nullptr) return;
-  while (head->next != 0) {
-    if (cells_[head->next].what >> 30 == static_cast<std::uint32_t>(Kind::tag)) --tags_;
-    remove(head->next);
-  }
+  while (head->next != 0) remove(cells_[head->next]);
+  while (head->head.tags != 0) remove_tag(head->head.tags);
   unlink_use(*head);
   give(*head);
   flow.function_state = nullptr;
@@ -118,9 +148,7 @@ void FlowMemory::set_bit(stack::Flow& flow, std::uint32_t bit) noexcept {
 
 void FlowMemory::unset_bit(stack::Flow& flow, std::uint32_t bit) noexcept {
   if (!this->bit(flow, bit)) return;
-  std::uint32_t* link = &head_of(flow)->next;
-  while (cells_[*link].what != what(Kind::bit, bit)) link = &cells_[*link].next;
-  remove(*link);
+  remove(*find(*head_of(flow), what(Kind::bit, bit)));
 }
 
 std::optional<std::uint32_t> FlowMemory::number(const stack::Flow& flow, std::uint32_t name) const noexcept {
@@ -149,20 +177,22 @@ Counted FlowMemory::count(stack::Flow& flow, std::uint32_t rule, const Threshold
 }
 
 void FlowMemory::tag(stack::Flow& flow, std::uint32_t rule, const Tag& tag, std::uint64_t now_s) noexcept {
-  const Cell* head = used_head(flow);
+  Cell* head = used_head(flow);
   if (head == nullptr) return;
   unsigned tags = 0;
-  for (std::uint32_t i = head->next; i != 0; i = cells_[i].next) {
-    if (cells_[i].what >> 30 != static_cast<std::uint32_t>(Kind::tag)) continue;
+  for (std::uint32_t i = head->head.tags; i != 0; i = cells_[i].next) {
     ++tags;
     if (cells_[i].what != what(Kind::tag, rule)) continue;
     cells_[i].tag.renew(now_s);
     return;
   }
   if (tags >= kMostTags) return;
-  Cell* record = add(flow, what(Kind::tag, rule));
+  Cell* record = take(head);
   if (record == nullptr) return;
+  record->next = head->head.tags;
+  record->what = what(Kind::tag, rule);
   record->tag = TagEntry::of(tag, now_s);
+  head->head.tags = index_of(*record);
   ++tags_;
 }
 
@@ -170,17 +200,14 @@ bool FlowMemory::tagged(stack::Flow& flow, std::uint64_t now_s, std::uint32_t by
   Cell* head = head_of(flow);
   if (head == nullptr) return false;
   bool logged = false;
-  for (std::uint32_t* link = &head->next; *link != 0;) {
+  for (std::uint32_t* link = &head->head.tags; *link != 0;) {
     Cell& record = cells_[*link];
-    if (record.what >> 30 == static_cast<std::uint32_t>(Kind::tag)) {
-      const TagEntry::Says says = record.tag.packet(now_s, bytes);
-      if (says == TagEntry::Says::ended) {
-        remove(*link);
-        --tags_;
-        continue;
-      }
-      logged = logged || says == TagEntry::Says::log;
+    const TagEntry::Says says = record.tag.packet(now_s, bytes);
+    if (says == TagEntry::Says::ended) {
+      remove_tag(*link);
+      continue;
     }
+    logged = logged || says == TagEntry::Says::log;
     link = &record.next;
   }
   return logged;

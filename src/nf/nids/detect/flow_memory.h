@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a worker's flows have: a head for each that has something, and behind it a list of small records (a flowbit that
-// is set, a flowint, a threshold's count, a tag), all cells of one array that is taken once. When it is full, the flow
-// that was longest unused loses what it has. A flow finds its head by Flow::function_state.
+// What a worker's flows have: a head for each that has something, and small records of its own (a flowbit that is set,
+// a flowint, a threshold's count, a tag), all cells of one array that is taken once. When it is full, the flow that was
+// longest unused loses what it has. A flow finds its head by Flow::function_state, and a record by a hash table: rules
+// may keep any number of records of a flow. Its few tags are a list.
 
 #pragma once
 
@@ -52,10 +53,12 @@ class FlowMemory {
   struct Head {
     stack::Flow* flow;
     std::uint32_t newer, older;  // heads, by their last use
+    std::uint32_t tags;          // the first
     StateStore::FlowFate fate;
   };
   struct Cell {
-    std::uint32_t next;  // of the flow's records, or of the free cells
+    std::uint32_t
+        next;  // of a head: its first record. Of a record: the flow's next, a tag's next tag. Else the next free
     std::uint32_t what;  // of a record: kind and index. Of a head: which flowbits may be set, modulo 32
     union {
       Head head;
@@ -63,6 +66,12 @@ class FlowMemory {
       ThresholdCount threshold;
       TagEntry tag;
     };
+  };
+  /// What a record that is no tag has besides.
+  struct Link {
+    std::uint32_t chain;  // the next of its bucket
+    std::uint32_t head;
+    std::uint32_t previous;  // of the flow's records; the head, where it is the first
   };
   struct Free {
     void operator()(void* memory) const noexcept { std::free(memory); }
@@ -77,18 +86,26 @@ class FlowMemory {
   [[nodiscard]] std::uint32_t index_of(const Cell& cell) const noexcept {
     return static_cast<std::uint32_t>(&cell - cells_.get());
   }
+  [[nodiscard]] std::uint32_t& bucket_of(std::uint32_t head, std::uint32_t what) const noexcept {
+    const std::uint64_t mixed = (std::uint64_t{head} << 32 | what) * 0x9e37'79b9'7f4a'7c15U;
+    return buckets_[mixed >> bucket_shift_];
+  }
   [[nodiscard]] Cell* find(const Cell& head, std::uint32_t what) const noexcept;
   /// Null where there is no room.
   [[nodiscard]] Cell* used_head(stack::Flow& flow) noexcept;
   [[nodiscard]] Cell* add(stack::Flow& flow, std::uint32_t what) noexcept;
   [[nodiscard]] Cell* take(const Cell* keep) noexcept;
   void give(Cell& cell) noexcept;
+  void remove(Cell& record) noexcept;
   /// `link`: what points to it.
-  void remove(std::uint32_t& link) noexcept;
+  void remove_tag(std::uint32_t& link) noexcept;
   void unlink_use(Cell& head) noexcept;
   void link_use(Cell& head) noexcept;
 
   std::unique_ptr<Cell[], Free> cells_;  // from 1: 0 is none
+  std::unique_ptr<Link[], Free> links_;  // of each
+  std::unique_ptr<std::uint32_t[], Free> buckets_;
+  unsigned bucket_shift_;
   std::uint32_t capacity_;
   std::uint32_t handed_out_ = 0, free_ = 0;
   std::uint32_t newest_ = 0, oldest_ = 0;

@@ -47,6 +47,12 @@ std::span<const BufferMatch> payload_options(const Rule& rule) noexcept {
   return {};
 }
 
+/// Bytes of a stream that were inspected before, on either side of new ones.
+struct BytesAround {
+  std::uint32_t ahead = 0, behind = 0;
+  std::uint64_t offset = 0;  // of the first
+};
+
 }  // namespace
 
 struct Inspector::Parts {
@@ -55,19 +61,26 @@ struct Inspector::Parts {
         state(detection.rule_set, hosts),
         alerts(sink),
         options(how),
-        scratch(how.budget, how.clock),
+        scratch(how.budget),
         found_here(detection.most_literals),
-        seen(detection.rules.size(), 0) {
+        seen(detection.rules.size(), 0),
+        seen_anew(detection.rules.size(), 0) {
     scratches.reserve(detection.matchers.size());
     for (const Matcher& matcher : detection.matchers) scratches.push_back(matcher.matcher->make_scratch());
     candidates.reserve(detection.rules.size());
+    found_in_stream.reserve(detection.most_literals);
     matches.reserve(detection.rules.size());
     chunks.reserve(stack::TcpSession::kMostChunks);
     contested_chunks.reserve(kMostContestedChunks);
     contested_match.reserve(ContestedText::kMostBytes);
   }
 
-  /// A rule that holds on the packet.
+  /// A rule that may hold on the packet, and one that does.
+  struct Candidate {
+    std::uint32_t rule;
+    // By a literal in bytes that were inspected before: the rule does not hold on new bytes alone.
+    bool only_before = false;
+  };
   struct Match {
     std::uint32_t rule;
     bool in_stream;
@@ -75,7 +88,7 @@ struct Inspector::Parts {
   };
 
   void begin_budget(const TrackedPacket& packet) noexcept;
-  [[nodiscard]] bool may_evaluate() noexcept;
+  [[nodiscard]] bool may_evaluate(const CompiledRule& rule) noexcept;
   bool is_to_be_inspected(TrackedPacket& packet) noexcept;
   void note_segment(const TrackedPacket& packet) noexcept;
   void take_stream(TrackedPacket& packet) noexcept;
@@ -84,22 +97,27 @@ struct Inspector::Parts {
   void find_by_addresses(const TrackedPacket& packet, ProtocolClass protocol) noexcept;
   void find_candidates(const TrackedPacket& packet, const GroupPlan& plan, Needs has) noexcept;
   void find_in_stream(const TrackedPacket& packet, const GroupPlan& plan) noexcept;
+  void scan_for_stream(std::uint32_t matcher, Bytes text, std::uint64_t text_end) noexcept;
+  void take_known(const StreamFindings::Known& known, const stack::StreamChunk& chunk) noexcept;
   void scan(std::uint32_t matcher, const LiteralTable& table, Bytes text) noexcept;
   void begin_candidates() noexcept;
   void add_candidates(std::span<const std::uint32_t> rules) noexcept;
+  void add_candidate_before(std::uint32_t rule) noexcept;
 
   void inspect_contested(const TrackedPacket& packet, const GroupPlan& plan, Needs has,
                          ProtocolClass protocol) noexcept;
   void inspect_contested_text(const TrackedPacket& packet, const GroupPlan& plan, Needs has, ProtocolClass protocol,
                               const stack::StreamChunk& chunk) noexcept;
 
-  [[nodiscard]] bool holds(const CompiledRule& rule, const TrackedPacket& packet, Needs has, Match& match,
+  /// `contested`: not on the packet, but on what a host may read of these bytes.
+  [[nodiscard]] bool holds(const Candidate& candidate, const TrackedPacket& packet, Needs has, Match& match,
                            const stack::StreamChunk* contested = nullptr) noexcept;
-  [[nodiscard]] bool buffers_hold(const CompiledRule& rule, const TrackedPacket& packet, Match& match,
+  [[nodiscard]] bool buffers_hold(const Candidate& candidate, const TrackedPacket& packet, Match& match,
                                   const stack::StreamChunk* contested) noexcept;
-  [[nodiscard]] bool stream_holds(const CompiledRule& rule, const stack::StreamChunk& chunk, Match& match) noexcept;
+  [[nodiscard]] bool stream_holds(const Candidate& candidate, const stack::StreamChunk& chunk, Match& match) noexcept;
   [[nodiscard]] bool contested_holds(const CompiledRule& rule, const stack::StreamChunk& chunk, Match& match) noexcept;
-  [[nodiscard]] bool payload_holds(const CompiledRule& rule, Bytes bytes, bool goes_on = false) noexcept;
+  [[nodiscard]] bool holds_anew(const CompiledRule& rule, Bytes text, const BytesAround& around) noexcept;
+  [[nodiscard]] bool payload_holds(const CompiledRule& rule, Bytes bytes, std::uint64_t before = 0) noexcept;
   void matched(std::uint32_t place, const TrackedPacket& packet, const Match& match) noexcept;
 
   void act(TrackedPacket& packet) noexcept;
@@ -136,8 +154,11 @@ struct Inspector::Parts {
   ContestedText contested_text;
   ContestedReader contested_reader;
   std::vector<std::uint8_t> contested_match;  // the reading on which the packet's first rule held, for its alert
-  std::vector<std::uint32_t> candidates;
-  std::vector<std::uint32_t> seen;  // by rule: in which packet it became a candidate last
+  std::vector<Candidate> candidates;
+  std::vector<StreamFindings::Found> found_in_stream;  // in a chunk's bytes that were scanned here
+  bool found_too_much = false;                         // for it
+  // By rule: in which packet a literal made it a candidate last, and one in bytes that are new, or near them.
+  std::vector<std::uint32_t> seen, seen_anew;
   std::uint32_t packet_number = 0;
   std::vector<Match> matches;
 };
@@ -185,11 +206,11 @@ void Inspector::packet(TrackedPacket& packet) noexcept {
   const std::uint16_t group = parts.detection.groups.group_of(protocol, packet.direction, packet.packet);
   if (group != 0) {
     parts.find_candidates(packet, parts.detection.plans[group], has);
-    for (const std::uint32_t place : parts.candidates) {
-      const CompiledRule& rule = parts.detection.rules[place];
+    for (const Parts::Candidate& candidate : parts.candidates) {
+      const CompiledRule& rule = parts.detection.rules[candidate.rule];
       if ((rule.protocols & bit_of(protocol)) == 0 || (rule.directions & bit_of(packet.direction)) == 0) continue;
-      Parts::Match match{place, false, {}};
-      if (parts.holds(rule, packet, has, match)) parts.matched(place, packet, match);
+      Parts::Match match{candidate.rule, false, {}};
+      if (parts.holds(candidate, packet, has, match)) parts.matched(candidate.rule, packet, match);
     }
     parts.inspect_contested(packet, parts.detection.plans[group], has, protocol);
   }
@@ -208,11 +229,13 @@ void Inspector::Parts::begin_budget(const TrackedPacket& packet) noexcept {
   bytes_to_add += payload_of(packet).size();
 }
 
-bool Inspector::Parts::may_evaluate() noexcept {
+bool Inspector::Parts::may_evaluate(const CompiledRule& rule) noexcept {
   if (!has_budget) scratch.begin_frame();
   has_budget = true;
   if (bytes_to_add > 0) scratch.add_bytes(std::exchange(bytes_to_add, 0));
-  return scratch.may_evaluate();
+  const bool may = scratch.take(rule.work);
+  ++(may ? counters.evaluations : counters.evaluations_given_up);
+  return may;
 }
 
 /// Only of the frame's own packet does another processor know the payload.
@@ -294,8 +317,7 @@ void Inspector::Parts::find_by_addresses(const TrackedPacket& packet, ProtocolCl
   if (packet.flow != nullptr && packet.flow->count(packet.direction).packets > 1) return;
   detection.ip_only.for_candidates(packet.packet, [&](std::uint32_t place) {
     const CompiledRule& rule = detection.rules[place];
-    if ((rule.protocols & bit_of(protocol)) == 0) return;
-    ++counters.evaluations;
+    if ((rule.protocols & bit_of(protocol)) == 0 || !may_evaluate(rule)) return;
     if (rule.any_header || header_holds(*rule.rule, packet)) matched(place, packet, {place, false, {}});
   });
 }
@@ -304,7 +326,7 @@ void Inspector::Parts::find_candidates(const TrackedPacket& packet, const GroupP
   candidates.clear();
   begin_candidates();
   for (const GroupPlan::Always& rule : plan.always) {
-    if ((rule.needs & ~has) == 0) candidates.push_back(rule.rule);
+    if ((rule.needs & ~has) == 0) candidates.push_back({rule.rule});
   }
   const std::size_t always = candidates.size();
 
@@ -326,45 +348,78 @@ void Inspector::Parts::find_candidates(const TrackedPacket& packet, const GroupP
     }
   }
   counters.candidates += candidates.size() - always;
-  if (candidates.size() > always) std::sort(candidates.begin(), candidates.end());
+  if (candidates.size() == always) return;
+  for (Candidate& candidate : candidates) {
+    candidate.only_before = seen[candidate.rule] == packet_number && seen_anew[candidate.rule] != packet_number;
+  }
+  std::sort(candidates.begin(), candidates.end(),
+            [](const Candidate& a, const Candidate& b) { return a.rule < b.rule; });
 }
 
 /// In new bytes, and in what was inspected before as far as a rule's match may reach: any part of it may lie there.
+/// What was searched before is not scanned again.
 void Inspector::Parts::find_in_stream(const TrackedPacket& packet, const GroupPlan& plan) noexcept {
-  const std::uint32_t matcher = plan.streams;
-  if (matcher == kNoMatcher) return;
+  if (plan.streams == kNoMatcher) return;
+  const std::uint64_t reach = detection.matchers[plan.streams].longest - 1;
   StreamFindings::Known known;
   for (const stack::StreamChunk& chunk : chunks) {
-    const std::uint32_t ahead = begins_stream(chunk) ? chunk.seen : std::min(chunk.seen, plan.stream_reach);
+    const bool has_start = plan.from_start && begins_stream(chunk);
+    const std::uint32_t ahead = has_start ? chunk.seen : std::min(chunk.seen, plan.stream_reach);
     const std::uint32_t behind = std::min(chunk.seen_behind, plan.stream_reach);
     const std::uint64_t begin = chunk.offset + chunk.seen - ahead;
     const std::uint64_t end = chunk.offset + chunk.bytes.size() - chunk.seen_behind + behind;
     const Bytes text = chunk.bytes.subspan(chunk.seen - ahead, end - begin);
-    if (!takes_findings || !stream_findings.look_up(*packet.flow, packet.direction, begin, end, known)) {
-      scan(matcher, detection.payload_literals, text);
+    found_in_stream.clear();
+    found_too_much = false;
+    // Where rules reach no further than a literal, and where the stream ends, there is nothing to remember.
+    const bool is_remembered = plan.stream_reach > reach || has_start;
+    if (takes_findings || (is_remembered && ahead + behind > 0)) {
+      stream_findings.look_up(*packet.flow, packet.direction, begin, end, reach, known);
+      for (std::size_t i = 0; i < known.rest_count; ++i) {
+        const StreamFindings::Range& rest = known.rest[i];
+        scan_for_stream(plan.streams, text.subspan(rest.begin - begin, rest.end - rest.begin), rest.end);
+      }
+      take_known(known, chunk);
+    } else {
+      scan_for_stream(plan.streams, text, end);
+    }
+    if (is_remembered && !packet.stream_end && !found_too_much) {
+      stream_findings.searched(*packet.flow, packet.direction, begin, end, reach, found_in_stream);
+    }
+  }
+}
+
+void Inspector::Parts::scan_for_stream(std::uint32_t matcher, Bytes text, std::uint64_t text_end) noexcept {
+  scan(matcher, detection.payload_literals, text);
+  found_too_much = found_too_much || found_in_stream.size() + found_here.list().size() > found_in_stream.capacity();
+  if (found_too_much) return;
+  for (const std::uint32_t literal : found_here.list()) {
+    found_in_stream.push_back({detection.matchers[matcher].literals[literal], text_end});
+  }
+}
+
+/// Literals that were found before select the rules whose match may reach from them to a new byte.
+void Inspector::Parts::take_known(const StreamFindings::Known& known, const stack::StreamChunk& chunk) noexcept {
+  const std::uint64_t news = chunk.offset + chunk.seen;
+  for (std::size_t i = 0; i < known.literal_count; ++i) {
+    const auto [literal, end] = known.literals[i];
+    const std::span<const std::uint32_t> rules = detection.payload_literals.rules_of(literal);
+    if (end > news) {
+      add_candidates(rules);
       continue;
     }
-    for (std::size_t i = 0; i < known.literal_count; ++i) {
-      add_candidates(detection.payload_literals.rules_of(known.literals[i]));
-    }
-    // What straddles a seam has a byte on either side of it.
-    const std::uint64_t reach = detection.matchers[matcher].longest - 1;
-    for (std::size_t i = 0; i < known.seam_count && reach > 0;) {
-      const std::uint64_t from = std::max(begin, known.seams[i] - std::min(known.seams[i], reach));
-      std::uint64_t to = known.seams[i] + reach;
-      for (++i; i < known.seam_count && known.seams[i] - std::min(known.seams[i], reach) <= to; ++i) {
-        to = known.seams[i] + reach;
-      }
-      to = std::min(to, end);
-      scan(matcher, detection.payload_literals, text.subspan(from - begin, to - from));
+    const std::uint64_t farthest = news - end + detection.payload_literals.literals[literal].bytes.size();
+    for (const std::uint32_t rule : rules) {
+      const StreamReach& reach = detection.rules[rule].stream_reach;
+      if (reach.from_start ? begins_stream(chunk) : reach.bytes >= farthest) add_candidate_before(rule);
     }
   }
 }
 
 void Inspector::Parts::scan(std::uint32_t matcher, const LiteralTable& table, Bytes text) noexcept {
+  found_here.clear();
   if (matcher == kNoMatcher || text.empty()) return;
   const Matcher& it = detection.matchers[matcher];
-  found_here.clear();
   it.matcher->scan(text, scratches[matcher].get(), found_here);
   for (const std::uint32_t literal : found_here.list()) add_candidates(table.rules_of(it.literals[literal]));
 }
@@ -372,15 +427,21 @@ void Inspector::Parts::scan(std::uint32_t matcher, const LiteralTable& table, By
 void Inspector::Parts::begin_candidates() noexcept {
   if (++packet_number != 0) return;
   std::fill(seen.begin(), seen.end(), 0);  // every number has been used: forget who had which
+  std::fill(seen_anew.begin(), seen_anew.end(), 0);
   packet_number = 1;
 }
 
 void Inspector::Parts::add_candidates(std::span<const std::uint32_t> rules) noexcept {
   for (const std::uint32_t rule : rules) {
-    if (seen[rule] == packet_number) continue;
-    seen[rule] = packet_number;
-    candidates.push_back(rule);
+    add_candidate_before(rule);
+    seen_anew[rule] = packet_number;
   }
+}
+
+void Inspector::Parts::add_candidate_before(std::uint32_t rule) noexcept {
+  if (seen[rule] == packet_number) return;
+  seen[rule] = packet_number;
+  candidates.push_back({rule});
 }
 
 // --- Contested bytes -----------------------------------------------------------------------------------------------
@@ -404,14 +465,16 @@ void Inspector::Parts::inspect_contested_text(const TrackedPacket& packet, const
   candidates.clear();
   begin_candidates();
   for (const GroupPlan::Always& rule : plan.always) {
-    if ((rule.needs & ~has) == 0) candidates.push_back(rule.rule);
+    if ((rule.needs & ~has) == 0) candidates.push_back({rule.rule});
   }
   const bool searched = detection.contested_search.search(
       contested_text, detection.payload_literals.literals,
       [&](std::uint32_t literal) { add_candidates(detection.payload_literals.rules_of(literal)); });
   if (!searched) ++counters.contested_given_up;
-  std::sort(candidates.begin(), candidates.end());
-  for (const std::uint32_t place : candidates) {
+  std::sort(candidates.begin(), candidates.end(),
+            [](const Candidate& a, const Candidate& b) { return a.rule < b.rule; });
+  for (const Candidate& candidate : candidates) {
+    const std::uint32_t place = candidate.rule;
     const CompiledRule& rule = detection.rules[place];
     if (!rule.payload || !rule.looks_at_streams || (rule.protocols & bit_of(protocol)) == 0 ||
         (rule.directions & bit_of(packet.direction)) == 0) {
@@ -420,20 +483,19 @@ void Inspector::Parts::inspect_contested_text(const TrackedPacket& packet, const
     const auto is_of_rule = [place](const Match& match) { return match.rule == place; };
     if (std::any_of(matches.begin(), matches.end(), is_of_rule)) continue;
     Match match{place, false, {}};
-    if (holds(rule, packet, has, match, &chunk)) matched(place, packet, match);
+    if (holds(candidate, packet, has, match, &chunk)) matched(place, packet, match);
   }
 }
 
 /// On some reading, but not on the bytes that were inspected by themselves, nor on those alone that were before.
 bool Inspector::Parts::contested_holds(const CompiledRule& rule, const stack::StreamChunk& chunk,
                                        Match& match) noexcept {
-  const bool goes_on = !begins_stream(chunk);
-  if (goes_on && rule.stream_reach == 0) return false;  // it counts from where the stream begins
-  if (payload_holds(rule, chunk.bytes, goes_on)) return false;
+  if (rule.stream_reach.from_start && !begins_stream(chunk)) return false;
+  if (payload_holds(rule, chunk.bytes, chunk.offset)) return false;
   const auto is_new = [&](Bytes bytes) {
-    if (!payload_holds(rule, bytes, goes_on)) return false;
+    if (!payload_holds(rule, bytes, chunk.offset)) return false;
     const std::size_t former = contested_text.seen();
-    return former == 0 || !payload_holds(rule, bytes.first(former), goes_on);
+    return former == 0 || !payload_holds(rule, bytes.first(former), chunk.offset);
   };
   if (!contested_reader.find(contested_text, chunk, payload_options(*rule.rule), is_new)) return false;
   match.in_stream = true;
@@ -447,15 +509,12 @@ bool Inspector::Parts::contested_holds(const CompiledRule& rule, const stack::St
 
 // --- A rule in full ------------------------------------------------------------------------------------------------
 
-bool Inspector::Parts::holds(const CompiledRule& rule, const TrackedPacket& packet, Needs has, Match& match,
+bool Inspector::Parts::holds(const Candidate& candidate, const TrackedPacket& packet, Needs has, Match& match,
                              const stack::StreamChunk* contested) noexcept {
+  const CompiledRule& rule = detection.rules[candidate.rule];
   if ((rule.needs & ~has) != 0) return false;
   if (!rule.any_header && !header_holds(*rule.rule, packet)) return false;
-  if (!may_evaluate()) {
-    ++counters.evaluations_given_up;
-    return false;
-  }
-  ++counters.evaluations;
+  if (!may_evaluate(rule)) return false;
   const Rule& asked = *rule.rule;
   // Whether it wants the stream alone, or none of it, has been decided by what it looks at.
   if (!flow_holds(asked.flow, packet, asked.flow.only_stream)) return false;
@@ -465,22 +524,24 @@ bool Inspector::Parts::holds(const CompiledRule& rule, const TrackedPacket& pack
   for (const StateMatch& one : asked.state_matches) {
     if (!state.holds(one, packet)) return false;
   }
-  return buffers_hold(rule, packet, match, contested);
+  return buffers_hold(candidate, packet, match, contested);
 }
 
 /// The stream before the packet; the packet, if the rule looks at packets or the stream does not have its payload.
-bool Inspector::Parts::buffers_hold(const CompiledRule& rule, const TrackedPacket& packet, Match& match,
+bool Inspector::Parts::buffers_hold(const Candidate& candidate, const TrackedPacket& packet, Match& match,
                                     const stack::StreamChunk* contested) noexcept {
+  const CompiledRule& rule = detection.rules[candidate.rule];
   if (contested != nullptr) {
     if (!contested_holds(rule, *contested, match)) return false;
   } else if (rule.payload) {
     if (rule.looks_at_streams) {
       for (const stack::StreamChunk& chunk : chunks) {
-        if (stream_holds(rule, chunk, match)) break;
+        if (stream_holds(candidate, chunk, match)) break;
       }
     }
     if (!match.in_stream) {
-      if (packet.stream_end || (rule.looks_at_streams && !rule.looks_at_packets && packet.payload_in_stream)) {
+      if (packet.stream_end || candidate.only_before ||
+          (rule.looks_at_streams && !rule.looks_at_packets && packet.payload_in_stream)) {
         return false;
       }
       if (!payload_holds(rule, payload_of(packet))) return false;
@@ -496,36 +557,60 @@ bool Inspector::Parts::buffers_hold(const CompiledRule& rule, const TrackedPacke
 }
 
 /// On the new bytes alone, where places count from their start, as Suricata has it. Or on them with what was inspected
-/// before, as far as the rule may reach over the seam; not where that holds without them: it was told. Places that
-/// count from a start count there only from the stream's own.
-bool Inspector::Parts::stream_holds(const CompiledRule& rule, const stack::StreamChunk& chunk, Match& match) noexcept {
+/// around them, as far as the rule may reach, where a match has some of the new bytes. There places count from the
+/// stream's start.
+bool Inspector::Parts::stream_holds(const Candidate& candidate, const stack::StreamChunk& chunk,
+                                    Match& match) noexcept {
+  const CompiledRule& rule = detection.rules[candidate.rule];
   const auto matched_in = [&](Bytes bytes) {
     match.in_stream = true;
     match.stream = bytes;
     return true;
   };
   const Bytes news = news_of(chunk);
-  if (payload_holds(rule, news)) return matched_in(news);
-  if (news.size() == chunk.bytes.size()) return false;
+  if (!candidate.only_before && payload_holds(rule, news)) return matched_in(news);
 
-  const bool is_placed = rule.stream_reach == 0;
-  if (is_placed && !begins_stream(chunk)) return false;
-  const std::uint32_t ahead = is_placed ? chunk.seen : std::min(chunk.seen, rule.stream_reach);
-  const bool goes_on = ahead < chunk.seen || !begins_stream(chunk);
-  const Bytes window = chunk.bytes.subspan(chunk.seen - ahead);
-  if (ahead > 0 && payload_holds(rule, window.first(ahead), goes_on)) return false;
-  if (!is_placed && chunk.seen_behind > 0 && payload_holds(rule, window.last(chunk.seen_behind), true)) return false;
-  return payload_holds(rule, window, goes_on) && matched_in(window);
+  const StreamReach& reach = rule.stream_reach;
+  if (reach.from_start && !begins_stream(chunk)) return false;
+  BytesAround around;
+  around.ahead = reach.from_start ? chunk.seen : std::min(chunk.seen, reach.bytes);
+  around.behind = reach.from_start ? chunk.seen_behind : std::min(chunk.seen_behind, reach.bytes);
+  around.offset = chunk.offset + chunk.seen - around.ahead;
+  const bool differs = around.ahead > 0 || around.behind > 0 || (reach.has_places && around.offset > 0);
+  if (!differs) return false;
+  const Bytes text = chunk.bytes.subspan(chunk.seen - around.ahead, around.ahead + news.size() + around.behind);
+  if (candidate.only_before && !rule.payload->may_match_from(text, around.ahead, scratch)) return false;
+  return holds_anew(rule, text, around) && matched_in(text);
 }
 
-bool Inspector::Parts::payload_holds(const CompiledRule& rule, Bytes bytes, bool goes_on) noexcept {
+/// Whether it holds on the text by a match that has new bytes: what lies in the others alone was told when they were
+/// new. So matches there are passed over one after the other, each with all bytes before its end; what is left is
+/// looked at with the new bytes.
+bool Inspector::Parts::holds_anew(const CompiledRule& rule, Bytes text, const BytesAround& around) noexcept {
+  if (!payload_holds(rule, text, around.offset)) return false;
+  const bool from_start = rule.stream_reach.from_start;
+  const std::uint64_t behind = around.offset + text.size() - around.behind;
+  if (!from_start && around.behind > 0 && payload_holds(rule, text.last(around.behind), behind)) {
+    text = text.first(text.size() - around.behind);
+  }
+  std::size_t from = 0;
+  while (from < around.ahead && payload_holds(rule, text.subspan(from, around.ahead - from), around.offset + from)) {
+    if (from_start) return false;
+    from += std::max<std::size_t>(1, scratch.match_end());
+  }
+  return (from == 0 && around.behind == 0) || payload_holds(rule, text.subspan(from), around.offset + from);
+}
+
+bool Inspector::Parts::payload_holds(const CompiledRule& rule, Bytes bytes, std::uint64_t before) noexcept {
   scratch.begin_rule();
-  return rule.payload->matches(bytes, scratch, goes_on);
+  return rule.payload->matches(bytes, scratch, before);
 }
 
 /// Bits are set at once: rules that come later in the order may ask for them.
 void Inspector::Parts::matched(std::uint32_t place, const TrackedPacket& packet, const Match& match) noexcept {
-  for (const StateChange& change : detection.rules[place].rule->state_changes) state.change(change, packet);
+  const CompiledRule& rule = detection.rules[place];
+  for (const StateChange& change : rule.rule->state_changes) state.change(change, packet);
+  static_cast<void>(scratch.take(rule.work_of_match));
   matches.push_back(match);
 }
 

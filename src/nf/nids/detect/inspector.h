@@ -24,7 +24,6 @@ struct InspectorOptions {
   // IPS: drop and reject rules drop the packet and the rest of its flow, and what the stack refuses is dropped
   bool drops = false;
   InspectionBudget budget{};  // of a frame, with all packets in it; and of the end of a stream
-  ThreadClock clock = system_clock();
 };
 
 struct InspectorCounters {

@@ -13,107 +13,17 @@
 #include <tuple>
 #include <vector>
 
-#include "nf/nids/detect/content_search.h"
 #include "nf/nids/detect/stream_reach.h"
-#include "nf/nids/detect/testing/detection_bed.h"
+#include "nf/nids/detect/testing/cut_streams.h"
 
 namespace penstock::nids::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 constexpr std::uint32_t kChunk = 48;
-
-enum class Mode : std::uint8_t { watching, inline_ };
-enum class SearchedBy : std::uint8_t { us, another };
-
-/// The literals whose first bytes are in the frame's payload, as a GPU tells them: in order, each once.
-std::vector<std::uint32_t> literals_in(const Detection& detection, const Frame& frame) {
-  constexpr std::size_t kCut = 8, kHeaders = 14 + 20 + 20;
-  const auto in_lower_case = [](auto from, auto to) {  // no rule here has upper case that matters
-    std::string text(from, to);
-    for (char& c : text) c = static_cast<char>(to_lower(static_cast<std::uint8_t>(c)));
-    return text;
-  };
-  const std::string payload = in_lower_case(frame.begin() + kHeaders, frame.end());
-  std::vector<std::uint32_t> found;
-  for (std::uint32_t i = 0; i < detection.literals().size(); ++i) {
-    const auto& bytes = detection.literals()[i].bytes;
-    const auto length = static_cast<std::ptrdiff_t>(std::min(kCut, bytes.size()));
-    const std::string text = in_lower_case(bytes.begin(), bytes.begin() + length);
-    if (payload.find(text) != payload.npos) found.push_back(i);
-  }
-  return found;
-}
-
-/// Streams from client to server, one after the other, each cut at random, with acknowledgements at random. Inline,
-/// segments also change places and come again.
-class CutStreams {
- public:
-  CutStreams(std::string_view rules, Mode mode, SearchedBy who)
-      : mode_(mode), who_(who), bed_(rules, {.drops = false}, {}, tracker(mode)) {}
-
-  /// How many alerts there are of the next stream.
-  [[nodiscard]] std::size_t alerts_of(const std::string& text, std::mt19937& random) {
-    const std::size_t before = bed_.alerts().size();
-    Conversation talk(++port_);
-    for (const Frame& one : talk.handshake()) frame(one);
-    talk.skip(0, static_cast<std::uint32_t>(text.size()));
-    const std::size_t most = 1 + random() % (3 * kChunk);
-    std::vector<std::pair<std::size_t, std::size_t>> cuts;
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t length = std::min(text.size() - at, 1 + random() % most);
-      cuts.emplace_back(at, length);
-      at += length;
-    }
-    const auto segment = [&](std::size_t from, std::size_t length) {
-      frame(talk.data_at(0, static_cast<std::int64_t>(from) - static_cast<std::int64_t>(text.size()),
-                         std::string_view(text).substr(from, length)));
-    };
-    Conversation acks(port_);
-    static_cast<void>(acks.handshake());
-    std::size_t acked = 0;
-    const auto acknowledge = [&](std::size_t up_to) {
-      acks.skip(0, static_cast<std::uint32_t>(up_to - acked));
-      acked = up_to;
-      frame(acks.ack(1));
-    };
-    for (std::size_t i = 0; i < cuts.size(); ++i) {
-      const bool swaps = mode_ == Mode::inline_ && i + 1 < cuts.size() && random() % 4 == 0;
-      if (swaps) segment(cuts[i + 1].first, cuts[i + 1].second);
-      segment(cuts[i].first, cuts[i].second);
-      if (swaps) ++i;
-      const std::size_t sent = cuts[i].first + cuts[i].second;
-      if (random() % 4 == 0) {  // again, from some place on
-        const std::size_t back = std::min<std::size_t>(sent - acked, random() % 20);
-        segment(sent - back, back);
-      }
-      if (random() % 2 == 0) acknowledge(sent);
-    }
-    acknowledge(text.size());
-    bed_.finish();
-    return bed_.alerts().size() - before;
-  }
-
- private:
-  static stack::TrackerOptions tracker(Mode mode) {
-    stack::TrackerOptions options;
-    options.chunk_bytes = kChunk;
-    options.inline_streams = mode == Mode::inline_;
-    return options;
-  }
-  void frame(const Frame& frame) {
-    if (who_ == SearchedBy::us) return bed_.frame(frame);
-    const std::vector<std::uint32_t> literals = literals_in(bed_.detection(), frame);
-    bed_.frame(frame, {.known = true, .literals = literals});
-  }
-
-  Mode mode_;
-  SearchedBy who_;
-  DetectionBed bed_;
-  std::uint16_t port_ = 1000;
-};
 
 struct Case {
   const char* rule;
@@ -126,11 +36,11 @@ class Seam : public ::testing::TestWithParam<std::tuple<Mode, SearchedBy>> {
   static void expect_once_at_every_place(const Case& given) {
     const auto [mode, who] = GetParam();
     std::mt19937 random(7);
-    CutStreams streams(given.rule, mode, who);
+    CutStreams streams(given.rule, mode, who, kChunk, 3 * kChunk);
     for (std::size_t before = 0; before < 4 * kChunk; ++before) {
       const std::string text = std::string(before, '.') + given.text + std::string(3 * kChunk, '.');
       for (int i = 0; i < 5; ++i) {
-        ASSERT_EQ(streams.alerts_of(text, random), 1U) << given.rule << " behind " << before;
+        ASSERT_THAT(streams.alerts_of(text, random), SizeIs(1)) << given.rule << " behind " << before;
       }
     }
   }
@@ -196,11 +106,12 @@ alert tcp any any -> any any (pcre:"/^attack/"; sid:5;))";
 TEST(SeamOfPlaces, PlacesCountFromWhereNewBytesBegin) {
   const std::string much(2 * kMostStreamReach, '.');
   for (const Mode mode : {Mode::watching, Mode::inline_}) {
+    // Those that hold anywhere behind a place of the stream do so over a seam too.
     const std::vector<std::string> straddles{much, much, "att", "ack"};
-    EXPECT_THAT(told(kPlaced, straddles, mode), IsEmpty());
+    EXPECT_THAT(told(kPlaced, straddles, mode), ::testing::UnorderedElementsAre(3, 4));
     // Watching, rules 1 and 2 look at the packet as well.
     const std::vector<std::uint32_t> sids = told(kPlaced, {much, much, "attack", "..."}, mode);
-    EXPECT_THAT((std::set<std::uint32_t>(sids.begin(), sids.end())), ElementsAre(1, 2, 4, 5));
+    EXPECT_THAT((std::set<std::uint32_t>(sids.begin(), sids.end())), ElementsAre(1, 2, 3, 4, 5));
   }
 }
 
@@ -219,9 +130,9 @@ TEST(SeamOfPlaces, ALineBeginsOnlyBehindALine) {
   for (const Mode mode : {Mode::watching, Mode::inline_}) {
     EXPECT_THAT(told(kRule, {std::string(9, '.') + "\nat", "tack"}, mode), ElementsAre(1));
     // The look back begins with the word, which is in the midst of a line.
-    EXPECT_THAT(told(kRule, {"..........", "atta" + std::string(kUnboundedReach - 4, 'x'), "ck"}, mode), IsEmpty());
+    EXPECT_THAT(told(kRule, {"..........", "atta" + std::string(kMostStreamReach - 4, 'x'), "ck"}, mode), IsEmpty());
     EXPECT_THAT(told(R"(alert tcp any any -> any any (pcre:"/^attack.*dawn/ms"; sid:1;))",
-                     {std::string(9, '.'), "attack" + std::string(kUnboundedReach - 6, 'x'), "dawn"}, mode),
+                     {std::string(9, '.'), "attack" + std::string(kMostStreamReach - 6, 'x'), "dawn"}, mode),
                 IsEmpty());
   }
 }
@@ -233,7 +144,47 @@ TEST(SeamOfPlaces, TheTargetOfARequestIsReadOverIt) {
   }
 }
 
+// --- What lies far apart -------------------------------------------------------------------------------------------
+
+constexpr std::string_view kApart = R"(
+alert tcp any any -> any any (content:"FIRST"; content:"SECOND"; distance:0; sid:1;)
+alert tcp any any -> any any (content:"SECOND"; content:"FIRST"; sid:2;)
+alert tcp any any -> any any (content:"FIRST"; content:"SECOND"; within:3000; sid:3;)
+alert tcp any any -> any any (pcre:"/FIRST.*SECOND/s"; sid:4;)
+alert tcp any any -> any any (content:"FIRST"; pcre:"/SECOND/R"; sid:5;)
+alert tcp any any -> any any (content:"FIRST"; fast_pattern; content:"SECOND"; distance:0; byte_test:1,=,0x2e,0,relative; sid:6;)
+alert tcp any any -> any any (content:"SECOND"; fast_pattern; content:"FIRST"; offset:1; isdataat:1000; sid:7;)
+alert tcp any any -> any any (content:"IRS"; byte_jump:1,1,relative,multiplier 1,post_offset 0; content:"SECOND"; sid:8;))";
+
+/// FIRST and SECOND so many bytes apart, in segments of 100 bytes:
+///
+///     …|..FIRST..|.........|  …  |....SECO|ND......|…
+TEST_P(Seam, WhatLiesFarApartIsTold) {
+  const auto [mode, who] = GetParam();
+  std::mt19937 random(3);
+  for (const std::size_t apart : {1UL, 400UL, 1500UL, 2540UL}) {
+    CutStreams streams(kApart, mode, who, kMostStreamReach, 100);
+    for (const std::size_t before : {1UL, 77UL, 3000UL, 7001UL}) {
+      const std::string text =
+          std::string(before, '.') + "FIRST" + std::string(apart, '.') + "SECOND" + std::string(1500, '.');
+      std::vector<std::uint32_t> sids = streams.alerts_of(text, random);
+      std::sort(sids.begin(), sids.end());
+      EXPECT_THAT(sids, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8)) << apart << " apart behind " << before;
+    }
+  }
+}
+
 // --- What was told -------------------------------------------------------------------------------------------------
+
+/// The second match lies over a seam right behind the first, which is looked at again with it.
+TEST(SeamOfRepeats, AMatchBehindOneThatWasToldIsToldToo) {
+  constexpr std::string_view kRule = R"(alert tcp any any -> any any (content:"att"; content:"ack"; sid:1;))";
+  for (const Mode mode : {Mode::watching, Mode::inline_}) {
+    EXPECT_THAT(told(kRule, {"attack", "att", ".", "ack", "."}, mode), ElementsAre(1, 1));
+    EXPECT_THAT(told(kRule, {"att", "ack", ".att.", "ack", "."}, mode), ElementsAre(1, 1));
+    EXPECT_THAT(told(kRule, {"att", "ack", ".ack.", "ack", "."}, mode), ElementsAre(1)) << "bytes of one match";
+  }
+}
 
 TEST(SeamOfRepeats, EachNewMatchIsToldAndNoneAgain) {
   constexpr std::string_view kRules = R"(

@@ -21,6 +21,40 @@ TEST(Inspector, AlertsOnAContentOfAPacket) {
   EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 1}));
 }
 
+TEST(Inspector, FindsAContentOfAnyLengthWhateverLooksForLiterals) {
+  std::string content;
+  while (content.size() < 5000) content += "abcdefgh"[content.size() % 7];
+  const std::string rules = "alert udp any any -> any any (content:\"" + content + "\"; sid:1;)\n" +
+                            "alert udp any any -> any any (content:\"evil\"; sid:2;)";
+  for (const MatcherKind matcher : {MatcherKind::hyperscan, MatcherKind::aho_corasick, MatcherKind::hashed_filter}) {
+    DetectionBed bed(rules, {}, {.matcher = matcher});
+    bed.frame(udp("evil " + content));
+    std::string other = content;
+    other[4999] = 'z';  // nowhere near the part that is looked for first
+    bed.frame(udp("evil " + other));
+    EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 1}, SeenAlert{1, 2}, SeenAlert{2, 2}));
+  }
+}
+
+TEST(Inspector, LeavesOutRulesForWhoseExpressionsThereIsNoRoom) {
+  std::string rules = R"(alert udp any any -> any any (content:"evil"; priority:3; sid:1000;))";
+  for (int i = 1; i <= 100; ++i) {
+    rules += "\nalert udp any any -> any any (pcre:\"/evil" + std::to_string(i) +
+             "/\"; priority:" + std::to_string(1 + i % 2) + "; sid:" + std::to_string(i) + ";)";
+  }
+  const auto detection = compiled(rules_of(rules), {.most_expression_bytes = 20'000});
+  const RuleSet& set = detection->rules();
+  ASSERT_GT(set.left_out.size(), 50U);
+  EXPECT_EQ(set.rules.size() + set.left_out.size(), 101U);
+  EXPECT_EQ(set.left_out[0].reason, "regular expression");
+  EXPECT_THAT(to_string(set.left_out[0].why), ::testing::HasSubstr("no room for another regular expression"));
+  for (const RuleSet::Left& left : set.left_out) EXPECT_NE(left.sid, 1000U) << "it has none";
+  for (std::uint32_t sid = 2; sid <= 10; sid += 2) {  // of the highest priority, and the first of them
+    EXPECT_TRUE(std::ranges::any_of(set.rules, [&](const Rule& rule) { return rule.sid == sid; })) << sid;
+  }
+  EXPECT_TRUE(compiled(rules_of(rules))->rules().left_out.empty());
+}
+
 TEST(Inspector, AlertsInTheOrderOfPriority) {
   DetectionBed bed(R"(
 alert udp any any -> any any (content:"a"; priority:3; sid:1;)
@@ -47,6 +81,18 @@ alert udp any any -> any any (content:!"ab"; sid:3;))");
   bed.frame(udp("xyzz"));
   bed.frame(udp(""));  // a negated content does not hold on nothing
   EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 1}, SeenAlert{1, 2}, SeenAlert{2, 3}));
+}
+
+TEST(Inspector, HoldsADsizeOfAnotherNumberOnPayloadsAlone) {
+  DetectionBed bed(R"(
+alert udp any any -> any any (dsize:!5; sid:1;)
+alert udp any any -> any any (dsize:<5; sid:2;)
+alert udp any any -> any any (dsize:>=1; sid:3;))");
+  bed.frame(udp(""));
+  bed.frame(udp("abc"));
+  bed.frame(udp("abcde"));
+  EXPECT_THAT(bed.alerts(),
+              ElementsAre(SeenAlert{1, 2}, SeenAlert{2, 1}, SeenAlert{2, 2}, SeenAlert{2, 3}, SeenAlert{3, 3}));
 }
 
 TEST(Inspector, AlertsOnAddressesAloneOnceForAFlowAndDirection) {
@@ -97,6 +143,24 @@ alert udp any any -> any any (dsize:10; sid:4;))";
   EXPECT_EQ(enough.inspector().counters().frames_over_budget, 0U);
 }
 
+TEST(Inspector, CountsWhatRulesKeepOfFlowsInTheBudget) {
+  std::string rules;
+  for (int i = 1; i <= 1000; ++i) {
+    rules += "alert udp any any -> any any (flowint:v" + std::to_string(i) + ",+,1; flowbits:set,b" +
+             std::to_string(i) + "; noalert; sid:" + std::to_string(i) + ";)\n";
+  }
+  DetectionBed enough(rules);
+  enough.frame(udp("a"));
+  EXPECT_EQ(enough.inspector().counters().evaluations, 1000U);
+  EXPECT_EQ(enough.inspector().counters().frames_over_budget, 0U);
+  // A step for each evaluation, and another for each of its two changes.
+  DetectionBed scarce(rules, {.budget = {.work = 600 * kWorkOfStep + 1, .work_per_byte = 0}});
+  scarce.frame(udp("a"));
+  EXPECT_EQ(scarce.inspector().counters().evaluations, 200U);
+  EXPECT_EQ(scarce.inspector().counters().evaluations_given_up, 800U);
+  EXPECT_EQ(scarce.inspector().counters().frames_over_budget, 1U);
+}
+
 TEST(Inspector, HasOneBudgetForAllPacketsOfAFrame) {
   constexpr std::uint64_t kOne = 3 * kWorkOfStep + 10;
   const Frame inner = packet().ipv4("10.0.0.3", "10.0.0.4").udp(1, 2).payload("0123456789").bytes();
@@ -104,7 +168,8 @@ TEST(Inspector, HasOneBudgetForAllPacketsOfAFrame) {
   constexpr std::string_view kRules = R"(
 alert ip 10.0.0.1 any -> any any (ttl:64; sid:1;)
 alert udp any any -> any any (content:!"x"; sid:2;))";
-  DetectionBed enough(kRules, {.budget = {.work = kWorkOfStep + kOne + 1, .work_per_byte = 0}});
+  constexpr std::uint64_t kTtl = kWorkOfStep + 4;
+  DetectionBed enough(kRules, {.budget = {.work = kTtl + kOne + 1, .work_per_byte = 0}});
   enough.frame(tunnelled);
   EXPECT_THAT(enough.sids(), ElementsAre(1, 2));
   DetectionBed scarce(kRules, {.budget = {.work = kOne + 1, .work_per_byte = 0}});
@@ -113,12 +178,12 @@ alert udp any any -> any any (content:!"x"; sid:2;))";
   EXPECT_EQ(scarce.inspector().counters().frames_over_budget, 1U);
 }
 
-TEST(Inspector, GivesUpExpressionsAloneWhereTheirTimeIsOver) {
+TEST(Inspector, GivesUpExpressionsAloneWhereTheirWorkIsOver) {
   DetectionBed bed(R"(
 alert udp any any -> any any (content:"a"; pcre:"/ab/"; sid:1;)
 alert udp any any -> any any (content:"a"; pcre:!"/cd/"; sid:2;)
 alert udp any any -> any any (content:"a"; sid:3;))",
-                   {.budget = {.expressions_ns = 0, .expressions_ns_per_byte = 0}});
+                   {.budget = {.expressions = 0, .expressions_per_byte = 0}});
   bed.frame(udp("ab"));
   bed.frame(udp("ab"));
   EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 3}, SeenAlert{2, 3}));
@@ -129,7 +194,7 @@ alert udp any any -> any any (content:"a"; sid:3;))",
 
 TEST(Inspector, PassesWhatItGaveUp) {
   DetectionBed bed(R"(drop udp any any -> any any (content:"a"; pcre:"/ab/"; sid:1;))",
-                   {.drops = true, .budget = {.expressions_ns = 0, .expressions_ns_per_byte = 0}});
+                   {.drops = true, .budget = {.expressions = 0, .expressions_per_byte = 0}});
   bed.frame(udp("ab"));
   EXPECT_FALSE(bed.inspector().frame_dropped().has_value());
   EXPECT_EQ(bed.inspector().counters().frames_over_budget, 1U);
@@ -229,6 +294,44 @@ alert tcp-stream any any -> any 80 (content:"evil word"; sid:3;))");
   std::vector<std::uint32_t> sids = bed.sids();
   EXPECT_THAT(sids, ElementsAre(1, 3));
   for (const SeenAlert& alert : bed.alerts()) EXPECT_TRUE(alert.in_stream);
+}
+
+TEST(InspectorOfStreams, FindsAContentLongerThanAChunk) {
+  std::string content;
+  while (content.size() < 5000) content += "abcdefgh"[content.size() % 7];
+  const std::string rules = "drop tcp any any -> any any (content:\"" + content + "\"; sid:1;)";
+  for (const bool is_inline : {false, true}) {
+    DetectionBed bed(rules, {.drops = is_inline}, {}, {.inline_streams = is_inline});
+    Conversation talk;
+    bed.frames(talk.handshake());
+    const std::string text = std::string(700, '.') + content + std::string(300, '.');
+    for (std::size_t at = 0; at < text.size(); at += 1000) {
+      EXPECT_FALSE(bed.inspector().frame_dropped().has_value()) << "before its last byte";
+      bed.frames({talk.data(0, text.substr(at, 1000))});
+      if (at + 1000 < text.size()) bed.frame(talk.ack(1));
+    }
+    EXPECT_EQ(bed.inspector().frame_dropped().has_value(), is_inline);
+    bed.finish();
+    EXPECT_THAT(bed.sids(), ElementsAre(1));
+  }
+}
+
+/// Each byte by itself, behind bytes in which many rules have their literal: the work of a frame has its bound.
+TEST(InspectorOfStreams, BoundsWhatRulesCostThatHaveTheirLiteralInOlderBytes) {
+  std::string rules;
+  for (int i = 1; i <= 300; ++i) {
+    rules += "alert tcp any any -> any any (content:\"begin\"; content:\"e\"; distance:0; content:\"n" +
+             std::to_string(i) + "\"; within:50; sid:" + std::to_string(i) + ";)\n";
+  }
+  DetectionBed bed(rules, {.budget = {.work = 100'000, .work_per_byte = 64}}, {}, {.inline_streams = true});
+  Conversation talk;
+  bed.frames(talk.handshake());
+  std::string text = "begin";
+  while (text.size() < 2000) text += "een";
+  bed.frame(talk.data(0, text));
+  for (int i = 0; i < 20; ++i) bed.frames({talk.data(0, "e"), talk.ack(1)});
+  EXPECT_GE(bed.inspector().counters().frames_over_budget, 20U);
+  EXPECT_GT(bed.inspector().counters().evaluations_given_up, 1000U);
 }
 
 TEST(InspectorOfStreams, DropsInlineASegmentThatDiffersFromWhatHasPassed) {

@@ -154,7 +154,7 @@ std::optional<std::uint64_t> fragment_offset(const DecodedPacket& packet) noexce
 
 bool holds(const Dsize& match, const TrackedPacket& packet) noexcept {
   if (packet.stream_end) return false;
-  return in_range(match.range, packet.packet.payload.size()) != match.negated;
+  return in_range(match.range, packet.packet.payload.size());
 }
 
 bool holds(const TcpFlags& match, const TrackedPacket& packet) noexcept {

@@ -8,10 +8,11 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <new>
 #include <string>
 #include <string_view>
+
+#include "nf/nids/detect/counted_expression.h"
 
 namespace penstock::nids {
 
@@ -24,12 +25,12 @@ constexpr std::uint32_t kDepthLimit = 1500;
 constexpr std::uint32_t kHeapLimitKib = 1024;
 constexpr std::size_t kJitStackFirst = std::size_t{32} << 10;
 constexpr std::size_t kJitStackMost = std::size_t{512} << 10;
-// The clock is looked at between calls, so that each is to be short whatever the expression is. It may take as many
-// steps as PCRE2's limit says from each of its places, and each step may run over all bytes behind it: this many at a
-// quarter of a nanosecond each. With the least limit, an Ethernet frame's payload is one call.
-constexpr std::uint64_t kMostBytesRunOver = std::uint64_t{18} << 20;
-constexpr std::uint32_t kLeastLimit = 8;  // what does to begin with for most places; few expressions are dear
-constexpr int kUnknownGroup = 115;        // "reference to non-existent subpattern"
+constexpr std::uint64_t kWorkOfRun = 64;
+constexpr std::uint64_t kWorkOfCallout = 4;
+constexpr std::size_t kBytesOfWork = 4;           // so many are looked at for a unit
+constexpr std::size_t kPatternBytesOfWork = 32;   // what is tried from a place on costs more, the longer the pattern is
+constexpr std::uint64_t kWorthCounting = 65'536;  // less is charged whether a match may begin at a place or not
+constexpr int kUnknownGroup = 115;                // "reference to non-existent subpattern"
 
 std::uint32_t options_of(const Pcre& pcre) {
   std::uint32_t options = 0;
@@ -43,16 +44,39 @@ std::uint32_t options_of(const Pcre& pcre) {
   return options;
 }
 
-/// It does not look at where a run began, nor end it by a verb.
-bool may_run_in_parts(std::string_view pattern) {
-  return pattern.find("(*") == pattern.npos && pattern.find("\\G") == pattern.npos;
-}
-
-/// Asked for, or by itself: `^`, `.*` over all bytes.
 bool is_anchored(const pcre2_code* code) {
   std::uint32_t options = 0;
   pcre2_pattern_info(code, PCRE2_INFO_ALLOPTIONS, &options);
   return (options & PCRE2_ANCHORED) != 0;
+}
+
+/// Null: it does not compile; `number` and `offset` say why and where. Nobody asks for groups: without them it is
+/// faster. Where the expression itself refers to one they are needed.
+pcre2_code* compiled(std::string_view pattern, std::uint32_t options, int& number, PCRE2_SIZE& offset) {
+  const auto* const text = reinterpret_cast<PCRE2_SPTR>(pattern.data());
+  pcre2_code* code = pcre2_compile(text, pattern.size(), options | PCRE2_NO_AUTO_CAPTURE, &number, &offset, nullptr);
+  if (code != nullptr || number != kUnknownGroup) return code;
+  return pcre2_compile(text, pattern.size(), options, &number, &offset, nullptr);
+}
+
+/// The bytes that PCRE2 finds a match to begin with: all, where it knows of none.
+std::array<std::uint8_t, 256> bytes_that_begin(const pcre2_code* code) {
+  std::array<std::uint8_t, 256> begins{};
+  std::uint32_t kind = 0, byte = 0;
+  const std::uint8_t* bits = nullptr;
+  pcre2_pattern_info(code, PCRE2_INFO_FIRSTCODETYPE, &kind);
+  pcre2_pattern_info(code, PCRE2_INFO_FIRSTCODEUNIT, &byte);
+  pcre2_pattern_info(code, PCRE2_INFO_FIRSTBITMAP, &bits);
+  constexpr std::uint32_t kOneByte = 1;
+  if (kind == kOneByte) {
+    // In either case: whether case matters is not told.
+    for (unsigned i = 0; i < begins.size(); ++i) begins[i] = (i | 0x20U) == (byte | 0x20U) ? 1 : 0;
+  } else if (bits != nullptr) {
+    for (unsigned i = 0; i < begins.size(); ++i) begins[i] = (bits[i / 8] >> i % 8) & 1U;
+  } else {
+    begins.fill(1);
+  }
+  return begins;
 }
 
 template <typename T>
@@ -68,89 +92,91 @@ void PcreDeleter::operator()(pcre2_match_data_8* data) const noexcept { pcre2_ma
 void PcreDeleter::operator()(pcre2_match_context_8* context) const noexcept { pcre2_match_context_free(context); }
 void PcreDeleter::operator()(pcre2_jit_stack_8* stack) const noexcept { pcre2_jit_stack_free(stack); }
 
-PcreScratch::PcreScratch(const ThreadClock& clock)
-    : clock_(clock),
-      data_(made(pcre2_match_data_create(1, nullptr))),
+PcreScratch::PcreScratch()
+    : data_(made(pcre2_match_data_create(1, nullptr))),
       context_(made(pcre2_match_context_create(nullptr))),
       stack_(made(pcre2_jit_stack_create(kJitStackFirst, kJitStackMost, nullptr))) {
+  pcre2_set_match_limit(context_.get(), kMatchLimit);
   pcre2_set_depth_limit(context_.get(), kDepthLimit);
   pcre2_set_heap_limit(context_.get(), kHeapLimitKib);
   pcre2_jit_stack_assign(context_.get(), nullptr, stack_.get());
 }
 
-bool PcreScratch::may_go_on() noexcept {
-  const std::uint64_t now = clock_.elapsed_ns();
-  return !of_frame_.is_over(clock_, now) && !of_rule_.is_over(clock_, now);
+PcreProgram::PcreProgram(pcre2_code_8* code, std::size_t length, std::uint32_t longest_repeat)
+    : code_(code),
+      work_per_place_(static_cast<std::uint32_t>(1 + length / kPatternBytesOfWork)),
+      longest_repeat_(longest_repeat),
+      is_anchored_(is_anchored(code)),
+      may_begin_(bytes_that_begin(code)) {
+  // Where it fails the expression is interpreted.
+  static_cast<void>(pcre2_jit_compile(code, PCRE2_JIT_COMPLETE));
 }
 
 Result<PcreProgram> PcreProgram::compile(const Pcre& pcre) {
-  const auto* const pattern = reinterpret_cast<PCRE2_SPTR>(pcre.pattern.data());
+  const std::uint32_t options = options_of(pcre);
   int number = 0;
   PCRE2_SIZE offset = 0;
-  // Nobody asks for groups: without them it is faster. Where the expression itself refers to one they are needed.
-  const bool in_parts = may_run_in_parts(pcre.pattern);
-  const std::uint32_t options = options_of(pcre) | (in_parts ? PCRE2_USE_OFFSET_LIMIT : 0);
-  pcre2_code* code =
-      pcre2_compile(pattern, pcre.pattern.size(), options | PCRE2_NO_AUTO_CAPTURE, &number, &offset, nullptr);
-  if (code == nullptr && number == kUnknownGroup) {
-    code = pcre2_compile(pattern, pcre.pattern.size(), options, &number, &offset, nullptr);
+  if (const auto counted = with_callouts(pcre.pattern, pcre.extended)) {
+    pcre2_code* const code = compiled(counted->pattern, options, number, offset);
+    if (code != nullptr) return PcreProgram(code, pcre.pattern.size(), counted->longest_repeat);
   }
-  if (code == nullptr) {
-    std::array<PCRE2_UCHAR, 256> text{};
-    pcre2_get_error_message(number, text.data(), text.size());
-    return failure(Error{{},
-                         "regular expression: " + std::string(reinterpret_cast<const char*>(text.data())) +
-                             " at byte " + std::to_string(offset),
-                         in_quotes(pcre.pattern),
-                         {}});
-  }
-  PcreProgram program(code, is_anchored(code) ? Places::one : in_parts ? Places::in_parts : Places::whole);
-  // Where it fails the expression is interpreted.
-  static_cast<void>(pcre2_jit_compile(code, PCRE2_JIT_COMPLETE));
-  return program;
+  pcre2_code* const code = compiled(pcre.pattern, options | PCRE2_AUTO_CALLOUT, number, offset);
+  if (code != nullptr) return PcreProgram(code, pcre.pattern.size(), 0);
+  std::array<PCRE2_UCHAR, 256> text{};
+  pcre2_get_error_message(number, text.data(), text.size());
+  return failure(Error{{},
+                       "regular expression: " + std::string(reinterpret_cast<const char*>(text.data())) + " at byte " +
+                           std::to_string(offset),
+                       in_quotes(pcre.pattern),
+                       {}});
 }
 
-// A part is run with as high a limit as a call may take. Where that is not enough, fewer places leave more to each;
-// only what takes too many steps by PCRE2's own limit, or too long, is given up.
+std::size_t PcreProgram::bytes() const noexcept {
+  std::size_t of_code = 0, of_machine_code = 0;
+  pcre2_pattern_info(code_.get(), PCRE2_INFO_SIZE, &of_code);
+  pcre2_pattern_info(code_.get(), PCRE2_INFO_JITSIZE, &of_machine_code);
+  return of_code + of_machine_code;
+}
+
+std::uint64_t PcreProgram::work_of_places(std::span<const std::uint8_t> text) const noexcept {
+  if (is_anchored_) return kWorkOfRun + work_per_place_;
+  std::uint64_t places = text.size();
+  if (work_per_place_ > 1 && places * work_per_place_ > kWorthCounting) {
+    places = 0;
+    for (const std::uint8_t byte : text) places += may_begin_[byte];
+  }
+  return kWorkOfRun + (text.size() + places * (work_per_place_ - 1)) / kBytesOfWork;
+}
+
+struct PcreProgram::Run {
+  PcreScratch& scratch;
+  std::size_t longest_repeat;
+  std::size_t position;  // in the subject, at the callout before
+
+  /// Of PCRE2, at each callout.
+  static int count(pcre2_callout_block* block, void* data) noexcept {
+    Run& run = *static_cast<Run*>(data);
+    const std::size_t position = block->current_position;
+    std::size_t bytes = position > run.position ? position - run.position : run.position - position;
+    run.position = position;
+    if (block->callout_number == CountedExpression::kBeforeRepeat) {
+      bytes += std::min(run.longest_repeat, block->subject_length - position);
+    }
+    return run.scratch.take(kWorkOfCallout + bytes / kBytesOfWork) ? 0 : PCRE2_ERROR_CALLOUT;
+  }
+};
+
 PcreProgram::Match PcreProgram::find(std::span<const std::uint8_t> subject, std::size_t from, PcreScratch& scratch,
                                      bool begins_line) const noexcept {
-  if (from > subject.size()) return {Outcome::failed, 0, 0};
-  const std::uint32_t options = begins_line ? 0 : PCRE2_NOTBOL;
-  std::size_t most_places = std::numeric_limits<std::size_t>::max();
-  std::uint64_t times = 1;  // over what a call may take: there is but one place
-  for (;;) {
-    if (!scratch.may_go_on()) return {Outcome::failed, 0, 0};
-    const std::size_t left = subject.size() - from + 1;
-    std::size_t places = places_ == Places::one ? 1 : left;
-    if (places_ == Places::in_parts) {
-      const std::size_t most = std::min<std::uint64_t>(most_places, kMostBytesRunOver / (kLeastLimit * left));
-      places = std::clamp<std::size_t>(most, 1, left);
-    }
-    const bool last = places_ != Places::in_parts || places == left;
-    const std::uint64_t limit =
-        std::clamp<std::uint64_t>(kMostBytesRunOver / (places * left) * times, kLeastLimit * times, kMatchLimit);
-    pcre2_set_match_limit(scratch.context_.get(), static_cast<std::uint32_t>(limit));
-    pcre2_set_offset_limit(scratch.context_.get(), last ? PCRE2_UNSET : from + places - 1);
-    const int found = pcre2_match(code_.get(), subject.data(), subject.size(), from, options, scratch.data_.get(),
-                                  scratch.context_.get());
-    if (found >= 0) {
-      const PCRE2_SIZE* const ends = pcre2_get_ovector_pointer(scratch.data_.get());
-      return {Outcome::match, ends[0], ends[1]};
-    }
-    if (found == PCRE2_ERROR_MATCHLIMIT && limit < kMatchLimit) {
-      if (places_ == Places::in_parts && places > 1) {
-        most_places = (places + 3) / 4;
-      } else {
-        times *= 2;
-      }
-      continue;
-    }
-    if (found != PCRE2_ERROR_NOMATCH) return {Outcome::failed, 0, 0};
-    if (last) return {};
-    from += places;
-    most_places = places * 2;
-    times = 1;
-  }
+  if (from > subject.size() || !scratch.take(work_of_places(subject.subspan(from)))) return {Outcome::failed, 0, 0};
+  Run run{scratch, longest_repeat_, from};
+  pcre2_set_callout(scratch.context_.get(), &Run::count, &run);
+  const int found = pcre2_match(code_.get(), subject.data(), subject.size(), from, begins_line ? 0 : PCRE2_NOTBOL,
+                                scratch.data_.get(), scratch.context_.get());
+  if (found == PCRE2_ERROR_NOMATCH) return {};
+  if (found < 0) return {Outcome::failed, 0, 0};
+  const PCRE2_SIZE* const ends = pcre2_get_ovector_pointer(scratch.data_.get());
+  return {Outcome::match, ends[0], ends[1]};
 }
 
 }  // namespace penstock::nids

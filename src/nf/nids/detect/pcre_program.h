@@ -1,10 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rule's regular expression, compiled by PCRE2 for its JIT; and what a worker needs to run them.
+// A rule's regular expression, compiled by PCRE2 for its JIT; and what a worker needs to run them. What a run costs is
+// counted: the places that it begins at, and what callouts in it see (counted_expression.h).
 
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -30,22 +33,26 @@ struct PcreDeleter {
 /// A worker's own.
 class PcreScratch {
  public:
-  explicit PcreScratch(const ThreadClock& clock = system_clock());
+  PcreScratch();
 
-  /// Before the expressions of a frame, and before those of a rule on one buffer: what time they may take. PCRE2's
+  /// Before the expressions of a frame, and before those of a rule on one buffer: how much work they may take. PCRE2's
   /// limits bound what a match costs from each place on; this bounds all places, and how often they are tried again.
-  void begin_frame(std::uint64_t allowed_ns) noexcept { of_frame_.begin(allowed_ns); }
-  void allow_frame(std::uint64_t more_ns) noexcept { of_frame_.add(more_ns); }
-  void begin_rule(std::uint64_t allowed_ns) noexcept { of_rule_.begin(allowed_ns); }
-  /// Expressions were given up since then.
-  [[nodiscard]] bool frame_was_over() const noexcept { return of_frame_.was_over(); }
+  void begin_frame(std::uint64_t work) noexcept { of_frame_.begin(work); }
+  void allow_frame(std::uint64_t more) noexcept { of_frame_.add(more); }
+  void begin_rule(std::uint64_t work) noexcept { of_rule_.begin(work); }
+  /// Nothing is left of the frame's.
+  [[nodiscard]] bool frame_is_over() const noexcept { return of_frame_.is_over(); }
 
  private:
   friend class PcreProgram;
-  [[nodiscard]] bool may_go_on() noexcept;
+  /// False: it is over.
+  [[nodiscard]] bool take(std::uint64_t work) noexcept {
+    of_frame_.take(work);
+    of_rule_.take(work);
+    return !of_frame_.is_over() && !of_rule_.is_over();
+  }
 
-  ThreadClock clock_;
-  TimeAllowance of_frame_, of_rule_;
+  WorkAllowance of_frame_, of_rule_;
   std::unique_ptr<pcre2_real_match_data_8, PcreDeleter> data_;
   std::unique_ptr<pcre2_real_match_context_8, PcreDeleter> context_;
   std::unique_ptr<pcre2_real_jit_stack_8, PcreDeleter> stack_;
@@ -56,6 +63,9 @@ class PcreProgram {
  public:
   /// Fails where the expression does not compile; the error's place is left to the caller.
   [[nodiscard]] static Result<PcreProgram> compile(const Pcre& pcre);
+
+  /// Of memory, of the expression and of its machine code.
+  [[nodiscard]] std::size_t bytes() const noexcept;
 
   /// `failed`: given up at a limit.
   enum class Outcome : std::uint8_t { match, no_match, failed };
@@ -69,15 +79,17 @@ class PcreProgram {
                            bool begins_line = true) const noexcept;
 
  private:
-  /// Where it may begin to match.
-  enum class Places : std::uint8_t {
-    one,       // at the first one alone
-    in_parts,  // it finds the same where it is run from one range of places after the other
-    whole,     // it does not
-  };
-  PcreProgram(pcre2_real_code_8* code, Places places) : code_(code), places_(places) {}
+  struct Run;
+
+  PcreProgram(pcre2_real_code_8* code, std::size_t length, std::uint32_t longest_repeat);
+  /// Of looking at all places from which it may match, without what callouts count.
+  [[nodiscard]] std::uint64_t work_of_places(std::span<const std::uint8_t> text) const noexcept;
+
   std::unique_ptr<pcre2_real_code_8, PcreDeleter> code_;
-  Places places_;
+  std::uint32_t work_per_place_;
+  std::uint32_t longest_repeat_;               // CountedExpression's
+  bool is_anchored_ = false;                   // it may match at the first place alone
+  std::array<std::uint8_t, 256> may_begin_{};  // 1: a match may begin with the byte
 };
 
 }  // namespace penstock::nids

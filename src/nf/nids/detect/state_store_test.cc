@@ -395,7 +395,7 @@ TEST(StateStore, TheFirstFateStays) {
 TEST(StateStore, FlowsAreBoundedInMemoryAndTheLongestUnusedLoses) {
   RuleSet rules;
   HostMemory hosts;
-  StateStore store(rules, hosts, 32 * 100);  // a hundred cells
+  StateStore store(rules, hosts, 48 * 100);  // a hundred cells
   std::deque<Flow> flows(60);
   store.set_fate(flows[0], StateStore::FlowFate::dropped);
   for (std::size_t i = 1; i < flows.size(); ++i) {  // two cells each
@@ -418,10 +418,37 @@ TEST(StateStore, FlowsAreBoundedInMemoryAndTheLongestUnusedLoses) {
   EXPECT_EQ(store.counters().flows, 0U);
 }
 
+TEST(StateStore, KeepsWhateverNumberOfRecordsAFlowHas) {
+  RuleSet rules;
+  HostMemory hosts;
+  StateStore store(rules, hosts);
+  std::array<Flow, 3> flows;
+  constexpr std::uint32_t kNames = 20'000;  // with a list of them this would take minutes
+  for (std::uint32_t round = 0; round < 3; ++round) {
+    for (std::uint32_t name = 0; name < kNames; ++name) {
+      for (std::uint32_t i = 0; i < flows.size(); ++i) {
+        const TrackedPacket packet = packet_of(1, 2, 0, &flows[i]);
+        store.change(FlowintChange{FlowintChange::How::add, name, i + 1, {}}, packet);
+        store.change(FlowbitsChange{FlowbitsChange::How::toggle, name + i}, packet);
+      }
+    }
+  }
+  for (std::uint32_t name = 0; name < kNames; ++name) {
+    for (std::uint32_t i = 0; i < flows.size(); ++i) {
+      const TrackedPacket packet = packet_of(1, 2, 0, &flows[i]);
+      ASSERT_TRUE(store.holds(FlowintMatch{FlowintMatch::Operator::equal, name, 3 * (i + 1), {}}, packet));
+      ASSERT_EQ(store.holds(isset({name}), packet), name >= i);
+    }
+  }
+  for (Flow& flow : flows) store.flow_ended(flow);
+  EXPECT_EQ(store.counters().flows, 0U);
+  EXPECT_FALSE(store.holds(isset({5}), packet_of(1, 2, 0, &flows[0])));
+}
+
 TEST(StateStore, GivesBackWhatEndedFlowsHad) {
   RuleSet rules;
   HostMemory hosts;
-  StateStore store(rules, hosts, 32 * 1000);
+  StateStore store(rules, hosts, 48 * 1000);
   const Rule filter =
       rule_with({.type = Threshold::Type::detection_filter, .track = TrackBy::flow, .count = 1, .seconds = 60});
   Rule tags;

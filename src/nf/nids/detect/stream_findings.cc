@@ -4,110 +4,211 @@
 #include "nf/nids/detect/stream_findings.h"
 
 #include <algorithm>
-#include <new>
 
 namespace penstock::nids {
 
-void StreamFindings::note(const stack::Flow& flow, stack::Direction direction, const Segment& segment,
-                          std::span<const std::uint32_t> literals) noexcept {
-  if (entries_.empty() && !take_memory()) return;
-  const std::uint64_t key = key_of(flow, direction);
-  Entry& entry = entries_[place_of(key)];
-  if (entry.flow != key) {
-    // Whatever is in the stream now may have come in packets that nobody noted.
-    entry.flow = key;
-    entry.floor = segment.highest;
-    entry.segment_count = entry.literal_count = 0;
-    return;
-  }
-  const std::uint64_t begin = std::max(segment.begin, entry.floor);
-  if (begin >= segment.end) return;
-  if (entry.segment_count == kSegments) {
-    // The older half goes. Segments lie in the order in which they came.
-    std::uint64_t floor = entry.floor;
-    for (std::size_t i = 0; i < kSegments / 2; ++i) {
-      floor = std::max(floor, entry.segments[i].begin + entry.segments[i].length);
-    }
-    forget_before(entry, floor);
-  }
-  const bool no_room = entry.literal_count + literals.size() > entry.literals.size();
-  if (no_room) forget_before(entry, segment.highest);
-  const std::uint64_t from = std::max(begin, entry.floor);
-  if (from >= segment.end) return;
-  entry.segments[entry.segment_count++] = {from, static_cast<std::uint32_t>(segment.end - from), segment.known};
-  for (const std::uint32_t literal : literals) {
-    entry.literals[entry.literal_count++] = {literal, static_cast<std::uint32_t>(segment.end)};
-  }
+namespace {
+
+// What is longer of bytes one behind the other is cut to what is looked at again.
+constexpr std::uint64_t kMostKept = std::uint64_t{1} << 20, kMostLookedAt = std::uint64_t{1} << 17;
+
+/// How far `at` lies ahead of a place. What is kept of a stream is far less than 2^31 bytes.
+std::int32_t ahead_of(std::uint64_t place, std::uint32_t at) noexcept {
+  return static_cast<std::int32_t>(at - static_cast<std::uint32_t>(place));
 }
 
-/// Where the system has none nothing is known, and all is scanned here.
-bool StreamFindings::take_memory() noexcept {
-  try {
-    entries_.resize(std::size_t{1} << bits_);
-    return true;
-  } catch (const std::bad_alloc&) {
-    return false;
+}  // namespace
+
+StreamFindings::Entry* StreamFindings::entry_of(std::uint64_t key) noexcept {
+  if (!entries_) {
+    if (has_no_memory_) return nullptr;
+    // Zeroed by the system, page by page as they are used: no entry.
+    entries_.reset(static_cast<Entry*>(std::calloc(std::size_t{1} << bits_, sizeof(Entry))));
+    has_no_memory_ = !entries_;
+    if (has_no_memory_) return nullptr;
   }
+  Entry& entry = place_of(key);
+  if (entry.key != key) {
+    entry.key = key;
+    entry.floor = 0;
+    entry.note_floor = Entry::kNotNoted;
+    entry.note_end = 0;
+    entry.piece_count = entry.literal_count = 0;
+  }
+  return &entry;
+}
+
+void StreamFindings::note(const stack::Flow& flow, stack::Direction direction, const Segment& segment,
+                          std::span<const std::uint32_t> literals) noexcept {
+  Entry* const entry = entry_of(key_of(flow, direction));
+  if (entry == nullptr) return;
+  if (entry->note_floor == Entry::kNotNoted) {
+    // Whatever is in the stream now may have come in packets that were not noted.
+    entry->note_floor = segment.highest;
+    return;
+  }
+  const bool is_known = segment.known && segment.begin >= entry->note_end;
+  entry->note_end = std::max(entry->note_end, segment.end);
+  const std::uint64_t begin = std::max({segment.begin, entry->note_floor, entry->floor});
+  if (begin >= segment.end) return;
+  if (entry->piece_count == entry->pieces.size()) {
+    // The older half goes. Pieces lie in the order in which they came.
+    std::uint64_t floor = entry->floor;
+    for (std::size_t i = 0; i < entry->pieces.size() / 2; ++i) floor = std::max(floor, entry->pieces[i].end());
+    forget_before(*entry, floor);
+  }
+  for (const std::uint32_t literal : literals) add_literal(*entry, literal, segment.end);
+  const std::uint64_t from = std::max(begin, entry->floor);
+  if (from >= segment.end) return;
+  entry->pieces[entry->piece_count++] = {from, static_cast<std::uint32_t>(segment.end - from),
+                                         is_known ? Kind::noted : Kind::unknown};
 }
 
 void StreamFindings::forget_before(Entry& entry, std::uint64_t floor) noexcept {
   entry.floor = std::max(entry.floor, floor);
   std::uint8_t kept = 0;
-  for (std::size_t i = 0; i < entry.segment_count; ++i) {
-    Entry::Range range = entry.segments[i];
-    const std::uint64_t end = range.begin + range.length;
+  for (std::size_t i = 0; i < entry.piece_count; ++i) {
+    Piece piece = entry.pieces[i];
+    const std::uint64_t end = piece.end();
     if (end <= entry.floor) continue;
-    range.begin = std::max(range.begin, entry.floor);
-    range.length = static_cast<std::uint32_t>(end - range.begin);
-    entry.segments[kept++] = range;
+    piece.begin = std::max(piece.begin, entry.floor);
+    piece.length = static_cast<std::uint32_t>(end - piece.begin);
+    entry.pieces[kept++] = piece;
   }
-  entry.segment_count = kept;
+  entry.piece_count = kept;
   kept = 0;
   for (std::size_t i = 0; i < entry.literal_count; ++i) {
-    // A stream's waiting bytes are far fewer than 2^31.
-    const auto ahead = static_cast<std::int32_t>(entry.literals[i].end - static_cast<std::uint32_t>(entry.floor));
-    if (ahead > 0) entry.literals[kept++] = entry.literals[i];
+    if (ahead_of(entry.floor, entry.literals[i].end) > 0) entry.literals[kept++] = entry.literals[i];
   }
   entry.literal_count = kept;
 }
 
-bool StreamFindings::look_up(const stack::Flow& flow, stack::Direction direction, std::uint64_t begin,
-                             std::uint64_t end, Known& known) const noexcept {
-  if (entries_.empty()) return false;
-  const std::uint64_t key = key_of(flow, direction);
-  const Entry& entry = entries_[place_of(key)];
-  if (entry.flow != key || begin < entry.floor) return false;
-
-  std::array<Entry::Range, kSegments> segments;
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < entry.segment_count; ++i) {
-    const Entry::Range& range = entry.segments[i];
-    if (range.begin >= end || range.begin + range.length <= begin) continue;
-    if (!range.known) return false;
-    segments[count++] = range;
-  }
-  std::sort(segments.begin(), segments.begin() + count,
-            [](const Entry::Range& a, const Entry::Range& b) { return a.begin < b.begin; });
-
-  known.literal_count = known.seam_count = 0;
-  std::uint64_t covered = begin;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t from = segments[i].begin;
-    const std::uint64_t to = from + segments[i].length;
-    if (from > covered) return false;
-    covered = std::max(covered, to);
-    if (from > begin) known.seams[known.seam_count++] = from;
-    if (to < end) known.seams[known.seam_count++] = to;
-  }
-  if (covered < end) return false;
-  const auto seams_end = known.seams.begin() + known.seam_count;
-  std::sort(known.seams.begin(), seams_end);
-  known.seam_count = static_cast<std::size_t>(std::unique(known.seams.begin(), seams_end) - known.seams.begin());
+void StreamFindings::add_literal(Entry& entry, std::uint32_t literal, std::uint64_t end) noexcept {
   for (std::size_t i = 0; i < entry.literal_count; ++i) {
-    const auto ahead = static_cast<std::int32_t>(entry.literals[i].end - static_cast<std::uint32_t>(begin));
-    if (ahead > 0) known.literals[known.literal_count++] = entry.literals[i].literal;
+    Entry::Literal& one = entry.literals[i];
+    if (one.literal != literal) continue;
+    if (ahead_of(end, one.end) < 0) one.end = static_cast<std::uint32_t>(end);
+    return;
   }
-  return true;
+  if (entry.literal_count == entry.literals.size()) {
+    std::int32_t oldest = 0;
+    for (const Entry::Literal& one : entry.literals) oldest = std::min(oldest, ahead_of(end, one.end));
+    forget_before(entry, end + static_cast<std::uint64_t>(static_cast<std::int64_t>(oldest)));
+  }
+  if (end <= entry.floor) return;
+  entry.literals[entry.literal_count++] = {literal, static_cast<std::uint32_t>(end)};
+}
+
+void StreamFindings::look_up(const stack::Flow& flow, stack::Direction direction, std::uint64_t begin,
+                             std::uint64_t end, std::uint64_t reach, Known& known) const noexcept {
+  known.rest_count = known.literal_count = 0;
+  const std::uint64_t key = key_of(flow, direction);
+  const Entry* const entry = entries_ ? &place_of(key) : nullptr;
+  if (entry == nullptr || entry->key != key || entry->piece_count == 0) {
+    known.rest[known.rest_count++] = {begin, end};
+    return;
+  }
+  for (std::size_t i = 0; i < entry->literal_count; ++i) {
+    const std::int32_t ahead = ahead_of(begin, entry->literals[i].end);
+    if (ahead > 0) {
+      known.literals[known.literal_count++] = {entry->literals[i].literal, begin + static_cast<std::uint32_t>(ahead)};
+    }
+  }
+  const std::span<const Piece> pieces(entry->pieces.data(), entry->piece_count);
+  const Piece& first = pieces.front();
+  if (pieces.size() == 1 && first.kind == Kind::inspected && first.begin <= begin && first.end() >= begin &&
+      first.end() < end) {  // nearly always: the stream goes on
+    known.rest[known.rest_count++] = {std::max(begin, first.end() - std::min(first.end(), reach)), end};
+    return;
+  }
+
+  // The bytes, cut wherever a piece begins or ends: between two cuts they are of the same pieces.
+  std::array<std::uint64_t, 2 * Known::kMostRanges + 2> cuts;
+  std::size_t cut_count = 0;
+  cuts[cut_count++] = begin;
+  cuts[cut_count++] = end;
+  for (const Piece& piece : pieces) {
+    for (const std::uint64_t at : {piece.begin, piece.end()}) {
+      if (at > begin && at < end) cuts[cut_count++] = at;
+    }
+  }
+  const auto cuts_end = cuts.begin() + static_cast<std::ptrdiff_t>(cut_count);
+  std::sort(cuts.begin(), cuts_end);
+  cut_count = static_cast<std::size_t>(std::unique(cuts.begin(), cuts_end) - cuts.begin());
+
+  const auto add = [&](std::uint64_t from, std::uint64_t to) {
+    from = std::max(begin, from - std::min(from, reach));
+    to = std::min(end, to + reach);
+    if (known.rest_count > 0 && known.rest[known.rest_count - 1].end >= from) {
+      known.rest[known.rest_count - 1].end = std::max(known.rest[known.rest_count - 1].end, to);
+    } else {
+      known.rest[known.rest_count++] = {from, to};
+    }
+  };
+  for (std::size_t i = 0; i + 1 < cut_count; ++i) {
+    bool is_inspected = false, is_noted = false, is_unknown = false, goes_on = false;
+    for (const Piece& piece : pieces) {
+      if (piece.begin > cuts[i] || piece.end() <= cuts[i]) continue;
+      is_inspected = is_inspected || piece.kind == Kind::inspected;
+      is_noted = is_noted || piece.kind == Kind::noted;
+      is_unknown = is_unknown || piece.kind == Kind::unknown;
+      goes_on = goes_on || (piece.kind == Kind::inspected && piece.begin < cuts[i]);
+    }
+    if (!is_inspected && (!is_noted || is_unknown)) {
+      add(cuts[i], cuts[i + 1]);
+    } else if (i > 0 && !goes_on && reach > 0) {
+      add(cuts[i], cuts[i]);  // what straddles a seam has a byte on either side of it
+    }
+  }
+}
+
+void StreamFindings::searched(const stack::Flow& flow, stack::Direction direction, std::uint64_t begin,
+                              std::uint64_t end, std::uint64_t reach, std::span<const Found> found) noexcept {
+  Entry* const entry = entry_of(key_of(flow, direction));
+  if (entry == nullptr) return;
+  for (const Found& one : found) add_literal(*entry, one.literal, one.end);
+  Piece& first = entry->pieces.front();
+  if (entry->piece_count == 1 && first.kind == Kind::inspected && first.begin <= begin &&
+      first.end() >= begin + reach && first.end() <= end && end - first.begin <= kMostKept) {
+    first.length = static_cast<std::uint32_t>(end - first.begin);  // nearly always: the stream goes on
+    return;
+  }
+  // It takes the place of what lies in it, and is joined with what was inspected before where no literal can lie over
+  // the seam.
+  std::uint64_t from = begin, to = end;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < entry->piece_count; ++i) {
+    Piece piece = entry->pieces[i];
+    const std::uint64_t piece_end = piece.end();
+    const bool is_before = piece.begin < begin && piece_end >= begin;
+    const bool is_behind = piece_end > end && piece.begin <= end;
+    if (piece.kind == Kind::inspected && is_before && std::min(piece_end, end) - begin >= reach) {
+      from = std::min(from, piece.begin);
+      if (is_behind) to = std::max(to, piece_end);
+      continue;
+    }
+    if (piece.kind == Kind::inspected && is_behind && end - std::max(piece.begin, begin) >= reach) {
+      to = std::max(to, piece_end);
+      continue;
+    }
+    if (piece.begin >= begin && piece_end <= end) continue;
+    if (is_before && is_behind) {
+      entry->pieces[kept++] = piece;  // of another kind, around it: what was inspected counts
+      continue;
+    }
+    if (is_before) piece.length = static_cast<std::uint32_t>(begin - piece.begin);
+    if (is_behind) {
+      piece.begin = end;
+      piece.length = static_cast<std::uint32_t>(piece_end - end);
+    }
+    entry->pieces[kept++] = piece;
+  }
+  entry->piece_count = static_cast<std::uint8_t>(kept);
+  if (entry->piece_count == entry->pieces.size()) forget_before(*entry, from);
+  from = std::max(from, entry->floor);
+  if (from >= to || entry->piece_count == entry->pieces.size()) return;
+  if (to - from > kMostKept) from = to - kMostLookedAt;
+  entry->pieces[entry->piece_count++] = {from, static_cast<std::uint32_t>(to - from), Kind::inspected};
 }
 
 }  // namespace penstock::nids

@@ -5,12 +5,21 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+#include <random>
+#include <set>
+
 namespace penstock::nids {
 namespace {
 
 using stack::Direction;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+using Range = StreamFindings::Range;
+using Found = StreamFindings::Found;
+
+constexpr std::uint64_t kReach = 5;
 
 class StreamFindingsTest : public ::testing::Test {
  protected:
@@ -18,93 +27,157 @@ class StreamFindingsTest : public ::testing::Test {
     highest_ = std::max(highest_, end);
     findings_.note(flow_, Direction::to_server, {begin, end, highest_, known}, literals);
   }
-  bool look_up(std::uint64_t begin, std::uint64_t end) {
+  void searched(std::uint64_t begin, std::uint64_t end, std::vector<Found> found = {}) {
+    findings_.searched(flow_, Direction::to_server, begin, end, kReach, found);
+  }
+  /// What is left to scan.
+  std::vector<Range> rest_of(std::uint64_t begin, std::uint64_t end) {
     StreamFindings::Known known;
-    if (!findings_.look_up(flow_, Direction::to_server, begin, end, known)) return false;
-    literals_.assign(known.literals.begin(), known.literals.begin() + known.literal_count);
-    seams_.assign(known.seams.begin(), known.seams.begin() + known.seam_count);
-    return true;
+    findings_.look_up(flow_, Direction::to_server, begin, end, kReach, known);
+    literals_.clear();
+    for (std::size_t i = 0; i < known.literal_count; ++i) literals_.push_back(known.literals[i].literal);
+    return {known.rest.begin(), known.rest.begin() + static_cast<std::ptrdiff_t>(known.rest_count)};
   }
 
   StreamFindings findings_{4};
   stack::Flow flow_;
   std::uint64_t highest_ = 0;
-  std::vector<std::uint32_t> literals_;
-  std::vector<std::uint64_t> seams_;
+  std::vector<std::uint32_t> literals_;  // of the last look-up
 };
 
-TEST_F(StreamFindingsTest, KnowTheSeamsBetweenSegments) {
+// --- Payloads that were searched elsewhere -------------------------------------------------------------------------
+
+TEST_F(StreamFindingsTest, LeaveTheSeamsBetweenSegments) {
   note(0, 0);  // the handshake
   note(0, 100, {7});
   note(100, 250, {8, 9});
-  ASSERT_TRUE(look_up(0, 250));
-  EXPECT_THAT(seams_, ElementsAre(100));
+  EXPECT_THAT(rest_of(0, 250), ElementsAre(Range{95, 105}));
   EXPECT_THAT(literals_, ElementsAre(7, 8, 9));
-  ASSERT_TRUE(look_up(100, 250));
-  EXPECT_THAT(seams_, IsEmpty());
+  EXPECT_THAT(rest_of(100, 250), IsEmpty());
   EXPECT_THAT(literals_, ElementsAre(8, 9));
 }
 
-TEST_F(StreamFindingsTest, KnowNothingOfWhatCameBeforeTheFirstNote) {
+TEST_F(StreamFindingsTest, LeaveWhatCameBeforeTheFirstNote) {
   note(0, 100);
-  EXPECT_FALSE(look_up(0, 100));
+  EXPECT_THAT(rest_of(0, 100), ElementsAre(Range{0, 100}));
   note(50, 150);  // its first half may have lost to an earlier packet
-  EXPECT_FALSE(look_up(50, 150));
-  EXPECT_TRUE(look_up(100, 150));
+  EXPECT_THAT(rest_of(50, 150), ElementsAre(Range{50, 105}));
+  EXPECT_THAT(rest_of(100, 150), IsEmpty());
 }
 
-TEST_F(StreamFindingsTest, KnowNothingOfSegmentsThatWereNotSearched) {
+/// What overlaps with it may be its bytes in the stream.
+TEST_F(StreamFindingsTest, LeaveSegmentsThatWereNotSearched) {
   note(0, 0);
   note(0, 100, {}, false);
   note(50, 200);
-  EXPECT_FALSE(look_up(0, 200));
-  EXPECT_FALSE(look_up(50, 200));
-  EXPECT_TRUE(look_up(100, 200));
+  EXPECT_THAT(rest_of(0, 200), ElementsAre(Range{0, 105}));
+  EXPECT_THAT(rest_of(120, 200), IsEmpty());
 }
 
-TEST_F(StreamFindingsTest, KnowNothingOfGaps) {
+TEST_F(StreamFindingsTest, LeaveGaps) {
   note(0, 0);
   note(0, 100);
   note(120, 200);
-  EXPECT_FALSE(look_up(0, 200));
-  EXPECT_TRUE(look_up(0, 100));
-  EXPECT_TRUE(look_up(120, 200));
+  EXPECT_THAT(rest_of(0, 200), ElementsAre(Range{95, 125}));
+  EXPECT_THAT(rest_of(0, 100), IsEmpty());
+  EXPECT_THAT(rest_of(120, 200), IsEmpty());
   note(90, 130);
-  ASSERT_TRUE(look_up(0, 200));
-  EXPECT_THAT(seams_, ElementsAre(90, 100, 120, 130));
+  EXPECT_THAT(rest_of(0, 200), ElementsAre(Range{85, 105}, Range{115, 135}));
 }
 
 TEST_F(StreamFindingsTest, ForgetTheOldestWhereThereIsNoRoom) {
   note(0, 0);
   for (std::uint64_t at = 0; at < 10'000; at += 100) note(at, at + 100);
-  EXPECT_FALSE(look_up(0, 100));
-  EXPECT_FALSE(look_up(8000, 10'000));
-  EXPECT_TRUE(look_up(9700, 10'000));
+  EXPECT_THAT(rest_of(0, 100), ElementsAre(Range{0, 100}));
+  EXPECT_THAT(rest_of(9900, 10'000), IsEmpty());
 }
 
-TEST_F(StreamFindingsTest, ForgetAllWhereLiteralsHaveNoRoom) {
-  note(0, 0);
-  note(0, 100, {1, 2, 3, 4, 5, 6, 7});
-  note(100, 200, {1, 2, 3, 4, 5, 6, 7});
-  EXPECT_FALSE(look_up(0, 200));
-  note(200, 300, {5});
-  ASSERT_TRUE(look_up(200, 300));
-  EXPECT_THAT(literals_, ElementsAre(5));
+// --- Bytes that were inspected -------------------------------------------------------------------------------------
+
+TEST_F(StreamFindingsTest, LeaveOnlyNewBytesOfAStreamThatWasInspected) {
+  searched(0, 100, {{7, 100}});
+  EXPECT_THAT(rest_of(0, 160), ElementsAre(Range{95, 160}));
+  EXPECT_THAT(literals_, ElementsAre(7));
+  searched(0, 160, {{8, 160}});
+  EXPECT_THAT(rest_of(20, 200), ElementsAre(Range{155, 200}));
+  EXPECT_THAT(literals_, UnorderedElementsAre(7, 8));
+  EXPECT_THAT(rest_of(110, 200), ElementsAre(Range{155, 200}));
+  EXPECT_THAT(literals_, ElementsAre(8));
 }
+
+TEST_F(StreamFindingsTest, LeaveNothingOfAHoleThatWasFilled) {
+  searched(0, 100);
+  searched(200, 300, {{9, 300}});
+  EXPECT_THAT(rest_of(0, 300), ElementsAre(Range{95, 205}));
+  searched(0, 300);
+  EXPECT_THAT(rest_of(0, 300), IsEmpty());
+  EXPECT_THAT(literals_, ElementsAre(9));
+}
+
+/// Joined only where no literal can lie over the seam.
+TEST_F(StreamFindingsTest, LeaveTheSeamOfBytesThatWereInspectedApart) {
+  searched(0, 100);
+  searched(100, 200);
+  EXPECT_THAT(rest_of(0, 200), ElementsAre(Range{95, 105}));
+  searched(197, 300);
+  EXPECT_THAT(rest_of(150, 300), ElementsAre(Range{192, 202}));
+  searched(290, 400);
+  EXPECT_THAT(rest_of(250, 400), IsEmpty());
+}
+
+TEST_F(StreamFindingsTest, KnowALiteralWhereItWasFoundLast) {
+  searched(0, 100, {{7, 100}});
+  searched(50, 200, {{7, 200}});
+  EXPECT_THAT(rest_of(150, 250), ElementsAre(Range{195, 250}));
+  EXPECT_THAT(literals_, ElementsAre(7));
+  searched(300, 350, {{7, 350}});
+  searched(0, 50, {{7, 50}});
+  rest_of(320, 350);
+  EXPECT_THAT(literals_, ElementsAre(7));
+}
+
+TEST_F(StreamFindingsTest, ForgetBytesWhoseLiteralsHaveNoRoom) {
+  std::vector<Found> found;
+  for (std::uint32_t i = 0; i < StreamFindings::Known::kMostLiterals; ++i) found.push_back({i, 100});
+  searched(0, 100, found);
+  EXPECT_THAT(rest_of(0, 100), IsEmpty());
+  searched(50, 200, {{1000, 200}});
+  EXPECT_THAT(rest_of(50, 300), ElementsAre(Range{50, 105}, Range{195, 300}));
+  EXPECT_THAT(literals_, ElementsAre(1000));
+}
+
+TEST_F(StreamFindingsTest, KnowNothingOfBytesWithMoreLiteralsThanThereIsRoomFor) {
+  std::vector<Found> found;
+  for (std::uint32_t i = 0; i <= StreamFindings::Known::kMostLiterals; ++i) found.push_back({i, 100});
+  searched(0, 100, found);
+  EXPECT_THAT(rest_of(0, 100), ElementsAre(Range{0, 100}));
+}
+
+TEST_F(StreamFindingsTest, NoteSegmentsOfAStreamThatWasInspectedBefore) {
+  searched(0, 100);
+  note(100, 200);  // the first that is noted: others may have come before
+  EXPECT_THAT(rest_of(0, 200), ElementsAre(Range{95, 200}));
+  note(200, 300, {3});
+  EXPECT_THAT(rest_of(0, 300), ElementsAre(Range{95, 205}));
+  EXPECT_THAT(literals_, ElementsAre(3));
+}
+
+// --- The cache -----------------------------------------------------------------------------------------------------
 
 TEST_F(StreamFindingsTest, OfOtherDirectionsAndFlowsAreOthers) {
   note(0, 0);
   note(0, 100);
   StreamFindings::Known known;
-  EXPECT_FALSE(findings_.look_up(flow_, Direction::to_client, 0, 100, known));
+  findings_.look_up(flow_, Direction::to_client, 0, 100, kReach, known);
+  EXPECT_EQ(known.rest_count, 1U);
   for (std::uint64_t id = 1; id <= 200; ++id) {  // one of them takes its place
     stack::Flow other;
     other.id = id;
     findings_.note(other, Direction::to_server, {0, 0, 0, true}, {});
   }
-  EXPECT_FALSE(look_up(0, 100));
+  EXPECT_THAT(rest_of(0, 100), ElementsAre(Range{0, 100}));
   note(100, 200);
-  EXPECT_FALSE(look_up(100, 200));
+  EXPECT_THAT(rest_of(100, 200), ElementsAre(Range{100, 200}));
 }
 
 TEST(StreamFindings, KnowNothingWhereThereIsNoMemoryForThem) {
@@ -116,7 +189,70 @@ TEST(StreamFindings, KnowNothingWhereThereIsNoMemoryForThem) {
   StreamFindings::Known known;
   findings.note(flow, Direction::to_server, {0, 0, 0, true}, {});
   findings.note(flow, Direction::to_server, {0, 100, 100, true}, {});
-  EXPECT_FALSE(findings.look_up(flow, Direction::to_server, 0, 100, known));
+  findings.searched(flow, Direction::to_server, 0, 100, kReach, {});
+  findings.look_up(flow, Direction::to_server, 0, 100, kReach, known);
+  EXPECT_THAT(known.rest[0], (Range{0, 100}));
+}
+
+/// Bytes of a stream, each one's number of a literal of one to six bytes that begins there, or none. Windows are
+/// inspected at random, as they slide over the stream and as holes are filled; payloads are noted at random. Each
+/// literal in a window is either known or lies in what is left to scan.
+TEST(StreamFindings, LeaveNoLiteralUnseen) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 2000; ++round) {
+    struct Placed {
+      std::uint64_t begin, end;
+      std::uint32_t literal;
+    };
+    std::vector<Placed> placed;
+    const unsigned kinds = 1 + static_cast<unsigned>(random() % 40);
+    for (int i = 0; i < 40; ++i) {
+      const std::uint64_t begin = random() % 990;
+      const auto literal = static_cast<std::uint32_t>(random() % kinds);
+      placed.push_back({begin, begin + 1 + literal % 6, literal});
+    }
+    const auto in = [&](std::uint64_t begin, std::uint64_t end) {
+      std::set<std::uint32_t> found;
+      for (const Placed& one : placed) {
+        if (one.begin >= begin && one.end <= end) found.insert(one.literal);
+      }
+      return found;
+    };
+    StreamFindings findings{4};
+    stack::Flow flow;
+    const bool notes = random() % 2 == 0;
+    std::uint64_t highest = 0;
+    for (int step = 0; step < 30; ++step) {
+      const std::uint64_t begin = random() % 900;
+      const std::uint64_t end = begin + 1 + random() % 100;
+      if (notes && random() % 3 != 0) {
+        highest = std::max(highest, end);
+        const std::set<std::uint32_t> there = in(begin, end);
+        const std::vector<std::uint32_t> literals(there.begin(), there.end());
+        const bool known = random() % 4 != 0;
+        findings.note(flow, Direction::to_server, {begin, end, highest, known},
+                      known ? std::span<const std::uint32_t>(literals) : std::span<const std::uint32_t>());
+        continue;
+      }
+      StreamFindings::Known known;
+      findings.look_up(flow, Direction::to_server, begin, end, kReach, known);
+      std::set<std::uint32_t> seen;
+      std::vector<Found> found;
+      for (std::size_t i = 0; i < known.literal_count; ++i) seen.insert(known.literals[i].literal);
+      for (std::size_t i = 0; i < known.rest_count; ++i) {
+        ASSERT_GE(known.rest[i].begin, begin);
+        ASSERT_LE(known.rest[i].end, end);
+        for (const std::uint32_t literal : in(known.rest[i].begin, known.rest[i].end)) {
+          seen.insert(literal);
+          found.push_back({literal, known.rest[i].end});
+        }
+      }
+      for (const std::uint32_t literal : in(begin, end)) {
+        ASSERT_TRUE(seen.contains(literal)) << round << " literal " << literal << " in " << begin << "-" << end;
+      }
+      findings.searched(flow, Direction::to_server, begin, end, kReach, found);
+    }
+  }
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <variant>
 
+#include "nf/nids/detect/expression_facts.h"
+
 namespace penstock::nids {
 
 namespace {
@@ -16,10 +18,15 @@ constexpr std::int64_t kMostNumberText = 23;  // what a number in text takes, at
 /// Reads a rule's options in their order.
 class Reach {
  public:
-  /// False: the option counts from the buffer's start.
+  /// False: the option can only be tried from the stream's first byte on. Others that count from there are tried
+  /// anywhere: whoever runs them knows how many bytes came before.
   bool add(const Content& content) {
     const bool relative = content.distance || content.within;
-    if (content.offset || content.depth || content.starts_with || (relative && !placed_)) return false;
+    const bool from_start = content.offset || content.depth || content.starts_with;
+    has_places_ = has_places_ || from_start;
+    if (relative && !placed_) return false;
+    if (from_start && (content.negated || relative || !is_fixed(content.offset) || !is_fixed(content.depth)))
+      return false;
     if (content.negated) {
       if (!relative) bounded_ = false;  // the more of the bytes before is looked at, the surer that it is not there
       return true;
@@ -40,7 +47,12 @@ class Reach {
 
   /// Other `^` are for who runs it: he knows whether bytes came before.
   bool add(const Pcre& pcre) {
-    bounded_ = false;
+    const auto longest = pcre.of == Pcre::Of::buffer && !pcre.negated ? facts_of(pcre).longest : std::nullopt;
+    if (longest && !placed_) {
+      span_ += *longest;
+    } else {
+      bounded_ = false;
+    }
     if (pcre.of == Pcre::Of::buffer) {
       const std::string_view pattern = pcre.pattern;
       const bool at_start = pcre.anchored || pattern.find("\\A") != pattern.npos || pattern.find("\\G") != pattern.npos;
@@ -52,14 +64,16 @@ class Reach {
   }
 
   bool add(const IsDataAt& option) {
-    return add_near(option, option.position, option.negated ? 0 : option.position.value);
+    return add_near(option, option.position, option.negated ? 0 : option.position.value) &&
+           (option.relative || !option.negated);
   }
   bool add(const ByteTest& option) { return add_near(option, option.offset, option.offset.value + kMostNumberText); }
   bool add(const ByteExtract& option) { return add_near(option, {}, std::int64_t{option.offset} + option.bytes); }
   bool add(const ByteMath& option) { return add_near(option, option.offset, option.offset.value + kMostNumberText); }
   bool add(const ByteJump& option) {
     bounded_ = false;
-    return option.relative && placed_ && !option.from_beginning && !option.from_end;
+    has_places_ = has_places_ || !option.relative || option.from_beginning;
+    return (!option.relative || placed_) && !option.from_end;
   }
   bool add(const Base64Decode& option) {
     bounded_ = false;
@@ -67,10 +81,11 @@ class Reach {
   }
   bool add(const Bsize& /*of all there is*/) { return false; }
 
-  [[nodiscard]] std::uint32_t bytes() const noexcept {
-    if (!placed_) return 0;
-    const std::int64_t reach = bounded_ ? span_ - 1 : lengths_ + kUnboundedReach;
-    return static_cast<std::uint32_t>(std::clamp<std::int64_t>(reach, 0, kMostStreamReach));
+  [[nodiscard]] StreamReach reach() const noexcept {
+    if (!placed_) return {.from_start = true};
+    const std::int64_t most = std::max<std::int64_t>(kMostStreamReach, lengths_);
+    const std::int64_t bytes = bounded_ ? std::clamp<std::int64_t>(span_ - 1, 0, most) : most;
+    return {.bytes = static_cast<std::uint32_t>(bytes), .has_places = has_places_};
   }
 
  private:
@@ -79,24 +94,26 @@ class Reach {
   }
   template <typename Option>
   bool add_near(const Option& option, const Number& place, std::int64_t ends) {
-    if (place.variable >= 0) bounded_ = false;
+    has_places_ = has_places_ || !option.relative;
+    if (place.variable >= 0 || !option.relative) bounded_ = false;  // a place of the stream is near nothing
     span_ += std::max<std::int64_t>(0, ends);
-    return option.relative && placed_;
+    return !option.relative || placed_;
   }
 
   bool placed_ = false;  // a match before gives a place
   bool bounded_ = true;
+  bool has_places_ = false;
   std::int64_t span_ = 0, lengths_ = 0;
 };
 
 }  // namespace
 
-std::uint32_t stream_reach(std::span<const BufferMatch> payload) noexcept {
+StreamReach stream_reach(std::span<const BufferMatch> payload) noexcept {
   Reach reach;
   for (const BufferMatch& match : payload) {
-    if (!std::visit([&](const auto& option) { return reach.add(option); }, match)) return 0;
+    if (!std::visit([&](const auto& option) { return reach.add(option); }, match)) return {.from_start = true};
   }
-  return reach.bytes();
+  return reach.reach();
 }
 
 }  // namespace penstock::nids

@@ -78,21 +78,27 @@ int commonness(std::span<const std::uint8_t> bytes) {
   return sum;
 }
 
+std::span<const std::uint8_t> rarest_part(std::span<const std::uint8_t> bytes, std::size_t length) {
+  constexpr std::size_t kMostPlaces = 1024;
+  if (bytes.size() <= length) return bytes;
+  std::span<const std::uint8_t> best = bytes.first(length);
+  int least = std::numeric_limits<int>::max();
+  for (std::size_t at = 0; at < kMostPlaces && at + length <= bytes.size(); ++at) {
+    const auto window = bytes.subspan(at, length);
+    if (const int common = commonness(window); common < least) {
+      least = common;
+      best = window;
+    }
+  }
+  return best;
+}
+
 std::vector<Literal> cut_literals(std::span<const Literal> literals) {
   std::vector<Literal> cuts;
   cuts.reserve(literals.size());
   for (const Literal& literal : literals) {
-    const std::span<const std::uint8_t> bytes(literal.bytes);
-    std::span<const std::uint8_t> best = bytes;
-    int least = std::numeric_limits<int>::max();
-    for (std::size_t at = 0; bytes.size() > kCutLiteralBytes && at + kCutLiteralBytes <= bytes.size(); ++at) {
-      const auto window = bytes.subspan(at, kCutLiteralBytes);
-      if (const int common = commonness(window); common < least) {
-        least = common;
-        best = window;
-      }
-    }
-    cuts.push_back({{best.begin(), best.end()}, literal.nocase});
+    const auto part = rarest_part(literal.bytes, kCutLiteralBytes);
+    cuts.push_back({{part.begin(), part.end()}, literal.nocase});
   }
   return cuts;
 }

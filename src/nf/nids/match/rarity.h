@@ -16,6 +16,10 @@ namespace penstock::nids {
 /// A measure, in about the logarithm to base 2 of the frequency. Case does not matter.
 [[nodiscard]] int commonness(std::span<const std::uint8_t> bytes);
 
+/// The part of so many bytes that is the rarest, of those that begin in the first kilobyte; all of it where it has no
+/// more.
+[[nodiscard]] std::span<const std::uint8_t> rarest_part(std::span<const std::uint8_t> bytes, std::size_t length);
+
 /// The most bytes of a literal that the scan of single packets looks for: what it cannot see of a literal that lies
 /// across two segments of a stream is within one byte less on either side of the seam.
 inline constexpr std::size_t kCutLiteralBytes = 8;

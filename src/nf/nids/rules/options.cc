@@ -274,7 +274,10 @@ bool read_option(RuleDraft& draft, const OptionText& option) {
   if (value.text.empty() && kind->value == Value::required) {
     return draft.fail(option.value, "option without a value", in_quotes(option.value), "a value");
   }
-  return kind->read(draft, value);
+  const std::size_t conditions = draft.conditions();
+  if (!kind->read(draft, value)) return false;
+  if (draft.conditions() != conditions) draft.last_condition = kind->name;
+  return true;
 }
 
 }  // namespace penstock::nids

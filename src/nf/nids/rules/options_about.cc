@@ -4,6 +4,7 @@
 // Options that say what a rule is.
 
 #include <algorithm>
+#include <array>
 
 #include "nf/nids/rules/options.h"
 
@@ -97,11 +98,28 @@ bool read_target(RuleDraft& draft, const OptionValue& value) {
   return true;
 }
 
+/// It names the condition before it as the one that selects the rule. Of a content it is `fast_pattern`. What selects a
+/// rule is decided here without it; where Suricata refuses it the rule is refused.
 bool read_prefilter(RuleDraft& draft, const OptionValue& value) {
-  if (draft.rule.packet_matches.empty() && draft.last_content() == nullptr) {
+  constexpr std::array<std::string_view, 13> kSelectNothing{
+      "pcre",          "isdataat", "bsize", "byte_test", "byte_jump",        "byte_extract", "byte_math",
+      "base64_decode", "flowint",  "xbits", "threshold", "detection_filter", "tag"};
+  if (draft.last_condition.empty())
     return draft.fail_combination(value.name, "prefilter of nothing", "an option before it");
+  if (std::find(kSelectNothing.begin(), kSelectNothing.end(), draft.last_condition) != kSelectNothing.end()) {
+    return draft.fail_combination(value.name, "prefilter after " + std::string(draft.last_condition),
+                                  "after a content, flow, flowbits, or an option of headers");
   }
-  draft.rule.prefilter = true;
+  if (draft.has_prefilter) return draft.fail_combination(value.name, "a second prefilter");
+  if (draft.last_condition != "content") {
+    draft.has_prefilter = true;
+    return true;
+  }
+  Content& content = *draft.last_content();
+  if (content.negated && (content.offset || content.depth || content.distance || content.within)) {
+    return draft.fail_combination(value.name, "prefilter of a negated content that has a place", "one without a place");
+  }
+  content.fast_pattern = true;
   return true;
 }
 

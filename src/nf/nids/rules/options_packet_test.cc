@@ -383,9 +383,25 @@ TEST(AboutOptions, RefuseWhatCannotBe) {
   EXPECT_THAT(complaint_of("alert tcp any any -> any any (sid:0;)"), StartsWith("value | "));
 }
 
-TEST(AboutOptions, PrefilterIsOfTheOptionBeforeIt) {
-  EXPECT_TRUE(rule_with("ttl:10; prefilter;").prefilter);
-  EXPECT_FALSE(rule_with("ttl:10;").prefilter);
+TEST(AboutOptions, PrefilterFollowsAConditionThatMaySelectARule) {
+  for (const std::string_view options :
+       {"ttl:10; prefilter;", "flowbits:isset,a; prefilter;", "flowbits:isset,a; msg:\"x\"; prefilter;",
+        "flow:established; prefilter;", "stream_size:server,>,1; prefilter;", "dsize:>1; prefilter;",
+        "content:\"a\"; nocase; prefilter;", "pcre:\"/a/\"; content:\"b\"; prefilter;", "content:!\"a\"; prefilter;",
+        "pkt_data; content:\"a\"; prefilter; ttl:10; prefilter;"}) {
+    EXPECT_EQ(complaint_with(options), "") << options;
+  }
+  expect_all_refused({"prefilter;", "msg:\"x\"; prefilter;", "pcre:\"/a/\"; prefilter;", "isdataat:1; prefilter;",
+                      "byte_test:1,>,1,0; prefilter;", "flowint:a,>,1; prefilter;",
+                      "xbits:isset,a,track ip_src; prefilter;", "ttl:10; tag:session; prefilter;",
+                      "ttl:10; prefilter; id:1; prefilter;", "content:!\"a\"; offset:1; prefilter;"},
+                     "combination");
+}
+
+TEST(AboutOptions, PrefilterOfAContentIsItsFastPattern) {
+  const Rule rule = rule_with("content:\"a\"; prefilter; content:\"longer\";");
+  EXPECT_TRUE(std::get<Content>(rule.buffers.at(0).matches.at(0)).fast_pattern);
+  EXPECT_FALSE(std::get<Content>(rule.buffers.at(0).matches.at(1)).fast_pattern);
 }
 
 }  // namespace

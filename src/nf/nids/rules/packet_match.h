@@ -26,7 +26,6 @@ struct FlowMatch {
 
 struct Dsize {
   NumberRange range;
-  bool negated = false;
 };
 
 /// `flags:` on the byte of TCP flags, without those of `ignored`.

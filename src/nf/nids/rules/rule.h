@@ -79,7 +79,6 @@ struct Rule {
   std::vector<RuleReference> references;
   std::vector<std::array<std::string, 2>> metadata;  // key and value, in order
   std::string target;                                // "src_ip" or "dest_ip"; empty: none
-  bool prefilter = false;                            // `prefilter`: its packet matches select it, rather than a pattern
   std::uint32_t variables = 0;  // how many numbers byte_extract and byte_math keep (Number::variable)
 
   std::string text;  // the rule itself, one line

@@ -95,6 +95,13 @@ void RuleDraft::look_at(Buffer buffer) {
   buffers_.push_back({buffer, {}});
 }
 
+std::size_t RuleDraft::conditions() const noexcept {
+  std::size_t count = rule.packet_matches.size() + rule.state_matches.size() + rule.state_changes.size() +
+                      rule.tags.size() + (has_flow ? 1 : 0) + (rule.threshold ? 1 : 0);
+  for (const BufferMatches& buffer : buffers_) count += buffer.matches.size();
+  return count;
+}
+
 bool RuleDraft::has_header_buffer() const noexcept {
   return std::any_of(buffers_.begin(), buffers_.end(), [](const BufferMatches& buffer) {
     return buffer.buffer != Buffer::payload && buffer.buffer != Buffer::base64_data && !buffer.matches.empty();

@@ -47,7 +47,9 @@ class RuleDraft {
 
   // What was given, where once is all that is allowed.
   bool has_sid = false, has_gid = false, has_rev = false, has_priority = false, has_flow = false;
-  bool has_fast_pattern = false, has_base64_decode = false;
+  bool has_fast_pattern = false, has_base64_decode = false, has_prefilter = false;
+  std::string_view
+      last_condition;  // the option that was the last to add something that must hold or happens; for prefilter
 
   /// Always false, for a reader to return.
   bool fail(std::string_view at, std::string message, std::string found = {}, std::string expected = {},
@@ -63,6 +65,9 @@ class RuleDraft {
   /// From here on the options are of this buffer.
   void look_at(Buffer buffer);
   [[nodiscard]] Buffer buffer() const noexcept { return buffers_[current_].buffer; }
+
+  /// How many things the rule has by now that must hold, or happen when they do.
+  [[nodiscard]] std::size_t conditions() const noexcept;
 
   /// Of a packet's headers some buffer was named.
   [[nodiscard]] bool has_header_buffer() const noexcept;
