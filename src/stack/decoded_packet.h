@@ -64,15 +64,15 @@ struct DecodedPacket {
 
   VlanIds vlan_ids{};
   std::uint8_t vlan_count = 0;
-  std::uint8_t tunnel_depth = 0;  // 0: the frame's own packet
-  bool fragment = false;          // not whole: no transport header is looked for in it
-  bool reassembled = false;       // put together from fragments
-  bool truncated = false;         // the capture ends before the packet does
-  bool has_flow = false;          // flows are kept of its kind: whole TCP, UDP, SCTP, ICMP, ESP, IP in IP
-  bool carries_packet = false;    // its payload is a packet of its own, which comes next: content is looked for there
+  std::uint8_t tunnel_depth = 0;   // 0: the frame's own packet
+  bool fragment = false;           // not whole: no transport header is looked for in it
+  bool reassembled = false;        // put together from fragments
+  bool truncated = false;          // the capture ends before the packet does
+  bool has_flow = false;           // flows are kept of its kind: whole TCP, UDP, SCTP, ICMP, ESP, IP in IP
+  bool carries_packet = false;     // its payload is a packet of its own, which comes next: content is looked for there
   bool wrong_ip_checksum = false;  // IPv4: of its header, or of that of a packet around it
-  bool invalid = false;           // an event says so; what is behind the wrong header is not looked at
-  bool undecodable = false;       // a packet may lie in it that was not found: see README.md
+  bool invalid = false;            // an event says so; what is behind the wrong header is not looked at
+  bool undecodable = false;        // a packet may lie in it that was not found: see README.md
   Refusal refused = Refusal::none;
   DecodeEvents events;  // what was wrong or odd with it
 

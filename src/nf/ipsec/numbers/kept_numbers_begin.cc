@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a function's use of its SAs begins: locks, records, a run and the first block of numbers for each sender; and what
-// can be said of that beforehand.
+// How a function's use of its SAs begins: locks, records, a run and the first block of numbers for each sender; and
+// what can be said of that beforehand.
 
 #include <fmt/format.h>
 
