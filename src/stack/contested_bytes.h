@@ -34,7 +34,7 @@ class ContestedBytes {
     std::uint32_t length = 0;
     std::uint8_t order = 0;  // of the pool's piece
     bool possible = false;   // the receiver may have it: the session took it, or the receiver acknowledged its bytes
-    bool offered = false;    // it has been inspected
+    bool offered = false;    // it has been inspected, as far as its bytes may be
     [[nodiscard]] std::uint64_t end() const noexcept { return offset + length; }
     [[nodiscard]] Bytes bytes() const noexcept { return {data, length}; }
   };

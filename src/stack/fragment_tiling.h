@@ -41,13 +41,18 @@ class FragmentTilings {
     return before_.ways[before].sum + after_.ways[after].sum;
   }
   [[nodiscard]] std::uint32_t length(std::size_t after) const noexcept { return after_.ways[after].end; }
+  /// The first piece of a way before, or of the tiling where there is none.
+  [[nodiscard]] std::uint16_t front(std::size_t before) const noexcept {
+    const Way& way = before_.ways[before];
+    return way.count == 0 ? static_cast<std::uint16_t>(through_) : before_.pieces[way.first + way.count - 1];
+  }
   /// The pieces in their order.
   [[nodiscard]] std::span<const std::uint16_t> tiling(std::size_t before, std::size_t after);
 
  private:
-  static constexpr std::size_t kMostWays = 2048;                    // on either side
-  static constexpr std::size_t kMostOfWays = std::size_t{1} << 16;  // pieces of all of them
-  static constexpr std::size_t kMostSteps = std::size_t{1} << 15;
+  static constexpr std::size_t kMostWays = 512;                     // on either side
+  static constexpr std::size_t kMostOfWays = std::size_t{1} << 15;  // pieces of all of them
+  static constexpr std::size_t kMostSteps = std::size_t{1} << 13;
 
   struct Way {
     std::size_t first = 0, count = 0;  // in `pieces`

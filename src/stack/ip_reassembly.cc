@@ -201,7 +201,8 @@ struct IpReassembly::Parts {
   /// Those that have the fragment. False: there were too many fragments, or ways, to find them all.
   bool find_tilings(const Datagram& datagram, std::uint32_t through) noexcept {
     completed = Completed::tilings;
-    before = after = emitted = 0;
+    before = after = 0;
+    tried = emitted = 0;
     pieces.clear();
     piece_fragments.clear();
     std::size_t place = 0;
@@ -219,17 +220,36 @@ struct IpReassembly::Parts {
     return false;
   }
 
+  /// Most pairs of ways that are tried for a fragment. One that hosts cut costs as many as this, as its pieces must be
+  /// added up.
+  static constexpr unsigned kMostTried = 1U << 14;
+  static constexpr unsigned kTriedByCuts = 64;
+
   /// Puts the next of them into `order`. Returns how much data it has; 0: there are no more.
   std::uint32_t next_tiling(const Datagram& datagram) noexcept {
     for (; before < tilings.before(); ++before, after = 0) {
+      const std::uint16_t front = tilings.front(before);
+      const FirstFragment first = first_fragment(datagram, piece_fragments[front]);
       while (after < tilings.after()) {
+        if (tried == kMostTried) {
+          ++counters.contested_fragments_given_up;
+          before = tilings.before();
+          return 0;
+        }
+        ++tried;
         const std::size_t one = after++;
+        const std::uint32_t length = tilings.length(one);
+        const std::uint64_t sum = tilings.sum(before, one) + through_sum;
+        if (first.udp_length > length) continue;
+        if (first.covers(length) && !checksum_is_right(datagram, first, sum, length)) continue;
         order.clear();
         for (const std::uint16_t piece : tilings.tiling(before, one)) {
           order.push_back({piece_fragments[piece], memory.record(piece_fragments[piece])});
         }
-        const std::uint32_t length = tilings.length(one);
-        if (!checksum_is_right(datagram, tilings.sum(before, one) + through_sum, length)) continue;
+        if (!first.covers(length)) {  // hosts cut off what follows the UDP datagram
+          tried = std::min(kMostTried, tried + kTriedByCuts);
+          if (!checksum_is_right(datagram, first, sum_of_first(first.udp_length), first.udp_length)) continue;
+        }
         if (emitted++ < kMostDatagrams) return length;
         ++counters.contested_fragments_given_up;
         return 0;
@@ -238,18 +258,44 @@ struct IpReassembly::Parts {
     return 0;
   }
 
-  [[nodiscard]] UdpHeader udp_header() const noexcept {
-    UdpHeader udp{};
-    memory.read_data(order.front().fragment, order.front().record, [&](std::size_t position, Bytes bytes) {
-      if (position >= sizeof(udp)) return;
-      std::memcpy(reinterpret_cast<std::uint8_t*>(&udp) + position, bytes.data(),
-                  std::min(bytes.size(), sizeof(udp) - position));
-    });
-    return udp;
+  /// What says how a datagram's checksum is computed.
+  struct FirstFragment {
+    std::uint8_t protocol = 0;  // with a checksum over all data, to be checked; 0: none
+    std::uint32_t udp_length = 0;
+    [[nodiscard]] bool covers(std::uint32_t length) const noexcept {
+      return protocol != ip_protocol::kUdp || udp_length == length;
+    }
+  };
+  [[nodiscard]] FirstFragment first_fragment(const Datagram& datagram, std::uint32_t fragment) const noexcept {
+    if (!options.verify_checksums) return {};
+    const bool ipv4 = datagram.key.ip_version == 4;
+    const FragmentRecord& record = memory.record(fragment);
+    if (!ipv4 && record.header_bytes > sizeof(Ipv6Header)) return {};  // a routing header may name the destination
+    const std::uint8_t protocol = ipv4 ? datagram.key.protocol : record.next_header;
+    if (protocol == ip_protocol::kUdp) {
+      UdpHeader udp{};
+      memory.read_data(fragment, record, [&](std::size_t position, Bytes bytes) {
+        if (position >= sizeof(udp)) return;
+        std::memcpy(reinterpret_cast<std::uint8_t*>(&udp) + position, bytes.data(),
+                    std::min(bytes.size(), sizeof(udp) - position));
+      });
+      if (udp.checksum.value() == 0) return {};
+      return {protocol, udp.length.value()};
+    }
+    const bool has_checksum =
+        protocol == ip_protocol::kTcp || protocol == ip_protocol::kIcmp || protocol == ip_protocol::kIcmpv6;
+    return {has_checksum ? protocol : std::uint8_t{0}};
   }
+
+  /// Of the first `length` bytes of what is in `order`.
   [[nodiscard]] std::uint64_t sum_of_first(std::uint32_t length) const noexcept {
     std::uint64_t sum = 0;
     for (const Chosen& chosen : order) {
+      if (chosen.record.begin >= length) break;
+      if (chosen.record.end <= length) {
+        sum += chosen.record.sum;
+        continue;
+      }
       memory.read_data(chosen.fragment, chosen.record, [&](std::size_t position, Bytes bytes) {
         for (std::size_t i = 0; i < bytes.size() && position + i < length; ++i) {
           sum += static_cast<std::uint64_t>(bytes[i]) << ((position + i) % 2 == 0 ? 8 : 0);
@@ -259,30 +305,15 @@ struct IpReassembly::Parts {
     return sum;
   }
 
-  /// The transport's, of what is in `order`. Where it cannot be told, true.
-  [[nodiscard]] bool checksum_is_right(const Datagram& datagram, std::uint64_t sum, std::uint32_t length) noexcept {
-    if (!options.verify_checksums) return true;
-    const bool ipv4 = datagram.key.ip_version == 4;
-    const FragmentRecord& first = order.front().record;
-    if (!ipv4 && first.header_bytes > sizeof(Ipv6Header)) return true;  // a routing header may name the destination
-    const std::uint8_t protocol = ipv4 ? datagram.key.protocol : first.next_header;
-    if (protocol == ip_protocol::kUdp) {
-      const UdpHeader udp = udp_header();
-      const std::uint32_t udp_length = udp.length.value();
-      if (udp.checksum.value() == 0) return true;
-      if (udp_length > length) return false;
-      if (udp_length < length) {  // hosts cut off what is behind it
-        length = udp_length;
-        sum = sum_of_first(length);
-      }
-    } else if (protocol != ip_protocol::kTcp && protocol != ip_protocol::kIcmp && protocol != ip_protocol::kIcmpv6) {
-      return true;
-    }
-    if (protocol != ip_protocol::kIcmp) {
+  /// The transport's, of data with this sum and length.
+  [[nodiscard]] static bool checksum_is_right(const Datagram& datagram, const FirstFragment& first, std::uint64_t sum,
+                                              std::uint32_t length) noexcept {
+    if (first.protocol == 0) return true;
+    if (first.protocol != ip_protocol::kIcmp) {
       for (const std::uint64_t word : datagram.key.addresses) {
         for (unsigned shift = 0; shift < 64; shift += 16) sum += static_cast<std::uint16_t>(word >> shift);
       }
-      sum += protocol + length;
+      sum += first.protocol + length;
     }
     while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
     return sum == 0xffff;
@@ -297,7 +328,7 @@ struct IpReassembly::Parts {
   Completed completed = Completed::nothing;
   std::uint32_t index = kNone;  // of its datagram
   std::size_t before = 0, after = 0;
-  unsigned emitted = 0;
+  unsigned emitted = 0, tried = 0;
   std::uint32_t through_sum = 0;
 
   // Scratch.

@@ -140,7 +140,7 @@ void TcpSession::inspect_contested(TcpStream& stream, std::uint64_t from, std::u
     }
   }
   for (ContestedBytes::Version& version : contested.versions()) {
-    version.offered = version.offered || (version.possible && version.end() <= limit);
+    version.offered = version.offered || (version.possible && version.offset < limit);
   }
   for (ContestedBytes::UrgentMark& mark : contested.urgent()) mark.offered = mark.offered || mark.offset < limit;
 }

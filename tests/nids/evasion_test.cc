@@ -597,8 +597,10 @@ TEST(Evasion, OverlappingFragmentsAreSeenAsThePolicysHostsSeeThem) {
         const std::string file =
             folder + "/reassembly/overlap_" + model.at("model").get<std::string>() + "_" + version + ".pcap";
         ASSERT_TRUE(scanner.capture(file)) << file;
-        EXPECT_EQ(scanner.counts(), (AlertCounts{{static_cast<std::uint32_t>(sid_of.at(name)), 1}}))
-            << file << " " << name;
+        AlertCounts expected{{static_cast<std::uint32_t>(sid_of.at(name)), 1}};
+        // The models are older than Linux 4.20, which discards what overlaps.
+        if (policy == OverlapPolicy::linux_host) expected.clear();
+        EXPECT_EQ(scanner.counts(), expected) << file << " " << name;
       }
     }
   }

@@ -199,6 +199,7 @@ TEST(DecoderCorpus, KeepsTheOverlappingBytesThatModelsOfHostsKeep) {
         SCOPED_TRACE(file.string() + " " + name);
         TrackerOptions options;
         options.fragment_policy = policies.at(name);
+        options.every_version = false;
         TrackerCounters counters;
         std::string kept = "1";  // the unit with the UDP header
         std::uint64_t overlaps = 0;
@@ -211,8 +212,10 @@ TEST(DecoderCorpus, KeepsTheOverlappingBytesThatModelsOfHostsKeep) {
               const Bytes payload = packets[1].payload;
               for (std::size_t i = 0; i + 8 <= payload.size(); i += 8) kept += static_cast<char>(payload[i]);
             }));
-        EXPECT_EQ(kept, units.get<std::string>());
-        EXPECT_EQ(counters.reassembled, 1U);
+        // The models are older than Linux 4.20, which discards what overlaps.
+        const bool discards = options.fragment_policy == OverlapPolicy::linux_host;
+        EXPECT_EQ(kept, discards ? "1" : units.get<std::string>());
+        EXPECT_EQ(counters.reassembled, discards ? 0U : 1U);
         EXPECT_GT(overlaps, 0U);
         ++checked;
       }

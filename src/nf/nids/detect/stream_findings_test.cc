@@ -69,9 +69,25 @@ TEST_F(StreamFindingsTest, LeaveWhatCameBeforeTheFirstNote) {
 TEST_F(StreamFindingsTest, LeaveSegmentsThatWereNotSearched) {
   note(0, 0);
   note(0, 100, {}, false);
-  note(50, 200);
+  note(100, 200);
   EXPECT_THAT(rest_of(0, 200), ElementsAre(Range{0, 105}));
   EXPECT_THAT(rest_of(120, 200), IsEmpty());
+}
+
+// Where it overlaps with others, the stream may have their bytes.
+//
+//     0             100
+//     |-- noted -----|
+//           |-- overlaps with it --|
+//                                  |-- noted --|
+//           50                    200         300
+TEST_F(StreamFindingsTest, LeaveSegmentsThatOverlapWithOthers) {
+  note(0, 0);
+  note(0, 100);
+  note(50, 200);
+  note(200, 300);
+  EXPECT_THAT(rest_of(0, 300), ElementsAre(Range{45, 205}));
+  EXPECT_THAT(rest_of(220, 300), IsEmpty());
 }
 
 TEST_F(StreamFindingsTest, LeaveGaps) {
@@ -82,7 +98,7 @@ TEST_F(StreamFindingsTest, LeaveGaps) {
   EXPECT_THAT(rest_of(0, 100), IsEmpty());
   EXPECT_THAT(rest_of(120, 200), IsEmpty());
   note(90, 130);
-  EXPECT_THAT(rest_of(0, 200), ElementsAre(Range{85, 105}, Range{115, 135}));
+  EXPECT_THAT(rest_of(0, 200), ElementsAre(Range{85, 135}));
 }
 
 TEST_F(StreamFindingsTest, ForgetTheOldestWhereThereIsNoRoom) {
