@@ -50,6 +50,7 @@ class Drawing {
     text += body(packet);
     if (packet.fate == Fate::died) text += "   [dies before the host]";
     if (packet.fate == Fate::dropped_by_sensor) text += "   [dropped by the sensor]";
+    if (packet.fate == Fate::held_by_sensor) text += "   [held by the sensor]";
     if (!packet.move.empty()) text += fmt::format("   ({})", packet.move);
     return text + '\n';
   }

@@ -29,6 +29,12 @@ bool alerted(const AlertsByAttacker& alerts, std::uint32_t attacker, SignatureKi
   return alerts.contains({attacker, sid_of(kind)});
 }
 
+SensorOnPath on_path_sensor(LiveSensor& sensor) {
+  return [&sensor](BytesView packet, std::uint64_t number, std::uint64_t time_ns) {
+    return sensor.decide(packet, number, time_ns);
+  };
+}
+
 /// One thread's.
 class Runner {
  public:
@@ -112,8 +118,7 @@ class Runner {
       const Script one = script(index);
       const std::uint64_t alerts = on_path_.alerts(sid_of(one.signature));
       const Transcript transcript =
-          play(one, *host_, attacker_of(index, Mode::on_path), now_ns,
-               [&](BytesView packet, std::uint64_t time_ns) { return on_path_.passes(packet, time_ns); });
+          play(one, *host_, attacker_of(index, Mode::on_path), now_ns, on_path_sensor(on_path_));
       counts.packets += transcript.packets.size();
       // Time never goes back, and one conversation comes after another.
       if (!transcript.packets.empty()) now_ns = transcript.packets.back().time_ns + kBetweenConversationsNs;
@@ -202,9 +207,7 @@ Replay::Outcome Replay::play(const Script& script, Mode mode, unsigned workers) 
   Outcome outcome;
   // Each time by another attacker: the host may remember the ports of the last.
   const std::uint32_t attacker = next_attacker_++ & 0xffffff;
-  outcome.transcript = evasion::play(script, *host_, attacker, kBeginNs, [&](BytesView packet, std::uint64_t time_ns) {
-    return sensor.passes(packet, time_ns);
-  });
+  outcome.transcript = evasion::play(script, *host_, attacker, kBeginNs, on_path_sensor(sensor));
   sensor.finish();
   outcome.alerted = sensor.alerts(sid_of(script.signature)) > alerts;
   outcome.evaded = outcome.transcript.read_signature && (mode == Mode::on_path || !outcome.alerted);

@@ -4,6 +4,8 @@
 #include "evasion/player.h"
 
 #include <algorithm>
+#include <atomic>
+#include <map>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -226,11 +228,41 @@ class Player::Conversation {
 
   void put_on_wire(Bytes bytes, bool dies, std::string_view move) {
     now_ns_ += 20'000 + timing_.below(200'000);
-    const bool passes = !sensor_ || sensor_(bytes, now_ns_);
-    const Fate fate = !passes ? Fate::dropped_by_sensor : dies ? Fate::died : Fate::delivered;
-    if (fate == Fate::delivered) host_.deliver(bytes, script_.in_pages);
-    transcript_.packets.push_back({now_ns_, std::move(bytes), false, fate, move});
-    if (fate == Fate::delivered) take_answers();
+    transcript_.packets.push_back({now_ns_, std::move(bytes), false, dies ? Fate::died : Fate::delivered, move});
+    if (pass_sensor()) take_answers();
+  }
+
+  /// The last packet, and what waited in the sensor for it. Returns whether the host has been given something.
+  bool pass_sensor() {
+    const std::size_t last = transcript_.packets.size() - 1;
+    if (!sensor_) return arrive(last);
+    static std::atomic<std::uint64_t> next_number{0};
+    const std::uint64_t number = next_number++;
+    WirePacket& offered = transcript_.packets[last];
+    waiting_.emplace(number, Waiting{last, offered.fate});
+    offered.fate = Fate::held_by_sensor;
+    bool given = false;
+    for (const Decision& decision : sensor_(offered.packet, number, now_ns_)) {
+      const auto found = waiting_.find(decision.packet);
+      if (found == waiting_.end()) continue;  // of an earlier conversation
+      const Waiting was = found->second;
+      waiting_.erase(found);
+      transcript_.packets[was.place].fate = decision.passes ? was.fate : Fate::dropped_by_sensor;
+      given |= arrive(was.place);
+    }
+    return given;
+  }
+
+  bool arrive(std::size_t place) {
+    const WirePacket& one = transcript_.packets[place];
+    if (one.fate != Fate::delivered) return false;
+    if (one.from_host) {
+      const auto parsed = parse_packet(one.packet);
+      if (parsed && parsed->protocol == kTcp) learn(*parsed);
+      return false;
+    }
+    host_.deliver(one.packet, script_.in_pages);
+    return true;
   }
 
   void take_answers() {
@@ -241,10 +273,8 @@ class Player::Conversation {
       if (parsed ? parsed->destination.address != here_.address : !is_to_here(packet)) continue;  // of an earlier one
       now_ns_ += 5'000 + timing_.below(30'000);
       if (parsed && parsed->protocol == kTcp && parsed->source.port != there_.port) there_.port = parsed->source.port;
-      const bool passes = !sensor_ || sensor_(packet, now_ns_);
-      transcript_.packets.push_back(
-          {now_ns_, Bytes(packet.begin(), packet.end()), true, passes ? Fate::delivered : Fate::dropped_by_sensor, {}});
-      if (passes && parsed && parsed->protocol == kTcp) learn(*parsed);
+      transcript_.packets.push_back({now_ns_, Bytes(packet.begin(), packet.end()), true, Fate::delivered, {}});
+      pass_sensor();
     }
   }
 
@@ -340,7 +370,12 @@ class Player::Conversation {
 
   const Script& script_;
   KernelHost& host_;
+  struct Waiting {
+    std::size_t place;  // in the transcript
+    Fate fate;          // if it passes
+  };
   const SensorOnPath sensor_;
+  std::map<std::uint64_t, Waiting> waiting_;  // in the sensor, by number
   const std::uint64_t begin_ns_;
   std::uint64_t now_ns_;
   Random timing_;

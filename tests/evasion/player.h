@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <memory>
 
 #include "evasion/kernel_host.h"
@@ -17,8 +18,10 @@
 
 namespace penstock::evasion {
 
-/// Whether a packet (from the IP header on) passes, at this time.
-using SensorOnPath = std::function<bool(BytesView packet, std::uint64_t time_ns)>;
+/// Decides on packets (from the IP header on) that come with their number and time, each at once or once a later one
+/// has come: fragments may wait for their datagram's first. The decisions are valid until the next call.
+using SensorOnPath =
+    std::function<std::span<const Decision>(BytesView packet, std::uint64_t number, std::uint64_t time_ns)>;
 
 /// One conversation. Borrows all.
 class Player {

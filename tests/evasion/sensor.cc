@@ -25,7 +25,6 @@
 #include "evasion/signatures.h"
 #include "nf/nids/nids.h"
 #include "packet/parse_core.h"
-#include "port/worker_of.h"
 
 namespace penstock::evasion {
 
@@ -172,20 +171,43 @@ LiveSensor::~LiveSensor() { stages_.clear(); }
 void LiveSensor::restart(unsigned workers) {
   stages_.clear();
   for (unsigned i = 0; i < workers; ++i) stages_.push_back(function_->make_cpu_stage());
+  chooser_.emplace(workers);
 }
 
-bool LiveSensor::passes(BytesView packet, std::uint64_t time_ns) {
+std::span<const Decision> LiveSensor::decide(BytesView packet, std::uint64_t number, std::uint64_t time_ns) {
   frame_.clear();
   append_frame(packet, frame_);
+  port::CapturedFrame frame;
+  frame.bytes = frame_;
+  frame.wire_length = static_cast<std::uint32_t>(frame_.size());
+  frame.link_type = LinkType::ethernet;
+  frame.timestamp_ns = time_ns;
+  frame.number = number;
+  decisions_.clear();
+  chooser_->take(frame, [this](unsigned worker, const port::CapturedFrame& one) noexcept {
+    process(worker, one);
+    return true;
+  });
+  return decisions_;
+}
+
+void LiveSensor::process(unsigned worker, const port::CapturedFrame& frame) {
+  processed_.assign(frame.bytes.begin(), frame.bytes.end());
   PacketDescriptor descriptor;
-  descriptor.timestamp_ns = time_ns;
-  descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame_.size());
-  PacketView view{frame_.data(), &descriptor};
+  descriptor.timestamp_ns = frame.timestamp_ns;
+  descriptor.length = descriptor.wire_length = frame.wire_length;
+  PacketView view{processed_.data(), &descriptor};
   parse(view);
-  const unsigned worker =
-      port::worker_of(frame_, descriptor.wire_length, LinkType::ethernet, static_cast<unsigned>(stages_.size()));
   stages_[worker]->process({&view, 1});
-  return descriptor.verdict.alive();
+  decisions_.push_back({frame.number, descriptor.verdict.alive()});
+}
+
+void LiveSensor::finish() {
+  chooser_->finish([this](unsigned worker, const port::CapturedFrame& one) noexcept {
+    process(worker, one);
+    return true;
+  });
+  stages_.clear();
 }
 
 std::uint64_t LiveSensor::alerts(std::uint32_t sid) const {

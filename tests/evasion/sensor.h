@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -18,6 +19,7 @@
 #include "evasion/packet_writer.h"
 #include "evasion/transcript.h"
 #include "nf/nids/nids.h"
+#include "port/worker_chooser.h"
 
 namespace penstock::evasion {
 
@@ -62,18 +64,21 @@ class LiveSensor {
   ~LiveSensor();
   /// Forgets all flows; from now on there are as many workers.
   void restart(unsigned workers);
-  /// Whether the packet passes.
-  bool passes(BytesView packet, std::uint64_t time_ns);
+  /// The packet, and what waited for it: the frames come to the workers as from a port.
+  std::span<const Decision> decide(BytesView packet, std::uint64_t number, std::uint64_t time_ns);
   /// Ends all flows, as at a capture's end.
-  void finish() { stages_.clear(); }
+  void finish();
   /// How often the rule has alerted so far.
   [[nodiscard]] std::uint64_t alerts(std::uint32_t sid) const;
 
  private:
   WorkFolder folder_;
   std::unique_ptr<nids::Nids> function_;
+  void process(unsigned worker, const port::CapturedFrame& frame);
   std::vector<std::unique_ptr<chain::CpuStage>> stages_;
-  Bytes frame_;
+  std::optional<port::WorkerChooser> chooser_;
+  std::vector<Decision> decisions_;
+  Bytes frame_, processed_;
 };
 
 }  // namespace penstock::evasion

@@ -15,7 +15,13 @@
 namespace penstock::evasion {
 
 /// What became of a packet behind the sensor.
-enum class Fate : std::uint8_t { delivered, died, dropped_by_sensor };
+enum class Fate : std::uint8_t { delivered, died, dropped_by_sensor, held_by_sensor };
+
+/// On a packet that the sensor on the path was offered.
+struct Decision {
+  std::uint64_t packet;  // its number
+  bool passes;
+};
 
 struct WirePacket {
   std::uint64_t time_ns = 0;
