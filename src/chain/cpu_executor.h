@@ -26,6 +26,7 @@ class CpuExecutor final : public Executor {
   Batch* retire() noexcept override;
   /// A larger batch is worked on no sooner than a small one, but with less effort for each packet.
   bool idle() const noexcept override { return false; }
+  void observe(PacketView packet) noexcept override { twins_.observe(packet); }
   void pass_boundary() noexcept override { twins_.begin_batch(); }
   void end() noexcept override { twins_.end(); }
 

@@ -77,6 +77,10 @@ void CpuTwins::begin_batch() noexcept {
   for (Function& function : functions_) function.stage->begin_batch();
 }
 
+void CpuTwins::observe(PacketView packet) noexcept {
+  for (Function& function : functions_) function.stage->observe(packet);
+}
+
 void CpuTwins::parse(std::span<const PacketView> burst) noexcept {
   const Clock::time_point start = Clock::now();
   stack_.prepare(burst);

@@ -36,6 +36,7 @@ class CpuTwins {
   [[nodiscard]] std::span<PacketView> run(std::span<PacketView> burst, std::size_t first, std::size_t last) noexcept;
   /// The whole chain for one packet, with its way written down.
   [[nodiscard]] std::span<PacketView> run_traced(PacketView& packet, Trace::Way& way) noexcept;
+  void observe(PacketView packet) noexcept;
   [[nodiscard]] CpuStage& stage(std::size_t function) noexcept { return *functions_[function].stage; }
   void end() noexcept { functions_.clear(); }
 

@@ -55,6 +55,7 @@ class DeviceExecutor : public Executor {
   bool submit(Batch& batch) noexcept override;
   Batch* retire() noexcept override;
   bool idle() const noexcept override;
+  void observe(PacketView packet) noexcept override { twins_.observe(packet); }
   void pass_boundary() noexcept override;
   void end() noexcept override;
   void release() noexcept override;

@@ -24,6 +24,8 @@ class Executor {
   [[nodiscard]] virtual Batch* retire() noexcept = 0;
   /// Whether a batch that is submitted now is worked on at once: then a small batch need not wait to be filled.
   [[nodiscard]] virtual bool idle() const noexcept = 0;
+  /// Shows the functions a frame that another worker carries. Nothing is under way.
+  virtual void observe(PacketView packet) noexcept = 0;
   /// Nothing is under way and nothing comes: functions may take up new tables all the same.
   virtual void pass_boundary() noexcept = 0;
   /// No batch comes any more and none is under way: the stages do what is left to them, and go, so that no update waits

@@ -57,6 +57,9 @@ class CpuStage {
   /// `packets` is a part of a batch, small enough to stay in the first-level cache; it is never empty. A stage whose
   /// traits write `frame_shape` may move `frame` and change `length`, inside the growth it asked for.
   virtual void process(std::span<PacketView> packets) noexcept = 0;
+  /// A fragment that another worker carries and decides about, while its datagram may be of a flow of this worker's.
+  /// Between batches; its layout is not parsed.
+  virtual void observe(PacketView packet) noexcept { static_cast<void>(packet); }
   /// Why it decides as it does about this packet, as it came in, by the tables that it holds: "rule 12: -A FORWARD -p
   /// tcp …". For the trace, by the worker's thread.
   [[nodiscard]] virtual std::string explain(PacketView packet) const {

@@ -134,7 +134,8 @@ Json make_report(const Chain& chain, std::span<const std::unique_ptr<Worker>> wo
       port["fragments"] = {{"packets", fragments->packets},
                            {"waited", fragments->waited},
                            {"not_followed", fragments->not_followed},
-                           {"ambiguous", fragments->ambiguous}};
+                           {"ambiguous", fragments->ambiguous},
+                           {"copied", fragments->copied}};
     }
   }
   const auto count = [&](auto pick) { return count_sum(workers, pick); };

@@ -228,11 +228,12 @@ TEST(Run, ReportsWhatASourceWasToMakeBesideWhatItMade) {
 TEST(Run, ReportsFragmentsThatDidNotReachTheWorkerOfTheirFlow) {
   FakeChain chain;
   FakePort& in = chain.add_source("lan", testing::script({testing::numbered_frames(2)}));
-  in.fragment_counts = {.packets = 1'500, .waited = 70, .not_followed = 7, .ambiguous = 2};
+  in.fragment_counts = {.packets = 1'500, .waited = 70, .not_followed = 7, .ambiguous = 2, .copied = 3};
   const auto result = run(chain, {}, kNeverStop);
   ASSERT_TRUE(result);
   EXPECT_EQ(result->report["ports"]["lan"]["fragments"],
-            nlohmann::ordered_json::parse(R"({"packets": 1500, "waited": 70, "not_followed": 7, "ambiguous": 2})"));
+            nlohmann::ordered_json::parse(
+                R"({"packets": 1500, "waited": 70, "not_followed": 7, "ambiguous": 2, "copied": 3})"));
   EXPECT_THAT(report_tables(result->report),
               HasSubstr("warning: lan: 7 of 1,500 fragments could not follow their flow to its worker"));
   FakeChain none;

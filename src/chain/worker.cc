@@ -74,7 +74,7 @@ void Worker::run_until(const std::atomic<bool>& stop) noexcept {
   for (;;) {
     const bool stopping = stop.load(std::memory_order_relaxed);
     const bool received = !stopping && receive();
-    if (filling_ != nullptr && !filling_->empty()) {
+    if (filling_ != nullptr && !filling_->empty() && !copy_waits_) {
       if (stopping || all_ended()) {
         close(counters_.closed_by_end);
       } else if (!any_waits()) {  // else it is worked on no sooner for being closed
@@ -90,7 +90,7 @@ void Worker::run_until(const std::atomic<bool>& stop) noexcept {
       continue;
     }
     if (in_flight_ == 0) {
-      if (stopping || all_ended()) return;
+      if (stopping || (all_ended() && !copy_waits_)) return;
       executor_->pass_boundary();  // tables change even when no packets come
     }
     if (++idle_rounds > 64) std::this_thread::yield();
@@ -98,11 +98,12 @@ void Worker::run_until(const std::atomic<bool>& stop) noexcept {
 }
 
 bool Worker::receive() noexcept {
+  if (copy_waits_) return observe_copy();
   bool received = false;
   // One source after the other, and another one first in the next round, so that none starves.
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     Source& source = sources_[(next_source_ + i) % sources_.size()];
-    if (!source.ended) received |= receive_from(source);
+    if (!source.ended && !copy_waits_) received |= receive_from(source);
   }
   if (!sources_.empty()) next_source_ = (next_source_ + 1) % sources_.size();
   return received;
@@ -121,7 +122,7 @@ bool Worker::receive_from(Source& source) noexcept {
     const port::RxStatus status = filling_ != nullptr ? take_in(source) : lose(source);
     received |= status != port::RxStatus::idle;
     source.ended = status == port::RxStatus::end;
-    if (status != port::RxStatus::more) break;
+    if (status != port::RxStatus::more || copy_waits_) break;
   }
   return received;
 }
@@ -131,12 +132,25 @@ port::RxStatus Worker::take_in(Source& source) noexcept {
   const std::uint64_t had_bytes = filling_->frame_bytes();
   const port::RxStatus status =
       source.timed ? source.queue->poll_until(*filling_, others_come_at(source)) : source.queue->poll(*filling_);
+  if (status == port::RxStatus::copy) {
+    copy_waits_ = true;
+    return status;
+  }
   if (filling_->size() > had) {
     filling_->mark_arrivals(Clock::now());
     count_arrivals(source, filling_->size() - had, filling_->frame_bytes() - had_bytes);
   }
   if (status == port::RxStatus::more && !filling_->empty()) close(counters_.closed_by_size);
   return status;
+}
+
+/// Once all packets before it are done.
+bool Worker::observe_copy() noexcept {
+  if (in_flight_ > 0 || any_waits()) return false;
+  executor_->observe(filling_->view(0));
+  filling_->reset(filling_->packets().front().sequence);
+  copy_waits_ = false;
+  return true;
 }
 
 /// When, by the captures' times, the next packet of the other sources that have such times came.

@@ -55,6 +55,7 @@ class Worker {
   [[nodiscard]] std::uint64_t others_come_at(const Source& source) noexcept;
   port::RxStatus lose(Source& source) noexcept;
   void close(report::Counter& cause) noexcept;
+  bool observe_copy() noexcept;
   bool execute() noexcept;
   bool retire() noexcept;
   [[nodiscard]] bool all_ended() const noexcept;
@@ -71,6 +72,7 @@ class Worker {
   bool all_lossless_ = true;
   std::size_t next_source_ = 0;
   Batch* filling_ = nullptr;
+  bool copy_waits_ = false;  // alone in the batch that is filled, until all packets before it are done
   Clock::time_point ended_at_;
 };
 

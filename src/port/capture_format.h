@@ -21,6 +21,7 @@ struct CapturedFrame {
   std::uint32_t wire_length = 0;   // never less than bytes.size(), even where a broken capture says so
   LinkType link_type = LinkType::ethernet;
   std::uint64_t number = 0;  // counts from 1; in a sequence of captures it counts on from one to the next
+  bool copy = false;         // another worker has the frame: see RxStatus::copy
 };
 
 class CaptureFormat {

@@ -20,6 +20,7 @@ struct RingHeader {
   std::uint32_t wire_length;
   std::uint32_t number;
   LinkType link_type;
+  bool copy;
 };
 
 /// Waits for another thread: first with the processor, then without.
@@ -75,7 +76,7 @@ bool FlowFeeder::hand_over(unsigned worker, const CapturedFrame& frame) noexcept
     if (stop_.load(std::memory_order_relaxed)) return false;
   }
   const RingHeader header{frame.timestamp_ns, frame.wire_length, static_cast<std::uint32_t>(frame.number),
-                          frame.link_type};
+                          frame.link_type, frame.copy};
   std::memcpy(to, &header, sizeof header);
   std::memcpy(to + sizeof header, frame.bytes.data(), frame.bytes.size());
   ring.end_write();
@@ -103,6 +104,7 @@ RxStatus FlowFeeder::poll(unsigned worker, Batch& batch, PortIndex in_port, std:
     std::memcpy(&header, record.data(), sizeof header);
     if (header.timestamp_ns > until_ns) return RxStatus::idle;
     const std::span<const std::uint8_t> frame = record.subspan(sizeof header);
+    if (header.copy && !batch.empty()) return RxStatus::more;
     if (!batch.append(frame, {header.timestamp_ns, header.wire_length, in_port, header.link_type, header.number})) {
       if (!batch.empty()) return RxStatus::more;
       oversized_.store(frame.size());
@@ -110,6 +112,7 @@ RxStatus FlowFeeder::poll(unsigned worker, Batch& batch, PortIndex in_port, std:
       return RxStatus::end;
     }
     ring.pop();
+    if (header.copy) return RxStatus::copy;
   }
 }
 

@@ -3,6 +3,7 @@
 //
 // A datagram is over, as in the stack's reassembly (stack/ip_reassembly.cc), once all its bytes were seen or nothing
 // came for the timeout: what comes then under the same identification is another one, perhaps of another flow.
+// Or, in an attack, another part of the same one: it goes to the same worker, until a first fragment names another.
 
 #include "port/fragment_table.h"
 
@@ -20,7 +21,7 @@ namespace penstock::port {
 
 namespace {
 
-constexpr std::size_t kWays = 16;          // datagrams of a set
+constexpr std::size_t kWays = 128;         // datagrams of a set: Linux takes 64 of a pair of hosts at once
 constexpr std::size_t kMostData = 0xffff;  // of a datagram, without its header
 
 /// Written by one thread, read by any.
@@ -33,6 +34,8 @@ class Counter {
   std::atomic<std::uint64_t> count_{0};
 };
 
+using Workers = std::bitset<256>;
+
 struct Datagram {
   enum class State : std::uint8_t { none, waiting, decided };
 
@@ -41,12 +44,17 @@ struct Datagram {
   std::uint64_t last_use = 0;
   Datagram* older = nullptr;  // of those that wait
   Datagram* newer = nullptr;
+  Datagram* given_older = nullptr;  // of those with frames that were given
+  Datagram* given_newer = nullptr;
   FrameShelf::List frames;  // that wait
+  FrameShelf::List given;   // that a worker has, as far as there is room
+  Workers others;           // that have copies of them
   std::uint32_t end = 0;    // of the bytes that were seen
   std::uint32_t whole_units = 0;
   std::uint16_t worker = 0;
   State state = State::none;
   bool has_worker = false;  // waiting: that of the datagram before, of the same key
+  bool has_first = false;   // a first fragment has named its flow
   bool last_seen = false;   // the fragment that no other follows
 
   /// The last unit may be in part, of the fragment that ends there.
@@ -99,8 +107,8 @@ struct FragmentTable::Parts {
   }
   void begin(Datagram& datagram) noexcept {
     datagram.end = datagram.whole_units = 0;
-    datagram.last_seen = false;
-    datagram.state = Datagram::State::waiting;
+    datagram.last_seen = datagram.has_first = false;
+    if (!datagram.has_worker) datagram.state = Datagram::State::waiting;
     seen_units[index_of(datagram)].fill(0);
   }
 
@@ -132,18 +140,99 @@ struct FragmentTable::Parts {
     (datagram.newer != nullptr ? datagram.newer->older : newest) = datagram.older;
   }
 
-  /// Gives what waits to the worker that all further ones go to.
+  /// Gives what waits to the worker that all further ones go to. Fragments that came before under the same key may be
+  /// of its datagram, too.
   bool decide(Datagram& datagram, unsigned worker, Sink sink) noexcept {
+    if (datagram.has_worker && datagram.worker != worker) {
+      if (!copy_given_to(datagram, worker, sink)) return false;
+      datagram.others.set(datagram.worker);
+      datagram.others.reset(worker);
+    }
     datagram.worker = static_cast<std::uint16_t>(worker);
     datagram.state = Datagram::State::decided;
     datagram.has_worker = true;
     if (datagram.frames.frames == 0) return true;
     unlink(datagram);
-    const bool goes_on =
-        shelf.for_each(datagram.frames, [&](const CapturedFrame& frame) { return sink(worker, frame); });
-    blocks_of_set(datagram) -= datagram.frames.blocks;
-    shelf.clear(datagram.frames);
+    const bool goes_on = shelf.for_each(datagram.frames, [&](const CapturedFrame& frame) {
+      return sink(worker, frame) && copy_to_others(datagram, frame, sink);
+    });
+    note_given(datagram);
+    shelf.append(datagram.given, datagram.frames);
     return goes_on;
+  }
+
+  // ---- what was given: other first fragments may name other flows, and which of them hosts take cannot be known
+
+  bool copy_to(unsigned worker, const CapturedFrame& frame, Sink sink) noexcept {
+    CapturedFrame copy = frame;
+    copy.copy = true;
+    copied.add(1);
+    return sink(worker, copy);
+  }
+  bool copy_to_others(const Datagram& datagram, const CapturedFrame& frame, Sink sink) noexcept {
+    for (std::size_t worker = datagram.others._Find_first(); worker < datagram.others.size();
+         worker = datagram.others._Find_next(worker)) {
+      if (!copy_to(static_cast<unsigned>(worker), frame, sink)) return false;
+    }
+    return true;
+  }
+  bool copy_given_to(Datagram& datagram, unsigned worker, Sink sink) noexcept {
+    if (datagram.others[worker]) return true;  // it has them
+    datagram.others.set(worker);
+    return shelf.for_each(datagram.given, [&](const CapturedFrame& frame) { return copy_to(worker, frame, sink); });
+  }
+  /// It will have frames that were given: the newest.
+  void note_given(Datagram& datagram) noexcept {
+    if (datagram.given.frames > 0) unlink_given(datagram);
+    datagram.given_older = newest_given;
+    datagram.given_newer = nullptr;
+    (newest_given != nullptr ? newest_given->given_newer : oldest_given) = &datagram;
+    newest_given = &datagram;
+  }
+  void unlink_given(Datagram& datagram) noexcept {
+    (datagram.given_older != nullptr ? datagram.given_older->given_newer : oldest_given) = datagram.given_newer;
+    (datagram.given_newer != nullptr ? datagram.given_newer->given_older : newest_given) = datagram.given_older;
+  }
+  /// To the datagram's worker, and to others whose flows its fragments have named.
+  bool give(Datagram& datagram, const CapturedFrame& frame, Sink sink) noexcept {
+    if (!sink(datagram.worker, frame) || !copy_to_others(datagram, frame, sink)) return false;
+    keep_given(datagram, frame);
+    return true;
+  }
+  /// Takes no place from any that wait.
+  void keep_given(Datagram& datagram, const CapturedFrame& frame) noexcept {
+    const std::uint32_t blocks = FrameShelf::blocks_for(frame.bytes.size());
+    const std::span<Datagram> ways = set(index_of(datagram) / kWays);
+    const std::uint32_t most = shelf.blocks() / 4;
+    if (frame.bytes.size() > FrameShelf::kLongestFrame) return;
+    while (blocks_of_set(datagram) + blocks > most || shelf.blocks_left() < blocks) {
+      const bool in_set = blocks_of_set(datagram) + blocks > most;
+      if (!(in_set ? forget_given(ways) : forget_oldest_given())) return;
+    }
+    note_given(datagram);
+    shelf.put(datagram.given, frame);
+    blocks_of_set(datagram) += blocks;
+  }
+  /// Of the one that was used the longest ago. False: there are none.
+  bool forget_given(std::span<Datagram> among) noexcept {
+    Datagram* first = nullptr;
+    for (Datagram& other : among) {
+      if (other.given.frames > 0 && (first == nullptr || other.last_use < first->last_use)) first = &other;
+    }
+    if (first == nullptr) return false;
+    forget_given(*first);
+    return true;
+  }
+  bool forget_oldest_given() noexcept {
+    if (oldest_given == nullptr) return false;
+    forget_given(*oldest_given);
+    return true;
+  }
+  void forget_given(Datagram& datagram) noexcept {
+    if (datagram.given.frames > 0) unlink_given(datagram);
+    blocks_of_set(datagram) -= datagram.given.blocks;
+    shelf.clear(datagram.given);
+    datagram.others.reset();
   }
   /// What is dropped on the path may come again in part: that goes to the worker that knows of it.
   bool give_up(Datagram& datagram, Sink sink) noexcept {
@@ -157,6 +246,7 @@ struct FragmentTable::Parts {
     const std::uint32_t most = shelf.blocks() / 4;
     const std::span<Datagram> ways = set(index_of(datagram) / kWays);
     while (goes_on && blocks_of_set(datagram) + blocks > most) {
+      if (forget_given(ways)) continue;
       Datagram* first = nullptr;
       for (Datagram& other : ways) {
         const bool waits = &other != &datagram && other.frames.frames > 0;
@@ -166,6 +256,7 @@ struct FragmentTable::Parts {
       goes_on = give_up(*first, sink);
     }
     while (goes_on && shelf.blocks_left() < blocks) {
+      if (forget_oldest_given()) continue;
       Datagram* const first = oldest != &datagram ? oldest : oldest->newer;
       if (first == nullptr) return false;
       goes_on = give_up(*first, sink);
@@ -179,7 +270,7 @@ struct FragmentTable::Parts {
     if (frame.bytes.size() > FrameShelf::kLongestFrame || !has_room(datagram, blocks, sink, goes_on)) {
       if (!goes_on) return false;
       not_followed.add(1);
-      return give_up(datagram, sink) && sink(datagram.worker, frame);
+      return give_up(datagram, sink) && give(datagram, frame, sink);
     }
     if (datagram.frames.frames > 0) unlink(datagram);
     append(datagram);
@@ -213,14 +304,20 @@ struct FragmentTable::Parts {
   bool take(const WorkerKey& key, const Fragment& fragment, const CapturedFrame& frame, Sink sink) noexcept {
     fragments.add(1);
     Datagram* datagram = find(fragment.key);
+    if (fragment.wrong_checksum) {  // it is no host's, and must not lead the others astray
+      const bool is_known = datagram != nullptr && datagram->has_worker;
+      return sink(is_known ? datagram->worker : worker_of_hash(address_hash_of(fragment.key), workers), frame);
+    }
     if (datagram == nullptr) {
       datagram = &victim(fragment.key);
       if (datagram->frames.frames > 0 && !give_up(*datagram, sink)) return false;
+      forget_given(*datagram);
       datagram->key = fragment.key;
       datagram->has_worker = false;
       begin(*datagram);
     } else if (frame.timestamp_ns > datagram->last_ns && frame.timestamp_ns - datagram->last_ns > limits.timeout_ns) {
       if (datagram->frames.frames > 0 && !give_up(*datagram, sink)) return false;
+      forget_given(*datagram);
       datagram->has_worker = false;
       begin(*datagram);
     } else if (datagram->complete()) {
@@ -231,13 +328,18 @@ struct FragmentTable::Parts {
     note_seen(*datagram, fragment);
     const unsigned named = worker_of_hash(key.hash, workers);
     if (datagram->state == Datagram::State::decided) {
-      if (key.tells_flow && named != datagram->worker) ambiguous.add(1);
+      if (key.tells_flow && named != datagram->worker) {
+        ambiguous.add(datagram->has_first ? 1 : 0);
+        if (!(datagram->has_first ? copy_given_to(*datagram, named, sink) : decide(*datagram, named, sink)))
+          return false;
+      }
     } else if (!key.tells_flow) {
       return keep(*datagram, frame, sink);
     } else if (!decide(*datagram, named, sink)) {
       return false;
     }
-    return sink(datagram->worker, frame);
+    datagram->has_first = datagram->has_first || key.tells_flow;
+    return give(*datagram, frame, sink);
   }
 
   [[nodiscard]] std::uint64_t give_up_at_ns() const noexcept {
@@ -254,10 +356,12 @@ struct FragmentTable::Parts {
   FrameShelf shelf;
   Datagram* oldest = nullptr;
   Datagram* newest = nullptr;
+  Datagram* oldest_given = nullptr;
+  Datagram* newest_given = nullptr;
   std::uint64_t uses = 0;
   std::vector<std::uint8_t> payload;  // scratch, as the next
   std::bitset<kMostData + 1> has_byte;
-  Counter fragments, waited, not_followed, ambiguous;
+  Counter fragments, waited, not_followed, ambiguous, copied;
 };
 
 FragmentTable::FragmentTable(unsigned workers, const Limits& limits)
@@ -281,7 +385,8 @@ bool FragmentTable::give_up_until(std::uint64_t now_ns, Sink sink) noexcept {
 }
 
 FragmentCounts FragmentTable::counts() const noexcept {
-  return {parts_->fragments.get(), parts_->waited.get(), parts_->not_followed.get(), parts_->ambiguous.get()};
+  return {parts_->fragments.get(), parts_->waited.get(), parts_->not_followed.get(), parts_->ambiguous.get(),
+          parts_->copied.get()};
 }
 
 }  // namespace penstock::port

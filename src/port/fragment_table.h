@@ -6,6 +6,10 @@
 //   first fragment ──▶ has the ports: the worker of its flow, which is kept for the datagram
 //   later fragment ──▶ the worker that is kept; or waits for the first one, and then goes ahead of it
 //
+// A datagram may have first fragments of several flows, of which hosts took one: its fragments then go to the worker
+// that decides about them, and copies of them to the workers of the other flows (RxStatus::copy). To that end fragments
+// are kept for a while after they were given.
+//
 // Bounded whatever comes. The table is cut into small sets by a keyed hash of the addresses, so that the fragments of
 // one pair of hosts take no place of most others'; frames that wait have memory of which a set may use a quarter. What
 // is given up for room, or has waited for too long, goes to a worker by its addresses alone, and is counted. No frame
@@ -27,7 +31,7 @@ namespace penstock::port {
 class FragmentTable {
  public:
   struct Limits {
-    std::size_t sets = 512;                            // a power of two, of 16 datagrams each
+    std::size_t sets = 64;                             // a power of two, of 128 datagrams each
     std::size_t waiting_bytes = std::size_t{8} << 20;  // of frames that wait
     std::uint64_t timeout_ns = 60'000'000'000;         // as the stack's reassembly by default
   };

@@ -25,6 +25,7 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 using ::testing::SizeIs;
 using Frame = penstock::testing::Bytes;
 using penstock::testing::fragments_of;
@@ -74,18 +75,26 @@ class Table {
   }
   [[nodiscard]] FragmentCounts counts() const { return table_.counts(); }
 
-  std::vector<Given> given;
+  /// The copies: the frame's number and the worker.
+  [[nodiscard]] std::vector<std::pair<std::uint64_t, unsigned>> copied() const {
+    std::vector<std::pair<std::uint64_t, unsigned>> all;
+    for (const Given& one : copies) all.emplace_back(one.number, one.worker);
+    return all;
+  }
+
+  std::vector<Given> given, copies;
 
  private:
   struct Use {
-    std::vector<Given>* given;
+    std::vector<Given>*given, *copies;
     bool operator()(unsigned worker, const CapturedFrame& frame) const noexcept {
-      given->push_back({frame.number, worker, frame.timestamp_ns, Frame(frame.bytes.begin(), frame.bytes.end())});
+      (frame.copy ? copies : given)
+          ->push_back({frame.number, worker, frame.timestamp_ns, Frame(frame.bytes.begin(), frame.bytes.end())});
       return true;
     }
   };
   FragmentTable table_;
-  Use use_{&given};
+  Use use_{&given, &copies};
   std::uint64_t number_ = 0;
 };
 
@@ -232,8 +241,9 @@ TEST(FragmentTable, TellsTheNextDatagramOfAnIdentificationFromTheLast) {
   Table table;
   for (const Frame& frame : {first[0], first[1], second[1], second[0]}) table.take(frame);
   EXPECT_THAT(table.order(), ElementsAre(1, 2, 3, 4));
-  EXPECT_THAT(table.workers(),
-              ElementsAre(worker_of_flow(one), worker_of_flow(one), worker_of_flow(other), worker_of_flow(other)));
+  const unsigned a = worker_of_flow(one), b = worker_of_flow(other);
+  EXPECT_THAT(table.workers(), ElementsAre(a, a, a, b));
+  EXPECT_THAT(table.copied(), ElementsAre(Pair(1, b), Pair(2, b), Pair(3, b), Pair(4, a)));
   EXPECT_EQ(table.counts().ambiguous, 0U);
 }
 
@@ -248,14 +258,31 @@ TEST(FragmentTable, SendsWhatComesAgainToTheSameWorker) {
   EXPECT_THAT(table.workers(), Each(worker_of_flow(whole)));
 }
 
-/*  F1 F1' F2: F1' has the ports of another flow. One worker sees all, and puts it together by its policy.  */
+/*  F1 F1' F2: F1' has the ports of another flow. One worker decides about all, the other's has copies of all.  */
 TEST(FragmentTable, KeepsADatagramTogetherWhoseFirstFragmentsNameTwoFlows) {
   const Frame one = datagram_of_another_worker({}), other = datagram_of_another_worker({worker_of_flow(one)});
   const auto first = fragments_of(one, {8}, 5), second = fragments_of(other, {8}, 5);
   Table table;
   for (const Frame& frame : {first[0], second[0], first[1]}) table.take(frame);
+  const unsigned b = worker_of_flow(other);
   EXPECT_THAT(table.workers(), Each(worker_of_flow(one)));
+  EXPECT_THAT(table.copied(), ElementsAre(Pair(1, b), Pair(2, b), Pair(3, b)));
   EXPECT_EQ(table.counts().ambiguous, 1U);
+  EXPECT_EQ(table.counts().copied, 3U);
+}
+
+/*  F1 with a wrong checksum, of another flow; F2 F1: hosts discard the first  */
+TEST(FragmentTable, LetsNoWrongChecksumNameTheFlow) {
+  const Frame one = datagram_of_another_worker({}), other = datagram_of_another_worker({worker_of_flow(one)});
+  Frame decoy = fragments_of(other, {8}, 5)[0];
+  decoy[24] ^= 1;
+  const auto parts = fragments_of(one, {8}, 5);
+  Table table;
+  for (const Frame& frame : {decoy, parts[1], parts[0]}) table.take(frame);
+  EXPECT_THAT(table.order(), ElementsAre(1, 2, 3));
+  EXPECT_EQ(table.worker_of_frame(2), worker_of_flow(one));
+  EXPECT_EQ(table.worker_of_frame(3), worker_of_flow(one));
+  EXPECT_THAT(table.copied(), IsEmpty());
 }
 
 /*  10.0.0.1: F1 … a flood from 10.9.9.9 … F2  */

@@ -80,6 +80,20 @@ class FrameShelf {
     return true;
   }
 
+  /// Moves what is in `from` behind what is in `to`.
+  void append(List& to, List& from) noexcept {
+    if (from.first == kNone) return;
+    if (to.last == kNone) {
+      to.first = from.first;
+    } else {
+      set_next(to.last, from.first);
+    }
+    to.last = from.last;
+    to.frames += from.frames;
+    to.blocks += from.blocks;
+    from = {};
+  }
+
   void clear(List& list) noexcept {
     for (std::uint32_t at = list.first; at != kNone;) {
       const std::uint32_t next = record_of(at).next;

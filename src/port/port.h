@@ -21,6 +21,7 @@ namespace penstock::port {
 
 enum class RxStatus : std::uint8_t {
   more,  // the batch is full, and there may be more
+  copy,  // one frame was appended to an empty batch, to be looked at and no more: another worker carries it
   idle,  // nothing is there now; poll again
   end,   // nothing will come any more
 };
@@ -90,6 +91,7 @@ struct FragmentCounts {
   std::uint64_t waited = 0;        // came before the fragment that tells their flow, and were kept until it came
   std::uint64_t not_followed = 0;  // went by their addresses: that fragment never came, or there was no room to wait
   std::uint64_t ambiguous = 0;     // first fragments that name another flow than their datagram's first one did
+  std::uint64_t copied = 0;        // copies of fragments of such datagrams, for the workers of the other flows
 };
 
 class Port {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "packet/checksum.h"
 #include "packet/ethernet.h"
 #include "packet/flow_hash.h"
 #include "packet/ip.h"
@@ -176,6 +177,7 @@ WorkerKey key_of_ipv4(Bytes bytes, std::uint32_t missing, const Network& network
                   .protocol = ip.protocol};
   fragment.offset = (word & Ipv4Header::kOffsetMask) * 8U;
   fragment.more = (word & Ipv4Header::kMoreFragments) != 0;
+  fragment.wrong_checksum = checksum(bytes.data(), static_cast<std::uint32_t>(header)) != 0;
   fragment.next_protocol = ip.protocol;
   fragment.data = payload;
   return part(ends_of(ip), fragment);
@@ -197,6 +199,7 @@ WorkerKey key_of_ipv6(Bytes bytes, std::uint32_t missing, const Network& network
                   .id = header.id.value(),
                   .vlan_ids = network.vlan_ids,
                   .ip_version = 6};
+  fragment.wrong_checksum = false;
   fragment.offset = word & Ipv6FragmentHeader::kOffsetMask;
   fragment.more = (word & Ipv6FragmentHeader::kMoreFragments) != 0;
   fragment.next_protocol = header.next_header;

@@ -39,6 +39,7 @@ struct Fragment {
   DatagramKey key;
   std::uint32_t offset = 0;        // bytes
   bool more = false;               // follow
+  bool wrong_checksum = false;     // of its IPv4 header: hosts discard it
   std::uint8_t next_protocol = 0;  // what the datagram's payload begins with
   Bytes data;                      // borrowed from the frame
 };

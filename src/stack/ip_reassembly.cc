@@ -260,11 +260,9 @@ struct IpReassembly::Parts {
 
   /// What says how a datagram's checksum is computed.
   struct FirstFragment {
-    std::uint8_t protocol = 0;  // with a checksum over all data, to be checked; 0: none
-    std::uint32_t udp_length = 0;
-    [[nodiscard]] bool covers(std::uint32_t length) const noexcept {
-      return protocol != ip_protocol::kUdp || udp_length == length;
-    }
+    std::uint8_t protocol = 0;     // with a checksum over all data, to be checked; 0: none
+    std::uint32_t udp_length = 0;  // 0: all data (RFC 2675 §4)
+    [[nodiscard]] bool covers(std::uint32_t length) const noexcept { return udp_length == 0 || udp_length == length; }
   };
   [[nodiscard]] FirstFragment first_fragment(const Datagram& datagram, std::uint32_t fragment) const noexcept {
     if (!options.verify_checksums) return {};
@@ -280,7 +278,9 @@ struct IpReassembly::Parts {
                     std::min(bytes.size(), sizeof(udp) - position));
       });
       if (udp.checksum.value() == 0) return {};
-      return {protocol, udp.length.value()};
+      const std::uint32_t length = udp.length.value();
+      if (length < sizeof(udp) && (ipv4 || length != 0)) return {protocol, kNone};  // hosts discard it
+      return {protocol, length};
     }
     const bool has_checksum =
         protocol == ip_protocol::kTcp || protocol == ip_protocol::kIcmp || protocol == ip_protocol::kIcmpv6;

@@ -489,6 +489,8 @@ bool TcpTracker::synack_in_syn_sent(Segment& segment) noexcept {
     segment.tell(TcpEvent::h3_synack_ignores_fast_open_data);
     client.buffer.clear(stream_memory_);
     client.next = client.isn + 1;
+    client.inspected = client.latest_begin = client.latest_end = 0;
+    ++client.beginnings;
     session.fast_open_ = false;
     take_synack(segment);
     set_state(segment, TcpState::syn_received);

@@ -61,6 +61,7 @@ struct TcpStream {
   std::uint32_t timestamp = 0;    // the last TSval that was accepted (RFC 7323 §5.3, TS.Recent)
   std::uint32_t timestamp_s = 0;  // when, in the packets' time
   std::uint8_t scale = 0;         // of `window`
+  std::uint8_t beginnings = 0;    // of the stream: what was taken for its bytes before the latest is not in it
   bool has_timestamp : 1 = false, zero_timestamp : 1 = false;
   bool reset_by_other : 1 = false;  // the other host sent a valid RST
   bool kept_alive : 1 = false;      // its last packet was a keep-alive
@@ -107,6 +108,7 @@ struct TcpStream {
     isn = syn;
     base = next = last_ack = syn + 1;
     base_offset = 0;
+    ++beginnings;
   }
   /// By the receiver. Nobody has what its sender has not sent: hosts discard a segment that acknowledges more.
   void acknowledge(std::uint32_t ack) noexcept {

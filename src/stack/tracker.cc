@@ -65,6 +65,14 @@ void Tracker::track(PacketView packet, std::uint64_t number, PacketSink& sink) n
   parts_->decoder.decode(packet, number, [&](DecodedPacket& decoded) noexcept { parts_->take(decoded, sink); });
 }
 
+void Tracker::observe(PacketView packet, std::uint64_t number, PacketSink& sink) noexcept {
+  bool is_completed = false;
+  parts_->decoder.decode(packet, number, [&](DecodedPacket& decoded) noexcept {
+    is_completed = is_completed || decoded.reassembled;
+    if (is_completed) parts_->take(decoded, sink);
+  });
+}
+
 void Tracker::track(DecodedPacket& packet, PacketSink& sink) noexcept { parts_->take(packet, sink); }
 
 void Tracker::Parts::take(DecodedPacket& decoded, PacketSink& sink) noexcept {

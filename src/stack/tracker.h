@@ -52,6 +52,8 @@ class Tracker {
 
   /// One frame. `number`: its place in the input, from 1.
   void track(PacketView packet, std::uint64_t number, PacketSink& sink) noexcept;
+  /// The same for a fragment that another tracker was given: the sink has only the datagrams that it completes.
+  void observe(PacketView packet, std::uint64_t number, PacketSink& sink) noexcept;
   /// One packet that was decoded elsewhere.
   void track(DecodedPacket& packet, PacketSink& sink) noexcept;
   /// The frame that was tracked last was dropped: datagrams that it completed are refused (DecodedPacket::refused).

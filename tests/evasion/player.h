@@ -9,8 +9,8 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <memory>
+#include <span>
 
 #include "evasion/kernel_host.h"
 #include "evasion/script.h"

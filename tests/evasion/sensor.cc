@@ -197,6 +197,7 @@ void LiveSensor::process(unsigned worker, const port::CapturedFrame& frame) {
   descriptor.timestamp_ns = frame.timestamp_ns;
   descriptor.length = descriptor.wire_length = frame.wire_length;
   PacketView view{processed_.data(), &descriptor};
+  if (frame.copy) return stages_[worker]->observe(view);
   parse(view);
   stages_[worker]->process({&view, 1});
   decisions_.push_back({frame.number, descriptor.verdict.alive()});

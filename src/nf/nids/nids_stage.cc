@@ -39,6 +39,11 @@ void NidsStage::process(std::span<PacketView> packets) noexcept {
   for (const PacketView& packet : packets) inspect(packet, {});
 }
 
+void NidsStage::observe(PacketView packet) noexcept {
+  inspector_.begin_frame();
+  tracker_.observe(packet, frame_numbers_.of(*packet.packet), inspector_);
+}
+
 void NidsStage::process(std::span<const PacketView> packets, std::span<const std::byte* const> found) noexcept {
   for (std::size_t i = 0; i < packets.size(); ++i) {
     const PacketLiterals& literals = literals_of(found[i]);

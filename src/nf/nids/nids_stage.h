@@ -48,6 +48,7 @@ class NidsStage final : public chain::CpuStage {
 
   void begin_batch() noexcept override;
   void process(std::span<PacketView> packets) noexcept override;
+  void observe(PacketView packet) noexcept override;
   /// For the worker's finish stage: packets whose literals a GPU has told.
   void process(std::span<const PacketView> packets, std::span<const std::byte* const> found) noexcept;
   /// The same, ahead of them: counts those in which no rule can find anything, and chooses the others (as

@@ -16,6 +16,7 @@
 #include <span>
 
 #include "stack/flow.h"
+#include "stack/tcp_session.h"
 
 namespace penstock::nids {
 
@@ -96,7 +97,8 @@ class StreamFindings {
   };
 
   [[nodiscard]] static std::uint64_t key_of(const stack::Flow& flow, stack::Direction direction) noexcept {
-    return (flow.id + 1) << 1 | static_cast<std::uint64_t>(direction);
+    const unsigned beginnings = flow.tcp == nullptr ? 0 : flow.tcp->stream(direction).beginnings;
+    return (flow.id + 1) << 5 | (beginnings & 15U) << 1 | static_cast<std::uint64_t>(direction);
   }
   [[nodiscard]] Entry& place_of(std::uint64_t key) const noexcept {
     return entries_[key * 0x9e37'79b9'7f4a'7c15U >> (64 - bits_)];
