@@ -27,6 +27,12 @@ bool in_window(std::uint32_t number, std::uint32_t first, std::int32_t length) n
   return ahead >= 0 && ahead <= length;
 }
 
+/// Hosts cut off what comes before the byte that they expect.
+template <typename Segment>
+bool begins_or_has(const Segment& segment, std::uint32_t byte) noexcept {
+  return segment.sequence == byte || (after(byte, segment.sequence) && after(segment.end(), byte));
+}
+
 /// The oldest makes room. True where one had to.
 template <typename Ring>
 bool push(Ring& ring, const HandshakeSegment& segment) noexcept {
@@ -115,14 +121,15 @@ std::optional<HandshakeSegment> TcpTracker::take_syn_answered_by(TcpSession& ses
 }
 
 /// The handshake that the packet completes; its data are the caller's to free.
-std::optional<Handshake> TcpTracker::completed_by(TcpSession& session, Direction from, std::uint32_t sequence,
+std::optional<Handshake> TcpTracker::completed_by(TcpSession& session, Direction from, const Range& range,
                                                   std::uint32_t ack) noexcept {
   if (session.handshakes_ == nullptr) return std::nullopt;
   const auto& ring = session.handshakes_->synacks;
   for (std::uint32_t i = ring.count; i-- > 0;) {
     const HandshakeSegment& synack = ring.segments[i];
     if (synack.from == from) continue;
-    if (!in_window(sequence, synack.ack, kMostAhead) || ack != synack.sequence + 1) continue;
+    const bool begins_there = in_window(range.sequence, synack.ack, kMostAhead) || range.has(synack.ack);
+    if (!begins_there || ack != synack.sequence + 1) continue;
     // Of a SYN that others displaced, the answer tells the number, and that it had options.
     const HandshakeSegment unknown{.sequence = synack.ack - 1,
                                    .window = 0xffff,
@@ -156,7 +163,8 @@ std::optional<Handshake> TcpTracker::begins_anew(Flow& flow, const DecodedPacket
       is_near(ack, flow.tcp->stream(opposite(direction)))) {
     return std::nullopt;
   }
-  auto handshake = completed_by(*flow.tcp, direction, sequence, ack);
+  const std::uint32_t end = sequence + static_cast<std::uint32_t>(packet.payload.size());
+  auto handshake = completed_by(*flow.tcp, direction, {sequence, end}, ack);
   // Who answers a SYN by the number of his own was the first to send one: both open at once, and nobody changes sides.
   if (handshake && handshake->synack.from == Direction::to_server &&
       handshake->synack.sequence == flow.tcp->stream(Direction::to_server).isn) {
@@ -231,7 +239,7 @@ void TcpTracker::follow(Segment& segment, const HandshakeSegment& syn) noexcept 
 bool TcpTracker::adopt(Segment& segment) noexcept {
   TcpSession& session = *segment.session;
   if (segment.has(TcpHeader::kSyn)) return false;
-  auto handshake = completed_by(session, segment.direction, segment.sequence, segment.ack);
+  auto handshake = completed_by(session, segment.direction, {segment.sequence, segment.end()}, segment.ack);
   if (!handshake) return false;
   session.evasion_ = false;
   if (segment.to_client()) {
@@ -546,7 +554,7 @@ bool TcpTracker::syn_received(Segment& segment) noexcept {
   if (segment.has(TcpHeader::kFin)) return timestamp_valid(segment) && take_fin(segment);
   if (!segment.has(TcpHeader::kAck)) return true;
   const bool is_of_this =
-      segment.to_server() && segment.sequence == segment.client().next && segment.ack == segment.server().next;
+      segment.to_server() && begins_or_has(segment, segment.client().next) && segment.ack == segment.server().next;
   if (!is_of_this) adopt(segment);
   return timestamp_valid(segment) && complete_handshake(segment);
 }
@@ -584,10 +592,10 @@ bool TcpTracker::complete_handshake(Segment& segment) noexcept {
   TcpStream& client = segment.client();
   TcpStream& server = segment.server();
   if (session.four_way_ && segment.to_client()) {
-    if (segment.sequence != server.next) return segment.refuse(TcpEvent::h4_wrong_sequence);
+    if (!in_window(segment.sequence, server.next, kMostAhead)) return segment.refuse(TcpEvent::h4_wrong_sequence);
     if (!ack_valid(segment)) return segment.refuse(TcpEvent::h4_invalid_ack);
     note_timestamp(segment);
-    server.next += segment.length();
+    advance(server.next, segment.end());
     client.acknowledge(segment.ack);
     client.grant(segment.scaled_window());
     set_state(segment, TcpState::established);
@@ -615,7 +623,7 @@ bool TcpTracker::complete_handshake(Segment& segment) noexcept {
     take_segment(segment);
     return true;
   };
-  if (segment.to_server() && segment.sequence == client.next && segment.ack == server.next) {
+  if (segment.to_server() && begins_or_has(segment, client.next) && segment.ack == server.next) {
     if (session.midstream_) {
       // The client's scale was in the SYN that was not seen.
       client.next_win = client.last_ack + (client.window << client.scale);

@@ -336,7 +336,9 @@ void TcpTracker::follow_acknowledgment(Segment& segment) noexcept {
 void TcpTracker::clear(TcpStream& stream) noexcept {
   stream.buffer.clear(stream_memory_);
   ContestedBytes::free(stream_memory_, stream.contested);
+  const std::uint8_t beginnings = stream.beginnings;
   stream = TcpStream{};
+  stream.beginnings = beginnings;
 }
 
 // A hole whose bytes were acknowledged is lost: this watcher will never see them.

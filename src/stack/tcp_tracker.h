@@ -79,7 +79,13 @@ class TcpTracker {
   void free_handshakes(TcpSession& session) noexcept;
   static std::optional<HandshakeSegment> take_syn_answered_by(TcpSession& session,
                                                               const HandshakeSegment& synack) noexcept;
-  static std::optional<Handshake> completed_by(TcpSession& session, Direction from, std::uint32_t sequence,
+  /// Sequence numbers of a segment's payload.
+  struct Range {
+    std::uint32_t sequence, end;
+    /// Whether the byte is in it, but not its first.
+    [[nodiscard]] bool has(std::uint32_t byte) const noexcept { return after(byte, sequence) && after(end, byte); }
+  };
+  static std::optional<Handshake> completed_by(TcpSession& session, Direction from, const Range& range,
                                                std::uint32_t ack) noexcept;
   static Segment segment_of(Flow& flow, const HandshakeSegment& noted, Direction direction, TcpOutcome& outcome,
                             std::uint64_t time_ns) noexcept;

@@ -181,7 +181,7 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
     return;
   }
   packet.encrypted = flow.tcp != nullptr && flow.tcp->encrypted();
-  const bool in_handshake = flow.tcp != nullptr && flow.tcp->state() == TcpState::syn_received;
+  const bool in_handshake = flow.tcp != nullptr && !flow.tcp->established();
   TcpOutcome outcome = tcp.track(flow, packet.packet, packet.direction);
   if (outcome.session_refused) {
     // Another connection gives up its session; the list's front is never the flow that has just come, unless it is

@@ -42,6 +42,7 @@ void NidsStage::process(std::span<PacketView> packets) noexcept {
 void NidsStage::observe(PacketView packet) noexcept {
   inspector_.begin_frame();
   tracker_.observe(packet, frame_numbers_.of(*packet.packet), inspector_);
+  if (inspector_.frame_dropped()) tracker_.refuse_frame();  // what of its datagram comes here is dropped
 }
 
 void NidsStage::process(std::span<const PacketView> packets, std::span<const std::byte* const> found) noexcept {
