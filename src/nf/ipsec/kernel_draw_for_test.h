@@ -3,8 +3,8 @@
 //
 // Random policies and SAs as commands of `ip`, for the namespace of kernel_for_test.h, and packets for them.
 //
-// No two priorities are equal: of equal ones Linux 6.1 prefers policies from host to host to older ones, and Linux 6.18
-// does not (KernelPolicies).
+// No two priorities are equal. Of equal ones Linux 6.18 takes the oldest (KernelPolicies), but Linux 6.1 does not where
+// one of them is from host to host.
 
 #pragma once
 
