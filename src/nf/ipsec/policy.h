@@ -19,7 +19,8 @@ namespace penstock::ipsec {
 
 /// What an SA must be to do what a policy asks for. Always ESP.
 struct Template {
-  /// Tunnel mode: the SA's end points; all zeros: any, of either family. Transport mode: not looked at.
+  /// Tunnel mode: the SA's end points. Zeros in the source stand for any, of either family; inward the destination is
+  /// not looked at. Transport mode: neither is looked at.
   IpAddress source;
   IpAddress destination;
   std::uint32_t spi = 0;    // 0: any

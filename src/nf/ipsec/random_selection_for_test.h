@@ -20,7 +20,8 @@ namespace penstock::ipsec {
 struct Flow {
   IpAddress source, destination;
   std::uint8_t protocol = 0;
-  std::optional<std::uint16_t> first, second;  // ports, or type and code
+  // Ports, or type and code. None: a fragment, or a protocol without them.
+  std::optional<std::uint16_t> first, second;
   penstock::testing::Bytes frame;
 };
 
@@ -68,7 +69,8 @@ class SelectionDraw {
     Selector selector;
     selector.source = prefix(ipv6);
     selector.destination = prefix(ipv6);
-    if (!chance(3)) selector.protocol = protocol();
+    if (chance(3)) return selector;
+    selector.protocol = protocol();
     if (chance(3)) selector.source_port = port();
     if (chance(3)) selector.destination_port = port();
     return selector;

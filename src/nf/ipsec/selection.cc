@@ -251,9 +251,8 @@ class SelectionBuilder {
     view.wanted.spi = wanted.spi;
     view.wanted.reqid = wanted.reqid;
     if (view.wanted.tunnel) {
-      view.wanted.outer = family_of(wanted.destination);
+      view.wanted.outer = family_of(wanted.source);
       view.wanted.source = table_address(wanted.source);
-      view.wanted.destination = table_address(wanted.destination);
     }
     if (inbound_) return;
     // Many policies ask for the same.

@@ -18,13 +18,13 @@
 
 namespace penstock::ipsec {
 
-/// What policies look at, of a packet with an IP header. Fragments have no ports, types or codes, not even the first of
-/// them: all of a packet are to go the same way (RFC 4301 §4.4.1.1, as in Linux).
+/// What policies look at, of a packet with an IP header. The ports, type and code of a fragment are 0, also of the
+/// first one, as in Linux: so all fragments of a packet go the same way.
 PENSTOCK_HOST_DEVICE inline void make_selector_key(PacketView view, firewall::Key& key) noexcept {
   firewall::make_key(view, key);
   if (!view.layout().has(PacketLayout::kFragment)) return;
-  key.source_port = key.destination_port = firewall::kNoTransportPort;
-  key.kind = firewall::kKindNoDetail + view.layout().transport;
+  key.source_port = key.destination_port = 0;
+  key.kind = std::uint32_t{view.layout().transport} << firewall::kKindDetailBits;
 }
 
 namespace selection_detail {
@@ -173,25 +173,16 @@ struct Found {
   return find_sa(view, family, packet.ipv6().destination_address(), spi);
 }
 
-namespace selection_detail {
-
-/// Whether a template takes an SA's end point. Zeros stand for any address of either family, as in Linux.
-[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool takes_endpoint(const Ipv6Address& wanted, bool same_family,
-                                                                 const Ipv6Address& endpoint) noexcept {
-  return is_any(wanted) || (same_family && is_same(wanted, endpoint));
-}
-
-}  // namespace selection_detail
-
+/// Whether an SA is what a template asks for. Of a tunnel's end points only the source is compared, as in Linux, and
+/// zeros stand for any source of either family. The destination is where the packet has arrived; outward, SAs are
+/// looked up by it.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline bool satisfies(const SaView& sa, const TemplateView& wanted) noexcept {
   using namespace selection_detail;
   if (sa.tunnel != wanted.tunnel || (wanted.spi != 0 && wanted.spi != sa.spi) ||
       (wanted.reqid != 0 && wanted.reqid != sa.reqid)) {
     return false;
   }
-  const bool same_family = sa.outer == wanted.outer;
-  return !sa.tunnel || (takes_endpoint(wanted.source, same_family, sa.source) &&
-                        takes_endpoint(wanted.destination, same_family, sa.destination));
+  return !sa.tunnel || is_any(wanted.source) || (sa.outer == wanted.outer && is_same(wanted.source, sa.source));
 }
 
 /// Inwards: whether a packet may go on that came by `sa`, or in the clear where that is kNoSa, and that `policy` (or

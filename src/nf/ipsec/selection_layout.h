@@ -25,10 +25,9 @@ enum class Handling : std::uint8_t {
   refuse,  // what the policy asks for is not supported, and no packet goes by it
 };
 
-/// What an SA must be. Addresses are those of tunnels alone; all zeros: any, of either family.
+/// What an SA must be.
 struct TemplateView {
-  Ipv6Address source;
-  Ipv6Address destination;  // outwards never all zeros
+  Ipv6Address source;       // of a tunnel; all zeros: any, of either family
   std::uint32_t spi = 0;    // 0: any
   std::uint32_t reqid = 0;  // inwards, 0: any
   NetworkLayer outer = NetworkLayer::none;

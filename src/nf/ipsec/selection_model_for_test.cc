@@ -29,10 +29,11 @@ bool lies_in(const Address& address, const Prefix& prefix) {
   return true;
 }
 
-/// A selector that names a port selects no packet whose ports are unknown. Source: RFC 4301 §4.4.1.1: a port that a
-/// fragment does not show is OPAQUE, and no value matches it, only OPAQUE and ANY.
+/// The ports of a fragment are zero, and so are its type and code: a selector of `type 0` selects every fragment of
+/// ICMP. Source: the kernel (selection_interop_test.cc). RFC 4301 §4.4.1.1 differs: there they are OPAQUE, and match no
+/// value.
 bool port_matches(std::optional<std::uint16_t> wanted, std::optional<std::uint16_t> found) {
-  return !wanted.has_value() || wanted == found;
+  return !wanted.has_value() || *wanted == found.value_or(0);
 }
 
 /// Everything that a selector names must match. Source: [ip-xfrm], SELECTOR and UPSPEC.
@@ -93,10 +94,10 @@ bool address_matches_inward(const Address& wanted, const Address& found) {
 
 /// The addresses of a template are the end points of a tunnel. In transport mode they say nothing: the packet keeps its
 /// own. Sources: [guide], Policy Templates ("outer IP addresses"); [setkey]: "if mode is transport, both src and dst
-/// can be omitted"; Cilium pull request 7181, which leaves the source of inbound templates open.
+/// can be omitted"; Cilium pull request 7181, which leaves the source of inbound templates open. That only the source
+/// is compared is what the kernel does (selection_interop_test.cc); no document says so.
 bool endpoints_match_inward(const Template& wanted, const State& state) {
-  return wanted.mode == Mode::transport || (address_matches_inward(wanted.source, state.source) &&
-                                            address_matches_inward(wanted.destination, state.destination));
+  return wanted.mode == Mode::transport || address_matches_inward(wanted.source, state.source);
 }
 
 /// Source: [guide], Policy Templates: addresses, SPI, protocol, mode and reqid are what a template and a state share.

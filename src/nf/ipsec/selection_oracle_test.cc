@@ -26,8 +26,8 @@ bool holds(const IpPrefix& prefix, const IpAddress& address) {
 bool selects(const Selector& selector, const Flow& flow) {
   return holds(selector.source, flow.source) && holds(selector.destination, flow.destination) &&
          (selector.protocol == 0 || selector.protocol == flow.protocol) &&
-         (!selector.source_port || flow.first == selector.source_port) &&
-         (!selector.destination_port || flow.second == selector.destination_port);
+         (!selector.source_port || flow.first.value_or(0) == selector.source_port) &&
+         (!selector.destination_port || flow.second.value_or(0) == selector.destination_port);
 }
 
 bool is_zero(const IpAddress& address) { return table_address(address) == Ipv6Address{}; }
@@ -39,10 +39,6 @@ struct Oracle {
 
   const Policy* find(Direction direction, const Flow& flow) const {
     for (const Policy& policy : policies) {
-      // Of a policy by ports alone, ICMP's types are none here.
-      const bool icmp = flow.protocol == ip_protocol::kIcmp || flow.protocol == ip_protocol::kIcmpv6;
-      const bool by_ports = policy.selector.source_port || policy.selector.destination_port;
-      if (policy.selector.protocol == 0 && icmp && by_ports) continue;
       if (policy.direction == direction && selects(policy.selector, flow)) return &policy;
     }
     return nullptr;
@@ -51,7 +47,7 @@ struct Oracle {
     if (sa.mode != wanted.mode || (wanted.spi != 0 && wanted.spi != sa.spi)) return false;
     if (sa.reqid != wanted.reqid && (outwards || wanted.reqid != 0)) return false;
     if (sa.mode == Mode::tunnel) {
-      return (is_zero(wanted.destination) || sa.destination == wanted.destination) &&
+      return (!outwards || sa.destination == wanted.destination) &&
              (is_zero(wanted.source) || sa.source == wanted.source);
     }
     return !outwards || (sa.destination == flow.destination && (is_zero(sa.source) || sa.source == flow.source));

@@ -135,7 +135,7 @@ TEST(Selection, TypeAndCodeAreThoseOfIcmp) {
   EXPECT_EQ(tables.outwards(icmp(0, 0)), "no policy");
 }
 
-TEST(Selection, NoFragmentHasPortsNotEvenTheFirst) {
+TEST(Selection, FragmentsHaveNoPortsNotEvenTheFirst) {
   const Tables tables(tunnel_sa("0x100", "1") + tunnel_sa("0x200", "2"),
                       "src 10.1.0.0/16 dst 10.2.0.0/16 proto udp dport 53\n\tdir out priority 1\n" +
                           tunnel_template("1") + "src 10.1.0.0/16 dst 10.2.0.0/16 proto udp\n\tdir out priority 2\n" +
@@ -147,6 +147,20 @@ TEST(Selection, NoFragmentHasPortsNotEvenTheFirst) {
   EXPECT_EQ(tables.outwards(udp(0)), "sa 256");
   EXPECT_EQ(tables.outwards(udp(0x2000)), "sa 512");
   EXPECT_EQ(tables.outwards(udp(0x0001)), "sa 512");
+}
+
+TEST(Selection, FragmentsOfIcmpHaveTypeAndCodeZero) {
+  //   | IPv4, MF | ICMP echo 8/0 |   and   | IPv4, offset 8 | the rest |
+  const Tables tables(tunnel_sa("0x100", "1"),
+                      policy("src 0.0.0.0/0 dst 0.0.0.0/0 proto icmp type 0 code 0", "out", tunnel_template("1")) +
+                          policy("src 0.0.0.0/0 dst 0.0.0.0/0 proto icmp type 8", "out"),
+                      false);
+  const auto echo = [](std::uint16_t fragment) {
+    return packet().eth().ipv4("10.1.0.1", "10.2.0.2", 64, {}, fragment).icmp(8, 0).payload("12345678").bytes();
+  };
+  EXPECT_EQ(tables.outwards(echo(0)), "as it is");
+  EXPECT_EQ(tables.outwards(echo(0x2000)), "sa 256");
+  EXPECT_EQ(tables.outwards(echo(0x0001)), "sa 256");
 }
 
 TEST(Selection, SuccessorTakesOverAndThePredecessorServesUntilThereIsOne) {
@@ -317,13 +331,15 @@ TEST(InboundPolicy, ZerosInATemplateStandForAnyEndPoint) {
                             {"src :: dst ::", kNone, kNone},
                             {"src 192.0.2.1 dst 0.0.0.0", kNone, kMismatch},
                             {"src 192.0.2.9 dst 0.0.0.0", kMismatch, kMismatch},
-                            {"src 0.0.0.0 dst 198.51.100.2", kNone, kMismatch},
-                            {"src 0.0.0.0 dst 198.51.100.9", kMismatch, kMismatch},
+                            {"src 0.0.0.0 dst 198.51.100.2", kNone, kNone},
+                            {"src 0.0.0.0 dst 198.51.100.9", kNone, kNone},
                             {"src 2001:db8::1 dst ::", kMismatch, kNone},
-                            {"src :: dst 2001:db8::2", kMismatch, kNone},
+                            {"src :: dst 2001:db8::2", kNone, kNone},
                             // The same bits in the other family.
                             {"src ::192.0.2.1 dst ::", kMismatch, kMismatch},
-                            {"src :: dst ::198.51.100.2", kMismatch, kMismatch}}) {
+                            // Linux does not look at the destination.
+                            {"src 192.0.2.1 dst 198.51.100.9", kNone, kMismatch},
+                            {"src 192.0.2.9 dst 198.51.100.2", kMismatch, kMismatch}}) {
       const std::string wanted = std::string("\ttmpl ") + one.addresses + "\n\t\tproto esp reqid 0 mode tunnel\n";
       for (const char* const direction : {"fwd", "in"}) {
         const Tables tables(states, policy(kLanToLan, direction, wanted + level), true);
