@@ -99,10 +99,10 @@ struct FragmentTable::Parts {
         std::ranges::find_if(ways, [&](const Datagram& d) { return d.state != Datagram::State::none && d.key == key; });
     return it == ways.end() ? nullptr : &*it;
   }
-  /// The one that is missed least: free, complete, or the longest not used.
+  /// A free one, or the one that was not used for the longest.
   Datagram& victim(const DatagramKey& key) noexcept {
     return *std::ranges::min_element(set(set_of(key)), {}, [](const Datagram& d) {
-      return d.state == Datagram::State::none || (d.state == Datagram::State::decided && d.complete()) ? 0 : d.last_use;
+      return d.state == Datagram::State::none ? 0 : d.last_use;
     });
   }
   void begin(Datagram& datagram) noexcept {

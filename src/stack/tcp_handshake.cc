@@ -124,9 +124,9 @@ std::optional<HandshakeSegment> TcpTracker::take_syn_answered_by(TcpSession& ses
 std::optional<Handshake> TcpTracker::completed_by(TcpSession& session, Direction from, const Range& range,
                                                   std::uint32_t ack) noexcept {
   if (session.handshakes_ == nullptr) return std::nullopt;
-  const auto& ring = session.handshakes_->synacks;
+  auto& ring = session.handshakes_->synacks;
   for (std::uint32_t i = ring.count; i-- > 0;) {
-    const HandshakeSegment& synack = ring.segments[i];
+    const HandshakeSegment synack = ring.segments[i];
     if (synack.from == from) continue;
     const bool begins_there = in_window(range.sequence, synack.ack, kMostAhead) || range.has(synack.ack);
     if (!begins_there || ack != synack.sequence + 1) continue;
@@ -137,6 +137,8 @@ std::optional<Handshake> TcpTracker::completed_by(TcpSession& session, Direction
                                    .has_scale = synack.has_scale,
                                    .has_timestamp = synack.has_timestamp,
                                    .from = from};
+    std::copy(ring.segments.begin() + i + 1, ring.segments.begin() + ring.count, ring.segments.begin() + i);
+    --ring.count;  // it begins one session
     return Handshake{.syn = take_syn_answered_by(session, synack).value_or(unknown), .synack = synack};
   }
   return std::nullopt;
@@ -269,6 +271,7 @@ void TcpTracker::open_from_both_sides(TcpSession& session, const Handshake& hand
     clear(stream);
     stream.begin_at(is_client ? handshake.synack.sequence : handshake.syn.sequence);
     stream.scale = kUnknownScale;
+    stream.next_win = stream.last_ack;
     stream.grant(0xffffU << kUnknownScale);
   }
   session.four_way_ = true;

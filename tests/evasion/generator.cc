@@ -180,6 +180,26 @@ const Move& pick_move(const std::vector<const Move*>& moves, Random& random) {
   return *moves.front();
 }
 
+/// Whether the host surely takes it as the end of the handshake, and the sensor too.
+bool establishes(const Step& step, std::uint8_t attacked) {
+  const Packet& packet = step.packet;
+  return step.kind == Step::Kind::packet && packet.connection == attacked && packet.at == 0 &&
+         (packet.flags & ~tcp::kPsh) == tcp::kAck && packet.acknowledges == Acknowledges::latest &&
+         packet.ack_shift == 0 && packet.timestamp == TimestampOption::as_agreed && packet.timestamp_shift == 0 &&
+         !packet.timestamp_zero && !packet.dies && !packet.spoofed && !packet.wrong_checksum &&
+         !packet.wrong_ip_checksum && packet.ip_length_shift == 0 && !packet.data_offset && packet.fragments.empty();
+}
+
+/// A handshake that takes a minute is forgotten, by default (`tcp_new_timeout`).
+void shorten_pauses_of_handshakes(Script& script, std::uint8_t attacked) {
+  constexpr std::uint32_t kLong = 60, kShort = 31;
+  bool established = false;
+  for (Step& step : script.steps) {
+    established = established || establishes(step, attacked);
+    if (step.kind == Step::Kind::pause && step.number >= kLong && !established) step.number = kShort;
+  }
+}
+
 }  // namespace
 
 Script generate(std::uint64_t seed, std::uint64_t index, const GeneratorOptions& options) {
@@ -213,6 +233,7 @@ Script generate(std::uint64_t seed, std::uint64_t index, const GeneratorOptions&
     script.moves.push_back(move.name);
     move.apply(draft, move.name);
   }
+  if (options.only.empty()) shorten_pauses_of_handshakes(script, draft.attacked);
   return std::move(script);
 }
 
