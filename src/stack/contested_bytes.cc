@@ -77,13 +77,18 @@ ContestedBytes::Added ContestedBytes::add_urgent(std::uint64_t offset) noexcept 
   for (const UrgentMark& mark : urgent()) {
     if (mark.offset == offset) return Added::known;
   }
-  const bool full = urgent_count_ == kMostUrgent;
-  if (full) {
-    std::copy(urgent_.begin() + 1, urgent_.end(), urgent_.begin());
-    --urgent_count_;
+  if (urgent_count_ < kMostUrgent) {
+    urgent_[urgent_count_++] = {.offset = offset};
+    return Added::added;
   }
-  urgent_[urgent_count_++] = {.offset = offset};
-  return full ? Added::displaced : Added::added;
+  // One that has been inspected makes room, or the one that is the farthest ahead: this one, too.
+  UrgentMark mark{.offset = offset};
+  const auto goes_before = [](const UrgentMark& a, const UrgentMark& b) {
+    return a.offered != b.offered ? b.offered : a.offset < b.offset;
+  };
+  UrgentMark& last = *std::max_element(urgent_.begin(), urgent_.end(), goes_before);
+  if (goes_before(mark, last)) last = mark;
+  return Added::displaced;
 }
 
 bool ContestedBytes::contradicts(std::uint64_t offset, Bytes bytes) const noexcept {

@@ -25,7 +25,7 @@ namespace penstock::stack {
 class ContestedBytes {
  public:
   static constexpr std::size_t kMostVersions = 240;
-  static constexpr std::size_t kMostUrgent = 16;
+  static constexpr std::size_t kMostUrgent = 32;
   static constexpr std::size_t kMostBytes = 128 << 10;  // of all versions of one direction
 
   struct Version {

@@ -59,13 +59,14 @@ bool TcpTracker::note_handshake(Segment& segment) noexcept {
   for (std::uint32_t i = 0; i < ring.count; ++i) {
     HandshakeSegment& known = ring.segments[i];
     if (known.from == segment.direction && known.sequence == segment.sequence &&
-        (!is_synack || known.ack == segment.ack)) {
+        (is_synack ? known.ack == segment.ack : known.timestamp == segment.options.timestamp)) {
       return true;
     }
   }
   HandshakeSegment noted{.sequence = segment.sequence,
                          .ack = segment.ack,
                          .timestamp = segment.options.timestamp,
+                         .echo = segment.options.echo,
                          .window = segment.window,
                          .scale = segment.options.window_scale,
                          .has_scale = segment.options.has_window_scale,
@@ -111,6 +112,7 @@ std::optional<HandshakeSegment> TcpTracker::take_syn_answered_by(TcpSession& ses
     HandshakeSegment& syn = ring.segments[i];
     if (syn.from == synack.from) continue;
     if (synack.ack != syn.sequence + 1 && synack.ack != syn.sequence + 1 + syn.data_length) continue;
+    if (synack.echo != 0 && syn.has_timestamp && synack.echo != syn.timestamp) continue;
     HandshakeSegment taken = syn;
     if (synack.ack == syn.sequence + 1) taken.data_length = 0;  // the data were not taken with it
     syn.data = nullptr;
@@ -247,7 +249,9 @@ bool TcpTracker::adopt(Segment& segment) noexcept {
   if (segment.to_client()) {
     open_from_both_sides(session, *handshake);
   } else {
-    if (handshake->syn.sequence != session.stream(Direction::to_server).isn) follow(segment, handshake->syn);
+    const bool is_other = handshake->syn.sequence != session.stream(Direction::to_server).isn ||
+                          (handshake->syn.timestamp != 0 && handshake->syn.timestamp != session.syn_timestamp_);
+    if (is_other) follow(segment, handshake->syn);
     Segment synack = segment_of(segment.flow, handshake->synack, Direction::to_client, segment.outcome, 0);
     synack.session = &session;
     synack.time_s = segment.time_s;
@@ -443,6 +447,8 @@ bool TcpTracker::syn_in_syn_sent(Segment& segment) noexcept {
   // Sent again; its timestamp may be what the answer echoes.
   if (segment.options.has_timestamp && after(segment.options.timestamp, client.timestamp)) {
     client.timestamp = segment.options.timestamp;
+  } else if (segment.options.has_timestamp && segment.options.timestamp != client.timestamp) {
+    note_handshake(segment);
   }
   return true;
 }
@@ -479,7 +485,8 @@ bool TcpTracker::synack_in_syn_sent(Segment& segment) noexcept {
     return segment.refuse(event);
   };
   if (segment.ack != client.isn + 1 && segment.ack != client.next) {
-    auto syn = take_syn_answered_by(session, {.ack = segment.ack, .from = Direction::to_client});
+    auto syn =
+        take_syn_answered_by(session, {.ack = segment.ack, .echo = segment.options.echo, .from = Direction::to_client});
     if (!syn) return refuse(TcpEvent::h3_synack_with_wrong_ack);
     follow(segment, *syn);
     free_data(*syn);

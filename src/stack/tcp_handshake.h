@@ -23,7 +23,7 @@ namespace penstock::stack {
 
 /// A SYN or a SYN/ACK.
 struct HandshakeSegment {
-  std::uint32_t sequence = 0, ack = 0, timestamp = 0;
+  std::uint32_t sequence = 0, ack = 0, timestamp = 0, echo = 0;
   std::uint32_t data_length = 0;
   std::byte* data = nullptr;  // of a fast open (RFC 7413): a piece of the stream memory
   std::uint16_t window = 0;

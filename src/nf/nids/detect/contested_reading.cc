@@ -70,7 +70,10 @@ bool ContestedReader::next_party(const ContestedText& text) noexcept {
         std::shuffle(begin, end, random_);
       } else {
         if (number % 2 == 0) std::reverse(begin, end);
-        auto* const first = std::find(begin, end, versions_[(number - 1) / 2]);
+        // From both ends: most hosts keep what came first or what came last.
+        const std::size_t choice = (number - 1) / 2;
+        const Version* const chosen = versions_[choice % 2 == 0 ? choice / 2 : version_count_ - 1 - choice / 2];
+        auto* const first = std::find(begin, end, chosen);
         std::rotate(begin, first, first + 1);
       }
       lay_party(text);

@@ -4,6 +4,8 @@
 #include "nf/nids/detect/contested_text.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
 #include "nf/nids/detect/content_search.h"
 
@@ -52,14 +54,19 @@ void ContestedText::read(const stack::StreamChunk& chunk, std::uint32_t left_out
   size_ = seen_ = 0;
   left_out_ = false;
   const std::size_t length = std::min(chunk.bytes.size(), kMostBytes);
+  std::array<std::uint64_t, stack::ContestedBytes::kMostUrgent> marks;
+  std::size_t mark_count = 0, passed = 0;
+  for (; left_out != 0; left_out &= left_out - 1) {
+    marks[mark_count++] = chunk.urgent[static_cast<std::size_t>(std::countr_zero(left_out))].offset;
+  }
+  std::sort(marks.begin(), marks.begin() + mark_count);
   for (std::size_t i = 0; i < length; ++i) {
     const std::uint64_t offset = chunk.offset + i;
-    bool is_left_out = false;
-    for (std::size_t mark = 0; left_out >> mark != 0; ++mark) {
-      if ((left_out >> mark & 1) != 0) is_left_out = is_left_out || chunk.urgent[mark].offset == offset;
+    while (passed < mark_count && marks[passed] < offset) ++passed;
+    if (passed < mark_count && marks[passed] == offset) {
+      left_out_ = true;
+      continue;
     }
-    left_out_ = left_out_ || is_left_out;
-    if (is_left_out) continue;
     bytes_[size_] = chunk.bytes[i];
     set_of_[size_] = 0;
     offset_[size_] = offset;

@@ -493,7 +493,7 @@ bool Inspector::Parts::contested_holds(const CompiledRule& rule, const stack::St
   if (rule.stream_reach.from_start && !begins_stream(chunk)) return false;
   if (payload_holds(rule, chunk.bytes, chunk.offset)) return false;
   const auto is_new = [&](Bytes bytes) {
-    if (!payload_holds(rule, bytes, chunk.offset)) return false;
+    if (!may_evaluate(rule) || !payload_holds(rule, bytes, chunk.offset)) return false;
     const std::size_t former = contested_text.seen();
     return former == 0 || !payload_holds(rule, bytes.first(former), chunk.offset);
   };
