@@ -101,9 +101,8 @@ struct FragmentTable::Parts {
   }
   /// A free one, or the one that was not used for the longest.
   Datagram& victim(const DatagramKey& key) noexcept {
-    return *std::ranges::min_element(set(set_of(key)), {}, [](const Datagram& d) {
-      return d.state == Datagram::State::none ? 0 : d.last_use;
-    });
+    return *std::ranges::min_element(
+        set(set_of(key)), {}, [](const Datagram& d) { return d.state == Datagram::State::none ? 0 : d.last_use; });
   }
   void begin(Datagram& datagram) noexcept {
     datagram.end = datagram.whole_units = 0;
@@ -198,6 +197,18 @@ struct FragmentTable::Parts {
     if (!sink(datagram.worker, frame) || !copy_to_others(datagram, frame, sink)) return false;
     keep_given(datagram, frame);
     return true;
+  }
+  /// It names a flow of another worker, which decides about it by what came before.
+  bool give_first_of_another(Datagram& datagram, unsigned named, const CapturedFrame& frame, Sink sink) noexcept {
+    ambiguous.add(1);
+    if (!copy_given_to(datagram, named, sink) || !sink(named, frame) || !copy_to(datagram.worker, frame, sink)) {
+      return false;
+    }
+    datagram.others.reset(named);
+    const bool goes_on = copy_to_others(datagram, frame, sink);
+    datagram.others.set(named);
+    keep_given(datagram, frame);
+    return goes_on;
   }
   /// Takes no place from any that wait.
   void keep_given(Datagram& datagram, const CapturedFrame& frame) noexcept {
@@ -327,16 +338,12 @@ struct FragmentTable::Parts {
     datagram->last_use = ++uses;
     note_seen(*datagram, fragment);
     const unsigned named = worker_of_hash(key.hash, workers);
-    if (datagram->state == Datagram::State::decided) {
-      if (key.tells_flow && named != datagram->worker) {
-        ambiguous.add(datagram->has_first ? 1 : 0);
-        if (!(datagram->has_first ? copy_given_to(*datagram, named, sink) : decide(*datagram, named, sink)))
-          return false;
-      }
-    } else if (!key.tells_flow) {
-      return keep(*datagram, frame, sink);
-    } else if (!decide(*datagram, named, sink)) {
-      return false;
+    if (datagram->state != Datagram::State::decided) {
+      if (!key.tells_flow) return keep(*datagram, frame, sink);
+      if (!decide(*datagram, named, sink)) return false;
+    } else if (key.tells_flow && named != datagram->worker) {
+      if (datagram->has_first) return give_first_of_another(*datagram, named, frame, sink);
+      if (!decide(*datagram, named, sink)) return false;
     }
     datagram->has_first = datagram->has_first || key.tells_flow;
     return give(*datagram, frame, sink);
