@@ -152,6 +152,39 @@ TEST(Worker, PassesBatchBoundariesWhenNoPacketsCome) {
   EXPECT_EQ(get(run.counters().batches), 0U);
 }
 
+//   poll:   0 1 2 │ copy of 9 │ 3 4
+TEST(Worker, ShowsACopyAtItsPlaceAndCountsAndSendsItNot) {
+  FakeChain chain;
+  int polls = 0;
+  chain.add_source("in", [&](unsigned, Batch& batch) {
+    switch (polls++) {
+      case 0:
+        for (std::uint64_t i = 0; i < 3; ++i) EXPECT_TRUE(testing::append(batch, testing::numbered(i)));
+        return RxStatus::more;
+      case 1:
+        EXPECT_TRUE(batch.empty());
+        EXPECT_TRUE(testing::append(batch, testing::numbered(9)));
+        return RxStatus::copy;
+      default:
+        EXPECT_TRUE(batch.empty());
+        for (std::uint64_t i = 3; i < 5; ++i) EXPECT_TRUE(testing::append(batch, testing::numbered(i)));
+        return RxStatus::end;
+    }
+  });
+  FakePort& out = chain.add_sink("out");
+  std::vector<std::uint64_t> seen;
+  chain
+      .add_function("watch", testing::each([&](PacketView packet) {
+                      seen.push_back(testing::number_of(packet));
+                      return Verdict::forward();
+                    }))
+      .observe = [&](PacketView packet) { seen.push_back(100 + testing::number_of(packet)); };
+  const Finished run(chain);
+  EXPECT_EQ(seen, (std::vector<std::uint64_t>{0, 1, 2, 109, 3, 4}));
+  EXPECT_EQ(out.numbers(), numbers(5));
+  EXPECT_EQ(get(run.counters().in.packets), 5U);
+}
+
 TEST(Worker, ReturnsAtOnceWhereNoSourceHasAnything) {
   FakeChain chain;
   chain.add_source("a", [](unsigned, Batch&) { return RxStatus::end; });

@@ -221,10 +221,10 @@ void add_scan(CLI::App& app, int& exit_code) {
       ->take_all();
   command->add_flag("--payload", arguments->payload, "EVE alerts hold the payload, in base64 and printable");
   command->add_flag("--packet", arguments->packet, "EVE alerts hold the packet, in base64");
-  command->add_flag("--strict", arguments->strict, "refuse rules of which one cannot be loaded");
+  command->add_flag("--strict", arguments->strict, "fail if any rule cannot be loaded");
   command->add_flag("--json", arguments->json,
                     "print the summary as JSON instead of tables, with all rules that alert");
-  command->add_flag("-v,--verbose", arguments->verbose, "tell of each rule that is left out");
+  command->add_flag("-v,--verbose", arguments->verbose, "report each rule that is left out");
   command->add_flag("-q,--quiet", arguments->quiet, "print no summary and no progress");
   command->footer(
       "Without -o and --fast there is the summary alone. Rules that cannot be loaded are left out, and told on "

@@ -332,8 +332,8 @@ TEST_F(ChainFile, SaysWhatASectionInRunHolds) {
 
 TEST_F(ChainFile, RefusesAnOverrideThatStandsInItself) {
   const auto errors = [&](const char* text) { return errors_of(kGood, {{*parse_override(text)}, false, false}); };
-  expect_has(errors("wire=&a [*a]"), "--set wire=&a [*a]: values too deep in one another");
-  expect_has(errors("run=&a {x: *a}"), "--set run=&a {x: *a}: values too deep in one another");
+  expect_has(errors("wire=&a [*a]"), "--set wire=&a [*a]: values nested too deeply");
+  expect_has(errors("run=&a {x: *a}"), "--set run=&a {x: *a}: values nested too deeply");
 }
 
 TEST_F(ChainFile, WiresPortsByHand) {

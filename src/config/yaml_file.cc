@@ -305,7 +305,7 @@ Result<void> YamlFile::count_values(const YAML::Node& node, std::size_t depth, s
                          "at most " + most});
   }
   if (depth > kMostDepth) {
-    return failure(Error{place(node), "values too deep in one another", fmt::format("more than {} levels", kMostDepth),
+    return failure(Error{place(node), "values nested too deeply", fmt::format("more than {} levels", kMostDepth),
                          fmt::format("at most {}", kMostDepth)});
   }
   Result<void> result;

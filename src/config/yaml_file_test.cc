@@ -56,8 +56,8 @@ TEST(YamlFile, RefusesValuesTooDeepInOneAnother) {
   const auto lists = [](std::size_t depth) { return "a: " + repeated("[", depth) + repeated("]", depth); };
   EXPECT_EQ(refusal(lists(YamlFile::kMostDepth - 1)), "");
   EXPECT_EQ(refusal(lists(YamlFile::kMostDepth)),
-            "c.yaml:1:35: values too deep in one another: found more than 32 levels, expected at most 32");
-  EXPECT_THAT(refusal("a: &a [*a]"), HasSubstr("values too deep")) << "a list in itself";
+            "c.yaml:1:35: values nested too deeply: found more than 32 levels, expected at most 32");
+  EXPECT_THAT(refusal("a: &a [*a]"), HasSubstr("values nested too deeply")) << "a list in itself";
   EXPECT_THAT(refusal(lists(100'000)), StartsWith("c.yaml:1:"));
 }
 

@@ -54,9 +54,9 @@ std::vector<Packet> read_all(const std::string& path) {
   if (!captures) return packets;
   std::size_t bytes = 0, given = 0;
   WorkerChooser chooser(7);
-  const auto give = [&](unsigned worker, const CapturedFrame&) noexcept {
+  const auto give = [&](unsigned worker, const CapturedFrame& frame) noexcept {
     if (worker >= 7) std::abort();
-    ++given;
+    if (!frame.copy) ++given;
     return true;
   };
   for (CapturedFrame frame; bytes < (4U << 20) && captures->next(frame);) {

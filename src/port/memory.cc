@@ -36,6 +36,7 @@ class FrameStore {
     std::uint32_t length;
     std::uint32_t wire_length;
     LinkType link_type;
+    bool copy;
   };
   struct Chunk {
     std::unique_ptr<std::uint8_t[]> bytes;
@@ -57,7 +58,7 @@ class FrameStore {
     Chunk& chunk = chunks_.back();
     std::uint8_t* to = chunk.bytes.get() + chunk.used;
     const Header header{frame.timestamp_ns, static_cast<std::uint32_t>(frame.bytes.size()), frame.wire_length,
-                        frame.link_type};
+                        frame.link_type, frame.copy};
     std::memcpy(to, &header, sizeof header);
     std::memcpy(to + sizeof header, frame.bytes.data(), frame.bytes.size());
     chunk.used += need;
@@ -105,8 +106,11 @@ class MemoryRx final : public RxQueue {
       for (; at_ != end_; at_ += FrameStore::bytes_of(header().length)) {
         const FrameStore::Header next = header();
         const std::span<const std::uint8_t> frame(at_ + sizeof next, next.length);
+        if (next.copy && !batch.empty()) return RxStatus::more;
         if (batch.append(frame, {next.timestamp_ns + shift_ns_, next.wire_length, replay_.port, next.link_type})) {
-          continue;
+          if (!next.copy) continue;
+          at_ += FrameStore::bytes_of(next.length);
+          return RxStatus::copy;
         }
         if (!batch.empty()) return RxStatus::more;
         oversized_ = next.length;
@@ -168,7 +172,9 @@ class MemoryPort final : public Port {
     std::vector<FrameStore> stores(workers);
     WorkerChooser chooser(workers);
     bool has_memory = true;
+    std::uint64_t bytes = 0;
     const auto add = [&](unsigned worker, const CapturedFrame& frame) noexcept {
+      if (frame.copy) bytes += FrameStore::bytes_of(frame.bytes.size());
       try {
         stores[worker].add(frame);
       } catch (const std::bad_alloc&) {
@@ -176,7 +182,6 @@ class MemoryPort final : public Port {
       }
       return has_memory;
     };
-    std::uint64_t bytes = 0;
     std::uint64_t packets = 0;
     std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
     std::uint64_t last = 0;

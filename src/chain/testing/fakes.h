@@ -177,7 +177,8 @@ class FakeFunction final : public NetworkFunction {
   std::function<void()> at_begin = [] {};  // of the run
   std::function<void()> at_end = [] {};
   std::atomic<int> boundaries{0};  // calls of begin_batch, of all stages
-  Emitter* emitter = nullptr;      // of the stage that was made last, where the traits ask for one
+  std::function<void(PacketView packet)> observe = [](PacketView) {};
+  Emitter* emitter = nullptr;  // of the stage that was made last, where the traits ask for one
 
   const NfTraits& traits() const noexcept override { return own_traits; }
   std::unique_ptr<CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(*this); }
@@ -197,6 +198,7 @@ class FakeFunction final : public NetworkFunction {
     void set_emitter(Emitter& emitter) noexcept override { function_.emitter = &emitter; }
     void begin_batch() noexcept override { ++function_.boundaries; }
     void process(std::span<PacketView> packets) noexcept override { function_.process(packets); }
+    void observe(PacketView packet) noexcept override { function_.observe(packet); }
     std::string explain(PacketView packet) const override { return "number " + std::to_string(number_of(packet)); }
 
    private:

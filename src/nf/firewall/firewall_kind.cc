@@ -28,7 +28,7 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"interfaces", ParameterType::pairs, "", "",
      "interfaces in the rules and the ports they are: {eth0: lan, lo: none}", false},
     {"most_rules", ParameterType::integer, "1000000", "1..100000000",
-     "most rules of the file, and most that chains become that call each other", false},
+     "most rules in the file, and after chains are expanded where they are called", false},
     {"strict", ParameterType::flag, "false", "", "what the rules hold and is not supported is an error", false},
 });
 

@@ -85,7 +85,7 @@ class ChainWriter {
       ++call.rule;
       return;
     }
-    if (++steps_ > most_rules_) return stop_at(rule, "the chains called from here become too many rules");
+    if (++steps_ > most_rules_) return stop_at(rule, "expanding the chains called here gives too many rules");
     const std::size_t before = conditions_.size();
     push_conditions(rule.alternatives[call.alternative++]);
     if (conditions_.size() > kMostConditions || rules_.conditions.size() > kMostConditionsPerRule * most_rules_) {
@@ -163,8 +163,7 @@ class ChainWriter {
   }
 
   void stop_at_conditions(const IptablesRule& rule) {
-    if (conditions_.size() <= kMostConditions)
-      return stop_at(rule, "the rules have too many conditions for the bound of rules");
+    if (conditions_.size() <= kMostConditions) return stop_at(rule, "the rules have too many conditions in total");
     stopped_ = true;
     const std::string most = format_count(kMostConditions);
     errors_.add({{rules_.file, rule.line, 0},
@@ -176,7 +175,7 @@ class ChainWriter {
   /// Whether nothing is written for a rule; why is reported once.
   bool is_passed_over(const IptablesRule& rule) {
     if (!leaves_out(rule) && rule.unknown_interfaces.empty()) return false;
-    if (++steps_ > most_rules_) stop_at(rule, "the chains called from here become too many rules");
+    if (++steps_ > most_rules_) stop_at(rule, "expanding the chains called here gives too many rules");
     if (!rules_.rules[rule.index].left_out && complained_.insert(rule.index).second) {
       for (const Error& error : rule.unknown_interfaces) errors_.add(error);
     }

@@ -68,9 +68,10 @@ std::string doubling_table(int depth) {
 }
 
 TEST(IptablesChains, ThatMultiplyAreRefusedByTheRuleThatIsOneTooMany) {
-  EXPECT_EQ(errors_of(doubling_table(40)),
-            "rules:121: the chains called from here become too many rules: found more than 1,000,000, expected at most "
-            "1,000,000 (most_rules raises it)");
+  EXPECT_EQ(
+      errors_of(doubling_table(40)),
+      "rules:121: expanding the chains called here gives too many rules: found more than 1,000,000, expected at most "
+      "1,000,000 (most_rules raises it)");
   // FORWARD's rule and 2 + 4 + … + 2^9 calls.
   EXPECT_EQ(errors_of(doubling_table(9), with_most_rules(1023)), "read without an error");
   EXPECT_THAT(errors_of(doubling_table(9), with_most_rules(1022)), HasSubstr("found more than 1,022"));

@@ -33,7 +33,7 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "devices in the policies and the ports they are: {eth0: lan, lo: none}", false},
     {"most_entries", ParameterType::integer, "250000", "1..100000000", "most SAs, and most policies, of a file", false},
     {"state_dir", ParameterType::path, "", kNoFolder,
-     "folder for what must outlive the program: locks, and the sequence numbers and IVs that are used up; else "
+     "folder that survives restarts: locks, and used sequence numbers and IVs; default "
      "/var/lib/penstock/ipsec, or for others than root ~/.local/state/penstock/ipsec",
      false},
     {"strict", ParameterType::flag, "false", "", "what the files hold and is not supported is an error", false},
@@ -68,8 +68,8 @@ Error caution(const Parameters& parameters, bool inbound) {
   return {parameters.place("state_dir"),
           inbound
               ? "no other process that opens the packets of the same SAs is noticed: each accepts replays"
-              : "sequence numbers begin with those of the state file in each run, no other process that sends by the "
-                "same SAs is noticed, and that no IV comes twice rests on randomness alone",
+              : "sequence numbers begin with those of the state file in each run, other processes that send with the "
+                "same SAs are not detected, and only randomness keeps IVs unique",
           "'none'", "a folder, or nothing"};
 }
 

@@ -242,7 +242,7 @@ void Nids::report(nlohmann::json& into) const {
   if (auto warning = checksum_warning(counted.tracker)) into["warnings"].push_back(std::move(*warning));
   if (const std::uint64_t frames = counted.inspector.frames_over_budget; frames > 0) {
     into["warnings"].push_back(
-        fmt::format("{} frame{} took more work than a frame may: rules were given up, alerts may be missing",
+        fmt::format("{} frame{} exceeded the work limit: some rules were not evaluated, alerts may be missing",
                     format_count(frames), frames == 1 ? "" : "s"));
   }
 }

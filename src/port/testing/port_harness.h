@@ -114,7 +114,7 @@ inline void take(Batch& batch, std::vector<Captured>& into) {
   }
 }
 
-/// All that an opened port gives to each of its workers, each polled until its end.
+/// All that an opened port gives to each of its workers, but copies, each polled until its end.
 inline std::vector<std::vector<Captured>> drain(Port& port, unsigned workers, OwnBatch&& batch = OwnBatch()) {
   std::vector<std::vector<Captured>> packets(workers);
   std::vector<bool> ended(workers);
@@ -123,7 +123,7 @@ inline std::vector<std::vector<Captured>> drain(Port& port, unsigned workers, Ow
       if (ended[i]) continue;
       batch->reset(0);
       const RxStatus status = port.rx(i)->poll(*batch);
-      take(*batch, packets[i]);
+      if (status != RxStatus::copy) take(*batch, packets[i]);
       if (status == RxStatus::idle) std::this_thread::yield();
       if (status != RxStatus::end) continue;
       ended[i] = true;

@@ -91,8 +91,8 @@ void KeptNumbers::fail(const std::string& name, int error) {
   fault_ = fmt::format("{}/{}: {}", path_, name, std::strerror(error));
   if (!is_new) return;
   const std::string text = fmt::format(
-      "penstock: ipsec: cannot reserve sequence numbers: {}; packets are dropped as not_reserved once those that are "
-      "reserved are used\n",
+      "penstock: ipsec: cannot reserve sequence numbers: {}; packets will be dropped as not_reserved once the "
+      "reserved numbers run out\n",
       fault_);
   static_cast<void>(std::fputs(text.c_str(), stderr));
 }

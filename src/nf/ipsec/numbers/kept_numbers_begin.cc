@@ -202,7 +202,7 @@ class KeptNumbers::Beginning {
     }
     if (entry == record.entries.end()) record.entries.push_back({name, 0});
     if (identity.has_iv && !draw(use)) {
-      errors_.push_back({sa.place, "the system gives no random numbers, which IVs need", "", "getrandom(2)"});
+      errors_.push_back({sa.place, "the system returned no random numbers, which IVs require", "", "getrandom(2)"});
       return false;
     }
     std::uint64_t& reserved = record.entries[use.entry].reserved;

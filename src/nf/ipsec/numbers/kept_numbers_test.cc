@@ -259,7 +259,7 @@ TEST(KeptNumbers, WithoutThemNothingIsSentAndWithThemAgainItGoesOn) {
   EXPECT_EQ(process.send_one(*state), kLeastReservation + 1);
   EXPECT_EQ(::testing::internal::GetCapturedStderr(),
             "penstock: ipsec: cannot reserve sequence numbers: /state/" + state->origin().identity.file_name() +
-                ": No space left on device; packets are dropped as not_reserved once those that are reserved are used\n"
+                ": No space left on device; packets will be dropped as not_reserved once the reserved numbers run out\n"
                 "penstock: ipsec: sequence numbers can be reserved again\n")
       << "once";
 }
@@ -392,7 +392,7 @@ TEST(KeptNumbers, WithoutRandomNumbersNothingBegins) {
   Process process(disk, []() -> std::optional<std::uint64_t> { return std::nullopt; });
   const auto state = state_of(gcm());
   EXPECT_FALSE(process.begin({state}));
-  EXPECT_THAT(process.error, HasSubstr("gives no random numbers"));
+  EXPECT_THAT(process.error, HasSubstr("returned no random numbers"));
   EXPECT_THAT(process.send(*state, 1), IsEmpty());
 }
 

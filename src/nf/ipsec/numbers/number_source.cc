@@ -30,7 +30,7 @@ class RandomNumbers final : public NumberSource {
       const auto start = random_();
       if (!run || !start) {
         release(states.first(i + 1));
-        return failure(Error{{}, "the system gives no random numbers, which IVs need", "", "getrandom(2)"});
+        return failure(Error{{}, "the system returned no random numbers, which IVs require", "", "getrandom(2)"});
       }
       const std::uint64_t sent = states[i]->sent();
       states[i]->begin_run(sent, iv_base(static_cast<std::uint16_t>(*run), *start, sent), kMostOfRun);

@@ -70,7 +70,7 @@ Result<std::shared_ptr<SaState>> SaRegistry::state_of(const SecurityAssociation&
     if (const auto other = counting_keys_[identity.owner].lock()) {
       return failure(Error{place, "two SAs that packets leave by have one key and salt, with a cipher that counts",
                            fmt::format("SA {} at {}", other->origin().name, text_of(other->origin().place)),
-                           "a key for each: else what they send can be read"});
+                           "a separate key for each SA; with a shared key, traffic can be decrypted"});
     }
   }
   const Digest owner = identity.owner;

@@ -132,7 +132,8 @@ TEST_F(Registry, RefusesTwoSendersWithOneKeyAndSaltOfACipherThatCounts) {
   EXPECT_EQ(
       error,
       "b.txt:3: two SAs that packets leave by have one key and salt, with a cipher that counts: found SA 0x00001000 "
-      "from 192.0.2.1 to 192.0.2.2 at a.txt:3, expected a key for each: else what they send can be read");
+      "from 192.0.2.1 to 192.0.2.2 at a.txt:3, expected a separate key for each SA; with a shared key, traffic can be "
+      "decrypted");
   SecurityAssociation ctr = gcm(0x2000);
   ctr.cipher = Cipher::aes_ctr;
   ctr.integrity = Integrity::hmac_sha1_96;

@@ -166,11 +166,11 @@ Error no_folder() {
 /// Whether nobody else can change what is in it.
 Errors check_owner(const std::string& path, const struct stat& folder) {
   if (!S_ISDIR(folder.st_mode)) {
-    return {{{path, 0, 0}, "state_dir is no folder", "a file", "a folder, which is made where it is missing"}};
+    return {{{path, 0, 0}, "state_dir is not a directory", "a file", "a directory, created if missing"}};
   }
   if ((folder.st_mode & (S_IWGRP | S_IWOTH)) != 0 || folder.st_uid != ::geteuid()) {
     return {{{path, 0, 0},
-             "other users can write to state_dir, and set numbers back that must not come again",
+             "other users can write to state_dir, so they could make sequence numbers repeat",
              fmt::format("mode {:04o} of user {}", folder.st_mode & 07777, folder.st_uid),
              fmt::format("mode 0700 of user {}", ::geteuid())}};
   }

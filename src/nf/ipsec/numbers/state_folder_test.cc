@@ -168,7 +168,7 @@ TEST_F(StateFolderTest, IsCheckedWithoutBeingMade) {
   EXPECT_EQ(view_state_folder(path()), nullptr);
   EXPECT_TRUE(fs::is_empty(root));
   std::ofstream(path()) << "a file";
-  EXPECT_THAT(to_string(check_state_folder(path(), MakeParents::no)), HasSubstr("state_dir is no folder"));
+  EXPECT_THAT(to_string(check_state_folder(path(), MakeParents::no)), HasSubstr("state_dir is not a directory"));
   EXPECT_FALSE(check_state_folder(path() + "/below", MakeParents::yes).empty());
   EXPECT_FALSE(open_state_folder(path(), MakeParents::yes));
 }

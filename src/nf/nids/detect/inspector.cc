@@ -273,6 +273,9 @@ void Inspector::Parts::take_stream(TrackedPacket& packet) noexcept {
       }
       contested_chunks.push_back(chunk);
       bytes_to_add += chunk.bytes.size();
+      for (const stack::ContestedBytes::Version& version : chunk.versions) {
+        if (!version.offered) bytes_to_add += version.length;  // it came in a frame of its own
+      }
       return;
     }
     const Bytes news = news_of(chunk);
