@@ -71,7 +71,7 @@ bool TcpTracker::note_handshake(Segment& segment) noexcept {
                          .scale = segment.options.window_scale,
                          .has_scale = segment.options.has_window_scale,
                          .has_timestamp = segment.options.has_timestamp,
-                         .fast_open = segment.options.fast_open,
+                         .fast_open = segment.options.fast_open || (!is_synack && !segment.payload.empty()),
                          .from = segment.direction};
   if (!is_synack && noted.fast_open && !segment.payload.empty()) keep_data(noted, segment.payload);
   if (ring.count == ring.segments.size()) free_data(ring.segments[0]);
@@ -307,7 +307,8 @@ bool TcpTracker::take_syn(Segment& segment) noexcept {
   segment.other().window = segment.window;
   session.scales_ = segment.options.has_window_scale;
   segment.other().scale = segment.options.window_scale;
-  if (segment.options.fast_open) {
+  // Data need no option: a server may take them without a cookie. Its answer will tell.
+  if (segment.options.fast_open || !segment.payload.empty()) {
     session.fast_open_ = true;
     if (!segment.payload.empty()) {
       client.next += segment.length();

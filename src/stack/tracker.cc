@@ -198,6 +198,8 @@ void Tracker::Parts::track_tcp(Flow& flow, TrackedPacket& packet, PacketSink& si
   }
   // The handshake's last ACK is part of the handshake, but a request in it belongs to the connection (as in Suricata).
   if (in_handshake && flow.tcp->established() && !packet.packet.payload.empty()) packet.established = true;
+  // Inline, data of a SYN are inspected now or never: the server may take them before it answers.
+  if (options.inline_streams && outcome.payload_in_stream) packet.established = true;
   packet.stream_events = outcome.events;
   if (flow.state == FlowState::closed && flow.tcp != nullptr) flow.end_confirmed = flow.tcp->end_confirmed();
   if (options.inline_streams && outcome.different) {

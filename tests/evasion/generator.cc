@@ -4,6 +4,8 @@
 #include "evasion/generator.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "evasion/draft.h"
 #include "evasion/kernel_host.h"
@@ -193,8 +195,12 @@ bool establishes(const Step& step, std::uint8_t attacked) {
 /// A handshake that takes a minute is forgotten, by default (`tcp_new_timeout`).
 void shorten_pauses_of_handshakes(Script& script, std::uint8_t attacked) {
   constexpr std::uint32_t kLong = 60, kShort = 31;
-  // Those that begin elsewhere than the SYN says are not done with the first ACK.
-  const bool is_odd = std::find(script.moves.begin(), script.moves.end(), "syn_shifted") != script.moves.end();
+  // With these the first ACK need not be the end of it.
+  constexpr std::array<std::string_view, 4> kOdd = {"syn_shifted", "split_handshake", "without_handshake_ack",
+                                                    "early_data"};
+  const bool is_odd = std::any_of(script.moves.begin(), script.moves.end(), [&](std::string_view move) {
+    return std::find(kOdd.begin(), kOdd.end(), move) != kOdd.end();
+  });
   bool established = false;
   for (Step& step : script.steps) {
     established = established || (!is_odd && establishes(step, attacked));

@@ -151,6 +151,7 @@ struct Inspector::Parts {
   bool found_elsewhere_holds = false;      // what was found elsewhere is of this packet
   std::vector<stack::StreamChunk> chunks;  // of the stream
   std::vector<stack::StreamChunk> contested_chunks;
+  std::uint64_t contested_bytes = 0;  // of the chunks, and of versions that are new
   ContestedText contested_text;
   ContestedReader contested_reader;
   std::vector<std::uint8_t> contested_match;  // the reading on which the packet's first rule held, for its alert
@@ -263,6 +264,7 @@ void Inspector::Parts::note_segment(const TrackedPacket& packet) noexcept {
 void Inspector::Parts::take_stream(TrackedPacket& packet) noexcept {
   chunks.clear();
   contested_chunks.clear();
+  contested_bytes = 0;
   if (!packet.stream_ready && !packet.stream_end) return;
   if (packet.flow == nullptr || packet.flow->tcp == nullptr) return;
   packet.flow->tcp->inspect(packet.direction, packet.stream_end, [this](const stack::StreamChunk& chunk) {
@@ -272,9 +274,9 @@ void Inspector::Parts::take_stream(TrackedPacket& packet) noexcept {
         return;
       }
       contested_chunks.push_back(chunk);
-      bytes_to_add += chunk.bytes.size();
+      contested_bytes += chunk.bytes.size();
       for (const stack::ContestedBytes::Version& version : chunk.versions) {
-        if (!version.offered) bytes_to_add += version.length;  // it came in a frame of its own
+        if (!version.offered) contested_bytes += version.length;  // it came in a frame of its own
       }
       return;
     }
@@ -454,6 +456,9 @@ void Inspector::Parts::inspect_contested(const TrackedPacket& packet, const Grou
                                          ProtocolClass protocol) noexcept {
   if (contested_chunks.empty() || !plan.looks_at_streams) return;
   contested_match.clear();
+  // A budget of its own: what comes uncontested in the same packet must not use it up.
+  has_budget = false;
+  bytes_to_add = contested_bytes;
   for (const stack::StreamChunk& chunk : contested_chunks) {
     ++counters.contested_chunks;
     for_each_choice_of_urgent(chunk, [&](std::uint32_t left_out) {
