@@ -3,12 +3,17 @@
 //
 // Counts allocations in builds with a sanitizer, which has an allocator of its own.
 
-#include <sanitizer/allocator_interface.h>
-
 #include <cstddef>
 #include <cstdint>
 
 #include "fuzz/cost_limits.h"
+
+// Of <sanitizer/allocator_interface.h>, which GCC does not install.
+extern "C" {
+int __sanitizer_install_malloc_and_free_hooks(void (*malloc_hook)(const volatile void*, std::size_t),
+                                              void (*free_hook)(const volatile void*));
+std::size_t __sanitizer_get_allocated_size(const volatile void* block);
+}
 
 namespace {
 
@@ -18,7 +23,7 @@ void on_malloc(const volatile void*, std::size_t size) {
 
 void on_free(const volatile void* block) {
   if (block == nullptr) return;
-  const std::size_t size = __sanitizer_get_allocated_size(const_cast<const void*>(block));
+  const std::size_t size = __sanitizer_get_allocated_size(block);
   penstock::fuzz::count_allocation(-static_cast<std::int64_t>(size));
 }
 
