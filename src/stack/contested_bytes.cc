@@ -40,11 +40,23 @@ void ContestedBytes::remove(MemoryPool& pool, std::size_t index) noexcept {
   --version_count_;
 }
 
-// One that has been inspected, if there is one: it can only matter for a match that goes on in bytes yet to come.
+// Of those that nobody is known to have, the farthest ahead: anybody can send them. Else one that has been inspected:
+// it can only matter for a match that goes on in bytes yet to come.
 void ContestedBytes::displace_one(MemoryPool& pool) noexcept {
   const auto all = versions();
-  const auto found = std::find_if(all.begin(), all.end(), [](const Version& version) { return version.offered; });
+  auto found = all.end();
+  for (auto it = all.begin(); it != all.end(); ++it) {
+    if (!it->possible && (found == all.end() || it->offset > found->offset)) found = it;
+  }
+  if (found == all.end()) {
+    found = std::find_if(all.begin(), all.end(), [](const Version& version) { return version.offered; });
+  }
   remove(pool, found == all.end() ? 0 : static_cast<std::size_t>(found - all.begin()));
+}
+
+bool ContestedBytes::is_farthest(std::uint64_t offset) const noexcept {
+  return std::all_of(versions().begin(), versions().end(),
+                     [offset](const Version& version) { return version.possible || version.offset <= offset; });
 }
 
 ContestedBytes::Added ContestedBytes::add(MemoryPool& pool, std::uint64_t offset, Bytes bytes, Kind kind) noexcept {
@@ -56,6 +68,8 @@ ContestedBytes::Added ContestedBytes::add(MemoryPool& pool, std::uint64_t offset
     return Added::known;
   }
   bool displaced = false;
+  const bool is_full = version_count_ == kMostVersions || bytes_ + bytes.size() > kMostBytes;
+  if (is_full && kind == Kind::refused && is_farthest(offset)) return Added::no_room;
   while (version_count_ > 0 && (version_count_ == kMostVersions || bytes_ + bytes.size() > kMostBytes)) {
     displace_one(pool);
     displaced = true;

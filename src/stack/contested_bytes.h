@@ -75,6 +75,8 @@ class ContestedBytes {
  private:
   void remove(MemoryPool& pool, std::size_t index) noexcept;
   void displace_one(MemoryPool& pool) noexcept;
+  /// Of what nobody is known to have.
+  [[nodiscard]] bool is_farthest(std::uint64_t offset) const noexcept;
 
   std::size_t bytes_ = 0;
   std::uint64_t acknowledged_ = 0;

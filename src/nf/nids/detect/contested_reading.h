@@ -46,7 +46,7 @@ class ContestedReader {
 
   // Parties: versions that agree wherever they overlap. Each is tried as the one that others have to agree with, which
   // join from the newest to the oldest or the other way round; then random orders, the same in each run.
-  static constexpr std::size_t kMostFirst = 128;
+  static constexpr std::size_t kMostFirst = stack::ContestedBytes::kMostVersions;
   static constexpr std::size_t kMostAtRandom = 64;
   void begin_parties(const ContestedText& text, const stack::StreamChunk& chunk) noexcept;
   /// Lays the next one over the text, that is read otherwise than those before. False: enough have been tried.
