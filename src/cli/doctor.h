@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `penstock doctor`: why a GPU, a network interface, huge pages or a capability cannot be used here, and the mend.
+// `penstock doctor`: why a GPU, a network interface, huge pages or a capability cannot be used here, and how to fix it.
 // `examine` is the judgement and is pure; what it judges is looked at by look_at_machine and gpu::list_devices.
 
 #pragma once

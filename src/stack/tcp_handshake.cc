@@ -562,7 +562,13 @@ bool TcpTracker::syn_received(Segment& segment) noexcept {
   }
   if (segment.has_all(kSynAck)) return synack_in_syn_received(segment);
   if (segment.has(TcpHeader::kSyn)) return syn_in_syn_received(segment);
-  if (segment.has(TcpHeader::kFin)) return timestamp_valid(segment) && take_fin(segment);
+  if (segment.has(TcpHeader::kFin)) {
+    // Hosts answer an ACK of what they never sent with a RST, and go on.
+    const bool acks_more =
+        segment.to_server() && segment.has(TcpHeader::kAck) && after(segment.ack, segment.server().next);
+    if (acks_more) return segment.refuse(TcpEvent::h3_right_sequence_wrong_ack);
+    return timestamp_valid(segment) && take_fin(segment);
+  }
   if (!segment.has(TcpHeader::kAck)) return true;
   const bool is_of_this =
       segment.to_server() && begins_or_has(segment, segment.client().next) && segment.ack == segment.server().next;
