@@ -122,6 +122,13 @@ std::optional<HandshakeSegment> TcpTracker::take_syn_answered_by(TcpSession& ses
   return std::nullopt;
 }
 
+/// Whether the open session began with it.
+bool TcpTracker::is_own(const TcpSession& session, const HandshakeSegment& synack) noexcept {
+  if (session.state_ < TcpState::established || session.state_ == TcpState::closed) return false;
+  return synack.sequence == session.stream(synack.from).isn &&
+         synack.ack == session.stream(opposite(synack.from)).isn + 1;
+}
+
 /// The handshake that the packet completes; its data are the caller's to free.
 std::optional<Handshake> TcpTracker::completed_by(TcpSession& session, Direction from, const Range& range,
                                                   std::uint32_t ack) noexcept {
@@ -132,6 +139,16 @@ std::optional<Handshake> TcpTracker::completed_by(TcpSession& session, Direction
     if (synack.from == from) continue;
     const bool begins_there = in_window(range.sequence, synack.ack, kMostAhead) || range.has(synack.ack);
     if (!begins_there || ack != synack.sequence + 1) continue;
+    if (is_own(session, synack)) continue;
+    // It answers a SYN/ACK, as if that were a SYN: the host's challenge ACK completes nothing.
+    const auto is_answered = [&](const HandshakeSegment& other) {
+      return other.from == from && other.sequence + 1 == synack.ack;
+    };
+    const auto& syns = session.handshakes_->syns;
+    if (std::any_of(ring.segments.begin(), ring.segments.begin() + ring.count, is_answered) &&
+        std::none_of(syns.segments.begin(), syns.segments.begin() + syns.count, is_answered)) {
+      continue;
+    }
     // Of a SYN that others displaced, the answer tells the number, and that it had options.
     const HandshakeSegment unknown{.sequence = synack.ack - 1,
                                    .window = 0xffff,

@@ -79,6 +79,7 @@ class TcpTracker {
   void free_handshakes(TcpSession& session) noexcept;
   static std::optional<HandshakeSegment> take_syn_answered_by(TcpSession& session,
                                                               const HandshakeSegment& synack) noexcept;
+  static bool is_own(const TcpSession& session, const HandshakeSegment& synack) noexcept;
   /// Sequence numbers of a segment's payload.
   struct Range {
     std::uint32_t sequence, end;
