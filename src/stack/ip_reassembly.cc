@@ -459,10 +459,13 @@ void IpReassembly::add(const IpFragment& fragment, DecodedPacket& packet) noexce
     if (!p.find_tilings(datagram, stored) && options.inline_streams) packet.refused = Refusal::fragment;
   };
   if (!datagram.done) {
-    if (!is_complete) return;
-    p.completed = Parts::Completed::by_policy;
-    // A policy's host makes one datagram of what contradicts itself, and Linux none; but some may never have arrived.
-    if (options.every_version && datagram.contested && as_linux) find_tilings();
+    // A policy's host makes one datagram of what contradicts itself, and Linux none; but some may never have arrived,
+    // and with them the bytes that are still missing.
+    if (options.every_version && datagram.contested && as_linux) {
+      if (is_complete || is_kept) find_tilings();
+    } else if (is_complete) {
+      p.completed = Parts::Completed::by_policy;
+    }
     return;
   }
   // After the first time: what the new fragment makes, or the same again once all has come again.
