@@ -269,7 +269,8 @@ std::vector<Finding> examine(const Machine& machine, const gpu::DeviceList& gpus
 }
 
 void add_doctor(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("doctor", "Say what of this machine Penstock cannot use, why, and how to fix it");
+  CLI::App* command =
+      app.add_subcommand("doctor", "Say what of this machine Penstock cannot use, why, and how to fix it");
   command->add_flag("--json")->description("Print JSON instead of text");
   command->callback([command, &exit_code] {
     const gpu::DeviceList gpus = gpu::list_devices();
