@@ -42,10 +42,12 @@ struct Datagram {
   DatagramKey key;
   std::uint64_t last_ns = 0;
   std::uint64_t last_use = 0;
-  Datagram* older = nullptr;  // of those that wait
-  Datagram* newer = nullptr;
-  Datagram* given_older = nullptr;  // of those with frames that were given
-  Datagram* given_newer = nullptr;
+  struct Links {
+    Datagram* older = nullptr;
+    Datagram* newer = nullptr;
+  };
+  Links waiting;            // of those that wait
+  Links kept;               // of those with frames that were given
   FrameShelf::List frames;  // that wait
   FrameShelf::List given;   // that a worker has, as far as there is room
   Workers others;           // that have copies of them
@@ -59,6 +61,24 @@ struct Datagram {
 
   /// The last unit may be in part, of the fragment that ends there.
   [[nodiscard]] bool complete() const noexcept { return last_seen && whole_units == end / 8; }
+};
+
+/// From the oldest to the newest, by these links. None is in it twice.
+template <Datagram::Links Datagram::*links>
+struct Queue {
+  Datagram* oldest = nullptr;
+  Datagram* newest = nullptr;
+
+  void append(Datagram& datagram) noexcept {
+    datagram.*links = {newest, nullptr};
+    (newest != nullptr ? (newest->*links).newer : oldest) = &datagram;
+    newest = &datagram;
+  }
+  void unlink(const Datagram& datagram) noexcept {
+    const auto [older, newer] = datagram.*links;
+    (older != nullptr ? (older->*links).newer : oldest) = newer;
+    (newer != nullptr ? (newer->*links).older : newest) = older;
+  }
 };
 
 }  // namespace
@@ -126,19 +146,6 @@ struct FragmentTable::Parts {
     datagram.last_seen = datagram.last_seen || !fragment.more;
   }
 
-  // ---- those that wait, from the oldest to the newest
-
-  void append(Datagram& datagram) noexcept {
-    datagram.older = newest;
-    datagram.newer = nullptr;
-    (newest != nullptr ? newest->newer : oldest) = &datagram;
-    newest = &datagram;
-  }
-  void unlink(Datagram& datagram) noexcept {
-    (datagram.older != nullptr ? datagram.older->newer : oldest) = datagram.newer;
-    (datagram.newer != nullptr ? datagram.newer->older : newest) = datagram.older;
-  }
-
   /// Gives what waits to the worker that all further ones go to. Fragments that came before under the same key may be
   /// of its datagram, too.
   bool decide(Datagram& datagram, unsigned worker, Sink sink) noexcept {
@@ -151,7 +158,7 @@ struct FragmentTable::Parts {
     datagram.state = Datagram::State::decided;
     datagram.has_worker = true;
     if (datagram.frames.frames == 0) return true;
-    unlink(datagram);
+    waiting.unlink(datagram);
     const bool goes_on = shelf.for_each(datagram.frames, [&](const CapturedFrame& frame) {
       return sink(worker, frame) && copy_to_others(datagram, frame, sink);
     });
@@ -182,15 +189,8 @@ struct FragmentTable::Parts {
   }
   /// It will have frames that were given: the newest.
   void note_given(Datagram& datagram) noexcept {
-    if (datagram.given.frames > 0) unlink_given(datagram);
-    datagram.given_older = newest_given;
-    datagram.given_newer = nullptr;
-    (newest_given != nullptr ? newest_given->given_newer : oldest_given) = &datagram;
-    newest_given = &datagram;
-  }
-  void unlink_given(Datagram& datagram) noexcept {
-    (datagram.given_older != nullptr ? datagram.given_older->given_newer : oldest_given) = datagram.given_newer;
-    (datagram.given_newer != nullptr ? datagram.given_newer->given_older : newest_given) = datagram.given_older;
+    if (datagram.given.frames > 0) kept.unlink(datagram);
+    kept.append(datagram);
   }
   /// To the datagram's worker, and to others whose flows its fragments have named.
   bool give(Datagram& datagram, const CapturedFrame& frame, Sink sink) noexcept {
@@ -235,12 +235,12 @@ struct FragmentTable::Parts {
     return true;
   }
   bool forget_oldest_given() noexcept {
-    if (oldest_given == nullptr) return false;
-    forget_given(*oldest_given);
+    if (kept.oldest == nullptr) return false;
+    forget_given(*kept.oldest);
     return true;
   }
   void forget_given(Datagram& datagram) noexcept {
-    if (datagram.given.frames > 0) unlink_given(datagram);
+    if (datagram.given.frames > 0) kept.unlink(datagram);
     blocks_of_set(datagram) -= datagram.given.blocks;
     shelf.clear(datagram.given);
     datagram.others.reset();
@@ -268,7 +268,7 @@ struct FragmentTable::Parts {
     }
     while (goes_on && shelf.blocks_left() < blocks) {
       if (forget_oldest_given()) continue;
-      Datagram* const first = oldest != &datagram ? oldest : oldest->newer;
+      Datagram* const first = waiting.oldest != &datagram ? waiting.oldest : datagram.waiting.newer;
       if (first == nullptr) return false;
       goes_on = give_up(*first, sink);
     }
@@ -283,8 +283,8 @@ struct FragmentTable::Parts {
       not_followed.add(1);
       return give_up(datagram, sink) && give(datagram, frame, sink);
     }
-    if (datagram.frames.frames > 0) unlink(datagram);
-    append(datagram);
+    if (datagram.frames.frames > 0) waiting.unlink(datagram);
+    waiting.append(datagram);
     shelf.put(datagram.frames, frame);
     blocks_of_set(datagram) += blocks;
     waited.add(1);
@@ -350,8 +350,9 @@ struct FragmentTable::Parts {
   }
 
   [[nodiscard]] std::uint64_t give_up_at_ns() const noexcept {
-    if (oldest == nullptr) return kNever;
-    return oldest->last_ns > kNever - limits.timeout_ns ? kNever : oldest->last_ns + limits.timeout_ns;
+    if (waiting.oldest == nullptr) return kNever;
+    const std::uint64_t last_ns = waiting.oldest->last_ns;
+    return last_ns > kNever - limits.timeout_ns ? kNever : last_ns + limits.timeout_ns;
   }
 
   const unsigned workers;
@@ -361,10 +362,8 @@ struct FragmentTable::Parts {
   std::unique_ptr<std::array<std::uint64_t, 128>[]> seen_units;  // of each: 8 bytes a bit
   std::vector<std::uint32_t> set_blocks;                         // of frames that wait
   FrameShelf shelf;
-  Datagram* oldest = nullptr;
-  Datagram* newest = nullptr;
-  Datagram* oldest_given = nullptr;
-  Datagram* newest_given = nullptr;
+  Queue<&Datagram::waiting> waiting;
+  Queue<&Datagram::kept> kept;
   std::uint64_t uses = 0;
   std::vector<std::uint8_t> payload;  // scratch, as the next
   std::bitset<kMostData + 1> has_byte;
@@ -384,8 +383,8 @@ bool FragmentTable::take_to(const WorkerKey& key, const Fragment& fragment, cons
 
 bool FragmentTable::give_up_until(std::uint64_t now_ns, Sink sink) noexcept {
   bool goes_on = true;
-  while (goes_on && parts_->oldest != nullptr && (now_ns == kNever || now_ns > parts_->give_up_at_ns())) {
-    goes_on = parts_->give_up(*parts_->oldest, sink);
+  while (goes_on && parts_->waiting.oldest != nullptr && (now_ns == kNever || now_ns > parts_->give_up_at_ns())) {
+    goes_on = parts_->give_up(*parts_->waiting.oldest, sink);
   }
   give_up_at_ns_ = parts_->give_up_at_ns();
   return goes_on;

@@ -386,6 +386,15 @@ TEST(Evasion, AChecksumThatIsWrongIsForTheOperatorToJudge) {
   }
 }
 
+/// The attack, and as much chaff in its place that dies before the host.
+void send_with_chaff(Conversation& tcp, bool chaff_first) {
+  const std::string chaff(kAttack.size(), 'x');
+  const Segment lost{.payload = chaff, .ttl = 2, .acked = 0}, real{.payload = kAttack, .acked = 0};
+  tcp.send(chaff_first ? lost : real);
+  tcp.send(chaff_first ? real : lost);
+  tcp.acknowledge(true, static_cast<std::uint32_t>(kAttack.size()));
+}
+
 //   client                       on the way   host
 //     seq 0 "xxxxxxx", TTL 2  ─▶     ✕
 //     seq 0 "attack", TTL 64  ─▶         ─▶   reads it
@@ -399,11 +408,7 @@ TEST(Evasion, ASegmentThatDiesOnTheWayHidesNothing) {
       Scanner scanner(rules_of(kAttackRule), options);
       Conversation tcp(scanner);
       tcp.handshake();
-      const std::string chaff(kAttack.size(), 'x');
-      const Segment lost{.payload = chaff, .ttl = 2, .acked = 0}, real{.payload = kAttack, .acked = 0};
-      tcp.send(chaff_first ? lost : real);
-      tcp.send(chaff_first ? real : lost);
-      tcp.acknowledge(true, static_cast<std::uint32_t>(kAttack.size()));
+      send_with_chaff(tcp, chaff_first);
       tcp.close();
       scanner.finish();
       EXPECT_EQ(alerts_of(scanner), 1U) << chaff_first << static_cast<int>(policy);
@@ -439,11 +444,7 @@ TEST(Evasion, OverlapsAreSeenByOnePolicyOrTheOtherWhereOnlyThePolicysVersionIsIn
                       with_policy(policy));
       Conversation tcp(scanner);
       tcp.handshake();
-      const std::string chaff(kAttack.size(), 'x');
-      const Segment lost{.payload = chaff, .ttl = 2, .acked = 0}, real{.payload = kAttack, .acked = 0};
-      tcp.send(chaff_first ? lost : real);
-      tcp.send(chaff_first ? real : lost);
-      tcp.acknowledge(true, static_cast<std::uint32_t>(kAttack.size()));
+      send_with_chaff(tcp, chaff_first);
       tcp.close();
       scanner.finish();
       EXPECT_EQ(alerts_of(scanner), (policy == OverlapPolicy::last) == chaff_first ? 1U : 0U);

@@ -80,6 +80,7 @@ struct Inspector::Parts {
     std::uint32_t rule;
     // By a literal in bytes that were inspected before: the rule does not hold on new bytes alone.
     bool only_before = false;
+    friend bool operator<(const Candidate& a, const Candidate& b) noexcept { return a.rule < b.rule; }
   };
   struct Match {
     std::uint32_t rule;
@@ -100,7 +101,7 @@ struct Inspector::Parts {
   void scan_for_stream(std::uint32_t matcher, Bytes text, std::uint64_t text_end) noexcept;
   void take_known(const StreamFindings::Known& known, const stack::StreamChunk& chunk) noexcept;
   void scan(std::uint32_t matcher, const LiteralTable& table, Bytes text) noexcept;
-  void begin_candidates() noexcept;
+  void begin_candidates(const GroupPlan& plan, Needs has) noexcept;
   void add_candidates(std::span<const std::uint32_t> rules) noexcept;
   void add_candidate_before(std::uint32_t rule) noexcept;
 
@@ -328,11 +329,7 @@ void Inspector::Parts::find_by_addresses(const TrackedPacket& packet, ProtocolCl
 }
 
 void Inspector::Parts::find_candidates(const TrackedPacket& packet, const GroupPlan& plan, Needs has) noexcept {
-  candidates.clear();
-  begin_candidates();
-  for (const GroupPlan::Always& rule : plan.always) {
-    if ((rule.needs & ~has) == 0) candidates.push_back({rule.rule});
-  }
+  begin_candidates(plan, has);
   const std::size_t always = candidates.size();
 
   const Bytes payload = payload_of(packet);
@@ -357,8 +354,7 @@ void Inspector::Parts::find_candidates(const TrackedPacket& packet, const GroupP
   for (Candidate& candidate : candidates) {
     candidate.only_before = seen[candidate.rule] == packet_number && seen_anew[candidate.rule] != packet_number;
   }
-  std::sort(candidates.begin(), candidates.end(),
-            [](const Candidate& a, const Candidate& b) { return a.rule < b.rule; });
+  std::sort(candidates.begin(), candidates.end());
 }
 
 /// In new bytes, and in what was inspected before as far as a rule's match may reach: any part of it may lie there.
@@ -429,11 +425,17 @@ void Inspector::Parts::scan(std::uint32_t matcher, const LiteralTable& table, By
   for (const std::uint32_t literal : found_here.list()) add_candidates(table.rules_of(it.literals[literal]));
 }
 
-void Inspector::Parts::begin_candidates() noexcept {
-  if (++packet_number != 0) return;
-  std::fill(seen.begin(), seen.end(), 0);  // every number has been used: forget who had which
-  std::fill(seen_anew.begin(), seen_anew.end(), 0);
-  packet_number = 1;
+/// With the rules that no literal selects.
+void Inspector::Parts::begin_candidates(const GroupPlan& plan, Needs has) noexcept {
+  if (++packet_number == 0) {  // every number has been used: forget who had which
+    std::fill(seen.begin(), seen.end(), 0);
+    std::fill(seen_anew.begin(), seen_anew.end(), 0);
+    packet_number = 1;
+  }
+  candidates.clear();
+  for (const GroupPlan::Always& rule : plan.always) {
+    if ((rule.needs & ~has) == 0) candidates.push_back({rule.rule});
+  }
 }
 
 void Inspector::Parts::add_candidates(std::span<const std::uint32_t> rules) noexcept {
@@ -470,17 +472,12 @@ void Inspector::Parts::inspect_contested(const TrackedPacket& packet, const Grou
 
 void Inspector::Parts::inspect_contested_text(const TrackedPacket& packet, const GroupPlan& plan, Needs has,
                                               ProtocolClass protocol, const stack::StreamChunk& chunk) noexcept {
-  candidates.clear();
-  begin_candidates();
-  for (const GroupPlan::Always& rule : plan.always) {
-    if ((rule.needs & ~has) == 0) candidates.push_back({rule.rule});
-  }
+  begin_candidates(plan, has);
   const bool searched = detection.contested_search.search(
       contested_text, detection.payload_literals.literals,
       [&](std::uint32_t literal) { add_candidates(detection.payload_literals.rules_of(literal)); });
   if (!searched) ++counters.contested_given_up;
-  std::sort(candidates.begin(), candidates.end(),
-            [](const Candidate& a, const Candidate& b) { return a.rule < b.rule; });
+  std::sort(candidates.begin(), candidates.end());
   for (const Candidate& candidate : candidates) {
     const std::uint32_t place = candidate.rule;
     const CompiledRule& rule = detection.rules[place];
