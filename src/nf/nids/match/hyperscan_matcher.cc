@@ -35,13 +35,17 @@ int add_found(unsigned literal, unsigned long long /*from*/, unsigned long long 
 class HyperscanMatcher final : public PatternMatcher {
  public:
   struct OwnScratch final : Scratch {
-    explicit OwnScratch(HsScratch own) : hs(std::move(own)) {}
+    OwnScratch(HsScratch own, std::size_t longest_end) : hs(std::move(own)), end(longest_end + kReadPastText) {}
     HsScratch hs;
+    std::vector<std::uint8_t> end;  // a copy of a text's end, with room after it
   };
 
   /// No database: no literals.
-  HyperscanMatcher(Database database, HsScratch scratch, std::size_t literals)
-      : database_(std::move(database)), scratch_(std::move(scratch)), literals_(literals) {
+  HyperscanMatcher(Database database, HsScratch scratch, std::size_t literals, std::size_t longest_literal)
+      : database_(std::move(database)),
+        scratch_(std::move(scratch)),
+        literals_(literals),
+        longest_end_(kReadPastText + longest_literal) {
     if (database_) hs_database_size(database_.get(), &bytes_);
   }
 
@@ -49,17 +53,18 @@ class HyperscanMatcher final : public PatternMatcher {
     if (!database_) return nullptr;
     hs_scratch_t* clone = nullptr;
     if (hs_clone_scratch(scratch_.get(), &clone) != HS_SUCCESS) throw std::bad_alloc();
-    return std::make_unique<OwnScratch>(HsScratch(clone));
+    return std::make_unique<OwnScratch>(HsScratch(clone), longest_end_);
   }
 
   void scan(std::span<const std::uint8_t> text, Scratch* scratch, LiteralSet& found) const noexcept override {
-    if (!database_) return;
-    // It takes 32 bits for the length. No packet and no chunk of a stream comes near.
-    constexpr std::size_t kMost = std::numeric_limits<unsigned>::max();
-    const auto length = static_cast<unsigned>(std::min(text.size(), kMost));
-    // Nothing but a scratch of another database or of another thread makes it fail.
-    static_cast<void>(hs_scan(database_.get(), reinterpret_cast<const char*>(text.data()), length, 0,
-                              static_cast<OwnScratch*>(scratch)->hs.get(), add_found, &found));
+    if (!database_ || text.empty()) return;
+    auto& own = *static_cast<OwnScratch*>(scratch);
+    if (!ends_near_a_page_end(text)) return scan_in_place(text, own, found);
+    // What ends before the last bytes is found in place, the rest in a copy of them.
+    if (text.size() > longest_end_) scan_in_place(text.first(text.size() - kReadPastText), own, found);
+    const auto end = text.last(std::min(text.size(), longest_end_));
+    std::ranges::copy(end, own.end.begin());
+    scan_in_place(std::span<const std::uint8_t>(own.end).first(end.size()), own, found);
   }
 
   std::string description() const override {
@@ -68,9 +73,29 @@ class HyperscanMatcher final : public PatternMatcher {
   std::size_t bytes() const noexcept override { return bytes_; }
 
  private:
+  /// Hyperscan 5.4.0 loads whole vectors, and with AVX-512 some past a text's end: harmless on the text's own page, but
+  /// the next page may not be mapped.
+  static constexpr std::size_t kReadPastText = 64;
+
+  static bool ends_near_a_page_end(std::span<const std::uint8_t> text) noexcept {
+    constexpr std::uintptr_t kSmallestPage = 4096;
+    const auto end = reinterpret_cast<std::uintptr_t>(text.data() + text.size());
+    return (kSmallestPage - end % kSmallestPage) % kSmallestPage < kReadPastText;
+  }
+
+  void scan_in_place(std::span<const std::uint8_t> text, const OwnScratch& own, LiteralSet& found) const noexcept {
+    // It takes 32 bits for the length. No packet and no chunk of a stream comes near.
+    constexpr std::size_t kMost = std::numeric_limits<unsigned>::max();
+    const auto length = static_cast<unsigned>(std::min(text.size(), kMost));
+    // Nothing but a scratch of another database or of another thread makes it fail.
+    static_cast<void>(hs_scan(database_.get(), reinterpret_cast<const char*>(text.data()), length, 0, own.hs.get(),
+                              add_found, &found));
+  }
+
   Database database_;
   HsScratch scratch_;  // what the workers' are copies of
   std::size_t literals_;
+  std::size_t longest_end_;  // of a text that is scanned apart
   std::size_t bytes_ = 0;
 };
 
@@ -116,7 +141,9 @@ Result<std::unique_ptr<PatternMatcher>> compile(std::span<const Literal> literal
   Database database(compiled);
   hs_scratch_t* scratch = nullptr;
   if (hs_alloc_scratch(database.get(), &scratch) != HS_SUCCESS) return refused("no memory for its scratch");
-  return std::make_unique<HyperscanMatcher>(std::move(database), HsScratch(scratch), literals.size());
+  std::size_t longest = 0;
+  for (const Literal& literal : literals) longest = std::max(longest, literal.bytes.size());
+  return std::make_unique<HyperscanMatcher>(std::move(database), HsScratch(scratch), literals.size(), longest);
 }
 
 /// Whether the library that is here finds literals wherever they lie in a text that holds nothing else. Vectorscan,
@@ -156,7 +183,7 @@ Result<std::unique_ptr<PatternMatcher>> make_hyperscan_matcher(std::span<const L
                     hs_version(),
                     "Hyperscan 5.4.0 or later; or matcher: hashed_filter"});
   }
-  if (literals.empty()) return std::make_unique<HyperscanMatcher>(nullptr, nullptr, 0);
+  if (literals.empty()) return std::make_unique<HyperscanMatcher>(nullptr, nullptr, 0, 0);
   return compile(literals);
 }
 

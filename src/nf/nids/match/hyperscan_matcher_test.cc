@@ -4,8 +4,11 @@
 #include "nf/nids/match/hyperscan_matcher.h"
 
 #include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <new>
 #include <random>
 #include <string>
 #include <string_view>
@@ -56,6 +59,62 @@ TEST(HyperscanMatcher, FindsALiteralWhereverItLies) {
         const auto found = found_in(text, **matcher, count);
         EXPECT_TRUE(std::ranges::any_of(found, [&](std::uint32_t i) { return literals[i].bytes == put; }))
             << text.find_first_not_of('z') << " of " << text.size() << ", " << count << " literals";
+      }
+    }
+  }
+}
+
+/// The memory before a page that nobody may read.
+class GuardedMemory {
+ public:
+  GuardedMemory() {
+    if (mapped_ == MAP_FAILED || mprotect(guard(), page_, PROT_NONE) != 0) throw std::bad_alloc();
+  }
+  GuardedMemory(const GuardedMemory&) = delete;
+  GuardedMemory& operator=(const GuardedMemory&) = delete;
+  ~GuardedMemory() { munmap(mapped_, size_); }
+
+  /// `text`, with `gap` bytes between it and the page.
+  std::string_view put(std::string_view text, std::size_t gap) {
+    char* const at = guard() - gap - text.size();
+    std::ranges::copy(text, at);
+    return {at, text.size()};
+  }
+
+ private:
+  char* guard() { return static_cast<char*>(mapped_) + size_ - page_; }
+
+  std::size_t page_ = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  std::size_t size_ = 3 * page_;
+  void* mapped_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+};
+
+/// Hyperscan 5.4.0 itself reads past some texts with AVX-512.
+TEST(HyperscanMatcher, ReadsNothingOfThePageAfterAText) {
+  GuardedMemory memory;
+  std::mt19937_64 random(2);
+  for (const std::size_t count : {1U, 2U, 36U, 300U}) {
+    for (const std::size_t longest : {1U, 2U, 12U, 100U}) {
+      std::vector<Literal> literals(count);
+      for (Literal& one : literals) {
+        for (std::size_t i = random() % longest + 1; i > 0; --i) {
+          one.bytes.push_back(static_cast<std::uint8_t>('a' + random() % 6));
+        }
+      }
+      const auto matcher = make_pattern_matcher(MatcherKind::hyperscan, literals);
+      ASSERT_TRUE(matcher) << to_string(matcher.error());
+      for (std::size_t length = 1; length < 400; ++length) {
+        std::string text(length, 'z');
+        const auto& put = literals[random() % count].bytes;
+        const bool fits = put.size() <= length;
+        if (fits) {
+          // Also over the cut between what is scanned in place and the copied end.
+          const std::size_t before_end = std::min<std::size_t>(length - put.size(), random() % 80);
+          text.replace(length - put.size() - before_end, put.size(), std::string(put.begin(), put.end()));
+        }
+        const auto found = found_in(memory.put(text, random() % 4 == 0 ? random() % 70 : 0), **matcher, count);
+        EXPECT_EQ(fits, std::ranges::any_of(found, [&](std::uint32_t i) { return literals[i].bytes == put; }))
+            << text << ", " << count << " literals";
       }
     }
   }
