@@ -144,9 +144,9 @@ int run(const Arguments& arguments) {
   }
   for (const Finding& evasion : result->findings) {
     if (arguments.list) {
-      fmt::print("--replay {} --mode {} --workers {} --host {}: {}\n", evasion.index,
+      fmt::print("--replay {} --mode {} --workers {} --host {}: {}\n{}\n", evasion.index,
                  evasion.mode == Mode::off_path ? "offpath" : "inline", evasion.workers, name_of(evasion.profile),
-                 joined(evasion.moves));
+                 joined(evasion.moves), evasion.drawing);
     }
   }
   print_summary(*result, seconds_since(begin));
@@ -204,7 +204,7 @@ int main_of(int argc, char** argv) {
   app.add_flag("--minimise", arguments.minimise, "the least of it that still evades");
   app.add_option("--pcap", arguments.pcap, "where the replay's packets are written");
   app.add_option("--explain", arguments.explain, "so many evasions are made small, and one of each class is drawn");
-  app.add_flag("--list", arguments.list, "each evasion");
+  app.add_flag("--list", arguments.list, "each evasion, as it went");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

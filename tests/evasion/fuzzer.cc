@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "evasion/drawing.h"
 #include "evasion/player.h"
 #include "evasion/signatures.h"
 
@@ -106,7 +107,8 @@ class Runner {
       if (read) ++counts.read;
       if (alert && (!read || innocent())) ++counts.false_alerts;
       if (innocent() ? alert : read && !alert) {
-        result.findings.push_back({from + i, Mode::off_path, workers, profile_, scripts[i].moves});
+        result.findings.push_back(
+            {from + i, Mode::off_path, workers, profile_, scripts[i].moves, drawing_of(transcripts[i], scripts[i])});
       }
     }
   }
@@ -129,7 +131,7 @@ class Runner {
         if (on_path_.alerts(sid_of(one.signature)) > alerts) ++counts.alerted;
       }
       if (transcript.read_signature != innocent()) {
-        result.findings.push_back({index, Mode::on_path, workers, profile_, one.moves});
+        result.findings.push_back({index, Mode::on_path, workers, profile_, one.moves, drawing_of(transcript, one)});
       }
     }
   }

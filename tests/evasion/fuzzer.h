@@ -42,6 +42,7 @@ struct Finding {
   unsigned workers = 1;
   HostProfile profile = HostProfile::standard;
   std::vector<std::string_view> moves;
+  std::string drawing;  // of this play: the host's timers, or other conversations, may have had a part in it
 };
 
 struct FuzzCounts {

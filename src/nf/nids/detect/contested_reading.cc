@@ -24,11 +24,15 @@ bool ContestedReader::lay_contents(const ContestedText& text, std::span<const Bu
   reading_.begin(text);
   if (!reading_.lay(text, place, first.bytes, first.nocase)) return false;
   std::size_t end = 0;  // of the content before
-  for (const BufferMatch& option : options) {
-    const auto* const content = std::get_if<Content>(&option);
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    const auto* const content = std::get_if<Content>(&options[i]);
     if (content == nullptr || content->negated) continue;
+    const auto ends_at = [&](std::size_t at) {
+      end = at + content->bytes.size();
+      if (i < kMostOptions) content_ends_[i] = static_cast<std::uint32_t>(end);
+    };
     if (content == &first) {
-      end = place + content->bytes.size();
+      ends_at(place);
       continue;
     }
     const auto lay_from = [&](std::size_t from) {
@@ -41,9 +45,21 @@ bool ContestedReader::lay_contents(const ContestedText& text, std::span<const Bu
     std::optional<std::size_t> at = lay_from(end);
     if (!at && end > 0) at = lay_from(0);
     if (!at) return false;
-    end = *at + content->bytes.size();
+    ends_at(*at);
   }
   return true;
+}
+
+std::optional<std::size_t> ContestedReader::end_before(std::span<const BufferMatch> options) const noexcept {
+  for (std::size_t i = options.size(); i-- > 0;) {
+    const BufferMatch& option = options[i];
+    if (const auto* const content = std::get_if<Content>(&option); content != nullptr && !content->negated) {
+      return i < kMostOptions ? std::optional<std::size_t>(content_ends_[i]) : std::nullopt;
+    }
+    const bool moves = std::holds_alternative<Pcre>(option) || std::holds_alternative<ByteJump>(option);
+    if (moves) return std::nullopt;
+  }
+  return 0;
 }
 
 void ContestedReader::begin_parties(const ContestedText& text, const stack::StreamChunk& chunk) noexcept {

@@ -2,18 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Looks for a way to read a contested text on which a rule holds. A rule of one content has one if the content may be
-// in the text; of several contents, those ways are tried that have each where it may be first. For what other options
-// look at, segments that contradict each other are told apart: those of one sender agree, wherever they overlap.
+// in the text; of several contents, those ways are tried that have each where it may be first. A regular expression is
+// followed byte by byte. For what other options look at, segments that contradict each other are told apart: those of
+// one sender agree, wherever they overlap.
 
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <span>
+#include <variant>
 
 #include "nf/nids/detect/contested_text.h"
+#include "nf/nids/detect/expression_reading.h"
 #include "nf/nids/rules/buffer_match.h"
 
 namespace penstock::nids {
@@ -23,15 +27,22 @@ class ContestedReader {
   using Bytes = std::span<const std::uint8_t>;
 
   /// True where a reading was found on which `holds(Bytes)` is true: `bytes()` are it, until the next call.
-  template <typename Holds>
+  /// `match(number of an expression, Bytes subject, from, goes_on)` is BufferProgram::find_expression.
+  template <typename Holds, typename Match>
   bool find(const ContestedText& text, const stack::StreamChunk& chunk, std::span<const BufferMatch> options,
-            Holds&& holds) {
+            Holds&& holds, Match&& match) {
+    expressions_.allow(kMostRuns);
     if (const Content* const first = longest_content(options)) {
       auto place = text.find(first->bytes, first->nocase);
       for (unsigned tried = 0; place && tried < kMostPlaces; ++tried) {
-        if (lay_contents(text, options, *first, *place) && holds(bytes())) return true;
+        if (lay_contents(text, options, *first, *place)) {
+          if (holds(bytes()) || find_by_expressions(text, options, holds, match)) return true;
+        }
         place = text.find(first->bytes, first->nocase, *place + 1);
       }
+    } else {
+      reading_.begin(text);
+      if (find_by_expressions(text, options, holds, match)) return true;
     }
     begin_parties(text, chunk);
     while (next_party(text)) {
@@ -43,6 +54,28 @@ class ContestedReader {
 
  private:
   static constexpr unsigned kMostPlaces = 16;  // of the longest content
+  static constexpr unsigned kMostRuns = 4096;  // of expressions
+
+  /// From the reading that has been laid.
+  template <typename Holds, typename Match>
+  bool find_by_expressions(const ContestedText& text, std::span<const BufferMatch> options, Holds& holds,
+                           Match& match) {
+    std::size_t number = 0;
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      const auto* const pcre = std::get_if<Pcre>(&options[i]);
+      if (pcre == nullptr || pcre->of != Pcre::Of::buffer) continue;
+      const std::size_t of_program = number++;
+      const std::optional<std::size_t> begin = pcre->relative ? end_before(options.first(i)) : 0;
+      if (pcre->negated || !begin) continue;
+      const auto find_it = [&](Bytes subject, std::size_t from, bool goes_on) {
+        return match(of_program, subject, from, goes_on);
+      };
+      if (expressions_.find(text, reading_, *begin, find_it, holds)) return true;
+    }
+    return false;
+  }
+  /// Where the last content before an option was laid, if that is what a relative one counts from.
+  [[nodiscard]] std::optional<std::size_t> end_before(std::span<const BufferMatch> options) const noexcept;
 
   // Parties: versions that agree wherever they overlap. Each is tried as the one that others have to agree with, which
   // join from the newest to the oldest or the other way round; then random orders, the same in each run.
@@ -62,6 +95,9 @@ class ContestedReader {
                     std::size_t place) noexcept;
 
   ContestedText::Reading reading_;
+  ExpressionReader expressions_;
+  static constexpr std::size_t kMostOptions = 64;
+  std::array<std::uint32_t, kMostOptions> content_ends_{};  // in the reading, of the rule's first options
   using Version = stack::ContestedBytes::Version;
   std::array<const Version*, stack::ContestedBytes::kMostVersions> versions_{}, order_{};  // the newest first
   std::size_t version_count_ = 0, tried_ = 0;

@@ -73,6 +73,9 @@ class ContestedText {
     bool lay(const ContestedText& text, const stack::ContestedBytes::Version& version) noexcept;
     /// With those of a version's bytes where nothing was laid over.
     void fill(const ContestedText& text, const stack::ContestedBytes::Version& version) noexcept;
+    /// Chooses a byte where nothing was laid over.
+    void choose(std::size_t at, std::uint8_t byte) noexcept { bytes_[at] = byte; }
+    [[nodiscard]] bool laid(std::size_t at) const noexcept { return laid_[at] != 0; }
     [[nodiscard]] std::span<const std::uint8_t> bytes() const noexcept { return {bytes_.data(), size_}; }
 
    private:

@@ -6,12 +6,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <random>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "nf/nids/detect/buffer_program.h"
 #include "nf/nids/detect/contested_reading.h"
 
 namespace penstock::nids {
@@ -26,6 +29,11 @@ std::span<const std::uint8_t> bytes_of(std::string_view text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 std::string text_of(std::span<const std::uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
+
+/// For rules without expressions.
+constexpr auto kNoExpressions = [](std::size_t, std::span<const std::uint8_t>, std::size_t, bool) {
+  return PcreProgram::Match{};
+};
 
 /// A chunk that begins at byte 100 of its stream.
 class Chunk {
@@ -147,15 +155,64 @@ TEST(ContestedText, FindsAContentWhereAReadingHasIt) {
     Content option;
     option.bytes.assign(content.begin(), content.end());
     const std::vector<BufferMatch> options{option};
-    const bool holds = reader.find(text, chunk.get(), options, [&](std::span<const std::uint8_t> bytes) {
-      return text_of(bytes).find(content) != std::string::npos;
-    });
+    const bool holds = reader.find(
+        text, chunk.get(), options,
+        [&](std::span<const std::uint8_t> bytes) { return text_of(bytes).find(content) != std::string::npos; },
+        kNoExpressions);
     ASSERT_EQ(holds, has);
     if (!holds) continue;
     ++found;
     EXPECT_TRUE(readings.contains(text_of(reader.bytes()))) << text_of(reader.bytes());
   }
   EXPECT_GT(found, 300U);
+}
+
+// By trying all readings, too: an expression matches where, and only where, it matches in one.
+TEST(ContestedReading, FindsAnExpressionWhereAReadingHasIt) {
+  std::mt19937 random(3);
+  const auto any = [&](unsigned below) { return static_cast<std::size_t>(random() % below); };
+  const auto any_text = [&](std::size_t length) {
+    std::string text;
+    while (text.size() < length) text += "abcd"[any(4)];
+    return text;
+  };
+  constexpr std::array kPatterns = {"ab[cd]{2}a",      "a.*bb", "^[ab]+c", "(?:abc|acd)d", "[^a]a[^a]$",
+                                    "(a|b)\\1[cd]a.b", "bb?cc", "a{3}",    "d(?!a)c[ab]",  "(?i)AB.{1,3}CD"};
+  InspectionScratch scratch;
+  ContestedReader reader;
+  unsigned found = 0, missing = 0;
+  for (int round = 0; round < 3000; ++round) {
+    Chunk chunk(any_text(8));
+    for (std::size_t i = 1 + any(4); i-- > 0;) {
+      const std::size_t at = any(8);
+      chunk.version(at, any_text(1 + any(static_cast<unsigned>(8 - at))), any(4) != 0);
+    }
+    const ContestedText text = chunk.read();
+    if (!text.differs()) continue;
+    Pcre pcre;
+    pcre.pattern = kPatterns[any(kPatterns.size())];
+    const std::vector<BufferMatch> options{pcre};
+    const auto program = BufferProgram::compile(options);
+    ASSERT_TRUE(program) << to_string(program.error());
+    const auto matches = [&](std::span<const std::uint8_t> bytes) { return program->matches(bytes, scratch); };
+    const std::set<std::string> readings = chunk.readings();
+    const bool has = std::ranges::any_of(readings, [&](const auto& reading) {
+      scratch.begin_frame();
+      return matches(bytes_of(reading));
+    });
+    scratch.begin_frame();
+    const bool holds = reader.find(
+        text, chunk.get(), options, [&](std::span<const std::uint8_t> bytes) { return matches(bytes); },
+        [&](std::size_t number, std::span<const std::uint8_t> subject, std::size_t from, bool goes_on) {
+          return program->find_expression(number, subject, from, goes_on, scratch);
+        });
+    ASSERT_EQ(holds, has) << pcre.pattern << " in " << ::testing::PrintToString(readings);
+    ++(has ? found : missing);
+    if (!holds) continue;
+    EXPECT_TRUE(readings.contains(text_of(reader.bytes()))) << text_of(reader.bytes());
+  }
+  EXPECT_GT(found, 300U);
+  EXPECT_GT(missing, 300U);
 }
 
 TEST(ContestedReading, LaysContentsOfSeveralVersions) {
@@ -165,8 +222,9 @@ TEST(ContestedReading, LaysContentsOfSeveralVersions) {
   two.bytes = {'t', 'w', 'o'};
   const std::vector<BufferMatch> options{one, two};
   ContestedReader reader;
-  EXPECT_TRUE(reader.find(chunk.read(), chunk.get(), options,
-                          [](std::span<const std::uint8_t> bytes) { return text_of(bytes) == "ONE two three"; }));
+  EXPECT_TRUE(reader.find(
+      chunk.read(), chunk.get(), options,
+      [](std::span<const std::uint8_t> bytes) { return text_of(bytes) == "ONE two three"; }, kNoExpressions));
 }
 
 //   the sender    |one |two |three!|         and somebody else, who hides it
@@ -176,10 +234,13 @@ TEST(ContestedReading, TellsSegmentsApartThatContradictEachOther) {
   chunk.version(2, "xxxxx").version(10, "yyyy").version(0, "one ").version(4, "two ").version(8, "three!");
   ContestedReader reader;
   std::set<std::string> read;
-  EXPECT_FALSE(reader.find(chunk.read(), chunk.get(), {}, [&](std::span<const std::uint8_t> bytes) {
-    EXPECT_TRUE(read.insert(text_of(bytes)).second) << "each once";
-    return false;
-  }));
+  EXPECT_FALSE(reader.find(
+      chunk.read(), chunk.get(), {},
+      [&](std::span<const std::uint8_t> bytes) {
+        EXPECT_TRUE(read.insert(text_of(bytes)).second) << "each once";
+        return false;
+      },
+      kNoExpressions));
   EXPECT_THAT(read, ::testing::IsSupersetOf({"onxxxxxhreyyyy", "one two three!", "onxxxxx three!"}));
 }
 
@@ -190,8 +251,9 @@ TEST(ContestedReading, FindsTheManyWhereOneContradictsThemAll) {
   for (std::size_t i = 0; i < attack.size(); ++i) chunk.version(i, attack.substr(i, 1));
   chunk.version(0, "##########");
   ContestedReader reader;
-  EXPECT_TRUE(reader.find(chunk.read(), chunk.get(), {},
-                          [&](std::span<const std::uint8_t> bytes) { return text_of(bytes) == attack; }));
+  EXPECT_TRUE(reader.find(
+      chunk.read(), chunk.get(), {}, [&](std::span<const std::uint8_t> bytes) { return text_of(bytes) == attack; },
+      kNoExpressions));
 }
 
 TEST(ContestedSearch, FindsTheLiteralsThatMayBeThere) {
