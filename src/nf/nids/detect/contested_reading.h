@@ -32,6 +32,8 @@ class ContestedReader {
   bool find(const ContestedText& text, const stack::StreamChunk& chunk, std::span<const BufferMatch> options,
             Holds&& holds, Match&& match) {
     expressions_.allow(kMostRuns);
+    lay_nothing(text);
+    if (find_by_expressions(text, options, holds, match)) return true;
     if (const Content* const first = longest_content(options)) {
       auto place = text.find(first->bytes, first->nocase);
       for (unsigned tried = 0; place && tried < kMostPlaces; ++tried) {
@@ -40,9 +42,6 @@ class ContestedReader {
         }
         place = text.find(first->bytes, first->nocase, *place + 1);
       }
-    } else {
-      reading_.begin(text);
-      if (find_by_expressions(text, options, holds, match)) return true;
     }
     begin_parties(text, chunk);
     while (next_party(text)) {
@@ -53,8 +52,8 @@ class ContestedReader {
   [[nodiscard]] Bytes bytes() const noexcept { return reading_.bytes(); }
 
  private:
-  static constexpr unsigned kMostPlaces = 16;  // of the longest content
-  static constexpr unsigned kMostRuns = 4096;  // of expressions
+  static constexpr unsigned kMostPlaces = 16;     // of the longest content
+  static constexpr unsigned kMostRuns = 1 << 14;  // of expressions
 
   /// From the reading that has been laid.
   template <typename Holds, typename Match>
@@ -94,9 +93,12 @@ class ContestedReader {
   bool lay_contents(const ContestedText& text, std::span<const BufferMatch> options, const Content& first,
                     std::size_t place) noexcept;
 
+  void lay_nothing(const ContestedText& text) noexcept;
+
   ContestedText::Reading reading_;
   ExpressionReader expressions_;
   static constexpr std::size_t kMostOptions = 64;
+  static constexpr std::uint32_t kNotLaid = ~std::uint32_t{0};
   std::array<std::uint32_t, kMostOptions> content_ends_{};  // in the reading, of the rule's first options
   using Version = stack::ContestedBytes::Version;
   std::array<const Version*, stack::ContestedBytes::kMostVersions> versions_{}, order_{};  // the newest first

@@ -201,6 +201,7 @@ TEST(ContestedReading, FindsAnExpressionWhereAReadingHasIt) {
       return matches(bytes_of(reading));
     });
     scratch.begin_frame();
+    static_cast<void>(matches(text.bytes()));  // its budget is what expressions take from
     const bool holds = reader.find(
         text, chunk.get(), options, [&](std::span<const std::uint8_t> bytes) { return matches(bytes); },
         [&](std::size_t number, std::span<const std::uint8_t> subject, std::size_t from, bool goes_on) {
@@ -213,6 +214,33 @@ TEST(ContestedReading, FindsAnExpressionWhereAReadingHasIt) {
   }
   EXPECT_GT(found, 300U);
   EXPECT_GT(missing, 300U);
+}
+
+//   the sender    |EXPR|ESS|I|ON-43fce8a0-END|
+//   decoys        |    |   | |nine of them, with the expression's beginnings|
+TEST(ContestedReading, FollowsAnExpressionThroughDecoysThatBeginLikeIt) {
+  Chunk chunk("the EXPRESSIR/-43f/EXPRESSION-43fc/EXPRESSION-43fc/O");
+  chunk.version(1, "EXPRESSION").version(12, "R/-43f/EXPRESSION-43fc/EXPRESSION-43fc/O");
+  chunk.version(12, "ON-43fce8a0-ENDnhhqyhzhjrrvmgiltfobmaplm");
+  chunk.version(12, "EXP/e8a0-/EXPRESSION/0-END/3fce/EXPRESSI");
+  chunk.version(12, "?>AAC=?CBC>@=>?B?@A>>A<=B?B>>>C>>CCB>B?C");
+  chunk.version(12, "EX/EXPR/EXPRESSION-43fce8a0-E/EXPRESSION");
+  chunk.version(12, "fdhbdbbgeeghifdhdiccfefdhfgccgghigddbhbf");
+  Pcre pcre;
+  pcre.pattern = "the EXPRESSION-[a-f0-9]{8}-END";
+  const std::vector<BufferMatch> options{pcre};
+  const auto program = BufferProgram::compile(options);
+  ASSERT_TRUE(program) << to_string(program.error());
+  InspectionScratch scratch;
+  const auto matches = [&](std::span<const std::uint8_t> bytes) { return program->matches(bytes, scratch); };
+  const ContestedText text = chunk.read();
+  ASSERT_FALSE(matches(text.bytes()));
+  ContestedReader reader;
+  EXPECT_TRUE(
+      reader.find(text, chunk.get(), options, matches,
+                  [&](std::size_t number, std::span<const std::uint8_t> subject, std::size_t from, bool goes_on) {
+                    return program->find_expression(number, subject, from, goes_on, scratch);
+                  }));
 }
 
 TEST(ContestedReading, LaysContentsOfSeveralVersions) {

@@ -7,9 +7,13 @@
 //
 //   /ID-[0-9]+;/     I D - {4,x} {2,#} ;
 //                    begins to match ─▶ "ID-4" goes on, "ID-x" does not ─▶ "ID-42;" matches
+//
+// What may follow seldom depends on which of several bytes an expression has taken ("ID-4", "ID-5"): of matches that
+// began at one place and go on at another, one is tried; if that finds nothing, a few.
 
 #pragma once
 
+#include <array>
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
@@ -37,9 +41,23 @@ class ExpressionReader {
   template <typename Match, typename Holds>
   bool find(const ContestedText& text, ContestedText::Reading& reading, std::size_t begin, Match&& match,
             Holds&& holds) {
-    using Outcome = PcreProgram::Outcome;
     find_places(text, reading, begin);
     if (place_count_ == 0) return false;
+    return find(text, reading, begin, Alike::one, match, holds) ||
+           find(text, reading, begin, Alike::some_of_each_byte, match, holds);
+  }
+
+ private:
+  /// How many matches are tried that begin at one place and go on at another: of all, or by the byte that they took
+  /// last.
+  enum class Alike : std::uint8_t { one, some_of_each_byte };
+
+  template <typename Match, typename Holds>
+  bool find(const ContestedText& text, ContestedText::Reading& reading, std::size_t begin, Alike alike, Match& match,
+            Holds& holds) {
+    using Outcome = PcreProgram::Outcome;
+    tried_anew_.reset();
+    tried_alike_.fill(0);
     choices_[0] = {.place = 0, .from = begin};
     for (std::size_t depth = 1; depth > 0;) {
       Choice& choice = choices_[depth - 1];
@@ -67,19 +85,22 @@ class ExpressionReader {
       if (found.outcome == Outcome::no_match || is_last) continue;
       // After a match on which the rule does not hold, another one may begin.
       const std::size_t after = found.outcome == Outcome::match ? 1 : 0;
-      choices_[depth++] = {.place = next, .from = begin + found.begin + after};
+      const std::size_t from = begin + found.begin + after;
+      if (tried_enough(alike, next, from, reading.bytes()[places_[choice.place]])) continue;
+      choices_[depth++] = {.place = next, .from = from};
     }
     for (std::size_t i = 0; i < place_count_; ++i) reading.choose(places_[i], text.bytes()[places_[i]]);
     return false;
   }
 
- private:
   struct Choice {
     std::size_t place = 0, from = 0;  // index of the place; where a match may begin in the text
     std::uint16_t tried = 0;          // 1: the buffer's own byte; then each other up to the byte `tried - 2`
     bool ends = false;                // with one of the bytes, no match goes on
   };
 
+  /// Of matches that begin at `from` and have come to a place. Counts this one.
+  bool tried_enough(Alike alike, std::size_t place, std::size_t from, std::uint8_t last_byte) noexcept;
   /// The contested ones from `begin` on that nothing is laid over.
   void find_places(const ContestedText& text, const ContestedText::Reading& reading, std::size_t begin) noexcept;
   /// Puts the next byte of its place into the reading. False: there is none, and the buffer's own is there again.
@@ -90,6 +111,8 @@ class ExpressionReader {
   std::size_t place_count_ = 0;
   std::vector<Choice> choices_;                          // of the places up to the one that is tried
   std::bitset<ContestedText::kMostBytes> tried_anew_{};  // places at which no match had begun before
+  static constexpr unsigned kTriedBits = 15;
+  std::array<std::uint8_t, 1 << kTriedBits> tried_alike_{};  // by a hash of what is alike
   unsigned runs_left_ = 0;
 };
 
