@@ -53,14 +53,14 @@ class DirectRx final : public RxQueue {
                                               static_cast<std::uint32_t>(frame_.number)});
       if (!pending_) continue;
       if (!batch.empty()) return RxStatus::more;
-      oversized_ = frame_.bytes.size();
+      oversized_ = {frame_.bytes.size(), frame_.number};
       return RxStatus::end;
     }
   }
   std::optional<std::uint64_t> next_time_ns() noexcept override {
     return read_ahead() ? frame_.timestamp_ns : kAnyTime;
   }
-  [[nodiscard]] std::size_t oversized() const noexcept { return oversized_; }
+  [[nodiscard]] OversizedFrame oversized() const noexcept { return oversized_; }
 
  private:
   /// Whether there is a frame still to be given.
@@ -77,7 +77,7 @@ class DirectRx final : public RxQueue {
   CapturedFrame frame_;
   bool pending_ = false;  // `frame_` was read and is in no batch yet
   bool ended_ = false;
-  std::size_t oversized_ = 0;
+  OversizedFrame oversized_;
 };
 
 class FedRx final : public RxQueue {
@@ -173,13 +173,8 @@ class PcapPort final : public Port {
     if (feeder_) feeder_->stop();
     Errors errors;
     if (captures_) errors = captures_->errors();
-    const std::size_t oversized = direct_ ? direct_->oversized() : feeder_ ? feeder_->oversized() : 0;
-    if (oversized != 0) {
-      errors.push_back({{read_.front(), 0, 0},
-                        "reading ended: a frame fits no batch",
-                        fmt::format("{} bytes", oversized),
-                        "larger batches (run: batch: bytes)"});
-    }
+    const OversizedFrame oversized = direct_ ? direct_->oversized() : feeder_ ? feeder_->oversized() : OversizedFrame{};
+    if (oversized.bytes != 0) errors.push_back(captures_->places().fits_no_batch(oversized, "reading"));
     if (writer_) append(errors, writer_->close());
     return errors;
   }

@@ -392,6 +392,24 @@ TEST(Pcap, EndsWithAnErrorAtAFrameThatFitsNoBatch) {
   }
 }
 
+TEST(Pcap, NamesTheCaptureThatAFrameLiesInThatFitsNoBatch) {
+  const TemporaryFolder folder;
+  auto packets = packets_of_flows(50, 2);
+  write_capture(folder / "a.pcap", packets);
+  write_capture(folder / "c.pcap", packets);
+  packets[10].bytes.resize(5000);
+  packets[10].wire_length = 5000;
+  write_capture(folder / "b.pcap", packets);
+  for (const unsigned workers : {1U, 4U}) {
+    auto port = must_make("pcap", {{"read", {folder / "a.pcap", folder / "b.pcap", folder / "c.pcap"}}});
+    ASSERT_TRUE(port->open(workers));
+    drain(*port, workers, OwnBatch(1700, 3));
+    EXPECT_EQ(to_string(port->close()), folder / "b.pcap" +
+                                            ": reading ended at packet 11: the frame fits no batch: found 5000 bytes, "
+                                            "expected larger batches (run: batch: bytes)");
+  }
+}
+
 TEST(Pcap, EndsForAllWorkersAtAFrameThatFitsNoBatch) {
   const TemporaryFolder folder;
   auto packets = packets_of_flows(200, 20);
