@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -89,6 +90,15 @@ class FedRx final : public RxQueue {
   RxStatus poll_until(Batch& batch, std::uint64_t time_ns) noexcept override {
     return feeder_->poll(worker_, batch, port_, time_ns);
   }
+  /// Of packets that are captured while they are read. Measured anew at each poll, since the system's clock can be set;
+  /// a difference below 1 ms is an error of the measurement.
+  std::optional<std::chrono::nanoseconds> arrivals_to_clock() noexcept override {
+    if (on_disk_) return std::nullopt;
+    const std::chrono::nanoseconds measured =
+        Batch::Clock::now().time_since_epoch() - std::chrono::system_clock::now().time_since_epoch();
+    if (std::chrono::abs(measured - to_clock_) > std::chrono::milliseconds{1}) to_clock_ = measured;
+    return to_clock_;
+  }
   std::optional<std::uint64_t> next_time_ns() noexcept override {
     return on_disk_ ? std::optional(feeder_->next_time_ns(worker_)) : std::nullopt;
   }
@@ -98,6 +108,7 @@ class FedRx final : public RxQueue {
   unsigned worker_;
   PortIndex port_;
   bool on_disk_;
+  std::chrono::nanoseconds to_clock_{};
 };
 
 class Tx final : public TxQueue {

@@ -535,6 +535,31 @@ TEST(Pcap, NeverWaitsForAPipe) {
   ::close(fd);
 }
 
+TEST(Pcap, KnowsWhenPacketsOfAPipeArriveAndNotThoseOfAFile) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const Bytes head = CaptureBytes().pcap_header().bytes();
+  const int fd = ::open(pipe.c_str(), O_RDWR);
+  ASSERT_EQ(::write(fd, head.data(), head.size()), static_cast<ssize_t>(head.size()));
+  auto live = must_make("pcap", {{"read", {pipe}}});
+  ASSERT_TRUE(live->open(1));
+  const auto to_clock = live->rx(0)->arrivals_to_clock();
+  ASSERT_TRUE(to_clock);
+  const auto now = std::chrono::system_clock::now().time_since_epoch() + *to_clock;
+  EXPECT_LT(std::chrono::abs(now - Batch::Clock::now().time_since_epoch()), std::chrono::minutes{1});
+  EXPECT_THAT(live->close(), IsEmpty());
+  ::close(fd);
+
+  write_capture(folder / "a.pcap", some_packets(1));
+  for (const unsigned workers : {1U, 3U}) {
+    auto recorded = must_make("pcap", {{"read", {folder / "a.pcap"}}});
+    ASSERT_TRUE(recorded->open(workers));
+    EXPECT_EQ(recorded->rx(0)->arrivals_to_clock(), std::nullopt);
+    EXPECT_THAT(recorded->close(), IsEmpty());
+  }
+}
+
 TEST(Pcap, WaitsForTheOtherEndOfAPipeUntilItIsInterrupted) {
   const TemporaryFolder folder;
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
