@@ -217,6 +217,7 @@ class Builder {
     const std::vector<RawParameter> raw = file_.parameters(node, kRun, errors_);
     for (const RawParameter& given : raw) {
       if (given.name == "processor" && given.items == std::vector<std::string>{"gpu"}) gpu_asked_ = given.place;
+      if (given.name == "queue.bytes") queue_place_ = given.place;
     }
     const auto run = check_parameters(kRun, raw, node, mistakes);
     if (!run) return;
@@ -484,11 +485,7 @@ class Builder {
                            : on_gpu                 ? most_batch_bytes_on_gpu(settings)
                                                     : 512 << 10;
     settings.batch_packets = run_->has("batch.packets") ? run_->integer("batch.packets") : on_gpu ? 16384 : 512;
-    if (settings.queue_bytes < settings.batch_bytes) {
-      errors_.push_back({run_->place("queue.bytes"), "the waiting queue holds no batch",
-                         fmt::format("{} bytes", settings.queue_bytes),
-                         fmt::format("batch.bytes ({}) or more", settings.batch_bytes)});
-    }
+    if (settings.queue_bytes < settings.batch_bytes) refuse_batch_beyond_queue(settings);
     if (on_gpu) {
       if (run_->has("rate") && !run_->has("latency") && run_->text("gpu_shares") != "auto")
         note_without_effect(*run_, "rate", "without latency");
@@ -496,6 +493,25 @@ class Builder {
     }
     for (const char* name : {"gpus", "rate", "streams", "transfer", "frames", "sharing", "gpu_shares"})
       note_without_effect(*run_, name);
+  }
+
+  /// At the value to correct: that of the command line, else the queue's if it was given. The other value's place is
+  /// named too.
+  void refuse_batch_beyond_queue(const chain::RunSettings& settings) {
+    const auto is_override = [](const Place& place) { return place.line == 0; };
+    const auto batch_place = run_->has("batch.bytes") ? std::optional(run_->place("batch.bytes")) : std::nullopt;
+    const auto in_bytes = [](std::size_t bytes) { return format_count(bytes) + " bytes"; };
+    const auto other = [&](std::string_view name, std::size_t bytes, const std::optional<Place>& place) {
+      return fmt::format("{} ({}; {})", name, in_bytes(bytes), place ? place_text(*place) : "its default");
+    };
+    if (batch_place && (!queue_place_ || (is_override(*batch_place) && !is_override(*queue_place_)))) {
+      errors_.push_back({*batch_place, "batch.bytes: larger than the waiting queue", in_bytes(settings.batch_bytes),
+                         "at most " + other("queue.bytes", settings.queue_bytes, queue_place_)});
+    } else {
+      errors_.push_back({queue_place_.value_or(Place{}), "queue.bytes: smaller than one batch",
+                         in_bytes(settings.queue_bytes),
+                         "at least " + other("batch.bytes", settings.batch_bytes, batch_place)});
+    }
   }
 
   /// `whole`, `auto`, or shares of functions by their names.
@@ -629,7 +645,8 @@ class Builder {
   bool out_port_known_ = false;
   report::EventLog* eve_ = nullptr;  // the chain's
   report::EventLog* fast_log_ = nullptr;
-  std::optional<Place> gpu_asked_;  // where `processor: gpu` stands
+  std::optional<Place> gpu_asked_;    // where `processor: gpu` stands
+  std::optional<Place> queue_place_;  // of `queue: bytes`, if given
   std::optional<Parameters> run_;
   std::optional<Parameters> outputs_;
   std::uint32_t most_multiprocessors_ = 1024;  // of the GPUs; more than any has, where they are not known

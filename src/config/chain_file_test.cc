@@ -248,6 +248,35 @@ TEST_F(ChainFile, AWrongOverrideIsToldByItsText) {
   EXPECT_FALSE(parse_override("=x"));
 }
 
+TEST_F(ChainFile, ABatchLargerThanTheQueueIsReportedAtTheValueToCorrect) {
+  const auto errors = [&](const std::string& run, const std::vector<const char*>& texts) {
+    LoadOptions options;
+    for (const char* text : texts) options.overrides.push_back(*parse_override(text));
+    return errors_of("ports: {a: {generator: {}}}\nchain: []\nrun:\n" + run, options);
+  };
+  const std::string file = folder_ + "/chain.yaml";
+  expect_has(errors("  queue: {bytes: 1MiB}\n", {"run.batch.bytes=2MiB"}),
+             "--set run.batch.bytes=2MiB: batch.bytes: larger than the waiting queue: found 2,097,152 bytes, "
+             "expected at most queue.bytes (1,048,576 bytes; " +
+                 file + ":4)");
+  expect_has(errors("  workers: 1\n", {"run.batch.bytes=256MiB"}),
+             "--set run.batch.bytes=256MiB: batch.bytes: larger than the waiting queue: found 268,435,456 bytes, "
+             "expected at most queue.bytes (134,217,728 bytes; its default)");
+  expect_has(errors("  batch: {bytes: 256MiB}\n", {}),
+             file + ":4:18: batch.bytes: larger than the waiting queue: found 268,435,456 bytes");
+  expect_has(errors("  batch: {bytes: 2MiB}\n  queue: {bytes: 4MiB}\n", {"run.queue.bytes=1MiB"}),
+             "--set run.queue.bytes=1MiB: queue.bytes: smaller than one batch: found 1,048,576 bytes, "
+             "expected at least batch.bytes (2,097,152 bytes; " +
+                 file + ":4)");
+  expect_has(errors("  queue: {bytes: 64KiB}\n", {}),
+             file +
+                 ":4:18: queue.bytes: smaller than one batch: found 65,536 bytes, "
+                 "expected at least batch.bytes (524,288 bytes; its default)");
+  expect_has(errors("  workers: 1\n", {"run.batch.bytes=2MiB", "run.queue.bytes=1MiB"}),
+             "--set run.queue.bytes=1MiB: queue.bytes: smaller than one batch: found 1,048,576 bytes, "
+             "expected at least batch.bytes (2,097,152 bytes; --set run.batch.bytes=2MiB)");
+}
+
 TEST_F(ChainFile, AnUnknownKeyOfAnOverrideIsToldByItsText) {
   const auto errors = [&](const char* text) { return errors_of(kGood, {{*parse_override(text)}, false, false}); };
   expect_has(errors("run.wrkers=3"), "--set run.wrkers=3: unknown parameter: found 'wrkers', expected workers");
