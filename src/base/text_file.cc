@@ -16,12 +16,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/decompressor.h"
 #include "base/units.h"
 
 namespace penstock {
@@ -88,6 +90,31 @@ Result<bool> read_more(int fd, const std::string& path, std::string& text) {
   return got > 0;
 }
 
+std::span<const std::uint8_t> bytes_of(std::string_view text) noexcept {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+/// What a compressed file holds. A few bytes may hold any number of them, so it is bounded as other files are.
+Result<std::string> unpacked(std::string_view packed, Decompressor& decompressor, const std::string& path) {
+  constexpr std::size_t kChunk = 1 << 18;
+  auto rest = bytes_of(packed);
+  const std::uint64_t limit = file_limit();
+  std::string text;
+  for (;;) {
+    const std::size_t had = text.size();
+    text.resize(had + kChunk);
+    const std::ptrdiff_t wrote =
+        decompressor.decompress(rest, {reinterpret_cast<std::uint8_t*>(text.data()) + had, kChunk});
+    text.resize(had + static_cast<std::size_t>(std::max<std::ptrdiff_t>(wrote, 0)));
+    if (wrote < 0) return failure(Error{{path, 0, 0}, "cannot unpack", decompressor.reason(), ""});
+    if (text.size() > limit) return failure(file_too_large(path));
+    if (wrote > 0) continue;
+    if (decompressor.inside_stream())
+      return failure(Error{{path, 0, 0}, "cannot unpack", "the compressed data ends early", ""});
+    return text;
+  }
+}
+
 Result<std::string> read_all(int fd, const std::string& path) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return failure(system_error(path, "cannot read"));
@@ -102,8 +129,10 @@ Result<std::string> read_all(int fd, const std::string& path) {
     const auto more = read_more(fd, path, text);
     if (!more) return failure(more.error());
     if (text.size() > limit) return failure(file_too_large(path));
-    if (!*more) return text;
+    if (!*more) break;
   }
+  const auto decompressor = Decompressor::for_input(bytes_of(text));
+  return decompressor == nullptr ? std::move(text) : unpacked(text, *decompressor, path);
 }
 
 Error line_too_long(const std::string& name, std::uint32_t line) {

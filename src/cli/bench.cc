@@ -317,12 +317,15 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
           ->take_all(),
   };
   command->add_option("--json", arguments->json, "write the record there as JSON; - prints it in place of the tables")
+      ->check(not_empty("a file, or -"))
       ->type_name("FILE");
   command->add_option("--plots", arguments->plots, "draw the figures into this folder as SVG, by gnuplot")
+      ->check(not_empty("a folder"))
       ->type_name("DIR");
   CLI::Option* const from = command
                                 ->add_option("--from", arguments->from,
                                              "render a record that --json wrote (- for stdin), and measure nothing")
+                                ->check(not_empty("a file, or -"))
                                 ->type_name("FILE");
   command->add_flag("--markdown", arguments->markdown, "print the tables as Markdown");
   command->add_option("--core-cost", "price and power of one core, for rates by dollar and by watt")

@@ -190,6 +190,12 @@ TEST_F(BenchCommand, RefusesWhatItDoesNotKnow) {
               HasSubstr("the standard input is read for --rules"));
 }
 
+TEST_F(BenchCommand, RefusesEmptyFileNames) {
+  for (const char* const option : {"--json", "--plots", "--from"}) {
+    EXPECT_THAT(refusal({"offload", option, ""}), HasSubstr(std::string(option) + ": wrong value: found ''")) << option;
+  }
+}
+
 TEST_F(BenchCommand, OverwritesNothingThatItReads) {
   const std::string record = to_json(kept());
   write("kept.json", record);

@@ -110,6 +110,14 @@ void print_warnings(const config::LoadedChain& loaded, bool all) {
       unsupported.size() == 1 ? "is" : "are");
 }
 
+void print_mistakes(const Errors& mistakes, bool all) {
+  if (mistakes.empty()) return;
+  print_alike(mistakes, "", all);
+  fmt::print(stderr, "warning: {} left out because of {}; --strict refuses them instead\n",
+             mistakes.size() == 1 ? "a rule is" : fmt::format("{} rules are", format_count(mistakes.size())),
+             mistakes.size() == 1 ? "this mistake" : "these mistakes");
+}
+
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
   return {[least, most](std::string& text) {
             const auto number = parse_integer(text);
@@ -120,6 +128,13 @@ CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
             const bool any = least == 0 && most == std::numeric_limits<std::uint64_t>::max();
             return fmt::format("wrong value: found {}, expected a whole number{}", in_quotes(text),
                                any ? "" : fmt::format(" in {}..{}", least, most));
+          },
+          ""};
+}
+
+CLI::Validator not_empty(std::string_view expected) {
+  return {[expected = std::string(expected)](std::string& text) {
+            return text.empty() ? fmt::format("wrong value: found '', expected {}", expected) : std::string();
           },
           ""};
 }

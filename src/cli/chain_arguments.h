@@ -37,12 +37,18 @@ void print_errors(const Errors& errors);
 /// very much, what is alike (but for its place) is told once, with how often it is there; all of it on request.
 void print_warnings(const config::LoadedChain& loaded, bool all = false);
 
+/// Mistakes in the user's rules, each on a line of stderr as print_warnings has it, and that these rules are left out.
+void print_mistakes(const Errors& mistakes, bool all = false);
+
 /// What has come of a run: `text`, if any, on the standard output, or on stderr where that is taken by an output of the
 /// run; then its errors, and that `text` could not be written. Returns the exit code.
 [[nodiscard]] int print_results(std::string_view text, bool stdout_is_taken, Errors errors);
 
 /// For an option's value: a whole number, or an error that says so. CLI11's own take -1 for the greatest of all.
 [[nodiscard]] CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);
+
+/// For an option's value: anything but '', which scripts pass where a variable is not set. `expected` names the value.
+[[nodiscard]] CLI::Validator not_empty(std::string_view expected);
 
 /// The options that `run`, `check` and `plan` share.
 struct ChainArguments {

@@ -316,6 +316,33 @@ TEST_F(ChainFile, AnOverrideMakesNoPort) {
   expect_has(errors("chain.ruoter.routes=x"), "found 'ruoter', expected router");
 }
 
+TEST_F(ChainFile, AnOverrideNamesAFunctionAsReportsDo) {
+  const std::string chain =
+      "ports: {lan: {pcap: {read: in.pcap, write: out.pcap}}}\n"
+      "chain:\n"
+      "  - firewall: {rules: rules}\n"
+      "  - router: {routes: routes}\n"
+      "  - firewall: {rules: rules}\n";
+  const auto errors = [&](const char* text) { return errors_of(chain, {{*parse_override(text)}, false, false}); };
+  expect_has(errors("chain.firewall#2.rules=/second"), "--set chain.firewall#2.rules=/second: /second: cannot open");
+  expect_has(errors("chain.firewall#1.rules=/first"), "/first: cannot open");
+  expect_has(errors("chain.firewall#3.rules=x"), "nothing of this name or position in the list: found 'firewall#3'");
+  expect_has(errors("chain.firewall#0.rules=x"), "nothing of this name or position in the list: found 'firewall#0'");
+}
+
+TEST_F(ChainFile, AnOverrideGivesAFunctionItsFirstParameter) {
+  for (const char* const functions : {"  - firewall\n  - router\n", "  - firewall:\n  - router:\n"}) {
+    const std::string chain =
+        std::string("ports: {lan: {pcap: {read: in.pcap}}, wan: {pcap: {write: out.pcap}}}\nchain:\n") + functions;
+    const auto loaded = load(chain, {{*parse_override("chain.router.routes=" + folder_ + "/routes"),
+                                      *parse_override("chain.firewall.rules=" + folder_ + "/rules")},
+                                     false,
+                                     false});
+    ASSERT_TRUE(loaded) << to_string(loaded.error());
+    EXPECT_EQ(loaded->chain.functions[1].name, "router");
+  }
+}
+
 TEST_F(ChainFile, AnOverrideReachesANameWithDots) {
   const std::string ports = "ports: {eth0: {pcap: {read: a}}, eth0.100: {pcap: {read: b}}, out: {pcap: {write: c}}}\n";
   const std::string chain = "chain: []\n";

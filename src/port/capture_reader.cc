@@ -79,8 +79,8 @@ Errors check_captures(const std::vector<std::string>& paths) {
   return errors;
 }
 
-Result<CaptureSequence> CaptureSequence::open(std::vector<std::string> paths, ReadControl& control) {
-  CaptureSequence sequence(control);
+Result<CaptureSequence> CaptureSequence::open(std::vector<std::string> paths, ReadControl& control, BadCapture bad) {
+  CaptureSequence sequence(control, bad);
   Errors errors;
   for (std::string& path : paths) {
     const std::uint64_t before = control.bytes_read.load();
@@ -99,7 +99,9 @@ Result<CaptureSequence> CaptureSequence::open(std::vector<std::string> paths, Re
     }
     sequence.waiting_.push_back(std::move(input));
   }
-  if (!errors.empty()) return failure(std::move(errors));
+  const bool refused = bad == BadCapture::stop || sequence.waiting_.empty() || control.stopped.load();
+  if (!errors.empty() && refused) return failure(std::move(errors));
+  sequence.errors_ = std::move(errors);
   if (!sequence.never_waits_) sequence.total_bytes_ = 0;
   return sequence;
 }
@@ -115,7 +117,7 @@ bool CaptureSequence::next(CapturedFrame& frame) noexcept {
       append(errors_, current_->errors());
       packets_before_ += current_->packets();
       current_.reset();
-      if (status == CaptureReader::Status::broken) waiting_.clear();
+      if (status == CaptureReader::Status::broken && bad_ == BadCapture::stop) waiting_.clear();
     }
     if (waiting_.empty()) return false;
     Input input = std::move(waiting_.front());
@@ -128,8 +130,8 @@ bool CaptureSequence::next(CapturedFrame& frame) noexcept {
     auto reader = CaptureReader::open(input.path, *control_);
     if (!reader) {
       append(errors_, std::move(reader.error()));
-      waiting_.clear();
-      return false;
+      if (bad_ == BadCapture::stop || control_->stopped.load()) waiting_.clear();
+      continue;
     }
     current_ = std::move(*reader);
     places_.begin_file(packets_before_, current_->path());

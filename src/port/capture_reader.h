@@ -52,6 +52,12 @@ class CaptureReader {
 /// What is wrong with captures as far as their headers tell, all at once. Pipes and devices are not opened.
 [[nodiscard]] Errors check_captures(const std::vector<std::string>& paths);
 
+/// What to do about a capture that cannot be read, or not to its end.
+enum class BadCapture : std::uint8_t {
+  stop,  // one that cannot be opened is refused beforehand; one that breaks off ends the reading
+  skip,  // it is reported at the end, and the next one is read; refused is only a list of such captures alone
+};
+
 /// Which file of several the packets lie in.
 class PacketPlaces {
  public:
@@ -70,9 +76,10 @@ class PacketPlaces {
 class CaptureSequence {
  public:
   /// Checks all files' headers, so that the user hears of every mistake at once. `control` outlives the sequence.
-  static Result<CaptureSequence> open(std::vector<std::string> paths, ReadControl& control);
+  static Result<CaptureSequence> open(std::vector<std::string> paths, ReadControl& control,
+                                      BadCapture bad = BadCapture::stop);
 
-  /// False at the end, or where a file is broken: then `errors` says so, and what follows it is not read.
+  /// False at the end, or where a file is broken and `bad` says to stop there; `errors` then says what is wrong.
   bool next(CapturedFrame& frame) noexcept;
   [[nodiscard]] const Errors& errors() const noexcept { return errors_; }
 
@@ -85,7 +92,7 @@ class CaptureSequence {
   [[nodiscard]] std::uint64_t total_bytes() const noexcept { return total_bytes_; }
 
  private:
-  explicit CaptureSequence(ReadControl& control) noexcept : control_(&control) {}
+  CaptureSequence(ReadControl& control, BadCapture bad) noexcept : control_(&control), bad_(bad) {}
 
   struct Input {
     std::string path;
@@ -95,6 +102,7 @@ class CaptureSequence {
   std::optional<CaptureReader> current_;
   PacketPlaces places_;
   ReadControl* control_;
+  BadCapture bad_;
   Errors errors_;
   std::uint64_t packets_before_ = 0;  // in the files before this one
   bool never_waits_ = true;

@@ -32,6 +32,9 @@ constexpr std::array kParameters{
               "capture to write: classic, or .pcapng by its name, and .gz or .zst behind it; - is standard output"},
     Parameter{"precision", ParameterType::choice, "auto", "auto|us|ns",
               "of a classic capture's times; auto: ns where the first packets need it"},
+    Parameter{"bad_capture", ParameterType::choice, "stop", "stop|skip",
+              "of several to read: refuse those that cannot be opened and end at one that breaks off, or report both\n"
+              "and read the others"},
 };
 
 Precision precision_of(const std::string& name) {
@@ -123,8 +126,8 @@ class Tx final : public TxQueue {
 
 class PcapPort final : public Port {
  public:
-  PcapPort(std::vector<std::string> read, std::string write, Precision precision, PortIndex index)
-      : read_(std::move(read)), write_(std::move(write)), precision_(precision), index_(index) {
+  PcapPort(std::vector<std::string> read, BadCapture bad, std::string write, Precision precision, PortIndex index)
+      : read_(std::move(read)), bad_(bad), write_(std::move(write)), precision_(precision), index_(index) {
     control_.stop_fd = stop_reading_.fd();
   }
   ~PcapPort() override { stop_reading_.signal(); }  // or the feeder could wait for a pipe for ever
@@ -134,6 +137,8 @@ class PcapPort final : public Port {
 
   Errors check() const override {
     Errors errors = check_captures(read_);
+    // As `open` has it: the others can be read.
+    if (bad_ == BadCapture::skip && errors.size() < read_.size()) errors.clear();
     if (writes() && write_ != "-") {
       if (auto writable = check_writable(write_); !writable) append(errors, std::move(writable.error()));
     }
@@ -142,7 +147,7 @@ class PcapPort final : public Port {
 
   Result<void> open(unsigned workers) override {
     if (reads()) {
-      auto captures = CaptureSequence::open(read_, control_);
+      auto captures = CaptureSequence::open(read_, control_, bad_);
       if (!captures) return tl::unexpected(std::move(captures.error()));
       captures_ = std::move(*captures);
     }
@@ -202,6 +207,7 @@ class PcapPort final : public Port {
 
  private:
   const std::vector<std::string> read_;
+  const BadCapture bad_;
   const std::string write_;
   const Precision precision_;
   const PortIndex index_;
@@ -223,7 +229,8 @@ Result<std::unique_ptr<Port>> make(const Parameters& parameters, PortIndex index
   if (read.empty() && write.empty()) {
     return failure({{}, "port pcap has nothing to do", "neither read nor write", "read, write or both"});
   }
-  return std::make_unique<PcapPort>(std::move(read), std::move(write), precision_of(parameters.text("precision")),
+  const BadCapture bad = parameters.text("bad_capture") == "skip" ? BadCapture::skip : BadCapture::stop;
+  return std::make_unique<PcapPort>(std::move(read), bad, std::move(write), precision_of(parameters.text("precision")),
                                     index);
 }
 
