@@ -190,6 +190,49 @@ TEST_F(BenchCommand, RefusesWhatItDoesNotKnow) {
               HasSubstr("the standard input is read for --rules"));
 }
 
+TEST_F(BenchCommand, LeavesNothingBehindOfARecordThatItRefuses) {
+  const auto refusal_of = [&](const std::string& text) {
+    write("o.json", text);
+    const std::string said =
+        refusal({"--from", path("o.json"), "--plots", path("new/plots"), "--json", path("new.json")});
+    EXPECT_FALSE(fs::exists(path("new"))) << said;
+    EXPECT_FALSE(fs::exists(path("new.json"))) << said;
+    return said;
+  };
+  EXPECT_EQ(refusal_of(R"({"context": {"date": ""}, "benchmarks": []})"),
+            path("o.json") +
+                ": not a record of an experiment: found an object with context, benchmarks, expected what `penstock "
+                "bench --json` writes\n");
+  experiment::Record record = kept();
+  record.experiment = "transfer";
+  EXPECT_THAT(refusal_of(to_json(record)), HasSubstr("no point belongs to a figure: found function=firewall"));
+  record = kept();
+  record.points[0].set("mpps", "fast");
+  EXPECT_THAT(refusal_of(to_json(record)), HasSubstr("points[0].mpps: wrong value: found 'fast', expected a number"));
+  record = kept();
+  record.limits.set("core_watts", -6.3);
+  EXPECT_THAT(refusal_of(to_json(record)),
+              HasSubstr("limits.core_watts: wrong value: found '-6.3', expected a number"));
+  record = kept();
+  record.points.clear();
+  EXPECT_THAT(refusal_of(to_json(record)), HasSubstr("nothing to plot: found a record without points"));
+}
+
+TEST_F(BenchCommand, RefusesCostsThatAreNotPositive) {
+  write("o.json", to_json(kept()));
+  for (const char* option : {"--core-cost", "--gpu-cost"}) {
+    for (const char* cost : {"-191:6.3", "191:-6.3", "0:6.3"}) {
+      EXPECT_THAT(refusal({"--from", path("o.json"), option, cost}),
+                  HasSubstr(std::string("found '") + cost + "', expected DOLLARS:WATTS, both above 0"));
+    }
+  }
+}
+
+TEST_F(BenchCommand, CreatesNoFolderForAnUnknownExperiment) {
+  EXPECT_THAT(refusal({"oflood", "--plots", path("new")}), HasSubstr("unknown experiment"));
+  EXPECT_FALSE(fs::exists(path("new")));
+}
+
 TEST_F(BenchCommand, OverwritesNothingThatItReads) {
   const std::string record = to_json(kept());
   write("kept.json", record);
@@ -206,7 +249,8 @@ TEST_F(BenchCommand, OverwritesNothingThatItReads) {
 TEST_F(BenchCommand, TellsBeforeItMeasuresWhereNothingCanBeWritten) {
   EXPECT_THAT(refusal(one_point_and({"--json", path("none/o.json")})), HasSubstr("none/o.json"));
   write("file", "");
-  EXPECT_THAT(refusal(one_point_and({"--plots", path("file")})), HasSubstr("file"));
+  EXPECT_THAT(refusal(one_point_and({"--plots", path("file/plots")})),
+              HasSubstr("cannot create the folder: found " + path("file") + " is a file, expected a folder"));
 }
 
 }  // namespace
