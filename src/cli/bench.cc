@@ -136,22 +136,16 @@ std::string rendered(const Experiment& experiment, const Record& record, Style s
   return text;
 }
 
+/// The folder is created with the first plot.
 Errors write_plots(const Experiment& experiment, const Record& record, const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return {{{folder, 0, 0}, "cannot create the folder", error.message(), ""}};
-  bool lacks_gnuplot = false;
   for (const experiment::Figure& figure : experiment.figures()) {
-    if (!has_points(figure, record)) continue;
-    const auto plot = write_plot(figure, record, folder);
-    if (!plot) return plot.error();
-    lacks_gnuplot |= plot->is_script;
-    fmt::print(stderr, "{}\n", printable(plot->path));
-  }
-  if (lacks_gnuplot) {
-    fmt::print(stderr,
-               "gnuplot is not installed, so its scripts were written in place of the plots; with it (on Debian and "
-               "Ubuntu: apt install gnuplot-nox), `gnuplot FILE.gp` in that folder draws one\n");
+    if (!has_plot(figure, record)) continue;
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) return {{{folder, 0, 0}, "cannot create the folder", error.message(), ""}};
+    const auto path = write_plot(figure, record, folder);
+    if (!path) return path.error();
+    fmt::print(stderr, "{}\n", printable(*path));
   }
   return {};
 }
@@ -336,8 +330,7 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
   };
   command->add_option("--json", arguments->json, "write the record there as JSON; - prints it in place of the tables")
       ->type_name("FILE");
-  command->add_option("--plots", arguments->plots, "draw the figures into this folder as SVG, by gnuplot")
-      ->type_name("DIR");
+  command->add_option("--plots", arguments->plots, "draw the figures into this folder as SVG")->type_name("DIR");
   CLI::Option* const from = command
                                 ->add_option("--from", arguments->from,
                                              "render a record that --json wrote (- for stdin), and measure nothing")

@@ -44,7 +44,7 @@ class Check {
     used_ = used_ || with_value > 0;
     if (with_value == 0 || drawable > 0) return;
     error(fmt::format("figure {}: no value of {} can be drawn", figure.id, figure.y.key), last,
-          figure.y.logarithmic ? "numbers above 0, for a logarithmic axis" : "numbers of 0 or more");
+          figure.y.kind == AxisKind::logarithmic ? "numbers above 0, for a logarithmic axis" : "numbers of 0 or more");
   }
 
   void costs() {
@@ -74,8 +74,8 @@ class Check {
  private:
   static bool can_be_drawn(const Figure& figure, const Point& point, double y) {
     const auto x = point.number(figure.x.key);
-    if (figure.x.logarithmic && x && *x <= 0) return false;
-    return figure.y.logarithmic ? y > 0 : y >= 0;
+    if (figure.x.kind == AxisKind::logarithmic && x && *x <= 0) return false;
+    return figure.y.kind == AxisKind::logarithmic ? y > 0 : y >= 0;
   }
 
   /// The types of all values that the figure takes from a point.
