@@ -190,6 +190,24 @@ Result<void> read_variables(const Parameters& parameters, RuleFiles& files) {
   return {};
 }
 
+/// Variables that the user set and no rule uses. One whose name is near that of a variable that keeps its default is an
+/// error: rules would match the wrong hosts. Those of the defaults' names may be for other rules.
+Errors check_unused_variables(const RuleFiles& files, const RuleSet& set, Errors& warnings) {
+  const Variables defaults = default_variables();
+  std::vector<std::string_view> not_set;  // by the user
+  for (const auto& [name, value] : defaults) {
+    if (!files.variable_places.contains(name)) not_set.emplace_back(name);
+  }
+  Errors errors;
+  for (const auto& [name, place] : files.variable_places) {
+    if (set.named_variables.contains(name) || defaults.contains(name)) continue;
+    const std::string_view meant = nearest_name(name, not_set);
+    Error error{place, "vars: no rule uses this variable", in_quotes(name), std::string(meant)};
+    (meant.empty() ? warnings : errors).push_back(std::move(error));
+  }
+  return errors;
+}
+
 Errors in_short(const RuleSet& rules) {
   ErrorList list;
   for (const RuleSet::Left& left : rules.left_out) list.add(left.why);
@@ -240,6 +258,8 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   const RuleSet& set = (*detection)->rules();
   if (parameters.flag("strict") && !set.left_out.empty()) return failure(in_short(set));
   if (auto some = check_not_empty(set, parameters); !some) return failure(std::move(some).error());
+  if (Errors errors = check_unused_variables(files, set, context.without_effect); !errors.empty())
+    return failure(std::move(errors));
   for (const RuleSet::Left& left : set.left_out) context.unsupported.push_back(left.why);
   NidsSettings settings = settings_of(parameters, context);
   settings.tracker.seam_bytes = (*detection)->seam_bytes();
