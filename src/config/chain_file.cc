@@ -108,7 +108,7 @@ class Builder {
     read_outputs();
     read_ports();
     read_functions();
-    note_unused_logs();
+    check_writers();
     wire();
     check_files();
     choose_processor();
@@ -426,9 +426,13 @@ class Builder {
     return write;
   }
 
-  /// Logs that no function writes lines to.
-  void note_unused_logs() {
+  /// Logs that no function writes lines to, and a table of SAs without a function that has some.
+  void check_writers() {
     if (!outputs_ || !functions_ok_) return;
+    const auto has_sas = [](const chain::NamedFunction& f) { return f.function->traits().name == "ipsec"; };
+    if (outputs_->has("esp_sa") && std::ranges::none_of(loaded_.chain.functions, has_sas)) {
+      errors_.push_back({outputs_->place("esp_sa"), "esp_sa: the chain has no function ipsec", "", "one with SAs"});
+    }
     const auto writes = [](const chain::NamedFunction& f) { return f.function->traits().writes_events; };
     if (std::ranges::any_of(loaded_.chain.functions, writes)) return;
     for (const char* const name : {"eve", "fast_log"}) {

@@ -612,7 +612,7 @@ TEST_F(WeakChainFile, WarnsOfRoutesByAPortThatDoesNotWrite) {
   put("routes", "default via 10.0.0.1 dev wan\n10.1.0.0/16 dev lan\n10.2.0.0/16 dev lan\n");
   expect_has(warnings_of(kGood),
              "chain.yaml:6:22: routes by port lan: it does not write, and drops their packets "
-             "(no_such_exit): found '2 routes', expected a port that writes");
+             "(no_such_exit): found 2 routes, expected a port that writes");
 }
 
 TEST_F(WeakChainFile, WarnsOfALogThatNoFunctionWrites) {
@@ -622,15 +622,35 @@ TEST_F(WeakChainFile, WarnsOfALogThatNoFunctionWrites) {
   EXPECT_EQ(warnings_of(between_ports("  - nids: {rules: nids.rules}\n" + outputs)), "\n");
 }
 
+TEST_F(WeakChainFile, WarnsOfRulesThatAreToDropAndOnlyAlert) {
+  put("nids.rules", "drop ip any any -> any any (msg:\"x\"; sid:1;)\n");
+  expect_has(warnings_of(between_ports("  - nids: {rules: nids.rules}\n")),
+             "chain.yaml:3:19: 1 rule to drop or reject: they only alert: found action: alert, expected action: drop");
+  EXPECT_EQ(warnings_of(between_ports("  - nids: {rules: nids.rules, action: drop}\n")), "\n");
+  EXPECT_EQ(warnings_of("ports: {lan: {pcap: {read: in.pcap}}}\nchain: [nids: {rules: nids.rules}]\n"), "\n")
+      << "nothing is forwarded";
+}
+
+TEST_F(WeakChainFile, RefusesAKeyThatIsGivenTwice) {
+  put("rules", kRules);
+  expect_has(errors_of(between_ports("  - firewall: {rules: rules, interfaces: {eth0: lan, ppp0: wan, eth0: wan}}\n")),
+             "interfaces: a key is given twice: found 'eth0', expected each key once");
+}
+
+TEST_F(WeakChainFile, RefusesATableOfSasWithoutAFunctionThatHasSome) {
+  expect_has(errors_of(std::string(kGood) + "outputs: {esp_sa: sa.txt}\n"),
+             "chain.yaml:8:19: esp_sa: the chain has no function ipsec: expected one with SAs");
+}
+
 TEST_F(WeakChainFile, RefusesAVariableWhoseNameIsNearThatOfOneThatRulesUse) {
   put("nids.rules", "alert tcp $EXTERNAL_NET any -> $HOME_NET any (msg:\"x\"; sid:1;)\n");
   const auto with_vars = [](const std::string& vars) {
     return between_ports("  - nids: {rules: nids.rules, vars: {" + vars + "}}\n");
   };
   expect_has(errors_of(with_vars("HOME_NETT: 10.0.0.0/8")),
-             "chain.yaml:3:48: vars: no rule uses this variable: found 'HOME_NETT', expected HOME_NET");
+             "chain.yaml:3:38: vars: no rule uses this variable: found 'HOME_NETT', expected HOME_NET");
   expect_has(warnings_of(with_vars("MY_PRINTERS: 10.0.0.0/8")),
-             "chain.yaml:3:50: vars: no rule uses this variable: found 'MY_PRINTERS'");
+             "chain.yaml:3:38: vars: no rule uses this variable: found 'MY_PRINTERS'");
   EXPECT_EQ(warnings_of(with_vars("OFFICE: 10.0.0.0/8, HOME_NET: $OFFICE, DC_SERVERS: 10.1.1.1")), "\n")
       << "a variable of a variable, and one that other rules use";
 }
@@ -654,6 +674,17 @@ TEST_F(WeakChainFile, RefusesFilesOfIpXfrmThatProtectNothing) {
   put("policy", out);
   expect_has(errors_of(between_ports(ipsec + ", direction: in}\n")),
              "policy: no policy of this direction: all packets would be let in: expected policies with dir in or fwd");
+  put("state",
+      "src 1.1.1.1 dst 2.2.2.2\n\tproto esp spi 0x00000100 reqid 2 mode tunnel\n"
+      "\tauth-trunc hmac(sha1) 0x000102030405060708090a0b0c0d0e0f10111213 96\n"
+      "\tenc cbc(aes) 0x000102030405060708090a0b0c0d0e0f\n");
+  expect_has(warnings_of(between_ports(ipsec + "}\n")),
+             "policy:1: no SA matches the template of this policy: what it selects is dropped (no_sa): expected ");
+  put("policy",
+      "src 10.0.0.0/8 dst 10.9.0.0/16 \n\tdir out priority 0 ptype main \n"
+      "\ttmpl src 1.1.1.1 dst 2.2.2.2\n\t\tproto esp reqid 1 mode tunnel level use\n");
+  expect_has(warnings_of(between_ports(ipsec + "}\n")), "what it selects leaves in the clear (level use)");
+  put("state", "");
   put("policy", "src 10.0.0.0/8 dst 10.9.0.0/16 \n\tdir out action block priority 0 ptype main \n");
   EXPECT_TRUE(load(between_ports(ipsec + "}\n"))) << "a policy that blocks needs no SA";
   put("policy", out + "\tmark 0x1/0xff\n");

@@ -30,7 +30,7 @@ class RunningProgram : public Program {
   }
   /// `then` is run once the first alerts are written; `$pid` is the program's.
   [[nodiscard]] int run_and(const std::string& options, const std::string& then) const {
-    return shell("'" PENSTOCK_PROGRAM "' run endless.yaml --duration 50s " + options +
+    return shell("rm -f eve.json fast.log\n'" PENSTOCK_PROGRAM "' run endless.yaml --duration 50s " + options +
                  " &\npid=$!\n"
                  "until_there() { until [ -s \"$1\" ]; do kill -0 $pid || exit 99; sleep 0.02; done; }\n"
                  "until_there eve.json; until_there fast.log\n" +

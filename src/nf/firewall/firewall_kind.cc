@@ -49,10 +49,12 @@ Errors cautions(const Ruleset& rules, const Parameters& parameters) {
     caution("all packets pass: the policy accepts, and no rule is tried", "rules in the chain where packets begin");
   }
   if (any && rules.ipv4_policy == Target::accept && !tried(NetworkLayer::ipv4)) {
-    caution("all IPv4 packets pass: the policy accepts, and no rule is for them", "rules of iptables-save, too");
+    caution("all IPv4 packets pass: the policy accepts, and no rule is for them",
+            "rules for IPv4, or a policy that drops");
   }
   if (any && rules.ipv6_policy == Target::accept && !tried(NetworkLayer::ipv6)) {
-    caution("all IPv6 packets pass: the policy accepts, and no rule is for them", "rules of ip6tables-save, too");
+    caution("all IPv6 packets pass: the policy accepts, and no rule is for them",
+            "rules for IPv6, or a policy that drops");
   }
   return cautions;
 }

@@ -321,7 +321,7 @@ TEST_F(FromParameters, RefusesAFileWithWhatIsNotSupported) {
 TEST_F(FromParameters, WarnsOfAnInterfaceThatNoRuleNames) {
   ASSERT_TRUE(make({{"rules", kGateway}, {"unsupported", "skip"}, {"interfaces", "wan1=wan0"}}));
   EXPECT_THAT(to_string(context_.without_effect),
-              HasSubstr("interfaces: no rule names this interface: found 'wan1', expected wan0"));
+              HasSubstr("interfaces: no rule names this interface: found 'wan1', expected one of guest0, lo"));
 }
 
 TEST_F(FromParameters, ChoosesChainPolicyAndEngine) {

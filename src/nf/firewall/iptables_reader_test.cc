@@ -260,7 +260,7 @@ TEST(IptablesReader, ARuleWithAnUnsupportedMatchIsLeftOutAsAWhole) {
   EXPECT_THAT(left_out, HasSubstr("rules:5:36: option --tcp-option is not supported: without this rule, packets that "
                                   "it drops continue to the next rules"));
   EXPECT_THAT(left_out, HasSubstr("rules:6:15: a mask that is no prefix is not supported: without this rule"));
-  EXPECT_THAT(left_out, HasSubstr("rules:9:15: target NFQUEUE is not supported: without this rule, packets that it "
+  EXPECT_THAT(left_out, HasSubstr("rules:9:23: target NFQUEUE is not supported: without this rule, packets that it "
                                   "matches continue to the next rules"));
   EXPECT_EQ(read->unsupported.size(), 4U);
   EXPECT_EQ(decide(read->value, tuple("1.2.3.4 2.2.2.2 tcp 1 1")), "6 accept");
@@ -276,7 +276,7 @@ TEST(IptablesReader, ARuleThatOnlyLogsOrCountsChangesNoVerdict) {
   ASSERT_TRUE(read) << to_string(read.error());
   EXPECT_THAT(read->unsupported, IsEmpty());
   EXPECT_EQ(to_string(read->harmless),
-            "rules:4:15: target LOG is not supported: without this rule, packets have the same verdict\n"
+            "rules:4:19: target LOG is not supported: without this rule, packets have the same verdict\n"
             "rules:5: a rule without a target is not supported: without this rule, packets have the same verdict\n"
             "rules:6:15: match extension limit is not supported: without this rule, packets have the same verdict");
 }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/text_file.h"
+#include "base/units.h"
 #include "chain/unsupported.h"
 #include "nf/ipsec/ipsec.h"
 #include "nf/ipsec/numbers/sa_registry.h"
@@ -87,6 +88,28 @@ Errors empty_files(const TableSources& sources, bool all_read) {
                       inbound ? "policies with dir in or fwd" : "policies with dir out"});
   }
   return errors;
+}
+
+/// Outbound policies whose packets no SA can carry: nobody will negotiate one.
+Errors policies_without_sa(const Selection& selection, const std::string& file) {
+  Errors warnings;
+  const auto add = [&](Handling handling, std::string_view consequence) {
+    std::size_t count = 0;
+    std::uint32_t first_line = 0;
+    for (std::uint32_t i = 0; i < selection.policies().size(); ++i) {
+      const PolicyView& policy = selection.policies()[i];
+      if (policy.handling != handling || policy.candidates != 0) continue;
+      if (count++ == 0) first_line = selection.line(i);
+    }
+    if (count == 0) return;
+    warnings.push_back({{file, first_line, 0},
+                        fmt::format("no SA matches the template of this policy: {}", consequence),
+                        count == 1 ? "" : fmt::format("{} such policies", format_count(count)),
+                        "an SA with its mode, reqid and addresses"});
+  };
+  add(Handling::protect, "what it selects is dropped (no_sa)");
+  add(Handling::prefer, "what it selects leaves in the clear (level use)");
+  return warnings;
 }
 
 std::set<std::string> devices_of(const TableSources& sources) {
@@ -171,9 +194,13 @@ Result<std::unique_ptr<chain::NetworkFunction>> make_ipsec(const Parameters& par
     }
   }
   if (!errors.empty()) return failure(std::move(errors));
-  if (errors = empty_files(sources, unsupported.empty()); !errors.empty()) return failure(std::move(errors));
+  const bool refused = !unsupported.empty() && parameters.text("unsupported") == "refuse";
+  if (errors = empty_files(sources, unsupported.empty()); !errors.empty() && !refused)
+    return failure(std::move(errors));
   append(context.without_effect,
          firewall::unused_interfaces(parameters, sources.interfaces, devices_of(sources), "policy or SA"));
+  const std::string policy_file = sources.policy_file;
+  const bool inbound = sources.settings.inbound;
   auto tables = Tables::build(std::move(sources));
   if (!tables) return failure(std::move(tables).error());
   append(unsupported, std::move(tables->unsupported));
@@ -181,6 +208,7 @@ Result<std::unique_ptr<chain::NetworkFunction>> make_ipsec(const Parameters& par
                                               std::move(unsupported), std::move(harmless), context);
       !checked)
     return failure(std::move(checked).error());
+  if (!inbound) append(context.cautions, policies_without_sa(tables->value->selection(), policy_file));
   return std::make_unique<Ipsec>(std::move(tables->value));
 }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <optional>
@@ -208,6 +209,17 @@ Errors check_unused_variables(const RuleFiles& files, const RuleSet& set, Errors
   return errors;
 }
 
+/// Rules that are to drop, in a chain that packets leave by and that only alerts.
+void caution_about_drops(const Parameters& parameters, const RuleSet& set, chain::NfContext& context) {
+  const bool forwards = std::ranges::find(context.ports_write, true) != context.ports_write.end();
+  const auto count = std::ranges::count_if(set.rules, [](const Rule& rule) { return drops(rule.action); });
+  if (!forwards || count == 0 || parameters.text("action") == "drop") return;
+  context.cautions.push_back({parameters.place("rules"),
+                              fmt::format("{} rule{} to drop or reject: they only alert",
+                                          format_count(static_cast<std::uint64_t>(count)), count == 1 ? "" : "s"),
+                              "action: alert", "action: drop, to drop packets"});
+}
+
 Errors in_short(const RuleSet& rules) {
   ErrorList list;
   for (const RuleSet::Left& left : rules.left_out) list.add(left.why);
@@ -260,6 +272,7 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   if (auto some = check_not_empty(set, parameters); !some) return failure(std::move(some).error());
   if (Errors errors = check_unused_variables(files, set, context.without_effect); !errors.empty())
     return failure(std::move(errors));
+  caution_about_drops(parameters, set, context);
   for (const RuleSet::Left& left : set.left_out) context.unsupported.push_back(left.why);
   NidsSettings settings = settings_of(parameters, context);
   settings.tracker.seam_bytes = (*detection)->seam_bytes();
