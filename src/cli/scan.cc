@@ -164,12 +164,15 @@ int scan(const ScanArguments& arguments) {
   if (!result) return refuse(placed(std::move(result.error()), loaded->files));  // nothing has run
 
   const Json summary = summary_of(arguments, result->report, result->errors);
+  std::string text;
   if (arguments.json) {
-    return print_results(summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", false,
-                         std::move(result->errors));
+    text = summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  } else if (!arguments.quiet) {
+    text = tables(summary, nids.load_table());
   }
-  return print_results(arguments.quiet ? std::string() : tables(summary, nids.load_table()), loaded->writes_stdout,
-                       std::move(result->errors));
+  const int code = print_results(text, !arguments.json && loaded->writes_stdout, std::move(result->errors));
+  print_left_out(loaded->unsupported);
+  return code;
 }
 
 }  // namespace
@@ -197,6 +200,12 @@ void add_scan(CLI::App& app, int& exit_code) {
       ->type_name("FILE");
   add_value("--fast", "outputs.fast_log", "write alerts there as Suricata's fast.log; - is standard output")
       ->type_name("FILE");
+  command->add_flag_callback(
+      "--no-append",
+      [arguments] {
+        arguments->options.push_back({"outputs.append", "false", "--no-append"});
+      },
+      "begin the files of -o and --fast anew; without it, alerts are appended to them");
   add_value("--classification", "chain.nids.classification", "classification.config")->type_name("FILE");
   add_value("--reference", "chain.nids.reference", "reference.config")->type_name("FILE");
   add_value("--threshold", "chain.nids.threshold", "threshold.config")->type_name("FILE");

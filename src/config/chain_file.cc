@@ -62,6 +62,8 @@ constexpr auto kOutputs = std::to_array<Parameter>({
     {"report", ParameterType::output, "", "", "write the report there, as JSON"},
     {"eve", ParameterType::output, "", "", "write alerts there as they come, in EVE JSON, a line each"},
     {"fast_log", ParameterType::output, "", "", "write alerts there as they come, as Suricata's fast.log, a line each"},
+    {"append", ParameterType::flag, "true", "",
+     "eve and fast_log continue files that are there; false: they begin anew with each run"},
     {"esp_sa", ParameterType::output, "", "",
      "write the SAs of ipsec there, with their keys, as Wireshark's table esp_sa, readable for you alone"},
     {"timeline", ParameterType::output, "", "",
@@ -106,6 +108,7 @@ class Builder {
     read_outputs();
     read_ports();
     read_functions();
+    check_writers();
     wire();
     check_files();
     choose_processor();
@@ -255,7 +258,9 @@ class Builder {
     if (outputs->has("report")) loaded_.report_path = outputs->text("report");
     const auto log = [&](std::string_view name) -> report::EventLog* {
       if (!outputs->has(name)) return nullptr;
-      return loaded_.chain.logs.emplace_back(std::make_unique<report::EventLog>(outputs->text(name))).get();
+      using Start = report::EventLog::Start;
+      const Start start = outputs->flag("append") ? Start::append : Start::anew;
+      return loaded_.chain.logs.emplace_back(std::make_unique<report::EventLog>(outputs->text(name), start)).get();
     };
     eve_ = log("eve");
     fast_log_ = log("fast_log");
@@ -398,9 +403,11 @@ class Builder {
       if (!read || port_names_.empty()) continue;
       // What is not there for a mistake of its own may be what chooses ports.
       chain::NfContext context{port_names_, out_port_known_ || errors_.size() > mistakes, {}, {}, eve_, fast_log_};
+      context.ports_write = ports_that_write();
       auto function = kind->make(*read, context);
       append(loaded_.unsupported, std::move(context.unsupported));
       append(loaded_.cautions, std::move(context.cautions));
+      append(loaded_.without_effect, std::move(context.without_effect));
       if (!function) {
         append(errors_, read->placed(std::move(function.error())));
         continue;
@@ -411,6 +418,30 @@ class Builder {
       loaded_.chain.functions.push_back({nth == 1 ? name : fmt::format("{}#{}", name, nth), std::move(*function)});
     }
     functions_ok_ = errors_.size() == mistakes && !port_names_.empty();
+  }
+
+  /// Of a port with a mistake it is not known what it does: it may write.
+  [[nodiscard]] std::vector<bool> ports_that_write() const {
+    std::vector<bool> write;
+    for (const chain::NamedPort& p : loaded_.chain.ports) write.push_back(p.port == nullptr || p.port->writes());
+    return write;
+  }
+
+  /// Logs that no function writes lines to, and a table of SAs without a function that has some.
+  void check_writers() {
+    if (!outputs_ || !functions_ok_) return;
+    const auto has_sas = [](const chain::NamedFunction& f) { return f.function->traits().name == "ipsec"; };
+    if (outputs_->has("esp_sa") && std::ranges::none_of(loaded_.chain.functions, has_sas)) {
+      errors_.push_back({outputs_->place("esp_sa"), "esp_sa: the chain has no function ipsec", "", "one with SAs"});
+    }
+    const auto writes = [](const chain::NamedFunction& f) { return f.function->traits().writes_events; };
+    if (std::ranges::any_of(loaded_.chain.functions, writes)) return;
+    for (const char* const name : {"eve", "fast_log"}) {
+      if (!outputs_->has(name)) continue;
+      loaded_.without_effect.push_back(
+          {outputs_->place(name), fmt::format("{}: no function of the chain writes it", name),
+           in_quotes(outputs_->text(name)), "a function that writes alerts, such as nids"});
+    }
   }
 
   void wire() {
