@@ -114,8 +114,7 @@ Figure of_shares(const char* id, const char* title, const char* sweep, Axis x, A
 /// By how many functions there are, each of which brings its packets itself; the router is one of them.
 Figure of_lengths(const char* id, const char* what, Axis y, std::vector<Reference> references) {
   return {.id = id,
-          .title = std::string("A router's ") + what +
-                   " in the chains R, RI, NRI and FNRI, without sharing (Gaviss, figure 2)",
+          .title = std::string("A router's ") + what + " by length of the chain (Gaviss, figure 2)",
           .where = {{"sweep", {"length"}}},
           .x = {"functions", "functions in the chain, each bringing its own packets: R, RI, NRI, FNRI"},
           .y = std::move(y),

@@ -52,6 +52,7 @@ struct Mark {
 };
 
 inline constexpr double kMarkRadius = 4.5;
+inline constexpr double kReferenceRadius = 6;
 
 struct DrawnCurve {
   std::string label;

@@ -48,11 +48,11 @@ bool overlap(const Box& a, const Box& b) {
   return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 }
 
-void expect_inside(const Pixel& at, const Box& frame, const std::string& what) {
-  EXPECT_GE(at.x - kMarkRadius, frame.left) << what;
-  EXPECT_LE(at.x + kMarkRadius, frame.right) << what;
-  EXPECT_GE(at.y - kMarkRadius, frame.top) << what;
-  EXPECT_LE(at.y + kMarkRadius, frame.bottom) << what;
+void expect_inside(const Pixel& at, double radius, const Box& frame, const std::string& what) {
+  EXPECT_GE(at.x - radius, frame.left) << what;
+  EXPECT_LE(at.x + radius, frame.right) << what;
+  EXPECT_GE(at.y - radius, frame.top) << what;
+  EXPECT_LE(at.y + radius, frame.bottom) << what;
 }
 
 TEST(KeptPlots, HaveAllMarksWhollyInsideTheirFrames) {
@@ -60,11 +60,11 @@ TEST(KeptPlots, HaveAllMarksWhollyInsideTheirFrames) {
   for_each_kept_plot([&](const std::string& what, const Figure& figure, const Record& record) {
     for (const Panel& panel : chart_of(figure, record).panels) {
       for (const DrawnCurve& curve : panel.curves) {
-        for (const Mark& mark : curve.marks) expect_inside(mark.at, panel.frame, what);
+        for (const Mark& mark : curve.marks) expect_inside(mark.at, kMarkRadius, panel.frame, what);
         marks += curve.marks.size();
       }
       for (const References& references : panel.references) {
-        for (const Pixel& at : references.marks) expect_inside(at, panel.frame, what);
+        for (const Pixel& at : references.marks) expect_inside(at, kReferenceRadius, panel.frame, what);
       }
       for (const BarBox& bar : panel.bars) {
         EXPECT_GE(bar.box.left, panel.frame.left) << what;
@@ -203,7 +203,7 @@ TEST(CurvePlot, PutsCategoriesBesideTheNumbers) {
 TEST(CurvePlot, PutsASinglePointInTheMiddle) {
   const Chart chart = curve_chart(by_size(), record_of({point("64", "gpu", 3)}));
   const Panel& panel = chart.panels.at(0);
-  expect_inside(panel.curves.at(0).marks.at(0).at, panel.frame, "the only point");
+  expect_inside(panel.curves.at(0).marks.at(0).at, kMarkRadius, panel.frame, "the only point");
   EXPECT_NEAR(panel.curves[0].marks[0].at.x, (panel.frame.left + panel.frame.right) / 2, 1);
   EXPECT_TRUE(panel.curves[0].lines.empty());
 }

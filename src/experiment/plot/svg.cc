@@ -54,13 +54,13 @@ std::string polygon(const Pixel& middle, std::initializer_list<Pixel> corners) {
 std::string strokes(const Pixel& middle, std::initializer_list<std::pair<Pixel, Pixel>> ends) {
   std::string path;
   for (const auto& [from, to] : ends) {
-    path += polyline({{middle.x + from.x * kMarkRadius, middle.y + from.y * kMarkRadius},
-                      {middle.x + to.x * kMarkRadius, middle.y + to.y * kMarkRadius}});
+    path += polyline({{middle.x + from.x * kReferenceRadius, middle.y + from.y * kReferenceRadius},
+                      {middle.x + to.x * kReferenceRadius, middle.y + to.y * kReferenceRadius}});
   }
   return path;
 }
 
-/// None reaches further than the radius from the middle.
+/// None reaches further from the middle than its radius; plus, cross and star are the references'.
 std::string marker_path(Marker marker, const Pixel& at) {
   switch (marker) {
     case Marker::circle: return fmt::format("M{}a4 4 0 1 0 8 0a4 4 0 1 0-8 0Z", pixel({at.x - 4, at.y}));
@@ -105,7 +105,9 @@ std::string curve_element(const CurveStyle& style, const std::vector<Polyline>& 
 std::string references_element(std::size_t style, const std::vector<Pixel>& marks) {
   std::string path;
   for (const Pixel& at : marks) path += marker_path(reference_marker(style), at);
-  return path_element(path, fmt::format(" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"", kReferenceInk));
+  // White around them, since they may lie on a curve's mark.
+  return path_element(path, " fill=\"none\" stroke=\"#fff\" stroke-width=\"4.5\"") +
+         path_element(path, fmt::format(" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"", kInk));
 }
 
 std::string box_path(const Box& box) {
