@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <optional>
@@ -190,20 +191,36 @@ Result<void> read_variables(const Parameters& parameters, RuleFiles& files) {
   return {};
 }
 
+/// Mistakes first: the user can fix these.
+Errors left_out(const RuleSet& rules) {
+  Errors errors;
+  for (const bool mistakes : {true, false}) {
+    for (const RuleSet::Left& left : rules.left_out) {
+      if (left.is_mistake() == mistakes) errors.push_back(left.why);
+    }
+  }
+  return errors;
+}
+
 Errors in_short(const RuleSet& rules) {
   ErrorList list;
-  for (const RuleSet::Left& left : rules.left_out) list.add(left.why);
+  for (Error& error : left_out(rules)) list.add(std::move(error));
   return std::move(list).take();
 }
 
-/// Files in which no rule is at all are hardly those that were meant; rules that cannot be loaded are left out.
+/// Some rules may be left out, but without any nothing would be looked for.
 Result<void> check_not_empty(const RuleSet& set, const Parameters& parameters) {
-  if (set.has_rule) return {};
+  if (!set.rules.empty()) return {};
   Errors errors = in_short(set);
-  errors.push_back(
-      {parameters.place("rules"), "no rule could be loaded",
-       set.disabled == 0 ? "none there" : fmt::format("none but {} in comments", format_count(set.disabled)),
-       "one at least"});
+  std::string found = "none there";
+  if (set.has_rule) {
+    const auto mistakes = std::ranges::count_if(set.left_out, &RuleSet::Left::is_mistake);
+    found = fmt::format("{} with mistakes, {} not supported", mistakes,
+                        static_cast<std::ptrdiff_t>(set.left_out.size()) - mistakes);
+  } else if (set.disabled > 0) {
+    found = fmt::format("none but {} in comments", format_count(set.disabled));
+  }
+  errors.push_back({parameters.place("rules"), "no rule could be loaded", std::move(found), "at least one"});
   return failure(std::move(errors));
 }
 
@@ -240,7 +257,7 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   const RuleSet& set = (*detection)->rules();
   if (parameters.flag("strict") && !set.left_out.empty()) return failure(in_short(set));
   if (auto some = check_not_empty(set, parameters); !some) return failure(std::move(some).error());
-  for (const RuleSet::Left& left : set.left_out) context.unsupported.push_back(left.why);
+  append(context.unsupported, left_out(set));
   NidsSettings settings = settings_of(parameters, context);
   settings.tracker.seam_bytes = (*detection)->seam_bytes();
   if (parameters.flag("references")) settings.eve.references = &set.references;

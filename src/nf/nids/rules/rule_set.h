@@ -39,6 +39,8 @@ struct RuleSet {
     std::uint32_t sid = 0;  // 0: none was found
     Error why;
     std::string reason;  // what is counted: "option http.uri", "protocol dns", "syntax"
+    /// The rule is wrong; it would be so for Suricata and Snort too. Others need what is not supported.
+    [[nodiscard]] bool is_mistake() const;
   };
   std::vector<Left> left_out;
   bool has_rule = false;     // a line begins as a rule does, whatever became of it
