@@ -122,7 +122,7 @@ Result<config::LoadedChain> load(const ScanArguments& arguments) {
 }
 
 /// The user's mistakes first, apart from what is not supported: they can be fixed.
-void print_left_out(config::LoadedChain& loaded, const nids::Nids& nids, bool verbose) {
+void print_mistakes_first(config::LoadedChain& loaded, const nids::Nids& nids, bool verbose) {
   const auto mistakes = std::ranges::count_if(nids.rules().left_out, &nids::RuleSet::Left::is_mistake);
   const auto first_unsupported = loaded.unsupported.begin() + mistakes;
   print_mistakes(Errors(loaded.unsupported.begin(), first_unsupported), verbose);
@@ -165,7 +165,7 @@ int scan(const ScanArguments& given) {
   auto loaded = load(arguments);
   if (!loaded) return refuse(loaded.error(), arguments.verbose);
   auto& nids = dynamic_cast<nids::Nids&>(*loaded->chain.functions.front().function);
-  print_left_out(*loaded, nids, arguments.verbose);
+  print_mistakes_first(*loaded, nids, arguments.verbose);
   const bool alert_pcap_to_stdout = arguments.alert_pcap == "-";
   if ((arguments.json || alert_pcap_to_stdout) && (loaded->writes_stdout || (arguments.json && alert_pcap_to_stdout))) {
     fmt::print(stderr, "{}: the standard output is taken by the alerts; -o, --fast and --alert-pcap write to files\n",
