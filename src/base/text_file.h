@@ -17,8 +17,8 @@
 
 namespace penstock {
 
-/// Most bytes of a text file or of the standard input, packed and unpacked, for the whole process: 256 MiB unless it is set, which is done
-/// before the first file is read (`--file-limit`).
+/// Most bytes of a text file or of the standard input, packed and unpacked, for the whole process: 256 MiB unless it is
+/// set, which is done before the first file is read (`--file-limit`).
 [[nodiscard]] std::uint64_t file_limit() noexcept;
 void set_file_limit(std::uint64_t bytes) noexcept;
 /// For a file that is longer than that.

@@ -154,7 +154,7 @@ void print_left_out(const Errors& left_out) {
 
 void print_mistakes(const Errors& mistakes, bool all) {
   if (mistakes.empty()) return;
-  print_alike(mistakes, "", all);
+  print_alike(mistakes, "warning: ", all);
   fmt::print(stderr, "warning: {} left out because of {}; --strict refuses them instead\n",
              mistakes.size() == 1 ? "a rule is" : fmt::format("{} rules are", format_count(mistakes.size())),
              mistakes.size() == 1 ? "this mistake" : "these mistakes");

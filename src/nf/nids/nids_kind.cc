@@ -209,6 +209,17 @@ Errors check_unused_variables(const RuleFiles& files, const RuleSet& set, Errors
   return errors;
 }
 
+/// Mistakes first: the user can fix these.
+Errors left_out(const RuleSet& rules) {
+  Errors errors;
+  for (const bool mistakes : {true, false}) {
+    for (const RuleSet::Left& left : rules.left_out) {
+      if (left.is_mistake() == mistakes) errors.push_back(left.why);
+    }
+  }
+  return errors;
+}
+
 /// Rules that are to drop, in a chain that packets leave by and that only alerts.
 void caution_about_drops(const Parameters& parameters, const RuleSet& set, chain::NfContext& context) {
   const bool forwards = std::ranges::find(context.ports_write, true) != context.ports_write.end();
@@ -222,18 +233,23 @@ void caution_about_drops(const Parameters& parameters, const RuleSet& set, chain
 
 Errors in_short(const RuleSet& rules) {
   ErrorList list;
-  for (const RuleSet::Left& left : rules.left_out) list.add(left.why);
+  for (Error& error : left_out(rules)) list.add(std::move(error));
   return std::move(list).take();
 }
 
-/// Files in which no rule is at all are hardly those that were meant; rules that cannot be loaded are left out.
+/// Some rules may be left out, but without any nothing would be looked for.
 Result<void> check_not_empty(const RuleSet& set, const Parameters& parameters) {
-  if (set.has_rule) return {};
+  if (!set.rules.empty()) return {};
   Errors errors = in_short(set);
-  errors.push_back(
-      {parameters.place("rules"), "no rule could be loaded",
-       set.disabled == 0 ? "none there" : fmt::format("none but {} in comments", format_count(set.disabled)),
-       "one at least"});
+  std::string found = "none there";
+  if (set.has_rule) {
+    const auto mistakes = std::ranges::count_if(set.left_out, &RuleSet::Left::is_mistake);
+    found = fmt::format("{} with mistakes, {} not supported", mistakes,
+                        static_cast<std::ptrdiff_t>(set.left_out.size()) - mistakes);
+  } else if (set.disabled > 0) {
+    found = fmt::format("none but {} in comments", format_count(set.disabled));
+  }
+  errors.push_back({parameters.place("rules"), "no rule could be loaded", std::move(found), "at least one"});
   return failure(std::move(errors));
 }
 
@@ -273,7 +289,7 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   if (Errors errors = check_unused_variables(files, set, context.without_effect); !errors.empty())
     return failure(std::move(errors));
   caution_about_drops(parameters, set, context);
-  for (const RuleSet::Left& left : set.left_out) context.unsupported.push_back(left.why);
+  append(context.unsupported, left_out(set));
   NidsSettings settings = settings_of(parameters, context);
   settings.tracker.seam_bytes = (*detection)->seam_bytes();
   if (parameters.flag("references")) settings.eve.references = &set.references;

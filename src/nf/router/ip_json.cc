@@ -107,6 +107,10 @@ bool is_first_word(const Json& value) {
 
 /// The entry, which has a destination.
 std::optional<Json> parsed(const IpJsonEntry& entry, std::string& why) {
+  if (entry.text.size() > kMostLineBytes) {  // in memory it would take many times that
+    why = "an entry of more than 1 MiB";
+    return std::nullopt;
+  }
   Json json = Json::parse(entry.text, nullptr, false);
   if (json.is_discarded()) {
     why = "not JSON";

@@ -241,6 +241,8 @@ TEST(RouteReader, NamesTheEntryOfAMistakeInJson) {
   EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","dev":"lan")"), ElementsAre(HasSubstr(":1:2: the entry does not end")));
   EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","dev":"lan"} 10.0.0.0/8])"),
               ElementsAre(HasSubstr("routes.txt:1:35: no entry of `ip -j` begins here")));
+  EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","dev":"lan","x":")" + std::string(kMostLineBytes, 'x') + "\"}]"),
+              ElementsAre(HasSubstr("routes.txt:1:2: an entry of more than 1 MiB")));
   EXPECT_THAT(errors_of("[]\n10.0.0.0/8 dev lan\n"),
               ElementsAre(HasSubstr("routes.txt:2:1: no array of `ip -j` begins here")));
 }

@@ -115,6 +115,8 @@ void InspectionScratch::add_bytes(std::uint64_t bytes) noexcept {
 
 bool InspectionScratch::take(std::uint64_t work) noexcept { return parts_->take(work); }
 
+std::uint64_t InspectionScratch::work_left() const noexcept { return parts_->work.left() + parts_->pcre.frame_left(); }
+
 void InspectionScratch::begin_rule() noexcept {
   std::fill_n(parts_->variables.begin(), parts_->variables_used, 0);
   parts_->variables_used = 0;

@@ -30,6 +30,8 @@ class InspectionScratch {
   void add_bytes(std::uint64_t bytes) noexcept;
   /// Takes the work of a rule. False: the frame's is over, and no program holds any more on it.
   [[nodiscard]] bool take(std::uint64_t work) noexcept;
+  /// What is left of the frame's budget, for expressions and all else.
+  [[nodiscard]] std::uint64_t work_left() const noexcept;
 
   /// Before the first buffer of a rule.
   void begin_rule() noexcept;

@@ -42,6 +42,7 @@ class PcreScratch {
   void begin_rule(std::uint64_t work) noexcept { of_rule_.begin(work); }
   /// Nothing is left of the frame's.
   [[nodiscard]] bool frame_is_over() const noexcept { return of_frame_.is_over(); }
+  [[nodiscard]] std::uint64_t frame_left() const noexcept { return of_frame_.left(); }
 
  private:
   friend class PcreProgram;

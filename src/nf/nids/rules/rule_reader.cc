@@ -16,7 +16,6 @@
 #include "nf/nids/rules/rule_text.h"
 #include "nf/nids/rules/side_files.h"
 #include "nf/nids/rules/variables.h"
-#include "port/byte_source.h"
 
 namespace penstock::nids {
 
@@ -61,6 +60,13 @@ std::optional<Enum> value_of(const std::array<Named<Enum>, kCount>& all, std::st
     if (equals_ignoring_case(one.name, name)) return one.value;
   }
   return std::nullopt;
+}
+
+template <typename Enum, std::size_t kCount>
+std::vector<std::string_view> names_of(const std::array<Named<Enum>, kCount>& all) {
+  std::vector<std::string_view> names;
+  for (const Named<Enum>& one : all) names.push_back(one.name);
+  return names;
 }
 
 /// Reads rule files one after the other into one set.
@@ -202,7 +208,9 @@ bool SetReader::read_header(RuleDraft& draft, const HeaderText& header) {
   const auto action = value_of(kActions, header.action);
   if (!action) {
     const bool known = std::find(kOtherActions.begin(), kOtherActions.end(), header.action) != kOtherActions.end();
-    return draft.fail(header.action, known ? "action that is not supported" : "unknown action",
+    return draft.fail(header.action,
+                      known ? "action that is not supported"
+                            : with_suggestion("unknown action", lower_case(header.action), names_of(kActions)),
                       in_quotes(header.action), "alert, drop, pass, reject, rejectsrc, rejectdst or rejectboth",
                       known ? "action " + std::string(header.action) : "unknown action");
   }
@@ -211,9 +219,10 @@ bool SetReader::read_header(RuleDraft& draft, const HeaderText& header) {
   rule.alerts = rule.action != Action::pass;
   const auto protocol = value_of(kRuleProtocols, header.protocol);
   if (!protocol) {
-    return draft.fail(header.protocol, "unknown protocol", in_quotes(header.protocol),
-                      "tcp, tcp-pkt, tcp-stream, udp, icmp, icmpv4, icmpv6, sctp, ip, ipv4, ipv6 or pkthdr",
-                      "unknown protocol");
+    return draft.fail(
+        header.protocol, with_suggestion("unknown protocol", lower_case(header.protocol), names_of(kRuleProtocols)),
+        in_quotes(header.protocol),
+        "tcp, tcp-pkt, tcp-stream, udp, icmp, icmpv4, icmpv6, sctp, ip, ipv4, ipv6 or pkthdr", "unknown protocol");
   }
   rule.protocol = *protocol;
   if (header.direction == "<>") {
@@ -318,23 +327,6 @@ RuleSet SetReader::take() && {
   return std::move(set_);
 }
 
-/// The whole file, unpacked.
-Result<std::string> read_unpacked(const std::string& path) {
-  port::ReadControl control;
-  auto source = port::ByteSource::open(path, control);
-  if (!source) return failure(std::move(source.error()));
-  std::string text;
-  std::vector<std::uint8_t> chunk(std::size_t{1} << 16);
-  for (;;) {
-    const std::ptrdiff_t got = (*source)->read(chunk);
-    if (got < 0) return failure(Error{{path, 0, 0}, "cannot be read", (*source)->reason(), ""});
-    if (got == 0) return text;
-    // A compressed file of a few bytes can hold any number of them.
-    if (text.size() + static_cast<std::size_t>(got) > file_limit()) return failure(file_too_large(path));
-    text.append(reinterpret_cast<const char*>(chunk.data()), static_cast<std::size_t>(got));
-  }
-}
-
 /// The names of all `$NAME` in a text, and of those in their values.
 void add_named_variables(std::string_view text, const Variables& variables, std::set<std::string, std::less<>>& named) {
   constexpr std::string_view kNameBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
@@ -382,7 +374,7 @@ Result<RuleSet> read_rules(const RuleFiles& files) {
   ClassTable classes;
   const ClassTable* used_classes = &default_classes();
   if (!files.classification.empty()) {
-    auto read = read_unpacked(files.classification).and_then([&](const std::string& text) {
+    auto read = read_input(files.classification).and_then([&](const std::string& text) {
       return read_classification(text, files.classification);
     });
     if (read) {
@@ -394,7 +386,7 @@ Result<RuleSet> read_rules(const RuleFiles& files) {
   }
   ReferenceTable references = default_references();
   if (!files.reference.empty()) {
-    auto read = read_unpacked(files.reference).and_then([&](const std::string& text) {
+    auto read = read_input(files.reference).and_then([&](const std::string& text) {
       return read_references(text, files.reference);
     });
     if (read) {
@@ -406,7 +398,7 @@ Result<RuleSet> read_rules(const RuleFiles& files) {
   SetReader reader(files.variables, *used_classes, files.most_rules);
   std::set<std::string, std::less<>> named_variables;
   if (!files.threshold.empty()) {
-    auto read = read_unpacked(files.threshold).and_then([&](const std::string& text) {
+    auto read = read_input(files.threshold).and_then([&](const std::string& text) {
       add_named_variables(text, files.variables, named_variables);
       return read_thresholds(text, files.threshold, reader.variables());
     });
@@ -417,7 +409,7 @@ Result<RuleSet> read_rules(const RuleFiles& files) {
     }
   }
   for (const std::string& path : files.rules) {
-    const auto text = read_unpacked(path);
+    const auto text = read_input(path);
     if (!text) {
       append(errors, text.error());
     } else if (errors.empty()) {

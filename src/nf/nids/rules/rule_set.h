@@ -40,6 +40,8 @@ struct RuleSet {
     std::uint32_t sid = 0;  // 0: none was found
     Error why;
     std::string reason;  // what is counted: "option http.uri", "protocol dns", "syntax"
+    /// The rule is wrong; it would be so for Suricata and Snort too. Others need what is not supported.
+    [[nodiscard]] bool is_mistake() const;
   };
   std::vector<Left> left_out;
   std::set<std::string, std::less<>> named_variables;  // those that rules of any kind name, by themselves or by others
