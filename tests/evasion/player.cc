@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <string_view>
 #include <thread>
@@ -319,8 +320,16 @@ class Player::Conversation {
     there_.port = script_.host_port;
     // The socket that it had is closed first, if there is one: this may have the same port.
     for (Socket& socket : sockets_) socket.descriptor = Descriptor();
+    const std::size_t before = transcript_.packets.size();
     sockets_.push_back({host_.connect(here_, script_.host_port), {}, true});
     take_answers();
+    // A busy kernel may take its time, and has been seen to lose a SYN: to all that watch, this host then is a server.
+    constexpr int kTries = 1000;
+    for (int i = 0; i < kTries && transcript_.packets.size() == before; ++i) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      take_answers();
+    }
+    lost_syn_ = lost_syn_ || transcript_.packets.size() == before;
   }
 
   void read_all() {
@@ -364,8 +373,9 @@ class Player::Conversation {
     if (script_.signature == SignatureKind::from_host) {  // it is the attacker who reads it
       transcript_.streams.assign(1, received_);
     }
-    transcript_.read_signature = std::any_of(transcript_.streams.begin(), transcript_.streams.end(), holds) ||
-                                 std::any_of(transcript_.datagrams.begin(), transcript_.datagrams.end(), holds);
+    const bool read = std::any_of(transcript_.streams.begin(), transcript_.streams.end(), holds) ||
+                      std::any_of(transcript_.datagrams.begin(), transcript_.datagrams.end(), holds);
+    transcript_.read_signature = read && !lost_syn_;
   }
 
   const Script& script_;
@@ -386,6 +396,7 @@ class Player::Conversation {
   std::vector<Socket> sockets_;
   std::string received_;  // what the host has sent, in its order
   Transcript transcript_;
+  bool lost_syn_ = false;
   std::size_t next_ = 0;  // step
 };
 
