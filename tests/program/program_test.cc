@@ -510,7 +510,7 @@ TEST_F(Program, EndsWithWhatIsLeftOutAndCallsNoSuchChainWithoutMistakes) {
     EXPECT_THAT(read("out"), Not(HasSubstr("no mistakes"))) << command;
   }
   ASSERT_EQ(shell("penstock check weak.yaml 2>&1"), 0);
-  EXPECT_THAT(read("out"), HasSubstr("weak.yaml: incomplete: 2 constructs left out\n"));
+  EXPECT_THAT(read("out"), HasSubstr("weak.yaml: incomplete: 2 constructs left out, 1 warning\n"));
   EXPECT_THAT(read("out"), EndsWith(summary)) << "after everything else, also where both streams are one";
   const std::string refuses = " weak.yaml --set chain.firewall.unsupported=refuse";
   for (const std::string command : {"check", "run"}) {
