@@ -69,7 +69,7 @@ Result<void> EventLog::open() {
 /// A descriptor; of a file, one that holds its lock.
 Result<int> EventLog::open_locked() {
   for (;;) {
-    const auto opened = open_path();
+    auto opened = open_path();
     if (!opened || !is_regular(*opened)) return opened;
     const auto locked = lock(*opened);
     if (locked && *locked) return opened;

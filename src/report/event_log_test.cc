@@ -152,6 +152,40 @@ TEST_F(EventLogTest, ReopensAFileThatWasRenamedAndLosesNoLine) {
   std::remove(renamed.c_str());
 }
 
+TEST_F(EventLogTest, LosesNoLineOfSeveralWorkersWhileItIsReopened) {
+  constexpr int kWorkers = 3;
+  constexpr int kLines = 20'000;
+  constexpr int kFiles = 20;
+  EventLog log(path_);
+  ASSERT_TRUE(log.open());
+  log.begin();
+  std::vector<std::thread> workers;
+  for (int w = 0; w < kWorkers; ++w) {
+    workers.emplace_back([&log] {
+      EventLog::Writer writer(log);
+      for (int i = 0; i < kLines; ++i) add(writer, "a line of many");
+    });
+  }
+  const auto renamed = [&](int file) { return path_ + "." + std::to_string(file); };
+  for (int file = 0; file < kFiles; ++file) {
+    ASSERT_EQ(std::rename(path_.c_str(), renamed(file).c_str()), 0);
+    ASSERT_TRUE(log.reopen());
+  }
+  for (std::thread& worker : workers) worker.join();
+  EXPECT_THAT(log.close(), IsEmpty());
+  std::string all = content();
+  for (int file = 0; file < kFiles; ++file) {
+    std::ostringstream text;
+    text << std::ifstream(renamed(file)).rdbuf();
+    all += text.str();
+    std::remove(renamed(file).c_str());
+  }
+  int count = 0;
+  std::istringstream lines(all);
+  for (std::string line; std::getline(lines, line); ++count) ASSERT_EQ(line, "a line of many");
+  EXPECT_EQ(count, kWorkers * kLines);
+}
+
 /// As `copytruncate` of logrotate does.
 TEST_F(EventLogTest, ContinuesAtTheStartOfAFileThatWasEmptied) {
   EventLog log(path_);

@@ -31,6 +31,7 @@
 namespace penstock {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -491,6 +492,33 @@ TEST_F(Program, SaysThatATimelineIsOfAGpu) {
   EXPECT_EQ(shell("penstock run chain.yaml --timeline in.pcap"), 2);
   EXPECT_THAT(read("err"), HasSubstr("--timeline in.pcap: would overwrite the file that "));
   EXPECT_FALSE(records("in.pcap").empty());
+}
+
+TEST_F(Program, EndsWithWhatIsLeftOutAndCallsNoSuchChainWithoutMistakes) {
+  write("rules",
+        "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -m geoip --source-country XX -j DROP\n"
+        "-A FORWARD -m geoip --source-country YY -j DROP\nCOMMIT\n");
+  write("weak.yaml",
+        "ports: {lan: {pcap: {read: in.pcap}}, wan: {pcap: {write: out.pcap}}}\n"
+        "chain: [firewall: {rules: rules, unsupported: skip}]\n");
+  const std::string summary =
+      "\nNot supported and left out:\n  rules: 2 constructs\n         2  match extension geoip is not supported: "
+      "without this rule, packets that it drops continue to the next rules (first: line 3)\n";
+  for (const std::string command : {"check weak.yaml", "check weak.yaml --json", "run weak.yaml", "run weak.yaml -q"}) {
+    EXPECT_EQ(shell("penstock " + command), 0) << command;
+    EXPECT_THAT(read("err"), EndsWith(summary)) << command;
+    EXPECT_THAT(read("out"), Not(HasSubstr("no mistakes"))) << command;
+  }
+  ASSERT_EQ(shell("penstock check weak.yaml 2>&1"), 0);
+  EXPECT_THAT(read("out"), HasSubstr("weak.yaml: incomplete: 2 constructs left out, 1 warning\n"));
+  EXPECT_THAT(read("out"), EndsWith(summary)) << "after everything else, also where both streams are one";
+  const std::string refuses = " weak.yaml --set chain.firewall.unsupported=refuse";
+  for (const std::string command : {"check", "run"}) {
+    EXPECT_EQ(shell("penstock " + command + refuses), 2);
+    EXPECT_EQ(read("out"), "");
+    EXPECT_THAT(read("err"), HasSubstr("weak.yaml:2:27: refused because of 2 unsupported constructs, listed above: "
+                                       "expected `unsupported: skip` to apply the rest\n"));
+  }
 }
 
 TEST_F(Program, ChecksCapturesAndOutputsAndTouchesNone) {
