@@ -61,6 +61,10 @@ config::Override of_variable(const config::RuleVariable& variable, std::string_v
 Result<std::vector<config::Override>> overrides_of_set(const std::string& text) {
   auto parsed = config::parse_override(text);
   if (!parsed) return failure(std::move(parsed).error());
+  // As for `run`, whose chain file names what there is.
+  for (const std::string_view section : {"chain.", "run.", "outputs."}) {
+    if (parsed->path.starts_with(section)) return std::vector{std::move(*parsed)};
+  }
   if (parsed->path == "vars" && parsed->value.starts_with('{')) {
     auto variables = config::read_variables(parsed->value, parsed->text);
     if (!variables) return failure(std::move(variables).error());
