@@ -46,7 +46,8 @@ inline constexpr std::size_t kMostLineBytes = std::size_t{1} << 20;
 enum class FileAccess : std::uint8_t { as_usual, owner };
 
 /// Writes by way of a temporary file beside it and a rename, so that a reader never sees half of it. A symbolic link is
-/// followed and stays; a pipe or a device is written to as it is.
+/// followed and stays; a pipe or a device is written to as it is. A named pipe whose reader does not come, or takes
+/// nothing, for 2 s is an error.
 [[nodiscard]] Result<void> write_text_file(const std::string& path, std::string_view text,
                                            FileAccess access = FileAccess::as_usual);
 

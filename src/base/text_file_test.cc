@@ -5,12 +5,14 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <string_view>
 
@@ -136,6 +138,30 @@ TEST_F(TextFile, OfLinesHasNoneOverItsBound) {
   EXPECT_EQ(read_lines("most")->size(), 4 + kMostLineBytes + 6);
   EXPECT_EQ(to_string(read_lines("more").error()),
             "more:2: line too long: found more than 1.0 MiB, expected at most 1.0 MiB");
+}
+
+TEST_F(TextFile, WaitsForTheReaderOfAPipeAndGivesItUp) {
+  const std::string unread = folder_ / "unread";
+  const std::string stuck = folder_ / "stuck";
+  const std::string read = folder_ / "read";
+  for (const std::string& pipe : {unread, stuck, read}) ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::string text(1 << 20, 'x');  // more than a pipe holds
+  const auto write = [&](const std::string& pipe) {
+    return std::async(std::launch::async, [&text, pipe] { return write_text_file(pipe, text); });
+  };
+  const int takes_nothing = ::open(stuck.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  auto to_unread = write(unread);
+  auto to_stuck = write(stuck);
+  auto to_read = write(read);
+  EXPECT_EQ(read_text_file(read).value(), text);
+  EXPECT_TRUE(to_read.get());
+  EXPECT_EQ(to_string(to_unread.get().error()), unread +
+                                                    ": cannot write: found a pipe without a reader for 2 s, "
+                                                    "expected a reader, or a file");
+  EXPECT_EQ(to_string(to_stuck.get().error()), stuck +
+                                                   ": cannot write: found a pipe whose reader takes nothing for 2 s, "
+                                                   "expected a reader that goes on, or a file");
+  ::close(takes_nothing);
 }
 
 TEST_F(TextFile, TellsOfAFullDevice) {

@@ -36,6 +36,9 @@ void print_errors(const Errors& errors);
 /// What of the chain file and of the files that it names is not heeded, on stderr; nothing where all is. Where that is
 /// very much, what is alike (but for its place) is told once, with how often it is there; all of it on request.
 void print_warnings(const config::LoadedChain& loaded, bool all = false);
+/// At the end of a command, on stderr: what readers left out, by file and reason, with counts. Nothing where nothing
+/// is.
+void print_left_out(const Errors& left_out);
 
 /// Mistakes in the user's rules, each on a line of stderr as print_warnings has it, and that these rules are left out.
 void print_mistakes(const Errors& mistakes, bool all = false);

@@ -206,12 +206,16 @@ int scan(const ScanArguments& given) {
     summary["warnings"].push_back(fmt::format("{} raised at the end of a stream, not at a packet: not in {}",
                                               plural(count, "alert"), arguments.alert_pcap));
   }
+  std::string text;
   if (arguments.json) {
-    return print_results(summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", false,
-                         std::move(result->errors));
+    text = summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  } else if (!arguments.quiet) {
+    text = scan_tables(summary, nids.load_table());
   }
-  return print_results(arguments.quiet ? std::string() : scan_tables(summary, nids.load_table()),
-                       loaded->writes_stdout || alert_pcap_to_stdout, std::move(result->errors));
+  const int code =
+      print_results(text, (!arguments.json && loaded->writes_stdout) || alert_pcap_to_stdout, std::move(result->errors));
+  print_left_out(loaded->unsupported);
+  return code;
 }
 
 }  // namespace
@@ -243,6 +247,12 @@ void add_scan(CLI::App& app, int& exit_code) {
       ->type_name("FILE");
   add_value("--fast", "outputs.fast_log", "write alerts there as Suricata's fast.log; - is standard output")
       ->type_name("FILE");
+  command->add_flag_callback(
+      "--no-append",
+      [arguments] {
+        arguments->options.push_back({"outputs.append", "false", "--no-append"});
+      },
+      "begin the files of -o and --fast anew; without it, alerts are appended to them");
   command
       ->add_option("-l", arguments->log_folder,
                    "write eve.json and fast.log into this folder, where -o and --fast name no others")

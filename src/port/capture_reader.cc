@@ -6,9 +6,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "port/pcap_reader.h"
@@ -122,6 +124,7 @@ bool CaptureSequence::next(CapturedFrame& frame) noexcept {
     waiting_.pop_front();
     if (input.opened) {
       current_ = std::move(input.opened);
+      places_.begin_file(packets_before_, current_->path());
       continue;
     }
     auto reader = CaptureReader::open(input.path, *control_);
@@ -131,7 +134,18 @@ bool CaptureSequence::next(CapturedFrame& frame) noexcept {
       continue;
     }
     current_ = std::move(*reader);
+    places_.begin_file(packets_before_, current_->path());
   }
+}
+
+Error PacketPlaces::fits_no_batch(const OversizedFrame& frame, std::string_view what_ended) const {
+  // The last file before which there are fewer packets.
+  const auto next = std::ranges::lower_bound(files_, frame.number, {}, &std::pair<std::uint64_t, std::string>::first);
+  const auto& [before, path] = *std::prev(next);
+  return {{path, 0, 0},
+          fmt::format("{} ended at packet {}: the frame fits no batch", what_ended, frame.number - before),
+          fmt::format("{} bytes", frame.bytes),
+          "larger batches (run: batch: bytes)"};
 }
 
 }  // namespace penstock::port

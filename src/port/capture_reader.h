@@ -11,6 +11,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -33,6 +35,7 @@ class CaptureReader {
   [[nodiscard]] Errors errors() const;
   /// Packets so far, with those that were left out.
   [[nodiscard]] std::uint64_t packets() const noexcept { return format_->packets(); }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] const ByteSource& source() const noexcept { return source_->source(); }
 
  private:
@@ -55,6 +58,20 @@ enum class BadCapture : std::uint8_t {
   skip,  // it is reported at the end, and the next one is read; refused is only a list of such captures alone
 };
 
+/// Which file of several the packets lie in.
+class PacketPlaces {
+ public:
+  /// The next file begins, after so many packets of all files before it.
+  void begin_file(std::uint64_t packets_before, std::string path) {
+    files_.emplace_back(packets_before, std::move(path));
+  }
+  /// "reading ended at packet 3: …", with the file of that frame as its place.
+  [[nodiscard]] Error fits_no_batch(const OversizedFrame& frame, std::string_view what_ended) const;
+
+ private:
+  std::vector<std::pair<std::uint64_t, std::string>> files_;
+};
+
 /// Several capture files, one behind the other, as if they were one. Holds one regular file open at a time.
 class CaptureSequence {
  public:
@@ -65,6 +82,9 @@ class CaptureSequence {
   /// False at the end, or where a file is broken and `bad` says to stop there; `errors` then says what is wrong.
   bool next(CapturedFrame& frame) noexcept;
   [[nodiscard]] const Errors& errors() const noexcept { return errors_; }
+
+  /// Of the packets that `next` has given; for the thread that called it.
+  [[nodiscard]] const PacketPlaces& places() const noexcept { return places_; }
 
   /// Whether all inputs are regular files: then `next` never waits for others.
   [[nodiscard]] bool never_waits() const noexcept { return never_waits_; }
@@ -80,6 +100,7 @@ class CaptureSequence {
   };
   std::deque<Input> waiting_;
   std::optional<CaptureReader> current_;
+  PacketPlaces places_;
   ReadControl* control_;
   BadCapture bad_;
   Errors errors_;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -56,14 +57,14 @@ class DirectRx final : public RxQueue {
                                               static_cast<std::uint32_t>(frame_.number)});
       if (!pending_) continue;
       if (!batch.empty()) return RxStatus::more;
-      oversized_ = frame_.bytes.size();
+      oversized_ = {frame_.bytes.size(), frame_.number};
       return RxStatus::end;
     }
   }
   std::optional<std::uint64_t> next_time_ns() noexcept override {
     return read_ahead() ? frame_.timestamp_ns : kAnyTime;
   }
-  [[nodiscard]] std::size_t oversized() const noexcept { return oversized_; }
+  [[nodiscard]] OversizedFrame oversized() const noexcept { return oversized_; }
 
  private:
   /// Whether there is a frame still to be given.
@@ -80,7 +81,7 @@ class DirectRx final : public RxQueue {
   CapturedFrame frame_;
   bool pending_ = false;  // `frame_` was read and is in no batch yet
   bool ended_ = false;
-  std::size_t oversized_ = 0;
+  OversizedFrame oversized_;
 };
 
 class FedRx final : public RxQueue {
@@ -92,6 +93,15 @@ class FedRx final : public RxQueue {
   RxStatus poll_until(Batch& batch, std::uint64_t time_ns) noexcept override {
     return feeder_->poll(worker_, batch, port_, time_ns);
   }
+  /// Of packets that are captured while they are read. Measured anew at each poll, since the system's clock can be set;
+  /// a difference below 1 ms is an error of the measurement.
+  std::optional<std::chrono::nanoseconds> arrivals_to_clock() noexcept override {
+    if (on_disk_) return std::nullopt;
+    const std::chrono::nanoseconds measured =
+        Batch::Clock::now().time_since_epoch() - std::chrono::system_clock::now().time_since_epoch();
+    if (std::chrono::abs(measured - to_clock_) > std::chrono::milliseconds{1}) to_clock_ = measured;
+    return to_clock_;
+  }
   std::optional<std::uint64_t> next_time_ns() noexcept override {
     return on_disk_ ? std::optional(feeder_->next_time_ns(worker_)) : std::nullopt;
   }
@@ -101,6 +111,7 @@ class FedRx final : public RxQueue {
   unsigned worker_;
   PortIndex port_;
   bool on_disk_;
+  std::chrono::nanoseconds to_clock_{};
 };
 
 class Tx final : public TxQueue {
@@ -178,13 +189,8 @@ class PcapPort final : public Port {
     if (feeder_) feeder_->stop();
     Errors errors;
     if (captures_) errors = captures_->errors();
-    const std::size_t oversized = direct_ ? direct_->oversized() : feeder_ ? feeder_->oversized() : 0;
-    if (oversized != 0) {
-      errors.push_back({{read_.front(), 0, 0},
-                        "reading ended: a frame fits no batch",
-                        fmt::format("{} bytes", oversized),
-                        "larger batches (run: batch: bytes)"});
-    }
+    const OversizedFrame oversized = direct_ ? direct_->oversized() : feeder_ ? feeder_->oversized() : OversizedFrame{};
+    if (oversized.bytes != 0) errors.push_back(captures_->places().fits_no_batch(oversized, "reading"));
     if (writer_) append(errors, writer_->close());
     return errors;
   }

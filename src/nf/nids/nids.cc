@@ -34,6 +34,7 @@ void add(Counts& to, const Counts& more) {
 
 chain::NfTraits make_traits(const Detection& detection, const NidsSettings& settings) {
   chain::NfTraits traits;
+  traits.writes_events = true;
   traits.name = nids_kind().name;
   traits.summary = nids_kind().summary;
   // All of a frame, since rules may look at any byte; flows are its own table's.

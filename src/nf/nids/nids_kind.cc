@@ -191,6 +191,24 @@ Result<void> read_variables(const Parameters& parameters, RuleFiles& files) {
   return {};
 }
 
+/// Variables that the user set and no rule uses. One whose name is near that of a variable that keeps its default is an
+/// error: rules would match the wrong hosts. Those of the defaults' names may be for other rules.
+Errors check_unused_variables(const RuleFiles& files, const RuleSet& set, Errors& warnings) {
+  const Variables defaults = default_variables();
+  std::vector<std::string_view> not_set;  // by the user
+  for (const auto& [name, value] : defaults) {
+    if (!files.variable_places.contains(name)) not_set.emplace_back(name);
+  }
+  Errors errors;
+  for (const auto& [name, place] : files.variable_places) {
+    if (set.named_variables.contains(name) || defaults.contains(name)) continue;
+    const std::string_view meant = nearest_name(name, not_set);
+    Error error{place, "vars: no rule uses this variable", in_quotes(name), std::string(meant)};
+    (meant.empty() ? warnings : errors).push_back(std::move(error));
+  }
+  return errors;
+}
+
 /// Mistakes first: the user can fix these.
 Errors left_out(const RuleSet& rules) {
   Errors errors;
@@ -200,6 +218,17 @@ Errors left_out(const RuleSet& rules) {
     }
   }
   return errors;
+}
+
+/// Rules that are to drop, in a chain that packets leave by and that only alerts.
+void caution_about_drops(const Parameters& parameters, const RuleSet& set, chain::NfContext& context) {
+  const bool forwards = std::ranges::find(context.ports_write, true) != context.ports_write.end();
+  const auto count = std::ranges::count_if(set.rules, [](const Rule& rule) { return drops(rule.action); });
+  if (!forwards || count == 0 || parameters.text("action") == "drop") return;
+  context.cautions.push_back({parameters.place("rules"),
+                              fmt::format("{} rule{} to drop or reject: they only alert",
+                                          format_count(static_cast<std::uint64_t>(count)), count == 1 ? "" : "s"),
+                              "action: alert", "action: drop, to drop packets"});
 }
 
 Errors in_short(const RuleSet& rules) {
@@ -257,6 +286,9 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   const RuleSet& set = (*detection)->rules();
   if (parameters.flag("strict") && !set.left_out.empty()) return failure(in_short(set));
   if (auto some = check_not_empty(set, parameters); !some) return failure(std::move(some).error());
+  if (Errors errors = check_unused_variables(files, set, context.without_effect); !errors.empty())
+    return failure(std::move(errors));
+  caution_about_drops(parameters, set, context);
   append(context.unsupported, left_out(set));
   NidsSettings settings = settings_of(parameters, context);
   settings.tracker.seam_bytes = (*detection)->seam_bytes();

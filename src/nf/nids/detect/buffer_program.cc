@@ -728,20 +728,6 @@ bool BufferProgram::matches(std::span<const std::uint8_t> buffer, InspectionScra
   return outcome == Run::Outcome::match;
 }
 
-PcreProgram::Match BufferProgram::find_expression(std::size_t number, std::span<const std::uint8_t> subject,
-                                                  std::size_t from, bool goes_on, InspectionScratch& scratch,
-                                                  std::uint64_t before) const noexcept {
-  for (const Step& step : steps_) {
-    const auto* const regex = std::get_if<PcreStep>(&step.what);
-    if (regex == nullptr || number-- > 0) continue;
-    const bool begins_line = regex->relative || before == 0;
-    PcreScratch& pcre = scratch.parts().pcre;
-    return goes_on ? regex->program.find_or_begin(subject, from, pcre, begins_line)
-                   : regex->program.find(subject, from, pcre, begins_line);
-  }
-  return {};
-}
-
 bool BufferProgram::may_match_from(std::span<const std::uint8_t> buffer, std::size_t from,
                                    InspectionScratch& scratch) const noexcept {
   if (!only_contents_) return true;

@@ -510,10 +510,10 @@ bool Inspector::Parts::contested_holds(const CompiledRule& rule, const stack::St
     const std::size_t former = contested_text.seen();
     return former == 0 || !payload_holds(rule, bytes.first(former), chunk.offset);
   };
-  const auto match_of = [&](std::size_t expression, Bytes subject, std::size_t from, bool goes_on) {
-    return rule.payload->find_expression(expression, subject, from, goes_on, scratch, chunk.offset);
-  };
-  if (!contested_reader.find(contested_text, chunk, payload_options(*rule.rule), is_new, match_of)) return false;
+  const bool found =
+      contested_reader.find(contested_text, chunk, payload_options(*rule.rule), rule.expressions, is_new);
+  static_cast<void>(scratch.take(contested_reader.work()));
+  if (!found) return false;
   match.in_stream = true;
   match.stream = chunk.bytes;
   if (contested_match.empty()) {

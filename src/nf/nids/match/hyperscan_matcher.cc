@@ -179,7 +179,7 @@ Result<std::unique_ptr<PatternMatcher>> make_hyperscan_matcher(std::span<const L
   static const bool kFindsAll = finds_all();
   if (!kFindsAll) {
     return failure({{},
-                    "the library that finds strings overlooks some on this processor",
+                    "this version of Hyperscan overlooks strings on this processor",
                     hs_version(),
                     "Hyperscan 5.4.0 or later; or matcher: hashed_filter"});
   }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <limits>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -326,6 +327,21 @@ RuleSet SetReader::take() && {
   return std::move(set_);
 }
 
+/// The names of all `$NAME` in a text, and of those in their values.
+void add_named_variables(std::string_view text, const Variables& variables, std::set<std::string, std::less<>>& named) {
+  constexpr std::string_view kNameBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+  for (std::vector<std::string_view> texts{text}; !texts.empty();) {
+    const std::string_view next = texts.back();
+    texts.pop_back();
+    for (std::size_t at = next.find('$'); at != next.npos; at = next.find('$', at + 1)) {
+      const std::string_view rest = next.substr(at + 1);
+      const std::string_view name = rest.substr(0, rest.find_first_not_of(kNameBytes));
+      const auto variable = variables.find(name);
+      if (variable != variables.end() && named.emplace(name).second) texts.emplace_back(variable->second);
+    }
+  }
+}
+
 /// All variables, those too that no rule uses: a mistake in one is found where it was made, and not in those that it is
 /// a part of.
 Errors check_variables(const Variables& variables, const std::map<std::string, Place, std::less<>>& places) {
@@ -380,8 +396,10 @@ Result<RuleSet> read_rules(const RuleFiles& files) {
     }
   }
   SetReader reader(files.variables, *used_classes, files.most_rules);
+  std::set<std::string, std::less<>> named_variables;
   if (!files.threshold.empty()) {
     auto read = read_input(files.threshold).and_then([&](const std::string& text) {
+      add_named_variables(text, files.variables, named_variables);
       return read_thresholds(text, files.threshold, reader.variables());
     });
     if (read) {
@@ -395,12 +413,14 @@ Result<RuleSet> read_rules(const RuleFiles& files) {
     if (!text) {
       append(errors, text.error());
     } else if (errors.empty()) {
+      add_named_variables(*text, files.variables, named_variables);
       if (auto read = reader.read(*text, path); !read) append(errors, std::move(read.error()));
     }
   }
   if (!errors.empty()) return failure(std::move(errors));
   RuleSet set = std::move(reader).take();
   set.references = std::move(references);
+  set.named_variables = std::move(named_variables);
   return set;
 }
 
