@@ -212,8 +212,8 @@ int scan(const ScanArguments& given) {
   } else if (!arguments.quiet) {
     text = scan_tables(summary, nids.load_table());
   }
-  const int code =
-      print_results(text, (!arguments.json && loaded->writes_stdout) || alert_pcap_to_stdout, std::move(result->errors));
+  const int code = print_results(text, (!arguments.json && loaded->writes_stdout) || alert_pcap_to_stdout,
+                                 std::move(result->errors));
   print_left_out(loaded->unsupported);
   return code;
 }
