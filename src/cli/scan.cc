@@ -61,6 +61,10 @@ config::Override of_variable(const config::RuleVariable& variable, std::string_v
 Result<std::vector<config::Override>> overrides_of_set(const std::string& text) {
   auto parsed = config::parse_override(text);
   if (!parsed) return failure(std::move(parsed).error());
+  // As for `run`, whose chain file names what there is.
+  for (const std::string_view section : {"chain.", "run.", "outputs."}) {
+    if (parsed->path.starts_with(section)) return std::vector{std::move(*parsed)};
+  }
   if (parsed->path == "vars" && parsed->value.starts_with('{')) {
     auto variables = config::read_variables(parsed->value, parsed->text);
     if (!variables) return failure(std::move(variables).error());
@@ -208,8 +212,8 @@ int scan(const ScanArguments& given) {
   } else if (!arguments.quiet) {
     text = scan_tables(summary, nids.load_table());
   }
-  const int code =
-      print_results(text, (!arguments.json && loaded->writes_stdout) || alert_pcap_to_stdout, std::move(result->errors));
+  const int code = print_results(text, (!arguments.json && loaded->writes_stdout) || alert_pcap_to_stdout,
+                                 std::move(result->errors));
   print_left_out(loaded->unsupported);
   return code;
 }

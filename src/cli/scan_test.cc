@@ -423,6 +423,15 @@ TEST_F(ScanCommand, TakesAMappingOfVariablesAsCheckDoes) {
   EXPECT_THAT(wrong.err, HasSubstr("--set vars={HOME_NET: {a: b}}:1:12: variable HOME_NET: wrong value"));
 }
 
+TEST_F(ScanCommand, TakesPathsOfAChainFileInSet) {
+  const Outcome outcome = scan({"--json", "--set", "run.workers=2", "--set", "chain.nids.vars.HOME_NET=172.16.0.0/12"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json summary = Json::parse(outcome.out);
+  EXPECT_EQ(summary["workers"], 2);
+  EXPECT_EQ(summary["alerts"], 6) << "none of rule 3";
+  EXPECT_THAT(scan({"--set", "run.wrokers=2"}).err, HasSubstr("--set run.wrokers=2: unknown parameter"));
+}
+
 TEST_F(ScanCommand, TakesVariablesOfASuricataYamlAndNamesWhatItDoesNotUse) {
   const TestFile yaml("suricata.yaml");
   yaml.write(

@@ -16,9 +16,9 @@
 namespace penstock::port {
 namespace {
 
+using ::testing::AllOf;
 using testing::Bytes;
 using testing::CaptureBytes;
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::read_captures;
