@@ -49,7 +49,7 @@ TEST_F(Program, WritesNothingButTheCaptureToTheStandardOutput) {
 TEST_F(Program, RefusesToPrintJsonOverACaptureOnTheStandardOutput) {
   EXPECT_EQ(shell("penstock run chain.yaml --json" + kToStdout), 2);
   EXPECT_EQ(read("out"), "");
-  EXPECT_THAT(read("err"), HasSubstr("--json: the standard output is already in use"));
+  EXPECT_THAT(read("err"), HasSubstr("--json: an output of the chain already uses the standard output"));
 }
 
 TEST_F(Program, SaysSoWhereTheReaderOfItsStandardOutputGoesAway) {
