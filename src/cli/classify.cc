@@ -213,7 +213,7 @@ void add_classify(CLI::App& app, int& exit_code) {
       ->check(whole_number(1, 100'000'000))
       ->type_name("N")
       ->capture_default_str();
-  command->add_flag("--strict", options->strict, "What the rules hold and is not supported is an error");
+  command->add_flag("--strict", options->strict, "treat unsupported constructs in the rules as errors");
   command->add_flag("--json", options->json, "print the answers as JSON, with the rules' lines and text");
   command->callback([options, &exit_code] { exit_code = classify(*options); });
 }

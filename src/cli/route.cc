@@ -137,7 +137,8 @@ Result<Tables> read_tables(const RouteOptions& options) {
   if (!read) return failure(std::move(read).error());
   if (options.strict && !read->unsupported.empty()) {
     Errors errors = std::move(read->unsupported);
-    errors.push_back({{"--strict", 0, 0}, "the routes are refused for what is not supported, above", "", ""});
+    errors.push_back(
+        {{"--strict", 0, 0}, "the routes are refused because of the unsupported constructs above", "", ""});
     return failure(std::move(errors));
   }
   router::RouteTable& routes = read->value;
@@ -295,7 +296,7 @@ void add_route(CLI::App& app, int& exit_code) {
       ->description("maximum number of routes in all files (default: 2000000)")
       ->type_name("N")
       ->check(whole_number(1, 100'000'000));
-  command->add_flag("--strict")->description("What is not supported in the files is an error");
+  command->add_flag("--strict")->description("treat unsupported constructs in the files as errors");
   command->add_flag("--json")->description("print a JSON array");
   command->callback([command, &exit_code] {
     RouteOptions options;

@@ -83,7 +83,8 @@ TEST_F(RouteCommand, WarnsOfWhatIsNotSupportedUnlessStrict) {
   const Outcome strict = run({"--strict", "10.1.1.1"});
   EXPECT_EQ(strict.exit_code, 2);
   EXPECT_EQ(strict.out, "");
-  EXPECT_NE(strict.err.find("--strict: the routes are refused for what is not supported, above\n"), std::string::npos);
+  EXPECT_NE(strict.err.find("--strict: the routes are refused because of the unsupported constructs above\n"),
+            std::string::npos);
 }
 
 TEST_F(RouteCommand, ReadsTheStandardInputForOneThingOnly) {
