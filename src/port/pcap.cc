@@ -26,11 +26,12 @@ namespace {
 
 constexpr std::array kParameters{
     Parameter{"read", ParameterType::paths, "", "",
-              "captures to read, one behind the other: pcap or pcapng, also gzip or zstd; - is standard input"},
+              "captures to read, one after the other: pcap or pcapng, also gzip or zstd; - is standard input"},
     Parameter{"write", ParameterType::output, "", "",
-              "capture to write: classic, or .pcapng by its name, and .gz or .zst behind it; - is standard output"},
+              "capture to write: pcapng if its name has .pcapng, else pcap; compressed if it ends in .gz or .zst; - is "
+              "standard output"},
     Parameter{"precision", ParameterType::choice, "auto", "auto|us|ns",
-              "of a classic capture's times; auto: ns where the first packets need it"},
+              "precision of times in a pcap file; auto: ns if the first packets need it"},
 };
 
 Precision precision_of(const std::string& name) {
