@@ -59,10 +59,10 @@ test: setup-build-test ## build everything, and run every test that needs no GPU
 	@tools/run_tests build/release
 
 .PHONY: asan
-asan: setup-build-test ## the same tests under the address and undefined-behaviour sanitizers
+asan: setup-build-test-check ## the same tests under the address and undefined-behaviour sanitizers
 	@$(call configure,asan)
 	@$(call compile,asan,all)
-	@tools/run_tests build/asan
+	@tools/run_tests build/asan -LE fuzz
 
 # Those whose code runs in several threads. The others of the folder are not built, and so not run.
 threaded := chain_test port_test ring_test ipsec_numbers_test ipsec_replay_test access_test conservation_test table_swap_test
@@ -74,9 +74,9 @@ tsan: setup-build-test ## the tests of ring, ports and chain, and the properties
 
 .PHONY: fuzz
 fuzz: setup-build-test-check ## a short run of every fuzzer over its kept corpus
-	@$(call configure,fuzz)
-	@$(call compile,fuzz,fuzzers)
-	@tools/run_tests build/fuzz -L fuzz
+	@$(call configure,asan)
+	@$(call compile,asan,fuzzers)
+	@tools/run_tests build/asan -L fuzz
 
 .PHONY: bench
 bench: setup-build-test-bench ## run the benches; JSON in bench/results/<machine>/
@@ -98,12 +98,20 @@ format: setup-check ## put the sources into the house's format
 	@git ls-files -co --exclude-standard '*.h' '*.cc' '*.cuh' '*.cu' | xargs -r clang-format-14 -i
 
 .PHONY: lint
-lint: setup-build-test-check ## format, headers that stand alone, layers, clang-tidy
+lint: setup-build-test-check ## format, layers; of what has changed, headers that stand alone and clang-tidy
 	@tools/check_format
-	@tools/check_headers
 	@tools/check_layers
+	@tools/check_headers --keep
 	@$(call configure,asan)
-	@tools/check_tidy build/asan
+	@tools/check_tidy --keep build/asan
+
+.PHONY: lint-all
+lint-all: setup-build-test-check ## the same of all files, whether they have changed or not
+	@tools/check_format
+	@tools/check_layers
+	@tools/check_headers --all --keep
+	@$(call configure,asan)
+	@tools/check_tidy --all --keep build/asan
 
 .PHONY: check
 check: ## all that CI runs

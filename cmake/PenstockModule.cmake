@@ -25,7 +25,8 @@ function(penstock_library name)
 endfunction()
 
 # penstock_test(<name> SOURCES ... [DEPENDS ...] [LABEL unit|oracle|golden|interop|property|fuzz])
-#   Properties (RapidCheck) see the same random cases in every run of ctest; without it, RC_PARAMS is the caller's.
+#   Properties (RapidCheck) see the same random cases in every run of ctest; without it, RC_PARAMS is the caller's. Under
+#   sanitizers there are fewer of them (base/testing/rounds.h has the same for other tests).
 function(penstock_test name)
   if(NOT PENSTOCK_TESTS)
     return()
@@ -37,8 +38,23 @@ function(penstock_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} penstock_flags GTest::gmock GTest::gtest_main ${RAPIDCHECK_LIBRARY})
   target_compile_definitions(${name} PRIVATE PENSTOCK_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  gtest_discover_tests(${name} PROPERTIES LABELS ${ARG_LABEL} ENVIRONMENT "RC_PARAMS=seed=20261" TIMEOUT 600
+  penstock_compile_quickly(${name})
+  set(properties "RC_PARAMS=seed=20261")
+  if(PENSTOCK_SANITIZE)
+    target_compile_definitions(${name} PRIVATE PENSTOCK_SANITIZED)
+    string(APPEND properties " max_success=25")
+  endif()
+  gtest_discover_tests(${name} PROPERTIES LABELS ${ARG_LABEL} ENVIRONMENT "${properties}" TIMEOUT 600
                        DISCOVERY_TIMEOUT 60)
+endfunction()
+
+# For tests: what they compile to matters less than how long that takes, and few of them run for long.
+function(penstock_compile_quickly name)
+  if(PENSTOCK_SANITIZE)
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
+  else()
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O1>)
+  endif()
 endfunction()
 
 # penstock_gpu_test(<name> SOURCES ... [DEPENDS ...])

@@ -35,6 +35,8 @@ target_compile_options(penstock_flags INTERFACE
   # GCC 12 warns of members of temporary strings that nobody reads, and of strings that are put together as if they
   # overlapped (its bugs 105562 and 105651, and kin).
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized -Wno-restrict>
+  # Clang means more by the same names: parameters named as a field is, int for an unsigned loop count.
+  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-shadow -Wno-sign-conversion>
   $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra -Werror=all-warnings>)
 
 if(PENSTOCK_SANITIZE)

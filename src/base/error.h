@@ -39,6 +39,8 @@ template <typename T>
 struct Read {
   T value{};
   Errors unsupported;
+  /// The same, where no packet's fate depends on them: a rule that only logs.
+  Errors harmless{};
 };
 
 /// "rules.txt:3:7: unknown protocol: found 'tpc', expected tcp, udp, icmp or a number": one line, control bytes

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <numeric>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -146,6 +147,23 @@ std::string expected_name(std::string_view name, std::span<const std::string_vie
   return (known.size() == 1 ? "" : "one of ") + fmt::format("{}", fmt::join(known, ", "));
 }
 
+namespace {
+
+/// YAML forbids a key twice, and its readers take either value.
+Result<void> check_unique_keys(const Parameter& parameter, const RawParameter& raw) {
+  std::set<std::string_view> keys;
+  for (std::size_t i = 0; i < raw.items.size(); ++i) {
+    const std::string_view item = raw.items[i];
+    const std::string_view key = item.substr(0, item.find('='));
+    if (keys.insert(key).second) continue;
+    return failure({i < raw.item_places.size() ? raw.item_places[i] : raw.place,
+                    fmt::format("{}: a key is given twice", parameter.name), in_quotes(key), "each key once"});
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const RawParameter& raw) {
   Value value{raw.place, raw.items, 0, {}, raw.item_places};
   const auto wrong = [&] {
@@ -178,6 +196,7 @@ Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const 
     }
     case ParameterType::pairs:
       if (raw.shape != RawParameter::Shape::mapping) return wrong();
+      if (auto unique = check_unique_keys(parameter, raw); !unique) return tl::unexpected(unique.error());
       return value;
     default: break;
   }

@@ -11,15 +11,19 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/decompressor.h"
 #include "base/units.h"
 
 namespace penstock {
@@ -44,22 +48,28 @@ Error system_error(const std::string& path, const char* what) {
   return Error{{path, 0, 0}, what, std::strerror(errno), ""};
 }
 
-/// A descriptor that somebody has made non-blocking is waited for as others are.
-bool is_passing(int fd, short event) noexcept {
+/// How long the reader of a named pipe may take to open it, and then to take something.
+constexpr std::chrono::seconds kReaderPatience{2};
+constexpr int kForever = -1;
+
+/// A descriptor that somebody has made non-blocking is waited for as others are. False, with errno ETIMEDOUT, where
+/// that takes longer than `patience_ms`.
+bool is_passing(int fd, short event, int patience_ms = kForever) noexcept {
   if (errno == EINTR) return true;
   if (errno != EAGAIN) return false;
   pollfd ready{fd, event, 0};
-  ::poll(&ready, 1, -1);
-  return true;
+  if (::poll(&ready, 1, patience_ms) != 0) return true;
+  errno = ETIMEDOUT;
+  return false;
 }
 
 /// False, with errno, where not all can be written.
-bool write_all(int fd, std::string_view text) noexcept {
+bool write_all(int fd, std::string_view text, int patience_ms = kForever) noexcept {
   while (!text.empty()) {
     const ssize_t wrote = ::write(fd, text.data(), text.size());
     if (wrote >= 0) {
       text.remove_prefix(static_cast<std::size_t>(wrote));
-    } else if (!is_passing(fd, POLLOUT)) {
+    } else if (!is_passing(fd, POLLOUT, patience_ms)) {
       return false;
     }
   }
@@ -80,6 +90,31 @@ Result<bool> read_more(int fd, const std::string& path, std::string& text) {
   return got > 0;
 }
 
+std::span<const std::uint8_t> bytes_of(std::string_view text) noexcept {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+/// What a compressed file holds. A few bytes may hold any number of them, so it is bounded as other files are.
+Result<std::string> unpacked(std::string_view packed, Decompressor& decompressor, const std::string& path) {
+  constexpr std::size_t kChunk = 1 << 18;
+  auto rest = bytes_of(packed);
+  const std::uint64_t limit = file_limit();
+  std::string text;
+  for (;;) {
+    const std::size_t had = text.size();
+    text.resize(had + kChunk);
+    const std::ptrdiff_t wrote =
+        decompressor.decompress(rest, {reinterpret_cast<std::uint8_t*>(text.data()) + had, kChunk});
+    text.resize(had + static_cast<std::size_t>(std::max<std::ptrdiff_t>(wrote, 0)));
+    if (wrote < 0) return failure(Error{{path, 0, 0}, "cannot unpack", decompressor.reason(), ""});
+    if (text.size() > limit) return failure(file_too_large(path));
+    if (wrote > 0) continue;
+    if (decompressor.inside_stream())
+      return failure(Error{{path, 0, 0}, "cannot unpack", "the compressed data ends early", ""});
+    return text;
+  }
+}
+
 Result<std::string> read_all(int fd, const std::string& path) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return failure(system_error(path, "cannot read"));
@@ -94,8 +129,10 @@ Result<std::string> read_all(int fd, const std::string& path) {
     const auto more = read_more(fd, path, text);
     if (!more) return failure(more.error());
     if (text.size() > limit) return failure(file_too_large(path));
-    if (!*more) return text;
+    if (!*more) break;
   }
+  const auto decompressor = Decompressor::for_input(bytes_of(text));
+  return decompressor == nullptr ? std::move(text) : unpacked(text, *decompressor, path);
 }
 
 Error line_too_long(const std::string& name, std::uint32_t line) {
@@ -109,6 +146,34 @@ Error line_too_long(const std::string& name, std::uint32_t line) {
 bool is_written_in_place(const std::string& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+/// A FIFO that the user made, whose reader may never come; not the program's own standard output under a name.
+bool is_named_pipe(const std::string& path) {
+  struct stat status {};
+  return !path.starts_with("/dev/") && !path.starts_with("/proc/") && ::stat(path.c_str(), &status) == 0 &&
+         S_ISFIFO(status.st_mode);
+}
+
+/// Writes to a FIFO, but waits no longer than kReaderPatience for a reader, or for one that takes nothing.
+Result<void> write_named_pipe(const std::string& path, std::string_view text) {
+  const auto too_late = [&](const char* found, const char* expected) {
+    return failure(
+        Error{{path, 0, 0}, "cannot write", fmt::format("{} for {} s", found, kReaderPatience.count()), expected});
+  };
+  const auto deadline = std::chrono::steady_clock::now() + kReaderPatience;
+  const auto open = [&] { return ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC); };
+  FileDescriptor file(open());
+  while (file.fd < 0 && (errno == ENXIO || errno == EINTR)) {
+    if (std::chrono::steady_clock::now() >= deadline) return too_late("a pipe without a reader", "a reader, or a file");
+    std::this_thread::sleep_for(std::chrono::milliseconds{10});
+    file.fd = open();
+  }
+  if (file.fd < 0) return failure(system_error(path, "cannot write"));
+  constexpr int kPatienceMs = std::chrono::duration_cast<std::chrono::milliseconds>(kReaderPatience).count();
+  if (write_all(file.fd, text, kPatienceMs) && file.close()) return {};
+  if (errno == ETIMEDOUT) return too_late("a pipe whose reader takes nothing", "a reader that goes on, or a file");
+  return failure(system_error(path, "cannot write"));
 }
 
 /// The folder of `path`, with its slash; "" is the current one.
@@ -194,6 +259,7 @@ std::string resolved_path(const std::string& path) {
 }
 
 Result<void> write_text_file(const std::string& path, std::string_view text, FileAccess access) {
+  if (is_named_pipe(path)) return write_named_pipe(path, text);
   const bool in_place = is_written_in_place(path);
   const std::string target = resolved_path(path);
   std::string name;

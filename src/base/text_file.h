@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text files that users write, read whole and walked line by line. What is read is bounded: a device or a pipe without
-// end is an error, not the end of the memory.
+// Text files that users write, read whole and walked line by line; compressed ones (gzip, Zstandard, by their first
+// bytes) are unpacked. What is read is bounded, before and after that: a device or a pipe without end is an error, not
+// the end of the memory.
 
 #pragma once
 
@@ -16,8 +17,8 @@
 
 namespace penstock {
 
-/// Most bytes of a text file or of the standard input, for the whole process: 256 MiB unless it is set, which is done
-/// before the first file is read (`--file-limit`).
+/// Most bytes of a text file or of the standard input, packed and unpacked, for the whole process: 256 MiB unless it is
+/// set, which is done before the first file is read (`--file-limit`).
 [[nodiscard]] std::uint64_t file_limit() noexcept;
 void set_file_limit(std::uint64_t bytes) noexcept;
 /// For a file that is longer than that.
@@ -26,7 +27,7 @@ void set_file_limit(std::uint64_t bytes) noexcept;
 /// Most bytes of a line in what `read_lines` and StdinLines read.
 inline constexpr std::size_t kMostLineBytes = std::size_t{1} << 20;
 
-/// The file's bytes. Errors name the path and the system's reason; a directory is an error.
+/// The file's bytes, unpacked. Errors name the path and the system's reason; a directory is an error.
 [[nodiscard]] Result<std::string> read_text_file(const std::string& path);
 
 /// All of the standard input.
@@ -45,7 +46,8 @@ inline constexpr std::size_t kMostLineBytes = std::size_t{1} << 20;
 enum class FileAccess : std::uint8_t { as_usual, owner };
 
 /// Writes by way of a temporary file beside it and a rename, so that a reader never sees half of it. A symbolic link is
-/// followed and stays; a pipe or a device is written to as it is.
+/// followed and stays; a pipe or a device is written to as it is. A named pipe whose reader does not come, or takes
+/// nothing, for 2 s is an error.
 [[nodiscard]] Result<void> write_text_file(const std::string& path, std::string_view text,
                                            FileAccess access = FileAccess::as_usual);
 

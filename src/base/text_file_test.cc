@@ -5,16 +5,24 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
+#include <string_view>
+
+#include "base/testing/packed_text.h"
 
 namespace penstock {
 namespace {
+
+using penstock::testing::gzip;
+using penstock::testing::zstd;
 
 namespace fs = std::filesystem;
 
@@ -34,6 +42,8 @@ class InFolder : public ::testing::Test {
   [[nodiscard]] std::ptrdiff_t files() const {
     return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
   }
+
+  static void write_bytes(const char* name, std::string_view bytes) { std::ofstream(name, std::ios::binary) << bytes; }
 
   fs::path folder_;
 };
@@ -130,6 +140,30 @@ TEST_F(TextFile, OfLinesHasNoneOverItsBound) {
             "more:2: line too long: found more than 1.0 MiB, expected at most 1.0 MiB");
 }
 
+TEST_F(TextFile, WaitsForTheReaderOfAPipeAndGivesItUp) {
+  const std::string unread = folder_ / "unread";
+  const std::string stuck = folder_ / "stuck";
+  const std::string read = folder_ / "read";
+  for (const std::string& pipe : {unread, stuck, read}) ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::string text(1 << 20, 'x');  // more than a pipe holds
+  const auto write = [&](const std::string& pipe) {
+    return std::async(std::launch::async, [&text, pipe] { return write_text_file(pipe, text); });
+  };
+  const int takes_nothing = ::open(stuck.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  auto to_unread = write(unread);
+  auto to_stuck = write(stuck);
+  auto to_read = write(read);
+  EXPECT_EQ(read_text_file(read).value(), text);
+  EXPECT_TRUE(to_read.get());
+  EXPECT_EQ(to_string(to_unread.get().error()), unread +
+                                                    ": cannot write: found a pipe without a reader for 2 s, "
+                                                    "expected a reader, or a file");
+  EXPECT_EQ(to_string(to_stuck.get().error()), stuck +
+                                                   ": cannot write: found a pipe whose reader takes nothing for 2 s, "
+                                                   "expected a reader that goes on, or a file");
+  ::close(takes_nothing);
+}
+
 TEST_F(TextFile, TellsOfAFullDevice) {
   const auto written = write_text_file("/dev/full", "text");
   ASSERT_FALSE(written);
@@ -160,6 +194,53 @@ TEST_F(ResolvedPath, LeavesWhatItCannotFollow) {
     EXPECT_FALSE(fs::exists(resolved, error)) << path;
   }
   EXPECT_EQ(resolved_path("none/file"), "none/file");
+}
+
+TEST_F(TextFile, UnpacksGzipAndZstandardByTheirFirstBytes) {
+  const std::string text = "10.0.0.0/8 dev lan\n10.1.0.0/16 dev wan\n";
+  for (const std::string& packed : {gzip(text), zstd(text), gzip(text.substr(0, 19)) + gzip(text.substr(19)),
+                                    zstd(text.substr(0, 19)) + zstd(text.substr(19))}) {
+    write_bytes("routes.txt", packed);  // the name does not matter
+    EXPECT_EQ(*read_text_file("routes.txt"), text);
+    EXPECT_EQ(*read_lines("routes.txt"), text);
+  }
+  write_bytes("empty.gz", gzip(""));
+  EXPECT_EQ(*read_text_file("empty.gz"), "");
+}
+
+TEST_F(TextFile, NamesTheCompressedFileThatIsCutShortOrGarbled) {
+  const std::string text(10'000, 'x');
+  for (const std::string& packed : {gzip(text), zstd(text)}) {
+    write_bytes("cut", packed.substr(0, packed.size() - 6));
+    const auto cut = read_text_file("cut");
+    ASSERT_FALSE(cut);
+    EXPECT_EQ(to_string(cut.error()), "cut: cannot unpack: found the compressed data ends early");
+    std::string garbled = packed;
+    for (std::size_t i = 5; i < garbled.size(); ++i) garbled[i] = static_cast<char>(0xa5);
+    write_bytes("garbled", garbled);
+    const auto refused = read_text_file("garbled");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().front().place.file, "garbled");
+    EXPECT_EQ(refused.error().front().message, "cannot unpack");
+    EXPECT_FALSE(refused.error().front().found.empty());
+  }
+}
+
+TEST_F(TextFile, RefusesACompressedFileThatUnpacksBeyondTheLimit) {
+  const std::uint64_t before = file_limit();
+  const std::string text(3'000'000, '\n');
+  set_file_limit(1'000'000);
+  for (const std::string& packed : {gzip(text), zstd(text)}) {
+    ASSERT_LT(packed.size(), 10'000U);
+    write_bytes("bomb", packed);
+    const auto refused = read_text_file("bomb");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(to_string(refused.error()), to_string(file_too_large("bomb")));
+  }
+  set_file_limit(text.size());
+  write_bytes("fits", gzip(text));
+  EXPECT_EQ(read_text_file("fits")->size(), text.size());
+  set_file_limit(before);
 }
 
 TEST_F(TextFile, NamesThePathThatCannotBeRead) {

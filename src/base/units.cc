@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -31,24 +32,42 @@ std::optional<double> take_number(std::string_view& text) {
   return value;
 }
 
+bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }
+bool is_lower(char c) noexcept { return c >= 'a' && c <= 'z'; }
+char lower(char c) noexcept { return is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c; }
+
+bool equals_in_any_case(std::string_view a, std::string_view b) noexcept {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
+}
+
 template <std::size_t kUnits>
 std::optional<double> number_with_unit(std::string_view text, const std::array<Unit, kUnits>& units) {
   const auto value = take_number(text);
   if (!value) return std::nullopt;
   for (const Unit& unit : units) {
-    if (text == unit.name) return *value * unit.factor;
+    if (equals_in_any_case(text, unit.name)) return *value * unit.factor;
   }
   return std::nullopt;
 }
 
+/// "Mb" and "GBps" mix cases where case tells bits from bytes: read in any case they would be wrong by a factor of
+/// eight.
+bool swaps_bits_and_bytes(std::string_view text, char wrong) noexcept {
+  const std::size_t unit = text.find_first_not_of("0123456789. ");
+  if (unit == std::string_view::npos) return false;
+  text.remove_prefix(unit);
+  const std::size_t at = text.find(wrong);
+  const bool one_case = std::none_of(text.begin(), text.end(), wrong == 'b' ? is_upper : is_lower);
+  return at != std::string_view::npos && !one_case;
+}
+
 constexpr double kKi = 1024;
-constexpr std::array<Unit, 13> kSizes{{{"", 1},
+constexpr std::array<Unit, 12> kSizes{{{"", 1},
                                        {"B", 1},
                                        {"KiB", kKi},
                                        {"MiB", kKi* kKi},
                                        {"GiB", kKi* kKi* kKi},
                                        {"TiB", kKi* kKi* kKi* kKi},
-                                       {"kB", 1e3},
                                        {"KB", 1e3},
                                        {"MB", 1e6},
                                        {"GB", 1e9},
@@ -63,6 +82,7 @@ constexpr std::array<Unit, 4> kPacketRates{{{"pps", 1}, {"kpps", 1e3}, {"Mpps", 
 }  // namespace
 
 std::optional<std::uint64_t> parse_size(std::string_view text) {
+  if (swaps_bits_and_bytes(text, 'b')) return std::nullopt;
   const auto value = number_with_unit(text, kSizes);
   // A fraction of a byte is a mistake, and a double holds whole numbers to 2^53 only.
   if (!value || *value > 9.0e15 || *value != std::floor(*value)) return std::nullopt;
@@ -77,6 +97,7 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
 }
 
 std::optional<Rate> parse_rate(std::string_view text) {
+  if (swaps_bits_and_bytes(text, 'B')) return std::nullopt;
   if (const auto bits = number_with_unit(text, kBitRates)) return Rate{Rate::Unit::bits_per_second, *bits};
   if (const auto packets = number_with_unit(text, kPacketRates)) return Rate{Rate::Unit::packets_per_second, *packets};
   return std::nullopt;

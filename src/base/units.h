@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers with units, as users write and read them.
+// Numbers with units, as users write and read them. Units are read in any case ("1mb", "10gbps"), except where case
+// distinguishes bits from bytes: the size "1Mb" and the rate "1MBps" are refused.
 
 #pragma once
 

@@ -18,6 +18,30 @@ TEST(Units, ReadsSizes) {
   for (const char* text : {"", "-1", "4XB", "1.5B", "MiB", "1e3", "nan"}) EXPECT_FALSE(parse_size(text)) << text;
 }
 
+TEST(Units, ReadsUnitsInAnyCase) {
+  EXPECT_EQ(parse_size("1mb"), 1'000'000U);
+  EXPECT_EQ(parse_size("1MB"), 1'000'000U);
+  EXPECT_EQ(parse_size("4mib"), 4U << 20);
+  EXPECT_EQ(parse_size("4MIB"), 4U << 20);
+  EXPECT_EQ(parse_size("64k"), 64U << 10);
+  EXPECT_EQ(parse_size("64b"), 64U);
+  EXPECT_EQ(parse_duration("500US"), nanoseconds{500'000});
+  EXPECT_EQ(parse_duration("2S"), nanoseconds{2'000'000'000});
+  for (const char* text : {"10gbps", "10Gbps", "10GBPS", "10 gbps"}) {
+    const auto rate = parse_rate(text);
+    ASSERT_TRUE(rate) << text;
+    EXPECT_EQ(rate->unit, Rate::Unit::bits_per_second) << text;
+    EXPECT_DOUBLE_EQ(rate->value, 1e10) << text;
+  }
+  EXPECT_DOUBLE_EQ(parse_rate("2MPPS")->value, 2e6);
+  EXPECT_EQ(parse_rate("2mpps")->unit, Rate::Unit::packets_per_second);
+}
+
+TEST(Units, RefusesUnitsWhoseCaseSwapsBitsAndBytes) {
+  for (const char* text : {"1Mb", "1Gb", "1Kb"}) EXPECT_FALSE(parse_size(text)) << text;
+  for (const char* text : {"10GBps", "10MBps", "1kBps"}) EXPECT_FALSE(parse_rate(text)) << text;
+}
+
 TEST(Units, ReadsDurationsWithTheirUnit) {
   EXPECT_EQ(parse_duration("500us"), nanoseconds{500'000});
   EXPECT_EQ(parse_duration("1ms"), nanoseconds{1'000'000});

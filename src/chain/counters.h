@@ -70,7 +70,7 @@ struct WorkerCounters {
   report::Counter send_time_ns;
   report::Counter cpu_time_ns;  // of the worker's thread, once it has stopped
   DeviceCounters device;
-  report::LatencyHistogram latency;  // from arrival at the worker until handed to the port
+  report::LatencyHistogram latency;  // from the arrival, or the poll where that is unknown, to the send
 };
 
 }  // namespace penstock::chain

@@ -74,37 +74,40 @@ std::vector<std::span<std::uint8_t>> DeviceExecutor::memory_sent_again() const {
   return memory;
 }
 
-bool DeviceExecutor::warm_up(Batch& batch) noexcept {
+DeviceExecutor::WarmUp DeviceExecutor::warm_up(Batch& batch, std::chrono::nanoseconds limit) noexcept {
   static constexpr std::array<std::uint8_t, 1514> kFrame{};
+  const Batch::Clock::time_point deadline = Batch::Clock::now() + limit;
+  WarmUp result = WarmUp::done;
   const auto takes_over = [&](const LaneState& state) {
+    result = warm_up(*state.lane, batch, deadline);
     // A lane that cannot enqueue as it prefers to does so otherwise the next time.
-    return warm_up(*state.lane, batch) || warm_up(*state.lane, batch);
+    if (result == WarmUp::failed) result = warm_up(*state.lane, batch, deadline);
+    return result == WarmUp::done;
   };
-  bool good = true;
   for (const ring::BatchSize& size : ring::kBatchOfEachWay) {
     const std::span frame = std::span(kFrame).first(size.frame_bytes);
     // As many as there is room for.
     while (batch.size() < size.packets && batch.append(frame, {0, size.frame_bytes, 0, LinkType::ethernet})) continue;
-    good = good && std::ranges::all_of(lanes_, takes_over);
+    const bool good = std::ranges::all_of(lanes_, takes_over);
     batch.reset(0);
+    if (!good) break;
   }
-  return good;
+  return result;
 }
 
-bool DeviceExecutor::warm_up(ring::Lane& lane, const Batch& batch) const noexcept {
-  constexpr auto kMostTime = std::chrono::seconds{30};
-  const auto start = Batch::Clock::now();
+DeviceExecutor::WarmUp DeviceExecutor::warm_up(ring::Lane& lane, const Batch& batch,
+                                               Batch::Clock::time_point deadline) const noexcept {
   for (std::size_t segment = 0; segment < plan_.segments.size(); ++segment) {
     gpu::Progress progress = gpu::Progress::kFailed;
     if (lane.start(batch, segment, {})) {
-      while ((progress = lane.progress()) == gpu::Progress::kRunning && Batch::Clock::now() - start < kMostTime)
-        continue;
+      while ((progress = lane.progress()) == gpu::Progress::kRunning && Batch::Clock::now() < deadline) continue;
     }
     if (progress == gpu::Progress::kDone) continue;
+    if (progress == gpu::Progress::kRunning) return WarmUp::hangs;
     lane.abandon();
-    return false;
+    return WarmUp::failed;
   }
-  return true;
+  return WarmUp::done;
 }
 
 DeviceExecutor::LaneState* DeviceExecutor::free_lane() noexcept {

@@ -49,8 +49,14 @@ class DeviceExecutor : public Executor {
 
   /// Takes batches of all kinds over each lane, and forgets them: a device loads kernels, and its driver makes graphs,
   /// when they are first launched, which takes so long that the first packets would be lost. `batch` is of the ring,
-  /// pinned, and left empty. False where one does not come back.
-  [[nodiscard]] bool warm_up(Batch& batch) noexcept;
+  /// pinned, and left empty.
+  enum class WarmUp : std::uint8_t {
+    done,
+    failed,  // a batch did not come back from a lane, nor when it was sent again
+    hangs,   // a batch was still on its way when the time was over: the device cannot be waited for any more
+  };
+  static constexpr std::chrono::seconds kMostWarmUp{30};
+  [[nodiscard]] WarmUp warm_up(Batch& batch, std::chrono::nanoseconds limit = kMostWarmUp) noexcept;
 
   bool submit(Batch& batch) noexcept override;
   Batch* retire() noexcept override;
@@ -149,7 +155,7 @@ class DeviceExecutor : public Executor {
     if (!flight.listed) return flight.batch->view(packet);
     return {flight.frames[packet], &flight.batch->packets()[packet]};
   }
-  [[nodiscard]] bool warm_up(ring::Lane& lane, const Batch& batch) const noexcept;
+  [[nodiscard]] WarmUp warm_up(ring::Lane& lane, const Batch& batch, Batch::Clock::time_point deadline) const noexcept;
   [[nodiscard]] LaneState* free_lane() noexcept;
   [[nodiscard]] bool all_lost() const noexcept;
   /// As far as it gets now; not past the run that the batch before it is in.

@@ -41,6 +41,7 @@ struct NfTraits {
   bool chooses_port = false;                         // decides where packets leave
   bool finish_waits = false;                         // its finish stage may run once packets have left: it only looks
   bool emits = false;                                // its CPU stages make packets: they are given an Emitter
+  bool writes_events = false;                        // writes lines to the context's logs
   bool fills_gpu = false;                            // its GPU stage has kernels that StageUse::multiprocessors bounds
   std::span<const std::string_view> drop_reasons{};  // by the value of Verdict::drop
 };
@@ -155,6 +156,8 @@ struct NfContext {
   Errors cautions{};                   // and here what protection the user has switched off
   report::EventLog* eve = nullptr;     // outputs.eve and outputs.fast_log; null where the chain has none. They are open
   report::EventLog* fast_log = nullptr;  // while stages are there, and live as long as the NF
+  std::vector<bool> ports_write{};       // by PortIndex; none: not known
+  Errors without_effect{};               // the NF appends here what stands in its parameters and files in vain
 };
 
 /// A line of the catalog.

@@ -136,10 +136,21 @@ void Outlet::end_batch(const Batch& batch, Emissions* emissions) noexcept {
   for (std::size_t p = 0; p < exits_.size(); ++p) {
     if (sent_[p].arrived.packets + sent_[p].made.packets != 0) flush(static_cast<PortIndex>(p));
   }
+  count_latency(batch);
+}
+
+/// From the arrival, where the packet's time tells it; else from the poll. A time before the chain was built, as of a
+/// capture that is sent through a pipe, is no arrival, nor is one that is yet to come.
+void Outlet::count_latency(const Batch& batch) noexcept {
   const Clock::time_point now = Clock::now();
   std::size_t from = 0;
   for (const Batch::ArrivalMark& mark : batch.arrivals()) {
-    counters_.latency.record(now - mark.time, mark.end - from);
+    if (!mark.to_clock) counters_.latency.record(now - mark.time, mark.end - from);
+    for (std::size_t i = from; mark.to_clock && i < mark.end; ++i) {
+      const std::chrono::nanoseconds time{static_cast<std::int64_t>(batch.packets()[i].timestamp_ns)};
+      const Clock::time_point arrival{time + *mark.to_clock};
+      counters_.latency.record(now - (arrival < built_at_ || arrival > now ? mark.time : arrival));
+    }
     from = mark.end;
   }
 }

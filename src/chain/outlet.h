@@ -40,11 +40,13 @@ class Outlet {
   void send_merged(std::span<const PacketView> packets, Emissions& emissions, std::uint32_t end) noexcept;
   void send_burst(std::span<PacketView> packets, const Emissions* emissions) noexcept;
   void send_by(PortIndex port, std::span<const PacketView> packets, const Emissions* emissions) noexcept;
+  void count_latency(const Batch& batch) noexcept;
   void flush(PortIndex port) noexcept;
   void drop(ChainDrop reason, const Sent& lost) noexcept;
 
   const Chain& chain_;
   WorkerCounters& counters_;
+  const Batch::Clock::time_point built_at_ = Batch::Clock::now();
   std::vector<port::TxQueue*> exits_;  // by PortIndex; null where the port does not write
   std::vector<Sent> sent_;             // by PortIndex; forwarded once the port has flushed it
 };

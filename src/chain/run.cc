@@ -82,6 +82,28 @@ void interrupt(Chain& chain) noexcept {
   for (const auto& log : chain.logs) log->interrupt();
 }
 
+class RunningChain final : public Running {
+ public:
+  RunningChain(Chain& chain, std::span<const std::unique_ptr<Worker>> workers, Clock::time_point start)
+      : chain_(chain), workers_(workers), start_(start) {}
+
+  [[nodiscard]] nlohmann::ordered_json report() const override {
+    return make_report(chain_, workers_, Clock::now() - start_);
+  }
+  [[nodiscard]] Errors reopen_logs() override {
+    Errors errors;
+    for (const auto& log : chain_.logs) {
+      if (auto reopened = log->reopen(); !reopened) append(errors, std::move(reopened.error()));
+    }
+    return errors;
+  }
+
+ private:
+  Chain& chain_;
+  std::span<const std::unique_ptr<Worker>> workers_;
+  Clock::time_point start_;
+};
+
 /// The workers' threads. All are there before the first of them begins, and all have begun before the first takes a
 /// packet: a run lacks none of them, and its time is that of packets.
 class WorkerThreads {
@@ -198,6 +220,7 @@ Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic
   start = Clock::now();
   threads->start();
 
+  RunningChain running_chain(chain, workers, start);
   Clock::time_point next_progress = start + kProgressInterval;
   while (closed.wait_for(kStopCheckInterval) != std::future_status::ready) {
     const Clock::time_point now = Clock::now();
@@ -205,6 +228,7 @@ Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic
       stop_workers.store(true);
       interrupt(chain);
     }
+    if (options.on_tick) options.on_tick(running_chain);
     if (options.on_progress && now >= next_progress) {
       options.on_progress(progress_of(chain, workers, start));
       next_progress = now + kProgressInterval;

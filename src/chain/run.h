@@ -26,10 +26,21 @@ struct Progress {
   std::optional<double> part;  // of the input, where the sources know
 };
 
+/// A run that goes on, for `RunOptions::on_tick`.
+class Running {
+ public:
+  virtual ~Running() = default;
+  /// As the report at the end; packets on their way are counted in, and in nothing else yet.
+  [[nodiscard]] virtual nlohmann::ordered_json report() const = 0;
+  /// See EventLog::reopen.
+  [[nodiscard]] virtual Errors reopen_logs() = 0;
+};
+
 struct RunOptions {
   std::uint64_t trace_packets = 0;
   std::FILE* trace_out = nullptr;
   std::function<void(const Progress&)> on_progress;  // a few times a second; may be empty
+  std::function<void(Running&)> on_tick;             // many times a second, once packets flow; may be empty
 };
 
 /// What keeps the chain from running, as far as its ports and functions can tell beforehand: nothing is opened for

@@ -420,7 +420,7 @@ TEST_F(RunLog, HoldsWhatFunctionsWriteUntilTheRunHasEnded) {
   const auto result = run(chain, {}, kNeverStop);
   ASSERT_TRUE(result) << to_string(result.error());
   EXPECT_TRUE(result->errors.empty()) << to_string(result->errors);
-  EXPECT_EQ(content(), "0\n1\nend\n");
+  EXPECT_EQ(content(), "of another run\n0\n1\nend\n");
 }
 
 TEST_F(RunLog, IsLeftAloneWhereAPortDoesNotOpen) {

@@ -60,6 +60,15 @@ Worker::Worker(const Chain& chain, unsigned index, Trace* trace)
   }
 }
 
+void Worker::begin() noexcept {
+  executor_->begin();
+  // A GPU's ring is pinned, so all of it is resident. Others get memory only as far as the queue fills up.
+  if (chain_.settings.processor != Processor::gpu) return;
+  ring_.visit_all([this](Batch& batch) {
+    for (const Source& source : sources_) source.queue->prepare(batch);
+  });
+}
+
 void Worker::run(const std::atomic<bool>& stop) noexcept {
   const std::chrono::nanoseconds before = thread_time();
   run_until(stop);
@@ -137,7 +146,7 @@ port::RxStatus Worker::take_in(Source& source) noexcept {
     return status;
   }
   if (filling_->size() > had) {
-    filling_->mark_arrivals(Clock::now());
+    filling_->mark_arrivals(Clock::now(), source.queue->arrivals_to_clock());
     count_arrivals(source, filling_->size() - had, filling_->frame_bytes() - had_bytes);
   }
   if (status == port::RxStatus::more && !filling_->empty()) close(counters_.closed_by_size);

@@ -26,7 +26,7 @@ class Worker {
   Worker(const Chain& chain, unsigned index, Trace* trace);
 
   /// First, in the thread that then runs: makes the executor ready for packets.
-  void begin() noexcept { executor_->begin(); }
+  void begin() noexcept;
 
   /// Returns when all sources have ended and all their packets are done, or, once `stop` is set, when what has been
   /// taken in is done.

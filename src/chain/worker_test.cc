@@ -125,6 +125,47 @@ TEST(Worker, CountsTheLatencyOfEveryPacketThatItTookIn) {
   EXPECT_EQ(run.counters().latency.count(), 300U);
 }
 
+/// The longest latency of one packet that is stamped with the time before `wait` and polled after it.
+///
+///     run's start ──▶ stamp + `shift` ── wait ──▶ poll ──▶ sent
+///
+std::chrono::nanoseconds latency_of_a_packet(std::optional<std::chrono::nanoseconds> to_clock,
+                                             std::chrono::nanoseconds shift) {
+  FakeChain chain;
+  std::optional<Batch::Clock::time_point> arrived;
+  FakePort& in = chain.add_source("in", [&](unsigned, Batch& batch) {
+    if (!arrived) arrived = Batch::Clock::now();
+    if (Batch::Clock::now() - *arrived < 20ms) return RxStatus::idle;
+    const auto stamp = static_cast<std::uint64_t>((arrived->time_since_epoch() + 1h + shift).count());
+    const testing::Bytes frame = testing::numbered(0);
+    EXPECT_TRUE(batch.append(frame, {stamp, static_cast<std::uint32_t>(frame.size()), 0, LinkType::ethernet}));
+    return RxStatus::end;
+  });
+  in.arrivals_to_clock = to_clock;
+  chain.add_sink("out");
+  const Finished run(chain);
+  EXPECT_EQ(run.counters().latency.count(), 1U);
+  return run.counters().latency.quantile(1);
+}
+
+TEST(Worker, CountsLatencyFromTheArrivalWhereThePortKnowsIt) {
+  EXPECT_GE(latency_of_a_packet(-1h, 0ms), 20ms) << "not from the poll";
+  EXPECT_LT(latency_of_a_packet(-1h, -2h), 1h) << "a packet of an old recording counts from the poll";
+  EXPECT_GT(latency_of_a_packet(-1h, 2h), 0ms) << "so does one whose time is yet to come";
+  EXPECT_GT(latency_of_a_packet(std::nullopt, 0ms), 0ms);
+}
+
+TEST(Worker, CountsArrivalsOfMorePollsThanABatchKeepsTimesOf) {
+  FakeChain chain;
+  std::vector<std::vector<testing::Bytes>> one_by_one;
+  for (std::uint64_t i = 0; i < 300; ++i) one_by_one.push_back({testing::numbered(i)});
+  chain.add_source("in", script(one_by_one)).arrivals_to_clock = 0ns;
+  chain.add_sink("out");
+  chain.settings.batch_timeout = 1h;
+  const Finished run(chain);
+  EXPECT_EQ(run.counters().latency.count(), 300U);
+}
+
 TEST(Worker, PassesABatchBoundaryBeforeEachBatch) {
   FakeChain chain;
   chain.add_source("in", script({numbered_frames(9)}));

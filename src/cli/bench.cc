@@ -26,6 +26,7 @@
 #include "cli/stop_signals.h"
 #include "experiment/catalog.h"
 #include "experiment/costs.h"
+#include "experiment/record_check.h"
 #include "experiment/session.h"
 #include "experiment/summary.h"
 #include "report/text_table.h"
@@ -80,7 +81,8 @@ CLI::Validator cost_text() {
   return {[](std::string& text) {
             return experiment::parse_cost(text)
                        ? std::string()
-                       : fmt::format("wrong value: found {}, expected DOLLARS:WATTS such as 1200:250", in_quotes(text));
+                       : fmt::format("wrong value: found {}, expected DOLLARS:WATTS, both above 0, such as 1200:250",
+                                     in_quotes(text));
           },
           ""};
 }
@@ -134,19 +136,16 @@ std::string rendered(const Experiment& experiment, const Record& record, Style s
   return text;
 }
 
+/// The folder is created with the first plot.
 Errors write_plots(const Experiment& experiment, const Record& record, const std::string& folder) {
-  bool lacks_gnuplot = false;
   for (const experiment::Figure& figure : experiment.figures()) {
-    if (!has_points(figure, record)) continue;
-    const auto plot = write_plot(figure, record, folder);
-    if (!plot) return plot.error();
-    lacks_gnuplot |= plot->is_script;
-    fmt::print(stderr, "{}\n", printable(plot->path));
-  }
-  if (lacks_gnuplot) {
-    fmt::print(stderr,
-               "gnuplot is not installed, so its scripts were written instead of plots. Install it (on Debian and "
-               "Ubuntu: apt install gnuplot-nox) and run `gnuplot FILE.gp` in that folder.\n");
+    if (!has_plot(figure, record)) continue;
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) return {{{folder, 0, 0}, "cannot create the folder", error.message(), ""}};
+    const auto path = write_plot(figure, record, folder);
+    if (!path) return path.error();
+    fmt::print(stderr, "{}\n", printable(*path));
   }
   return {};
 }
@@ -174,7 +173,20 @@ Errors write_all(const Experiment& experiment, const Record& record, const Bench
   return errors;
 }
 
-/// What can be told of the outputs before anything is measured, or read.
+/// Whether the folder is there, or can be created, and takes new files. Creates nothing.
+Result<void> check_folder_writable(const std::string& folder) {
+  std::filesystem::path path = std::filesystem::absolute(folder).lexically_normal();
+  std::error_code none;
+  while (!std::filesystem::exists(path, none) && path.has_relative_path()) path = path.parent_path();
+  if (!std::filesystem::is_directory(path, none)) {
+    return failure({{folder, 0, 0}, "cannot create the folder", path.string() + " is a file", "a folder"});
+  }
+  auto writable = check_text_file_writable((path / "plot.svg").string());
+  if (!writable) writable.error().front().place.file = folder;
+  return writable;
+}
+
+/// Mistakes in where the outputs go. Creates nothing.
 Errors check_outputs(const BenchArguments& arguments) {
   Errors errors;
   const std::pair<const char*, const std::string*> inputs[] = {
@@ -190,11 +202,7 @@ Errors check_outputs(const BenchArguments& arguments) {
     if (const auto right = check_text_file_writable(arguments.json); !right) append(errors, right.error());
   }
   if (!arguments.plots.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(arguments.plots, error);
-    const auto right = error ? failure({{arguments.plots, 0, 0}, "the folder cannot be made", error.message(), ""})
-                             : check_text_file_writable(arguments.plots + "/plot.svg");
-    if (!right) append(errors, right.error());
+    if (const auto right = check_folder_writable(arguments.plots); !right) append(errors, right.error());
   }
   return errors;
 }
@@ -251,6 +259,10 @@ int render_record(const BenchArguments& arguments) {
     return refuse(Errors{
         Error{{from, 0, 0}, "experiment: unknown", in_quotes(record->experiment), known_names(record->experiment)}});
   }
+  if (const Errors wrong = check_record(*record, *known, from); !wrong.empty()) return refuse(wrong);
+  if (record->points.empty() && !arguments.plots.empty()) {
+    return refuse(Errors{Error{{from, 0, 0}, "nothing to plot", "a record without points", ""}});
+  }
   add_costs(*record, arguments.costs);
   if (const Errors wrong = check_outputs(arguments); !wrong.empty()) return refuse(wrong);
   const Errors errors = write_all(*known, *record, arguments);
@@ -258,8 +270,8 @@ int render_record(const BenchArguments& arguments) {
 }
 
 int bench(const BenchArguments& arguments) {
-  if (const Errors errors = check_outputs(arguments); !errors.empty()) return refuse(errors);
   if (!arguments.from.empty()) return render_record(arguments);
+  if (const Errors errors = check_outputs(arguments); !errors.empty()) return refuse(errors);
   const Experiment* const known = experiment::find_experiment(arguments.name);
   if (known != nullptr) return run_experiment(*known, arguments);
   return refuse(Errors{Error{{},
@@ -318,12 +330,15 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
           ->take_all(),
   };
   command->add_option("--json", arguments->json, "write the record to this file as JSON; - prints it instead of tables")
+      ->check(not_empty("a file, or -"))
       ->type_name("FILE");
-  command->add_option("--plots", arguments->plots, "draw the plots with gnuplot, as SVG files in this folder")
+  command->add_option("--plots", arguments->plots, "draw the plots as SVG files in this folder")
+      ->check(not_empty("a folder"))
       ->type_name("DIR");
   CLI::Option* const from = command
                                 ->add_option("--from", arguments->from,
                                              "show a record that --json wrote (- is standard input), without measuring")
+                                ->check(not_empty("a file, or -"))
                                 ->type_name("FILE");
   command->add_flag("--markdown", arguments->markdown, "print the tables as Markdown");
   command->add_option("--core-cost", "price and power of one core, for rates per dollar and per watt")

@@ -10,8 +10,10 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <limits>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,28 +25,43 @@ namespace penstock::cli {
 
 namespace {
 
+/// Errors with one message about one thing, wherever it stands.
+struct Kind {
+  const Error* first;
+  std::size_t count = 0;
+};
+
+/// The most frequent kind first; of those equally frequent, the first in `errors`.
+std::vector<Kind> kinds_of(std::span<const Error* const> errors) {
+  std::map<std::pair<std::string_view, std::string_view>, std::size_t> by_text;
+  std::vector<Kind> kinds;
+  for (const Error* const error : errors) {
+    const auto [place, added] = by_text.try_emplace({error->message, error->found}, kinds.size());
+    if (added) kinds.push_back({error});
+    ++kinds[place->second].count;
+  }
+  std::ranges::stable_sort(kinds, std::greater<>{}, &Kind::count);
+  return kinds;
+}
+
+std::vector<const Error*> pointers_to(std::span<const Error> errors) {
+  std::vector<const Error*> pointers;
+  pointers.reserve(errors.size());
+  for (const Error& error : errors) pointers.push_back(&error);
+  return pointers;
+}
+
+constexpr std::size_t kMostKinds = 5;
+
 /// Each on a line; where they are too many to be read, those that differ by their place alone as one, the most frequent
 /// first.
-void print_alike(const Errors& errors, std::string_view before, bool all) {
+void print_alike(std::span<const Error> errors, std::string_view before, bool all) {
   constexpr std::size_t kMost = 20;
-  constexpr std::size_t kMostKinds = 5;
   if (all || errors.size() <= kMost) {
     for (const Error& error : errors) fmt::print(stderr, "{}{}\n", before, to_string(error));
     return;
   }
-  struct Kind {
-    const Error* first;
-    std::size_t count = 0;
-  };
-  std::map<std::pair<std::string_view, std::string_view>, Kind> by_text;
-  for (const Error& error : errors)
-    ++by_text.try_emplace({error.message, error.found}, Kind{&error}).first->second.count;
-  std::vector<Kind> kinds;
-  kinds.reserve(by_text.size());
-  for (const auto& [text, kind] : by_text) kinds.push_back(kind);
-  // Of those equally frequent the first in the files first.
-  std::ranges::sort(
-      kinds, [](const Kind& a, const Kind& b) { return a.count != b.count ? a.count > b.count : a.first < b.first; });
+  const std::vector<Kind> kinds = kinds_of(pointers_to(errors));
   std::size_t told = 0;
   for (std::size_t i = 0; i < kinds.size() && i < kMostKinds; ++i) {
     const std::string more =
@@ -63,7 +80,10 @@ void print_errors(const Errors& errors) {
 }
 
 int refuse(const Errors& errors, bool all) {
-  print_alike(errors, "", all);
+  // The last one says what follows from the others.
+  const std::span<const Error> every(errors);
+  print_alike(every.first(errors.empty() ? 0 : errors.size() - 1), "", all);
+  if (!errors.empty()) fmt::print(stderr, "{}\n", to_string(errors.back()));
   return kWrongUsage;
 }
 
@@ -101,13 +121,43 @@ void print_warnings(const config::LoadedChain& loaded, bool all) {
   for (const Errors* const all_of_a_kind : {&loaded.without_effect, &loaded.cautions}) {
     for (const Error& error : *all_of_a_kind) fmt::print(stderr, "warning: {}\n", to_string(error));
   }
-  const Errors& unsupported = loaded.unsupported;
-  if (unsupported.empty()) return;
-  print_alike(unsupported, "warning: ", all);
-  fmt::print(
-      stderr, "warning: the chain goes without {}, which {} not supported; --strict refuses it instead\n",
-      unsupported.size() == 1 ? "this construct" : fmt::format("these {} constructs", format_count(unsupported.size())),
-      unsupported.size() == 1 ? "is" : "are");
+  print_alike(loaded.unsupported, "warning: ", all);
+}
+
+void print_left_out(const Errors& left_out) {
+  if (left_out.empty()) return;
+  std::fflush(stdout);
+  std::vector<std::string_view> files;  // in the order in which they come up
+  std::map<std::string_view, std::vector<const Error*>> by_file;
+  for (const Error& error : left_out) {
+    std::vector<const Error*>& of_file = by_file[error.place.file];
+    if (of_file.empty()) files.emplace_back(error.place.file);
+    of_file.push_back(&error);
+  }
+  fmt::print(stderr, "\nNot supported and left out:\n");
+  for (const std::string_view file : files) {
+    const std::vector<const Error*>& errors = by_file[file];
+    fmt::print(stderr, "  {}: {} construct{}\n", printable(file), format_count(errors.size()),
+               errors.size() == 1 ? "" : "s");
+    const std::vector<Kind> kinds = kinds_of(errors);
+    std::size_t shown = 0;
+    for (std::size_t i = 0; i < kinds.size() && i < kMostKinds; ++i) {
+      Error first = *kinds[i].first;
+      const std::uint32_t line = std::exchange(first.place, {}).line;
+      fmt::print(stderr, "  {:>8}  {}{}\n", format_count(kinds[i].count), to_string(first),
+                 line == 0 ? "" : fmt::format(" ({}line {})", kinds[i].count == 1 ? "" : "first: ", line));
+      shown += kinds[i].count;
+    }
+    if (shown < errors.size()) fmt::print(stderr, "  {:>8}  for other reasons\n", format_count(errors.size() - shown));
+  }
+}
+
+void print_mistakes(const Errors& mistakes, bool all) {
+  if (mistakes.empty()) return;
+  print_alike(mistakes, "warning: ", all);
+  fmt::print(stderr, "warning: {} left out because of {}; --strict refuses them instead\n",
+             mistakes.size() == 1 ? "a rule is" : fmt::format("{} rules are", format_count(mistakes.size())),
+             mistakes.size() == 1 ? "this mistake" : "these mistakes");
 }
 
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
@@ -120,6 +170,13 @@ CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
             const bool any = least == 0 && most == std::numeric_limits<std::uint64_t>::max();
             return fmt::format("wrong value: found {}, expected a whole number{}", in_quotes(text),
                                any ? "" : fmt::format(" in {}..{}", least, most));
+          },
+          ""};
+}
+
+CLI::Validator not_empty(std::string_view expected) {
+  return {[expected = std::string(expected)](std::string& text) {
+            return text.empty() ? fmt::format("wrong value: found '', expected {}", expected) : std::string();
           },
           ""};
 }

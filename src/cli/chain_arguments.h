@@ -36,6 +36,12 @@ void print_errors(const Errors& errors);
 /// What of the chain file and of the files that it names is not heeded, on stderr; nothing where all is. Where that is
 /// very much, what is alike (but for its place) is told once, with how often it is there; all of it on request.
 void print_warnings(const config::LoadedChain& loaded, bool all = false);
+/// At the end of a command, on stderr: what readers left out, by file and reason, with counts. Nothing where nothing
+/// is.
+void print_left_out(const Errors& left_out);
+
+/// Mistakes in the user's rules, each on a line of stderr as print_warnings has it, and that these rules are left out.
+void print_mistakes(const Errors& mistakes, bool all = false);
 
 /// What has come of a run: `text`, if any, on the standard output, or on stderr where that is taken by an output of the
 /// run; then its errors, and that `text` could not be written. Returns the exit code.
@@ -43,6 +49,9 @@ void print_warnings(const config::LoadedChain& loaded, bool all = false);
 
 /// For an option's value: a whole number, or an error that says so. CLI11's own take -1 for the greatest of all.
 [[nodiscard]] CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);
+
+/// For an option's value: anything but '', which scripts pass where a variable is not set. `expected` names the value.
+[[nodiscard]] CLI::Validator not_empty(std::string_view expected);
 
 /// The options that `run`, `check` and `plan` share.
 struct ChainArguments {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/text_file.h"
+#include "base/units.h"
 #include "cli/chain_arguments.h"
 #include "port/catalog.h"
 
@@ -100,6 +101,19 @@ void print_loaded(const config::LoadedChain& loaded) {
   }
 }
 
+/// "no mistakes" is said of a chain that does all that its files say, and of no other one.
+std::string summary_of(const config::LoadedChain& loaded) {
+  const auto counted = [](std::size_t count, std::string_view thing) {
+    return fmt::format("{} {}{}", format_count(count), thing, count == 1 ? "" : "s");
+  };
+  const std::size_t warnings = loaded.without_effect.size() + loaded.cautions.size();
+  std::string text = loaded.unsupported.empty()
+                         ? "no mistakes"
+                         : fmt::format("incomplete: {} left out", counted(loaded.unsupported.size(), "construct"));
+  if (warnings > 0) text += ", " + counted(warnings, "warning");
+  return text;
+}
+
 void print_json(const config::LoadedChain& loaded) {
   Json json{{"errors", Json::array()},      {"ports", Json::array()},          {"functions", Json::array()},
             {"unsupported", Json::array()}, {"without_effect", Json::array()}, {"cautions", Json::array()}};
@@ -158,8 +172,9 @@ int check_chain(const CheckArguments& arguments) {
     print_json(*loaded);
   } else {
     print_loaded(*loaded);
-    fmt::print("{}: no mistakes\n", printable(arguments.chain.file));
+    fmt::print("{}: {}\n", printable(arguments.chain.file), summary_of(*loaded));
   }
+  print_left_out(loaded->unsupported);
   return kDone;
 }
 

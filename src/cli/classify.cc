@@ -33,7 +33,7 @@ struct ClassifyOptions {
   std::string chain, match, policy;  // empty: not given
   std::string in, out;
   std::uint64_t most_rules = firewall::kMostRules;
-  bool strict = false;
+  std::string unsupported = "refuse";
   bool json = false;
 };
 
@@ -87,14 +87,7 @@ void warn_of_unknown(const firewall::Ruleset& rules, firewall::Subject subject, 
 }
 
 /// Says what of the rules the answers do not show.
-void warn(const firewall::Ruleset& rules, const Errors& unsupported, const ClassifyOptions& options,
-          const firewall::Interfaces& interfaces) {
-  if (!unsupported.empty()) {
-    fmt::print(stderr,
-               "{}\npenstock: {} constructs are not supported, so verdicts may differ; see above (--strict makes "
-               "this an error)\n",
-               to_string(unsupported), format_count(unsupported.size()));
-  }
+void warn(const firewall::Ruleset& rules, const ClassifyOptions& options, const firewall::Interfaces& interfaces) {
   const auto of_interface = std::count_if(rules.conditions.begin(), rules.conditions.end(), [&](const auto& condition) {
     return (condition.subject == firewall::Subject::in_port && options.in.empty()) ||
            (condition.subject == firewall::Subject::out_port && options.out.empty());
@@ -107,6 +100,16 @@ void warn(const firewall::Ruleset& rules, const Errors& unsupported, const Class
   }
   warn_of_unknown(rules, firewall::Subject::in_port, "--in", options.in, interfaces);
   warn_of_unknown(rules, firewall::Subject::out_port, "--out", options.out, interfaces);
+}
+
+int refuse_unsupported(Errors unsupported) {
+  const std::size_t count = unsupported.size();
+  unsupported.push_back({{"--rules", 0, 0},
+                         fmt::format("refused because of {} unsupported construct{}, listed above", format_count(count),
+                                     count == 1 ? "" : "s"),
+                         "",
+                         "--unsupported skip to apply the rest"});
+  return refuse(unsupported, false);
 }
 
 Result<void> print_lines(const firewall::Ruleset& rules, const std::vector<firewall::Key>& keys,
@@ -151,11 +154,13 @@ int classify(const ClassifyOptions& options) {
   const firewall::ReadOptions read_as = read_options(options);
   Result<Read<firewall::Ruleset>> read = firewall::read_rules(*file, input_name(options.file), read_as);
   if (!read) return refuse(read.error());
-  if (options.strict && !read->unsupported.empty()) return refuse(read->unsupported);
+  if (!read->unsupported.empty() && options.unsupported == "refuse") return refuse_unsupported(read->unsupported);
   const firewall::Ruleset& rules = read->value;
   const auto classifier = make_classifier(firewall::engine_of(options.engine), rules);
   if (!classifier) return refuse(classifier.error());
-  warn(rules, read->unsupported, options, read_as.interfaces);
+  append(read->unsupported, std::move(read->harmless));
+  print_left_out(read->unsupported);
+  warn(rules, options, read_as.interfaces);
 
   const auto answer = [&](std::string_view text, const char* from, std::uint32_t first_line) {
     Result<std::vector<firewall::Key>> keys = firewall::read_tuples(text, from, first_line);
@@ -213,7 +218,12 @@ void add_classify(CLI::App& app, int& exit_code) {
       ->check(whole_number(1, 100'000'000))
       ->type_name("N")
       ->capture_default_str();
-  command->add_flag("--strict", options->strict, "treat unsupported constructs in the rules as errors");
+  command
+      ->add_option("--unsupported", options->unsupported,
+                   "what to do about constructs that are not supported: refuse the rules, or skip these constructs, so "
+                   "that verdicts may differ")
+      ->check(CLI::IsMember({"refuse", "skip"}))
+      ->capture_default_str();
   command->add_flag("--json", options->json, "print the answers as JSON, with the rules' lines and text");
   command->callback([options, &exit_code] { exit_code = classify(*options); });
 }

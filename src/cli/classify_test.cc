@@ -133,16 +133,21 @@ TEST_F(ClassifyCommand, NamesAllMistakesAndPrintsNoResults) {
   EXPECT_THAT(rules.err, HasSubstr(rules_.path() + ":3:15: unknown protocol: found 'tpc'"));
 }
 
-TEST_F(ClassifyCommand, WarnsOfWhatIsNotSupportedUnlessStrict) {
+TEST_F(ClassifyCommand, RefusesWhatIsNotSupportedUnlessItIsToBeSkipped) {
   constexpr std::string_view kRules =
       "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate NEW -j ACCEPT\nCOMMIT\n";
-  const Outcome lenient = run(kRules, {"1.1.1.1 2.2.2.2 tcp 1 2"});
-  EXPECT_EQ(lenient.exit_code, 0);
-  EXPECT_EQ(lenient.out, "- drop\n");
-  EXPECT_THAT(lenient.err, HasSubstr(":3:15: match extension conntrack is not supported: rule 0 is left out"));
-  const Outcome strict = run(kRules, {"--strict", "1.1.1.1 2.2.2.2 tcp 1 2"});
-  EXPECT_EQ(strict.exit_code, 2);
-  EXPECT_EQ(strict.out, "");
+  const Outcome refused = run(kRules, {"1.1.1.1 2.2.2.2 tcp 1 2"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, HasSubstr(":3:15: match extension conntrack is not supported: without this rule, "));
+  EXPECT_THAT(refused.err, HasSubstr("--rules: refused because of 1 unsupported construct, listed above: expected "
+                                     "--unsupported skip to apply the rest"));
+  const Outcome skipped = run(kRules, {"--unsupported", "skip", "1.1.1.1 2.2.2.2 tcp 1 2"});
+  EXPECT_EQ(skipped.exit_code, 0);
+  EXPECT_EQ(skipped.out, "- drop\n");
+  EXPECT_THAT(skipped.err, HasSubstr("Not supported and left out:\n  " + rules_.path() + ": 1 construct\n"));
+  EXPECT_THAT(skipped.err, HasSubstr("       1  match extension conntrack is not supported: without this rule, packets "
+                                     "that it accepts continue to the next rules (line 3)\n"));
 }
 
 }  // namespace

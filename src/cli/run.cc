@@ -39,11 +39,9 @@ struct RunArguments {
 /// For Wireshark, the SAs of all functions `ipsec`, each once.
 Result<void> write_esp_sas(const chain::Chain& chain, const std::string& path) {
   ipsec::SecurityAssociations all;
-  bool any = false;
   for (const chain::NamedFunction& named : chain.functions) {
     const auto* const function = dynamic_cast<const ipsec::Ipsec*>(named.function.get());
     if (function == nullptr) continue;
-    any = true;
     for (const ipsec::SecurityAssociation& sa : function->tables().sas()) {
       const bool there = std::ranges::any_of(all, [&](const ipsec::SecurityAssociation& other) {
         return other.spi == sa.spi && other.destination == sa.destination;
@@ -51,14 +49,51 @@ Result<void> write_esp_sas(const chain::Chain& chain, const std::string& path) {
       if (!there) all.push_back(sa);
     }
   }
-  if (!any)
-    return failure(Error{{}, "esp_sa: the chain has no `ipsec` function, so there are no SAs to write", "", ""});
   return ipsec::write_esp_sa_table(path, all);
 }
 
+using Json = nlohmann::ordered_json;
+
+/// The report as the file has it.
+Json complete_report(Json of_run, const RunArguments& arguments, const Errors& errors) {
+  Json report{{"penstock", {{"version", build_info().version}, {"commit", build_info().commit}}},
+              {"chain", arguments.chain.file}};
+  report.update(of_run);
+  report["errors"] = Json::array();
+  for (const Error& error : errors) report["errors"].push_back(to_string(error));
+  return report;
+}
+
+/// What a capture holds (a name in a rule, say) may be no UTF-8: the report must come out all the same.
+std::string text_of(const Json& report) { return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+Result<void> write_report(const std::string& path, const Json& report) {
+  return path == "-" ? write_stdout(text_of(report)) : write_text_file(path, text_of(report));
+}
+
+/// Does what signals have asked for since the last call. Mistakes are told, and the run goes on.
+void heed(RunSignals& signals, chain::Running& running, const RunArguments& arguments, const std::string& report_path,
+          bool progress) {
+  const bool reopen = signals.reopen_logs.exchange(false);
+  const bool report = signals.report.exchange(false);
+  const bool reload = signals.reload.exchange(false);
+  if (progress && (reopen || report || reload)) end_progress();
+  if (reopen) print_errors(running.reopen_logs());
+  if (report) {
+    const Json now = complete_report(running.report(), arguments, {});
+    if (report_path.empty()) {
+      fmt::print(stderr, "{}", chain::report_tables(now));
+    } else if (const auto written = write_report(report_path, now); !written) {
+      print_errors(written.error());
+    }
+  }
+  if (reload) fmt::print(stderr, "SIGUSR2: reloading is not supported yet; the run continues unchanged\n");
+}
+
 int run_chain(const RunArguments& arguments) {
+  RunSignals& signals = take_run_signals();
   auto loaded = arguments.chain.load();
-  if (!loaded) return refuse(loaded.error());
+  if (!loaded) return refuse(loaded.error(), false);
   print_warnings(*loaded);
   if (arguments.json && loaded->writes_stdout) {
     fmt::print(stderr, "--json: an output of the chain already uses the standard output; use --report FILE instead\n");
@@ -76,29 +111,30 @@ int run_chain(const RunArguments& arguments) {
   options.trace_out = arguments.json ? stderr : tables_out;
   const bool terminal = shows_progress() && !arguments.quiet;
   if (terminal) options.on_progress = print_progress;
-  auto result = chain::run(loaded->chain, options, stop_on_signals());
+  options.on_tick = [&](chain::Running& running) { heed(signals, running, arguments, loaded->report_path, terminal); };
+  auto result = chain::run(loaded->chain, options, stop_on_signals(HangUp::reopens));
   nothing_left_to_stop();
   if (terminal) end_progress();
   if (!result) return refuse(result.error());  // nothing has run
-  nlohmann::ordered_json report{{"penstock", {{"version", build_info().version}, {"commit", build_info().commit}}},
-                                {"chain", arguments.chain.file}};
-  report.update(result->report);
-  report["errors"] = nlohmann::json::array();
-  for (const Error& error : result->errors) report["errors"].push_back(to_string(error));
-  // What a capture holds (a name in a rule, say) may be no UTF-8: the report must come out all the same.
-  const std::string text = report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const Json report = complete_report(std::move(result->report), arguments, result->errors);
   Errors errors = std::move(result->errors);
-  const auto write = [&errors](const std::string& path, std::string_view what) {
-    auto written = path == "-" ? write_stdout(what) : write_text_file(path, what);
+  const auto note = [&errors](Result<void> written) {
     if (!written) append(errors, std::move(written.error()));
   };
-  if (!loaded->report_path.empty()) write(loaded->report_path, text);
+  if (!loaded->report_path.empty()) note(write_report(loaded->report_path, report));
   if (loaded->chain.timeline != nullptr) {
-    write(loaded->timeline_path, ring::trace_events_json(*loaded->chain.timeline));
+    const std::string timeline = ring::trace_events_json(*loaded->chain.timeline);
+    note(loaded->timeline_path == "-" ? write_stdout(timeline) : write_text_file(loaded->timeline_path, timeline));
   }
-  if (arguments.json) return print_results(text, false, std::move(errors));
-  return print_results(arguments.quiet ? std::string() : chain::report_tables(report), loaded->writes_stdout,
-                       std::move(errors));
+  std::string text;
+  if (arguments.json) {
+    text = text_of(report);
+  } else if (!arguments.quiet) {
+    text = chain::report_tables(report);
+  }
+  const int code = print_results(text, !arguments.json && loaded->writes_stdout, std::move(errors));
+  print_left_out(loaded->unsupported);
+  return code;
 }
 
 }  // namespace
@@ -127,6 +163,10 @@ void add_run(CLI::App& app, chain::NfKinds functions, int& exit_code) {
   command->add_flag("-q,--quiet", arguments->quiet, "print no tables and no progress");
   command->footer(
       "Every packet that is read is accounted for: in = forwarded + dropped + consumed.\n"
+      "Signals: SIGINT and SIGTERM end the run cleanly, a second one at once; SIGHUP reopens the logs (eve, "
+      "fast_log);\n"
+      "SIGUSR1 writes the report (without one, the tables to stderr), and the run continues; SIGUSR2, reload, is not\n"
+      "supported yet.\n"
       "Sections of a chain file: ports, chain, wire, run, outputs. Parameters of `run`:\n" +
       describe(config::run_parameters()) + "Parameters of `outputs`:\n" + describe(config::output_parameters()) +
       "`penstock check --parameters` lists the parameters of ports and functions.");

@@ -22,11 +22,15 @@
 #include "base/text_file.h"
 #include "base/units.h"
 #include "chain/run.h"
+#include "cli/alert_pcap.h"
 #include "cli/chain_arguments.h"
 #include "cli/progress.h"
+#include "cli/scan_captures.h"
+#include "cli/scan_summary.h"
 #include "cli/stop_signals.h"
 #include "config/chain_file.h"
-#include "report/text_table.h"
+#include "config/suricata_yaml.h"
+#include "nf/nids/nids.h"
 
 namespace penstock::cli {
 
@@ -35,9 +39,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct ScanArguments {
-  std::vector<std::string> captures, rules, sets;
+  std::vector<std::string> captures, more_captures, rules, more_rules, sets;
+  std::string suricata_yaml, log_folder, alert_pcap;
   std::vector<config::Override> options;  // of the options that are one value each
-  bool payload = false, packet = false;
+  bool payload = false, packet = false, profile = false;
   bool json = false, strict = false, verbose = false, quiet = false;
 };
 
@@ -48,6 +53,43 @@ config::Override of_nids(std::string_view parameter, const Json& value, std::str
   return {fmt::format("chain.nids.{}", parameter), yaml(value), std::string(option)};
 }
 
+config::Override of_variable(const config::RuleVariable& variable, std::string_view option) {
+  return of_nids("vars." + variable.name, variable.value, option);
+}
+
+/// `vars={…}` sets the variables that it names and leaves others; of other parameters a list or a mapping is YAML.
+Result<std::vector<config::Override>> overrides_of_set(const std::string& text) {
+  auto parsed = config::parse_override(text);
+  if (!parsed) return failure(std::move(parsed).error());
+  if (parsed->path == "vars" && parsed->value.starts_with('{')) {
+    auto variables = config::read_variables(parsed->value, parsed->text);
+    if (!variables) return failure(std::move(variables).error());
+    std::vector<config::Override> overrides;
+    for (const config::RuleVariable& variable : *variables) overrides.push_back(of_variable(variable, parsed->text));
+    return overrides;
+  }
+  const bool is_yaml = parsed->value.starts_with('{') || parsed->value.starts_with('[');
+  if (is_yaml && !parsed->path.starts_with("vars."))
+    return std::vector{config::Override{"chain.nids." + parsed->path, parsed->value, parsed->text}};
+  // The value as it is: in YAML, `!$HOME_NET` would be a tag.
+  return std::vector{of_nids(parsed->path, parsed->value, parsed->text)};
+}
+
+/// Of -c: its variables, each at its place in that file, and on stderr what of the file is not used.
+Result<std::vector<config::Override>> overrides_of_suricata_yaml(const ScanArguments& arguments) {
+  auto yaml = config::read_suricata_yaml(arguments.suricata_yaml);
+  if (!yaml) return failure(std::move(yaml).error());
+  std::vector<config::Override> overrides;
+  for (const config::RuleVariable& variable : yaml->variables)
+    overrides.push_back(of_variable(variable, fmt::format("{}:{}", variable.place.file, variable.place.line)));
+  if (!arguments.quiet) {
+    fmt::print(stderr, "{}: {} used{}\n", printable(arguments.suricata_yaml),
+               plural(yaml->variables.size(), "variable"),
+               yaml->not_used.empty() ? "" : printable(fmt::format("; not used: {}", fmt::join(yaml->not_used, ", "))));
+  }
+  return overrides;
+}
+
 /// Every option's value at its place in the chain, so that mistakes are told by the option.
 Result<std::vector<config::Override>> overrides_of(const ScanArguments& arguments) {
   std::vector<config::Override> overrides{{"ports.captures.pcap.read", yaml(arguments.captures), "CAPTURE"},
@@ -55,15 +97,15 @@ Result<std::vector<config::Override>> overrides_of(const ScanArguments& argument
   if (arguments.payload) overrides.push_back(of_nids("payload", "true", "--payload"));
   if (arguments.packet) overrides.push_back(of_nids("packet", "true", "--packet"));
   Errors errors;
-  for (const std::string& text : arguments.sets) {
-    auto parsed = config::parse_override(text);
-    if (!parsed) {
-      append(errors, std::move(parsed.error()));
-      continue;
+  const auto add = [&](Result<std::vector<config::Override>> more) {
+    if (more) {
+      overrides.insert(overrides.end(), more->begin(), more->end());
+    } else {
+      append(errors, std::move(more).error());
     }
-    // The value as it is: to YAML, `!$HOME_NET` were a tag.
-    overrides.push_back(of_nids(parsed->path, parsed->value, parsed->text));
-  }
+  };
+  if (!arguments.suricata_yaml.empty()) add(overrides_of_suricata_yaml(arguments));
+  for (const std::string& text : arguments.sets) add(overrides_of_set(text));
   if (!errors.empty()) return failure(std::move(errors));
   overrides.insert(overrides.end(), arguments.options.begin(), arguments.options.end());
   return overrides;
@@ -75,78 +117,66 @@ Result<config::LoadedChain> load(const ScanArguments& arguments) {
   config::LoadOptions options;
   options.overrides = std::move(*overrides);
   options.strict = arguments.strict;
-  return config::load_chain_text(R"({"ports": {"captures": {"pcap": {}}}, "chain": [{"nids": {}}]})", "scan", options);
+  return config::load_chain_text(
+      R"({"ports": {"captures": {"pcap": {"bad_capture": "skip"}}}, "chain": [{"nids": {}}]})", "scan", options);
 }
 
-Json summary_of(const ScanArguments& arguments, const Json& report, const Errors& errors) {
-  const Json& details = report["functions"][0]["details"];
-  Json summary;
-  summary["captures"] = arguments.captures;
-  summary["packets"] = report["packets"]["in"];
-  summary["bytes"] = report["bytes"]["in"];
-  if (report["packets"]["dropped"] != 0) summary["dropped"] = report["packets"]["dropped"];
-  summary["flows"] = details["stack"]["flows"];
-  summary["alerts"] = 0;
-  for (const Json& rule : details["rules"])
-    summary["alerts"] = summary["alerts"].get<std::uint64_t>() + rule["alerts"].get<std::uint64_t>();
-  summary["processor"] = report["processor"];
-  summary["workers"] = report["workers"];
-  summary["elapsed_s"] = report["elapsed_s"];
-  summary["rate"] = report["rate"];
-  for (const char* part : {"rules", "load", "inspection", "stack"}) summary[part] = details[part];
-  if (details.contains("warnings")) summary["warnings"] = details["warnings"];
-  summary["errors"] = Json::array();
-  for (const Error& error : errors) summary["errors"].push_back(to_string(error));
-  return summary;
+/// The user's mistakes first, apart from what is not supported: they can be fixed.
+void print_mistakes_first(config::LoadedChain& loaded, const nids::Nids& nids, bool verbose) {
+  const auto mistakes = std::ranges::count_if(nids.rules().left_out, &nids::RuleSet::Left::is_mistake);
+  const auto first_unsupported = loaded.unsupported.begin() + mistakes;
+  print_mistakes(Errors(loaded.unsupported.begin(), first_unsupported), verbose);
+  loaded.unsupported.erase(loaded.unsupported.begin(), first_unsupported);
+  print_warnings(loaded, verbose);
 }
 
-std::string plural(std::uint64_t count, std::string_view thing) {
-  return fmt::format("{} {}{}", format_count(count), thing, count == 1 ? "" : "s");
+/// The captures of all options, folders replaced by what is in them.
+Result<ScanArguments> resolved(ScanArguments arguments) {
+  arguments.captures.insert(arguments.captures.end(), arguments.more_captures.begin(), arguments.more_captures.end());
+  arguments.rules.insert(arguments.rules.end(), arguments.more_rules.begin(), arguments.more_rules.end());
+  if (arguments.captures.empty()) throw CLI::RequiredError("CAPTURE");
+  if (arguments.rules.empty()) throw CLI::RequiredError("-S");
+  auto captures = find_captures(arguments.captures);
+  if (!captures) return failure(std::move(captures).error());
+  arguments.captures = std::move(captures->paths);
+  for (const Error& error : captures->left_out) fmt::print(stderr, "warning: {}\n", to_string(error));
+  if (arguments.log_folder.empty()) return arguments;
+  const auto add_log = [&](const char* path, const char* name) {
+    const bool is_given = std::ranges::any_of(arguments.options, [&](const auto& o) { return o.path == path; });
+    if (!is_given) arguments.options.push_back({path, yaml(arguments.log_folder + "/" + name), "-l"});
+  };
+  add_log("outputs.eve", "eve.json");
+  add_log("outputs.fast_log", "fast.log");
+  return arguments;
 }
 
-std::string tables(const Json& summary, const std::string& load_table) {
-  constexpr std::size_t kTop = 20;
-  const auto number = [](const Json& value) { return value.get<std::uint64_t>(); };
-  const Json& rules = summary["rules"];
-  std::string text = fmt::format(
-      "{}, {} in {}; {:.3f} s, {}bit/s, {}pps by {} on the {}\n", plural(number(summary["packets"]), "packet"),
-      format_size(number(summary["bytes"])), plural(number(summary["flows"]), "flow"),
-      summary["elapsed_s"].get<double>(), format_si(summary["rate"]["bits_per_s"].get<double>()),
-      format_si(summary["rate"]["packets_per_s"].get<double>()), plural(number(summary["workers"]), "worker"),
-      summary["processor"] == "gpu" ? "GPU" : "CPU");
-  if (summary.contains("dropped")) text += fmt::format("{} dropped\n", plural(number(summary["dropped"]), "packet"));
-  text += fmt::format("{} of {}\n", plural(number(summary["alerts"]), "alert"), plural(rules.size(), "rule"));
-  if (summary.contains("warnings")) {
-    for (const Json& warning : summary["warnings"]) text += fmt::format("warning: {}\n", warning.get<std::string>());
+/// The chain's port of captures is none of the user's: its name says nothing in messages.
+void hide_port(Errors& errors) {
+  constexpr std::string_view kPort = "port captures: ";
+  for (Error& error : errors) {
+    if (error.message.starts_with(kPort)) error.message.erase(0, kPort.size());
   }
-  if (!rules.empty()) {
-    report::TextTable table({">alerts", ">gid", ">sid", ">rev", "rule"});
-    for (std::size_t i = 0; i < std::min(kTop, rules.size()); ++i) {
-      const Json& rule = rules[i];
-      table.add_row({format_count(number(rule["alerts"])), std::to_string(number(rule["gid"])),
-                     std::to_string(number(rule["sid"])), std::to_string(number(rule["rev"])),
-                     printable(rule["message"].get<std::string>())});
-    }
-    text += '\n' + table.text();
-    if (rules.size() > kTop)
-      text += fmt::format("… and {}; --json has all\n", plural(rules.size() - kTop, "more rule"));
-  }
-  return text + '\n' + load_table;
 }
 
-int scan(const ScanArguments& arguments) {
+int scan(const ScanArguments& given) {
+  const auto with_captures = resolved(given);
+  if (!with_captures) return refuse(with_captures.error());
+  const ScanArguments& arguments = *with_captures;
   auto loaded = load(arguments);
   if (!loaded) return refuse(loaded.error(), arguments.verbose);
-  print_warnings(*loaded, arguments.verbose);
-  if (arguments.json && loaded->writes_stdout) {
-    fmt::print(stderr, "--json: the standard output is taken by the alerts; -o and --fast write to files\n");
+  auto& nids = dynamic_cast<nids::Nids&>(*loaded->chain.functions.front().function);
+  print_mistakes_first(*loaded, nids, arguments.verbose);
+  const bool alert_pcap_to_stdout = arguments.alert_pcap == "-";
+  if ((arguments.json || alert_pcap_to_stdout) && (loaded->writes_stdout || (arguments.json && alert_pcap_to_stdout))) {
+    fmt::print(stderr, "{}: the standard output is taken by the alerts; -o, --fast and --alert-pcap write to files\n",
+               arguments.json ? "--json" : "--alert-pcap");
     return kWrongUsage;
   }
-  if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse(errors);
-  const chain::NetworkFunction& nids = *loaded->chain.functions.front().function;
-  Json load;
-  nids.load_report(load);
-  if (load["loaded"] == 0) fmt::print(stderr, "warning: no rule could be loaded: nothing is looked for\n");
+  Errors wrong_files = config::check_files(*loaded);
+  if (!arguments.alert_pcap.empty())
+    append(wrong_files, check_alert_pcap(arguments.alert_pcap, arguments.captures, loaded->files));
+  if (!wrong_files.empty()) return refuse(wrong_files);
+  nids.record({arguments.profile, !arguments.alert_pcap.empty()});
 
   const std::atomic<bool>& signalled = stop_on_signals();
   std::atomic<bool> stop{false};
@@ -159,17 +189,29 @@ int scan(const ScanArguments& arguments) {
     if (progress) print_progress(now);
   };
   auto result = chain::run(loaded->chain, options, stop);
+  if (result && !arguments.alert_pcap.empty()) {
+    append(result->errors, write_alert_pcap(arguments.alert_pcap, arguments.captures, nids.alert_frames()));
+  }
   nothing_left_to_stop();
   if (progress) end_progress();
+  hide_port(result ? result->errors : result.error());
   if (!result) return refuse(placed(std::move(result.error()), loaded->files));  // nothing has run
 
-  const Json summary = summary_of(arguments, result->report, result->errors);
-  if (arguments.json) {
-    return print_results(summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", false,
-                         std::move(result->errors));
+  Json summary = scan_summary(arguments.captures, result->report, result->errors);
+  if (const std::uint64_t count = nids.alert_frames().without_frame(); count > 0) {
+    summary["warnings"].push_back(fmt::format("{} raised at the end of a stream, not at a packet: not in {}",
+                                              plural(count, "alert"), arguments.alert_pcap));
   }
-  return print_results(arguments.quiet ? std::string() : tables(summary, nids.load_table()), loaded->writes_stdout,
-                       std::move(result->errors));
+  std::string text;
+  if (arguments.json) {
+    text = summary.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  } else if (!arguments.quiet) {
+    text = scan_tables(summary, nids.load_table());
+  }
+  const int code =
+      print_results(text, (!arguments.json && loaded->writes_stdout) || alert_pcap_to_stdout, std::move(result->errors));
+  print_left_out(loaded->unsupported);
+  return code;
 }
 
 }  // namespace
@@ -177,13 +219,17 @@ int scan(const ScanArguments& arguments) {
 void add_scan(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<ScanArguments>();
   CLI::App* command = app.add_subcommand("scan", "Find in captures what intrusion detection rules describe");
-  command->add_option("CAPTURE", arguments->captures, "pcap or pcapng, also gzip or zstd; - is standard input")
-      ->required();
-  command->add_option("-S,--rules", arguments->rules, "Suricata's or Snort 2.9's rules, files of them")
-      ->required()
-      ->type_name("FILE")
-      ->allow_extra_args(false)
-      ->take_all();
+  const auto add_files = [&](const char* names, std::vector<std::string>& to, const char* help) {
+    return command->add_option(names, to, help)->type_name("FILE")->allow_extra_args(false)->take_all();
+  };
+  command->add_option("CAPTURE", arguments->captures,
+                      "pcap or pcapng, also gzip or zstd, or a folder of them; - is standard input");
+  add_files("-r", arguments->more_captures, "captures, as CAPTURE");
+  add_files("-S,--rules", arguments->rules, "a file of rules, Suricata's or Snort 2.9's; may be given several times");
+  add_files("-s", arguments->more_rules, "more rules; there are none besides those of -S and -s");
+  command->add_option("-c", arguments->suricata_yaml, "a suricata.yaml, of which `vars` is used and nothing else")
+      ->check(not_empty("a file"))
+      ->type_name("FILE");
   const auto add_value = [&](const char* names, const char* path, const char* help) {
     const std::string option = std::string(names).substr(0, std::string_view(names).find(','));
     return command->add_option_function<std::string>(
@@ -196,6 +242,22 @@ void add_scan(CLI::App& app, int& exit_code) {
   add_value("-o,--eve", "outputs.eve", "write alerts there in EVE JSON, a line each; - is standard output")
       ->type_name("FILE");
   add_value("--fast", "outputs.fast_log", "write alerts there as Suricata's fast.log; - is standard output")
+      ->type_name("FILE");
+  command->add_flag_callback(
+      "--no-append",
+      [arguments] {
+        arguments->options.push_back({"outputs.append", "false", "--no-append"});
+      },
+      "begin the files of -o and --fast anew; without it, alerts are appended to them");
+  command
+      ->add_option("-l", arguments->log_folder,
+                   "write eve.json and fast.log into this folder, where -o and --fast name no others")
+      ->check(not_empty("a folder"))
+      ->type_name("DIR");
+  command
+      ->add_option("--alert-pcap", arguments->alert_pcap,
+                   "write the packets that alerts were raised at there, each once, in the captures' order")
+      ->check(not_empty("a file, or -"))
       ->type_name("FILE");
   add_value("--classification", "chain.nids.classification", "classification.config")->type_name("FILE");
   add_value("--reference", "chain.nids.reference", "reference.config")->type_name("FILE");
@@ -221,14 +283,17 @@ void add_scan(CLI::App& app, int& exit_code) {
       ->take_all();
   command->add_flag("--payload", arguments->payload, "EVE alerts hold the payload, in base64 and printable");
   command->add_flag("--packet", arguments->packet, "EVE alerts hold the packet, in base64");
+  command->add_flag("--profile", arguments->profile,
+                    "print what each rule's evaluation has cost, the most expensive first");
   command->add_flag("--strict", arguments->strict, "fail if any rule cannot be loaded");
   command->add_flag("--json", arguments->json,
                     "print the summary as JSON instead of tables, with all rules that alert");
   command->add_flag("-v,--verbose", arguments->verbose, "report each rule that is left out");
   command->add_flag("-q,--quiet", arguments->quiet, "print no summary and no progress");
   command->footer(
-      "Without -o and --fast there is the summary alone. Rules that cannot be loaded are left out, and told on "
-      "stderr.\n"
+      "Without -o, --fast and -l there is the summary alone. Rules that cannot be loaded are left out and reported on\n"
+      "stderr, mistakes first. A capture that cannot be read is reported, the others are scanned, and the exit code is "
+      "1.\n"
       "`penstock check --parameters` lists the parameters of nids.");
   command->callback([arguments, &exit_code] { exit_code = scan(*arguments); });
 }

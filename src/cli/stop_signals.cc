@@ -14,6 +14,7 @@ using Clock = std::chrono::steady_clock;
 std::atomic<bool> stop_asked{false};
 std::atomic<Clock::rep> stop_asked_at{0};  // ticks
 std::atomic<bool> run_is_over{false};
+RunSignals run_signals;
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<Clock::rep>::is_always_lock_free);
 
 /// Stops the run; where that has been asked for, or there is none to stop any more, ends the program at once.
@@ -31,16 +32,33 @@ void ask_to_stop(int signal) {
   std::raise(signal);
 }
 
+void note(int signal) {
+  if (signal == SIGHUP) run_signals.reopen_logs.store(true);
+  if (signal == SIGUSR1) run_signals.report.store(true);
+  if (signal == SIGUSR2) run_signals.reload.store(true);
+}
+
+/// But for nohup(1), which has it ignored.
+void take_hang_up(void (*handler)(int)) {
+  if (std::signal(SIGHUP, handler) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
+}
+
 }  // namespace
 
-const std::atomic<bool>& stop_on_signals() {
+const std::atomic<bool>& stop_on_signals(HangUp hang_up) {
   // A reader that goes away (`| head`) ends other commands without a word, and no run without its report.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGINT, ask_to_stop);
   std::signal(SIGTERM, ask_to_stop);
-  // A terminal that goes away; but not for nohup(1), which has it ignored.
-  if (std::signal(SIGHUP, ask_to_stop) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
+  if (hang_up == HangUp::stops) take_hang_up(ask_to_stop);
   return stop_asked;
+}
+
+RunSignals& take_run_signals() {
+  take_hang_up(note);
+  std::signal(SIGUSR1, note);
+  std::signal(SIGUSR2, note);
+  return run_signals;
 }
 
 void nothing_left_to_stop() noexcept { run_is_over.store(true); }

@@ -63,6 +63,8 @@ constexpr auto kOutputs = std::to_array<Parameter>({
     {"eve", ParameterType::output, "", "", "alerts as EVE JSON, one per line, written while the chain runs"},
     {"fast_log", ParameterType::output, "", "",
      "alerts as in Suricata's fast.log, one per line, written while the chain runs"},
+    {"append", ParameterType::flag, "true", "",
+     "append to existing eve and fast_log files; false: start them anew with each run"},
     {"esp_sa", ParameterType::output, "", "",
      "the SAs of ipsec with their keys, as Wireshark's table esp_sa; only you can read the file"},
     {"timeline", ParameterType::output, "", "",
@@ -107,6 +109,7 @@ class Builder {
     read_outputs();
     read_ports();
     read_functions();
+    check_writers();
     wire();
     check_files();
     choose_processor();
@@ -219,6 +222,7 @@ class Builder {
     const std::vector<RawParameter> raw = file_.parameters(node, kRun, errors_);
     for (const RawParameter& given : raw) {
       if (given.name == "processor" && given.items == std::vector<std::string>{"gpu"}) gpu_asked_ = given.place;
+      if (given.name == "queue.bytes") queue_place_ = given.place;
     }
     const auto run = check_parameters(kRun, raw, node, mistakes);
     if (!run) return;
@@ -256,7 +260,9 @@ class Builder {
     if (outputs->has("report")) loaded_.report_path = outputs->text("report");
     const auto log = [&](std::string_view name) -> report::EventLog* {
       if (!outputs->has(name)) return nullptr;
-      return loaded_.chain.logs.emplace_back(std::make_unique<report::EventLog>(outputs->text(name))).get();
+      using Start = report::EventLog::Start;
+      const Start start = outputs->flag("append") ? Start::append : Start::anew;
+      return loaded_.chain.logs.emplace_back(std::make_unique<report::EventLog>(outputs->text(name), start)).get();
     };
     eve_ = log("eve");
     fast_log_ = log("fast_log");
@@ -400,9 +406,11 @@ class Builder {
       if (!read || port_names_.empty()) continue;
       // What is not there for a mistake of its own may be what chooses ports.
       chain::NfContext context{port_names_, out_port_known_ || errors_.size() > mistakes, {}, {}, eve_, fast_log_};
+      context.ports_write = ports_that_write();
       auto function = kind->make(*read, context);
       append(loaded_.unsupported, std::move(context.unsupported));
       append(loaded_.cautions, std::move(context.cautions));
+      append(loaded_.without_effect, std::move(context.without_effect));
       if (!function) {
         append(errors_, read->placed(std::move(function.error())));
         continue;
@@ -413,6 +421,30 @@ class Builder {
       loaded_.chain.functions.push_back({nth == 1 ? name : fmt::format("{}#{}", name, nth), std::move(*function)});
     }
     functions_ok_ = errors_.size() == mistakes && !port_names_.empty();
+  }
+
+  /// Of a port with a mistake it is not known what it does: it may write.
+  [[nodiscard]] std::vector<bool> ports_that_write() const {
+    std::vector<bool> write;
+    for (const chain::NamedPort& p : loaded_.chain.ports) write.push_back(p.port == nullptr || p.port->writes());
+    return write;
+  }
+
+  /// Logs that no function writes lines to, and a table of SAs without a function that has some.
+  void check_writers() {
+    if (!outputs_ || !functions_ok_) return;
+    const auto has_sas = [](const chain::NamedFunction& f) { return f.function->traits().name == "ipsec"; };
+    if (outputs_->has("esp_sa") && std::ranges::none_of(loaded_.chain.functions, has_sas)) {
+      errors_.push_back({outputs_->place("esp_sa"), "esp_sa: the chain has no function ipsec", "", "one with SAs"});
+    }
+    const auto writes = [](const chain::NamedFunction& f) { return f.function->traits().writes_events; };
+    if (std::ranges::any_of(loaded_.chain.functions, writes)) return;
+    for (const char* const name : {"eve", "fast_log"}) {
+      if (!outputs_->has(name)) continue;
+      loaded_.without_effect.push_back(
+          {outputs_->place(name), fmt::format("{}: no function of the chain writes it", name),
+           in_quotes(outputs_->text(name)), "a function that writes alerts, such as nids"});
+    }
   }
 
   void wire() {
@@ -488,11 +520,7 @@ class Builder {
                            : on_gpu                 ? most_batch_bytes_on_gpu(settings)
                                                     : 512 << 10;
     settings.batch_packets = run_->has("batch.packets") ? run_->integer("batch.packets") : on_gpu ? 16384 : 512;
-    if (settings.queue_bytes < settings.batch_bytes) {
-      errors_.push_back({run_->place("queue.bytes"), "the waiting queue is smaller than a batch",
-                         fmt::format("{} bytes", settings.queue_bytes),
-                         fmt::format("batch.bytes ({}) or more", settings.batch_bytes)});
-    }
+    if (settings.queue_bytes < settings.batch_bytes) refuse_batch_beyond_queue(settings);
     if (on_gpu) {
       if (run_->has("rate") && !run_->has("latency") && run_->text("gpu_shares") != "auto")
         note_without_effect(*run_, "rate", "without latency");
@@ -500,6 +528,25 @@ class Builder {
     }
     for (const char* name : {"gpus", "rate", "streams", "transfer", "frames", "sharing", "gpu_shares"})
       note_without_effect(*run_, name);
+  }
+
+  /// At the value to correct: that of the command line, else the queue's if it was given. The other value's place is
+  /// named too.
+  void refuse_batch_beyond_queue(const chain::RunSettings& settings) {
+    const auto is_override = [](const Place& place) { return place.line == 0; };
+    const auto batch_place = run_->has("batch.bytes") ? std::optional(run_->place("batch.bytes")) : std::nullopt;
+    const auto in_bytes = [](std::size_t bytes) { return format_count(bytes) + " bytes"; };
+    const auto other = [&](std::string_view name, std::size_t bytes, const std::optional<Place>& place) {
+      return fmt::format("{} ({}; {})", name, in_bytes(bytes), place ? place_text(*place) : "its default");
+    };
+    if (batch_place && (!queue_place_ || (is_override(*batch_place) && !is_override(*queue_place_)))) {
+      errors_.push_back({*batch_place, "batch.bytes: larger than the waiting queue", in_bytes(settings.batch_bytes),
+                         "at most " + other("queue.bytes", settings.queue_bytes, queue_place_)});
+    } else {
+      errors_.push_back({queue_place_.value_or(Place{}), "queue.bytes: smaller than one batch",
+                         in_bytes(settings.queue_bytes),
+                         "at least " + other("batch.bytes", settings.batch_bytes, batch_place)});
+    }
   }
 
   /// `whole`, `auto`, or shares of functions by their names.
@@ -634,7 +681,8 @@ class Builder {
   bool out_port_known_ = false;
   report::EventLog* eve_ = nullptr;  // the chain's
   report::EventLog* fast_log_ = nullptr;
-  std::optional<Place> gpu_asked_;  // where `processor: gpu` stands
+  std::optional<Place> gpu_asked_;    // where `processor: gpu` stands
+  std::optional<Place> queue_place_;  // of `queue: bytes`, if given
   std::optional<Parameters> run_;
   std::optional<Parameters> outputs_;
   std::uint32_t most_multiprocessors_ = 1024;  // of the GPUs; more than any has, where they are not known

@@ -20,7 +20,8 @@ namespace penstock::config {
 
 /// A value from the command line that stands in for one of the file: `--set run.workers=4`.
 struct Override {
-  std::string path;    // keys, joined by dots; a function of the chain by its name or its position from 0
+  std::string path;    // keys, joined by dots; a function of the chain by its name ("nids#2": the second of
+                       // that name) or its position from 0
   std::string value;   // YAML; relative paths in it are relative to the working directory
   std::string text{};  // as the user gave it, for errors: "--set run.workers=4", "--workers 4"
 };

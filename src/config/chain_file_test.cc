@@ -248,6 +248,35 @@ TEST_F(ChainFile, AWrongOverrideIsToldByItsText) {
   EXPECT_FALSE(parse_override("=x"));
 }
 
+TEST_F(ChainFile, ABatchLargerThanTheQueueIsReportedAtTheValueToCorrect) {
+  const auto errors = [&](const std::string& run, const std::vector<const char*>& texts) {
+    LoadOptions options;
+    for (const char* text : texts) options.overrides.push_back(*parse_override(text));
+    return errors_of("ports: {a: {generator: {}}}\nchain: []\nrun:\n" + run, options);
+  };
+  const std::string file = folder_ + "/chain.yaml";
+  expect_has(errors("  queue: {bytes: 1MiB}\n", {"run.batch.bytes=2MiB"}),
+             "--set run.batch.bytes=2MiB: batch.bytes: larger than the waiting queue: found 2,097,152 bytes, "
+             "expected at most queue.bytes (1,048,576 bytes; " +
+                 file + ":4)");
+  expect_has(errors("  workers: 1\n", {"run.batch.bytes=256MiB"}),
+             "--set run.batch.bytes=256MiB: batch.bytes: larger than the waiting queue: found 268,435,456 bytes, "
+             "expected at most queue.bytes (134,217,728 bytes; its default)");
+  expect_has(errors("  batch: {bytes: 256MiB}\n", {}),
+             file + ":4:18: batch.bytes: larger than the waiting queue: found 268,435,456 bytes");
+  expect_has(errors("  batch: {bytes: 2MiB}\n  queue: {bytes: 4MiB}\n", {"run.queue.bytes=1MiB"}),
+             "--set run.queue.bytes=1MiB: queue.bytes: smaller than one batch: found 1,048,576 bytes, "
+             "expected at least batch.bytes (2,097,152 bytes; " +
+                 file + ":4)");
+  expect_has(errors("  queue: {bytes: 64KiB}\n", {}),
+             file +
+                 ":4:18: queue.bytes: smaller than one batch: found 65,536 bytes, "
+                 "expected at least batch.bytes (524,288 bytes; its default)");
+  expect_has(errors("  workers: 1\n", {"run.batch.bytes=2MiB", "run.queue.bytes=1MiB"}),
+             "--set run.queue.bytes=1MiB: queue.bytes: smaller than one batch: found 1,048,576 bytes, "
+             "expected at least batch.bytes (2,097,152 bytes; --set run.batch.bytes=2MiB)");
+}
+
 TEST_F(ChainFile, AnUnknownKeyOfAnOverrideIsToldByItsText) {
   const auto errors = [&](const char* text) { return errors_of(kGood, {{*parse_override(text)}, false, false}); };
   expect_has(errors("run.wrkers=3"), "--set run.wrkers=3: unknown parameter: found 'wrkers', expected workers");
@@ -285,6 +314,33 @@ TEST_F(ChainFile, AnOverrideMakesNoPort) {
   expect_has(errors("ports.lna={pcap: {read: x}}"), "no such name in `ports`: found 'lna', expected lan");
   expect_has(errors("ports.lan.read=x"), "--set ports.lan.read=x: port lan: more than one kind: found 'read'");
   expect_has(errors("chain.ruoter.routes=x"), "found 'ruoter', expected router");
+}
+
+TEST_F(ChainFile, AnOverrideNamesAFunctionAsReportsDo) {
+  const std::string chain =
+      "ports: {lan: {pcap: {read: in.pcap, write: out.pcap}}}\n"
+      "chain:\n"
+      "  - firewall: {rules: rules}\n"
+      "  - router: {routes: routes}\n"
+      "  - firewall: {rules: rules}\n";
+  const auto errors = [&](const char* text) { return errors_of(chain, {{*parse_override(text)}, false, false}); };
+  expect_has(errors("chain.firewall#2.rules=/second"), "--set chain.firewall#2.rules=/second: /second: cannot open");
+  expect_has(errors("chain.firewall#1.rules=/first"), "/first: cannot open");
+  expect_has(errors("chain.firewall#3.rules=x"), "no such name or position in the list: found 'firewall#3'");
+  expect_has(errors("chain.firewall#0.rules=x"), "no such name or position in the list: found 'firewall#0'");
+}
+
+TEST_F(ChainFile, AnOverrideGivesAFunctionItsFirstParameter) {
+  for (const char* const functions : {"  - firewall\n  - router\n", "  - firewall:\n  - router:\n"}) {
+    const std::string chain =
+        std::string("ports: {lan: {pcap: {read: in.pcap}}, wan: {pcap: {write: out.pcap}}}\nchain:\n") + functions;
+    const auto loaded = load(chain, {{*parse_override("chain.router.routes=" + folder_ + "/routes"),
+                                      *parse_override("chain.firewall.rules=" + folder_ + "/rules")},
+                                     false,
+                                     false});
+    ASSERT_TRUE(loaded) << to_string(loaded.error());
+    EXPECT_EQ(loaded->chain.functions[1].name, "router");
+  }
 }
 
 TEST_F(ChainFile, AnOverrideReachesANameWithDots) {
@@ -552,6 +608,143 @@ TEST_F(GpuSharesInAChainFile, AreChosenByRateAlsoWithoutALatency) {
   ASSERT_TRUE(loaded);
   EXPECT_TRUE(loaded->without_effect.empty());
   EXPECT_DOUBLE_EQ(loaded->chain.settings.wished_bits_per_second(), 100e9);
+}
+
+// What a chain file and its files say in vain, or weaken.
+class WeakChainFile : public ChainFile {
+ protected:
+  [[nodiscard]] std::string warnings_of(const std::string& yaml) {
+    const auto loaded = load(yaml);
+    if (!loaded) return "refused: " + to_string(loaded.error());
+    return to_string(loaded->without_effect) + '\n' + to_string(loaded->cautions);
+  }
+  static std::string between_ports(const std::string& chain) {
+    return "ports: {lan: {pcap: {read: in.pcap}}, wan: {pcap: {write: out.pcap}}}\nchain:\n" + chain;
+  }
+  static constexpr const char* kRules =
+      "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -i eth0 -j DROP\n-A FORWARD -i ppp+ -j DROP\nCOMMIT\n";
+};
+
+TEST_F(WeakChainFile, RefusesAFirewallThatItCannotApplyAsAWhole) {
+  put("rules", "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -m geoip --source-country XX -j DROP\nCOMMIT\n");
+  const std::string refused = errors_of(kGood);
+  expect_has(refused,
+             "rules:3:15: match extension geoip is not supported: without this rule, packets that it drops "
+             "continue to the next rules");
+  expect_has(refused,
+             "chain.yaml:5:23: refused because of 1 unsupported construct, listed above: expected "
+             "`unsupported: skip` to apply the rest");
+  const std::string skips = between_ports("  - firewall: {rules: rules, unsupported: skip}\n");
+  const auto skipped = load(skips);
+  ASSERT_TRUE(skipped) << to_string(skipped.error());
+  EXPECT_EQ(skipped->unsupported.size(), 1U);
+  LoadOptions strict;
+  strict.strict = true;
+  expect_has(errors_of(skips, strict), "--strict: the chain is refused because of the construct above");
+}
+
+TEST_F(WeakChainFile, WarnsOfAFirewallThatTriesNoRuleAndAccepts) {
+  put("rules", "*filter\n:INPUT DROP [0:0]\n:FORWARD ACCEPT [0:0]\n-A INPUT -s 10.0.0.0/8 -j DROP\nCOMMIT\n");
+  expect_has(warnings_of(kGood), "chain.yaml:5:23: all packets pass: the policy accepts, and no rule is tried");
+  put("rules", "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -s 10.0.0.0/8 -j DROP\nCOMMIT\n");
+  expect_has(warnings_of(kGood), "chain.yaml:5:23: all IPv6 packets pass: the policy accepts, and no rule is for them");
+}
+
+TEST_F(WeakChainFile, WarnsOfInterfacesThatNothingNamesAndTakesWildcards) {
+  put("rules", kRules);
+  const std::string warnings = warnings_of(
+      between_ports("  - firewall: {rules: rules, interfaces: {eth*: lan, pppp0: wan, pp+: wan, tun*: none}}\n"));
+  expect_has(warnings, "interfaces: no rule names this interface: found 'tun*', expected one of eth0, ppp+");
+  EXPECT_EQ(warnings.find("eth*"), std::string::npos) << warnings;
+  EXPECT_EQ(warnings.find("pp+'"), std::string::npos) << warnings;
+  put("routes", "default dev eth7\n10.0.0.0/8 dev veth12\n");
+  EXPECT_EQ(warnings_of(between_ports("  - router: {routes: routes, interfaces: {eth+: wan, veth*: none}}\n")), "\n");
+  expect_has(
+      warnings_of(between_ports("  - router: {routes: routes, interfaces: {eth+: wan, veth*: none, eth8: wan}}\n")),
+      "interfaces: no route or neighbour names this interface: found 'eth8', expected eth7");
+}
+
+TEST_F(WeakChainFile, WarnsOfRoutesByAPortThatDoesNotWrite) {
+  put("routes", "default via 10.0.0.1 dev wan\n10.1.0.0/16 dev lan\n10.2.0.0/16 dev lan\n");
+  expect_has(warnings_of(kGood),
+             "chain.yaml:6:22: routes by port lan: it does not write, and drops their packets "
+             "(no_such_exit): found 2 routes, expected a port that writes");
+}
+
+TEST_F(WeakChainFile, WarnsOfALogThatNoFunctionWrites) {
+  const std::string outputs = "outputs: {eve: eve.json}\n";
+  expect_has(warnings_of(kGood + outputs), "chain.yaml:8:16: eve: no function of the chain writes it: found '");
+  put("nids.rules", "alert ip any any -> any any (msg:\"x\"; sid:1;)\n");
+  EXPECT_EQ(warnings_of(between_ports("  - nids: {rules: nids.rules}\n" + outputs)), "\n");
+}
+
+TEST_F(WeakChainFile, WarnsOfRulesThatAreToDropAndOnlyAlert) {
+  put("nids.rules", "drop ip any any -> any any (msg:\"x\"; sid:1;)\n");
+  expect_has(warnings_of(between_ports("  - nids: {rules: nids.rules}\n")),
+             "chain.yaml:3:19: 1 rule to drop or reject: they only alert: found action: alert, expected action: drop");
+  EXPECT_EQ(warnings_of(between_ports("  - nids: {rules: nids.rules, action: drop}\n")), "\n");
+  EXPECT_EQ(warnings_of("ports: {lan: {pcap: {read: in.pcap}}}\nchain: [nids: {rules: nids.rules}]\n"), "\n")
+      << "nothing is forwarded";
+}
+
+TEST_F(WeakChainFile, RefusesAKeyThatIsGivenTwice) {
+  put("rules", kRules);
+  expect_has(errors_of(between_ports("  - firewall: {rules: rules, interfaces: {eth0: lan, ppp0: wan, eth0: wan}}\n")),
+             "interfaces: a key is given twice: found 'eth0', expected each key once");
+}
+
+TEST_F(WeakChainFile, RefusesATableOfSasWithoutAFunctionThatHasSome) {
+  expect_has(errors_of(std::string(kGood) + "outputs: {esp_sa: sa.txt}\n"),
+             "chain.yaml:8:19: esp_sa: the chain has no function ipsec: expected one with SAs");
+}
+
+TEST_F(WeakChainFile, RefusesAVariableWhoseNameIsNearThatOfOneThatRulesUse) {
+  put("nids.rules", "alert tcp $EXTERNAL_NET any -> $HOME_NET any (msg:\"x\"; sid:1;)\n");
+  const auto with_vars = [](const std::string& vars) {
+    return between_ports("  - nids: {rules: nids.rules, vars: {" + vars + "}}\n");
+  };
+  expect_has(errors_of(with_vars("HOME_NETT: 10.0.0.0/8")),
+             "chain.yaml:3:38: vars: no rule uses this variable: found 'HOME_NETT', expected HOME_NET");
+  expect_has(warnings_of(with_vars("MY_PRINTERS: 10.0.0.0/8")),
+             "chain.yaml:3:38: vars: no rule uses this variable: found 'MY_PRINTERS'");
+  EXPECT_EQ(warnings_of(with_vars("OFFICE: 10.0.0.0/8, HOME_NET: $OFFICE, DC_SERVERS: 10.1.1.1")), "\n")
+      << "a variable of a variable, and one that other rules use";
+}
+
+TEST_F(WeakChainFile, RefusesFilesOfIpXfrmThatProtectNothing) {
+  const std::string out =
+      "src 10.0.0.0/8 dst 10.9.0.0/16 \n\tdir out priority 0 ptype main \n"
+      "\ttmpl src 1.1.1.1 dst 2.2.2.2\n\t\tproto esp reqid 1 mode tunnel\n";
+  const std::string in =
+      "src 10.9.0.0/16 dst 10.0.0.0/8 \n\tdir in priority 0 ptype main \n"
+      "\ttmpl src 2.2.2.2 dst 1.1.1.1\n\t\tproto esp reqid 1 mode tunnel\n";
+  const std::string ipsec = "  - ipsec: {state: state, policy: policy, state_dir: none";
+  put("state", "");
+  put("policy", out);
+  expect_has(errors_of(between_ports(ipsec + "}\n")),
+             "state: no SAs in this file: expected what `ip xfrm state` prints as root: at least one");
+  put("policy", in);
+  expect_has(
+      errors_of(between_ports(ipsec + "}\n")),
+      "policy: no policy of this direction: all packets would leave in the clear: expected policies with dir out");
+  put("policy", out);
+  expect_has(errors_of(between_ports(ipsec + ", direction: in}\n")),
+             "policy: no policy of this direction: all packets would be let in: expected policies with dir in or fwd");
+  put("state",
+      "src 1.1.1.1 dst 2.2.2.2\n\tproto esp spi 0x00000100 reqid 2 mode tunnel\n"
+      "\tauth-trunc hmac(sha1) 0x000102030405060708090a0b0c0d0e0f10111213 96\n"
+      "\tenc cbc(aes) 0x000102030405060708090a0b0c0d0e0f\n");
+  expect_has(warnings_of(between_ports(ipsec + "}\n")),
+             "policy:1: no SA matches the template of this policy: what it selects is dropped (no_sa): expected ");
+  put("policy",
+      "src 10.0.0.0/8 dst 10.9.0.0/16 \n\tdir out priority 0 ptype main \n"
+      "\ttmpl src 1.1.1.1 dst 2.2.2.2\n\t\tproto esp reqid 1 mode tunnel level use\n");
+  expect_has(warnings_of(between_ports(ipsec + "}\n")), "what it selects leaves in the clear (level use)");
+  put("state", "");
+  put("policy", "src 10.0.0.0/8 dst 10.9.0.0/16 \n\tdir out action block priority 0 ptype main \n");
+  EXPECT_TRUE(load(between_ports(ipsec + "}\n"))) << "a policy that blocks needs no SA";
+  put("policy", out + "\tmark 0x1/0xff\n");
+  expect_has(errors_of(between_ports(ipsec + "}\n")), "`unsupported: skip` to apply the rest");
 }
 
 }  // namespace

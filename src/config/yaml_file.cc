@@ -124,14 +124,29 @@ std::string first_key(const YAML::Node& node, std::string_view path) {
   return std::string(key);
 }
 
+/// "nids#2", as reports name the second `nids` of a chain: its name and its number among those of that name, from 1.
+std::pair<std::string, std::uint64_t> name_and_number(const std::string& key) {
+  const std::size_t hash = key.rfind('#');
+  const auto number = hash == std::string::npos ? std::nullopt : parse_integer(key.substr(hash + 1));
+  if (!number || *number == 0) return {key, 1};
+  return {key.substr(0, hash), *number};
+}
+
 /// The node for one step of an override's path. Undefined where there is none.
 YAML::Node step_into(YAML::Node node, const std::string& key) {
   if (!node.IsSequence()) return node[key];
   if (const auto position = parse_integer(key)) {
     return *position < node.size() ? node[static_cast<std::size_t>(*position)] : YAML::Node(YAML::NodeType::Undefined);
   }
+  auto [name, number] = name_and_number(key);
   for (auto item : node) {
-    if (item.IsMap() && item[key].IsDefined()) return item[key];
+    const bool is_named = item.IsScalar() ? item.Scalar() == name : item.IsMap() && item[name].IsDefined();
+    if (!is_named || --number > 0) continue;
+    if (item.IsMap()) return item[name];
+    YAML::Node function = item;  // `- nids`, without parameters so far; a handle of the list's item
+    function = YAML::Node(YAML::NodeType::Map);
+    function[name] = YAML::Node(YAML::NodeType::Map);
+    return function[name];
   }
   return YAML::Node(YAML::NodeType::Undefined);
 }
@@ -247,6 +262,9 @@ Result<void> YamlFile::set(const std::string& path, const std::string& value, co
       remember(step_into(node, key), text);
     } else if (last) {
       put(node, key, *parsed, text);
+    } else if (node.IsSequence() && next.IsNull()) {
+      step_into(node, key) = YAML::Node(YAML::NodeType::Map);  // `- nids:`, without parameters so far
+      remember(step_into(node, key), text);
     } else if (!next.IsDefined() || next.IsNull()) {
       put(node, key, YAML::Node(YAML::NodeType::Map), text);
     }

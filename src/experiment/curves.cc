@@ -7,16 +7,16 @@
 #include <cmath>
 #include <map>
 
+#include "base/units.h"
+
 namespace penstock::experiment {
 namespace {
 
-/// What tells the series apart: texts say what they are, of numbers and flags the key is told too.
 std::vector<std::string> labels_of(const Point& point, const std::vector<std::string>& keys) {
   std::vector<std::string> labels;
   for (const std::string& key : keys) {
     const Value* const value = point.find(key);
-    const bool speaks = value == nullptr || std::holds_alternative<std::string>(*value);
-    labels.push_back(speaks ? point.text(key) : key + '=' + to_text(*value));
+    labels.push_back(value == nullptr ? "" : series_label(key, *value));
   }
   return labels;
 }
@@ -78,14 +78,9 @@ void add_limits(const LimitLine& limit, const Record& record, const std::vector<
 
 }  // namespace
 
-std::string Curve::label() const {
-  std::string text;
-  for (const std::string& label : labels) {
-    if (label.empty()) continue;
-    if (!text.empty()) text += ' ';
-    text += label;
-  }
-  return text;
+std::string series_label(const std::string& key, const Value& value) {
+  const auto* const text = std::get_if<std::string>(&value);
+  return text != nullptr && !parse_number(*text) ? *text : key + '=' + to_text(value);
 }
 
 std::optional<double> y_of(const Figure& figure, const Point& point) noexcept {
@@ -96,12 +91,12 @@ std::optional<double> y_of(const Figure& figure, const Point& point) noexcept {
 Curves curves_of(const Figure& figure, const Record& record) {
   Curves curves;
   const std::vector<Shown> shown = shown_points(figure, record, curves.without_value);
-  curves.x_is_text =
+  const bool has_text =
       std::any_of(shown.begin(), shown.end(), [](const Shown& s) { return !std::holds_alternative<double>(*s.x); });
   for (const Shown& s : shown) {
     if (std::find(curves.xs.begin(), curves.xs.end(), *s.x) == curves.xs.end()) curves.xs.push_back(*s.x);
   }
-  if (!curves.x_is_text) std::sort(curves.xs.begin(), curves.xs.end());
+  if (!has_text) std::sort(curves.xs.begin(), curves.xs.end());
 
   std::map<std::vector<std::string>, std::size_t> number_of;
   std::vector<Curve> limits;  // one for each series

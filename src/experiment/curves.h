@@ -21,18 +21,17 @@ struct CurvePoint {
 struct Curve {
   std::vector<std::string> labels;  // one for each key of Figure::series, "" where the points have no such value
   std::vector<CurvePoint> points;   // in the order of x
-
-  /// "gpu dir24 streams=4".
-  [[nodiscard]] std::string label() const;
 };
 
 struct Curves {
   std::vector<Value> xs;  // ascending; texts in the order of the points
-  bool x_is_text = false;
   std::vector<Curve> series;
   std::vector<Curve> limits;      // equal ones once; labels: the limit's name, and the series' where there are several
   std::size_t without_value = 0;  // points that the figure is of, and that have no number for its y axis
 };
+
+/// What a value of a series' key is called: "gpu", "streams=4", "size=1518".
+[[nodiscard]] std::string series_label(const std::string& key, const Value& value);
 
 /// The point's value for the figure's y axis.
 [[nodiscard]] std::optional<double> y_of(const Figure& figure, const Point& point) noexcept;

@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A figure of a paper, defined in code: which points it shows, along which axes, beside which limit and which figures
-// of the paper. From a record it makes a table, for the terminal or in Markdown, and a plot by gnuplot. Nothing here
+// of the paper. From a record it makes a table, for the terminal or in Markdown, and a plot as SVG. Nothing here
 // measures, so kept records render again without the machine that they come from.
 
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,14 +19,17 @@
 
 namespace penstock::experiment {
 
+/// Percentiles are spread by their logits: 99 and 99.9 lie as far apart as 90 and 99.
+enum class AxisKind : std::uint8_t { linear, logarithmic, percentiles };
+
 struct Axis {
   std::string key;    // of the point's value; x may be a text (a chain's name), y is a number
   std::string label;  // with its unit: "packets in a batch", "million packets/s"
-  bool logarithmic = false;
+  AxisKind kind = AxisKind::linear;
   std::string earlier_key{};  // of y: what kept records of earlier versions have in its place; believed first
 };
 
-/// What bounds the points, drawn as a dashed line: PCIe's rate, for instance.
+/// What bounds the points, drawn as a dashed line with its name: PCIe's rate, for instance.
 struct LimitLine {
   enum class Of : std::uint8_t { point, machine };
   std::string label;
@@ -40,6 +44,7 @@ struct Reference {
   double y = 0;
   std::optional<double> x;
   std::string source;
+  std::string panel{};  // the panel of the plot that it belongs to; all of them if empty
 };
 
 /// Bars along a time axis in place of curves: a figure of x alone, each of which has a text of bars.
@@ -58,6 +63,7 @@ struct Figure {
   std::optional<LimitLine> limit;
   std::vector<Reference> references;
   std::optional<BarChart> bars{};
+  std::string panels{};  // one of the series' keys: the plot has a panel for each of its values
 };
 
 /// Whether the record has a point for it.
@@ -70,15 +76,13 @@ enum class Style : std::uint8_t { terminal, markdown };
 /// terminal's 100 follow in a table below.
 [[nodiscard]] std::string table(const Figure& figure, const Record& record, Style style);
 
-/// A script for gnuplot 5 that needs no other file. It draws SVG to `output`, or without one to the standard output.
-[[nodiscard]] std::string plot_script(const Figure& figure, const Record& record, std::string_view output);
+/// Whether its plot would show anything: a point, or a bar.
+[[nodiscard]] bool has_plot(const Figure& figure, const Record& record);
 
-struct Plot {
-  std::string path;
-  bool is_script = false;  // gnuplot is not installed: the script was written in place of the SVG
-};
+/// The plot as SVG. The same record always gives the same bytes.
+[[nodiscard]] std::string plot_svg(const Figure& figure, const Record& record);
 
-/// Writes FOLDER/EXPERIMENT-FIGURE.svg. Errors: gnuplot fails, or the file cannot be written.
-[[nodiscard]] Result<Plot> write_plot(const Figure& figure, const Record& record, const std::string& folder);
+/// Writes FOLDER/EXPERIMENT-FIGURE.svg and returns its path.
+[[nodiscard]] Result<std::string> write_plot(const Figure& figure, const Record& record, const std::string& folder);
 
 }  // namespace penstock::experiment

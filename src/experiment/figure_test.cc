@@ -5,32 +5,21 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "experiment/curves.h"
-#include "experiment/workload.h"
 
 namespace penstock::experiment {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 Figure figure() {
   return {.id = "batch",
           .title = "Look-ups by batch",
           .where = {{"sweep", {"batch"}}},
-          .x = {"batch", "packets", true},
-          .y = {"mpps", "Mpps", true},
+          .x = {"batch", "packets", AxisKind::logarithmic},
+          .y = {"mpps", "Mpps", AxisKind::logarithmic},
           .series = {"processor", "streams"},
           .limit = LimitLine{.label = "PCIe", .key = "limit"},
           .references = {{"paper", 500, 65536, "a paper, figure 3"}, {"paper's CPU", 2.48, std::nullopt, "ibid."}}};
@@ -116,6 +105,20 @@ TEST(FigureTable, ShowsALimitOfTheMachineForEveryX) {
   EXPECT_THAT(table(of_machine, record, Style::markdown), HasSubstr("| 1 | 1.000 | 400.0 |\n| 2 | 1.000 | 400.0 |\n"));
 }
 
+TEST(FigureTable, NamesTheKeyOfSeriesThatAreNumbersInTexts) {
+  Figure by_size = figure();
+  by_size.series = {"size"};
+  Record record;
+  record.points = {point(1, "cpu", 1).set("size", "64"), point(1, "cpu", 2).set("size", "imix")};
+  EXPECT_THAT(table(by_size, record, Style::markdown), HasSubstr("| packets | size=64 | imix |"));
+}
+
+TEST(FigureTable, NamesThePanelOfAReference) {
+  Figure chains = figure();
+  chains.references = {{"paper", 3.8, 64, "table 1", "nids"}};
+  EXPECT_THAT(table(chains, record(), Style::terminal), HasSubstr("  paper, nids: 3.8 at 64 (table 1).\n"));
+}
+
 TEST(FigureTable, NamesTheSeriesOfLimitsThatDiffer) {
   Record record;
   record.points = {point(1, "gpu", 1).set("limit", 10), point(1, "fpga", 1).set("limit", 20)};
@@ -129,33 +132,6 @@ TEST(Figure, HasNoPointsWhereNoneIsOfIt) {
   EXPECT_FALSE(has_points(figure(), none));
 }
 
-TEST(PlotScript, HoldsThePointsInOrderWithTheirSpread) {
-  const std::string script = plot_script(figure(), record(), "out.svg");
-  EXPECT_THAT(script, HasSubstr("set output \"out.svg\"\n"));
-  EXPECT_THAT(script, HasSubstr("set logscale x 2\nset logscale y 10\n"));
-  EXPECT_THAT(script, HasSubstr("$series0 << END\n256 0.5 0.5 0.5\n65536 1234.4 1234.4 1234.4\nEND\n"));
-  EXPECT_THAT(script, HasSubstr("$series1 << END\n256 49.123 48 50\n4096 123.45 123.45 123.45\nEND\n"));
-  EXPECT_THAT(script, HasSubstr("$limit0 << END\n256 2000 2000 2000\n65536 2000 2000 2000\nEND\n"));
-  EXPECT_THAT(script, HasSubstr("title \"gpu streams=2\""));
-  EXPECT_THAT(script, HasSubstr("2.48 with lines"));
-  EXPECT_THAT(script, HasSubstr("title \"paper's CPU\""));
-  EXPECT_THAT(plot_script(figure(), record(), ""), Not(HasSubstr("set output")));
-}
-
-TEST(PlotScript, QuotesNamesSoThatNoneIsACommand) {
-  Figure odd = figure();
-  odd.title = "`id` \"x\"\nsystem('id') @HOME \\";
-  Record record;
-  record.command = "penstock\nsystem 'id'";
-  record.points = {point(1, "\"; system('id') #\nquit", 1)};
-  const std::string script = plot_script(odd, record, "o\"ut\n.svg");
-  EXPECT_THAT(script,
-              HasSubstr("set title \"\\140id\\140 \\042x\\042\\134x0asystem('id') \\100HOME \\134\" noenhanced\n"));
-  EXPECT_THAT(script, HasSubstr("title \"\\042; system('id') #\\134x0aquit\""));
-  EXPECT_THAT(script, HasSubstr("set output \"o\\042ut\\134x0a.svg\"\n"));
-  EXPECT_THAT(script, HasSubstr("# penstock\\x0asystem 'id'\n"));
-}
-
 TEST(Figures, BelieveAnEarlierKeyWhereARecordHasIt) {
   Record record;
   record.points = {point(1, "cpu", 5), point(2, "cpu", 7).set("keys_per_us", 6)};
@@ -165,12 +141,6 @@ TEST(Figures, BelieveAnEarlierKeyWhereARecordHasIt) {
   ASSERT_EQ(curves.series.size(), 1U);
   EXPECT_EQ(curves.series[0].points[0].y, 5);
   EXPECT_EQ(curves.series[0].points[1].y, 6);
-}
-
-TEST(PlotScript, LeavesOutWhatNoLogarithmExistsOf) {
-  Record record;
-  record.points = {point(0, "cpu", 1), point(1, "cpu", 0), point(2, "cpu", 3).set("mpps_min", 0).set("mpps_max", 4)};
-  EXPECT_THAT(plot_script(figure(), record, ""), HasSubstr("$series0 << END\n2 3 3 4\nEND\n"));
 }
 
 Figure bar_figure() {
@@ -203,92 +173,6 @@ TEST(FigureTable, HasTheColumnsOfBars) {
             "   way  in a ms  percent that wait\n"
             " apart    20.00              33.30\n"
             "shared    5.000\n");
-}
-
-TEST(PlotScript, DrawsBarsInBandsFromTheTopWithWhatWaitsInGrey) {
-  const std::string script = plot_script(bar_figure(), bar_record(), "");
-  EXPECT_THAT(script, HasSubstr("$bars0 << END\n0.0 40.0 -1.9 -1.1\n40.0 80.0 -0.9 -0.1\nEND\n"))
-      << "the second waits till 40";
-  EXPECT_THAT(script, HasSubstr("$bars1 << END\n100.0 105.0 -2.9 -2.1\nEND\n"));
-  EXPECT_THAT(script, HasSubstr("$bars2 << END\n7.5 87.5 -3.9 -3.1\nEND\n"));
-  EXPECT_THAT(script, HasSubstr("$waits << END\n10.0 40.0 -0.9 -0.1\nEND\n"));
-  EXPECT_THAT(script,
-              HasSubstr("set ytics (\"apart: nids\" -1, \"apart: router\" -2.5, \"shared: nids, router\" -3.5)\n"
-                        "set yrange [-4:0]\n"));
-  EXPECT_THAT(script, HasSubstr("title \"a transfer\""));
-  EXPECT_THAT(script, HasSubstr("title \"waits\""));
-}
-
-TEST(PlotScript, DrawsNoBarsOfATextThatIsNone) {
-  Record record = bar_record();
-  for (Point& point : record.points) point.set("bars", "nids: 0 0 a\nsystem 'id'");
-  EXPECT_THAT(plot_script(bar_figure(), record, ""), Not(HasSubstr("plot ")));
-}
-
-class Plots : public ::testing::Test {
- protected:
-  void TearDown() override { fs::current_path(fs::temp_directory_path()); }
-  static std::string read(const fs::path& path) {
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  const Workplace place_;
-  const fs::path folder_ = fs::path(place_.path("")).parent_path();
-};
-
-TEST_F(Plots, AreSvgOfGnuplot) {
-  if (std::system("gnuplot --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "gnuplot is not installed";
-  Record odd = record();
-  odd.points.push_back(point(512, "'\"; quit #\n$x << END \\ @HOME `touch made`", 3));
-  fs::current_path(folder_);
-  for (const char* x : {"batch", "processor"}) {
-    Figure shown = figure();
-    shown.x.key = x;
-    const auto plot = write_plot(shown, odd, folder_.string());
-    ASSERT_TRUE(plot) << to_string(plot.error());
-    EXPECT_FALSE(plot->is_script);
-    EXPECT_EQ(plot->path, (folder_ / "test-batch.svg").string());
-    EXPECT_THAT(read(plot->path), HasSubstr("</svg>"));
-    EXPECT_THAT(read(plot->path), HasSubstr("Look-ups by batch"));
-    EXPECT_THAT(read(plot->path), HasSubstr("; quit #\\x0a$x &lt;&lt; END \\ @HOME `touch made`"));
-    EXPECT_FALSE(fs::exists("made")) << "no name is a command";
-  }
-}
-
-TEST_F(Plots, DrawBars) {
-  if (std::system("gnuplot --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "gnuplot is not installed";
-  Record odd = bar_record();
-  odd.points[1].set("bars", "`touch made` \" @x \\ $x: 0 0 1");
-  fs::current_path(folder_);
-  const auto plot = write_plot(bar_figure(), odd, folder_.string());
-  ASSERT_TRUE(plot) << to_string(plot.error());
-  const std::string svg = read(plot->path);
-  EXPECT_THAT(svg, HasSubstr("</svg>"));
-  EXPECT_THAT(svg, HasSubstr("apart: nids"));
-  EXPECT_THAT(svg, HasSubstr("`touch made` \" @x \\ $x"));
-  EXPECT_FALSE(fs::exists("made")) << "no name is a command";
-}
-
-TEST_F(Plots, AreScriptsWhereGnuplotIsNotInstalled) {
-  const std::string path = std::getenv("PATH");
-  ::setenv("PATH", folder_.c_str(), 1);
-  const auto plot = write_plot(figure(), record(), folder_.string());
-  ::setenv("PATH", path.c_str(), 1);
-  ASSERT_TRUE(plot) << to_string(plot.error());
-  EXPECT_TRUE(plot->is_script);
-  EXPECT_EQ(plot->path, (folder_ / "test-batch.gp").string());
-  EXPECT_EQ(read(plot->path), plot_script(figure(), record(), "test-batch.svg"));
-}
-
-TEST_F(Plots, TellWhatGnuplotSaysWhenItFails) {
-  std::ofstream(folder_ / "gnuplot") << "#!/bin/sh\necho 'no such terminal' >&2\nexit 1\n";
-  fs::permissions(folder_ / "gnuplot", fs::perms::owner_all);
-  const std::string path = std::getenv("PATH");
-  ::setenv("PATH", folder_.c_str(), 1);
-  const auto plot = write_plot(figure(), record(), folder_.string());
-  ::setenv("PATH", path.c_str(), 1);
-  ASSERT_FALSE(plot);
-  EXPECT_THAT(to_string(plot.error()), HasSubstr("gnuplot fails: found 'no such terminal'"));
 }
 
 }  // namespace

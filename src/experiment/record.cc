@@ -17,6 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kRecordExpected = "what `penstock bench --json` writes";
+
 Json json_of(const Value& value) {
   if (const bool* const flag = std::get_if<bool>(&value)) return *flag;
   const double* const number = std::get_if<double>(&value);
@@ -128,6 +130,23 @@ void read_machine(const Json& json, Record::Machine& machine, Reader& reader) {
   }
 }
 
+/// Whether it can be a record at all: another program's JSON is one mistake, not a list of all that it lacks.
+bool looks_like_record(const Json& json) {
+  return json.empty() || json.contains("penstock") || json.contains("experiment") || json.contains("points");
+}
+
+/// "an object with context, benchmarks": the first of its names.
+std::string description_of(const Json& object) {
+  constexpr std::size_t kMost = 4;
+  std::string text = "an object with ";
+  std::size_t count = 0;
+  for (const auto& [key, value] : object.items()) {
+    if (count == kMost) return text + ", …";
+    text += (count++ == 0 ? "" : ", ") + printable(std::string_view(key).substr(0, 40));
+  }
+  return text;
+}
+
 /// The place of a byte of the text.
 Place place_of(std::string_view text, std::size_t byte, const std::string& file) {
   const std::string_view before = text.substr(0, byte);
@@ -137,7 +156,6 @@ Place place_of(std::string_view text, std::size_t byte, const std::string& file)
 }
 
 Result<Json> parse(std::string_view text, const std::string& file) {
-  constexpr const char* kExpected = "what `penstock bench --json` writes";
   if (text.size() > kMostRecordBytes) {
     const std::string most = format_size(kMostRecordBytes);
     return failure({{file, 0, 0}, "too large for a record", "more than " + most, "at most " + most});
@@ -147,9 +165,9 @@ Result<Json> parse(std::string_view text, const std::string& file) {
   } catch (const Json::parse_error& error) {
     const std::size_t byte = error.byte == 0 ? 0 : std::min(error.byte - 1, text.size());
     return failure({place_of(text, byte, file), "not JSON",
-                    byte >= text.size() ? "the end of the file" : in_quotes(text.substr(byte, 20)), kExpected});
+                    byte >= text.size() ? "the end of the file" : in_quotes(text.substr(byte, 20)), kRecordExpected});
   } catch (const Json::exception&) {  // a number that no double holds
-    return failure({{file, 0, 0}, "a number is out of range", "", kExpected});
+    return failure({{file, 0, 0}, "a number is out of range", "", kRecordExpected});
   }
 }
 
@@ -193,6 +211,9 @@ Result<Record> parse_record(std::string_view text, const std::string& file) {
   if (!json.is_object()) {
     reader.wrong("the record", json, "an object");
     return failure(std::move(reader).take());
+  }
+  if (!looks_like_record(json)) {
+    return failure({{file, 0, 0}, "not a record of an experiment", description_of(json), kRecordExpected});
   }
   Record record;
   if (const Json* const build = reader.member(json, "", "penstock", "an object", &Json::is_object)) {

@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static_cast<void>(summary(*experiment, *record, Style::terminal));
     for (const Figure& figure : experiment->figures()) {
       for (const Style style : {Style::terminal, Style::markdown}) static_cast<void>(table(figure, *record, style));
-      static_cast<void>(plot_script(figure, *record, ""));
+      static_cast<void>(plot_svg(figure, *record));
     }
   }
   return 0;

@@ -200,7 +200,8 @@ std::string table(const Figure& figure, const Record& record, Style style) {
   text += markdown ? markdown_table(xs, columns) : terminal_table(xs, columns);
   std::vector<std::string> notes{nearest_to_limit(figure, record), furthest_apart(curves), left_out(figure, curves)};
   for (const Reference& reference : figure.references) {
-    notes.push_back(fmt::format("{}: {}{} ({}).", reference.label, x_text(Value(reference.y)),
+    notes.push_back(fmt::format("{}{}{}: {}{} ({}).", reference.label, reference.panel.empty() ? "" : ", ",
+                                reference.panel, x_text(Value(reference.y)),
                                 reference.x ? fmt::format(" at {}", x_text(Value(*reference.x))) : "",
                                 reference.source));
   }

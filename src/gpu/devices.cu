@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/slow_notice.h"
 #include "gpu/check.cuh"
 #include "gpu/nvml.h"
 
@@ -60,6 +61,8 @@ void explain(DeviceList& list, cudaError_t status) {
 }  // namespace
 
 DeviceList list_devices() {
+  const SlowNotice notice(
+      "waiting for the NVIDIA driver to list its GPUs (a GPU that hangs can block it: see `dmesg`) …");
   DeviceList list;
   list.runtime_cuda = cuda_version(CUDART_VERSION);
 

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "base/host_device.h"
@@ -109,23 +110,28 @@ class Batch {
   }
   [[nodiscard]] std::uint32_t next_sequence() const noexcept { return next_sequence_; }
 
-  /// The packets appended since the last call arrived at `now`: kept for the latency histogram. There is room for a few
-  /// dozen polls; the packets of later ones count as arrived with the last that had room, so latency is never
-  /// understated.
-  void mark_arrivals(Clock::time_point now) noexcept {
+  struct ArrivalMark {
+    std::size_t end = 0;     // the packets from the previous mark's end to this one ...
+    Clock::time_point time;  // ... were polled now, or later where there was no room for another mark
+    /// What to add to these packets' times to get the times of `Clock` at which they arrived, where that is known.
+    std::optional<std::chrono::nanoseconds> to_clock{};
+  };
+  /// The packets appended since the last call were polled at `now`: kept for the latency histogram. There is room for
+  /// a few dozen polls; the packets of later ones count as polled with the last that had room, so latency is never
+  /// understated. Polls of a source that knows when its packets arrived share a mark.
+  void mark_arrivals(Clock::time_point now, std::optional<std::chrono::nanoseconds> to_clock = std::nullopt) noexcept {
     if (marked() == count_) return;
-    if (mark_count_ == kMostMarks) {
-      marks_[kMostMarks - 1].end = count_;
+    const bool shared = mark_count_ > 0 && to_clock && marks_[mark_count_ - 1].to_clock == to_clock;
+    if (shared || mark_count_ == kMostMarks) {
+      ArrivalMark& last = marks_[mark_count_ - 1];
+      last.end = count_;
+      if (!shared) last.to_clock.reset();
     } else {
-      marks_[mark_count_++] = {count_, now};
+      marks_[mark_count_++] = {count_, now, to_clock};
     }
   }
-  struct ArrivalMark {
-    std::size_t end = 0;     // the packets before this one, and behind the mark before, ...
-    Clock::time_point time;  // ... came now
-  };
   [[nodiscard]] std::span<const ArrivalMark> arrivals() const noexcept { return {marks_.data(), mark_count_}; }
-  /// When the first packet came; only for a batch that is not empty and marked.
+  /// When the first packet was polled; only for a batch that is not empty and marked.
   [[nodiscard]] Clock::time_point opened_at() const noexcept { return marks_[0].time; }
 
  private:

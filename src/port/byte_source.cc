@@ -7,8 +7,6 @@
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
-#include <zstd.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +14,8 @@
 #include <cstring>
 #include <utility>
 #include <vector>
+
+#include "base/decompressor.h"
 
 namespace penstock::port {
 
@@ -93,7 +93,7 @@ class RawInput {
   int fd_;
   bool regular_;
   std::uint64_t size_;
-  std::array<std::uint8_t, 4> head_{};
+  std::array<std::uint8_t, Decompressor::kMagicBytes> head_{};
   std::size_t head_length_ = 0;
   std::size_t head_taken_ = 0;
   ReadControl* control_;
@@ -121,110 +121,37 @@ class PlainSource final : public Source {
   std::ptrdiff_t read(std::span<std::uint8_t> into) noexcept override { return input_.read(into); }
 };
 
-/// The frame of both decompressors: `decompress` takes from `compressed_` and returns what it wrote, or -1.
-class DecompressingSource : public Source {
+class CompressedSource final : public Source {
  public:
-  explicit DecompressingSource(RawInput input) : Source(std::move(input)), buffer_(kChunk) {}
+  CompressedSource(RawInput input, std::unique_ptr<Decompressor> decompressor)
+      : Source(std::move(input)), decompressor_(std::move(decompressor)), buffer_(kChunk) {}
 
   std::ptrdiff_t read(std::span<std::uint8_t> into) noexcept override {
     while (reason_.empty()) {
       // Output may be left inside the decompressor although all input is taken.
-      const std::ptrdiff_t wrote = decompress(into);
-      if (wrote != 0) return wrote;
+      const std::ptrdiff_t wrote = decompressor_->decompress(compressed_, into);
+      if (wrote > 0) return wrote;
+      if (wrote < 0) {
+        reason_ = decompressor_->reason();
+        return -1;
+      }
       const std::ptrdiff_t got = input_.read(buffer_);
       if (got < 0) return -1;
       if (got == 0) {
-        if (inside_stream_) reason_ = "the compressed data ends early";
-        return inside_stream_ ? -1 : 0;
+        if (!decompressor_->inside_stream()) return 0;
+        reason_ = "the compressed data ends early";
+        return -1;
       }
       compressed_ = std::span(buffer_).first(static_cast<std::size_t>(got));
     }
     return -1;
   }
 
- protected:
-  virtual std::ptrdiff_t decompress(std::span<std::uint8_t> into) noexcept = 0;
-
-  std::span<const std::uint8_t> compressed_;  // what is not yet taken of `buffer_`
-  bool inside_stream_ = true;                 // its end has not been seen
-
  private:
+  std::unique_ptr<Decompressor> decompressor_;
   std::vector<std::uint8_t> buffer_;
+  std::span<const std::uint8_t> compressed_;  // what is not yet taken of `buffer_`
 };
-
-class GzipSource final : public DecompressingSource {
- public:
-  explicit GzipSource(RawInput input) : DecompressingSource(std::move(input)) {
-    if (inflateInit2(&stream_, 16 + MAX_WBITS) != Z_OK) reason_ = "no memory for zlib";
-  }
-  GzipSource(const GzipSource&) = delete;
-  GzipSource& operator=(const GzipSource&) = delete;
-  ~GzipSource() override { inflateEnd(&stream_); }
-
- private:
-  std::ptrdiff_t decompress(std::span<std::uint8_t> into) noexcept override {
-    stream_.next_out = into.data();
-    stream_.avail_out = static_cast<uInt>(into.size());
-    while (stream_.avail_out == into.size()) {
-      if (!inside_stream_) {
-        // Zero bytes may pad the end (gzip(1)); anything else begins the next stream.
-        while (!compressed_.empty() && compressed_.front() == 0) compressed_ = compressed_.subspan(1);
-        if (compressed_.empty()) return 0;
-        inflateReset(&stream_);
-        inside_stream_ = true;
-      }
-      stream_.next_in = const_cast<Bytef*>(compressed_.data());
-      stream_.avail_in = static_cast<uInt>(compressed_.size());
-      const int status = inflate(&stream_, Z_NO_FLUSH);
-      compressed_ = compressed_.last(stream_.avail_in);
-      if (status == Z_STREAM_END) {
-        inside_stream_ = false;
-      } else if (status == Z_BUF_ERROR) {
-        break;
-      } else if (status != Z_OK) {
-        reason_ = std::string("gzip: ") + (stream_.msg != nullptr ? stream_.msg : zError(status));
-        break;
-      }
-    }
-    const std::size_t wrote = into.size() - stream_.avail_out;
-    return wrote != 0 || reason_.empty() ? static_cast<std::ptrdiff_t>(wrote) : -1;
-  }
-
-  z_stream stream_{};
-};
-
-class ZstdSource final : public DecompressingSource {
- public:
-  explicit ZstdSource(RawInput input) : DecompressingSource(std::move(input)), stream_(ZSTD_createDStream()) {
-    if (stream_ == nullptr) reason_ = "no memory for zstd";
-  }
-
- private:
-  std::ptrdiff_t decompress(std::span<std::uint8_t> into) noexcept override {
-    ZSTD_outBuffer out{into.data(), into.size(), 0};
-    for (;;) {
-      ZSTD_inBuffer in{compressed_.data(), compressed_.size(), 0};
-      const std::size_t status = ZSTD_decompressStream(stream_.get(), &out, &in);
-      compressed_ = compressed_.subspan(in.pos);
-      if (ZSTD_isError(status) != 0) {
-        reason_ = std::string("zstd: ") + ZSTD_getErrorName(status);
-        return out.pos != 0 ? static_cast<std::ptrdiff_t>(out.pos) : -1;
-      }
-      // 0: a frame is complete. Without input and output the answer is about a frame that has not begun.
-      if (in.pos != 0 || out.pos != 0) inside_stream_ = status != 0;
-      if (out.pos != 0 || in.pos == 0) return static_cast<std::ptrdiff_t>(out.pos);
-    }
-  }
-
-  struct Free {
-    void operator()(ZSTD_DStream* stream) const noexcept { ZSTD_freeDStream(stream); }
-  };
-  std::unique_ptr<ZSTD_DStream, Free> stream_;
-};
-
-bool begins_with(std::span<const std::uint8_t> bytes, std::initializer_list<std::uint8_t> magic) {
-  return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
-}
 
 }  // namespace
 
@@ -240,11 +167,8 @@ Result<std::unique_ptr<ByteSource>> ByteSource::open(const std::string& path, Re
   RawInput input(fd, S_ISREG(status.st_mode) && path != "-", status, control);
   const auto magic = input.peek();
   if (!input.reason().empty()) return failure({{path, 0, 0}, "cannot read", input.reason(), "a file"});
-  if (begins_with(magic, {0x1f, 0x8b})) return std::make_unique<GzipSource>(std::move(input));
-  const bool zstd_skippable = magic.size() == 4 && (magic[0] & 0xf0) == 0x50 &&
-                              begins_with(magic.subspan(1), {0x2a, 0x4d, 0x18});  // RFC 8878 §3.1.2
-  if (begins_with(magic, {0x28, 0xb5, 0x2f, 0xfd}) || zstd_skippable) {
-    return std::make_unique<ZstdSource>(std::move(input));
+  if (auto decompressor = Decompressor::for_input(magic)) {
+    return std::make_unique<CompressedSource>(std::move(input), std::move(decompressor));
   }
   return std::make_unique<PlainSource>(std::move(input));
 }

@@ -24,6 +24,12 @@ struct CapturedFrame {
   bool copy = false;         // another worker has the frame: see RxStatus::copy
 };
 
+/// A frame that is too long for any batch; 0 bytes: there was none.
+struct OversizedFrame {
+  std::size_t bytes = 0;
+  std::uint64_t number = 0;  // CapturedFrame::number
+};
+
 class CaptureFormat {
  public:
   enum class Status : std::uint8_t { packet, end, broken };

@@ -6,9 +6,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "port/pcap_reader.h"
@@ -77,8 +79,8 @@ Errors check_captures(const std::vector<std::string>& paths) {
   return errors;
 }
 
-Result<CaptureSequence> CaptureSequence::open(std::vector<std::string> paths, ReadControl& control) {
-  CaptureSequence sequence(control);
+Result<CaptureSequence> CaptureSequence::open(std::vector<std::string> paths, ReadControl& control, BadCapture bad) {
+  CaptureSequence sequence(control, bad);
   Errors errors;
   for (std::string& path : paths) {
     const std::uint64_t before = control.bytes_read.load();
@@ -97,7 +99,9 @@ Result<CaptureSequence> CaptureSequence::open(std::vector<std::string> paths, Re
     }
     sequence.waiting_.push_back(std::move(input));
   }
-  if (!errors.empty()) return failure(std::move(errors));
+  const bool refused = bad == BadCapture::stop || sequence.waiting_.empty() || control.stopped.load();
+  if (!errors.empty() && refused) return failure(std::move(errors));
+  sequence.errors_ = std::move(errors);
   if (!sequence.never_waits_) sequence.total_bytes_ = 0;
   return sequence;
 }
@@ -113,23 +117,35 @@ bool CaptureSequence::next(CapturedFrame& frame) noexcept {
       append(errors_, current_->errors());
       packets_before_ += current_->packets();
       current_.reset();
-      if (status == CaptureReader::Status::broken) waiting_.clear();
+      if (status == CaptureReader::Status::broken && bad_ == BadCapture::stop) waiting_.clear();
     }
     if (waiting_.empty()) return false;
     Input input = std::move(waiting_.front());
     waiting_.pop_front();
     if (input.opened) {
       current_ = std::move(input.opened);
+      places_.begin_file(packets_before_, current_->path());
       continue;
     }
     auto reader = CaptureReader::open(input.path, *control_);
     if (!reader) {
       append(errors_, std::move(reader.error()));
-      waiting_.clear();
-      return false;
+      if (bad_ == BadCapture::stop || control_->stopped.load()) waiting_.clear();
+      continue;
     }
     current_ = std::move(*reader);
+    places_.begin_file(packets_before_, current_->path());
   }
+}
+
+Error PacketPlaces::fits_no_batch(const OversizedFrame& frame, std::string_view what_ended) const {
+  // The last file before which there are fewer packets.
+  const auto next = std::ranges::lower_bound(files_, frame.number, {}, &std::pair<std::uint64_t, std::string>::first);
+  const auto& [before, path] = *std::prev(next);
+  return {{path, 0, 0},
+          fmt::format("{} ended at packet {}: the frame fits no batch", what_ended, frame.number - before),
+          fmt::format("{} bytes", frame.bytes),
+          "larger batches (run: batch: bytes)"};
 }
 
 }  // namespace penstock::port

@@ -11,6 +11,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -33,6 +35,7 @@ class CaptureReader {
   [[nodiscard]] Errors errors() const;
   /// Packets so far, with those that were left out.
   [[nodiscard]] std::uint64_t packets() const noexcept { return format_->packets(); }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] const ByteSource& source() const noexcept { return source_->source(); }
 
  private:
@@ -49,15 +52,39 @@ class CaptureReader {
 /// What is wrong with captures as far as their headers tell, all at once. Pipes and devices are not opened.
 [[nodiscard]] Errors check_captures(const std::vector<std::string>& paths);
 
+/// What to do about a capture that cannot be read, or not to its end.
+enum class BadCapture : std::uint8_t {
+  stop,  // one that cannot be opened is refused beforehand; one that breaks off ends the reading
+  skip,  // it is reported at the end, and the next one is read; refused is only a list of such captures alone
+};
+
+/// Which file of several the packets lie in.
+class PacketPlaces {
+ public:
+  /// The next file begins, after so many packets of all files before it.
+  void begin_file(std::uint64_t packets_before, std::string path) {
+    files_.emplace_back(packets_before, std::move(path));
+  }
+  /// "reading ended at packet 3: …", with the file of that frame as its place.
+  [[nodiscard]] Error fits_no_batch(const OversizedFrame& frame, std::string_view what_ended) const;
+
+ private:
+  std::vector<std::pair<std::uint64_t, std::string>> files_;
+};
+
 /// Several capture files, one behind the other, as if they were one. Holds one regular file open at a time.
 class CaptureSequence {
  public:
   /// Checks all files' headers, so that the user hears of every mistake at once. `control` outlives the sequence.
-  static Result<CaptureSequence> open(std::vector<std::string> paths, ReadControl& control);
+  static Result<CaptureSequence> open(std::vector<std::string> paths, ReadControl& control,
+                                      BadCapture bad = BadCapture::stop);
 
-  /// False at the end, or where a file is broken: then `errors` says so, and what follows it is not read.
+  /// False at the end, or where a file is broken and `bad` says to stop there; `errors` then says what is wrong.
   bool next(CapturedFrame& frame) noexcept;
   [[nodiscard]] const Errors& errors() const noexcept { return errors_; }
+
+  /// Of the packets that `next` has given; for the thread that called it.
+  [[nodiscard]] const PacketPlaces& places() const noexcept { return places_; }
 
   /// Whether all inputs are regular files: then `next` never waits for others.
   [[nodiscard]] bool never_waits() const noexcept { return never_waits_; }
@@ -65,7 +92,7 @@ class CaptureSequence {
   [[nodiscard]] std::uint64_t total_bytes() const noexcept { return total_bytes_; }
 
  private:
-  explicit CaptureSequence(ReadControl& control) noexcept : control_(&control) {}
+  CaptureSequence(ReadControl& control, BadCapture bad) noexcept : control_(&control), bad_(bad) {}
 
   struct Input {
     std::string path;
@@ -73,7 +100,9 @@ class CaptureSequence {
   };
   std::deque<Input> waiting_;
   std::optional<CaptureReader> current_;
+  PacketPlaces places_;
   ReadControl* control_;
+  BadCapture bad_;
   Errors errors_;
   std::uint64_t packets_before_ = 0;  // in the files before this one
   bool never_waits_ = true;

@@ -18,6 +18,7 @@ namespace {
 
 using testing::Bytes;
 using testing::CaptureBytes;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::read_captures;
@@ -274,6 +275,29 @@ TEST(CaptureSequence, TellsOfEveryBadFileAtOnce) {
   const auto read = read_captures({folder / "bad.pcap", folder / "good.pcap", folder / "none", folder / "wlan.pcap"});
   EXPECT_THAT(read.packets, IsEmpty());
   EXPECT_THAT(read.errors, SizeIs(3));
+}
+
+TEST(CaptureSequence, ReadsTheOthersWhereBadCapturesAreToBeSkipped) {
+  const TemporaryFolder folder;
+  Bytes cut = three_packets();
+  cut.pop_back();
+  write_file(folder / "cut.pcap", cut);  // two packets, then an error
+  write_file(folder / "good.pcap", three_packets());
+  write_file(folder / "none.pcap", {1, 2, 3});  // no capture
+  ReadControl control;
+  auto captures =
+      CaptureSequence::open({folder / "none.pcap", folder / "cut.pcap", folder / "good.pcap", folder / "missing.pcap"},
+                            control, BadCapture::skip);
+  ASSERT_TRUE(captures) << to_string(captures.error());
+  std::vector<std::uint64_t> numbers;
+  for (CapturedFrame frame; captures->next(frame);) numbers.push_back(frame.number);
+  EXPECT_THAT(numbers, ::testing::ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(to_string(captures->errors()), AllOf(HasSubstr("none.pcap: "), HasSubstr("missing.pcap: cannot open"),
+                                                   HasSubstr("cut.pcap: the capture is broken after packet 2")));
+
+  const auto none = CaptureSequence::open({folder / "none.pcap", folder / "missing.pcap"}, control, BadCapture::skip);
+  ASSERT_FALSE(none) << "nothing can be read";
+  EXPECT_THAT(none.error(), SizeIs(2));
 }
 
 TEST(CaptureSequence, ReadsNothingBehindABrokenFile) {

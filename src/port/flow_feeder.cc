@@ -17,8 +17,8 @@ constexpr std::size_t kRingBytes = 4 << 20;
 /// Stands before each frame in a ring.
 struct RingHeader {
   std::uint64_t timestamp_ns;
+  std::uint64_t number;
   std::uint32_t wire_length;
-  std::uint32_t number;
   LinkType link_type;
   bool copy;
 };
@@ -68,19 +68,24 @@ bool FlowFeeder::hand_over(unsigned worker, const CapturedFrame& frame) noexcept
   SpscByteRing& ring = *rings_[worker];
   const std::size_t length = sizeof(RingHeader) + frame.bytes.size();
   if (length > ring.longest_record()) {
-    oversized_.store(frame.bytes.size());
+    note_oversized(frame.bytes.size(), frame.number);
     return false;
   }
   std::uint8_t* to = nullptr;
   for (Patience patience; (to = ring.begin_write(length)) == nullptr; patience.wait()) {
     if (stop_.load(std::memory_order_relaxed)) return false;
   }
-  const RingHeader header{frame.timestamp_ns, frame.wire_length, static_cast<std::uint32_t>(frame.number),
-                          frame.link_type, frame.copy};
+  const RingHeader header{frame.timestamp_ns, frame.number, frame.wire_length, frame.link_type, frame.copy};
   std::memcpy(to, &header, sizeof header);
   std::memcpy(to + sizeof header, frame.bytes.data(), frame.bytes.size());
   ring.end_write();
   return true;
+}
+
+/// The first one is reported.
+void FlowFeeder::note_oversized(std::size_t bytes, std::uint64_t number) noexcept {
+  std::size_t none = 0;
+  if (oversized_bytes_.compare_exchange_strong(none, bytes)) oversized_number_ = number;
 }
 
 std::uint64_t FlowFeeder::next_time_ns(unsigned worker) noexcept {
@@ -105,9 +110,10 @@ RxStatus FlowFeeder::poll(unsigned worker, Batch& batch, PortIndex in_port, std:
     if (header.timestamp_ns > until_ns) return RxStatus::idle;
     const std::span<const std::uint8_t> frame = record.subspan(sizeof header);
     if (header.copy && !batch.empty()) return RxStatus::more;
-    if (!batch.append(frame, {header.timestamp_ns, header.wire_length, in_port, header.link_type, header.number})) {
+    if (!batch.append(frame, {header.timestamp_ns, header.wire_length, in_port, header.link_type,
+                              static_cast<std::uint32_t>(header.number)})) {
       if (!batch.empty()) return RxStatus::more;
-      oversized_.store(frame.size());
+      note_oversized(frame.size(), header.number);
       stop_.store(true);  // or the thread would wait for ever for room in this ring
       return RxStatus::end;
     }

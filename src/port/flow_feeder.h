@@ -40,13 +40,14 @@ class FlowFeeder {
 
   /// Ends the thread, wherever it is in the captures. A read that waits for a pipe is ended by ReadControl::stop_fd.
   void stop() noexcept;
-  /// The length of a frame that fits no batch and so ended the run; 0: none did.
-  [[nodiscard]] std::size_t oversized() const noexcept { return oversized_.load(); }
+  /// The frame that fits no batch and so ended the run, if one did. Once the thread and the workers have stopped.
+  [[nodiscard]] OversizedFrame oversized() const noexcept { return {oversized_bytes_.load(), oversized_number_}; }
   [[nodiscard]] std::optional<FragmentCounts> fragments() const noexcept { return chooser_.counts(); }
 
  private:
   void run() noexcept;
   bool hand_over(unsigned worker, const CapturedFrame& frame) noexcept;
+  void note_oversized(std::size_t bytes, std::uint64_t number) noexcept;
 
   CaptureSequence* captures_;
   WorkerChooser chooser_;  // the thread's
@@ -54,7 +55,8 @@ class FlowFeeder {
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> latest_ns_{0};  // of the frames that were read
   std::atomic<bool> done_{false};            // nothing comes behind what is in the rings
-  std::atomic<std::size_t> oversized_{0};
+  std::atomic<std::size_t> oversized_bytes_{0};
+  std::uint64_t oversized_number_ = 0;
   std::thread thread_;
 };
 

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -55,12 +56,6 @@ class KeptFrames {
     __builtin_prefetch(frame, 1);
     __builtin_prefetch(frame + kCacheLine - 1, 1);
   }
-  /// Whether no frame of this port has ever reached this far into the memory, which the kernel may have to provide.
-  [[nodiscard]] bool reaches_new(std::size_t end) noexcept {
-    if (end <= written_) return false;
-    written_ = end;
-    return true;
-  }
   /// The next packet was put at `offset`. Whether its frame is there already. Allocates where it was never so full.
   bool put(std::size_t i, std::uint32_t offset, std::uint32_t index, bool same_port) {
     if (i != next_) return false;
@@ -81,7 +76,6 @@ class KeptFrames {
   };
   std::vector<Frame> frames_;  // by packet
   std::size_t next_ = 0;
-  std::size_t written_ = 0;  // the end of what has ever been written
 };
 
 /// `packets` is how many it makes in all.
@@ -103,15 +97,41 @@ class GeneratorRx final : public RxQueue {
     while (std::gcd(flows_.size() + skip_, frames_->turns.size()) != 1) ++skip_;
   }
 
+  /// Fills the memory with frames, which then need only their headers. The clock does not run yet.
+  void prepare(Batch& batch) noexcept override {
+    if (!keeps_frames_ || flows_.empty()) return;
+    KeptFrames& kept = kept_[batch.memory()];
+    kept.resume(batch);
+    for (;; ++prepared_) {
+      const std::uint32_t index = frames_->turns[prepared_ % frames_->turns.size()];
+      const std::vector<std::uint8_t>& frame = frames_->templates[index].bytes;
+      const auto length = static_cast<std::uint32_t>(frame.size());
+      const std::size_t i = batch.size();
+      std::uint8_t* const to = batch.append_unwritten(length, {0, length, port_, LinkType::ethernet});
+      if (to == nullptr) break;
+      std::memcpy(to, frame.data(), length);
+      kept.put(i, static_cast<std::uint32_t>(to - batch.memory()), index, false);
+    }
+    batch.reset(batch.packets().empty() ? batch.next_sequence() : batch.packets().front().sequence);
+  }
+
   RxStatus poll(Batch& batch) noexcept override {
     if (flows_.empty() || oversized_ != 0) return RxStatus::end;
     const std::uint64_t now = clock_();
-    if (start_ns_ == 0) start_ns_ = now;
+    if (start_ns_ == 0) {
+      start_ns_ = now;
+      to_clock_ = Batch::Clock::now().time_since_epoch() - std::chrono::nanoseconds{static_cast<std::int64_t>(now)};
+    }
     const RxStatus status = ipv6_ ? (tcp_ ? fill<32, true>(batch, now) : fill<32, false>(batch, now))
                                   : (tcp_ ? fill<8, true>(batch, now) : fill<8, false>(batch, now));
     made_.store(packets_ - left_, std::memory_order_relaxed);
     if (pace_.limited) note_lateness(now);
     return status;
+  }
+
+  /// Packets arrive when they are due, however late they are made.
+  std::optional<std::chrono::nanoseconds> arrivals_to_clock() noexcept override {
+    return pace_.limited ? std::optional(to_clock_) : std::nullopt;
   }
 
   Discarded discard(std::size_t most) noexcept override {
@@ -146,26 +166,20 @@ class GeneratorRx final : public RxQueue {
   RxStatus fill(Batch& batch, std::uint64_t now) noexcept {
     KeptFrames* const kept = keeps_frames_ ? &kept_[batch.memory()] : nullptr;
     if (kept != nullptr) kept->resume(batch);
-    bool any_new = false;
-    const auto filled = [&](RxStatus status) {
-      // What it takes to put frames there for the first time is no time of the traffic's.
-      if (any_new && pace_.limited) start_ns_ += clock_() - now;
-      return status;
-    };
     while (left_ != 0) {
       const std::uint32_t index = kept != nullptr ? kept->next_or(frames_->turns[turn_]) : frames_->turns[turn_];
       const FrameTemplate& frame = frames_->templates[index];
       std::uint64_t timestamp = now;
       if (pace_.limited) {
         timestamp = next_due_ns();
-        if (timestamp > now) return filled(RxStatus::idle);
+        if (timestamp > now) return RxStatus::idle;
       }
       const auto length = static_cast<std::uint32_t>(frame.bytes.size());
       const std::size_t i = batch.size();
       const bool same_port = kept != nullptr && i < batch.capacity_packets() && batch.former_port() == port_;
       std::uint8_t* const to = batch.append_unwritten(length, {timestamp, length, port_, LinkType::ethernet});
       if (to == nullptr) {
-        if (!batch.empty()) return filled(RxStatus::more);
+        if (!batch.empty()) return RxStatus::more;
         oversized_ = length;
         return RxStatus::end;
       }
@@ -174,7 +188,6 @@ class GeneratorRx final : public RxQueue {
         kept->fetch_ahead(batch.memory());
         copy_headers<AddressBytes, Tcp>(to, frame.bytes.data());
       } else {
-        if (kept != nullptr) any_new |= kept->reaches_new(offset + std::size_t{length});
         std::memcpy(to, frame.bytes.data(), length);
       }
       put_flow<AddressBytes, Tcp>(to, frame, flows_[flow_]);
@@ -251,11 +264,13 @@ class GeneratorRx final : public RxQueue {
   std::size_t flow_ = 0;
   std::size_t turn_ = 0;
   std::size_t skip_ = 0;
+  std::size_t prepared_ = 0;  // frames, by `prepare`
   std::uint64_t left_;
   const std::uint64_t packets_;
   const Pace pace_;
   std::uint64_t units_ = 0;  // made so far
   std::uint64_t start_ns_ = 0;
+  std::chrono::nanoseconds to_clock_{};
   NanosecondClock clock_;
   PortIndex port_;
   bool ipv6_, tcp_;

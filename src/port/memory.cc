@@ -35,6 +35,7 @@ class FrameStore {
     std::uint64_t timestamp_ns;
     std::uint32_t length;
     std::uint32_t wire_length;
+    std::uint32_t number;  // CapturedFrame::number
     LinkType link_type;
     bool copy;
   };
@@ -57,8 +58,9 @@ class FrameStore {
     }
     Chunk& chunk = chunks_.back();
     std::uint8_t* to = chunk.bytes.get() + chunk.used;
-    const Header header{frame.timestamp_ns, static_cast<std::uint32_t>(frame.bytes.size()), frame.wire_length,
-                        frame.link_type, frame.copy};
+    const Header header{frame.timestamp_ns, static_cast<std::uint32_t>(frame.bytes.size()),
+                        frame.wire_length,  static_cast<std::uint32_t>(frame.number),
+                        frame.link_type,    frame.copy};
     std::memcpy(to, &header, sizeof header);
     std::memcpy(to + sizeof header, frame.bytes.data(), frame.bytes.size());
     chunk.used += need;
@@ -98,7 +100,7 @@ class MemoryRx final : public RxQueue {
   /// Read by other threads.
   [[nodiscard]] std::uint64_t played() const noexcept { return played_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t packets() const noexcept { return store_.packets(); }
-  [[nodiscard]] std::size_t oversized() const noexcept { return oversized_; }
+  [[nodiscard]] OversizedFrame oversized() const noexcept { return oversized_; }
 
  private:
   RxStatus fill(Batch& batch) noexcept {
@@ -113,7 +115,7 @@ class MemoryRx final : public RxQueue {
           return RxStatus::copy;
         }
         if (!batch.empty()) return RxStatus::more;
-        oversized_ = next.length;
+        oversized_ = {next.length, next.number};
         return RxStatus::end;
       }
       next_chunk();
@@ -149,7 +151,7 @@ class MemoryRx final : public RxQueue {
   std::size_t chunk_ = 0;
   std::uint64_t pass_ = 0;
   std::uint64_t shift_ns_ = 0;
-  std::size_t oversized_ = 0;
+  OversizedFrame oversized_;
   std::atomic<std::uint64_t> played_{0};
 };
 
@@ -205,6 +207,7 @@ class MemoryPort final : public Port {
     const std::uint64_t span = packets == 0 ? 0 : last - first;
     const Replay replay{loop_ == 0 ? std::numeric_limits<std::uint64_t>::max() : loop_,
                         packets < 2 ? span + 1000 : span + std::max<std::uint64_t>(span / (packets - 1), 1), index_};
+    places_ = captures->places();
     for (FrameStore& store : stores) queues_.push_back(std::make_unique<MemoryRx>(std::move(store), replay));
     return {};
   }
@@ -214,11 +217,7 @@ class MemoryPort final : public Port {
 
   Errors close() override {
     for (const auto& queue : queues_) {
-      if (queue->oversized() == 0) continue;
-      return {{{paths_.front(), 0, 0},
-               "playing ended: a frame fits no batch",
-               fmt::format("{} bytes", queue->oversized()),
-               "larger batches (run: batch: bytes)"}};
+      if (queue->oversized().bytes != 0) return {places_.fits_no_batch(queue->oversized(), "playing")};
     }
     return {};
   }
@@ -242,6 +241,7 @@ class MemoryPort final : public Port {
   const std::uint64_t loop_, limit_;
   const PortIndex index_;
   StopEvent stop_;
+  PacketPlaces places_;
   std::optional<FragmentCounts> fragments_;
   std::vector<std::unique_ptr<MemoryRx>> queues_;
 };

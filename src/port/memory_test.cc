@@ -133,6 +133,18 @@ TEST(Memory, EndsWithAnErrorAtAFrameThatFitsNoBatch) {
   EXPECT_THAT(to_string(port->close()), HasSubstr("113 bytes"));
 }
 
+TEST(Memory, NamesTheCaptureThatAFrameLiesInThatFitsNoBatch) {
+  const TemporaryFolder folder;
+  write_capture(folder / "a.pcap", packets(50));
+  write_capture(folder / "b.pcap", packets(300));
+  auto port = must_make("memory", {{"read", {folder / "a.pcap", folder / "b.pcap"}}});
+  ASSERT_TRUE(port->open(1));
+  EXPECT_THAT(drain(*port, 1, OwnBatch(112, 8)).front(), SizeIs(50 + 71));
+  EXPECT_EQ(to_string(port->close()), folder / "b.pcap" +
+                                          ": playing ended at packet 72: the frame fits no batch: found 113 bytes, "
+                                          "expected larger batches (run: batch: bytes)");
+}
+
 TEST(Null, TakesEveryPacketAndReadsNone) {
   auto port = must_make("null", {});
   ASSERT_TRUE(port->open(2));

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -32,6 +33,9 @@ constexpr std::array kParameters{
               "standard output"},
     Parameter{"precision", ParameterType::choice, "auto", "auto|us|ns",
               "precision of times in a pcap file; auto: ns if the first packets need it"},
+    Parameter{"bad_capture", ParameterType::choice, "stop", "stop|skip",
+              "what to do with unreadable captures among several. stop: refuse those that cannot be opened, and end at "
+              "one that breaks off; skip: report them and read the others"},
 };
 
 Precision precision_of(const std::string& name) {
@@ -54,14 +58,14 @@ class DirectRx final : public RxQueue {
                                               static_cast<std::uint32_t>(frame_.number)});
       if (!pending_) continue;
       if (!batch.empty()) return RxStatus::more;
-      oversized_ = frame_.bytes.size();
+      oversized_ = {frame_.bytes.size(), frame_.number};
       return RxStatus::end;
     }
   }
   std::optional<std::uint64_t> next_time_ns() noexcept override {
     return read_ahead() ? frame_.timestamp_ns : kAnyTime;
   }
-  [[nodiscard]] std::size_t oversized() const noexcept { return oversized_; }
+  [[nodiscard]] OversizedFrame oversized() const noexcept { return oversized_; }
 
  private:
   /// Whether there is a frame still to be given.
@@ -78,7 +82,7 @@ class DirectRx final : public RxQueue {
   CapturedFrame frame_;
   bool pending_ = false;  // `frame_` was read and is in no batch yet
   bool ended_ = false;
-  std::size_t oversized_ = 0;
+  OversizedFrame oversized_;
 };
 
 class FedRx final : public RxQueue {
@@ -90,6 +94,15 @@ class FedRx final : public RxQueue {
   RxStatus poll_until(Batch& batch, std::uint64_t time_ns) noexcept override {
     return feeder_->poll(worker_, batch, port_, time_ns);
   }
+  /// Of packets that are captured while they are read. Measured anew at each poll, since the system's clock can be set;
+  /// a difference below 1 ms is an error of the measurement.
+  std::optional<std::chrono::nanoseconds> arrivals_to_clock() noexcept override {
+    if (on_disk_) return std::nullopt;
+    const std::chrono::nanoseconds measured =
+        Batch::Clock::now().time_since_epoch() - std::chrono::system_clock::now().time_since_epoch();
+    if (std::chrono::abs(measured - to_clock_) > std::chrono::milliseconds{1}) to_clock_ = measured;
+    return to_clock_;
+  }
   std::optional<std::uint64_t> next_time_ns() noexcept override {
     return on_disk_ ? std::optional(feeder_->next_time_ns(worker_)) : std::nullopt;
   }
@@ -99,6 +112,7 @@ class FedRx final : public RxQueue {
   unsigned worker_;
   PortIndex port_;
   bool on_disk_;
+  std::chrono::nanoseconds to_clock_{};
 };
 
 class Tx final : public TxQueue {
@@ -113,8 +127,8 @@ class Tx final : public TxQueue {
 
 class PcapPort final : public Port {
  public:
-  PcapPort(std::vector<std::string> read, std::string write, Precision precision, PortIndex index)
-      : read_(std::move(read)), write_(std::move(write)), precision_(precision), index_(index) {
+  PcapPort(std::vector<std::string> read, BadCapture bad, std::string write, Precision precision, PortIndex index)
+      : read_(std::move(read)), bad_(bad), write_(std::move(write)), precision_(precision), index_(index) {
     control_.stop_fd = stop_reading_.fd();
   }
   ~PcapPort() override { stop_reading_.signal(); }  // or the feeder could wait for a pipe for ever
@@ -124,6 +138,8 @@ class PcapPort final : public Port {
 
   Errors check() const override {
     Errors errors = check_captures(read_);
+    // As `open` has it: the others can be read.
+    if (bad_ == BadCapture::skip && errors.size() < read_.size()) errors.clear();
     if (writes() && write_ != "-") {
       if (auto writable = check_writable(write_); !writable) append(errors, std::move(writable.error()));
     }
@@ -132,7 +148,7 @@ class PcapPort final : public Port {
 
   Result<void> open(unsigned workers) override {
     if (reads()) {
-      auto captures = CaptureSequence::open(read_, control_);
+      auto captures = CaptureSequence::open(read_, control_, bad_);
       if (!captures) return tl::unexpected(std::move(captures.error()));
       captures_ = std::move(*captures);
     }
@@ -174,13 +190,8 @@ class PcapPort final : public Port {
     if (feeder_) feeder_->stop();
     Errors errors;
     if (captures_) errors = captures_->errors();
-    const std::size_t oversized = direct_ ? direct_->oversized() : feeder_ ? feeder_->oversized() : 0;
-    if (oversized != 0) {
-      errors.push_back({{read_.front(), 0, 0},
-                        "reading ended: a frame fits no batch",
-                        fmt::format("{} bytes", oversized),
-                        "larger batches (run: batch: bytes)"});
-    }
+    const OversizedFrame oversized = direct_ ? direct_->oversized() : feeder_ ? feeder_->oversized() : OversizedFrame{};
+    if (oversized.bytes != 0) errors.push_back(captures_->places().fits_no_batch(oversized, "reading"));
     if (writer_) append(errors, writer_->close());
     return errors;
   }
@@ -197,6 +208,7 @@ class PcapPort final : public Port {
 
  private:
   const std::vector<std::string> read_;
+  const BadCapture bad_;
   const std::string write_;
   const Precision precision_;
   const PortIndex index_;
@@ -218,7 +230,8 @@ Result<std::unique_ptr<Port>> make(const Parameters& parameters, PortIndex index
   if (read.empty() && write.empty()) {
     return failure({{}, "port pcap has nothing to do", "neither read nor write", "read, write or both"});
   }
-  return std::make_unique<PcapPort>(std::move(read), std::move(write), precision_of(parameters.text("precision")),
+  const BadCapture bad = parameters.text("bad_capture") == "skip" ? BadCapture::skip : BadCapture::stop;
+  return std::make_unique<PcapPort>(std::move(read), bad, std::move(write), precision_of(parameters.text("precision")),
                                     index);
 }
 

@@ -307,7 +307,7 @@ TEST(Pcap, HoldsAtMostOneBlockBackWhenItCompresses) {
     EXPECT_THAT(read_captures({folder / name}).packets, SizeIs(40)) << name;
     testing::send(*port->tx(0), one);
     EXPECT_GE(read_captures({folder / name}).packets.size(), 40U) << name;
-    port->close();
+    EXPECT_THAT(port->close(), IsEmpty());
     EXPECT_THAT(read_captures({folder / name}).packets, SizeIs(41)) << name;
   }
 }
@@ -389,6 +389,24 @@ TEST(Pcap, EndsWithAnErrorAtAFrameThatFitsNoBatch) {
     EXPECT_GE(got, workers == 1 ? 60U : 1U);
     EXPECT_LT(got, packets.size());
     EXPECT_THAT(to_string(port->close()), HasSubstr("5000 bytes"));
+  }
+}
+
+TEST(Pcap, NamesTheCaptureThatAFrameLiesInThatFitsNoBatch) {
+  const TemporaryFolder folder;
+  auto packets = packets_of_flows(50, 2);
+  write_capture(folder / "a.pcap", packets);
+  write_capture(folder / "c.pcap", packets);
+  packets[10].bytes.resize(5000);
+  packets[10].wire_length = 5000;
+  write_capture(folder / "b.pcap", packets);
+  for (const unsigned workers : {1U, 4U}) {
+    auto port = must_make("pcap", {{"read", {folder / "a.pcap", folder / "b.pcap", folder / "c.pcap"}}});
+    ASSERT_TRUE(port->open(workers));
+    drain(*port, workers, OwnBatch(1700, 3));
+    EXPECT_EQ(to_string(port->close()), folder / "b.pcap" +
+                                            ": reading ended at packet 11: the frame fits no batch: found 5000 bytes, "
+                                            "expected larger batches (run: batch: bytes)");
   }
 }
 
@@ -515,6 +533,31 @@ TEST(Pcap, NeverWaitsForAPipe) {
   EXPECT_EQ(port->progress(), std::nullopt);
   EXPECT_THAT(port->close(), IsEmpty());  // while the feeder waits for the pipe
   ::close(fd);
+}
+
+TEST(Pcap, KnowsWhenPacketsOfAPipeArriveAndNotThoseOfAFile) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const Bytes head = CaptureBytes().pcap_header().bytes();
+  const int fd = ::open(pipe.c_str(), O_RDWR);
+  ASSERT_EQ(::write(fd, head.data(), head.size()), static_cast<ssize_t>(head.size()));
+  auto live = must_make("pcap", {{"read", {pipe}}});
+  ASSERT_TRUE(live->open(1));
+  const auto to_clock = live->rx(0)->arrivals_to_clock();
+  ASSERT_TRUE(to_clock);
+  const auto now = std::chrono::system_clock::now().time_since_epoch() + *to_clock;
+  EXPECT_LT(std::chrono::abs(now - Batch::Clock::now().time_since_epoch()), std::chrono::minutes{1});
+  EXPECT_THAT(live->close(), IsEmpty());
+  ::close(fd);
+
+  write_capture(folder / "a.pcap", some_packets(1));
+  for (const unsigned workers : {1U, 3U}) {
+    auto recorded = must_make("pcap", {{"read", {folder / "a.pcap"}}});
+    ASSERT_TRUE(recorded->open(workers));
+    EXPECT_EQ(recorded->rx(0)->arrivals_to_clock(), std::nullopt);
+    EXPECT_THAT(recorded->close(), IsEmpty());
+  }
 }
 
 TEST(Pcap, WaitsForTheOtherEndOfAPipeUntilItIsInterrupted) {

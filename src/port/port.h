@@ -32,6 +32,9 @@ enum class RxStatus : std::uint8_t {
 class RxQueue {
  public:
   virtual ~RxQueue() = default;
+  /// Called before the first `poll` with each empty batch whose memory is already resident. A queue may write there
+  /// what stays the same in every batch. The batch is empty again afterwards.
+  virtual void prepare(Batch& batch) noexcept { static_cast<void>(batch); }
   /// Appends the packets that are there now, until `batch` has no room for the next one. Never waits. A frame that
   /// fits no empty batch is an error of the port (see `Port::close`) and ends the queue.
   virtual RxStatus poll(Batch& batch) noexcept = 0;
@@ -45,6 +48,10 @@ class RxQueue {
     static_cast<void>(time_ns);
     return poll(batch);
   }
+
+  /// Of sources whose packets' times tell when they arrived here, or were due: what to add to such a time to get that
+  /// of `Batch::Clock`. None: packets count as arrived when they are polled.
+  [[nodiscard]] virtual std::optional<std::chrono::nanoseconds> arrivals_to_clock() noexcept { return std::nullopt; }
 
   struct Discarded {
     RxStatus status = RxStatus::idle;  // as of `poll`; more: `most` were discarded

@@ -33,7 +33,7 @@ bool is_regular(int fd) noexcept {
 
 }  // namespace
 
-EventLog::EventLog(std::string path) : path_(std::move(path)) {}
+EventLog::EventLog(std::string path, Start start) : path_(std::move(path)), start_(start) {}
 
 EventLog::~EventLog() {
   if (fd_ >= 0) static_cast<void>(close());
@@ -59,25 +59,34 @@ Result<void> EventLog::open() {
     kind_ = is_regular(fd_) ? Kind::file : Kind::other;
     return {};
   }
+  const auto opened = open_locked();
+  if (!opened) return tl::unexpected(opened.error());
+  fd_ = *opened;
+  kind_ = is_regular(fd_) ? Kind::file : Kind::other;
+  return {};
+}
+
+/// A descriptor; of a file, one that holds its lock.
+Result<int> EventLog::open_locked() {
   for (;;) {
-    if (auto opened = open_path(); !opened) return opened;
-    kind_ = is_regular(fd_) ? Kind::file : Kind::other;
-    if (kind_ != Kind::file) return {};
-    const auto locked = lock();
-    if (locked && *locked) return {};
-    ::close(std::exchange(fd_, -1));
+    const auto opened = open_path();
+    if (!opened || !is_regular(*opened)) return opened;
+    const auto locked = lock(*opened);
+    if (locked && *locked) return opened;
+    ::close(*opened);
     made_ = false;
     if (!locked) return tl::unexpected(locked.error());
   }
 }
 
 /// A pipe is opened without waiting, so that the wait for its reader can be ended.
-Result<void> EventLog::open_path() {
+Result<int> EventLog::open_path() {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK;
   for (;;) {
-    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NONBLOCK, 0666);
-    made_ = fd_ >= 0;
-    if (fd_ < 0 && errno == EEXIST) fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-    if (fd_ >= 0) return {};
+    int fd = ::open(path_.c_str(), kFlags | O_EXCL, 0666);
+    made_ = fd >= 0;
+    if (fd < 0 && errno == EEXIST) fd = ::open(path_.c_str(), kFlags, 0666);
+    if (fd >= 0) return fd;
     if (errno == EINTR) continue;
     if (errno != ENXIO) return failure(error("cannot write", errno));
     if (interrupted_.load()) return failure(Error{{path_, 0, 0}, "cannot write", "a pipe without a reader", ""});
@@ -87,29 +96,56 @@ Result<void> EventLog::open_path() {
 
 /// False: the file was removed before it was locked, by the log that held it, and is to be opened again. A file system
 /// without locks refuses nothing.
-Result<bool> EventLog::lock() {
-  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+Result<bool> EventLog::lock(int fd) const {
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     return failure(Error{{path_, 0, 0}, "cannot write", "another log or another run is writing it", ""});
   }
   struct stat status {};
-  return ::fstat(fd_, &status) != 0 || status.st_nlink > 0;
+  return ::fstat(fd, &status) != 0 || status.st_nlink > 0;
 }
 
 void EventLog::begin() noexcept {
   begun_ = true;
   if (kind_ != Kind::file || is_stdout()) return;
-  if (::ftruncate(fd_, 0) == 0) return;
+  if (start_ == Start::anew ? ::ftruncate(fd_, 0) == 0 : end_last_line(fd_)) return;
   const std::lock_guard lock(mutex_);
   reason_ = errno;
   failed_.store(true);
 }
 
+/// So that the next line is not glued to one that was cut. A file that cannot be read is left as it is.
+bool EventLog::end_last_line(int fd) const noexcept {
+  const int reader = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (reader < 0) return true;
+  char last = '\n';
+  const ::off_t size = ::lseek(reader, 0, SEEK_END);
+  const bool cut = size > 0 && ::pread(reader, &last, 1, size - 1) == 1 && last != '\n';
+  ::close(reader);
+  return !cut || ::write(fd, "\n", 1) == 1;
+}
+
+Result<void> EventLog::reopen() {
+  const std::lock_guard lock(mutex_);
+  if (fd_ < 0 || kind_ != Kind::file || is_stdout()) return {};
+  struct stat named {};
+  struct stat held {};
+  if (::stat(path_.c_str(), &named) == 0 && ::fstat(fd_, &held) == 0) {
+    if (named.st_dev == held.st_dev && named.st_ino == held.st_ino) return {};
+    if (!S_ISREG(named.st_mode)) return failure(Error{{path_, 0, 0}, "cannot reopen the log", "not a file", "a file"});
+  }
+  const auto opened = open_locked();
+  if (!opened) return tl::unexpected(opened.error());
+  static_cast<void>(end_last_line(*opened));
+  ::close(std::exchange(fd_, *opened));
+  return {};
+}
+
 Errors EventLog::close() {
+  const std::lock_guard lock(mutex_);
   if (fd_ < 0) return {};
   if (made_ && !begun_) ::unlink(path_.c_str());  // while it is locked
   const bool closed = ::close(std::exchange(fd_, -1)) == 0 || errno == EINTR;
   const int close_error = closed ? 0 : errno;
-  const std::lock_guard lock(mutex_);
   if (failed_.load()) {
     Error failed = error("cannot write", reason_);
     if (lines_lost_ > 0)
@@ -128,16 +164,15 @@ void EventLog::write(std::string_view lines, std::uint64_t count) noexcept {
   const std::lock_guard lock(mutex_);
   std::size_t written = 0;
   if (!failed_.load(std::memory_order_relaxed)) {
-    if (write_all(lines, written)) {
-      bytes_ += lines.size();
-      return;
-    }
+    if (write_all(lines, written)) return;
     failed_.store(true);
     // What was written of a line that did not fit is taken back.
     const std::string_view there = lines.substr(0, written);
     const std::size_t whole = there.rfind('\n') + 1;  // none: npos + 1, that is 0
-    if (kind_ == Kind::file && !is_stdout()) {
-      static_cast<void>(::ftruncate(fd_, static_cast<::off_t>(bytes_ + whole)) == 0);
+    struct stat status {};
+    if (kind_ == Kind::file && !is_stdout() && ::fstat(fd_, &status) == 0) {
+      const auto cut = static_cast<::off_t>(written - whole);
+      static_cast<void>(::ftruncate(fd_, status.st_size - std::min(cut, status.st_size)) == 0);
     }
     count -=
         static_cast<std::uint64_t>(std::count(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(whole), '\n'));

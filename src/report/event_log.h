@@ -25,8 +25,11 @@ class EventLog {
  public:
   using Clock = std::chrono::steady_clock;
 
+  /// Whether lines follow those that the file has, or replace them.
+  enum class Start : std::uint8_t { append, anew };
+
   /// `path` "-" is the standard output, and so are "/dev/stdout" and its other names. Nothing is opened yet.
-  explicit EventLog(std::string path);
+  explicit EventLog(std::string path, Start start = Start::append);
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
   ~EventLog();
@@ -34,8 +37,12 @@ class EventLog {
   /// Opens the file, or makes it, and leaves what is in it. A file that another log holds open, of this process or of
   /// another, is refused (flock). Waits until a pipe has a reader, or for `interrupt`, which makes it fail.
   [[nodiscard]] Result<void> open();
-  /// Empties the file; before the first line. A file that was made and never begun is removed again.
+  /// Before the first line: empties the file (Start::anew), or ends its last line where that was cut, by a crash say. A
+  /// file that was made and never begun is removed again.
   void begin() noexcept;
+  /// Continues in the file that the path names by now, or makes it: for a log that was renamed. Pipes and devices stay
+  /// open. After an error the log continues in the old file. Any thread, between `begin` and `close`.
+  [[nodiscard]] Result<void> reopen();
   /// The run is to end: nobody is waited for any longer than a second. Any thread.
   void interrupt() noexcept { interrupted_.store(true); }
   /// Once, after the writers have gone. What went wrong, if anything.
@@ -90,8 +97,10 @@ class EventLog {
   enum class Kind : std::uint8_t { file, other };
 
   [[nodiscard]] bool is_stdout() const noexcept;
-  [[nodiscard]] Result<void> open_path();
-  [[nodiscard]] Result<bool> lock();
+  [[nodiscard]] Result<int> open_path();
+  [[nodiscard]] Result<int> open_locked();
+  [[nodiscard]] Result<bool> lock(int fd) const;
+  [[nodiscard]] bool end_last_line(int fd) const noexcept;
   void write(std::string_view lines, std::uint64_t count) noexcept;
   void lose_line() noexcept;
   [[nodiscard]] bool write_all(std::string_view lines, std::size_t& written) noexcept;
@@ -99,6 +108,7 @@ class EventLog {
   [[nodiscard]] Error error(std::string message, int reason) const;
 
   const std::string path_;
+  const Start start_;
   int fd_ = -1;
   Kind kind_ = Kind::other;
   bool made_ = false;  // by `open`
@@ -106,8 +116,7 @@ class EventLog {
   std::atomic<bool> interrupted_{false};
   std::atomic<bool> failed_{false};
 
-  std::mutex mutex_;  // guards what follows
-  std::uint64_t bytes_ = 0;
+  std::mutex mutex_;  // guards what follows and, while lines are written, fd_
   std::uint64_t lines_lost_ = 0;
   int reason_ = 0;  // errno; 0: the reader took nothing
 };

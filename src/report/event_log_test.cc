@@ -98,15 +98,91 @@ TEST_F(EventLogTest, WritesLinesThatHaveWaitedForASecond) {
 TEST_F(EventLogTest, EmptiesTheFileThatWasThereOnlyWhenItBegins) {
   std::ofstream(path_) << "old\n";
   {
-    EventLog never_begun(path_);
+    EventLog never_begun(path_, EventLog::Start::anew);
     ASSERT_TRUE(never_begun.open());
   }
   EXPECT_EQ(content(), "old\n");
-  EventLog log(path_);
+  EventLog log(path_, EventLog::Start::anew);
   ASSERT_TRUE(log.open());
   EXPECT_EQ(content(), "old\n");
   log.begin();
   EXPECT_EQ(content(), "");
+}
+
+TEST_F(EventLogTest, AppendsToWhatIsThereAndEndsALineThatWasCut) {
+  for (const auto& [before, after] :
+       {std::pair{"", "new\n"}, {"old\n", "old\nnew\n"}, {"old\ncut", "old\ncut\nnew\n"}}) {
+    std::ofstream(path_) << before;
+    EventLog log(path_);
+    ASSERT_TRUE(log.open());
+    EXPECT_EQ(content(), before) << "until it begins";
+    log.begin();
+    {
+      EventLog::Writer writer(log);
+      add(writer, "new");
+    }
+    EXPECT_THAT(log.close(), IsEmpty());
+    EXPECT_EQ(content(), after);
+  }
+}
+
+TEST_F(EventLogTest, ReopensAFileThatWasRenamedAndLosesNoLine) {
+  const std::string renamed = path_ + ".1";
+  EventLog log(path_);
+  ASSERT_TRUE(log.open());
+  log.begin();
+  EventLog::Writer writer(log);
+  add(writer, "one");
+  writer.flush();
+  ASSERT_TRUE(log.reopen()) << "of the same file";
+  ASSERT_EQ(std::rename(path_.c_str(), renamed.c_str()), 0);
+  add(writer, "two");
+  writer.flush();
+  ASSERT_TRUE(log.reopen());
+  add(writer, "three");
+  writer.flush();
+  EXPECT_EQ(content(), "three\n");
+  std::ostringstream old;
+  old << std::ifstream(renamed).rdbuf();
+  EXPECT_EQ(old.str(), "one\ntwo\n");
+  EventLog second(path_), other(renamed);
+  EXPECT_FALSE(second.open()) << "the new file is locked";
+  EXPECT_TRUE(other.open()) << "the old one no longer is";
+  EXPECT_THAT(log.close(), IsEmpty());
+  std::remove(renamed.c_str());
+}
+
+/// As `copytruncate` of logrotate does.
+TEST_F(EventLogTest, ContinuesAtTheStartOfAFileThatWasEmptied) {
+  EventLog log(path_);
+  ASSERT_TRUE(log.open());
+  log.begin();
+  EventLog::Writer writer(log);
+  add(writer, "one");
+  writer.flush();
+  ASSERT_EQ(::truncate(path_.c_str(), 0), 0);
+  add(writer, "two");
+  writer.flush();
+  EXPECT_EQ(content(), "two\n");
+}
+
+TEST_F(EventLogTest, ContinuesInTheOldFileWhereItCannotReopen) {
+  EventLog log(path_);
+  ASSERT_TRUE(log.open());
+  log.begin();
+  EventLog::Writer writer(log);
+  const std::string renamed = path_ + ".1";
+  ASSERT_EQ(std::rename(path_.c_str(), renamed.c_str()), 0);
+  EventLog another(path_);
+  ASSERT_TRUE(another.open());
+  another.begin();
+  EXPECT_THAT(to_string(log.reopen().error()), HasSubstr("another log or another run is writing it"));
+  add(writer, "one");
+  writer.flush();
+  EXPECT_EQ(content(), "");
+  EXPECT_THAT(log.close(), IsEmpty());
+  EXPECT_GT(std::ifstream(renamed, std::ios::ate).tellg(), 0);
+  std::remove(renamed.c_str());
 }
 
 TEST_F(EventLogTest, RemovesAFileThatItMadeAndNeverBegan) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "gpu/collecting.h"
 #include "gpu/cuda_error.h"
 #include "gpu/launch_graph.h"
 #include "gpu/memory.h"
@@ -95,8 +96,9 @@ class DeviceLane final : public Lane {
   gpu::Event done_;
   Clock::time_point asked_at_;            // whether it has been reached
   std::vector<gpu::LaunchGraph> graphs_;  // by what is enqueued
-  bool collects_ = true;                  // unless it was refused once, or times are taken
-  std::optional<SpanMarks<>> marks_;      // where there is a timeline
+  gpu::Collecting collecting_;
+  bool collects_ = true;              // unless times are taken
+  std::optional<SpanMarks<>> marks_;  // where there is a timeline
   Phase phase_ = Phase::idle;
   std::size_t segment_ = 0;
   std::uint32_t count_ = 0;
@@ -216,17 +218,20 @@ bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::u
   phase_ = Phase::results;
   if (segment == 0) begin_batch();
   if (marks_) marks_->begin_segment(segment, batch.size());
-  if (collects_ && !batch.empty() && batch.bytes().size() < kCollectBytes) {
+  if (collects_ && !batch.empty() && batch.bytes().size() < kCollectBytes && collecting_.try_next()) {
     if (gpu::collect_launches(stream_)) {
       if (!enqueue(batch, frames)) {
-        // Perhaps because it is collected: the next batch goes without.
-        collects_ = false;
+        // Perhaps because it is collected: the next batches go without.
+        collecting_.refused();
         gpu::drop_collected(stream_);
         return false;
       }
-      if (graph().launch(stream_)) return done_.record(stream_);
+      if (graph().launch(stream_)) {
+        collecting_.launched();
+        return done_.record(stream_);
+      }
     }
-    collects_ = false;  // nothing has been launched
+    collecting_.refused();  // nothing has been launched
   }
   return enqueue(batch, frames) && end() && done_.record(stream_);
 }

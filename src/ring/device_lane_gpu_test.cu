@@ -4,6 +4,7 @@
 // Batches over a lane against the same done to each packet on the host: verdicts, findings, records, frames and the
 // bytes that crossed, in every way of crossing.
 
+#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/collecting.h"
 #include "gpu/memory.h"
 #include "gpu/per_packet.cuh"
 #include "packet/flow_hash.h"
@@ -214,6 +216,55 @@ class Twins {
   std::size_t packets_ = 0;
   std::size_t punted_ = 0;
 };
+
+/// Enqueues nothing, refuses as often as it is told while launches are collected, and keeps whether they were.
+class PickyStage final : public gpu::GpuStage {
+ public:
+  struct Log {
+    unsigned refusals = 0;  // still to come
+    std::vector<bool> collected;
+  };
+  explicit PickyStage(Log& log) : log_(log) {}
+  bool enqueue(const gpu::DevicePackets&, const gpu::Stream& stream) noexcept override {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    const bool collected =
+        cudaStreamIsCapturing(stream.get(), &status) == cudaSuccess && status == cudaStreamCaptureStatusActive;
+    log_.collected.push_back(collected);
+    if (!collected || log_.refusals == 0) return true;
+    --log_.refusals;
+    return false;
+  }
+
+ private:
+  Log& log_;
+};
+
+TEST(CollectingLane, CollectsAgainSomeBatchesAfterARefusal) {
+  PickyStage::Log log{1, {}};
+  LaneShape shape{kBatchBytes, kBatchPackets, {}, false, Crossing::copy, {}};
+  SegmentShape segment;
+  segment.frames_up = true;
+  segment.stages.push_back({0, 0});
+  shape.segments.push_back(segment);
+  std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages(1);
+  stages[0].push_back(std::make_unique<PickyStage>(log));
+  const auto lane = make_device_lane(shape, std::move(stages));
+  gpu::PinnedBuffer<std::uint8_t> bytes(kBatchBytes);
+  std::vector<PacketDescriptor> descriptors(kBatchPackets);
+  Batch batch(bytes.span(), descriptors, {});
+  ASSERT_TRUE(batch.append(testing::packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).padded_to(60).bytes(), {}));
+  EXPECT_FALSE(lane->start(batch, 0, {}));
+  lane->abandon();
+  for (std::uint32_t i = 0; i < gpu::Collecting::kFirstPause + 2; ++i) {
+    ASSERT_TRUE(lane->start(batch, 0, {}));
+    gpu::Progress progress;
+    while ((progress = lane->progress()) == gpu::Progress::kRunning) continue;
+    ASSERT_EQ(progress, gpu::Progress::kDone);
+  }
+  std::vector<bool> expected(gpu::Collecting::kFirstPause + 3, false);
+  expected.front() = expected[expected.size() - 2] = expected.back() = true;
+  EXPECT_EQ(log.collected, expected);
+}
 
 class DeviceLane : public ::testing::TestWithParam<Way> {};
 

@@ -53,6 +53,14 @@ class PacketRing {
   /// frames is so where it is pinned.
   void make_resident() noexcept;
 
+  /// Makes all batches and visits each, empty as it is. To be called while none waits or is taken.
+  template <typename Visit>
+  void visit_all(Visit visit) noexcept {
+    while (made_batches_ < most_batches_) free_.push_back(make_batch());
+    for (Batch* batch : free_) visit(*batch);
+    if (filling_ != nullptr) visit(*filling_);
+  }
+
   [[nodiscard]] std::size_t waiting() const noexcept { return waiting_count_; }
   [[nodiscard]] const RingShape& shape() const noexcept { return shape_; }
   /// Where the frames of all batches lie.

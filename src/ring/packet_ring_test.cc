@@ -9,6 +9,7 @@
 #include <deque>
 #include <fstream>
 #include <random>
+#include <set>
 
 namespace penstock::ring {
 namespace {
@@ -90,6 +91,19 @@ TEST(PacketRing, NeverHandsOutABatchTwice) {
   EXPECT_GT(out, 4000U);
 }
 
+TEST(PacketRing, VisitsTheMemoryOfEachBatchOnce) {
+  PacketRing ring({1024, 4, 5, 1 << 30, 3, {}});
+  ASSERT_TRUE(ring.filling()->append(kFrame, {}));
+  ring.close_filling();
+  ASSERT_NE(ring.filling(), nullptr);
+  ring.release(ring.take());
+  std::set<const std::uint8_t*> visited;
+  ring.visit_all([&](Batch& batch) { EXPECT_TRUE(visited.insert(batch.memory()).second); });
+  EXPECT_EQ(visited.size(), 9U) << "five that wait, three that are taken, one that is filled";
+  EXPECT_EQ(*visited.begin(), ring.memory().data());
+  EXPECT_EQ(*visited.rbegin(), ring.memory().data() + 8 * 1024);
+}
+
 TEST(Batch, LeavesHeadAndTailroomAroundEachFrame) {
   std::vector<std::uint8_t> bytes(400);
   std::vector<PacketDescriptor> descriptors(8);
@@ -124,6 +138,36 @@ TEST(Batch, NeverUnderstatesArrivalTimes) {
     for (; at < mark.end; ++at) EXPECT_LE(mark.time.time_since_epoch().count(), static_cast<long>(at));
   }
   EXPECT_EQ(at, 100U);
+}
+
+TEST(Batch, SharesAMarkBetweenPollsOfASourceThatKnowsArrivals) {
+  std::vector<std::uint8_t> bytes(aligned_frame(60) * 100);
+  std::vector<PacketDescriptor> descriptors(100);
+  Batch batch(bytes, descriptors, {});
+  const auto poll = [&](std::optional<std::chrono::nanoseconds> to_clock) {
+    ASSERT_TRUE(batch.append(kFrame, {}));
+    batch.mark_arrivals(Batch::Clock::time_point(std::chrono::nanoseconds(batch.size())), to_clock);
+  };
+  for (int i = 0; i < 60; ++i) poll(std::chrono::nanoseconds{7});
+  ASSERT_EQ(batch.arrivals().size(), 1U);
+  EXPECT_EQ(batch.arrivals()[0].end, 60U);
+  for (int i = 0; i < 20; ++i) poll(std::nullopt), poll(std::chrono::nanoseconds{7});
+  EXPECT_EQ(batch.arrivals().size(), 41U);
+  EXPECT_EQ(batch.arrivals().back().end, 100U);
+  EXPECT_EQ(batch.arrivals().back().to_clock, std::chrono::nanoseconds{7});
+}
+
+TEST(Batch, TakesNoTimesOfOnePortForArrivalsAtAnother) {
+  std::vector<std::uint8_t> bytes(aligned_frame(60) * 100);
+  std::vector<PacketDescriptor> descriptors(100);
+  Batch batch(bytes, descriptors, {});
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(batch.append(kFrame, {}));
+    const auto to_clock = i % 2 == 0 ? std::optional<std::chrono::nanoseconds>() : std::chrono::nanoseconds{7};
+    batch.mark_arrivals(Batch::Clock::time_point(std::chrono::nanoseconds(i)), to_clock);
+  }
+  EXPECT_EQ(batch.arrivals().back().end, 100U) << "there was room for fewer marks than polls";
+  EXPECT_EQ(batch.arrivals().back().to_clock, std::nullopt);
 }
 
 TEST(PacketRing, OpensNoBatchWhileThoseThatWaitHoldAllTheyMay) {

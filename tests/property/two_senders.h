@@ -40,11 +40,10 @@ class TwoSenders : public Chains {
 
   /// One more run. How many packets each of the two has protected.
   std::vector<std::uint64_t> send(const std::vector<std::string>& settings) {
-    const Json report =
-        run("ports: {in: {pcap: {read: in.pcap}}, out: {pcap: {write: esp.pcap}}}\n"
-            "chain: [ipsec: {state: state-a.txt, policy: a.txt}, ipsec: {state: state-b.txt, policy: b.txt}]\n",
-            settings)
-            .report;
+    report_ = run("ports: {in: {pcap: {read: in.pcap}}, out: {pcap: {write: esp.pcap}}}\n"
+                  "chain: [ipsec: {state: state-a.txt, policy: a.txt}, ipsec: {state: state-b.txt, policy: b.txt}]\n",
+                  settings)
+                  .report;
     constexpr std::size_t kProtocolAt = 14 + 9, kNumberAt = 14 + 20 + 4, kIvAt = kNumberAt + 4;
     std::size_t protected_packets = 0;
     for (const Captured& packet : port::testing::read_captures({folder_ / "esp.pcap"}).packets) {
@@ -55,7 +54,7 @@ class TwoSenders : public Chains {
       EXPECT_TRUE(ivs_.insert(std::string(bytes.begin() + kIvAt, bytes.begin() + kIvAt + 8)).second);
     }
     std::vector<std::uint64_t> by_function;
-    for (const Json& function : report["functions"]) {
+    for (const Json& function : report_["functions"]) {
       by_function.push_back(function["details"]["sas"][0]["packets"]);
     }
     EXPECT_EQ(protected_packets, by_function[0] + by_function[1]);
@@ -64,6 +63,7 @@ class TwoSenders : public Chains {
 
   const std::vector<Captured> packets_ = tagged_packets(120, 60);
   std::set<std::string> numbers_, ivs_;
+  Json report_;  // of the last run
 };
 
 }  // namespace penstock::property

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -66,6 +67,7 @@ class FakePort final : public port::Port {
   };
 
   Poll poll;  // empty: the port does not read
+  std::optional<std::chrono::nanoseconds> arrivals_to_clock;
   bool is_sink = false;
   Refuses refuses;  // empty: none
   bool waits = true;
@@ -126,6 +128,7 @@ class FakePort final : public port::Port {
    public:
     Queue(FakePort& port, unsigned worker) : port_(port), worker_(worker) {}
     port::RxStatus poll(Batch& batch) noexcept override { return port_.poll(worker_, batch); }
+    std::optional<std::chrono::nanoseconds> arrivals_to_clock() noexcept override { return port_.arrivals_to_clock; }
     Discarded discard(std::size_t most) noexcept override {
       std::vector<std::uint8_t> bytes(1 << 20);
       std::vector<PacketDescriptor> descriptors(most);

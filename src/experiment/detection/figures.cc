@@ -6,7 +6,7 @@
 namespace penstock::experiment {
 namespace {
 
-const Axis kBits{"gbps", "Gbit/s of packets that came in"};
+const Axis kBits{"gbps", "Gbit/s received"};
 const LimitLine kPcieBits{.label = "PCIe limit", .key = "limit_gbps"};
 
 Figure by_size(const char* id, const char* title, std::vector<std::string> modes, Axis y,
@@ -14,7 +14,7 @@ Figure by_size(const char* id, const char* title, std::vector<std::string> modes
   return {.id = id,
           .title = title,
           .where = {{"sweep", {"size"}}, {"mode", std::move(modes)}},
-          .x = {"size", "bytes of a frame with check sequence"},
+          .x = {"size", "frame size in bytes, with FCS", AxisKind::logarithmic},
           .y = std::move(y),
           .series = {"mode"},
           .limit = std::move(limit),
@@ -25,7 +25,7 @@ Figure of_connections(const char* id, const char* title, Axis y, std::optional<L
   return {.id = id,
           .title = title,
           .where = {{"sweep", {"connections"}}},
-          .x = {"workers", "workers, a host core each"},
+          .x = {"workers", "workers, one host core each"},
           .y = std::move(y),
           .series = {"mode"},
           .limit = std::move(limit),
@@ -37,23 +37,23 @@ Figure of_connections(const char* id, const char* title, Axis y, std::optional<L
 const std::vector<Figure>& detection_figures() {
   static const std::vector<Figure> kFigures{
       {.id = "rules",
-       .title = "Intrusion detection on packets of 1518 bytes, by rules; Hyperscan: payloads alone, on all cores",
+       .title = "Intrusion detection by number of rules, 1518-byte packets (hyperscan: payloads alone)",
        .where = {{"sweep", {"rules"}}},
-       .x = {"rules", "rules", true},
+       .x = {"rules", "rules", AxisKind::logarithmic},
        .y = kBits,
        .series = {"mode"},
        .limit = kPcieBits,
        .references = {}},
       by_size("size", "Intrusion detection on packets, by frame size", {"gpu", "cpu"}, kBits, kPcieBits),
-      by_size("size-rate", "Intrusion detection on packets, packets a second", {"gpu", "cpu"},
-              {"mpps", "million packets/s", true}, std::nullopt),
-      by_size("size-of-limit", "Intrusion detection on packets, share of what PCIe carries of them", {"gpu"},
-              {.key = "of_limit", .label = "share of the PCIe limit", .earlier_key = "of_to_device"}, std::nullopt),
-      by_size("size-busy-cores", "Intrusion detection on packets, host cores kept busy (processor time by time)",
-              {"gpu", "cpu"}, {"busy_cores", "cores"}, std::nullopt),
+      by_size("size-rate", "Intrusion detection on packets: packet rate", {"gpu", "cpu"},
+              {"mpps", "million packets/s", AxisKind::logarithmic}, std::nullopt),
+      by_size("size-of-limit", "Intrusion detection on packets: rate ÷ PCIe limit", {"gpu"},
+              {.key = "of_limit", .label = "rate ÷ PCIe limit", .earlier_key = "of_to_device"}, std::nullopt),
+      by_size("size-busy-cores", "Intrusion detection on packets: host cores kept busy (CPU time ÷ time)",
+              {"gpu", "cpu"}, {"busy_cores", "busy cores"}, std::nullopt),
       of_connections("connections", "Intrusion detection with flows and streams, connections of 1518-byte packets",
                      kBits, kPcieBits),
-      of_connections("connections-rate", "Intrusion detection with flows and streams, packets a second",
+      of_connections("connections-rate", "Intrusion detection with flows and streams: packet rate",
                      {"mpps", "million packets/s"}, std::nullopt),
   };
   return kFigures;

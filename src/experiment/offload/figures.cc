@@ -33,8 +33,8 @@ Figure by_batch(const char* function, const char* number, const char* what, cons
   return {.id = std::string(function) + "-batch-" + engine,
           .title = std::string(what) + " by batch size, " + engine + " (Alonistioti, figure " + number + ")",
           .where = {{"function", {function}}, {"sweep", {"batch"}}, {"engine", {engine}}},
-          .x = {"batch", "packets in a batch", true},
-          .y = {"mpps", "million packets/s", true},
+          .x = {"batch", "packets in a batch", AxisKind::logarithmic},
+          .y = {"mpps", "million packets/s", AxisKind::logarithmic},
           .series = {"processor", "cores", "measured", "streams"},
           .limit = kPcie,
           .references = std::move(references)};
@@ -45,11 +45,12 @@ Figure by_size(const char* function, const char* number, const char* title, cons
   return {.id = std::string(function) + '-' + key,
           .title = std::string(title) + " (Alonistioti, figure " + number + ")",
           .where = {{"function", {function}}, {"sweep", {key}}},
-          .x = {key, label, true},
-          .y = {"mpps", "million packets/s", true},
+          .x = {key, label, AxisKind::logarithmic},
+          .y = {"mpps", "million packets/s", AxisKind::logarithmic},
           .series = {"engine", "processor", "cores", "measured", "streams"},
           .limit = kPcie,
-          .references = everywhere(std::move(references))};
+          .references = everywhere(std::move(references)),
+          .panels = "engine"};
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 namespace penstock::experiment {
 namespace {
 
-const Axis kSize{"size", "bytes of a frame with check sequence"};
-const Axis kBits{"gbps", "Gbit/s of packets that came in"};
+const Axis kSize{"size", "frame size in bytes, with FCS", AxisKind::logarithmic};
+const Axis kBits{"gbps", "Gbit/s received"};
 const LimitLine kPcieBits{.label = "PCIe limit", .key = "limit_gbps"};
 
 Figure of_algorithm(const char* id, const char* title, const char* algorithm, std::vector<Reference> references) {
@@ -31,7 +31,8 @@ Figure of_all(const char* id, const char* title, std::vector<std::string> modes,
           .y = std::move(y),
           .series = {"algorithm", "mode"},
           .limit = std::nullopt,
-          .references = {}};
+          .references = {},
+          .panels = "algorithm"};
 }
 
 }  // namespace
@@ -48,15 +49,16 @@ const std::vector<Figure>& streams_figures() {
                    {{"paper, default stream", 8.32, 1522, kSource}, {"paper, several streams", 15, 1522, kSource}}),
       of_algorithm("ipsec-ctr-sha1", "IPsec, AES-128-CTR and HMAC-SHA1", "ctr_sha1", {}),
       of_algorithm("ipsec-gcm", "IPsec, AES-128-GCM", "gcm", {}),
-      of_all("ipsec-rate", "IPsec, packets", {"streams", "cpu"}, {"mpps", "million packets/s", true}),
-      of_all("ipsec-of-limit", "IPsec, share of what PCIe carries of these packets", {"default_stream", "streams"},
-             {"of_limit", "share of the PCIe limit"}),
-      of_all("ipsec-bytes-up", "IPsec, bytes across PCIe to the device, for each packet", {"streams"},
-             {"bytes_up", "bytes"}),
-      of_all("ipsec-bytes-down", "IPsec, bytes across PCIe to the host, for each packet", {"streams"},
-             {"bytes_down", "bytes"}),
-      of_all("ipsec-busy-cores", "IPsec, host cores kept busy (processor time by time)",
-             {"default_stream", "streams", "cpu"}, {"busy_cores", "cores"}),
+      of_all("ipsec-rate", "IPsec: packet rate", {"streams", "cpu"},
+             {"mpps", "million packets/s", AxisKind::logarithmic}),
+      of_all("ipsec-of-limit", "IPsec: rate ÷ PCIe limit", {"default_stream", "streams"},
+             {"of_limit", "rate ÷ PCIe limit"}),
+      of_all("ipsec-bytes-up", "IPsec: bytes per packet over PCIe, from the host to the GPU", {"streams"},
+             {"bytes_up", "bytes per packet"}),
+      of_all("ipsec-bytes-down", "IPsec: bytes per packet over PCIe, from the GPU to the host", {"streams"},
+             {"bytes_down", "bytes per packet"}),
+      of_all("ipsec-busy-cores", "IPsec: host cores kept busy (CPU time ÷ time)", {"default_stream", "streams", "cpu"},
+             {"busy_cores", "busy cores"}),
       {.id = "nids",
        .title = "Intrusion detection, 147 rules, each packet by itself (Chaurasia, figure 2a)",
        .where = {{"function", {"nids"}}, {"sweep", {"size"}}},
@@ -67,17 +69,17 @@ const std::vector<Figure>& streams_figures() {
        .references = {{"paper, default stream", 3.96, 1522, kNidsSource},
                       {"paper, several streams", 14.29, 1522, kNidsSource}}},
       {.id = "nids-streams",
-       .title = "Intrusion detection, 147 rules: frames of 1522 bytes, one worker, by streams (Chaurasia §IV)",
+       .title = "Intrusion detection, 147 rules: 1522-byte frames, one worker, by number of streams (Chaurasia §IV)",
        .where = {{"function", {"nids"}}, {"sweep", {"streams"}}},
-       .x = {"streams", "streams, a batch each"},
+       .x = {"streams", "streams, one batch each"},
        .y = kBits,
        .series = {"algorithm"},
        .limit = kPcieBits,
        .references = {}},
       {.id = "ipsec-streams",
-       .title = "IPsec, AES-128-CBC and HMAC-SHA1: frames of 1522 bytes, one worker, by streams (Chaurasia §IV)",
+       .title = "IPsec, AES-128-CBC and HMAC-SHA1: 1522-byte frames, one worker, by number of streams (Chaurasia §IV)",
        .where = {{"function", {"ipsec"}}, {"sweep", {"streams"}}},
-       .x = {"streams", "streams, a batch each"},
+       .x = {"streams", "streams, one batch each"},
        .y = kBits,
        .series = {"algorithm"},
        .limit = kPcieBits,

@@ -31,18 +31,19 @@ Figure returns(const char* id, const char* title, const char* buffer) {
           .title = title,
           .where = {{"part", {"return"}}, {"buffer_bytes", {buffer}}},
           .x = {"dropped_percent", "percent of packets dropped"},
-          .y = {"kept_gbytes_s", "GB/s of packets that were not dropped"},
+          .y = {"kept_gbytes_s", "GB/s of packets kept"},
           .series = {"scheme", "spread"},
           .limit = LimitLine{.label = "PCIe to the host", .key = "pcie_to_host", .of = LimitLine::Of::machine},
-          .references = {}};
+          .references = {},
+          .panels = "spread"};
 }
 
 Figure modes(const char* id, const char* title, const char* frames, const char* dropped) {
   return {.id = id,
           .title = title,
           .where = {{"part", {"modes"}}, {"frames", {frames}}, {"dropped_percent", {dropped}}},
-          .x = {"size", "bytes of a frame with check sequence"},
-          .y = {"mpps", "million packets/s, one worker", true},
+          .x = {"size", "frame size in bytes, with FCS", AxisKind::logarithmic},
+          .y = {"mpps", "million packets/s, one worker", AxisKind::logarithmic},
           .series = {"transfer"},
           .limit = LimitLine{.label = "PCIe limit", .key = "limit_mpps"},
           .references = {}};
@@ -50,12 +51,12 @@ Figure modes(const char* id, const char* title, const char* frames, const char* 
 
 const std::vector<Figure>& figures() {
   static const std::vector<Figure> kFigures{
-      returns("return-200k", "Packets of 1,024 bytes back from a buffer of 200 KB (Gaviss, figure 13)", "204800"),
-      returns("return-4m", "Packets of 1,024 bytes back from a buffer of 4 MiB", "4194304"),
+      returns("return-200k", "1,024-byte packets back from a 200 KB buffer on the GPU (Gaviss, figure 13)", "204800"),
+      returns("return-4m", "1,024-byte packets back from a 4 MiB buffer on the GPU", "4194304"),
       modes("modes-whole", "Whole frames by transfer mode, none dropped (Hung & Guo, table 3)", "whole", "0"),
       modes("modes-whole-half", "Whole frames by transfer mode, half of them dropped", "whole", "50"),
       modes("modes-whole-most", "Whole frames by transfer mode, nine of ten dropped", "whole", "90"),
-      modes("modes-planned", "Headers there, changes back, by transfer mode", "planned", "0"),
+      modes("modes-planned", "Headers to the GPU, changes back, by transfer mode", "planned", "0"),
   };
   return kFigures;
 }

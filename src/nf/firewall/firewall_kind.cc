@@ -3,10 +3,13 @@
 //
 // The firewall's parameters, and the firewall made from them.
 
+#include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
 
 #include "base/text_file.h"
+#include "chain/unsupported.h"
 #include "nf/firewall/firewall.h"
 #include "nf/firewall/rule_reader.h"
 
@@ -26,11 +29,35 @@ constexpr auto kParameters = std::to_array<Parameter>({
      false},
     {"engine", ParameterType::choice, "bitvector", "bitvector|linear", "search method", false},
     {"interfaces", ParameterType::pairs, "", "",
-     "interfaces in the rules and the ports they are: {eth0: lan, lo: none}", false},
+     "interfaces in the rules and the ports they are: {eth0: lan, ppp*: wan, lo: none}", false},
     {"most_rules", ParameterType::integer, "1000000", "1..100000000",
      "maximum number of rules, in the file and after chains are expanded where they are called", false},
-    {"strict", ParameterType::flag, "false", "", "what the rules hold and is not supported is an error", false},
+    chain::kUnsupportedParameter,
 });
+
+/// Where packets pass that a reader of the file may believe to be filtered.
+Errors cautions(const Ruleset& rules, const Parameters& parameters) {
+  Errors cautions;
+  const auto caution = [&](std::string message, std::string expected) {
+    cautions.push_back({parameters.place("rules"), std::move(message), "", std::move(expected)});
+  };
+  const auto tried = [&](NetworkLayer family) {
+    return std::ranges::any_of(rules.entries, [&](const Entry& entry) { return entry.family == family; });
+  };
+  const bool any = !rules.entries.empty();
+  if (!any && !rules.rules.empty() && rules.ipv4_policy == Target::accept && rules.ipv6_policy == Target::accept) {
+    caution("all packets pass: the policy accepts, and no rule is tried", "rules in the chain where packets begin");
+  }
+  if (any && rules.ipv4_policy == Target::accept && !tried(NetworkLayer::ipv4)) {
+    caution("all IPv4 packets pass: the policy accepts, and no rule is for them",
+            "rules for IPv4, or a policy that drops");
+  }
+  if (any && rules.ipv6_policy == Target::accept && !tried(NetworkLayer::ipv6)) {
+    caution("all IPv6 packets pass: the policy accepts, and no rule is for them",
+            "rules for IPv6, or a policy that drops");
+  }
+  return cautions;
+}
 
 Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameters, chain::NfContext& context) {
   ReadOptions options;
@@ -53,8 +80,13 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   if (!text) return failure(text.error());
   Result<Read<Ruleset>> read = read_rules(*text, input_name(file), options);
   if (!read) return failure(std::move(read).error());
-  if (parameters.flag("strict") && !read->unsupported.empty()) return failure(std::move(read->unsupported));
-  append(context.unsupported, std::move(read->unsupported));
+  if (auto checked = chain::check_unsupported(parameters, "rules", std::move(read->unsupported),
+                                              std::move(read->harmless), context);
+      !checked)
+    return failure(std::move(checked).error());
+  append(context.cautions, cautions(read->value, parameters));
+  append(context.without_effect,
+         unused_interfaces(parameters, options.interfaces, read->value.interface_names, "rule"));
   return Firewall::build(std::move(read->value), engine_of(parameters.text("engine")))
       .map([](std::unique_ptr<Firewall> firewall) {
         return std::unique_ptr<chain::NetworkFunction>(std::move(firewall));

@@ -304,20 +304,29 @@ class FromParameters : public ::testing::Test {
   chain::NfContext context_;
 };
 
-TEST_F(FromParameters, MakesAFirewallAndTellsWhatItLeavesOut) {
-  const auto made = make({{"rules", kGateway}});
+TEST_F(FromParameters, SkipsWhatIsNotSupportedOnRequestAlone) {
+  const auto made = make({{"rules", kGateway}, {"unsupported", "skip"}});
   ASSERT_TRUE(made) << to_string(made.error());
   EXPECT_THAT((*made)->description(), HasSubstr("14 rules (3 left out), bitvector"));
   EXPECT_EQ(context_.unsupported.size(), 5U);
 }
 
-TEST_F(FromParameters, StrictRefusesWhatWouldBeLeftOut) {
-  EXPECT_THAT(errors({{"rules", kGateway}, {"strict", "true"}}),
-              HasSubstr("match extension conntrack is not supported"));
+TEST_F(FromParameters, RefusesAFileWithWhatIsNotSupported) {
+  const std::string refused = errors({{"rules", kGateway}});
+  EXPECT_THAT(refused, HasSubstr("match extension conntrack is not supported"));
+  EXPECT_THAT(refused, HasSubstr("chain.yaml:4:7: refused because of 4 unsupported constructs, listed above: expected "
+                                 "`unsupported: skip` to apply the rest"));
+}
+
+TEST_F(FromParameters, WarnsOfAnInterfaceThatNoRuleNames) {
+  ASSERT_TRUE(make({{"rules", kGateway}, {"unsupported", "skip"}, {"interfaces", "wan1=wan0"}}));
+  EXPECT_THAT(to_string(context_.without_effect),
+              HasSubstr("interfaces: no rule names this interface: found 'wan1', expected one of guest0, lo"));
 }
 
 TEST_F(FromParameters, ChoosesChainPolicyAndEngine) {
-  const auto made = make({{"rules", kGateway}, {"chain", "guests"}, {"policy", "reject"}, {"engine", "linear"}});
+  const auto made = make(
+      {{"rules", kGateway}, {"chain", "guests"}, {"policy", "reject"}, {"engine", "linear"}, {"unsupported", "skip"}});
   ASSERT_TRUE(made) << to_string(made.error());
   EXPECT_THAT((*made)->description(), HasSubstr("linear"));
   EXPECT_THAT((*made)->description(), HasSubstr("policy reject"));
@@ -329,7 +338,7 @@ TEST_F(FromParameters, MapsInterfacesAtTheirPlace) {
   ports_ = {"a", "b"};
   EXPECT_THAT(errors({{"rules", kGateway}}),
               HasSubstr("unknown interface: found 'guest0', expected a port of the chain"));
-  EXPECT_TRUE(make({{"rules", kGateway}, {"interfaces", "guest0=b"}}));
+  EXPECT_TRUE(make({{"rules", kGateway}, {"interfaces", "guest0=b"}, {"unsupported", "skip"}}));
 }
 
 TEST_F(FromParameters, AMissingFileIsAnErrorThatNamesIt) {

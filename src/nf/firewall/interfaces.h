@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/parameter.h"
 
 namespace penstock::firewall {
 
@@ -22,9 +24,10 @@ struct Interfaces {
   /// The name that maps an interface to no port at all.
   static constexpr std::string_view kNone = "none";
 
-  std::vector<std::string> ports;                            // names, by PortIndex
-  std::vector<std::pair<std::string, std::string>> aliases;  // interface, and port or kNone
-  bool out_known = true;                                     // when rules are tried, packets know where they leave
+  std::vector<std::string> ports;  // names, by PortIndex
+  /// Interface, and port or kNone. "eth+" and "eth*" are all interfaces that begin with eth and have no closer name.
+  std::vector<std::pair<std::string, std::string>> aliases;
+  bool out_known = true;         // when rules are tried, packets know where they leave
   bool unknown_is_none = false;  // a name that is not here is an interface by which no packet comes
 
   /// The ports that `pattern` ("eth0", or "eth+" for all that begin so) stands for, a bit for each; nothing where the
@@ -38,5 +41,9 @@ struct Interfaces {
 [[nodiscard]] Result<Interfaces> make_interfaces(std::span<const std::string> ports,
                                                  std::span<const std::string> mapping, const Place& place,
                                                  bool out_known);
+
+/// A warning for each key of the parameter `interfaces` that stands for none of `names`, those in the files of `what`.
+[[nodiscard]] Errors unused_interfaces(const Parameters& parameters, const Interfaces& interfaces,
+                                       const std::set<std::string>& names, std::string_view what);
 
 }  // namespace penstock::firewall

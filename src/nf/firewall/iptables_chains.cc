@@ -20,17 +20,18 @@ namespace {
 
 using Jump = IptablesRule::Jump;
 
-std::string_view verb(Jump jump) {
+/// What a rule that is left out no longer does.
+std::string_view what_continues(Jump jump) {
   switch (jump) {
-    case Jump::accept: return "accept";
+    case Jump::accept: return "that it accepts continue to the next rules";
     case Jump::drop:
-    case Jump::reject: return "drop";
+    case Jump::reject: return "that it drops continue to the next rules";
     case Jump::none:
     case Jump::give_back:
     case Jump::call:
     case Jump::go: break;
   }
-  return "";
+  return "that it matches continue to the next rules";
 }
 
 /// Of iptables-extensions(8) and of xtables-addons(8), those that end in another place than ACCEPT, DROP, REJECT and
@@ -45,14 +46,23 @@ constexpr auto kOtherTargets = std::to_array<std::string_view>({
     "TOS",         "TPROXY",     "TRACE",       "TTL",        "ULOG",
 });
 
+/// Those of them after which a packet continues as it came.
+constexpr auto kObservers = std::to_array<std::string_view>(
+    {"ACCOUNT", "AUDIT", "IDLETIMER", "LED", "LOG", "LOGMARK", "NFLOG", "RATEEST", "TRACE", "ULOG"});
+
+bool only_observes(const IptablesRule& rule) {
+  if (rule.jump == Jump::none) return true;
+  return rule.jump == Jump::call && std::ranges::find(kObservers, rule.target) != kObservers.end();
+}
+
 bool is_target(std::string_view name) { return std::ranges::find(kOtherTargets, name) != kOtherTargets.end(); }
 
 /// Walks through the chains as a packet would for which every condition holds, and writes an entry for each rule it
 /// meets. Keeps its own stack, since chains may nest as deep as there are chains.
 class ChainWriter {
  public:
-  ChainWriter(const IptablesTable& table, std::size_t most_rules, Ruleset& rules, Errors& unsupported)
-      : table_(table), most_rules_(most_rules), rules_(rules), unsupported_(unsupported) {}
+  ChainWriter(const IptablesTable& table, std::size_t most_rules, Read<Ruleset>& read)
+      : table_(table), most_rules_(most_rules), rules_(read.value), read_(read) {}
 
   Errors write(const std::string& chain) {
     enter(table_.chains.find(chain)->second, nullptr, 0);
@@ -187,7 +197,7 @@ class ChainWriter {
     std::string word = rule.unsupported_word;
     std::uint32_t column = rule.unsupported_column;
     if (reason.empty() && rule.jump == Jump::none) {
-      reason = "rules without a target are not supported";
+      reason = "a rule without a target is not supported";
     } else if (reason.empty() && rule.jump == Jump::call && !table_.chains.contains(rule.target)) {
       reason = fmt::format("target {} is not supported", rule.target);
       column = rule.target_column;
@@ -195,11 +205,13 @@ class ChainWriter {
     if (reason.empty()) return false;
     if (!rules_.rules[rule.index].left_out) {
       rules_.rules[rule.index].left_out = true;
-      std::string message = fmt::format("{}: rule {} is left out", reason, rule.index);
-      if (!verb(rule.jump).empty()) {
-        message += fmt::format(", and packets that it would {} go on to the following rules", verb(rule.jump));
-      }
-      unsupported_.push_back({{rules_.file, rule.line, column}, std::move(message), "", ""});
+      const bool observes = only_observes(rule);
+      (observes ? read_.harmless : read_.unsupported)
+          .push_back({{rules_.file, rule.line, column},
+                      fmt::format("{}: without this rule, packets {}", reason,
+                                  observes ? "have the same verdict" : what_continues(rule.jump)),
+                      "",
+                      ""});
     }
     return true;
   }
@@ -207,7 +219,7 @@ class ChainWriter {
   const IptablesTable& table_;
   const std::size_t most_rules_;
   Ruleset& rules_;
-  Errors& unsupported_;
+  Read<Ruleset>& read_;
   ErrorList errors_;
   std::set<std::uint32_t> complained_;  // rules whose mistakes are told: a chain may be written out many times
   bool stopped_ = false;
@@ -243,9 +255,8 @@ Errors check_jumps(const IptablesTable& table, const std::string& file) {
   return errors;
 }
 
-Errors write_out(const IptablesTable& table, const std::string& chain, std::size_t most_rules, Ruleset& rules,
-                 Errors& unsupported) {
-  return ChainWriter(table, most_rules, rules, unsupported).write(chain);
+Errors write_out(const IptablesTable& table, const std::string& chain, std::size_t most_rules, Read<Ruleset>& read) {
+  return ChainWriter(table, most_rules, read).write(chain);
 }
 
 }  // namespace penstock::firewall

@@ -36,10 +36,10 @@ struct IptablesTable {
 /// Most conditions of all entries together, for each of the rules that there may be.
 inline constexpr std::size_t kMostConditionsPerRule = 8;
 
-/// Appends the entries of `table`, from `chain` on, to `rules`. What is left out on this way goes to `unsupported`.
+/// Appends the entries of `table`, from `chain` on, to the rules of `read`, with what is left out on this way.
 /// At most `most_rules` rules are walked through, counting one each time that its chain is called. The jumps have been
 /// checked.
 [[nodiscard]] Errors write_out(const IptablesTable& table, const std::string& chain, std::size_t most_rules,
-                               Ruleset& rules, Errors& unsupported);
+                               Read<Ruleset>& read);
 
 }  // namespace penstock::firewall

@@ -89,9 +89,12 @@ class IptablesReader {
 
   void read_chain(std::string_view text) {
     if (!in_table_) return mistake(text, "chain outside a table", "a line *filter before it");
-    if (table_ == nullptr) return;
     std::vector<Word> words = split_words(text.substr(1));
     if (words.size() < 2) return mistake(text, "wrong chain", ":CHAIN POLICY [PACKETS:BYTES]");
+    if (table_ == nullptr) {
+      if (words[1].text == "DROP") leave_table_out();
+      return;
+    }
     const auto [place, added] = table_->chains.try_emplace(std::string(words[0].text));
     if (!added) return mistake(text, "chain declared twice", "each chain once");
     IptablesChain& chain = place->second;
@@ -142,9 +145,9 @@ class IptablesReader {
   void leave_table_out() {
     if (std::exchange(reported_, true)) return;
     read_.unsupported.push_back({{file_, table_line_, 0},
-                                 fmt::format("table {} is left out: only the filter table is applied", table_name_),
+                                 fmt::format("table {} is not supported", table_name_),
                                  "",
-                                 ""});
+                                 "the filter table alone, as `iptables-save -t filter` prints it"});
   }
 
   Result<Read<Ruleset>> finish();
@@ -196,7 +199,7 @@ Result<Read<Ruleset>> IptablesReader::finish() {
     // A family without a table of its own is under the other's policy: it is the safer guess.
     if (tables_.size() == 1) rules.ipv4_policy = rules.ipv6_policy = *policy;
     (table.family == NetworkLayer::ipv4 ? rules.ipv4_policy : rules.ipv6_policy) = *policy;
-    append(errors, write_out(table, first_chain, options_.most_rules, rules, read_.unsupported));
+    append(errors, write_out(table, first_chain, options_.most_rules, read_));
   }
   if (!errors.empty()) return failure(std::move(errors));
   return std::move(read_);

@@ -346,6 +346,7 @@ class IptablesRuleReader {
       if (negated_) require(interface_condition(subject, 0, false));  // none: never holds
       return;
     }
+    rules_.interface_names.insert(word.text);
     const auto ports = interfaces_.ports_of(word.text);
     if (!ports) {
       rule_.unknown_interfaces.push_back(
@@ -361,7 +362,7 @@ class IptablesRuleReader {
 
   void read_out_interface(const IptablesWord& option) {
     if (!interfaces_.out_known) {
-      static_cast<void>(argument("an interface"));
+      rules_.interface_names.insert(argument("an interface").text);
       return leave_out("-o needs a function before the firewall that chooses the port", option);
     }
     read_interface(Subject::out_port);

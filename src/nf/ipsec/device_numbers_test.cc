@@ -7,7 +7,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <map>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "nf/ipsec/sa_state.h"
@@ -32,16 +37,20 @@ class PlayedDevice final : public DeviceNumbers {
     taken = kernel_takes(cell, count);
     return true;
   }
-  void reserve(std::uint32_t cell, std::uint64_t end) noexcept override { cells[cell].reserved = end; }
+  void reserve(std::uint32_t cell, std::uint64_t end) noexcept override { std::atomic_ref(cells[cell].reserved) = end; }
   void close() noexcept override { is_closed = true; }
   std::uint64_t published(std::uint32_t cell) const noexcept override { return cells[cell].sent; }
 
-  /// What a batch does.
+  /// What a batch does, on whichever device: as `take_numbers` of number_kernel.cuh.
   SequenceRange kernel_takes(std::uint32_t cell, std::uint32_t count) {
-    NumberCell& of = cells[cell];
-    const auto taken = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, of.reserved - of.sent));
-    of.sent += taken;
-    return {of.sent - taken + 1, taken};
+    const std::uint64_t reserved = std::atomic_ref(cells[cell].reserved);
+    const std::atomic_ref sent(cells[cell].sent);
+    unsigned long long seen = sent;
+    for (;;) {
+      const auto taken = static_cast<std::uint32_t>(
+          std::min<std::uint64_t>(count, reserved - std::min<std::uint64_t>(reserved, seen)));
+      if (sent.compare_exchange_strong(seen, seen + taken)) return {seen + 1, taken};
+    }
   }
 
   std::vector<NumberCell> cells;
@@ -143,6 +152,61 @@ TEST_F(Counting, RunThatEndsLeavesTheHostWhatTheDeviceHasGivenOut) {
   EXPECT_EQ(sa->take(1).first, 601U) << "without the device";
   join({sa}, 64);
   EXPECT_EQ(device().kernel_takes(1, 1).first, 602U) << "and with it again";
+}
+
+/// Two played devices, which count in the memory of the first:
+///
+///     device 0   batch ─┐
+///     device 1   batch ─┼─▶ counter of the SA, in device 0's memory
+///     CPU twin   burst ─┘
+class CountingOnTwoDevices : public ::testing::Test {
+ protected:
+  static inline int current = 0;
+  static inline std::vector<std::pair<int, int>> reached;  // from, to
+  static void reach(int device) { reached.emplace_back(current, device); }
+  static std::unique_ptr<DeviceNumbers> make() { return std::make_unique<PlayedDevice>(); }
+};
+
+TEST_F(CountingOnTwoDevices, GiveEachNumberOnce) {
+  constexpr std::uint64_t kReserved = 200'000;
+  constexpr unsigned kTakes = 2000;
+  reached.clear();
+  const auto counting = std::make_shared<DeviceCounting>(&make, &reach);
+  const auto sa = std::make_shared<SaState>(SecurityAssociation{}, SaOrigin{}, counting);
+  sa->reserve_to(kReserved / 2);
+  const std::vector<std::shared_ptr<SaState>> sas{sa};
+  for (current = 0; current < 2; ++current) static_cast<void>(counting->join(sas, 64));
+  EXPECT_EQ(reached, (std::vector<std::pair<int, int>>{{0, 0}, {1, 0}}));
+  PlayedDevice& shared = *PlayedDevice::last;
+
+  std::array<std::vector<SequenceRange>, 3> taken;  // by device 0, device 1 and the CPU twins
+  std::vector<std::thread> threads;
+  for (unsigned by = 0; by < taken.size(); ++by) {
+    threads.emplace_back([&, by] {
+      for (std::uint32_t i = 0; i < kTakes; ++i) {
+        const std::uint32_t count = 1 + (i * 7 + by) % 64;
+        taken[by].push_back(by < 2 ? shared.kernel_takes(0, count) : sa->take(count));
+        if (by == 2 && i == kTakes / 2) sa->reserve_to(kReserved);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  std::map<std::uint64_t, std::uint32_t> by_first;
+  for (const auto& ranges : taken) {
+    EXPECT_FALSE(ranges.empty());
+    for (const SequenceRange& range : ranges) {
+      if (range.count == 0) continue;
+      EXPECT_TRUE(by_first.emplace(range.first, range.count).second) << "two begin with one number";
+    }
+  }
+  std::uint64_t next = 1;
+  for (const auto& [first, count] : by_first) {
+    ASSERT_EQ(first, next) << "a number is left out, or given out twice";
+    next += count;
+  }
+  EXPECT_EQ(sa->sent(), next - 1);
+  EXPECT_LE(next - 1, kReserved);
 }
 
 }  // namespace

@@ -21,10 +21,10 @@ void OutboundFinishStage::finish(std::span<const PacketView> packets,
     std::memcpy(&finding, findings[i], sizeof finding);
     if (finding.sa == kNoSa) continue;
     protected_[protected_count_++] = packets[i].packet;
-    if (!carrier.carry(*ipsec_.tables().states()[finding.sa], finding.sa, finding.ip_bytes)) {
-      packets[i].packet->verdict = Verdict::drop(Reason::lifetime);
-      ipsec_.limit_reached();
-    }
+    SaState& state = *ipsec_.tables().states()[finding.sa];
+    const bool counted = carrier.count(state, finding.sa, finding.ip_bytes);
+    if (!counted) packets[i].packet->verdict = Verdict::drop(Reason::lifetime);
+    if (!counted || state.has_news() || state.tell_near_end()) ipsec_.limit_reached();
   }
 }
 

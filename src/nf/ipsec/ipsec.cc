@@ -75,6 +75,7 @@ std::unique_ptr<gpu::GpuStage> Ipsec::make_gpu_stage(const gpu::StageUse& use) {
   if (tables == nullptr) tables = std::make_unique<DeviceTables>(*tables_);
   if (tables_->settings().inbound) return make_inbound_gpu_stage(*tables, use);
   const DeviceNumbers::View numbers = tables_->counting().join(tables_->states(), use.batch_packets);
+  for (const auto& state : tables_->states()) state->expect_in_flight(use.batch_packets);
   return make_outbound_gpu_stage(*tables, numbers, turns_[{device, use.worker}], traits_.growth, use);
 }
 

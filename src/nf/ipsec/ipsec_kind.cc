@@ -3,11 +3,17 @@
 //
 // The parameters of `ipsec`, and the function made from them.
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "base/text_file.h"
+#include "base/units.h"
+#include "chain/unsupported.h"
 #include "nf/ipsec/ipsec.h"
 #include "nf/ipsec/numbers/sa_registry.h"
 #include "nf/ipsec/numbers/state_folder.h"
@@ -33,13 +39,13 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "with ICMP; icmp: always drop and answer",
      false},
     {"interfaces", ParameterType::pairs, "", "",
-     "devices in the policies and the ports they are: {eth0: lan, lo: none}", false},
+     "devices in the policies and the ports they are: {eth0: lan, ppp*: wan, lo: none}", false},
     {"most_entries", ParameterType::integer, "250000", "1..100000000", "most SAs, and most policies, of a file", false},
     {"state_dir", ParameterType::path, "", kNoFolder,
      "folder for locks and for used sequence numbers and IVs, which must survive restarts; default: "
      "/var/lib/penstock/ipsec, or for users other than root ~/.local/state/penstock/ipsec",
      false},
-    {"strict", ParameterType::flag, "false", "", "what the files hold and is not supported is an error", false},
+    chain::kUnsupportedParameter,
 });
 
 Errors out_of_place(const Parameters& parameters, bool inbound, bool behind_router) {
@@ -64,6 +70,61 @@ Errors out_of_place(const Parameters& parameters, bool inbound, bool behind_rout
     errors.push_back({parameters.place("state"), "no policies to protect packets by", "", "policy: FILE"});
   }
   return errors;
+}
+
+/// Files that protect nothing, or open nothing: most likely the tool that should have printed them has failed.
+Errors empty_files(const TableSources& sources, bool all_read) {
+  Errors errors;
+  const bool inbound = sources.settings.inbound;
+  const auto applies = [&](const Policy& policy) { return (policy.direction == Direction::out) != inbound; };
+  const auto protects = [&](const Policy& policy) { return applies(policy) && !policy.templates.empty(); };
+  const bool needed = !sources.policies || std::ranges::any_of(*sources.policies, protects);
+  if (sources.sas.empty() && all_read && needed) {
+    errors.push_back(
+        {{sources.state_file, 0, 0}, "no SAs in this file", "", "what `ip xfrm state` prints as root: at least one"});
+  }
+  if (sources.policies && std::ranges::none_of(*sources.policies, applies) && !sources.settings.drops_unselected) {
+    errors.push_back({{sources.policy_file, 0, 0},
+                      fmt::format("no policy of this direction: {}",
+                                  inbound ? "all packets would be let in" : "all packets would leave in the clear"),
+                      "",
+                      inbound ? "policies with dir in or fwd" : "policies with dir out"});
+  }
+  return errors;
+}
+
+/// Outbound policies whose packets no SA can carry: nobody will negotiate one.
+Errors policies_without_sa(const Selection& selection, const std::string& file) {
+  Errors warnings;
+  const auto add = [&](Handling handling, std::string_view consequence) {
+    std::size_t count = 0;
+    std::uint32_t first_line = 0;
+    for (std::uint32_t i = 0; i < selection.policies().size(); ++i) {
+      const PolicyView& policy = selection.policies()[i];
+      if (policy.handling != handling || policy.candidates != 0) continue;
+      if (count++ == 0) first_line = selection.line(i);
+    }
+    if (count == 0) return;
+    warnings.push_back({{file, first_line, 0},
+                        fmt::format("no SA matches the template of this policy: {}", consequence),
+                        count == 1 ? "" : fmt::format("{} such policies", format_count(count)),
+                        "an SA with its mode, reqid and addresses"});
+  };
+  add(Handling::protect, "what it selects is dropped (no_sa)");
+  add(Handling::prefer, "what it selects leaves in the clear (level use)");
+  return warnings;
+}
+
+std::set<std::string> devices_of(const TableSources& sources) {
+  std::set<std::string> devices;
+  for (const SecurityAssociation& sa : sources.sas) {
+    if (sa.selector) devices.insert(sa.selector->device);
+  }
+  if (sources.policies) {
+    for (const Policy& policy : *sources.policies) devices.insert(policy.selector.device);
+  }
+  devices.erase("");
+  return devices;
 }
 
 /// What the user gives up by keeping no state.
@@ -117,6 +178,7 @@ Result<std::unique_ptr<chain::NetworkFunction>> make_ipsec(const Parameters& par
   const std::size_t most = parameters.integer("most_entries");
   Errors errors;
   Errors unsupported;
+  Errors harmless;
   sources.state_file = input_name(parameters.text("state"));
   if (auto states = read_states(parameters.text("state"), most)) {
     sources.sas = std::move(states->value);
@@ -129,16 +191,27 @@ Result<std::unique_ptr<chain::NetworkFunction>> make_ipsec(const Parameters& par
     if (auto policies = read_policies(parameters.text("policy"), most)) {
       sources.policies = std::move(policies->value);
       append(unsupported, std::move(policies->unsupported));
+      append(harmless, std::move(policies->harmless));
     } else {
       append(errors, std::move(policies).error());
     }
   }
   if (!errors.empty()) return failure(std::move(errors));
+  const bool refused = !unsupported.empty() && parameters.text("unsupported") == "refuse";
+  if (errors = empty_files(sources, unsupported.empty()); !errors.empty() && !refused)
+    return failure(std::move(errors));
+  append(context.without_effect,
+         firewall::unused_interfaces(parameters, sources.interfaces, devices_of(sources), "policy or SA"));
+  const std::string policy_file = sources.policy_file;
+  const bool inbound = sources.settings.inbound;
   auto tables = Tables::build(std::move(sources));
   if (!tables) return failure(std::move(tables).error());
   append(unsupported, std::move(tables->unsupported));
-  if (parameters.flag("strict") && !unsupported.empty()) return failure(std::move(unsupported));
-  append(context.unsupported, std::move(unsupported));
+  if (auto checked = chain::check_unsupported(parameters, parameters.has("policy") ? "policy" : "state",
+                                              std::move(unsupported), std::move(harmless), context);
+      !checked)
+    return failure(std::move(checked).error());
+  if (!inbound) append(context.cautions, policies_without_sa(tables->value->selection(), policy_file));
   return std::make_unique<Ipsec>(std::move(tables->value));
 }
 

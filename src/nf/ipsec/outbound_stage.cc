@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 #include <new>
+#include <utility>
 
 #include "nf/firewall/classifier.h"
 #include "nf/ipsec/outbound_core.h"
@@ -72,61 +73,81 @@ void OutboundStage::select(std::span<PacketView> packets, std::size_t first, std
         select_outbound(view_, policies[k], keys_[k], [this](std::uint32_t sa) { return tables_.status(sa); });
     if (selected.reason != Reason::none) {
       verdict = Verdict::drop(selected.reason);
-    } else if (selected.sa != kNoSa) {
-      plan(packets, of_key[k], selected.sa);
+    } else if (selected.sa != kNoSa && plan(pending_[pending_count_], packets, of_key[k], selected.sa)) {
+      ++pending_count_;
     }
   }
 }
 
-void OutboundStage::plan(std::span<PacketView> packets, std::size_t packet, std::uint32_t sa) noexcept {
+/// False where the packet cannot go by this SA, and is dropped.
+bool OutboundStage::plan(Pending& pending, std::span<PacketView> packets, std::size_t packet,
+                         std::uint32_t sa) noexcept {
   const SaView& view = view_.sas[sa];
   const Settings& settings = tables_.settings();
   // Made where it stays: what is copied as soon as it is written has to wait for that.
-  auto& plan =
-      (new (&pending_[pending_count_]) Pending{static_cast<std::uint32_t>(packet), sa,
-                                               plan_encapsulation(packets[packet], view, ipsec_.traits().growth)})
-          ->plan;
+  auto& plan = (new (&pending) Pending{static_cast<std::uint32_t>(packet), sa,
+                                       plan_encapsulation(packets[packet], view, ipsec_.traits().growth)})
+                   ->plan;
   if (plan.reason == Reason::none && exceeds_mtu(packets[packet], view, plan, settings.link())) {
     plan.reason = Reason::too_big;
     if (settings.answers && answers_.take(now_)) answer_too_big(packets[packet], view, settings.mtu, *emitter_);
   }
-  if (plan.reason != Reason::none) {
-    packets[packet].packet->verdict = Verdict::drop(plan.reason);
-  } else {
-    ++pending_count_;
-  }
+  if (plan.reason != Reason::none) packets[packet].packet->verdict = Verdict::drop(plan.reason);
+  return plan.reason == Reason::none;
 }
 
 /// Numbers what has been selected, and lays it out, in the packets' order.
 void OutboundStage::lay_out(std::span<PacketView> packets) noexcept {
-  Carrier carrier(now_, carried_);
   for (std::size_t first = 0; first < pending_count_;) {
     // Packets of one SA come in runs.
     const std::uint32_t sa = pending_[first].sa;
     std::size_t last = first + 1;
     while (last < pending_count_ && pending_[last].sa == sa) ++last;
-    SaState& state = *tables_.states()[sa];
-    const SequenceRange numbers = state.take(static_cast<std::uint32_t>(last - first));
-    for (std::size_t p = first; p < last; ++p) {
-      PacketView& packet = packets[pending_[p].packet];
-      const std::uint32_t ip_bytes = packet.layout().ip_bytes();
-      if (p - first >= numbers.count) {
-        packet.packet->verdict = Verdict::drop(state.shortage());
-        ipsec_.limit_reached();
-        continue;
-      }
-      if (!carrier.carry(state, sa, ip_bytes)) {
-        packet.packet->verdict = Verdict::drop(Reason::lifetime);
-        ipsec_.limit_reached();
-        continue;
-      }
-      new (&work_[job_count_]) MbCrypto::Work{
-          encapsulate(packet, view_.sas[sa], sa, pending_[p].plan, numbers.first + (p - first)), packet.frame};
-      // From the frame on: it may lie elsewhere than in its batch, and begin before what offsets count from.
-      work_[job_count_].job.esp -= packet.packet->offset;
-      of_job_[job_count_++] = pending_[p].packet;
+    first = sa == kNoSa ? last : lay_out_run(packets, first, last);
+  }
+}
+
+/// Packets of one SA. Returns where to go on: before `last` where the SA has ended and others were selected again.
+std::size_t OutboundStage::lay_out_run(std::span<PacketView> packets, std::size_t first, std::size_t last) noexcept {
+  const std::uint32_t sa = pending_[first].sa;
+  SaState& state = *tables_.states()[sa];
+  Carrier carrier(now_, carried_);
+  const SequenceRange numbers = state.take(static_cast<std::uint32_t>(last - first));
+  for (std::size_t p = first; p < last; ++p) {
+    PacketView& packet = packets[pending_[p].packet];
+    const bool numbered = p - first < numbers.count;
+    if (!numbered || !carrier.carry(state, sa, packet.layout().ip_bytes())) {
+      ipsec_.limit_reached();
+      select_again(packets, p, last, numbered ? Reason::lifetime : state.shortage());
+      return p;
     }
-    first = last;
+    new (&work_[job_count_]) MbCrypto::Work{
+        encapsulate(packet, view_.sas[sa], sa, pending_[p].plan, numbers.first + (p - first)), packet.frame};
+    // From the frame on: it may lie elsewhere than in its batch, and begin before what offsets count from.
+    work_[job_count_].job.esp -= packet.packet->offset;
+    of_job_[job_count_++] = pending_[p].packet;
+  }
+  return last;
+}
+
+/// Packets whose SA has come to its end, for the reason `ended`, since it was selected: by another one where the policy
+/// has one that serves. Nothing of them has been changed.
+void OutboundStage::select_again(std::span<PacketView> packets, std::size_t first, std::size_t last,
+                                 Reason ended) noexcept {
+  for (std::size_t p = first; p < last; ++p) {
+    const std::size_t packet = pending_[p].packet;
+    const std::uint32_t before = std::exchange(pending_[p].sa, kNoSa);
+    firewall::Key key;
+    make_selector_key(packets[packet], key);
+    std::uint32_t policy = kNoPolicy;
+    tables_.selection().find_policies({&key, 1}, &policy);
+    const Selected selected =
+        select_outbound(view_, policy, key, [this](std::uint32_t sa) { return tables_.status(sa); });
+    if (selected.reason != Reason::none || selected.sa == before) {
+      packets[packet].packet->verdict = Verdict::drop(selected.reason != Reason::none ? selected.reason : ended);
+    } else if (selected.sa != kNoSa && !plan(pending_[p], packets, packet, selected.sa)) {
+      pending_[p].sa = kNoSa;
+    }
   }
 }
 

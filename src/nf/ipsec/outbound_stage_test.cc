@@ -12,7 +12,9 @@
 #include <set>
 #include <thread>
 
+#include "nf/ipsec/device_tables.h"
 #include "nf/ipsec/ipsec_for_test.h"
+#include "nf/ipsec/reasons.h"
 
 namespace penstock::ipsec {
 namespace {
@@ -234,12 +236,76 @@ TEST_F(MakeBeforeBreak, NewerIsUsedAndTheOlderWhenTheNewerHasEnded) {
       ASSERT_EQ(done.fate, "forwarded");
       ASSERT_EQ(spi_of(done.bytes), 0x2000U);
     }
-    // Only what meets the limit is lost.
-    EXPECT_EQ(out(plain()).fate, "lifetime");
     const auto later = out(std::vector<Arriving>(10, plain()));
     EXPECT_THAT(fates(later), Each("forwarded"));
     for (const Done& done : later) EXPECT_EQ(spi_of(done.bytes), 0x1000U);
   }
+}
+
+///     one burst    1 … 5    6 … 12
+///                  newer    older
+TEST_F(MakeBeforeBreak, TakesOverInsideABurstInThePacketsOrder) {
+  newer_.more =
+      limited("soft (INF)(packets), hard 5(packets)", "soft (INF)(bytes), hard (INF)(bytes)", "2001-01-01 01:00:00");
+  End out = outwards(older_() + newer_(), everything("out", tunnel_template()));
+  const auto burst = out(std::vector<Arriving>(12, plain()));
+  std::vector<std::uint32_t> spis;
+  std::vector<std::uint32_t> numbers;
+  for (const Done& done : burst) {
+    ASSERT_EQ(done.fate, "forwarded");
+    spis.push_back(spi_of(done.bytes));
+    numbers.push_back(sequence_of(done.bytes));
+  }
+  EXPECT_THAT(spis, ElementsAre(0x2000, 0x2000, 0x2000, 0x2000, 0x2000, 0x1000, 0x1000, 0x1000, 0x1000, 0x1000, 0x1000,
+                                0x1000));
+  EXPECT_THAT(numbers, ElementsAre(1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 6, 7));
+  EXPECT_EQ(out.state(1).hard(), SaState::Limit::packets);
+}
+
+TEST_F(MakeBeforeBreak, PassesThroughSeveralThatEndInsideABurst) {
+  const auto ends_after = [](unsigned packets) {
+    return limited("soft (INF)(packets), hard " + std::to_string(packets) + "(packets)");
+  };
+  older_.more = ends_after(3);
+  newer_.more = ends_after(2);
+  End out = outwards(older_() + newer_(), everything("out", tunnel_template()));
+  EXPECT_THAT(fates(out(std::vector<Arriving>(7, plain()))),
+              ElementsAre("forwarded", "forwarded", "forwarded", "forwarded", "forwarded", "lifetime", "lifetime"));
+  EXPECT_THAT(fates(out(std::vector<Arriving>(2, plain()))), Each("lifetime"));
+}
+
+/// Packets that a device has protected by an SA, as they come back: their fates.
+std::vector<std::string> come_back(End& end, std::uint32_t sa, std::size_t packets) {
+  const auto finish = end.function->make_finish_stage(*end.stage);
+  const OutboundFinding finding{sa, 33};
+  std::vector<PacketDescriptor> descriptors(packets);
+  std::vector<PacketView> views;
+  for (PacketDescriptor& packet : descriptors) views.push_back({nullptr, &packet});
+  const std::vector<const std::byte*> findings(packets, reinterpret_cast<const std::byte*>(&finding));
+  finish->finish(views, findings);
+  std::vector<std::string> fates;
+  for (const PacketDescriptor& packet : descriptors) {
+    fates.emplace_back(packet.verdict.alive() ? "forwarded" : kReasons[packet.verdict.value]);
+  }
+  return fates;
+}
+
+TEST_F(MakeBeforeBreak, TakesOverBeforeWhatIsOnADeviceReachesAHardLimit) {
+  End out = outwards(older_() + newer_(), everything("out", tunnel_template()));
+  out.function->tables().states()[1]->expect_in_flight(50);
+  EXPECT_THAT(come_back(out, 1, 100), Each("forwarded"));
+  EXPECT_EQ(spi_of(out(plain()).bytes), 0x2000U) << "100 of 200 are left: what is in flight, twice";
+  EXPECT_EQ(spi_of(out(plain()).bytes), 0x1000U);
+  EXPECT_THAT(come_back(out, 1, 99), Each("forwarded")) << "what was in flight";
+  EXPECT_THAT(come_back(out, 1, 2), Each("lifetime"));
+}
+
+TEST_F(MakeBeforeBreak, PacketsThatADeviceProtectedInTimeGoOn) {
+  older_.more =
+      limited(kNoLimit, "soft (INF)(bytes), hard (INF)(bytes)", "2001-01-01 00:00:00", "soft 0(sec), hard 60(sec)");
+  End out = outwards(older_(), everything("out", tunnel_template()));
+  EXPECT_EQ(out(plain()).fate, "lifetime");
+  EXPECT_THAT(come_back(out, 0, 3), Each("forwarded"));
 }
 
 TEST_F(MakeBeforeBreak, OneBeforeItsSoftLimitIsPreferred) {

@@ -74,9 +74,6 @@ class PolicyReader {
       while (words_.good() && !left_out_ && !words_.at_end()) read_part();
       if (words_.good() && !left_out_) finish();
     }
-    if (sockets_ != 0) {
-      words_.unsupported(first_socket_, fmt::format("policies of sockets are left out ({})", sockets_));
-    }
     if (Errors errors = words_.errors(); !errors.empty()) return failure(in_file_order(std::move(errors)));
     // From the one that was added first; `sub` comes before all of `main`.
     std::ranges::reverse(policies_);
@@ -86,7 +83,7 @@ class PolicyReader {
     Policies policies;
     policies.reserve(policies_.size());
     for (Ranked& policy : policies_) policies.push_back(std::move(policy.policy));
-    return Read<Policies>{std::move(policies), in_file_order(words_.all_unsupported())};
+    return Read<Policies>{std::move(policies), in_file_order(words_.all_unsupported()), harmless()};
   }
 
  private:
@@ -94,6 +91,13 @@ class PolicyReader {
     Policy policy;
     bool sub;  // of the kernel's second table, which it asks first
   };
+
+  /// Packets that are forwarded belong to no socket.
+  [[nodiscard]] Errors harmless() const {
+    if (sockets_ == 0) return {};
+    return {{words_.place(first_socket_), fmt::format("policies of sockets are left out ({})", sockets_),
+             in_quotes(first_socket_.text), ""}};
+  }
 
   // In the order of the file.
   void read_part();
@@ -277,7 +281,7 @@ Result<Read<Policies>> read_policies(const std::string& path, std::size_t most) 
   const auto text = read_lines(path);
   if (!text) return failure(text.error());
   auto policies = parse_policies(*text, input_name(path), most);
-  if (policies && policies->value.empty() && policies->unsupported.empty()) {
+  if (policies && policies->value.empty() && policies->unsupported.empty() && policies->harmless.empty()) {
     return failure({{input_name(path), 0, 0}, "no policies in this file", "", "what `ip xfrm policy` prints"});
   }
   return policies;

@@ -76,6 +76,8 @@ void SaState::begin_run(std::uint64_t sent, std::uint64_t iv_base, std::uint64_t
   numbers.limit_to(sent > std::numeric_limits<std::uint64_t>::max() - most ? std::numeric_limits<std::uint64_t>::max()
                                                                            : sent + most);
   iv_base_ = iv_base;
+  in_flight_.store(0, std::memory_order_relaxed);  // of an earlier run's stages
+  near_end_told_.store(false, std::memory_order_relaxed);
 }
 
 void SaState::end_run() noexcept {
@@ -105,8 +107,7 @@ void SaState::reach(std::atomic<Limit>& which, Limit limit) noexcept {
 }
 
 /// As Linux has it: a limit of N packets lets N pass; one of N bytes, the packet that reaches it too.
-bool SaState::carry(std::uint64_t bytes, Seconds now) noexcept {
-  if (ended()) return false;
+bool SaState::count(std::uint64_t bytes, Seconds now) noexcept {
   use(now);
   const std::uint64_t packets_before = packets_.fetch_add(1, std::memory_order_relaxed);
   const std::uint64_t bytes_before = bytes_.fetch_add(bytes, std::memory_order_relaxed);
@@ -120,6 +121,21 @@ bool SaState::carry(std::uint64_t bytes, Seconds now) noexcept {
   if (packets_before + 1 >= lifetimes_.soft.packets) reach(soft_, Limit::packets);
   if (bytes_before + bytes >= lifetimes_.soft.bytes) reach(soft_, Limit::bytes);
   return true;
+}
+
+bool SaState::is_near_end() const noexcept {
+  const std::uint64_t in_flight = in_flight_.load(std::memory_order_relaxed);
+  if (in_flight == 0 || !limited_) return false;
+  // Those that are in flight now, and those that set out before the devices know.
+  const std::uint64_t coming = 2 * in_flight;
+  const std::uint64_t packets_so_far = packets();
+  const std::uint64_t bytes_so_far = bytes();
+  const std::uint64_t mean_bytes = packets_so_far == 0 ? 0 : bytes_so_far / packets_so_far + 1;
+  const auto reaches = [](std::uint64_t carried, std::uint64_t more, std::uint64_t most) {
+    return most != kUnlimited && (carried >= most || most - carried < more);
+  };
+  return reaches(packets_so_far, coming, lifetimes_.hard.packets) ||
+         reaches(bytes_so_far, coming * mean_bytes, lifetimes_.hard.bytes);
 }
 
 Reason SaState::admit(std::uint64_t sequence, bool authentic) noexcept {

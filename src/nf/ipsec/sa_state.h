@@ -128,7 +128,19 @@ class SaState {
   /// Whether there is a limit of packets or bytes: then each packet is counted here, before it goes on.
   [[nodiscard]] bool limited() const noexcept { return limited_; }
   /// Counts a packet that the SA carries, of `bytes` of IP. False: it may not any more.
-  bool carry(std::uint64_t bytes, Seconds now) noexcept;
+  bool carry(std::uint64_t bytes, Seconds now) noexcept { return !ended() && count(bytes, now); }
+  /// The same of a packet that was protected before: what time has ended since does not matter.
+  bool count(std::uint64_t bytes, Seconds now) noexcept;
+
+  /// A GPU stage may have batches of so many packets in flight, which count when they have come back.
+  void expect_in_flight(std::uint64_t packets) noexcept { in_flight_.fetch_add(packets, std::memory_order_relaxed); }
+  /// What is in flight can reach a hard limit of packets or, by the mean length so far, of bytes: a successor takes
+  /// over, so that it does not.
+  [[nodiscard]] bool is_near_end() const noexcept;
+  /// True once, when it is.
+  [[nodiscard]] bool tell_near_end() noexcept {
+    return !near_end_told_.load(std::memory_order_relaxed) && is_near_end() && !near_end_told_.exchange(true);
+  }
   /// It carries something: its time from use runs.
   void use(Seconds now) noexcept {
     if (first_used_.load(std::memory_order_relaxed) != 0) return;
@@ -184,7 +196,9 @@ class SaState {
   std::atomic<std::uint64_t> refused_ = 0;
   std::atomic<Limit> soft_ = Limit::none;
   std::atomic<Limit> hard_ = Limit::none;
-  std::atomic<unsigned> told_ = 0;  // bits: soft, hard
+  std::atomic<unsigned> told_ = 0;            // bits: soft, hard
+  std::atomic<std::uint64_t> in_flight_ = 0;  // packets, at most
+  std::atomic<bool> near_end_told_ = false;
 };
 
 /// Has SAs carry the packets of one worker, and counts what they carry for its function. Only SAs with limits are
@@ -201,7 +215,14 @@ class Carrier {
     carried_[index].add(1, bytes);
     return true;
   }
-  /// Inwards: the same, once the packet's number may be taken (SaState::admit).
+  /// The same of a packet that a device has protected.
+  [[nodiscard]] bool count(SaState& sa, std::uint32_t index, std::uint64_t bytes) noexcept {
+    if (sa.limited() && !sa.count(bytes, now_)) return false;
+    if (!sa.limited()) sa.use(now_);
+    carried_[index].add(1, bytes);
+    return true;
+  }
+  /// Inwards: as `carry`, once the packet's number may be taken (SaState::admit).
   [[nodiscard]] Reason admit(SaState& sa, std::uint32_t index, std::uint64_t sequence, bool authentic,
                              std::uint64_t bytes) noexcept {
     const Reason reason = sa.admit(sequence, authentic);

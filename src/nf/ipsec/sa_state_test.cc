@@ -142,6 +142,37 @@ TEST(SaState, CarriesThePacketThatReachesItsLimitOfBytes) {
   EXPECT_EQ(state.hard(), SaState::Limit::bytes);
 }
 
+TEST(SaState, IsNearItsEndOnceWhatIsInFlightCanReachTheLimit) {
+  SaState by_packets(sa_with({}, {.packets = 100}));
+  for (int i = 0; i < 61; ++i) EXPECT_TRUE(by_packets.carry(100, kNow));
+  EXPECT_FALSE(by_packets.is_near_end()) << "on the CPU nothing is in flight";
+  by_packets.expect_in_flight(15);
+  EXPECT_FALSE(by_packets.is_near_end()) << "39 are left, and 30 may come";
+  by_packets.expect_in_flight(5);
+  EXPECT_TRUE(by_packets.is_near_end());
+  EXPECT_TRUE(by_packets.tell_near_end());
+  EXPECT_FALSE(by_packets.tell_near_end()) << "once";
+  EXPECT_EQ(by_packets.soft(), SaState::Limit::none) << "the user's soft limit is another";
+
+  SaState by_bytes(sa_with({}, {.bytes = 10'000}));
+  by_bytes.expect_in_flight(20);
+  for (int i = 0; i < 59; ++i) EXPECT_TRUE(by_bytes.carry(100, kNow));
+  EXPECT_FALSE(by_bytes.is_near_end());
+  EXPECT_TRUE(by_bytes.carry(100, kNow));
+  EXPECT_TRUE(by_bytes.is_near_end()) << "4,000 bytes are left, and 40 packets of a little more than 100 may come";
+}
+
+TEST(SaState, CountsWhatWasProtectedBeforeItsTimeWasOver) {
+  SecurityAssociation sa = sa_with({}, {.packets = 2, .seconds_from_add = 100});
+  sa.lifetimes.added = kNow;
+  SaState state(sa);
+  EXPECT_TRUE(state.look_at(kNow + 100));
+  EXPECT_FALSE(state.carry(1, kNow + 100));
+  EXPECT_TRUE(state.count(1, kNow + 100));
+  EXPECT_TRUE(state.count(1, kNow + 100));
+  EXPECT_FALSE(state.count(1, kNow + 100)) << "a limit of packets holds for them too";
+}
+
 TEST(SaState, CountsWhatItHasCarriedBefore) {
   SecurityAssociation sa = sa_with({}, {.packets = 10});
   sa.lifetimes.packets = 9;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/testing/rounds.h"
 #include "nf/ipsec/model_terms_for_test.h"
 #include "nf/ipsec/packets_for_test.h"
 #include "nf/ipsec/random_selection_for_test.h"
@@ -143,13 +144,13 @@ RC_GTEST_PROP(SelectionAgainstModel, AgreesOnRandomPoliciesSasAndPackets, ()) {
 
 TEST(SelectionAgainstModel, AgreesOnAllThatCanComeOut) {
   Tally tally;
-  for (std::uint64_t seed = 0; seed < 1000 && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0; seed < penstock::testing::rounds(1000) && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Comparison(seed, 30, 50).compare(100, tally);
   }
   for (const std::size_t count : {tally.accepted, tally.mismatched, tally.blocked, tally.without_policy,
                                   tally.in_the_clear, tally.protected_by_sa, tally.without_sa, tally.without_end}) {
-    EXPECT_GT(count, 200U);
+    EXPECT_GT(count, penstock::testing::rounds(200));
   }
 }
 

@@ -59,7 +59,7 @@ static_assert(std::is_trivially_copyable_v<SelectorView>);
 /// How long an SA still lasts. Changes while packets go.
 enum class SaStatus : std::uint8_t {
   valid,
-  dying,      // a soft limit is reached: used where no other is there
+  dying,      // a soft limit is reached, or a hard one is near: used where no other is there
   dead,       // a hard limit is
   exhausted,  // no sequence numbers are left
 };

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/testing/rounds.h"
 #include "nf/ipsec/addresses.h"
 #include "nf/ipsec/packets_for_test.h"
 #include "nf/ipsec/random_selection_for_test.h"
@@ -171,7 +172,7 @@ TEST(SelectionOracle, AgreesOnTenThousandPoliciesAndSas) {
 
 TEST(SelectionOracle, SeesAllThatCanComeOut) {
   Tally all;
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < penstock::testing::rounds(1000); ++seed) {
     const Tally tally = expect_agreement(seed, 40, 60, 50);
     all.found += tally.found;
     all.none += tally.none;
@@ -179,7 +180,7 @@ TEST(SelectionOracle, SeesAllThatCanComeOut) {
     all.accepted += tally.accepted;
     all.refused += tally.refused;
   }
-  for (const int count : {all.found, all.none, all.over, all.accepted, all.refused}) EXPECT_GT(count, 200);
+  for (const int count : {all.found, all.none, all.over, all.accepted, all.refused}) EXPECT_GT(static_cast<std::uint32_t>(count), penstock::testing::rounds(200));
 }
 
 TEST(SelectionOracle, FindsEachOfTenThousandSasAndNoOther) {

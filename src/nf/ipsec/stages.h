@@ -37,7 +37,7 @@ class OutboundStage final : public chain::CpuStage {
  private:
   static constexpr std::size_t kBurst = MbCrypto::kMostJobs;
   static constexpr std::size_t kGroup = firewall::Classifier::kGroup;
-  /// A packet that an SA is to protect.
+  /// A packet that an SA is to protect; kNoSa: that none does any more.
   struct Pending {
     std::uint32_t packet;
     std::uint32_t sa;
@@ -46,8 +46,11 @@ class OutboundStage final : public chain::CpuStage {
 
   void process_burst(std::span<PacketView> packets) noexcept;
   void select(std::span<PacketView> packets, std::size_t first, std::size_t count) noexcept;
-  void plan(std::span<PacketView> packets, std::size_t packet, std::uint32_t sa) noexcept;
+  [[nodiscard]] bool plan(Pending& pending, std::span<PacketView> packets, std::size_t packet,
+                          std::uint32_t sa) noexcept;
   void lay_out(std::span<PacketView> packets) noexcept;
+  [[nodiscard]] std::size_t lay_out_run(std::span<PacketView> packets, std::size_t first, std::size_t last) noexcept;
+  void select_again(std::span<PacketView> packets, std::size_t first, std::size_t last, Reason ended) noexcept;
   void seal(std::span<PacketView> packets) noexcept;
 
   Ipsec& ipsec_;

@@ -101,7 +101,7 @@ class Tables {
     const SaState& state = *states_[sa];
     if (state.numbers.exhausted()) return SaStatus::exhausted;
     if (state.ended()) return SaStatus::dead;
-    return state.soft() == SaState::Limit::none ? SaStatus::valid : SaStatus::dying;
+    return state.soft() == SaState::Limit::none && !state.is_near_end() ? SaStatus::valid : SaStatus::dying;
   }
 
  private:

@@ -80,6 +80,7 @@ class XfrmWords {
   void error_found(const XfrmWord& at, std::string_view message, std::string found, std::string_view expected);
   /// Of what is right and not supported. The object is read on; what comes of it is said in `message`.
   void unsupported(const XfrmWord& at, std::string_view message, std::string_view expected = {});
+  [[nodiscard]] Place place(const XfrmWord& word) const { return {file_, word.line, word.column}; }
 
   [[nodiscard]] Errors errors() { return std::exchange(errors_, {}).take(); }
   [[nodiscard]] Errors all_unsupported() { return std::exchange(unsupported_, {}).take(); }

@@ -34,6 +34,7 @@ void add(Counts& to, const Counts& more) {
 
 chain::NfTraits make_traits(const Detection& detection, const NidsSettings& settings) {
   chain::NfTraits traits;
+  traits.writes_events = true;
   traits.name = nids_kind().name;
   traits.summary = nids_kind().summary;
   // All of a frame, since rules may look at any byte; flows are its own table's.
@@ -102,6 +103,27 @@ nlohmann::json stack_json(const stack::TrackerCounters& counters) {
           {"stream_invalid", counters.stream_invalid}};
 }
 
+/// The rules that were evaluated, those that cost the most first.
+nlohmann::json profile_json(const RuleSet& set, const std::vector<RuleProfileSum>& profile) {
+  std::vector<std::size_t> order(profile.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return profile[a].work > profile[b].work; });
+  nlohmann::json json = nlohmann::json::array();
+  for (const std::size_t i : order) {
+    if (profile[i].evaluations == 0) continue;
+    const Rule& rule = set.rules[i];
+    json.push_back({{"gid", rule.gid},
+                    {"sid", rule.sid},
+                    {"rev", rule.rev},
+                    {"message", rule.message},
+                    {"evaluations", profile[i].evaluations},
+                    {"matches", profile[i].matches},
+                    {"work", profile[i].work}});
+  }
+  return json;
+}
+
 /// Network cards fill in checksums after a capture at the sender has been taken: then nearly all are wrong.
 std::optional<std::string> checksum_warning(const stack::TrackerCounters& counters) {
   constexpr std::uint64_t kFew = 10;
@@ -128,6 +150,8 @@ std::unique_ptr<chain::CpuStage> Nids::make_cpu_stage() {
   const std::lock_guard lock(mutex_);
   if (!begun_) begun_ = std::chrono::steady_clock::now();
   workers_.push_back(std::make_unique<WorkerCounts>(rules().rules.size()));
+  if (recording_.profile) workers_.back()->profile = std::vector<RuleProfile>(rules().rules.size());
+  if (recording_.alert_frames) workers_.back()->alert_frames.emplace();
   stack::TrackerOptions tracker = settings_.tracker;
   tracker.flow_id_seed = static_cast<std::uint32_t>(workers_.size());
   return std::make_unique<NidsStage>(*detection_, hosts_, settings_, tracker, *workers_.back());
@@ -157,6 +181,24 @@ std::vector<std::uint64_t> Nids::alerts_by_rule() const {
     for (std::size_t i = 0; i < alerts.size(); ++i) alerts[i] += worker->alerts_by_rule[i].get();
   }
   return alerts;
+}
+
+std::vector<RuleProfileSum> Nids::profile() const {
+  std::vector<RuleProfileSum> sums(recording_.profile ? rules().rules.size() : 0);
+  const std::lock_guard lock(mutex_);
+  for (const auto& worker : workers_) {
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += worker->profile[i];
+  }
+  return sums;
+}
+
+FrameSet Nids::alert_frames() const {
+  FrameSet all;
+  const std::lock_guard lock(mutex_);
+  for (const auto& worker : workers_) {
+    if (worker->alert_frames) all.add(*worker->alert_frames);
+  }
+  return all;
 }
 
 WorkerCounts::Numbers Nids::numbers() const {
@@ -232,6 +274,7 @@ void Nids::report(nlohmann::json& into) const {
     into["rules"].push_back(
         {{"gid", rule.gid}, {"sid", rule.sid}, {"rev", rule.rev}, {"message", rule.message}, {"alerts", alerts[i]}});
   }
+  if (recording_.profile) into["profile"] = profile_json(rules(), profile());
   nlohmann::ordered_json load;
   load_report(load);
   into["load"] = load;

@@ -42,8 +42,16 @@ class Nids final : public chain::NetworkFunction {
   /// {"loaded": N, "left_out": M, "reasons": [{"reason", "rules", "first"} …]}
   void load_report(nlohmann::ordered_json& into) const override;
   /// {"alerts", "rules": [{"gid", "sid", "rev", "message", "alerts"} …], "load", "inspection", "stack",
-  /// "warnings" if any}: rules without an alert are left away, those with the most come first.
+  /// "profile" if it is recorded, "warnings" if any}: rules without an alert are left away, those with the most come
+  /// first.
   void report(nlohmann::json& into) const override;
+
+  /// Before a run.
+  void record(const NidsRecording& what) noexcept { recording_ = what; }
+  /// Of all workers, by rule, in the order of the set; empty where it is not recorded.
+  [[nodiscard]] std::vector<RuleProfileSum> profile() const;
+  /// Once the run has ended: the frames that alerts were raised at, where they are recorded.
+  [[nodiscard]] FrameSet alert_frames() const;
 
   [[nodiscard]] const RuleSet& rules() const noexcept { return detection_->rules(); }
   /// Of all workers; by rule, in the order of the set.
@@ -54,6 +62,7 @@ class Nids final : public chain::NetworkFunction {
   const std::unique_ptr<const Detection> detection_;
   const NidsSettings settings_;
   chain::NfTraits traits_;
+  NidsRecording recording_;
   HostMemory hosts_;
   mutable std::mutex mutex_;               // guards what follows: for set-up and reports, no packet waits for it
   std::optional<ScanTables> scan_tables_;  // once a device needs them

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <optional>
@@ -196,20 +197,65 @@ Result<void> read_variables(const Parameters& parameters, RuleFiles& files) {
   return {};
 }
 
+/// Variables that the user set and no rule uses. One whose name is near that of a variable that keeps its default is an
+/// error: rules would match the wrong hosts. Those of the defaults' names may be for other rules.
+Errors check_unused_variables(const RuleFiles& files, const RuleSet& set, Errors& warnings) {
+  const Variables defaults = default_variables();
+  std::vector<std::string_view> not_set;  // by the user
+  for (const auto& [name, value] : defaults) {
+    if (!files.variable_places.contains(name)) not_set.emplace_back(name);
+  }
+  Errors errors;
+  for (const auto& [name, place] : files.variable_places) {
+    if (set.named_variables.contains(name) || defaults.contains(name)) continue;
+    const std::string_view meant = nearest_name(name, not_set);
+    Error error{place, "vars: no rule uses this variable", in_quotes(name), std::string(meant)};
+    (meant.empty() ? warnings : errors).push_back(std::move(error));
+  }
+  return errors;
+}
+
+/// Mistakes first: the user can fix these.
+Errors left_out(const RuleSet& rules) {
+  Errors errors;
+  for (const bool mistakes : {true, false}) {
+    for (const RuleSet::Left& left : rules.left_out) {
+      if (left.is_mistake() == mistakes) errors.push_back(left.why);
+    }
+  }
+  return errors;
+}
+
+/// Rules that are to drop, in a chain that packets leave by and that only alerts.
+void caution_about_drops(const Parameters& parameters, const RuleSet& set, chain::NfContext& context) {
+  const bool forwards = std::ranges::find(context.ports_write, true) != context.ports_write.end();
+  const auto count = std::ranges::count_if(set.rules, [](const Rule& rule) { return drops(rule.action); });
+  if (!forwards || count == 0 || parameters.text("action") == "drop") return;
+  context.cautions.push_back({parameters.place("rules"),
+                              fmt::format("{} rule{} to drop or reject: they only alert",
+                                          format_count(static_cast<std::uint64_t>(count)), count == 1 ? "" : "s"),
+                              "action: alert", "action: drop, to drop packets"});
+}
+
 Errors in_short(const RuleSet& rules) {
   ErrorList list;
-  for (const RuleSet::Left& left : rules.left_out) list.add(left.why);
+  for (Error& error : left_out(rules)) list.add(std::move(error));
   return std::move(list).take();
 }
 
-/// Files in which no rule is at all are hardly those that were meant; rules that cannot be loaded are left out.
+/// Some rules may be left out, but without any nothing would be looked for.
 Result<void> check_not_empty(const RuleSet& set, const Parameters& parameters) {
-  if (set.has_rule) return {};
+  if (!set.rules.empty()) return {};
   Errors errors = in_short(set);
-  errors.push_back(
-      {parameters.place("rules"), "no rule could be loaded",
-       set.disabled == 0 ? "none there" : fmt::format("none but {} in comments", format_count(set.disabled)),
-       "one at least"});
+  std::string found = "none there";
+  if (set.has_rule) {
+    const auto mistakes = std::ranges::count_if(set.left_out, &RuleSet::Left::is_mistake);
+    found = fmt::format("{} with mistakes, {} not supported", mistakes,
+                        static_cast<std::ptrdiff_t>(set.left_out.size()) - mistakes);
+  } else if (set.disabled > 0) {
+    found = fmt::format("none but {} in comments", format_count(set.disabled));
+  }
+  errors.push_back({parameters.place("rules"), "no rule could be loaded", std::move(found), "at least one"});
   return failure(std::move(errors));
 }
 
@@ -246,7 +292,10 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   const RuleSet& set = (*detection)->rules();
   if (parameters.flag("strict") && !set.left_out.empty()) return failure(in_short(set));
   if (auto some = check_not_empty(set, parameters); !some) return failure(std::move(some).error());
-  for (const RuleSet::Left& left : set.left_out) context.unsupported.push_back(left.why);
+  if (Errors errors = check_unused_variables(files, set, context.without_effect); !errors.empty())
+    return failure(std::move(errors));
+  caution_about_drops(parameters, set, context);
+  append(context.unsupported, left_out(set));
   NidsSettings settings = settings_of(parameters, context);
   settings.tracker.seam_bytes = (*detection)->seam_bytes();
   if (parameters.flag("references")) settings.eve.references = &set.references;

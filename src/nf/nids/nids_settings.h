@@ -15,6 +15,12 @@
 
 namespace penstock::nids {
 
+/// What a run records beside its alerts, on request. Off it costs nothing.
+struct NidsRecording {
+  bool profile = false;       // what each rule's evaluation has cost
+  bool alert_frames = false;  // the numbers of the frames that alerts were raised at
+};
+
 struct NidsSettings {
   stack::TrackerOptions tracker;
   InspectorOptions inspector;

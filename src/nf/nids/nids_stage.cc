@@ -13,6 +13,11 @@ const PacketLiterals& literals_of(const std::byte* found) noexcept {
   return *reinterpret_cast<const PacketLiterals*>(found);
 }
 
+InspectorOptions with_profile(InspectorOptions options, WorkerCounts& counts) noexcept {
+  options.profile = counts.profile;
+  return options;
+}
+
 }  // namespace
 
 NidsStage::NidsStage(const Detection& detection, HostMemory& hosts, const NidsSettings& settings,
@@ -20,8 +25,9 @@ NidsStage::NidsStage(const Detection& detection, HostMemory& hosts, const NidsSe
     : counts_(counts),
       literals_tell_all_(!tracker_options.keep_flows && !tracker_options.refuse_undecodable &&
                          detection.literals_select_all()),
-      writer_(settings.eve_log, settings.fast_log, settings.eve, detection.rules().rules, counts.alerts_by_rule),
-      inspector_(detection, hosts, writer_, settings.inspector),
+      writer_(settings.eve_log, settings.fast_log, settings.eve, detection.rules().rules, counts.alerts_by_rule,
+              counts.alert_frames ? &*counts.alert_frames : nullptr),
+      inspector_(detection, hosts, writer_, with_profile(settings.inspector, counts)),
       tracker_(tracker_options) {}
 
 NidsStage::~NidsStage() {

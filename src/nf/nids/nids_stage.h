@@ -8,12 +8,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "chain/network_function.h"
 #include "nf/nids/alert/alert_writer.h"
+#include "nf/nids/alert/frame_set.h"
 #include "nf/nids/detect/inspector.h"
+#include "nf/nids/detect/rule_profile.h"
 #include "nf/nids/frame_numbers.h"
 #include "nf/nids/match/packet_literals.h"
 #include "nf/nids/nids_settings.h"
@@ -37,6 +40,8 @@ struct WorkerCounts {
   };
   report::Published<Numbers> numbers;
   std::vector<report::Counter> alerts_by_rule;
+  std::vector<RuleProfile> profile;      // by rule; empty: not recorded
+  std::optional<FrameSet> alert_frames;  // none: not recorded. To be read once the stage has ended
 };
 
 class NidsStage final : public chain::CpuStage {

@@ -159,7 +159,7 @@ TEST_F(NidsFunction, ShowsItsCountsAtBatchBoundaries) {
 }
 
 TEST_F(NidsFunction, LooksAtWhatIsLeftOfStreamsWhenTheStageEndsAndWritesStatisticsBehindIt) {
-  report::EventLog eve(eve_path_);
+  report::EventLog eve(eve_path_, report::EventLog::Start::anew);
   ASSERT_TRUE(eve.open());
   eve.begin();
   const auto nids =
@@ -331,7 +331,7 @@ TEST_F(NidsFunction, DropsWhatMemoryHasNoRoomForAndSaysSo) {
   }
   for (const auto& [action, when_full, drops] :
        {std::tuple{"alert", "auto", false}, {"drop", "auto", true}, {"drop", "drop", true}, {"drop", "pass", false}}) {
-    report::EventLog log(eve_path_);
+    report::EventLog log(eve_path_, report::EventLog::Start::anew);
     ASSERT_TRUE(log.open());
     log.begin();
     const auto nids =
@@ -367,7 +367,7 @@ TEST_F(NidsFunction, DropsInlineWhatItCannotDecodeWhereItIsToAndCountsItAnyway) 
   for (std::uint16_t i = 0; i < 9; ++i) tagged.vlan(i);
   const std::vector<Frame> packets{good, unknown, lldp, tagged.ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).bytes()};
   for (const auto& [undecodable, tracking] : {std::pair{"pass", "streams"}, {"drop", "streams"}, {"drop", "packets"}}) {
-    report::EventLog log(eve_path_);
+    report::EventLog log(eve_path_, report::EventLog::Start::anew);
     ASSERT_TRUE(log.open());
     log.begin();
     const auto nids =
@@ -522,7 +522,7 @@ TEST_F(NidsFunction, WaitsOnlyForPacketsThatAGpuHasNotClearedAndComesToTheSame) 
   for (const PacketLiterals& literals : found) findings.push_back(reinterpret_cast<const std::byte*>(&literals));
 
   const auto results = [&](const std::vector<Given>& given, bool chooses, std::size_t most_chosen) {
-    report::EventLog eve(eve_path_);
+    report::EventLog eve(eve_path_, report::EventLog::Start::anew);
     EXPECT_TRUE(eve.open());
     eve.begin();
     const auto nids = make(rules, given, &eve);

@@ -9,17 +9,37 @@ Devices::Devices(std::span<const std::string> ports) : any_(false), names_(ports
   for (std::size_t i = 0; i < names_.size(); ++i) index_.emplace(names_[i], static_cast<PortIndex>(i));
 }
 
+namespace {
+
+bool is_wildcard(std::string_view name) { return name.ends_with('*') || name.ends_with('+'); }
+
+}  // namespace
+
 bool Devices::add_alias(std::string_view name, std::string_view port) {
   const auto known = index_.find(port);
   if (known == index_.end() && port != kNone) return false;
   const PortIndex meaning = known != index_.end() ? known->second : kNoPort;
-  const auto [place, added] = index_.emplace(std::string(name), meaning);
+  const auto [place, added] = is_wildcard(name)
+                                  ? prefixes_.emplace(std::string(name.substr(0, name.size() - 1)), meaning)
+                                  : index_.emplace(std::string(name), meaning);
   return added || place->second == meaning;
 }
 
+bool Devices::was_asked_for(std::string_view alias) const {
+  if (!is_wildcard(alias)) return asked_for_.contains(alias);
+  const std::string_view prefix = alias.substr(0, alias.size() - 1);
+  const auto first = asked_for_.lower_bound(prefix);
+  return first != asked_for_.end() && first->starts_with(prefix);
+}
+
 std::optional<PortIndex> Devices::find(std::string_view name) {
+  if (!any_ && !asked_for_.contains(name)) asked_for_.emplace(name);
   const auto known = index_.find(name);
   if (known != index_.end()) return known->second;
+  for (std::size_t length = name.size() + 1; length-- > 0 && !prefixes_.empty();) {
+    const auto prefix = prefixes_.find(name.substr(0, length));
+    if (prefix != prefixes_.end()) return prefix->second;
+  }
   if (!any_ || names_.size() >= kNoPort) return std::nullopt;
   const auto device = static_cast<PortIndex>(names_.size());
   names_.emplace_back(name);

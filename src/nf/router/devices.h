@@ -8,6 +8,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,8 +27,13 @@ class Devices {
 
   /// In `add_alias`: no port at all.
   static constexpr std::string_view kNone = "none";
-  /// False where the port is not known or the name has another meaning already.
+  /// "eth*" and "eth+" are all devices that begin with eth and have no closer name. False where the port is not known
+  /// or the name has another meaning already.
   bool add_alias(std::string_view name, std::string_view port);
+  /// Whether a device that was asked for is meant by this name of `add_alias`.
+  [[nodiscard]] bool was_asked_for(std::string_view alias) const;
+  /// All that were asked for.
+  [[nodiscard]] const std::set<std::string, std::less<>>& asked_for() const noexcept { return asked_for_; }
 
   /// Nothing for an unknown name, kNoPort for one that is no port. A name that is new is added where any name is taken.
   [[nodiscard]] std::optional<PortIndex> find(std::string_view name);
@@ -40,6 +46,8 @@ class Devices {
   bool any_ = true;
   std::vector<std::string> names_;
   std::map<std::string, PortIndex, std::less<>> index_;
+  std::map<std::string, PortIndex, std::less<>> prefixes_;  // of aliases with a wildcard, without it
+  std::set<std::string, std::less<>> asked_for_;
 };
 
 }  // namespace penstock::router

@@ -14,6 +14,7 @@
 #include "base/error_list.h"
 #include "base/text_file.h"
 #include "base/units.h"
+#include "nf/router/ip_json.h"
 #include "nf/router/next_hop.h"
 #include "nf/router/read_files.h"
 
@@ -45,18 +46,10 @@ class NeighbourReader {
 
   void read(std::string_view text, const std::string& file) {
     file_ = file;
+    if (is_ip_json(text)) return read_json(text);
     for (LineReader lines(text); read_ <= most_ && lines.next(line_);) {
       split_words(line_.text, words_);
-      if (words_.empty() || words_[0].text.front() == '#') continue;
-      if (++read_ <= most_) {
-        read_line();
-      } else {
-        const std::string most = format_count(most_);
-        errors_.add(Error{{file_, line_.number, 0},
-                          "too many neighbours",
-                          "more than " + most,
-                          "at most " + most + " (most_routes raises it)"});
-      }
+      if (!words_.empty() && words_[0].text.front() != '#') read_entry();
     }
   }
 
@@ -66,7 +59,34 @@ class NeighbourReader {
   }
 
  private:
-  void read_line() {
+  void read_json(std::string_view text) {
+    IpJsonEntries entries(text);
+    IpJsonWords entry_words;
+    IpJsonEntry entry;
+    std::string why;
+    const auto wrong = [&](std::string_view message) {
+      errors_.add(Error{{file_, entry.line, entry.column},
+                        std::string(message),
+                        in_quotes(entry.text),
+                        "a neighbour of `ip -j neigh`"});
+    };
+    while (read_ <= most_ && entries.next(entry)) {
+      line_ = {entry.line, {}};
+      entry_words.read_neighbour(entry, words_, why) ? read_entry() : wrong(why);
+    }
+    if (!entries.wrong().empty()) wrong(entries.wrong());
+  }
+
+  void read_entry() {
+    if (++read_ <= most_) return read_words();
+    const std::string most = format_count(most_);
+    errors_.add(Error{{file_, line_.number, 0},
+                      "too many neighbours",
+                      "more than " + most,
+                      "at most " + most + " (most_routes raises it)"});
+  }
+
+  void read_words() {
     Neighbour neighbour;
     if (const auto v4 = parse_ipv4(words_[0].text)) {
       neighbour.address = mapped(*v4);

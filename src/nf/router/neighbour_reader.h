@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads what `ip neigh` and `ip -6 neigh` print:
+// Reads what `ip neigh` and `ip -6 neigh` print, as text or, with -j, as JSON (ip_json.h):
 //
 //     ADDRESS dev DEVICE [lladdr MAC] [router] [proxy] [extern_learn] … STATE
 //

@@ -46,6 +46,39 @@ TEST(NeighbourReader, ReadsEveryStateThatHasAMac) {
                                                  "fe80::2 lan 02:00:00:00:00:05", "192.0.2.4 wan 02:00:00:00:00:06"));
 }
 
+// What iproute2 6.1 prints with -j, -s -j and -6 -j.
+TEST(NeighbourReader, ReadsTheJsonOfIproute2) {
+  Devices devices(kPorts);
+  const auto read = parse_neighbours(
+      R"([{"dst":"10.0.0.3","dev":"lan","state":["FAILED"]},)"
+      R"({"dst":"10.0.0.2","dev":"lan","lladdr":"02:00:00:00:00:02","state":["PERMANENT"]},)"
+      R"({"dst":"10.0.0.99","dev":"lan","proxy":null},)"
+      R"({"dst":"10.0.0.4","dev":"wan","lladdr":"02:00:00:00:00:04","refcnt":1,"used":0,"confirmed":60,"updated":0,)"
+      R"("probes":0,"state":["STALE"]}])"
+      "\n"
+      R"([{"dst":"fe80::1","dev":"lan","lladdr":"02:00:00:00:00:03","router":null,"state":["PERMANENT"]}])",
+      "neigh.json", devices);
+  ASSERT_TRUE(read) << to_string(read.error());
+  EXPECT_THAT(read->unsupported, IsEmpty());
+  EXPECT_THAT(to_lines(read->value), ElementsAre("10.0.0.2 lan 02:00:00:00:00:02", "10.0.0.4 wan 02:00:00:00:00:04",
+                                                 "fe80::1 lan 02:00:00:00:00:03"));
+}
+
+TEST(NeighbourReader, NamesTheEntryOfAMistakeInJson) {
+  const auto errors = [](std::string_view text) {
+    Devices devices(kPorts);
+    const auto read = parse_neighbours(text, "neigh.json", devices);
+    return read ? std::string() : to_string(read.error());
+  };
+  EXPECT_EQ(errors("[{\"dst\":\"10.0.0.1\",\"dev\":\"lan\",\"state\":[\"FAILED\"]},\n"
+                   "{\"dst\":\"10.0.0\",\"dev\":\"lan\",\"state\":[\"FAILED\"]},\n"
+                   " {\"dst\":\"10.0.0.1\",\"dev\":\"lan\",\"lladdr\":\"02:00\",\"state\":[\"STALE\"]}]"),
+            "neigh.json:2:1: not a neighbour: found '10.0.0', expected an IP address\n"
+            "neigh.json:3:2: not a MAC address: found '02:00', expected six bytes such as 02:00:00:00:00:01");
+  EXPECT_EQ(errors("[{\"dst\":\"10.0.0.1\",\"dev\":\"lan\",\"state\":\"FAILED\"}]").substr(0, 48),
+            "neigh.json:1:2: wrong value of \"state\": found '{");
+}
+
 TEST(NeighbourReader, HasNoEntryForWhoDidNotAnswer) {
   Devices devices(kPorts);
   const auto read = parse_neighbours(

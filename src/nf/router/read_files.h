@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/text_file.h"
+#include "nf/router/ip_json.h"
 
 namespace penstock::router {
 
@@ -20,7 +21,9 @@ template <typename Reader>
 [[nodiscard]] auto read_files(std::span<const std::string> paths, Reader reader) {
   Errors errors;
   for (const std::string& path : paths) {
-    auto text = read_lines(path);
+    auto text = read_input(path);
+    // `ip -j` prints one line, however many entries it has.
+    if (text && !is_ip_json(*text)) text = check_lines(*text, input_name(path)).map([&] { return std::move(*text); });
     if (text) {
       reader.read(*text, input_name(path));
     } else {

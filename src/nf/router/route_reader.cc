@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "nf/router/ip_json.h"
 #include "nf/router/read_files.h"
 #include "nf/router/route_entry.h"
 
@@ -47,12 +48,36 @@ std::string without_host_bits(std::string_view text) {
 
 void RouteReader::read(std::string_view text, const std::string& file) {
   file_ = file;
-  for (LineReader lines(text); routes_read_ <= most_routes_ && lines.next(line_);) read_line();
+  if (is_ip_json(text)) {
+    read_json(text);
+  } else {
+    for (LineReader lines(text); routes_read_ <= most_routes_ && lines.next(line_);) {
+      split_words(line_.text, words_);
+      read_words();
+    }
+  }
   close_route();
 }
 
-void RouteReader::read_line() {
-  split_words(line_.text, words_);
+void RouteReader::read_json(std::string_view text) {
+  IpJsonEntries entries(text);
+  IpJsonWords entry_words;
+  IpJsonEntry entry;
+  std::string why;
+  while (routes_read_ <= most_routes_ && entries.next(entry)) {
+    line_ = {entry.line, {}};
+    if (entry_words.read_route(entry, words_, why)) {
+      read_words();
+      close_route();  // while its words are there
+    } else {
+      error(entry.line, entry.column, why, in_quotes(entry.text), "a route of `ip -j route`");
+    }
+  }
+  if (entries.wrong().empty()) return;
+  error(entry.line, entry.column, entries.wrong(), in_quotes(entry.text), "what `ip -j route` prints");
+}
+
+void RouteReader::read_words() {
   if (words_.empty() || words_[0].text.front() == '#') return;
   const bool nh_info = words_[0].text == "nh_info";
   if (nh_info || words_[0].text == "nexthop") {

@@ -7,7 +7,8 @@
 //     [TYPE] PREFIX [via [inet6] GATEWAY] [dev DEVICE] [ATTRIBUTE …]
 //             nexthop [via [inet6] GATEWAY] dev DEVICE [weight N] …
 //
-// Also the one-line form of `ip -o` and the details of `ip -d`. Empty lines and lines that begin with # are left out.
+// Also the one-line form of `ip -o`, the details of `ip -d`, and the JSON of `ip -j` (ip_json.h). Empty lines and lines
+// that begin with # are left out.
 
 #pragma once
 
@@ -71,7 +72,8 @@ class RouteReader {
   };
 
   // In the order in which a route passes through them.
-  void read_line();
+  void read_json(std::string_view text);
+  void read_words();
   void open_route();
   void read_prefix(const Word& word);
   void read_attributes(std::size_t at);

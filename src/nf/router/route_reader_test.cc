@@ -7,9 +7,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 
+#include "base/testing/packed_text.h"
 #include "nf/router/route_format.h"
 
 namespace penstock::router {
@@ -184,6 +186,99 @@ TEST(RouteReader, PassesOverDeadNextHopsAsTheKernelDoes) {
 TEST(RouteReader, LeavesOutEmptyLinesAndComments) {
   EXPECT_THAT(read("\n# the way out\r\n  \ndefault via 10.1.0.2 dev wan\r\n"),
               ElementsAre("0.0.0.0/0 via 10.1.0.2 dev wan"));
+}
+
+// What iproute2 6.1 prints of the same routes with -j and without.
+TEST(RouteReader, ReadsTheJsonOfIproute2AsItsText) {
+  const std::string json =
+      R"([{"dst":"default","gateway":"192.0.2.254","dev":"wan","metric":100,"flags":[]},)"
+      R"({"dst":"10.0.0.0/24","dev":"lan","protocol":"kernel","scope":"link","prefsrc":"10.0.0.1","flags":[]},)"
+      R"({"dst":"10.1.0.0/16","flags":[],"nexthops":[{"gateway":"10.0.0.2","dev":"lan","weight":2,"flags":[]},)"
+      R"({"gateway":"192.0.2.9","dev":"wan","weight":1,"flags":[]}]},)"
+      R"({"type":"blackhole","dst":"10.2.0.0/16","flags":[]},)"
+      R"({"dst":"10.4.0.0/16","via":{"family":"inet6","host":"fe80::5"},"dev":"lan","flags":["onlink"]},)"
+      R"({"dst":"10.5.0.0/16","dev":"lan","scope":"link","flags":[],"metrics":[{"mtu":1400}]},)"
+      R"({"type":"unicast","dst":"10.7.0.0/16","nhid":5,"gateway":"10.0.0.7","dev":"lan","protocol":"boot",)"
+      R"("scope":"global","flags":[],"nh_info":{"id":5,"gateway":"10.0.0.7","dev":"lan","flags":[]}}])"
+      "\n"
+      R"([{"dst":"2001:db8::/64","dev":"lan","protocol":"kernel","metric":256,"flags":[],"pref":"medium"},)"
+      R"({"dst":"2001:db8:2::/48","metric":1024,"flags":[],"pref":"medium","nexthops":[)"
+      R"({"gateway":"fe80::1","dev":"lan","weight":1,"flags":[]},{"gateway":"fe80::2","dev":"wan","weight":1,)"
+      R"("flags":["dead","linkdown"]}]},)"
+      R"({"dst":"default","dev":"wan","metric":1024,"flags":[],"pref":"medium"}])";
+  const std::string text =
+      "default via 192.0.2.254 dev wan metric 100 \n"
+      "10.0.0.0/24 dev lan proto kernel scope link src 10.0.0.1 \n"
+      "10.1.0.0/16 \n"
+      "\tnexthop via 10.0.0.2 dev lan weight 2 \n"
+      "\tnexthop via 192.0.2.9 dev wan weight 1 \n"
+      "blackhole 10.2.0.0/16 \n"
+      "10.4.0.0/16 via inet6 fe80::5 dev lan onlink \n"
+      "10.5.0.0/16 dev lan scope link mtu 1400 \n"
+      "10.7.0.0/16 nhid 5 via 10.0.0.7 dev lan \n"
+      "2001:db8::/64 dev lan proto kernel metric 256 pref medium\n"
+      "2001:db8:2::/48 metric 1024 pref medium\n"
+      "\tnexthop via fe80::1 dev lan weight 1 \n"
+      "\tnexthop via fe80::2 dev wan weight 1 dead linkdown \n"
+      "default dev wan metric 1024 pref medium\n";
+  EXPECT_THAT(read(json), SizeIs(10));
+  EXPECT_EQ(read(json), read(text));
+  EXPECT_THAT(read("[]\n"), IsEmpty());
+}
+
+TEST(RouteReader, NamesTheEntryOfAMistakeInJson) {
+  EXPECT_THAT(
+      errors_of("[ {\n  \"dst\": \"10.0.0.1/8\",\n  \"dev\": \"lan\"\n},{\n  \"dev\": \"lan\"\n} ]\n"),
+      ElementsAre("routes.txt:1:3: host bits set: found '10.0.0.1/8', expected 10.0.0.0/8",
+                  HasSubstr("routes.txt:4:3: an entry without \"dst\": found '{\\x0a  \"dev\": \"lan\"\\x0a}'")));
+  EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","dev":"nowhere"}])"),
+              ElementsAre(HasSubstr("routes.txt:1:2: unknown device: found 'nowhere'")));
+  EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","dev":7,"metric":{}}])"),
+              ElementsAre(HasSubstr("routes.txt:1:2: wrong value of \"metric\"")));
+  EXPECT_THAT(errors_of(R"([{"dst":"#","dev":"lan"}])"), ElementsAre(HasSubstr("wrong value of \"dst\"")));
+  EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","dev":"lan",}])"), ElementsAre(HasSubstr(":1:2: not JSON")));
+  EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","dev":"lan"})"), ElementsAre(HasSubstr("the array does not end")));
+  EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","dev":"lan")"), ElementsAre(HasSubstr(":1:2: the entry does not end")));
+  EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","dev":"lan"} 10.0.0.0/8])"),
+              ElementsAre(HasSubstr("routes.txt:1:35: no entry of `ip -j` begins here")));
+  EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","dev":"lan","x":")" + std::string(kMostLineBytes, 'x') + "\"}]"),
+              ElementsAre(HasSubstr("routes.txt:1:2: an entry of more than 1 MiB")));
+  EXPECT_THAT(errors_of("[]\n10.0.0.0/8 dev lan\n"),
+              ElementsAre(HasSubstr("routes.txt:2:1: no array of `ip -j` begins here")));
+}
+
+TEST(RouteReader, ReportsWhatItDoesNotSupportInJson) {
+  EXPECT_THAT(unsupported_of(R"([{"dst":"10.6.0.0/16","encap":"mpls","dst":"100","via":"10.0.0.3","dev":"lan"},)"
+                             R"({"dst":"10.7.0.0/16","dev":"lan","frobnicated":{"a":1}}])"),
+              ElementsAre("routes.txt:1:2: route attribute is not supported: this route is left out: found 'encap'",
+                          HasSubstr("unknown word in a route: this route is left out: found 'frobnicated'")));
+}
+
+TEST(RouteReader, ReadsJsonOfOneLineHoweverLong) {
+  std::string json = "[";
+  for (int i = 0; i < 30'000; ++i) {
+    json += fmt::format(R"({}{{"dst":"10.{}.{}.0/24","gateway":"10.0.0.1","dev":"lan","flags":[]}})", i == 0 ? "" : ",",
+                        i / 250, i % 250);
+  }
+  json += "]\n";
+  ASSERT_GT(json.size(), kMostLineBytes);
+  const std::string path = ::testing::TempDir() + "/routes.json";
+  std::ofstream(path) << json;
+  Devices devices(kPorts);
+  const auto table = read_routes(std::vector{path}, devices);
+  ASSERT_TRUE(table) << to_string(table.error());
+  EXPECT_THAT(table->value.v4, SizeIs(30'000));
+  std::remove(path.c_str());
+}
+
+TEST(RouteReader, ReadsACompressedFile) {
+  const std::string path = ::testing::TempDir() + "/routes.gz";
+  std::ofstream(path, std::ios::binary) << penstock::testing::gzip("10.0.0.0/8 dev lan\n10.1.0.0 dev nowhere\n");
+  Devices devices(kPorts);
+  const auto table = read_routes(std::vector{path}, devices);
+  ASSERT_FALSE(table);
+  EXPECT_THAT(to_string(table.error()), HasSubstr("routes.gz:2:14: unknown device")) << "the line of the text";
+  std::remove(path.c_str());
 }
 
 TEST(RouteReader, MapsDevicesToPorts) {

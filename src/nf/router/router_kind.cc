@@ -6,11 +6,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
 
 #include "base/text_file.h"
+#include "base/units.h"
 #include "nf/router/neighbour_reader.h"
 #include "nf/router/route_reader.h"
 #include "nf/router/router.h"
@@ -24,7 +26,7 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"neighbours", ParameterType::paths, "", "", "output of `ip neigh`; with it, destination MACs are rewritten",
      false},
     {"interfaces", ParameterType::pairs, "", "",
-     "devices in those files and the ports they are, or none: {eth0: wan, docker0: none}", false},
+     "devices in those files and the ports they are, or none: {eth0: wan, veth*: none}", false},
     {"macs", ParameterType::pairs, "", "",
      "source MACs of packets, by the port they leave by: {wan: 02:00:00:00:00:01}", false},
     {"ipv4", ParameterType::choice, "dir24", "dir24|trie1|trie4",
@@ -53,7 +55,7 @@ Devices read_devices(const Parameters& parameters, std::span<const std::string> 
   for (std::size_t i = 0; i < given.size(); ++i) {
     const Pair pair = split_pair(given[i]);
     if (devices.add_alias(pair.key, pair.value)) continue;
-    const bool is_port = devices.find(pair.value).has_value();
+    const bool is_port = pair.value == Devices::kNone || std::ranges::find(ports, pair.value) != ports.end();
     errors.push_back({parameters.place("interfaces", i),
                       is_port ? fmt::format("{} is already the name of another port", in_quotes(pair.key))
                               : fmt::format("interface {} is mapped to an unknown port", in_quotes(pair.key)),
@@ -82,6 +84,39 @@ std::vector<EgressPort> read_macs(const Parameters& parameters, std::span<const 
     }
   }
   return egress;
+}
+
+/// Routes by ports that do not write, and names of devices that no file has.
+Errors without_effect(const Parameters& parameters, const RouterConfig& config, const chain::NfContext& context) {
+  Errors warnings;
+  std::vector<std::size_t> routes_by_port(context.ports_write.size());
+  const auto count = [&](const auto& routes) {
+    for (const auto& route : routes) {
+      for (const NextHop& hop : config.routes.next_hops.hops(route.value)) {
+        if (hop.device < routes_by_port.size()) ++routes_by_port[hop.device];
+      }
+    }
+  };
+  count(config.routes.v4);
+  count(config.routes.v6);
+  for (std::size_t port = 0; port < routes_by_port.size(); ++port) {
+    if (context.ports_write[port] || routes_by_port[port] == 0) continue;
+    warnings.push_back({parameters.place("routes"),
+                        fmt::format("routes by port {}: it does not write, and drops their packets (no_such_exit)",
+                                    context.ports[port]),
+                        fmt::format("{} routes", format_count(routes_by_port[port])), "a port that writes"});
+  }
+  if (!parameters.has("interfaces")) return warnings;
+  const auto& asked_for = config.devices.asked_for();
+  const std::vector<std::string_view> known(asked_for.begin(), asked_for.end());
+  const std::vector<std::string>& given = parameters.texts("interfaces");
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const std::string_view key = split_pair(given[i]).key;
+    if (config.devices.was_asked_for(key)) continue;
+    warnings.push_back({parameters.place("interfaces", i), "interfaces: no route or neighbour names this interface",
+                        in_quotes(key), known.empty() ? "" : expected_name(key, known)});
+  }
+  return warnings;
 }
 
 Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameters, chain::NfContext& context) {
@@ -117,6 +152,7 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   }
   append(parameters.flag("strict") ? errors : context.unsupported, std::move(unsupported));
   if (!errors.empty()) return failure(std::move(errors));
+  append(context.without_effect, without_effect(parameters, config, context));
   return Router::build(std::move(config)).map([](std::unique_ptr<Router> router) {
     return std::unique_ptr<chain::NetworkFunction>(std::move(router));
   });

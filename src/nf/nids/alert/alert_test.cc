@@ -20,6 +20,7 @@
 #include "nf/nids/alert/eve_alert.h"
 #include "nf/nids/alert/eve_stats.h"
 #include "nf/nids/alert/fast_log.h"
+#include "nf/nids/alert/frame_set.h"
 #include "nf/nids/alert/packet_text.h"
 
 namespace penstock::nids {
@@ -434,6 +435,26 @@ TEST_F(Alerts, OfSeveralWorkersGoIntoOneLogAndAreCountedByRule) {
     EXPECT_EQ(count[1].get(), kEach / 2);
     EXPECT_EQ(count[2].get(), 0U);
   }
+}
+
+TEST(FrameSet, HoldsEachFrameOnceAndCountsWhatHasNone) {
+  FrameSet frames;
+  frames.add(1, 5'000);
+  frames.add(130, 6'000);
+  frames.add(130, 6'000);
+  frames.add(0, 7'001);  // raised at the end of a stream
+  EXPECT_TRUE(frames.contains(1) && frames.contains(130));
+  for (const std::uint64_t other : {0, 2, 64, 129, 131, 100'000}) EXPECT_FALSE(frames.contains(other)) << other;
+  EXPECT_EQ(frames.without_frame(), 1U);
+  EXPECT_FALSE(frames.has_nanoseconds());
+
+  FrameSet of_another_worker;
+  of_another_worker.add(700, 8'001);
+  of_another_worker.add(0, 8'001);
+  frames.add(of_another_worker);
+  EXPECT_TRUE(frames.contains(1) && frames.contains(700));
+  EXPECT_EQ(frames.without_frame(), 2U);
+  EXPECT_TRUE(frames.has_nanoseconds());
 }
 
 }  // namespace

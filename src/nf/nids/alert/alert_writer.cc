@@ -8,14 +8,17 @@
 namespace penstock::nids {
 
 AlertWriter::AlertWriter(report::EventLog* eve, report::EventLog* fast_log, const EveOptions& options,
-                         std::span<const Rule> rules, std::span<report::Counter> counts)
-    : options_(options), rules_(rules), counts_(counts) {
+                         std::span<const Rule> rules, std::span<report::Counter> counts, FrameSet* frames)
+    : options_(options), rules_(rules), counts_(counts), frames_(frames) {
   if (eve != nullptr) eve_.emplace(*eve);
   if (fast_log != nullptr) fast_log_.emplace(*fast_log);
 }
 
 void AlertWriter::alert(const Alert& alert) noexcept {
   if (alert.rule != nullptr) counts_[static_cast<std::size_t>(alert.rule - rules_.data())].add(1);
+  if (frames_ != nullptr && alert.rule != nullptr) {
+    frames_->add(alert.packet->packet.number, alert.packet->packet.timestamp_ns);
+  }
   if (eve_) eve_->line([&](std::string& out) { append_eve(out, alert, options_, times_); });
   if (fast_log_ && alert.rule != nullptr) {
     fast_log_->line([&](std::string& out) { append_fast(out, alert, times_); });

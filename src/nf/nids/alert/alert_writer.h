@@ -10,6 +10,7 @@
 
 #include "nf/nids/alert/alert.h"
 #include "nf/nids/alert/eve_alert.h"
+#include "nf/nids/alert/frame_set.h"
 #include "nf/nids/alert/time_text.h"
 #include "report/counter.h"
 #include "report/event_log.h"
@@ -18,9 +19,10 @@ namespace penstock::nids {
 
 class AlertWriter final : public AlertSink {
  public:
-  /// `eve` and `fast_log` may be null. `counts` has a counter for each of `rules`, of which alerts are. Borrows all.
+  /// `eve`, `fast_log` and `frames` may be null; the frames that alerts are raised at go into the last. `counts` has a
+  /// counter for each of `rules`, of which alerts are. Borrows all.
   AlertWriter(report::EventLog* eve, report::EventLog* fast_log, const EveOptions& options, std::span<const Rule> rules,
-              std::span<report::Counter> counts);
+              std::span<report::Counter> counts, FrameSet* frames = nullptr);
 
   void alert(const Alert& alert) noexcept override;
   /// Now and then.
@@ -32,6 +34,7 @@ class AlertWriter final : public AlertSink {
   EveOptions options_;
   std::span<const Rule> rules_;
   std::span<report::Counter> counts_;
+  FrameSet* frames_;
   TimeText times_;
 };
 

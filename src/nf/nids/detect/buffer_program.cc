@@ -115,6 +115,8 @@ void InspectionScratch::add_bytes(std::uint64_t bytes) noexcept {
 
 bool InspectionScratch::take(std::uint64_t work) noexcept { return parts_->take(work); }
 
+std::uint64_t InspectionScratch::work_left() const noexcept { return parts_->work.left() + parts_->pcre.frame_left(); }
+
 void InspectionScratch::begin_rule() noexcept {
   std::fill_n(parts_->variables.begin(), parts_->variables_used, 0);
   parts_->variables_used = 0;
@@ -724,20 +726,6 @@ bool BufferProgram::matches(std::span<const std::uint8_t> buffer, InspectionScra
   }
   scratch.parts().match_end = run.match_end();
   return outcome == Run::Outcome::match;
-}
-
-PcreProgram::Match BufferProgram::find_expression(std::size_t number, std::span<const std::uint8_t> subject,
-                                                  std::size_t from, bool goes_on, InspectionScratch& scratch,
-                                                  std::uint64_t before) const noexcept {
-  for (const Step& step : steps_) {
-    const auto* const regex = std::get_if<PcreStep>(&step.what);
-    if (regex == nullptr || number-- > 0) continue;
-    const bool begins_line = regex->relative || before == 0;
-    PcreScratch& pcre = scratch.parts().pcre;
-    return goes_on ? regex->program.find_or_begin(subject, from, pcre, begins_line)
-                   : regex->program.find(subject, from, pcre, begins_line);
-  }
-  return {};
 }
 
 bool BufferProgram::may_match_from(std::span<const std::uint8_t> buffer, std::size_t from,

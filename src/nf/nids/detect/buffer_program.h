@@ -13,7 +13,6 @@
 
 #include "base/error.h"
 #include "nf/nids/detect/inspection_budget.h"
-#include "nf/nids/detect/pcre_program.h"
 #include "nf/nids/rules/buffer_match.h"
 
 namespace penstock::nids {
@@ -31,6 +30,8 @@ class InspectionScratch {
   void add_bytes(std::uint64_t bytes) noexcept;
   /// Takes the work of a rule. False: the frame's is over, and no program holds any more on it.
   [[nodiscard]] bool take(std::uint64_t work) noexcept;
+  /// What is left of the frame's budget, for expressions and all else.
+  [[nodiscard]] std::uint64_t work_left() const noexcept;
 
   /// Before the first buffer of a rule.
   void begin_rule() noexcept;
@@ -79,13 +80,6 @@ class BufferProgram {
   /// request's line).
   [[nodiscard]] bool matches(std::span<const std::uint8_t> buffer, InspectionScratch& scratch,
                              std::uint64_t before = 0) const noexcept;
-
-  /// Where the program's regular expression of this number (those on the buffer itself, counted from 0) matches in the
-  /// subject from `from` on. The subject is the buffer, for a relative one what lies after that; where it `goes_on`,
-  /// it is the beginning of that. Takes from what the last call of matches() left of its budget.
-  [[nodiscard]] PcreProgram::Match find_expression(std::size_t number, std::span<const std::uint8_t> subject,
-                                                   std::size_t from, bool goes_on, InspectionScratch& scratch,
-                                                   std::uint64_t before = 0) const noexcept;
 
   /// False: no match on the buffer has any of its bytes from `from` on. A quick look, where contents are all that the
   /// program looks for; else it is true.

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/rounds.h"
 #include "nf/nids/detect/buffer_program.h"
 #include "nf/nids/detect/content_search.h"
 #include "nf/nids/detect/naive_inspection_for_test.h"
@@ -58,13 +59,13 @@ Outcomes compare(std::uint64_t seed, unsigned cases, Buffer kind, bool complete)
 }
 
 TEST(BufferProgramOracle, FindsWhatTryingEveryPlaceFinds) {
-  const Outcomes outcomes = compare(1, 200000, Buffer::tcp_header, true);
+  const Outcomes outcomes = compare(1, penstock::testing::rounds(200'000), Buffer::tcp_header, true);
   EXPECT_GT(outcomes.found, outcomes.cases / 4);  // of three buffers
 }
 
 TEST(BufferProgramOracle, FindsNothingThatTryingEveryPlaceDoesNot) {
   for (const Buffer buffer : {Buffer::payload, Buffer::tcp_header}) {
-    const Outcomes outcomes = compare(2, 150000, buffer, false);
+    const Outcomes outcomes = compare(2, penstock::testing::rounds(150'000), buffer, false);
     EXPECT_GT(outcomes.found, outcomes.cases / 4);
     // What Suricata gives up is little.
     EXPECT_LT(outcomes.naive_found - outcomes.found, outcomes.naive_found / 10);
@@ -74,7 +75,7 @@ TEST(BufferProgramOracle, FindsNothingThatTryingEveryPlaceDoesNot) {
 
 TEST(ContentSearchOracle, FindsTheFirstPlace) {
   std::mt19937_64 random(3);
-  for (int round = 0; round < 300000; ++round) {
+  for (std::uint32_t round = 0; round < penstock::testing::rounds(300'000); ++round) {
     const auto below = [&](std::size_t end) { return static_cast<std::size_t>(random() % end); };
     const auto letter = [&] {
       return static_cast<std::uint8_t>("abABz\x5a\x7a\x40\x60\x00\xff"[below(round % 3 == 0 ? 2 : 11)]);

@@ -183,6 +183,18 @@ RuleType type_of(const Rule& rule, bool looks_at_packets, bool looks_at_streams)
   return RuleType::packet;
 }
 
+std::vector<CompiledRule::Expression> expressions_of(std::span<const BufferMatch> options) {
+  std::vector<CompiledRule::Expression> expressions;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    const auto* const pcre = std::get_if<Pcre>(&options[i]);
+    if (pcre == nullptr || pcre->negated || pcre->of != Pcre::Of::buffer) continue;
+    if (auto automaton = ExpressionAutomaton::of(*pcre)) {
+      expressions.push_back({static_cast<std::uint32_t>(i), std::move(*automaton)});
+    }
+  }
+  return expressions;
+}
+
 Result<CompiledRule> compile_rule(const Rule& rule, std::uint32_t index) {
   CompiledRule compiled;
   compiled.rule = &rule;
@@ -218,7 +230,10 @@ Result<CompiledRule> compile_rule(const Rule& rule, std::uint32_t index) {
     }
     if (matches.buffer == Buffer::payload) {
       compiled.payload.emplace(std::move(*program));
-      if (compiled.looks_at_streams) compiled.stream_reach = stream_reach(matches.matches);
+      if (compiled.looks_at_streams) {
+        compiled.stream_reach = stream_reach(matches.matches);
+        compiled.expressions = expressions_of(matches.matches);
+      }
     } else {
       compiled.headers.push_back({matches.buffer, std::move(*program)});
     }

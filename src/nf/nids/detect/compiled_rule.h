@@ -7,10 +7,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/error.h"
 #include "nf/nids/detect/buffer_program.h"
+#include "nf/nids/detect/expression_automaton.h"
 #include "nf/nids/detect/stream_reach.h"
 #include "nf/nids/rules/rule.h"
 #include "stack/tracker.h"
@@ -59,12 +61,20 @@ struct CompiledRule {
   std::uint32_t work = 0, work_of_match = 0;
 
   std::optional<BufferProgram> payload;
+  struct Expression {
+    std::uint32_t option = 0;  // of those on the payload
+    ExpressionAutomaton automaton;
+  };
+  std::vector<Expression> expressions;  // of options on a stream's payload
   struct HeaderProgram {
     Buffer buffer;
     BufferProgram program;
   };
   std::vector<HeaderProgram> headers;
 };
+
+/// Those that must match, and that an automaton can be made of: for contested bytes.
+[[nodiscard]] std::vector<CompiledRule::Expression> expressions_of(std::span<const BufferMatch> options);
 
 /// Fails where a regular expression does not compile.
 [[nodiscard]] Result<CompiledRule> compile_rule(const Rule& rule, std::uint32_t index);

@@ -19,9 +19,14 @@ const Content* ContestedReader::longest_content(std::span<const BufferMatch> opt
   return longest;
 }
 
+void ContestedReader::lay_nothing(const ContestedText& text) noexcept {
+  reading_.begin(text);
+  content_ends_.fill(kNotLaid);
+}
+
 bool ContestedReader::lay_contents(const ContestedText& text, std::span<const BufferMatch> options,
                                    const Content& first, std::size_t place) noexcept {
-  reading_.begin(text);
+  lay_nothing(text);
   if (!reading_.lay(text, place, first.bytes, first.nocase)) return false;
   std::size_t end = 0;  // of the content before
   for (std::size_t i = 0; i < options.size(); ++i) {
@@ -54,7 +59,8 @@ std::optional<std::size_t> ContestedReader::end_before(std::span<const BufferMat
   for (std::size_t i = options.size(); i-- > 0;) {
     const BufferMatch& option = options[i];
     if (const auto* const content = std::get_if<Content>(&option); content != nullptr && !content->negated) {
-      return i < kMostOptions ? std::optional<std::size_t>(content_ends_[i]) : std::nullopt;
+      if (i >= kMostOptions || content_ends_[i] == kNotLaid) return std::nullopt;
+      return content_ends_[i];
     }
     const bool moves = std::holds_alternative<Pcre>(option) || std::holds_alternative<ByteJump>(option);
     if (moves) return std::nullopt;

@@ -3,8 +3,8 @@
 //
 // Looks for a way to read a contested text on which a rule holds. A rule of one content has one if the content may be
 // in the text; of several contents, those ways are tried that have each where it may be first. A regular expression is
-// followed byte by byte. For what other options look at, segments that contradict each other are told apart: those of
-// one sender agree, wherever they overlap.
+// followed through all bytes at once. For what other options look at, segments that contradict each other are told
+// apart: those of one sender agree, wherever they overlap.
 
 #pragma once
 
@@ -16,6 +16,7 @@
 #include <span>
 #include <variant>
 
+#include "nf/nids/detect/compiled_rule.h"
 #include "nf/nids/detect/contested_text.h"
 #include "nf/nids/detect/expression_reading.h"
 #include "nf/nids/rules/buffer_match.h"
@@ -27,22 +28,21 @@ class ContestedReader {
   using Bytes = std::span<const std::uint8_t>;
 
   /// True where a reading was found on which `holds(Bytes)` is true: `bytes()` are it, until the next call.
-  /// `match(number of an expression, Bytes subject, from, goes_on)` is BufferProgram::find_expression.
-  template <typename Holds, typename Match>
+  template <typename Holds>
   bool find(const ContestedText& text, const stack::StreamChunk& chunk, std::span<const BufferMatch> options,
-            Holds&& holds, Match&& match) {
-    expressions_.allow(kMostRuns);
+            std::span<const CompiledRule::Expression> expressions, Holds&& holds) {
+    work_ = 0;
+    const bool begins_line = chunk.offset == 0;
+    lay_nothing(text);
+    if (find_by_expressions(text, options, expressions, begins_line, holds)) return true;
     if (const Content* const first = longest_content(options)) {
       auto place = text.find(first->bytes, first->nocase);
       for (unsigned tried = 0; place && tried < kMostPlaces; ++tried) {
         if (lay_contents(text, options, *first, *place)) {
-          if (holds(bytes()) || find_by_expressions(text, options, holds, match)) return true;
+          if (holds(bytes()) || find_by_expressions(text, options, expressions, begins_line, holds)) return true;
         }
         place = text.find(first->bytes, first->nocase, *place + 1);
       }
-    } else {
-      reading_.begin(text);
-      if (find_by_expressions(text, options, holds, match)) return true;
     }
     begin_parties(text, chunk);
     while (next_party(text)) {
@@ -51,26 +51,24 @@ class ContestedReader {
     return false;
   }
   [[nodiscard]] Bytes bytes() const noexcept { return reading_.bytes(); }
+  /// Of the last search for expressions: in InspectionBudget's units.
+  [[nodiscard]] std::uint64_t work() const noexcept { return work_; }
 
  private:
   static constexpr unsigned kMostPlaces = 16;  // of the longest content
-  static constexpr unsigned kMostRuns = 4096;  // of expressions
 
   /// From the reading that has been laid.
-  template <typename Holds, typename Match>
-  bool find_by_expressions(const ContestedText& text, std::span<const BufferMatch> options, Holds& holds,
-                           Match& match) {
-    std::size_t number = 0;
-    for (std::size_t i = 0; i < options.size(); ++i) {
-      const auto* const pcre = std::get_if<Pcre>(&options[i]);
-      if (pcre == nullptr || pcre->of != Pcre::Of::buffer) continue;
-      const std::size_t of_program = number++;
-      const std::optional<std::size_t> begin = pcre->relative ? end_before(options.first(i)) : 0;
-      if (pcre->negated || !begin) continue;
-      const auto find_it = [&](Bytes subject, std::size_t from, bool goes_on) {
-        return match(of_program, subject, from, goes_on);
-      };
-      if (expressions_.find(text, reading_, *begin, find_it, holds)) return true;
+  template <typename Holds>
+  bool find_by_expressions(const ContestedText& text, std::span<const BufferMatch> options,
+                           std::span<const CompiledRule::Expression> expressions, bool begins_line, Holds& holds) {
+    for (const CompiledRule::Expression& expression : expressions) {
+      const bool relative = std::get_if<Pcre>(&options[expression.option])->relative;
+      const std::optional<std::size_t> begin = relative ? end_before(options.first(expression.option)) : 0;
+      if (!begin) continue;
+      const bool found =
+          expressions_.find(expression.automaton, text, reading_, *begin, relative || begins_line, holds);
+      work_ += expressions_.work();
+      if (found) return true;
     }
     return false;
   }
@@ -94,9 +92,13 @@ class ContestedReader {
   bool lay_contents(const ContestedText& text, std::span<const BufferMatch> options, const Content& first,
                     std::size_t place) noexcept;
 
+  void lay_nothing(const ContestedText& text) noexcept;
+
   ContestedText::Reading reading_;
   ExpressionReader expressions_;
+  std::uint64_t work_ = 0;
   static constexpr std::size_t kMostOptions = 64;
+  static constexpr std::uint32_t kNotLaid = ~std::uint32_t{0};
   std::array<std::uint32_t, kMostOptions> content_ends_{};  // in the reading, of the rule's first options
   using Version = stack::ContestedBytes::Version;
   std::array<const Version*, stack::ContestedBytes::kMostVersions> versions_{}, order_{};  // the newest first

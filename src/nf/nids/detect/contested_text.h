@@ -47,6 +47,9 @@ class ContestedText {
   }
   /// The same for a letter in either case.
   [[nodiscard]] bool may_be(std::size_t at, std::uint8_t byte, bool nocase) const noexcept;
+  [[nodiscard]] bool may_be_of(std::size_t at, const std::bitset<256>& bytes) const noexcept {
+    return set_of_[at] == 0 ? bytes[bytes_[at]] : (sets_[set_of_[at] - 1U] & bytes).any();
+  }
   [[nodiscard]] bool may_be_at(std::size_t at, std::span<const std::uint8_t> content, bool nocase) const noexcept;
   /// The first place from `from` on where the content may be.
   [[nodiscard]] std::optional<std::size_t> find(std::span<const std::uint8_t> content, bool nocase,

@@ -30,33 +30,28 @@ std::span<const std::uint8_t> bytes_of(std::string_view text) {
 }
 std::string text_of(std::span<const std::uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
 
-/// For rules without expressions.
-constexpr auto kNoExpressions = [](std::size_t, std::span<const std::uint8_t>, std::size_t, bool) {
-  return PcreProgram::Match{};
-};
-
-/// A chunk that begins at byte 100 of its stream.
+/// A chunk that begins at byte 100 of its stream, or elsewhere.
 class Chunk {
  public:
-  explicit Chunk(std::string text) : text_(std::move(text)) {}
+  explicit Chunk(std::string text, std::uint64_t begin = 100) : text_(std::move(text)), begin_(begin) {}
   Chunk& version(std::size_t at, std::string bytes, bool possible = true) {
     given_.push_back({at, std::move(bytes), possible});
     return *this;
   }
   Chunk& urgent(std::size_t at) {
-    urgent_.push_back({.offset = 100 + at});
+    urgent_.push_back({.offset = begin_ + at});
     return *this;
   }
   /// Borrows from this one.
   [[nodiscard]] StreamChunk get() const {
     versions_.clear();
     for (const Given& version : given_) {
-      versions_.push_back({.offset = 100 + version.at,
+      versions_.push_back({.offset = begin_ + version.at,
                            .data = bytes_of(version.bytes).data(),
                            .length = static_cast<std::uint32_t>(version.bytes.size()),
                            .possible = version.possible});
     }
-    return {.offset = 100, .bytes = bytes_of(text_), .versions = versions_, .urgent = urgent_, .contested = true};
+    return {.offset = begin_, .bytes = bytes_of(text_), .versions = versions_, .urgent = urgent_, .contested = true};
   }
   [[nodiscard]] ContestedText read(std::uint32_t left_out = 0) const {
     ContestedText text;
@@ -89,6 +84,7 @@ class Chunk {
     bool possible;
   };
   std::string text_;
+  std::uint64_t begin_;
   std::vector<Given> given_;
   mutable std::vector<ContestedBytes::Version> versions_;
   std::vector<ContestedBytes::UrgentMark> urgent_;
@@ -155,10 +151,9 @@ TEST(ContestedText, FindsAContentWhereAReadingHasIt) {
     Content option;
     option.bytes.assign(content.begin(), content.end());
     const std::vector<BufferMatch> options{option};
-    const bool holds = reader.find(
-        text, chunk.get(), options,
-        [&](std::span<const std::uint8_t> bytes) { return text_of(bytes).find(content) != std::string::npos; },
-        kNoExpressions);
+    const bool holds = reader.find(text, chunk.get(), options, {}, [&](std::span<const std::uint8_t> bytes) {
+      return text_of(bytes).find(content) != std::string::npos;
+    });
     ASSERT_EQ(holds, has);
     if (!holds) continue;
     ++found;
@@ -176,13 +171,14 @@ TEST(ContestedReading, FindsAnExpressionWhereAReadingHasIt) {
     while (text.size() < length) text += "abcd"[any(4)];
     return text;
   };
-  constexpr std::array kPatterns = {"ab[cd]{2}a",      "a.*bb", "^[ab]+c", "(?:abc|acd)d", "[^a]a[^a]$",
-                                    "(a|b)\\1[cd]a.b", "bb?cc", "a{3}",    "d(?!a)c[ab]",  "(?i)AB.{1,3}CD"};
+  constexpr std::array kPatterns = {"ab[cd]{2}a",          "a.*bb", "^[ab]+c", "(?:abc|acd)d",  "[^a]a[^a]$",
+                                    "(a|bc)+da.b",         "bb?cc", "a{3}",    "d|c*?ab{1,2}d", "(?i)AB.{1,3}CD",
+                                    "\\Aa?b|[^\\D]*ccc\\z"};
   InspectionScratch scratch;
   ContestedReader reader;
   unsigned found = 0, missing = 0;
   for (int round = 0; round < 3000; ++round) {
-    Chunk chunk(any_text(8));
+    Chunk chunk(any_text(8), 0);
     for (std::size_t i = 1 + any(4); i-- > 0;) {
       const std::size_t at = any(8);
       chunk.version(at, any_text(1 + any(static_cast<unsigned>(8 - at))), any(4) != 0);
@@ -201,11 +197,7 @@ TEST(ContestedReading, FindsAnExpressionWhereAReadingHasIt) {
       return matches(bytes_of(reading));
     });
     scratch.begin_frame();
-    const bool holds = reader.find(
-        text, chunk.get(), options, [&](std::span<const std::uint8_t> bytes) { return matches(bytes); },
-        [&](std::size_t number, std::span<const std::uint8_t> subject, std::size_t from, bool goes_on) {
-          return program->find_expression(number, subject, from, goes_on, scratch);
-        });
+    const bool holds = reader.find(text, chunk.get(), options, expressions_of(options), matches);
     ASSERT_EQ(holds, has) << pcre.pattern << " in " << ::testing::PrintToString(readings);
     ++(has ? found : missing);
     if (!holds) continue;
@@ -215,6 +207,29 @@ TEST(ContestedReading, FindsAnExpressionWhereAReadingHasIt) {
   EXPECT_GT(missing, 300U);
 }
 
+//   the sender    |EXPR|ESS|I|ON-43fce8a0-END|
+//   decoys        |    |   | |nine of them, with the expression's beginnings|
+TEST(ContestedReading, FollowsAnExpressionThroughDecoysThatBeginLikeIt) {
+  Chunk chunk("the EXPRESSIR/-43f/EXPRESSION-43fc/EXPRESSION-43fc/O");
+  chunk.version(1, "EXPRESSION").version(12, "R/-43f/EXPRESSION-43fc/EXPRESSION-43fc/O");
+  chunk.version(12, "ON-43fce8a0-ENDnhhqyhzhjrrvmgiltfobmaplm");
+  chunk.version(12, "EXP/e8a0-/EXPRESSION/0-END/3fce/EXPRESSI");
+  chunk.version(12, "?>AAC=?CBC>@=>?B?@A>>A<=B?B>>>C>>CCB>B?C");
+  chunk.version(12, "EX/EXPR/EXPRESSION-43fce8a0-E/EXPRESSION");
+  chunk.version(12, "fdhbdbbgeeghifdhdiccfefdhfgccgghigddbhbf");
+  Pcre pcre;
+  pcre.pattern = "the EXPRESSION-[a-f0-9]{8}-END";
+  const std::vector<BufferMatch> options{pcre};
+  const auto program = BufferProgram::compile(options);
+  ASSERT_TRUE(program) << to_string(program.error());
+  InspectionScratch scratch;
+  const auto matches = [&](std::span<const std::uint8_t> bytes) { return program->matches(bytes, scratch); };
+  const ContestedText text = chunk.read();
+  ASSERT_FALSE(matches(text.bytes()));
+  ContestedReader reader;
+  EXPECT_TRUE(reader.find(text, chunk.get(), options, expressions_of(options), matches));
+}
+
 TEST(ContestedReading, LaysContentsOfSeveralVersions) {
   const Chunk chunk = Chunk("one xxx three").version(4, "two").version(0, "ONE");
   Content one, two;
@@ -222,9 +237,8 @@ TEST(ContestedReading, LaysContentsOfSeveralVersions) {
   two.bytes = {'t', 'w', 'o'};
   const std::vector<BufferMatch> options{one, two};
   ContestedReader reader;
-  EXPECT_TRUE(reader.find(
-      chunk.read(), chunk.get(), options,
-      [](std::span<const std::uint8_t> bytes) { return text_of(bytes) == "ONE two three"; }, kNoExpressions));
+  EXPECT_TRUE(reader.find(chunk.read(), chunk.get(), options, {},
+                          [](std::span<const std::uint8_t> bytes) { return text_of(bytes) == "ONE two three"; }));
 }
 
 //   the sender    |one |two |three!|         and somebody else, who hides it
@@ -234,13 +248,10 @@ TEST(ContestedReading, TellsSegmentsApartThatContradictEachOther) {
   chunk.version(2, "xxxxx").version(10, "yyyy").version(0, "one ").version(4, "two ").version(8, "three!");
   ContestedReader reader;
   std::set<std::string> read;
-  EXPECT_FALSE(reader.find(
-      chunk.read(), chunk.get(), {},
-      [&](std::span<const std::uint8_t> bytes) {
-        EXPECT_TRUE(read.insert(text_of(bytes)).second) << "each once";
-        return false;
-      },
-      kNoExpressions));
+  EXPECT_FALSE(reader.find(chunk.read(), chunk.get(), {}, {}, [&](std::span<const std::uint8_t> bytes) {
+    EXPECT_TRUE(read.insert(text_of(bytes)).second) << "each once";
+    return false;
+  }));
   EXPECT_THAT(read, ::testing::IsSupersetOf({"onxxxxxhreyyyy", "one two three!", "onxxxxx three!"}));
 }
 
@@ -251,9 +262,8 @@ TEST(ContestedReading, FindsTheManyWhereOneContradictsThemAll) {
   for (std::size_t i = 0; i < attack.size(); ++i) chunk.version(i, attack.substr(i, 1));
   chunk.version(0, "##########");
   ContestedReader reader;
-  EXPECT_TRUE(reader.find(
-      chunk.read(), chunk.get(), {}, [&](std::span<const std::uint8_t> bytes) { return text_of(bytes) == attack; },
-      kNoExpressions));
+  EXPECT_TRUE(reader.find(chunk.read(), chunk.get(), {}, {},
+                          [&](std::span<const std::uint8_t> bytes) { return text_of(bytes) == attack; }));
 }
 
 TEST(ContestedSearch, FindsTheLiteralsThatMayBeThere) {

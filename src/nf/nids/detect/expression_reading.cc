@@ -5,33 +5,108 @@
 
 namespace penstock::nids {
 
-ExpressionReader::ExpressionReader() : places_(ContestedText::kMostBytes), choices_(ContestedText::kMostBytes) {}
+using Instruction = ExpressionAutomaton::Instruction;
 
-void ExpressionReader::find_places(const ContestedText& text, const ContestedText::Reading& reading,
-                                   std::size_t begin) noexcept {
-  place_count_ = 0;
-  tried_anew_.reset();
-  for (std::size_t at = begin; at < text.size(); ++at) {
-    if (text.contested(at) && !reading.laid(at)) places_[place_count_++] = static_cast<std::uint32_t>(at);
+ExpressionReader::ExpressionReader() : steps_(kMostSteps) {}
+
+void ExpressionReader::start(const ExpressionAutomaton& expression, const ContestedText& /*text*/,
+                             const ContestedText::Reading& /*reading*/, std::size_t begin, bool begins_line) noexcept {
+  expression_ = &expression;
+  begin_ = at_ = begin;
+  begins_line_ = begins_line;
+  step_count_ = place_begin_ = place_end_ = 0;
+  has_match_ = false;
+  work_ = expression.instructions().size();
+  std::fill_n(visited_.begin(), expression.instructions().size(), 0);
+}
+
+bool ExpressionReader::next_match(const ContestedText& text, const ContestedText::Reading& reading) noexcept {
+  constexpr std::uint64_t kWorkOfPlace = 16;
+  while (at_ <= text.size()) {
+    has_match_ = false;
+    const std::size_t first = step_count_;
+    for (std::size_t i = place_begin_; i < place_end_; ++i) {
+      follow(static_cast<std::uint16_t>(steps_[i].instruction + 1U), static_cast<std::uint32_t>(i), text, reading);
+    }
+    if (at_ == begin_ || !expression_->is_anchored()) follow(0, kNone, text, reading);
+    place_begin_ = first;
+    place_end_ = step_count_;
+    ++at_;
+    work_ += kWorkOfPlace;
+    if (has_match_) return true;
+    if (step_count_ + ExpressionAutomaton::kMostInstructions > kMostSteps) return false;
+  }
+  return false;
+}
+
+/// All that can be gone to without a byte.
+void ExpressionReader::follow(std::uint16_t instruction, std::uint32_t before, const ContestedText& text,
+                              const ContestedText::Reading& reading) noexcept {
+  constexpr std::uint64_t kWorkOfInstruction = 8;
+  const auto instructions = expression_->instructions();
+  const auto now = static_cast<std::uint32_t>(at_ + 1);
+  std::size_t waiting = 0;
+  waiting_[waiting++] = instruction;
+  while (waiting > 0) {
+    const std::uint16_t here = waiting_[--waiting];
+    if (visited_[here] == now) continue;
+    visited_[here] = now;
+    work_ += kWorkOfInstruction;
+    const Instruction& it = instructions[here];
+    const auto next = static_cast<std::uint16_t>(here + 1U);
+    switch (it.kind) {
+      case Instruction::Kind::bytes:
+        if (at_ < text.size() && takes(it.first, text, reading)) steps_[step_count_++] = {before, here};
+        break;
+      case Instruction::Kind::split:
+        waiting_[waiting++] = it.second;
+        waiting_[waiting++] = it.first;
+        break;
+      case Instruction::Kind::begin:
+        if (at_ == begin_ && begins_line_) waiting_[waiting++] = next;
+        break;
+      case Instruction::Kind::end:
+        if (at_ + 1 >= text.size()) waiting_[waiting++] = next;
+        break;
+      case Instruction::Kind::match:
+        has_match_ = true;
+        match_ = before;
+        break;
+    }
   }
 }
 
-bool ExpressionReader::choose_next(const ContestedText& text, ContestedText::Reading& reading, std::size_t at,
-                                   Choice& choice) noexcept {
-  const std::uint8_t own = text.bytes()[at];
-  if (choice.tried == 0) {
-    choice.tried = 1;
-    reading.choose(at, own);
-    return true;
+bool ExpressionReader::takes(std::uint16_t set, const ContestedText& text,
+                             const ContestedText::Reading& reading) const noexcept {
+  const ExpressionAutomaton::ByteSet& bytes = expression_->byte_set(set);
+  if (bytes[reading.bytes()[at_]]) return true;
+  return !reading.laid(at_) && text.may_be_of(at_, bytes);
+}
+
+bool ExpressionReader::choose(const ContestedText& text, ContestedText::Reading& reading) const noexcept {
+  bool is_contested = false;
+  std::size_t place = at_ - 1;  // next_match() has gone on
+  for (std::uint32_t i = match_; i != kNone; i = steps_[i].before) {
+    --place;
+    if (!text.contested(place) || reading.laid(place)) continue;
+    is_contested = true;
+    const auto& bytes = expression_->byte_set(expression_->instructions()[steps_[i].instruction].first);
+    if (bytes[text.bytes()[place]]) continue;
+    bool chosen = false;
+    text.for_each_byte(place, [&](std::uint8_t byte) {
+      if (!chosen && bytes[byte]) reading.choose(place, byte);
+      chosen = chosen || bytes[byte];
+    });
   }
-  for (; choice.tried <= 256;) {
-    const auto byte = static_cast<std::uint8_t>(choice.tried++ - 1);
-    if (byte == own || !text.may_be(at, byte)) continue;
-    reading.choose(at, byte);
-    return true;
+  return is_contested;
+}
+
+void ExpressionReader::restore(const ContestedText& text, ContestedText::Reading& reading) const noexcept {
+  std::size_t place = at_ - 1;
+  for (std::uint32_t i = match_; i != kNone; i = steps_[i].before) {
+    --place;
+    if (text.contested(place) && !reading.laid(place)) reading.choose(place, text.bytes()[place]);
   }
-  reading.choose(at, own);
-  return false;
 }
 
 }  // namespace penstock::nids

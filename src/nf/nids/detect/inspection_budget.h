@@ -33,6 +33,7 @@ class WorkAllowance {
   void add(std::uint64_t work) noexcept { left_ += work; }
   void take(std::uint64_t work) noexcept { left_ -= work < left_ ? work : left_; }
   [[nodiscard]] bool is_over() const noexcept { return left_ == 0; }
+  [[nodiscard]] std::uint64_t left() const noexcept { return left_; }
 
  private:
   std::uint64_t left_ = 0;

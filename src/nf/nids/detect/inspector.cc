@@ -89,6 +89,7 @@ struct Inspector::Parts {
   };
 
   void begin_budget(const TrackedPacket& packet) noexcept;
+  void prepare_budget() noexcept;
   [[nodiscard]] bool may_evaluate(const CompiledRule& rule) noexcept;
   bool is_to_be_inspected(TrackedPacket& packet) noexcept;
   void note_segment(const TrackedPacket& packet) noexcept;
@@ -110,9 +111,12 @@ struct Inspector::Parts {
   void inspect_contested_text(const TrackedPacket& packet, const GroupPlan& plan, Needs has, ProtocolClass protocol,
                               const stack::StreamChunk& chunk) noexcept;
 
+  /// `holds`, counted where rules are profiled.
+  [[nodiscard]] bool evaluate(const Candidate& candidate, const TrackedPacket& packet, Needs has, Match& match,
+                              const stack::StreamChunk* contested = nullptr) noexcept;
   /// `contested`: not on the packet, but on what a host may read of these bytes.
   [[nodiscard]] bool holds(const Candidate& candidate, const TrackedPacket& packet, Needs has, Match& match,
-                           const stack::StreamChunk* contested = nullptr) noexcept;
+                           const stack::StreamChunk* contested) noexcept;
   [[nodiscard]] bool buffers_hold(const Candidate& candidate, const TrackedPacket& packet, Match& match,
                                   const stack::StreamChunk* contested) noexcept;
   [[nodiscard]] bool stream_holds(const Candidate& candidate, const stack::StreamChunk& chunk, Match& match) noexcept;
@@ -212,7 +216,7 @@ void Inspector::packet(TrackedPacket& packet) noexcept {
       const CompiledRule& rule = parts.detection.rules[candidate.rule];
       if ((rule.protocols & bit_of(protocol)) == 0 || (rule.directions & bit_of(packet.direction)) == 0) continue;
       Parts::Match match{candidate.rule, false, {}};
-      if (parts.holds(candidate, packet, has, match)) parts.matched(candidate.rule, packet, match);
+      if (parts.evaluate(candidate, packet, has, match)) parts.matched(candidate.rule, packet, match);
     }
     parts.inspect_contested(packet, parts.detection.plans[group], has, protocol);
   }
@@ -231,10 +235,14 @@ void Inspector::Parts::begin_budget(const TrackedPacket& packet) noexcept {
   bytes_to_add += payload_of(packet).size();
 }
 
-bool Inspector::Parts::may_evaluate(const CompiledRule& rule) noexcept {
+void Inspector::Parts::prepare_budget() noexcept {
   if (!has_budget) scratch.begin_frame();
   has_budget = true;
   if (bytes_to_add > 0) scratch.add_bytes(std::exchange(bytes_to_add, 0));
+}
+
+bool Inspector::Parts::may_evaluate(const CompiledRule& rule) noexcept {
+  prepare_budget();
   const bool may = scratch.take(rule.work);
   ++(may ? counters.evaluations : counters.evaluations_given_up);
   return may;
@@ -488,7 +496,7 @@ void Inspector::Parts::inspect_contested_text(const TrackedPacket& packet, const
     const auto is_of_rule = [place](const Match& match) { return match.rule == place; };
     if (std::any_of(matches.begin(), matches.end(), is_of_rule)) continue;
     Match match{place, false, {}};
-    if (holds(candidate, packet, has, match, &chunk)) matched(place, packet, match);
+    if (evaluate(candidate, packet, has, match, &chunk)) matched(place, packet, match);
   }
 }
 
@@ -502,10 +510,10 @@ bool Inspector::Parts::contested_holds(const CompiledRule& rule, const stack::St
     const std::size_t former = contested_text.seen();
     return former == 0 || !payload_holds(rule, bytes.first(former), chunk.offset);
   };
-  const auto match_of = [&](std::size_t expression, Bytes subject, std::size_t from, bool goes_on) {
-    return rule.payload->find_expression(expression, subject, from, goes_on, scratch, chunk.offset);
-  };
-  if (!contested_reader.find(contested_text, chunk, payload_options(*rule.rule), is_new, match_of)) return false;
+  const bool found =
+      contested_reader.find(contested_text, chunk, payload_options(*rule.rule), rule.expressions, is_new);
+  static_cast<void>(scratch.take(contested_reader.work()));
+  if (!found) return false;
   match.in_stream = true;
   match.stream = chunk.bytes;
   if (contested_match.empty()) {
@@ -516,6 +524,20 @@ bool Inspector::Parts::contested_holds(const CompiledRule& rule, const stack::St
 }
 
 // --- A rule in full ------------------------------------------------------------------------------------------------
+
+bool Inspector::Parts::evaluate(const Candidate& candidate, const TrackedPacket& packet, Needs has, Match& match,
+                                const stack::StreamChunk* contested) noexcept {
+  if (options.profile.empty()) return holds(candidate, packet, has, match, contested);
+  RuleProfile& profile = options.profile[detection.rules[candidate.rule].index];
+  prepare_budget();
+  const std::uint64_t evaluations = counters.evaluations;
+  const std::uint64_t left = scratch.work_left();
+  const bool result = holds(candidate, packet, has, match, contested);
+  profile.evaluations.add(counters.evaluations - evaluations);
+  profile.work.add(left - scratch.work_left());
+  if (result) profile.matches.add(1);
+  return result;
+}
 
 bool Inspector::Parts::holds(const Candidate& candidate, const TrackedPacket& packet, Needs has, Match& match,
                              const stack::StreamChunk* contested) noexcept {

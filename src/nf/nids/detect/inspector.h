@@ -14,6 +14,7 @@
 #include "nf/nids/alert/alert.h"
 #include "nf/nids/detect/detection.h"
 #include "nf/nids/detect/inspection_budget.h"
+#include "nf/nids/detect/rule_profile.h"
 #include "nf/nids/detect/state_store.h"
 #include "nf/nids/drop_reason.h"
 #include "stack/tracker.h"
@@ -23,7 +24,8 @@ namespace penstock::nids {
 struct InspectorOptions {
   // IPS: drop and reject rules drop the packet and the rest of its flow, and what the stack refuses is dropped
   bool drops = false;
-  InspectionBudget budget{};  // of a frame, with all packets in it; and of the end of a stream
+  InspectionBudget budget{};         // of a frame, with all packets in it; and of the end of a stream
+  std::span<RuleProfile> profile{};  // by the rules' places in their set; none: nothing is counted. Borrowed
 };
 
 struct InspectorCounters {

@@ -14,6 +14,7 @@
 #include <optional>
 #include <random>
 
+#include "base/testing/rounds.h"
 #include "nf/nids/detect/compiled_rule.h"
 #include "nf/nids/detect/packet_test.h"
 #include "nf/nids/detect/rule_order.h"
@@ -245,7 +246,7 @@ std::vector<Frame> random_frames(std::mt19937& random) {
 
 TEST(InspectorOracle, AgreesOnRandomRulesAndPackets) {
   std::size_t rules_read = 0;
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < penstock::testing::rounds(60); ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     std::string text;
@@ -256,7 +257,7 @@ TEST(InspectorOracle, AgreesOnRandomRulesAndPackets) {
     expect_same_alerts(*rules, random_frames(random));
     if (HasFatalFailure()) return;
   }
-  EXPECT_GT(rules_read, 1500U);
+  EXPECT_GT(rules_read, penstock::testing::rounds(1500));
 }
 
 // --- Candidates from elsewhere -------------------------------------------------------------------------------------
@@ -284,7 +285,7 @@ std::optional<std::vector<std::uint32_t>> found_elsewhere(const Detection& detec
 
 TEST(InspectorOracle, GivesTheSameAlertsWithCandidatesFromElsewhere) {
   std::uint64_t saved = 0;
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < penstock::testing::rounds(60); ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     std::string text;

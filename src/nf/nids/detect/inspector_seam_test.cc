@@ -13,6 +13,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/testing/rounds.h"
 #include "nf/nids/detect/stream_reach.h"
 #include "nf/nids/detect/testing/cut_streams.h"
 
@@ -39,7 +40,7 @@ class Seam : public ::testing::TestWithParam<std::tuple<Mode, SearchedBy>> {
     CutStreams streams(given.rule, mode, who, kChunk, 3 * kChunk);
     for (std::size_t before = 0; before < 4 * kChunk; ++before) {
       const std::string text = std::string(before, '.') + given.text + std::string(3 * kChunk, '.');
-      for (int i = 0; i < 5; ++i) {
+      for (std::uint32_t i = 0; i < penstock::testing::rounds(5); ++i) {
         ASSERT_THAT(streams.alerts_of(text, random), SizeIs(1)) << given.rule << " behind " << before;
       }
     }

@@ -13,6 +13,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/testing/rounds.h"
 #include "nf/nids/detect/compiled_rule.h"
 #include "nf/nids/detect/stream_reach.h"
 #include "nf/nids/detect/testing/cut_streams.h"
@@ -97,7 +98,7 @@ class WindowOracle : public ::testing::TestWithParam<std::tuple<Mode, SearchedBy
                            const std::function<std::string(std::mt19937&)>& stream_of, bool exact) {
     const auto [mode, who] = GetParam();
     std::size_t found = 0, streams_seen = 0;
-    for (unsigned seed = 0; seed < 25; ++seed) {
+    for (unsigned seed = 0; seed < penstock::testing::rounds(25); ++seed) {
       SCOPED_TRACE(seed);
       std::mt19937 random(seed);
       std::string text;

@@ -168,26 +168,14 @@ struct PcreProgram::Run {
 
 PcreProgram::Match PcreProgram::find(std::span<const std::uint8_t> subject, std::size_t from, PcreScratch& scratch,
                                      bool begins_line) const noexcept {
-  return find(subject, from, scratch, begins_line ? 0 : PCRE2_NOTBOL);
-}
-
-// The JIT has compiled no code for this: it is for the few streams that are contested, and is interpreted.
-PcreProgram::Match PcreProgram::find_or_begin(std::span<const std::uint8_t> subject, std::size_t from,
-                                              PcreScratch& scratch, bool begins_line) const noexcept {
-  return find(subject, from, scratch, PCRE2_PARTIAL_HARD | (begins_line ? 0 : PCRE2_NOTBOL));
-}
-
-PcreProgram::Match PcreProgram::find(std::span<const std::uint8_t> subject, std::size_t from, PcreScratch& scratch,
-                                     std::uint32_t options) const noexcept {
   if (from > subject.size() || !scratch.take(work_of_places(subject.subspan(from)))) return {Outcome::failed, 0, 0};
   Run run{scratch, longest_repeat_, from};
   pcre2_set_callout(scratch.context_.get(), &Run::count, &run);
-  const int found = pcre2_match(code_.get(), subject.data(), subject.size(), from, options, scratch.data_.get(),
-                                scratch.context_.get());
-  const PCRE2_SIZE* const ends = pcre2_get_ovector_pointer(scratch.data_.get());
+  const int found = pcre2_match(code_.get(), subject.data(), subject.size(), from, begins_line ? 0 : PCRE2_NOTBOL,
+                                scratch.data_.get(), scratch.context_.get());
   if (found == PCRE2_ERROR_NOMATCH) return {};
-  if (found == PCRE2_ERROR_PARTIAL) return {Outcome::begins, ends[0], ends[1]};
   if (found < 0) return {Outcome::failed, 0, 0};
+  const PCRE2_SIZE* const ends = pcre2_get_ovector_pointer(scratch.data_.get());
   return {Outcome::match, ends[0], ends[1]};
 }
 

@@ -42,6 +42,7 @@ class PcreScratch {
   void begin_rule(std::uint64_t work) noexcept { of_rule_.begin(work); }
   /// Nothing is left of the frame's.
   [[nodiscard]] bool frame_is_over() const noexcept { return of_frame_.is_over(); }
+  [[nodiscard]] std::uint64_t frame_left() const noexcept { return of_frame_.left(); }
 
  private:
   friend class PcreProgram;
@@ -67,8 +68,8 @@ class PcreProgram {
   /// Of memory, of the expression and of its machine code.
   [[nodiscard]] std::size_t bytes() const noexcept;
 
-  /// `failed`: given up at a limit. `begins`: only of find_or_begin().
-  enum class Outcome : std::uint8_t { match, no_match, failed, begins };
+  /// `failed`: given up at a limit.
+  enum class Outcome : std::uint8_t { match, no_match, failed };
   struct Match {
     Outcome outcome = Outcome::no_match;
     std::size_t begin = 0, end = 0;  // in the subject
@@ -77,15 +78,9 @@ class PcreProgram {
   /// `begins_line`, `^` does not match at the subject's start.
   [[nodiscard]] Match find(std::span<const std::uint8_t> subject, std::size_t from, PcreScratch& scratch,
                            bool begins_line = true) const noexcept;
-  /// The same of a subject that goes on: where a match may begin at `Match::begin` and what follows decides, it
-  /// `begins`.
-  [[nodiscard]] Match find_or_begin(std::span<const std::uint8_t> subject, std::size_t from, PcreScratch& scratch,
-                                    bool begins_line = true) const noexcept;
 
  private:
   struct Run;
-  [[nodiscard]] Match find(std::span<const std::uint8_t> subject, std::size_t from, PcreScratch& scratch,
-                           std::uint32_t options) const noexcept;
 
   PcreProgram(pcre2_real_code_8* code, std::size_t length, std::uint32_t longest_repeat);
   /// Of looking at all places from which it may match, without what callouts count.

@@ -22,8 +22,6 @@ namespace {
 using stack::Flow;
 using stack::TrackedPacket;
 
-constexpr std::uint64_t kSecondNs = 1'000'000'000;
-
 TrackedPacket packet_of(std::uint32_t source, std::uint32_t destination, double seconds = 0, Flow* flow = nullptr) {
   static const std::array<std::uint8_t, 100> frame{};
   TrackedPacket packet;
@@ -350,7 +348,6 @@ TEST(StateStore, TagsLogThePacketsBehindTheAlert) {
 
 TEST(StateStore, TagsCountBytesAndSeconds) {
   Store s;
-  Flow flow;
   Rule bytes, seconds;
   bytes.tags = {{.of = Tag::Of::host, .count = 250, .unit = Tag::Unit::bytes, .by_source = true}};
   seconds.tags = {{.of = Tag::Of::host, .count = 3, .unit = Tag::Unit::seconds, .by_source = false}};

@@ -4,6 +4,8 @@
 #include "nf/nids/rules/load_table.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <unordered_map>
 
 #include "base/units.h"
@@ -14,6 +16,13 @@ std::map<std::string, std::size_t> RuleSet::left_out_by_reason() const {
   std::map<std::string, std::size_t> counts;
   for (const Left& left : left_out) ++counts[left.reason];
   return counts;
+}
+
+bool RuleSet::Left::is_mistake() const {
+  static constexpr std::array<std::string_view, 10> kMistakes{
+      "syntax",         "value",       "no sid",           "unknown option", "unknown protocol",
+      "unknown action", "combination", "unknown variable", "duplicate sid",  "regular expression"};
+  return std::find(kMistakes.begin(), kMistakes.end(), reason) != kMistakes.end();
 }
 
 LoadTable load_table(const RuleSet& set) {

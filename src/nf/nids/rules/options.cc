@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <unordered_map>
+#include <vector>
 
 namespace penstock::nids {
 
@@ -178,6 +179,13 @@ const std::unordered_map<std::string_view, const OptionKind*>& options_by_name()
   return kTable;
 }
 
+/// For suggestions: those that are known and not supported too.
+std::vector<std::string_view> option_names() {
+  std::vector<std::string_view> names(kOthers.begin(), kOthers.end());
+  for (const OptionKind& option : kOptions) names.push_back(option.name);
+  return names;
+}
+
 /// A name in lower case without memory of its own: no option's is longer.
 struct LowerName {
   std::array<char, 40> bytes{};
@@ -259,7 +267,8 @@ bool read_option(RuleDraft& draft, const OptionText& option) {
   const OptionKind* kind = option_of(option.name);
   if (kind == nullptr) {
     if (is_known_option(option.name)) return draft.fail_unsupported(option.name, lower_case(option.name));
-    return draft.fail(option.name, "unknown option", in_quotes(option.name), "", "unknown option");
+    return draft.fail(option.name, with_suggestion("unknown option", lower_case(option.name), option_names()),
+                      in_quotes(option.name), "", "unknown option");
   }
   if (option.value.empty() && kind->value == Value::required) {
     return draft.fail(option.name, "option without a value", in_quotes(option.name), ": and a value");

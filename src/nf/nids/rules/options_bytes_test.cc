@@ -10,6 +10,7 @@
 namespace penstock::nids {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -389,8 +390,10 @@ TEST(Options, ThoseThatNeedMoreAreNamed) {
   EXPECT_THAT(complaint_with("dns.query; content:\"a\";", "dns"), StartsWith("protocol dns | "));
   EXPECT_THAT(complaint_with("dns.query; content:\"a\"; tls.sni; content:\"b\";", "dns"),
               HasSubstr("protocol dns, option dns.query, option tls.sni"));
-  EXPECT_THAT(complaint_with("contents:\"a\";"), StartsWith("unknown option | "));
-  EXPECT_THAT(complaint_with("content:\"a\";", "tpc"), StartsWith("unknown protocol | "));
+  EXPECT_THAT(complaint_with("contents:\"a\";"),
+              AllOf(StartsWith("unknown option | "), HasSubstr("; did you mean 'content'?")));
+  EXPECT_THAT(complaint_with("content:\"a\";", "tpc"),
+              AllOf(StartsWith("unknown protocol | "), HasSubstr("; did you mean 'tcp'?")));
 }
 
 }  // namespace

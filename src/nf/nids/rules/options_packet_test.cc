@@ -10,6 +10,7 @@
 namespace penstock::nids {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -43,7 +44,8 @@ TEST(Header, ReadsEveryActionAndProtocol) {
   EXPECT_EQ(action("rejectdst"), Action::reject_destination);
   EXPECT_EQ(action("rejectboth"), Action::reject_both);
   EXPECT_THAT(complaint_of("log tcp any any -> any any (sid:1;)"), StartsWith("action log | "));
-  EXPECT_THAT(complaint_of("alrt tcp any any -> any any (sid:1;)"), StartsWith("unknown action | "));
+  EXPECT_THAT(complaint_of("alrt tcp any any -> any any (sid:1;)"),
+              AllOf(StartsWith("unknown action | "), HasSubstr("; did you mean 'alert'?")));
   const auto protocol = [](std::string_view name) { return rule_with("", name).protocol; };
   EXPECT_EQ(protocol("tcp"), RuleProtocol::tcp);
   EXPECT_EQ(protocol("tcp-pkt"), RuleProtocol::tcp_pkt);

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <limits>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -15,7 +16,6 @@
 #include "nf/nids/rules/rule_text.h"
 #include "nf/nids/rules/side_files.h"
 #include "nf/nids/rules/variables.h"
-#include "port/byte_source.h"
 
 namespace penstock::nids {
 
@@ -60,6 +60,13 @@ std::optional<Enum> value_of(const std::array<Named<Enum>, kCount>& all, std::st
     if (equals_ignoring_case(one.name, name)) return one.value;
   }
   return std::nullopt;
+}
+
+template <typename Enum, std::size_t kCount>
+std::vector<std::string_view> names_of(const std::array<Named<Enum>, kCount>& all) {
+  std::vector<std::string_view> names;
+  for (const Named<Enum>& one : all) names.push_back(one.name);
+  return names;
 }
 
 /// Reads rule files one after the other into one set.
@@ -200,18 +207,21 @@ bool SetReader::read_header(RuleDraft& draft, const HeaderText& header) {
   const auto action = value_of(kActions, header.action);
   if (!action) {
     const bool known = std::find(kOtherActions.begin(), kOtherActions.end(), header.action) != kOtherActions.end();
-    return draft.fail(header.action, known ? "unsupported action" : "unknown action", in_quotes(header.action),
-                      "alert, drop, pass, reject, rejectsrc, rejectdst or rejectboth",
-                      known ? "action " + std::string(header.action) : "unknown action");
+    return draft.fail(
+        header.action,
+        known ? "unsupported action" : with_suggestion("unknown action", lower_case(header.action), names_of(kActions)),
+        in_quotes(header.action), "alert, drop, pass, reject, rejectsrc, rejectdst or rejectboth",
+        known ? "action " + std::string(header.action) : "unknown action");
   }
   rule.action = *action;
   // What passes does so without a word, unless `alert` asks for one.
   rule.alerts = rule.action != Action::pass;
   const auto protocol = value_of(kRuleProtocols, header.protocol);
   if (!protocol) {
-    return draft.fail(header.protocol, "unknown protocol", in_quotes(header.protocol),
-                      "tcp, tcp-pkt, tcp-stream, udp, icmp, icmpv4, icmpv6, sctp, ip, ipv4, ipv6 or pkthdr",
-                      "unknown protocol");
+    return draft.fail(
+        header.protocol, with_suggestion("unknown protocol", lower_case(header.protocol), names_of(kRuleProtocols)),
+        in_quotes(header.protocol),
+        "tcp, tcp-pkt, tcp-stream, udp, icmp, icmpv4, icmpv6, sctp, ip, ipv4, ipv6 or pkthdr", "unknown protocol");
   }
   rule.protocol = *protocol;
   if (header.direction == "<>") {
@@ -314,20 +324,18 @@ RuleSet SetReader::take() && {
   return std::move(set_);
 }
 
-/// The whole file, unpacked.
-Result<std::string> read_unpacked(const std::string& path) {
-  port::ReadControl control;
-  auto source = port::ByteSource::open(path, control);
-  if (!source) return failure(std::move(source.error()));
-  std::string text;
-  std::vector<std::uint8_t> chunk(std::size_t{1} << 16);
-  for (;;) {
-    const std::ptrdiff_t got = (*source)->read(chunk);
-    if (got < 0) return failure(Error{{path, 0, 0}, "cannot be read", (*source)->reason(), ""});
-    if (got == 0) return text;
-    // A compressed file of a few bytes can hold any number of them.
-    if (text.size() + static_cast<std::size_t>(got) > file_limit()) return failure(file_too_large(path));
-    text.append(reinterpret_cast<const char*>(chunk.data()), static_cast<std::size_t>(got));
+/// The names of all `$NAME` in a text, and of those in their values.
+void add_named_variables(std::string_view text, const Variables& variables, std::set<std::string, std::less<>>& named) {
+  constexpr std::string_view kNameBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+  for (std::vector<std::string_view> texts{text}; !texts.empty();) {
+    const std::string_view next = texts.back();
+    texts.pop_back();
+    for (std::size_t at = next.find('$'); at != next.npos; at = next.find('$', at + 1)) {
+      const std::string_view rest = next.substr(at + 1);
+      const std::string_view name = rest.substr(0, rest.find_first_not_of(kNameBytes));
+      const auto variable = variables.find(name);
+      if (variable != variables.end() && named.emplace(name).second) texts.emplace_back(variable->second);
+    }
   }
 }
 
@@ -363,7 +371,7 @@ Result<RuleSet> read_rules(const RuleFiles& files) {
   ClassTable classes;
   const ClassTable* used_classes = &default_classes();
   if (!files.classification.empty()) {
-    auto read = read_unpacked(files.classification).and_then([&](const std::string& text) {
+    auto read = read_input(files.classification).and_then([&](const std::string& text) {
       return read_classification(text, files.classification);
     });
     if (read) {
@@ -375,7 +383,7 @@ Result<RuleSet> read_rules(const RuleFiles& files) {
   }
   ReferenceTable references = default_references();
   if (!files.reference.empty()) {
-    auto read = read_unpacked(files.reference).and_then([&](const std::string& text) {
+    auto read = read_input(files.reference).and_then([&](const std::string& text) {
       return read_references(text, files.reference);
     });
     if (read) {
@@ -385,8 +393,10 @@ Result<RuleSet> read_rules(const RuleFiles& files) {
     }
   }
   SetReader reader(files.variables, *used_classes, files.most_rules);
+  std::set<std::string, std::less<>> named_variables;
   if (!files.threshold.empty()) {
-    auto read = read_unpacked(files.threshold).and_then([&](const std::string& text) {
+    auto read = read_input(files.threshold).and_then([&](const std::string& text) {
+      add_named_variables(text, files.variables, named_variables);
       return read_thresholds(text, files.threshold, reader.variables());
     });
     if (read) {
@@ -396,16 +406,18 @@ Result<RuleSet> read_rules(const RuleFiles& files) {
     }
   }
   for (const std::string& path : files.rules) {
-    const auto text = read_unpacked(path);
+    const auto text = read_input(path);
     if (!text) {
       append(errors, text.error());
     } else if (errors.empty()) {
+      add_named_variables(*text, files.variables, named_variables);
       if (auto read = reader.read(*text, path); !read) append(errors, std::move(read.error()));
     }
   }
   if (!errors.empty()) return failure(std::move(errors));
   RuleSet set = std::move(reader).take();
   set.references = std::move(references);
+  set.named_variables = std::move(named_variables);
   return set;
 }
 

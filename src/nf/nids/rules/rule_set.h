@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,10 +40,13 @@ struct RuleSet {
     std::uint32_t sid = 0;  // 0: none was found
     Error why;
     std::string reason;  // what is counted: "option http.uri", "protocol dns", "syntax"
+    /// The rule is wrong; it would be so for Suricata and Snort too. Others need what is not supported.
+    [[nodiscard]] bool is_mistake() const;
   };
   std::vector<Left> left_out;
-  bool has_rule = false;     // a line begins as a rule does, whatever became of it
-  std::size_t disabled = 0;  // rules in comments
+  std::set<std::string, std::less<>> named_variables;  // those that rules of any kind name, by themselves or by others
+  bool has_rule = false;                               // a line begins as a rule does, whatever became of it
+  std::size_t disabled = 0;                            // rules in comments
   [[nodiscard]] std::map<std::string, std::size_t> left_out_by_reason() const;
 };
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/parameter.h"
+
 namespace penstock::nids {
 
 namespace {
@@ -171,6 +173,12 @@ std::vector<std::string_view> split_spaces(std::string_view value) {
 
 bool equals_ignoring_case(std::string_view a, std::string_view b) noexcept {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
+}
+
+std::string with_suggestion(std::string message, std::string_view name, std::span<const std::string_view> known) {
+  const std::string_view near = nearest_name(name, known);
+  if (!near.empty()) message.append("; did you mean '").append(near).append("'?");
+  return message;
 }
 
 std::string lower_case(std::string_view text) {

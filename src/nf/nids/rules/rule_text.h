@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -93,5 +94,8 @@ struct RuleParts {
 [[nodiscard]] std::vector<std::string_view> split_spaces(std::string_view value);
 [[nodiscard]] bool equals_ignoring_case(std::string_view a, std::string_view b) noexcept;
 [[nodiscard]] std::string lower_case(std::string_view text);
+/// "unknown option; did you mean 'content'?", or the message alone where none of `known` is near.
+[[nodiscard]] std::string with_suggestion(std::string message, std::string_view name,
+                                          std::span<const std::string_view> known);
 
 }  // namespace penstock::nids

@@ -166,7 +166,10 @@ std::optional<Set> VariableResolver::read(std::string_view text, int depth, Comp
     } else {
       const auto variable = variables_.find(name);
       if (variable == variables_.end()) {
-        why = {whole, "unknown variable", in_quotes(text), "one of the configuration's variables", "unknown variable"};
+        std::vector<std::string_view> names;
+        for (const auto& [other, value] : variables_) names.push_back(other);
+        why = {whole, with_suggestion("unknown variable", name, names), in_quotes(text),
+               "one of the configuration's variables", "unknown variable"};
         return std::nullopt;
       }
       if (std::find(open_.begin(), open_.end(), name) != open_.end()) {

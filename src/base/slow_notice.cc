@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "base/slow_notice.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <system_error>
+#include <utility>
+
+namespace penstock {
+
+SlowNotice::SlowNotice(std::string line)
+    : SlowNotice(std::chrono::seconds{2}, [line = std::move(line)] { fmt::print(stderr, "{}\n", line); }) {}
+
+SlowNotice::SlowNotice(std::chrono::nanoseconds after, std::function<void()> tell) {
+  try {
+    thread_ = std::thread([this, after, tell = std::move(tell)] {
+      std::unique_lock lock(mutex_);
+      if (!ended_.wait_for(lock, after, [this] { return is_over_; })) tell();
+    });
+  } catch (const std::system_error&) {  // no thread is to be had: the step goes on without a notice
+  }
+}
+
+SlowNotice::~SlowNotice() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+  }
+  ended_.notify_one();
+  thread_.join();
+}
+
+}  // namespace penstock

@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Variables of rules as YAML has them: those of a suricata.yaml (`vars`, with `address-groups` and `port-groups`), of
+// which nothing else is used, and those of a mapping on a command line.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace penstock::config {
+
+struct RuleVariable {
+  std::string name;
+  std::string value;  // "[10.0.0.0/8,192.168.0.0/16]", as the rules' readers take it
+  Place place;
+};
+
+struct SuricataYaml {
+  std::vector<RuleVariable> variables;  // in the file's order
+  std::vector<std::string> not_used;    // the file's other sections, "rule-files"
+};
+
+[[nodiscard]] Result<SuricataYaml> read_suricata_yaml(const std::string& path);
+
+/// Of "{HOME_NET: 10.0.0.0/8, HTTP_PORTS: [80, 8080]}"; `name` stands in places.
+[[nodiscard]] Result<std::vector<RuleVariable>> read_variables(const std::string& text, const std::string& name);
+
+}  // namespace penstock::config
