@@ -31,7 +31,7 @@ std::string_view type_name(ParameterType type) {
     case ParameterType::paths: return "a file or a list of files";
     case ParameterType::output: return "a file to write";
     case ParameterType::integer: return "a whole number";
-    case ParameterType::integers: return "different whole numbers such as 0,1";
+    case ParameterType::integers: return "distinct whole numbers such as 0,1";
     case ParameterType::size: return "a size such as 4MiB";
     case ParameterType::duration: return "a time such as 500us or 1ms";
     case ParameterType::rate: return "a rate such as 10Gbps or 2Mpps";
@@ -292,7 +292,7 @@ Result<Parameters> Parameters::read(ParameterTable table, const std::vector<RawP
     if (parameters.values_.contains(parameter.name)) continue;
     if (parameter.required) {
       errors.push_back({owner, fmt::format("{} is missing", parameter.name), "",
-                        fmt::format("{}: {} ({})", parameter.name, expected_of(parameter), parameter.help)});
+                        fmt::format("{} ({})", expected_of(parameter), parameter.help)});
     } else if (!parameter.default_text.empty()) {
       RawParameter raw{std::string(parameter.name), owner, owner, {std::string(parameter.default_text)}, {}, ""};
       auto value = convert(parameter, raw);
@@ -349,7 +349,7 @@ std::string describe(ParameterTable table) {
     const std::string fallback = parameter.required               ? "required"
                                  : parameter.default_text.empty() ? "optional"
                                                                   : fmt::format("default {}", parameter.default_text);
-    text += fmt::format("  {:<14} {} ({}; {})\n", parameter.name, parameter.help, kind, fallback);
+    text += fmt::format("  {:<18} {} ({}; {})\n", parameter.name, parameter.help, kind, fallback);
   }
   return text;
 }

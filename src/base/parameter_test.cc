@@ -81,9 +81,9 @@ TEST(Parameters, ReadNumbersBehindCommasOrInAList) {
   EXPECT_EQ(read({"2", "0"}, kList)->integers("gpus"), (Numbers{2, 0}));
   EXPECT_EQ(read({"2", "0"}, kList)->text("gpus"), "2,0");
   EXPECT_EQ(to_string(read({"0,10"}, kScalar).error()),
-            "gpus: wrong value: found '0,10', expected different whole numbers such as 0,1 in 0..9");
+            "gpus: wrong value: found '0,10', expected distinct whole numbers such as 0,1 in 0..9");
   EXPECT_EQ(to_string(read({"1", "1"}, kList).error()),
-            "gpus: wrong value: found '[1, 1]', expected different whole numbers such as 0,1 in 0..9");
+            "gpus: wrong value: found '[1, 1]', expected distinct whole numbers such as 0,1 in 0..9");
   EXPECT_FALSE(read({""}, kScalar));
 }
 

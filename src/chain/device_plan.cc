@@ -81,8 +81,8 @@ std::vector<Collected> collect(const TransferPlan& plan, std::span<const NfTrait
 
 Error cannot_cross(const NfTraits& before, FieldSet fields) {
   Error error;
-  error.message = fmt::format("{} cannot run on the GPU behind a function on the CPU", before.name);
-  error.found = fmt::format("{}, whose lengths differ from packet to packet, to cross between them", to_string(fields));
+  error.message = fmt::format("{} cannot run on the GPU after a function on the CPU", before.name);
+  error.found = fmt::format("fields of varying length that must cross between them: {}", to_string(fields));
   error.expected = "fields of fixed length, or processor: cpu";
   return error;
 }
@@ -215,7 +215,7 @@ std::string describe_up(const ring::SegmentShape& segment) {
 std::string describe_down(const ring::SegmentShape& segment) {
   std::string text = "verdicts";
   const auto lengths = std::ranges::count_if(segment.stages, &ring::SegmentShape::Stage::changes_shape);
-  if (lengths > 0) text += lengths > 1 ? fmt::format(", lengths behind {} functions", lengths) : ", lengths";
+  if (lengths > 0) text += lengths > 1 ? fmt::format(", lengths after {} functions", lengths) : ", lengths";
   if (segment.frames_down) text += ", whole frames";
   if (!segment.down.empty()) text += fmt::format(", records of {} bytes", segment.down.bytes);
   return text;

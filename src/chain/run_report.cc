@@ -217,10 +217,10 @@ std::string report_tables(const Json& report) {
   }
   std::string generated;
   if (packets["generated"] != 0 || packets["generated_lost"] != 0) {
-    generated = fmt::format("{} packets ({} bytes) that functions made", n(packets["generated"]),
+    generated = fmt::format("{} packets ({} bytes) made by functions", n(packets["generated"]),
                             n(report["bytes"]["generated"]));
     if (packets["generated_lost"] != 0)
-      generated += fmt::format("; {} more no port took", n(packets["generated_lost"]));
+      generated += fmt::format("; {} more that no port took", n(packets["generated_lost"]));
     generated += '\n';
   }
   std::string of_functions;
@@ -243,7 +243,7 @@ std::string report_tables(const Json& report) {
     const auto offered = port["offered"]["packets"].get<std::uint64_t>();
     const auto made = port["in"]["packets"].get<std::uint64_t>();
     if (offered <= made) continue;
-    not_made += fmt::format("{} made {} of the {} packets that its rate asks for\n", name, format_count(made),
+    not_made += fmt::format("{} made {} of the {} packets that its rate requires\n", name, format_count(made),
                             format_count(offered));
   }
   std::string fragments;

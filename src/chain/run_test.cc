@@ -222,7 +222,7 @@ TEST(Run, ReportsWhatASourceWasToMakeBesideWhatItMade) {
   EXPECT_EQ(load["in"]["packets"], 2);
   EXPECT_EQ(load["offered"]["packets"], 1'500);
   EXPECT_EQ(load["offered"]["behind_s"], 0.25);
-  EXPECT_THAT(report_tables(result->report), HasSubstr("load made 2 of the 1,500 packets that its rate asks for"));
+  EXPECT_THAT(report_tables(result->report), HasSubstr("load made 2 of the 1,500 packets that its rate requires"));
 }
 
 TEST(Run, ReportsFragmentsThatDidNotReachTheWorkerOfTheirFlow) {
@@ -271,7 +271,7 @@ TEST(Run, TellsWhatFunctionsMadeBesideWhatCameIn) {
   EXPECT_EQ(result->report["bytes"]["generated"], 3 * testing::numbered(100).size());
   EXPECT_EQ(result->report["ports"]["out"]["out"]["packets"], 7);
   EXPECT_THAT(report_tables(result->report),
-              HasSubstr("3 packets (150 bytes) that functions made; 1 more no port took"));
+              HasSubstr("3 packets (150 bytes) made by functions; 1 more that no port took"));
 }
 
 TEST(Run, TellsAlertsAndWarningsOfFunctions) {

@@ -124,7 +124,7 @@ int list_experiments() {
     table.add_row({std::string(known->name), std::string(known->summary)});
     table.add_note(known->source);
   }
-  const auto written = write_stdout(table.text() + "\n`penstock bench NAME` runs one.\n");
+  const auto written = write_stdout(table.text() + "\nRun one with `penstock bench NAME`.\n");
   return written ? kDone : fail(written.error());
 }
 
@@ -163,7 +163,7 @@ Errors write_all(const Experiment& experiment, const Record& record, const Bench
     const bool keeps_other = record.points.empty() && !record.complete &&
                              std::filesystem::is_regular_file(arguments.json, none) &&
                              std::filesystem::file_size(arguments.json, none) > 0;
-    note(keeps_other ? failure({{arguments.json, 0, 0}, "is left as it is, since nothing was measured", "", ""})
+    note(keeps_other ? failure({{arguments.json, 0, 0}, "not changed, because nothing was measured", "", ""})
                      : write_text_file(arguments.json, to_json(record)));
   }
   if (!arguments.plots.empty()) append(errors, write_plots(experiment, record, arguments.plots));
@@ -194,7 +194,8 @@ Errors check_outputs(const BenchArguments& arguments) {
   for (const auto& [option, path] : inputs) {
     std::error_code none;
     if (!path->empty() && std::filesystem::equivalent(*path, arguments.json, none))
-      errors.push_back({{arguments.json, 0, 0}, fmt::format("--json would overwrite what {} reads", option), "", ""});
+      errors.push_back(
+          {{arguments.json, 0, 0}, fmt::format("--json would overwrite the file that {} reads", option), "", ""});
   }
   if (!errors.empty()) return errors;
   if (!arguments.json.empty() && arguments.json != "-") {
@@ -301,54 +302,56 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
   options.command = shell_text(command_line);
 
   CLI::App* const command = app.add_subcommand("bench", "Run a paper's experiment: tables, JSON, plots");
-  command->add_option("NAME", arguments->name, "the experiment; without it, `penstock bench` lists them");
+  command->add_option("NAME", arguments->name, "the experiment; `penstock bench` without NAME lists them");
   const std::vector<CLI::Option*> measuring{
-      command->add_flag("--quick", options.quick, "fewer points, and less time for each: a first look"),
-      command->add_option("--repeats", "measurements of each point, of which the median counts")
+      command->add_flag("--quick", options.quick, "measure fewer points, with less time for each"),
+      command->add_option("--repeats", "number of measurements of each point; tables show their median")
           ->transform(whole_number(1, 1000))
           ->type_name("N"),
       command->add_option("--duration", "time of one measurement, such as 200ms")
           ->check(duration_text())
           ->type_name("TIME"),
-      command->add_option("--workers", "most threads that a point may use, in place of all usable cores")
+      command->add_option("--workers", "maximum number of threads; default: all usable cores")
           ->transform(whole_number(1, 256))
           ->type_name("N"),
-      command->add_option("--gpus", "numbers of the GPUs to use, such as 0,1, in place of the first")
+      command->add_option("--gpus", "numbers of the GPUs to use, such as 0,1; default: the first")
           ->check(whole_numbers(0, 255))
           ->type_name("N,..."),
-      command->add_option("--rules", options.rules, "the user's rules, in place of synthetic ones; - for stdin")
+      command->add_option("--rules", options.rules, "your own rules instead of synthetic ones; - is standard input")
           ->type_name("FILE"),
       command
           ->add_option("--routes", options.routes,
-                       "the user's routes (`ip route`), in place of synthetic ones; - for stdin")
+                       "your own routes (`ip route`) instead of synthetic ones; - is standard input")
           ->type_name("FILE"),
-      command->add_option("--only", "the points with this value alone; given again: of another key, or another value")
+      command->add_option("--only", "measure only points with this value; may be repeated, for other keys or values")
           ->check(condition_text())
           ->type_name("KEY=VALUE")
           ->allow_extra_args(false)
           ->take_all(),
   };
-  command->add_option("--json", arguments->json, "write the record there as JSON; - prints it in place of the tables")
+  command->add_option("--json", arguments->json, "write the record to this file as JSON; - prints it instead of tables")
       ->check(not_empty("a file, or -"))
       ->type_name("FILE");
-  command->add_option("--plots", arguments->plots, "draw the figures into this folder as SVG")
+  command->add_option("--plots", arguments->plots, "draw the plots as SVG files in this folder")
       ->check(not_empty("a folder"))
       ->type_name("DIR");
   CLI::Option* const from = command
                                 ->add_option("--from", arguments->from,
-                                             "render a record that --json wrote (- for stdin), and measure nothing")
+                                             "show a record that --json wrote (- is standard input), without measuring")
                                 ->check(not_empty("a file, or -"))
                                 ->type_name("FILE");
   command->add_flag("--markdown", arguments->markdown, "print the tables as Markdown");
-  command->add_option("--core-cost", "price and power of one core, for rates by dollar and by watt")
+  command->add_option("--core-cost", "price and power of one core, for rates per dollar and per watt")
       ->check(cost_text())
       ->type_name("DOLLARS:WATTS");
-  command->add_option("--gpu-cost", "the same of one GPU")->check(cost_text())->type_name("DOLLARS:WATTS");
+  command->add_option("--gpu-cost", "the same for one GPU")->check(cost_text())->type_name("DOLLARS:WATTS");
   for (CLI::Option* const option : measuring) option->excludes(from);
   command->footer(
-      "A point is measured several times: tables show medians, records and plots the spread too. Keys of --only are\n"
-      "those of the record's points, `--only processor=cpu --only engine=dir24`. Ctrl-C ends the run, and what was\n"
-      "measured is written. Without a GPU its points are left out.");
+      "Each point is measured several times. Tables show medians; records and plots also show the spread. Keys of "
+      "--only\n"
+      "are those of the record's points: `--only processor=cpu --only engine=dir24`. Ctrl-C ends the run and writes "
+      "what\n"
+      "was measured. Without a GPU, points that need one are left out.");
   command->callback([command, arguments, measuring, &exit_code] {
     experiment::Options& asked = arguments->options;
     const auto number = [&](const char* option) {

@@ -79,7 +79,7 @@ TEST_F(BenchCommand, ListsTheExperimentsWithTheirSources) {
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.out, HasSubstr("offload"));
   EXPECT_THAT(outcome.out, HasSubstr("Alonistioti"));
-  EXPECT_THAT(outcome.out, HasSubstr("`penstock bench NAME` runs one.\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("Run one with `penstock bench NAME`.\n"));
 }
 
 TEST_F(BenchCommand, MeasuresAndKeepsWhatIsAskedFor) {
@@ -237,12 +237,12 @@ TEST_F(BenchCommand, OverwritesNothingThatItReads) {
   const std::string record = to_json(kept());
   write("kept.json", record);
   EXPECT_THAT(refusal({"--from", path("kept.json"), "--json", path("kept.json")}),
-              HasSubstr("--json would overwrite what --from reads"));
+              HasSubstr("--json would overwrite the file that --from reads"));
   EXPECT_EQ(read(path("kept.json")), record);
   write("mine.rules", "@0.0.0.0/0 0.0.0.0/0 0 : 65535 0 : 65535 0x06/0xFF\n");
   const std::string rules = read(path("mine.rules"));
   EXPECT_THAT(refusal(one_point_and({"--rules", path("mine.rules"), "--json", place_.path("") + "/./mine.rules"})),
-              HasSubstr("--json would overwrite what --rules reads"));
+              HasSubstr("--json would overwrite the file that --rules reads"));
   EXPECT_EQ(read(path("mine.rules")), rules);
 }
 

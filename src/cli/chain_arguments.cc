@@ -65,12 +65,12 @@ void print_alike(std::span<const Error> errors, std::string_view before, bool al
   std::size_t told = 0;
   for (std::size_t i = 0; i < kinds.size() && i < kMostKinds; ++i) {
     const std::string more =
-        kinds[i].count == 1 ? "" : fmt::format(" (and {} alike)", format_count(kinds[i].count - 1));
+        kinds[i].count == 1 ? "" : fmt::format(" (and {} more like this)", format_count(kinds[i].count - 1));
     fmt::print(stderr, "{}{}{}\n", before, to_string(*kinds[i].first), more);
     told += kinds[i].count;
   }
   if (told < errors.size())
-    fmt::print(stderr, "{}… and {} more of other kinds\n", before, format_count(errors.size() - told));
+    fmt::print(stderr, "{}… and {} more, of other kinds\n", before, format_count(errors.size() - told));
 }
 
 }  // namespace
@@ -97,12 +97,12 @@ Errors check_stdin(std::string_view option, std::span<const std::string> files, 
   Errors errors;
   const auto read_once = [&](std::string found, std::string expected) {
     errors.push_back({{fmt::format("{} -", option), 0, 0},
-                      "the standard input can be read once",
+                      "the standard input can be read only once",
                       std::move(found),
                       std::move(expected)});
   };
   const auto times = std::ranges::count(files, "-");
-  if (times > 1) read_once("it given twice", "a file");
+  if (times > 1) read_once("two uses of -", "a file");
   if (times > 0 && !asked_by_arguments) read_once("", fmt::format("{} as arguments", questions));
   return errors;
 }
@@ -186,7 +186,7 @@ void ChainArguments::add_to(CLI::App& command, chain::NfKinds known_functions) {
   command.add_option("CHAIN.yaml", file, "the chain file")->required();
   command
       .add_option("--set", sets,
-                  "a value in place of the file's: --set run.workers=4, --set ports.lan.pcap.read=x.pcap,\n"
+                  "replace or add a value of the file: --set run.workers=4, --set ports.lan.pcap.read=x.pcap,\n"
                   "--set chain.router.routes=full.txt")
       ->allow_extra_args(false)
       ->take_all();

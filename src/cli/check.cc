@@ -182,12 +182,13 @@ int check_chain(const CheckArguments& arguments) {
 
 void add_check(CLI::App& app, chain::NfKinds functions, int& exit_code) {
   auto arguments = std::make_shared<CheckArguments>();
-  CLI::App* command = app.add_subcommand("check", "Validate a chain file and all it names");
+  CLI::App* command = app.add_subcommand("check", "Check a chain file and the files that it names");
   arguments->chain.add_to(*command, functions);
   command->get_option("CHAIN.yaml")->required(false);
   command->add_flag("--parameters", arguments->parameters, "list all ports and functions with their parameters");
   command->add_flag("--json", arguments->json, "print JSON: the mistakes, or what was loaded");
-  command->add_flag("-v,--verbose", arguments->verbose, "tell of each construct that is left out, however many");
+  command->add_flag("-v,--verbose", arguments->verbose,
+                    "report every construct that is left out, even if they are many");
   command->callback([arguments, &exit_code] { exit_code = check_chain(*arguments); });
 }
 

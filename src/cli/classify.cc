@@ -81,8 +81,8 @@ void warn_of_unknown(const firewall::Ruleset& rules, firewall::Subject subject, 
   });
   if (known) return;
   fmt::print(stderr,
-             "penstock: no rule that is tried has an interface {} ({}), by name or by a pattern: conditions on other "
-             "interfaces hold only where negated\n",
+             "penstock: no rule names the interface {} ({}), so conditions on interfaces match only if they are "
+             "negated\n",
              in_quotes(name), option);
 }
 
@@ -94,8 +94,8 @@ void warn(const firewall::Ruleset& rules, const ClassifyOptions& options, const 
   });
   if (of_interface > 0) {
     fmt::print(stderr,
-               "penstock: {} conditions are on interfaces, which tuples do not tell: they hold only where "
-               "negated (--in and --out name the interfaces)\n",
+               "penstock: {} conditions test interfaces, which tuples do not have: they match only if they are "
+               "negated (use --in and --out to name interfaces)\n",
                format_count(static_cast<std::uint64_t>(of_interface)));
   }
   warn_of_unknown(rules, firewall::Subject::in_port, "--in", options.in, interfaces);
@@ -192,39 +192,39 @@ int classify(const ClassifyOptions& options) {
 
 void add_classify(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<ClassifyOptions>();
-  CLI::App* command = app.add_subcommand("classify", "The firewall rule that matches first");
+  CLI::App* command = app.add_subcommand("classify", "Find the first firewall rule that matches");
   command
       ->add_option("--rules", options->file,
-                   "What iptables-save or ip6tables-save prints, or a ClassBench set; \"-\" from standard input")
+                   "output of iptables-save or ip6tables-save, or a ClassBench set; - is standard input")
       ->required();
   command->add_option("tuples", options->tuples,
-                      "SOURCE DESTINATION PROTOCOL SOURCE-PORT DESTINATION-PORT; without any, from stdin, one a line");
-  command->add_option("--engine", options->engine, "How rules are found")
+                      "SOURCE DESTINATION PROTOCOL SOURCE-PORT DESTINATION-PORT; default: from stdin, one per line");
+  command->add_option("--engine", options->engine, "search method")
       ->check(CLI::IsMember({"bitvector", "linear"}))
       ->capture_default_str();
-  command->add_option("--format", options->format, "Of the rules")
+  command->add_option("--format", options->format, "format of the rules")
       ->check(CLI::IsMember({"auto", "classbench", "iptables", "ip6tables"}))
       ->capture_default_str();
-  command->add_option("--chain", options->chain, "iptables: the chain where packets begin, instead of FORWARD");
-  command->add_option("--policy", options->policy, "For what no rule decides about, instead of the chain's")
+  command->add_option("--chain", options->chain, "iptables: the chain where packets start, instead of FORWARD");
+  command->add_option("--policy", options->policy, "verdict if no rule matches, instead of the chain's policy")
       ->check(CLI::IsMember({"accept", "drop", "reject"}));
-  command->add_option("--match", options->match, "ClassBench: what its rules do, instead of accept")
+  command->add_option("--match", options->match, "ClassBench: verdict of its rules, instead of accept")
       ->check(CLI::IsMember({"accept", "drop", "reject"}));
-  command->add_option("--in", options->in, "The interface that the tuples come in by");
-  command->add_option("--out", options->out, "The interface that they leave by");
+  command->add_option("--in", options->in, "interface by which the packets come in");
+  command->add_option("--out", options->out, "interface by which they leave");
   command
       ->add_option("--most-rules", options->most_rules,
-                   "Most rules of the file, and most that chains become that call each other")
+                   "maximum number of rules, in the file and after chains are expanded where they are called")
       ->check(whole_number(1, 100'000'000))
       ->type_name("N")
       ->capture_default_str();
   command
       ->add_option("--unsupported", options->unsupported,
-                   "Rules with constructs that are not supported: refuse them, or skip these constructs; verdicts may "
-                   "then differ")
+                   "what to do about constructs that are not supported: refuse the rules, or skip these constructs, so "
+                   "that verdicts may differ")
       ->check(CLI::IsMember({"refuse", "skip"}))
       ->capture_default_str();
-  command->add_flag("--json", options->json, "The answers as JSON, with the rules' lines and text");
+  command->add_flag("--json", options->json, "print the answers as JSON, with the rules' lines and text");
   command->callback([options, &exit_code] { exit_code = classify(*options); });
 }
 

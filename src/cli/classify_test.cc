@@ -88,11 +88,11 @@ TEST_F(ClassifyCommand, RefusesAnOptionThatIsOfTheOtherFormat) {
   EXPECT_EQ(chain.exit_code, 2);
   EXPECT_EQ(chain.out, "");
   EXPECT_EQ(chain.err, rules_.path() +
-                           ": a chain to begin in is told, and ClassBench rules have no chains: found 'FORWARD', "
-                           "expected rules of iptables, or no `chain`\n");
+                           ": `chain` is set, but ClassBench rules have no chains: found 'FORWARD', "
+                           "expected iptables rules, or no `chain`\n");
   const Outcome match = run(kIptables, {"--match", "accept", "1.1.1.1 2.2.2.2 tcp 9 80"});
   EXPECT_EQ(match.exit_code, 2);
-  EXPECT_THAT(match.err, HasSubstr("those of iptables have targets: found 'accept'"));
+  EXPECT_THAT(match.err, HasSubstr("iptables rules have targets: found 'accept'"));
 }
 
 TEST_F(ClassifyCommand, TakesTheInterfacesOfAllTuples) {
@@ -103,7 +103,7 @@ TEST_F(ClassifyCommand, TakesTheInterfacesOfAllTuples) {
   EXPECT_EQ(run(kOfInterfaces, {"--in", "lan", "--out", "wan", tuple}).out, "- drop\n");
   const Outcome none = run(kOfInterfaces, {tuple});
   EXPECT_EQ(none.out, "1 reject\n");
-  EXPECT_THAT(none.err, HasSubstr("3 conditions are on interfaces, which tuples do not tell"));
+  EXPECT_THAT(none.err, HasSubstr("3 conditions test interfaces, which tuples do not have"));
 }
 
 TEST_F(ClassifyCommand, SaysThatNoRuleHasTheInterface) {
@@ -112,8 +112,8 @@ TEST_F(ClassifyCommand, SaysThatNoRuleHasTheInterface) {
   EXPECT_EQ(unknown.exit_code, 0);
   EXPECT_EQ(unknown.out, "1 reject\n");
   EXPECT_EQ(unknown.err,
-            "penstock: no rule that is tried has an interface 'lam' (--in), by name or by a pattern: conditions on "
-            "other interfaces hold only where negated\n");
+            "penstock: no rule names the interface 'lam' (--in), so conditions on interfaces match only if they are "
+            "negated\n");
   // "wan" is an interface that packets leave by, not one that they come in by.
   EXPECT_THAT(run(kOfInterfaces, {"--in", "wan", "--out", "wan", "1.1.1.1 2.2.2.2 tcp 1 2"}).err,
               HasSubstr("interface 'wan' (--in)"));
@@ -125,12 +125,12 @@ TEST_F(ClassifyCommand, NamesAllMistakesAndPrintsNoResults) {
   EXPECT_EQ(tuples.exit_code, 2);
   EXPECT_EQ(tuples.out, "");
   EXPECT_EQ(tuples.err,
-            "arguments:2:1: a wrong address: found '10.1.2', expected an IPv4 or IPv6 address\n"
-            "arguments:2:12: an unknown protocol: found 'tpc', expected tcp, udp, icmp, … or a number up to 255\n"
-            "arguments:2:18: a wrong port: found '70000', expected a number up to 65535\n");
+            "arguments:2:1: wrong address: found '10.1.2', expected an IPv4 or IPv6 address\n"
+            "arguments:2:12: unknown protocol: found 'tpc', expected tcp, udp, icmp, … or a number up to 255\n"
+            "arguments:2:18: wrong port: found '70000', expected a number up to 65535\n");
   const Outcome rules = run("*filter\n:FORWARD DROP [0:0]\n-A FORWARD -p tpc -j ACCEPT\nCOMMIT\n", {"x"});
   EXPECT_EQ(rules.exit_code, 2);
-  EXPECT_THAT(rules.err, HasSubstr(rules_.path() + ":3:15: an unknown protocol: found 'tpc'"));
+  EXPECT_THAT(rules.err, HasSubstr(rules_.path() + ":3:15: unknown protocol: found 'tpc'"));
 }
 
 TEST_F(ClassifyCommand, RefusesWhatIsNotSupportedUnlessItIsToBeSkipped) {

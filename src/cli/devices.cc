@@ -90,7 +90,7 @@ void print_table(const Machine& machine, const gpu::DeviceList& list, const std:
         "once\n",
         device.index, pcie->to_device, pcie->to_host, pcie->both_each_way);
   }
-  if (!list.reason.empty()) fmt::print("\nNo GPU: {}. `penstock doctor` says more.\n", list.reason);
+  if (!list.reason.empty()) fmt::print("\nNo GPU: {}. `penstock doctor` has details.\n", list.reason);
 }
 
 void devices(bool measure, bool json) {
@@ -111,9 +111,9 @@ void devices(bool measure, bool json) {
 }  // namespace
 
 void add_devices(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("devices", "Show the processors found: memory, cores, PCIe rates measured");
-  command->add_flag("--no-measure")->description("Leave out the PCIe rates, which take about a second a GPU");
-  command->add_flag("--json")->description("Print JSON instead of a table");
+  CLI::App* command = app.add_subcommand("devices", "List processors: memory, cores, measured PCIe rates");
+  command->add_flag("--no-measure")->description("do not measure PCIe rates, which takes about a second for each GPU");
+  command->add_flag("--json")->description("print JSON instead of a table");
   command->callback([command, &exit_code] {
     devices(command->count("--no-measure") == 0, command->count("--json") > 0);
     exit_code = 0;

@@ -29,11 +29,11 @@ using Availability = gpu::Availability;
 constexpr std::string_view kGpu = "GPU";
 constexpr std::string_view kCpu = "CPU and memory";
 constexpr std::string_view kLive = "live traffic";
-constexpr std::string_view kOnCpu = "chains run on the CPU alone";
+constexpr std::string_view kOnCpu = "chains run on the CPU only";
 
 Finding make(std::string_view area, std::string_view subject, State state, std::string found,
-             std::string_view means = {}, std::string_view mend = {}) {
-  return {std::string(area), std::string(subject), state, std::move(found), std::string(means), std::string(mend)};
+             std::string_view means = {}, std::string_view fix = {}) {
+  return {std::string(area), std::string(subject), state, std::move(found), std::string(means), std::string(fix)};
 }
 
 Finding examine_program(const gpu::DeviceList& gpus) {
@@ -46,12 +46,12 @@ Finding examine_hardware(const Machine& machine, const gpu::DeviceList& gpus) {
   const std::size_t seen = std::max<std::size_t>(machine.nvidia_pci_devices, gpus.devices.size());
   if (seen == 0)
     return make(kGpu, "hardware", State::missing, "no NVIDIA GPU on the PCI bus", kOnCpu,
-                "run on a machine with one, or pass one through to this virtual machine");
+                "use a machine with a GPU, or pass one through to this virtual machine");
   return make(kGpu, "hardware", State::ok, fmt::format("{} NVIDIA GPU{}", seen, seen == 1 ? "" : "s"));
 }
 
 Finding examine_driver(const Machine& machine, const gpu::DeviceList& gpus) {
-  constexpr std::string_view kNewer = "install NVIDIA's driver 580 or newer (it serves CUDA 13), and restart";
+  constexpr std::string_view kNewer = "install NVIDIA driver 580 or newer (it supports CUDA 13), and restart";
   switch (gpus.availability) {
     case Availability::kBuiltWithoutCuda:
       if (machine.nvidia_kernel_module) return make(kGpu, "driver", State::ok, "NVIDIA's kernel module is loaded");
@@ -60,7 +60,7 @@ Finding examine_driver(const Machine& machine, const gpu::DeviceList& gpus) {
       if (machine.nvidia_kernel_module || !machine.nvidia_nodes.empty())
         return make(
             kGpu, "driver", State::missing, "the kernel module is loaded, but libcuda.so.1 is not found", kOnCpu,
-            "in a container, start it with the NVIDIA container toolkit (docker run --gpus all); else reinstall "
+            "in a container, start it with the NVIDIA container toolkit (docker run --gpus all); otherwise reinstall "
             "the driver");
       return make(kGpu, "driver", State::missing, gpus.reason, kOnCpu, kNewer);
     case Availability::kDriverTooOld: return make(kGpu, "driver", State::missing, gpus.reason, kOnCpu, kNewer);
@@ -85,13 +85,13 @@ void examine_devices(const gpu::DeviceList& gpus, const std::string& failure, st
                                          device.compute_minor, format_size(device.memory_bytes));
     if (!device.supported) {
       findings.push_back(make(kGpu, name, State::missing,
-                              fmt::format("{}: older than what this program has code for", what),
-                              "this GPU is left out", "use a GPU of compute capability 8.0 or newer"));
+                              fmt::format("{}: this program has no code for such an old GPU", what),
+                              "this GPU is not used", "use a GPU of compute capability 8.0 or newer"));
     } else if (!failure.empty()) {
       findings.push_back(make(kGpu, name, State::missing, fmt::format("{}: {}", what, failure), kOnCpu,
-                              "nvidia-smi shows who else holds the GPU and whether it is healthy"));
+                              "nvidia-smi shows which processes use the GPU and whether it is healthy"));
     } else {
-      findings.push_back(make(kGpu, name, State::ok, fmt::format("{}: a copy there and back is right", what)));
+      findings.push_back(make(kGpu, name, State::ok, fmt::format("{}: test copy there and back is correct", what)));
     }
   }
   // Whatever else the driver says; the other reasons are findings above.
@@ -100,7 +100,7 @@ void examine_devices(const gpu::DeviceList& gpus, const std::string& failure, st
                             "check CUDA_VISIBLE_DEVICES, and that nvidia-smi -L lists the GPU"));
   if (gpus.availability == Availability::kFailed)
     findings.push_back(make(kGpu, "devices", State::missing, gpus.reason, kOnCpu,
-                            "nvidia-smi and the kernel's log (sudo dmesg) say what the driver has met"));
+                            "look for driver errors with nvidia-smi and in the kernel's log (sudo dmesg)"));
 }
 
 void examine_gpu(const Machine& machine, const gpu::DeviceList& gpus, const std::string& failure,
@@ -116,7 +116,7 @@ void examine_gpu(const Machine& machine, const gpu::DeviceList& gpus, const std:
 
 void examine_cpu(const Machine& machine, std::vector<Finding>& findings) {
   findings.push_back(make(kCpu, "cores", State::ok,
-                          fmt::format("{} cores, {} threads for this process: at most {} workers side by side",
+                          fmt::format("{} cores, {} threads for this process: at most {} workers in parallel",
                                       machine.cores, machine.threads, machine.threads)));
   const bool has_avx2 = std::find(machine.simd.begin(), machine.simd.end(), "avx2") != machine.simd.end();
   if (has_avx2) {
@@ -152,11 +152,11 @@ void examine_capabilities(const Machine& machine, std::vector<Finding>& findings
 }
 
 Finding examine_socket(std::string_view name, int error) {
-  if (error == 0) return make(kLive, name, State::ok, "a socket opens");
-  const std::string found = fmt::format("a socket does not open: {}", std::strerror(error));
+  if (error == 0) return make(kLive, name, State::ok, "a socket can be opened");
+  const std::string found = fmt::format("cannot open a socket: {}", std::strerror(error));
   const std::string means = fmt::format("no {} port", name);
-  if (error == EPERM) return make(kLive, name, State::missing, found, means, "CAP_NET_RAW, above, is what it needs");
-  return make(kLive, name, State::missing, found, means, "use a kernel that has it (AF_XDP: Linux 5.4 or newer)");
+  if (error == EPERM) return make(kLive, name, State::missing, found, means, "it needs CAP_NET_RAW, see above");
+  return make(kLive, name, State::missing, found, means, "use a kernel that supports it (AF_XDP: Linux 5.4 or newer)");
 }
 
 Finding examine_locked_memory(const Machine& machine) {
@@ -176,9 +176,9 @@ Finding examine_huge_pages(const Machine& machine) {
     return make(kLive, "huge pages", State::ok,
                 fmt::format("{} of {} pages of {} free", machine.free_huge_pages, machine.huge_pages, size));
   const std::string found = machine.huge_pages > 0
-                                ? fmt::format("all {} pages of {} are taken", machine.huge_pages, size)
-                                : std::string("none are set aside");
-  return make(kLive, "huge pages", State::missing, found, "a DPDK port runs on small pages, and is slower",
+                                ? fmt::format("all {} pages of {} are in use", machine.huge_pages, size)
+                                : std::string("none are reserved");
+  return make(kLive, "huge pages", State::missing, found, "a DPDK port uses small pages and is slower",
               "sudo sysctl -w vm.nr_hugepages=1024");
 }
 
@@ -186,7 +186,7 @@ void examine_interfaces(const Machine& machine, std::vector<Finding>& findings) 
   for (const NetworkInterface& interface : machine.interfaces) {
     const std::string_view state = interface.up ? "up" : "down";
     if (interface.driver.empty()) {
-      findings.push_back(make(kLive, interface.name, State::note, fmt::format("{}, no hardware behind it", state)));
+      findings.push_back(make(kLive, interface.name, State::note, fmt::format("{}, a virtual interface", state)));
     } else if (!interface.up) {
       findings.push_back(make(kLive, interface.name, State::missing,
                               fmt::format("{}, driver {}", state, interface.driver), "it carries no packets",
@@ -196,7 +196,7 @@ void examine_interfaces(const Machine& machine, std::vector<Finding>& findings) 
     }
   }
   if (machine.interfaces.empty())
-    findings.push_back(make(kLive, "interfaces", State::missing, "none", "there is no live traffic to take"));
+    findings.push_back(make(kLive, "interfaces", State::missing, "none", "there is no live traffic"));
 }
 
 /// Why a listed device cannot be used, found by using each; empty when all can.
@@ -209,7 +209,7 @@ std::string try_devices(const gpu::DeviceList& gpus) {
       const gpu::DeviceBuffer<int> there{std::span<const int>(kValues)};
       const std::vector<int> back = there.to_host();
       if (!std::equal(back.begin(), back.end(), kValues.begin(), kValues.end()))
-        return "a copy there and back is wrong";
+        return "test copy there and back is wrong";
     }
   } catch (const gpu::CudaError& error) {
     return error.what();
@@ -233,7 +233,7 @@ void print_text(const std::vector<Finding>& findings) {
     area = finding.area;
     fmt::print("  {:<8} {:<14} {}\n", name_of(finding.state), finding.subject, finding.found);
     if (!finding.means.empty()) fmt::print("  {:<8} {:<14} means: {}\n", "", "", finding.means);
-    if (!finding.mend.empty()) fmt::print("  {:<8} {:<14} mend:  {}\n", "", "", finding.mend);
+    if (!finding.fix.empty()) fmt::print("  {:<8} {:<14} fix:   {}\n", "", "", finding.fix);
   }
 }
 
@@ -245,7 +245,7 @@ void print_json(const std::vector<Finding>& findings) {
                     {"state", name_of(finding.state)},
                     {"found", finding.found},
                     {"means", finding.means},
-                    {"mend", finding.mend}});
+                    {"fix", finding.fix}});
   }
   fmt::print("{}\n", nlohmann::ordered_json{{"findings", json}}.dump(2));
 }
@@ -257,8 +257,8 @@ std::vector<Finding> examine(const Machine& machine, const gpu::DeviceList& gpus
   examine_gpu(machine, gpus, gpu_failure, findings);
   examine_cpu(machine, findings);
   findings.push_back(make(kLive, "ports", State::note,
-                          "this version reads and writes captures alone; what is below is "
-                          "for the AF_PACKET, AF_XDP and DPDK ports to come"));
+                          "this version has no live ports yet; the following is for future AF_PACKET, AF_XDP and "
+                          "DPDK ports"));
   examine_capabilities(machine, findings);
   findings.push_back(examine_socket("AF_PACKET", machine.af_packet_errno));
   findings.push_back(examine_socket("AF_XDP", machine.af_xdp_errno));
@@ -270,8 +270,8 @@ std::vector<Finding> examine(const Machine& machine, const gpu::DeviceList& gpus
 
 void add_doctor(CLI::App& app, int& exit_code) {
   CLI::App* command =
-      app.add_subcommand("doctor", "Say what of this machine Penstock cannot use, why, and how to fix it");
-  command->add_flag("--json")->description("Print JSON instead of text");
+      app.add_subcommand("doctor", "Report what Penstock cannot use on this machine, why, and how to fix it");
+  command->add_flag("--json")->description("print JSON instead of text");
   command->callback([command, &exit_code] {
     const gpu::DeviceList gpus = gpu::list_devices();
     const std::vector<Finding> findings = examine(look_at_machine(), gpus, try_devices(gpus));

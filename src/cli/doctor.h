@@ -26,7 +26,7 @@ struct Finding {
   State state = State::ok;
   std::string found;
   std::string means;  // for Penstock; empty when ok
-  std::string mend;   // a command or a step; empty when there is nothing to mend
+  std::string fix;    // a command or a step; empty when there is nothing to fix
 };
 
 /// `gpu_failure` says why a device that is listed could not be used; empty when it could, or when none is listed.

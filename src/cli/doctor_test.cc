@@ -68,7 +68,7 @@ gpu::DeviceList no_gpus(Availability why) {
 TEST(Doctor, FindsNothingMissingOnAGoodMachine) {
   for (const Finding& finding : examine(good_machine(), good_gpus(), "")) {
     EXPECT_NE(finding.state, State::missing) << finding.subject;
-    EXPECT_THAT(finding.mend, IsEmpty()) << finding.subject;
+    EXPECT_THAT(finding.fix, IsEmpty()) << finding.subject;
   }
 }
 
@@ -99,7 +99,7 @@ TEST(Doctor, TellsAProgramWithoutCudaFromAMachineWithoutADriver) {
 TEST(Doctor, KnowsAContainerThatHasTheDevicesButNotTheLibrary) {
   const Finding driver = find(examine(good_machine(), no_gpus(Availability::kNoDriver), ""), "driver");
   EXPECT_EQ(driver.state, State::missing);
-  EXPECT_THAT(driver.mend, HasSubstr("container"));
+  EXPECT_THAT(driver.fix, HasSubstr("container"));
 }
 
 TEST(Doctor, RepeatsWhyADriverShowsNoDevice) {
@@ -138,8 +138,8 @@ TEST(Doctor, TellsAForbiddenSocketFromOneThatTheKernelLacks) {
   machine.af_packet_errno = EPERM;
   machine.af_xdp_errno = EAFNOSUPPORT;
   const auto findings = examine(machine, good_gpus(), "");
-  EXPECT_THAT(find(findings, "AF_PACKET").mend, HasSubstr("CAP_NET_RAW"));
-  EXPECT_THAT(find(findings, "AF_XDP").mend, HasSubstr("kernel"));
+  EXPECT_THAT(find(findings, "AF_PACKET").fix, HasSubstr("CAP_NET_RAW"));
+  EXPECT_THAT(find(findings, "AF_XDP").fix, HasSubstr("kernel"));
 }
 
 TEST(Doctor, AsksForMoreLockedMemoryOnlyWhereALimitHolds) {
@@ -155,7 +155,7 @@ TEST(Doctor, AsksForMoreLockedMemoryOnlyWhereALimitHolds) {
 TEST(Doctor, TellsHugePagesThatAreTakenFromNone) {
   Machine machine = good_machine();
   machine.free_huge_pages = 0;
-  EXPECT_THAT(find(examine(machine, good_gpus(), ""), "huge pages").found, HasSubstr("taken"));
+  EXPECT_THAT(find(examine(machine, good_gpus(), ""), "huge pages").found, HasSubstr("in use"));
   machine.huge_pages = 0;
   EXPECT_THAT(find(examine(machine, good_gpus(), ""), "huge pages").found, HasSubstr("none"));
 }
@@ -164,7 +164,7 @@ TEST(Doctor, HasAMendForAnInterfaceThatIsDown) {
   Machine machine = good_machine();
   machine.interfaces = {{"eth0", "ice", false}, {"lo", "", true}};
   const auto findings = examine(machine, good_gpus(), "");
-  EXPECT_EQ(find(findings, "eth0").mend, "sudo ip link set eth0 up");
+  EXPECT_EQ(find(findings, "eth0").fix, "sudo ip link set eth0 up");
   EXPECT_EQ(find(findings, "lo").state, State::note);
 }
 

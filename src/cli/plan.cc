@@ -48,7 +48,7 @@ void print_plan(const TransferPlan& plan, const std::vector<std::uint32_t>& size
   }
   fmt::print("{}\n", stages.text());
   std::string heading = ">bytes per packet (" + fmt::format("{}", fmt::join(sizes, " / ")) + "-byte frames)";
-  report::TextTable crossings({"what crosses PCIe", "way", heading});
+  report::TextTable crossings({"what crosses PCIe", "direction", heading});
   const auto add = [&](const std::string& when, const char* way, FieldSet fields) {
     if (fields.empty()) return;
     crossings.add_row({when, way, bytes_text(fields, sizes)});
@@ -59,13 +59,14 @@ void print_plan(const TransferPlan& plan, const std::vector<std::uint32_t>& size
     add("before " + s.name, "to host", s.to_host);
   }
   add("at the end", "to host", plan.to_host_at_end);
-  add("in all", "to device", plan.to_device());
-  add("in all", "to host", plan.to_host());
+  add("total", "to device", plan.to_device());
+  add("total", "to host", plan.to_host());
   if (plan.to_device().empty() && plan.to_host().empty()) {
     fmt::print("Nothing crosses PCIe.\n");
   } else {
     fmt::print(
-        "{}\nThese fields must cross, by the transfer plan. Bytes are those of an Ethernet frame (without FCS)\n"
+        "{}\nThese fields must cross (transfer plan). Bytes are those of an Ethernet frame (without "
+        "FCS)\n"
         "with IPv4 and TCP headers; metadata included.\n",
         crossings.text());
   }
@@ -128,7 +129,7 @@ void print_device_plan(const chain::Chain& chain, const chain::DevicePlan& plan,
     bytes.add_row({std::to_string(size), std::to_string(crossing.to_device), std::to_string(crossing.to_host)});
   }
   fmt::print(
-      "\nOn the wire with frames: {} and sharing: {}, for each packet that is forwarded\n"
+      "\nTransferred with frames: {} and sharing: {}, for each forwarded packet\n"
       "(index, verdicts, lengths and findings included):\n{}\n{}",
       chain.settings.whole_frames == chain::WholeFrames::always ? "whole" : "planned",
       chain::kSharingNames[static_cast<std::size_t>(chain.settings.sharing)], table.text(), bytes.text());

@@ -60,18 +60,19 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = parsed.empty() ? app : *parsed.front();
   std::vector<std::string> unknown = command.remaining();
   if (unknown.empty()) unknown = app.remaining();
-  if (unknown.empty()) return {{}, error.what(), "", parsed.empty() ? expected_word(app, "") : ""};
+  if (unknown.empty() && parsed.empty()) return {{}, "no command", "", expected_word(app, "")};
+  if (unknown.empty()) return {{}, error.what(), "", ""};
   const std::string& word = unknown.front();
   const char* message = word.starts_with('-') ? "unknown option"
                         : parsed.empty()      ? "unknown command"
-                                              : "one word too many";
+                                              : "unexpected argument";
   return {{}, message, in_quotes(word), expected_word(command, word)};
 }
 
 int refuse(const CLI::App& app, const CLI::ParseError& error) {
   const auto parsed = app.get_subcommands();
   const std::string command = parsed.empty() ? "penstock" : "penstock " + parsed.front()->get_name();
-  fmt::print(stderr, "{}: {}\n`{} --help` says more.\n", command, to_string(usage_error(app, error)), command);
+  fmt::print(stderr, "{}: {}\nSee `{} --help`.\n", command, to_string(usage_error(app, error)), command);
   return kWrongUsage;
 }
 
@@ -90,7 +91,7 @@ void add_file_limit(CLI::App& app) {
               }
               set_file_limit(*bytes);
             },
-            fmt::format("most bytes of a text file that is read, unpacked ({})", format_size(file_limit())))
+            fmt::format("maximum size of a text file, unpacked (default: {})", format_size(file_limit())))
         ->type_name("SIZE");
   }
 }
@@ -103,7 +104,8 @@ int run_program(int argc, const char* const* argv, chain::NfKinds further) {
     for (const Error& error : functions.error()) fmt::print(stderr, "penstock: {}\n", to_string(error));
     return kWrongUsage;
   }
-  CLI::App app("Penstock runs chains of network functions on CPUs and GPUs, with the same results.", "penstock");
+  CLI::App app("Penstock runs chains of network functions on CPUs and GPUs, with the same results on both.",
+               "penstock");
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text());
   int exit_code = kDone;

@@ -48,7 +48,7 @@ class Program : public ::testing::Test {
 
 TEST_F(Program, NamesAnUnknownCommand) {
   EXPECT_EQ(refusal({"chekc", "x.yaml"}),
-            "penstock: unknown command: found 'chekc', expected check\n`penstock --help` says more.\n");
+            "penstock: unknown command: found 'chekc', expected check\nSee `penstock --help`.\n");
   EXPECT_THAT(refusal({"frobnicate"}), HasSubstr("expected one of run, check, plan, "));
   EXPECT_THAT(refusal({}), HasSubstr("expected one of run, check, plan, "));
   EXPECT_THAT(refusal({"scna"}), HasSubstr("expected scan"));
@@ -116,14 +116,14 @@ TEST_F(Program, PrintsTheParametersAsJson) {
 
 TEST_F(Program, NamesAnUnknownOption) {
   EXPECT_EQ(refusal({"run", chain_, "--stric"}),
-            "penstock run: unknown option: found '--stric', expected --strict\n`penstock run --help` says more.\n");
+            "penstock run: unknown option: found '--stric', expected --strict\nSee `penstock run --help`.\n");
   EXPECT_THAT(refusal({"run", "--frobnicate"}), HasSubstr("unknown option: found '--frobnicate'\n"));
   EXPECT_THAT(refusal({"--frobnicate"}), HasSubstr("penstock: unknown option: found '--frobnicate'\n"));
-  EXPECT_THAT(refusal({"run", chain_, "other.yaml"}), HasSubstr("one word too many: found 'other.yaml'\n"));
+  EXPECT_THAT(refusal({"run", chain_, "other.yaml"}), HasSubstr("unexpected argument: found 'other.yaml'\n"));
 }
 
 TEST_F(Program, SaysWhatIsMissing) {
-  EXPECT_EQ(refusal({"run"}), "penstock run: CHAIN.yaml is required\n`penstock run --help` says more.\n");
+  EXPECT_EQ(refusal({"run"}), "penstock run: CHAIN.yaml is required\nSee `penstock run --help`.\n");
   EXPECT_THAT(refusal({"check"}), HasSubstr("penstock check: CHAIN.yaml is required\n"));
 }
 
@@ -177,9 +177,9 @@ TEST_F(Program, PrintsAPlanThatFitsATerminal) {
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
   }
   EXPECT_THAT(run({"plan", chain_, "--processor", "gpu"}).out,
-              HasSubstr("On the wire with frames: planned and sharing: packets, "));
+              HasSubstr("Transferred with frames: planned and sharing: packets, "));
   EXPECT_THAT(run({"plan", chain_, "--processor", "gpu", "--set", "run.frames=whole", "--set", "run.sharing=none"}).out,
-              HasSubstr("On the wire with frames: whole and sharing: none, "));
+              HasSubstr("Transferred with frames: whole and sharing: none, "));
   EXPECT_THAT(run({"plan", chain_, "--processor", "cpu"}).out, HasSubstr("Nothing crosses PCIe."));
 }
 

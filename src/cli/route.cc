@@ -137,7 +137,8 @@ Result<Tables> read_tables(const RouteOptions& options) {
   if (!read) return failure(std::move(read).error());
   if (options.strict && !read->unsupported.empty()) {
     Errors errors = std::move(read->unsupported);
-    errors.push_back({{"--strict", 0, 0}, "the routes are refused for what is not supported, above", "", ""});
+    errors.push_back(
+        {{"--strict", 0, 0}, "the routes are refused because of the unsupported constructs above", "", ""});
     return failure(std::move(errors));
   }
   router::RouteTable& routes = read->value;
@@ -268,35 +269,35 @@ int run_route(const RouteOptions& options) {
 }  // namespace
 
 void add_route(CLI::App& app, int& exit_code) {
-  CLI::App* const command = app.add_subcommand("route", "Find the routes of addresses by longest prefix match");
+  CLI::App* const command = app.add_subcommand("route", "Look up addresses by longest prefix match");
   command->footer(
-      "A line for each address, with the route as `ip -o route` prints it:\n"
+      "Prints one line for each address, with the route as `ip -o route` prints it:\n"
       "  ADDRESS PREFIX via NEXTHOP dev PORT\n"
       "  ADDRESS PREFIX dev PORT                                            on the link\n"
-      "  ADDRESS PREFIX nexthop via NEXTHOP dev PORT weight N nexthop ...   the flows' hashes choose\n"
+      "  ADDRESS PREFIX nexthop via NEXTHOP dev PORT weight N nexthop ...   the flow hash chooses the next hop\n"
       "  ADDRESS TYPE PREFIX                                                blackhole, unreachable ...\n"
       "  ADDRESS -                                                          no route");
   command->add_option("--routes")
-      ->description("What `ip route` or `ip -6 route` prints, \"-\" from standard input; may be given again")
+      ->description("output of `ip route` or `ip -6 route`; - is standard input; may be repeated")
       ->type_name("FILE")
       ->required()
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false);
   command->add_option("addresses")
-      ->description("IPv4 and IPv6 addresses; where none are given, standard input has one a line")
+      ->description("IPv4 and IPv6 addresses; default: from standard input, one per line")
       ->type_name("ADDRESS")
       ->expected(0, CLI::detail::expected_max_vector_size)
       ->allow_extra_args();
   command->add_option("--engine")
-      ->description("The IPv4 table: dir24 (the default), trie1 or trie4")
+      ->description("the IPv4 table: dir24 (the default), trie1 or trie4")
       ->type_name("ENGINE")
       ->check(CLI::IsMember({"dir24", "trie1", "trie4"}).description(""));
   command->add_option("--most-routes")
-      ->description("Most routes of all files (2000000)")
+      ->description("maximum number of routes in all files (default: 2000000)")
       ->type_name("N")
       ->check(whole_number(1, 100'000'000));
-  command->add_flag("--strict")->description("What is not supported in the files is an error");
-  command->add_flag("--json")->description("Print a JSON array");
+  command->add_flag("--strict")->description("treat unsupported constructs in the files as errors");
+  command->add_flag("--json")->description("print a JSON array");
   command->callback([command, &exit_code] {
     RouteOptions options;
     options.files = command->get_option("--routes")->results();

@@ -83,16 +83,17 @@ TEST_F(RouteCommand, WarnsOfWhatIsNotSupportedUnlessStrict) {
   const Outcome strict = run({"--strict", "10.1.1.1"});
   EXPECT_EQ(strict.exit_code, 2);
   EXPECT_EQ(strict.out, "");
-  EXPECT_NE(strict.err.find("--strict: the routes are refused for what is not supported, above\n"), std::string::npos);
+  EXPECT_NE(strict.err.find("--strict: the routes are refused because of the unsupported constructs above\n"),
+            std::string::npos);
 }
 
 TEST_F(RouteCommand, ReadsTheStandardInputForOneThingOnly) {
   const Outcome asked = run({"--routes", "-"});
   EXPECT_EQ(asked.exit_code, 2);
-  EXPECT_EQ(asked.err, "--routes -: the standard input can be read once: expected addresses as arguments\n");
+  EXPECT_EQ(asked.err, "--routes -: the standard input can be read only once: expected addresses as arguments\n");
   const Outcome twice = run({"--routes", "-", "--routes", "-", "8.8.8.8"});
   EXPECT_EQ(twice.exit_code, 2);
-  EXPECT_EQ(twice.err, "--routes -: the standard input can be read once: found it given twice, expected a file\n");
+  EXPECT_EQ(twice.err, "--routes -: the standard input can be read only once: found two uses of -, expected a file\n");
 }
 
 TEST_F(RouteCommand, EscapesWhatWouldSteerTheTerminal) {

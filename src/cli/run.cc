@@ -96,7 +96,7 @@ int run_chain(const RunArguments& arguments) {
   if (!loaded) return refuse(loaded.error(), false);
   print_warnings(*loaded);
   if (arguments.json && loaded->writes_stdout) {
-    fmt::print(stderr, "--json: the standard output is taken by an output of the chain; --report writes to a file\n");
+    fmt::print(stderr, "--json: an output of the chain already uses the standard output; use --report FILE instead\n");
     return kWrongUsage;
   }
   if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse(errors);
@@ -144,22 +144,23 @@ void add_run(CLI::App& app, chain::NfKinds functions, int& exit_code) {
   CLI::App* command = app.add_subcommand("run", "Run a chain");
   arguments->chain.add_to(*command, functions);
   const auto add_override = [&](const char* option, const char* path, const char* help) {
-    arguments->chain.add_override(*command, option, path, std::string(help) + "; in place of " + path);
+    arguments->chain.add_override(*command, option, path, std::string(help) + "; replaces " + path);
   };
   add_override("--processor", "run.processor", "auto, cpu or gpu");
   add_override("--gpus", "run.gpus", "numbers of the GPUs to use, such as 0,1");
   add_override("--workers", "run.workers", "number of worker threads");
   add_override("--duration", "run.duration", "stop after this time, such as 10s");
-  add_override("--eve", "outputs.eve", "write alerts there as they come, in EVE JSON");
-  add_override("--report", "outputs.report", "write the report there as JSON");
+  add_override("--eve", "outputs.eve", "write alerts to this file as EVE JSON");
+  add_override("--report", "outputs.report", "write the report to this file as JSON");
   add_override("--timeline", "outputs.timeline",
-               "write there when the last transfers and kernels ran on the GPU, for Perfetto and chrome://tracing");
-  add_override("--write-esp-sa", "outputs.esp_sa", "write the SAs of ipsec there, with their keys, for Wireshark");
-  command->add_option("--trace", arguments->trace, "print the way of the first N packets through the functions")
+               "write the times of the last transfers and kernels on the GPU to this file, for Perfetto");
+  add_override("--write-esp-sa", "outputs.esp_sa",
+               "write the SAs of ipsec with their keys to this file, for Wireshark");
+  command->add_option("--trace", arguments->trace, "print the path of the first N packets through the functions")
       ->transform(whole_number(0, std::numeric_limits<std::uint64_t>::max()))
       ->type_name("N");
   command->add_flag("--json", arguments->json, "print the report as JSON instead of tables");
-  command->add_flag("-q,--quiet", arguments->quiet, "print no table and no progress");
+  command->add_flag("-q,--quiet", arguments->quiet, "print no tables and no progress");
   command->footer(
       "Every packet that is read is accounted for: in = forwarded + dropped + consumed.\n"
       "Signals: SIGINT and SIGTERM end the run cleanly, a second one at once; SIGHUP reopens the logs (eve, "
@@ -168,7 +169,7 @@ void add_run(CLI::App& app, chain::NfKinds functions, int& exit_code) {
       "supported yet.\n"
       "Sections of a chain file: ports, chain, wire, run, outputs. Parameters of `run`:\n" +
       describe(config::run_parameters()) + "Parameters of `outputs`:\n" + describe(config::output_parameters()) +
-      "`penstock check --parameters` lists those of the ports and functions.");
+      "`penstock check --parameters` lists the parameters of ports and functions.");
   command->callback([arguments, &exit_code] { exit_code = run_chain(*arguments); });
 }
 

@@ -29,47 +29,48 @@ namespace {
 
 constexpr auto kRun = std::to_array<Parameter>({
     {"processor", ParameterType::choice, "auto", "auto|cpu|gpu",
-     "where functions run that have a GPU stage; auto: on a GPU if there is one"},
-    {"gpus", ParameterType::integers, "", "0..255", "numbers of the GPUs that workers are spread over; else the first"},
-    {"workers", ParameterType::integer, "1", "1..256", "threads, each with its own queues, ring and stages"},
+     "where functions with a GPU stage run; auto: on a GPU if there is one"},
+    {"gpus", ParameterType::integers, "", "0..255", "numbers of the GPUs to use; default: the first"},
+    {"workers", ParameterType::integer, "1", "1..256", "number of threads, each with its own queues, ring and stages"},
     {"batch.bytes", ParameterType::size, "", "64KiB..1GiB",
-     "most bytes of a batch; else 512KiB, or for a GPU 4MiB, or less where that keeps `latency` at `rate`"},
+     "maximum size of a batch; default: 512KiB, on a GPU 4MiB, or less if `latency` at `rate` requires it"},
     {"batch.packets", ParameterType::integer, "", "1..1048576",
-     "most packets of a batch; else 512, or 16384 for a GPU"},
-    {"batch.timeout", ParameterType::duration, "500us", "0..10s", "a batch is closed after this time, full or not"},
+     "maximum number of packets in a batch; default: 512, on a GPU 16384"},
+    {"batch.timeout", ParameterType::duration, "500us", "0..10s", "close a batch after this time, full or not"},
     {"latency", ParameterType::duration, "", "1us..10s",
-     "no batch waits for longer than this for more packets, and those on a GPU hold no more than `rate` brings in it"},
+     "longest time that a batch waits for more packets; on a GPU, also limits batches to what `rate` brings in it"},
     {"rate", ParameterType::rate, "", "1Mbps..100Tbps",
-     "with `latency` or `gpu_shares: auto`: what the chain is to reach, of all workers; else 400Gbps for each GPU"},
+     "target rate of the whole chain, for `latency` and `gpu_shares: auto`; default: 400Gbps for each GPU"},
     {"streams", ParameterType::integer, "3", "1..64", "batches in flight on the GPU, for each worker"},
     {"transfer", ParameterType::choice, "auto", "auto|direct|streamed|zero_copy",
-     "how batches cross PCIe: one at a time, several at once, or read and written by kernels; auto: streamed, and "
-     "small batches by kernels"},
+     "how batches cross PCIe. direct: one at a time; streamed: several at once; zero_copy: kernels access host memory; "
+     "auto: streamed, and zero_copy for small batches"},
     {"frames", ParameterType::choice, "planned", "planned|whole",
-     "what of a frame crosses PCIe: what the transfer plan names, or all of it"},
+     "which parts of a frame cross PCIe: those in the transfer plan, or all"},
     {"sharing", ParameterType::choice, "packets", "packets|parsing|none",
-     "what functions share on the GPU; for comparisons, each brings the packets there and back by itself, and shares "
-     "what parsing found, or nothing"},
+     "what functions share on the GPU. parsing and none are for comparison: each function transfers its packets, and "
+     "with none also parses them"},
     {"gpu_shares", ParameterType::text, "whole", "",
-     "multiprocessors that functions fill on the GPU beside each other: whole, each all; `nids=66,ipsec=33`; auto: by "
-     "measurement before the first packets, what keeps `rate` and `latency`"},
+     "multiprocessors for each function. whole: no limit; `nids=66,ipsec=33`: these; auto: measured at the start, for "
+     "`rate` and `latency`"},
     {"queue.bytes", ParameterType::size, "128MiB", "64KiB..64GiB",
-     "the waiting queue of a worker: full means drop and count"},
+     "size of a worker's waiting queue; when it is full, packets are dropped and counted"},
     {"duration", ParameterType::duration, "0", "0..8760h", "stop after this time; 0: when the sources end"},
 });
 
 constexpr auto kOutputs = std::to_array<Parameter>({
-    {"report", ParameterType::output, "", "", "write the report there, as JSON"},
-    {"eve", ParameterType::output, "", "", "write alerts there as they come, in EVE JSON, a line each"},
-    {"fast_log", ParameterType::output, "", "", "write alerts there as they come, as Suricata's fast.log, a line each"},
+    {"report", ParameterType::output, "", "", "the report, as JSON"},
+    {"eve", ParameterType::output, "", "", "alerts as EVE JSON, one per line, written while the chain runs"},
+    {"fast_log", ParameterType::output, "", "",
+     "alerts as in Suricata's fast.log, one per line, written while the chain runs"},
     {"append", ParameterType::flag, "true", "",
-     "eve and fast_log continue files that are there; false: they begin anew with each run"},
+     "append to existing eve and fast_log files; false: start them anew with each run"},
     {"esp_sa", ParameterType::output, "", "",
-     "write the SAs of ipsec there, with their keys, as Wireshark's table esp_sa, readable for you alone"},
+     "the SAs of ipsec with their keys, as Wireshark's table esp_sa; only you can read the file"},
     {"timeline", ParameterType::output, "", "",
-     "write there when the last batches' transfers and kernels ran on the GPU, for Perfetto and chrome://tracing"},
+     "times of the last batches' transfers and kernels on the GPU, for Perfetto and chrome://tracing"},
     {"timeline_batches", ParameterType::integer, "", "1..10000",
-     "how many batches of each stream the timeline has, the last ones; else 1000"},
+     "number of batches of each stream in the timeline, the last ones; default: 1000"},
 });
 
 // Each has queues for every worker.
@@ -190,9 +191,10 @@ class Builder {
       if (!(file.written ? is_stdout(file.path) : file.path == "-")) continue;
       std::optional<Place>& other = file.written ? stdout_writer : stdin_reader;
       if (other) {
-        errors_.push_back({file.place,
-                           file.written ? "the standard output is taken" : "the standard input can be read once",
-                           "- at " + place_text(*other) + " too", "a file"});
+        errors_.push_back(
+            {file.place,
+             file.written ? "the standard output is already in use" : "the standard input can be read only once",
+             "- at " + place_text(*other) + " too", "a file"});
       }
       other = file.place;
     }
@@ -267,7 +269,8 @@ class Builder {
     if (outputs->has("esp_sa")) {
       loaded_.esp_sa_path = outputs->text("esp_sa");
       if (loaded_.esp_sa_path == "-")
-        errors_.push_back({outputs->place("esp_sa"), "esp_sa: keys go to no terminal", "-", "a file"});
+        errors_.push_back(
+            {outputs->place("esp_sa"), "esp_sa: keys cannot be written to standard output", "-", "a file"});
     }
     outputs_ = *outputs;
   }
@@ -305,7 +308,7 @@ class Builder {
       if (!good_port_name(name)) {
         names_ok = false;
         mistake(member.first, "wrong port name", shape_of(member.first),
-                member.first.IsNull() ? "a name; in quotes, 'null' is one"
+                member.first.IsNull() ? "a name; 'null' must be quoted"
                                       : "1 to 64 letters, digits, '_', '-', '.', ':' and '@'");
         continue;
       }
@@ -339,7 +342,7 @@ class Builder {
           "one kind of port with its parameters, such as {pcap: {read: traffic.pcap}} or {null: {}}";
       if (value.IsMap() && value.size() > 1) {
         const YAML::Node second = std::next(value.begin())->first;
-        mistake(second, fmt::format("port {}: a second kind", name), shape_of(second), kExpected);
+        mistake(second, fmt::format("port {}: more than one kind", name), shape_of(second), kExpected);
       } else {
         const bool stands = value.IsDefined() && (!value.IsNull() || file_.is_override(value));
         mistake(stands ? value : key, fmt::format("port {}: wrong value", name),
@@ -450,7 +453,7 @@ class Builder {
     wiring.assign(ports.size(), kNoPort);
     const auto reads = [](const chain::NamedPort& p) { return p.port->reads(); };
     if (ports_ok_ && std::none_of(ports.begin(), ports.end(), reads))
-      mistake(root()["ports"], "no port reads: nothing would come in");
+      mistake(root()["ports"], "no port reads, so there would be no packets");
     const YAML::Node node = root()["wire"];
     if (node.IsDefined() && !node.IsNull()) return read_wiring(node);
     if (!ports_ok_) return;
@@ -460,7 +463,7 @@ class Builder {
     }
     if (writers.size() == 1) wiring.assign(ports.size(), writers.front());
     if (writers.size() > 1 && !out_port_known_ && functions_ok_) {
-      mistake(root()["ports"], "several ports write, and nothing says which one packets leave by", "",
+      mistake(root()["ports"], "several ports write, and the chain does not say which one packets leave by", "",
               "a router in the chain, or `wire: {lan: wan, wan: lan}`");
     }
   }
@@ -470,7 +473,8 @@ class Builder {
       return mistake(node, "wire: wrong value", shape_of(node), "a mapping of ports that read to ports that write");
     // It would switch off the wiring that a chain has without it, and consume every packet without a word.
     if (node.size() == 0)
-      return mistake(node, "wire: wrong value", "an empty mapping", "{lan: wan}, say, or no `wire` at all");
+      return mistake(node, "wire: wrong value", "an empty mapping",
+                     "a mapping such as {lan: wan}, or no `wire` at all");
     std::set<PortIndex> wired;
     const std::vector<chain::NamedPort>& ports = loaded_.chain.ports;
     for (const auto& member : node) {
@@ -588,8 +592,9 @@ class Builder {
       return;
     }
     if (!found->function->traits().fills_gpu) {
-      return wrong("the function's stage fills no GPU, and takes no share", name,
-                   with_share.empty() ? "whole: no function of the chain does" : expected_name(name, with_share));
+      return wrong(
+          "shares cannot limit this function's GPU stage", name,
+          with_share.empty() ? "whole: no function of the chain can have a share" : expected_name(name, with_share));
     }
     chain::GpuShares::Share& share =
         loaded_.chain.settings.gpu_shares.functions[static_cast<std::size_t>(found - functions.begin())];
@@ -612,7 +617,7 @@ class Builder {
   Result<std::vector<int>> usable_gpus() {
     const Place place = gpu_asked_.value_or(Place{});
     const auto refuse = [&](std::string message) {
-      return failure(Error{place, std::move(message), "'gpu'", "auto or cpu; `penstock doctor` tells more"});
+      return failure(Error{place, std::move(message), "'gpu'", "auto or cpu; `penstock doctor` has details"});
     };
     const std::vector<chain::NfTraits> traits = loaded_.chain.traits();
     const bool any = std::ranges::any_of(traits, [](const chain::NfTraits& t) { return t.gpu.has_value(); });
@@ -645,8 +650,8 @@ class Builder {
     for (const std::uint64_t number : run_->integers("gpus")) {
       const int index = static_cast<int>(number);
       if (std::ranges::find(there, index) == there.end()) {
-        return failure(Error{run_->place("gpus"), "no such GPU, or none that this program has code for",
-                             std::to_string(index), fmt::format("of {}", fmt::join(there, ", "))});
+        return failure(Error{run_->place("gpus"), "no such GPU, or this program has no code for it",
+                             std::to_string(index), fmt::format("one of {}", fmt::join(there, ", "))});
       }
       chosen.push_back(index);
     }
@@ -659,8 +664,8 @@ class Builder {
     append(errors_, std::move(loaded_.unsupported));
     loaded_.unsupported.clear();
     errors_.push_back({{"--strict", 0, 0},
-                       fmt::format("the chain is refused for {} construct{} that {} not supported, above", count,
-                                   count == 1 ? "" : "s", count == 1 ? "is" : "are"),
+                       fmt::format("the chain is refused because of the {} above",
+                                   count == 1 ? "construct" : fmt::format("{} constructs", count)),
                        "",
                        ""});
   }

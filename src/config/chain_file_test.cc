@@ -105,7 +105,7 @@ TEST_F(ChainFile, RefusesATimelineThatCannotBe) {
   }
   expect_has(errors_of(std::string(kGood) + "outputs: {timeline: out.pcap}\n", plan), "would overwrite the file that ");
   expect_has(errors_of(std::string(kGood) + "outputs: {timeline: '-', report: '-'}\n", plan),
-             "the standard output is taken");
+             "the standard output is already in use");
   const auto nowhere = load(std::string(kGood) + "outputs: {timeline: none/t.json}\n", plan);
   ASSERT_TRUE(nowhere);
   expect_has(to_string(check_files(*nowhere)), "t.json: cannot write: found No such file or directory");
@@ -218,7 +218,7 @@ TEST_F(ChainFile, TellsMistakesInTheFilesItNames) {
 TEST_F(ChainFile, RefusesWhatIsNoYamlOrNoChain) {
   expect_has(errors_of("ports: {lan: [\n"), "not YAML");
   expect_has(errors_of("ports:\n\tlan: {pcap: {read: x}}\nchain: []\n"),
-             "chain.yaml:2:1: not YAML: a line is indented by a tab: expected spaces");
+             "chain.yaml:2:1: not YAML: a line is indented with a tab: expected spaces");
   expect_has(errors_of("- a\n- b\n"), "found a list");
   expect_has(errors_of(""), "not a chain file");
   expect_has(errors_of("run: {}\n"), "`ports` is missing");
@@ -242,7 +242,7 @@ TEST_F(ChainFile, OverridesStandInForItsValues) {
 TEST_F(ChainFile, AWrongOverrideIsToldByItsText) {
   const auto errors = [&](const char* text) { return errors_of(kGood, {{*parse_override(text)}, false, false}); };
   expect_has(errors("run.workers=many"), "--set run.workers=many: workers: wrong value");
-  expect_has(errors("chain.nids.rules=x"), "nothing of this name or position in the list");
+  expect_has(errors("chain.nids.rules=x"), "no such name or position in the list");
   expect_has(errors("run.workers.deep=1"), "no such value");
   EXPECT_FALSE(parse_override("run.workers"));
   EXPECT_FALSE(parse_override("=x"));
@@ -297,7 +297,7 @@ TEST_F(ChainFile, AnOverrideInsideAValueOfTheFileIsToldByItsText) {
     return errors_of(macs, options);
   };
   expect_has(errors({"chain.router.macs.wan=ff:ff:ff:ff:ff:ff"}),
-             "--set chain.router.macs.wan=ff:ff:ff:ff:ff:ff: MAC of port wan");
+             "--set chain.router.macs.wan=ff:ff:ff:ff:ff:ff: wrong MAC address of port wan");
   expect_has(errors({"ports.lan=null"}), "--set ports.lan=null: port lan: wrong value: found nothing");
   expect_has(errors({"chain.0.firewall.rules=x"}),
              "--set chain.0.firewall.rules=x: chain: a second function in one place of the list: found 'firewall'");
@@ -310,9 +310,9 @@ TEST_F(ChainFile, AnOverrideInsideAValueOfTheFileIsToldByItsText) {
 TEST_F(ChainFile, AnOverrideMakesNoPort) {
   const auto errors = [&](const char* text) { return errors_of(kGood, {{*parse_override(text)}, false, false}); };
   expect_has(errors("ports.lna.pcap.read=x"),
-             "--set ports.lna.pcap.read=x: nothing of this name in `ports`: found 'lna', expected lan");
-  expect_has(errors("ports.lna={pcap: {read: x}}"), "nothing of this name in `ports`: found 'lna', expected lan");
-  expect_has(errors("ports.lan.read=x"), "--set ports.lan.read=x: port lan: a second kind: found 'read'");
+             "--set ports.lna.pcap.read=x: no such name in `ports`: found 'lna', expected lan");
+  expect_has(errors("ports.lna={pcap: {read: x}}"), "no such name in `ports`: found 'lna', expected lan");
+  expect_has(errors("ports.lan.read=x"), "--set ports.lan.read=x: port lan: more than one kind: found 'read'");
   expect_has(errors("chain.ruoter.routes=x"), "found 'ruoter', expected router");
 }
 
@@ -326,8 +326,8 @@ TEST_F(ChainFile, AnOverrideNamesAFunctionAsReportsDo) {
   const auto errors = [&](const char* text) { return errors_of(chain, {{*parse_override(text)}, false, false}); };
   expect_has(errors("chain.firewall#2.rules=/second"), "--set chain.firewall#2.rules=/second: /second: cannot open");
   expect_has(errors("chain.firewall#1.rules=/first"), "/first: cannot open");
-  expect_has(errors("chain.firewall#3.rules=x"), "nothing of this name or position in the list: found 'firewall#3'");
-  expect_has(errors("chain.firewall#0.rules=x"), "nothing of this name or position in the list: found 'firewall#0'");
+  expect_has(errors("chain.firewall#3.rules=x"), "no such name or position in the list: found 'firewall#3'");
+  expect_has(errors("chain.firewall#0.rules=x"), "no such name or position in the list: found 'firewall#0'");
 }
 
 TEST_F(ChainFile, AnOverrideGivesAFunctionItsFirstParameter) {
@@ -351,7 +351,7 @@ TEST_F(ChainFile, AnOverrideReachesANameWithDots) {
   ASSERT_FALSE(loaded) << "two ports write now";
   expect_has(to_string(loaded.error()), "several ports write");
   expect_has(errors_of(ports + chain, {{*parse_override("ports.eth0.200.pcap.read=x")}, false, false}),
-             "port eth0: a second kind: found '200'");
+             "port eth0: more than one kind: found '200'");
 }
 
 TEST_F(ChainFile, TellsWhereAMissingFileIsNamed) {
@@ -371,7 +371,7 @@ TEST_F(ChainFile, RefusesASecondDocument) {
 }
 
 TEST_F(ChainFile, RefusesWhatStandsBehindItsDocument) {
-  constexpr const char* kBehind = "the YAML document has ended before this";
+  constexpr const char* kBehind = "text after the end of the YAML document";
   expect_has(errors_of("- a\n- b\n,"), std::string("chain.yaml:3:1: ") + kBehind);
   expect_has(errors_of(","), std::string("chain.yaml:1:1: ") + kBehind);
   expect_has(errors_of("ports: {}\n...\nchain: []\n"), std::string("chain.yaml:3:1: ") + kBehind);
@@ -409,7 +409,7 @@ TEST_F(ChainFile, TakesNullForAPortAsForNoOtherValue) {
   EXPECT_TRUE(load("ports: {a: {pcap: {read: x}}, b: {null: {}}}\nchain: []\n"));
   expect_has(errors_of("ports: {a: {pcap: {read: x}}, b: }\nchain: []\n"), "port b: wrong value: found nothing");
   expect_has(errors_of("ports: {a: {pcap: {read: x}}, null: {null: {}}}\nchain: []\n"),
-             "wrong port name: found nothing (YAML's null), expected a name; in quotes, 'null' is one");
+             "wrong port name: found nothing (YAML's null), expected a name; 'null' must be quoted");
   EXPECT_TRUE(load("ports: {a: {pcap: {read: x}}, 'null': {null: {}}}\nchain: []\n"));
 }
 
@@ -428,11 +428,11 @@ TEST_F(ChainFile, RefusesToOverwriteItsOwnFiles) {
 
 TEST_F(ChainFile, TakesTheStandardInputAndOutputOnce) {
   const std::string chain = "chain: []\n";
-  expect_has(errors_of("ports: {a: {pcap: {read: ['-', '-']}}}\n" + chain), "the standard input can be read once");
+  expect_has(errors_of("ports: {a: {pcap: {read: ['-', '-']}}}\n" + chain), "the standard input can be read only once");
   expect_has(errors_of("ports:\n  a: {pcap: {read: '-'}}\n  b: {memory: {read: '-'}}\n" + chain),
-             "chain.yaml:3:22: the standard input can be read once: found - at " + folder_ + "/chain.yaml:2 too");
+             "chain.yaml:3:22: the standard input can be read only once: found - at " + folder_ + "/chain.yaml:2 too");
   expect_has(errors_of("ports: {a: {pcap: {read: '-', write: '-'}}}\noutputs: {report: '-'}\n" + chain),
-             "the standard output is taken");
+             "the standard output is already in use");
   EXPECT_TRUE(load("ports: {a: {pcap: {read: '-', write: '-'}}}\n" + chain));
   const auto loaded = load("ports: {a: {pcap: {read: x}}}\n" + chain,
                            {{{"ports.a.pcap.write", "-", "--set ports.a.pcap.write=-"}}, false, false});
@@ -586,12 +586,12 @@ TEST_F(GpuSharesInAChainFile, AreRefusedWithTheReason) {
   }
   expect_has(refused("nids=3,nids=4"), "gpu_shares: given twice: found 'nids'");
   expect_has(refused("router=3"),
-             "gpu_shares: the function's stage fills no GPU, and takes no share: found 'router', expected one of nids, "
+             "gpu_shares: shares cannot limit this function's GPU stage: found 'router', expected one of nids, "
              "nids#2");
-  expect_has(errors_of(kGood, with("router=3")), "expected whole: no function of the chain does");
+  expect_has(errors_of(kGood, with("router=3")), "expected whole: no function of the chain can have a share");
   const std::string both = refused("nids=0,router=3");
   expect_has(both, "wrong number");
-  expect_has(both, "takes no share");
+  expect_has(both, "shares cannot limit");
 }
 
 TEST_F(GpuSharesInAChainFile, HaveNoEffectOnTheCpu) {
@@ -640,7 +640,7 @@ TEST_F(WeakChainFile, RefusesAFirewallThatItCannotApplyAsAWhole) {
   EXPECT_EQ(skipped->unsupported.size(), 1U);
   LoadOptions strict;
   strict.strict = true;
-  expect_has(errors_of(skips, strict), "--strict: the chain is refused for 1 construct that is not supported, above");
+  expect_has(errors_of(skips, strict), "--strict: the chain is refused because of the construct above");
 }
 
 TEST_F(WeakChainFile, WarnsOfAFirewallThatTriesNoRuleAndAccepts) {

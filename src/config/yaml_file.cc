@@ -83,7 +83,7 @@ class DocumentMarks final : public YAML::EventHandler {
 Result<YAML::Node> parse(const std::string& text, const std::string& path) {
   if (text.size() > YamlFile::kMostBytes) {
     const std::string most = format_size(YamlFile::kMostBytes);
-    return failure(Error{{path, 0, 0}, "too large for a chain file", "more than " + most, "at most " + most});
+    return failure(Error{{path, 0, 0}, "the chain file is too large", "more than " + most, "at most " + most});
   }
   DocumentMarks marks;
   YAML::Node root;
@@ -98,7 +98,7 @@ Result<YAML::Node> parse(const std::string& text, const std::string& path) {
     Place place = place_of_mark(path, error.mark);
     if (const auto column = tab_in_indentation(text, place.line)) {
       place.column = *column;
-      return failure(Error{std::move(place), "not YAML: a line is indented by a tab", "", "spaces"});
+      return failure(Error{std::move(place), "not YAML: a line is indented with a tab", "", "spaces"});
     }
     if (error.msg == too_many_values()) return failure(Error{std::move(place), error.msg, "", ""});
     return failure(Error{std::move(place), "not YAML: " + error.msg, "", ""});
@@ -106,9 +106,9 @@ Result<YAML::Node> parse(const std::string& text, const std::string& path) {
   if (marks.documents().size() < 2) return root;
   const DocumentMarks::Document& second = marks.documents()[1];
   if (second.start.pos == second.root.pos) {
-    return failure(Error{place_of_mark(path, second.root), "the YAML document has ended before this", "", ""});
+    return failure(Error{place_of_mark(path, second.root), "text after the end of the YAML document", "", ""});
   }
-  return failure(Error{place_of_mark(path, second.root), "a second YAML document", "", "one, with no `---` in it"});
+  return failure(Error{place_of_mark(path, second.root), "a second YAML document", "", "one document, without `---`"});
 }
 
 /// The first key of an override's path: the longest of the mapping's keys that it begins with, or what is before a dot.
@@ -251,10 +251,10 @@ Result<void> YamlFile::set(const std::string& path, const std::string& value, co
     }
     const YAML::Node next = step_into(node, key);
     if (!next.IsDefined() && node.IsSequence()) {
-      return wrong("nothing of this name or position in the list", key, expected_step(node, key));
+      return wrong("no such name or position in the list", key, expected_step(node, key));
     }
     if (!next.IsDefined() && from == fixed.size() + 1 && path.starts_with(fixed)) {
-      return wrong(fmt::format("nothing of this name in `{}`", fixed), key, expected_step(node, key));
+      return wrong(fmt::format("no such name in `{}`", fixed), key, expected_step(node, key));
     }
     const bool last = from + key.size() == path.size();
     if (last && node.IsSequence()) {
@@ -319,7 +319,7 @@ Result<void> YamlFile::check_bounds() const {
 Result<void> YamlFile::count_values(const YAML::Node& node, std::size_t depth, std::size_t& values) const {
   if (++values > kMostValues) {
     const std::string most = format_count(kMostValues);
-    return failure(Error{place(node), "too many values, with those that aliases stand for", "more than " + most,
+    return failure(Error{place(node), "too many values, counting those of aliases each time", "more than " + most,
                          "at most " + most});
   }
   if (depth > kMostDepth) {

@@ -29,7 +29,7 @@ std::string repeated(const std::string& text, std::size_t times) {
 TEST(YamlFile, RefusesADocumentOfTooManyBytes) {
   EXPECT_EQ(refusal("a: b #" + repeated("x", YamlFile::kMostBytes - 6)), "");
   EXPECT_EQ(refusal("a: b #" + repeated("x", YamlFile::kMostBytes - 5)),
-            "c.yaml: too large for a chain file: found more than 4.0 MiB, expected at most 4.0 MiB");
+            "c.yaml: the chain file is too large: found more than 4.0 MiB, expected at most 4.0 MiB");
 }
 
 TEST(YamlFile, RefusesADocumentOfTooManyValues) {
@@ -48,7 +48,8 @@ TEST(YamlFile, CountsWhatAnAliasStandsForEachTime) {
       EXPECT_EQ(refusal(text), "");
     }
   }
-  EXPECT_THAT(refusal(text), HasSubstr("too many values, with those that aliases stand for: found more than 250,000"));
+  EXPECT_THAT(refusal(text),
+              HasSubstr("too many values, counting those of aliases each time: found more than 250,000"));
 }
 
 TEST(YamlFile, RefusesValuesTooDeepInOneAnother) {

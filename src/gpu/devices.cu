@@ -46,7 +46,7 @@ void explain(DeviceList& list, cudaError_t status) {
     case cudaErrorInsufficientDriver:
       list.availability = Availability::kDriverTooOld;
       list.reason =
-          "the NVIDIA driver serves CUDA " + list.driver_cuda + ", and this program needs " + list.runtime_cuda;
+          "the NVIDIA driver supports CUDA " + list.driver_cuda + ", but this program needs " + list.runtime_cuda;
       return;
     case cudaErrorNoDevice:
       list.availability = Availability::kNoDevice;

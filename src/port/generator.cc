@@ -32,23 +32,23 @@ constexpr std::array kParameters{
     Parameter{"network", ParameterType::choice, "ipv4", "ipv4|ipv6", "the network layer"},
     Parameter{"transport", ParameterType::choice, "udp", "udp|tcp", "the transport layer"},
     Parameter{"vlan", ParameterType::integer, "", "1..4094", "an 802.1Q tag with this identifier"},
-    Parameter{"flows", ParameterType::integer, "1024", "1..16777216", "distinct 5-tuples, which take turns"},
+    Parameter{"flows", ParameterType::integer, "1024", "1..16777216", "number of distinct 5-tuples, used in turn"},
     Parameter{"source", ParameterType::text, "", "",
-              "prefix of the source addresses; without: 10.0.0.0/8 or 2001:db8::/32"},
+              "prefix of source addresses; default: 10.0.0.0/8 or 2001:db8::/32"},
     Parameter{"destination", ParameterType::text, "", "",
-              "prefix of the destinations; without: 198.18.0.0/15 or 2001:2::/48, as RFC 2544 and RFC 5180 set apart"},
+              "prefix of destination addresses; default: 198.18.0.0/15 or 2001:2::/48 (RFC 2544, RFC 5180)"},
     Parameter{"destinations", ParameterType::path, "", "",
-              "file with a prefix or address a line, which the flows' destinations are drawn from in turn"},
+              "file with one prefix or address per line, from which destinations are drawn in turn"},
     Parameter{"port", ParameterType::integer, "80", "0..65535", "destination port; source ports are 1024 and up"},
-    Parameter{"payload", ParameterType::choice, "zero", "zero|random|http|capture", "what the packets carry"},
-    Parameter{"capture", ParameterType::path, "", "", "with payload: capture, the capture whose payloads are taken"},
+    Parameter{"payload", ParameterType::choice, "zero", "zero|random|http|capture", "contents of the packets"},
+    Parameter{"capture", ParameterType::path, "", "", "with payload: capture, the capture to take payloads from"},
     Parameter{
         "frames", ParameterType::choice, "copied", "copied|kept",
-        "kept: writes only headers where a batch's memory holds the frame of an earlier one, as if a NIC wrote the "
-        "rest; for chains that change no payload"},
+        "kept: write only headers if a batch's memory still holds an earlier frame, as if a NIC had written the rest; "
+        "for chains that change no payload"},
     Parameter{"rate", ParameterType::rate, "", "",
-              "offered load, bits being those of frames with check sequence; without: as fast as taken"},
-    Parameter{"packets", ParameterType::integer, "", "1..", "packets in all; without: until the run ends"},
+              "offered load, in bits of frames with check sequence; default: as fast as the chain takes them"},
+    Parameter{"packets", ParameterType::integer, "", "1..", "number of packets; default: until the run ends"},
     Parameter{"seed", ParameterType::integer, "1", "", "the same seed gives the same packets"},
 };
 

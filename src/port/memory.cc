@@ -24,8 +24,8 @@ namespace {
 
 constexpr std::array kParameters{
     Parameter{"read", ParameterType::paths, "", "", "captures to load, as the pcap port reads them", true},
-    Parameter{"loop", ParameterType::integer, "1", "", "times to play them; 0: until the run ends"},
-    Parameter{"limit", ParameterType::size, "4GiB", "1B..", "most memory that the captures may take"},
+    Parameter{"loop", ParameterType::integer, "1", "", "how often to play them; 0: until the run ends"},
+    Parameter{"limit", ParameterType::size, "4GiB", "1B..", "maximum memory for the captures"},
 };
 
 /// A worker's packets, one stream of memory in playing order: a header, the frame, and what aligns the next header.

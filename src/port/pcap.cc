@@ -27,14 +27,15 @@ namespace {
 
 constexpr std::array kParameters{
     Parameter{"read", ParameterType::paths, "", "",
-              "captures to read, one behind the other: pcap or pcapng, also gzip or zstd; - is standard input"},
+              "captures to read, one after the other: pcap or pcapng, also gzip or zstd; - is standard input"},
     Parameter{"write", ParameterType::output, "", "",
-              "capture to write: classic, or .pcapng by its name, and .gz or .zst behind it; - is standard output"},
+              "capture to write: pcapng if its name has .pcapng, else pcap; compressed if it ends in .gz or .zst; - is "
+              "standard output"},
     Parameter{"precision", ParameterType::choice, "auto", "auto|us|ns",
-              "of a classic capture's times; auto: ns where the first packets need it"},
+              "precision of times in a pcap file; auto: ns if the first packets need it"},
     Parameter{"bad_capture", ParameterType::choice, "stop", "stop|skip",
-              "of several to read: refuse those that cannot be opened and end at one that breaks off, or report both\n"
-              "and read the others"},
+              "what to do with unreadable captures among several. stop: refuse those that cannot be opened, and end at "
+              "one that breaks off; skip: report them and read the others"},
 };
 
 Precision precision_of(const std::string& name) {

@@ -47,7 +47,7 @@ Error EventLog::error(std::string message, int reason) const {
   const std::string name = is_stdout() ? "stdout" : path_;
   return {{name, 0, 0},
           std::move(message),
-          reason == 0 ? "its reader takes nothing" : std::string(std::strerror(reason)),
+          reason == 0 ? "a reader that no longer reads" : std::string(std::strerror(reason)),
           ""};
 }
 

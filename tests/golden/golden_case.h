@@ -101,7 +101,9 @@ class Case {
       routes_ |= function["router"].IsDefined();
       numbers_ |= function["ipsec"].IsDefined() && !function["ipsec"]["direction"].IsDefined();
     }
-    for (const auto& log : file["outputs"]) logs_.push_back(log.first.Scalar());
+    for (const auto& output : file["outputs"]) {
+      if (output.first.Scalar() != "append") logs_.push_back(output.first.Scalar());
+    }
   }
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }

@@ -50,7 +50,7 @@ TEST_F(Program, WritesNothingButTheCaptureToTheStandardOutput) {
 TEST_F(Program, RefusesToPrintJsonOverACaptureOnTheStandardOutput) {
   EXPECT_EQ(shell("penstock run chain.yaml --json" + kToStdout), 2);
   EXPECT_EQ(read("out"), "");
-  EXPECT_THAT(read("err"), HasSubstr("--json: the standard output is taken"));
+  EXPECT_THAT(read("err"), HasSubstr("--json: an output of the chain already uses the standard output"));
 }
 
 TEST_F(Program, SaysSoWhereTheReaderOfItsStandardOutputGoesAway) {
@@ -357,7 +357,7 @@ class AnsweringProgram : public Program {
       {{"route --routes routes", "10.0.0.1", "10.0.0.1 0.0.0.0/0 via 192.0.2.1 dev wan\n",
         ":1: not an address: found 'wrong', expected an IPv4 or IPv6 address\n"},
        {"classify --rules rules", "10.0.0.1 10.0.0.2 tcp 1 2", "- accept\n",
-        ":1: a tuple of 1 word: found 'wrong', expected SOURCE DESTINATION PROTOCOL SOURCE-PORT DESTINATION-PORT\n"}}};
+        ":1: tuple of 1 word: found 'wrong', expected SOURCE DESTINATION PROTOCOL SOURCE-PORT DESTINATION-PORT\n"}}};
 };
 
 TEST_F(AnsweringProgram, FailsAlikeWhereTheStandardInputCannotBeRead) {
@@ -379,9 +379,9 @@ TEST_F(Program, ReadsRoutesAndRulesFromItsStandardInput) {
   EXPECT_EQ(read("out"), "0 accept\n");
   // What is asked cannot come from there as well.
   EXPECT_EQ(shell("penstock route --routes - <routes"), 2);
-  EXPECT_EQ(read("err"), "--routes -: the standard input can be read once: expected addresses as arguments\n");
+  EXPECT_EQ(read("err"), "--routes -: the standard input can be read only once: expected addresses as arguments\n");
   EXPECT_EQ(shell("penstock classify --rules - <rules"), 2);
-  EXPECT_EQ(read("err"), "--rules -: the standard input can be read once: expected tuples as arguments\n");
+  EXPECT_EQ(read("err"), "--rules -: the standard input can be read only once: expected tuples as arguments\n");
   // Their mistakes are told by its name.
   EXPECT_EQ(shell("echo 10.0.0/8 | penstock route --routes - 10.0.0.1"), 2);
   EXPECT_THAT(read("err"), HasSubstr("stdin:1:1: "));
@@ -397,7 +397,7 @@ TEST_F(Program, ReadsRoutesAndRulesFromItsStandardInput) {
                            "routes | penstock check nf.yaml --set chain.router.routes=-"}) {
     EXPECT_EQ(shell(std::string("cat ") + from), 0) << read("err");
     EXPECT_EQ(shell(std::string("cat ") + from + " --set ports.lan.pcap.read=-"), 2);
-    EXPECT_THAT(read("err"), HasSubstr("the standard input can be read once"));
+    EXPECT_THAT(read("err"), HasSubstr("the standard input can be read only once"));
   }
 }
 

@@ -284,7 +284,7 @@ Result<BitVectorTables> build_bitvectors(const Ruleset& rules, std::size_t limit
   const auto too_many = [&] {
     return failure({{rules.file, 0, 0},
                     "too many rules for bit vectors",
-                    fmt::format("{} rules whose vectors need more than {}", format_count(rules.entries.size()),
+                    fmt::format("{} rules, whose vectors need more than {}", format_count(rules.entries.size()),
                                 format_size(limit)),
                     "fewer rules, or `engine: linear`"});
   };

@@ -18,7 +18,7 @@ namespace penstock::firewall {
 
 namespace {
 
-constexpr std::string_view kShape = "@SOURCE DESTINATION LOW : HIGH LOW : HIGH PROTOCOL/MASK and, perhaps, FLAGS/MASK";
+constexpr std::string_view kShape = "@SOURCE DESTINATION LOW : HIGH LOW : HIGH PROTOCOL/MASK [FLAGS/MASK]";
 
 struct Masked {
   std::uint16_t value = 0, mask = 0;
@@ -78,7 +78,7 @@ class ClassBenchReader {
     read_ports(Subject::source_port, 2);
     read_ports(Subject::destination_port, 5);
     const std::optional<Masked> protocol = parse_masked(words_[8].text, 0xff);
-    if (!protocol) return mistake(words_[8], "a wrong protocol", "PROTOCOL/MASK of numbers up to 255, as 0x06/0xFF");
+    if (!protocol) return mistake(words_[8], "wrong protocol", "PROTOCOL/MASK of numbers up to 255, such as 0x06/0xFF");
     if (protocol->mask != 0) {
       conditions_.push_back(protocol_condition(static_cast<std::uint8_t>(protocol->value),
                                                static_cast<std::uint8_t>(protocol->mask), false));
@@ -97,7 +97,7 @@ class ClassBenchReader {
   std::optional<NetworkLayer> read_address(const Word& word, bool source) {
     const std::optional<AddressRange> range = parse_address(word.text);
     if (!range) {
-      mistake(word, "a wrong address", "an IPv4 or IPv6 prefix");
+      mistake(word, "wrong address", "an IPv4 or IPv6 prefix");
       return std::nullopt;
     }
     if (!range->everything()) conditions_.push_back(address_condition(read_.value, *range, source, false));
@@ -108,8 +108,8 @@ class ClassBenchReader {
   void read_ports(Subject subject, std::size_t at) {
     const auto low = parse_integer(words_[at].text);
     const auto high = parse_integer(words_[at + 2].text);
-    if (!low || *low > 0xffff) return mistake(words_[at], "a wrong port", "a number up to 65535");
-    if (!high || *high > 0xffff) return mistake(words_[at + 2], "a wrong port", "a number up to 65535");
+    if (!low || *low > 0xffff) return mistake(words_[at], "wrong port", "a number up to 65535");
+    if (!high || *high > 0xffff) return mistake(words_[at + 2], "wrong port", "a number up to 65535");
     if (*low > *high) return mistake(words_[at + 2], "a port range that ends before it begins", "LOW : HIGH");
     if (*low == 0 && *high == 0xffff) return;
     conditions_.push_back(port_condition(
@@ -120,7 +120,7 @@ class ClassBenchReader {
   bool read_flags(const Masked& protocol) {
     const std::optional<Masked> flags = parse_masked(words_[9].text, 0xffff);
     if (!flags) {
-      mistake(words_[9], "wrong flags", "FLAGS/MASK of numbers up to 65535, as 0x0200/0x1200");
+      mistake(words_[9], "wrong flags", "FLAGS/MASK of numbers up to 65535, such as 0x0200/0x1200");
       return true;
     }
     if (flags->mask == 0) return true;
@@ -136,7 +136,7 @@ class ClassBenchReader {
     }
     read_.unsupported.push_back(
         {{file_, line_, words_[9].column},
-         fmt::format("rule {} is left out: flags of a protocol that has none", read_.value.rules.size() - 1),
+         fmt::format("rule {} is left out: its protocol has no flags", read_.value.rules.size() - 1),
          in_quotes(words_[9].text),
          "0x0000/0x0000, or flags of TCP or ICMP"});
     return false;

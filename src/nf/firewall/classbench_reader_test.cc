@@ -96,11 +96,11 @@ TEST(ClassBenchReader, EveryMistakeIsReportedWithItsPlace) {
       "@10.0.0.0/8 0.0.0.0/0 0 : 65535 0 : 65535 0x106/0xFF 0x0000/0x0000\n"
       "@10.0.0.0/8 0.0.0.0/0 0 : 65535 0 : 65535 0x06/0xFF 0x0000\n"
       "@10.0.0.0/8 0.0.0.0/0 0 65535 0 : 65535 0x06/0xFF 0x0000/0x0000\n");
-  EXPECT_THAT(errors, HasSubstr("rules:1:2: a wrong address: found '10.0.0.0/33', expected an IPv4 or IPv6 prefix"));
+  EXPECT_THAT(errors, HasSubstr("rules:1:2: wrong address: found '10.0.0.0/33', expected an IPv4 or IPv6 prefix"));
   EXPECT_THAT(errors, HasSubstr("rules:2:13: source and destination are of different address families"));
-  EXPECT_THAT(errors, HasSubstr("rules:3:27: a wrong port: found '65536', expected a number up to 65535"));
+  EXPECT_THAT(errors, HasSubstr("rules:3:27: wrong port: found '65536', expected a number up to 65535"));
   EXPECT_THAT(errors, HasSubstr("rules:4:27: a port range that ends before it begins"));
-  EXPECT_THAT(errors, HasSubstr("rules:5:43: a wrong protocol: found '0x106/0xFF'"));
+  EXPECT_THAT(errors, HasSubstr("rules:5:43: wrong protocol: found '0x106/0xFF'"));
   EXPECT_THAT(errors, HasSubstr("rules:6:53: wrong flags: found '0x0000'"));
   EXPECT_THAT(errors, HasSubstr("rules:7:1: not a ClassBench rule"));
 }
@@ -116,16 +116,16 @@ TEST(ClassBenchReader, AFileOfMistakesGivesAHundredAndTheRestAsANumber) {
 
 TEST(RuleReader, RefusesAFileOfNoKnownFormat) {
   EXPECT_THAT(errors_of("# comment\n\nallow all\n"),
-              HasSubstr("rules:3: not a rule file of a known format: found 'allow all', expected what iptables-save"));
-  EXPECT_THAT(errors_of("\n"), HasSubstr("a file without rules"));
+              HasSubstr("rules:3: unknown rule format: found 'allow all', expected output of iptables-save"));
+  EXPECT_THAT(errors_of("\n"), HasSubstr("no rules in the file"));
 }
 
 TEST(ClassBenchReader, HasNoChains) {
   ReadOptions options;
   options.chain = "FORWARD";
   EXPECT_EQ(errors_of("@1.0.0.0/8 0.0.0.0/0 0 : 65535 0 : 65535 0x06/0xFF\n", options),
-            "rules: a chain to begin in is told, and ClassBench rules have no chains: found 'FORWARD', expected rules "
-            "of iptables, or no `chain`");
+            "rules: `chain` is set, but ClassBench rules have no chains: found 'FORWARD', expected "
+            "iptables rules, or no `chain`");
 }
 
 }  // namespace

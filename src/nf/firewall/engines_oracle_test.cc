@@ -61,7 +61,7 @@ TEST(BitVectorBuild, RefusesToGrowBeyondItsLimit) {
   const auto tables = build_bitvectors(rules, std::size_t{1} << 12);
   ASSERT_FALSE(tables);
   EXPECT_EQ(to_string(tables.error()),
-            "too many rules for bit vectors: found 4,096 rules whose vectors need more than 4.0 KiB, "
+            "too many rules for bit vectors: found 4,096 rules, whose vectors need more than 4.0 KiB, "
             "expected fewer rules, or `engine: linear`");
 }
 

@@ -18,20 +18,20 @@ namespace penstock::firewall {
 namespace {
 
 constexpr auto kParameters = std::to_array<Parameter>({
-    {"rules", ParameterType::path, "", "", "what iptables-save or ip6tables-save prints, or a ClassBench filter set",
+    {"rules", ParameterType::path, "", "", "output of iptables-save or ip6tables-save, or a ClassBench filter set",
      true},
-    {"format", ParameterType::choice, "auto", "auto|classbench|iptables|ip6tables", "of the rules", false},
+    {"format", ParameterType::choice, "auto", "auto|classbench|iptables|ip6tables", "format of the rules", false},
     {"chain", ParameterType::text, "", "",
-     "iptables: the chain of the filter table where packets begin, instead of FORWARD", false},
+     "iptables: the chain of the filter table where packets start, instead of FORWARD", false},
     {"policy", ParameterType::choice, "", "accept|drop|reject",
-     "for packets that no rule decides about, instead of the chain's; a ClassBench set drops them", false},
-    {"match", ParameterType::choice, "", "accept|drop|reject", "ClassBench: what its rules do, instead of accept",
+     "verdict if no rule matches, instead of the chain's policy; default for ClassBench: drop", false},
+    {"match", ParameterType::choice, "", "accept|drop|reject", "ClassBench: verdict of its rules, instead of accept",
      false},
-    {"engine", ParameterType::choice, "bitvector", "bitvector|linear", "how rules are found", false},
+    {"engine", ParameterType::choice, "bitvector", "bitvector|linear", "search method", false},
     {"interfaces", ParameterType::pairs, "", "",
      "interfaces in the rules and the ports they are: {eth0: lan, ppp*: wan, lo: none}", false},
     {"most_rules", ParameterType::integer, "1000000", "1..100000000",
-     "most rules in the file, and after chains are expanded where they are called", false},
+     "maximum number of rules, in the file and after chains are expanded where they are called", false},
     chain::kUnsupportedParameter,
 });
 

@@ -333,12 +333,11 @@ TEST_F(FromParameters, ChoosesChainPolicyAndEngine) {
 }
 
 TEST_F(FromParameters, MapsInterfacesAtTheirPlace) {
-  EXPECT_THAT(
-      errors({{"rules", kGateway}, {"interfaces", "eth0=lam"}}),
-      HasSubstr("chain.yaml:4:7: an interface is mapped to an unknown port: found 'eth0=lam', expected one of lan"));
+  EXPECT_THAT(errors({{"rules", kGateway}, {"interfaces", "eth0=lam"}}),
+              HasSubstr("chain.yaml:4:7: interface mapped to an unknown port: found 'eth0=lam', expected one of lan"));
   ports_ = {"a", "b"};
   EXPECT_THAT(errors({{"rules", kGateway}}),
-              HasSubstr("an unknown interface: found 'guest0', expected a port of the chain"));
+              HasSubstr("unknown interface: found 'guest0', expected a port of the chain"));
   EXPECT_TRUE(make({{"rules", kGateway}, {"interfaces", "guest0=b"}, {"unsupported", "skip"}}));
 }
 

@@ -84,7 +84,7 @@ Result<Interfaces> make_interfaces(std::span<const std::string> ports, std::span
     const std::size_t equals = item.find('=');
     const std::string port = equals == std::string::npos ? "" : item.substr(equals + 1);
     if (port != Interfaces::kNone && port_bit(interfaces.ports, port) == 0) {
-      errors.push_back({place, "an interface is mapped to an unknown port", in_quotes(item),
+      errors.push_back({place, "interface mapped to an unknown port", in_quotes(item),
                         fmt::format("one of {}, or {}", interfaces.port_names(), Interfaces::kNone)});
       continue;
     }

@@ -95,7 +95,7 @@ class ChainWriter {
       ++call.rule;
       return;
     }
-    if (++steps_ > most_rules_) return stop_at(rule, "expanding the chains called here gives too many rules");
+    if (++steps_ > most_rules_) return stop_at(rule, "too many rules after expanding the chains called here");
     const std::size_t before = conditions_.size();
     push_conditions(rule.alternatives[call.alternative++]);
     if (conditions_.size() > kMostConditions || rules_.conditions.size() > kMostConditionsPerRule * most_rules_) {
@@ -185,7 +185,7 @@ class ChainWriter {
   /// Whether nothing is written for a rule; why is reported once.
   bool is_passed_over(const IptablesRule& rule) {
     if (!leaves_out(rule) && rule.unknown_interfaces.empty()) return false;
-    if (++steps_ > most_rules_) stop_at(rule, "expanding the chains called here gives too many rules");
+    if (++steps_ > most_rules_) stop_at(rule, "too many rules after expanding the chains called here");
     if (!rules_.rules[rule.index].left_out && complained_.insert(rule.index).second) {
       for (const Error& error : rule.unknown_interfaces) errors_.add(error);
     }
@@ -240,14 +240,14 @@ Errors check_jumps(const IptablesTable& table, const std::string& file) {
       const Place place{file, rule.line, rule.target_column};
       if (to != table.chains.end()) {
         if (to->second.policy) {
-          errors.push_back({place, "a jump to a built-in chain", in_quotes(rule.target), "a chain of one's own"});
+          errors.push_back({place, "jump to a built-in chain", in_quotes(rule.target), "a user-defined chain"});
         }
       } else if (rule.jump == Jump::go) {
-        errors.push_back(
-            {place, "a goto to a chain that the table does not declare", in_quotes(rule.target), ":CHAIN - before it"});
+        errors.push_back({place, "goto to a chain that the table does not declare", in_quotes(rule.target),
+                          "a line :CHAIN - before it"});
       } else if (!is_target(rule.target)) {
-        errors.push_back({place, "neither a target of iptables nor a chain that the table declares",
-                          in_quotes(rule.target), "a target, or :CHAIN - before it"});
+        errors.push_back({place, "unknown target: neither a target of iptables nor a chain of the table",
+                          in_quotes(rule.target), "a target, or a line :CHAIN - before it"});
       }
     }
   }

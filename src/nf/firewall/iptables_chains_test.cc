@@ -70,7 +70,7 @@ std::string doubling_table(int depth) {
 TEST(IptablesChains, ThatMultiplyAreRefusedByTheRuleThatIsOneTooMany) {
   EXPECT_EQ(
       errors_of(doubling_table(40)),
-      "rules:121: expanding the chains called here gives too many rules: found more than 1,000,000, expected at most "
+      "rules:121: too many rules after expanding the chains called here: found more than 1,000,000, expected at most "
       "1,000,000 (most_rules raises it)");
   // FORWARD's rule and 2 + 4 + … + 2^9 calls.
   EXPECT_EQ(errors_of(doubling_table(9), with_most_rules(1023)), "read without an error");
@@ -116,7 +116,7 @@ TEST(IptablesReader, BoundsTheConditionsOfARule) {
   for (int i = 0; i < 1023; ++i) rule += " -m tcp";
   EXPECT_EQ(errors_of(table("", rule + " -j ACCEPT\n")), "read without an error");
   EXPECT_THAT(errors_of(table("", rule + " -m tcp -j ACCEPT\n")),
-              HasSubstr("a rule with too many conditions: found 'tcp', expected at most 1024"));
+              HasSubstr("too many conditions in a rule: found 'tcp', expected at most 1024"));
   EXPECT_EQ(errors_of(table("", rule + " -j ACCEPT\n"), with_most_rules(131)), "read without an error");
   EXPECT_THAT(errors_of(table("", rule + " -j ACCEPT\n"), with_most_rules(130)), HasSubstr("too many rules"))
       << "it counts as 1024 / 8 rules, beside the table, its chain and COMMIT";

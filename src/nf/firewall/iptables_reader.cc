@@ -45,7 +45,7 @@ class IptablesReader {
         case '-': read_rule(line.text); break;
         default:
           if (content == "COMMIT") {
-            if (!in_table_) mistake(content, "a COMMIT outside a table", "*filter before it");
+            if (!in_table_) mistake(content, "COMMIT outside a table", "a line *filter before it");
             table_ = nullptr;
             in_table_ = false;
           } else {
@@ -70,7 +70,7 @@ class IptablesReader {
   }
 
   void read_table(std::string_view text) {
-    if (in_table_) mistake(text, "a table begins inside table " + table_name_, "COMMIT before it");
+    if (in_table_) mistake(text, "new table inside table " + table_name_, "a line COMMIT before it");
     in_table_ = true;
     table_ = nullptr;
     table_name_ = text.substr(1);
@@ -79,7 +79,7 @@ class IptablesReader {
     if (table_name_ != "filter") return;
     for (const IptablesTable& table : tables_) {
       if (table.family == next_family_) {
-        return mistake(text, "a second filter table for the same address family", "one for IPv4 and one for IPv6");
+        return mistake(text, "second filter table for the same address family", "one for IPv4 and one for IPv6");
       }
     }
     // At most one for each family; the pointer is renewed at the next table.
@@ -88,15 +88,15 @@ class IptablesReader {
   }
 
   void read_chain(std::string_view text) {
-    if (!in_table_) return mistake(text, "a chain outside a table", "*filter before it");
+    if (!in_table_) return mistake(text, "chain outside a table", "a line *filter before it");
     std::vector<Word> words = split_words(text.substr(1));
-    if (words.size() < 2) return mistake(text, "a wrong chain", ":CHAIN POLICY [PACKETS:BYTES]");
+    if (words.size() < 2) return mistake(text, "wrong chain", ":CHAIN POLICY [PACKETS:BYTES]");
     if (table_ == nullptr) {
       if (words[1].text == "DROP") leave_table_out();
       return;
     }
     const auto [place, added] = table_->chains.try_emplace(std::string(words[0].text));
-    if (!added) return mistake(text, "a chain that is declared already", "each chain once");
+    if (!added) return mistake(text, "chain declared twice", "each chain once");
     IptablesChain& chain = place->second;
     const std::string_view policy = words[1].text;
     if (policy == "ACCEPT")
@@ -104,13 +104,13 @@ class IptablesReader {
     else if (policy == "DROP")
       chain.policy = Target::drop;
     else if (policy != "-")
-      mistake(text, "an unknown policy", "ACCEPT, DROP, or - for a chain of one's own");
+      mistake(text, "unknown policy", "ACCEPT, DROP, or - for a user-defined chain");
   }
 
   void read_rule(std::string_view text) {
-    if (!in_table_) return mistake(trimmed(text), "a rule outside a table", "*filter before it");
+    if (!in_table_) return mistake(trimmed(text), "rule outside a table", "a line *filter before it");
     if (table_ == nullptr) return leave_table_out();
-    if (!split_iptables(text, words_)) return mistake(trimmed(text), "a quote that is not closed", "\" at its end");
+    if (!split_iptables(text, words_)) return mistake(trimmed(text), "unclosed quote", "\" at its end");
     // iptables-save -c puts [packets:bytes] before each rule.
     if (words_.front().text.front() == '[') words_.erase(words_.begin());
     if (words_.size() < 2 || (words_[0].text != "-A" && words_[0].text != "--append")) {
@@ -129,7 +129,8 @@ class IptablesReader {
     const std::string_view shown = trimmed(text.substr(words_[0].column - 1));
     read_.value.rules.push_back({line_, target, false, std::string(shown)});
     const auto chain = table_->chains.find(rule.chain);
-    if (chain == table_->chains.end()) return mistake(rule.chain, "a rule of an unknown chain", ":CHAIN … before it");
+    if (chain == table_->chains.end())
+      return mistake(rule.chain, "rule of an unknown chain", "a line :CHAIN … before it");
     cost_ += cost_of(rule) - 1;
     chain->second.rules.push_back(std::move(rule));
   }
@@ -190,7 +191,7 @@ Result<Read<Ruleset>> IptablesReader::finish() {
     const std::optional<Target> policy = options_.policy ? options_.policy : chain->second.policy;
     if (!policy) {
       errors.push_back({{file_, table.line, 0},
-                        "a chain without a policy",
+                        "chain without a policy",
                         in_quotes(first_chain),
                         "a built-in chain, or the parameter `policy`"});
       continue;

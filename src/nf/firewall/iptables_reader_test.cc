@@ -191,16 +191,15 @@ TEST(IptablesReader, InterfacesMayBeMappedToPorts) {
   EXPECT_EQ(decide(rules, through(key, 1)), "2 reject");
   const auto wrong = make_interfaces(ports, std::vector<std::string>{"eth0=lam"}, {"chain.yaml", 7, 3}, true);
   ASSERT_FALSE(wrong);
-  EXPECT_EQ(
-      to_string(wrong.error()),
-      "chain.yaml:7:3: an interface is mapped to an unknown port: found 'eth0=lam', expected one of lan, wan, or none");
+  EXPECT_EQ(to_string(wrong.error()),
+            "chain.yaml:7:3: interface mapped to an unknown port: found 'eth0=lam', expected one of lan, wan, or none");
 }
 
 TEST(IptablesReader, AnUnknownInterfaceIsAnErrorThatListsThePorts) {
   const std::string errors =
       errors_of(table("-A INPUT -i lo -j ACCEPT\n-A FORWARD -i eth7 -j ACCEPT\n"), with_ports({"lan", "wan"}));
   EXPECT_EQ(errors,
-            "rules:5:15: an unknown interface: found 'eth7', expected a port of the chain (lan, wan), or a name that "
+            "rules:5:15: unknown interface: found 'eth7', expected a port of the chain (lan, wan), or a name that "
             "`interfaces` maps to one or to none");
 }
 
@@ -259,7 +258,7 @@ TEST(IptablesReader, ARuleWithAnUnsupportedMatchIsLeftOutAsAWhole) {
                                   "that it accepts continue to the next rules"));
   EXPECT_THAT(left_out, HasSubstr("rules:5:36: option --tcp-option is not supported: without this rule, packets that "
                                   "it drops continue to the next rules"));
-  EXPECT_THAT(left_out, HasSubstr("rules:6:15: a mask that is no prefix is not supported: without this rule"));
+  EXPECT_THAT(left_out, HasSubstr("rules:6:15: netmask with gaps is not supported: without this rule"));
   EXPECT_THAT(left_out, HasSubstr("rules:9:23: target NFQUEUE is not supported: without this rule, packets that it "
                                   "matches continue to the next rules"));
   EXPECT_EQ(read->unsupported.size(), 4U);
@@ -297,7 +296,7 @@ TEST(IptablesReader, RulesOnTheOutInterfaceAreLeftOutBeforeARouter) {
   options.interfaces.out_known = false;
   const auto read = read_rules(table("-A FORWARD ! -o wan -j ACCEPT\n-A FORWARD -j REJECT\n"), "rules", options);
   ASSERT_TRUE(read);
-  EXPECT_THAT(to_string(read->unsupported), HasSubstr("the port that a packet leaves by is not known yet"));
+  EXPECT_THAT(to_string(read->unsupported), HasSubstr("-o needs a function before the firewall that chooses the port"));
   EXPECT_EQ(decide(read->value, tuple("1.2.3.4 2.2.2.2 tcp 1 1")), "1 reject");
 }
 
@@ -316,18 +315,18 @@ TEST(IptablesReader, EveryMistakeIsReportedWithItsPlace) {
                       "-D FORWARD -j ACCEPT\n"
                       "-A FORWARD -m comment --comment \"open -j ACCEPT\n"
                       "FORWARD ACCEPT\n"));
-  EXPECT_THAT(errors, HasSubstr("rules:4:15: a wrong address: found '10.0.0.300', expected an IPv4 address or prefix"));
-  EXPECT_THAT(errors, HasSubstr("rules:5:15: a wrong address: found '::1', expected an IPv4 address or prefix"));
-  EXPECT_THAT(errors, HasSubstr("rules:6:15: an unknown protocol: found 'tpc', expected tcp, udp, icmp"));
-  EXPECT_THAT(errors, HasSubstr("rules:7:27: a wrong port: found '70000', expected a port or a range"));
-  EXPECT_THAT(errors, HasSubstr("rules:8:27: a wrong port: found '9:8'"));
-  EXPECT_THAT(errors, HasSubstr("rules:9:31: an unknown TCP flag: found 'SYN,ACC', expected SYN, ACK"));
-  EXPECT_THAT(errors, HasSubstr("rules:10:32: a wrong ICMP type: found '300', expected TYPE, TYPE/CODE"));
-  EXPECT_THAT(errors, HasSubstr("rules:11:35: a wrong address range: found '10.0.0.2-10.0.0.1'"));
-  EXPECT_THAT(errors, HasSubstr("rules:12:12: an option without its value: found '-j', expected a target"));
-  EXPECT_THAT(errors, HasSubstr("rules:13: a rule of an unknown chain: found 'forward'"));
+  EXPECT_THAT(errors, HasSubstr("rules:4:15: wrong address: found '10.0.0.300', expected an IPv4 address or prefix"));
+  EXPECT_THAT(errors, HasSubstr("rules:5:15: wrong address: found '::1', expected an IPv4 address or prefix"));
+  EXPECT_THAT(errors, HasSubstr("rules:6:15: unknown protocol: found 'tpc', expected tcp, udp, icmp"));
+  EXPECT_THAT(errors, HasSubstr("rules:7:27: wrong port: found '70000', expected a port or a range"));
+  EXPECT_THAT(errors, HasSubstr("rules:8:27: wrong port: found '9:8'"));
+  EXPECT_THAT(errors, HasSubstr("rules:9:31: unknown TCP flag: found 'SYN,ACC', expected SYN, ACK"));
+  EXPECT_THAT(errors, HasSubstr("rules:10:32: wrong ICMP type: found '300', expected TYPE, TYPE/CODE"));
+  EXPECT_THAT(errors, HasSubstr("rules:11:35: wrong address range: found '10.0.0.2-10.0.0.1'"));
+  EXPECT_THAT(errors, HasSubstr("rules:12:12: option without a value: found '-j', expected a target"));
+  EXPECT_THAT(errors, HasSubstr("rules:13: rule of an unknown chain: found 'forward'"));
   EXPECT_THAT(errors, HasSubstr("rules:14: not a rule of iptables-save: found '-D FORWARD -j ACCEPT'"));
-  EXPECT_THAT(errors, HasSubstr("rules:15: a quote that is not closed"));
+  EXPECT_THAT(errors, HasSubstr("rules:15: unclosed quote"));
   EXPECT_THAT(errors, HasSubstr("rules:16: not a line of iptables-save: found 'FORWARD ACCEPT'"));
 }
 
@@ -341,7 +340,7 @@ TEST(IptablesReader, RefusesRulesThatIptablesRefuses) {
     const auto read = read_rules(table_of(rule), "rules", {});
     EXPECT_TRUE(read) << rule << ": " << to_string(read.error());
   }
-  EXPECT_THAT(errors_of(table6("-A FORWARD -f -j ACCEPT\n")), HasSubstr("rules:5:12: an option of IPv4 rules"));
+  EXPECT_THAT(errors_of(table6("-A FORWARD -f -j ACCEPT\n")), HasSubstr("rules:5:12: option is for IPv4 rules only"));
 }
 
 TEST(IptablesReader, EachDportOfItsOwnTcpMatchHolds) {
@@ -358,16 +357,17 @@ TEST(IptablesReader, ARuleThatIsLeftOutIsNotAskedForAProtocol) {
 }
 
 TEST(IptablesReader, JumpsAreCheckedInChainsThatNobodyCallsToo) {
-  EXPECT_EQ(errors_of(table("-A own -j there\n-A INPUT -j nowhere\n", ":own - [0:0]\n")),
-            "rules:5:11: neither a target of iptables nor a chain that the table declares: found 'there', expected a "
-            "target, or :CHAIN - before it\n"
-            "rules:6:13: neither a target of iptables nor a chain that the table declares: found 'nowhere', expected "
-            "a target, or :CHAIN - before it");
+  EXPECT_EQ(
+      errors_of(table("-A own -j there\n-A INPUT -j nowhere\n", ":own - [0:0]\n")),
+      "rules:5:11: unknown target: neither a target of iptables nor a chain of the table: found 'there', expected a "
+      "target, or a line :CHAIN - before it\n"
+      "rules:6:13: unknown target: neither a target of iptables nor a chain of the table: found 'nowhere', expected "
+      "a target, or a line :CHAIN - before it");
 }
 
 TEST(IptablesReader, AChainIsDeclaredOnce) {
   EXPECT_EQ(errors_of(table("", ":own - [0:0]\n:own - [0:0]\n")),
-            "rules:5: a chain that is declared already: found ':own - [0:0]', expected each chain once");
+            "rules:5: chain declared twice: found ':own - [0:0]', expected each chain once");
 }
 
 TEST(IptablesReader, ATableEndsWithCommit) {
@@ -377,16 +377,16 @@ TEST(IptablesReader, ATableEndsWithCommit) {
   EXPECT_EQ(errors_of(whole + "*nat\n:OUTPUT ACCEPT [0:0]\n# cut\n"),
             "rules:8: the file ends inside table nat: expected COMMIT");
   EXPECT_EQ(errors_of(cut + "*nat\nCOMMIT\n"),
-            "rules:5: a table begins inside table filter: found '*nat', expected COMMIT before it");
+            "rules:5: new table inside table filter: found '*nat', expected a line COMMIT before it");
   EXPECT_EQ(errors_of(whole + "COMMIT\n"),
-            "rules:6: a COMMIT outside a table: found 'COMMIT', expected *filter before it");
+            "rules:6: COMMIT outside a table: found 'COMMIT', expected a line *filter before it");
 }
 
 TEST(IptablesReader, HasNoUseForAWordOnWhatRulesDo) {
   ReadOptions options;
   options.match = Target::drop;
   EXPECT_EQ(errors_of(table(""), options),
-            "rules: what rules do is told, and those of iptables have targets: found 'drop', expected ClassBench "
+            "rules: `match` is set, but iptables rules have targets: found 'drop', expected ClassBench "
             "rules, or no `match`");
 }
 
@@ -401,7 +401,7 @@ TEST(IptablesReader, NamesTheChainsWhereTheOneAskedForIsNotThere) {
 TEST(IptablesReader, AChainOfOnesOwnNeedsAPolicy) {
   ReadOptions options;
   options.chain = "inner";
-  EXPECT_THAT(errors_of(table("", ":inner - [0:0]\n"), options), HasSubstr("a chain without a policy: found 'inner'"));
+  EXPECT_THAT(errors_of(table("", ":inner - [0:0]\n"), options), HasSubstr("chain without a policy: found 'inner'"));
   options.policy = Target::accept;
   EXPECT_EQ(decide(rules_of(table("", ":inner - [0:0]\n"), options), tuple("1.1.1.1 2.2.2.2 tcp 1 1")), "- accept");
 }

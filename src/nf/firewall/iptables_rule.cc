@@ -173,7 +173,7 @@ class IptablesRuleReader {
     while (at_ < words_.size() && !failed_) {
       const IptablesWord& word = words_[at_++];
       if (word.text == "!" && !word.quoted) {
-        if (negated_ || at_ == words_.size()) mistake(word, "a ! that negates nothing", "an option behind it");
+        if (negated_ || at_ == words_.size()) mistake(word, "! without an option", "an option after it");
         negated_ = true;
         continue;
       }
@@ -196,7 +196,7 @@ class IptablesRuleReader {
     static const IptablesWord kNothing;
     if (at_ < words_.size()) return words_[at_++];
     const IptablesWord& option = words_.back();
-    mistake({option.text, option.column, false}, "an option without its value", expected);
+    mistake({option.text, option.column, false}, "option without a value", expected);
     return kNothing;
   }
 
@@ -222,7 +222,7 @@ class IptablesRuleReader {
 
   void require(const Condition& condition) {
     if (rule_.alternatives.front().size() == kMostConditions) {
-      return mistake(words_[at_ - 1], "a rule with too many conditions", fmt::format("at most {}", kMostConditions));
+      return mistake(words_[at_ - 1], "too many conditions in a rule", fmt::format("at most {}", kMostConditions));
     }
     for (auto& alternative : rule_.alternatives) alternative.push_back(condition);
   }
@@ -231,7 +231,7 @@ class IptablesRuleReader {
   void require_one_of(const std::vector<Condition>& choices) {
     constexpr std::size_t kMostAlternatives = 4096;
     if (rule_.alternatives.size() * choices.size() > kMostAlternatives) {
-      return mistake(words_[at_ - 1], "a rule for too many pairs of addresses",
+      return mistake(words_[at_ - 1], "too many pairs of addresses in a rule",
                      fmt::format("at most {}", kMostAlternatives));
     }
     std::vector<std::vector<Condition>> product;
@@ -250,9 +250,9 @@ class IptablesRuleReader {
     });
     if (entry == kOptions.end()) return false;
     if (negated_ && !entry->negatable) {
-      mistake(word, "an option that cannot be negated", "no ! before it");
+      mistake(word, "option cannot be negated", "the option without !");
     } else if (entry->option != Option::match && (seen_ & bit(entry->once)) != 0) {
-      mistake(word, "an option for the second time", "one of it in a rule");
+      mistake(word, "option given twice", "once in a rule");
     } else {
       seen_ |= bit(entry->once);
       if (!entry->carrier.protocols.empty()) carried_.push_back({&word, &entry->carrier});
@@ -303,15 +303,16 @@ class IptablesRuleReader {
       const std::size_t comma = rest.find(',');
       const std::string_view text = rest.substr(0, comma);
       const auto range = parse_address(text);
-      if (!range && has_scattered_mask(text)) return leave_out("a mask that is no prefix is not supported", word);
-      if (!range || range->family != family_) return mistake(word, "a wrong address", expected);
+      if (!range && has_scattered_mask(text)) return leave_out("netmask with gaps is not supported", word);
+      if (!range || range->family != family_) return mistake(word, "wrong address", expected);
       // All addresses: no condition, unless it is a negated one, which nothing meets.
       if (range->everything() && !negated_) return;
       choices.push_back(address_condition(rules_, *range, source, negated_));
       if (comma == std::string_view::npos) break;
       rest.remove_prefix(comma + 1);
     }
-    if (choices.size() > 1 && negated_) return mistake(word, "a negated list of addresses", "one address or prefix");
+    if (choices.size() > 1 && negated_)
+      return mistake(word, "list of addresses cannot be negated", "one address or prefix");
     require_one_of(choices);
   }
 
@@ -320,7 +321,7 @@ class IptablesRuleReader {
     const auto range = parse_address_range(word.text);
     if (!range || range->family != family_) {
       return mistake(
-          word, "a wrong address range",
+          word, "wrong address range",
           family_ == NetworkLayer::ipv4 ? "two IPv4 addresses, FIRST-LAST" : "two IPv6 addresses, FIRST-LAST");
     }
     require(address_condition(rules_, *range, source, negated_));
@@ -330,11 +331,11 @@ class IptablesRuleReader {
     const IptablesWord& word = argument("a protocol");
     if (word.text == "all" || word.text == "0") {
       // Protocol 0 means all of them, as to iptables; "not all" is refused there.
-      if (negated_) mistake(word, "a rule for no protocol at all", "a protocol");
+      if (negated_) mistake(word, "rule that matches no protocol", "a protocol");
       return;
     }
     const auto protocol = parse_protocol(word.text);
-    if (!protocol) return mistake(word, "an unknown protocol", "tcp, udp, icmp, … or a number up to 255");
+    if (!protocol) return mistake(word, "unknown protocol", "tcp, udp, icmp, … or a number up to 255");
     require(protocol_condition(*protocol, 0xff, negated_));
     if (!negated_) protocol_ = *protocol;
   }
@@ -350,7 +351,7 @@ class IptablesRuleReader {
     if (!ports) {
       rule_.unknown_interfaces.push_back(
           {{place_.file, place_.line, word.column},
-           "an unknown interface",
+           "unknown interface",
            in_quotes(word.text),
            fmt::format("a port of the chain ({}), or a name that `interfaces` maps to one or to {}",
                        interfaces_.port_names(), Interfaces::kNone)});
@@ -362,14 +363,14 @@ class IptablesRuleReader {
   void read_out_interface(const IptablesWord& option) {
     if (!interfaces_.out_known) {
       rules_.interface_names.insert(argument("an interface").text);
-      return leave_out(
-          "the port that a packet leaves by is not known yet, since no function before this one chooses it", option);
+      return leave_out("-o needs a function before the firewall that chooses the port", option);
     }
     read_interface(Subject::out_port);
   }
 
   void read_fragment(const IptablesWord& option) {
-    if (family_ == NetworkLayer::ipv6) return mistake(option, "an option of IPv4 rules", "an option of ip6tables");
+    if (family_ == NetworkLayer::ipv6)
+      return mistake(option, "option is for IPv4 rules only", "an option of ip6tables");
     require({Subject::later_fragment, negated_, 0, 0, 0, 0});
   }
 
@@ -389,23 +390,23 @@ class IptablesRuleReader {
     if (!rule_.unsupported.empty()) return;
     for (const auto& [word, carrier] : carried_) {
       if (protocol_ && std::ranges::find(carrier->protocols, *protocol_) != carrier->protocols.end()) continue;
-      return mistake(*word, "a match on the header of a protocol that is not the rule's", carrier->expected);
+      return mistake(*word, "match needs another protocol than the rule's", carrier->expected);
     }
   }
 
   std::optional<std::vector<PortRange>> port_argument(bool list) {
     const std::string_view expected =
-        list ? "ports and ranges up to 65535, as 53,100:200" : "a port or a range LOW:HIGH up to 65535";
+        list ? "ports and ranges up to 65535, such as 53,100:200" : "a port or a range LOW:HIGH up to 65535";
     const IptablesWord& word = argument(expected);
     constexpr std::size_t kMostPorts = 15;  // XT_MULTI_PORTS
     auto ranges = parse_port_list(word.text);
     if (!ranges || (!list && ranges->size() > 1)) {
-      mistake(word, "a wrong port", expected);
+      mistake(word, "wrong port", expected);
       return std::nullopt;
     }
     const auto colons = static_cast<std::size_t>(std::ranges::count(word.text, ':'));
     if (list && ranges->size() + colons > kMostPorts) {
-      mistake(word, "too many ports", fmt::format("at most {}, of which a range is two", kMostPorts));
+      mistake(word, "too many ports", fmt::format("at most {}, where a range counts as two", kMostPorts));
       return std::nullopt;
     }
     if (protocol_ == kDccp) leave_out("ports of DCCP are not supported", word);
@@ -427,13 +428,13 @@ class IptablesRuleReader {
   }
 
   void read_tcp_flags() {
-    constexpr std::string_view kExpected = "SYN, ACK, FIN, RST, URG, PSH, ALL or NONE, parted by commas";
+    constexpr std::string_view kExpected = "SYN, ACK, FIN, RST, URG, PSH, ALL or NONE, separated by commas";
     const IptablesWord& mask_word = argument(kExpected);
     const auto mask = parse_flags(mask_word.text);
-    if (!mask) return mistake(mask_word, "an unknown TCP flag", kExpected);
+    if (!mask) return mistake(mask_word, "unknown TCP flag", kExpected);
     const IptablesWord& value_word = argument(kExpected);
     const auto value = parse_flags(value_word.text);
-    if (!value) return mistake(value_word, "an unknown TCP flag", kExpected);
+    if (!value) return mistake(value_word, "unknown TCP flag", kExpected);
     // A flag that must be set and is not looked at: nothing has it, as in the kernel's comparison.
     if ((*value & ~*mask) != 0) return require(never(negated_));
     require(tcp_flags_condition(*value, *mask, negated_));
@@ -443,9 +444,9 @@ class IptablesRuleReader {
   static Condition never(bool negated) { return {Subject::detail, negated, 0, ip_protocol::kTcp, 0xff00, 0xff00}; }
 
   void read_icmp(std::uint8_t protocol) {
-    const IptablesWord& word = argument("an ICMP type, as 8, 3/1 or any");
+    const IptablesWord& word = argument("an ICMP type such as 8, 3/1 or any");
     const auto type = parse_icmp_type(word.text, protocol == ip_protocol::kIcmpv6);
-    if (!type) return mistake(word, "a wrong ICMP type", "TYPE, TYPE/CODE, each up to 255, or any");
+    if (!type) return mistake(word, "wrong ICMP type", "TYPE, TYPE/CODE, each up to 255, or any");
     require(icmp_condition(protocol, type->value, type->mask, negated_));
   }
 

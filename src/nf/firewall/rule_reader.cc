@@ -65,16 +65,16 @@ Result<Read<Ruleset>> read_rules(std::string_view text, const std::string& file,
   if (format == RuleFormat::classbench) {
     if (options.chain) {
       return failure({{file, 0, 0},
-                      "a chain to begin in is told, and ClassBench rules have no chains",
+                      "`chain` is set, but ClassBench rules have no chains",
                       in_quotes(*options.chain),
-                      "rules of iptables, or no `chain`"});
+                      "iptables rules, or no `chain`"});
     }
     return read_classbench(text, file, options);
   }
   if (format != RuleFormat::automatic) {
     if (options.match) {
       return failure({{file, 0, 0},
-                      "what rules do is told, and those of iptables have targets",
+                      "`match` is set, but iptables rules have targets",
                       in_quotes(name(*options.match)),
                       "ClassBench rules, or no `match`"});
     }
@@ -82,9 +82,9 @@ Result<Read<Ruleset>> read_rules(std::string_view text, const std::string& file,
   }
   const Line first = first_content(text);
   return failure({{file, first.number, 0},
-                  first.number == 0 ? "a file without rules" : "not a rule file of a known format",
+                  first.number == 0 ? "no rules in the file" : "unknown rule format",
                   first.number == 0 ? "" : in_quotes(first.text),
-                  "what iptables-save or ip6tables-save prints, or a ClassBench filter set"});
+                  "output of iptables-save or ip6tables-save, or a ClassBench filter set"});
 }
 
 }  // namespace penstock::firewall

@@ -42,7 +42,7 @@ class TupleReader {
   Key read_tuple(const std::vector<Word>& words, std::string_view line) {
     Key key;
     if (words.size() != 5) {
-      mistake({line, 1}, fmt::format("a tuple of {} word{}", words.size(), words.size() == 1 ? "" : "s"),
+      mistake({line, 1}, fmt::format("tuple of {} word{}", words.size(), words.size() == 1 ? "" : "s"),
               "SOURCE DESTINATION PROTOCOL SOURCE-PORT DESTINATION-PORT");
       return key;
     }
@@ -54,7 +54,7 @@ class TupleReader {
               key.family == NetworkLayer::ipv4 ? "an IPv4 address" : "an IPv6 address");
     }
     const std::optional<std::uint8_t> protocol = parse_protocol(words[2].text);
-    if (!protocol) mistake(words[2], "an unknown protocol", "tcp, udp, icmp, … or a number up to 255");
+    if (!protocol) mistake(words[2], "unknown protocol", "tcp, udp, icmp, … or a number up to 255");
     key.kind = kKindUntoldDetail + protocol.value_or(0);
     key.source_port = read_port(words[3]);
     key.destination_port = read_port(words[4]);
@@ -70,14 +70,14 @@ class TupleReader {
       family = NetworkLayer::ipv6;
       return *ipv6;
     }
-    mistake(word, "a wrong address", "an IPv4 or IPv6 address");
+    mistake(word, "wrong address", "an IPv4 or IPv6 address");
     return {};
   }
 
   std::uint32_t read_port(const Word& word) {
     const auto port = parse_integer(word.text);
     if (!port || *port > 0xffff) {
-      mistake(word, "a wrong port", "a number up to 65535");
+      mistake(word, "wrong port", "a number up to 65535");
       return 0;
     }
     return static_cast<std::uint32_t>(*port);

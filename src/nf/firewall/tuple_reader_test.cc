@@ -29,11 +29,11 @@ TEST(TupleReader, EveryMistakeIsReportedWithItsPlace) {
       "10.0.0.1 10.0.0.2 tcp 1 2\n10.0.0.1 10.0.0.256 tpc 1 65536\n10.0.0.1 ::1 tcp 1 2\n1.1.1.1\n", "stdin");
   ASSERT_FALSE(keys);
   const std::string errors = to_string(keys.error());
-  EXPECT_THAT(errors, HasSubstr("stdin:2:10: a wrong address: found '10.0.0.256', expected an IPv4 or IPv6 address"));
-  EXPECT_THAT(errors, HasSubstr("stdin:2:21: an unknown protocol: found 'tpc', expected tcp, udp, icmp"));
-  EXPECT_THAT(errors, HasSubstr("stdin:2:27: a wrong port: found '65536', expected a number up to 65535"));
+  EXPECT_THAT(errors, HasSubstr("stdin:2:10: wrong address: found '10.0.0.256', expected an IPv4 or IPv6 address"));
+  EXPECT_THAT(errors, HasSubstr("stdin:2:21: unknown protocol: found 'tpc', expected tcp, udp, icmp"));
+  EXPECT_THAT(errors, HasSubstr("stdin:2:27: wrong port: found '65536', expected a number up to 65535"));
   EXPECT_THAT(errors, HasSubstr("stdin:3:10: source and destination are of different address families"));
-  EXPECT_THAT(errors, HasSubstr("stdin:4:1: a tuple of 1 word: found '1.1.1.1', expected SOURCE DESTINATION"));
+  EXPECT_THAT(errors, HasSubstr("stdin:4:1: tuple of 1 word: found '1.1.1.1', expected SOURCE DESTINATION"));
 }
 
 }  // namespace

@@ -25,22 +25,25 @@ namespace {
 constexpr std::string_view kNoFolder = "none";
 
 constexpr auto kParameters = std::to_array<Parameter>({
-    {"state", ParameterType::path, "", "", "what `ip xfrm state` prints: the SAs, with their keys", true},
+    {"state", ParameterType::path, "", "", "output of `ip xfrm state`: the SAs with their keys", true},
     {"policy", ParameterType::path, "", "",
-     "what `ip xfrm policy` prints; without, `direction: in` lets all in that an SA may carry", false},
-    {"direction", ParameterType::choice, "out", "in|out", "out: protects; in: opens", false},
-    {"unselected", ParameterType::choice, "pass", "pass|drop", "out: packets that no policy selects", false},
+     "output of `ip xfrm policy`; without it, `direction: in` accepts everything that an SA may carry", false},
+    {"direction", ParameterType::choice, "out", "in|out", "out: protect packets; in: open them", false},
+    {"unselected", ParameterType::choice, "pass", "pass|drop", "out: what to do with packets that no policy selects",
+     false},
     {"mtu", ParameterType::integer, "", "576..65535",
-     "out: of the link that protected packets leave by, in bytes of IP; without, of any length", false},
+     "out: MTU of the link for protected packets, in bytes of IP; default: no limit", false},
     {"too_big", ParameterType::choice, "fragment", "fragment|icmp",
-     "out: what is longer than the MTU: cut behind ESP where that may be done, or refused, as the rest, with an answer",
+     "out: packets beyond the MTU. fragment: fragment them after ESP if DF and IPv6 allow it, else drop them and "
+     "answer "
+     "with ICMP; icmp: always drop and answer",
      false},
     {"interfaces", ParameterType::pairs, "", "",
      "devices in the policies and the ports they are: {eth0: lan, ppp*: wan, lo: none}", false},
     {"most_entries", ParameterType::integer, "250000", "1..100000000", "most SAs, and most policies, of a file", false},
     {"state_dir", ParameterType::path, "", kNoFolder,
-     "folder that survives restarts: locks, and used sequence numbers and IVs; default "
-     "/var/lib/penstock/ipsec, or for others than root ~/.local/state/penstock/ipsec",
+     "folder for locks and for used sequence numbers and IVs, which must survive restarts; default: "
+     "/var/lib/penstock/ipsec, or for users other than root ~/.local/state/penstock/ipsec",
      false},
     chain::kUnsupportedParameter,
 });

@@ -180,7 +180,8 @@ TEST(SelectionOracle, SeesAllThatCanComeOut) {
     all.accepted += tally.accepted;
     all.refused += tally.refused;
   }
-  for (const int count : {all.found, all.none, all.over, all.accepted, all.refused}) EXPECT_GT(static_cast<std::uint32_t>(count), penstock::testing::rounds(200));
+  for (const int count : {all.found, all.none, all.over, all.accepted, all.refused})
+    EXPECT_GT(static_cast<std::uint32_t>(count), penstock::testing::rounds(200));
 }
 
 TEST(SelectionOracle, FindsEachOfTenThousandSasAndNoOther) {

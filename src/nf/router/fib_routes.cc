@@ -22,7 +22,7 @@ Result<void> check_route(const Route& route) {
         {{}, "prefix length out of range", std::to_string(route.prefix.length), "at most " + std::to_string(kBits)});
   }
   if (truncated(route.prefix, route.prefix.length) != route.prefix) {
-    return failure({{}, "prefix has address bits behind its length", to_string(route.prefix), ""});
+    return failure({{}, "prefix has host bits set", to_string(route.prefix), ""});
   }
   if (route.value > kMaxValue) {
     return failure(
@@ -65,8 +65,8 @@ Result<std::vector<Route6>> sorted_routes(std::span<const Route6> routes) { retu
 tl::unexpected<Errors> table_full(FibLimit limit) {
   return failure({{},
                   "the routing table is full",
-                  "routes that take more than " + format_size(limit.bytes),
-                  "fewer routes; IPv4 routes take less with `ipv4: trie4`"});
+                  "more than " + format_size(limit.bytes),
+                  "fewer routes; IPv4 routes need less memory with `ipv4: trie4`"});
 }
 
 }  // namespace penstock::router

@@ -104,7 +104,7 @@ class NeighbourReader {
       const Word& name = words_[at];
       // `ip -s neigh` sets no space between two of its numbers: "used 0/60/0probes 0".
       const auto entry = std::ranges::find(kWords, name.text, &NeighbourWordEntry::name);
-      if (entry == kWords.end()) return unsupported(name, "unknown word in a neighbour's line");
+      if (entry == kWords.end()) return unsupported(name, "neighbour line with an unknown word");
       if (entry->word == NeighbourWord::flag) continue;
       if (entry->word == NeighbourWord::no_mac) {
         usable = false;
@@ -116,12 +116,12 @@ class NeighbourReader {
       }
       if (at + 1 == words_.size()) {
         const auto end = name.column + static_cast<std::uint32_t>(name.text.size());
-        return error({{}, end}, "the line ends behind " + in_quotes(name.text), "a value");
+        return error({{}, end}, "the line ends after " + in_quotes(name.text), "a value");
       }
       const Word& value = words_[++at];
       if (entry->word == NeighbourWord::dev) {
         const auto device = devices_->find(value.text);
-        if (!device) return unsupported(value, "neighbour on a device that is no port");
+        if (!device) return unsupported(value, "neighbour on a device that is not a port");
         neighbour.device = *device;
         has_device = true;
       } else if (entry->word == NeighbourWord::lladdr) {
@@ -135,11 +135,10 @@ class NeighbourReader {
       }
     }
     const auto end = words_.back().column + static_cast<std::uint32_t>(words_.back().text.size());
-    if (!has_device) return error({{}, end}, "a neighbour without a device", "dev DEVICE");
+    if (!has_device) return error({{}, end}, "neighbour without a device", "dev DEVICE");
     if (!has_mac || !usable || neighbour.device == kNoPort) return;
     if (is_group_address(neighbour.mac) || neighbour.mac == MacAddress{}) {
-      if (asked_for)
-        error(mac_word, "a neighbour's MAC that is no host's", "a host's address such as 02:00:00:00:00:01");
+      if (asked_for) error(mac_word, "not a unicast MAC address", "a unicast address such as 02:00:00:00:00:01");
       return;
     }
     add(neighbour, mac_word);
@@ -152,7 +151,7 @@ class NeighbourReader {
       first.where = {file_, line_.number, 0};
       neighbours_.push_back(neighbour);
     } else if (first.mac != neighbour.mac) {
-      error(mac_word, "another MAC of a neighbour",
+      error(mac_word, "second MAC address for the same neighbour",
             fmt::format("{}, as in {}:{}", to_string(first.mac), first.where.file, first.where.line));
     }
   }

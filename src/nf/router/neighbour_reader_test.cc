@@ -104,8 +104,8 @@ TEST(NeighbourReader, NamesEveryMistakeWithItsPlace) {
             "neigh.txt:2:25: not a MAC address: found '02:00:00:00:00', expected six bytes such as 02:00:00:00:00:01\n"
             "neigh.txt:3:25: not a MAC address: found '02:00:00:00:00:0g', expected six bytes such as "
             "02:00:00:00:00:01\n"
-            "neigh.txt:4:40: a neighbour without a device: expected dev DEVICE\n"
-            "neigh.txt:5:13: the line ends behind 'dev': expected a value");
+            "neigh.txt:4:40: neighbour without a device: expected dev DEVICE\n"
+            "neigh.txt:5:13: the line ends after 'dev': expected a value");
 }
 
 TEST(NeighbourReader, HasNoEntryForGroupsBroadcastAndLoopback) {
@@ -131,11 +131,11 @@ TEST(NeighbourReader, RefusesMacsOfNoHost) {
       "neigh.txt", devices);
   ASSERT_FALSE(read);
   EXPECT_EQ(to_string(read.error()),
-            "neigh.txt:1:25: a neighbour's MAC that is no host's: found '01:00:5e:00:00:01', expected a host's address "
+            "neigh.txt:1:25: not a unicast MAC address: found '01:00:5e:00:00:01', expected a unicast address "
             "such as 02:00:00:00:00:01\n"
-            "neigh.txt:2:25: a neighbour's MAC that is no host's: found 'ff:ff:ff:ff:ff:ff', expected a host's address "
+            "neigh.txt:2:25: not a unicast MAC address: found 'ff:ff:ff:ff:ff:ff', expected a unicast address "
             "such as 02:00:00:00:00:01\n"
-            "neigh.txt:3:25: a neighbour's MAC that is no host's: found '00:00:00:00:00:00', expected a host's address "
+            "neigh.txt:3:25: not a unicast MAC address: found '00:00:00:00:00:00', expected a unicast address "
             "such as 02:00:00:00:00:01");
 }
 
@@ -150,7 +150,8 @@ TEST(NeighbourReader, RefusesASecondMacOfANeighbour) {
       "neigh.txt", devices);
   ASSERT_FALSE(read);
   EXPECT_EQ(to_string(read.error()),
-            "neigh.txt:5:25: another MAC of a neighbour: found '02:00:00:00:00:03', expected 02:00:00:00:00:01, as in "
+            "neigh.txt:5:25: second MAC address for the same neighbour: found '02:00:00:00:00:03', expected "
+            "02:00:00:00:00:01, as in "
             "neigh.txt:1");
 }
 
@@ -159,7 +160,7 @@ TEST(NeighbourReader, ReportsNeighboursOnOtherDevices) {
   const auto read = parse_neighbours("10.0.0.1 dev docker0 lladdr 02:00:00:00:00:01 STALE\n", "neigh.txt", devices);
   ASSERT_TRUE(read);
   EXPECT_EQ(to_string(read->unsupported),
-            "neigh.txt:1:14: neighbour on a device that is no port is left out: found 'docker0'");
+            "neigh.txt:1:14: neighbour on a device that is not a port is left out: found 'docker0'");
 }
 
 TEST(NeighbourTable, AgreesWithAMapUnderRandomChanges) {

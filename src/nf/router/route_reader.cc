@@ -81,7 +81,7 @@ void RouteReader::read_words() {
   if (words_.empty() || words_[0].text.front() == '#') return;
   const bool nh_info = words_[0].text == "nh_info";
   if (nh_info || words_[0].text == "nexthop") {
-    if (!open_) return error(words_[0], "a next hop of no route", "a route in the lines before");
+    if (!open_) return error(words_[0], "next hop without a route", "a route on a line before it");
     // `ip -d` describes the next hop object first; what we need of it stands in the lines beside.
     const auto line_end = std::ranges::find(words_, "\\", &Word::text) - words_.begin();
     return read_attributes(nh_info ? static_cast<std::size_t>(line_end) : 0);
@@ -127,7 +127,7 @@ void RouteReader::read_prefix(const Word& word) {
     return;
   }
   const std::string meant = without_host_bits(word.text);
-  if (!meant.empty()) return error(word, "address bits behind the prefix length", meant);
+  if (!meant.empty()) return error(word, "host bits set", meant);
   error(word, "not a prefix", "ADDRESS/LENGTH, an address, default or a route type");
 }
 
@@ -144,22 +144,23 @@ void RouteReader::read_attribute(RouteWord word, std::size_t& at) {
   switch (word) {
     case RouteWord::via: return read_gateway(at);
     case RouteWord::dev:
-      if (hop().has_device) return error(name, "a second device", "one for a next hop; `nexthop` begins another");
+      if (hop().has_device) return error(name, "second device", "one per next hop; `nexthop` starts another");
       if (next_value(at, "a device")) read_device(words_[at]);
       return;
     case RouteWord::nexthop:
-      if (!route_.multipath && !route_.hops.empty()) return error(name, "a next hop behind the route's only one", "");
+      if (!route_.multipath && !route_.hops.empty())
+        return error(name, "`nexthop` in a route that already has a next hop", "");
       if (route_.hops.size() == kMostNextHops) return error(name, "too many next hops", "at most 1024");
       route_.multipath = true;
       add_hop();
       return;
     case RouteWord::weight:
-      if (std::exchange(hop().has_weight, true)) return error(name, "a second weight", "one for a next hop");
+      if (std::exchange(hop().has_weight, true)) return error(name, "second weight", "one per next hop");
       if (next_value(at, "a number"))
         hop().hop.weight = static_cast<std::uint16_t>(number(words_[at], "weight", 1, 256));
       return;
     case RouteWord::metric:
-      if (route_.has_metric) return error(name, "a second metric", "one for a route");
+      if (route_.has_metric) return error(name, "second metric", "one per route");
       if (!next_value(at, "a number")) return;
       route_.preference.metric = static_cast<std::uint32_t>(number(words_[at], "metric", 0, 0xffff'ffff));
       route_.has_metric = true;
@@ -196,7 +197,7 @@ void RouteReader::read_attribute(RouteWord word, std::size_t& at) {
 void RouteReader::read_gateway(std::size_t& at) {
   Draft& draft = hop();
   if (draft.gateway_family != Family::unknown) {
-    return error(words_[at], "a second gateway", "one for a next hop; `nexthop` begins another");
+    return error(words_[at], "second gateway", "one per next hop; `nexthop` starts another");
   }
   if (!next_value(at, "an address")) return;
   if (words_[at].text == "inet6" || words_[at].text == "inet") {
@@ -230,7 +231,7 @@ void RouteReader::read_device(const Word& word) {
     draft.elsewhere = *device == kNoPort;
   } else if (route_.kind == RouteKind::unicast) {
     if (devices_->takes_any()) return error(word, "too many devices", "at most 65535");
-    error(word, "no port is called so", devices_->list() + "; 'interfaces' says which port, or none, it is");
+    error(word, "unknown device", devices_->list() + ", or an entry in `interfaces` (a port or none)");
   }
 }
 
@@ -240,7 +241,7 @@ void RouteReader::read_table(const Word& word) {
   } else if (word.text == "default" || word.text == "253") {
     route_.preference.table = RoutePreference::kDefault;
   } else if (word.text != "main" && word.text != "254") {
-    unsupported(word, "another table than local, main and default is not supported");
+    unsupported(word, "only the tables local, main and default are supported");
   }
 }
 
@@ -272,17 +273,17 @@ bool RouteReader::check_hops() {
   }
   if (route_.kind != RouteKind::unicast) return true;
   if (hops.empty()) {
-    error(route_.line, 0, "a route without a next hop", "", "via, dev, or nexthop lines");
+    error(route_.line, 0, "route without a next hop", "", "via, dev, or nexthop lines");
     return false;
   }
   for (const Draft& draft : hops) {
-    if (!draft.has_device) error(draft.line, draft.end_column, "a next hop without a device", "", "dev DEVICE");
+    if (!draft.has_device) error(draft.line, draft.end_column, "next hop without a device", "", "dev DEVICE");
     const bool foreign = route_.family == Family::ipv4 ? draft.gateway_family == Family::ipv6 && !draft.inet6
                                                        : draft.gateway_family == Family::ipv4;
     if (!foreign) continue;
     const bool v4 = route_.family == Family::ipv4;
-    error(draft.line, draft.gateway.column, v4 ? "the gateway of an IPv4 route" : "the gateway of an IPv6 route",
-          in_quotes(draft.gateway.text), v4 ? "an IPv4 address, or inet6 before it" : "an IPv6 address");
+    error(draft.line, draft.gateway.column, v4 ? "wrong gateway of an IPv4 route" : "wrong gateway of an IPv6 route",
+          in_quotes(draft.gateway.text), v4 ? "an IPv4 address, or inet6 and an IPv6 address" : "an IPv6 address");
   }
   if (std::ranges::any_of(hops, &Draft::loopback)) route_.kind = RouteKind::local;
   std::erase_if(hops, [](const Draft& draft) { return draft.dead; });
@@ -329,7 +330,7 @@ bool RouteReader::next_value(std::size_t& at, std::string_view expected) {
   }
   const Word& last = words_[at];
   error(line_.number, last.column + static_cast<std::uint32_t>(last.text.size()), "the line ends early",
-        "nothing behind " + in_quotes(last.text), expected);
+        "nothing after " + in_quotes(last.text), expected);
   return false;
 }
 

@@ -229,10 +229,10 @@ TEST(RouteReader, ReadsTheJsonOfIproute2AsItsText) {
 TEST(RouteReader, NamesTheEntryOfAMistakeInJson) {
   EXPECT_THAT(
       errors_of("[ {\n  \"dst\": \"10.0.0.1/8\",\n  \"dev\": \"lan\"\n},{\n  \"dev\": \"lan\"\n} ]\n"),
-      ElementsAre("routes.txt:1:3: address bits behind the prefix length: found '10.0.0.1/8', expected 10.0.0.0/8",
+      ElementsAre("routes.txt:1:3: host bits set: found '10.0.0.1/8', expected 10.0.0.0/8",
                   HasSubstr("routes.txt:4:3: an entry without \"dst\": found '{\\x0a  \"dev\": \"lan\"\\x0a}'")));
   EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","dev":"nowhere"}])"),
-              ElementsAre(HasSubstr("routes.txt:1:2: no port is called so: found 'nowhere'")));
+              ElementsAre(HasSubstr("routes.txt:1:2: unknown device: found 'nowhere'")));
   EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","dev":7,"metric":{}}])"),
               ElementsAre(HasSubstr("routes.txt:1:2: wrong value of \"metric\"")));
   EXPECT_THAT(errors_of(R"([{"dst":"#","dev":"lan"}])"), ElementsAre(HasSubstr("wrong value of \"dst\"")));
@@ -277,7 +277,7 @@ TEST(RouteReader, ReadsACompressedFile) {
   Devices devices(kPorts);
   const auto table = read_routes(std::vector{path}, devices);
   ASSERT_FALSE(table);
-  EXPECT_THAT(to_string(table.error()), HasSubstr("routes.gz:2:14: no port is called so")) << "the line of the text";
+  EXPECT_THAT(to_string(table.error()), HasSubstr("routes.gz:2:14: unknown device")) << "the line of the text";
   std::remove(path.c_str());
 }
 
@@ -315,26 +315,26 @@ TEST(RouteReader, NamesEveryMistakeWithItsPlace) {
       ElementsAre(
           "routes.txt:1:1: not a prefix: found '10.0.0.0/33', expected ADDRESS/LENGTH, an address, default or a "
           "route type",
-          "routes.txt:2:1: address bits behind the prefix length: found '10.0.0.1/8', expected 10.0.0.0/8",
+          "routes.txt:2:1: host bits set: found '10.0.0.1/8', expected 10.0.0.0/8",
           "routes.txt:3:16: not a gateway: found '10.0.0', expected an IP address",
-          "routes.txt:4:16: the gateway of an IPv4 route: found 'fe80::1', expected an IPv4 address, or inet6 "
-          "before it",
-          "routes.txt:5:19: the gateway of an IPv6 route: found '10.0.0.1', expected an IPv6 address",
-          "routes.txt:6:29: no port is called so: found 'eth9', expected lan, wan; 'interfaces' says which port, "
-          "or none, it is",
-          "routes.txt:7:24: a next hop without a device: expected dev DEVICE",
+          "routes.txt:4:16: wrong gateway of an IPv4 route: found 'fe80::1', expected an IPv4 address, or inet6 "
+          "and an IPv6 address",
+          "routes.txt:5:19: wrong gateway of an IPv6 route: found '10.0.0.1', expected an IPv6 address",
+          "routes.txt:6:29: unknown device: found 'eth9', expected lan, wan, or an entry in `interfaces` "
+          "(a port or none)",
+          "routes.txt:7:24: next hop without a device: expected dev DEVICE",
           "routes.txt:8:27: not a metric: found 'many', expected 0 to 4294967295",
-          "routes.txt:9:15: the line ends early: found nothing behind 'dev', expected a device",
-          "routes.txt:10:10: the line ends early: found nothing behind 'blackhole', expected a prefix",
+          "routes.txt:9:15: the line ends early: found nothing after 'dev', expected a device",
+          "routes.txt:10:10: the line ends early: found nothing after 'blackhole', expected a prefix",
           "routes.txt:11:1: not a prefix: found 'frob', expected ADDRESS/LENGTH, an address, default or a route "
           "type",
-          "routes.txt:12: a route without a next hop: expected via, dev, or nexthop lines",
+          "routes.txt:12: route without a next hop: expected via, dev, or nexthop lines",
           "routes.txt:14:38: not a weight: found '257', expected 1 to 256",
-          "routes.txt:17:2: a next hop behind the route's only one: found 'nexthop'",
-          "routes.txt:19:31: a next hop without a device: expected dev DEVICE"));
+          "routes.txt:17:2: `nexthop` in a route that already has a next hop: found 'nexthop'",
+          "routes.txt:19:31: next hop without a device: expected dev DEVICE"));
   EXPECT_THAT(
       errors_of("\tnexthop dev lan weight 1\n"),
-      ElementsAre("routes.txt:1:2: a next hop of no route: found 'nexthop', expected a route in the lines before"));
+      ElementsAre("routes.txt:1:2: next hop without a route: found 'nexthop', expected a route on a line before it"));
 }
 
 TEST(RouteReader, RefusesAWordForTheSecondTime) {
@@ -345,13 +345,12 @@ TEST(RouteReader, RefusesAWordForTheSecondTime) {
                 "13.0.0.0/8\n\tnexthop via 10.0.0.1 dev lan weight 1\n\tnexthop dev wan weight 1 via 10.0.0.1 dev lan\n"
                 "14.0.0.0/8\n\tnexthop dev wan weight 1 weight 2\n"
                 "blackhole 15.0.0.0/8 dev lo dev lan\n"),
-      ElementsAre(
-          "routes.txt:1:25: a second gateway: found 'via', expected one for a next hop; `nexthop` begins another",
-          "routes.txt:2:33: a second device: found 'dev', expected one for a next hop; `nexthop` begins another",
-          "routes.txt:3:29: a second metric: found 'metric', expected one for a route",
-          "routes.txt:6:40: a second device: found 'dev', expected one for a next hop; `nexthop` begins another",
-          "routes.txt:8:27: a second weight: found 'weight', expected one for a next hop",
-          "routes.txt:9:29: a second device: found 'dev', expected one for a next hop; `nexthop` begins another"));
+      ElementsAre("routes.txt:1:25: second gateway: found 'via', expected one per next hop; `nexthop` starts another",
+                  "routes.txt:2:33: second device: found 'dev', expected one per next hop; `nexthop` starts another",
+                  "routes.txt:3:29: second metric: found 'metric', expected one per route",
+                  "routes.txt:6:40: second device: found 'dev', expected one per next hop; `nexthop` starts another",
+                  "routes.txt:8:27: second weight: found 'weight', expected one per next hop",
+                  "routes.txt:9:29: second device: found 'dev', expected one per next hop; `nexthop` starts another"));
 }
 
 TEST(RouteReader, CountsTheMistakesBehindTheHundredth) {
@@ -374,7 +373,7 @@ TEST(RouteReader, ReportsWhatItDoesNotSupportAndLeavesTheRouteOut) {
       ElementsAre("routes.txt:1:12: route attribute is not supported: this route is left out: found 'encap'",
                   "routes.txt:2:12: routes by type of service are not supported: this route is left out: found 'tos'",
                   "routes.txt:3:17: route attribute is not supported: this route is left out: found 'from'",
-                  "routes.txt:4:26: another table than local, main and default is not supported: this route is "
+                  "routes.txt:4:26: only the tables local, main and default are supported: this route is "
                   "left out: found '100'",
                   "routes.txt:5:1: route type is not supported: this route is left out: found 'nat'",
                   "routes.txt:6:33: unknown word in a route: this route is left out: found 'shiny'"));

@@ -22,19 +22,20 @@ namespace penstock::router {
 namespace {
 
 constexpr auto kParameters = std::to_array<Parameter>({
-    {"routes", ParameterType::paths, "", "", "what `ip route` and `ip -6 route` print", true},
-    {"neighbours", ParameterType::paths, "", "", "what `ip neigh` prints: rewrites destination MACs", false},
+    {"routes", ParameterType::paths, "", "", "output of `ip route` and `ip -6 route`", true},
+    {"neighbours", ParameterType::paths, "", "", "output of `ip neigh`; with it, destination MACs are rewritten",
+     false},
     {"interfaces", ParameterType::pairs, "", "",
      "devices in those files and the ports they are, or none: {eth0: wan, veth*: none}", false},
-    {"macs", ParameterType::pairs, "", "", "source MACs of the ports that packets leave by: {wan: 02:00:00:00:00:01}",
-     false},
-    {"ipv4", ParameterType::choice, "dir24", "dir24|trie1|trie4", "the IPv4 table: DIR-24-8, or a trie by 1 or 4 bits",
-     false},
+    {"macs", ParameterType::pairs, "", "",
+     "source MACs of packets, by the port they leave by: {wan: 02:00:00:00:00:01}", false},
+    {"ipv4", ParameterType::choice, "dir24", "dir24|trie1|trie4",
+     "IPv4 table: DIR-24-8, or a trie with steps of 1 or 4 bits", false},
     {"verify_checksum", ParameterType::flag, "true", "", "drop packets with a wrong IPv4 header checksum", false},
     {"drop_martians", ParameterType::flag, "true", "", "drop packets from or to addresses that no router forwards",
      false},
     {"most_routes", ParameterType::integer, "2000000", "1..100000000",
-     "most routes of all files, used or not, and most neighbours", false},
+     "maximum number of routes in all files, used or not, and of neighbours", false},
     {"strict", ParameterType::flag, "false", "", "what the files hold and is not supported is an error", false},
 });
 
@@ -56,8 +57,8 @@ Devices read_devices(const Parameters& parameters, std::span<const std::string> 
     if (devices.add_alias(pair.key, pair.value)) continue;
     const bool is_port = pair.value == Devices::kNone || std::ranges::find(ports, pair.value) != ports.end();
     errors.push_back({parameters.place("interfaces", i),
-                      is_port ? fmt::format("{} names another port already", in_quotes(pair.key))
-                              : fmt::format("interface {} of an unknown port", in_quotes(pair.key)),
+                      is_port ? fmt::format("{} is already the name of another port", in_quotes(pair.key))
+                              : fmt::format("interface {} is mapped to an unknown port", in_quotes(pair.key)),
                       in_quotes(pair.value), is_port ? "" : devices.list() + ", none"});
   }
   return devices;
@@ -73,10 +74,11 @@ std::vector<EgressPort> read_macs(const Parameters& parameters, std::span<const 
     const auto port = devices.find(pair.key);
     const auto mac = parse_mac(pair.value);
     if (!port || *port == kNoPort) {
-      errors.push_back({parameters.place("macs", i), "MAC of an unknown port", in_quotes(pair.key), devices.list()});
+      errors.push_back(
+          {parameters.place("macs", i), "MAC address of an unknown port", in_quotes(pair.key), devices.list()});
     } else if (!mac || is_group_address(*mac)) {
-      errors.push_back({parameters.place("macs", i), fmt::format("MAC of port {}", pair.key), in_quotes(pair.value),
-                        "a host's address such as 02:00:00:00:00:01"});
+      errors.push_back({parameters.place("macs", i), fmt::format("wrong MAC address of port {}", pair.key),
+                        in_quotes(pair.value), "a unicast address such as 02:00:00:00:00:01"});
     } else {
       egress[*port] = {*mac, true};
     }
@@ -134,7 +136,7 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
       std::vector<std::string> names;
       for (const std::string& file : parameters.texts("routes")) names.push_back(input_name(file));
       errors.push_back({parameters.place("routes"), fmt::format("no routes in {}", fmt::join(names, ", ")), "",
-                        "what `ip route` or `ip -6 route` prints: at least one"});
+                        "output of `ip route` or `ip -6 route`, with at least one route"});
     }
     append(unsupported, std::move(routes->unsupported));
   } else {

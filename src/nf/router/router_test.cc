@@ -385,16 +385,17 @@ TEST_F(RouterParameters, ReportAllMistakesOfAllFilesAtOnce) {
                             given("interfaces", {"eth1=dmz", "eth2=nowhere"}, kMapping),
                             given("macs", {"wan=01:00:00:00:00:01", "eth7=02:00:00:00:00:01"}, kMapping)});
   ASSERT_FALSE(router);
-  EXPECT_EQ(to_string(router.error()),
-            "chain.yaml:4:15: interface 'eth2' of an unknown port: found 'nowhere', expected lan, wan, dmz, none\n"
-            "chain.yaml:4:15: MAC of port wan: found '01:00:00:00:00:01', expected a host's address such as "
-            "02:00:00:00:00:01\n"
-            "chain.yaml:4:15: MAC of an unknown port: found 'eth7', expected lan, wan, dmz\n" +
-                routes +
-                ":1:28: no port is called so: found 'eth0', expected lan, wan, dmz; 'interfaces' says which port, "
-                "or none, it is\n" +
-                routes + ":2: a route without a next hop: expected via, dev, or nexthop lines\n" + neighbours +
-                ":1:25: not a MAC address: found '02', expected six bytes such as 02:00:00:00:00:01");
+  EXPECT_EQ(
+      to_string(router.error()),
+      "chain.yaml:4:15: interface 'eth2' is mapped to an unknown port: found 'nowhere', expected lan, wan, dmz, none\n"
+      "chain.yaml:4:15: wrong MAC address of port wan: found '01:00:00:00:00:01', expected a unicast address such as "
+      "02:00:00:00:00:01\n"
+      "chain.yaml:4:15: MAC address of an unknown port: found 'eth7', expected lan, wan, dmz\n" +
+          routes +
+          ":1:28: unknown device: found 'eth0', expected lan, wan, dmz, or an entry in `interfaces` "
+          "(a port or none)\n" +
+          routes + ":2: route without a next hop: expected via, dev, or nexthop lines\n" + neighbours +
+          ":1:25: not a MAC address: found '02', expected six bytes such as 02:00:00:00:00:01");
 }
 
 TEST_F(RouterParameters, AreRefusedWithoutARouteInAnyFile) {
@@ -403,7 +404,7 @@ TEST_F(RouterParameters, AreRefusedWithoutARouteInAnyFile) {
   const auto router = make({given("routes", {none, six}, RawParameter::Shape::list)});
   ASSERT_FALSE(router);
   EXPECT_EQ(to_string(router.error()), "chain.yaml:4:15: no routes in " + none + ", " + six +
-                                           ": expected what `ip route` or `ip -6 route` prints: at least one");
+                                           ": expected output of `ip route` or `ip -6 route`, with at least one route");
   EXPECT_TRUE(make({given("routes", {none, write("one", "::/0 dev wan\n")}, RawParameter::Shape::list)}));
 }
 

@@ -174,7 +174,7 @@ class BufferProgram::Builder {
 
  private:
   Errors add(const Content& content) {
-    if (content.bytes.empty()) return {Error{{}, "a content without bytes", {}, {}}};
+    if (content.bytes.empty()) return {Error{{}, "empty content", {}, {}}};
     ContentStep step{ContentSearch(content.bytes, content.nocase)};
     step.negated = content.negated;
     step.ends_with = content.ends_with;

@@ -150,8 +150,8 @@ std::vector<CompiledRule> compile_rules(RuleSet& set, std::size_t most_expressio
     const Rule& rule = set.rules[index];
     if (bytes >= most_expression_bytes && has_expression(rule)) {
       failed.emplace(index, Error{{rule.file, rule.line, 0},
-                                  "no room for another regular expression",
-                                  format_size(bytes) + " of memory in those before it",
+                                  "no memory left for another regular expression",
+                                  format_size(bytes) + " used by those before it",
                                   "at most " + format_size(most_expression_bytes)});
       continue;
     }

@@ -47,7 +47,7 @@ TEST(Inspector, LeavesOutRulesForWhoseExpressionsThereIsNoRoom) {
   ASSERT_GT(set.left_out.size(), 50U);
   EXPECT_EQ(set.rules.size() + set.left_out.size(), 101U);
   EXPECT_EQ(set.left_out[0].reason, "regular expression");
-  EXPECT_THAT(to_string(set.left_out[0].why), ::testing::HasSubstr("no room for another regular expression"));
+  EXPECT_THAT(to_string(set.left_out[0].why), ::testing::HasSubstr("no memory left for another regular expression"));
   for (const RuleSet::Left& left : set.left_out) EXPECT_NE(left.sid, 1000U) << "it has none";
   for (std::uint32_t sid = 2; sid <= 10; sid += 2) {  // of the highest priority, and the first of them
     EXPECT_TRUE(std::ranges::any_of(set.rules, [&](const Rule& rule) { return rule.sid == sid; })) << sid;

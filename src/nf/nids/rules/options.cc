@@ -230,8 +230,8 @@ bool take_quotes(RuleDraft& draft, const OptionKind& kind, OptionValue& value) {
   const bool has_rest = kind.read == read_content;
   const std::size_t end = has_rest ? closing_quote(value.text) : value.text.size() - 1;
   if (end == value.text.npos || end == 0 || value.text[end] != '"') {
-    return draft.fail(value.text, "quotes that do not end", in_quotes(value.text),
-                      "\" behind it (a `;` in quotes is written `\\;`)");
+    return draft.fail(value.text, "unclosed quotes", in_quotes(value.text),
+                      "a closing \" (write `;` in quotes as `\\;`)");
   }
   value.quoted = true;
   value.rest = value.text.substr(end + 1);
@@ -274,7 +274,7 @@ bool read_option(RuleDraft& draft, const OptionText& option) {
     return draft.fail(option.name, "option without a value", in_quotes(option.name), ": and a value");
   }
   if (!option.value.empty() && kind->value == Value::none) {
-    return draft.fail(option.value, "value of an option that has none", in_quotes(option.value), ";");
+    return draft.fail(option.value, "option does not take a value", in_quotes(option.value), ";");
   }
   OptionValue value;
   value.name = option.name;

@@ -13,7 +13,7 @@ namespace penstock::nids {
 namespace {
 
 bool read_once(RuleDraft& draft, const OptionValue& value, std::uint64_t least, bool& has, std::uint32_t& out) {
-  if (has) return draft.fail_combination(value.name, "a second time in one rule");
+  if (has) return draft.fail_combination(value.name, "given twice in a rule");
   has = true;
   std::uint64_t number = 0;
   if (!read_unsigned(draft, value.text, least, 0xffffffff, "number", number)) return false;
@@ -25,7 +25,7 @@ bool read_once(RuleDraft& draft, const OptionValue& value, std::uint64_t least, 
 
 /// What a backslash stands in front of is taken as it is.
 bool read_msg(RuleDraft& draft, const OptionValue& value) {
-  if (!draft.rule.message.empty()) return draft.fail_combination(value.name, "a second msg");
+  if (!draft.rule.message.empty()) return draft.fail_combination(value.name, "second msg");
   std::string& message = draft.rule.message;
   message.reserve(value.text.size());
   for (std::size_t i = 0; i < value.text.size(); ++i) {
@@ -93,7 +93,7 @@ bool read_target(RuleDraft& draft, const OptionValue& value) {
   if (value.text != "src_ip" && value.text != "dest_ip") {
     return draft.fail(value.text, "unknown target", in_quotes(value.text), "src_ip or dest_ip");
   }
-  if (!draft.rule.target.empty()) return draft.fail_combination(value.name, "a second target");
+  if (!draft.rule.target.empty()) return draft.fail_combination(value.name, "second target");
   draft.rule.target = value.text;
   return true;
 }
@@ -105,19 +105,20 @@ bool read_prefilter(RuleDraft& draft, const OptionValue& value) {
       "pcre",          "isdataat", "bsize", "byte_test", "byte_jump",        "byte_extract", "byte_math",
       "base64_decode", "flowint",  "xbits", "threshold", "detection_filter", "tag"};
   if (draft.last_condition.empty())
-    return draft.fail_combination(value.name, "prefilter of nothing", "an option before it");
+    return draft.fail_combination(value.name, "prefilter without an option before it", "an option before it");
   if (std::find(kSelectNothing.begin(), kSelectNothing.end(), draft.last_condition) != kSelectNothing.end()) {
     return draft.fail_combination(value.name, "prefilter after " + std::string(draft.last_condition),
                                   "after a content, flow, flowbits, or an option of headers");
   }
-  if (draft.has_prefilter) return draft.fail_combination(value.name, "a second prefilter");
+  if (draft.has_prefilter) return draft.fail_combination(value.name, "second prefilter");
   if (draft.last_condition != "content") {
     draft.has_prefilter = true;
     return true;
   }
   Content& content = *draft.last_content();
   if (content.negated && (content.offset || content.depth || content.distance || content.within)) {
-    return draft.fail_combination(value.name, "prefilter of a negated content that has a place", "one without a place");
+    return draft.fail_combination(value.name, "prefilter of a negated content with a position",
+                                  "one without a position");
   }
   content.fast_pattern = true;
   return true;

@@ -44,7 +44,7 @@ struct Encoding {
     } else if (word == "oct") {
       return set_base(draft, word, NumberText::octal);
     } else if (word == "big" || word == "little") {
-      if (has_order) return draft.fail_combination(word, "a second byte order");
+      if (has_order) return draft.fail_combination(word, "second byte order");
       has_order = true;
       order = word == "big" ? ByteOrder::big : ByteOrder::little;
     } else if (word == "dce") {
@@ -56,7 +56,7 @@ struct Encoding {
   }
 
   bool set_base(RuleDraft& draft, std::string_view word, NumberText which) {
-    if (base) return draft.fail_combination(word, "a second base");
+    if (base) return draft.fail_combination(word, "second base");
     base = which;
     return true;
   }
@@ -67,7 +67,7 @@ struct Encoding {
   }
 
   bool check(RuleDraft& draft, const OptionValue& value, const Number& bytes, std::int64_t least) const {
-    if (base && !text) return draft.fail_combination(value.text, "a base for a binary number", "string");
+    if (base && !text) return draft.fail_combination(value.text, "base of a binary number", "string");
     const std::int64_t most = !text                             ? kMostBinaryBytes
                               : base == NumberText::hexadecimal ? kMostHexBytes
                               : base == NumberText::decimal     ? kMostDecimalBytes
@@ -81,11 +81,11 @@ struct Encoding {
 };
 
 bool unknown_word(RuleDraft& draft, std::string_view word) {
-  return draft.fail(word, "unknown word", in_quotes(word), "one that the option has");
+  return draft.fail(word, "unknown word", in_quotes(word), "a keyword of this option");
 }
 
 bool few_words(RuleDraft& draft, const OptionValue& value, const char* expected) {
-  return draft.fail(value.text, "words are missing", in_quotes(value.text), expected);
+  return draft.fail(value.text, "too few values", in_quotes(value.text), expected);
 }
 
 /// "multiplier 4" and the like: what stands behind the keyword.
@@ -129,7 +129,7 @@ bool read_test_operator(RuleDraft& draft, std::string_view text, ByteTest& test)
   } else if (text == "^") {
     test.operation = Operator::bit_xor;
   } else {
-    return draft.fail(whole, "unknown operator", in_quotes(whole), "< > = <= >= & ^, each also with ! in front");
+    return draft.fail(whole, "unknown operator", in_quotes(whole), "< > = <= >= & ^, or one of them after !");
   }
   return true;
 }
@@ -360,7 +360,7 @@ bool read_byte_math(RuleDraft& draft, const OptionValue& value) {
 /// `[bytes N] [, offset N] [, relative]`
 bool read_base64_decode(RuleDraft& draft, const OptionValue& value) {
   if (draft.buffer() == Buffer::base64_data) {
-    return draft.fail_combination(value.name, "base64_decode of what was decoded");
+    return draft.fail_combination(value.name, "base64_decode of decoded data");
   }
   Base64Decode match;
   if (!value.text.empty()) {
@@ -412,7 +412,7 @@ bool read_buffer(RuleDraft& draft, const OptionValue& value) {
                             protocol == RuleProtocol::ipv4 || protocol == RuleProtocol::ipv6 ||
                             protocol == RuleProtocol::pkthdr;
     if ((name.buffer == Buffer::tcp_header && !may_be_tcp) || (name.buffer == Buffer::udp_header && !may_be_udp)) {
-      return draft.fail_combination(value.name, "header of another protocol than the rule's");
+      return draft.fail_combination(value.name, "header of a protocol other than the rule's");
     }
     draft.look_at(name.buffer);
     return true;

@@ -30,7 +30,8 @@ bool read_bytes(RuleDraft& draft, std::string_view text, std::vector<std::uint8_
     const char c = text[i];
     const std::string_view here = text.substr(i, 1);
     if (c == '|') {
-      if (in_hex && high >= 0) return draft.fail(here, "half a byte in hexadecimal", in_quotes(text), "two digits");
+      if (in_hex && high >= 0)
+        return draft.fail(here, "odd number of hexadecimal digits", in_quotes(text), "two digits");
       in_hex = !in_hex;
     } else if (in_hex) {
       if (c == ' ' || c == ',') continue;
@@ -50,24 +51,24 @@ bool read_bytes(RuleDraft& draft, std::string_view text, std::vector<std::uint8_
       out.push_back(static_cast<std::uint8_t>(escaped));
       ++i;
     } else if (c == '"') {
-      return draft.fail(here, "quote inside of the content", in_quotes(text), "\\\"");
+      return draft.fail(here, "unescaped quote in the content", in_quotes(text), "\\\"");
     } else {
       out.push_back(static_cast<std::uint8_t>(c));
     }
   }
-  if (in_hex) return draft.fail(text, "hexadecimal bytes that do not end", in_quotes(text), "|");
+  if (in_hex) return draft.fail(text, "unclosed hexadecimal bytes", in_quotes(text), "|");
   if (out.empty()) return draft.fail(text, "empty content", "", "at least one byte");
   return true;
 }
 
 Content* content_before(RuleDraft& draft, const OptionValue& value) {
   Content* content = draft.last_content();
-  if (content == nullptr) draft.fail_combination(value.name, "nothing to modify", "a content before it");
+  if (content == nullptr) draft.fail_combination(value.name, "modifier without a content", "a content before it");
   return content;
 }
 
 bool once(RuleDraft& draft, const OptionValue& value, bool is_there) {
-  return !is_there || draft.fail_combination(value.name, "a second time for the same content");
+  return !is_there || draft.fail_combination(value.name, "given twice for the same content");
 }
 
 /// offset and depth count from the buffer's start, distance and within from the match before: not both.
@@ -88,10 +89,10 @@ bool only_relative(RuleDraft& draft, const OptionValue& value, const Content& co
 
 bool not_with_fast_pattern(RuleDraft& draft, const OptionValue& value, const Content& content) {
   if (content.negated && content.fast_pattern) {
-    return draft.fail_combination(value.name, "a place for a negated content that is the fast_pattern");
+    return draft.fail_combination(value.name, "position for a negated content that is the fast_pattern");
   }
   if (content.fast_pattern_only) {
-    return draft.fail_combination(value.name, "a place for a content that is fast_pattern:only");
+    return draft.fail_combination(value.name, "position for a content that is fast_pattern:only");
   }
   return true;
 }
@@ -114,7 +115,8 @@ const BufferMatch* cursor_before_content(RuleDraft& draft) {
 /// Snort's modifiers behind the content: `content:"x", nocase, depth 5`.
 bool read_modifiers(RuleDraft& draft, std::string_view rest) {
   if (trimmed(rest).empty()) return true;
-  if (!trimmed(rest).starts_with(',')) return draft.fail(rest, "more behind the content", in_quotes(rest), ", or ;");
+  if (!trimmed(rest).starts_with(','))
+    return draft.fail(rest, "unexpected text after the content", in_quotes(rest), ", or ;");
   for (const std::string_view field : split_fields(trimmed(rest).substr(1))) {
     struct Modifier {
       std::string_view name;
@@ -280,14 +282,14 @@ bool read_endswith(RuleDraft& draft, const OptionValue& value) {
 bool read_fast_pattern(RuleDraft& draft, const OptionValue& value) {
   Content* content = content_before(draft, value);
   if (content == nullptr || !once(draft, value, content->fast_pattern)) return false;
-  if (draft.has_fast_pattern) return draft.fail_combination(value.name, "a second fast_pattern in one rule");
+  if (draft.has_fast_pattern) return draft.fail_combination(value.name, "second fast_pattern in a rule");
   const bool is_placed = content->offset || content->depth || content->distance || content->within;
   if (content->negated && is_placed) {
-    return draft.fail_combination(value.name, "fast_pattern for a negated content that has a place");
+    return draft.fail_combination(value.name, "fast_pattern for a negated content with a position");
   }
   if (equals_ignoring_case(value.text, "only")) {
     if (content->negated || is_placed || content->ends_with) {
-      return draft.fail_combination(value.name, "fast_pattern:only for a content that is negated or has a place");
+      return draft.fail_combination(value.name, "fast_pattern:only for a content that is negated or has a position");
     }
     content->fast_pattern_only = true;
   } else if (!value.text.empty()) {
@@ -306,7 +308,7 @@ bool read_fast_pattern(RuleDraft& draft, const OptionValue& value) {
                         "at most " + std::to_string(content->bytes.size()) + " together", "value");
     }
     if (content->negated) {
-      return draft.fail_combination(value.name, "a part of a negated content as fast_pattern");
+      return draft.fail_combination(value.name, "part of a negated content as fast_pattern");
     }
     content->chop_offset = static_cast<std::uint16_t>(offset);
     content->chop_length = static_cast<std::uint16_t>(length);

@@ -96,7 +96,7 @@ std::optional<std::uint8_t> flag_of(char c) noexcept {
 /// Takes the `+ * !` of flags and fragbits, which stand in front or behind.
 template <typename How>
 bool take_how(RuleDraft& draft, std::string_view here, How& how, bool& has_how) {
-  if (has_how) return draft.fail_combination(here, "a second one of + * !");
+  if (has_how) return draft.fail_combination(here, "more than one of + * !");
   has_how = true;
   how = here == "+" ? How::all_of : here == "*" ? How::any_of : How::not_these;
   return true;
@@ -125,7 +125,7 @@ bool read_flow_word(RuleDraft& draft, std::string_view word) {
   if (name == "no_stream") return set_flow(draft, word, flow.no_stream);
   if (name == "only_frag") return set_flow(draft, word, flow.only_frag);
   if (name == "no_frag") return set_flow(draft, word, flow.no_frag);
-  return draft.fail(word, "unknown word of flow", in_quotes(word),
+  return draft.fail(word, "unknown keyword of flow", in_quotes(word),
                     "to_server, to_client, from_server, from_client, established, not_established, stateless, "
                     "only_stream, no_stream, only_frag or no_frag");
 }
@@ -133,7 +133,7 @@ bool read_flow_word(RuleDraft& draft, std::string_view word) {
 }  // namespace
 
 bool read_flow(RuleDraft& draft, const OptionValue& value) {
-  if (draft.has_flow) return draft.fail_combination(value.name, "a second flow");
+  if (draft.has_flow) return draft.fail_combination(value.name, "second flow");
   draft.has_flow = true;
   for (const std::string_view word : split_fields(value.text)) {
     if (!read_flow_word(draft, word)) return false;
@@ -150,7 +150,7 @@ bool read_flow(RuleDraft& draft, const OptionValue& value) {
 
 bool read_dsize(RuleDraft& draft, const OptionValue& value) {
   for (const PacketMatch& match : draft.rule.packet_matches) {
-    if (std::holds_alternative<Dsize>(match)) return draft.fail_combination(value.name, "a second dsize");
+    if (std::holds_alternative<Dsize>(match)) return draft.fail_combination(value.name, "second dsize");
   }
   Dsize match;
   if (!read_range(draft, value.text, 0xffff, "dsize", match.range)) return false;
@@ -177,7 +177,7 @@ bool read_flags(RuleDraft& draft, const OptionValue& value) {
     }
   }
   if (!has_flag) return draft.fail(value.text, "no TCP flag", in_quotes(value.text), "F S R P A U C E 1 2 0");
-  if (fields.size() > 2) return draft.fail(fields[2], "more behind the flags", in_quotes(fields[2]), ";");
+  if (fields.size() > 2) return draft.fail(fields[2], "unexpected text after the flags", in_quotes(fields[2]), ";");
   if (fields.size() == 2) {
     for (std::size_t i = 0; i < fields[1].size(); ++i) {
       const std::string_view here = fields[1].substr(i, 1);

@@ -76,7 +76,8 @@ bool read_flowbits(RuleDraft& draft, const OptionValue& value) {
   const std::size_t comma = value.text.find(',');
   const std::string_view command = trimmed(value.text.substr(0, comma));
   if (command == "noalert") {
-    if (comma != value.text.npos) return draft.fail(value.text, "more behind noalert", in_quotes(value.text), ";");
+    if (comma != value.text.npos)
+      return draft.fail(value.text, "unexpected text after noalert", in_quotes(value.text), ";");
     draft.rule.alerts = false;
     return true;
   }
@@ -96,7 +97,7 @@ bool read_flowbits(RuleDraft& draft, const OptionValue& value) {
     return true;
   }
   if (names.find('|') != names.npos) {
-    return draft.fail(names, "several names to set", in_quotes(names), "one: `|` is of isset and isnotset");
+    return draft.fail(names, "several names to set", in_quotes(names), "one name; `|` is for isset and isnotset");
   }
   std::vector<std::uint32_t> bits;
   if (!read_bits(draft, names, '&', bits)) return false;
@@ -126,7 +127,8 @@ bool read_flowint(RuleDraft& draft, const OptionValue& value) {
   const std::string_view oper = fields[1];
   using Operator = FlowintMatch::Operator;
   if (oper == "isset" || oper == "notset" || oper == "isnotset") {
-    if (fields.size() != 2) return draft.fail(fields[2], "more behind the operator", in_quotes(fields[2]), ";");
+    if (fields.size() != 2)
+      return draft.fail(fields[2], "unexpected text after the operator", in_quotes(fields[2]), ";");
     draft.rule.state_matches.emplace_back(
         FlowintMatch{oper == "isset" ? Operator::is_set : Operator::is_not_set, name, 0, std::nullopt});
     return true;
@@ -232,7 +234,7 @@ bool read_threshold(RuleDraft& draft, const OptionValue& value) {
   }
   threshold.track = *track;
   if (is_backoff && threshold.track != TrackBy::flow) {
-    return draft.fail_combination(fields.track, "backoff of what is no flow", "track by_flow");
+    return draft.fail_combination(fields.track, "backoff needs track by_flow", "track by_flow");
   }
   if (fields.count.empty() || (is_backoff ? fields.multiplier : fields.seconds).empty() ||
       (!is_backoff && !fields.multiplier.empty())) {

@@ -73,7 +73,7 @@ TEST(VariableResolver, RefusesListsThatTakeTooLongToPutTogether) {
   Complaint why;
   EXPECT_NE(resolver.addresses("$A_0", why), nullptr);
   EXPECT_EQ(resolver.addresses("$A_1", why), nullptr);
-  EXPECT_THAT(why.message, HasSubstr("lists too long, with the variables in them"));
+  EXPECT_THAT(why.message, HasSubstr("lists too long, including their variables"));
   EXPECT_EQ(why.found, "more than 512.0 MiB in all");
 }
 

@@ -129,12 +129,12 @@ int RuleDraft::variable(std::string_view name) const noexcept {
 
 bool RuleDraft::make_variable(std::string_view name, int& number) {
   if (!starts_a_name(name)) {
-    return fail(name, "not a variable's name", in_quotes(name), "a letter in front");
+    return fail(name, "not a variable's name", in_quotes(name), "a name that begins with a letter");
   }
   number = variable(name);
   if (number >= 0) return true;
   if (variables_.size() >= kMostVariables) {
-    return fail(name, "too many variables", "", std::to_string(kMostVariables) + " at most");
+    return fail(name, "too many variables", "", "at most " + std::to_string(kMostVariables));
   }
   number = static_cast<int>(variables_.size());
   variables_.emplace_back(name);
@@ -191,7 +191,7 @@ bool read_range(RuleDraft& draft, std::string_view text, std::uint64_t most, con
   const auto fail = [&](const char* expected) {
     return draft.fail(whole, std::string("wrong ") + what, in_quotes(whole), expected, "value");
   };
-  constexpr const char* kForms = "a number, =, !, <, <=, > or >= with one, or two with - or <> between them";
+  constexpr const char* kForms = "N, =N, !N, <N, <=N, >N, >=N, N-N or N<>N";
   Operator operation = Operator::equal;
   if (take(rest, ">=")) {
     operation = Operator::greater_equal;
@@ -213,7 +213,8 @@ bool read_range(RuleDraft& draft, std::string_view text, std::uint64_t most, con
     if (!take_number(rest, out.second)) return fail(kForms);
     operation = operation == Operator::equal ? Operator::between : Operator::not_between;
     if (out.second > most || out.second <= out.first || out.second - out.first < 2) {
-      return fail("a first number less than the second, and some between them: the ends are not of it");
+      return fail(
+          "a first number less than the second, with numbers between them: the ends do not belong to the range");
     }
   }
   if (!trimmed(rest).empty()) return fail(kForms);

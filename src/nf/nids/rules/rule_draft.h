@@ -56,7 +56,7 @@ class RuleDraft {
             std::string reason = "syntax");
   /// What is well written and cannot be: options that exclude each other, or stand where they cannot.
   bool fail_combination(std::string_view at, std::string message, std::string expected = {});
-  /// It needs what is not supported: "http.uri".
+  /// It not supported: "http.uri".
   bool fail_unsupported(std::string_view at, std::string_view what);
 
   /// Of the buffer that was named last; the payload where none was.

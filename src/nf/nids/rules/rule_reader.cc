@@ -193,8 +193,7 @@ void SetReader::read_rule(const RuleLine& line, const std::string& file) {
   if (const std::vector<std::string> missing = needs(*header, parts->body, first); !missing.empty()) {
     std::string list = missing[0];
     for (std::size_t i = 1; i < missing.size(); ++i) list += ", " + missing[i];
-    return leave_out(sid_in(parts->body), {line.place(first, file), "needs what is not supported: " + list, "", ""},
-                     missing[0]);
+    return leave_out(sid_in(parts->body), {line.place(first, file), "not supported: " + list, "", ""}, missing[0]);
   }
   RuleDraft draft(names_);
   if (!read_header(draft, *header) || !read_options(draft, parts->body)) {
@@ -208,11 +207,11 @@ bool SetReader::read_header(RuleDraft& draft, const HeaderText& header) {
   const auto action = value_of(kActions, header.action);
   if (!action) {
     const bool known = std::find(kOtherActions.begin(), kOtherActions.end(), header.action) != kOtherActions.end();
-    return draft.fail(header.action,
-                      known ? "action that is not supported"
-                            : with_suggestion("unknown action", lower_case(header.action), names_of(kActions)),
-                      in_quotes(header.action), "alert, drop, pass, reject, rejectsrc, rejectdst or rejectboth",
-                      known ? "action " + std::string(header.action) : "unknown action");
+    return draft.fail(
+        header.action,
+        known ? "unsupported action" : with_suggestion("unknown action", lower_case(header.action), names_of(kActions)),
+        in_quotes(header.action), "alert, drop, pass, reject, rejectsrc, rejectdst or rejectboth",
+        known ? "action " + std::string(header.action) : "unknown action");
   }
   rule.action = *action;
   // What passes does so without a word, unless `alert` asks for one.
@@ -228,8 +227,7 @@ bool SetReader::read_header(RuleDraft& draft, const HeaderText& header) {
   if (header.direction == "<>") {
     rule.direction = RuleDirection::both_ways;
   } else if (header.direction == "=>") {
-    return draft.fail(header.direction, "direction of transactions, which is not supported", "'=>'", "-> or <>",
-                      "direction =>");
+    return draft.fail(header.direction, "unsupported direction (transactions)", "'=>'", "-> or <>", "direction =>");
   } else if (header.direction != "->") {
     return draft.fail(header.direction, "unknown direction", in_quotes(header.direction), "-> or <>");
   }
@@ -265,8 +263,7 @@ bool needs_packet(const RuleDraft& draft) {
 bool check_whole(RuleDraft& draft, std::string_view at) {
   const Rule& rule = draft.rule;
   if ((rule.protocol == RuleProtocol::tcp_stream || rule.flow.only_stream) && needs_packet(draft)) {
-    return draft.fail(at, "options of packets in a rule of streams alone", "", "tcp, without only_stream",
-                      "combination");
+    return draft.fail(at, "packet options in a stream-only rule", "", "tcp, without only_stream", "combination");
   }
   return true;
 }
@@ -296,7 +293,7 @@ void SetReader::keep(Rule rule, const RuleLine& line, const std::string& file) {
     leave_out(
         loser.sid,
         {{loser.file, loser.line, 0},
-         "sid " + std::to_string(loser.sid) + " is there twice",
+         "sid " + std::to_string(loser.sid) + " occurs twice",
          "revision " + std::to_string(loser.rev),
          "revision " + std::to_string(winner.rev) + ", which is in " + winner.file + ':' + std::to_string(winner.line)},
         "duplicate sid");

@@ -92,11 +92,11 @@ bool RuleLines::next(RuleLine& rule) {
 std::optional<RuleParts> split_rule(std::string_view text, Complaint& why) {
   const std::size_t open = text.find('(');
   if (open == text.npos) {
-    why = {text, "rule without options", "", "(msg:…; sid:…;) behind the header"};
+    why = {text, "rule without options", "", "(msg:…; sid:…;) after the header"};
     return std::nullopt;
   }
   if (text.back() != ')') {
-    why = {text.substr(text.size() - 1), "rule that does not end",
+    why = {text.substr(text.size() - 1), "rule without an end",
            in_quotes(text.substr(text.size() - std::min<std::size_t>(text.size(), 20))), ")"};
     return std::nullopt;
   }
@@ -119,17 +119,17 @@ std::optional<HeaderText> split_header(std::string_view text, Complaint& why) {
     }
     const std::string_view word = text.substr(start, at - start);
     if (depth != 0) {
-      why = {word, "brackets that do not match", in_quotes(word), depth > 0 ? "]" : "["};
+      why = {word, "unbalanced brackets", in_quotes(word), depth > 0 ? "]" : "["};
       return std::nullopt;
     }
     if (count == words.size()) {
-      why = {word, "more words than a rule's header has", in_quotes(word), "("};
+      why = {word, "too many words in the rule's header", in_quotes(word), "("};
       return std::nullopt;
     }
     words[count++] = word;
   }
   if (count < words.size()) {
-    why = {text, "header of too few words", in_quotes(trimmed(text)),
+    why = {text, "too few words in the rule's header", in_quotes(trimmed(text)),
            "ACTION PROTOCOL ADDRESSES PORTS -> ADDRESSES PORTS"};
     return std::nullopt;
   }
@@ -143,7 +143,7 @@ bool OptionTexts::next(OptionText& option, Complaint& why) {
   std::size_t end = rest_.find(';');
   while (end != rest_.npos && end > 0 && rest_[end - 1] == '\\') end = rest_.find(';', end + 1);
   if (end == rest_.npos) {
-    why = {rest_, "option that does not end", in_quotes(rest_), ";"};
+    why = {rest_, "option without an end", in_quotes(rest_), ";"};
     return false;
   }
   const std::string_view whole = rest_.substr(0, end);

@@ -70,7 +70,7 @@ TEST(RuleText, ReadsOnBehindARuleThatIsTooLong) {
 
 TEST(RuleText, ASemicolonInQuotesEndsTheOptionUnlessItIsEscaped) {
   EXPECT_EQ(rule_with("msg:\"a\\;b\";").message, "a;b");
-  EXPECT_THAT(complaint_with("msg:\"a;b\";"), HasSubstr("quotes that do not end"));
+  EXPECT_THAT(complaint_with("msg:\"a;b\";"), HasSubstr("unclosed quotes"));
 }
 
 TEST(RuleText, RefusesRulesOutOfShape) {

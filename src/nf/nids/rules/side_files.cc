@@ -152,7 +152,7 @@ bool read_keywords(std::string_view text, Keywords& words, Complaint& why) {
       return false;
     }
     if (!key->value->empty()) {
-      why = {field, "a second time", in_quotes(field), ""};
+      why = {field, "given twice", in_quotes(field), ""};
       return false;
     }
     *key->value = trimmed(field.substr(space));
@@ -176,7 +176,7 @@ bool read_suppression(const Keywords& words, VariableResolver& variables, Thresh
   suppression.sid = line.sid;
   suppression.always = words.track.empty();
   if (suppression.always != words.ip.empty()) {
-    why = {words.track, "suppress with track or ip alone", "", "both, or none"};
+    why = {words.track, "suppress with only one of track and ip", "", "both or neither"};
     return false;
   }
   if (!suppression.always) {
@@ -338,7 +338,7 @@ std::optional<ThresholdLine> read_threshold_line(std::string_view text, Variable
     return std::nullopt;
   }
   if (line.gid == 0 && line.sid != 0) {
-    why = {words.gen_id, "a rule of no gid", in_quotes(words.gen_id), "its gid, or sig_id 0"};
+    why = {words.gen_id, "sig_id without a gid", in_quotes(words.gen_id), "its gid, or sig_id 0"};
     return std::nullopt;
   }
   const bool is_read = command == "suppress" ? read_suppression(words, variables, line, why)

@@ -138,7 +138,7 @@ std::optional<Set> VariableResolver::read(std::string_view text, int depth, Comp
   text = trimmed(text);
   const std::string_view whole = text;
   if (depth > kMostDepth) {
-    why = {whole, "lists or variables too deep in one another", "", std::to_string(kMostDepth) + " at most"};
+    why = {whole, "lists or variables nested too deeply", "", "at most " + std::to_string(kMostDepth)};
     return std::nullopt;
   }
   const bool is_list = has_several(text);
@@ -173,7 +173,7 @@ std::optional<Set> VariableResolver::read(std::string_view text, int depth, Comp
         return std::nullopt;
       }
       if (std::find(open_.begin(), open_.end(), name) != open_.end()) {
-        why = {whole, "variable that is made of itself", in_quotes(text), ""};
+        why = {whole, "variable refers to itself", in_quotes(text), ""};
         return std::nullopt;
       }
       open_.push_back(name);
@@ -191,7 +191,7 @@ std::optional<Set> VariableResolver::read(std::string_view text, int depth, Comp
     }
   } else if (text.starts_with('[')) {
     if (!text.ends_with(']')) {
-      why = {whole, "brackets that do not match", in_quotes(whole), "]"};
+      why = {whole, "unbalanced brackets", in_quotes(whole), "]"};
       return std::nullopt;
     }
     auto list = read_list<Set>(text.substr(1, text.size() - 2), depth + 1, why);
@@ -211,8 +211,8 @@ std::optional<Set> VariableResolver::read(std::string_view text, int depth, Comp
     set = std::move(rest);
   }
   if (is_empty(set)) {
-    why = {whole, std::is_same_v<Set, PortSet> ? "no port is left" : "no address is left", in_quotes(whole),
-           whole == "!$HOME_NET" ? "EXTERNAL_NET set too, where HOME_NET is any" : ""};
+    why = {whole, std::is_same_v<Set, PortSet> ? "the list contains no port" : "the list contains no address",
+           in_quotes(whole), whole == "!$HOME_NET" ? "a value for EXTERNAL_NET too, because HOME_NET is any" : ""};
     return std::nullopt;
   }
   return set;
@@ -244,7 +244,7 @@ std::optional<Set> VariableResolver::read_list(std::string_view text, int depth,
     if (!set) return std::nullopt;
     list_bytes_ += bytes_of(*set);
     if (list_bytes_ > kMostListBytes) {
-      why = {element, "lists too long, with the variables in them",
+      why = {element, "lists too long, including their variables",
              "more than " + format_size(kMostListBytes) + " in all", "shorter lists", "lists too long"};
       return std::nullopt;
     }

@@ -129,8 +129,7 @@ TEST(Addresses, RefusesWhatIsNone) {
 TEST(Addresses, StopsAtVariablesThatNameEachOther) {
   const auto set = read_rules_text("", "x", {{"A", "$B"}, {"B", "[$A]"}});
   ASSERT_FALSE(set);
-  EXPECT_THAT(to_string(set.error()),
-              HasSubstr("variable $A: variable $B: variable that is made of itself: found '$A'"));
+  EXPECT_THAT(to_string(set.error()), HasSubstr("variable $A: variable $B: variable refers to itself: found '$A'"));
 }
 
 TEST(Addresses, VariablesOfVariablesAreResolvedOnceEach) {
