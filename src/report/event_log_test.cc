@@ -393,7 +393,7 @@ TEST_F(EventLogTest, GivesUpAReaderThatTakesNothingOnceItIsInterrupted) {
   EXPECT_EQ(writing.wait_for(std::chrono::milliseconds{100}), std::future_status::timeout);
   log.interrupt();
   writing.get();
-  EXPECT_THAT(to_string(log.close()), HasSubstr("its reader takes nothing"));
+  EXPECT_THAT(to_string(log.close()), HasSubstr("a reader that no longer reads"));
   ::close(reader);
 }
 
