@@ -205,12 +205,13 @@ class CurveChart {
     std::vector<std::string> notes;
     if (!chart_.arrows.empty()) notes.emplace_back("Arrows mark values beyond the scale.");
     if (has_spread_) notes.emplace_back("Vertical bars span the lowest and the highest of the repeats.");
-    if (data_.not_drawn > 0) notes.push_back(fmt::format("Not drawn: {} values of 0 or less.", data_.not_drawn));
+    if (data_.not_drawn > 0)
+      notes.push_back(fmt::format("Values of 0 or less, which are not drawn: {}.", data_.not_drawn));
     if (data_.curves_left_out > 0) {
-      notes.push_back(fmt::format("Not drawn: {} more series, which the table has.", data_.curves_left_out));
+      notes.push_back(fmt::format("More series in the table, which are not drawn: {}.", data_.curves_left_out));
     }
     if (data_.panels_left_out > 0) {
-      notes.push_back(fmt::format("Not drawn: {} more panels, which the table has.", data_.panels_left_out));
+      notes.push_back(fmt::format("More panels in the table, which are not drawn: {}.", data_.panels_left_out));
     }
     return notes;
   }

@@ -144,6 +144,7 @@ std::vector<References> references_of(const Figure& figure, const PanelData& pan
     drawn.marks.push_back({placement.number(*reference->x), placement.y(reference->y)});
   }
   std::vector<References> all;
+  all.reserve(by_style.size());
   for (auto& [style, drawn] : by_style) all.push_back(std::move(drawn));
   return all;
 }

@@ -21,7 +21,6 @@ namespace penstock::experiment {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -275,7 +274,8 @@ TEST(CurvePlot, LeavesOutWhatALogarithmicAxisCannotShowAndSaysSo) {
   logarithmic.y.kind = AxisKind::logarithmic;
   const Chart chart = curve_chart(logarithmic, record_of({point("64", "gpu", 0), point("128", "gpu", 2)}));
   EXPECT_EQ(chart.panels.at(0).curves.at(0).marks.size(), 1U);
-  EXPECT_NE(std::ranges::find(chart.texts, "Not drawn: 1 values of 0 or less.", &Text::text), chart.texts.end());
+  EXPECT_NE(std::ranges::find(chart.texts, "Values of 0 or less, which are not drawn: 1.", &Text::text),
+            chart.texts.end());
   EXPECT_FALSE(has_plot(logarithmic, record_of({point("64", "gpu", 0)})));
 }
 
@@ -293,7 +293,7 @@ TEST(CurvePlot, DrawsNoMoreSeriesThanThereAreStyles) {
   }
   const Chart chart = curve_chart(by_size(), record);
   EXPECT_EQ(chart.panels.at(0).curves.size(), kMostCurves);
-  EXPECT_NE(std::ranges::find(chart.texts, "Not drawn: 3 more series, which the table has.", &Text::text),
+  EXPECT_NE(std::ranges::find(chart.texts, "More series in the table, which are not drawn: 3.", &Text::text),
             chart.texts.end());
 }
 

@@ -17,6 +17,7 @@ using ::testing::ElementsAre;
 
 std::vector<std::string> labels_of(const std::vector<Tick>& ticks) {
   std::vector<std::string> labels;
+  labels.reserve(ticks.size());
   for (const Tick& tick : ticks) labels.push_back(tick.label);
   return labels;
 }
