@@ -17,7 +17,7 @@ namespace penstock::evasion {
 
 namespace {
 
-constexpr std::uint8_t kTcp = 6, kUdp = 17;
+constexpr std::uint8_t kTcp = 6;
 constexpr std::uint64_t kMillisecond = 1'000'000;
 
 std::int32_t distance(std::uint32_t to, std::uint32_t from) { return static_cast<std::int32_t>(to - from); }
