@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/testing/rounds.h"
+
 namespace penstock::stack {
 namespace {
 
@@ -136,7 +138,7 @@ TEST(StreamBuffer, KeepsWhatThePublishedModelsSayOfEachPolicy) {
 
 TEST(StreamBuffer, KeepsWhatASlowOneKeepsOfRandomOverlaps) {
   std::mt19937 random(7);
-  for (int round = 0; round < 3000; ++round) {
+  for (std::uint32_t round = 0; round < penstock::testing::rounds(3000); ++round) {
     const OverlapPolicy policy = kPolicies[random() % std::size(kPolicies)];
     MemoryPool pool(1 << 20);
     StreamBuffer buffer;
