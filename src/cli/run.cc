@@ -55,7 +55,7 @@ Result<void> write_esp_sas(const chain::Chain& chain, const std::string& path) {
 using Json = nlohmann::ordered_json;
 
 /// The report as the file has it.
-Json complete_report(Json of_run, const RunArguments& arguments, const Errors& errors) {
+Json complete_report(const Json& of_run, const RunArguments& arguments, const Errors& errors) {
   Json report{{"penstock", {{"version", build_info().version}, {"commit", build_info().commit}}},
               {"chain", arguments.chain.file}};
   report.update(of_run);
