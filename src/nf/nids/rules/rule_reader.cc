@@ -65,6 +65,7 @@ std::optional<Enum> value_of(const std::array<Named<Enum>, kCount>& all, std::st
 template <typename Enum, std::size_t kCount>
 std::vector<std::string_view> names_of(const std::array<Named<Enum>, kCount>& all) {
   std::vector<std::string_view> names;
+  names.reserve(kCount);
   for (const Named<Enum>& one : all) names.push_back(one.name);
   return names;
 }
