@@ -197,7 +197,7 @@ TEST_F(StreamFindingsTest, OfOtherDirectionsAndFlowsAreOthers) {
 }
 
 TEST(StreamFindings, KnowNothingWhereThereIsNoMemoryForThem) {
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef PENSTOCK_SANITIZED
   GTEST_SKIP() << "the sanitizer ends a process that asks for so much";
 #endif
   StreamFindings findings{40};  // more than processors have addresses for
