@@ -18,7 +18,9 @@
 namespace penstock::ipsec {
 
 /// Zeros that the compiler may not leave out.
-inline void wipe(void* memory, std::size_t bytes) noexcept { explicit_bzero(memory, bytes); }
+inline void wipe(void* memory, std::size_t bytes) noexcept {
+  if (bytes > 0) explicit_bzero(memory, bytes);
+}
 
 class Secret {
  public:
