@@ -43,8 +43,6 @@ if(PENSTOCK_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${PENSTOCK_SANITIZE}>
                       $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all>
                       $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
-  # Clang alone checks that an unsigned offset does not wrap; GCC 12 has no such check, and a test counts back so.
-  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,Clang>:-fno-sanitize=pointer-overflow>)
   add_link_options(-fsanitize=${PENSTOCK_SANITIZE})
 endif()
 

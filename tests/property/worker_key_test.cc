@@ -112,7 +112,8 @@ Bytes wrapped(const Bytes& frame, const port::Network& network, RandomPackets& r
 }
 
 /// The answer: addresses and ports change places.
-void turn(Bytes& frame, const port::Network& network) {
+void turn(Bytes& frame, LinkType link) {
+  const port::Network network = port::network_of(frame, link);
   const std::size_t ip = static_cast<std::size_t>(network.bytes.data() - frame.data());
   const std::size_t length = network.version == 4 ? 4 : 16, from = ip + (network.version == 4 ? 12 : 8);
   const std::size_t ports = network.version == 4 ? ip + (frame[ip] & 15U) * 4 : ip + 40;
@@ -135,7 +136,7 @@ TEST(WorkerKeyProperty, FlowsOfTheStackComeToOneWorkerWhateverIsAroundThem) {
     const port::Network network = port::network_of(packet.bytes, packet.descriptor.link_type);
     if (network.version == 0 || network.bytes.size() < 40) continue;
     Bytes back = packet.bytes;
-    turn(back, network);
+    turn(back, packet.descriptor.link_type);
     both.check(back, packet.descriptor.wire_length, packet.descriptor.link_type);
     const Bytes other = wrapped(packet.bytes, network, random);
     both.check(other, 0, LinkType::ethernet);
