@@ -11,6 +11,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/ascii.h"
+
 namespace penstock {
 
 namespace {
@@ -34,18 +36,13 @@ std::optional<double> take_number(std::string_view& text) {
 
 bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }
 bool is_lower(char c) noexcept { return c >= 'a' && c <= 'z'; }
-char lower(char c) noexcept { return is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c; }
-
-bool equals_in_any_case(std::string_view a, std::string_view b) noexcept {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
-}
 
 template <std::size_t kUnits>
 std::optional<double> number_with_unit(std::string_view text, const std::array<Unit, kUnits>& units) {
   const auto value = take_number(text);
   if (!value) return std::nullopt;
   for (const Unit& unit : units) {
-    if (equals_in_any_case(text, unit.name)) return *value * unit.factor;
+    if (equals_ignoring_case(text, unit.name)) return *value * unit.factor;
   }
   return std::nullopt;
 }
@@ -148,6 +145,10 @@ std::string format_count(std::uint64_t count) {
     digits.insert(at, 1, ',');
   }
   return digits;
+}
+
+std::string format_count(std::uint64_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", format_count(count), thing, count == 1 ? "" : "s");
 }
 
 std::string format_si(double value) {

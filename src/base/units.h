@@ -31,6 +31,8 @@ struct Rate {
 [[nodiscard]] std::string format_size(std::uint64_t bytes);                // "4.0 MiB"
 [[nodiscard]] std::string format_duration(std::chrono::nanoseconds time);  // "1.25 ms"
 [[nodiscard]] std::string format_count(std::uint64_t count);               // "1,234,567"
+/// "1 rule", "1,234 rules": of a thing whose plural ends in s.
+[[nodiscard]] std::string format_count(std::uint64_t count, std::string_view thing);
 /// 12.3 M, 4.56 G: three digits and a decimal prefix, for rates ("12.3 M" + "pps").
 [[nodiscard]] std::string format_si(double value);
 

@@ -67,6 +67,9 @@ TEST(Units, ReadsWholeNumbersWhole) {
 TEST(Units, WritesForReaders) {
   EXPECT_EQ(format_count(1234567), "1,234,567");
   EXPECT_EQ(format_count(999), "999");
+  EXPECT_EQ(format_count(0, "rule"), "0 rules");
+  EXPECT_EQ(format_count(1, "rule"), "1 rule");
+  EXPECT_EQ(format_count(1234, "rule"), "1,234 rules");
   EXPECT_EQ(format_size(4U << 20), "4.0 MiB");
   EXPECT_EQ(format_duration(nanoseconds{1'250'000}), "1.25 ms");
   EXPECT_EQ(format_si(12'345'678), "12.3 M");

@@ -230,7 +230,7 @@ std::string report_tables(const Json& report) {
     const std::string name = f["name"].get<std::string>();
     if (details.contains("alerts")) {
       const auto alerts = details["alerts"].get<std::uint64_t>();
-      of_functions += fmt::format("{}: {} alert{}\n", name, format_count(alerts), alerts == 1 ? "" : "s");
+      of_functions += fmt::format("{}: {}\n", name, format_count(alerts, "alert"));
     }
     if (!details.contains("warnings")) continue;
     for (const Json& warning : details["warnings"]) {

@@ -11,15 +11,19 @@
 
 namespace penstock::chain {
 
+bool refuses_unsupported(const Parameters& parameters) { return parameters.text("unsupported") == "refuse"; }
+
+Errors refusal_of(Errors unsupported, Place place, std::string_view way_out) {
+  const std::string count = format_count(unsupported.size(), "unsupported construct");
+  unsupported.push_back({std::move(place), fmt::format("refused because of {}, listed above", count), "",
+                         fmt::format("{} to apply the rest", way_out)});
+  return unsupported;
+}
+
 Result<void> check_unsupported(const Parameters& parameters, std::string_view files, Errors unsupported,
                                Errors harmless, NfContext& context) {
-  if (!unsupported.empty() && parameters.text("unsupported") == "refuse") {
-    const std::size_t count = unsupported.size();
-    unsupported.push_back({parameters.place(files),
-                           fmt::format("refused because of {} unsupported construct{}, listed above",
-                                       format_count(count), count == 1 ? "" : "s"),
-                           "", "`unsupported: skip` to apply the rest"});
-    return failure(std::move(unsupported));
+  if (!unsupported.empty() && refuses_unsupported(parameters)) {
+    return failure(refusal_of(std::move(unsupported), parameters.place(files), "`unsupported: skip`"));
   }
   append(context.unsupported, std::move(unsupported));
   append(context.unsupported, std::move(harmless));

@@ -23,6 +23,12 @@ inline constexpr Parameter kUnsupportedParameter{
     "files with constructs that are not supported: refuse them, or skip these constructs and apply the rest",
     false};
 
+/// Whether files with unsupported constructs are to be refused.
+[[nodiscard]] bool refuses_unsupported(const Parameters& parameters);
+
+/// `unsupported`, with a last error at `place` that says that the files are refused because of them, and how not to be.
+[[nodiscard]] Errors refusal_of(Errors unsupported, Place place, std::string_view way_out);
+
 /// Refuses what the readers do not support, with a last error at `files`, the parameter that names them; or hands it to
 /// the context with `unsupported: skip`. `harmless` constructs change no verdict: they are never refused here.
 [[nodiscard]] Result<void> check_unsupported(const Parameters& parameters, std::string_view files, Errors unsupported,

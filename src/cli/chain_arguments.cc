@@ -137,8 +137,7 @@ void print_left_out(const Errors& left_out) {
   fmt::print(stderr, "\nNot supported and left out:\n");
   for (const std::string_view file : files) {
     const std::vector<const Error*>& errors = by_file[file];
-    fmt::print(stderr, "  {}: {} construct{}\n", printable(file), format_count(errors.size()),
-               errors.size() == 1 ? "" : "s");
+    fmt::print(stderr, "  {}: {}\n", printable(file), format_count(errors.size(), "construct"));
     const std::vector<Kind> kinds = kinds_of(errors);
     std::size_t shown = 0;
     for (std::size_t i = 0; i < kinds.size() && i < kMostKinds; ++i) {

@@ -103,14 +103,11 @@ void print_loaded(const config::LoadedChain& loaded) {
 
 /// "no mistakes" is said of a chain that does all that its files say, and of no other one.
 std::string summary_of(const config::LoadedChain& loaded) {
-  const auto counted = [](std::size_t count, std::string_view thing) {
-    return fmt::format("{} {}{}", format_count(count), thing, count == 1 ? "" : "s");
-  };
   const std::size_t warnings = loaded.without_effect.size() + loaded.cautions.size();
   std::string text = loaded.unsupported.empty()
                          ? "no mistakes"
-                         : fmt::format("incomplete: {} left out", counted(loaded.unsupported.size(), "construct"));
-  if (warnings > 0) text += ", " + counted(warnings, "warning");
+                         : fmt::format("incomplete: {} left out", format_count(loaded.unsupported.size(), "construct"));
+  if (warnings > 0) text += ", " + format_count(warnings, "warning");
   return text;
 }
 

@@ -17,6 +17,7 @@
 
 #include "base/text_file.h"
 #include "base/units.h"
+#include "chain/unsupported.h"
 #include "cli/chain_arguments.h"
 #include "nf/firewall/classifier.h"
 #include "nf/firewall/rule_reader.h"
@@ -102,16 +103,6 @@ void warn(const firewall::Ruleset& rules, const ClassifyOptions& options, const 
   warn_of_unknown(rules, firewall::Subject::out_port, "--out", options.out, interfaces);
 }
 
-int refuse_unsupported(Errors unsupported) {
-  const std::size_t count = unsupported.size();
-  unsupported.push_back({{"--rules", 0, 0},
-                         fmt::format("refused because of {} unsupported construct{}, listed above", format_count(count),
-                                     count == 1 ? "" : "s"),
-                         "",
-                         "--unsupported skip to apply the rest"});
-  return refuse(unsupported, false);
-}
-
 Result<void> print_lines(const firewall::Ruleset& rules, const std::vector<firewall::Key>& keys,
                          const std::vector<std::uint32_t>& entries) {
   constexpr std::size_t kFlush = 1 << 16;
@@ -154,7 +145,9 @@ int classify(const ClassifyOptions& options) {
   const firewall::ReadOptions read_as = read_options(options);
   Result<Read<firewall::Ruleset>> read = firewall::read_rules(*file, input_name(options.file), read_as);
   if (!read) return refuse(read.error());
-  if (!read->unsupported.empty() && options.unsupported == "refuse") return refuse_unsupported(read->unsupported);
+  if (!read->unsupported.empty() && options.unsupported == "refuse") {
+    return refuse(chain::refusal_of(std::move(read->unsupported), {"--rules", 0, 0}, "--unsupported skip"), false);
+  }
   const firewall::Ruleset& rules = read->value;
   const auto classifier = make_classifier(firewall::engine_of(options.engine), rules);
   if (!classifier) return refuse(classifier.error());

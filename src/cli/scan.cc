@@ -88,7 +88,7 @@ Result<std::vector<config::Override>> overrides_of_suricata_yaml(const ScanArgum
     overrides.push_back(of_variable(variable, fmt::format("{}:{}", variable.place.file, variable.place.line)));
   if (!arguments.quiet) {
     fmt::print(stderr, "{}: {} used{}\n", printable(arguments.suricata_yaml),
-               plural(yaml->variables.size(), "variable"),
+               format_count(yaml->variables.size(), "variable"),
                yaml->not_used.empty() ? "" : printable(fmt::format("; not used: {}", fmt::join(yaml->not_used, ", "))));
   }
   return overrides;
@@ -204,7 +204,7 @@ int scan(const ScanArguments& given) {
   Json summary = scan_summary(arguments.captures, result->report, result->errors);
   if (const std::uint64_t count = nids.alert_frames().without_frame(); count > 0) {
     summary["warnings"].push_back(fmt::format("{} raised at the end of a stream, not at a packet: not in {}",
-                                              plural(count, "alert"), arguments.alert_pcap));
+                                              format_count(count, "alert"), arguments.alert_pcap));
   }
   std::string text;
   if (arguments.json) {

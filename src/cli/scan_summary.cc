@@ -39,18 +39,14 @@ std::string profile_table(const Json& profile) {
                    std::to_string(number(rule["gid"])), std::to_string(number(rule["sid"])),
                    printable(rule["message"].get<std::string>())});
   }
-  std::string text = fmt::format("\n{} evaluated, by cost\n", plural(profile.size(), "rule"));
+  std::string text = fmt::format("\n{} evaluated, by cost\n", format_count(profile.size(), "rule"));
   if (!profile.empty()) text += '\n' + table.text();
   if (profile.size() > kTop)
-    text += fmt::format("… and {}; --json has all\n", plural(profile.size() - kTop, "more rule"));
+    text += fmt::format("… and {}; --json has all\n", format_count(profile.size() - kTop, "more rule"));
   return text;
 }
 
 }  // namespace
-
-std::string plural(std::uint64_t count, std::string_view thing) {
-  return fmt::format("{} {}{}", format_count(count), thing, count == 1 ? "" : "s");
-}
 
 Json scan_summary(const std::vector<std::string>& captures, const Json& report, const Errors& errors) {
   const Json& details = report["functions"][0]["details"];
@@ -84,13 +80,15 @@ std::string scan_tables(const Json& summary, const std::string& load_table) {
   const auto number = [](const Json& value) { return value.get<std::uint64_t>(); };
   const Json& rules = summary["rules"];
   std::string text = fmt::format(
-      "{}, {} in {}; {:.3f} s, {}bit/s, {}pps by {} on the {}\n", plural(number(summary["packets"]), "packet"),
-      format_size(number(summary["bytes"])), plural(number(summary["flows"]), "flow"),
+      "{}, {} in {}; {:.3f} s, {}bit/s, {}pps by {} on the {}\n", format_count(number(summary["packets"]), "packet"),
+      format_size(number(summary["bytes"])), format_count(number(summary["flows"]), "flow"),
       summary["elapsed_s"].get<double>(), format_si(summary["rate"]["bits_per_s"].get<double>()),
-      format_si(summary["rate"]["packets_per_s"].get<double>()), plural(number(summary["workers"]), "worker"),
+      format_si(summary["rate"]["packets_per_s"].get<double>()), format_count(number(summary["workers"]), "worker"),
       summary["processor"] == "gpu" ? "GPU" : "CPU");
-  if (summary.contains("dropped")) text += fmt::format("{} dropped\n", plural(number(summary["dropped"]), "packet"));
-  text += fmt::format("{} of {}\n", plural(number(summary["alerts"]), "alert"), plural(rules.size(), "rule"));
+  if (summary.contains("dropped"))
+    text += fmt::format("{} dropped\n", format_count(number(summary["dropped"]), "packet"));
+  text +=
+      fmt::format("{} of {}\n", format_count(number(summary["alerts"]), "alert"), format_count(rules.size(), "rule"));
   if (summary.contains("warnings")) {
     for (const Json& warning : summary["warnings"]) text += fmt::format("warning: {}\n", warning.get<std::string>());
   }
@@ -104,7 +102,7 @@ std::string scan_tables(const Json& summary, const std::string& load_table) {
     }
     text += '\n' + table.text();
     if (rules.size() > kTop)
-      text += fmt::format("… and {}; --json has all\n", plural(rules.size() - kTop, "more rule"));
+      text += fmt::format("… and {}; --json has all\n", format_count(rules.size() - kTop, "more rule"));
   }
   if (summary.contains("profile")) text += profile_table(summary["profile"]);
   return text + '\n' + load_table;

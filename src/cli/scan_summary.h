@@ -15,9 +15,6 @@
 
 namespace penstock::cli {
 
-/// "1,024 packets"
-[[nodiscard]] std::string plural(std::uint64_t count, std::string_view thing);
-
 /// Of a run's report and errors, with the details of `nids` at the top.
 [[nodiscard]] nlohmann::ordered_json scan_summary(const std::vector<std::string>& captures,
                                                   const nlohmann::ordered_json& report, const Errors& errors);

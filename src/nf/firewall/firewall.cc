@@ -88,7 +88,7 @@ std::unique_ptr<chain::FinishStage> Firewall::make_finish_stage(chain::CpuStage&
 std::string Firewall::description() const {
   const auto left_out =
       std::count_if(rules_.rules.begin(), rules_.rules.end(), [](const Rule& r) { return r.left_out; });
-  std::string text = fmt::format("{} rule{}", format_count(rules_.rules.size()), rules_.rules.size() == 1 ? "" : "s");
+  std::string text = format_count(rules_.rules.size(), "rule");
   if (left_out > 0) text += fmt::format(" ({} left out)", format_count(static_cast<std::uint64_t>(left_out)));
   text += fmt::format(", {}, {}; policy {}", classifier_->name(), format_size(classifier_->memory_bytes()),
                       name(rules_.ipv4_policy));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text_file.h"
+#include "chain/interface_names.h"
 #include "chain/unsupported.h"
 #include "nf/firewall/firewall.h"
 #include "nf/firewall/rule_reader.h"
@@ -85,8 +86,7 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
       !checked)
     return failure(std::move(checked).error());
   append(context.cautions, cautions(read->value, parameters));
-  append(context.without_effect,
-         unused_interfaces(parameters, options.interfaces, read->value.interface_names, "rule"));
+  append(context.without_effect, chain::unused_interfaces(parameters, read->value.interface_names, "rule"));
   return Firewall::build(std::move(read->value), engine_of(parameters.text("engine")))
       .map([](std::unique_ptr<Firewall> firewall) {
         return std::unique_ptr<chain::NetworkFunction>(std::move(firewall));

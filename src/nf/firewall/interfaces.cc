@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "chain/interface_names.h"
 #include "nf/firewall/rule.h"
 
 namespace penstock::firewall {
@@ -19,30 +20,10 @@ std::uint64_t port_bit(const std::vector<std::string>& ports, std::string_view n
   return at == ports.end() ? 0 : std::uint64_t{1} << (at - ports.begin());
 }
 
-/// "eth0", or with `prefix` all names that begin with the stem.
-struct Pattern {
-  std::string_view stem;
-  bool prefix;
-
-  [[nodiscard]] bool covers(std::string_view name) const { return prefix ? name.starts_with(stem) : name == stem; }
-  /// Whether a name can meet both.
-  [[nodiscard]] bool meets(const Pattern& other) const {
-    return covers(other.stem) || other.covers(stem) || (prefix && other.prefix && stem.starts_with(other.stem));
-  }
-};
-
-Pattern pattern_of(std::string_view text, std::string_view wildcards) {
-  const bool prefix = !text.empty() && wildcards.find(text.back()) != std::string_view::npos;
-  return {text.substr(0, text.size() - (prefix ? 1 : 0)), prefix};
-}
-
-Pattern rule_pattern(std::string_view text) { return pattern_of(text, "+"); }
-Pattern key_pattern(std::string_view text) { return pattern_of(text, "+*"); }
-
 }  // namespace
 
 std::optional<std::uint64_t> Interfaces::ports_of(std::string_view pattern) const {
-  const Pattern wanted = rule_pattern(pattern);
+  const chain::InterfacePattern wanted = chain::interface_in_file(pattern);
   std::uint64_t set = 0;
   bool known = false;
   const auto add = [&](std::uint64_t bits) {
@@ -54,7 +35,7 @@ std::optional<std::uint64_t> Interfaces::ports_of(std::string_view pattern) cons
   }
   const std::pair<std::string, std::string>* closest = nullptr;  // of the keys with a wildcard
   for (const auto& alias : aliases) {
-    const Pattern key = key_pattern(alias.first);
+    const chain::InterfacePattern key = chain::interface_key(alias.first);
     if (!wanted.meets(key)) continue;
     if (wanted.prefix || !key.prefix) {
       add(port_bit(ports, alias.second));
@@ -92,21 +73,6 @@ Result<Interfaces> make_interfaces(std::span<const std::string> ports, std::span
   }
   if (!errors.empty()) return failure(std::move(errors));
   return interfaces;
-}
-
-Errors unused_interfaces(const Parameters& parameters, const Interfaces& interfaces, const std::set<std::string>& names,
-                         std::string_view what) {
-  Errors warnings;
-  for (std::size_t i = 0; i < interfaces.aliases.size(); ++i) {
-    const std::string& key = interfaces.aliases[i].first;
-    const Pattern pattern = key_pattern(key);
-    if (std::ranges::any_of(names, [&](const std::string& name) { return rule_pattern(name).meets(pattern); }))
-      continue;
-    const std::vector<std::string_view> known(names.begin(), names.end());
-    warnings.push_back({parameters.place("interfaces", i), fmt::format("interfaces: no {} names this interface", what),
-                        in_quotes(key), known.empty() ? "" : expected_name(key, known)});
-  }
-  return warnings;
 }
 
 }  // namespace penstock::firewall

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,7 +15,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/parameter.h"
 
 namespace penstock::firewall {
 
@@ -41,9 +39,5 @@ struct Interfaces {
 [[nodiscard]] Result<Interfaces> make_interfaces(std::span<const std::string> ports,
                                                  std::span<const std::string> mapping, const Place& place,
                                                  bool out_known);
-
-/// A warning for each key of the parameter `interfaces` that stands for none of `names`, those in the files of `what`.
-[[nodiscard]] Errors unused_interfaces(const Parameters& parameters, const Interfaces& interfaces,
-                                       const std::set<std::string>& names, std::string_view what);
 
 }  // namespace penstock::firewall

@@ -105,7 +105,7 @@ struct Ruleset {
   std::vector<Ipv6Range> ranges6;
   Target ipv4_policy = Target::accept;  // for packets that no rule decides about
   Target ipv6_policy = Target::accept;
-  std::set<std::string> interface_names{};  // that the file's rules have, tried or not; patterns too
+  std::set<std::string, std::less<>> interface_names{};  // that the file's rules have, tried or not; patterns too
 
   [[nodiscard]] Target policy(NetworkLayer family) const noexcept {
     return family == NetworkLayer::ipv4 ? ipv4_policy : ipv6_policy;

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cctype>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/units.h"
 #include "packet/ip.h"
 
@@ -143,9 +143,8 @@ std::optional<std::uint8_t> parse_protocol(std::string_view text) {
     if (*number > 0xff) return std::nullopt;
     return static_cast<std::uint8_t>(*number);
   }
-  const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
   for (const auto& [name, number] : kProtocols) {
-    if (std::equal(text.begin(), text.end(), name.begin(), name.end(), same)) return number;
+    if (equals_ignoring_case(text, name)) return number;
   }
   return std::nullopt;
 }

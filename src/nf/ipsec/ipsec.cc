@@ -91,8 +91,7 @@ std::span<report::Traffic> Ipsec::make_counts() {
 
 std::string Ipsec::description() const {
   const std::size_t sas = tables_->sas().size();
-  std::string text =
-      fmt::format("{}, {} SA{}", tables_->settings().inbound ? "in" : "out", format_count(sas), sas == 1 ? "" : "s");
+  std::string text = fmt::format("{}, {}", tables_->settings().inbound ? "in" : "out", format_count(sas, "SA"));
   if (tables_->has_policies()) {
     const std::size_t policies = tables_->policy_count();
     text += fmt::format(", {} polic{}", format_count(policies), policies == 1 ? "y" : "ies");

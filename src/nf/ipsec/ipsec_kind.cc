@@ -13,6 +13,7 @@
 
 #include "base/text_file.h"
 #include "base/units.h"
+#include "chain/interface_names.h"
 #include "chain/unsupported.h"
 #include "nf/ipsec/ipsec.h"
 #include "nf/ipsec/numbers/sa_registry.h"
@@ -115,8 +116,8 @@ Errors policies_without_sa(const Selection& selection, const std::string& file) 
   return warnings;
 }
 
-std::set<std::string> devices_of(const TableSources& sources) {
-  std::set<std::string> devices;
+std::set<std::string, std::less<>> devices_of(const TableSources& sources) {
+  std::set<std::string, std::less<>> devices;
   for (const SecurityAssociation& sa : sources.sas) {
     if (sa.selector) devices.insert(sa.selector->device);
   }
@@ -197,11 +198,10 @@ Result<std::unique_ptr<chain::NetworkFunction>> make_ipsec(const Parameters& par
     }
   }
   if (!errors.empty()) return failure(std::move(errors));
-  const bool refused = !unsupported.empty() && parameters.text("unsupported") == "refuse";
+  const bool refused = !unsupported.empty() && chain::refuses_unsupported(parameters);
   if (errors = empty_files(sources, unsupported.empty()); !errors.empty() && !refused)
     return failure(std::move(errors));
-  append(context.without_effect,
-         firewall::unused_interfaces(parameters, sources.interfaces, devices_of(sources), "policy or SA"));
+  append(context.without_effect, chain::unused_interfaces(parameters, devices_of(sources), "policy or SA"));
   const std::string policy_file = sources.policy_file;
   const bool inbound = sources.settings.inbound;
   auto tables = Tables::build(std::move(sources));

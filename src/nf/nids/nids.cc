@@ -242,7 +242,7 @@ void Nids::end_run() noexcept {
 std::string Nids::description() const {
   const std::size_t loaded = rules().rules.size();
   const std::size_t left_out = rules().left_out.size();
-  std::string text = fmt::format("{} rule{}", format_count(loaded), loaded == 1 ? "" : "s");
+  std::string text = format_count(loaded, "rule");
   if (left_out > 0) text += fmt::format(" ({} left out)", format_count(left_out));
   return text + ", " + detection_->description();
 }
@@ -284,9 +284,8 @@ void Nids::report(nlohmann::json& into) const {
   into["stack"] = stack_json(counted.tracker);
   if (auto warning = checksum_warning(counted.tracker)) into["warnings"].push_back(std::move(*warning));
   if (const std::uint64_t frames = counted.inspector.frames_over_budget; frames > 0) {
-    into["warnings"].push_back(
-        fmt::format("{} frame{} exceeded the work limit: some rules were not evaluated, alerts may be missing",
-                    format_count(frames), frames == 1 ? "" : "s"));
+    into["warnings"].push_back(format_count(frames, "frame") +
+                               " exceeded the work limit: some rules were not evaluated, alerts may be missing");
   }
 }
 

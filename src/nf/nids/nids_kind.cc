@@ -231,10 +231,10 @@ void caution_about_drops(const Parameters& parameters, const RuleSet& set, chain
   const bool forwards = std::ranges::find(context.ports_write, true) != context.ports_write.end();
   const auto count = std::ranges::count_if(set.rules, [](const Rule& rule) { return drops(rule.action); });
   if (!forwards || count == 0 || parameters.text("action") == "drop") return;
-  context.cautions.push_back({parameters.place("rules"),
-                              fmt::format("{} rule{} to drop or reject: they only alert",
-                                          format_count(static_cast<std::uint64_t>(count)), count == 1 ? "" : "s"),
-                              "action: alert", "action: drop, to drop packets"});
+  context.cautions.push_back(
+      {parameters.place("rules"),
+       format_count(static_cast<std::uint64_t>(count), "rule") + " to drop or reject: they only alert", "action: alert",
+       "action: drop, to drop packets"});
 }
 
 Errors in_short(const RuleSet& rules) {

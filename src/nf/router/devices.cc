@@ -3,33 +3,21 @@
 
 #include "nf/router/devices.h"
 
+#include "chain/interface_names.h"
+
 namespace penstock::router {
 
 Devices::Devices(std::span<const std::string> ports) : any_(false), names_(ports.begin(), ports.end()) {
   for (std::size_t i = 0; i < names_.size(); ++i) index_.emplace(names_[i], static_cast<PortIndex>(i));
 }
 
-namespace {
-
-bool is_wildcard(std::string_view name) { return name.ends_with('*') || name.ends_with('+'); }
-
-}  // namespace
-
 bool Devices::add_alias(std::string_view name, std::string_view port) {
   const auto known = index_.find(port);
   if (known == index_.end() && port != kNone) return false;
   const PortIndex meaning = known != index_.end() ? known->second : kNoPort;
-  const auto [place, added] = is_wildcard(name)
-                                  ? prefixes_.emplace(std::string(name.substr(0, name.size() - 1)), meaning)
-                                  : index_.emplace(std::string(name), meaning);
+  const chain::InterfacePattern pattern = chain::interface_key(name);
+  const auto [place, added] = (pattern.prefix ? prefixes_ : index_).emplace(std::string(pattern.stem), meaning);
   return added || place->second == meaning;
-}
-
-bool Devices::was_asked_for(std::string_view alias) const {
-  if (!is_wildcard(alias)) return asked_for_.contains(alias);
-  const std::string_view prefix = alias.substr(0, alias.size() - 1);
-  const auto first = asked_for_.lower_bound(prefix);
-  return first != asked_for_.end() && first->starts_with(prefix);
 }
 
 std::optional<PortIndex> Devices::find(std::string_view name) {

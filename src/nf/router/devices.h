@@ -30,8 +30,6 @@ class Devices {
   /// "eth*" and "eth+" are all devices that begin with eth and have no closer name. False where the port is not known
   /// or the name has another meaning already.
   bool add_alias(std::string_view name, std::string_view port);
-  /// Whether a device that was asked for is meant by this name of `add_alias`.
-  [[nodiscard]] bool was_asked_for(std::string_view alias) const;
   /// All that were asked for.
   [[nodiscard]] const std::set<std::string, std::less<>>& asked_for() const noexcept { return asked_for_; }
 

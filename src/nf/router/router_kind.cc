@@ -13,6 +13,7 @@
 
 #include "base/text_file.h"
 #include "base/units.h"
+#include "chain/interface_names.h"
 #include "nf/router/neighbour_reader.h"
 #include "nf/router/route_reader.h"
 #include "nf/router/router.h"
@@ -106,16 +107,7 @@ Errors without_effect(const Parameters& parameters, const RouterConfig& config, 
                                     context.ports[port]),
                         fmt::format("{} routes", format_count(routes_by_port[port])), "a port that writes"});
   }
-  if (!parameters.has("interfaces")) return warnings;
-  const auto& asked_for = config.devices.asked_for();
-  const std::vector<std::string_view> known(asked_for.begin(), asked_for.end());
-  const std::vector<std::string>& given = parameters.texts("interfaces");
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    const std::string_view key = split_pair(given[i]).key;
-    if (config.devices.was_asked_for(key)) continue;
-    warnings.push_back({parameters.place("interfaces", i), "interfaces: no route or neighbour names this interface",
-                        in_quotes(key), known.empty() ? "" : expected_name(key, known)});
-  }
+  append(warnings, chain::unused_interfaces(parameters, config.devices.asked_for(), "route or neighbour"));
   return warnings;
 }
 

@@ -15,7 +15,6 @@ namespace {
 constexpr bool is_space(char c) noexcept {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';
 }
-constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 /// Whether a comment is a rule that somebody has put to rest.
 bool looks_like_a_rule(std::string_view text) noexcept {
@@ -171,10 +170,6 @@ std::vector<std::string_view> split_spaces(std::string_view value) {
   return words;
 }
 
-bool equals_ignoring_case(std::string_view a, std::string_view b) noexcept {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
-}
-
 std::string with_suggestion(std::string message, std::string_view name, std::span<const std::string_view> known) {
   const std::string_view near = nearest_name(name, known);
   if (!near.empty()) message.append("; did you mean '").append(near).append("'?");
@@ -183,7 +178,7 @@ std::string with_suggestion(std::string message, std::string_view name, std::spa
 
 std::string lower_case(std::string_view text) {
   std::string out(text);
-  for (char& c : out) c = lower(c);
+  for (char& c : out) c = ascii_lower(c);
   return out;
 }
 

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/text_file.h"
 
@@ -92,7 +93,6 @@ struct RuleParts {
 [[nodiscard]] std::vector<std::string_view> split_fields(std::string_view value);
 /// Between spaces.
 [[nodiscard]] std::vector<std::string_view> split_spaces(std::string_view value);
-[[nodiscard]] bool equals_ignoring_case(std::string_view a, std::string_view b) noexcept;
 [[nodiscard]] std::string lower_case(std::string_view text);
 /// "unknown option; did you mean 'content'?", or the message alone where none of `known` is near.
 [[nodiscard]] std::string with_suggestion(std::string message, std::string_view name,
