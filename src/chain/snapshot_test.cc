@@ -7,6 +7,8 @@
 
 #include <thread>
 
+#include "base/testing/rounds.h"
+
 namespace penstock::chain {
 namespace {
 
@@ -48,7 +50,8 @@ TEST(Snapshot, NoReaderEverSeesATableThatIsBeingChanged) {
     });
   }
   auto shadow = std::make_unique<Table>();
-  for (int version = 1; version <= 2000; ++version) {
+  constexpr int kVersions = penstock::testing::rounds(2000);
+  for (int version = 1; version <= kVersions; ++version) {
     for (int& cell : shadow->cells) cell = version;
     std::unique_ptr<const Table> before = snapshot.publish(std::move(shadow));
     // Nobody reads it any more: it may be changed in place.
@@ -57,7 +60,7 @@ TEST(Snapshot, NoReaderEverSeesATableThatIsBeingChanged) {
   stop = true;
   for (std::thread& reader : readers) reader.join();
   EXPECT_EQ(torn, 0);
-  EXPECT_EQ(snapshot.newest().cells.front(), 2000);
+  EXPECT_EQ(snapshot.newest().cells.front(), kVersions);
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ int run_chain(const RunArguments& arguments) {
   nothing_left_to_stop();
   if (terminal) end_progress();
   if (!result) return refuse(result.error());  // nothing has run
-  const Json report = complete_report(std::move(result->report), arguments, result->errors);
+  const Json report = complete_report(result->report, arguments, result->errors);
   Errors errors = std::move(result->errors);
   const auto note = [&errors](Result<void> written) {
     if (!written) append(errors, std::move(written.error()));

@@ -10,6 +10,8 @@
 #include <random>
 #include <vector>
 
+#include "base/testing/rounds.h"
+
 namespace penstock::stack {
 namespace {
 
@@ -22,7 +24,7 @@ TEST(MemoryPool, GivesPiecesThatDoNotOverlapAndTakesAllBack) {
     std::byte mark;
   };
   std::vector<Piece> pieces;
-  for (int step = 0; step < 200000; ++step) {
+  for (std::uint32_t step = 0; step < penstock::testing::rounds(200'000); ++step) {
     if (random() % 100 < 55) {
       const auto order = MemoryPool::kSmallestOrder + static_cast<unsigned>(random() % 8);
       std::byte* const at = pool.take(order);

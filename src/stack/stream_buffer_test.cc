@@ -251,7 +251,7 @@ std::vector<std::uint64_t> order_of(std::string_view name, std::uint64_t first, 
 
 // Were a hole searched for from one end, or a run moved each time that it grows, this would take hours.
 TEST(StreamBuffer, TakesAnyNumberOfHolesInAnyOrder) {
-  constexpr std::uint64_t kBytes = 400'000;
+  constexpr std::uint64_t kBytes = penstock::testing::rounds(400'000);
   std::mt19937 random(13);
   std::string stream(kBytes, ' ');
   for (char& c : stream) c = static_cast<char>('a' + random() % 26);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/testing/rounds.h"
 #include "stack/flow_table.h"
 #include "stack/testing/tcp_talk.h"
 
@@ -1390,7 +1391,7 @@ TEST(Tracker, StaysInItsBoundsUnderASynFloodAndKeepsEstablishedConnections) {
   DecodedPacket syn = talk.between(true);
   syn.protocol = 6;
   syn.transport = header;
-  constexpr std::uint32_t kSyns = 20'000'000;
+  constexpr std::uint32_t kSyns = penstock::testing::rounds(20'000'000);
   for (std::uint32_t i = 0; i < kSyns; ++i) {
     syn.timestamp_ns += 1000;
     syn.source.address.low = 0x14000000 + i;

@@ -9,6 +9,7 @@
 
 #include <string>
 
+#include "base/testing/rounds.h"
 #include "evasion/drawing.h"
 #include "evasion/fuzzer.h"
 #include "evasion/minimise.h"
@@ -16,11 +17,7 @@
 namespace penstock::evasion {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kConversations = 4'000;
-#else
-constexpr std::uint64_t kConversations = 40'000;
-#endif
+constexpr std::uint64_t kConversations = penstock::testing::rounds(40'000);
 
 /// The first few evasions, each as small as it gets.
 std::string drawings_of(const FuzzResult& result, const FuzzOptions& options) {

@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 
+#include "base/testing/rounds.h"
 #include "nf/firewall/bitvector_build.h"
 #include "nf/firewall/classifier.h"
 #include "nf/firewall/random_rules_for_test.h"
@@ -18,12 +19,12 @@ namespace {
 // The same cases in every run, unless the caller chooses others.
 [[maybe_unused]] const int kFixedSeed = ::setenv("RC_PARAMS", "seed=1", 0);
 
-void expect_agreement(const Ruleset& rules, Draw& draw, int keys) {
+void expect_agreement(const Ruleset& rules, Draw& draw, std::uint32_t keys) {
   const auto linear = make_classifier(Engine::linear, rules);
   const auto bitvector = make_classifier(Engine::bitvector, rules);
   ASSERT_TRUE(linear && bitvector);
   std::vector<Key> asked;
-  for (int i = 0; i < keys; ++i) asked.push_back(draw.key());
+  for (std::uint32_t i = 0; i < keys; ++i) asked.push_back(draw.key());
   std::vector<std::uint32_t> slow(asked.size()), quick(asked.size());
   (*linear)->classify(asked, slow.data());
   (*bitvector)->classify(asked, quick.data());
@@ -33,14 +34,14 @@ void expect_agreement(const Ruleset& rules, Draw& draw, int keys) {
 RC_GTEST_PROP(Engines, AgreeOnRandomRules, ()) {
   Draw draw(*rc::gen::arbitrary<std::uint64_t>());
   const auto entries = *rc::gen::element(1U, 2U, 63U, 64U, 65U, 511U, 512U, 513U);
-  expect_agreement(draw.rules(entries), draw, 300);
+  expect_agreement(draw.rules(entries), draw, penstock::testing::rounds(300));
 }
 
 TEST(Engines, AgreeWhereASummaryTakesSeveralWords) {
   // 4,096 entries fill a summary word.
   for (const std::uint32_t entries : {4095U, 4096U, 4097U, 9000U}) {
     Draw draw(entries);
-    expect_agreement(draw.rules(entries), draw, 3000);
+    expect_agreement(draw.rules(entries), draw, penstock::testing::rounds(3000));
   }
 }
 

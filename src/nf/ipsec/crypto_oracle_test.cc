@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/testing/rounds.h"
 #include "nf/ipsec/crypto_core.h"
 #include "nf/ipsec/random_crypto_for_test.h"
 
@@ -146,7 +147,7 @@ std::uint32_t in_units(std::uint32_t bytes, Cipher cipher) {
 TEST(CryptoOracle, SealsAsOpensslDoesAtEveryShortLength) {
   RandomCrypto draw(20);
   for (const KeyMaterial& material : draw.every_algorithm()) {
-    for (std::uint32_t bytes = 0; bytes < 200; ++bytes) {
+    for (std::uint32_t bytes = 0; bytes < 200; bytes += penstock::testing::stride()) {
       check(material, in_units(bytes, material.cipher), draw);
       if (HasFatalFailure()) return;
     }
@@ -155,9 +156,9 @@ TEST(CryptoOracle, SealsAsOpensslDoesAtEveryShortLength) {
 
 TEST(CryptoOracle, SealsAsOpensslDoesAtRandomLengths) {
   RandomCrypto draw(21);
-  for (int round = 0; round < 20; ++round) {
+  for (std::uint32_t round = 0; round < penstock::testing::rounds(20); ++round) {
     for (const KeyMaterial& material : draw.every_algorithm()) {
-      check(material, in_units(draw.below(round < 15 ? 2000 : 9000), material.cipher), draw);
+      check(material, in_units(draw.below(round % 4 != 1 ? 2000 : 9000), material.cipher), draw);
       if (HasFatalFailure()) return;
     }
   }

@@ -17,6 +17,7 @@
 #include <set>
 #include <thread>
 
+#include "base/testing/rounds.h"
 #include "nf/ipsec/ipsec_for_test.h"
 #include "packet/testing/random_frames.h"
 
@@ -126,12 +127,14 @@ std::vector<Combination> combinations() {
 }
 
 TEST(Ipsec, GivesBackWhatItProtectedByEveryAlgorithmInEveryMode) {
+  std::uint32_t tried = 0;
   for (const Combination& c : combinations()) {
     std::vector<Arriving> packets = packets_of(c.ipv6, c.tunnel);
     if (c.tunnel) {
       for (const Arriving& other : packets_of(!c.ipv6, true)) packets.push_back(other);
     }
     for (const std::string& algorithms : every_algorithm()) {
+      if (tried++ % penstock::testing::stride() != 0) continue;
       StateText state = state_of(c);
       state.algorithms = algorithms;
       SCOPED_TRACE(state());

@@ -14,6 +14,8 @@
 #include <set>
 #include <tuple>
 
+#include "base/testing/rounds.h"
+
 namespace penstock::ipsec {
 namespace {
 
@@ -546,14 +548,14 @@ class NoKeyIsShown : public ::testing::Test {
 
 TEST_F(NoKeyIsShown, WhateverTheFileIsLike) {
   std::size_t refused = 0;
-  for (int i = 0; i < 30'000; ++i) {
+  for (std::uint32_t i = 0; i < penstock::testing::rounds(30'000); ++i) {
     std::string text = new_text();
     for (std::size_t changes = 1 + any(4); changes > 0; --changes) change(text);
     const auto states = parse_states(text, "state.txt");
     ASSERT_NO_FATAL_FAILURE(expect_no_key(states ? states->unsupported : states.error(), text));
     if (!states) ++refused;
   }
-  EXPECT_GT(refused, 10'000U);
+  EXPECT_GT(refused, penstock::testing::rounds(10'000));
 }
 
 TEST(StateReader, RefusesMoreSasThanTheBoundUsedOrNot) {

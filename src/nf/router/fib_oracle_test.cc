@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/testing/rounds.h"
 #include "nf/router/fib.h"
 #include "nf/router/lpm_corpus.h"
 #include "nf/router/lpm_oracle.h"
@@ -22,8 +23,8 @@ namespace {
 [[maybe_unused]] const int kFixedSeed = ::setenv("RC_PARAMS", "seed=1 max_success=60", 0);
 
 template <typename View>
-class FibOracle : public testing::Test {};
-using Views = testing::Types<Dir24View, Trie1View, Trie4View, Trie6View>;
+class FibOracle : public ::testing::Test {};
+using Views = ::testing::Types<Dir24View, Trie1View, Trie4View, Trie6View>;
 TYPED_TEST_SUITE(FibOracle, Views);
 
 struct Step {
@@ -142,12 +143,12 @@ TYPED_TEST(FibOracle, AFullTableEqualsTheSearchByLengthAtRandomAddressesAndAllEd
 
   ByLengthOracle<Prefix> oracle;
   std::vector<Address> addresses;
-  for (const auto& [prefix, value] : routes) {
-    oracle.insert(prefix, value);
-    append_edges(addresses, prefix);
-  }
+  for (const auto& [prefix, value] : routes) oracle.insert(prefix, value);
+  for (std::size_t i = 0; i < routes.size(); i += penstock::testing::stride())
+    append_edges(addresses, routes[i].prefix);
   std::mt19937_64 random(1);
-  for (std::size_t i = 0; i < 1'000'000; ++i) addresses.push_back(random_address(random, Address{}));
+  for (std::size_t i = 0; i < penstock::testing::rounds(1'000'000); ++i)
+    addresses.push_back(random_address(random, Address{}));
   const auto expected = answers(oracle, addresses);
   expect_equal(table, addresses, expected);
 

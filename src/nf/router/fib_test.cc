@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "base/testing/rounds.h"
 #include "nf/router/lpm_oracle.h"
 
 namespace penstock::router {
@@ -16,7 +17,7 @@ namespace {
 
 /// Routes and addresses of either family by one name: the text of the address's highest 32 bits and a length.
 template <typename View>
-class Fib : public testing::Test {
+class Fib : public ::testing::Test {
  public:
   using Table = MultibitTable<View>;
   using Route = typename Table::Route;
@@ -49,7 +50,7 @@ class Fib : public testing::Test {
   }
 };
 
-using Views = testing::Types<Dir24View, Trie1View, Trie4View, Trie6View>;
+using Views = ::testing::Types<Dir24View, Trie1View, Trie4View, Trie6View>;
 TYPED_TEST_SUITE(Fib, Views);
 
 TYPED_TEST(Fib, WithoutRoutesFindsNone) {
@@ -125,7 +126,7 @@ TYPED_TEST(Fib, ErasesAmongEqualSiblingsInTheMemoryThatThereIs) {
   std::mt19937 random(3);
   auto table = this->table_of({});
   LinearOracle<typename TestFixture::Prefix> oracle;
-  for (int step = 0; step < 4000; ++step) {
+  for (std::uint32_t step = 0; step < penstock::testing::rounds(4000); ++step) {
     const auto high = 0x0a00'0000 | static_cast<std::uint32_t>(random() % 512);
     const auto prefix = truncated(this->host(high), 22 + static_cast<unsigned>(random() % 11));
     const std::size_t before = table.memory_bytes();

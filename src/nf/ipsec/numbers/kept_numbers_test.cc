@@ -17,6 +17,7 @@
 #include <random>
 #include <set>
 
+#include "base/testing/rounds.h"
 #include "nf/ipsec/numbers/faulty_folder_for_test.h"
 
 namespace penstock::ipsec {
@@ -523,20 +524,20 @@ std::size_t never_twice(std::uint64_t seed, int runs, Disturb disturb) {
 TEST(KeptNumbers, NeverComeTwiceWhereverPowerFails) {
   ::testing::internal::CaptureStderr();
   std::size_t sent = 0;
-  for (std::uint64_t seed = 0; seed < 500 && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0; seed < penstock::testing::rounds(500) && !HasFailure(); ++seed) {
     sent += never_twice(seed, 6, [seed](FaultyDisk& disk, int run, std::mt19937_64& random) {
       // The first run is whole; the second breaks off at each operation in turn, the others somewhere.
       if (run > 0) disk.power_fails_at = disk.operations + 1 + (run == 1 ? seed : random()) % 100;
     });
   }
   static_cast<void>(::testing::internal::GetCapturedStderr());
-  EXPECT_GT(sent, 50'000U);
+  EXPECT_GT(sent, penstock::testing::rounds(50'000));
 }
 
 TEST(KeptNumbers, NeverComeTwiceWhicheverOperationsFail) {
   ::testing::internal::CaptureStderr();
   std::size_t sent = 0;
-  for (std::uint64_t seed = 0; seed < 500 && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0; seed < penstock::testing::rounds(500) && !HasFailure(); ++seed) {
     sent += never_twice(seed, 8, [](FaultyDisk& disk, int, std::mt19937_64& random) {
       disk.fails_with = random() % 3 == 0 ? 0 : random() % 2 == 0 ? ENOSPC : EIO;
       disk.error_from = disk.operations + 1 + random() % 60;
@@ -544,13 +545,13 @@ TEST(KeptNumbers, NeverComeTwiceWhicheverOperationsFail) {
     });
   }
   static_cast<void>(::testing::internal::GetCapturedStderr());
-  EXPECT_GT(sent, 50'000U);
+  EXPECT_GT(sent, penstock::testing::rounds(50'000));
 }
 
 TEST(KeptNumbers, NeverComeTwiceWhereTheDiskDamagesHalfOfAFile) {
   ::testing::internal::CaptureStderr();
   std::size_t sent = 0;
-  for (std::uint64_t seed = 0; seed < 500 && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0; seed < penstock::testing::rounds(500) && !HasFailure(); ++seed) {
     sent += never_twice(seed, 8, [](FaultyDisk& disk, int run, std::mt19937_64& random) {
       for (const std::string& name : disk.names()) {
         if (random() % 2 == 0) disk.damage(name, random() % 2 == 0, kSlotBytes);
@@ -559,7 +560,7 @@ TEST(KeptNumbers, NeverComeTwiceWhereTheDiskDamagesHalfOfAFile) {
     });
   }
   static_cast<void>(::testing::internal::GetCapturedStderr());
-  EXPECT_GT(sent, 50'000U);
+  EXPECT_GT(sent, penstock::testing::rounds(50'000));
 }
 
 TEST(KeptNumbers, AreExtendedByAThread) {

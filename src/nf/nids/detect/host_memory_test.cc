@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/testing/rounds.h"
+
 namespace penstock::nids {
 namespace {
 
@@ -27,12 +29,13 @@ TEST(HostMemory, IsBoundedWhateverManySourcesThereAre) {
   HostMemory::Parts& parts = memory.parts();
   ASSERT_LE(parts.capacity() * (80 + 4), kBytes);
   ASSERT_GT(parts.capacity() * (80 + 4), kBytes * 9 / 10);
-  for (std::uint64_t source = 0; source < 10'000'000; ++source) {
+  constexpr std::uint64_t kSources = penstock::testing::rounds(10'000'000);
+  for (std::uint64_t source = 0; source < kSources; ++source) {
     ASSERT_EQ(parts.count(key_of(source), kOnce, source), Counted::alert) << source;
   }
   EXPECT_LE(memory.counters().records, parts.capacity());
   EXPECT_GT(memory.counters().records, parts.capacity() * 99 / 100);
-  EXPECT_EQ(memory.counters().records + memory.counters().evicted, 10'000'000U);
+  EXPECT_EQ(memory.counters().records + memory.counters().evicted, kSources);
 }
 
 TEST(HostMemory, ForgetsTheLongestUnusedFirst) {

@@ -7,6 +7,7 @@
 
 #include <random>
 
+#include "base/testing/rounds.h"
 #include "nf/nids/rules/ranges.h"
 #include "nf/nids/rules/rules_for_test.h"
 
@@ -180,7 +181,7 @@ TEST(Ports, RefusesWhatIsNone) {
 TEST(Ports, SetsOfRandomListsAreThoseOfTheirMembers) {
   std::mt19937 random(20261);
   const auto number = [&](unsigned most) { return std::uniform_int_distribution<unsigned>(0, most)(random); };
-  for (int round = 0; round < 200; ++round) {
+  for (std::uint32_t round = 0; round < penstock::testing::rounds(200); ++round) {
     std::string text = "[";
     std::vector<bool> named(65536, false), without(65536, false);
     bool any_named = false;
