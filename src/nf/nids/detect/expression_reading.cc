@@ -9,8 +9,7 @@ using Instruction = ExpressionAutomaton::Instruction;
 
 ExpressionReader::ExpressionReader() : steps_(kMostSteps) {}
 
-void ExpressionReader::start(const ExpressionAutomaton& expression, const ContestedText& /*text*/,
-                             const ContestedText::Reading& /*reading*/, std::size_t begin, bool begins_line) noexcept {
+void ExpressionReader::start(const ExpressionAutomaton& expression, std::size_t begin, bool begins_line) noexcept {
   expression_ = &expression;
   begin_ = at_ = begin;
   begins_line_ = begins_line;

@@ -33,7 +33,7 @@ class ExpressionReader {
   template <typename Holds>
   bool find(const ExpressionAutomaton& expression, const ContestedText& text, ContestedText::Reading& reading,
             std::size_t begin, bool begins_line, Holds&& holds) {
-    start(expression, text, reading, begin, begins_line);
+    start(expression, begin, begins_line);
     for (unsigned found = 0; found < kMostCandidates && next_match(text, reading);) {
       if (choose(text, reading)) {
         ++found;
@@ -57,8 +57,7 @@ class ExpressionReader {
     std::uint16_t instruction = 0;
   };
 
-  void start(const ExpressionAutomaton& expression, const ContestedText& text, const ContestedText::Reading& reading,
-             std::size_t begin, bool begins_line) noexcept;
+  void start(const ExpressionAutomaton& expression, std::size_t begin, bool begins_line) noexcept;
   /// Goes on to where the expression matches next. False: nowhere, or the steps are used up.
   bool next_match(const ContestedText& text, const ContestedText::Reading& reading) noexcept;
   void follow(std::uint16_t instruction, std::uint32_t before, const ContestedText& text,
