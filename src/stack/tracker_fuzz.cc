@@ -35,19 +35,14 @@ class Watcher final : public PacketSink {
   void packet(TrackedPacket& packet) noexcept override {
     if (packet.flow == nullptr) return;
     require(packet.flow->id != ended_);
-    if (packet.flow->id != current_) {
-      begin_ = {};
-      skipped_ = {};
-    }
+    if (packet.flow->id != current_) begin_ = {};
     current_ = packet.flow->id;
     if (!packet.stream_ready || packet.flow->tcp == nullptr) return;
     std::uint64_t& begin = begin_[static_cast<std::size_t>(packet.direction)];
-    bool& skipped = skipped_[static_cast<std::size_t>(packet.direction)];
     std::uint8_t& beginnings = beginnings_[static_cast<std::size_t>(packet.direction)];
     const std::uint8_t now = packet.flow->tcp->stream(packet.direction).beginnings;
     if (now != beginnings) {  // another session of the same flow
       begin = 0;
-      skipped = false;
       beginnings = now;
     }
     packet.flow->tcp->inspect(packet.direction, packet.stream_end, [&](const StreamChunk& chunk) {
@@ -55,9 +50,8 @@ class Watcher final : public PacketSink {
       const std::uint64_t end = chunk.offset + chunk.bytes.size();
       // Contested bytes come again, and those of a hole that was skipped may come late.
       const bool goes_on = !chunk.contested && chunk.seen_behind == 0 && end > begin;
-      if (looks_at_news_ && goes_on && !skipped) require(chunk.offset + chunk.seen >= begin);
-      skipped = skipped || chunk.offset + chunk.seen > begin;
-      if (!chunk.contested) begin = std::max(begin, end);
+      if (looks_at_news_ && goes_on) require(chunk.offset + chunk.seen >= begin);
+      begin = std::max(begin, end);
       volatile unsigned sum = 0;
       for (const std::uint8_t byte : chunk.bytes) sum = sum + byte;
     });
@@ -71,7 +65,6 @@ class Watcher final : public PacketSink {
 
  private:
   std::array<std::uint64_t, 2> begin_{};
-  std::array<bool, 2> skipped_{};
   std::array<std::uint8_t, 2> beginnings_{};
   std::uint64_t current_ = 0, ended_ = 0;
   bool looks_at_news_;

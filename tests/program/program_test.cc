@@ -121,7 +121,7 @@ TEST_F(Program, CanBeStoppedWhileItWaitsForTheOtherEndOfAPipe) {
     const std::string run = "penstock run chain.yaml --report report.json --set ports." + std::string(port) + "=pipe";
     for (const char* signal : {"INT", "TERM"}) {
       // timeout(1) sends the signal to the program alone, and tells of having had to by 124.
-      const std::string program = std::string("timeout --preserve-status -k 20 -s ") + signal + " 2 '" +
+      const std::string program = std::string("timeout --preserve-status -k 20 -s ") + signal + " 1 '" +
                                   PENSTOCK_PROGRAM "' " + run.substr(run.find(' '));
       EXPECT_EQ(shell(program), 1) << port << ' ' << signal;
       EXPECT_THAT(read("err"), HasSubstr("pipe: port " + std::string(port, 3) + ": stopped before the"));
@@ -188,7 +188,7 @@ TEST_F(Program, GivesUpAReaderThatTakesNothingOnceItsTimeIsOver) {
   ASSERT_EQ(shell("mkfifo pipe"), 0);
   const std::string run =
       " run chain.yaml -q --report report.json --set ports.lan='{generator: {}}' --set ports.wan.pcap.write=";
-  const std::string stop = "timeout --preserve-status -k 10 -s TERM 2 '" PENSTOCK_PROGRAM "'";
+  const std::string stop = "timeout --preserve-status -k 10 -s TERM 1 '" PENSTOCK_PROGRAM "'";
   for (const std::string& how : {"penstock" + run + "pipe --duration 300ms",              // by its name
                                  "penstock" + run + "- --duration 300ms >pipe",           // by the standard output
                                  "penstock" + run + "pipe --duration 300ms --workers 2",  // a worker holds the lock

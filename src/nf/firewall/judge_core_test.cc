@@ -61,7 +61,7 @@ void judge(const JudgeCore<EngineView>& core, Firewall& firewall, Packets& packe
 }
 
 void expect_the_twins_results(const Ruleset& rules, std::size_t most_unused_rules) {
-  constexpr std::size_t kPackets = 5000;
+  constexpr std::size_t kPackets = 20'000;
   const auto twin = firewall(rules, Engine::linear);
   Packets expected(kPackets);
   twin->make_cpu_stage()->process(expected.views);
@@ -97,9 +97,8 @@ void expect_the_twins_results(const Ruleset& rules, std::size_t most_unused_rule
 }
 
 TEST(JudgeCore, DecidesAndCountsAsTheCpuTwin) {
-  // A rule that calls a chain and one that returns from it have no counts of their own. And one that few frames match
-  // may have none: which are drawn depends on the order in which a compiler evaluates arguments.
-  expect_the_twins_results(rules_about_random_frames(), 3);
+  // A rule that calls a chain and one that returns from it have no counts of their own.
+  expect_the_twins_results(rules_about_random_frames(), 2);
 }
 
 TEST(JudgeCore, DecidesAndCountsAsTheCpuTwinByRandomRules) {
