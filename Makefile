@@ -89,8 +89,13 @@ dist: setup-build-test-bench ## bundle program, GPU tests and benches in dist/, 
 	@$(call release,-DPENSTOCK_TESTS=ON -DPENSTOCK_BENCH=ON)
 	@$(call compile,release,bundle)
 
+.PHONY: gpu-tests
+gpu-tests: setup-build-test ## build the GPU tests
+	@$(call release,-DPENSTOCK_TESTS=ON)
+	@$(call compile,release,penstock gpu_tests)
+
 .PHONY: gpu-test
-gpu-test: ## run the GPU tests, from the build or from dist/; JSON in bench/results/<machine>/
+gpu-test: $(if $(wildcard build/release/CMakeCache.txt),gpu-tests) ## run the GPU tests, of the build or of dist/; JSON in bench/results/<machine>/
 	@tools/gpu_test
 
 .PHONY: format

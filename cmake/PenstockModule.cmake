@@ -39,6 +39,9 @@ function(penstock_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} penstock_flags GTest::gmock GTest::gtest_main ${RAPIDCHECK_LIBRARY})
   target_compile_definitions(${name} PRIVATE PENSTOCK_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   penstock_compile_quickly(${name})
+  if(PENSTOCK_FUZZ)  # no fuzzer looks at the coverage of tests
+    target_compile_options(${name} PRIVATE -fno-sanitize=fuzzer-no-link)
+  endif()
   set(properties "RC_PARAMS=seed=20261")
   if(PENSTOCK_SANITIZE)
     target_compile_definitions(${name} PRIVATE PENSTOCK_SANITIZED)
@@ -48,7 +51,7 @@ function(penstock_test name)
                        DISCOVERY_TIMEOUT 60)
 endfunction()
 
-# For tests: what they compile to matters less than how long that takes, and few of them run for long.
+# For tests, and for what runs once per command: how long they take to compile matters more than how fast they run.
 function(penstock_compile_quickly name)
   if(PENSTOCK_SANITIZE)
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
@@ -58,16 +61,17 @@ function(penstock_compile_quickly name)
 endfunction()
 
 # penstock_gpu_test(<name> SOURCES ... [DEPENDS ...])
-#   A test that needs a GPU. It is built and bundled wherever there is CUDA, and runs by `make gpu-test` alone: ctest does
-#   not know it, because the machines that build have no GPU.
+#   A test that needs a GPU. `make gpu-test` builds and runs it, `make dist` bundles it; ctest does not know it, because the
+#   machines that build have no GPU.
 function(penstock_gpu_test name)
   if(NOT PENSTOCK_TESTS OR NOT PENSTOCK_CUDA)
     return()
   endif()
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES})
+  add_executable(${name} EXCLUDE_FROM_ALL ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} penstock_flags GTest::gmock GTest::gtest_main ${RAPIDCHECK_LIBRARY})
   target_compile_definitions(${name} PRIVATE PENSTOCK_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  penstock_compile_quickly(${name})
   set_property(GLOBAL APPEND PROPERTY PENSTOCK_GPU_TESTS ${name})
 endfunction()
 

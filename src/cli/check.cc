@@ -136,8 +136,8 @@ void print_json(const config::LoadedChain& loaded) {
   print(json);
 }
 
-int refuse(const Errors& errors, const CheckArguments& arguments) {
-  if (!arguments.json) return cli::refuse(errors, arguments.verbose);
+int print_mistakes(const Errors& errors, const CheckArguments& arguments) {
+  if (!arguments.json) return refuse(errors, arguments.verbose);
   const auto or_null = [](const auto& value) { return value == decltype(value){} ? Json() : Json(value); };
   Json list = Json::array();
   for (const Error& error : errors) {
@@ -162,9 +162,9 @@ int check_chain(const CheckArguments& arguments) {
     throw CLI::RequiredError("CHAIN.yaml");  // as CLI11 does where no other option stands in for it
   }
   const auto loaded = arguments.chain.load();
-  if (!loaded) return refuse(loaded.error(), arguments);
+  if (!loaded) return print_mistakes(loaded.error(), arguments);
   print_warnings(*loaded, arguments.verbose);
-  if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse(errors, arguments);
+  if (const Errors errors = config::check_files(*loaded); !errors.empty()) return print_mistakes(errors, arguments);
   if (arguments.json) {
     print_json(*loaded);
   } else {

@@ -69,7 +69,7 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   return {{}, message, in_quotes(word), expected_word(command, word)};
 }
 
-int refuse(const CLI::App& app, const CLI::ParseError& error) {
+int refuse_arguments(const CLI::App& app, const CLI::ParseError& error) {
   const auto parsed = app.get_subcommands();
   const std::string command = parsed.empty() ? "penstock" : "penstock " + parsed.front()->get_name();
   fmt::print(stderr, "{}: {}\nSee `{} --help`.\n", command, to_string(usage_error(app, error)), command);
@@ -124,7 +124,7 @@ int run_program(int argc, const char* const* argv, chain::NfKinds further) {
   } catch (const CLI::ParseError& error) {
     const bool asks = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);  // for help or the version
     // Help for a command that is not there would look as if it were.
-    if (!asks || (app.get_subcommands().empty() && !app.remaining().empty())) return refuse(app, error);
+    if (!asks || (app.get_subcommands().empty() && !app.remaining().empty())) return refuse_arguments(app, error);
     exit_code = app.exit(error);
   }
   // A full disk behind stdout must not pass for success.
