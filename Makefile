@@ -65,7 +65,7 @@ asan: setup-build-test-check ## the same tests under the address and undefined-b
 	@tools/run_tests build/asan -LE fuzz
 
 # Those whose code runs in several threads. The others of the folder are not built, and so not run.
-threaded := chain_test port_test ring_test ipsec_numbers_test ipsec_replay_test access_test conservation_test table_swap_test
+threaded := chain_test port_test ring_test ipsec_numbers_test ipsec_replay_test conservation_test table_swap_test
 .PHONY: tsan
 tsan: setup-build-test ## the tests of ring, ports and chain, and the properties, under the thread sanitizer
 	@$(call configure,tsan)
@@ -102,21 +102,26 @@ gpu-test: $(if $(wildcard build/release/CMakeCache.txt),gpu-tests) ## run the GP
 format: setup-check ## put the sources into the house's format
 	@git ls-files -co --exclude-standard '*.h' '*.cc' '*.cuh' '*.cu' | xargs -r clang-format-14 -i
 
+.PHONY: tidy
+tidy: setup-build-test-check ## clang-tidy over what has changed
+	@$(call configure,tidy)
+	@tools/check_tidy build/tidy
+
 .PHONY: lint
 lint: setup-build-test-check ## format, layers; of what has changed, headers that stand alone and clang-tidy
 	@tools/check_format
 	@tools/check_layers
 	@tools/check_headers --keep
-	@$(call configure,asan)
-	@tools/check_tidy --keep build/asan
+	@$(call configure,tidy)
+	@tools/check_tidy --keep build/tidy
 
 .PHONY: lint-all
 lint-all: setup-build-test-check ## the same of all files, whether they have changed or not
 	@tools/check_format
 	@tools/check_layers
 	@tools/check_headers --all --keep
-	@$(call configure,asan)
-	@tools/check_tidy --all --keep build/asan
+	@$(call configure,tidy)
+	@tools/check_tidy --all --keep build/tidy
 
 .PHONY: check
 check: ## all that CI runs

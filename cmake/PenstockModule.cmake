@@ -1,10 +1,12 @@
 # One module is one folder of src/, one static library `penstock_<name>`, and its tests and benches beside it.
 
-# penstock_library(<name> SOURCES ... [CUDA_SOURCES ...] [NO_CUDA_SOURCES ...] [DEPENDS ...])
+# penstock_library(<name> SOURCES ... [ALONE ...] [CUDA_SOURCES ...] [NO_CUDA_SOURCES ...] [DEPENDS ...])
+#   ALONE           those of SOURCES that are compiled by themselves. With PENSTOCK_UNITY the others are compiled several at
+#                   once, for half the time: they must not have names in common in their unnamed namespaces
 #   CUDA_SOURCES    are compiled where the build has CUDA
 #   NO_CUDA_SOURCES stand in for them where it has not
 function(penstock_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;CUDA_SOURCES;NO_CUDA_SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;CUDA_SOURCES;NO_CUDA_SOURCES;DEPENDS" ${ARGN})
   set(sources ${ARG_SOURCES})
   if(PENSTOCK_CUDA)
     list(APPEND sources ${ARG_CUDA_SOURCES})
@@ -15,6 +17,11 @@ function(penstock_library name)
     add_library(penstock_${name} STATIC ${sources})
     target_include_directories(penstock_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
     target_link_libraries(penstock_${name} PUBLIC ${ARG_DEPENDS} PRIVATE $<BUILD_INTERFACE:penstock_flags>)
+    set_target_properties(penstock_${name} PROPERTIES UNITY_BUILD ${PENSTOCK_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+    set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    if(PENSTOCK_UNITY)  # types of unnamed namespaces are then in an included file, as far as GCC sees
+      target_compile_options(penstock_${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+    endif()
   else()
     add_library(penstock_${name} INTERFACE)
     target_include_directories(penstock_${name} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
@@ -45,7 +52,7 @@ function(penstock_test name)
   set(properties "RC_PARAMS=seed=20261")
   if(PENSTOCK_SANITIZE)
     target_compile_definitions(${name} PRIVATE PENSTOCK_SANITIZED)
-    string(APPEND properties " max_success=25")
+    string(APPEND properties " max_success=10")
   endif()
   gtest_discover_tests(${name} PROPERTIES LABELS ${ARG_LABEL} ENVIRONMENT "${properties}" TIMEOUT 600
                        DISCOVERY_TIMEOUT 60)

@@ -167,7 +167,9 @@ TEST(CryptoOracle, SealsAsOpensslDoesAtRandomLengths) {
 // A packet has at most 4096 blocks: the count gets a second byte, and never a third.
 TEST(CryptoOracle, SealsAsOpensslDoesWhereTheCountGrowsByAByte) {
   RandomCrypto draw(22);
-  for (const KeyMaterial& material : draw.every_algorithm()) {
+  const auto materials = draw.every_algorithm();
+  for (std::size_t i = 0; i < materials.size(); i += penstock::testing::stride()) {
+    const KeyMaterial& material = materials[i];
     for (const std::uint32_t blocks : {254U, 255U, 256U, 257U, 4095U}) {
       check(material, blocks * kBlockBytes, draw);
       if (HasFatalFailure()) return;

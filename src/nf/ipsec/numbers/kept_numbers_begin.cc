@@ -195,7 +195,7 @@ class KeptNumbers::Beginning {
     const auto name = entry_name(identity);
     const auto entry = std::ranges::find(record.entries, name, &NumberRecord::Entry::sa);
     use.entry = static_cast<std::size_t>(entry - record.entries.begin());
-    if (record.runs.size() >= kMostRuns || (use.entry >= kMostEntries)) {
+    if (record.runs.size() >= kMostRuns || (use.entry >= kMostRecordEntries)) {
       errors_.push_back({sa.place, fmt::format("the key of SA {} has been used by too many runs or SAs", sa.name),
                          fmt::format("{} runs, {} SAs", record.runs.size(), record.entries.size()), "a new key"});
       return false;

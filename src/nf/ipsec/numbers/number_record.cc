@@ -43,7 +43,7 @@ std::string checksum(std::string_view content, const Digest& seal) {
 constexpr std::size_t bytes_of(std::size_t runs, std::size_t entries) {
   return kHeadBytes + entries * kEntryBytes + runs * sizeof(std::uint16_t) + kChecksumBytes;
 }
-static_assert(bytes_of(kMostRuns, kMostEntries) <= kSlotBytes);
+static_assert(bytes_of(kMostRuns, kMostRecordEntries) <= kSlotBytes);
 
 /// A slot's bytes: most are short.
 tl::expected<std::string, int> read_slot(StateFolder& folder, const std::string& name, std::uint64_t offset) {
@@ -53,14 +53,14 @@ tl::expected<std::string, int> read_slot(StateFolder& folder, const std::string&
   std::string_view head = std::string_view(*slot).substr(kMagic.size() + sizeof kVersion);
   const auto runs = take<std::uint32_t>(head);
   const auto entries = take<std::uint32_t>(head);
-  if (runs > kMostRuns || entries > kMostEntries || bytes_of(runs, entries) <= kFirstBytes) return slot;
+  if (runs > kMostRuns || entries > kMostRecordEntries || bytes_of(runs, entries) <= kFirstBytes) return slot;
   return folder.read(name, offset, bytes_of(runs, entries));
 }
 
 }  // namespace
 
 std::string encode(const NumberRecord& record, const Digest& seal) {
-  assert(record.runs.size() <= kMostRuns && record.entries.size() <= kMostEntries);
+  assert(record.runs.size() <= kMostRuns && record.entries.size() <= kMostRecordEntries);
   std::string text(kMagic);
   put(text, kVersion);
   put(text, static_cast<std::uint32_t>(record.runs.size()));
@@ -84,7 +84,7 @@ tl::expected<NumberRecord, std::string> decode(std::string_view slot, const Dige
     return tl::unexpected(fmt::format("a record of version {}", version));
   const auto runs = take<std::uint32_t>(rest);
   const auto entries = take<std::uint32_t>(rest);
-  if (runs > kMostRuns || entries > kMostEntries || slot.size() < bytes_of(runs, entries))
+  if (runs > kMostRuns || entries > kMostRecordEntries || slot.size() < bytes_of(runs, entries))
     return tl::unexpected<std::string>("a record that is cut short");
   const std::string_view content = slot.substr(0, bytes_of(runs, entries) - kChecksumBytes);
   if (slot.substr(content.size(), kChecksumBytes) != checksum(content, seal))

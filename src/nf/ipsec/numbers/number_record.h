@@ -44,7 +44,7 @@ struct NumberRecord {
 
 /// The most bytes that one slot takes; the second begins there.
 inline constexpr std::size_t kSlotBytes = 256 << 10;
-inline constexpr std::size_t kMostEntries = 4096;
+inline constexpr std::size_t kMostRecordEntries = 4096;
 inline constexpr std::size_t kMostRuns = 60'000;
 
 /// No write moves `reserved` further than this, so it bounds what a lost write may have reserved.

@@ -35,7 +35,7 @@ TEST(NumberRecord, IsReadAsItWasWritten) {
 TEST(NumberRecord, MayHaveAsManyRunsAndSasAsThereCanBe) {
   NumberRecord record = record_of(1, 5);
   record.runs.resize(kMostRuns);
-  record.entries.resize(kMostEntries);
+  record.entries.resize(kMostRecordEntries);
   const std::string text = encode(record, kSeal);
   EXPECT_LE(text.size(), kSlotBytes);
   EXPECT_EQ(decode(text, kSeal), record);
