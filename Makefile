@@ -1,4 +1,4 @@
-# `make help` lists what there is. Variables: CUDA=off builds without GPU code; BENCH=REGEX picks benches; PREFIX and DESTDIR
+# `make help` lists the targets. Variables: CUDA=off builds without GPU code; BENCH=REGEX picks benches; PREFIX and DESTDIR
 # say where `make install` goes; COMPUTE_SANITIZER=memcheck (racecheck, initcheck, synccheck) runs the GPU tests under that tool.
 
 .DEFAULT_GOAL := build
@@ -25,7 +25,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup setup-%
-setup: ## install all that building, testing, benching and checking need
+setup: ## install everything needed to build, test, benchmark and check
 	@CUDA=$(CUDA) tools/setup
 setup-%:
 	@mkdir -p build
@@ -46,10 +46,10 @@ install: build ## program, headers, libraries and CMake package, to PREFIX=/usr/
 demo: build ## run firewall, intrusion detection, router and IPsec over a gateway's captures
 	build/penstock run examples/inspected_gateway/chain.yaml --trace 6
 	@echo
-	@echo "What intrusion detection found (examples/inspected_gateway/alerts.log; as JSON in eve.json):"
+	@echo "Alerts (examples/inspected_gateway/alerts.log; as JSON in eve.json):"
 	@cat examples/inspected_gateway/alerts.log
 	@echo
-	@echo "What left: examples/inspected_gateway/out-lan.pcap, out-wan.pcap, out-dmz.pcap. What is in it: examples/gateway/README.md"
+	@echo "Packets out: examples/inspected_gateway/out-lan.pcap, out-wan.pcap, out-dmz.pcap; examples/gateway/README.md describes the traffic"
 
 .PHONY: test
 test: setup-build-test ## build everything, and run every test that needs no GPU
@@ -67,13 +67,13 @@ asan: setup-build-test-check ## the same tests under the address and undefined-b
 # Those whose code runs in several threads. The others of the folder are not built, and so not run.
 threaded := chain_test port_test ring_test ipsec_numbers_test ipsec_replay_test conservation_test table_swap_test
 .PHONY: tsan
-tsan: setup-build-test ## the tests of ring, ports and chain, and the properties, under the thread sanitizer
+tsan: setup-build-test ## the unit and property tests of multi-threaded code under the thread sanitizer
 	@$(call configure,tsan)
 	@$(call compile,tsan,$(threaded))
 	@tools/run_tests build/tsan -L 'unit|property' -E '_NOT_BUILT'
 
 .PHONY: fuzz
-fuzz: setup-build-test-check ## a short run of every fuzzer over its kept corpus
+fuzz: setup-build-test-check ## a short run of every fuzzer over its saved corpus
 	@$(call configure,asan)
 	@$(call compile,asan,fuzzers)
 	@tools/run_tests build/asan -L fuzz
@@ -85,7 +85,7 @@ bench: setup-build-test-bench ## run the benches; JSON in bench/results/<machine
 	@tools/bench --filter '$(BENCH)'
 
 .PHONY: dist
-dist: setup-build-test-bench ## bundle program, GPU tests and benches in dist/, to run where nothing is installed
+dist: setup-build-test-bench ## bundle program, GPU tests and benches in dist/, to run on machines with nothing installed
 	@$(call release,-DPENSTOCK_TESTS=ON -DPENSTOCK_BENCH=ON)
 	@$(call compile,release,bundle)
 
@@ -95,11 +95,11 @@ gpu-tests: setup-build-test ## build the GPU tests
 	@$(call compile,release,penstock gpu_tests)
 
 .PHONY: gpu-test
-gpu-test: $(if $(wildcard build/release/CMakeCache.txt),gpu-tests) ## run the GPU tests, of the build or of dist/; JSON in bench/results/<machine>/
+gpu-test: $(if $(wildcard build/release/CMakeCache.txt),gpu-tests) ## run the GPU tests of the build or of dist/; JSON in bench/results/<machine>/
 	@tools/gpu_test
 
 .PHONY: format
-format: setup-check ## put the sources into the house's format
+format: setup-check ## format the sources with clang-format
 	@git ls-files -co --exclude-standard '*.h' '*.cc' '*.cuh' '*.cu' | xargs -r clang-format-14 -i
 
 .PHONY: tidy
@@ -108,7 +108,7 @@ tidy: setup-build-test-check ## clang-tidy over what has changed
 	@tools/check_tidy build/tidy
 
 .PHONY: lint
-lint: setup-build-test-check ## format, layers; of what has changed, headers that stand alone and clang-tidy
+lint: setup-build-test-check ## check format and layers; in changed files, also that headers compile alone, and clang-tidy
 	@tools/check_format
 	@tools/check_layers
 	@tools/check_headers --keep
@@ -116,7 +116,7 @@ lint: setup-build-test-check ## format, layers; of what has changed, headers tha
 	@tools/check_tidy --keep build/tidy
 
 .PHONY: lint-all
-lint-all: setup-build-test-check ## the same of all files, whether they have changed or not
+lint-all: setup-build-test-check ## the same checks in all files, changed or not
 	@tools/check_format
 	@tools/check_layers
 	@tools/check_headers --all --keep
@@ -124,9 +124,9 @@ lint-all: setup-build-test-check ## the same of all files, whether they have cha
 	@tools/check_tidy --all --keep build/tidy
 
 .PHONY: check
-check: ## all that CI runs
+check: ## run everything that CI runs
 	@.ci/run
 
 .PHONY: clean
-clean: ## remove what was built; the set-up stays
+clean: ## remove build outputs, keep the set-up
 	rm -rf build dist

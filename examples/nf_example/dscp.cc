@@ -30,7 +30,7 @@ constexpr penstock::Access kAccess{penstock::kParsedFields | kSet | FieldSet{Fie
 
 std::string explain(const DscpCore& core, penstock::PacketView packet) {
   const penstock::PacketLayout& layout = packet.layout();
-  if (!layout.is_ip() || !layout.has(penstock::PacketLayout::kNetworkHeader)) return "no IP header: stays as it is";
+  if (!layout.is_ip() || !layout.has(penstock::PacketLayout::kNetworkHeader)) return "no IP header: unchanged";
   const unsigned before = layout.network == penstock::NetworkLayer::ipv4
                               ? packet.ipv4().tos >> 2U
                               : packet.ipv6().version_class_label.value() >> 22U & 63U;

@@ -106,11 +106,11 @@ Result<std::string> unpacked(std::string_view packed, Decompressor& decompressor
     const std::ptrdiff_t wrote =
         decompressor.decompress(rest, {reinterpret_cast<std::uint8_t*>(text.data()) + had, kChunk});
     text.resize(had + static_cast<std::size_t>(std::max<std::ptrdiff_t>(wrote, 0)));
-    if (wrote < 0) return failure(Error{{path, 0, 0}, "cannot unpack", decompressor.reason(), ""});
+    if (wrote < 0) return failure(Error{{path, 0, 0}, "cannot decompress", decompressor.reason(), ""});
     if (text.size() > limit) return failure(file_too_large(path));
     if (wrote > 0) continue;
     if (decompressor.inside_stream())
-      return failure(Error{{path, 0, 0}, "cannot unpack", "the compressed data ends early", ""});
+      return failure(Error{{path, 0, 0}, "cannot decompress", "the compressed data is truncated", ""});
     return text;
   }
 }
@@ -172,7 +172,8 @@ Result<void> write_named_pipe(const std::string& path, std::string_view text) {
   if (file.fd < 0) return failure(system_error(path, "cannot write"));
   constexpr int kPatienceMs = std::chrono::duration_cast<std::chrono::milliseconds>(kReaderPatience).count();
   if (write_all(file.fd, text, kPatienceMs) && file.close()) return {};
-  if (errno == ETIMEDOUT) return too_late("a pipe whose reader takes nothing", "a reader that goes on, or a file");
+  if (errno == ETIMEDOUT)
+    return too_late("a pipe whose reader does not read", "a reader that keeps reading, or a file");
   return failure(system_error(path, "cannot write"));
 }
 

@@ -159,8 +159,8 @@ TEST_F(TextFile, WaitsForTheReaderOfAPipeAndGivesItUp) {
                                                     ": cannot write: found a pipe without a reader for 2 s, "
                                                     "expected a reader, or a file");
   EXPECT_EQ(to_string(to_stuck.get().error()), stuck +
-                                                   ": cannot write: found a pipe whose reader takes nothing for 2 s, "
-                                                   "expected a reader that goes on, or a file");
+                                                   ": cannot write: found a pipe whose reader does not read for 2 s, "
+                                                   "expected a reader that keeps reading, or a file");
   ::close(takes_nothing);
 }
 
@@ -214,14 +214,14 @@ TEST_F(TextFile, NamesTheCompressedFileThatIsCutShortOrGarbled) {
     write_bytes("cut", packed.substr(0, packed.size() - 6));
     const auto cut = read_text_file("cut");
     ASSERT_FALSE(cut);
-    EXPECT_EQ(to_string(cut.error()), "cut: cannot unpack: found the compressed data ends early");
+    EXPECT_EQ(to_string(cut.error()), "cut: cannot decompress: found the compressed data is truncated");
     std::string garbled = packed;
     for (std::size_t i = 5; i < garbled.size(); ++i) garbled[i] = static_cast<char>(0xa5);
     write_bytes("garbled", garbled);
     const auto refused = read_text_file("garbled");
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().front().place.file, "garbled");
-    EXPECT_EQ(refused.error().front().message, "cannot unpack");
+    EXPECT_EQ(refused.error().front().message, "cannot decompress");
     EXPECT_FALSE(refused.error().front().found.empty());
   }
 }

@@ -448,7 +448,7 @@ TEST(CpuExecutorDeathTest, StopsAtADropForAReasonThatIsNotNamed) {
       .add_function(
           "liar", each([](PacketView packet) { return number_of(packet) == 4 ? Verdict::drop(2) : Verdict::drop(1); }))
       .own_traits.drop_reasons = kReasons;
-  EXPECT_DEATH(Executed(chain, numbered_frames(5)), "liar: drops for a reason it does not name \\(packet 4 of");
+  EXPECT_DEATH(Executed(chain, numbered_frames(5)), "liar: drops for a reason that it does not declare \\(packet 4 of");
 }
 
 }  // namespace

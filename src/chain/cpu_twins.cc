@@ -44,7 +44,7 @@ std::span<PacketView> keep_alive(std::span<PacketView> packets, std::uint8_t ind
     switch (verdict.kind) {
       case VerdictKind::drop:
         if (verdict.value >= counters.dropped.size())
-          broken_invariant(name, worker, *packet.packet, "drops for a reason it does not name");
+          broken_invariant(name, worker, *packet.packet, "drops for a reason that it does not declare");
         counters.dropped[verdict.value].add(1, length);
         break;
       case VerdictKind::consume: counters.consumed.add(1, length); break;
@@ -150,7 +150,7 @@ std::uint64_t CpuTwins::process_and_settle(Function& function, std::span<PacketV
     const std::ptrdiff_t tail = packet.frame + descriptor.length - (before[i].first + before[i].length);
     if (head > static_cast<std::ptrdiff_t>(function.growth.head) ||
         tail > static_cast<std::ptrdiff_t>(function.growth.tail)) {
-      broken_invariant(function.name, worker_, descriptor, "grows a frame by more than it declares");
+      broken_invariant(function.name, worker_, descriptor, "extends a frame by more than it declares");
     }
     // Whether or not the function has seen to it itself.
     descriptor.offset = static_cast<std::uint32_t>(before[i].offset - head);

@@ -601,7 +601,7 @@ void DeviceExecutor::count_ended(std::size_t function, std::span<const PacketVie
     } else {
       if (verdict.value >= counters.dropped.size())
         broken_invariant(chain_.functions[function].name, worker_, *packet.packet,
-                         "drops for a reason it does not name");
+                         "drops for a reason that it does not declare");
       counters.dropped[verdict.value].add(1, length);
     }
   }

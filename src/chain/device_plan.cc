@@ -82,8 +82,8 @@ std::vector<Collected> collect(const TransferPlan& plan, std::span<const NfTrait
 Error cannot_cross(const NfTraits& before, FieldSet fields) {
   Error error;
   error.message = fmt::format("{} cannot run on the GPU after a function on the CPU", before.name);
-  error.found = fmt::format("fields of varying length that must cross between them: {}", to_string(fields));
-  error.expected = "fields of fixed length, or processor: cpu";
+  error.found = fmt::format("variable-length fields that must cross PCIe between them: {}", to_string(fields));
+  error.expected = "fixed-length fields, or processor: cpu";
   return error;
 }
 

@@ -209,8 +209,8 @@ TEST(DevicePlan, RefusesWhatCannotCrossBetweenGpuStages) {
                                     on_gpu("b", {Field::payload}, {})};
   const auto plan = plan_device(chain);
   ASSERT_FALSE(plan);
-  EXPECT_THAT(to_string(plan.error()), HasSubstr("b cannot run on the GPU after a function on the CPU: found fields of "
-                                                 "varying length that must cross between them: payload"));
+  EXPECT_THAT(to_string(plan.error()), HasSubstr("b cannot run on the GPU after a function on the CPU: found "
+                                                 "variable-length fields that must cross PCIe between them: payload"));
 }
 
 TEST(DevicePlan, SaysWhereFramesNeedRoom) {

@@ -95,7 +95,7 @@ class GpuExecutor final : private OnDevice, public DeviceExecutor {
         ring_(ring) {
     for (const std::span<std::uint8_t> memory : memory_sent_again()) pinned_scratch_.emplace_back(memory);
     ring.make_resident();
-    if (!send_first_batches()) throw gpu::CudaError(0, "a first batch did not come back from the GPU");
+    if (!send_first_batches()) throw gpu::CudaError(0, "the first batch did not come back from the GPU");
   }
 
   GpuExecutor(const GpuExecutor&) = delete;
@@ -118,12 +118,12 @@ class GpuExecutor final : private OnDevice, public DeviceExecutor {
   /// False where the device fails. A device that hangs cannot be let go of, for the driver would wait for it too: so it
   /// ends the process.
   bool send_first_batches() noexcept {
-    const SlowNotice notice(
-        fmt::format("waiting for GPU {} to finish a first batch; giving up after {} s …", device, kMostWarmUp.count()));
+    const SlowNotice notice(fmt::format("waiting for GPU {} to finish its first batch; giving up after {} s …", device,
+                                        kMostWarmUp.count()));
     const WarmUp result = warm_up(*ring_.filling());
     if (result == WarmUp::hangs) {
       fmt::print(stderr,
-                 "GPU {} has not finished a first batch within {} s: it hangs, or other processes keep it busy; see "
+                 "GPU {} has not finished its first batch within {} s: it hangs, or other processes keep it busy; see "
                  "`nvidia-smi` and `dmesg`, or use another one (`--gpus`) or the CPU (`--processor cpu`)\n",
                  device, kMostWarmUp.count());
       std::_Exit(1);

@@ -63,7 +63,7 @@ class FullBatch {
     findings_ = gpu::DeviceBuffer<std::byte>(batch_.size() * findings_bytes);
     // The slack is read, and is of no consequence.
     if (!gpu::zero_async(frames_.data(), frames_.size(), stream))
-      throw gpu::CudaError(0, "memory on the device cannot be zeroed");
+      throw gpu::CudaError(0, "cannot zero memory on the GPU");
     stream.wait();
   }
 
@@ -99,7 +99,7 @@ double time_us(const gpu::Stream& stream, const Enqueue& enqueue) {
   const gpu::Event begin(gpu::Event::Timing::kOn);
   const gpu::Event end(gpu::Event::Timing::kOn);
   const auto must = [](bool enqueued) {
-    if (!enqueued) throw gpu::CudaError(0, "what is to be timed cannot be enqueued");
+    if (!enqueued) throw gpu::CudaError(0, "cannot enqueue the work to be timed");
   };
   double least_ms = std::numeric_limits<double>::max();
   for (int round = 0; round < kRounds; ++round) {
@@ -124,7 +124,7 @@ double transfer_us(FullBatch& batch, const DevicePlan& plan, const gpu::Stream& 
 std::uint32_t multiprocessors_of(int device) {
   const gpu::DeviceList list = gpu::list_devices();
   const auto found = std::ranges::find(list.devices, device, &gpu::Device::index);
-  if (found == list.devices.end()) throw gpu::CudaError(0, "there is no such GPU");
+  if (found == list.devices.end()) throw gpu::CudaError(0, "no such GPU");
   return static_cast<std::uint32_t>(found->multiprocessors);
 }
 

@@ -211,7 +211,7 @@ Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic
     return failure({{},
                     fmt::format("cannot start {} threads", workers.size()),
                     error.code().message(),
-                    "fewer workers, or a higher limit of processes"});
+                    "fewer workers, or a higher process limit"});
   }
   threads->begin();
   if (chain.timeline != nullptr) chain.timeline->begin();

@@ -75,7 +75,7 @@ void Trace::Way::after(PacketView packet) {
   std::string decision;
   switch (verdict.kind) {
     case VerdictKind::forward:
-      decision = verdict.value == kNoPort ? "forward" : "forward by " + trace_->port_name(verdict.value);
+      decision = verdict.value == kNoPort ? "forward" : "forward to " + trace_->port_name(verdict.value);
       break;
     case VerdictKind::drop: decision = fmt::format("drop: {}", function_->drop_reasons[verdict.value]); break;
     case VerdictKind::punt: decision = "punt"; break;
@@ -92,7 +92,7 @@ void Trace::Way::end(PacketView packet, bool reached_the_end) {
   if (reached_the_end && !verdict.alive()) {
     text_ += fmt::format("  drop: {}\n", kChainDropNames[verdict.value]);
   } else if (reached_the_end) {
-    text_ += verdict.value == kNoPort ? "  consumed\n" : fmt::format("  out by {}\n", trace_->port_name(verdict.value));
+    text_ += verdict.value == kNoPort ? "  consumed\n" : fmt::format("  out on {}\n", trace_->port_name(verdict.value));
   }
   const std::lock_guard lock(trace_->mutex_);
   std::fwrite(text_.data(), 1, text_.size(), trace_->out_);

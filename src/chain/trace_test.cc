@@ -57,11 +57,11 @@ TEST(Trace, TellsWhatEachFunctionReadChangedAndDecided) {
             "  ages\n"
             "    read ipv4_ttl=64 ipv4_dst=192.0.2.1\n"
             "    changed ipv4_ttl 64 → 63\n"
-            "    forward by wan — number 0\n"
+            "    forward to wan — number 0\n"
             "  looks on\n"
             "    read nothing\n"
-            "    forward by wan — number 0\n"
-            "  out by wan\n");
+            "    forward to wan — number 0\n"
+            "  out on wan\n");
 }
 
 TEST(Trace, TellsWhereAPacketEnds) {
@@ -93,7 +93,7 @@ TEST(Trace, TellsWhereAPacketEnds) {
   EXPECT_THAT(ways[1], Not(HasSubstr("out by")));
   EXPECT_THAT(ways[2], HasSubstr("  drop: no_such_exit\n"));
   EXPECT_THAT(ways[3], HasSubstr("  drop: port_refused\n"));
-  EXPECT_THAT(ways[4], HasSubstr("  out by out\n"));
+  EXPECT_THAT(ways[4], HasSubstr("  out on out\n"));
 }
 
 TEST(Trace, SaysThatAPacketWithoutAnExitIsConsumed) {

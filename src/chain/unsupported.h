@@ -20,7 +20,7 @@ inline constexpr Parameter kUnsupportedParameter{
     ParameterType::choice,
     "refuse",
     "refuse|skip",
-    "files with constructs that are not supported: refuse them, or skip these constructs and apply the rest",
+    "files with unsupported constructs: refuse them, or skip these constructs and apply the rest",
     false};
 
 /// Whether files with unsupported constructs are to be refused.

@@ -39,14 +39,15 @@ Errors check_alert_pcap(const std::string& path, const std::vector<std::string>&
         capture != "-" && (!std::filesystem::exists(capture, none) || std::filesystem::is_regular_file(capture, none));
     if (is_file) continue;
     errors.push_back({{capture == "-" ? "standard input" : capture, 0, 0},
-                      "--alert-pcap reads captures a second time",
-                      "what can be read once",
+                      "--alert-pcap reads every capture twice",
+                      "standard input, a pipe or a device",
                       "a file"});
   }
   if (path == "-") return errors;
   const std::string target = resolved_path(path);
   if (std::ranges::any_of(files, [&](const Parameters::File& file) { return resolved_path(file.path) == target; })) {
-    errors.push_back({{"--alert-pcap", 0, 0}, "would overwrite a file of this scan", in_quotes(path), "another file"});
+    errors.push_back(
+        {{"--alert-pcap", 0, 0}, "would overwrite a file that this scan uses", in_quotes(path), "another file"});
   }
   if (auto writable = check_writable(path); !writable) append(errors, std::move(writable).error());
   return errors;

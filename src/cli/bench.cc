@@ -119,7 +119,7 @@ std::string known_names(std::string_view wrong) {
 // ---- What comes out
 
 int list_experiments() {
-  report::TextTable table({"experiment", "what"});
+  report::TextTable table({"experiment", "description"});
   for (const Experiment* const known : experiment::experiments()) {
     table.add_row({std::string(known->name), std::string(known->summary)});
     table.add_note(known->source);
@@ -250,14 +250,14 @@ int render_record(const BenchArguments& arguments) {
   if (!record) return refuse(record.error());
   if (!arguments.name.empty() && arguments.name != record->experiment) {
     return refuse(Errors{Error{{from, 0, 0},
-                               "the record is of another experiment",
+                               "the record is from another experiment",
                                in_quotes(record->experiment),
                                in_quotes(arguments.name)}});
   }
   const Experiment* const known = experiment::find_experiment(record->experiment);
   if (known == nullptr) {
     return refuse(Errors{
-        Error{{from, 0, 0}, "experiment: unknown", in_quotes(record->experiment), known_names(record->experiment)}});
+        Error{{from, 0, 0}, "unknown experiment", in_quotes(record->experiment), known_names(record->experiment)}});
   }
   if (const Errors wrong = check_record(*record, *known, from); !wrong.empty()) return refuse(wrong);
   if (record->points.empty() && !arguments.plots.empty()) {
@@ -301,20 +301,21 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
   if (!command_line.empty()) command_line.front() = "penstock";  // wherever it lies
   options.command = shell_text(command_line);
 
-  CLI::App* const command = app.add_subcommand("bench", "Run a paper's experiment: tables, JSON, plots");
-  command->add_option("NAME", arguments->name, "the experiment; `penstock bench` without NAME lists them");
+  CLI::App* const command =
+      app.add_subcommand("bench", "Run an experiment from a paper; show tables, write JSON and plots");
+  command->add_option("NAME", arguments->name, "experiment to run; `penstock bench` alone lists them");
   const std::vector<CLI::Option*> measuring{
       command->add_flag("--quick", options.quick, "measure fewer points, with less time for each"),
-      command->add_option("--repeats", "number of measurements of each point; tables show their median")
+      command->add_option("--repeats", "measurements per point; tables show the median")
           ->transform(whole_number(1, 1000))
           ->type_name("N"),
-      command->add_option("--duration", "time of one measurement, such as 200ms")
+      command->add_option("--duration", "length of one measurement, such as 200ms")
           ->check(duration_text())
           ->type_name("TIME"),
       command->add_option("--workers", "maximum number of threads; default: all usable cores")
           ->transform(whole_number(1, 256))
           ->type_name("N"),
-      command->add_option("--gpus", "numbers of the GPUs to use, such as 0,1; default: the first")
+      command->add_option("--gpus", "indices of the GPUs to use, such as 0,1; default: the first")
           ->check(whole_numbers(0, 255))
           ->type_name("N,..."),
       command->add_option("--rules", options.rules, "your own rules instead of synthetic ones; - is standard input")
@@ -323,7 +324,7 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
           ->add_option("--routes", options.routes,
                        "your own routes (`ip route`) instead of synthetic ones; - is standard input")
           ->type_name("FILE"),
-      command->add_option("--only", "measure only points with this value; may be repeated, for other keys or values")
+      command->add_option("--only", "measure only points with this value; may be repeated with other keys or values")
           ->check(condition_text())
           ->type_name("KEY=VALUE")
           ->allow_extra_args(false)
@@ -332,14 +333,15 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
   command->add_option("--json", arguments->json, "write the record to this file as JSON; - prints it instead of tables")
       ->check(not_empty("a file, or -"))
       ->type_name("FILE");
-  command->add_option("--plots", arguments->plots, "draw the plots as SVG files in this folder")
+  command->add_option("--plots", arguments->plots, "write the plots as SVG files to this folder")
       ->check(not_empty("a folder"))
       ->type_name("DIR");
-  CLI::Option* const from = command
-                                ->add_option("--from", arguments->from,
-                                             "show a record that --json wrote (- is standard input), without measuring")
-                                ->check(not_empty("a file, or -"))
-                                ->type_name("FILE");
+  CLI::Option* const from =
+      command
+          ->add_option("--from", arguments->from,
+                       "show a record written by --json instead of measuring; - is standard input")
+          ->check(not_empty("a file, or -"))
+          ->type_name("FILE");
   command->add_flag("--markdown", arguments->markdown, "print the tables as Markdown");
   command->add_option("--core-cost", "price and power of one core, for rates per dollar and per watt")
       ->check(cost_text())
@@ -347,11 +349,9 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
   command->add_option("--gpu-cost", "the same for one GPU")->check(cost_text())->type_name("DOLLARS:WATTS");
   for (CLI::Option* const option : measuring) option->excludes(from);
   command->footer(
-      "Each point is measured several times. Tables show medians; records and plots also show the spread. Keys of "
-      "--only\n"
-      "are those of the record's points: `--only processor=cpu --only engine=dir24`. Ctrl-C ends the run and writes "
-      "what\n"
-      "was measured. Without a GPU, points that need one are left out.");
+      "Each point is measured several times. Tables show medians; records and plots also show the spread. --only\n"
+      "takes any key of the record's points: `--only processor=cpu --only engine=dir24`. Ctrl-C ends the run\n"
+      "and writes what was measured. Without a GPU, points that need one are left out.");
   command->callback([command, arguments, measuring, &exit_code] {
     experiment::Options& asked = arguments->options;
     const auto number = [&](const char* option) {

@@ -157,10 +157,10 @@ TEST_F(BenchCommand, RefusesARecordThatIsNone) {
   other.experiment = "oflood";
   write("other.json", to_json(other));
   EXPECT_THAT(refusal({"--from", path("other.json")}),
-              HasSubstr("experiment: unknown: found 'oflood', expected offload"));
+              HasSubstr("unknown experiment: found 'oflood', expected offload"));
   write("o.json", to_json(kept()));
   EXPECT_THAT(refusal({"chain", "--from", path("o.json")}),
-              HasSubstr("the record is of another experiment: found 'offload', expected 'chain'"));
+              HasSubstr("the record is from another experiment: found 'offload', expected 'chain'"));
 }
 
 TEST_F(BenchCommand, RefusesWhatItDoesNotKnow) {
@@ -181,7 +181,7 @@ TEST_F(BenchCommand, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(refusal({"offload", "--from", "o.json", "--quick"}), HasSubstr("--from"));
   EXPECT_THAT(refusal({"offload", "--rules", path("none")}), HasSubstr("none: cannot open"));
   EXPECT_THAT(refusal({"offload", "--rules", "-", "--routes", "-"}),
-              HasSubstr("the standard input is read for --rules"));
+              HasSubstr("standard input is already used for --rules"));
 }
 
 TEST_F(BenchCommand, RefusesEmptyFileNames) {
@@ -201,8 +201,8 @@ TEST_F(BenchCommand, LeavesNothingBehindOfARecordThatItRefuses) {
   };
   EXPECT_EQ(refusal_of(R"({"context": {"date": ""}, "benchmarks": []})"),
             path("o.json") +
-                ": not a record of an experiment: found an object with context, benchmarks, expected what `penstock "
-                "bench --json` writes\n");
+                ": not a record of an experiment: found an object with context, benchmarks, expected output of "
+                "`penstock bench --json`\n");
   experiment::Record record = kept();
   record.experiment = "transfer";
   EXPECT_THAT(refusal_of(to_json(record)), HasSubstr("no point belongs to a figure: found function=firewall"));

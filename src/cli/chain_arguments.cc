@@ -70,7 +70,7 @@ void print_alike(std::span<const Error> errors, std::string_view before, bool al
     told += kinds[i].count;
   }
   if (told < errors.size())
-    fmt::print(stderr, "{}… and {} more, of other kinds\n", before, format_count(errors.size() - told));
+    fmt::print(stderr, "{}… and {} more of other kinds\n", before, format_count(errors.size() - told));
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ Errors check_stdin(std::string_view option, std::span<const std::string> files, 
   Errors errors;
   const auto read_once = [&](std::string found, std::string expected) {
     errors.push_back({{fmt::format("{} -", option), 0, 0},
-                      "the standard input can be read only once",
+                      "standard input can be read only once",
                       std::move(found),
                       std::move(expected)});
   };
@@ -154,9 +154,9 @@ void print_left_out(const Errors& left_out) {
 void print_mistakes(const Errors& mistakes, bool all) {
   if (mistakes.empty()) return;
   print_alike(mistakes, "warning: ", all);
-  fmt::print(stderr, "warning: {} left out because of {}; --strict refuses them instead\n",
-             mistakes.size() == 1 ? "a rule is" : fmt::format("{} rules are", format_count(mistakes.size())),
-             mistakes.size() == 1 ? "this mistake" : "these mistakes");
+  fmt::print(
+      stderr, "warning: {} left out because of {}\n", format_count(mistakes.size(), "rule"),
+      mistakes.size() == 1 ? "this mistake; --strict makes it an error" : "these mistakes; --strict makes them errors");
 }
 
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
@@ -185,11 +185,12 @@ void ChainArguments::add_to(CLI::App& command, chain::NfKinds known_functions) {
   command.add_option("CHAIN.yaml", file, "the chain file")->required();
   command
       .add_option("--set", sets,
-                  "replace or add a value of the file: --set run.workers=4, --set ports.lan.pcap.read=x.pcap,\n"
+                  "set or override a value of the chain file: --set run.workers=4, --set ports.lan.pcap.read=x.pcap,\n"
                   "--set chain.router.routes=full.txt")
       ->allow_extra_args(false)
       ->take_all();
-  command.add_flag("--strict", strict, "refuse rules and routes that hold what is not supported, instead of a warning");
+  command.add_flag("--strict", strict,
+                   "refuse rules and routes with unsupported constructs, instead of skipping these with a warning");
 }
 
 void ChainArguments::add_override(CLI::App& command, const std::string& option, const std::string& path,

@@ -77,10 +77,10 @@ std::string way_out(const chain::Chain& chain, std::size_t port) {
   const auto traits = chain.traits();
   const auto chooses = std::find_if(traits.begin(), traits.end(), [](const auto& t) { return t.chooses_port; });
   const PortIndex to = chain.wiring[port];
-  std::string text = to == kNoPort ? "packets are consumed" : "packets leave by " + chain.ports[to].name;
+  std::string text = to == kNoPort ? "packets are consumed" : "packets leave on " + chain.ports[to].name;
   if (chooses == traits.end()) return text;
   const std::string& name = chain.functions[static_cast<std::size_t>(chooses - traits.begin())].name;
-  return to == kNoPort ? fmt::format("{} chooses where packets leave", name)
+  return to == kNoPort ? fmt::format("{} chooses the port that packets leave on", name)
                        : fmt::format("{} unless {} chooses another port", text, name);
 }
 
@@ -179,13 +179,13 @@ int check_chain(const CheckArguments& arguments) {
 
 void add_check(CLI::App& app, chain::NfKinds functions, int& exit_code) {
   auto arguments = std::make_shared<CheckArguments>();
-  CLI::App* command = app.add_subcommand("check", "Check a chain file and the files that it names");
+  CLI::App* command = app.add_subcommand("check", "Check a chain file and the files that it refers to");
   arguments->chain.add_to(*command, functions);
   command->get_option("CHAIN.yaml")->required(false);
   command->add_flag("--parameters", arguments->parameters, "list all ports and functions with their parameters");
-  command->add_flag("--json", arguments->json, "print JSON: the mistakes, or what was loaded");
+  command->add_flag("--json", arguments->json, "print the result as JSON: the mistakes, or what was loaded");
   command->add_flag("-v,--verbose", arguments->verbose,
-                    "report every construct that is left out, even if they are many");
+                    "report every construct that is left out, however many there are");
   command->callback([arguments, &exit_code] { exit_code = check_chain(*arguments); });
 }
 

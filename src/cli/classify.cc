@@ -192,7 +192,7 @@ void add_classify(CLI::App& app, int& exit_code) {
       ->required();
   command->add_option("tuples", options->tuples,
                       "SOURCE DESTINATION PROTOCOL SOURCE-PORT DESTINATION-PORT; default: from stdin, one per line");
-  command->add_option("--engine", options->engine, "search method")
+  command->add_option("--engine", options->engine, "classification algorithm")
       ->check(CLI::IsMember({"bitvector", "linear"}))
       ->capture_default_str();
   command->add_option("--format", options->format, "format of the rules")
@@ -201,23 +201,22 @@ void add_classify(CLI::App& app, int& exit_code) {
   command->add_option("--chain", options->chain, "iptables: the chain where packets start, instead of FORWARD");
   command->add_option("--policy", options->policy, "verdict if no rule matches, instead of the chain's policy")
       ->check(CLI::IsMember({"accept", "drop", "reject"}));
-  command->add_option("--match", options->match, "ClassBench: verdict of its rules, instead of accept")
+  command->add_option("--match", options->match, "ClassBench: verdict of packets that match a rule, instead of accept")
       ->check(CLI::IsMember({"accept", "drop", "reject"}));
-  command->add_option("--in", options->in, "interface by which the packets come in");
-  command->add_option("--out", options->out, "interface by which they leave");
+  command->add_option("--in", options->in, "interface that the packets arrive on");
+  command->add_option("--out", options->out, "interface that the packets leave on");
   command
       ->add_option("--most-rules", options->most_rules,
-                   "maximum number of rules, in the file and after chains are expanded where they are called")
+                   "maximum number of rules, both in the file and after calls to chains are expanded")
       ->check(whole_number(1, 100'000'000))
       ->type_name("N")
       ->capture_default_str();
   command
       ->add_option("--unsupported", options->unsupported,
-                   "what to do about constructs that are not supported: refuse the rules, or skip these constructs, so "
-                   "that verdicts may differ")
+                   "unsupported constructs: refuse the rules, or skip these constructs, which may change verdicts")
       ->check(CLI::IsMember({"refuse", "skip"}))
       ->capture_default_str();
-  command->add_flag("--json", options->json, "print the answers as JSON, with the rules' lines and text");
+  command->add_flag("--json", options->json, "print the answers as JSON, with the line and text of each rule");
   command->callback([options, &exit_code] { exit_code = classify(*options); });
 }
 

@@ -112,7 +112,8 @@ void devices(bool measure, bool json) {
 
 void add_devices(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("devices", "List processors: memory, cores, measured PCIe rates");
-  command->add_flag("--no-measure")->description("do not measure PCIe rates, which takes about a second for each GPU");
+  command->add_flag("--no-measure")
+      ->description("skip the measurement of PCIe rates, which takes about a second per GPU");
   command->add_flag("--json")->description("print JSON instead of a table");
   command->callback([command, &exit_code] {
     devices(command->count("--no-measure") == 0, command->count("--json") > 0);

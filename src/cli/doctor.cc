@@ -54,8 +54,8 @@ Finding examine_driver(const Machine& machine, const gpu::DeviceList& gpus) {
   constexpr std::string_view kNewer = "install NVIDIA driver 580 or newer (it supports CUDA 13), and restart";
   switch (gpus.availability) {
     case Availability::kBuiltWithoutCuda:
-      if (machine.nvidia_kernel_module) return make(kGpu, "driver", State::ok, "NVIDIA's kernel module is loaded");
-      return make(kGpu, "driver", State::missing, "NVIDIA's kernel module is not loaded", kOnCpu, kNewer);
+      if (machine.nvidia_kernel_module) return make(kGpu, "driver", State::ok, "the NVIDIA kernel module is loaded");
+      return make(kGpu, "driver", State::missing, "the NVIDIA kernel module is not loaded", kOnCpu, kNewer);
     case Availability::kNoDriver:
       if (machine.nvidia_kernel_module || !machine.nvidia_nodes.empty())
         return make(
@@ -91,7 +91,8 @@ void examine_devices(const gpu::DeviceList& gpus, const std::string& failure, st
       findings.push_back(make(kGpu, name, State::missing, fmt::format("{}: {}", what, failure), kOnCpu,
                               "nvidia-smi shows which processes use the GPU and whether it is healthy"));
     } else {
-      findings.push_back(make(kGpu, name, State::ok, fmt::format("{}: test copy there and back is correct", what)));
+      findings.push_back(
+          make(kGpu, name, State::ok, fmt::format("{}: a test copy to the GPU and back succeeded", what)));
     }
   }
   // Whatever else the driver says; the other reasons are findings above.
@@ -155,7 +156,7 @@ Finding examine_socket(std::string_view name, int error) {
   if (error == 0) return make(kLive, name, State::ok, "a socket can be opened");
   const std::string found = fmt::format("cannot open a socket: {}", std::strerror(error));
   const std::string means = fmt::format("no {} port", name);
-  if (error == EPERM) return make(kLive, name, State::missing, found, means, "it needs CAP_NET_RAW, see above");
+  if (error == EPERM) return make(kLive, name, State::missing, found, means, "it requires CAP_NET_RAW, see above");
   return make(kLive, name, State::missing, found, means, "use a kernel that supports it (AF_XDP: Linux 5.4 or newer)");
 }
 
@@ -196,7 +197,7 @@ void examine_interfaces(const Machine& machine, std::vector<Finding>& findings) 
     }
   }
   if (machine.interfaces.empty())
-    findings.push_back(make(kLive, "interfaces", State::missing, "none", "there is no live traffic"));
+    findings.push_back(make(kLive, "interfaces", State::missing, "none", "live traffic is not possible"));
 }
 
 /// Why a listed device cannot be used, found by using each; empty when all can.
@@ -209,7 +210,7 @@ std::string try_devices(const gpu::DeviceList& gpus) {
       const gpu::DeviceBuffer<int> there{std::span<const int>(kValues)};
       const std::vector<int> back = there.to_host();
       if (!std::equal(back.begin(), back.end(), kValues.begin(), kValues.end()))
-        return "test copy there and back is wrong";
+        return "a test copy to the GPU and back returned wrong data";
     }
   } catch (const gpu::CudaError& error) {
     return error.what();

@@ -195,11 +195,12 @@ int plan_chain(const PlanArguments& arguments) {
 
 void add_plan(CLI::App& app, chain::NfKinds functions, int& exit_code) {
   auto arguments = std::make_shared<PlanArguments>();
-  CLI::App* command = app.add_subcommand("plan", "Show stages, accesses and what crosses PCIe");
+  CLI::App* command =
+      app.add_subcommand("plan", "Show the stages of a chain, the fields they access, and what crosses PCIe");
   arguments->chain.add_to(*command, functions);
   arguments->chain.add_override(*command, "--processor", "run.processor",
-                                "cpu or gpu: plan for this one, whether or not it can run the chain");
-  command->add_option("--packet-size", arguments->sizes, "frame sizes to count bytes for")
+                                "plan for this processor, cpu or gpu, even if it cannot run the chain");
+  command->add_option("--packet-size", arguments->sizes, "frame sizes, in bytes, to show transfers for")
       ->transform(whole_number(60, 9018))
       ->type_name("BYTES,...")
       ->delimiter(',');

@@ -91,7 +91,7 @@ void add_file_limit(CLI::App& app) {
               }
               set_file_limit(*bytes);
             },
-            fmt::format("maximum size of a text file, unpacked (default: {})", format_size(file_limit())))
+            fmt::format("maximum size of a text file after decompression (default: {})", format_size(file_limit())))
         ->type_name("SIZE");
   }
 }
@@ -129,7 +129,7 @@ int run_program(int argc, const char* const* argv, chain::NfKinds further) {
   }
   // A full disk behind stdout must not pass for success.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    fmt::print(stderr, "penstock: cannot write to the standard output\n");
+    fmt::print(stderr, "penstock: cannot write to standard output\n");
     return kFailed;
   }
   return exit_code;

@@ -143,7 +143,7 @@ TEST_F(Program, OptionsStandInForTheFilesValues) {
 }
 
 TEST_F(Program, ChecksWherePacketsGo) {
-  EXPECT_THAT(run({"check", chain_}).out, HasSubstr("port load: reads; packets leave by wan\nport wan: writes\n"));
+  EXPECT_THAT(run({"check", chain_}).out, HasSubstr("port load: reads; packets leave on wan\nport wan: writes\n"));
   write("ports: {load: {generator: {packets: 10}}}\nchain: []\n");
   EXPECT_THAT(run({"check", chain_}).out, HasSubstr("port load: reads; packets are consumed\n"));
 }

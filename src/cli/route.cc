@@ -76,7 +76,8 @@ void ask_lines(std::string_view text, std::uint32_t first_line, Questions& quest
       questions.add(words[0], "stdin", line.number);
     } else {
       questions.errors.add([&] {
-        return Error{{"stdin", line.number, words[1].column}, "more than an address", in_quotes(words[1].text), ""};
+        return Error{
+            {"stdin", line.number, words[1].column}, "unexpected text after the address", in_quotes(words[1].text), ""};
       });
     }
   }
@@ -121,7 +122,7 @@ struct Tables {
 /// Says what of the files the answers do not show.
 void warn(const RouteOptions& options, const Errors& unsupported, const router::RouteTable& routes) {
   if (!unsupported.empty()) {
-    fmt::print(stderr, "{}\npenstock: not all of the routes are supported; see above (--strict makes this an error)\n",
+    fmt::print(stderr, "{}\npenstock: some routes are not supported, see above; --strict makes this an error\n",
                to_string(unsupported));
   }
   if (routes.v4.empty() && routes.v6.empty()) {

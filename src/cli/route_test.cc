@@ -90,10 +90,10 @@ TEST_F(RouteCommand, WarnsOfWhatIsNotSupportedUnlessStrict) {
 TEST_F(RouteCommand, ReadsTheStandardInputForOneThingOnly) {
   const Outcome asked = run({"--routes", "-"});
   EXPECT_EQ(asked.exit_code, 2);
-  EXPECT_EQ(asked.err, "--routes -: the standard input can be read only once: expected addresses as arguments\n");
+  EXPECT_EQ(asked.err, "--routes -: standard input can be read only once: expected addresses as arguments\n");
   const Outcome twice = run({"--routes", "-", "--routes", "-", "8.8.8.8"});
   EXPECT_EQ(twice.exit_code, 2);
-  EXPECT_EQ(twice.err, "--routes -: the standard input can be read only once: found two uses of -, expected a file\n");
+  EXPECT_EQ(twice.err, "--routes -: standard input can be read only once: found two uses of -, expected a file\n");
 }
 
 TEST_F(RouteCommand, EscapesWhatWouldSteerTheTerminal) {

@@ -96,7 +96,7 @@ int run_chain(const RunArguments& arguments) {
   if (!loaded) return refuse(loaded.error(), false);
   print_warnings(*loaded);
   if (arguments.json && loaded->writes_stdout) {
-    fmt::print(stderr, "--json: an output of the chain already uses the standard output; use --report FILE instead\n");
+    fmt::print(stderr, "--json: an output of the chain already uses standard output; use --report FILE instead\n");
     return kWrongUsage;
   }
   if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse(errors);
@@ -147,7 +147,7 @@ void add_run(CLI::App& app, chain::NfKinds functions, int& exit_code) {
     arguments->chain.add_override(*command, option, path, std::string(help) + "; replaces " + path);
   };
   add_override("--processor", "run.processor", "auto, cpu or gpu");
-  add_override("--gpus", "run.gpus", "numbers of the GPUs to use, such as 0,1");
+  add_override("--gpus", "run.gpus", "indices of the GPUs to use, such as 0,1");
   add_override("--workers", "run.workers", "number of worker threads");
   add_override("--duration", "run.duration", "stop after this time, such as 10s");
   add_override("--eve", "outputs.eve", "write alerts to this file as EVE JSON");
@@ -163,7 +163,7 @@ void add_run(CLI::App& app, chain::NfKinds functions, int& exit_code) {
   command->add_flag("-q,--quiet", arguments->quiet, "print no tables and no progress");
   command->footer(
       "Every packet that is read is accounted for: in = forwarded + dropped + consumed.\n"
-      "Signals: SIGINT and SIGTERM end the run cleanly, a second one at once; SIGHUP reopens the logs (eve, "
+      "Signals: SIGINT and SIGTERM end the run cleanly, a second one ends it at once; SIGHUP reopens the logs (eve, "
       "fast_log);\n"
       "SIGUSR1 writes the report (without one, the tables to stderr), and the run continues; SIGUSR2, reload, is not\n"
       "supported yet.\n"

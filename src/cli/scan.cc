@@ -172,8 +172,10 @@ int scan(const ScanArguments& given) {
   print_mistakes_first(*loaded, nids, arguments.verbose);
   const bool alert_pcap_to_stdout = arguments.alert_pcap == "-";
   if ((arguments.json || alert_pcap_to_stdout) && (loaded->writes_stdout || (arguments.json && alert_pcap_to_stdout))) {
-    fmt::print(stderr, "{}: the standard output is taken by the alerts; -o, --fast and --alert-pcap write to files\n",
-               arguments.json ? "--json" : "--alert-pcap");
+    fmt::print(
+        stderr,
+        "{}: standard output is already in use for alerts; write those to files with -o, --fast and --alert-pcap\n",
+        arguments.json ? "--json" : "--alert-pcap");
     return kWrongUsage;
   }
   Errors wrong_files = config::check_files(*loaded);
@@ -203,7 +205,7 @@ int scan(const ScanArguments& given) {
 
   Json summary = scan_summary(arguments.captures, result->report, result->errors);
   if (const std::uint64_t count = nids.alert_frames().without_frame(); count > 0) {
-    summary["warnings"].push_back(fmt::format("{} raised at the end of a stream, not at a packet: not in {}",
+    summary["warnings"].push_back(fmt::format("{} raised at the end of a stream, without a packet: missing from {}",
                                               format_count(count, "alert"), arguments.alert_pcap));
   }
   std::string text;
@@ -222,16 +224,19 @@ int scan(const ScanArguments& given) {
 
 void add_scan(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<ScanArguments>();
-  CLI::App* command = app.add_subcommand("scan", "Find in captures what intrusion detection rules describe");
+  CLI::App* command = app.add_subcommand("scan", "Search captures with intrusion detection rules");
   const auto add_files = [&](const char* names, std::vector<std::string>& to, const char* help) {
     return command->add_option(names, to, help)->type_name("FILE")->allow_extra_args(false)->take_all();
   };
-  command->add_option("CAPTURE", arguments->captures,
-                      "pcap or pcapng, also gzip or zstd, or a folder of them; - is standard input");
-  add_files("-r", arguments->more_captures, "captures, as CAPTURE");
-  add_files("-S,--rules", arguments->rules, "a file of rules, Suricata's or Snort 2.9's; may be given several times");
-  add_files("-s", arguments->more_rules, "more rules; there are none besides those of -S and -s");
-  command->add_option("-c", arguments->suricata_yaml, "a suricata.yaml, of which `vars` is used and nothing else")
+  command->add_option(
+      "CAPTURE", arguments->captures,
+      "pcap or pcapng files, also compressed with gzip or zstd, or folders of them; - is standard input");
+  add_files("-r", arguments->more_captures, "same as CAPTURE; may be repeated");
+  add_files("-S,--rules", arguments->rules, "Suricata or Snort 2.9 rule file; may be repeated");
+  add_files("-s", arguments->more_rules, "same as -S; only rules from -S and -s are loaded");
+  command
+      ->add_option("-c", arguments->suricata_yaml,
+                   "suricata.yaml to take `vars` from; everything else in it is ignored")
       ->check(not_empty("a file"))
       ->type_name("FILE");
   const auto add_value = [&](const char* names, const char* path, const char* help) {
@@ -243,24 +248,25 @@ void add_scan(CLI::App& app, int& exit_code) {
         },
         help);
   };
-  add_value("-o,--eve", "outputs.eve", "write alerts there in EVE JSON, a line each; - is standard output")
+  add_value("-o,--eve", "outputs.eve", "write alerts to this file as EVE JSON, one per line; - is standard output")
       ->type_name("FILE");
-  add_value("--fast", "outputs.fast_log", "write alerts there as Suricata's fast.log; - is standard output")
+  add_value("--fast", "outputs.fast_log",
+            "write alerts to this file in Suricata's fast.log format; - is standard output")
       ->type_name("FILE");
   command->add_flag_callback(
       "--no-append",
       [arguments] {
         arguments->options.push_back({"outputs.append", "false", "--no-append"});
       },
-      "begin the files of -o and --fast anew; without it, alerts are appended to them");
+      "overwrite the files of -o and --fast; default: append to them");
   command
       ->add_option("-l", arguments->log_folder,
-                   "write eve.json and fast.log into this folder, where -o and --fast name no others")
+                   "write eve.json and fast.log to this folder, unless -o or --fast names another file")
       ->check(not_empty("a folder"))
       ->type_name("DIR");
   command
       ->add_option("--alert-pcap", arguments->alert_pcap,
-                   "write the packets that alerts were raised at there, each once, in the captures' order")
+                   "write the packets that raised alerts to this capture, each packet once, in their original order")
       ->check(not_empty("a file, or -"))
       ->type_name("FILE");
   add_value("--classification", "chain.nids.classification", "classification.config")->type_name("FILE");
@@ -272,32 +278,31 @@ void add_scan(CLI::App& app, int& exit_code) {
           [arguments](const std::string& value) {
             arguments->options.push_back({"chain.nids.checksums", value == "none" ? "ignore" : "verify", "-k"});
           },
-          "all: packets with wrong checksums are not followed (the default); none: they are, as captures\n"
-          "taken at the sender need it")
+          "all: packets with wrong checksums are not reassembled (the default); none: checksums are not verified,\n"
+          "for captures taken at the sender before the NIC filled in the checksums")
       ->check(CLI::IsMember({"all", "none"}))
       ->type_name("all|none");
   add_value("--workers", "run.workers", "number of worker threads")->type_name("N");
   add_value("--processor", "run.processor", "auto, cpu or gpu");
   command
       ->add_option("--set", arguments->sets,
-                   "a variable of the rules, --set vars.HOME_NET=10.0.0.0/8, or another parameter of nids,\n"
-                   "--set stream_policy=linux")
+                   "set a rule variable, such as vars.HOME_NET=10.0.0.0/8, or another parameter of nids, such as\n"
+                   "stream_policy=linux")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false)
       ->take_all();
-  command->add_flag("--payload", arguments->payload, "EVE alerts hold the payload, in base64 and printable");
-  command->add_flag("--packet", arguments->packet, "EVE alerts hold the packet, in base64");
+  command->add_flag("--payload", arguments->payload, "add the payload to EVE alerts, in base64 and as printable text");
+  command->add_flag("--packet", arguments->packet, "add the packet to EVE alerts, in base64");
   command->add_flag("--profile", arguments->profile,
-                    "print what each rule's evaluation has cost, the most expensive first");
+                    "print what the evaluation of each rule cost, most expensive first");
   command->add_flag("--strict", arguments->strict, "fail if any rule cannot be loaded");
   command->add_flag("--json", arguments->json,
-                    "print the summary as JSON instead of tables, with all rules that alert");
+                    "print the summary as JSON instead of tables, with every rule that alerted");
   command->add_flag("-v,--verbose", arguments->verbose, "report each rule that is left out");
   command->add_flag("-q,--quiet", arguments->quiet, "print no summary and no progress");
   command->footer(
-      "Without -o, --fast and -l there is the summary alone. Rules that cannot be loaded are left out and reported on\n"
-      "stderr, mistakes first. A capture that cannot be read is reported, the others are scanned, and the exit code is "
-      "1.\n"
+      "Without -o, --fast and -l, only the summary is printed. Rules that cannot be loaded are left out and reported\n"
+      "on stderr, mistakes first. An unreadable capture is reported, the others are scanned, and the exit code is 1.\n"
       "`penstock check --parameters` lists the parameters of nids.");
   command->callback([arguments, &exit_code] { exit_code = scan(*arguments); });
 }

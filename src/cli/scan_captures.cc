@@ -67,7 +67,7 @@ Result<void> add_folder(const std::string& folder, Captures& captures) {
     }
   }
   if (error) return failure(Error{{folder, 0, 0}, "cannot read the folder", error.message(), ""});
-  if (found.empty()) return failure(Error{{folder, 0, 0}, "no capture in this folder", "", "pcap or pcapng files"});
+  if (found.empty()) return failure(Error{{folder, 0, 0}, "no captures in this folder", "", "pcap or pcapng files"});
   std::ranges::sort(found, {}, [](const Found& f) { return std::tie(f.first_ns, f.path); });
   for (Found& one : found) captures.paths.push_back(std::move(one.path));
   return {};

@@ -42,7 +42,7 @@ std::string profile_table(const Json& profile) {
   std::string text = fmt::format("\n{} evaluated, by cost\n", format_count(profile.size(), "rule"));
   if (!profile.empty()) text += '\n' + table.text();
   if (profile.size() > kTop)
-    text += fmt::format("… and {}; --json has all\n", format_count(profile.size() - kTop, "more rule"));
+    text += fmt::format("… and {}; --json shows all\n", format_count(profile.size() - kTop, "more rule"));
   return text;
 }
 
@@ -68,7 +68,7 @@ Json scan_summary(const std::vector<std::string>& captures, const Json& report, 
   if (details.contains("warnings")) summary["warnings"] = details["warnings"];
   if (const std::size_t bad = bad_captures(captures, errors); bad > 0 && captures.size() > 1) {
     summary["warnings"].push_back(
-        fmt::format("{} of {} captures could not be read, or not to their end", bad, captures.size()));
+        fmt::format("{} of {} captures could not be read, or not completely", bad, captures.size()));
   }
   summary["errors"] = Json::array();
   for (const Error& error : errors) summary["errors"].push_back(to_string(error));
@@ -88,7 +88,7 @@ std::string scan_tables(const Json& summary, const std::string& load_table) {
   if (summary.contains("dropped"))
     text += fmt::format("{} dropped\n", format_count(number(summary["dropped"]), "packet"));
   text +=
-      fmt::format("{} of {}\n", format_count(number(summary["alerts"]), "alert"), format_count(rules.size(), "rule"));
+      fmt::format("{} from {}\n", format_count(number(summary["alerts"]), "alert"), format_count(rules.size(), "rule"));
   if (summary.contains("warnings")) {
     for (const Json& warning : summary["warnings"]) text += fmt::format("warning: {}\n", warning.get<std::string>());
   }
@@ -102,7 +102,7 @@ std::string scan_tables(const Json& summary, const std::string& load_table) {
     }
     text += '\n' + table.text();
     if (rules.size() > kTop)
-      text += fmt::format("… and {}; --json has all\n", format_count(rules.size() - kTop, "more rule"));
+      text += fmt::format("… and {}; --json shows all\n", format_count(rules.size() - kTop, "more rule"));
   }
   if (summary.contains("profile")) text += profile_table(summary["profile"]);
   return text + '\n' + load_table;

@@ -30,15 +30,16 @@ namespace {
 constexpr auto kRun = std::to_array<Parameter>({
     {"processor", ParameterType::choice, "auto", "auto|cpu|gpu",
      "where functions with a GPU stage run; auto: on a GPU if there is one"},
-    {"gpus", ParameterType::integers, "", "0..255", "numbers of the GPUs to use; default: the first"},
+    {"gpus", ParameterType::integers, "", "0..255", "indices of the GPUs to use; default: the first"},
     {"workers", ParameterType::integer, "1", "1..256", "number of threads, each with its own queues, ring and stages"},
     {"batch.bytes", ParameterType::size, "", "64KiB..1GiB",
-     "maximum size of a batch; default: 512KiB, on a GPU 4MiB, or less if `latency` at `rate` requires it"},
+     "maximum size of a batch; default: 512KiB, on a GPU 4MiB or less as `latency` and `rate` require"},
     {"batch.packets", ParameterType::integer, "", "1..1048576",
      "maximum number of packets in a batch; default: 512, on a GPU 16384"},
     {"batch.timeout", ParameterType::duration, "500us", "0..10s", "close a batch after this time, full or not"},
     {"latency", ParameterType::duration, "", "1us..10s",
-     "longest time that a batch waits for more packets; on a GPU, also limits batches to what `rate` brings in it"},
+     "longest time that a batch waits for more packets; on a GPU, also limits batches to what arrives in this time at "
+     "`rate`"},
     {"rate", ParameterType::rate, "", "1Mbps..100Tbps",
      "target rate of the whole chain, for `latency` and `gpu_shares: auto`; default: 400Gbps for each GPU"},
     {"streams", ParameterType::integer, "3", "1..64", "batches in flight on the GPU, for each worker"},
@@ -48,29 +49,29 @@ constexpr auto kRun = std::to_array<Parameter>({
     {"frames", ParameterType::choice, "planned", "planned|whole",
      "which parts of a frame cross PCIe: those in the transfer plan, or all"},
     {"sharing", ParameterType::choice, "packets", "packets|parsing|none",
-     "what functions share on the GPU. parsing and none are for comparison: each function transfers its packets, and "
-     "with none also parses them"},
+     "what functions share on the GPU. parsing and none are for comparison: each function transfers its own packets, "
+     "and with none also parses them itself"},
     {"gpu_shares", ParameterType::text, "whole", "",
-     "multiprocessors for each function. whole: no limit; `nids=66,ipsec=33`: these; auto: measured at the start, for "
-     "`rate` and `latency`"},
+     "GPU multiprocessors for each function. whole: no limit; `nids=66,ipsec=33`: these numbers; auto: chosen by "
+     "measurement at the start, for `rate` and `latency`"},
     {"queue.bytes", ParameterType::size, "128MiB", "64KiB..64GiB",
      "size of a worker's waiting queue; when it is full, packets are dropped and counted"},
-    {"duration", ParameterType::duration, "0", "0..8760h", "stop after this time; 0: when the sources end"},
+    {"duration", ParameterType::duration, "0", "0..8760h", "stop after this time; 0: run until the sources end"},
 });
 
 constexpr auto kOutputs = std::to_array<Parameter>({
     {"report", ParameterType::output, "", "", "the report, as JSON"},
     {"eve", ParameterType::output, "", "", "alerts as EVE JSON, one per line, written while the chain runs"},
     {"fast_log", ParameterType::output, "", "",
-     "alerts as in Suricata's fast.log, one per line, written while the chain runs"},
+     "alerts in Suricata's fast.log format, one per line, written while the chain runs"},
     {"append", ParameterType::flag, "true", "",
-     "append to existing eve and fast_log files; false: start them anew with each run"},
+     "append to existing eve and fast_log files; false: overwrite them in each run"},
     {"esp_sa", ParameterType::output, "", "",
-     "the SAs of ipsec with their keys, as Wireshark's table esp_sa; only you can read the file"},
+     "the SAs of ipsec with their keys, as Wireshark's esp_sa table; only the owner can read the file"},
     {"timeline", ParameterType::output, "", "",
-     "times of the last batches' transfers and kernels on the GPU, for Perfetto and chrome://tracing"},
+     "times of transfers and kernels on the GPU for the last batches, for Perfetto and chrome://tracing"},
     {"timeline_batches", ParameterType::integer, "", "1..10000",
-     "number of batches of each stream in the timeline, the last ones; default: 1000"},
+     "number of batches per stream to keep in the timeline, the most recent ones; default: 1000"},
 });
 
 // Each has queues for every worker.
@@ -191,10 +192,9 @@ class Builder {
       if (!(file.written ? is_stdout(file.path) : file.path == "-")) continue;
       std::optional<Place>& other = file.written ? stdout_writer : stdin_reader;
       if (other) {
-        errors_.push_back(
-            {file.place,
-             file.written ? "the standard output is already in use" : "the standard input can be read only once",
-             "- at " + place_text(*other) + " too", "a file"});
+        errors_.push_back({file.place,
+                           file.written ? "standard output is already in use" : "standard input can be read only once",
+                           "- here and at " + place_text(*other), "a file"});
       }
       other = file.place;
     }
@@ -389,7 +389,7 @@ class Builder {
             "a network function with its parameters, such as {firewall: {rules: rules.txt}}";
         if (item.IsMap() && item.size() > 1) {
           const YAML::Node second = std::next(item.begin())->first;
-          mistake(second, "chain: a second function in one place of the list", shape_of(second), kExpected);
+          mistake(second, "chain: two functions in one list item", shape_of(second), kExpected);
         } else {
           mistake(item, "chain: wrong function", item.IsMap() ? "an empty mapping" : shape_of(item), kExpected);
         }
@@ -435,7 +435,7 @@ class Builder {
     if (!outputs_ || !functions_ok_) return;
     const auto has_sas = [](const chain::NamedFunction& f) { return f.function->traits().name == "ipsec"; };
     if (outputs_->has("esp_sa") && std::ranges::none_of(loaded_.chain.functions, has_sas)) {
-      errors_.push_back({outputs_->place("esp_sa"), "esp_sa: the chain has no function ipsec", "", "one with SAs"});
+      errors_.push_back({outputs_->place("esp_sa"), "esp_sa: the chain has no ipsec function", "", "one with SAs"});
     }
     const auto writes = [](const chain::NamedFunction& f) { return f.function->traits().writes_events; };
     if (std::ranges::any_of(loaded_.chain.functions, writes)) return;
@@ -463,7 +463,7 @@ class Builder {
     }
     if (writers.size() == 1) wiring.assign(ports.size(), writers.front());
     if (writers.size() > 1 && !out_port_known_ && functions_ok_) {
-      mistake(root()["ports"], "several ports write, and the chain does not say which one packets leave by", "",
+      mistake(root()["ports"], "several ports write, and the chain does not choose the one that packets leave on", "",
               "a router in the chain, or `wire: {lan: wan, wan: lan}`");
     }
   }
@@ -570,7 +570,7 @@ class Builder {
     };
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos)
-      return wrong("wrong value", item, "whole, auto, or multiprocessors of functions, such as nids=66,ipsec=33");
+      return wrong("wrong value", item, "whole, auto, or multiprocessors per function, such as nids=66,ipsec=33");
     const std::string name(trimmed(item.substr(0, equals)));
     const std::string number(trimmed(item.substr(equals + 1)));
     const auto multiprocessors = parse_integer(number);

@@ -105,7 +105,7 @@ TEST_F(ChainFile, RefusesATimelineThatCannotBe) {
   }
   expect_has(errors_of(std::string(kGood) + "outputs: {timeline: out.pcap}\n", plan), "would overwrite the file that ");
   expect_has(errors_of(std::string(kGood) + "outputs: {timeline: '-', report: '-'}\n", plan),
-             "the standard output is already in use");
+             "standard output is already in use");
   const auto nowhere = load(std::string(kGood) + "outputs: {timeline: none/t.json}\n", plan);
   ASSERT_TRUE(nowhere);
   expect_has(to_string(check_files(*nowhere)), "t.json: cannot write: found No such file or directory");
@@ -300,7 +300,7 @@ TEST_F(ChainFile, AnOverrideInsideAValueOfTheFileIsToldByItsText) {
              "--set chain.router.macs.wan=ff:ff:ff:ff:ff:ff: wrong MAC address of port wan");
   expect_has(errors({"ports.lan=null"}), "--set ports.lan=null: port lan: wrong value: found nothing");
   expect_has(errors({"chain.0.firewall.rules=x"}),
-             "--set chain.0.firewall.rules=x: chain: a second function in one place of the list: found 'firewall'");
+             "--set chain.0.firewall.rules=x: chain: two functions in one list item: found 'firewall'");
   expect_has(errors({"run.workers=0", "run.workers=x"}), "--set run.workers=x: workers: wrong value: found 'x'");
   expect_has(errors({"run={workers: 2}", "run.workers=0"}), "--set run.workers=0: workers: wrong value: found '0'");
   expect_has(errors({"ports={}"}),
@@ -428,11 +428,11 @@ TEST_F(ChainFile, RefusesToOverwriteItsOwnFiles) {
 
 TEST_F(ChainFile, TakesTheStandardInputAndOutputOnce) {
   const std::string chain = "chain: []\n";
-  expect_has(errors_of("ports: {a: {pcap: {read: ['-', '-']}}}\n" + chain), "the standard input can be read only once");
+  expect_has(errors_of("ports: {a: {pcap: {read: ['-', '-']}}}\n" + chain), "standard input can be read only once");
   expect_has(errors_of("ports:\n  a: {pcap: {read: '-'}}\n  b: {memory: {read: '-'}}\n" + chain),
-             "chain.yaml:3:22: the standard input can be read only once: found - at " + folder_ + "/chain.yaml:2 too");
+             "chain.yaml:3:22: standard input can be read only once: found - here and at " + folder_ + "/chain.yaml:2");
   expect_has(errors_of("ports: {a: {pcap: {read: '-', write: '-'}}}\noutputs: {report: '-'}\n" + chain),
-             "the standard output is already in use");
+             "standard output is already in use");
   EXPECT_TRUE(load("ports: {a: {pcap: {read: '-', write: '-'}}}\n" + chain));
   const auto loaded = load("ports: {a: {pcap: {read: x}}}\n" + chain,
                            {{{"ports.a.pcap.write", "-", "--set ports.a.pcap.write=-"}}, false, false});
@@ -575,7 +575,7 @@ TEST_F(GpuSharesInAChainFile, AreRefusedWithTheReason) {
   const std::string place = "--set run.gpu_shares=";
   expect_has(refused("half"), place +
                                   "half: gpu_shares: wrong value: found 'half', expected whole, auto, or "
-                                  "multiprocessors of functions, such as nids=66,ipsec=33");
+                                  "multiprocessors per function, such as nids=66,ipsec=33");
   expect_has(refused("nids=1,"), "gpu_shares: wrong value: found ''");
   expect_has(refused("nidz=3"), "gpu_shares: no such function in the chain: found 'nidz', expected nids");
   expect_has(refused("ipsec=3"), "found 'ipsec', expected one of firewall, nids, nids#2, router");
@@ -645,9 +645,11 @@ TEST_F(WeakChainFile, RefusesAFirewallThatItCannotApplyAsAWhole) {
 
 TEST_F(WeakChainFile, WarnsOfAFirewallThatTriesNoRuleAndAccepts) {
   put("rules", "*filter\n:INPUT DROP [0:0]\n:FORWARD ACCEPT [0:0]\n-A INPUT -s 10.0.0.0/8 -j DROP\nCOMMIT\n");
-  expect_has(warnings_of(kGood), "chain.yaml:5:23: all packets pass: the policy accepts, and no rule is tried");
+  expect_has(warnings_of(kGood),
+             "chain.yaml:5:23: all packets pass: the policy is accept, and there are no rules to apply");
   put("rules", "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -s 10.0.0.0/8 -j DROP\nCOMMIT\n");
-  expect_has(warnings_of(kGood), "chain.yaml:5:23: all IPv6 packets pass: the policy accepts, and no rule is for them");
+  expect_has(warnings_of(kGood),
+             "chain.yaml:5:23: all IPv6 packets pass: the policy is accept, and no rule applies to them");
 }
 
 TEST_F(WeakChainFile, WarnsOfInterfacesThatNothingNamesAndTakesWildcards) {
@@ -667,7 +669,7 @@ TEST_F(WeakChainFile, WarnsOfInterfacesThatNothingNamesAndTakesWildcards) {
 TEST_F(WeakChainFile, WarnsOfRoutesByAPortThatDoesNotWrite) {
   put("routes", "default via 10.0.0.1 dev wan\n10.1.0.0/16 dev lan\n10.2.0.0/16 dev lan\n");
   expect_has(warnings_of(kGood),
-             "chain.yaml:6:22: routes by port lan: it does not write, and drops their packets "
+             "chain.yaml:6:22: routes through port lan, which does not write: their packets are dropped "
              "(no_such_exit): found 2 routes, expected a port that writes");
 }
 
@@ -680,8 +682,9 @@ TEST_F(WeakChainFile, WarnsOfALogThatNoFunctionWrites) {
 
 TEST_F(WeakChainFile, WarnsOfRulesThatAreToDropAndOnlyAlert) {
   put("nids.rules", "drop ip any any -> any any (msg:\"x\"; sid:1;)\n");
-  expect_has(warnings_of(between_ports("  - nids: {rules: nids.rules}\n")),
-             "chain.yaml:3:19: 1 rule to drop or reject: they only alert: found action: alert, expected action: drop");
+  expect_has(
+      warnings_of(between_ports("  - nids: {rules: nids.rules}\n")),
+      "chain.yaml:3:19: no packets are dropped by 1 drop or reject rule: found action: alert, expected action: drop");
   EXPECT_EQ(warnings_of(between_ports("  - nids: {rules: nids.rules, action: drop}\n")), "\n");
   EXPECT_EQ(warnings_of("ports: {lan: {pcap: {read: in.pcap}}}\nchain: [nids: {rules: nids.rules}]\n"), "\n")
       << "nothing is forwarded";
@@ -695,7 +698,7 @@ TEST_F(WeakChainFile, RefusesAKeyThatIsGivenTwice) {
 
 TEST_F(WeakChainFile, RefusesATableOfSasWithoutAFunctionThatHasSome) {
   expect_has(errors_of(std::string(kGood) + "outputs: {esp_sa: sa.txt}\n"),
-             "chain.yaml:8:19: esp_sa: the chain has no function ipsec: expected one with SAs");
+             "chain.yaml:8:19: esp_sa: the chain has no ipsec function: expected one with SAs");
 }
 
 TEST_F(WeakChainFile, RefusesAVariableWhoseNameIsNearThatOfOneThatRulesUse) {
@@ -722,24 +725,26 @@ TEST_F(WeakChainFile, RefusesFilesOfIpXfrmThatProtectNothing) {
   put("state", "");
   put("policy", out);
   expect_has(errors_of(between_ports(ipsec + "}\n")),
-             "state: no SAs in this file: expected what `ip xfrm state` prints as root: at least one");
+             "state: no SAs in this file: expected output of `ip xfrm state`, run as root, with at least one SA");
   put("policy", in);
   expect_has(
       errors_of(between_ports(ipsec + "}\n")),
-      "policy: no policy of this direction: all packets would leave in the clear: expected policies with dir out");
+      "policy: no policy for this direction: all packets would leave in the clear: expected policies with dir out");
   put("policy", out);
-  expect_has(errors_of(between_ports(ipsec + ", direction: in}\n")),
-             "policy: no policy of this direction: all packets would be let in: expected policies with dir in or fwd");
+  expect_has(
+      errors_of(between_ports(ipsec + ", direction: in}\n")),
+      "policy: no policy for this direction: all packets would be accepted: expected policies with dir in or fwd");
   put("state",
       "src 1.1.1.1 dst 2.2.2.2\n\tproto esp spi 0x00000100 reqid 2 mode tunnel\n"
       "\tauth-trunc hmac(sha1) 0x000102030405060708090a0b0c0d0e0f10111213 96\n"
       "\tenc cbc(aes) 0x000102030405060708090a0b0c0d0e0f\n");
-  expect_has(warnings_of(between_ports(ipsec + "}\n")),
-             "policy:1: no SA matches the template of this policy: what it selects is dropped (no_sa): expected ");
+  expect_has(
+      warnings_of(between_ports(ipsec + "}\n")),
+      "policy:1: no SA matches the template of this policy: packets that it selects are dropped (no_sa): expected ");
   put("policy",
       "src 10.0.0.0/8 dst 10.9.0.0/16 \n\tdir out priority 0 ptype main \n"
       "\ttmpl src 1.1.1.1 dst 2.2.2.2\n\t\tproto esp reqid 1 mode tunnel level use\n");
-  expect_has(warnings_of(between_ports(ipsec + "}\n")), "what it selects leaves in the clear (level use)");
+  expect_has(warnings_of(between_ports(ipsec + "}\n")), "packets that it selects leave in the clear (level use)");
   put("state", "");
   put("policy", "src 10.0.0.0/8 dst 10.9.0.0/16 \n\tdir out action block priority 0 ptype main \n");
   EXPECT_TRUE(load(between_ports(ipsec + "}\n"))) << "a policy that blocks needs no SA";

@@ -319,8 +319,8 @@ Result<void> YamlFile::check_bounds() const {
 Result<void> YamlFile::count_values(const YAML::Node& node, std::size_t depth, std::size_t& values) const {
   if (++values > kMostValues) {
     const std::string most = format_count(kMostValues);
-    return failure(Error{place(node), "too many values, counting those of aliases each time", "more than " + most,
-                         "at most " + most});
+    return failure(
+        Error{place(node), "too many values after expanding aliases", "more than " + most, "at most " + most});
   }
   if (depth > kMostDepth) {
     return failure(Error{place(node), "values nested too deeply", fmt::format("more than {} levels", kMostDepth),

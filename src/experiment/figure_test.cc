@@ -52,7 +52,7 @@ TEST(FigureTable, HasARowForEachXAndAColumnForEachSeries) {
             "  4,096             123.5\n"  // the series of the GPU has no such point
             " 65,536      1,234         2,000\n"
             "  Nearest to its limit (PCIe): 62 %, with processor gpu, streams 2, batch 65536.\n"
-            "  Medians; repeats of a point lie at most 4.1 % apart.\n"
+            "  Medians; repeats of a point differ by at most 4.1 %.\n"
             "  Not shown: 1 point without a number for mpps.\n"
             "  paper: 500 at 65,536 (a paper, figure 3).\n"
             "  paper's CPU: 2.48 (ibid.).\n");
@@ -147,7 +147,7 @@ Figure bar_figure() {
   return {.id = "timeline",
           .title = "Transfers",
           .where = {{"sweep", {"timeline"}}},
-          .x = {"mode", "way"},
+          .x = {"mode", "mode"},
           .y = {"rate", "transfers"},
           .series = {},
           .limit = std::nullopt,
@@ -169,8 +169,8 @@ Record bar_record() {
 TEST(FigureTable, HasTheColumnsOfBars) {
   EXPECT_EQ(table(bar_figure(), bar_record(), Style::terminal),
             "Transfers\n"
-            "transfers, by way\n"
-            "   way  in a ms  percent that wait\n"
+            "transfers, by mode\n"
+            "  mode  in a ms  percent that wait\n"
             " apart    20.00              33.30\n"
             "shared    5.000\n");
 }

@@ -177,8 +177,8 @@ Result<void> ChainRunner::check(const MeasuredChain& asked) {
       return failure({{},
                       !undone ? "the GPU's output differs from the CPU's"
                       : chain.undone == "[]"
-                          ? "what comes out, undone, differs from what went in"
-                          : "what comes out, undone, differs from what the functions before make on the CPU",
+                          ? "the output, undone, differs from the input"
+                          : "the output, undone, differs from the output of the earlier functions on the CPU",
                       fmt::format("at packet {}", packet),
                       "the same"});
     }

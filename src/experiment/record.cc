@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kRecordExpected = "what `penstock bench --json` writes";
+constexpr const char* kRecordExpected = "output of `penstock bench --json`";
 
 Json json_of(const Value& value) {
   if (const bool* const flag = std::get_if<bool>(&value)) return *flag;
@@ -40,7 +40,8 @@ class Reader {
   explicit Reader(const std::string& file) : file_(file) {}
 
   void read(const Json& json, const char* path, const char* key, std::string& into) {
-    if (const Json* const value = member(json, path, key, "a text", &Json::is_string)) into = value->get<std::string>();
+    if (const Json* const value = member(json, path, key, "a string", &Json::is_string))
+      into = value->get<std::string>();
   }
   void read(const Json& json, const char* path, const char* key, bool& into) {
     if (const Json* const value = member(json, path, key, "true or false", &Json::is_boolean))
@@ -59,12 +60,12 @@ class Reader {
     }
   }
   void read(const Json& json, const char* path, const char* key, std::vector<std::string>& into) {
-    const Json* const list = member(json, path, key, "a list of texts", &Json::is_array);
+    const Json* const list = member(json, path, key, "a list of strings", &Json::is_array);
     for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
       if ((*list)[i].is_string()) {
         into.push_back((*list)[i].get<std::string>());
       } else {
-        wrong(fmt::format("{}[{}]", name(path, key), i), (*list)[i], "a text");
+        wrong(fmt::format("{}[{}]", name(path, key), i), (*list)[i], "a string");
       }
     }
   }
@@ -78,7 +79,7 @@ class Reader {
       } else if (value.is_string()) {
         into.set(key, value.get<std::string>());
       } else {
-        wrong(fmt::format("{}.{}", where, key), value, "a number, a text, true or false");
+        wrong(fmt::format("{}.{}", where, key), value, "a number, a string, true or false");
       }
     }
   }

@@ -106,12 +106,12 @@ TEST(Record, TellsAllThatIsMissingOrOfAnotherType) {
   EXPECT_EQ(broken("\"complete\": true", "\"complete\": \"yes\""),
             "r.json: complete: wrong value: found '\"yes\"', expected true or false");
   EXPECT_EQ(broken("\"batch\":65536", "\"batch\":null"),
-            "r.json: points[0].batch: wrong value: found 'null', expected a number, a text, true or false");
+            "r.json: points[0].batch: wrong value: found 'null', expected a number, a string, true or false");
   EXPECT_EQ(broken("\"batch\":65536", "\"batch\":{}"),
-            "r.json: points[0].batch: wrong value: found an object, expected a number, a text, true or false");
+            "r.json: points[0].batch: wrong value: found an object, expected a number, a string, true or false");
   EXPECT_EQ(broken("\"index\": 1", "\"index\": \"1\""),
             "r.json: machine.gpus[1].index: wrong value: found '\"1\"', expected a whole number");
-  EXPECT_EQ(broken("\"a mistake\"", "7"), "r.json: errors[0]: wrong value: found '7', expected a text");
+  EXPECT_EQ(broken("\"a mistake\"", "7"), "r.json: errors[0]: wrong value: found '7', expected a string");
 }
 
 TEST(Point, KeepsNoNumberThatJsonCannotHold) {

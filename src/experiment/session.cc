@@ -56,13 +56,13 @@ void check(const Condition& condition, const std::vector<Point>& points, Errors&
 
 void check_files(const Experiment& experiment, const Options& options, Errors& errors) {
   if (!options.rules.empty() && !experiment.takes_rules) {
-    errors.push_back({{"--rules", 0, 0}, fmt::format("the experiment {} has no rules", experiment.name), "", ""});
+    errors.push_back({{"--rules", 0, 0}, fmt::format("the experiment {} takes no rules", experiment.name), "", ""});
   }
   if (!options.routes.empty() && !experiment.takes_routes) {
-    errors.push_back({{"--routes", 0, 0}, fmt::format("the experiment {} has no routes", experiment.name), "", ""});
+    errors.push_back({{"--routes", 0, 0}, fmt::format("the experiment {} takes no routes", experiment.name), "", ""});
   }
   if (options.rules == "-" && options.routes == "-") {
-    errors.push_back({{"--routes", 0, 0}, "the standard input is read for --rules already", "", ""});
+    errors.push_back({{"--routes", 0, 0}, "standard input is already used for --rules", "", ""});
   }
 }
 
@@ -116,9 +116,9 @@ Errors Session::choose_gpus(const Experiment& experiment, const Options& options
                                     [&](const gpu::Device& device) { return device.index == index; });
     const bool twice = std::any_of(chosen.begin(), chosen.end(), [&](const auto& d) { return d.index == index; });
     if (there == list.devices.end() || !there->supported || twice) {
-      const std::string reason = twice                         ? "it is named twice"
+      const std::string reason = twice                         ? "it is given twice"
                                  : there != list.devices.end() ? "it is too old for this program"
-                                 : list.reason.empty()         ? "`penstock devices` lists those that there are"
+                                 : list.reason.empty()         ? "`penstock devices` lists the GPUs of this machine"
                                                                : list.reason;
       errors.push_back({place, "this GPU cannot be used: " + reason, std::to_string(index), ""});
     } else {
@@ -145,7 +145,7 @@ Errors Session::choose_points(const Options& options) {
   if (!setting_->gpus.empty()) return errors;
   const auto left_out = std::erase_if(plan_, is_on_gpu);
   if (left_out == 0) return errors;
-  if (plan_.empty()) return {{{}, "all points that are asked for need a GPU", no_gpu_, ""}};
+  if (plan_.empty()) return {{{}, "all requested points need a GPU", no_gpu_, ""}};
   record_.left_out.push_back(
       fmt::format("{} of {} points, those on a GPU: {}", left_out, left_out + plan_.size(), no_gpu_));
   return errors;

@@ -126,7 +126,7 @@ TEST_F(Sessions, RefuseAChoiceThatNoPointIsOf) {
   options.only = {{"size", {"1"}}, {"processor", {"gpu"}}};
   EXPECT_EQ(refusal(options), "--only: no point has all of these values");
   options.only = {{"processor", {"gpu"}}};
-  EXPECT_THAT(refusal(options), HasSubstr("all points that are asked for need a GPU: found "));
+  EXPECT_THAT(refusal(options), HasSubstr("all requested points need a GPU: found "));
 }
 
 TEST_F(Sessions, RefuseWhatTheExperimentCannotUse) {
@@ -134,7 +134,7 @@ TEST_F(Sessions, RefuseWhatTheExperimentCannotUse) {
   options.routes = "routes.txt";
   options.gpus = {0, 7};
   const std::string all = refusal(options);
-  EXPECT_THAT(all, HasSubstr("--routes: the experiment fake has no routes"));
+  EXPECT_THAT(all, HasSubstr("--routes: the experiment fake takes no routes"));
   EXPECT_THAT(all, HasSubstr("--gpus: the experiment fake uses fewer GPUs: found 2, expected at most 1"));
   EXPECT_THAT(all, HasSubstr("--gpus: this GPU cannot be used: "));
   Options bad;

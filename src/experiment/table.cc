@@ -169,7 +169,7 @@ std::string furthest_apart(const Curves& curves) {
       if (point.y > 0) most = std::max(most, (point.max - point.min) / point.y);
     }
   }
-  return most == 0 ? "" : fmt::format("Medians; repeats of a point lie at most {:.1f} % apart.", most * 100);
+  return most == 0 ? "" : fmt::format("Medians; repeats of a point differ by at most {:.1f} %.", most * 100);
 }
 
 std::string left_out(const Figure& figure, const Curves& curves) {

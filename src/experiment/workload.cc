@@ -96,7 +96,7 @@ std::string destination_prefix(std::mt19937_64& random) {
 Workplace::Workplace() {
   std::string pattern = (std::filesystem::temp_directory_path() / "penstock_experiment_XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) {
-    throw std::system_error(errno, std::generic_category(), "a temporary folder cannot be made");
+    throw std::system_error(errno, std::generic_category(), "cannot create a temporary folder");
   }
   folder_ = pattern;
 }

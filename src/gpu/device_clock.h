@@ -27,7 +27,7 @@ class DeviceClock {
     for (int i = 0; i < kTries; ++i) {
       Event tried(Event::Timing::kOn);
       const auto before = Clock::now();
-      if (!tried.record(stream)) throw CudaError(0, "a device's clock cannot be read");
+      if (!tried.record(stream)) throw CudaError(0, "cannot read the clock of a GPU");
       tried.wait();
       const auto took = Clock::now() - before;
       if (took >= fastest) continue;

@@ -50,11 +50,11 @@ void explain(DeviceList& list, cudaError_t status) {
       return;
     case cudaErrorNoDevice:
       list.availability = Availability::kNoDevice;
-      list.reason = "the NVIDIA driver shows this process no GPU";
+      list.reason = "the NVIDIA driver shows no GPU to this process";
       return;
     default:
       list.availability = Availability::kFailed;
-      list.reason = std::string("the NVIDIA driver fails: ") + cudaGetErrorString(status);
+      list.reason = std::string("the NVIDIA driver failed: ") + cudaGetErrorString(status);
   }
 }
 
@@ -115,8 +115,8 @@ void reach_memory_of(int device) {
   check(cudaDeviceCanAccessPeer(&reachable, here, device));
   check(cudaDeviceGetP2PAttribute(&counts, cudaDevP2PAttrNativeAtomicSupported, here, device));
   if (reachable == 0 || counts == 0) {
-    throw CudaError(0, "GPU " + std::to_string(here) + " cannot count in the memory of GPU " + std::to_string(device) +
-                           ": no NVLink is between them");
+    throw CudaError(0, "GPU " + std::to_string(here) + " cannot update counters in the memory of GPU " +
+                           std::to_string(device) + ": there is no NVLink between them");
   }
   const cudaError_t enabled = cudaDeviceEnablePeerAccess(device, 0);
   if (enabled == cudaErrorPeerAccessAlreadyEnabled) {

@@ -15,7 +15,7 @@
 namespace penstock::gpu {
 namespace {
 
-[[noreturn]] void fail() { throw CudaError(0, "this program is built without CUDA"); }
+[[noreturn]] void fail() { throw CudaError(0, "this program was built without CUDA"); }
 
 }  // namespace
 
@@ -48,7 +48,7 @@ PinnedRegion::~PinnedRegion() { static_cast<void>(memory_); }
 DeviceList list_devices() {
   DeviceList list;
   list.availability = Availability::kBuiltWithoutCuda;
-  list.reason = "this program is built without CUDA";
+  list.reason = "this program was built without CUDA";
   return list;
 }
 

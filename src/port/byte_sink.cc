@@ -75,7 +75,7 @@ class PlainSink : public ByteSink {
     std::size_t written = 0;
     while (written < bytes.size() && reason_.empty()) {
       if (output_.waits && !wait()) {
-        reason_ = "the run had ended, and the reader took nothing";
+        reason_ = "the run ended while the reader was not reading";
         break;
       }
       const ssize_t wrote = ::write(output_.fd, bytes.data() + written, std::min(most, bytes.size() - written));
@@ -286,7 +286,7 @@ Result<Output> open_output(const std::string& path, int stop_fd) {
   // Two ports, or two runs, in one file would leave neither's packets. A file system may know no locks.
   if (output.emptied_first && ::flock(output.fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     ::close(output.fd);
-    return failure(cannot_write(path, "another port or another run is writing it"));
+    return failure(cannot_write(path, "another port or another run is writing to it"));
   }
   return output;
 }

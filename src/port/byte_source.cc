@@ -139,7 +139,7 @@ class CompressedSource final : public Source {
       if (got < 0) return -1;
       if (got == 0) {
         if (!decompressor_->inside_stream()) return 0;
-        reason_ = "the compressed data ends early";
+        reason_ = "the compressed data is truncated";
         return -1;
       }
       compressed_ = std::span(buffer_).first(static_cast<std::size_t>(got));

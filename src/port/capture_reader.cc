@@ -143,7 +143,7 @@ Error PacketPlaces::fits_no_batch(const OversizedFrame& frame, std::string_view 
   const auto next = std::ranges::lower_bound(files_, frame.number, {}, &std::pair<std::uint64_t, std::string>::first);
   const auto& [before, path] = *std::prev(next);
   return {{path, 0, 0},
-          fmt::format("{} ended at packet {}: the frame fits no batch", what_ended, frame.number - before),
+          fmt::format("{} ended at packet {}: the frame does not fit in a batch", what_ended, frame.number - before),
           fmt::format("{} bytes", frame.bytes),
           "larger batches (run: batch: bytes)"};
 }

@@ -184,7 +184,7 @@ TEST(CaptureReader, SaysSoWhereCompressedDataIsCutOrCorrupt) {
   no_end.resize(no_end.size() - 8);  // all packets are there, the checksum is not
   const auto read = read_bytes(no_end);
   EXPECT_THAT(read.packets, SizeIs(200));
-  EXPECT_THAT(to_string(read.errors), HasSubstr("ends early"));
+  EXPECT_THAT(to_string(read.errors), HasSubstr("is truncated"));
 }
 
 TEST(CaptureReader, RefusesWhatIsNoCapture) {

@@ -229,21 +229,24 @@ Errors CaptureWriter::close() {
   const Place place{path_, 0, 0};
   if (!sink_->finish()) errors.push_back({place, "cannot write; packets are missing", sink_->reason(), ""});
   if (const std::uint64_t count = wrong_type_.load(); count != 0) {
-    errors.push_back({place, fmt::format("{} packets left out: not of the first packet's link type", count), "",
-                      fmt::format("{} only; a .pcapng file holds several link types", name_of(first_type_))});
+    errors.push_back({place,
+                      fmt::format("{} packets left out: their link type differs from that of the first packet", count),
+                      "", fmt::format("{} only; a .pcapng file can hold several link types", name_of(first_type_))});
   }
   if (const std::uint64_t count = too_long_.load(); count != 0) {
     errors.push_back({place, fmt::format("{} packets left out: too long for a capture", count), "",
                       fmt::format("at most {} bytes", kSnapLength)});
   }
   if (const std::uint64_t count = digits_lost_.load(); count != 0 && precision_ == Precision::automatic) {
-    errors.push_back({place,
-                      fmt::format("the times of {} packets are cut to microseconds, as the first ones were", count), "",
-                      "precision: ns"});
+    errors.push_back(
+        {place,
+         fmt::format("the timestamps of {} packets were truncated to microseconds, like those of the first packets",
+                     count),
+         "", "precision: ns"});
   }
   if (const std::uint64_t count = too_late_.load(); count != 0) {
-    errors.push_back({place, fmt::format("the times of {} packets are wrong: they do not fit the format", count), "",
-                      "times before 2106; a .pcapng file holds later ones"});
+    errors.push_back({place, fmt::format("the timestamps of {} packets are wrong: they do not fit the format", count),
+                      "", "timestamps before 2106; a .pcapng file holds later ones"});
   }
   return errors;
 }

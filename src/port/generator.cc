@@ -27,27 +27,28 @@ namespace {
 constexpr std::uint32_t kMostSize = 9000;
 
 constexpr std::array kParameters{
-    Parameter{"size", ParameterType::text, "64", "",
-              "bytes of a frame with its 4-byte check sequence, 64 to 9000; or imix, 7:4:1 of 64, 594 and 1518"},
-    Parameter{"network", ParameterType::choice, "ipv4", "ipv4|ipv6", "the network layer"},
-    Parameter{"transport", ParameterType::choice, "udp", "udp|tcp", "the transport layer"},
-    Parameter{"vlan", ParameterType::integer, "", "1..4094", "an 802.1Q tag with this identifier"},
+    Parameter{
+        "size", ParameterType::text, "64", "",
+        "frame size in bytes, including the 4-byte FCS: 64 to 9000; or imix: 64, 594 and 1518 in the ratio 7:4:1"},
+    Parameter{"network", ParameterType::choice, "ipv4", "ipv4|ipv6", "network-layer protocol"},
+    Parameter{"transport", ParameterType::choice, "udp", "udp|tcp", "transport-layer protocol"},
+    Parameter{"vlan", ParameterType::integer, "", "1..4094", "add an 802.1Q tag with this VLAN ID"},
     Parameter{"flows", ParameterType::integer, "1024", "1..16777216", "number of distinct 5-tuples, used in turn"},
     Parameter{"source", ParameterType::text, "", "",
               "prefix of source addresses; default: 10.0.0.0/8 or 2001:db8::/32"},
     Parameter{"destination", ParameterType::text, "", "",
               "prefix of destination addresses; default: 198.18.0.0/15 or 2001:2::/48 (RFC 2544, RFC 5180)"},
     Parameter{"destinations", ParameterType::path, "", "",
-              "file with one prefix or address per line, from which destinations are drawn in turn"},
+              "file with one prefix or address per line; destinations are taken from them in turn"},
     Parameter{"port", ParameterType::integer, "80", "0..65535", "destination port; source ports are 1024 and up"},
     Parameter{"payload", ParameterType::choice, "zero", "zero|random|http|capture", "contents of the packets"},
-    Parameter{"capture", ParameterType::path, "", "", "with payload: capture, the capture to take payloads from"},
+    Parameter{"capture", ParameterType::path, "", "", "capture to take payloads from, with `payload: capture`"},
     Parameter{
         "frames", ParameterType::choice, "copied", "copied|kept",
         "kept: write only headers if a batch's memory still holds an earlier frame, as if a NIC had written the rest; "
         "for chains that change no payload"},
     Parameter{"rate", ParameterType::rate, "", "",
-              "offered load, in bits of frames with check sequence; default: as fast as the chain takes them"},
+              "offered load; bits include the FCS; default: as fast as the chain accepts packets"},
     Parameter{"packets", ParameterType::integer, "", "1..", "number of packets; default: until the run ends"},
     Parameter{"seed", ParameterType::integer, "1", "", "the same seed gives the same packets"},
 };
@@ -111,7 +112,7 @@ class GeneratorPort final : public Port {
     for (const auto& queue : queues_) {
       if (queue->oversized() == 0) continue;
       return {{{},
-               "generating ended: a frame fits no batch",
+               "generating stopped: a frame does not fit in a batch",
                fmt::format("{} bytes", queue->oversized()),
                "larger batches (run: batch: bytes)"}};
     }
@@ -166,7 +167,7 @@ Result<std::vector<std::uint32_t>> read_sizes(const std::string& text, const Pla
   const auto size = parse_size(text);
   if (!size || *size < least || *size > kMostSize) {
     return failure({place, "size: wrong value", in_quotes(text),
-                    fmt::format("{} (the headers asked for) to {}, or imix", least, kMostSize)});
+                    fmt::format("{} (the size of the headers) to {}, or imix", least, kMostSize)});
   }
   return std::vector{static_cast<std::uint32_t>(*size)};
 }
@@ -208,7 +209,7 @@ Result<std::unique_ptr<Port>> make_generator(const Parameters& given, PortIndex 
   }
   if (given.has("capture") != (frames.payload == Payload::capture)) {
     errors.push_back({given.place(given.has("capture") ? "capture" : "payload"),
-                      "payload: capture and capture: FILE go together", "only one of them", ""});
+                      "payload: capture and capture: FILE require each other", "only one of them", ""});
   } else if (given.has("capture")) {
     frames.capture = given.text("capture");
   }
@@ -226,7 +227,7 @@ Result<std::unique_ptr<Port>> make_generator(const Parameters& given, PortIndex 
   };
   flows.source = range_of("source", frames.ipv6 ? "2001:db8::/32" : "10.0.0.0/8");
   if (given.has("destination") && given.has("destinations")) {
-    errors.push_back({given.place("destinations"), "destination and destinations exclude each other", "both", ""});
+    errors.push_back({given.place("destinations"), "destination and destinations are mutually exclusive", "both", ""});
   } else if (given.has("destinations")) {
     auto ranges = read_ranges(given.text("destinations"), flows.address_bytes);
     if (ranges) {
@@ -246,7 +247,7 @@ Result<std::unique_ptr<Port>> make_generator(const Parameters& given, PortIndex 
 }
 
 PortKind generator_kind() noexcept {
-  return {"generator", "makes packets: sizes, flows, payloads and an offered rate", kParameters,
+  return {"generator", "generates packets: sizes, flows, payloads and an offered rate", kParameters,
           [](const Parameters& parameters, PortIndex index) { return make_generator(parameters, index, wall_clock); }};
 }
 

@@ -96,7 +96,7 @@ Result<std::vector<AddressRange>> read_ranges(const std::string& path, unsigned 
   }
   if (mistakes > kMostErrors)
     errors.push_back({{path, 0, 0}, fmt::format("… and {} more", mistakes - kMostErrors), "", ""});
-  if (errors.empty() && ranges.empty()) errors.push_back({{path, 0, 0}, "no address range", "", "one a line"});
+  if (errors.empty() && ranges.empty()) errors.push_back({{path, 0, 0}, "no address range", "", "one per line"});
   if (!errors.empty()) return failure(std::move(errors));
   return ranges;
 }
@@ -118,9 +118,9 @@ Result<std::vector<Flow>> make_flows(const FlowPlan& plan) {
     do {
       if (draws_left-- == 0) {
         return failure({{},
-                        "the address ranges have not room for so many flows",
+                        "the address ranges are too small for so many flows",
                         fmt::format("{} flows", plan.flows),
-                        fmt::format("about {} at most", i)});
+                        fmt::format("at most about {}", i)});
       }
       draw(plan.source, tuple.first(width), random);
       draw(destinations[i % destinations.size()], tuple.subspan(width, width), random);

@@ -182,7 +182,7 @@ TEST(Generator, FindsEveryFlowOfASmallSpace) {
 
 TEST(Generator, RefusesMoreFlowsThanThereAre) {
   EXPECT_THAT(error_of({{"flows", {"64513"}}, {"source", {"10.0.0.1/32"}}, {"destination", {"10.0.0.2"}}}),
-              HasSubstr("about 64512 at most"));
+              HasSubstr("at most about 64512"));
 }
 
 TEST(Generator, IsTheSameForTheSameSeedAndDiffersForAnother) {
@@ -577,17 +577,17 @@ TEST(Generator, EndsWithAnErrorAtAFrameThatFitsNoBatch) {
 }
 
 TEST(Generator, ExplainsWhatItCannotMake) {
-  EXPECT_THAT(error_of({{"size", {"63"}}}), HasSubstr("64 (the headers asked for) to 9000, or imix"));
+  EXPECT_THAT(error_of({{"size", {"63"}}}), HasSubstr("64 (the size of the headers) to 9000, or imix"));
   EXPECT_THAT(error_of({{"size", {"9001"}}}), HasSubstr("found '9001'"));
   EXPECT_THAT(error_of({{"size", {"huge"}}}), HasSubstr("chain.yaml:2:1"));
-  EXPECT_THAT(error_of({{"size", {"64"}}, {"network", {"ipv6"}}}), HasSubstr("66 (the headers"));
+  EXPECT_THAT(error_of({{"size", {"64"}}, {"network", {"ipv6"}}}), HasSubstr("66 (the size of the headers"));
   EXPECT_THAT(error_of({{"size", {"70"}}, {"network", {"ipv6"}}, {"transport", {"tcp"}}}), HasSubstr("78 (the"));
   EXPECT_THAT(error_of({{"source", {"2001:db8::/32"}}}), HasSubstr("an IPv4 prefix"));
   EXPECT_THAT(error_of({{"destination", {"10.0.0.0/8"}}, {"network", {"ipv6"}}, {"size", {"100"}}}),
               HasSubstr("an IPv6 prefix"));
-  EXPECT_THAT(error_of({{"payload", {"capture"}}}), HasSubstr("go together"));
-  EXPECT_THAT(error_of({{"capture", {"a.pcap"}}}), HasSubstr("go together"));
-  EXPECT_THAT(error_of({{"destination", {"10.0.0.0/8"}}, {"destinations", {"a"}}}), HasSubstr("exclude each other"));
+  EXPECT_THAT(error_of({{"payload", {"capture"}}}), HasSubstr("require each other"));
+  EXPECT_THAT(error_of({{"capture", {"a.pcap"}}}), HasSubstr("require each other"));
+  EXPECT_THAT(error_of({{"destination", {"10.0.0.0/8"}}, {"destinations", {"a"}}}), HasSubstr("mutually exclusive"));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::array kParameters{
     Parameter{"read", ParameterType::paths, "", "", "captures to load, as the pcap port reads them", true},
-    Parameter{"loop", ParameterType::integer, "1", "", "how often to play them; 0: until the run ends"},
+    Parameter{"loop", ParameterType::integer, "1", "", "how many times to play them; 0: until the run ends"},
     Parameter{"limit", ParameterType::size, "4GiB", "1B..", "maximum memory for the captures"},
 };
 
@@ -192,8 +192,8 @@ class MemoryPort final : public Port {
       if (bytes > limit_) {
         return failure({{paths_.front(), 0, 0},
                         "the captures take more memory than allowed",
-                        fmt::format("over {} bytes behind packet {}", limit_, packets),
-                        "a higher limit, or the port pcap"});
+                        fmt::format("over {} bytes after packet {}", limit_, packets),
+                        "a higher limit, or the pcap port"});
       }
       first = std::min(first, frame.timestamp_ns);
       last = std::max(last, frame.timestamp_ns);
@@ -254,7 +254,8 @@ Result<std::unique_ptr<Port>> make(const Parameters& parameters, PortIndex index
 }  // namespace
 
 PortKind memory_kind() noexcept {
-  return {"memory", "plays captures from memory, once or many times, as fast as they are taken", kParameters, make};
+  return {"memory", "plays captures from memory, once or many times, as fast as the chain accepts packets", kParameters,
+          make};
 }
 
 }  // namespace penstock::port

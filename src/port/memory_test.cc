@@ -140,9 +140,10 @@ TEST(Memory, NamesTheCaptureThatAFrameLiesInThatFitsNoBatch) {
   auto port = must_make("memory", {{"read", {folder / "a.pcap", folder / "b.pcap"}}});
   ASSERT_TRUE(port->open(1));
   EXPECT_THAT(drain(*port, 1, OwnBatch(112, 8)).front(), SizeIs(50 + 71));
-  EXPECT_EQ(to_string(port->close()), folder / "b.pcap" +
-                                          ": playing ended at packet 72: the frame fits no batch: found 113 bytes, "
-                                          "expected larger batches (run: batch: bytes)");
+  EXPECT_EQ(to_string(port->close()),
+            folder / "b.pcap" +
+                ": playing ended at packet 72: the frame does not fit in a batch: found 113 bytes, "
+                "expected larger batches (run: batch: bytes)");
 }
 
 TEST(Null, TakesEveryPacketAndReadsNone) {

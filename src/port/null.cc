@@ -24,6 +24,6 @@ Result<std::unique_ptr<Port>> make(const Parameters&, PortIndex) { return std::m
 
 }  // namespace
 
-PortKind null_kind() noexcept { return {"null", "takes every packet and keeps none", {}, make}; }
+PortKind null_kind() noexcept { return {"null", "accepts every packet and discards it", {}, make}; }
 
 }  // namespace penstock::port

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The port `null`: takes every packet and keeps none.
+// The port `null`: accepts every packet and discards it.
 
 #pragma once
 

@@ -32,10 +32,10 @@ constexpr std::array kParameters{
               "capture to write: pcapng if its name has .pcapng, else pcap; compressed if it ends in .gz or .zst; - is "
               "standard output"},
     Parameter{"precision", ParameterType::choice, "auto", "auto|us|ns",
-              "precision of times in a pcap file; auto: ns if the first packets need it"},
+              "precision of timestamps in a pcap file; auto: ns if the first packets need it"},
     Parameter{"bad_capture", ParameterType::choice, "stop", "stop|skip",
-              "what to do with unreadable captures among several. stop: refuse those that cannot be opened, and end at "
-              "one that breaks off; skip: report them and read the others"},
+              "what to do with an unreadable capture among several. stop: refuse one that cannot be opened, and stop "
+              "reading where one is broken; skip: report it and read the others"},
 };
 
 Precision precision_of(const std::string& name) {
@@ -238,7 +238,7 @@ Result<std::unique_ptr<Port>> make(const Parameters& parameters, PortIndex index
 }  // namespace
 
 PortKind pcap_kind() noexcept {
-  return {"pcap", "reads captures and writes one: pcap and pcapng, also compressed", kParameters, make};
+  return {"pcap", "reads captures and writes a capture, in pcap or pcapng, also compressed", kParameters, make};
 }
 
 }  // namespace penstock::port

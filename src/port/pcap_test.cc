@@ -147,13 +147,14 @@ TEST(Pcap, TellsWhereALaterTimeNeedsMoreDigitsThanTheFileHas) {
   EXPECT_EQ(testing::send(*port->tx(0), second), 3U);
   const Errors errors = port->close();
   ASSERT_THAT(errors, SizeIs(1));
-  EXPECT_THAT(to_string(errors), HasSubstr("times of 2 packets"));
+  EXPECT_THAT(to_string(errors), HasSubstr("timestamps of 2 packets"));
 }
 
 TEST(Pcap, TellsWhereATimeDoesNotFitTheClassicFormat) {
   const TemporaryFolder folder;
   const std::vector<Captured> packets{{(std::uint64_t{1} << 32) * kSecond, 1, LinkType::ethernet, {1}}};
-  EXPECT_THAT(to_string(write_capture(folder / "a.pcap", packets).errors), HasSubstr("times of 1 packets are wrong"));
+  EXPECT_THAT(to_string(write_capture(folder / "a.pcap", packets).errors),
+              HasSubstr("timestamps of 1 packets are wrong"));
   EXPECT_THAT(write_capture(folder / "a.pcapng", packets).errors, IsEmpty());
   EXPECT_THAT(read_captures({folder / "a.pcapng"}).packets, ElementsAreArray(packets));
 }
@@ -404,9 +405,10 @@ TEST(Pcap, NamesTheCaptureThatAFrameLiesInThatFitsNoBatch) {
     auto port = must_make("pcap", {{"read", {folder / "a.pcap", folder / "b.pcap", folder / "c.pcap"}}});
     ASSERT_TRUE(port->open(workers));
     drain(*port, workers, OwnBatch(1700, 3));
-    EXPECT_EQ(to_string(port->close()), folder / "b.pcap" +
-                                            ": reading ended at packet 11: the frame fits no batch: found 5000 bytes, "
-                                            "expected larger batches (run: batch: bytes)");
+    EXPECT_EQ(to_string(port->close()),
+              folder / "b.pcap" +
+                  ": reading ended at packet 11: the frame does not fit in a batch: found 5000 bytes, "
+                  "expected larger batches (run: batch: bytes)");
   }
 }
 

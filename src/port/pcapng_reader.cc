@@ -95,7 +95,7 @@ Result<void> PcapngReader::begin(const std::string& path, bool read_ahead) {
   Block block = read_block();
   while (block == Block::other && (read_ahead || interfaces_.empty())) block = read_block();
   if (interfaces_.empty()) {
-    if (block != Block::broken) reason_ = "no interface is described";
+    if (block != Block::broken) reason_ = "no interface description block";
     return failure({{path, 0, 0}, "not a readable capture", reason_, "pcap or pcapng"});
   }
   if (std::ranges::none_of(interfaces_, [](const Interface& i) { return i.type.has_value(); })) {
@@ -126,7 +126,7 @@ PcapngReader::Block PcapngReader::read_block() noexcept {
   if (type == kSection) return read_section();
   const std::uint32_t length = u32(head.data() + 4);
   if (length < kHead + kTail || length % 4 != 0) {
-    return broken(fmt::format("a block of {} bytes; expected a multiple of 4 from 12 on", length));
+    return broken(fmt::format("a block of {} bytes; expected a multiple of 4, at least 12", length));
   }
   const bool is_packet = type == kObsoletePacket || type == kSimplePacket || type == kEnhancedPacket;
   if (is_packet || type == kInterface) {
@@ -156,7 +156,7 @@ PcapngReader::Block PcapngReader::read_section() noexcept {
   big_endian_ = head[8] == 0x1a;
   const std::uint32_t length = u32(&head[4]);
   if (u32(&head[8]) != kByteOrderMagic || length < kSectionHead + kTail || length % 4 != 0) {
-    return broken("not a section of pcapng");
+    return broken("not a pcapng section header");
   }
   const unsigned major = u16(&head[12]);
   const unsigned minor = u16(&head[14]);
@@ -199,10 +199,10 @@ bool PcapngReader::read_options(std::span<const std::uint8_t> options, Interface
     if (padded(length) > options.size()) return wrong("an interface option that is longer than its block");
     if (code == kTimeResolution) {
       const auto ticks = length == 1 ? ticks_of(options[0]) : std::nullopt;
-      if (!ticks) return wrong("a wrong time resolution of an interface");
+      if (!ticks) return wrong("an interface with a wrong time resolution");
       interface.ticks_per_second = *ticks;
     } else if (code == kTimeOffset) {
-      if (length != 8) return wrong("a wrong time offset of an interface");
+      if (length != 8) return wrong("an interface with a wrong time offset");
       interface.offset_seconds = static_cast<std::int64_t>(u64(options.data()));
     }
     options = options.subspan(padded(length));
@@ -219,7 +219,7 @@ PcapngReader::Block PcapngReader::read_packet(std::uint32_t type, std::span<cons
   if (body.size() < head) return broken("a packet block that is too short");
   const std::uint32_t index = simple ? 0 : type == kObsoletePacket ? u16(body.data()) : u32(body.data());
   if (index >= interfaces_.size())
-    return broken(fmt::format("a packet of interface {}, which is not described", index));
+    return broken(fmt::format("a packet of interface {}, which has no description block", index));
   const Interface& interface = interfaces_[index];
   const std::uint32_t wire_length = u32(&body[head - 4]);
   std::uint32_t length = simple ? wire_length : u32(&body[12]);

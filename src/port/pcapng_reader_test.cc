@@ -108,7 +108,8 @@ TEST(PcapngReader, ReadsSectionsOfBothByteOrdersEachWithItsOwnInterfaces) {
   EXPECT_THAT(read.errors, IsEmpty()) << to_string(read.errors);
   EXPECT_THAT(types_of(read), ElementsAre(LinkType::ethernet, LinkType::raw_ip));
   const Bytes without = CaptureBytes().section().packet(0, 2, kFrame, 7).bytes();
-  EXPECT_THAT(to_string(read_bytes(joined(first, without)).errors), HasSubstr("interface 0, which is not described"));
+  EXPECT_THAT(to_string(read_bytes(joined(first, without)).errors),
+              HasSubstr("interface 0, which has no description block"));
 }
 
 TEST(PcapngReader, ReadsObsoleteAndSimplePacketsAndPassesOverOtherBlocks) {
@@ -186,7 +187,7 @@ TEST(PcapngReader, SaysWhatIsWrongWithABlock) {
   EXPECT_THAT(then(CaptureBytes().u32(6).u32(8)), HasSubstr("a block of 8 bytes"));
   EXPECT_THAT(then(CaptureBytes().u32(5).u32(16).u32(0).u32(20)), HasSubstr("two lengths differ"));
   EXPECT_THAT(then(CaptureBytes().u32(6).u32(16).u32(0).u32(16)), HasSubstr("packet block that is too short"));
-  EXPECT_THAT(then(CaptureBytes().packet(7, 1, kFrame, 7)), HasSubstr("interface 7, which is not described"));
+  EXPECT_THAT(then(CaptureBytes().packet(7, 1, kFrame, 7)), HasSubstr("interface 7, which has no description block"));
   EXPECT_THAT(then(CaptureBytes().u32(6).u32(32).u32(0).u32(0).u32(0).u32(4).u32(4).u32(32)),
               HasSubstr("longer than its block"));
   EXPECT_THAT(then(CaptureBytes().u32(6).u32(32).u32(0).u32(0).u32(0).u32(262145).u32(4).u32(32)),

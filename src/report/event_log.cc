@@ -98,7 +98,7 @@ Result<int> EventLog::open_path() {
 /// without locks refuses nothing.
 Result<bool> EventLog::lock(int fd) const {
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    return failure(Error{{path_, 0, 0}, "cannot write", "another log or another run is writing it", ""});
+    return failure(Error{{path_, 0, 0}, "cannot write", "another log or another run is writing to it", ""});
   }
   struct stat status {};
   return ::fstat(fd, &status) != 0 || status.st_nlink > 0;

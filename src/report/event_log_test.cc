@@ -210,7 +210,7 @@ TEST_F(EventLogTest, ContinuesInTheOldFileWhereItCannotReopen) {
   EventLog another(path_);
   ASSERT_TRUE(another.open());
   another.begin();
-  EXPECT_THAT(to_string(log.reopen().error()), HasSubstr("another log or another run is writing it"));
+  EXPECT_THAT(to_string(log.reopen().error()), HasSubstr("another log or another run is writing to it"));
   add(writer, "one");
   writer.flush();
   EXPECT_EQ(content(), "");
@@ -238,7 +238,7 @@ TEST_F(EventLogTest, RefusesAFileThatAnotherLogHasOpenAndLeavesItAsItIs) {
     EventLog second(path_);
     const auto opened = second.open();
     ASSERT_FALSE(opened);
-    EXPECT_EQ(to_string(opened.error()), path_ + ": cannot write: found another log or another run is writing it");
+    EXPECT_EQ(to_string(opened.error()), path_ + ": cannot write: found another log or another run is writing to it");
   }
   add(writer, "two");
   writer.flush();

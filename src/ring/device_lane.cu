@@ -186,7 +186,7 @@ DeviceLane::DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<
   // with findings of packets that no stage has worked on.
   for (gpu::DeviceBuffer<std::uint8_t>* const buffer : {&sent_, &slots_, &device_results_, &device_packed_}) {
     if (buffer->size() > 0 && !gpu::zero_async(buffer->data(), buffer->size(), stream_))
-      throw gpu::CudaError(0, "memory of a lane on the device cannot be zeroed");
+      throw gpu::CudaError(0, "cannot zero the memory of a lane on the GPU");
   }
   stream_.wait();
   if (log == nullptr) return;

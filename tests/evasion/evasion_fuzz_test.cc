@@ -75,7 +75,7 @@ TEST_F(EvasionFuzz, WithoutAttacksTheHostReadsEverySignatureOffThePathAndNoneOnI
   EXPECT_EQ(result_.findings.size(), 0U) << drawings_of(result_, options_);
 }
 
-// A sensor that looks at each packet by itself misses what lies in two.
+// A sensor that looks at each packet on its own misses what lies in two.
 TEST_F(EvasionFuzz, FindsWhatEvadesASensorWithoutStreams) {
   options_.conversations = 500;
   options_.generator.only = {"cut"};

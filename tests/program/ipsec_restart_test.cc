@@ -129,7 +129,7 @@ TEST_F(IpsecRestart, ABackupThatWasRestoredIsRefusedAndNothingIsSent) {
     EXPECT_EQ(shell(std::string("penstock ") + command), 2);
     EXPECT_THAT(read("err"),
                 HasSubstr("state.txt:1: the sequence numbers that SA 0x00001000 from 192.0.2.1 to 192.0.2.2 "
-                          "has used are not known: found a copy: the file was restored or moved here in "));
+                          "has used are unknown: found a copy: the file was restored or moved here in "));
   }
   EXPECT_EQ(read("out.pcap"), before);
 }
@@ -142,7 +142,7 @@ TEST_F(IpsecRestart, DamagedFilesAreRefusedAndNothingIsSent) {
     EXPECT_EQ(
         shell(std::string("cp -r kept whole; file=$(ls kept/[0-9a-f]*); ") + damage + "; penstock run ipsec.yaml"), 2)
         << damage;
-    EXPECT_THAT(read("err"), HasSubstr("has used are not known: found "));
+    EXPECT_THAT(read("err"), HasSubstr("has used are unknown: found "));
     EXPECT_EQ(read("out.pcap"), before);
     EXPECT_EQ(shell("rm -r whole"), 0);
   }
@@ -154,9 +154,8 @@ TEST_F(IpsecRestart, ASecondProcessOnOneSaIsRefusedAsLongAsTheFirstRuns) {
                   " || exit 99; exit $status"),
             2)
       << read("err");
-  EXPECT_THAT(read("err"),
-              HasSubstr("state.txt:1: another process sends by SA 0x00001000 from 192.0.2.1 to 192.0.2.2, or "
-                        "by its key: found locked in "));
+  EXPECT_THAT(read("err"), HasSubstr("state.txt:1: another process sends with SA 0x00001000 from 192.0.2.1 to "
+                                     "192.0.2.2, or with its key: found locked in "));
   EXPECT_FALSE(exists("second.pcap"));
   EXPECT_TRUE(exists("third.pcap"));
 }
@@ -178,8 +177,8 @@ TEST_F(IpsecRestart, CheckMakesNothing) {
 TEST_F(IpsecRestart, SaysWhereNothingIsKept) {
   EXPECT_EQ(shell(some("--set chain.0.ipsec.state_dir=none --report report.json")), 0);
   EXPECT_THAT(read("err"),
-              HasSubstr("warning: --set chain.0.ipsec.state_dir=none: sequence numbers begin with those of the "
-                        "state file in each run"));
+              HasSubstr("warning: --set chain.0.ipsec.state_dir=none: each run begins with the sequence numbers of the "
+                        "state file"));
   EXPECT_THAT(read("err"), HasSubstr("only randomness keeps IVs unique"));
   EXPECT_EQ(json("report.json")["functions"][0]["details"]["state_dir"], nullptr);
   EXPECT_FALSE(exists("kept"));
@@ -200,9 +199,9 @@ TEST_F(IpsecRestart, WhereNothingCanBeKeptNothingIsSent) {
   write("file", "");
   for (const char* const command : {"penstock run ipsec.yaml", "penstock check ipsec.yaml"}) {
     EXPECT_EQ(shell(std::string(command) + " --set chain.0.ipsec.state_dir=file"), 2);
-    EXPECT_THAT(read("err"), HasSubstr("file: state_dir is not a directory"));
+    EXPECT_THAT(read("err"), HasSubstr("file: state_dir is not a folder"));
     EXPECT_EQ(shell(std::string(command) + " --set chain.0.ipsec.state_dir=none/kept"), 2);
-    EXPECT_THAT(read("err"), HasSubstr("none/kept: cannot make state_dir: found No such file or directory"));
+    EXPECT_THAT(read("err"), HasSubstr("none/kept: cannot create state_dir: found No such file or directory"));
     EXPECT_EQ(shell(std::string("mkdir -p open; chmod 777 open; ") + command + " --set chain.0.ipsec.state_dir=open"),
               2);
     EXPECT_THAT(read("err"), HasSubstr("open: other users can write to state_dir"));

@@ -42,7 +42,7 @@ TEST_F(ScanProgram, ReportsTwoBrokenCapturesOfTwentyAndScansTheOthers) {
   EXPECT_THAT(summary["captures"], SizeIs(20));
   EXPECT_THAT(summary["errors"], SizeIs(2));
   EXPECT_EQ(summary["packets"], 18 * 231 + 8);
-  EXPECT_EQ(summary["warnings"][0], "2 of 20 captures could not be read, or not to their end");
+  EXPECT_EQ(summary["warnings"][0], "2 of 20 captures could not be read, or not completely");
   EXPECT_EQ(lines(read("logs/fast.log")), summary["alerts"].get<std::ptrdiff_t>());
   EXPECT_EQ(lines(read("logs/eve.json")), summary["alerts"].get<std::ptrdiff_t>() + 1) << "and the statistics";
 }
@@ -50,7 +50,7 @@ TEST_F(ScanProgram, ReportsTwoBrokenCapturesOfTwentyAndScansTheOthers) {
 TEST_F(ScanProgram, PassesThePacketsOfAlertsOnThroughAPipe) {
   EXPECT_EQ(shell("penstock scan in.pcap -S nids.rules --alert-pcap - | penstock scan - -S nids.rules --json"), 0)
       << read("err");
-  EXPECT_THAT(read("err"), HasSubstr("5 alerts of 3 rules")) << "the summary";
+  EXPECT_THAT(read("err"), HasSubstr("5 alerts from 3 rules")) << "the summary";
   EXPECT_EQ(json("out")["packets"], 5);
 }
 

@@ -351,11 +351,11 @@ TEST_F(TwoSenders, AreRefusedWhereTheirFilesContradictEachOther) {
       "chain: [ipsec: {state: state-a.txt, policy: a.txt}, ipsec: {state: state-b.txt, policy: b.txt}]\n");
   const auto loaded = config::load_chain(folder_ / "chain.yaml", {});
   ASSERT_FALSE(loaded);
-  EXPECT_EQ(to_string(loaded.error()),
-            (folder_ / "state-b.txt") + ":1: SA 0x00001000 from 192.0.2.1 to 192.0.2.2 is also at " +
-                (folder_ / "state-a.txt") +
-                ":1, with other values: found keys or algorithms, expected the same SA, since "
-                "both share its numbers");
+  EXPECT_EQ(to_string(loaded.error()), (folder_ / "state-b.txt") +
+                                           ":1: SA 0x00001000 from 192.0.2.1 to 192.0.2.2 is also defined at " +
+                                           (folder_ / "state-a.txt") +
+                                           ":1, with different values: found keys or algorithms, expected the same "
+                                           "values, since both share its sequence numbers");
 }
 
 }  // namespace

@@ -209,7 +209,7 @@ class FakeFunction final : public NetworkFunction {
   };
 };
 
-/// A function that decides about each packet by itself.
+/// A function that decides about each packet on its own.
 inline FakeFunction::Process each(std::function<Verdict(PacketView packet)> decide) {
   return [decide = std::move(decide)](std::span<PacketView> packets) {
     for (const PacketView packet : packets) packet.packet->verdict = decide(packet);

@@ -411,7 +411,7 @@ const Experiment& chain_experiment() {
   using std::chrono::milliseconds;
   static const Experiment kExperiment{
       .name = "chain",
-      .summary = "chains with packets shared on the GPU, not shared, and on the CPU's cores: rates, bytes, latency",
+      .summary = "chains on GPUs, with packets shared and not, and on CPU cores: rates, bytes, latency",
       .source = "Gaviss (Guo et al., TPDS 2022), §5.2 to §5.5: C1 to C4, and the chain firewall, router",
       .repeats = 3,
       .duration = milliseconds{500},

@@ -117,7 +117,7 @@ std::string Chains::function_text(char letter, const TableSizes& sizes) {
                                                              : own_firewall_rules_;
       return fmt::format("firewall: {{rules: {}}}", yaml_text(rules));
     }
-    case 'N': {  // each packet by itself, as in the paper
+    case 'N': {  // each packet on its own, as in the paper
       const bool own = sizes.name == "heavy" && !own_detection_rules_.empty();
       const std::string& rules = own ? own_detection_rules_
                                      : file(fmt::format("nids{}.rules", sizes.detection_rules),

@@ -116,7 +116,7 @@ Figure of_lengths(const char* id, const char* what, Axis y, std::vector<Referenc
   return {.id = id,
           .title = std::string("A router's ") + what + " by length of the chain (Gaviss, figure 2)",
           .where = {{"sweep", {"length"}}},
-          .x = {"functions", "functions in the chain, each bringing its own packets: R, RI, NRI, FNRI"},
+          .x = {"functions", "functions in the chain, each transferring its own packets: R, RI, NRI, FNRI"},
           .y = std::move(y),
           .series = {"mode"},
           .limit = std::nullopt,
@@ -131,7 +131,7 @@ std::vector<Figure> figures_of_routing() {
   return {
       by_size("rate", "firewall → router, whole frames to the GPU and back (Gaviss, figures 5 and 7)", "whole", mpps,
               kPcie),
-      by_size("rate", "firewall → router, only what the transfer plan names: headers to the GPU, changes back",
+      by_size("rate", "firewall → router, only the fields of the transfer plan: headers to the GPU, changes back",
               "planned", mpps, kPcie),
       by_size("bits", "firewall → router, whole frames to the GPU and back", "whole", {"gbps", "Gbit/s"}, std::nullopt),
       routing("ratio", "firewall → router: rate with packets shared on the GPU ÷ rate without (Gaviss, figure 6)",
@@ -164,8 +164,8 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
                {{"paper, C1, peak", 33.8, std::nullopt, kFigure5}, {"paper, C4, peak", 23.5, std::nullopt, kFigure5}}));
   for (const std::string& chain : kPaperChains) figures.push_back(of_chain(chain, "paper"));
   figures.push_back(of_paper(
-      "gain", "Rate with packets shared on the GPU ÷ rate of each other way (Gaviss, figures 6 and 7)", "paper",
-      {"no-memshare", "unshared", "cpu"}, {"shared_by_this", "shared rate ÷ this way's rate", AxisKind::logarithmic},
+      "gain", "Rate with packets shared on the GPU ÷ rate of each other mode (Gaviss, figures 6 and 7)", "paper",
+      {"no-memshare", "unshared", "cpu"}, {"shared_by_this", "shared rate ÷ this mode's rate", AxisKind::logarithmic},
       {{"paper, unshared, least", 2.6, std::nullopt, "Gaviss §5.2: \"2.6-13.2x\""},
        {"paper, unshared, most", 13.2, std::nullopt, "Gaviss §5.2: \"2.6-13.2x\""},
        {"paper, CPU, least", 1.3, std::nullopt, "Gaviss §5.3: \"1.3-2.8x higher throughput\""},
@@ -207,7 +207,7 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
   static constexpr double kMedians[] = {2900, 3400, 3600, 4000};
   static constexpr double kNinetyFifths[] = {3400, 4000, 4100, 4500};
   for (std::size_t i = 0; i < kPaperChains.size(); ++i) {
-    const char* const source = "Gaviss §5.5, figure 11; its load is not said";
+    const char* const source = "Gaviss §5.5, figure 11; its load is not stated";
     figures.back().references.push_back({"paper", kMedians[i], 50, source, kPaperChains[i]});
     figures.back().references.push_back({"paper", kNinetyFifths[i], 95, source, kPaperChains[i]});
   }
@@ -221,7 +221,7 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
       {.id = "timeline",
        .title = "C4: transfers to the GPU at half of the unshared rate (Gaviss, figure 10)",
        .where = {{"sweep", {"timeline"}}},
-       .x = {"mode", "way"},
+       .x = {"mode", "mode"},
        .y = {"transfers_per_ms", "transfers to the GPU: how many, how large, how long, and how they wait"},
        .series = {},
        .limit = std::nullopt,
@@ -260,9 +260,10 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
                                     {"paper", 39.4, 1518, kTable1, "firewall"}},
                      .panels = "chain"});
   for (const std::string& chain : kPaperChains) figures.push_back(of_chain(chain, "heavy"));
-  figures.push_back(of_paper("heavy-gain", "Heavy tables: rate with packets shared on the GPU ÷ rate of each other way",
-                             "heavy", {"no-memshare", "unshared", "cpu"},
-                             {"shared_by_this", "shared rate ÷ this way's rate", AxisKind::logarithmic}, {}));
+  figures.push_back(of_paper("heavy-gain",
+                             "Heavy tables: rate with packets shared on the GPU ÷ rate of each other mode", "heavy",
+                             {"no-memshare", "unshared", "cpu"},
+                             {"shared_by_this", "shared rate ÷ this mode's rate", AxisKind::logarithmic}, {}));
 }
 
 }  // namespace

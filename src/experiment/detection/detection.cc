@@ -55,8 +55,7 @@ class DetectionTrial final : public Trial {
     auto read = nids::read_rules_text(*text, input_name(setting_.rules));
     if (!read) return tl::unexpected(std::move(read.error()));
     if (read->rules.empty()) {
-      return failure(
-          {{input_name(setting_.rules), 0, 0}, "no rule that can be used", "", "Suricata's or Snort's rules"});
+      return failure({{input_name(setting_.rules), 0, 0}, "no usable rules", "", "Suricata or Snort rules"});
     }
     own_rules_ = static_cast<unsigned>(read->rules.size());
     rules_[own_rules_] = {runner_.workplace().put("own.rules", *text), {}};
@@ -177,7 +176,7 @@ const Experiment& detection_experiment() {
   static const Experiment kExperiment{
       .name = "detection",
       .summary =
-          "intrusion detection by number of rules and frame size, on a GPU, the CPU's cores, and Hyperscan alone",
+          "intrusion detection by number of rules and frame size, on a GPU, on CPU cores, and with Hyperscan alone",
       .source = "Araujo et al. 2021, §5; Chaurasia et al., §IV; on the axes of Alonistioti et al.",
       .repeats = 3,
       .duration = milliseconds{200},

@@ -47,7 +47,7 @@ std::vector<std::size_t> batches(bool quick) {
 Result<std::vector<router::Route4>> shuffled(Result<Read<router::RouteTable>> read, const std::string& file) {
   if (!read) return tl::unexpected(std::move(read.error()));
   std::vector<router::Route4> routes = std::move(read->value.v4);
-  if (routes.empty()) return failure({{file, 0, 0}, "there are no IPv4 routes", "", "at least one"});
+  if (routes.empty()) return failure({{file, 0, 0}, "no IPv4 routes", "", "at least one"});
   std::mt19937_64 random(4);
   for (std::size_t i = routes.size(); i > 1; --i) std::swap(routes[i - 1], routes[random() % i]);
   return routes;

@@ -174,7 +174,7 @@ TEST(OffloadPlan, TakesTheUsersFiles) {
   EXPECT_EQ(rules, (std::set<std::string>{"50"}));
 
   setting.routes = place.put("routes", "fd00::/8 dev lan\n");
-  EXPECT_THAT(to_string(offload_experiment().start(setting).error()), HasSubstr("there are no IPv4 routes"));
+  EXPECT_THAT(to_string(offload_experiment().start(setting).error()), HasSubstr("no IPv4 routes"));
   setting.routes = place.put("routes", "10.0.0/8 dev lan\n");
   EXPECT_THAT(to_string(offload_experiment().start(setting).error()), HasSubstr("/routes:1:1: "));
 }

@@ -71,7 +71,7 @@ class Routing final : public LookupWork {
 }  // namespace
 
 Result<std::unique_ptr<LookupWork>> make_routing(std::span<const router::Route4> routes) {
-  if (routes.empty()) return failure({{}, "there are no IPv4 routes", "", "at least one"});
+  if (routes.empty()) return failure({{}, "no IPv4 routes", "", "at least one"});
   auto fib = router::Fib4::build(router::Fib4Engine::kDir24, routes);
   if (!fib) return tl::unexpected(std::move(fib.error()));
   return std::make_unique<Routing>(routes, std::move(*fib));

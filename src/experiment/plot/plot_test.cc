@@ -320,7 +320,7 @@ Figure bar_figure() {
   return {.id = "timeline",
           .title = "Transfers",
           .where = {},
-          .x = {"mode", "way"},
+          .x = {"mode", "mode"},
           .y = {"rate", "transfers"},
           .series = {},
           .limit = std::nullopt,

@@ -60,7 +60,7 @@ const std::vector<Figure>& streams_figures() {
       of_all("ipsec-busy-cores", "IPsec: host cores kept busy (CPU time ÷ time)", {"default_stream", "streams", "cpu"},
              {"busy_cores", "busy cores"}),
       {.id = "nids",
-       .title = "Intrusion detection, 147 rules, each packet by itself (Chaurasia, figure 2a)",
+       .title = "Intrusion detection, 147 rules, each packet on its own (Chaurasia, figure 2a)",
        .where = {{"function", {"nids"}}, {"sweep", {"size"}}},
        .x = kSize,
        .y = kBits,

@@ -162,8 +162,7 @@ const Experiment& streams_experiment() {
   using std::chrono::milliseconds;
   static const Experiment kExperiment{
       .name = "streams",
-      .summary =
-          "IPsec and intrusion detection on a GPU with one batch at a time and with several, and on the CPU's cores",
+      .summary = "IPsec and intrusion detection on a GPU, with one batch at a time and with several, and on CPU cores",
       .source = "Chaurasia et al., Network functions in virtualized GPU environment, §IV and §V.A, figure 2a",
       .repeats = 3,
       .duration = milliseconds{200},

@@ -87,7 +87,7 @@ TEST(ChainRunner, HoldsWhatIsUndoneAgainstWhatWentIn) {
   chain.undone_by = ipsec(place, "other.txt", kOther, true);
   const auto wrong = runner.check(chain);
   ASSERT_FALSE(wrong);
-  EXPECT_THAT(to_string(wrong.error()), HasSubstr("differs from what went in"));
+  EXPECT_THAT(to_string(wrong.error()), HasSubstr("differs from the input"));
 }
 
 }  // namespace

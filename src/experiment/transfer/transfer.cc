@@ -122,7 +122,7 @@ class TransferTrial final : public Trial {
     for (unsigned i = 0; i < setting_.repeats; ++i) {
       const ReturnTime time = time_return(setting_.gpus.front().index, the_case, times_of(the_case));
       if (time.first_wrong != 0) {
-        return failure({{}, "what came back is not what was there", fmt::format("packet {}", time.first_wrong), ""});
+        return failure({{}, "wrong data came back from the GPU", fmt::format("packet {}", time.first_wrong), ""});
       }
       times.push_back(time.seconds * 1e6);
       rates.push_back(kept / time.seconds / 1e9);
@@ -170,7 +170,7 @@ const Experiment& transfer_experiment() {
   using std::chrono::milliseconds;
   static const Experiment kExperiment{
       .name = "transfer",
-      .summary = "packets back from the GPU once some are dropped, and batches there and back by transfer mode",
+      .summary = "return of packets from a GPU when some are dropped, and round trips of batches by transfer mode",
       .source = "Gaviss (Guo et al., TPDS 2022), §5.6, figure 13; Hung & Guo, §3.3 and §4.3",
       .repeats = 3,
       .duration = milliseconds{200},

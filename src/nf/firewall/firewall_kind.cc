@@ -26,13 +26,13 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "iptables: the chain of the filter table where packets start, instead of FORWARD", false},
     {"policy", ParameterType::choice, "", "accept|drop|reject",
      "verdict if no rule matches, instead of the chain's policy; default for ClassBench: drop", false},
-    {"match", ParameterType::choice, "", "accept|drop|reject", "ClassBench: verdict of its rules, instead of accept",
-     false},
-    {"engine", ParameterType::choice, "bitvector", "bitvector|linear", "search method", false},
+    {"match", ParameterType::choice, "", "accept|drop|reject",
+     "ClassBench: verdict of packets that match a rule, instead of accept", false},
+    {"engine", ParameterType::choice, "bitvector", "bitvector|linear", "classification algorithm", false},
     {"interfaces", ParameterType::pairs, "", "",
-     "interfaces in the rules and the ports they are: {eth0: lan, ppp*: wan, lo: none}", false},
+     "ports for the interfaces in the rules: {eth0: lan, ppp*: wan, lo: none}", false},
     {"most_rules", ParameterType::integer, "1000000", "1..100000000",
-     "maximum number of rules, in the file and after chains are expanded where they are called", false},
+     "maximum number of rules, both in the file and after calls to chains are expanded", false},
     chain::kUnsupportedParameter,
 });
 
@@ -47,14 +47,15 @@ Errors cautions(const Ruleset& rules, const Parameters& parameters) {
   };
   const bool any = !rules.entries.empty();
   if (!any && !rules.rules.empty() && rules.ipv4_policy == Target::accept && rules.ipv6_policy == Target::accept) {
-    caution("all packets pass: the policy accepts, and no rule is tried", "rules in the chain where packets begin");
+    caution("all packets pass: the policy is accept, and there are no rules to apply",
+            "rules in the chain where packets start");
   }
   if (any && rules.ipv4_policy == Target::accept && !tried(NetworkLayer::ipv4)) {
-    caution("all IPv4 packets pass: the policy accepts, and no rule is for them",
+    caution("all IPv4 packets pass: the policy is accept, and no rule applies to them",
             "rules for IPv4, or a policy that drops");
   }
   if (any && rules.ipv6_policy == Target::accept && !tried(NetworkLayer::ipv6)) {
-    caution("all IPv6 packets pass: the policy accepts, and no rule is for them",
+    caution("all IPv6 packets pass: the policy is accept, and no rule applies to them",
             "rules for IPv6, or a policy that drops");
   }
   return cautions;
@@ -96,8 +97,8 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
 }  // namespace
 
 const chain::NfKind& firewall_kind() {
-  static constexpr chain::NfKind kKind{"firewall", "lets packets through by rules, the first match deciding",
-                                       kParameters, &make};
+  static constexpr chain::NfKind kKind{"firewall", "filters packets by rules; the first match decides", kParameters,
+                                       &make};
   return kKind;
 }
 

@@ -296,7 +296,7 @@ TEST(IptablesReader, RulesOnTheOutInterfaceAreLeftOutBeforeARouter) {
   options.interfaces.out_known = false;
   const auto read = read_rules(table("-A FORWARD ! -o wan -j ACCEPT\n-A FORWARD -j REJECT\n"), "rules", options);
   ASSERT_TRUE(read);
-  EXPECT_THAT(to_string(read->unsupported), HasSubstr("-o needs a function before the firewall that chooses the port"));
+  EXPECT_THAT(to_string(read->unsupported), HasSubstr("-o is supported only if an earlier function chooses the port"));
   EXPECT_EQ(decide(read->value, tuple("1.2.3.4 2.2.2.2 tcp 1 1")), "1 reject");
 }
 

@@ -363,7 +363,7 @@ class IptablesRuleReader {
   void read_out_interface(const IptablesWord& option) {
     if (!interfaces_.out_known) {
       rules_.interface_names.insert(argument("an interface").text);
-      return leave_out("-o needs a function before the firewall that chooses the port", option);
+      return leave_out("-o is supported only if an earlier function chooses the port", option);
     }
     read_interface(Subject::out_port);
   }
@@ -390,7 +390,7 @@ class IptablesRuleReader {
     if (!rule_.unsupported.empty()) return;
     for (const auto& [word, carrier] : carried_) {
       if (protocol_ && std::ranges::find(carrier->protocols, *protocol_) != carrier->protocols.end()) continue;
-      return mistake(*word, "match needs another protocol than the rule's", carrier->expected);
+      return mistake(*word, "match needs a different protocol than the rule's", carrier->expected);
     }
   }
 

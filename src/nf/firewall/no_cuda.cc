@@ -9,7 +9,7 @@
 namespace penstock::firewall {
 
 std::unique_ptr<gpu::GpuStage> make_firewall_gpu_stage(const DeviceTables&) {
-  throw gpu::CudaError(0, "this program is built without CUDA");
+  throw gpu::CudaError(0, "this program was built without CUDA");
 }
 
 }  // namespace penstock::firewall

@@ -78,7 +78,7 @@ struct RefusedRule {
 };
 inline constexpr auto kRefusedRules = std::to_array<RefusedRule>({
     {"--dport 80 -j ACCEPT",
-     "match needs another protocol than the rule's: found '--dport', expected -p tcp, udp, udplite, sctp "
+     "match needs a different protocol than the rule's: found '--dport', expected -p tcp, udp, udplite, sctp "
      "or dccp in the rule"},
     {"-p icmp --sport 80 -j ACCEPT", "than the rule's: found '--sport'"},
     {"-p all --dport 80 -j ACCEPT", "than the rule's: found '--dport'"},

@@ -135,7 +135,7 @@ std::string InboundStage::explain(PacketView packet) const {
   const auto& [reason, job] = arrival.opening;
   if (reason != Reason::none) return std::string(kReasons[static_cast<std::size_t>(reason)]);
   if (job.sa == kNoSa) return "in the clear";
-  return fmt::format("SA {}, number {}", describe(tables_.sas()[job.sa]), job.sequence);
+  return fmt::format("SA {}, sequence number {}", describe(tables_.sas()[job.sa]), job.sequence);
 }
 
 }  // namespace penstock::ipsec

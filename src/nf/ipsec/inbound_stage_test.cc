@@ -179,7 +179,8 @@ TEST(InboundStage, EspForUnknownSpisIsDroppedOnlyWhereItIsForUs) {
   EXPECT_EQ(gateway(sealed_by(unknown).front()).fate, "wrong_spi");
   EXPECT_EQ(gateway.explain(sealed_by(unknown).front()), "wrong_spi");
   EXPECT_EQ(gateway.explain(passing), "in the clear");
-  EXPECT_EQ(gateway.explain(sealed_by(StateText()).front()), "SA 0x00001000 from 192.0.2.1 to 192.0.2.2, number 1");
+  EXPECT_EQ(gateway.explain(sealed_by(StateText()).front()),
+            "SA 0x00001000 from 192.0.2.1 to 192.0.2.2, sequence number 1");
   EXPECT_EQ(gateway(sealed_by(StateText()).front()).fate, "forwarded") << "explaining it took no number";
 }
 

@@ -98,7 +98,7 @@ std::string Ipsec::description() const {
   }
   text += fmt::format("; on the CPU by intel-ipsec-mb ({})", mb_processor_features());
   const std::string& folder = tables_->numbers().folder();
-  return text + (folder.empty() ? "; nothing is kept" : fmt::format("; state in {}", folder));
+  return text + (folder.empty() ? "; no state kept" : fmt::format("; state in {}", folder));
 }
 
 void Ipsec::look_after_sas_at_once() noexcept {

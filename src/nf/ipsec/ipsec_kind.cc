@@ -29,19 +29,20 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"state", ParameterType::path, "", "", "output of `ip xfrm state`: the SAs with their keys", true},
     {"policy", ParameterType::path, "", "",
      "output of `ip xfrm policy`; without it, `direction: in` accepts everything that an SA may carry", false},
-    {"direction", ParameterType::choice, "out", "in|out", "out: protect packets; in: open them", false},
+    {"direction", ParameterType::choice, "out", "in|out", "out: encapsulate packets in ESP; in: decapsulate them",
+     false},
     {"unselected", ParameterType::choice, "pass", "pass|drop", "out: what to do with packets that no policy selects",
      false},
     {"mtu", ParameterType::integer, "", "576..65535",
-     "out: MTU of the link for protected packets, in bytes of IP; default: no limit", false},
+     "out: IP MTU of the link for protected packets, in bytes; default: no limit", false},
     {"too_big", ParameterType::choice, "fragment", "fragment|icmp",
-     "out: packets beyond the MTU. fragment: fragment them after ESP if DF and IPv6 allow it, else drop them and "
-     "answer "
-     "with ICMP; icmp: always drop and answer",
+     "out: what to do with packets that exceed the MTU. fragment: fragment them after ESP if DF and IPv6 allow it, "
+     "else drop them and send an ICMP error; icmp: always drop them and send an ICMP error",
      false},
     {"interfaces", ParameterType::pairs, "", "",
-     "devices in the policies and the ports they are: {eth0: lan, ppp*: wan, lo: none}", false},
-    {"most_entries", ParameterType::integer, "250000", "1..100000000", "most SAs, and most policies, of a file", false},
+     "ports for the interfaces in the policies: {eth0: lan, ppp*: wan, lo: none}", false},
+    {"most_entries", ParameterType::integer, "250000", "1..100000000",
+     "maximum number of SAs, and of policies, in a file", false},
     {"state_dir", ParameterType::path, "", kNoFolder,
      "folder for locks and for used sequence numbers and IVs, which must survive restarts; default: "
      "/var/lib/penstock/ipsec, or for users other than root ~/.local/state/penstock/ipsec",
@@ -52,23 +53,26 @@ constexpr auto kParameters = std::to_array<Parameter>({
 Errors out_of_place(const Parameters& parameters, bool inbound, bool behind_router) {
   Errors errors;
   if (inbound && parameters.has("mtu")) {
-    errors.push_back({parameters.place("mtu"), "nothing grows on the way in", "an MTU", "direction: out"});
+    errors.push_back(
+        {parameters.place("mtu"), "mtu applies only to direction: out", "direction: in", "direction: out"});
   }
   if (!inbound && !parameters.has("mtu") && parameters.text("too_big") == "icmp") {
-    errors.push_back({parameters.place("too_big"), "nothing is too big", "no MTU", "mtu: BYTES"});
+    errors.push_back({parameters.place("too_big"), "too_big: icmp requires an MTU", "no mtu", "mtu: BYTES"});
   }
   if (inbound && parameters.text("unselected") == "drop") {
-    errors.push_back({parameters.place("unselected"), "this is for the way out", "direction: in", "direction: out"});
+    errors.push_back({parameters.place("unselected"), "unselected applies only to direction: out", "direction: in",
+                      "direction: out"});
   }
   if (behind_router && parameters.text("too_big") == "icmp") {
-    errors.push_back({parameters.place("too_big"), "an answer needs the link addresses that packets came with",
-                      "ipsec behind the function that chooses their way", "ipsec before it, or too_big: fragment"});
+    errors.push_back({parameters.place("too_big"),
+                      "too_big: icmp requires the link addresses that packets arrived with",
+                      "ipsec after the function that chooses the port", "ipsec before it, or too_big: fragment"});
   }
   if (inbound) {
     return errors;
   }
   if (!parameters.has("policy")) {
-    errors.push_back({parameters.place("state"), "no policies to protect packets by", "", "policy: FILE"});
+    errors.push_back({parameters.place("state"), "direction: out requires policies", "", "policy: FILE"});
   }
   return errors;
 }
@@ -81,13 +85,15 @@ Errors empty_files(const TableSources& sources, bool all_read) {
   const auto protects = [&](const Policy& policy) { return applies(policy) && !policy.templates.empty(); };
   const bool needed = !sources.policies || std::ranges::any_of(*sources.policies, protects);
   if (sources.sas.empty() && all_read && needed) {
-    errors.push_back(
-        {{sources.state_file, 0, 0}, "no SAs in this file", "", "what `ip xfrm state` prints as root: at least one"});
+    errors.push_back({{sources.state_file, 0, 0},
+                      "no SAs in this file",
+                      "",
+                      "output of `ip xfrm state`, run as root, with at least one SA"});
   }
   if (sources.policies && std::ranges::none_of(*sources.policies, applies) && !sources.settings.drops_unselected) {
     errors.push_back({{sources.policy_file, 0, 0},
-                      fmt::format("no policy of this direction: {}",
-                                  inbound ? "all packets would be let in" : "all packets would leave in the clear"),
+                      fmt::format("no policy for this direction: {}",
+                                  inbound ? "all packets would be accepted" : "all packets would leave in the clear"),
                       "",
                       inbound ? "policies with dir in or fwd" : "policies with dir out"});
   }
@@ -111,8 +117,8 @@ Errors policies_without_sa(const Selection& selection, const std::string& file) 
                         count == 1 ? "" : fmt::format("{} such policies", format_count(count)),
                         "an SA with its mode, reqid and addresses"});
   };
-  add(Handling::protect, "what it selects is dropped (no_sa)");
-  add(Handling::prefer, "what it selects leaves in the clear (level use)");
+  add(Handling::protect, "packets that it selects are dropped (no_sa)");
+  add(Handling::prefer, "packets that it selects leave in the clear (level use)");
   return warnings;
 }
 
@@ -131,11 +137,10 @@ std::set<std::string, std::less<>> devices_of(const TableSources& sources) {
 /// What the user gives up by keeping no state.
 Error caution(const Parameters& parameters, bool inbound) {
   return {parameters.place("state_dir"),
-          inbound
-              ? "no other process that opens the packets of the same SAs is noticed: each accepts replays"
-              : "sequence numbers begin with those of the state file in each run, other processes that send with the "
-                "same SAs are not detected, and only randomness keeps IVs unique",
-          "'none'", "a folder, or nothing"};
+          inbound ? "other processes that receive with the same SAs are not detected, so each accepts replays"
+                  : "each run begins with the sequence numbers of the state file, other processes that send with the "
+                    "same SAs are not detected, and only randomness keeps IVs unique",
+          "'none'", "a folder, or no state_dir"};
 }
 
 std::shared_ptr<NumberSource> make_numbers(const Parameters& parameters, chain::NfContext& context) {
@@ -216,8 +221,8 @@ Result<std::unique_ptr<chain::NetworkFunction>> make_ipsec(const Parameters& par
 }
 
 const chain::NfKind& ipsec_kind() {
-  static constexpr chain::NfKind kKind{"ipsec", "protects packets with ESP, and opens them, as ip xfrm says",
-                                       kParameters, &make};
+  static constexpr chain::NfKind kKind{
+      "ipsec", "protects packets with ESP and decapsulates them, as configured with ip xfrm", kParameters, &make};
   return kKind;
 }
 

@@ -541,7 +541,7 @@ TEST(Ipsec, RefusesTwoSendersWithOneKeyThatCounts) {
   copied.replace(copied.find("00001000"), 8, "00001001");
   const auto refused = build(one() + copied);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(to_string(refused.error()), ::testing::HasSubstr("have one key and salt"));
+  EXPECT_THAT(to_string(refused.error()), ::testing::HasSubstr("have the same key and salt"));
   one.algorithms = two.algorithms = kCbcSha1;
   EXPECT_TRUE(build(one() + two())) << "its IVs do not count";
 }

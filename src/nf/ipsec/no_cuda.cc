@@ -11,7 +11,7 @@
 namespace penstock::ipsec {
 
 CryptoScratch::CryptoScratch(std::size_t, std::uint32_t) {
-  throw gpu::CudaError(0, "this program is built without CUDA");
+  throw gpu::CudaError(0, "this program was built without CUDA");
 }
 
 bool enqueue_seal(const CryptoJob*, std::uint32_t, const DeviceKeys&, std::uint8_t*, CryptoScratch&,
@@ -26,13 +26,13 @@ bool enqueue_open(const CryptoJob*, std::uint32_t, const DeviceKeys&, std::uint8
 
 std::unique_ptr<gpu::GpuStage> make_outbound_gpu_stage(const DeviceTables&, DeviceNumbers::View, gpu::Turns&, FrameRoom,
                                                        const gpu::StageUse&) {
-  throw gpu::CudaError(0, "this program is built without CUDA");
+  throw gpu::CudaError(0, "this program was built without CUDA");
 }
 
 std::unique_ptr<gpu::GpuStage> make_inbound_gpu_stage(const DeviceTables&, const gpu::StageUse&) {
-  throw gpu::CudaError(0, "this program is built without CUDA");
+  throw gpu::CudaError(0, "this program was built without CUDA");
 }
 
-std::unique_ptr<DeviceNumbers> make_device_numbers() { throw gpu::CudaError(0, "this program is built without CUDA"); }
+std::unique_ptr<DeviceNumbers> make_device_numbers() { throw gpu::CudaError(0, "this program was built without CUDA"); }
 
 }  // namespace penstock::ipsec

@@ -181,7 +181,7 @@ std::string OutboundStage::explain(PacketView packet) const {
   std::uint32_t policy = kNoPolicy;
   tables_.selection().find_policies({&key, 1}, &policy);
   if (policy == kNoPolicy) return tables_.settings().drops_unselected ? "no policy" : "no policy: passes";
-  const std::string of_line = fmt::format("policy of line {}", tables_.selection().line(policy));
+  const std::string of_line = fmt::format("policy in line {}", tables_.selection().line(policy));
   const Selected selected =
       select_outbound(view_, policy, key, [this](std::uint32_t sa) { return tables_.status(sa); });
   if (selected.reason != Reason::none)

@@ -358,8 +358,8 @@ TEST(OutboundStage, DoesWhatTheFirstPolicyByPrioritySays) {
   const Bytes arp = packet().eth().ether_type(ether_type::kArp).raw(Bytes(28)).padded_to(60).bytes();
   EXPECT_EQ(only(arp), (Done{"forwarded", arp}));
 
-  EXPECT_EQ(out.explain(from("10.1.0.1")), "policy of line 1: protected by SA 0x00001000 from 192.0.2.1 to 192.0.2.2");
-  EXPECT_THAT(out.explain(from("10.1.9.1")), HasSubstr("policy of line 5: blocked"));
+  EXPECT_EQ(out.explain(from("10.1.0.1")), "policy in line 1: protected by SA 0x00001000 from 192.0.2.1 to 192.0.2.2");
+  EXPECT_THAT(out.explain(from("10.1.9.1")), HasSubstr("policy in line 5: blocked"));
   EXPECT_THAT(out.explain(from("10.1.8.8")), HasSubstr(": passes"));
   EXPECT_THAT(out.explain(from("10.4.0.1")), HasSubstr("no_sa"));
   EXPECT_EQ(out.explain(from("10.7.0.1")), "no policy: passes");

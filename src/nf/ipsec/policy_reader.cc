@@ -95,7 +95,7 @@ class PolicyReader {
   /// Packets that are forwarded belong to no socket.
   [[nodiscard]] Errors harmless() const {
     if (sockets_ == 0) return {};
-    return {{words_.place(first_socket_), fmt::format("policies of sockets are left out ({})", sockets_),
+    return {{words_.place(first_socket_), fmt::format("socket policies are left out ({})", sockets_),
              in_quotes(first_socket_.text), ""}};
   }
 
@@ -150,17 +150,17 @@ void PolicyReader::read_part(PolicyWord part, const XfrmWord& name) {
       const XfrmWord type = words_.take("main");
       if (!words_.good() || type.text == "main") return;
       sub_ = true;
-      return block(type, "another type than main is not supported");
+      return block(type, "only policies of type main are supported");
     }
     case PolicyWord::share: static_cast<void>(words_.take("any")); return;  // of the SAs that a daemon would make
     case PolicyWord::flag: return read_flags();
     case PolicyWord::tmpl: return read_template();
     case PolicyWord::lifetime: return words_.lifetime(policy_.lifetimes);
     case PolicyWord::mark:
-      if (!words_.mark_is_ours()) leave_out(name, "packets have no marks here, so a policy for marked ones");
+      if (!words_.mark_is_ours()) leave_out(name, "marks are not supported");
       return;
     case PolicyWord::if_id:
-      if (words_.number32("a number") != 0) leave_out(name, "there are no xfrm interfaces here, so a policy of one");
+      if (words_.number32("a number") != 0) leave_out(name, "xfrm interfaces are not supported");
       return;
     case PolicyWord::crypto: return words_.offload();  // to a NIC, of the kernel's traffic
     case PolicyWord::lastused: static_cast<void>(words_.time()); return;
@@ -174,7 +174,7 @@ void PolicyReader::read_part(PolicyWord part, const XfrmWord& name) {
 void PolicyReader::read_direction() {
   const XfrmWord direction = words_.take("out, in or fwd");
   if (!words_.good()) return;
-  if (std::exchange(has_direction_, true)) return words_.error(direction, "a second direction", "one for a policy");
+  if (std::exchange(has_direction_, true)) return words_.error(direction, "a second direction", "one per policy");
   if (direction.text == "out") {
     policy_.direction = Direction::out;
   } else if (direction.text == "in") {
@@ -216,14 +216,15 @@ void PolicyReader::read_template() {
   const XfrmWord destination = words_.peek();
   wanted.destination = words_.address();
   if (words_.good() && is_ipv6(wanted.source) != is_ipv6(wanted.destination)) {
-    return words_.error(destination, "source and destination of different families", "addresses of one");
+    return words_.error(destination, "source and destination are of different address families",
+                        "addresses of one family");
   }
   words_.expect("proto");
   const XfrmWord protocol = words_.take("esp");
-  if (words_.good() && protocol.text != "esp") block(protocol, "another protocol than ESP is not supported");
+  if (words_.good() && protocol.text != "esp") block(protocol, "only ESP is supported");
   if (words_.accept("spi")) wanted.spi = words_.number32("an SPI");
   words_.expect("reqid");
-  wanted.reqid = words_.number32("a request's number");
+  wanted.reqid = words_.number32("a reqid");
   words_.expect("mode");
   read_mode(wanted);
   if (words_.accept("level")) read_level(wanted);
@@ -243,7 +244,7 @@ void PolicyReader::read_mode(Template& wanted) {
   } else if (mode.text == "tunnel") {
     wanted.mode = Mode::tunnel;
   } else {
-    block(mode, "another mode than transport and tunnel is not supported");
+    block(mode, "only transport and tunnel mode are supported");
   }
 }
 
@@ -251,7 +252,7 @@ void PolicyReader::read_level(Template& wanted) {
   const XfrmWord level = words_.take("required or use");
   wanted.optional = level.text == "use";
   if (words_.good() && !wanted.optional && level.text != "required") {
-    words_.error(level, "not a template's level", "required or use");
+    words_.error(level, "not a template level", "required or use");
   }
 }
 
@@ -267,12 +268,12 @@ void PolicyReader::finish() {
 
 void PolicyReader::block(const XfrmWord& at, std::string_view message) {
   if (!words_.good() || std::exchange(blocks_, true)) return;
-  words_.unsupported(at, fmt::format("{}: what this policy selects is dropped", message));
+  words_.unsupported(at, fmt::format("{}: packets that this policy selects are dropped", message));
 }
 
 void PolicyReader::leave_out(const XfrmWord& at, std::string_view message) {
   if (!words_.good() || std::exchange(left_out_, true)) return;
-  words_.unsupported(at, fmt::format("{} is left out", message));
+  words_.unsupported(at, fmt::format("{}: this policy is left out", message));
 }
 
 }  // namespace
@@ -282,7 +283,7 @@ Result<Read<Policies>> read_policies(const std::string& path, std::size_t most) 
   if (!text) return failure(text.error());
   auto policies = parse_policies(*text, input_name(path), most);
   if (policies && policies->value.empty() && policies->unsupported.empty() && policies->harmless.empty()) {
-    return failure({{input_name(path), 0, 0}, "no policies in this file", "", "what `ip xfrm policy` prints"});
+    return failure({{input_name(path), 0, 0}, "no policies in this file", "", "output of `ip xfrm policy`"});
   }
   return policies;
 }

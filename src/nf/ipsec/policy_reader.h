@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads what `ip xfrm policy` prints, with and without -s, -o and -d, of one family or both:
+// Reads output of `ip xfrm policy`, with and without -s, -o and -d, of one family or both:
 //
 //     src PREFIX dst PREFIX [proto PROTOCOL [sport PORT] [dport PORT] …] [dev DEVICE]
 //             dir out|in|fwd [action block] [index INDEX] priority PRIORITY [ptype main] [flag …]

@@ -195,17 +195,18 @@ TEST(PolicyReader, KeepsSeveralTemplatesInTheirOrder) {
 TEST(PolicyReader, BlocksWhatItCannotProtectAsAsked) {
   const auto by = [](std::string_view what, std::string_view with) { return blocked(replaced(kProtect, what, with)); };
   EXPECT_EQ(by("proto esp", "proto ah"),
-            "policy.txt:4:9: another protocol than ESP is not supported: what this policy selects is dropped: found "
+            "policy.txt:4:9: only ESP is supported: packets that this policy selects are dropped: found "
             "'ah'");
   EXPECT_THAT(by("proto esp", "proto comp"), HasSubstr("'comp'"));
   EXPECT_THAT(by("proto esp", "proto ipsec-any"), HasSubstr("'ipsec-any'"));
-  EXPECT_THAT(by("mode tunnel", "mode beet"), HasSubstr("4:42: another mode than transport and tunnel"));
+  EXPECT_THAT(by("mode tunnel", "mode beet"), HasSubstr("4:42: only transport and tunnel mode"));
   EXPECT_THAT(by("mode tunnel", "mode iptfs"), HasSubstr("'iptfs'"));
-  EXPECT_THAT(by("ptype main", "ptype sub"), HasSubstr("another type than main"));
+  EXPECT_THAT(by("ptype main", "ptype sub"), HasSubstr("only policies of type main"));
   EXPECT_THAT(by("\tdir", "\tsecurity context system_u:object_r:x:s0 \n\tdir"),
               HasSubstr("security labels are not supported"));
-  EXPECT_THAT(by("10.2.0.0/16", "10.2.0.0/16 new-thing 5"),
-              HasSubstr("1:33: unknown word in a policy: what this policy selects is dropped: found 'new-thing'"));
+  EXPECT_THAT(
+      by("10.2.0.0/16", "10.2.0.0/16 new-thing 5"),
+      HasSubstr("1:33: unknown word in a policy: packets that this policy selects are dropped: found 'new-thing'"));
   EXPECT_THAT(by("ptype main", "ptype main flag 8"), HasSubstr("unknown word"));
   // Of two reasons, the first.
   EXPECT_THAT(by("esp spi 0xc1a2b3d4 reqid 17 mode tunnel", "ah reqid 17 mode ro"), ::testing::Not(HasSubstr("\n")));
@@ -221,10 +222,11 @@ TEST(PolicyReader, TriesTheSecondTableFirst) {
 }
 
 TEST(PolicyReader, LeavesOutSocketsMarksAndInterfaces) {
-  EXPECT_EQ(left_out(kSocket), "policy.txt:2:2: policies of sockets are left out (2): found 'socket'");
+  EXPECT_EQ(left_out(kSocket), "policy.txt:2:2: socket policies are left out (2): found 'socket'");
   EXPECT_THAT(read(kSocket).unsupported, IsEmpty()) << "forwarded packets belong to no socket";
-  EXPECT_THAT(left_out(std::string(kProtect) + "\tmark 0x3/0xff \n"), HasSubstr("5:2: packets have no marks here"));
-  EXPECT_THAT(left_out(std::string(kProtect) + "\tif_id 0x9\n"), HasSubstr("there are no xfrm interfaces here"));
+  EXPECT_THAT(left_out(std::string(kProtect) + "\tmark 0x3/0xff \n"),
+              HasSubstr("5:2: marks are not supported: this policy is left out"));
+  EXPECT_THAT(left_out(std::string(kProtect) + "\tif_id 0x9\n"), HasSubstr("xfrm interfaces are not supported"));
   read_one(std::string(kProtect) + "\tmark 0/0xff \n");
 }
 
@@ -247,18 +249,20 @@ TEST(PolicyReader, TellsAllMistakesWithTheirPlaces) {
                      "src 10.0.0.0/8 dst 10.0.0.0/8 \n\tdir out priority 1 \n\ttmpl src 10.0.0.1 dst ::1\n"),
             "policy.txt:1:5: not a prefix: found '10.0.0.0/33', expected ADDRESS/LENGTH\n"
             "policy.txt:2:5: not a prefix: found '10.0.0.0', expected ADDRESS/LENGTH\n"
-            "policy.txt:3:20: source and destination of different families: found '::/0', expected prefixes of one\n"
-            "policy.txt:4:37: unknown protocol: found 'tpc', expected a name as tcp, or 0 to 255\n"
+            "policy.txt:3:20: source and destination are of different address families: found '::/0', expected "
+            "prefixes of one family\n"
+            "policy.txt:4:37: unknown protocol: found 'tpc', expected a name such as tcp, or 0 to 255\n"
             "policy.txt:5:47: not a port or type: found '65536', expected 0 to 65535\n"
             "policy.txt:6: a policy without a direction: expected dir out, in or fwd\n"
             "policy.txt:8:6: not a direction: found 'up', expected out, in or fwd\n"
-            "policy.txt:10:14: a second direction: found 'in', expected one for a policy\n"
+            "policy.txt:10:14: a second direction: found 'in', expected one per policy\n"
             "policy.txt:12:17: not an action: found 'drop', expected allow or block\n"
             "policy.txt:14:19: not a priority: found '-1', expected 0 to 4294967295\n"
-            "policy.txt:17:24: source and destination of different families: found '::1', expected addresses of one");
-  EXPECT_THAT(error_of(replaced(kProtect, "reqid 17 mode tunnel", "reqid 17")), HasSubstr("the policy ends early"));
-  EXPECT_THAT(error_of(std::string(kProtect) + "\t\tlevel maybe \n"), HasSubstr("not a template's level"));
-  EXPECT_THAT(error_of("hello\n" + std::string(kProtect)), HasSubstr("no policy of `ip xfrm` begins so"));
+            "policy.txt:17:24: source and destination are of different address families: found '::1', expected "
+            "addresses of one family");
+  EXPECT_THAT(error_of(replaced(kProtect, "reqid 17 mode tunnel", "reqid 17")), HasSubstr("the policy is incomplete"));
+  EXPECT_THAT(error_of(std::string(kProtect) + "\t\tlevel maybe \n"), HasSubstr("not a template level"));
+  EXPECT_THAT(error_of("hello\n" + std::string(kProtect)), HasSubstr("not the start of an `ip xfrm` policy"));
 }
 
 TEST(PolicyReader, RefusesAFileWithoutPolicies) {
@@ -268,7 +272,7 @@ TEST(PolicyReader, RefusesAFileWithoutPolicies) {
     const auto policies = read_policies(path);
     return policies ? "" : to_string(policies.error());
   };
-  EXPECT_EQ(read_file("# none\n"), path + ": no policies in this file: expected what `ip xfrm policy` prints");
+  EXPECT_EQ(read_file("# none\n"), path + ": no policies in this file: expected output of `ip xfrm policy`");
   EXPECT_EQ(read_file(kSocket), "");
   EXPECT_EQ(read_file(kProtect), "");
   std::filesystem::remove(path);

@@ -132,17 +132,16 @@ class SelectionBuilder {
       made_->sas_.push_back(sa_view(sa, sources_.mtu));
       made_->selectors_.push_back(view_of(sa));
       if (sa.icmp && inbound_) {
-        unsupported_.push_back(
-            {{sources_.state_file, sa.line, 0},
-             "an SA that also carries ICMP errors by the packet that they are about is not supported",
-             "flag icmp",
-             "none: an error goes by its own header alone"});
+        unsupported_.push_back({{sources_.state_file, sa.line, 0},
+                                "an SA that matches ICMP errors by the packet that they quote is not supported",
+                                "flag icmp",
+                                "no such flag: ICMP errors are matched by their own header only"});
       }
       if (made_->selectors_.back().nothing) {
         unsupported_.push_back({{sources_.state_file, sa.line, 0},
-                                "an SA whose selector cannot be tested here, and that carries nothing",
+                                "the selector of this SA is not supported: no packet matches it",
                                 "",
-                                "no device in it, and ports of TCP, UDP, SCTP, UDP-Lite, ICMP and ICMPv6 alone"});
+                                "no device, and ports only with TCP, UDP, SCTP, UDP-Lite, ICMP or ICMPv6"});
       }
     }
     std::vector<std::uint32_t> order(sources_.states.size());
@@ -173,8 +172,8 @@ class SelectionBuilder {
 
   void add_policy(const Policy& policy) {
     if (policy.icmp && inbound_) {
-      unsupported(policy, "a policy that also selects ICMP errors by the packet that they are about is not supported",
-                  "flag icmp", "none: an error goes by its own header alone");
+      unsupported(policy, "a policy that matches ICMP errors by the packet that they quote is not supported",
+                  "flag icmp", "no such flag: ICMP errors are matched by their own header only");
     }
     PolicyView view;
     view.handling = handling_of(policy);
@@ -189,16 +188,17 @@ class SelectionBuilder {
     if (policy.action == PolicyAction::block) return Handling::block;
     if (policy.templates.empty()) return Handling::bypass;
     if (policy.templates.size() > 1) {
-      unsupported(policy, "several templates in a policy, one SA inside the other, are not supported",
-                  fmt::format("{} templates", policy.templates.size()), "one: no packet goes by this policy");
+      unsupported(policy, "several templates in a policy (nested SAs) are not supported",
+                  fmt::format("{} templates", policy.templates.size()),
+                  "one: packets that this policy selects are dropped");
       return Handling::refuse;
     }
     const Template& wanted = policy.templates.front();
     // Linux would look for an SA to 0.0.0.0, and there is none.
     if (!inbound_ && wanted.mode == Mode::tunnel && table_address(wanted.destination) == Ipv6Address{}) {
-      unsupported(policy, "a template of direction out that does not name its tunnel's end point is not supported",
+      unsupported(policy, "an outbound template without the address of the tunnel's remote end is not supported",
                   fmt::format("dst {}", to_string(wanted.destination)),
-                  "the address of the other gateway: no packet goes by this policy");
+                  "the address of the remote gateway: packets that this policy selects are dropped");
       return Handling::refuse;
     }
     return wanted.optional ? Handling::prefer : Handling::protect;
@@ -214,9 +214,10 @@ class SelectionBuilder {
     add_address(rules, selector.destination, false, conditions);
     if (selector.protocol != 0) conditions.push_back(firewall::protocol_condition(selector.protocol, 0xff, false));
     if (has_ports(selector) && !knows_ports(selector.protocol)) {
-      unsupported(policy, "a policy by ports, keys or types of this protocol is not supported",
-                  fmt::format("protocol {}", selector.protocol),
-                  "TCP, UDP, SCTP, UDP-Lite, ICMP or ICMPv6: no packet of the protocol goes by this policy");
+      unsupported(
+          policy, "a policy with ports, keys or types of this protocol is not supported",
+          fmt::format("protocol {}", selector.protocol),
+          "TCP, UDP, SCTP, UDP-Lite, ICMP or ICMPv6: packets of this protocol that the policy selects are dropped");
       view.handling = Handling::refuse;
     } else {
       add_ports(rules, selector, conditions);
@@ -235,11 +236,11 @@ class SelectionBuilder {
     const bool known = inbound_ || sources_.interfaces.out_known;
     if (!ports || !known) {
       unsupported(policy,
-                  known ? "a policy of a device that is no port here"
-                        : "a policy of a device, where no function before has chosen the port",
+                  known ? "a policy for a device that is not a port of the chain"
+                        : "a policy for a device, but no earlier function has chosen the port",
                   in_quotes(policy.selector.device),
-                  known ? sources_.interfaces.port_names() + ": no packet goes by this policy"
-                        : "a router before: no packet goes by this policy");
+                  known ? sources_.interfaces.port_names() + ": packets that this policy selects are dropped"
+                        : "a router before ipsec: packets that this policy selects are dropped");
       view.handling = Handling::refuse;
       return;
     }
@@ -304,7 +305,7 @@ Result<InboundTable> InboundTable::build(std::span<const SecurityAssociation> st
     const std::uint32_t slot = at(sa, sa.spi);
     if (table.slots_[slot].family != NetworkLayer::none) {
       errors.push_back({{state_file, sa.line, 0},
-                        "an SA with the destination and the SPI of another",
+                        "two SAs have the same destination and SPI",
                         fmt::format("{} spi 0x{:08x}, as in line {}", to_string(sa.destination), sa.spi, lines[slot]),
                         "one of them"});
       continue;

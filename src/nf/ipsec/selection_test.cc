@@ -262,8 +262,8 @@ TEST(Selection, DevicesAreThePorts) {
   const Tables unknown(states, policy(std::string(kLanToLan) + " dev eth7", "out", tunnel_template("1")), false);
   EXPECT_EQ(unknown.outwards(lan_to_lan(), 1), "unsupported");
   EXPECT_EQ(unknown.unsupported,
-            "policies:1: a policy of a device that is no port here: found 'eth7', expected lan, wan: no packet goes by "
-            "this policy");
+            "policies:1: a policy for a device that is not a port of the chain: found 'eth7', expected lan, wan: "
+            "packets that this policy selects are dropped");
 }
 
 TEST(Selection, WhatIsNotSupportedIsToldAndLetsNothingThrough) {
@@ -271,8 +271,8 @@ TEST(Selection, WhatIsNotSupportedIsToldAndLetsNothingThrough) {
                       false);
   EXPECT_EQ(nested.outwards(lan_to_lan()), "unsupported");
   EXPECT_EQ(nested.unsupported,
-            "policies:1: several templates in a policy, one SA inside the other, are not supported: found 2 templates, "
-            "expected one: no packet goes by this policy");
+            "policies:1: several templates in a policy (nested SAs) are not supported: found 2 templates, "
+            "expected one: packets that this policy selects are dropped");
   const Tables keyed(tunnel_sa("0x100", "1"),
                      policy("src 0.0.0.0/0 dst 0.0.0.0/0 proto gre key 7", "out", tunnel_template("1")), false);
   EXPECT_EQ(keyed.outwards(packet().eth().ipv4("10.1.0.1", "10.2.0.2").protocol(47).raw(Bytes(20)).bytes()),
@@ -376,20 +376,19 @@ TEST(Selection, RefusesATemplateOutThatDoesNotNameTheTunnelsEndPoint) {
                           false);
       EXPECT_EQ(tables.outwards(lan_to_lan()), "unsupported") << addresses << level;
       EXPECT_EQ(tables.unsupported,
-                std::string("policies:1: a template of direction out that does not name its tunnel's end point is not "
+                std::string("policies:1: an outbound template without the address of the tunnel's remote end is not "
                             "supported: found dst ") +
                     (addresses[4] == ':' ? "::" : "0.0.0.0") +
-                    ", expected the address of the other gateway: no packet goes by this policy");
+                    ", expected the address of the remote gateway: packets that this policy selects are dropped");
     }
   }
 }
 
 TEST(InboundPolicy, TellsThatIcmpErrorsGoByTheirOwnHeaders) {
   const std::string flagged = std::string(kLanToLan) + "\n\tdir fwd priority 100 ptype main flag icmp\n";
-  EXPECT_EQ(
-      Tables("", flagged, true).unsupported,
-      "policies:1: a policy that also selects ICMP errors by the packet that they are about is not supported: found "
-      "flag icmp, expected none: an error goes by its own header alone");
+  EXPECT_EQ(Tables("", flagged, true).unsupported,
+            "policies:1: a policy that matches ICMP errors by the packet that they quote is not supported: found "
+            "flag icmp, expected no such flag: ICMP errors are matched by their own header only");
   EXPECT_EQ(Tables("", flagged, false).unsupported, "");
 }
 
@@ -435,10 +434,9 @@ TEST(InboundTable, RefusesTwoSasThatNoPacketCanTell) {
   states->value[1].spi = 0x100;
   const auto table = InboundTable::build(states->value, "states");
   ASSERT_FALSE(table);
-  EXPECT_EQ(
-      to_string(table.error()),
-      "states:6: an SA with the destination and the SPI of another: found 198.51.100.2 spi 0x00000100, as in line "
-      "1, expected one of them");
+  EXPECT_EQ(to_string(table.error()),
+            "states:6: two SAs have the same destination and SPI: found 198.51.100.2 spi 0x00000100, as in line "
+            "1, expected one of them");
 }
 
 TEST(InboundTable, KnowsTheUdpPortsOfItsSas) {

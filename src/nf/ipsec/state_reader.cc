@@ -116,7 +116,7 @@ constexpr auto kIntegrities = std::to_array<IntegrityName>({
 constexpr std::string_view kSupportedCiphers = "cbc(aes), rfc3686(ctr(aes)) or ecb(cipher_null)";
 constexpr std::string_view kSupportedAead = "rfc4106(gcm(aes))";
 constexpr std::string_view kSupportedIntegrities =
-    "hmac(sha1) cut to 96 bits, hmac(sha256) to 128 or 96, or digest_null";
+    "hmac(sha1) truncated to 96 bits, hmac(sha256) to 128 or 96, or digest_null";
 constexpr std::uint64_t kMostDigestNullBits = 128;
 /// The kernel's most (XFRMA_REPLAY_ESN_MAX).
 constexpr std::uint64_t kMostWindow = 4096;
@@ -211,16 +211,16 @@ void StateReader::read_header() {
   const XfrmWord destination = words_.peek();
   sa_.destination = words_.address();
   if (words_.good() && is_ipv6(sa_.source) != is_ipv6(sa_.destination)) {
-    words_.error(destination, "source and destination of different families", "addresses of one");
+    words_.error(destination, "source and destination are of different address families", "addresses of one family");
   }
   words_.expect("proto");
   const XfrmWord protocol = words_.take("esp");
-  if (words_.good() && protocol.text != "esp") return leave_out(protocol, "another protocol than ESP is not supported");
+  if (words_.good() && protocol.text != "esp") return leave_out(protocol, "only ESP is supported");
   words_.expect("spi");
   spi_word_ = words_.peek();
   sa_.spi = words_.number32("an SPI");
   words_.expect("reqid");
-  sa_.reqid = words_.number32("a request's number");
+  sa_.reqid = words_.number32("a reqid");
   words_.expect("mode");
   const XfrmWord mode = words_.take("transport or tunnel");
   if (!words_.good()) return;
@@ -229,7 +229,7 @@ void StateReader::read_header() {
   } else if (mode.text == "tunnel") {
     sa_.mode = Mode::tunnel;
   } else {
-    return leave_out(mode, "another mode than transport and tunnel is not supported");
+    return leave_out(mode, "only transport and tunnel mode are supported");
   }
 }
 
@@ -249,10 +249,10 @@ void StateReader::read_part(StateWord part, const XfrmWord& name) {
     case StateWord::flag: return read_flags();
     case StateWord::extra_flag: return read_extra_flags();
     case StateWord::mark:
-      if (!words_.mark_is_ours()) leave_out(name, "packets have no marks here, so an SA for marked ones");
+      if (!words_.mark_is_ours()) leave_out(name, "marks are not supported");
       return;
     case StateWord::output_mark:
-      words_.unsupported(name, "packets are not marked: this mark is left out");
+      words_.unsupported(name, "output marks are not supported: this mark is ignored");
       static_cast<void>(words_.take("VALUE or VALUE/MASK"));
       return;
     case StateWord::auth: return read_integrity(name, false);
@@ -266,7 +266,7 @@ void StateReader::read_part(StateWord part, const XfrmWord& name) {
     case StateWord::anti_replay: context_word_ = name; return read_context();
     case StateWord::crypto: return words_.offload();  // to a NIC, of the kernel's traffic
     case StateWord::if_id:
-      if (words_.number32("a number") != 0) leave_out(name, "there are no xfrm interfaces here, so an SA of one");
+      if (words_.number32("a number") != 0) leave_out(name, "xfrm interfaces are not supported");
       return;
     case StateWord::tfcpad: sa_.tfc_bytes = words_.number32("a length"); return;
     case StateWord::sel: sa_.selector = words_.selector(); return;
@@ -278,7 +278,7 @@ void StateReader::read_part(StateWord part, const XfrmWord& name) {
       if (direction.text == "in" || direction.text == "out") {
         sa_.direction = direction.text == "in" ? Direction::in : Direction::out;
       } else if (words_.good()) {
-        words_.error(direction, "not an SA's direction", "in or out");
+        words_.error(direction, "not the direction of an SA", "in or out");
       }
       return;
     }
@@ -328,7 +328,7 @@ void StateReader::read_extra_flags() {
 }
 
 void StateReader::once(bool& had, const XfrmWord& at, std::string_view what) {
-  if (std::exchange(had, true) && words_.good()) words_.error(at, fmt::format("a second {}", what), "one for an SA");
+  if (std::exchange(had, true) && words_.good()) words_.error(at, fmt::format("a second {}", what), "one per SA");
 }
 
 void StateReader::read_integrity(const XfrmWord& kind, bool cut) {
@@ -350,18 +350,19 @@ void StateReader::read_integrity(const XfrmWord& kind, bool cut) {
   if (!words_.good() || left_out_) return;
   if (digest_null) {
     if (bits % 8 != 0 || bits > kMostDigestNullBits) {
-      return leave_out(bits_word, "digest_null of other lengths than whole bytes up to 128 bits is not supported");
+      return leave_out(bits_word, "digest_null is supported only with a length in whole bytes, up to 128 bits");
     }
-    if (!sa_.integrity_key.empty()) return words_.error(name, "a key of digest_null, which takes none", "no key");
+    if (!sa_.integrity_key.empty()) return words_.error(name, "a key for digest_null, which takes none", "no key");
     sa_.integrity = Integrity::digest_null;
   } else {
     const auto found = std::ranges::find_if(
         kIntegrities, [&](const IntegrityName& entry) { return entry.name == name.text && entry.bits == bits; });
     if (found == kIntegrities.end()) {
-      return leave_out(bits_word, fmt::format("{} cut to this length is not supported", name.text),
+      return leave_out(bits_word, fmt::format("{} truncated to this length is not supported", name.text),
                        kSupportedIntegrities);
     }
-    if (sa_.integrity_key.empty()) return words_.error(name, "an algorithm without a key", "0x and the key's digits");
+    if (sa_.integrity_key.empty())
+      return words_.error(name, "an algorithm without a key", "0x and the hexadecimal digits of the key");
     sa_.integrity = found->integrity;
   }
   sa_.icv_bytes = static_cast<std::uint8_t>(bits / 8);
@@ -381,7 +382,7 @@ void StateReader::read_cipher(const XfrmWord& kind, bool aead) {
   sa_.cipher = cipher->cipher;
   const std::span<const std::uint8_t> bytes = key.bytes();
   if (cipher->cipher == Cipher::null) {
-    if (!bytes.empty()) words_.error(name, "a key of a cipher that takes none", "no key");
+    if (!bytes.empty()) words_.error(name, "a key for a cipher that takes none", "no key");
     return;
   }
   const std::size_t salt = cipher->salt_bytes;
@@ -398,7 +399,7 @@ void StateReader::read_cipher(const XfrmWord& kind, bool aead) {
   const std::uint64_t bits = words_.number("a number of bits", 0, 512);
   if (!words_.good()) return;
   if (bits != 64 && bits != 96 && bits != 128) {
-    return words_.error(bits_word, "not an ICV's length of AES-GCM", "64, 96 or 128");
+    return words_.error(bits_word, "not an ICV length of AES-GCM", "64, 96 or 128");
   }
   sa_.icv_bytes = static_cast<std::uint8_t>(bits / 8);
 }
@@ -432,7 +433,8 @@ Secret StateReader::read_key(const XfrmWord& algorithm) {
     if (value < 0) {
       wipe(bytes.data(), bytes.size());
       const auto at = static_cast<std::uint32_t>(word.column + 2 + i);
-      words_.error_found({{}, word.line, at}, "not a key", "a character that is no digit", "0 to 9, a to f");
+      words_.error_found({{}, word.line, at}, "not a key", "a character that is not a hexadecimal digit",
+                         "0 to 9, a to f");
       return {};
     }
     bytes[i / 2] = static_cast<std::uint8_t>(bytes[i / 2] << 4 | value);
@@ -450,7 +452,7 @@ void StateReader::read_encapsulation() {
   words_.expect("type");
   const XfrmWord type = words_.take("espinudp");
   if (words_.good() && type.text != "espinudp") {
-    return leave_out(type, "another encapsulation than that of RFC 3948, espinudp, is not supported");
+    return leave_out(type, "only espinudp encapsulation (RFC 3948) is supported");
   }
   UdpEncapsulation udp;
   words_.expect("sport");
@@ -461,7 +463,7 @@ void StateReader::read_encapsulation() {
   const XfrmWord address = words_.peek();
   udp.original = words_.address();
   if (words_.good() && is_ipv6(udp.original) != is_ipv6(sa_.destination)) {
-    words_.error(address, "an address of another family than the SA's", is_ipv6(sa_.destination) ? "IPv6" : "IPv4");
+    words_.error(address, "an address of a different family than the SA", is_ipv6(sa_.destination) ? "IPv6" : "IPv4");
   }
   sa_.udp = udp;
 }
@@ -475,7 +477,7 @@ void StateReader::read_context() {
   while (!words_.at_end()) {
     const auto number = [&](std::uint32_t& to) {
       static_cast<void>(words_.take(""));
-      to = words_.number32("a number of 32 bits");
+      to = words_.number32("a 32-bit number");
     };
     const std::string_view name = words_.peek().text;
     if (name == "seq") {
@@ -529,11 +531,11 @@ void StateReader::read_stats() {
 bool StateReader::check_algorithms() {
   const XfrmWord whole{{}, sa_.line, 0};
   if (!has_cipher_ && !has_integrity_ && !has_aead_) {
-    leave_out(whole, "the kernel has no keys of it yet: an SA without algorithms");
+    leave_out(whole, "an SA without algorithms, for which the kernel has no keys yet");
   } else if (has_aead_ && (has_cipher_ || has_integrity_)) {
-    words_.error(whole, "an AEAD algorithm beside another", "aead alone, or enc and auth-trunc");
+    words_.error(whole, "an AEAD algorithm together with another algorithm", "aead alone, or enc and auth-trunc");
   } else if (!has_aead_ && !has_cipher_) {
-    words_.error(whole, "an SA of ESP without a cipher", "enc; of none, enc ecb(cipher_null)");
+    words_.error(whole, "an ESP SA without a cipher", "enc, or enc ecb(cipher_null) for no encryption");
   } else if (!has_aead_ && !has_integrity_) {
     leave_out(whole, "a cipher without integrity (auth-trunc) is not supported");
   }
@@ -553,13 +555,13 @@ void StateReader::take_context() {
 }
 
 void StateReader::finish() {
-  if (sa_.spi == 0) return leave_out(spi_word_, "the kernel has no keys of it yet: an SA without an SPI");
+  if (sa_.spi == 0) return leave_out(spi_word_, "an SA without an SPI, for which the kernel has no keys yet");
   if (!check_algorithms()) return;
   take_context();
   if (!words_.good()) return;
   const auto [first, added] = lines_.try_emplace({sa_.destination, sa_.spi}, sa_.line);
   if (!added) {
-    return words_.error_found(spi_word_, "a second SA of this SPI and destination", "",
+    return words_.error_found(spi_word_, "a second SA with this SPI and destination", "",
                               fmt::format("one; the first is in line {}", first->second));
   }
   states_.push_back(std::move(sa_));

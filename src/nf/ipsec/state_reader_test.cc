@@ -237,13 +237,13 @@ TEST(StateReader, LeavesOutWhatItHasNoAlgorithmFor) {
   };
   EXPECT_EQ(integrity("hmac(md5) 0x" + digits(16) + " 96"),
             "state.txt:4:13: this integrity algorithm is not supported: this SA is left out: found 'hmac(md5)', "
-            "expected hmac(sha1) cut to 96 bits, hmac(sha256) to 128 or 96, or digest_null");
+            "expected hmac(sha1) truncated to 96 bits, hmac(sha256) to 128 or 96, or digest_null");
   EXPECT_THAT(integrity("xcbc(aes) " + key + " 96"), HasSubstr("'xcbc(aes)'"));
   EXPECT_THAT(integrity("hmac(sha512) 0x" + digits(64) + " 256"), HasSubstr("'hmac(sha512)'"));
   EXPECT_THAT(integrity("hmac(sha1) 0x" + digits(20) + " 160"),
-              HasSubstr("hmac(sha1) cut to this length is not supported: this SA is left out: found '160'"));
+              HasSubstr("hmac(sha1) truncated to this length is not supported: this SA is left out: found '160'"));
   EXPECT_THAT(integrity("hmac(sha1) 0x" + digits(65) + " 96"), HasSubstr("a key over 64 bytes is not supported"));
-  EXPECT_THAT(integrity("digest_null  160"), HasSubstr("digest_null of other lengths"));
+  EXPECT_THAT(integrity("digest_null  160"), HasSubstr("digest_null is supported only"));
   EXPECT_THAT(cipher("cbc(des3_ede) 0x" + digits(24)), HasSubstr("this cipher is not supported"));
   EXPECT_THAT(cipher("cbc(blowfish) " + key), HasSubstr("'cbc(blowfish)'"));
   EXPECT_THAT(cipher("cbc(camellia) " + key), HasSubstr("'cbc(camellia)'"));
@@ -263,12 +263,12 @@ TEST(StateReader, RefusesKeysOfWrongLengthsWithoutShowingThem) {
   EXPECT_EQ(cbc("0x" + digits(16) + "1"),
             "state.txt:5:15: not a key: found 33 digits, expected an even number of them");
   EXPECT_EQ(cbc("0x" + digits(10) + "0g" + digits(5)),
-            "state.txt:5:38: not a key: found a character that is no digit, expected 0 to 9, a to f");
+            "state.txt:5:38: not a key: found a character that is not a hexadecimal digit, expected 0 to 9, a to f");
   EXPECT_THAT(cbc(""), HasSubstr("found 0 bytes"));
   EXPECT_THAT(error_of(with("\taead rfc4106(gcm(aes)) 0x" + digits(16) + " 128\n")),
               HasSubstr("found 16 bytes, expected 20, 28 or 36 bytes, of which the last 4 are the salt"));
   EXPECT_THAT(error_of(with("\taead rfc4106(gcm(aes)) 0x" + digits(20) + " 100\n")),
-              HasSubstr("not an ICV's length of AES-GCM: found '100', expected 64, 96 or 128"));
+              HasSubstr("not an ICV length of AES-GCM: found '100', expected 64, 96 or 128"));
   EXPECT_THAT(error_of(with("\tauth-trunc hmac(sha1)  96\n\tenc ecb(cipher_null) \n")),
               HasSubstr("an algorithm without a key"));
 }
@@ -285,22 +285,22 @@ TEST(StateReader, RefusesAlgorithmsThatDoNotGoTogether) {
   const std::string aead = "\taead rfc4106(gcm(aes)) 0x" + digits(20) + " 128\n";
   const std::string auth = "\tauth-trunc hmac(sha1) 0x" + digits(20) + " 96\n";
   const std::string enc = "\tenc cbc(aes) 0x" + digits(16) + "\n";
-  EXPECT_THAT(error_of(with(aead + enc)), HasSubstr("an AEAD algorithm beside another"));
-  EXPECT_THAT(error_of(with(aead + auth)), HasSubstr("an AEAD algorithm beside another"));
+  EXPECT_THAT(error_of(with(aead + enc)), HasSubstr("an AEAD algorithm together with another algorithm"));
+  EXPECT_THAT(error_of(with(aead + auth)), HasSubstr("an AEAD algorithm together with another algorithm"));
   EXPECT_THAT(error_of(with(auth)), HasSubstr("without a cipher"));
   EXPECT_THAT(error_of(with(auth + enc + enc)), HasSubstr("state.txt:6:2: a second cipher"));
   EXPECT_THAT(error_of(with(auth + auth + enc)), HasSubstr("a second integrity algorithm"));
-  EXPECT_THAT(left_out(with("")), HasSubstr("the kernel has no keys of it yet"));
+  EXPECT_THAT(left_out(with("")), HasSubstr("for which the kernel has no keys yet"));
 }
 
 TEST(StateReader, LeavesOutOtherProtocolsAndModes) {
   const auto by = [&](std::string_view what, std::string_view with) { return left_out(replaced(kTunnel, what, with)); };
   EXPECT_EQ(by("proto esp spi 0xc1a2b3d4", "proto ah spi 0xc1a2b3d4"),
-            "state.txt:2:8: another protocol than ESP is not supported: this SA is left out: found 'ah'");
+            "state.txt:2:8: only ESP is supported: this SA is left out: found 'ah'");
   EXPECT_THAT(by("proto esp", "proto comp"), HasSubstr("'comp'"));
   EXPECT_THAT(by("proto esp spi 0xc1a2b3d4", "proto hao"), HasSubstr("'hao'"));
   EXPECT_THAT(by("mode tunnel", "mode beet"),
-              HasSubstr("2:41: another mode than transport and tunnel is not supported: this SA is left out: found "
+              HasSubstr("2:41: only transport and tunnel mode are supported: this SA is left out: found "
                         "'beet'"));
   EXPECT_THAT(by("mode tunnel", "mode ro"), HasSubstr("'ro'"));
   EXPECT_THAT(by("mode tunnel", "mode in_trigger"), HasSubstr("'in_trigger'"));
@@ -314,11 +314,11 @@ TEST(StateReader, LeavesOutSasThatTheKernelWaitsForKeysOf) {
                        "\treplay-window 0 \n"
                        "\tanti-replay context: seq 0x0, oseq 0x0, bitmap 0x00000000\n"
                        "\tsel src 10.0.0.1/32 dst 10.0.0.2/32 \n"),
-              HasSubstr("state.txt:1: the kernel has no keys of it yet"));
+              HasSubstr("state.txt:1: an SA without algorithms, for which the kernel has no keys yet"));
   EXPECT_THAT(left_out("src 10.0.0.1 dst 10.0.0.2\n"
                        "\tproto esp spi 0x00000000 reqid 5 mode tunnel\n"
                        "\treplay-window 0 \n"),
-              HasSubstr("the kernel has no keys of it yet"));
+              HasSubstr("for which the kernel has no keys yet"));
 }
 
 TEST(StateReader, ReadsUdpEncapsulation) {
@@ -335,18 +335,19 @@ TEST(StateReader, ReadsUdpEncapsulation) {
   EXPECT_THAT(error_of(encapsulated("\tencap type espinudp sport 4500 dport 65536 addr 0.0.0.0")),
               HasSubstr("not a port: found '65536', expected 0 to 65535"));
   EXPECT_THAT(error_of(encapsulated("\tencap type espinudp sport 4500 dport 4500 addr ::")),
-              HasSubstr("another family"));
+              HasSubstr("a different family"));
 }
 
 TEST(StateReader, TakesMarksAndInterfacesForWhatTheyAreToUnmarkedPackets) {
   const auto marked = [](std::string_view line) { return replaced(kTunnel, "\taead", std::string(line) + "\n\taead"); };
   read_one(marked("\tmark 0/0xff "));
-  EXPECT_THAT(left_out(marked("\tmark 0x3/0xff ")), HasSubstr("4:2: packets have no marks here"));
-  EXPECT_THAT(left_out(marked("\tmark -1/0xffffffff")), HasSubstr("packets have no marks here"));  // before 4.19
-  EXPECT_THAT(left_out(replaced(kTunnel, "\tanti", "\tif_id 0x9\n\tanti")), HasSubstr("there are no xfrm interfaces"));
+  EXPECT_THAT(left_out(marked("\tmark 0x3/0xff ")), HasSubstr("4:2: marks are not supported"));
+  EXPECT_THAT(left_out(marked("\tmark -1/0xffffffff")), HasSubstr("marks are not supported"));  // before 4.19
+  EXPECT_THAT(left_out(replaced(kTunnel, "\tanti", "\tif_id 0x9\n\tanti")),
+              HasSubstr("xfrm interfaces are not supported"));
   const auto output = read(marked("\tmark 0/0 output-mark 0x5/0xff"));
   EXPECT_THAT(output.value, SizeIs(1));
-  EXPECT_THAT(to_string(output.unsupported), HasSubstr("4:11: packets are not marked: this mark is left out"));
+  EXPECT_THAT(to_string(output.unsupported), HasSubstr("4:11: output marks are not supported: this mark is ignored"));
   EXPECT_THAT(error_of(marked("\tmark 5")), HasSubstr("not a mark: found '5', expected VALUE/MASK"));
 }
 
@@ -435,23 +436,24 @@ TEST(StateReader, ReadsWhatIpDashOPrintsAndWhatHasLostItsIndentation) {
 TEST(StateReader, TellsAllMistakesWithTheirPlaces) {
   EXPECT_EQ(error_of("what\nsrc 10.0.0.1\nsrc 10.0.0.1 dst 10.0.0.256\nsrc 10.0.0.1 dst ::1\nsrc a\n"
                      "src 10.0.0.1 to 10.0.0.2\nsrc 10.0.0.1 dst 10.0.0.2 proto esp spi x\n"),
-            "state.txt:1:1: no SA of `ip xfrm` begins so: found 'what', expected src ADDRESS dst ADDRESS\n"
-            "state.txt:2:13: the SA ends early: expected dst\n"
+            "state.txt:1:1: not the start of an `ip xfrm` SA: found 'what', expected src ADDRESS dst ADDRESS\n"
+            "state.txt:2:13: the SA is incomplete: expected dst\n"
             "state.txt:3:18: not an address: found '10.0.0.256', expected an IP address\n"
-            "state.txt:4:18: source and destination of different families: found '::1', expected addresses of one\n"
+            "state.txt:4:18: source and destination are of different address families: found '::1', expected addresses "
+            "of one family\n"
             "state.txt:5:5: not an address: found 'a', expected an IP address\n"
-            "state.txt:6:14: another word than `ip xfrm` prints here: found 'to', expected dst\n"
+            "state.txt:6:14: unexpected word: found 'to', expected dst\n"
             "state.txt:7:41: not an SPI: found 'x', expected 0 to 4294967295");
   EXPECT_THAT(error_of(replaced(kTunnel, "replay_window 128", "replay_window 129")),
               HasSubstr("7:36: a bitmap shorter than the window"));
-  EXPECT_THAT(error_of(replaced(kTunnel, "00000007 00000000 ", "00000007")), HasSubstr("the SA ends early"));
+  EXPECT_THAT(error_of(replaced(kTunnel, "00000007 00000000 ", "00000007")), HasSubstr("the SA is incomplete"));
   EXPECT_THAT(error_of(replaced(kTunnel, "00000007", "0000000x")), HasSubstr("not a word of the bitmap"));
   EXPECT_THAT(error_of(replaced(kTunnel, "bitmap-length 4", "bitmap-length 400")), HasSubstr("not a number of words"));
 }
 
 TEST(StateReader, RefusesASecondSaOfAnSpiAndDestination) {
   EXPECT_EQ(error_of(std::string(kTunnel) + std::string(kTransport) + std::string(kTunnel)),
-            "state.txt:17:16: a second SA of this SPI and destination: expected one; the first is in line 1");
+            "state.txt:17:16: a second SA with this SPI and destination: expected one; the first is in line 1");
   const auto elsewhere = replaced(kTunnel, "dst 198.51.100.7", "dst 198.51.100.8");
   EXPECT_THAT(read(std::string(kTunnel) + elsewhere).value, SizeIs(2));
 }

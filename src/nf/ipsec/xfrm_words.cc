@@ -165,7 +165,7 @@ std::string quoted_unless_key(std::string_view word) {
     longest = std::max(longest, row);
   }
   if (longest <= kMostDigitsInARow && all <= kMostDigits) return quoted;
-  return fmt::format("a word of {} characters, hidden since it may be of a key", word.size());
+  return fmt::format("a word of {} characters, hidden because it may be part of a key", word.size());
 }
 
 XfrmWords::XfrmWords(std::string_view text, std::string file, std::string_view object, std::size_t most_objects)
@@ -179,7 +179,7 @@ XfrmWords::XfrmWords(std::string_view text, std::string file, std::string_view o
       has_ahead_ = true;
     } else if (!std::exchange(said, true)) {
       const Word& word = line_words_[0];
-      error({word.text, ahead_.number, word.column}, fmt::format("no {} of `ip xfrm` begins so", object_),
+      error({word.text, ahead_.number, word.column}, fmt::format("not the start of an `ip xfrm` {}", object_),
             "src ADDRESS dst ADDRESS");
     }
   }
@@ -233,7 +233,7 @@ XfrmWord XfrmWords::end() const noexcept {
 
 XfrmWord XfrmWords::take(std::string_view expected) {
   if (!at_end()) return words_[at_++];
-  if (good_) error(end(), fmt::format("the {} ends early", object_), expected);
+  if (good_) error(end(), fmt::format("the {} is incomplete", object_), expected);
   return end();
 }
 
@@ -245,7 +245,7 @@ bool XfrmWords::accept(std::string_view word) {
 
 void XfrmWords::expect(std::string_view word) {
   const XfrmWord found = take(word);
-  if (good_ && found.text != word) error(found, "another word than `ip xfrm` prints here", word);
+  if (good_ && found.text != word) error(found, "unexpected word", word);
 }
 
 std::uint64_t XfrmWords::number(std::string_view what, std::uint64_t least, std::uint64_t most) {
@@ -283,7 +283,7 @@ std::uint8_t XfrmWords::protocol() {
   if (known != kProtocols.end()) return known->number;
   const auto number = parse_integer(word.text);
   if (number && *number <= 255) return static_cast<std::uint8_t>(*number);
-  error(word, "unknown protocol", "a name as tcp, or 0 to 255");
+  error(word, "unknown protocol", "a name such as tcp, or 0 to 255");
   return 0;
 }
 
@@ -304,7 +304,7 @@ Selector XfrmWords::selector() {
   const XfrmWord destination = peek();
   selector.destination = prefix();
   if (good_ && is_ipv6(selector.source) != is_ipv6(selector.destination)) {
-    error(destination, "source and destination of different families", "prefixes of one");
+    error(destination, "source and destination are of different address families", "prefixes of one family");
   }
   if (accept("proto")) selector.protocol = protocol();
   const auto half = [&](std::string_view what) { return static_cast<std::uint16_t>(number(what, 0, 0xffff)); };
@@ -334,7 +334,7 @@ std::uint64_t XfrmWords::limit() {
 void XfrmWords::limits(Lifetimes& lifetimes, std::uint64_t Lifetime::*limit, std::string_view unit) {
   expect("limit:");
   expect("soft");
-  if (good_ && peek().text.find(unit) == std::string_view::npos) return error(peek(), "another unit", unit);
+  if (good_ && peek().text.find(unit) == std::string_view::npos) return error(peek(), "unexpected unit", unit);
   lifetimes.soft.*limit = this->limit();
   expect("hard");
   lifetimes.hard.*limit = this->limit();

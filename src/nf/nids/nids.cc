@@ -132,7 +132,7 @@ std::optional<std::string> checksum_warning(const stack::TrackerCounters& counte
   const bool of_tcp = nearly_all(counters.tcp_invalid_checksums, counters.tcp_segments);
   if (!of_ip && !of_tcp) return std::nullopt;
   return fmt::format(
-      "{} of {} {} have a wrong checksum and were not followed: if the capture was taken at the sender, "
+      "{} of {} {} have a wrong checksum and were not reassembled: if the capture was taken at the sender, "
       "use -k none (scan) or checksums: ignore",
       format_count(of_tcp ? counters.tcp_invalid_checksums : counters.ipv4_invalid_checksums),
       format_count(of_tcp ? counters.tcp_segments : counters.packets), of_tcp ? "TCP segments" : "packets");

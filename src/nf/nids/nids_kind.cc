@@ -34,42 +34,43 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"classification", ParameterType::path, "", "", "classification.config, instead of the built-in classes", false},
     {"reference", ParameterType::path, "", "", "reference.config, instead of the built-in systems", false},
     {"threshold", ParameterType::path, "", "", "threshold.config: thresholds, rate filters and suppressions", false},
-    {"fragment_policy", ParameterType::choice, "linux", kPolicies,
-     "kind of host whose treatment of overlapping fragments is followed", false},
+    {"fragment_policy", ParameterType::choice, "linux", kPolicies, "kind of host to imitate when fragments overlap",
+     false},
     {"stream_policy", ParameterType::choice, "linux", kPolicies, "the same for overlapping TCP segments", false},
     {"overlaps", ParameterType::choice, "all", "all|policy",
-     "which versions are inspected if fragments or segments contradict each other; policy: only the one that the "
-     "policy's host keeps",
+     "which versions are inspected if fragments or segments contradict each other; all: every version; policy: only "
+     "the one that the policy's host keeps",
      false},
     {"tracking", ParameterType::choice, "streams", "streams|packets",
      "packets: inspect each packet on its own, without flows and streams; rules that need them never match", false},
-    {"midstream", ParameterType::flag, "false", "", "also follow TCP connections whose beginning was not seen", false},
-    {"async", ParameterType::flag, "false", "", "also follow TCP connections of which only one direction is seen",
+    {"midstream", ParameterType::flag, "false", "", "also track TCP connections whose start was not seen", false},
+    {"async", ParameterType::flag, "false", "", "also track TCP connections of which only one direction is seen",
      false},
     {"checksums", ParameterType::choice, "verify", "verify|ignore",
-     "verify: packets with a wrong IPv4 or TCP checksum are not reassembled; ignore: they are, for captures taken at "
-     "the sender before the network card filled in the checksums",
+     "verify: packets with a wrong IPv4 or TCP checksum are not reassembled; ignore: checksums are not verified, for "
+     "captures taken at the sender before the NIC filled in the checksums",
      false},
     {"stream_depth", ParameterType::size, "1MiB", "0B..4GiB",
-     "bytes of each direction of a TCP connection that are reassembled; 0: all", false},
-    {"flow_memory", ParameterType::size, "64MiB", "1MiB..1TiB", "memory of each worker for flows", false},
-    {"stream_memory", ParameterType::size, "128MiB", "1MiB..1TiB", "memory of each worker for TCP streams", false},
-    {"fragment_memory", ParameterType::size, "16MiB", "1MiB..1TiB", "memory of each worker for fragments", false},
+     "bytes to reassemble in each direction of a TCP connection; 0: all", false},
+    {"flow_memory", ParameterType::size, "64MiB", "1MiB..1TiB", "memory for flows, per worker", false},
+    {"stream_memory", ParameterType::size, "128MiB", "1MiB..1TiB", "memory for TCP streams, per worker", false},
+    {"fragment_memory", ParameterType::size, "16MiB", "1MiB..1TiB", "memory for fragments, per worker", false},
     {"when_full", ParameterType::choice, "auto", "auto|drop|pass",
      "what to do with packets when flow, stream or fragment memory is full; auto: drop with action: drop, else pass",
      false},
     {"host_memory", ParameterType::size, "32MiB", "1MiB..1TiB",
-     "memory for thresholds, tags and bits of hosts, of all workers together", false},
+     "memory for thresholds, tags and host bits, shared by all workers", false},
     {"most_alerts", ParameterType::integer, "255", "1..255",
-     "maximum number of alerts for a packet; alerts of the lowest priority are left out", false},
+     "maximum number of alerts per packet; those of the lowest priority are left out", false},
     {"matcher", ParameterType::choice, "auto", "auto|hyperscan|aho_corasick|hashed_filter",
-     "how the CPU finds the rules' strings; auto: hyperscan", false},
-    {"payload", ParameterType::flag, "false", "", "add the payload to EVE alerts, in base64 and printable", false},
+     "string matcher on the CPU; auto: hyperscan", false},
+    {"payload", ParameterType::flag, "false", "", "add the payload to EVE alerts, in base64 and as printable text",
+     false},
     {"packet", ParameterType::flag, "false", "", "add the packet to EVE alerts, in base64", false},
-    {"references", ParameterType::flag, "false", "", "add the rule's references to EVE alerts", false},
+    {"references", ParameterType::flag, "false", "", "add the references of the rule to EVE alerts", false},
     {"most_rules", ParameterType::integer, "150000", "1..100000000",
      "maximum number of rules in all files, loaded or not; also bounds their memory", false},
-    {"strict", ParameterType::flag, "false", "", "a rule that cannot be loaded is an error", false},
+    {"strict", ParameterType::flag, "false", "", "treat rules that cannot be loaded as errors", false},
     {"undecodable", ParameterType::choice, "pass", "pass|drop",
      "what to do with frames that may hide a packet that the decoder cannot find; drop needs action: drop", false},
     {"vxlan_ports", ParameterType::integers, "4789,4790,8472", "0..65535",
@@ -77,17 +78,17 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"geneve_ports", ParameterType::integers, "6081", "0..65535",
      "UDP destination ports whose payload is decoded as Geneve, at most 8; 0: none", false},
     {"teredo_ports", ParameterType::integers, "3544", "0..65535",
-     "UDP ports, of either side, whose payload may be Teredo, at most 8; 0: none", false},
+     "UDP source or destination ports whose payload may be Teredo, at most 8; 0: none", false},
     {"handshake_timeout", ParameterType::duration, "60s", "1s..24h",
-     "how long a silent TCP connection is kept before it is established", false},
+     "how long an idle TCP connection is kept before it is established", false},
     {"tcp_idle_timeout", ParameterType::duration, "600s", "1s..24h",
-     "how long a silent established TCP connection is kept", false},
+     "how long an idle established TCP connection is kept", false},
     {"tcp_closed_timeout", ParameterType::duration, "60s", "1s..24h", "how long a closed TCP connection is kept",
      false},
     {"flow_new_timeout", ParameterType::duration, "30s", "1s..24h",
-     "how long another silent flow, such as UDP, is kept after packets from one side only", false},
+     "how long any other idle flow, such as UDP, is kept after packets from one side only", false},
     {"flow_idle_timeout", ParameterType::duration, "300s", "1s..24h",
-     "how long another silent flow is kept after packets from both sides", false},
+     "how long any other idle flow is kept after packets from both sides", false},
     {"fragment_timeout", ParameterType::duration, "60s", "1s..24h",
      "how long fragments of an incomplete datagram are kept", false},
 });
@@ -187,7 +188,7 @@ Result<void> read_variables(const Parameters& parameters, RuleFiles& files) {
     if (name.starts_with('$')) name.erase(0, 1);
     if (name.empty()) {
       errors.push_back({parameters.place("vars", i), "vars: a variable without a name", in_quotes(given[i]),
-                        "{HOME_NET: 10.0.0.0/8}, say"});
+                        "a mapping such as {HOME_NET: 10.0.0.0/8}"});
       continue;
     }
     files.variable_places.insert_or_assign(name, parameters.place("vars", i));
@@ -233,8 +234,8 @@ void caution_about_drops(const Parameters& parameters, const RuleSet& set, chain
   if (!forwards || count == 0 || parameters.text("action") == "drop") return;
   context.cautions.push_back(
       {parameters.place("rules"),
-       format_count(static_cast<std::uint64_t>(count), "rule") + " to drop or reject: they only alert", "action: alert",
-       "action: drop, to drop packets"});
+       "no packets are dropped by " + format_count(static_cast<std::uint64_t>(count), "drop or reject rule"),
+       "action: alert", "action: drop, to drop packets"});
 }
 
 Errors in_short(const RuleSet& rules) {
@@ -247,13 +248,13 @@ Errors in_short(const RuleSet& rules) {
 Result<void> check_not_empty(const RuleSet& set, const Parameters& parameters) {
   if (!set.rules.empty()) return {};
   Errors errors = in_short(set);
-  std::string found = "none there";
+  std::string found = "no rules";
   if (set.has_rule) {
     const auto mistakes = std::ranges::count_if(set.left_out, &RuleSet::Left::is_mistake);
     found = fmt::format("{} with mistakes, {} not supported", mistakes,
                         static_cast<std::ptrdiff_t>(set.left_out.size()) - mistakes);
   } else if (set.disabled > 0) {
-    found = fmt::format("none but {} in comments", format_count(set.disabled));
+    found = fmt::format("only {} in comments", format_count(set.disabled));
   }
   errors.push_back({parameters.place("rules"), "no rule could be loaded", std::move(found), "at least one"});
   return failure(std::move(errors));
@@ -305,7 +306,7 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
 }  // namespace
 
 const chain::NfKind& nids_kind() {
-  static constexpr chain::NfKind kKind{"nids", "finds what Suricata's and Snort's rules describe, and alerts or drops",
+  static constexpr chain::NfKind kKind{"nids", "matches packets against Suricata or Snort rules, and alerts or drops",
                                        kParameters, &make};
   return kKind;
 }

@@ -484,7 +484,7 @@ TEST_F(NidsFunction, RefusesWrongParameters) {
   EXPECT_THAT(refusal(rules, {{"vxlan_ports", {"1,2,3,4,5,6,7,8,9"}}}),
               HasSubstr("chain.yaml:2:1: vxlan_ports: too many ports: found 9, expected at most 8"));
   EXPECT_THAT(refusal(rules, {{"classification", {"/nowhere.config"}}}), HasSubstr("/nowhere.config"));
-  EXPECT_THAT(refusal("", {}), HasSubstr("chain.yaml:1:1: no rule could be loaded: found none there"));
+  EXPECT_THAT(refusal("", {}), HasSubstr("chain.yaml:1:1: no rule could be loaded: found no rules"));
   EXPECT_THAT(refusal(rules + "alert udp any any -> any any (frobnicate:1; sid:2;)\n", {{"strict", {"true"}}}),
               HasSubstr("frobnicate"));
 }

@@ -156,10 +156,10 @@ bool IpJsonEntries::stop(IpJsonEntry& entry, std::string_view wrong) noexcept {
 bool IpJsonEntries::next(IpJsonEntry& entry) noexcept {
   for (;;) {
     skip_spaces();
-    if (at_end()) return in_array_ ? stop(entry, "the array does not end") : false;
+    if (at_end()) return in_array_ ? stop(entry, "unterminated array") : false;
     const char c = text_[at_];
     if (!in_array_) {
-      if (c != '[') return stop(entry, "no array of `ip -j` begins here");
+      if (c != '[') return stop(entry, "not the start of an `ip -j` array");
       in_array_ = true;
       needs_comma_ = false;
     } else if (c == ']') {
@@ -167,7 +167,7 @@ bool IpJsonEntries::next(IpJsonEntry& entry) noexcept {
     } else if (needs_comma_ && c == ',') {
       needs_comma_ = false;
     } else if (needs_comma_ || c != '{') {
-      return stop(entry, "no entry of `ip -j` begins here");
+      return stop(entry, "not the start of an `ip -j` entry");
     } else {
       break;
     }
@@ -193,7 +193,7 @@ bool IpJsonEntries::next(IpJsonEntry& entry) noexcept {
   entry.text = text_.substr(begin, at_ - begin);
   needs_comma_ = true;
   if (depth == 0) return true;
-  wrong_ = "the entry does not end";
+  wrong_ = "unterminated entry";
   return false;
 }
 

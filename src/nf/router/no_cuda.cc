@@ -9,7 +9,7 @@
 namespace penstock::router {
 
 std::unique_ptr<gpu::GpuStage> make_router_gpu_stage(DeviceSide&, CheckRules) {
-  throw gpu::CudaError(0, "this program is built without CUDA");
+  throw gpu::CudaError(0, "this program was built without CUDA");
 }
 
 }  // namespace penstock::router

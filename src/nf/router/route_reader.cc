@@ -74,7 +74,7 @@ void RouteReader::read_json(std::string_view text) {
     }
   }
   if (entries.wrong().empty()) return;
-  error(entry.line, entry.column, entries.wrong(), in_quotes(entry.text), "what `ip -j route` prints");
+  error(entry.line, entry.column, entries.wrong(), in_quotes(entry.text), "output of `ip -j route`");
 }
 
 void RouteReader::read_words() {

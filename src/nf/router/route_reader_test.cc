@@ -237,14 +237,14 @@ TEST(RouteReader, NamesTheEntryOfAMistakeInJson) {
               ElementsAre(HasSubstr("routes.txt:1:2: wrong value of \"metric\"")));
   EXPECT_THAT(errors_of(R"([{"dst":"#","dev":"lan"}])"), ElementsAre(HasSubstr("wrong value of \"dst\"")));
   EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","dev":"lan",}])"), ElementsAre(HasSubstr(":1:2: not JSON")));
-  EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","dev":"lan"})"), ElementsAre(HasSubstr("the array does not end")));
-  EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","dev":"lan")"), ElementsAre(HasSubstr(":1:2: the entry does not end")));
+  EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","dev":"lan"})"), ElementsAre(HasSubstr("unterminated array")));
+  EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","dev":"lan")"), ElementsAre(HasSubstr(":1:2: unterminated entry")));
   EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","dev":"lan"} 10.0.0.0/8])"),
-              ElementsAre(HasSubstr("routes.txt:1:35: no entry of `ip -j` begins here")));
+              ElementsAre(HasSubstr("routes.txt:1:35: not the start of an `ip -j` entry")));
   EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","dev":"lan","x":")" + std::string(kMostLineBytes, 'x') + "\"}]"),
               ElementsAre(HasSubstr("routes.txt:1:2: an entry of more than 1 MiB")));
   EXPECT_THAT(errors_of("[]\n10.0.0.0/8 dev lan\n"),
-              ElementsAre(HasSubstr("routes.txt:2:1: no array of `ip -j` begins here")));
+              ElementsAre(HasSubstr("routes.txt:2:1: not the start of an `ip -j` array")));
 }
 
 TEST(RouteReader, ReportsWhatItDoesNotSupportInJson) {
@@ -438,7 +438,7 @@ TEST(RouteReader, RefusesRoutesOfOnePrefixThatHaveTooManyNextHopsTogether) {
   const auto refused = parse_routes(with_routes(1025), "routes.txt", devices);
   ASSERT_FALSE(refused);
   EXPECT_EQ(to_string(refused.error()),
-            "too many next hops of the routes for 2001:db8::/32: found more than 1024, expected at most 1024");
+            "too many next hops in the routes for 2001:db8::/32: found more than 1024, expected at most 1024");
 }
 
 }  // namespace

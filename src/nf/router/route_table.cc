@@ -50,7 +50,7 @@ Result<std::vector<Route>> select_routes(std::vector<RouteCandidate<Prefix>> can
     const auto group = last - first == 1 ? first->group : best_group<Prefix>({first, last}, next_hops);
     if (!group) {
       return failure(Error{
-          {}, "too many next hops of the routes for " + to_string(first->prefix), "more than 1024", "at most 1024"});
+          {}, "too many next hops in the routes for " + to_string(first->prefix), "more than 1024", "at most 1024"});
     }
     routes.push_back({first->prefix, *group});
     first = last;

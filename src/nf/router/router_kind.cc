@@ -27,17 +27,17 @@ constexpr auto kParameters = std::to_array<Parameter>({
     {"neighbours", ParameterType::paths, "", "", "output of `ip neigh`; with it, destination MACs are rewritten",
      false},
     {"interfaces", ParameterType::pairs, "", "",
-     "devices in those files and the ports they are, or none: {eth0: wan, veth*: none}", false},
+     "ports for the interfaces in those files, or none: {eth0: wan, veth*: none}", false},
     {"macs", ParameterType::pairs, "", "",
-     "source MACs of packets, by the port they leave by: {wan: 02:00:00:00:00:01}", false},
+     "source MAC addresses of packets, by the port that they leave on: {wan: 02:00:00:00:00:01}", false},
     {"ipv4", ParameterType::choice, "dir24", "dir24|trie1|trie4",
-     "IPv4 table: DIR-24-8, or a trie with steps of 1 or 4 bits", false},
+     "IPv4 table: DIR-24-8, or a trie with a stride of 1 or 4 bits", false},
     {"verify_checksum", ParameterType::flag, "true", "", "drop packets with a wrong IPv4 header checksum", false},
-    {"drop_martians", ParameterType::flag, "true", "", "drop packets from or to addresses that no router forwards",
-     false},
+    {"drop_martians", ParameterType::flag, "true", "",
+     "drop packets whose source or destination address must not be forwarded", false},
     {"most_routes", ParameterType::integer, "2000000", "1..100000000",
-     "maximum number of routes in all files, used or not, and of neighbours", false},
-    {"strict", ParameterType::flag, "false", "", "what the files hold and is not supported is an error", false},
+     "maximum number of routes in all files, used or not, and maximum number of neighbours", false},
+    {"strict", ParameterType::flag, "false", "", "treat unsupported constructs in the files as errors", false},
 });
 
 struct Pair {
@@ -76,7 +76,7 @@ std::vector<EgressPort> read_macs(const Parameters& parameters, std::span<const 
     const auto mac = parse_mac(pair.value);
     if (!port || *port == kNoPort) {
       errors.push_back(
-          {parameters.place("macs", i), "MAC address of an unknown port", in_quotes(pair.key), devices.list()});
+          {parameters.place("macs", i), "MAC address for an unknown port", in_quotes(pair.key), devices.list()});
     } else if (!mac || is_group_address(*mac)) {
       errors.push_back({parameters.place("macs", i), fmt::format("wrong MAC address of port {}", pair.key),
                         in_quotes(pair.value), "a unicast address such as 02:00:00:00:00:01"});
@@ -102,10 +102,11 @@ Errors without_effect(const Parameters& parameters, const RouterConfig& config, 
   count(config.routes.v6);
   for (std::size_t port = 0; port < routes_by_port.size(); ++port) {
     if (context.ports_write[port] || routes_by_port[port] == 0) continue;
-    warnings.push_back({parameters.place("routes"),
-                        fmt::format("routes by port {}: it does not write, and drops their packets (no_such_exit)",
-                                    context.ports[port]),
-                        fmt::format("{} routes", format_count(routes_by_port[port])), "a port that writes"});
+    warnings.push_back(
+        {parameters.place("routes"),
+         fmt::format("routes through port {}, which does not write: their packets are dropped (no_such_exit)",
+                     context.ports[port]),
+         fmt::format("{} routes", format_count(routes_by_port[port])), "a port that writes"});
   }
   append(warnings, chain::unused_interfaces(parameters, config.devices.asked_for(), "route or neighbour"));
   return warnings;

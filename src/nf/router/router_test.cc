@@ -390,7 +390,7 @@ TEST_F(RouterParameters, ReportAllMistakesOfAllFilesAtOnce) {
       "chain.yaml:4:15: interface 'eth2' is mapped to an unknown port: found 'nowhere', expected lan, wan, dmz, none\n"
       "chain.yaml:4:15: wrong MAC address of port wan: found '01:00:00:00:00:01', expected a unicast address such as "
       "02:00:00:00:00:01\n"
-      "chain.yaml:4:15: MAC address of an unknown port: found 'eth7', expected lan, wan, dmz\n" +
+      "chain.yaml:4:15: MAC address for an unknown port: found 'eth7', expected lan, wan, dmz\n" +
           routes +
           ":1:28: unknown device: found 'eth0', expected lan, wan, dmz, or an entry in `interfaces` "
           "(a port or none)\n" +

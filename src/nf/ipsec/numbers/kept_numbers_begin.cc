@@ -19,7 +19,7 @@ namespace penstock::ipsec {
 namespace {
 
 Error record_error(const SaOrigin& sa, const std::string& path, const std::string& why) {
-  return {sa.place, fmt::format("the sequence numbers that SA {} has used are not known", sa.name),
+  return {sa.place, fmt::format("the sequence numbers that SA {} has used are unknown", sa.name),
           fmt::format("{} in {}/{}", why, path, sa.identity.file_name()),
           "the file as this machine last wrote it; or new keys for the SA, and the file removed"};
 }
@@ -27,8 +27,8 @@ Error record_error(const SaOrigin& sa, const std::string& path, const std::strin
 Error in_use(const SaOrigin& sa, const std::string& path) {
   const bool sends = sa.identity.end == SaEnd::sender;
   return {sa.place,
-          sends ? fmt::format("another process sends by SA {}, or by its key", sa.name)
-                : fmt::format("another process opens the packets of SA {}", sa.name),
+          sends ? fmt::format("another process sends with SA {}, or with its key", sa.name)
+                : fmt::format("another process receives with SA {}", sa.name),
           fmt::format("locked in {}", path),
           sends ? "one process: two would use the same sequence numbers" : "one process: each would accept replays"};
 }
@@ -169,7 +169,7 @@ class KeptNumbers::Beginning {
     if (error != 0) {
       errors_.push_back(error == EAGAIN ? in_use(sa, numbers_.path_)
                                         : Error{sa.place, "cannot lock an SA in " + numbers_.path_,
-                                                std::strerror(error), "a file system with locks"});
+                                                std::strerror(error), "a file system that supports locks"});
       return nullptr;
     }
     auto& owner = made_[identity.owner] = std::make_unique<Owner>();
@@ -250,7 +250,7 @@ Result<void> KeptNumbers::begin(SaStates states) {
     return failure(Error{{path_, 0, 0},
                          "cannot reserve sequence numbers in state_dir",
                          std::strerror(error),
-                         "a disk with room, that can be written"});
+                         "a writable disk with free space"});
   }
   beginning.commit();
   for (const auto& state : states) ++uses_.at(state.get()).functions;

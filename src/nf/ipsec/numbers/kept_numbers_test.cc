@@ -322,14 +322,14 @@ TEST(KeptNumbers, OfOneSaAreForOneProcess) {
     Process other(disk);
     EXPECT_FALSE(other.begin({state_of(gcm(0x2000, 2)), state_of(gcm())}));
     EXPECT_EQ(other.error,
-              "state.txt:3: another process sends by SA SA, or by its key: found locked in /state, expected one "
+              "state.txt:3: another process sends with SA SA, or with its key: found locked in /state, expected one "
               "process: two would use the same sequence numbers");
     EXPECT_FALSE(other.begin({state_of(gcm(0x2000))})) << "another SA with the same key and salt";
     EXPECT_TRUE(other.begin({state_of(gcm(0x2000, 2))})) << "a failure has left nothing locked";
     EXPECT_TRUE(other.begin({state_of(gcm(), SaEnd::receiver)})) << "the other end";
     Process third(disk);
     EXPECT_FALSE(third.begin({state_of(gcm(), SaEnd::receiver)}));
-    EXPECT_THAT(third.error, HasSubstr("another process opens the packets of SA SA"));
+    EXPECT_THAT(third.error, HasSubstr("another process receives with SA SA"));
   }
   one.numbers.end(std::vector{state});
   Process next(disk);
@@ -413,11 +413,11 @@ TEST(KeptNumbers, OfARestoredBackupAreRefused) {
   Process process(disk);
   const auto state = state_of(gcm());
   EXPECT_FALSE(process.begin({state}));
-  EXPECT_EQ(
-      process.error,
-      "state.txt:3: the sequence numbers that SA SA has used are not known: found a copy: the file was restored or "
-      "moved here in /state/" +
-          name + ", expected the file as this machine last wrote it; or new keys for the SA, and the file removed");
+  EXPECT_EQ(process.error,
+            "state.txt:3: the sequence numbers that SA SA has used are unknown: found a copy: the file was restored or "
+            "moved here in /state/" +
+                name +
+                ", expected the file as this machine last wrote it; or new keys for the SA, and the file removed");
   EXPECT_EQ(to_string(process.numbers.check(std::vector{state})), process.error) << "penstock check says so too";
   EXPECT_THAT(process.send(*state, 1), IsEmpty());
 }

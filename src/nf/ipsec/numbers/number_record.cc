@@ -85,7 +85,7 @@ tl::expected<NumberRecord, std::string> decode(std::string_view slot, const Dige
   const auto runs = take<std::uint32_t>(rest);
   const auto entries = take<std::uint32_t>(rest);
   if (runs > kMostRuns || entries > kMostRecordEntries || slot.size() < bytes_of(runs, entries))
-    return tl::unexpected<std::string>("a record that is cut short");
+    return tl::unexpected<std::string>("a truncated record");
   const std::string_view content = slot.substr(0, bytes_of(runs, entries) - kChecksumBytes);
   if (slot.substr(content.size(), kChecksumBytes) != checksum(content, seal))
     return tl::unexpected<std::string>("a record with a wrong checksum");
@@ -114,7 +114,7 @@ tl::expected<NumberRecord, std::string> read_record(StateFolder& folder, const s
     slots[i] = decode(*text, seal);
     // In the other's place it could be older than it seems.
     if (slots[i] && slot_of(slots[i]->generation) != i * kSlotBytes)
-      slots[i] = tl::unexpected<std::string>("a record out of place");
+      slots[i] = tl::unexpected<std::string>("a record in the wrong place");
   }
   if (!slots[0] && !slots[1]) return tl::unexpected(slots[0].error());
   const bool both = slots[0] && slots[1];

@@ -51,14 +51,16 @@ Result<std::shared_ptr<SaState>> SaRegistry::state_of(const SecurityAssociation&
       const std::string where = text_of(state->origin().place);
       const std::string differs = difference(sa, other.sa, fingerprint == other.fingerprint, end);
       if (!differs.empty()) {
-        return failure(Error{place, fmt::format("SA {} is also at {}, with other values", describe(sa), where), differs,
-                             "the same SA, since both share its numbers"});
+        return failure(Error{place,
+                             fmt::format("SA {} is also defined at {}, with different values", describe(sa), where),
+                             differs, "the same values, since both share its sequence numbers"});
       }
       if (other.folder != numbers.folder()) {
         const auto text = [](const std::string& folder) { return folder.empty() ? "none" : folder; };
-        return failure(Error{place, fmt::format("SA {} is also at {}, with another state_dir", describe(sa), where),
-                             fmt::format("{} here, {} there", text(numbers.folder()), text(other.folder)),
-                             "one state_dir, since both share its numbers"});
+        return failure(
+            Error{place, fmt::format("SA {} is also defined at {}, with a different state_dir", describe(sa), where),
+                  fmt::format("{} here, {} there", text(numbers.folder()), text(other.folder)),
+                  "one state_dir, since both share its sequence numbers"});
       }
       state->advance(sa);
       return state;
@@ -68,7 +70,7 @@ Result<std::shared_ptr<SaState>> SaRegistry::state_of(const SecurityAssociation&
   const bool unique_key = end == SaEnd::sender && counts(sa.cipher);
   if (unique_key) {
     if (const auto other = counting_keys_[identity.owner].lock()) {
-      return failure(Error{place, "two SAs that packets leave by have one key and salt, with a cipher that counts",
+      return failure(Error{place, "two outbound SAs have the same key and salt, with a counter-mode cipher",
                            fmt::format("SA {} at {}", other->origin().name, text_of(other->origin().place)),
                            "a separate key for each SA; with a shared key, traffic can be decrypted"});
     }

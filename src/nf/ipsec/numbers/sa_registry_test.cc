@@ -100,8 +100,8 @@ TEST_F(Registry, RefusesFilesThatContradictEachOther) {
     return error;
   };
   EXPECT_EQ(refused([](auto& sa) { sa.cipher_key = Secret(std::vector<std::uint8_t>(16, 9)); }),
-            "b.txt:9: SA 0x00001000 from 192.0.2.1 to 192.0.2.2 is also at a.txt:3, with other values: found keys or "
-            "algorithms, expected the same SA, since both share its numbers");
+            "b.txt:9: SA 0x00001000 from 192.0.2.1 to 192.0.2.2 is also defined at a.txt:3, with different values: "
+            "found keys or algorithms, expected the same values, since both share its sequence numbers");
   EXPECT_THAT(refused([](auto& sa) { sa.salt = Secret(std::vector<std::uint8_t>(4, 9)); }), HasSubstr("found keys"));
   EXPECT_THAT(refused([](auto& sa) { sa.icv_bytes = 8; }), HasSubstr("found keys or algorithms"));
   EXPECT_THAT(refused([](auto& sa) { sa.esn = true; }), HasSubstr("found flag esn"));
@@ -121,7 +121,7 @@ TEST_F(Registry, RefusesTwoFoldersForOneSa) {
   const auto refused = registry.state_of(gcm(), SaEnd::sender, "b.txt", *kept);
   ASSERT_FALSE(refused);
   EXPECT_THAT(to_string(refused.error()),
-              HasSubstr("is also at a.txt:3, with another state_dir: found /somewhere here, none there"));
+              HasSubstr("is also defined at a.txt:3, with a different state_dir: found /somewhere here, none there"));
   EXPECT_EQ(registry.kept_in("/somewhere/", MakeParents::no), kept) << "one source for a folder";
   EXPECT_EQ(registry.random(), registry.random());
 }
@@ -131,7 +131,7 @@ TEST_F(Registry, RefusesTwoSendersWithOneKeyAndSaltOfACipherThatCounts) {
   EXPECT_EQ(state_of(gcm(0x2000), SaEnd::sender, "b.txt"), nullptr);
   EXPECT_EQ(
       error,
-      "b.txt:3: two SAs that packets leave by have one key and salt, with a cipher that counts: found SA 0x00001000 "
+      "b.txt:3: two outbound SAs have the same key and salt, with a counter-mode cipher: found SA 0x00001000 "
       "from 192.0.2.1 to 192.0.2.2 at a.txt:3, expected a separate key for each SA; with a shared key, traffic can be "
       "decrypted");
   SecurityAssociation ctr = gcm(0x2000);

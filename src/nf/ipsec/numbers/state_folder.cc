@@ -160,13 +160,13 @@ Error system_error(const std::string& path, const char* what, int error) {
 }
 
 Error no_folder() {
-  return {{}, "there is nowhere to keep the numbers of SAs", "no home folder", "state_dir: a folder, or none"};
+  return {{}, "there is no folder for the sequence numbers of SAs", "no home folder", "state_dir: a folder, or none"};
 }
 
 /// Whether nobody else can change what is in it.
 Errors check_owner(const std::string& path, const struct stat& folder) {
   if (!S_ISDIR(folder.st_mode)) {
-    return {{{path, 0, 0}, "state_dir is not a directory", "a file", "a directory, created if missing"}};
+    return {{{path, 0, 0}, "state_dir is not a folder", "a file", "a folder, created if missing"}};
   }
   if ((folder.st_mode & (S_IWGRP | S_IWOTH)) != 0 || folder.st_uid != ::geteuid()) {
     return {{{path, 0, 0},
@@ -203,7 +203,7 @@ Result<std::unique_ptr<StateFolder>> open_state_folder(const std::string& path, 
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
     if (const int error = make_folder(path, parents); error != 0)
-      return failure(system_error(path, "cannot make state_dir", error));
+      return failure(system_error(path, "cannot create state_dir", error));
     sync_parents(path);
   }
   Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -211,7 +211,7 @@ Result<std::unique_ptr<StateFolder>> open_state_folder(const std::string& path, 
     return failure(system_error(path, "cannot open state_dir", errno));
   if (Errors errors = check_owner(path, status); !errors.empty()) return failure(std::move(errors));
   Descriptor locks(::openat(folder.get(), kLockFile, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!locks.is_open()) return failure(system_error(path, "cannot make the lock file of state_dir", errno));
+  if (!locks.is_open()) return failure(system_error(path, "cannot create the lock file in state_dir", errno));
   return std::make_unique<PosixStateFolder>(path, std::move(folder), std::move(locks));
 }
 
@@ -228,7 +228,7 @@ Errors check_state_folder(const std::string& path, MakeParents parents) {
   while (parents == MakeParents::yes && !parent.empty() && ::access(parent.c_str(), F_OK) != 0)
     parent = parent.parent_path();
   if (::access(parent.empty() ? "." : parent.c_str(), W_OK | X_OK) != 0)
-    return {system_error(path, "cannot make state_dir", errno)};
+    return {system_error(path, "cannot create state_dir", errno)};
   return {};
 }
 

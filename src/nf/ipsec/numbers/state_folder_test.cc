@@ -168,7 +168,7 @@ TEST_F(StateFolderTest, IsCheckedWithoutBeingMade) {
   EXPECT_EQ(view_state_folder(path()), nullptr);
   EXPECT_TRUE(fs::is_empty(root));
   std::ofstream(path()) << "a file";
-  EXPECT_THAT(to_string(check_state_folder(path(), MakeParents::no)), HasSubstr("state_dir is not a directory"));
+  EXPECT_THAT(to_string(check_state_folder(path(), MakeParents::no)), HasSubstr("state_dir is not a folder"));
   EXPECT_FALSE(check_state_folder(path() + "/below", MakeParents::yes).empty());
   EXPECT_FALSE(open_state_folder(path(), MakeParents::yes));
 }
@@ -194,7 +194,8 @@ TEST_F(StateFolderTest, DefaultIsWhereTheUsersStateLies) {
 TEST_F(StateFolderTest, WithoutAPlaceForItNothingIsKept) {
   EXPECT_FALSE(open_state_folder("", MakeParents::yes));
   EXPECT_EQ(to_string(check_state_folder("", MakeParents::yes)),
-            "there is nowhere to keep the numbers of SAs: found no home folder, expected state_dir: a folder, or none");
+            "there is no folder for the sequence numbers of SAs: found no home folder, expected state_dir: a folder, "
+            "or none");
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ std::vector<CompiledRule> compile_rules(RuleSet& set, std::size_t most_expressio
     if (bytes >= most_expression_bytes && has_expression(rule)) {
       failed.emplace(index, Error{{rule.file, rule.line, 0},
                                   "no memory left for another regular expression",
-                                  format_size(bytes) + " used by those before it",
+                                  format_size(bytes) + " used by earlier ones",
                                   "at most " + format_size(most_expression_bytes)});
       continue;
     }

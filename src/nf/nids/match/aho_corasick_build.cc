@@ -28,7 +28,7 @@ class Builder {
     classify();
     if (!grow_trie()) {
       return failure(Error{{},
-                           "the Aho-Corasick automaton takes too much memory",
+                           "the Aho-Corasick automaton needs too much memory",
                            fmt::format("{} literals", literals_.size()),
                            fmt::format("at most {} MiB", kMostAhoCorasickBytes >> 20)});
     }

@@ -140,7 +140,7 @@ Result<std::unique_ptr<PatternMatcher>> compile(std::span<const Literal> literal
   }
   Database database(compiled);
   hs_scratch_t* scratch = nullptr;
-  if (hs_alloc_scratch(database.get(), &scratch) != HS_SUCCESS) return refused("no memory for its scratch");
+  if (hs_alloc_scratch(database.get(), &scratch) != HS_SUCCESS) return refused("no memory for its scratch space");
   std::size_t longest = 0;
   for (const Literal& literal : literals) longest = std::max(longest, literal.bytes.size());
   return std::make_unique<HyperscanMatcher>(std::move(database), HsScratch(scratch), literals.size(), longest);
@@ -179,7 +179,7 @@ Result<std::unique_ptr<PatternMatcher>> make_hyperscan_matcher(std::span<const L
   static const bool kFindsAll = finds_all();
   if (!kFindsAll) {
     return failure({{},
-                    "this version of Hyperscan overlooks strings on this processor",
+                    "this version of Hyperscan misses strings on this processor",
                     hs_version(),
                     "Hyperscan 5.4.0 or later; or matcher: hashed_filter"});
   }

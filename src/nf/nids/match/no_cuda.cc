@@ -9,7 +9,7 @@
 namespace penstock::nids {
 
 std::unique_ptr<gpu::GpuStage> make_scan_stage(const DeviceLiterals&, std::uint32_t) {
-  throw gpu::CudaError(0, "this program is built without CUDA");
+  throw gpu::CudaError(0, "this program was built without CUDA");
 }
 
 }  // namespace penstock::nids

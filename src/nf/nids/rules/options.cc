@@ -224,9 +224,9 @@ bool take_quotes(RuleDraft& draft, const OptionKind& kind, OptionValue& value) {
   }
   if (!value.text.starts_with('"')) {
     if (kind.quotes != Quotes::required) return true;
-    return draft.fail(value.text, "no quotes", in_quotes(value.text), "\"…\"");
+    return draft.fail(value.text, "missing quotes", in_quotes(value.text), "\"…\"");
   }
-  if (kind.quotes == Quotes::none) return draft.fail(value.text, "quotes", in_quotes(value.text), "none");
+  if (kind.quotes == Quotes::none) return draft.fail(value.text, "unexpected quotes", in_quotes(value.text), "none");
   const bool has_rest = kind.read == read_content;
   const std::size_t end = has_rest ? closing_quote(value.text) : value.text.size() - 1;
   if (end == value.text.npos || end == 0 || value.text[end] != '"') {

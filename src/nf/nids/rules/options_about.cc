@@ -117,7 +117,7 @@ bool read_prefilter(RuleDraft& draft, const OptionValue& value) {
   }
   Content& content = *draft.last_content();
   if (content.negated && (content.offset || content.depth || content.distance || content.within)) {
-    return draft.fail_combination(value.name, "prefilter of a negated content with a position",
+    return draft.fail_combination(value.name, "prefilter for a negated content with a position",
                                   "one without a position");
   }
   content.fast_pattern = true;

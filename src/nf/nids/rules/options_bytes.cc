@@ -67,7 +67,7 @@ struct Encoding {
   }
 
   bool check(RuleDraft& draft, const OptionValue& value, const Number& bytes, std::int64_t least) const {
-    if (base && !text) return draft.fail_combination(value.text, "base of a binary number", "string");
+    if (base && !text) return draft.fail_combination(value.text, "base for a binary number", "string");
     const std::int64_t most = !text                             ? kMostBinaryBytes
                               : base == NumberText::hexadecimal ? kMostHexBytes
                               : base == NumberText::decimal     ? kMostDecimalBytes

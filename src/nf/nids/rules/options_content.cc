@@ -138,7 +138,7 @@ bool read_modifiers(RuleDraft& draft, std::string_view rest) {
                                        [&](const Modifier& m) { return equals_ignoring_case(m.name, name); });
     const bool has_value = space != field.npos;
     if (modifier == kModifiers.end() || modifier->has_value != has_value) {
-      return draft.fail(field, "unknown modifier of a content", in_quotes(field), "nocase, offset 5, within 4 …");
+      return draft.fail(field, "unknown content modifier", in_quotes(field), "nocase, offset 5, within 4 …");
     }
     OptionValue value;
     value.name = name;
@@ -351,7 +351,7 @@ bool read_pcre(RuleDraft& draft, const OptionValue& value) {
         if (const std::string_view buffer = buffer_of_flag(flags[i]); !buffer.empty()) {
           return draft.fail_unsupported(here, buffer);
         }
-        return draft.fail(here, "unknown flag of a regular expression", in_quotes(here), "i m s x A E G R U I B O");
+        return draft.fail(here, "unknown regular expression flag", in_quotes(here), "i m s x A E G R U I B O");
     }
   }
   // Relative to a match in the same buffer, which there is none of.

@@ -108,7 +108,7 @@ bool add(RuleDraft& draft, const PacketMatch& match) {
 }
 
 bool set_flow(RuleDraft& draft, std::string_view word, bool& what) {
-  if (what) return draft.fail_combination(word, "a second time");
+  if (what) return draft.fail_combination(word, "given twice");
   what = true;
   return true;
 }
@@ -125,7 +125,7 @@ bool read_flow_word(RuleDraft& draft, std::string_view word) {
   if (name == "no_stream") return set_flow(draft, word, flow.no_stream);
   if (name == "only_frag") return set_flow(draft, word, flow.only_frag);
   if (name == "no_frag") return set_flow(draft, word, flow.no_frag);
-  return draft.fail(word, "unknown keyword of flow", in_quotes(word),
+  return draft.fail(word, "unknown flow keyword", in_quotes(word),
                     "to_server, to_client, from_server, from_client, established, not_established, stateless, "
                     "only_stream, no_stream, only_frag or no_frag");
 }
@@ -306,7 +306,7 @@ bool read_checksum(RuleDraft& draft, const OptionValue& value) {
                                                {"icmpv6-csum", Of::icmpv6}}};
   const bool valid = equals_ignoring_case(value.text, "valid");
   if (!valid && !equals_ignoring_case(value.text, "invalid")) {
-    return draft.fail(value.text, "wrong state of a checksum", in_quotes(value.text), "valid or invalid");
+    return draft.fail(value.text, "wrong checksum state", in_quotes(value.text), "valid or invalid");
   }
   for (const Name& name : kNames) {
     if (equals_ignoring_case(name.name, value.name)) return add(draft, ChecksumMatch{name.of, valid});

@@ -38,7 +38,7 @@ struct CountFields {
       if (key == keys.end()) {
         return draft.fail(field, "wrong word", in_quotes(field), "type …, track …, count N, seconds N");
       }
-      if (!key->text->empty()) return draft.fail_combination(field, "a second time");
+      if (!key->text->empty()) return draft.fail_combination(field, "given twice");
       *key->text = words[1];
     }
     return true;
@@ -85,7 +85,7 @@ bool read_flowbits(RuleDraft& draft, const OptionValue& value) {
   const bool is_asked = command == "isset" || command == "isnotset";
   const bool is_set = command == "set" || command == "unset" || command == "toggle";
   if (!is_asked && !is_set) {
-    return draft.fail(command, "unknown command of flowbits", in_quotes(command),
+    return draft.fail(command, "unknown flowbits command", in_quotes(command),
                       "set, unset, toggle, isset, isnotset or noalert");
   }
   if (names.empty()) return draft.fail(value.text, "flowbits without a name", in_quotes(value.text), "NAME");
@@ -208,7 +208,7 @@ bool read_xbits(RuleDraft& draft, const OptionValue& value) {
                                                                            : How::toggle,
                                                       bit, *track, expire_s});
   } else {
-    return draft.fail(command, "unknown command of xbits", in_quotes(command),
+    return draft.fail(command, "unknown xbits command", in_quotes(command),
                       "set, unset, toggle, isset, isnotset or noalert");
   }
   return true;
@@ -222,8 +222,8 @@ bool read_threshold(RuleDraft& draft, const OptionValue& value) {
   using Type = Threshold::Type;
   const auto type = threshold_type_of(fields.type);
   if (!type) {
-    return draft.fail(fields.type.empty() ? value.text : fields.type, "unknown type of threshold",
-                      in_quotes(fields.type), "type limit, threshold, both or backoff");
+    return draft.fail(fields.type.empty() ? value.text : fields.type, "unknown threshold type", in_quotes(fields.type),
+                      "type limit, threshold, both or backoff");
   }
   threshold.type = *type;
   const bool is_backoff = threshold.type == Type::backoff;
@@ -281,7 +281,7 @@ bool read_tag(RuleDraft& draft, const OptionValue& value) {
   } else if (equals_ignoring_case(fields[0], "host")) {
     tag.of = Tag::Of::host;
   } else {
-    return draft.fail(fields[0], "unknown kind of tag", in_quotes(fields[0]), "session or host");
+    return draft.fail(fields[0], "unknown tag type", in_quotes(fields[0]), "session or host");
   }
   if (fields.size() == 2 || fields.size() > 4) {
     return draft.fail(value.text, "wrong tag", in_quotes(value.text), "session|host, COUNT, UNIT [, src|dst]");

@@ -214,7 +214,8 @@ bool read_range(RuleDraft& draft, std::string_view text, std::uint64_t most, con
     operation = operation == Operator::equal ? Operator::between : Operator::not_between;
     if (out.second > most || out.second <= out.first || out.second - out.first < 2) {
       return fail(
-          "a first number less than the second, with numbers between them: the ends do not belong to the range");
+          "a first number less than the second, with at least one number between them: the ends are not part of the "
+          "range");
     }
   }
   if (!trimmed(rest).empty()) return fail(kForms);

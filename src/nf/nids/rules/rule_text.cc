@@ -95,7 +95,7 @@ std::optional<RuleParts> split_rule(std::string_view text, Complaint& why) {
     return std::nullopt;
   }
   if (text.back() != ')') {
-    why = {text.substr(text.size() - 1), "rule without an end",
+    why = {text.substr(text.size() - 1), "unterminated rule",
            in_quotes(text.substr(text.size() - std::min<std::size_t>(text.size(), 20))), ")"};
     return std::nullopt;
   }
@@ -142,7 +142,7 @@ bool OptionTexts::next(OptionText& option, Complaint& why) {
   std::size_t end = rest_.find(';');
   while (end != rest_.npos && end > 0 && rest_[end - 1] == '\\') end = rest_.find(';', end + 1);
   if (end == rest_.npos) {
-    why = {rest_, "option without an end", in_quotes(rest_), ";"};
+    why = {rest_, "unterminated option", in_quotes(rest_), ";"};
     return false;
   }
   const std::string_view whole = rest_.substr(0, end);

@@ -230,7 +230,7 @@ bool read_threshold_keywords(std::string_view command, const Keywords& words, Th
     threshold.type = *type;
     if (*type == Type::backoff && !read_u32(words.multiplier, 1, "multiplier", threshold.multiplier, why)) return false;
   } else {
-    why = {words.type, "unknown type of threshold", in_quotes(words.type), "limit, threshold, both or backoff"};
+    why = {words.type, "unknown threshold type", in_quotes(words.type), "limit, threshold, both or backoff"};
     return false;
   }
   const auto track = track_of(words.track);
