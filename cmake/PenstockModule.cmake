@@ -18,7 +18,7 @@ function(penstock_library name)
     target_include_directories(penstock_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
     target_link_libraries(penstock_${name} PUBLIC ${ARG_DEPENDS} PRIVATE $<BUILD_INTERFACE:penstock_flags>)
     set_target_properties(penstock_${name} PROPERTIES UNITY_BUILD ${PENSTOCK_UNITY} UNITY_BUILD_BATCH_SIZE 8)
-    set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    set_source_files_properties(${ARG_ALONE} ${ARG_CUDA_SOURCES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     if(PENSTOCK_UNITY)  # types of unnamed namespaces are then in an included file, as far as GCC sees
       target_compile_options(penstock_${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
     endif()

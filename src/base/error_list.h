@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The mistakes of a file that may have a million: the first hundred in full, the others counted.
+// The mistakes of a file that may have a million: the first hundred in full, the others counted. Or the first of
+// another number, such as kMostLeftOut.
 
 #pragma once
 
@@ -16,6 +17,12 @@ namespace penstock {
 
 class ErrorList {
  public:
+  /// For what is left out of a file and counted in summaries: 10,000 in full.
+  static constexpr std::size_t kMostLeftOut = 10'000;
+
+  ErrorList() = default;
+  explicit ErrorList(std::size_t shown) : shown_(shown) {}
+
   void add(Error error) {
     add([&] { return std::move(error); });
   }
@@ -23,7 +30,7 @@ class ErrorList {
   template <typename Make>
   requires requires(Make make) { Error{make()}; }
   void add(Make make) {
-    if (errors_.size() < kShown) errors_.push_back(make());
+    if (errors_.size() < shown_) errors_.push_back(make());
     ++count_;
   }
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
@@ -38,7 +45,7 @@ class ErrorList {
   }
 
  private:
-  static constexpr std::size_t kShown = 100;
+  std::size_t shown_ = 100;
   Errors errors_;
   std::size_t count_ = 0;
 };

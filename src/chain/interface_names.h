@@ -21,6 +21,7 @@ struct InterfacePattern {
   bool prefix = false;
 
   [[nodiscard]] bool covers(std::string_view name) const { return prefix ? name.starts_with(stem) : name == stem; }
+  friend bool operator==(const InterfacePattern&, const InterfacePattern&) = default;
   /// Whether a name can meet both.
   [[nodiscard]] bool meets(const InterfacePattern& other) const { return covers(other.stem) || other.covers(stem); }
 };

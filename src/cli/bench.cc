@@ -319,10 +319,12 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
           ->check(whole_numbers(0, 255))
           ->type_name("N,..."),
       command->add_option("--rules", options.rules, "your own rules instead of synthetic ones; - is standard input")
+          ->check(not_empty("a file, or -"))
           ->type_name("FILE"),
       command
           ->add_option("--routes", options.routes,
                        "your own routes (`ip route`) instead of synthetic ones; - is standard input")
+          ->check(not_empty("a file, or -"))
           ->type_name("FILE"),
       command->add_option("--only", "measure only points with this value; may be repeated with other keys or values")
           ->check(condition_text())

@@ -190,7 +190,7 @@ void ChainArguments::add_to(CLI::App& command, chain::NfKinds known_functions) {
       ->allow_extra_args(false)
       ->take_all();
   command.add_flag("--strict", strict,
-                   "refuse rules and routes with unsupported constructs, instead of skipping these with a warning");
+                   "refuse all files with unsupported constructs, also those of functions that would leave them out");
 }
 
 void ChainArguments::add_override(CLI::App& command, const std::string& option, const std::string& path,

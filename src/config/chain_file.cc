@@ -445,6 +445,8 @@ class Builder {
           {outputs_->place(name), fmt::format("{}: no function of the chain writes it", name),
            in_quotes(outputs_->text(name)), "a function that writes alerts, such as nids"});
     }
+    loaded_.chain.logs.clear();  // files that nobody writes stay as they are
+    eve_ = fast_log_ = nullptr;
   }
 
   void wire() {
@@ -663,11 +665,11 @@ class Builder {
     if (count == 0) return;
     append(errors_, std::move(loaded_.unsupported));
     loaded_.unsupported.clear();
-    errors_.push_back({{"--strict", 0, 0},
-                       fmt::format("the chain is refused because of the {} above",
-                                   count == 1 ? "construct" : fmt::format("{} constructs", count)),
-                       "",
-                       ""});
+    errors_.push_back(
+        {{"--strict", 0, 0},
+         fmt::format("refused because of the {} above", count == 1 ? "construct" : fmt::format("{} constructs", count)),
+         "",
+         ""});
   }
 
   const YamlFile& file_;

@@ -62,15 +62,17 @@ TEST_F(ChainFile, IsBuiltAsItStands) {
 }
 
 TEST_F(ChainFile, NamesTheLogsThatFunctionsWriteTo) {
-  const auto loaded = load(std::string(kGood) + "outputs: {eve: eve.json, fast_log: '-'}\n");
+  put("nids.rules", "alert ip any any -> any any (msg:\"x\"; sid:1;)\n");
+  std::string good = kGood;
+  good.replace(good.find("  - router"), 0, "  - nids: {rules: nids.rules}\n");
+  const auto loaded = load(good + "outputs: {eve: eve.json, fast_log: '-'}\n");
   ASSERT_TRUE(loaded) << to_string(loaded.error());
   ASSERT_EQ(loaded->chain.logs.size(), 2U);
   EXPECT_TRUE(loaded->chain.logs[0]->path().ends_with("/eve.json"));
   EXPECT_EQ(loaded->chain.logs[1]->path(), "-");
   EXPECT_TRUE(loaded->writes_stdout);
-  expect_has(errors_of(std::string(kGood) + "outputs: {eve: out.pcap}\n"),
-             "chain.yaml:8:16: would overwrite the file that ");
-  const auto nowhere = load(std::string(kGood) + "outputs: {eve: none/eve.json}\n");
+  expect_has(errors_of(good + "outputs: {eve: out.pcap}\n"), "chain.yaml:9:16: would overwrite the file that ");
+  const auto nowhere = load(good + "outputs: {eve: none/eve.json}\n");
   ASSERT_TRUE(nowhere);
   expect_has(to_string(check_files(*nowhere)), "eve.json: cannot write: found No such file or directory");
 }
@@ -640,13 +642,15 @@ TEST_F(WeakChainFile, RefusesAFirewallThatItCannotApplyAsAWhole) {
   EXPECT_EQ(skipped->unsupported.size(), 1U);
   LoadOptions strict;
   strict.strict = true;
-  expect_has(errors_of(skips, strict), "--strict: the chain is refused because of the construct above");
+  expect_has(errors_of(skips, strict), "--strict: refused because of the construct above");
 }
 
 TEST_F(WeakChainFile, WarnsOfAFirewallThatTriesNoRuleAndAccepts) {
   put("rules", "*filter\n:INPUT DROP [0:0]\n:FORWARD ACCEPT [0:0]\n-A INPUT -s 10.0.0.0/8 -j DROP\nCOMMIT\n");
   expect_has(warnings_of(kGood),
              "chain.yaml:5:23: all packets pass: the policy is accept, and there are no rules to apply");
+  put("rules", "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
+  expect_has(warnings_of(kGood), "chain.yaml:5:23: all packets pass: the policy is accept");
   put("rules", "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -s 10.0.0.0/8 -j DROP\nCOMMIT\n");
   expect_has(warnings_of(kGood),
              "chain.yaml:5:23: all IPv6 packets pass: the policy is accept, and no rule applies to them");
@@ -673,9 +677,19 @@ TEST_F(WeakChainFile, WarnsOfRoutesByAPortThatDoesNotWrite) {
              "(no_such_exit): found 2 routes, expected a port that writes");
 }
 
+TEST_F(WeakChainFile, WarnsOfAFileOfNeighboursWithoutAny) {
+  put("routes", "default via 10.0.0.1 dev wan\n");
+  put("neighbours", "");
+  expect_has(warnings_of(between_ports("  - router: {routes: routes, neighbours: neighbours}\n")),
+             "chain.yaml:3:42: no neighbours: packets that are routed are dropped (no_neighbour)");
+}
+
 TEST_F(WeakChainFile, WarnsOfALogThatNoFunctionWrites) {
   const std::string outputs = "outputs: {eve: eve.json}\n";
   expect_has(warnings_of(kGood + outputs), "chain.yaml:8:16: eve: no function of the chain writes it: found '");
+  const auto loaded = load(kGood + outputs);
+  ASSERT_TRUE(loaded);
+  EXPECT_TRUE(loaded->chain.logs.empty()) << "a file that is there is not emptied";
   put("nids.rules", "alert ip any any -> any any (msg:\"x\"; sid:1;)\n");
   EXPECT_EQ(warnings_of(between_ports("  - nids: {rules: nids.rules}\n" + outputs)), "\n");
 }
@@ -694,6 +708,8 @@ TEST_F(WeakChainFile, RefusesAKeyThatIsGivenTwice) {
   put("rules", kRules);
   expect_has(errors_of(between_ports("  - firewall: {rules: rules, interfaces: {eth0: lan, ppp0: wan, eth0: wan}}\n")),
              "interfaces: a key is given twice: found 'eth0', expected each key once");
+  expect_has(errors_of(between_ports("  - firewall: {rules: rules, interfaces: {ppp*: lan, ppp+: wan}}\n")),
+             "interfaces: a key is given twice: found 'ppp+=wan', expected each once; * and + mean the same");
 }
 
 TEST_F(WeakChainFile, RefusesATableOfSasWithoutAFunctionThatHasSome) {
@@ -708,10 +724,30 @@ TEST_F(WeakChainFile, RefusesAVariableWhoseNameIsNearThatOfOneThatRulesUse) {
   };
   expect_has(errors_of(with_vars("HOME_NETT: 10.0.0.0/8")),
              "chain.yaml:3:38: vars: no rule uses this variable: found 'HOME_NETT', expected HOME_NET");
+  expect_has(errors_of(with_vars("home_net: 10.0.0.0/8")),
+             "chain.yaml:3:38: vars: no rule uses this variable: found 'home_net', expected HOME_NET");
   expect_has(warnings_of(with_vars("MY_PRINTERS: 10.0.0.0/8")),
              "chain.yaml:3:38: vars: no rule uses this variable: found 'MY_PRINTERS'");
   EXPECT_EQ(warnings_of(with_vars("OFFICE: 10.0.0.0/8, HOME_NET: $OFFICE, DC_SERVERS: 10.1.1.1")), "\n")
       << "a variable of a variable, and one that other rules use";
+}
+
+TEST_F(WeakChainFile, RefusesAPortAsANetworkAndANetworkAsAPort) {
+  put("nids.rules", "alert tcp $HOME_NET any -> any $HTTP_PORTS (msg:\"x\"; sid:1;)\n");
+  const auto with_vars = [](const std::string& vars) {
+    return between_ports("  - nids: {rules: nids.rules, vars: {" + vars + "}}\n");
+  };
+  expect_has(errors_of(with_vars("HOME_NET: 10")), "chain.yaml:3:38: ");
+  expect_has(errors_of(with_vars("HTTP_PORTS: 10.0.0.0/8")), "chain.yaml:3:38: ");
+  EXPECT_EQ(warnings_of(with_vars("HOME_NET: any, HTTP_PORTS: any, EXTERNAL_NET: any")), "\n");
+}
+
+TEST_F(WeakChainFile, RefusesAVariableThatIsGivenInTwoSpellings) {
+  put("nids.rules", "alert tcp $HOME_NET any -> any any (msg:\"x\"; sid:1;)\n");
+  expect_has(
+      errors_of(
+          between_ports("  - nids: {rules: nids.rules, vars: {HOME_NET: 192.168.1.0/24, $HOME_NET: 10.0.0.0/8}}\n")),
+      "vars: a variable is given twice: found '$HOME_NET=10.0.0.0/8', expected each variable once, with or without $");
 }
 
 TEST_F(WeakChainFile, RefusesFilesOfIpXfrmThatProtectNothing) {

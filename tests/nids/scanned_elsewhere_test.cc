@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/rounds.h"
 #include "nids/common_traffic.h"
 #include "nids/scanner.h"
 
@@ -33,9 +34,9 @@ TEST(ScannedElsewhere, GivesTheSameAlertsOnShippedCaptures) {
 TEST(ScannedElsewhere, GivesTheSameAlertsOnTheCorpus) {
   if (corpus().empty()) GTEST_SKIP() << "no corpus";
   const auto detection = compiled(rules_of(kCommonRules));
-  for (const std::string& capture : captures_below(fs::path(corpus()) / "captures")) {
-    expect_the_same(*detection, capture);
-  }
+  const auto captures = captures_below(fs::path(corpus()) / "captures");
+  for (std::size_t i = 0; i < captures.size(); i += penstock::testing::stride())
+    expect_the_same(*detection, captures[i]);
   for (const char* const of : {"ids/a", "ids/b", "ids/d"}) {
     for (const auto& entry : fs::directory_iterator(fs::path(corpus()) / of)) {
       auto read = read_rules({{(entry.path() / "test.rules").string()}, "", "", "", default_variables()});

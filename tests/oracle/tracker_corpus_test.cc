@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/testing/rounds.h"
 #include "port/capture_reader.h"
 #include "stack/tcp_session.h"
 #include "stack/tracker.h"
@@ -111,7 +112,8 @@ TEST(TrackerCorpus, EndsEveryFlowAndNeverGoesBackInAStream) {
       options.flow_memory = 1 << 16;
       options.stream_memory = 1 << 18;
     }
-    for (const std::string& path : paths) {
+    for (std::size_t i = variant % penstock::testing::stride(); i < paths.size(); i += penstock::testing::stride()) {
+      const std::string& path = paths[i];
       SCOPED_TRACE(path);
       port::ReadControl control;
       auto reader = port::CaptureReader::open(path, control);
@@ -136,7 +138,7 @@ TEST(TrackerCorpus, EndsEveryFlowAndNeverGoesBackInAStream) {
       bytes += watcher.bytes;
     }
   }
-  EXPECT_GT(bytes, 10U << 20);
+  EXPECT_GT(bytes, penstock::testing::rounds(10U << 20) / 4);
 }
 
 }  // namespace

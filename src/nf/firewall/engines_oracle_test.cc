@@ -40,7 +40,7 @@ RC_GTEST_PROP(Engines, AgreeOnRandomRules, ()) {
 TEST(Engines, AgreeWhereASummaryTakesSeveralWords) {
   // 4,096 entries fill a summary word.
   for (const std::uint32_t entries : {4095U, 4096U, 4097U, 9000U}) {
-    if (entries > 4097 && penstock::testing::stride() > 1) continue;  // a minute under sanitizers
+    if (entries != 4097 && penstock::testing::stride() > 1) continue;  // a minute under sanitizers
     Draw draw(entries);
     expect_agreement(draw.rules(entries), draw, penstock::testing::rounds(3000));
   }

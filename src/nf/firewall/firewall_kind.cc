@@ -46,7 +46,7 @@ Errors cautions(const Ruleset& rules, const Parameters& parameters) {
     return std::ranges::any_of(rules.entries, [&](const Entry& entry) { return entry.family == family; });
   };
   const bool any = !rules.entries.empty();
-  if (!any && !rules.rules.empty() && rules.ipv4_policy == Target::accept && rules.ipv6_policy == Target::accept) {
+  if (!any && rules.ipv4_policy == Target::accept && rules.ipv6_policy == Target::accept) {
     caution("all packets pass: the policy is accept, and there are no rules to apply",
             "rules in the chain where packets start");
   }

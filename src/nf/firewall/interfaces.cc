@@ -69,6 +69,12 @@ Result<Interfaces> make_interfaces(std::span<const std::string> ports, std::span
                         fmt::format("one of {}, or {}", interfaces.port_names(), Interfaces::kNone)});
       continue;
     }
+    const chain::InterfacePattern key = chain::interface_key(std::string_view(item).substr(0, equals));
+    const auto is_key = [&](const auto& alias) { return chain::interface_key(alias.first) == key; };
+    if (std::ranges::any_of(interfaces.aliases, is_key)) {
+      errors.push_back(
+          {place, "interfaces: a key is given twice", in_quotes(item), "each once; * and + mean the same"});
+    }
     interfaces.aliases.emplace_back(item.substr(0, equals), port);
   }
   if (!errors.empty()) return failure(std::move(errors));

@@ -183,8 +183,8 @@ Result<Read<Ruleset>> IptablesReader::finish() {
       std::vector<std::string> names;
       for (const auto& [name, unused] : table.chains) names.push_back(name);
       errors.push_back({{file_, table.line, 0},
-                        "the filter table has no such chain",
-                        in_quotes(first_chain),
+                        fmt::format("the filter table has no chain {}", in_quotes(first_chain)),
+                        "",
                         fmt::format("one of {}", fmt::join(names, ", "))});
       continue;
     }

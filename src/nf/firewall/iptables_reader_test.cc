@@ -394,7 +394,7 @@ TEST(IptablesReader, NamesTheChainsWhereTheOneAskedForIsNotThere) {
   ReadOptions options;
   options.chain = "forward";
   EXPECT_EQ(errors_of(table(""), options),
-            "rules:1: the filter table has no such chain: found 'forward', expected one of FORWARD, INPUT");
+            "rules:1: the filter table has no chain 'forward': expected one of FORWARD, INPUT");
   EXPECT_THAT(errors_of("*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n"), HasSubstr("rules: no filter table"));
 }
 

@@ -106,7 +106,7 @@ class XfrmWords {
   std::size_t at_ = 0;
   bool good_ = true;
   ErrorList errors_;
-  ErrorList unsupported_;
+  ErrorList unsupported_{ErrorList::kMostLeftOut};
 };
 
 }  // namespace penstock::ipsec

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/error_list.h"
 #include "base/text_file.h"
 #include "base/units.h"
@@ -191,7 +192,10 @@ Result<void> read_variables(const Parameters& parameters, RuleFiles& files) {
                         "a mapping such as {HOME_NET: 10.0.0.0/8}"});
       continue;
     }
-    files.variable_places.insert_or_assign(name, parameters.place("vars", i));
+    if (!files.variable_places.emplace(name, parameters.place("vars", i)).second) {
+      errors.push_back({parameters.place("vars", i), "vars: a variable is given twice", in_quotes(given[i]),
+                        "each variable once, with or without $"});
+    }
     files.variables.insert_or_assign(std::move(name), given[i].substr(equals + 1));
   }
   if (!errors.empty()) return failure(std::move(errors));
@@ -209,7 +213,8 @@ Errors check_unused_variables(const RuleFiles& files, const RuleSet& set, Errors
   Errors errors;
   for (const auto& [name, place] : files.variable_places) {
     if (set.named_variables.contains(name) || defaults.contains(name)) continue;
-    const std::string_view meant = nearest_name(name, not_set);
+    const auto same = std::ranges::find_if(not_set, [&](auto known) { return equals_ignoring_case(known, name); });
+    const std::string_view meant = same != not_set.end() ? *same : nearest_name(name, not_set);
     Error error{place, "vars: no rule uses this variable", in_quotes(name), std::string(meant)};
     (meant.empty() ? warnings : errors).push_back(std::move(error));
   }

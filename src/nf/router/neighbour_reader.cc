@@ -182,7 +182,7 @@ class NeighbourReader {
   Neighbours neighbours_;
   std::map<std::pair<Ipv6Address, PortIndex>, First> first_;
   ErrorList errors_;
-  ErrorList unsupported_;
+  ErrorList unsupported_{ErrorList::kMostLeftOut};
   std::string file_;
   Line line_;
   std::vector<Word> words_;

@@ -101,7 +101,7 @@ class RouteReader {
   std::size_t routes_read_ = 0;
   RouteSelection routes_;
   ErrorList errors_;
-  ErrorList unsupported_;
+  ErrorList unsupported_{ErrorList::kMostLeftOut};
   std::string file_;
   Line line_;
   std::vector<Word> words_;

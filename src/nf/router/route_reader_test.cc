@@ -361,6 +361,12 @@ TEST(RouteReader, CountsTheMistakesBehindTheHundredth) {
   EXPECT_EQ(errors.back(), "… and 1,134 more");
 }
 
+TEST(RouteReader, CountsAllThatItLeavesOut) {
+  std::string text;
+  for (int i = 0; i < 1234; ++i) text += "10.0.0.0/8 tos 0x10 dev wan\n";
+  EXPECT_THAT(unsupported_of(text), SizeIs(1234));
+}
+
 TEST(RouteReader, ReportsWhatItDoesNotSupportAndLeavesTheRouteOut) {
   EXPECT_THAT(
       unsupported_of("10.0.0.0/8 encap mpls 100 via 10.0.0.1 dev wan\n"

@@ -138,6 +138,11 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   if (parameters.has("neighbours")) {
     if (auto neighbours = read_neighbours(parameters.texts("neighbours"), config.devices, most)) {
       config.neighbours = std::move(neighbours->value);
+      if (config.neighbours->empty()) {
+        context.cautions.push_back({parameters.place("neighbours"),
+                                    "no neighbours: packets that are routed are dropped (no_neighbour)", "",
+                                    "output of `ip neigh`, with at least one neighbour"});
+      }
       append(unsupported, std::move(neighbours->unsupported));
     } else {
       append(errors, std::move(neighbours).error());

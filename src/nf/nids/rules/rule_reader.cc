@@ -346,15 +346,18 @@ Errors check_variables(const Variables& variables, const std::map<std::string, P
   Errors errors;
   std::size_t least_depth = std::numeric_limits<std::size_t>::max();
   VariableResolver resolver(variables);
+  const Variables defaults = default_variables();
   for (const auto& [name, value] : variables) {
     Complaint as_addresses;
     Complaint as_ports;
     const std::string reference = "$" + name;
-    // Either will do: a name says nothing certain.
-    if (resolver.addresses(reference, as_addresses) != nullptr || resolver.ports(reference, as_ports) != nullptr) {
+    const bool is_ports = name.ends_with("PORTS") || name.ends_with("PORT");
+    // Of other names either will do: they say nothing certain. A number is a port, and no network of $HOME_NET.
+    const bool is_known = defaults.contains(name);
+    if (((!is_known || !is_ports) && resolver.addresses(reference, as_addresses) != nullptr) ||
+        ((!is_known || is_ports) && resolver.ports(reference, as_ports) != nullptr)) {
       continue;
     }
-    const bool is_ports = name.ends_with("PORTS") || name.ends_with("PORT");
     const Complaint& why = is_ports ? as_ports : as_addresses;
     if (why.variables > least_depth || (why.variables > 1 && why.variables == least_depth)) continue;
     if (why.variables < least_depth) errors.clear();
