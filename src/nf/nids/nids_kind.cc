@@ -213,7 +213,8 @@ Errors check_unused_variables(const RuleFiles& files, const RuleSet& set, Errors
   Errors errors;
   for (const auto& [name, place] : files.variable_places) {
     if (set.named_variables.contains(name) || defaults.contains(name)) continue;
-    const auto same = std::ranges::find_if(not_set, [&](auto known) { return equals_ignoring_case(known, name); });
+    const auto same =
+        std::ranges::find_if(not_set, [&wanted = name](auto known) { return equals_ignoring_case(known, wanted); });
     const std::string_view meant = same != not_set.end() ? *same : nearest_name(name, not_set);
     Error error{place, "vars: no rule uses this variable", in_quotes(name), std::string(meant)};
     (meant.empty() ? warnings : errors).push_back(std::move(error));
