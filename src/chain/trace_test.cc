@@ -90,7 +90,7 @@ TEST(Trace, TellsWhereAPacketEnds) {
   EXPECT_THAT(ways[0], HasSubstr("drop: too_old — number 0"));
   EXPECT_THAT(ways[0], Not(HasSubstr("last")));
   EXPECT_THAT(ways[1], HasSubstr("    consume — "));
-  EXPECT_THAT(ways[1], Not(HasSubstr("out by")));
+  EXPECT_THAT(ways[1], Not(HasSubstr("out on")));
   EXPECT_THAT(ways[2], HasSubstr("  drop: no_such_exit\n"));
   EXPECT_THAT(ways[3], HasSubstr("  drop: port_refused\n"));
   EXPECT_THAT(ways[4], HasSubstr("  out on out\n"));

@@ -136,7 +136,7 @@ void print_json(const config::LoadedChain& loaded) {
   print(json);
 }
 
-int print_mistakes(const Errors& errors, const CheckArguments& arguments) {
+int refuse_chain(const Errors& errors, const CheckArguments& arguments) {
   if (!arguments.json) return refuse(errors, arguments.verbose);
   const auto or_null = [](const auto& value) { return value == decltype(value){} ? Json() : Json(value); };
   Json list = Json::array();
@@ -162,9 +162,9 @@ int check_chain(const CheckArguments& arguments) {
     throw CLI::RequiredError("CHAIN.yaml");  // as CLI11 does where no other option stands in for it
   }
   const auto loaded = arguments.chain.load();
-  if (!loaded) return print_mistakes(loaded.error(), arguments);
+  if (!loaded) return refuse_chain(loaded.error(), arguments);
   print_warnings(*loaded, arguments.verbose);
-  if (const Errors errors = config::check_files(*loaded); !errors.empty()) return print_mistakes(errors, arguments);
+  if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse_chain(errors, arguments);
   if (arguments.json) {
     print_json(*loaded);
   } else {

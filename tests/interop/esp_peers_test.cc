@@ -433,7 +433,7 @@ TEST_F(EspCaptures, OfRealTrafficComeBackFromATunnel) {
     ++captures;
   }
   EXPECT_GT(captures, penstock::testing::rounds(500));
-  EXPECT_GT(packets, penstock::testing::rounds(5'000));
+  EXPECT_GT(packets, penstock::testing::rounds(10'000));
   EXPECT_GT(tunnelled, packets / 2);
 }
 

@@ -334,7 +334,7 @@ TEST_F(Conservation, OfEveryCaptureInTheCorpus) {
     packets += count;
   }
   EXPECT_GT(captures, penstock::testing::rounds(500));
-  EXPECT_GT(packets, penstock::testing::rounds(5'000));
+  EXPECT_GT(packets, penstock::testing::rounds(10'000));
 }
 
 TEST_F(TwoSenders, NeverSendWithOneNonce) {
