@@ -96,10 +96,11 @@ struct Decoder::Parts {
   bool refuse_undecodable;
 
   // Each packet of a frame enters a layer; of fragments that contradict each other some more come.
-  std::array<DecodedPacket, 4 * PacketDecoding::kMostLayers> packets;
+  static constexpr std::size_t kMostPackets = IpReassembly::kMostDatagrams + 4 * PacketDecoding::kMostLayers;
+  std::array<DecodedPacket, kMostPackets> packets;
   std::size_t count = 0;
 
-  // Datagrams of this frame that were put together: one in another, each has a room of its own.
+  // Datagrams of this frame that were put together: one in another, each has a room of its own; kMostPackets at most.
   using Room = std::array<std::uint8_t, IpReassembly::kMostBytes>;
   std::vector<std::unique_ptr<Room>> rooms;
   std::size_t rooms_used = 0;
@@ -108,7 +109,7 @@ struct Decoder::Parts {
     std::size_t fragment;  // in `packets`
     std::uint32_t id;
   };
-  std::array<Completed, 4 * PacketDecoding::kMostLayers> completed{};  // of the frame
+  std::array<Completed, kMostPackets> completed{};  // of the frame
   std::size_t completed_count = 0;
 };
 
@@ -138,6 +139,10 @@ void Decoder::Parts::add_reassembled(PacketDecoding& outer) noexcept {
   std::array<Bytes, IpReassembly::kMostDatagrams> datagrams;
   std::size_t made = 0;
   while (made < datagrams.size()) {
+    if (rooms_used == kMostPackets || count + made == kMostPackets) {
+      ++counters.contested_fragments_given_up;
+      break;
+    }
     datagrams[made] = reassembly.next(outer.packet, next_room());
     if (datagrams[made].empty()) break;
     ++rooms_used;
@@ -145,7 +150,7 @@ void Decoder::Parts::add_reassembled(PacketDecoding& outer) noexcept {
   }
   if (made > 0) completed[completed_count++] = {count - 1, outer.fragment.id};
   for (std::size_t i = 0; i < made; ++i) {
-    if (count == packets.size()) {
+    if (count == kMostPackets) {  // what the ones before carry took the places
       ++counters.contested_fragments_given_up;
       return;
     }

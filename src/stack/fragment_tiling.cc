@@ -4,18 +4,21 @@
 #include "stack/fragment_tiling.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace penstock::stack {
 
 FragmentTilings::FragmentTilings() {
   for (Side* const side : {&before_, &after_}) {
     side->sorted.reserve(kMostPieces);
+    side->through.reserve(kMostPieces);
     side->pieces.reserve(kMostOfWays);
     side->ways.reserve(kMostWays);
   }
   steps_.reserve(kMostPieces + 1);
   path_.reserve(kMostPieces);
   tiling_.reserve(2 * kMostPieces + 1);
+  places_.reserve(kMostPieces + 1);
 }
 
 /// All ways from one place on: `touch` is where a piece begins on the way, `far` where it ends. A way is over where
@@ -139,6 +142,87 @@ std::span<const std::uint16_t> FragmentTilings::tiling(std::size_t before, std::
   tiling_.push_back(static_cast<std::uint16_t>(through_));
   tiling_.insert(tiling_.end(), after_.pieces.begin() + static_cast<std::ptrdiff_t>(tail.first),
                  after_.pieces.begin() + static_cast<std::ptrdiff_t>(tail.first + tail.count));
+  return tiling_;
+}
+
+std::size_t FragmentTilings::choice(unsigned number, std::size_t rank, std::size_t count) noexcept {
+  if (count <= 2) return (number >> (rank % 6)) % count;
+  std::uint64_t mixed = (rank * kMostCovering + number + 1) * 0x9e3779b97f4a7c15U;  // splitmix64
+  mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9U;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebU;
+  return (mixed ^ (mixed >> 31)) % count;
+}
+
+std::size_t FragmentTilings::rank_of(std::uint32_t place) const noexcept {
+  return static_cast<std::size_t>(std::lower_bound(places_.begin(), places_.end(), place) - places_.begin());
+}
+
+void FragmentTilings::cover(std::span<const FragmentPiece> pieces) {
+  covering_ = 0;
+  const FragmentPiece& piece = pieces[through_];
+  // A piece touches no other but at a place that comes later: one pass in their order finds all that lie on a way.
+  const auto order = [&](Side& side, auto touch) {
+    side.through.clear();
+    std::sort(side.sorted.begin(), side.sorted.end(), [&](std::uint16_t a, std::uint16_t b) {
+      return touch(pieces[a]) != touch(pieces[b]) ? touch(pieces[a]) < touch(pieces[b]) : a < b;
+    });
+  };
+  const auto touches = [](const std::vector<std::uint32_t>& places, std::uint32_t place) {
+    return std::binary_search(places.begin(), places.end(), place);
+  };
+  order(before_, [](const FragmentPiece& one) { return one.end; });
+  places_.assign(1, 0);  // those that a way from the first byte reaches
+  for (const std::uint16_t one : before_.sorted) {
+    if (!touches(places_, pieces[one].begin)) continue;
+    if (pieces[one].end > piece.begin) break;
+    before_.through.push_back(one);
+    if (places_.back() != pieces[one].end) places_.push_back(pieces[one].end);
+  }
+  const bool begins = touches(places_, piece.begin);
+  order(after_, [](const FragmentPiece& one) { return one.begin; });
+  places_.clear();  // those from which a way leads to the end, the last one first
+  const auto leads = [&](std::uint32_t place) {
+    return std::binary_search(places_.begin(), places_.end(), place, std::greater<>());
+  };
+  for (auto one = after_.sorted.rbegin(); one != after_.sorted.rend(); ++one) {
+    if (pieces[*one].begin < piece.end) break;
+    if (!pieces[*one].last && !leads(pieces[*one].end)) continue;
+    after_.through.push_back(*one);
+    if (places_.empty() || places_.back() != pieces[*one].begin) places_.push_back(pieces[*one].begin);
+  }
+  if (!begins || (!piece.last && !leads(piece.end))) covering_ = kMostCovering;  // there are none
+  std::reverse(after_.through.begin(), after_.through.end());
+
+  places_.assign(1, piece.begin);
+  for (const Side* const side : {&before_, &after_}) {
+    for (const std::uint16_t one : side->through) places_.push_back(pieces[one].begin);
+  }
+  std::sort(places_.begin(), places_.end());
+  places_.erase(std::unique(places_.begin(), places_.end()), places_.end());
+}
+
+std::span<const std::uint16_t> FragmentTilings::next_covering(std::span<const FragmentPiece> pieces) {
+  const auto begin_of = [](const FragmentPiece& one) { return one.begin; };
+  const auto end_of = [](const FragmentPiece& one) { return one.end; };
+  if (covering_ == kMostCovering) return {};
+  const unsigned number = covering_++;
+  const auto next = [&](const Side& side, std::uint32_t place, std::size_t rank, auto touch) {
+    const auto begin = std::lower_bound(side.through.begin(), side.through.end(), place,
+                                        [&](std::uint16_t one, std::uint32_t at) { return touch(pieces[one]) < at; });
+    auto end = begin;
+    while (end != side.through.end() && touch(pieces[*end]) == place) ++end;
+    return begin[static_cast<std::ptrdiff_t>(choice(number, rank, static_cast<std::size_t>(end - begin)))];
+  };
+  tiling_.clear();
+  for (std::uint32_t at = pieces[through_].begin; at != 0; at = pieces[tiling_.back()].begin) {
+    tiling_.push_back(next(before_, at, rank_of(at) - 1, end_of));
+  }
+  std::reverse(tiling_.begin(), tiling_.end());
+  tiling_.push_back(static_cast<std::uint16_t>(through_));
+  while (!pieces[tiling_.back()].last) {
+    const std::uint32_t at = pieces[tiling_.back()].end;
+    tiling_.push_back(next(after_, at, rank_of(at), begin_of));
+  }
   return tiling_;
 }
 

@@ -49,6 +49,14 @@ class FragmentTilings {
   /// The pieces in their order.
   [[nodiscard]] std::span<const std::uint16_t> tiling(std::size_t before, std::size_t after);
 
+  /// Of the tilings that have the piece, where they are too many to try them all, some that differ as much as they can:
+  /// where two pieces begin at each place, six neighbours come in all combinations; where more do, at random, each time
+  /// the same. To be called after find().
+  void cover(std::span<const FragmentPiece> pieces);
+  static constexpr unsigned kMostCovering = 64;
+  /// The next of them, perhaps one that was given before; empty: there are no more.
+  [[nodiscard]] std::span<const std::uint16_t> next_covering(std::span<const FragmentPiece> pieces);
+
  private:
   static constexpr std::size_t kMostWays = 512;                     // on either side
   static constexpr std::size_t kMostOfWays = std::size_t{1} << 15;  // pieces of all of them
@@ -60,7 +68,8 @@ class FragmentTilings {
     std::uint32_t end = 0;  // of the last piece
   };
   struct Side {
-    std::vector<std::uint16_t> sorted;  // by where they touch what comes before them on the way; the oldest first
+    std::vector<std::uint16_t> sorted;   // by where they touch what comes before them on the way; the oldest first
+    std::vector<std::uint16_t> through;  // cover: the same of those alone that lie on a way to the end
     std::vector<std::uint16_t> pieces;
     std::vector<Way> ways;
   };
@@ -78,8 +87,13 @@ class FragmentTilings {
   bool walk(Side& side, std::span<const FragmentPiece> pieces, std::uint32_t from, Touch touch, Far far, IsEnd is_end,
             bool newest, unsigned exceptions, std::size_t& steps);
   bool add_way(Side& side, std::span<const FragmentPiece> pieces);
+  /// Its place among those that touch, of the tiling with this number.
+  [[nodiscard]] static std::size_t choice(unsigned number, std::size_t rank, std::size_t count) noexcept;
+  [[nodiscard]] std::size_t rank_of(std::uint32_t place) const noexcept;
 
   Side before_, after_;
+  std::vector<std::uint32_t> places_;  // where pieces begin that lie on a way, in order
+  unsigned covering_ = kMostCovering;
   std::vector<Step> steps_;
   std::vector<std::uint16_t> path_, tiling_;
   std::size_t through_ = 0;

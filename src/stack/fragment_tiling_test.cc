@@ -90,6 +90,70 @@ TEST(FragmentTilings, GivesUpWhereThereAreTooManyWays) {
   EXPECT_FALSE(tilings.find(std::vector<FragmentPiece>(FragmentTilings::kMostPieces + 1, {0, 1, 0}), 0));
 }
 
+std::set<Tiling> covering(FragmentTilings& tilings, const std::vector<FragmentPiece>& pieces, std::size_t through) {
+  tilings.find(pieces, through);
+  tilings.cover(pieces);
+  std::set<Tiling> found;
+  unsigned given = 0;
+  for (;;) {
+    const auto tiling = tilings.next_covering(pieces);
+    if (tiling.empty()) break;
+    found.emplace(tiling.begin(), tiling.end());
+    ++given;
+  }
+  EXPECT_LE(given, FragmentTilings::kMostCovering);
+  return found;
+}
+
+//   place   0    1    2    3   …   29   30
+//           A0   A1   A2   A3      A29  last
+//           B0   B1   B2   B3      B29        2^30 ways: six neighbours come in all of their 64 combinations
+TEST(FragmentTilings, CoversAllCombinationsOfNeighboursWhereThereAreTooManyWays) {
+  FragmentTilings tilings;
+  std::vector<FragmentPiece> pieces;
+  for (std::uint32_t at = 0; at < 30; ++at) {
+    pieces.push_back({at, at + 1, 0});
+    pieces.push_back({at, at + 1, 1});
+  }
+  pieces.push_back({30, 31, 0, true});
+  const std::set<Tiling> found = covering(tilings, pieces, pieces.size() - 1);
+  EXPECT_EQ(found.size(), 64U);
+  for (std::size_t first = 0; first + 6 <= 30; ++first) {
+    std::set<Tiling> combinations;
+    for (const Tiling& tiling : found) {
+      const auto begin = tiling.begin() + static_cast<std::ptrdiff_t>(first);
+      combinations.emplace(begin, begin + 6);
+    }
+    EXPECT_EQ(combinations.size(), 64U) << first;
+  }
+  for (const Tiling& tiling : covering(tilings, pieces, 31)) EXPECT_EQ(tiling[15], 31U) << "through this one";
+}
+
+TEST(FragmentTilings, CoversWithTilingsThatTryingAllFinds) {
+  std::mt19937 random(2);
+  FragmentTilings tilings;
+  std::size_t all = 0, whole = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<FragmentPiece> pieces(1 + random() % 12);
+    for (FragmentPiece& piece : pieces) {
+      piece.begin = static_cast<std::uint32_t>(random() % 5);
+      piece.end = piece.begin + 1 + static_cast<std::uint32_t>(random() % 3);
+      piece.last = random() % 4 == 0;
+    }
+    const std::size_t through = random() % pieces.size();
+    std::set<Tiling> expected;
+    Tiling so_far;
+    extend(pieces, through, so_far, expected);
+    const std::set<Tiling> found = covering(tilings, pieces, through);
+    ASSERT_EQ(found.empty(), expected.empty());
+    ASSERT_TRUE(std::includes(expected.begin(), expected.end(), found.begin(), found.end()));
+    all += expected.empty() ? 0 : 1;
+    whole += !expected.empty() && found == expected ? 1 : 0;
+  }
+  EXPECT_GT(all, 500U);
+  EXPECT_GT(whole, all * 9 / 10) << "nearly always all that there are";
+}
+
 TEST(FragmentTilings, TakesAsManyPiecesAsThereMayBe) {
   FragmentTilings tilings;
   std::vector<FragmentPiece> pieces;

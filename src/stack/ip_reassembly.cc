@@ -7,6 +7,7 @@
 #include "stack/ip_reassembly.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -42,7 +43,7 @@ bool later_wins(OverlapPolicy policy, const FragmentRecord& earlier, const Fragm
 }  // namespace
 
 struct IpReassembly::Parts {
-  Parts(const TrackerOptions& given, TrackerCounters& told) : options(given), counters(told), memory(given, told) {
+  Parts(const TrackerOptions& chosen, TrackerCounters& told) : options(chosen), counters(told), memory(chosen, told) {
     order.reserve(kMostFragments);
     owners.reserve(kMostData + 1);
     pieces.reserve(FragmentTilings::kMostPieces);
@@ -202,7 +203,10 @@ struct IpReassembly::Parts {
   bool find_tilings(const Datagram& datagram, std::uint32_t through) noexcept {
     completed = Completed::tilings;
     before = after = 0;
-    tried = emitted = 0;
+    tried = given = 0;
+    given_bytes = 0;
+    most_given = kMostInTurn;
+    covering = false;
     pieces.clear();
     piece_fragments.clear();
     std::size_t place = 0;
@@ -214,12 +218,29 @@ struct IpReassembly::Parts {
       return true;
     });
     through_sum = pieces[place].sum;
-    if (datagram.fragments <= FragmentTilings::kMostPieces && tilings.find(pieces, place)) return true;
-    ++counters.contested_fragments_given_up;
-    if (datagram.fragments > FragmentTilings::kMostPieces) completed = Completed::nothing;
+    if (datagram.fragments > FragmentTilings::kMostPieces) {
+      ++counters.contested_fragments_given_up;
+      completed = Completed::nothing;
+      return false;
+    }
+    if (tilings.find(pieces, place)) return true;
+    give_up();
     return false;
   }
 
+  /// There are more ways than are tried in turn: behind those come some that differ as much as they can.
+  void give_up() noexcept {
+    if (covering) return;
+    ++counters.contested_fragments_given_up;
+    covering = true;
+    tilings.cover(pieces);
+  }
+
+  /// Most datagrams that a fragment completes by ways that are tried in turn.
+  static constexpr unsigned kMostInTurn = 8;
+  static_assert(kMostInTurn + FragmentTilings::kMostCovering <= kMostDatagrams);
+  /// Of all of them, so that a small fragment does not cost without bound.
+  static constexpr std::size_t kMostGiven = kMostInTurn * kMostBytes;
   /// Most pairs of ways that are tried for a fragment. One that hosts cut costs as many as this, as its pieces must be
   /// added up.
   static constexpr unsigned kMostTried = 1U << 14;
@@ -227,12 +248,19 @@ struct IpReassembly::Parts {
 
   /// Puts the next of them into `order`. Returns how much data it has; 0: there are no more.
   std::uint32_t next_tiling(const Datagram& datagram) noexcept {
+    if (given_bytes > kMostGiven) return 0;
+    std::uint32_t length = next_in_turn(datagram);
+    if (length == 0 && covering) length = next_covering(datagram);
+    given_bytes += length;
+    return length;
+  }
+
+  std::uint32_t next_in_turn(const Datagram& datagram) noexcept {
     for (; before < tilings.before(); ++before, after = 0) {
-      const std::uint16_t front = tilings.front(before);
-      const FirstFragment first = first_fragment(datagram, piece_fragments[front]);
+      const FirstFragment first = first_fragment(datagram, piece_fragments[tilings.front(before)]);
       while (after < tilings.after()) {
         if (tried == kMostTried) {
-          ++counters.contested_fragments_given_up;
+          give_up();
           before = tilings.before();
           return 0;
         }
@@ -242,20 +270,50 @@ struct IpReassembly::Parts {
         const std::uint64_t sum = tilings.sum(before, one) + through_sum;
         if (first.udp_length > length) continue;
         if (first.covers(length) && !checksum_is_right(datagram, first, sum, length)) continue;
-        order.clear();
-        for (const std::uint16_t piece : tilings.tiling(before, one)) {
-          order.push_back({piece_fragments[piece], memory.record(piece_fragments[piece])});
-        }
-        if (!first.covers(length)) {  // hosts cut off what follows the UDP datagram
+        take_pieces(tilings.tiling(before, one));
+        if (!first.covers(length)) {
           tried = std::min(kMostTried, tried + kTriedByCuts);
-          if (!checksum_is_right(datagram, first, sum_of_first(first.udp_length), first.udp_length)) continue;
+          if (!part_is_right(datagram, first, length)) continue;
         }
-        if (emitted++ < kMostDatagrams) return length;
-        ++counters.contested_fragments_given_up;
-        return 0;
+        if (given == most_given) {
+          if (most_given == kMostInTurn) give_up();
+          before = tilings.before();
+          return 0;
+        }
+        note_given();
+        return length;
       }
     }
     return 0;
+  }
+
+  std::uint32_t next_covering(const Datagram& datagram) noexcept {
+    for (;;) {
+      const std::span<const std::uint16_t> tiling = tilings.next_covering(pieces);
+      if (tiling.empty()) return 0;
+      take_pieces(tiling);
+      const std::uint32_t length = order.back().record.end;
+      const FirstFragment first = first_fragment(datagram, order.front().fragment);
+      if (first.udp_length > length || !part_is_right(datagram, first, length)) continue;
+      if (note_given()) return length;
+    }
+  }
+
+  void take_pieces(std::span<const std::uint16_t> tiling) noexcept {
+    order.clear();
+    for (const std::uint16_t piece : tiling) {
+      order.push_back({piece_fragments[piece], memory.record(piece_fragments[piece])});
+    }
+  }
+
+  /// False: what is in `order` was given before.
+  bool note_given() noexcept {
+    std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
+    for (const Chosen& chosen : order) hash = (hash ^ chosen.fragment) * 0x100000001b3U;
+    const auto end = given_hashes.begin() + given;
+    if (std::find(given_hashes.begin(), end, hash) != end) return false;
+    given_hashes[given++] = hash;
+    return true;
   }
 
   /// What says how a datagram's checksum is computed.
@@ -305,6 +363,13 @@ struct IpReassembly::Parts {
     return sum;
   }
 
+  /// The checksum of what is in `order`, over all that it covers: hosts cut off what follows a UDP datagram.
+  [[nodiscard]] bool part_is_right(const Datagram& datagram, const FirstFragment& first,
+                                   std::uint32_t length) const noexcept {
+    const std::uint32_t part = first.udp_length == 0 ? length : first.udp_length;
+    return checksum_is_right(datagram, first, sum_of_first(part), part);
+  }
+
   /// The transport's, of data with this sum and length.
   [[nodiscard]] static bool checksum_is_right(const Datagram& datagram, const FirstFragment& first, std::uint64_t sum,
                                               std::uint32_t length) noexcept {
@@ -328,7 +393,10 @@ struct IpReassembly::Parts {
   Completed completed = Completed::nothing;
   std::uint32_t index = kNone;  // of its datagram
   std::size_t before = 0, after = 0;
-  unsigned emitted = 0, tried = 0;
+  unsigned given = 0, most_given = kMostInTurn, tried = 0;
+  std::size_t given_bytes = 0;
+  std::array<std::uint64_t, kMostDatagrams> given_hashes{};
+  bool covering = false;
   std::uint32_t through_sum = 0;
 
   // Scratch.
@@ -473,7 +541,7 @@ void IpReassembly::add(const IpFragment& fragment, DecodedPacket& packet) noexce
     find_tilings();
   } else if (is_complete && datagram.only_again) {
     find_tilings();
-    p.emitted = kMostDatagrams - 1;
+    p.most_given = 1;
   }
   if (is_complete) {
     p.memory.forget_seen(datagram);

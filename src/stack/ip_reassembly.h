@@ -37,7 +37,7 @@ class IpReassembly {
   /// The largest datagram, with its header.
   static constexpr std::size_t kMostBytes = 40 + 0xffff;
   /// That one fragment completes.
-  static constexpr unsigned kMostDatagrams = 8;
+  static constexpr unsigned kMostDatagrams = 72;
 
   /// Takes policy, memory and timeout from the options. Counts its part of `counters`, which outlives it.
   IpReassembly(const TrackerOptions& options, TrackerCounters& counters);

@@ -16,6 +16,7 @@
 #include "packet/checksum.h"
 #include "packet/ip.h"
 #include "packet/testing/packet_builder.h"
+#include "stack/fragment_tiling.h"
 #include "stack/testing/naive_reassembly.h"
 
 namespace penstock::stack {
@@ -316,12 +317,54 @@ TEST(IpReassembly, GivesAllThatTryingGivesOfRandomFragments) {
     };
     extend(extend, "");
     given += all.size();
-    // More than eight at once are not given.
+    // Of more than eight at once, some are not given.
     if (r.counters.contested_fragments_given_up == 0) {
       ASSERT_EQ(all, expected) << round;
     }
   }
   EXPECT_GT(given, 3000U);
+}
+
+// Decoys that die on the way, in front of and behind the genuine ones. Without a checksum nothing says which is which:
+//
+//   genuine  G  E  V  I  L  G  G  …  G
+//   decoy    d  d  d  d  d  d  d  …  d     behind the genuine one at every second place
+TEST(IpReassembly, FindsNeighboursAmongManyDecoys) {
+  Reassembly r({.verify_checksums = false});
+  std::string genuine(40, 'G');
+  genuine.replace(1, 4, "EVIL");
+  std::multiset<std::string> given;
+  for (std::uint32_t at = 0; at < genuine.size(); ++at) {
+    const bool decoy_first = at % 2 == 0;
+    for (const bool decoy : {decoy_first, !decoy_first}) {
+      const char label = decoy ? 'd' : genuine[at];
+      for (const std::string& one : r.all_of(r.add4(at * 8, units({&label, 1}), true))) given.insert(one);
+    }
+  }
+  given = r.all_of(r.add4(40 * 8, "end", false));
+  EXPECT_GE(given.size(), FragmentTilings::kMostCovering);
+  EXPECT_LE(given.size(), IpReassembly::kMostDatagrams);
+  const auto has = [&](const std::string& text) {
+    return std::any_of(given.begin(), given.end(),
+                       [&](const std::string& one) { return one.find(text) != std::string::npos; });
+  };
+  EXPECT_TRUE(has(units("GEVILG")));
+  EXPECT_TRUE(has(units("GdVILd")));
+  EXPECT_EQ(std::set<std::string>(given.begin(), given.end()).size(), given.size()) << "none twice";
+  EXPECT_GT(r.counters.contested_fragments_given_up, 0U);
+}
+
+// However small the fragment that completes them.
+TEST(IpReassembly, BoundsTheBytesThatOneFragmentCompletes) {
+  Reassembly r({.verify_checksums = false, .fragment_memory = 1 << 22});
+  for (std::uint32_t at = 0; at < 20; ++at) {
+    for (const char label : {'a', 'b'}) r.add4(8 + at * 3000, std::string(3000, label), true);
+  }
+  r.add4(8 + 20 * 3000, "end", false);
+  std::size_t bytes = 0;
+  for (const std::string& one : r.all_of(r.add4(0, units("x"), true))) bytes += one.size();
+  EXPECT_GT(bytes, 6 * 60'000U);
+  EXPECT_LE(bytes, 9 * IpReassembly::kMostBytes);
 }
 
 TEST(IpReassembly, RefusesInlineAFragmentThatContradictsAnother) {

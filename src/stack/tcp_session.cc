@@ -15,7 +15,7 @@ std::uint64_t TcpSession::received(const TcpStream& stream) const noexcept {
 void TcpSession::inspect_to(Direction direction, bool to_end, void* callable, Use use) {
   TcpStream& stream = streams_[static_cast<std::size_t>(direction)];
   if (inline_ && !to_end) {
-    if (stream.latest_end == stream.latest_begin) return;
+    if (!has_news(stream)) return;
     inspect_window(stream, callable, use);
     stream.inspected = std::max(stream.inspected, stream.latest_end);
     stream.latest_begin = stream.latest_end;
@@ -48,8 +48,21 @@ void TcpSession::inspect_to(Direction direction, bool to_end, void* callable, Us
   }
 }
 
+// Inline, bytes that came before may be read otherwise since a segment named one of them as urgent: the segment's own
+// bytes are no news then.
+bool TcpSession::has_news(const TcpStream& stream) const noexcept {
+  if (stream.latest_end > stream.latest_begin) return true;
+  if (!inline_ || stream.contested == nullptr || stream.latest_end == 0) return false;
+  const StreamBuffer::Run run = stream.buffer.whole_run_at(stream.latest_end - 1);
+  return !run.bytes.empty() && stream.contested_waits(run.end());
+}
+
 // The latest segment with what lies around it in its run: as much on either side as a match may need of it.
 void TcpSession::inspect_window(TcpStream& stream, void* callable, Use use) const {
+  if (stream.latest_end == stream.latest_begin) {
+    const StreamBuffer::Run run = stream.buffer.whole_run_at(stream.latest_end - 1);
+    return inspect_contested(stream, run.end(), run.end(), callable, use);
+  }
   const StreamBuffer::Run run = stream.buffer.whole_run_at(stream.latest_begin);
   if (run.bytes.empty()) return;
   const std::uint64_t end_of_segment = std::min(stream.latest_end, run.end());

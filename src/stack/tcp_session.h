@@ -173,6 +173,7 @@ class TcpSession {
 
   using Use = void (*)(void*, const StreamChunk&);
   void inspect_to(Direction direction, bool to_end, void* callable, Use use);
+  [[nodiscard]] bool has_news(const TcpStream& stream) const noexcept;
   void inspect_window(TcpStream& stream, void* callable, Use use) const;
   void inspect_contested(TcpStream& stream, std::uint64_t from, std::uint64_t limit, void* callable, Use use) const;
   /// How far the direction is inspected: what its receiver has for sure, or all of it once the session is over.

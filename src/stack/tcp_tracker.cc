@@ -370,7 +370,7 @@ bool TcpTracker::has_uninspected(const TcpSession& session, Direction direction)
 
 bool TcpTracker::stream_ready(const TcpSession& session, Direction direction, bool payload_in_stream) const noexcept {
   const TcpStream& stream = session.stream(direction);
-  if (session.inline_) return payload_in_stream && stream.latest_end > stream.latest_begin;
+  if (session.inline_) return payload_in_stream && session.has_news(stream);
   if (stream.buffer.empty()) return false;
   if (stream.latest_end > stream.latest_begin) return true;
   const std::uint64_t received = session.received(stream);

@@ -1039,6 +1039,36 @@ TEST(Tracker, OffersInlineAStreamWithItsUrgentByteAndWithout) {
   EXPECT_EQ(talk.contested[0].back(), (Talk::Contested{0, "EVIxL!go", 6, {"!@3"}}));
 }
 
+// A segment that never arrived is in the stream; the same bytes pass, but now with a mark:
+//
+//   client ── EVI ──────▶ host
+//          ──    xL ─────▶ ✗  dropped, by a function behind, or lost
+//          ──    xL, U ─▶       no news, but a host that leaves the urgent byte out reads EVIL
+TEST(Tracker, OffersInlineBytesAgainThatAreUrgentNow) {
+  Talk talk({.inline_streams = true, .chunk_bytes = 8, .seam_bytes = 4});
+  talk.handshake();
+  talk.client({.sequence = 100, .ack = 1000, .data = "EVI"});
+  talk.client({.sequence = 103, .ack = 1000, .data = "xL"});
+  talk.chunks[0].clear();
+  EXPECT_FALSE(talk.client({.sequence = 103, .ack = 1000, .data = "xL"}).ready) << "they have been inspected";
+  EXPECT_TRUE(talk.client({.flags = kAck | kUrg, .sequence = 103, .ack = 1000, .data = "xL", .urgent = 1}).ready);
+  EXPECT_THAT(talk.chunks[0], IsEmpty());
+  EXPECT_THAT(talk.contested[0], ElementsAre(Talk::Contested{0, "EVIxL", 0, {"!@3"}}));
+  EXPECT_FALSE(talk.client({.flags = kAck | kUrg, .sequence = 103, .ack = 1000, .data = "xL", .urgent = 1}).ready);
+}
+
+// The mark comes in a segment by itself, ahead of the bytes.
+TEST(Tracker, OffersInlineBytesAgainThatASegmentWithoutBytesNamedUrgent) {
+  Talk talk({.inline_streams = true, .chunk_bytes = 8, .seam_bytes = 4});
+  talk.handshake();
+  talk.client({.sequence = 100, .ack = 1000, .data = "EVI"});
+  talk.client({.sequence = 103, .ack = 1000, .data = "xL"});  // dropped
+  EXPECT_FALSE(talk.client({.flags = kAck | kUrg, .sequence = 103, .ack = 1000, .urgent = 1}).ready);
+  EXPECT_THAT(talk.contested[0], IsEmpty());
+  EXPECT_TRUE(talk.client({.sequence = 103, .ack = 1000, .data = "xL"}).ready);
+  EXPECT_THAT(talk.contested[0], ElementsAre(Talk::Contested{0, "EVIxL", 0, {"!@3"}}));
+}
+
 // ---- Evasions
 
 TEST(Tracker, SeesWhatTheHostOfEachPolicySees) {
