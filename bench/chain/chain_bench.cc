@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
-#include "chain/run.h"
 #include "config/chain_file.h"
 #include "experiment/workload.h"
+#include "run/run.h"
 #ifdef PENSTOCK_HAS_DPDK
 #include "bench/chain/dpdk_chain.h"
 #include "bench/dpdk/dpdk.h"
@@ -50,7 +50,7 @@ nlohmann::ordered_json run_chain(const std::string& yaml) {
   auto loaded = config::load_chain(file, {});
   if (!loaded) throw std::runtime_error(to_string(loaded.error()));
   const std::atomic<bool> stop{false};
-  auto result = chain::run(loaded->chain, {}, stop);
+  auto result = run::run(loaded->chain, {}, stop);
   if (!result) throw std::runtime_error(to_string(result.error()));
   if (!result->errors.empty()) throw std::runtime_error(to_string(result->errors));
   return result->report;

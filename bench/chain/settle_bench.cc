@@ -23,12 +23,12 @@
 #include <vector>
 
 #include "base/thread_time.h"
-#include "chain/device_executor.h"
-#include "chain/device_plan.h"
 #include "config/chain_file.h"
 #include "experiment/chain/chains.h"
 #include "nf/ipsec/device_tables.h"
 #include "nf/nids/match/packet_literals.h"
+#include "plan/device_plan.h"
+#include "run/device_executor.h"
 
 namespace penstock {
 namespace {
@@ -41,7 +41,7 @@ constexpr std::size_t kBatchBytes = std::size_t{4} << 20;
 class PresetLane final : public ring::Lane {
  public:
   /// `busy`: of all lanes, with batches that have not come back. Borrowed.
-  PresetLane(const chain::DevicePlan& plan, std::uint32_t length, std::size_t packets, std::size_t& busy)
+  PresetLane(const plan::DevicePlan& plan, std::uint32_t length, std::size_t packets, std::size_t& busy)
       : busy_(busy), verdicts_(packets, {VerdictKind::forward, 3, 1}), lengths_(packets, length + kGrowth) {
     const ring::SegmentShape& segment = plan.segments.at(0);
     if (plan.segments.size() != 1 || segment.stages.size() != 4 || !segment.frames_down || !segment.down.empty())
@@ -101,14 +101,14 @@ config::LoadedChain load_c4(const experiment::Workplace& workplace, std::int64_t
       size, experiment::yaml_text(c4.destinations), c4.functions, kBatchBytes, 16384);
   auto loaded = config::load_chain(workplace.put("c4.yaml", yaml), {});
   if (!loaded) throw std::runtime_error(to_string(loaded.error()));
-  for (const chain::NamedPort& port : loaded->chain.ports) {
+  for (const run::NamedPort& port : loaded->chain.ports) {
     if (auto opened = port.port->open(1); !opened) throw std::runtime_error(to_string(opened.error()));
   }
   return std::move(*loaded);
 }
 
 struct OwnBatch {
-  explicit OwnBatch(const chain::RunSettings& settings)
+  explicit OwnBatch(const run::RunSettings& settings)
       : bytes(settings.batch_bytes), descriptors(settings.batch_packets), batch(bytes, descriptors, {}) {}
   std::vector<std::uint8_t> bytes;
   std::vector<PacketDescriptor> descriptors;
@@ -118,8 +118,8 @@ struct OwnBatch {
 void C4(benchmark::State& state) {
   const experiment::Workplace workplace;
   config::LoadedChain loaded = load_c4(workplace, state.range(0));
-  const chain::Chain& chain = loaded.chain;
-  const auto plan = chain::plan_device(chain.traits(), chain::WholeFrames::where_needed, chain::Sharing::packets);
+  const run::Chain& chain = loaded.chain;
+  const auto plan = plan::plan_device(chain.traits(), plan::WholeFrames::where_needed, plan::Sharing::packets);
   if (!plan) throw std::runtime_error(to_string(plan.error()));
   std::vector<std::unique_ptr<ring::Lane>> lanes;
   std::size_t busy = 0;
@@ -127,8 +127,8 @@ void C4(benchmark::State& state) {
     lanes.push_back(std::make_unique<PresetLane>(*plan, static_cast<std::uint32_t>(state.range(0)) - 4,
                                                  chain.settings.batch_packets, busy));
   }
-  chain::WorkerCounters counters(chain);
-  chain::DeviceExecutor executor(chain, *plan, std::move(lanes), 0, counters, nullptr);
+  run::WorkerCounters counters(chain);
+  run::DeviceExecutor executor(chain, *plan, std::move(lanes), 0, counters, nullptr);
   std::vector<OwnBatch> batches;
   for (std::size_t i = 0; i < kLanes + 1; ++i) batches.emplace_back(chain.settings);
   port::RxQueue& source = *chain.ports[0].port->rx(0);

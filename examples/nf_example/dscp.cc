@@ -8,7 +8,7 @@
 #include <array>
 #include <string>
 
-#include "chain/per_packet.h"
+#include "function/per_packet.h"
 
 namespace dscp {
 
@@ -37,20 +37,20 @@ std::string explain(const DscpCore& core, penstock::PacketView packet) {
   return fmt::format("DSCP {} → {}", before, core.value);
 }
 
-penstock::Result<std::unique_ptr<chain::NetworkFunction>> make(const penstock::Parameters& parameters,
-                                                               chain::NfContext&) {
+penstock::Result<std::unique_ptr<function::NetworkFunction>> make(const penstock::Parameters& parameters,
+                                                                  function::NfContext&) {
   return make_dscp(static_cast<std::uint8_t>(parameters.integer("value")));
 }
 
 }  // namespace
 
-const chain::NfKind& dscp_kind() {
-  static constexpr chain::NfKind kKind{"dscp", "sets the DSCP of IP packets", kParameters, &make};
+const function::NfKind& dscp_kind() {
+  static constexpr function::NfKind kKind{"dscp", "sets the DSCP of IP packets", kParameters, &make};
   return kKind;
 }
 
-std::unique_ptr<chain::NetworkFunction> make_dscp(std::uint8_t value) {
-  return chain::per_packet_function<DscpCore>({
+std::unique_ptr<function::NetworkFunction> make_dscp(std::uint8_t value) {
+  return function::per_packet_function<DscpCore>({
       .core = {value},
       .traits = {.name = dscp_kind().name, .summary = dscp_kind().summary, .cpu = kAccess, .gpu = kAccess},
       .description = fmt::format("DSCP {}", value),

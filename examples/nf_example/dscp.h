@@ -8,16 +8,16 @@
 #include <cstdint>
 #include <memory>
 
-#include "chain/network_function.h"
 #include "dscp_core.h"
+#include "function/network_function.h"
 
 namespace dscp {
 
 /// What a program hands to Penstock: the function's name in chain files, its parameters, and how it is made.
-[[nodiscard]] const penstock::chain::NfKind& dscp_kind();
+[[nodiscard]] const penstock::function::NfKind& dscp_kind();
 
 /// `value`: 0..63.
-[[nodiscard]] std::unique_ptr<penstock::chain::NetworkFunction> make_dscp(std::uint8_t value);
+[[nodiscard]] std::unique_ptr<penstock::function::NetworkFunction> make_dscp(std::uint8_t value);
 
 /// dscp.cu, or its twin no_cuda.cc in a build without CUDA.
 [[nodiscard]] std::unique_ptr<penstock::gpu::GpuStage> make_dscp_gpu_stage(const DscpCore& core);

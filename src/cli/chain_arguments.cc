@@ -180,7 +180,7 @@ CLI::Validator not_empty(std::string_view expected) {
           ""};
 }
 
-void ChainArguments::add_to(CLI::App& command, chain::NfKinds known_functions) {
+void ChainArguments::add_to(CLI::App& command, function::NfKinds known_functions) {
   functions = known_functions;
   command.add_option("CHAIN.yaml", file, "the chain file")->required();
   command

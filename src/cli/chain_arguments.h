@@ -59,9 +59,9 @@ struct ChainArguments {
   std::vector<std::string> sets;
   std::vector<config::Override> options;  // those of `add_override`; they win over --set
   bool strict = false;
-  chain::NfKinds functions = {};  // those that the file can name
+  function::NfKinds functions = {};  // those that the file can name
 
-  void add_to(CLI::App& command, chain::NfKinds known_functions);
+  void add_to(CLI::App& command, function::NfKinds known_functions);
   /// An option whose value stands in for the file's at `path`. Lives as long as the command.
   void add_override(CLI::App& command, const std::string& option, const std::string& path, const std::string& help);
   /// Reads the file with the overrides.

@@ -48,21 +48,21 @@ Json to_json(ParameterTable table) {
   return list;
 }
 
-void print_parameters_json(chain::NfKinds functions) {
+void print_parameters_json(function::NfKinds functions) {
   Json json{{"functions", Json::array()}, {"ports", Json::array()}};
   const auto add = [&](const char* to, const auto& kind) {
     json[to].push_back({{"name", kind.name}, {"summary", kind.summary}, {"parameters", to_json(kind.parameters)}});
   };
-  for (const chain::NfKind* kind : functions) add("functions", *kind);
+  for (const function::NfKind* kind : functions) add("functions", *kind);
   for (const port::PortKind& kind : port::catalog()) add("ports", kind);
   json["run"] = to_json(config::run_parameters());
   json["outputs"] = to_json(config::output_parameters());
   print(json);
 }
 
-void print_parameters(chain::NfKinds functions) {
+void print_parameters(function::NfKinds functions) {
   fmt::print("Network functions (`chain: [- NAME: {{PARAMETER: VALUE}}]`):\n");
-  for (const chain::NfKind* kind : functions) {
+  for (const function::NfKind* kind : functions) {
     fmt::print("\n{}: {}\n{}", kind->name, kind->summary, describe(kind->parameters));
   }
   fmt::print("\nPorts (`ports: {{NAME: {{KIND: {{PARAMETER: VALUE}}}}}}`):\n");
@@ -73,7 +73,7 @@ void print_parameters(chain::NfKinds functions) {
 }
 
 /// Where packets leave that came in by this port and are alive at the end of the chain.
-std::string way_out(const chain::Chain& chain, std::size_t port) {
+std::string way_out(const run::Chain& chain, std::size_t port) {
   const auto traits = chain.traits();
   const auto chooses = std::find_if(traits.begin(), traits.end(), [](const auto& t) { return t.chooses_port; });
   const PortIndex to = chain.wiring[port];
@@ -85,14 +85,14 @@ std::string way_out(const chain::Chain& chain, std::size_t port) {
 }
 
 void print_loaded(const config::LoadedChain& loaded) {
-  const std::vector<chain::NamedPort>& ports = loaded.chain.ports;
+  const std::vector<run::NamedPort>& ports = loaded.chain.ports;
   for (std::size_t i = 0; i < ports.size(); ++i) {
     const bool reads = ports[i].port->reads();
     const bool writes = ports[i].port->writes();
     fmt::print("port {}: {}{}{}{}\n", ports[i].name, reads ? "reads" : "", reads && writes ? " and " : "",
                writes ? "writes" : "", reads ? "; " + way_out(loaded.chain, i) : "");
   }
-  for (const chain::NamedFunction& f : loaded.chain.functions) {
+  for (const run::NamedFunction& f : loaded.chain.functions) {
     fmt::print("{}: {}\n", f.name, f.function->description());
     const std::string table = f.function->load_table();
     for (const std::string_view line : split(table, '\n')) {
@@ -114,7 +114,7 @@ std::string summary_of(const config::LoadedChain& loaded) {
 void print_json(const config::LoadedChain& loaded) {
   Json json{{"errors", Json::array()},      {"ports", Json::array()},          {"functions", Json::array()},
             {"unsupported", Json::array()}, {"without_effect", Json::array()}, {"cautions", Json::array()}};
-  const std::vector<chain::NamedPort>& ports = loaded.chain.ports;
+  const std::vector<run::NamedPort>& ports = loaded.chain.ports;
   for (std::size_t i = 0; i < ports.size(); ++i) {
     const bool reads = ports[i].port->reads();
     const PortIndex to = reads ? loaded.chain.wiring[i] : kNoPort;
@@ -123,7 +123,7 @@ void print_json(const config::LoadedChain& loaded) {
                              {"writes", ports[i].port->writes()},
                              {"wired_to", to == kNoPort ? nullptr : nlohmann::json(ports[to].name)}});
   }
-  for (const chain::NamedFunction& f : loaded.chain.functions) {
+  for (const run::NamedFunction& f : loaded.chain.functions) {
     Json function{{"name", f.name}, {"description", f.function->description()}};
     Json load = Json::object();
     f.function->load_report(load);
@@ -177,7 +177,7 @@ int check_chain(const CheckArguments& arguments) {
 
 }  // namespace
 
-void add_check(CLI::App& app, chain::NfKinds functions, int& exit_code) {
+void add_check(CLI::App& app, function::NfKinds functions, int& exit_code) {
   auto arguments = std::make_shared<CheckArguments>();
   CLI::App* command = app.add_subcommand("check", "Check a chain file and the files that it refers to");
   arguments->chain.add_to(*command, functions);

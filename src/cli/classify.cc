@@ -17,8 +17,8 @@
 
 #include "base/text_file.h"
 #include "base/units.h"
-#include "chain/unsupported.h"
 #include "cli/chain_arguments.h"
+#include "function/unsupported.h"
 #include "nf/firewall/classifier.h"
 #include "nf/firewall/rule_reader.h"
 #include "nf/firewall/tuple_reader.h"
@@ -146,7 +146,7 @@ int classify(const ClassifyOptions& options) {
   Result<Read<firewall::Ruleset>> read = firewall::read_rules(*file, input_name(options.file), read_as);
   if (!read) return refuse(read.error());
   if (!read->unsupported.empty() && options.unsupported == "refuse") {
-    return refuse(chain::refusal_of(std::move(read->unsupported), {"--rules", 0, 0}, "--unsupported skip"), false);
+    return refuse(function::refusal_of(std::move(read->unsupported), {"--rules", 0, 0}, "--unsupported skip"), false);
   }
   const firewall::Ruleset& rules = read->value;
   const auto classifier = make_classifier(firewall::engine_of(options.engine), rules);

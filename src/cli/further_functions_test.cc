@@ -24,27 +24,27 @@ namespace {
 using ::testing::HasSubstr;
 
 /// Lets every packet pass.
-class Pass final : public chain::NetworkFunction {
+class Pass final : public function::NetworkFunction {
  public:
-  const chain::NfTraits& traits() const noexcept override { return traits_; }
-  std::unique_ptr<chain::CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(); }
+  const function::NfTraits& traits() const noexcept override { return traits_; }
+  std::unique_ptr<function::CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(); }
   std::string description() const override { return "lets all pass"; }
 
  private:
-  struct Stage final : chain::CpuStage {
+  struct Stage final : function::CpuStage {
     void process(std::span<PacketView>) noexcept override {}
   };
-  chain::NfTraits traits_{.name = "pass", .summary = "lets all pass"};
+  function::NfTraits traits_{.name = "pass", .summary = "lets all pass"};
 };
 
 constexpr auto kParameters = std::to_array<Parameter>({{"least", ParameterType::integer, "1", "1..9", "of no use"}});
 
-Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters&, chain::NfContext&) {
+Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters&, function::NfContext&) {
   return std::make_unique<Pass>();
 }
 
-constexpr chain::NfKind named(std::string_view name) { return {name, "lets all pass", kParameters, &make}; }
-constexpr chain::NfKind kPass = named("pass");
+constexpr function::NfKind named(std::string_view name) { return {name, "lets all pass", kParameters, &make}; }
+constexpr function::NfKind kPass = named("pass");
 
 class FurtherFunctions : public ::testing::Test {
  protected:
@@ -58,7 +58,7 @@ class FurtherFunctions : public ::testing::Test {
                           << "]\n";
   }
 
-  int run(std::vector<const char*> arguments, const std::vector<const chain::NfKind*>& further = {&kPass}) {
+  int run(std::vector<const char*> arguments, const std::vector<const function::NfKind*>& further = {&kPass}) {
     arguments.insert(arguments.begin(), "penstock");
     ::testing::internal::CaptureStdout();
     ::testing::internal::CaptureStderr();
@@ -103,18 +103,18 @@ TEST_F(FurtherFunctions, AreNamedWhereAnotherIsUnknown) {
 }
 
 TEST_F(FurtherFunctions, AreRefusedWhereTheirNameIsTaken) {
-  static constexpr chain::NfKind kRouter = named("router");
+  static constexpr function::NfKind kRouter = named("router");
   EXPECT_EQ(run({"run", chain_.c_str()}, {&kPass, &kRouter}), 2);
   EXPECT_EQ(out_, "");
   EXPECT_THAT(err_, HasSubstr("the name of a built-in one: found 'router'"));
-  static constexpr chain::NfKind kPassAgain = named("pass");
+  static constexpr function::NfKind kPassAgain = named("pass");
   EXPECT_EQ(run({"run", chain_.c_str()}, {&kPass, &kPassAgain}), 2);
   EXPECT_THAT(err_, HasSubstr("two network functions have one name: found 'pass'"));
 }
 
 TEST_F(FurtherFunctions, AreRefusedWhereAChainFileCouldNotNameThem) {
   for (const char* name : {"", "7", "min.ttl", "pass#2", "MinTtl", "min ttl"}) {
-    const chain::NfKind kind = named(name);
+    const function::NfKind kind = named(name);
     EXPECT_EQ(run({"run", chain_.c_str()}, {&kind}), 2) << name;
     EXPECT_THAT(err_, HasSubstr("wrong name of a network function")) << name;
   }

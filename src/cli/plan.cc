@@ -11,17 +11,17 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "chain/device_plan.h"
-#include "chain/transfer_plan.h"
 #include "cli/chain_arguments.h"
+#include "plan/device_plan.h"
+#include "plan/transfer_plan.h"
 #include "report/text_table.h"
 
 namespace penstock::cli {
 
 namespace {
 
-using chain::Processor;
-using chain::TransferPlan;
+using function::Processor;
+using plan::TransferPlan;
 
 struct PlanArguments {
   ChainArguments chain;
@@ -35,7 +35,7 @@ std::string processor_name(Processor processor) { return processor == Processor:
 std::string bytes_text(FieldSet fields, const std::vector<std::uint32_t>& sizes) {
   std::string text;
   for (const std::uint32_t size : sizes)
-    text += fmt::format("{}{}", text.empty() ? "" : " / ", chain::bytes_of(fields, size));
+    text += fmt::format("{}{}", text.empty() ? "" : " / ", plan::bytes_of(fields, size));
   return text;
 }
 
@@ -77,25 +77,25 @@ nlohmann::ordered_json fields_json(FieldSet fields, const std::vector<std::uint3
   for (unsigned f = 0; f < kFieldCount; ++f) {
     if (fields.has(static_cast<Field>(f))) json["fields"].push_back(name(static_cast<Field>(f)));
   }
-  for (const std::uint32_t size : sizes) json["bytes"][std::to_string(size)] = chain::bytes_of(fields, size);
+  for (const std::uint32_t size : sizes) json["bytes"][std::to_string(size)] = plan::bytes_of(fields, size);
   return json;
 }
 
 /// "firewall, router"
-std::string functions_of(const chain::Chain& chain, const chain::DevicePlan::Run& run) {
+std::string functions_of(const run::Chain& chain, const plan::DevicePlan::Run& run) {
   std::string text;
   for (std::size_t f = run.first; f < run.last; ++f) text += (text.empty() ? "" : ", ") + chain.functions[f].name;
   return text;
 }
 
 /// What of the GPU its functions may fill, by their names; none that may fill all of it.
-nlohmann::ordered_json shares_of(const chain::Chain& chain, const chain::DevicePlan::Run& run) {
-  const chain::GpuShares& shares = chain.settings.gpu_shares;
+nlohmann::ordered_json shares_of(const run::Chain& chain, const plan::DevicePlan::Run& run) {
+  const plan::GpuShares& shares = chain.settings.gpu_shares;
   auto json = nlohmann::ordered_json::object();
   for (std::size_t f = run.first; f < run.last; ++f) {
-    const chain::NamedFunction& named = chain.functions[f];
+    const run::NamedFunction& named = chain.functions[f];
     if (shares.of(f) != 0) json[named.name] = shares.of(f);
-    if (shares.choice == chain::GpuShares::Choice::automatic && named.function->traits().fills_gpu)
+    if (shares.choice == plan::GpuShares::Choice::automatic && named.function->traits().fills_gpu)
       json[named.name] = "auto";
   }
   return json;
@@ -112,49 +112,48 @@ std::string shares_text(const nlohmann::ordered_json& shares) {
 }
 
 /// What crosses as the ring carries it: see chain/device_plan.h.
-void print_device_plan(const chain::Chain& chain, const chain::DevicePlan& plan,
-                       const std::vector<std::uint32_t>& sizes) {
+void print_device_plan(const run::Chain& chain, const plan::DevicePlan& plan, const std::vector<std::uint32_t>& sizes) {
   report::TextTable table({"runs", "on"});
-  for (const chain::DevicePlan::Run& run : plan.runs) {
+  for (const plan::DevicePlan::Run& run : plan.runs) {
     table.add_row({functions_of(chain, run), processor_name(run.processor)});
     if (run.processor != Processor::gpu) continue;
     if (const auto shares = shares_of(chain, run); !shares.empty())
       table.add_note("multiprocessors: " + shares_text(shares));
-    table.add_note("crosses before: " + chain::describe_up(plan.segments[run.segment]));
-    table.add_note("crosses after: " + chain::describe_down(plan.segments[run.segment]));
+    table.add_note("crosses before: " + plan::describe_up(plan.segments[run.segment]));
+    table.add_note("crosses after: " + plan::describe_down(plan.segments[run.segment]));
   }
   report::TextTable bytes({">frame", ">bytes to device", ">bytes to host"});
   for (const std::uint32_t size : sizes) {
-    const chain::CrossingBytes crossing = chain::crossing_bytes(plan, size);
+    const plan::CrossingBytes crossing = plan::crossing_bytes(plan, size);
     bytes.add_row({std::to_string(size), std::to_string(crossing.to_device), std::to_string(crossing.to_host)});
   }
   fmt::print(
       "\nTransferred with frames: {} and sharing: {}, for each forwarded packet\n"
       "(index, verdicts, lengths and findings included):\n{}\n{}",
-      chain.settings.whole_frames == chain::WholeFrames::always ? "whole" : "planned",
-      chain::kSharingNames[static_cast<std::size_t>(chain.settings.sharing)], table.text(), bytes.text());
+      chain.settings.whole_frames == plan::WholeFrames::always ? "whole" : "planned",
+      plan::kSharingNames[static_cast<std::size_t>(chain.settings.sharing)], table.text(), bytes.text());
 }
 
-nlohmann::ordered_json device_plan_json(const chain::Chain& chain, const chain::DevicePlan& plan,
+nlohmann::ordered_json device_plan_json(const run::Chain& chain, const plan::DevicePlan& plan,
                                         const std::vector<std::uint32_t>& sizes) {
   nlohmann::ordered_json json{{"runs", nlohmann::json::array()}, {"bytes", nlohmann::ordered_json::object()}};
-  for (const chain::DevicePlan::Run& run : plan.runs) {
+  for (const plan::DevicePlan::Run& run : plan.runs) {
     nlohmann::ordered_json one{{"functions", functions_of(chain, run)}, {"processor", processor_name(run.processor)}};
     if (run.processor == Processor::gpu) {
       if (auto shares = shares_of(chain, run); !shares.empty()) one["multiprocessors"] = std::move(shares);
-      one["before"] = chain::describe_up(plan.segments[run.segment]);
-      one["after"] = chain::describe_down(plan.segments[run.segment]);
+      one["before"] = plan::describe_up(plan.segments[run.segment]);
+      one["after"] = plan::describe_down(plan.segments[run.segment]);
     }
     json["runs"].push_back(std::move(one));
   }
   for (const std::uint32_t size : sizes) {
-    const chain::CrossingBytes crossing = chain::crossing_bytes(plan, size);
+    const plan::CrossingBytes crossing = plan::crossing_bytes(plan, size);
     json["bytes"][std::to_string(size)] = {{"to_device", crossing.to_device}, {"to_host", crossing.to_host}};
   }
   return json;
 }
 
-void print_json(const TransferPlan& plan, const chain::Chain& chain, const chain::DevicePlan& on_device,
+void print_json(const TransferPlan& plan, const run::Chain& chain, const plan::DevicePlan& on_device,
                 const std::vector<std::uint32_t>& sizes) {
   nlohmann::ordered_json json{{"stages", nlohmann::json::array()}};
   for (const auto& s : plan.stages) {
@@ -174,11 +173,11 @@ int plan_chain(const PlanArguments& arguments) {
   const auto loaded = arguments.chain.load(true);
   if (!loaded) return refuse(loaded.error());
   print_warnings(*loaded);
-  const chain::RunSettings& settings = loaded->chain.settings;
-  const TransferPlan plan = chain::plan_transfers(loaded->chain.traits(), settings.processor);
-  chain::DevicePlan on_device;
+  const run::RunSettings& settings = loaded->chain.settings;
+  const TransferPlan plan = plan::plan_transfers(loaded->chain.traits(), settings.processor);
+  plan::DevicePlan on_device;
   if (settings.processor == Processor::gpu) {
-    auto planned = chain::plan_device(loaded->chain.traits(), settings.whole_frames, settings.sharing);
+    auto planned = plan::plan_device(loaded->chain.traits(), settings.whole_frames, settings.sharing);
     if (!planned) return refuse(planned.error());
     on_device = std::move(*planned);
   }
@@ -193,7 +192,7 @@ int plan_chain(const PlanArguments& arguments) {
 
 }  // namespace
 
-void add_plan(CLI::App& app, chain::NfKinds functions, int& exit_code) {
+void add_plan(CLI::App& app, function::NfKinds functions, int& exit_code) {
   auto arguments = std::make_shared<PlanArguments>();
   CLI::App* command =
       app.add_subcommand("plan", "Show the stages of a chain, the fields they access, and what crosses PCIe");

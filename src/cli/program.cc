@@ -98,7 +98,7 @@ void add_file_limit(CLI::App& app) {
 
 }  // namespace
 
-int run_program(int argc, const char* const* argv, chain::NfKinds further) {
+int run_program(int argc, const char* const* argv, function::NfKinds further) {
   const auto functions = nf::catalog_with(further);
   if (!functions) {
     for (const Error& error : functions.error()) fmt::print(stderr, "penstock: {}\n", to_string(error));

@@ -5,12 +5,12 @@
 
 #pragma once
 
-#include "chain/network_function.h"
+#include "function/network_function.h"
 
 namespace penstock::cli {
 
 /// Does what the command line asks for and returns the exit code. `argv` is as `main` gets it; chain files can name the
 /// functions of the catalog and the `further` ones. Exceptions pass: see cli/program_main.h.
-[[nodiscard]] int run_program(int argc, const char* const* argv, chain::NfKinds further = {});
+[[nodiscard]] int run_program(int argc, const char* const* argv, function::NfKinds further = {});
 
 }  // namespace penstock::cli

@@ -31,7 +31,7 @@ void hold_standard_streams() {
 
 }  // namespace
 
-int program_main(int argc, const char* const* argv, const std::vector<const chain::NfKind*>& further) noexcept {
+int program_main(int argc, const char* const* argv, const std::vector<const function::NfKind*>& further) noexcept {
   hold_standard_streams();
   // A file that has grown as far as the user's limit allows is like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);

@@ -9,13 +9,13 @@
 
 #include <vector>
 
-#include "chain/network_function.h"
+#include "function/network_function.h"
 
 namespace penstock::cli {
 
 /// Does what the command line asks for and returns the exit code; the one place where exceptions end. Every command
 /// knows the `further` functions beside the built-in ones; one whose name is taken is refused, and nothing is done.
 [[nodiscard]] int program_main(int argc, const char* const* argv,
-                               const std::vector<const chain::NfKind*>& further = {}) noexcept;
+                               const std::vector<const function::NfKind*>& further = {}) noexcept;
 
 }  // namespace penstock::cli

@@ -15,7 +15,7 @@ namespace penstock::cli {
 
 bool shows_progress() noexcept { return ::isatty(STDERR_FILENO) == 1; }
 
-void print_progress(const chain::Progress& progress) {
+void print_progress(const run::Progress& progress) {
   const double seconds = static_cast<double>(progress.elapsed.count()) / 1e9;
   const std::string part = progress.part ? fmt::format("{:3.0f} %, ", *progress.part * 100) : "";
   const std::string line =

@@ -5,14 +5,14 @@
 
 #pragma once
 
-#include "chain/run.h"
+#include "run/run.h"
 
 namespace penstock::cli {
 
 /// Whether there is a terminal to show progress on.
 [[nodiscard]] bool shows_progress() noexcept;
 /// In place of the line before, on stderr.
-void print_progress(const chain::Progress& progress);
+void print_progress(const run::Progress& progress);
 /// Wipes it.
 void end_progress();
 

@@ -16,14 +16,14 @@
 
 #include "base/text_file.h"
 #include "base/version.h"
-#include "chain/run.h"
-#include "chain/run_report.h"
 #include "cli/chain_arguments.h"
 #include "cli/progress.h"
 #include "cli/stop_signals.h"
 #include "nf/ipsec/esp_sa_table.h"
 #include "nf/ipsec/ipsec.h"
 #include "ring/trace_events.h"
+#include "run/run.h"
+#include "run/run_report.h"
 
 namespace penstock::cli {
 
@@ -37,9 +37,9 @@ struct RunArguments {
 };
 
 /// For Wireshark, the SAs of all functions `ipsec`, each once.
-Result<void> write_esp_sas(const chain::Chain& chain, const std::string& path) {
+Result<void> write_esp_sas(const run::Chain& chain, const std::string& path) {
   ipsec::SecurityAssociations all;
-  for (const chain::NamedFunction& named : chain.functions) {
+  for (const run::NamedFunction& named : chain.functions) {
     const auto* const function = dynamic_cast<const ipsec::Ipsec*>(named.function.get());
     if (function == nullptr) continue;
     for (const ipsec::SecurityAssociation& sa : function->tables().sas()) {
@@ -72,7 +72,7 @@ Result<void> write_report(const std::string& path, const Json& report) {
 }
 
 /// Does what signals have asked for since the last call. Mistakes are told, and the run goes on.
-void heed(RunSignals& signals, chain::Running& running, const RunArguments& arguments, const std::string& report_path,
+void heed(RunSignals& signals, run::Running& running, const RunArguments& arguments, const std::string& report_path,
           bool progress) {
   const bool reopen = signals.reopen_logs.exchange(false);
   const bool report = signals.report.exchange(false);
@@ -82,7 +82,7 @@ void heed(RunSignals& signals, chain::Running& running, const RunArguments& argu
   if (report) {
     const Json now = complete_report(running.report(), arguments, {});
     if (report_path.empty()) {
-      fmt::print(stderr, "{}", chain::report_tables(now));
+      fmt::print(stderr, "{}", run::report_tables(now));
     } else if (const auto written = write_report(report_path, now); !written) {
       print_errors(written.error());
     }
@@ -106,13 +106,13 @@ int run_chain(const RunArguments& arguments) {
   }
   std::FILE* const tables_out = loaded->writes_stdout ? stderr : stdout;
 
-  chain::RunOptions options;
+  run::RunOptions options;
   options.trace_packets = arguments.trace;
   options.trace_out = arguments.json ? stderr : tables_out;
   const bool terminal = shows_progress() && !arguments.quiet;
   if (terminal) options.on_progress = print_progress;
-  options.on_tick = [&](chain::Running& running) { heed(signals, running, arguments, loaded->report_path, terminal); };
-  auto result = chain::run(loaded->chain, options, stop_on_signals(HangUp::reopens));
+  options.on_tick = [&](run::Running& running) { heed(signals, running, arguments, loaded->report_path, terminal); };
+  auto result = run::run(loaded->chain, options, stop_on_signals(HangUp::reopens));
   nothing_left_to_stop();
   if (terminal) end_progress();
   if (!result) return refuse(result.error());  // nothing has run
@@ -130,7 +130,7 @@ int run_chain(const RunArguments& arguments) {
   if (arguments.json) {
     text = text_of(report);
   } else if (!arguments.quiet) {
-    text = chain::report_tables(report);
+    text = run::report_tables(report);
   }
   const int code = print_results(text, !arguments.json && loaded->writes_stdout, std::move(errors));
   print_left_out(loaded->unsupported);
@@ -139,7 +139,7 @@ int run_chain(const RunArguments& arguments) {
 
 }  // namespace
 
-void add_run(CLI::App& app, chain::NfKinds functions, int& exit_code) {
+void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
   auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "Run a chain");
   arguments->chain.add_to(*command, functions);

@@ -7,12 +7,12 @@
 
 #include <CLI/App.hpp>
 
-#include "chain/network_function.h"
+#include "function/network_function.h"
 
 namespace penstock::cli {
 
 /// Adds the subcommand to `app`; when it ran, its exit code is in `exit_code`. `functions` are those that chain files
 /// can name, and outlive `app`.
-void add_run(CLI::App& app, chain::NfKinds functions, int& exit_code);
+void add_run(CLI::App& app, function::NfKinds functions, int& exit_code);
 
 }  // namespace penstock::cli

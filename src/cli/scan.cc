@@ -21,7 +21,6 @@
 
 #include "base/text_file.h"
 #include "base/units.h"
-#include "chain/run.h"
 #include "cli/alert_pcap.h"
 #include "cli/chain_arguments.h"
 #include "cli/progress.h"
@@ -31,6 +30,7 @@
 #include "config/chain_file.h"
 #include "config/suricata_yaml.h"
 #include "nf/nids/nids.h"
+#include "run/run.h"
 
 namespace penstock::cli {
 
@@ -187,14 +187,14 @@ int scan(const ScanArguments& given) {
   const std::atomic<bool>& signalled = stop_on_signals();
   std::atomic<bool> stop{false};
   const bool progress = shows_progress() && !arguments.quiet;
-  chain::RunOptions options;
-  options.on_progress = [&](const chain::Progress& now) {
+  run::RunOptions options;
+  options.on_progress = [&](const run::Progress& now) {
     // Alerts that reach nobody are of no use: `| head` has seen enough.
     const auto failed = [](const auto& log) { return log->failed(); };
     stop.store(signalled.load() || std::ranges::any_of(loaded->chain.logs, failed));
     if (progress) print_progress(now);
   };
-  auto result = chain::run(loaded->chain, options, stop);
+  auto result = run::run(loaded->chain, options, stop);
   if (result && !arguments.alert_pcap.empty()) {
     append(result->errors, write_alert_pcap(arguments.alert_pcap, arguments.captures, nids.alert_frames()));
   }

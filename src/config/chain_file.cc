@@ -15,13 +15,13 @@
 
 #include "base/text_file.h"
 #include "base/units.h"
-#include "chain/device_plan.h"
-#include "chain/gpu_run.h"
-#include "chain/run.h"
 #include "config/yaml_file.h"
 #include "gpu/devices.h"
+#include "plan/device_plan.h"
 #include "port/catalog.h"
 #include "ring/packet_ring.h"
+#include "run/gpu_run.h"
+#include "run/run.h"
 
 namespace penstock::config {
 
@@ -119,7 +119,7 @@ class Builder {
     if (options_.strict) refuse_unsupported();
     loaded_.files = std::move(files_);
     if (errors_.empty()) return std::move(loaded_);
-    std::erase_if(loaded_.chain.ports, [](const chain::NamedPort& p) { return p.port == nullptr; });
+    std::erase_if(loaded_.chain.ports, [](const run::NamedPort& p) { return p.port == nullptr; });
     if (!options_.only_plan) append(errors_, config::check_files(loaded_));
     return failure(in_file_order(std::move(errors_)));
   }
@@ -226,7 +226,7 @@ class Builder {
     }
     const auto run = check_parameters(kRun, raw, node, mistakes);
     if (!run) return;
-    chain::RunSettings& settings = loaded_.chain.settings;
+    run::RunSettings& settings = loaded_.chain.settings;
     settings.workers = static_cast<unsigned>(run->integer("workers"));
     settings.batch_timeout = run->duration("batch.timeout");
     settings.queue_bytes = run->integer("queue.bytes");
@@ -237,12 +237,12 @@ class Builder {
     }
     if (run->has("rate")) settings.bits_per_second = run->rate("rate").value;
     settings.streams = static_cast<unsigned>(run->integer("streams"));
-    if (run->text("transfer") == "direct") settings.transfer = chain::Transfer::direct;
-    if (run->text("transfer") == "zero_copy") settings.transfer = chain::Transfer::zero_copy;
-    if (run->text("transfer") == "streamed") settings.transfer = chain::Transfer::streamed;
-    if (run->text("sharing") == "none") settings.sharing = chain::Sharing::none;
-    if (run->text("sharing") == "parsing") settings.sharing = chain::Sharing::parsing;
-    if (run->text("frames") == "whole") settings.whole_frames = chain::WholeFrames::always;
+    if (run->text("transfer") == "direct") settings.transfer = run::Transfer::direct;
+    if (run->text("transfer") == "zero_copy") settings.transfer = run::Transfer::zero_copy;
+    if (run->text("transfer") == "streamed") settings.transfer = run::Transfer::streamed;
+    if (run->text("sharing") == "none") settings.sharing = plan::Sharing::none;
+    if (run->text("sharing") == "parsing") settings.sharing = plan::Sharing::parsing;
+    if (run->text("frames") == "whole") settings.whole_frames = plan::WholeFrames::always;
     run_ = *run;
   }
 
@@ -280,7 +280,7 @@ class Builder {
     if (!outputs_) return;
     constexpr std::size_t kBatches = 1000;
     const bool asked = outputs_->has("timeline");
-    if (asked && loaded_.chain.settings.processor == chain::Processor::gpu) {
+    if (asked && loaded_.chain.settings.processor == function::Processor::gpu) {
       loaded_.timeline_path = outputs_->text("timeline");
       loaded_.chain.timeline = std::make_unique<ring::Timeline>(
           outputs_->has("timeline_batches") ? outputs_->integer("timeline_batches") : kBatches);
@@ -395,7 +395,7 @@ class Builder {
         }
         continue;
       }
-      const chain::NfKind* kind = nf::find_kind(name, options_.functions);
+      const function::NfKind* kind = nf::find_kind(name, options_.functions);
       if (kind == nullptr) {
         mistake(item, "unknown network function", in_quotes(name),
                 expected_kind(name, options_.functions, [](const auto* k) { return k->name; }));
@@ -405,7 +405,7 @@ class Builder {
       // Without ports, all that names one would be a mistake.
       if (!read || port_names_.empty()) continue;
       // What is not there for a mistake of its own may be what chooses ports.
-      chain::NfContext context{port_names_, out_port_known_ || errors_.size() > mistakes, {}, {}, eve_, fast_log_};
+      function::NfContext context{port_names_, out_port_known_ || errors_.size() > mistakes, {}, {}, eve_, fast_log_};
       context.ports_write = ports_that_write();
       auto function = kind->make(*read, context);
       append(loaded_.unsupported, std::move(context.unsupported));
@@ -426,18 +426,18 @@ class Builder {
   /// Of a port with a mistake it is not known what it does: it may write.
   [[nodiscard]] std::vector<bool> ports_that_write() const {
     std::vector<bool> write;
-    for (const chain::NamedPort& p : loaded_.chain.ports) write.push_back(p.port == nullptr || p.port->writes());
+    for (const run::NamedPort& p : loaded_.chain.ports) write.push_back(p.port == nullptr || p.port->writes());
     return write;
   }
 
   /// Logs that no function writes lines to, and a table of SAs without a function that has some.
   void check_writers() {
     if (!outputs_ || !functions_ok_) return;
-    const auto has_sas = [](const chain::NamedFunction& f) { return f.function->traits().name == "ipsec"; };
+    const auto has_sas = [](const run::NamedFunction& f) { return f.function->traits().name == "ipsec"; };
     if (outputs_->has("esp_sa") && std::ranges::none_of(loaded_.chain.functions, has_sas)) {
       errors_.push_back({outputs_->place("esp_sa"), "esp_sa: the chain has no ipsec function", "", "one with SAs"});
     }
-    const auto writes = [](const chain::NamedFunction& f) { return f.function->traits().writes_events; };
+    const auto writes = [](const run::NamedFunction& f) { return f.function->traits().writes_events; };
     if (std::ranges::any_of(loaded_.chain.functions, writes)) return;
     for (const char* const name : {"eve", "fast_log"}) {
       if (!outputs_->has(name)) continue;
@@ -450,10 +450,10 @@ class Builder {
   }
 
   void wire() {
-    std::vector<chain::NamedPort>& ports = loaded_.chain.ports;
+    std::vector<run::NamedPort>& ports = loaded_.chain.ports;
     std::vector<PortIndex>& wiring = loaded_.chain.wiring;
     wiring.assign(ports.size(), kNoPort);
-    const auto reads = [](const chain::NamedPort& p) { return p.port->reads(); };
+    const auto reads = [](const run::NamedPort& p) { return p.port->reads(); };
     if (ports_ok_ && std::none_of(ports.begin(), ports.end(), reads))
       mistake(root()["ports"], "no port reads, so there would be no packets");
     const YAML::Node node = root()["wire"];
@@ -478,7 +478,7 @@ class Builder {
       return mistake(node, "wire: wrong value", "an empty mapping",
                      "a mapping such as {lan: wan}, or no `wire` at all");
     std::set<PortIndex> wired;
-    const std::vector<chain::NamedPort>& ports = loaded_.chain.ports;
+    const std::vector<run::NamedPort>& ports = loaded_.chain.ports;
     for (const auto& member : node) {
       const auto from = port_named(member.first);
       const auto to = port_named(member.second);
@@ -505,19 +505,19 @@ class Builder {
 
   /// What the functions run on, and what depends on it.
   void choose_processor() {
-    chain::RunSettings& settings = loaded_.chain.settings;
+    run::RunSettings& settings = loaded_.chain.settings;
     if (options_.only_plan) {
-      settings.processor = gpu_asked_ ? chain::Processor::gpu : chain::Processor::cpu;
+      settings.processor = gpu_asked_ ? function::Processor::gpu : function::Processor::cpu;
     } else if (gpu_asked_ || (run_ && run_->text("processor") == "auto" && errors_.empty())) {
       if (auto gpus = usable_gpus()) {
-        settings.processor = chain::Processor::gpu;
+        settings.processor = function::Processor::gpu;
         settings.gpus = std::move(*gpus);
       } else if (gpu_asked_) {
         append(errors_, gpus.error());
       }
     }
     if (!run_) return;
-    const bool on_gpu = settings.processor == chain::Processor::gpu;
+    const bool on_gpu = settings.processor == function::Processor::gpu;
     settings.batch_bytes = run_->has("batch.bytes") ? run_->integer("batch.bytes")
                            : on_gpu                 ? most_batch_bytes_on_gpu(settings)
                                                     : 512 << 10;
@@ -534,7 +534,7 @@ class Builder {
 
   /// At the value to correct: that of the command line, else the queue's if it was given. The other value's place is
   /// named too.
-  void refuse_batch_beyond_queue(const chain::RunSettings& settings) {
+  void refuse_batch_beyond_queue(const run::RunSettings& settings) {
     const auto is_override = [](const Place& place) { return place.line == 0; };
     const auto batch_place = run_->has("batch.bytes") ? std::optional(run_->place("batch.bytes")) : std::nullopt;
     const auto in_bytes = [](std::size_t bytes) { return format_count(bytes) + " bytes"; };
@@ -555,13 +555,13 @@ class Builder {
   void read_gpu_shares() {
     if (!run_) return;
     const std::string& text = run_->text("gpu_shares");
-    chain::GpuShares& shares = loaded_.chain.settings.gpu_shares;
+    plan::GpuShares& shares = loaded_.chain.settings.gpu_shares;
     if (text == "whole") return;
     if (text == "auto") {
-      shares.choice = chain::GpuShares::Choice::automatic;
+      shares.choice = plan::GpuShares::Choice::automatic;
       return;
     }
-    shares.choice = chain::GpuShares::Choice::given;
+    shares.choice = plan::GpuShares::Choice::given;
     shares.functions.resize(loaded_.chain.functions.size());
     for (const std::string_view item : split(text, ',')) read_gpu_share(item);
   }
@@ -582,12 +582,12 @@ class Builder {
     }
     std::vector<std::string_view> all;
     std::vector<std::string_view> with_share;
-    std::vector<chain::NamedFunction>& functions = loaded_.chain.functions;
-    for (const chain::NamedFunction& function : functions) {
+    std::vector<run::NamedFunction>& functions = loaded_.chain.functions;
+    for (const run::NamedFunction& function : functions) {
       all.emplace_back(function.name);
       if (function.function->traits().fills_gpu) with_share.emplace_back(function.name);
     }
-    const auto found = std::ranges::find(functions, name, &chain::NamedFunction::name);
+    const auto found = std::ranges::find(functions, name, &run::NamedFunction::name);
     if (found == functions.end()) {
       // Functions with mistakes of their own are not there.
       if (functions_ok_) wrong("no such function in the chain", name, expected_name(name, all));
@@ -598,20 +598,20 @@ class Builder {
           "shares cannot limit this function's GPU stage", name,
           with_share.empty() ? "whole: no function of the chain can have a share" : expected_name(name, with_share));
     }
-    chain::GpuShares::Share& share =
+    plan::GpuShares::Share& share =
         loaded_.chain.settings.gpu_shares.functions[static_cast<std::size_t>(found - functions.begin())];
     if (share.multiprocessors != 0) return wrong("given twice", name, "each function once");
     share.multiprocessors = static_cast<std::uint32_t>(*multiprocessors);
   }
 
   /// By what PCIe carries best, and by the latency bound.
-  static std::size_t most_batch_bytes_on_gpu(const chain::RunSettings& settings) {
+  static std::size_t most_batch_bytes_on_gpu(const run::RunSettings& settings) {
     constexpr std::size_t kMost = 4 << 20;
     constexpr std::size_t kLeast = 64 << 10;
     if (settings.latency.count() == 0) return kMost;
     const std::size_t all = ring::ring_bytes(settings.wished_bits_per_second() / 8, settings.latency);
     // Each worker has those on the GPU, one that waits, and one that is being filled.
-    const std::size_t batches = std::size_t{settings.workers} * (chain::lanes_of(settings) + 2);
+    const std::size_t batches = std::size_t{settings.workers} * (run::lanes_of(settings) + 2);
     return std::clamp(all / batches / kFrameAlignment * kFrameAlignment, kLeast, kMost);
   }
 
@@ -621,15 +621,15 @@ class Builder {
     const auto refuse = [&](std::string message) {
       return failure(Error{place, std::move(message), "'gpu'", "auto or cpu; `penstock doctor` has details"});
     };
-    const std::vector<chain::NfTraits> traits = loaded_.chain.traits();
-    const bool any = std::ranges::any_of(traits, [](const chain::NfTraits& t) { return t.gpu.has_value(); });
+    const std::vector<function::NfTraits> traits = loaded_.chain.traits();
+    const bool any = std::ranges::any_of(traits, [](const function::NfTraits& t) { return t.gpu.has_value(); });
     if (functions_ok_ && !any) {
       return refuse("no function of the chain has a GPU stage");
     }
     const gpu::DeviceList list = gpu::list_devices();
     if (list.availability != gpu::Availability::kUsable) return refuse("no GPU can be used here: " + list.reason);
     if (!functions_ok_ || !run_) return std::vector<int>{};
-    if (auto plan = chain::plan_device(traits, loaded_.chain.settings.whole_frames, loaded_.chain.settings.sharing);
+    if (auto plan = plan::plan_device(traits, loaded_.chain.settings.whole_frames, loaded_.chain.settings.sharing);
         !plan) {
       for (Error& error : plan.error()) error.place = place;
       return failure(std::move(plan.error()));
@@ -729,7 +729,7 @@ Result<LoadedChain> load_chain_text(const std::string& text, std::string name, c
 }
 
 Errors check_files(const LoadedChain& loaded) {
-  Errors errors = chain::check_system(loaded.chain);
+  Errors errors = run::check_system(loaded.chain);
   for (const std::string* const path : {&loaded.report_path, &loaded.esp_sa_path, &loaded.timeline_path}) {
     if (path->empty() || *path == "-") continue;
     if (auto writable = check_text_file_writable(*path); !writable) append(errors, std::move(writable.error()));

@@ -12,9 +12,9 @@
 
 #include "base/error.h"
 #include "base/parameter.h"
-#include "chain/chain.h"
-#include "chain/transfer_plan.h"
 #include "nf/catalog.h"
+#include "plan/transfer_plan.h"
+#include "run/chain.h"
 
 namespace penstock::config {
 
@@ -33,7 +33,7 @@ struct Override {
 [[nodiscard]] Result<Override> parse_override(const std::string& text);
 
 struct LoadedChain {
-  chain::Chain chain;
+  run::Chain chain;
   std::string report_path;              // "": none
   std::string esp_sa_path;              // "": none
   std::string timeline_path;            // of the chain's timeline; "": none
@@ -49,7 +49,7 @@ struct LoadOptions {
   bool strict = false;  // what readers do not support is an error
   /// The chain is looked at and not run, as `plan` does: for a GPU that is not there, and for captures that are not.
   bool only_plan = false;
-  chain::NfKinds functions = nf::catalog();  // those that the file can name
+  function::NfKinds functions = nf::catalog();  // those that the file can name
 };
 
 [[nodiscard]] Result<LoadedChain> load_chain(const std::string& path, const LoadOptions& options);

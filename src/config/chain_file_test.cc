@@ -503,7 +503,7 @@ TEST_F(ChainFile, MakesLargerBatchesForAGpu) {
     overrides.push_back(*parse_override("run.batch={}"));
     const auto loaded = load(kGood, {std::move(overrides), false, true});
     EXPECT_TRUE(loaded);
-    return loaded ? loaded->chain.settings : chain::RunSettings{};
+    return loaded ? loaded->chain.settings : run::RunSettings{};
   };
   EXPECT_EQ(settings({}).batch_packets, 512U);
   EXPECT_EQ(settings({*parse_override("run.processor=gpu")}).batch_packets, 16384U);
@@ -560,15 +560,15 @@ class GpuSharesInAChainFile : public ChainFile {
 TEST_F(GpuSharesInAChainFile, AreThoseOfFunctionsByName) {
   const auto given = load(kInspected, with("nids#2 = 33, nids=0x10"));
   ASSERT_TRUE(given) << to_string(given.error());
-  const chain::GpuShares& shares = given->chain.settings.gpu_shares;
-  EXPECT_EQ(shares.choice, chain::GpuShares::Choice::given);
+  const plan::GpuShares& shares = given->chain.settings.gpu_shares;
+  EXPECT_EQ(shares.choice, plan::GpuShares::Choice::given);
   EXPECT_EQ(shares.of(0), 0U);
   EXPECT_EQ(shares.of(1), 16U);
   EXPECT_EQ(shares.of(2), 33U);
   EXPECT_EQ(shares.of(3), 0U);
-  EXPECT_EQ(load(kInspected, with("auto"))->chain.settings.gpu_shares.choice, chain::GpuShares::Choice::automatic);
+  EXPECT_EQ(load(kInspected, with("auto"))->chain.settings.gpu_shares.choice, plan::GpuShares::Choice::automatic);
   const auto whole = load(kInspected, with("whole"));
-  EXPECT_EQ(whole->chain.settings.gpu_shares.choice, chain::GpuShares::Choice::whole);
+  EXPECT_EQ(whole->chain.settings.gpu_shares.choice, plan::GpuShares::Choice::whole);
   EXPECT_EQ(whole->chain.settings.gpu_shares.of(1), 0U);
 }
 

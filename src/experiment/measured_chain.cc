@@ -8,11 +8,11 @@
 
 #include <algorithm>
 
-#include "chain/run.h"
 #include "experiment/limits.h"
 #include "experiment/spread.h"
 #include "experiment/transfers.h"
 #include "port/capture_reader.h"
+#include "run/run.h"
 
 namespace penstock::experiment {
 namespace {
@@ -92,7 +92,7 @@ Result<nlohmann::ordered_json> ChainRunner::run_file(const std::string& yaml,
   auto loaded = load(yaml, false);
   if (!loaded) return tl::unexpected(std::move(loaded.error()));
   if (timeline != nullptr) loaded->chain.timeline = std::make_unique<ring::Timeline>(kBatches);
-  auto result = chain::run(loaded->chain, {}, stop_);
+  auto result = run::run(loaded->chain, {}, stop_);
   if (!result) return tl::unexpected(std::move(result.error()));
   if (!result->errors.empty()) return tl::unexpected(std::move(result->errors));
   const auto& report = result->report;

@@ -27,7 +27,7 @@ bool good_name(std::string_view name) {
 
 }  // namespace
 
-chain::NfKinds catalog() {
+function::NfKinds catalog() {
   static const std::array kKinds{
       &firewall::firewall_kind(),
       &ipsec::ipsec_kind(),
@@ -37,10 +37,10 @@ chain::NfKinds catalog() {
   return kKinds;
 }
 
-Result<std::vector<const chain::NfKind*>> catalog_with(chain::NfKinds further) {
-  std::vector<const chain::NfKind*> kinds(catalog().begin(), catalog().end());
+Result<std::vector<const function::NfKind*>> catalog_with(function::NfKinds further) {
+  std::vector<const function::NfKind*> kinds(catalog().begin(), catalog().end());
   Errors errors;
-  for (const chain::NfKind* kind : further) {
+  for (const function::NfKind* kind : further) {
     if (!good_name(kind->name)) {
       errors.push_back({{},
                         "wrong name of a network function",
@@ -61,8 +61,8 @@ Result<std::vector<const chain::NfKind*>> catalog_with(chain::NfKinds further) {
   return kinds;
 }
 
-const chain::NfKind* find_kind(std::string_view name, chain::NfKinds kinds) {
-  for (const chain::NfKind* kind : kinds) {
+const function::NfKind* find_kind(std::string_view name, function::NfKinds kinds) {
+  for (const function::NfKind* kind : kinds) {
     if (kind->name == name) return kind;
   }
   return nullptr;

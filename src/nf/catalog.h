@@ -10,15 +10,15 @@
 #include <vector>
 
 #include "base/error.h"
-#include "chain/network_function.h"
+#include "function/network_function.h"
 
 namespace penstock::nf {
 
-[[nodiscard]] chain::NfKinds catalog();
+[[nodiscard]] function::NfKinds catalog();
 /// The same list with `further` functions behind it. An error names those whose name is taken, or would be no name in a
 /// chain file.
-[[nodiscard]] Result<std::vector<const chain::NfKind*>> catalog_with(chain::NfKinds further);
+[[nodiscard]] Result<std::vector<const function::NfKind*>> catalog_with(function::NfKinds further);
 /// Null for an unknown name.
-[[nodiscard]] const chain::NfKind* find_kind(std::string_view name, chain::NfKinds kinds = catalog());
+[[nodiscard]] const function::NfKind* find_kind(std::string_view name, function::NfKinds kinds = catalog());
 
 }  // namespace penstock::nf

@@ -17,12 +17,12 @@
 #include <utility>
 #include <vector>
 
-#include "chain/device_plan.h"
-#include "chain/network_function.h"
+#include "function/network_function.h"
 #include "gpu/memory.h"
 #include "packet/flow_hash.h"
 #include "packet/parse_core.h"
 #include "packet/testing/random_frames.h"
+#include "plan/device_plan.h"
 #include "ring/lane.h"
 
 namespace penstock::testing {
@@ -31,14 +31,14 @@ namespace penstock::testing {
 struct Way {
   std::string name;
   ring::Crossing crossing;
-  chain::WholeFrames whole;
+  plan::WholeFrames whole;
 };
 inline void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 inline const Way kWays[] = {
-    {"HeadersThereRecordsBack", ring::Crossing::copy, chain::WholeFrames::where_needed},
-    {"FramesThereAndBack", ring::Crossing::copy, chain::WholeFrames::always},
-    {"ZeroCopyHeadersThereRecordsBack", ring::Crossing::zero_copy, chain::WholeFrames::where_needed},
-    {"ZeroCopyFramesThereAndBack", ring::Crossing::zero_copy, chain::WholeFrames::always},
+    {"HeadersThereRecordsBack", ring::Crossing::copy, plan::WholeFrames::where_needed},
+    {"FramesThereAndBack", ring::Crossing::copy, plan::WholeFrames::always},
+    {"ZeroCopyHeadersThereRecordsBack", ring::Crossing::zero_copy, plan::WholeFrames::where_needed},
+    {"ZeroCopyFramesThereAndBack", ring::Crossing::zero_copy, plan::WholeFrames::always},
 };
 
 /// A lane for one function, on the current device, with a batch of its own in pinned memory.
@@ -47,8 +47,8 @@ class OwnLane {
   static constexpr std::size_t kBatchBytes = std::size_t{4} << 20;
   static constexpr std::size_t kBatchPackets = 4096;
 
-  OwnLane(chain::NetworkFunction& function, const Way& way) {
-    const auto plan = chain::plan_device({&function.traits(), 1}, way.whole);
+  OwnLane(function::NetworkFunction& function, const Way& way) {
+    const auto plan = plan::plan_device({&function.traits(), 1}, way.whole);
     EXPECT_TRUE(plan);
     EXPECT_EQ(plan->segments.size(), 1U);
     shape_ = plan->segments.at(0);
@@ -93,7 +93,7 @@ inline Frame whole_frame(const PacketBuilder& packet, LinkType link_type = LinkT
 class StageTwins {
  public:
   /// Borrows the functions, which were made alike.
-  StageTwins(chain::NetworkFunction& on_device, chain::NetworkFunction& on_host, const Way& way)
+  StageTwins(function::NetworkFunction& on_device, function::NetworkFunction& on_host, const Way& way)
       : own_(on_device, way),
         punts_(on_device.make_cpu_stage()),
         finish_(on_device.make_finish_stage(*punts_)),
@@ -190,9 +190,9 @@ class StageTwins {
   }
 
   OwnLane own_;
-  std::unique_ptr<chain::CpuStage> punts_;
-  std::unique_ptr<chain::FinishStage> finish_;
-  std::unique_ptr<chain::CpuStage> twin_;
+  std::unique_ptr<function::CpuStage> punts_;
+  std::unique_ptr<function::FinishStage> finish_;
+  std::unique_ptr<function::CpuStage> twin_;
   std::size_t packets_ = 0;
   std::size_t forwarded_ = 0;
   std::size_t punted_ = 0;

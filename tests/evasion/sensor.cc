@@ -19,12 +19,12 @@
 #include <sstream>
 #include <string_view>
 
-#include "chain/run.h"
 #include "config/chain_file.h"
 #include "evasion/kernel_host.h"
 #include "evasion/signatures.h"
 #include "nf/nids/nids.h"
 #include "packet/parse_core.h"
+#include "run/run.h"
 
 namespace penstock::evasion {
 
@@ -141,7 +141,7 @@ AlertsByAttacker OffPathSensor::scan(std::span<const Transcript> conversations, 
   chain["outputs"]["fast_log"] = folder_.file("fast.log");
   auto loaded = must(config::load_chain_text(chain.dump(), "evasion", {}));
   const std::atomic<bool> stop{false};
-  const auto result = must(chain::run(loaded.chain, {}, stop));
+  const auto result = must(run::run(loaded.chain, {}, stop));
   if (!result.errors.empty()) give_up(result.errors);
   AlertsByAttacker alerts;
   std::ifstream log(folder_.file("fast.log"));
@@ -161,7 +161,7 @@ LiveSensor::LiveSensor(bool on_path, SensorSettings settings) {
   if (on_path) give("action", "drop");
   for (auto& [name, value] : settings) give(name, value);
   const auto parameters = must(Parameters::read(nids::nids_kind().parameters, given, {}));
-  chain::NfContext context;
+  function::NfContext context;
   auto function = must(nids::nids_kind().make(parameters, context));
   function_.reset(dynamic_cast<nids::Nids*>(function.release()));
 }

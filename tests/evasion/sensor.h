@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "chain/network_function.h"
 #include "evasion/packet_writer.h"
 #include "evasion/transcript.h"
+#include "function/network_function.h"
 #include "nf/nids/nids.h"
 #include "port/worker_chooser.h"
 
@@ -75,7 +75,7 @@ class LiveSensor {
   WorkFolder folder_;
   std::unique_ptr<nids::Nids> function_;
   void process(unsigned worker, const port::CapturedFrame& frame);
-  std::vector<std::unique_ptr<chain::CpuStage>> stages_;
+  std::vector<std::unique_ptr<function::CpuStage>> stages_;
   std::optional<port::WorkerChooser> chooser_;
   std::vector<Decision> decisions_;
   Bytes frame_, processed_;

@@ -82,10 +82,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     options.strict = options.only_plan = strict;
     const auto loaded = config::load_chain(folder / "chain.yaml", options);
     if (loaded) {
-      const chain::Chain& chain = loaded->chain;
+      const run::Chain& chain = loaded->chain;
       if (chain.ports.empty() || chain.wiring.size() != chain.ports.size()) std::abort();
       if (strict && !loaded->unsupported.empty()) std::abort();
-      static_cast<void>(chain::plan_transfers(chain.traits(), chain.settings.processor));
+      static_cast<void>(plan::plan_transfers(chain.traits(), chain.settings.processor));
     } else {
       if (loaded.error().empty()) std::abort();  // "failed" and no word why
       static_cast<void>(to_string(loaded.error()));

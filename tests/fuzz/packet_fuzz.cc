@@ -53,9 +53,10 @@ T must(Result<T> result) {
 }
 
 struct Function {
-  std::unique_ptr<chain::NetworkFunction> nf;
-  std::unique_ptr<chain::CpuStage> stage;
-  explicit Function(std::unique_ptr<chain::NetworkFunction> made) : nf(std::move(made)), stage(nf->make_cpu_stage()) {}
+  std::unique_ptr<function::NetworkFunction> nf;
+  std::unique_ptr<function::CpuStage> stage;
+  explicit Function(std::unique_ptr<function::NetworkFunction> made)
+      : nf(std::move(made)), stage(nf->make_cpu_stage()) {}
 };
 
 Function firewall_with(firewall::Engine engine) {

@@ -22,11 +22,11 @@
 #include <utility>
 #include <vector>
 
-#include "chain/run.h"
 #include "config/chain_file.h"
 #include "golden/capture_file.h"
 #include "nf/catalog.h"
 #include "nf/ipsec/ipsec_for_test.h"
+#include "run/run.h"
 
 namespace penstock::golden {
 
@@ -78,9 +78,9 @@ struct CaseRun {
 };
 
 /// The catalog's, of which each run gives the same packets.
-inline chain::NfKinds repeatable_kinds() {
-  static const std::vector<const chain::NfKind*> kKinds = [] {
-    std::vector<const chain::NfKind*> kinds(nf::catalog().begin(), nf::catalog().end());
+inline function::NfKinds repeatable_kinds() {
+  static const std::vector<const function::NfKind*> kKinds = [] {
+    std::vector<const function::NfKind*> kinds(nf::catalog().begin(), nf::catalog().end());
     std::replace(kinds.begin(), kinds.end(), &ipsec::ipsec_kind(), &ipsec::testing::fixed_iv_kind());
     return kinds;
   }();
@@ -124,7 +124,7 @@ class Case {
     auto loaded = config::load_chain(folder_ / "chain.yaml", {std::move(overrides), false, false, repeatable_kinds()});
     ASSERT_TRUE(loaded) << penstock::to_string(loaded.error());
     const std::atomic<bool> stop{false};
-    auto result = chain::run(loaded->chain, {}, stop);
+    auto result = run::run(loaded->chain, {}, stop);
     ASSERT_TRUE(result) << penstock::to_string(result.error());
     EXPECT_TRUE(result->errors.empty()) << penstock::to_string(result->errors);
     loaded->chain.ports.clear();  // closes the captures

@@ -115,7 +115,7 @@ class ShippedChains : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(ShippedChains, SendAndCountAsOnTheCpuAsTheyStand) {
-  constexpr Way kDefault{chain::Transfer::automatic, chain::WholeFrames::where_needed};
+  constexpr Way kDefault{run::Transfer::automatic, plan::WholeFrames::where_needed};
   compare({}, {&kDefault, 1}, 1);
 }
 
@@ -187,7 +187,7 @@ class ChainsOverCaptures : public property::Chains {
   static std::string expected(const std::string& name) { return "expected-" + name; }
 
   static constexpr const char* kOutputs[] = {"lan.pcapng", "wan.pcapng"};
-  chain::RunResult expected_;
+  run::RunResult expected_;
 };
 
 TEST_F(ChainsOverCaptures, SendAndCountAsOnTheCpuThroughThousandsOfBatches) {

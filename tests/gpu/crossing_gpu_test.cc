@@ -12,17 +12,17 @@
 #include <utility>
 #include <vector>
 
-#include "chain/device_executor.h"
-#include "chain/device_plan.h"
-#include "chain/testing/fakes.h"
 #include "gpu/memory.h"
 #include "gpu/way.h"
 #include "nf/firewall/firewall.h"
 #include "nf/firewall/rules_for_test.h"
 #include "nf/router/router_for_test.h"
 #include "packet/testing/random_frames.h"
+#include "plan/device_plan.h"
 #include "property/conservation_check.h"
 #include "ring/lane.h"
+#include "run/device_executor.h"
+#include "run/testing/fakes.h"
 
 namespace penstock::on_gpu {
 namespace {
@@ -57,10 +57,10 @@ TEST_P(CrossingBytes, AreThoseOfThePlanForEachPacketWhereNoneIsDropped) {
 
       const auto loaded = config::load_chain(folder_ / "chain.yaml", {overrides_of(settings), false, false});
       ASSERT_TRUE(loaded) << penstock::to_string(loaded.error());
-      const auto plan = chain::plan_device(loaded->chain.traits(), GetParam().frames, GetParam().sharing);
+      const auto plan = plan::plan_device(loaded->chain.traits(), GetParam().frames, GetParam().sharing);
       ASSERT_TRUE(plan) << penstock::to_string(plan.error());
       // The generator's sizes count the frame check sequence, which is not there.
-      const chain::CrossingBytes planned = chain::crossing_bytes(*plan, size - 4);
+      const plan::CrossingBytes planned = plan::crossing_bytes(*plan, size - 4);
       EXPECT_EQ(report["pcie"]["to_device_bytes"], planned.to_device * kBatch * kBatches);
       EXPECT_EQ(report["pcie"]["to_host_bytes"], planned.to_host * kBatch * kBatches);
     }
@@ -96,7 +96,7 @@ TEST_P(CrossingBytes, AreReportedAsTheLanesCountThem) {
   constexpr std::size_t kBatchBytes = 1 << 20;
   constexpr std::size_t kBatchPackets = 500;
   constexpr unsigned kBatches = 40;
-  chain::testing::FakeChain chain;
+  run::testing::FakeChain chain;
   for (const std::string& port : router::kTestPorts) chain.add_sink(port);
   auto firewall = firewall::Firewall::build(
       firewall::rules_of("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -s 10.0.0.0/25 -j DROP\nCOMMIT\n"),
@@ -111,11 +111,11 @@ TEST_P(CrossingBytes, AreReportedAsTheLanesCountThem) {
   chain.open();
   gpu::use_device(chain.settings.gpus.front());
 
-  const auto plan = chain::plan_device(chain.traits(), GetParam().frames, GetParam().sharing);
+  const auto plan = plan::plan_device(chain.traits(), GetParam().frames, GetParam().sharing);
   ASSERT_TRUE(plan) << penstock::to_string(plan.error());
-  const auto crossing = GetParam().transfer == chain::Transfer::zero_copy   ? ring::Crossing::zero_copy
-                        : GetParam().transfer == chain::Transfer::automatic ? ring::Crossing::by_size
-                                                                            : ring::Crossing::copy;
+  const auto crossing = GetParam().transfer == run::Transfer::zero_copy   ? ring::Crossing::zero_copy
+                        : GetParam().transfer == run::Transfer::automatic ? ring::Crossing::by_size
+                                                                          : ring::Crossing::copy;
   ring::Lane::Crossed by_lanes;
   std::vector<std::unique_ptr<ring::Lane>> lanes;
   struct Memory {
@@ -140,8 +140,8 @@ TEST_P(CrossingBytes, AreReportedAsTheLanesCountThem) {
     free.push_back(std::make_unique<Memory>());
   }
 
-  chain::WorkerCounters counters(chain);
-  chain::DeviceExecutor executor(chain, *plan, std::move(lanes), 0, counters, nullptr);
+  run::WorkerCounters counters(chain);
+  run::DeviceExecutor executor(chain, *plan, std::move(lanes), 0, counters, nullptr);
   penstock::testing::RandomFrames draw(5);
   for (unsigned submitted = 0; submitted < kBatches || !in_flight.empty();) {
     if (submitted < kBatches && !free.empty()) {

@@ -17,9 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "chain/gpu_run.h"
-#include "chain/run.h"
-#include "chain/testing/fakes.h"
 #include "gpu/cuda_error.h"
 #include "gpu/faulty_function.h"
 #include "gpu/swap_bed.h"
@@ -30,6 +27,9 @@
 #include "packet/testing/random_frames.h"
 #include "property/conservation_check.h"
 #include "ring/lane.h"
+#include "run/gpu_run.h"
+#include "run/run.h"
+#include "run/testing/fakes.h"
 
 namespace penstock::on_gpu {
 namespace {
@@ -87,7 +87,7 @@ struct Bed {
     EXPECT_TRUE(made_firewall);
     chain.functions.push_back({"firewall", std::move(*made_firewall)});
     if (layout.in_two_segments) {
-      auto& between = chain.add_function("between", chain::testing::each([](PacketView packet) {
+      auto& between = chain.add_function("between", run::testing::each([](PacketView packet) {
                                            return packet.has_ports() && packet.udp().source_port.value() % 8 == 1
                                                       ? Verdict::consume()
                                                       : packet.packet->verdict;
@@ -113,15 +113,15 @@ struct Bed {
 
   void run() {
     const std::atomic<bool> never{false};
-    const auto result = chain::run(chain, {}, never);
+    const auto result = run::run(chain, {}, never);
     ASSERT_TRUE(result) << penstock::to_string(result.error());
     EXPECT_TRUE(result->errors.empty()) << penstock::to_string(result->errors);
     report = result->report;
     property::expect_conserved(report);
   }
 
-  chain::testing::FakeChain chain;
-  std::vector<chain::testing::FakePort*> sinks;
+  run::testing::FakeChain chain;
+  std::vector<run::testing::FakePort*> sinks;
   FaultPlan* faulty = nullptr;
   router::Router* router = nullptr;
   std::vector<std::size_t> next;  // frame, by worker
@@ -149,7 +149,7 @@ void expect_the_same_packets(const Bed& expected, const Bed& out) {
 void expect_what_the_cpu_does(const Layout& layout, unsigned workers, const Bed& out) {
   Bed cpu(layout, workers, Fault::none);
   ASSERT_NO_FATAL_FAILURE(cpu.run());
-  for (const chain::testing::FakePort* sink : cpu.sinks) EXPECT_GT(sink->sent[0].size(), 20U) << "a test of nothing";
+  for (const run::testing::FakePort* sink : cpu.sinks) EXPECT_GT(sink->sent[0].size(), 20U) << "a test of nothing";
   ASSERT_NO_FATAL_FAILURE(expect_the_same_packets(cpu, out));
   expect_the_same_counts(cpu.report, out.report);
 }
@@ -171,7 +171,7 @@ void PrintTo(const FaultyRun& run, std::ostream* out) { *out << name_of(run); }
 void expect_that_the_cpu_goes_on(const FaultyRun& faulty, Bed& bed) {
   ASSERT_NO_FATAL_FAILURE(put_on_gpu(bed.chain.settings, faulty.way));
   ASSERT_NO_FATAL_FAILURE(bed.run());
-  const unsigned lanes = faulty.workers * chain::lanes_of(bed.chain.settings);
+  const unsigned lanes = faulty.workers * run::lanes_of(bed.chain.settings);
   EXPECT_GT(bed.faulty->hit, 0U) << "nothing failed";
   EXPECT_EQ(bed.report["gpu"]["lanes_lost"], lanes);
   EXPECT_EQ(bed.report["gpu"]["failures"], 3 * lanes) << "a lane is given up after three";
@@ -266,7 +266,7 @@ TEST_P(LostDeviceDeathTest, LeavesItsBatchesToTheCpuAndTheProcessSound) {
     Bed again(*faulty.layout, faulty.workers, Fault::none);
     again.chain.settings = bed.chain.settings;
     const std::atomic<bool> never{false};
-    EXPECT_THROW(static_cast<void>(chain::run(again.chain, {}, never)), gpu::CudaError);
+    EXPECT_THROW(static_cast<void>(run::run(again.chain, {}, never)), gpu::CudaError);
   });
 }
 
@@ -276,7 +276,7 @@ TEST(LostDeviceWithChangingTablesDeathTest, HoldsNoUpdateUpAndMixesNoTables) {
     ASSERT_NO_FATAL_FAILURE(put_on_gpu(bed.chain.settings, kWays[2]));
     ASSERT_NO_FATAL_FAILURE(bed.run(120));
     bed.expect_sound();
-    EXPECT_EQ(bed.report["gpu"]["lanes_lost"], SwapBed::kWorkers * chain::lanes_of(bed.chain.settings));
+    EXPECT_EQ(bed.report["gpu"]["lanes_lost"], SwapBed::kWorkers * run::lanes_of(bed.chain.settings));
   });
 }
 

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "base/host_device.h"
-#include "chain/network_function.h"
+#include "function/network_function.h"
 
 namespace penstock::on_gpu {
 
@@ -56,21 +56,21 @@ struct CountUpCore {
 /// Borrows the plan.
 [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_faulty_stage(FaultPlan& plan);
 
-class FaultyFunction final : public chain::NetworkFunction {
+class FaultyFunction final : public function::NetworkFunction {
  public:
   FaultyFunction(Fault fault, unsigned from) {
     plan.fault = fault;
     plan.from = from;
   }
-  const chain::NfTraits& traits() const noexcept override { return traits_; }
-  std::unique_ptr<chain::CpuStage> make_cpu_stage() override { return std::make_unique<Twin>(); }
+  const function::NfTraits& traits() const noexcept override { return traits_; }
+  std::unique_ptr<function::CpuStage> make_cpu_stage() override { return std::make_unique<Twin>(); }
   std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse&) override { return make_faulty_stage(plan); }
   std::string description() const override { return "misbehaves on a GPU"; }
 
   FaultPlan plan;
 
  private:
-  class Twin final : public chain::CpuStage {
+  class Twin final : public function::CpuStage {
    public:
     void process(std::span<PacketView> packets) noexcept override {
       for (const PacketView packet : packets) packet.packet->verdict = CountUpCore{}(packet);
@@ -78,7 +78,7 @@ class FaultyFunction final : public chain::NetworkFunction {
   };
   static constexpr Access kAccess{kParsedFields | FieldSet{Field::eth_src, Field::verdict},
                                   {Field::eth_src, Field::verdict}};
-  const chain::NfTraits traits_{.name = "faulty", .summary = "", .cpu = kAccess, .gpu = kAccess, .finish = {}};
+  const function::NfTraits traits_{.name = "faulty", .summary = "", .cpu = kAccess, .gpu = kAccess, .finish = {}};
 };
 
 }  // namespace penstock::on_gpu

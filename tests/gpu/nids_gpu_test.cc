@@ -17,12 +17,12 @@
 #include <vector>
 
 #include "base/text_file.h"
-#include "chain/run.h"
 #include "config/chain_file.h"
 #include "golden/golden_case.h"
 #include "gpu/way.h"
 #include "nids/common_traffic.h"
 #include "port/testing/port_harness.h"
+#include "run/run.h"
 
 namespace penstock::on_gpu {
 namespace {
@@ -51,7 +51,7 @@ Scan scan(const std::string& capture, const std::string& nids, const std::string
   auto loaded = config::load_chain(chain, {});
   if (!loaded) throw std::runtime_error(to_string(loaded.error()));
   static const std::atomic<bool> kNever{false};
-  auto ran = chain::run(loaded->chain, {}, kNever);
+  auto ran = run::run(loaded->chain, {}, kNever);
   if (!ran) throw std::runtime_error(to_string(ran.error()));
   result.report = ran->report;
   loaded = tl::unexpected(Errors{});  // all logs are written

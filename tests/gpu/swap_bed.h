@@ -17,13 +17,13 @@
 #include <utility>
 #include <vector>
 
-#include "chain/run.h"
-#include "chain/testing/fakes.h"
 #include "gpu/faulty_function.h"
 #include "gpu/way.h"
 #include "nf/firewall/firewall.h"
 #include "nf/firewall/rules_for_test.h"
 #include "property/table_versions.h"
+#include "run/run.h"
+#include "run/testing/fakes.h"
 
 namespace penstock::on_gpu {
 
@@ -54,13 +54,13 @@ struct SwapBed {
     router = made.get();
     chain.functions.push_back({"router", std::move(made)});
     chain.add_function("checks", [this](std::span<PacketView> burst) { check(burst); });
-    chain.add_function("takes", chain::testing::each([](PacketView) { return Verdict::consume(); }));
+    chain.add_function("takes", run::testing::each([](PacketView) { return Verdict::consume(); }));
   }
 
   /// Runs the chain until so many versions have been in use.
   void run(std::uint32_t versions) {
     std::atomic<bool> stop{false};
-    auto running = std::async(std::launch::async, [&] { return chain::run(chain, {}, stop); });
+    auto running = std::async(std::launch::async, [&] { return run::run(chain, {}, stop); });
     const auto is_running = [&] { return running.wait_for(std::chrono::seconds{0}) != std::future_status::ready; };
     for (std::uint32_t v = 1; v <= versions && is_running(); ++v) {
       const std::uint64_t before = packets;
@@ -87,7 +87,7 @@ struct SwapBed {
     EXPECT_EQ(report.at("packets").at("dropped"), 0);
   }
 
-  chain::testing::FakeChain chain;
+  run::testing::FakeChain chain;
   router::Router* router = nullptr;
   Json report;
   std::atomic<std::uint32_t> done{0};  // the newest version whose update has returned
@@ -116,7 +116,7 @@ struct SwapBed {
     packets += burst.size();
   }
 
-  const std::vector<chain::testing::Bytes> frames = chain::testing::numbered_frames(2);
+  const std::vector<run::testing::Bytes> frames = run::testing::numbered_frames(2);
 };
 
 }  // namespace penstock::on_gpu

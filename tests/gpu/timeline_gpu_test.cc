@@ -42,7 +42,7 @@ class TimelineOfAChain : public property::Chains, public ::testing::WithParamInt
     auto loaded = config::load_chain(folder_ / "chain.yaml", options);
     ASSERT_TRUE(loaded) << penstock::to_string(loaded.error());
     ASSERT_NE(loaded->chain.timeline, nullptr);
-    auto result = chain::run(loaded->chain, {}, kNever);
+    auto result = run::run(loaded->chain, {}, kNever);
     ASSERT_TRUE(result) << penstock::to_string(result.error());
     report_ = std::move(result->report);
     expect_all_on_device(report_);
@@ -88,12 +88,11 @@ TEST_P(TimelineOfAChain, HasAllThatCrossed) {
   for (const auto& [segment, count] : packets) EXPECT_EQ(count, kPackets) << segment;
   EXPECT_EQ(packets.size(), timeline_->segments().size());
   EXPECT_TRUE(works.contains(ring::Work::kernels));
-  const bool copies =
-      GetParam().transfer == chain::Transfer::streamed || GetParam().transfer == chain::Transfer::direct;
+  const bool copies = GetParam().transfer == run::Transfer::streamed || GetParam().transfer == run::Transfer::direct;
   if (copies) {
     EXPECT_EQ(works.size(), 3U) << "the copy engines do it";
   }
-  const unsigned streams = GetParam().transfer == chain::Transfer::direct ? 1 : 3;
+  const unsigned streams = GetParam().transfer == run::Transfer::direct ? 1 : 3;
   EXPECT_EQ(timeline_->streams().size(), 2 * streams) << "of two workers";
 }
 

@@ -13,57 +13,57 @@
 #include <string>
 #include <vector>
 
-#include "chain/chain.h"
 #include "config/chain_file.h"
 #include "gpu/devices.h"
+#include "run/chain.h"
 
 namespace penstock::on_gpu {
 
 using Json = nlohmann::ordered_json;
 
 struct Way {
-  chain::Transfer transfer;
-  chain::WholeFrames frames;
-  chain::Sharing sharing = chain::Sharing::packets;
+  run::Transfer transfer;
+  plan::WholeFrames frames;
+  plan::Sharing sharing = plan::Sharing::packets;
 };
 
 inline constexpr Way kWays[] = {
-    {chain::Transfer::direct, chain::WholeFrames::where_needed},
-    {chain::Transfer::direct, chain::WholeFrames::always},
-    {chain::Transfer::streamed, chain::WholeFrames::where_needed},
-    {chain::Transfer::streamed, chain::WholeFrames::always},
-    {chain::Transfer::zero_copy, chain::WholeFrames::where_needed},
-    {chain::Transfer::zero_copy, chain::WholeFrames::always},
-    {chain::Transfer::automatic, chain::WholeFrames::where_needed},
-    {chain::Transfer::streamed, chain::WholeFrames::where_needed, chain::Sharing::none},
-    {chain::Transfer::automatic, chain::WholeFrames::always, chain::Sharing::none},
-    {chain::Transfer::automatic, chain::WholeFrames::where_needed, chain::Sharing::parsing},
-    {chain::Transfer::streamed, chain::WholeFrames::always, chain::Sharing::parsing},
+    {run::Transfer::direct, plan::WholeFrames::where_needed},
+    {run::Transfer::direct, plan::WholeFrames::always},
+    {run::Transfer::streamed, plan::WholeFrames::where_needed},
+    {run::Transfer::streamed, plan::WholeFrames::always},
+    {run::Transfer::zero_copy, plan::WholeFrames::where_needed},
+    {run::Transfer::zero_copy, plan::WholeFrames::always},
+    {run::Transfer::automatic, plan::WholeFrames::where_needed},
+    {run::Transfer::streamed, plan::WholeFrames::where_needed, plan::Sharing::none},
+    {run::Transfer::automatic, plan::WholeFrames::always, plan::Sharing::none},
+    {run::Transfer::automatic, plan::WholeFrames::where_needed, plan::Sharing::parsing},
+    {run::Transfer::streamed, plan::WholeFrames::always, plan::Sharing::parsing},
 };
 
 inline std::string transfer_of(const Way& way) {
   switch (way.transfer) {
-    case chain::Transfer::automatic: return "auto";
-    case chain::Transfer::direct: return "direct";
-    case chain::Transfer::streamed: return "streamed";
-    case chain::Transfer::zero_copy: break;
+    case run::Transfer::automatic: return "auto";
+    case run::Transfer::direct: return "direct";
+    case run::Transfer::streamed: return "streamed";
+    case run::Transfer::zero_copy: break;
   }
   return "zero_copy";
 }
-inline std::string frames_of(const Way& way) { return way.frames == chain::WholeFrames::always ? "whole" : "planned"; }
+inline std::string frames_of(const Way& way) { return way.frames == plan::WholeFrames::always ? "whole" : "planned"; }
 inline std::string sharing_of(const Way& way) {
-  return std::string(chain::kSharingNames[static_cast<std::size_t>(way.sharing)]);
+  return std::string(plan::kSharingNames[static_cast<std::size_t>(way.sharing)]);
 }
 inline std::string to_string(const Way& way) {
   return transfer_of(way) + ", " + frames_of(way) + " frames" +
-         (way.sharing == chain::Sharing::packets ? "" : ", each function by itself, sharing: " + sharing_of(way));
+         (way.sharing == plan::Sharing::packets ? "" : ", each function by itself, sharing: " + sharing_of(way));
 }
 inline void PrintTo(const Way& way, std::ostream* out) { *out << to_string(way); }
 
 /// For the name of a parameterised test: "direct_planned".
 inline std::string test_name(const Way& way) {
   return transfer_of(way) + "_" + frames_of(way) +
-         (way.sharing == chain::Sharing::packets ? "" : "_sharing_" + sharing_of(way));
+         (way.sharing == plan::Sharing::packets ? "" : "_sharing_" + sharing_of(way));
 }
 
 /// The run section that puts a chain on a GPU, as `--set` gives it.
@@ -72,8 +72,8 @@ inline std::vector<std::string> settings_of(const Way& way) {
           "run.sharing=" + sharing_of(way)};
 }
 /// The same for a chain that is built by hand: on the first GPU.
-inline void put_on_gpu(chain::RunSettings& settings, const Way& way) {
-  settings.processor = chain::Processor::gpu;
+inline void put_on_gpu(run::RunSettings& settings, const Way& way) {
+  settings.processor = function::Processor::gpu;
   for (const gpu::Device& device : gpu::list_devices().devices) {
     if (device.supported && settings.gpus.empty()) settings.gpus.push_back(device.index);
   }

@@ -19,9 +19,9 @@
 #include <string>
 #include <vector>
 
-#include "chain/run.h"
 #include "config/chain_file.h"
 #include "golden/capture_file.h"
+#include "run/run.h"
 
 namespace penstock {
 namespace {
@@ -81,7 +81,7 @@ class LinuxGateway : public ::testing::Test {
     auto loaded = config::load_chain(directory_ + "/chain.yaml", {{}, true, false});
     ASSERT_TRUE(loaded) << to_string(loaded.error());
     const std::atomic<bool> stop{false};
-    const auto result = chain::run(loaded->chain, {}, stop);
+    const auto result = run::run(loaded->chain, {}, stop);
     ASSERT_TRUE(result) << to_string(result.error());
     report_ = result->report;
   }

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "chain/network_function.h"
+#include "function/network_function.h"
 #include "packet/field_range.h"
 #include "packet/field_text.h"
 #include "property/random_packets.h"
@@ -80,7 +80,7 @@ inline std::string described(Packet& packet) {
 }
 
 /// What the stage does with `packets` against its access, or nothing. The packets come out processed.
-inline std::optional<std::string> violation(chain::CpuStage& stage, Access access, std::vector<Packet>& packets,
+inline std::optional<std::string> violation(function::CpuStage& stage, Access access, std::vector<Packet>& packets,
                                             RandomPackets& random) {
   if (access.writes.has(Field::frame_shape)) return "this check knows no functions that change lengths";
   const std::vector<Packet> before = packets;

@@ -92,8 +92,8 @@ class Access : public ::testing::Test {
   }
   void put(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
 
-  std::unique_ptr<chain::NetworkFunction> make(const Configuration& configuration) {
-    const chain::NfKind* kind = nf::find_kind(configuration.kind);
+  std::unique_ptr<function::NetworkFunction> make(const Configuration& configuration) {
+    const function::NfKind* kind = nf::find_kind(configuration.kind);
     std::vector<RawParameter> raw;
     for (auto [name, items] : configuration.parameters) {
       for (std::string& item : items) {
@@ -103,7 +103,7 @@ class Access : public ::testing::Test {
       raw.push_back({name, {}, {}, items, pairs ? RawParameter::Shape::mapping : RawParameter::Shape::scalar, ""});
     }
     static const std::vector<std::string> kPorts{"lan", "wan", "dmz"};
-    chain::NfContext context{kPorts, configuration.out_port_known, {}};
+    function::NfContext context{kPorts, configuration.out_port_known, {}};
     auto parameters = Parameters::read(kind->parameters, std::move(raw), {});
     EXPECT_TRUE(parameters) << to_string(parameters.error());
     auto function = kind->make(*parameters, context);
@@ -117,7 +117,7 @@ class Access : public ::testing::Test {
 };
 
 /// The accesses that a function declares for stages that give the CPU twin's results.
-std::vector<penstock::Access> accesses_of(const chain::NfTraits& traits) {
+std::vector<penstock::Access> accesses_of(const function::NfTraits& traits) {
   std::vector<penstock::Access> all{traits.cpu};
   if (traits.gpu && !(traits.gpu->reads == traits.cpu.reads && traits.gpu->writes == traits.cpu.writes)) {
     all.push_back(*traits.gpu);
@@ -132,7 +132,7 @@ TEST_F(Access, IsCheckedOfEveryFunctionInTheCatalog) {
   checked.insert("ipsec");
   // What it keeps of flows makes a second run another one: nf/nids/nids_test.cc does it with two functions.
   checked.insert("nids");
-  for (const chain::NfKind* kind : nf::catalog()) EXPECT_TRUE(checked.contains(kind->name)) << kind->name;
+  for (const function::NfKind* kind : nf::catalog()) EXPECT_TRUE(checked.contains(kind->name)) << kind->name;
 }
 
 TEST_F(Access, IsWhatTheFunctionReadsAndWritesOfRandomPackets) {
@@ -225,7 +225,7 @@ TEST(ParsedFields, AreAllThatTheLayoutDependsOn) {
 }
 
 /// Functions that do what their access does not say.
-class Stage final : public chain::CpuStage {
+class Stage final : public function::CpuStage {
  public:
   explicit Stage(void (*decide)(PacketView)) : decide_(decide) {}
   void process(std::span<PacketView> packets) noexcept override {

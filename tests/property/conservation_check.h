@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
-#include "chain/run.h"
 #include "config/chain_file.h"
 #include "packet/testing/packet_builder.h"
 #include "port/testing/port_harness.h"
+#include "run/run.h"
 
 namespace penstock::property {
 
@@ -83,15 +83,15 @@ class Chains : public ::testing::Test {
 
   void put(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
 
-  chain::RunResult run(const std::string& yaml, const std::vector<std::string>& settings = {},
-                       const std::atomic<bool>& stop = kNever) {
+  run::RunResult run(const std::string& yaml, const std::vector<std::string>& settings = {},
+                     const std::atomic<bool>& stop = kNever) {
     put("chain.yaml", yaml);
     config::LoadOptions options;
     for (const std::string& setting : settings) options.overrides.push_back(*config::parse_override(setting));
     auto loaded = config::load_chain(folder_ / "chain.yaml", options);
     EXPECT_TRUE(loaded) << to_string(loaded.error()) << '\n' << yaml;
     if (!loaded) return {};
-    auto result = chain::run(loaded->chain, {}, stop);
+    auto result = run::run(loaded->chain, {}, stop);
     EXPECT_TRUE(result) << to_string(result.error()) << '\n' << yaml;
     if (!result) return {};
     expect_conserved(result->report, lengths_change_);

@@ -9,16 +9,16 @@
 #include <future>
 #include <thread>
 
-#include "chain/run.h"
-#include "chain/testing/fakes.h"
 #include "property/table_versions.h"
+#include "run/run.h"
+#include "run/testing/fakes.h"
 
 namespace penstock::property {
 namespace {
 
-using chain::testing::FakeChain;
 using port::RxStatus;
 using router::Fib4Engine;
+using run::testing::FakeChain;
 
 class TableSwap : public ::testing::TestWithParam<Fib4Engine> {};
 INSTANTIATE_TEST_SUITE_P(Engines, TableSwap, ::testing::Values(Fib4Engine::kDir24, Fib4Engine::kTrie4),
@@ -32,7 +32,7 @@ TEST_P(TableSwap, LosesNoPacketAndShowsNoneHalfAChange) {
   chain.settings.batch_packets = 300;  // several bursts
   // Each packet carries, as its time, the version that its batch must see at least; as its wire length, its batch.
   std::atomic<std::uint32_t> batches{0};
-  const std::vector<chain::testing::Bytes> frames = chain::testing::numbered_frames(2);
+  const std::vector<run::testing::Bytes> frames = run::testing::numbered_frames(2);
   chain.add_source("source", [&](unsigned, Batch& batch) {
     if (!batch.empty()) return RxStatus::more;
     const std::uint64_t least = done.load();
@@ -58,10 +58,10 @@ TEST_P(TableSwap, LosesNoPacketAndShowsNoneHalfAChange) {
     }
     packets += burst.size();
   });
-  chain.add_function("takes", chain::testing::each([](PacketView) { return Verdict::consume(); }));
+  chain.add_function("takes", run::testing::each([](PacketView) { return Verdict::consume(); }));
 
   std::atomic<bool> stop{false};
-  auto running = std::async(std::launch::async, [&] { return chain::run(chain, {}, stop); });
+  auto running = std::async(std::launch::async, [&] { return run::run(chain, {}, stop); });
   for (std::uint32_t v = 1; v <= kVersions; ++v) {
     const std::uint64_t before = packets;
     ASSERT_TRUE(router.update(version(v)));
@@ -99,7 +99,7 @@ TEST(TableSwapAtTheEnd, WaitsForNoWorkerThatHasEnded) {
   router::Router& router = *made;
   chain.functions.push_back({"router", std::move(made)});
   const std::atomic<bool> never{false};
-  auto running = std::async(std::launch::async, [&] { return chain::run(chain, {}, never); });
+  auto running = std::async(std::launch::async, [&] { return run::run(chain, {}, never); });
   while (!first_is_done) std::this_thread::yield();
   ASSERT_TRUE(router.update(version(1)));
   updated = true;

@@ -70,7 +70,7 @@ RuleCounters& Firewall::add_counters() {
   return *counters_.back();
 }
 
-std::unique_ptr<chain::CpuStage> Firewall::make_cpu_stage() {
+std::unique_ptr<function::CpuStage> Firewall::make_cpu_stage() {
   return std::make_unique<FirewallStage>(rules_, *classifier_, add_counters());
 }
 
@@ -81,7 +81,7 @@ std::unique_ptr<gpu::GpuStage> Firewall::make_gpu_stage(const gpu::StageUse&) {
   return make_firewall_gpu_stage(*tables);
 }
 
-std::unique_ptr<chain::FinishStage> Firewall::make_finish_stage(chain::CpuStage& /*twin*/) {
+std::unique_ptr<function::FinishStage> Firewall::make_finish_stage(function::CpuStage& /*twin*/) {
   return std::make_unique<FirewallFinishStage>(add_counters());
 }
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "chain/network_function.h"
+#include "function/network_function.h"
 #include "nf/firewall/classifier.h"
 #include "nf/firewall/device_tables.h"
 #include "nf/firewall/judge_core.h"
@@ -55,15 +55,15 @@ class RuleCounters {
   std::vector<Cell> cells_;
 };
 
-class Firewall final : public chain::NetworkFunction {
+class Firewall final : public function::NetworkFunction {
  public:
   /// Fails where the rules are too many for the engine.
   [[nodiscard]] static Result<std::unique_ptr<Firewall>> build(Ruleset rules, Engine engine);
 
-  const chain::NfTraits& traits() const noexcept override { return traits_; }
-  std::unique_ptr<chain::CpuStage> make_cpu_stage() override;
+  const function::NfTraits& traits() const noexcept override { return traits_; }
+  std::unique_ptr<function::CpuStage> make_cpu_stage() override;
   std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) override;
-  std::unique_ptr<chain::FinishStage> make_finish_stage(chain::CpuStage& twin) override;
+  std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
   std::string description() const override;
   /// {"rules": [{"index", "line", "target", "packets", "bytes", "text"} …], "policy": {"ipv4": {"target", "packets",
   /// "bytes"}, "ipv6": {…}}}: rules that matched none are left away.
@@ -79,13 +79,13 @@ class Firewall final : public chain::NetworkFunction {
 
   const Ruleset rules_;
   std::unique_ptr<const Classifier> classifier_;  // borrows rules_
-  chain::NfTraits traits_;
+  function::NfTraits traits_;
   mutable std::mutex mutex_;  // guards the next two: for set-up and reports, no packet waits for it
   std::vector<std::unique_ptr<RuleCounters>> counters_;
   std::map<int, std::unique_ptr<const DeviceTables>> on_devices_;  // by device
 };
 
 /// For the catalog.
-[[nodiscard]] const chain::NfKind& firewall_kind();
+[[nodiscard]] const function::NfKind& firewall_kind();
 
 }  // namespace penstock::firewall

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/text_file.h"
-#include "chain/interface_names.h"
-#include "chain/unsupported.h"
+#include "function/interface_names.h"
+#include "function/unsupported.h"
 #include "nf/firewall/firewall.h"
 #include "nf/firewall/rule_reader.h"
 
@@ -33,7 +33,7 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "ports for the interfaces in the rules: {eth0: lan, ppp*: wan, lo: none}", false},
     {"most_rules", ParameterType::integer, "1000000", "1..100000000",
      "maximum number of rules, both in the file and after calls to chains are expanded", false},
-    chain::kUnsupportedParameter,
+    function::kUnsupportedParameter,
 });
 
 /// Where packets pass that a reader of the file may believe to be filtered.
@@ -61,7 +61,7 @@ Errors cautions(const Ruleset& rules, const Parameters& parameters) {
   return cautions;
 }
 
-Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameters, chain::NfContext& context) {
+Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parameters, function::NfContext& context) {
   ReadOptions options;
   options.format = rule_format_of(parameters.text("format"));
   if (parameters.has("chain")) options.chain = parameters.text("chain");
@@ -82,23 +82,23 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   if (!text) return failure(text.error());
   Result<Read<Ruleset>> read = read_rules(*text, input_name(file), options);
   if (!read) return failure(std::move(read).error());
-  if (auto checked = chain::check_unsupported(parameters, "rules", std::move(read->unsupported),
-                                              std::move(read->harmless), context);
+  if (auto checked = function::check_unsupported(parameters, "rules", std::move(read->unsupported),
+                                                 std::move(read->harmless), context);
       !checked)
     return failure(std::move(checked).error());
   append(context.cautions, cautions(read->value, parameters));
-  append(context.without_effect, chain::unused_interfaces(parameters, read->value.interface_names, "rule"));
+  append(context.without_effect, function::unused_interfaces(parameters, read->value.interface_names, "rule"));
   return Firewall::build(std::move(read->value), engine_of(parameters.text("engine")))
       .map([](std::unique_ptr<Firewall> firewall) {
-        return std::unique_ptr<chain::NetworkFunction>(std::move(firewall));
+        return std::unique_ptr<function::NetworkFunction>(std::move(firewall));
       });
 }
 
 }  // namespace
 
-const chain::NfKind& firewall_kind() {
-  static constexpr chain::NfKind kKind{"firewall", "filters packets by rules; the first match decides", kParameters,
-                                       &make};
+const function::NfKind& firewall_kind() {
+  static constexpr function::NfKind kKind{"firewall", "filters packets by rules; the first match decides", kParameters,
+                                          &make};
   return kKind;
 }
 

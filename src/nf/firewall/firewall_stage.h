@@ -10,12 +10,12 @@
 #include <span>
 #include <string>
 
-#include "chain/network_function.h"
+#include "function/network_function.h"
 #include "nf/firewall/firewall.h"
 
 namespace penstock::firewall {
 
-class FirewallStage final : public chain::CpuStage {
+class FirewallStage final : public function::CpuStage {
  public:
   /// Borrows all three.
   FirewallStage(const Ruleset& rules, const Classifier& classifier, RuleCounters& counters) noexcept
@@ -33,7 +33,7 @@ class FirewallStage final : public chain::CpuStage {
   RuleCounters& counters_;
 };
 
-class FirewallFinishStage final : public chain::FinishStage {
+class FirewallFinishStage final : public function::FinishStage {
  public:
   /// Borrows the counters.
   explicit FirewallFinishStage(RuleCounters& counters) noexcept : counters_(counters) {}

@@ -278,7 +278,7 @@ TEST(Firewall, ReadsOnlyTheFieldsThatItsRulesLookAt) {
 /// Makes a firewall by way of its parameters, as a chain file does.
 class FromParameters : public ::testing::Test {
  protected:
-  Result<std::unique_ptr<chain::NetworkFunction>> make(std::vector<std::pair<std::string, std::string>> values) {
+  Result<std::unique_ptr<function::NetworkFunction>> make(std::vector<std::pair<std::string, std::string>> values) {
     std::vector<RawParameter> raw;
     for (auto& [name, value] : values) {
       RawParameter parameter;
@@ -301,7 +301,7 @@ class FromParameters : public ::testing::Test {
 
   static constexpr const char* kGateway = PENSTOCK_SOURCE_DIR "/src/nf/firewall/testdata/gateway.iptables";
   std::vector<std::string> ports_{"lan", "guest0", "wan0"};
-  chain::NfContext context_;
+  function::NfContext context_;
 };
 
 TEST_F(FromParameters, SkipsWhatIsNotSupportedOnRequestAlone) {

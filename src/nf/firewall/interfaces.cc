@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "chain/interface_names.h"
+#include "function/interface_names.h"
 #include "nf/firewall/rule.h"
 
 namespace penstock::firewall {
@@ -23,7 +23,7 @@ std::uint64_t port_bit(const std::vector<std::string>& ports, std::string_view n
 }  // namespace
 
 std::optional<std::uint64_t> Interfaces::ports_of(std::string_view pattern) const {
-  const chain::InterfacePattern wanted = chain::interface_in_file(pattern);
+  const function::InterfacePattern wanted = function::interface_in_file(pattern);
   std::uint64_t set = 0;
   bool known = false;
   const auto add = [&](std::uint64_t bits) {
@@ -35,7 +35,7 @@ std::optional<std::uint64_t> Interfaces::ports_of(std::string_view pattern) cons
   }
   const std::pair<std::string, std::string>* closest = nullptr;  // of the keys with a wildcard
   for (const auto& alias : aliases) {
-    const chain::InterfacePattern key = chain::interface_key(alias.first);
+    const function::InterfacePattern key = function::interface_key(alias.first);
     if (!wanted.meets(key)) continue;
     if (wanted.prefix || !key.prefix) {
       add(port_bit(ports, alias.second));
@@ -69,8 +69,8 @@ Result<Interfaces> make_interfaces(std::span<const std::string> ports, std::span
                         fmt::format("one of {}, or {}", interfaces.port_names(), Interfaces::kNone)});
       continue;
     }
-    const chain::InterfacePattern key = chain::interface_key(std::string_view(item).substr(0, equals));
-    const auto is_key = [&](const auto& alias) { return chain::interface_key(alias.first) == key; };
+    const function::InterfacePattern key = function::interface_key(std::string_view(item).substr(0, equals));
+    const auto is_key = [&](const auto& alias) { return function::interface_key(alias.first) == key; };
     if (std::ranges::any_of(interfaces.aliases, is_key)) {
       errors.push_back(
           {place, "interfaces: a key is given twice", in_quotes(item), "each once; * and + mean the same"});

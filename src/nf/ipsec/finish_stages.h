@@ -11,30 +11,30 @@
 #include <cstddef>
 #include <span>
 
-#include "chain/burst.h"
-#include "chain/network_function.h"
+#include "function/burst.h"
+#include "function/network_function.h"
 #include "nf/ipsec/ipsec.h"
 #include "nf/ipsec/mtu.h"
 
 namespace penstock::ipsec {
 
-class OutboundFinishStage final : public chain::FinishStage {
+class OutboundFinishStage final : public function::FinishStage {
  public:
   /// Borrows it.
   explicit OutboundFinishStage(Ipsec& ipsec) : ipsec_(ipsec), carried_(ipsec.make_counts()) {}
-  void set_emitter(chain::Emitter& emitter) noexcept override { emitter_ = &emitter; }
+  void set_emitter(function::Emitter& emitter) noexcept override { emitter_ = &emitter; }
   void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override;
   void take_back(std::span<PacketView> packets) noexcept override;
 
  private:
   Ipsec& ipsec_;
   const std::span<report::Traffic> carried_;
-  chain::Emitter* emitter_ = nullptr;                             // where there is an MTU
-  std::array<const PacketDescriptor*, chain::kBurst> protected_;  // of the burst that `finish` had last
+  function::Emitter* emitter_ = nullptr;                             // where there is an MTU
+  std::array<const PacketDescriptor*, function::kBurst> protected_;  // of the burst that `finish` had last
   std::size_t protected_count_ = 0;
 };
 
-class InboundFinishStage final : public chain::FinishStage {
+class InboundFinishStage final : public function::FinishStage {
  public:
   /// Borrows it.
   explicit InboundFinishStage(Ipsec& ipsec) : ipsec_(ipsec), carried_(ipsec.make_counts()) {}

@@ -63,7 +63,7 @@ Result<void> Ipsec::begin_run() {
   return tables_->begin_run();
 }
 
-std::unique_ptr<chain::CpuStage> Ipsec::make_cpu_stage() {
+std::unique_ptr<function::CpuStage> Ipsec::make_cpu_stage() {
   if (tables_->settings().inbound) return std::make_unique<InboundStage>(*this);
   return std::make_unique<OutboundStage>(*this);
 }
@@ -79,7 +79,7 @@ std::unique_ptr<gpu::GpuStage> Ipsec::make_gpu_stage(const gpu::StageUse& use) {
   return make_outbound_gpu_stage(*tables, numbers, turns_[{device, use.worker}], traits_.growth, use);
 }
 
-std::unique_ptr<chain::FinishStage> Ipsec::make_finish_stage(chain::CpuStage& /*twin*/) {
+std::unique_ptr<function::FinishStage> Ipsec::make_finish_stage(function::CpuStage& /*twin*/) {
   if (tables_->settings().inbound) return std::make_unique<InboundFinishStage>(*this);
   return std::make_unique<OutboundFinishStage>(*this);
 }

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "chain/network_function.h"
+#include "function/network_function.h"
 #include "gpu/turns.h"
 #include "nf/ipsec/device_tables.h"
 #include "nf/ipsec/tables.h"
@@ -26,14 +26,14 @@
 
 namespace penstock::ipsec {
 
-class Ipsec final : public chain::NetworkFunction {
+class Ipsec final : public function::NetworkFunction {
  public:
   explicit Ipsec(std::unique_ptr<Tables> tables);
 
-  const chain::NfTraits& traits() const noexcept override { return traits_; }
-  std::unique_ptr<chain::CpuStage> make_cpu_stage() override;
+  const function::NfTraits& traits() const noexcept override { return traits_; }
+  std::unique_ptr<function::CpuStage> make_cpu_stage() override;
   std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) override;
-  std::unique_ptr<chain::FinishStage> make_finish_stage(chain::CpuStage& twin) override;
+  std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
   Errors check() const override { return tables_->numbers().check(tables_->used_states()); }
   Result<void> begin_run() override;
   void end_run() noexcept override { tables_->end_run(); }
@@ -57,7 +57,7 @@ class Ipsec final : public chain::NetworkFunction {
   static void log_limit(const SaState& state) noexcept;
 
   std::unique_ptr<Tables> tables_;
-  chain::NfTraits traits_;
+  function::NfTraits traits_;
   std::atomic<SaState::Seconds> looked_at_ = 0;
   std::atomic<bool> limit_reached_ = false;
   mutable std::mutex mutex_;        // guards what follows: for set-up, and for who looks after the SAs
@@ -68,12 +68,12 @@ class Ipsec final : public chain::NetworkFunction {
 };
 
 /// From the parameters of `ipsec_kind`, but for `state_dir`: `numbers` says where SAs get theirs from.
-[[nodiscard]] Result<std::unique_ptr<chain::NetworkFunction>> make_ipsec(const Parameters& parameters,
-                                                                         chain::NfContext& context,
-                                                                         SaRegistry& registry,
-                                                                         std::shared_ptr<NumberSource> numbers);
+[[nodiscard]] Result<std::unique_ptr<function::NetworkFunction>> make_ipsec(const Parameters& parameters,
+                                                                            function::NfContext& context,
+                                                                            SaRegistry& registry,
+                                                                            std::shared_ptr<NumberSource> numbers);
 
 /// For the catalog.
-[[nodiscard]] const chain::NfKind& ipsec_kind();
+[[nodiscard]] const function::NfKind& ipsec_kind();
 
 }  // namespace penstock::ipsec

@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "base/thread_time.h"
-#include "chain/burst.h"
+#include "function/burst.h"
 #include "nf/ipsec/ipsec.h"
 #include "packet/parse_core.h"
 #include "packet/testing/packet_builder.h"
@@ -134,10 +134,10 @@ class Packets {
   std::vector<PacketView> views_;
 };
 
-void run(chain::CpuStage& stage, Packets& packets) {
+void run(function::CpuStage& stage, Packets& packets) {
   stage.begin_batch();
   const std::span<PacketView> all = packets.views();
-  for (std::size_t i = 0; i < all.size(); i += chain::kBurst) stage.process(all.subspan(i, chain::kBurst));
+  for (std::size_t i = 0; i < all.size(); i += function::kBurst) stage.process(all.subspan(i, function::kBurst));
 }
 
 struct Case {
@@ -228,10 +228,10 @@ void run_ciphers(benchmark::State& state, const Case& what) {
   const double seconds = time(
       state, [&] { packets.restore(); },
       [&] {
-        for (std::size_t i = 0; i < kPackets; i += chain::kBurst) {
-          const auto burst = std::span(work).subspan(i, chain::kBurst);
+        for (std::size_t i = 0; i < kPackets; i += function::kBurst) {
+          const auto burst = std::span(work).subspan(i, function::kBurst);
           if (what.inbound) {
-            crypto.open(burst, {authentic.get() + i, chain::kBurst});
+            crypto.open(burst, {authentic.get() + i, function::kBurst});
           } else {
             crypto.seal(burst);
           }
@@ -311,9 +311,9 @@ void run_library(benchmark::State& state, const Case& what) {
   const double seconds = time(
       state, [&] { packets.restore(); },
       [&] {
-        std::array<IMB_JOB*, chain::kBurst> burst;
+        std::array<IMB_JOB*, function::kBurst> burst;
         for (std::size_t i = 0; i < kPackets && !refused;) {
-          const std::uint32_t count = IMB_GET_NEXT_BURST(manager, chain::kBurst, burst.data());
+          const std::uint32_t count = IMB_GET_NEXT_BURST(manager, function::kBurst, burst.data());
           for (std::uint32_t k = 0; k < count; ++k, ++i) {
             const CryptoJob& of_packet = jobs[i];
             IMB_JOB& job = *burst[k];

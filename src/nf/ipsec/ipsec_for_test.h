@@ -151,7 +151,7 @@ inline std::string fate_of(const Verdict& verdict) {
 }
 
 /// One batch. Each frame has the room that the function asks for, and not a byte more.
-inline std::vector<Done> run(chain::CpuStage& stage, const Ipsec& ipsec, const std::vector<Arriving>& batch) {
+inline std::vector<Done> run(function::CpuStage& stage, const Ipsec& ipsec, const std::vector<Arriving>& batch) {
   std::vector<std::unique_ptr<RoomyFrame>> frames;
   std::vector<PacketView> views;
   for (const Arriving& one : batch) {
@@ -182,7 +182,7 @@ class End {
   [[nodiscard]] const SaState& state(std::size_t sa = 0) const { return *function->tables().states()[sa]; }
 
   std::unique_ptr<Ipsec> function;
-  std::unique_ptr<chain::CpuStage> stage;
+  std::unique_ptr<function::CpuStage> stage;
 };
 
 /// Of ends with one registry each is a function of one process.
@@ -232,12 +232,12 @@ inline Bytes plain(std::size_t payload = 5, std::uint16_t port = 2000) {
 }
 
 /// `ipsec`, but that its numbers are the same in every run, and shared with no other function.
-inline const chain::NfKind& fixed_iv_kind() {
-  static const chain::NfKind kKind{ipsec_kind().name, ipsec_kind().summary, ipsec_kind().parameters,
-                                   [](const Parameters& parameters, chain::NfContext& context) {
-                                     SaRegistry registry;
-                                     return ipsec::make_ipsec(parameters, context, registry, fixed_numbers());
-                                   }};
+inline const function::NfKind& fixed_iv_kind() {
+  static const function::NfKind kKind{ipsec_kind().name, ipsec_kind().summary, ipsec_kind().parameters,
+                                      [](const Parameters& parameters, function::NfContext& context) {
+                                        SaRegistry registry;
+                                        return ipsec::make_ipsec(parameters, context, registry, fixed_numbers());
+                                      }};
   return kKind;
 }
 

@@ -13,8 +13,8 @@
 
 #include "base/text_file.h"
 #include "base/units.h"
-#include "chain/interface_names.h"
-#include "chain/unsupported.h"
+#include "function/interface_names.h"
+#include "function/unsupported.h"
 #include "nf/ipsec/ipsec.h"
 #include "nf/ipsec/numbers/sa_registry.h"
 #include "nf/ipsec/numbers/state_folder.h"
@@ -47,7 +47,7 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "folder for locks and for used sequence numbers and IVs, which must survive restarts; default: "
      "/var/lib/penstock/ipsec, or for users other than root ~/.local/state/penstock/ipsec",
      false},
-    chain::kUnsupportedParameter,
+    function::kUnsupportedParameter,
 });
 
 Errors out_of_place(const Parameters& parameters, bool inbound, bool behind_router) {
@@ -143,7 +143,7 @@ Error caution(const Parameters& parameters, bool inbound) {
           "'none'", "a folder, or no state_dir"};
 }
 
-std::shared_ptr<NumberSource> make_numbers(const Parameters& parameters, chain::NfContext& context) {
+std::shared_ptr<NumberSource> make_numbers(const Parameters& parameters, function::NfContext& context) {
   SaRegistry& registry = SaRegistry::process();
   if (!parameters.has("state_dir")) return registry.kept_in(default_state_folder(), MakeParents::yes);
   const std::string& folder = parameters.text("state_dir");
@@ -152,15 +152,15 @@ std::shared_ptr<NumberSource> make_numbers(const Parameters& parameters, chain::
   return registry.random();
 }
 
-Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameters, chain::NfContext& context) {
+Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parameters, function::NfContext& context) {
   return make_ipsec(parameters, context, SaRegistry::process(), make_numbers(parameters, context));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<chain::NetworkFunction>> make_ipsec(const Parameters& parameters, chain::NfContext& context,
-                                                           SaRegistry& registry,
-                                                           std::shared_ptr<NumberSource> numbers) {
+Result<std::unique_ptr<function::NetworkFunction>> make_ipsec(const Parameters& parameters,
+                                                              function::NfContext& context, SaRegistry& registry,
+                                                              std::shared_ptr<NumberSource> numbers) {
   TableSources sources;
   sources.registry = &registry;
   sources.numbers = std::move(numbers);
@@ -203,25 +203,25 @@ Result<std::unique_ptr<chain::NetworkFunction>> make_ipsec(const Parameters& par
     }
   }
   if (!errors.empty()) return failure(std::move(errors));
-  const bool refused = !unsupported.empty() && chain::refuses_unsupported(parameters);
+  const bool refused = !unsupported.empty() && function::refuses_unsupported(parameters);
   if (errors = empty_files(sources, unsupported.empty()); !errors.empty() && !refused)
     return failure(std::move(errors));
-  append(context.without_effect, chain::unused_interfaces(parameters, devices_of(sources), "policy or SA"));
+  append(context.without_effect, function::unused_interfaces(parameters, devices_of(sources), "policy or SA"));
   const std::string policy_file = sources.policy_file;
   const bool inbound = sources.settings.inbound;
   auto tables = Tables::build(std::move(sources));
   if (!tables) return failure(std::move(tables).error());
   append(unsupported, std::move(tables->unsupported));
-  if (auto checked = chain::check_unsupported(parameters, parameters.has("policy") ? "policy" : "state",
-                                              std::move(unsupported), std::move(harmless), context);
+  if (auto checked = function::check_unsupported(parameters, parameters.has("policy") ? "policy" : "state",
+                                                 std::move(unsupported), std::move(harmless), context);
       !checked)
     return failure(std::move(checked).error());
   if (!inbound) append(context.cautions, policies_without_sa(tables->value->selection(), policy_file));
   return std::make_unique<Ipsec>(std::move(tables->value));
 }
 
-const chain::NfKind& ipsec_kind() {
-  static constexpr chain::NfKind kKind{
+const function::NfKind& ipsec_kind() {
+  static constexpr function::NfKind kKind{
       "ipsec", "protects packets with ESP and decapsulates them, as configured with ip xfrm", kParameters, &make};
   return kKind;
 }

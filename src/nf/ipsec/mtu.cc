@@ -47,7 +47,7 @@ void finish_ipv4(std::uint8_t* ip, std::uint32_t header, std::uint32_t payload, 
   head.checksum.set(checksum(ip, header));
 }
 
-bool cut_ipv4(PacketView packet, std::uint32_t mtu, chain::Emitter& emitter) noexcept {
+bool cut_ipv4(PacketView packet, std::uint32_t mtu, function::Emitter& emitter) noexcept {
   const std::uint32_t link = packet.layout().network_offset;
   const std::uint32_t header = packet.ipv4().header_length();
   const std::uint32_t payload = packet.layout().ip_bytes() - header;
@@ -79,7 +79,7 @@ bool cut_ipv4(PacketView packet, std::uint32_t mtu, chain::Emitter& emitter) noe
 }
 
 /// Of a tunnel's own header, which has no extensions. RFC 8200 §4.5.
-bool cut_ipv6(PacketView packet, std::uint32_t mtu, chain::Emitter& emitter) noexcept {
+bool cut_ipv6(PacketView packet, std::uint32_t mtu, function::Emitter& emitter) noexcept {
   constexpr std::uint32_t kHeaders = kBytesOf<Ipv6Header> + kBytesOf<Ipv6FragmentHeader>;
   const std::uint32_t link = packet.layout().network_offset;
   const std::uint32_t payload = packet.layout().ip_bytes() - kBytesOf<Ipv6Header>;
@@ -148,12 +148,12 @@ void write_link_header(std::uint8_t* to, PacketView packet) noexcept {
 
 }  // namespace
 
-bool cut_into_fragments(PacketView packet, std::uint32_t mtu, chain::Emitter& emitter) noexcept {
+bool cut_into_fragments(PacketView packet, std::uint32_t mtu, function::Emitter& emitter) noexcept {
   return packet.layout().network == NetworkLayer::ipv4 ? cut_ipv4(packet, mtu, emitter)
                                                        : cut_ipv6(packet, mtu, emitter);
 }
 
-void answer_too_big(PacketView packet, const SaView& sa, std::uint32_t mtu, chain::Emitter& emitter) noexcept {
+void answer_too_big(PacketView packet, const SaView& sa, std::uint32_t mtu, function::Emitter& emitter) noexcept {
   constexpr std::uint32_t kMostIpv4Answer = 576;  // RFC 1812 §4.3.2.3
   constexpr std::uint8_t kUnreachable = 3, kFragmentationNeeded = 4, kPacketTooBig = 2;
   if (!may_be_answered(packet)) return;

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "chain/emitter.h"
+#include "function/emitter.h"
 #include "nf/ipsec/sa_layout.h"
 #include "packet/packet.h"
 
@@ -17,13 +17,13 @@ namespace penstock::ipsec {
 /// Cuts a packet that `exceeds_mtu` has let through: its frame becomes the first fragment, the others are emitted
 /// behind it. Its layout is parsed. False where there is no room for all of them: then the packet may be changed, and
 /// must be dropped.
-[[nodiscard]] bool cut_into_fragments(PacketView packet, std::uint32_t mtu, chain::Emitter& emitter) noexcept;
+[[nodiscard]] bool cut_into_fragments(PacketView packet, std::uint32_t mtu, function::Emitter& emitter) noexcept;
 
 /// Tells the sender of a packet, as it came, how long one may be that `sa` is to protect: "fragmentation needed" (RFC
 /// 1191) or "packet too big" (RFC 4443 §3.2), back by the port that it came by, to the link address that it came from.
 /// From the SA's own end point, or, where that is of the other family, from whom the packet was for. Nothing is sent
 /// where nobody may be answered (RFC 1122 §3.2.2, RFC 4443 §2.4 e), or by a link that has no addresses to turn round.
-void answer_too_big(PacketView packet, const SaView& sa, std::uint32_t mtu, chain::Emitter& emitter) noexcept;
+void answer_too_big(PacketView packet, const SaView& sa, std::uint32_t mtu, function::Emitter& emitter) noexcept;
 
 /// So that answers cannot be made to flood (RFC 4443 §2.4 f): one worker's, some each second.
 class AnswerLimit {

@@ -26,7 +26,7 @@ class Cut {
     parse(view());
   }
   [[nodiscard]] PacketView view() { return batch_.view(0); }
-  [[nodiscard]] chain::Emitter& emitter() { return emitter_; }
+  [[nodiscard]] function::Emitter& emitter() { return emitter_; }
   [[nodiscard]] static Bytes bytes_of(PacketView packet) { return {packet.frame, packet.frame + packet.length()}; }
   /// What was emitted, in order.
   [[nodiscard]] std::vector<Bytes> emitted() {
@@ -46,8 +46,8 @@ class Cut {
   std::vector<std::uint8_t> memory_;
   std::vector<PacketDescriptor> descriptors_;
   Batch batch_;
-  chain::Emissions emissions_{1 << 16, 16};
-  chain::Emitter emitter_;
+  function::Emissions emissions_{1 << 16, 16};
+  function::Emitter emitter_;
 };
 
 std::uint32_t be16(const Bytes& frame, std::size_t at) {

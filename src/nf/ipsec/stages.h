@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-#include "chain/network_function.h"
+#include "function/network_function.h"
 #include "nf/firewall/classifier.h"
 #include "nf/ipsec/encapsulate_core.h"
 #include "nf/ipsec/inbound_core.h"
@@ -22,14 +22,14 @@
 
 namespace penstock::ipsec {
 
-class OutboundStage final : public chain::CpuStage {
+class OutboundStage final : public function::CpuStage {
  public:
   /// Borrows it.
   explicit OutboundStage(Ipsec& ipsec);
   /// Limits that the last packets have reached are told yet.
   ~OutboundStage() override { ipsec_.look_after_sas_at_once(); }
 
-  void set_emitter(chain::Emitter& emitter) noexcept override { emitter_ = &emitter; }
+  void set_emitter(function::Emitter& emitter) noexcept override { emitter_ = &emitter; }
   void begin_batch() noexcept override;
   void process(std::span<PacketView> packets) noexcept override;
   std::string explain(PacketView packet) const override;
@@ -59,7 +59,7 @@ class OutboundStage final : public chain::CpuStage {
   const SelectionView view_;
   MbCrypto crypto_;
   SaState::Seconds now_ = 0;
-  chain::Emitter* emitter_ = nullptr;  // where there is an MTU
+  function::Emitter* emitter_ = nullptr;  // where there is an MTU
   AnswerLimit answers_;
   std::array<firewall::Key, kGroup> keys_;
   std::array<Pending, kGroup> pending_;
@@ -69,7 +69,7 @@ class OutboundStage final : public chain::CpuStage {
   std::size_t job_count_ = 0;
 };
 
-class InboundStage final : public chain::CpuStage {
+class InboundStage final : public function::CpuStage {
  public:
   /// Borrows it.
   explicit InboundStage(Ipsec& ipsec);

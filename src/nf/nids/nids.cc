@@ -32,8 +32,8 @@ void add(Counts& to, const Counts& more) {
   to = std::bit_cast<Counts>(sum);
 }
 
-chain::NfTraits make_traits(const Detection& detection, const NidsSettings& settings) {
-  chain::NfTraits traits;
+function::NfTraits make_traits(const Detection& detection, const NidsSettings& settings) {
+  function::NfTraits traits;
   traits.writes_events = true;
   traits.name = nids_kind().name;
   traits.summary = nids_kind().summary;
@@ -146,7 +146,7 @@ Nids::Nids(std::unique_ptr<const Detection> detection, const NidsSettings& setti
       traits_(make_traits(*detection_, settings_)),
       hosts_(settings.host_memory) {}
 
-std::unique_ptr<chain::CpuStage> Nids::make_cpu_stage() {
+std::unique_ptr<function::CpuStage> Nids::make_cpu_stage() {
   const std::lock_guard lock(mutex_);
   if (!begun_) begun_ = std::chrono::steady_clock::now();
   workers_.push_back(std::make_unique<WorkerCounts>(rules().rules.size()));
@@ -169,7 +169,7 @@ std::unique_ptr<gpu::GpuStage> Nids::make_gpu_stage(const gpu::StageUse& use) {
   return make_scan_stage(*literals, use.multiprocessors);
 }
 
-std::unique_ptr<chain::FinishStage> Nids::make_finish_stage(chain::CpuStage& twin) {
+std::unique_ptr<function::FinishStage> Nids::make_finish_stage(function::CpuStage& twin) {
   if (!traits_.finish) return nullptr;
   return std::make_unique<NidsFinishStage>(static_cast<NidsStage&>(twin));
 }

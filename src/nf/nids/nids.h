@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "chain/network_function.h"
+#include "function/network_function.h"
 #include "nf/nids/detect/detection.h"
 #include "nf/nids/detect/state_store.h"
 #include "nf/nids/match/device_literals.h"
@@ -27,14 +27,14 @@
 
 namespace penstock::nids {
 
-class Nids final : public chain::NetworkFunction {
+class Nids final : public function::NetworkFunction {
  public:
   Nids(std::unique_ptr<const Detection> detection, const NidsSettings& settings);
 
-  const chain::NfTraits& traits() const noexcept override { return traits_; }
-  std::unique_ptr<chain::CpuStage> make_cpu_stage() override;
+  const function::NfTraits& traits() const noexcept override { return traits_; }
+  std::unique_ptr<function::CpuStage> make_cpu_stage() override;
   std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) override;
-  std::unique_ptr<chain::FinishStage> make_finish_stage(chain::CpuStage& twin) override;
+  std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
   /// Writes EVE's record of statistics.
   void end_run() noexcept override;
   std::string description() const override;
@@ -61,7 +61,7 @@ class Nids final : public chain::NetworkFunction {
  private:
   const std::unique_ptr<const Detection> detection_;
   const NidsSettings settings_;
-  chain::NfTraits traits_;
+  function::NfTraits traits_;
   NidsRecording recording_;
   HostMemory hosts_;
   mutable std::mutex mutex_;               // guards what follows: for set-up and reports, no packet waits for it
@@ -72,6 +72,6 @@ class Nids final : public chain::NetworkFunction {
 };
 
 /// For the catalog.
-[[nodiscard]] const chain::NfKind& nids_kind();
+[[nodiscard]] const function::NfKind& nids_kind();
 
 }  // namespace penstock::nids

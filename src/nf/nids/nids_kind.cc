@@ -143,7 +143,7 @@ Errors check_parameters(const Parameters& parameters) {
   return errors;
 }
 
-NidsSettings settings_of(const Parameters& parameters, const chain::NfContext& context) {
+NidsSettings settings_of(const Parameters& parameters, const function::NfContext& context) {
   NidsSettings settings;
   stack::TrackerOptions& tracker = settings.tracker;
   tracker.fragment_policy = policy_of(parameters.text("fragment_policy"));
@@ -234,7 +234,7 @@ Errors left_out(const RuleSet& rules) {
 }
 
 /// Rules that are to drop, in a chain that packets leave by and that only alerts.
-void caution_about_drops(const Parameters& parameters, const RuleSet& set, chain::NfContext& context) {
+void caution_about_drops(const Parameters& parameters, const RuleSet& set, function::NfContext& context) {
   const bool forwards = std::ranges::find(context.ports_write, true) != context.ports_write.end();
   const auto count = std::ranges::count_if(set.rules, [](const Rule& rule) { return drops(rule.action); });
   if (!forwards || count == 0 || parameters.text("action") == "drop") return;
@@ -275,7 +275,7 @@ Errors placed_variables(Errors errors, const Parameters& parameters) {
   return errors;
 }
 
-Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameters, chain::NfContext& context) {
+Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parameters, function::NfContext& context) {
   if (Errors errors = check_parameters(parameters); !errors.empty()) return failure(std::move(errors));
   RuleFiles files;
   if (auto read = read_variables(parameters, files); !read) return failure(std::move(read).error());
@@ -311,9 +311,9 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
 
 }  // namespace
 
-const chain::NfKind& nids_kind() {
-  static constexpr chain::NfKind kKind{"nids", "matches packets against Suricata or Snort rules, and alerts or drops",
-                                       kParameters, &make};
+const function::NfKind& nids_kind() {
+  static constexpr function::NfKind kKind{
+      "nids", "matches packets against Suricata or Snort rules, and alerts or drops", kParameters, &make};
   return kKind;
 }
 

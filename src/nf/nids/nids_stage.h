@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "chain/network_function.h"
+#include "function/network_function.h"
 #include "nf/nids/alert/alert_writer.h"
 #include "nf/nids/alert/frame_set.h"
 #include "nf/nids/detect/inspector.h"
@@ -44,7 +44,7 @@ struct WorkerCounts {
   std::optional<FrameSet> alert_frames;  // none: not recorded. To be read once the stage has ended
 };
 
-class NidsStage final : public chain::CpuStage {
+class NidsStage final : public function::CpuStage {
  public:
   /// Borrows all but the options: the settings', with what is the worker's own.
   NidsStage(const Detection& detection, HostMemory& hosts, const NidsSettings& settings,
@@ -57,7 +57,7 @@ class NidsStage final : public chain::CpuStage {
   /// For the worker's finish stage: packets whose literals a GPU has told.
   void process(std::span<const PacketView> packets, std::span<const std::byte* const> found) noexcept;
   /// The same, ahead of them: counts those in which no rule can find anything, and chooses the others (as
-  /// chain::FinishStage::choose).
+  /// function::FinishStage::choose).
   std::size_t choose(std::span<const PacketView> packets, std::span<const std::byte* const> found,
                      std::span<std::uint8_t> chosen) noexcept;
 
@@ -86,7 +86,7 @@ class NidsStage final : public chain::CpuStage {
 
 /// Takes what a GPU found to the worker's tracker and inspector: its packets and those that come to the CPU stage are
 /// of the same flows.
-class NidsFinishStage final : public chain::FinishStage {
+class NidsFinishStage final : public function::FinishStage {
  public:
   explicit NidsFinishStage(NidsStage& twin) noexcept : twin_(twin) {}
   void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override;

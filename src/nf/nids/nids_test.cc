@@ -68,9 +68,9 @@ class NidsFunction : public ::testing::Test {
   }
   using Given = std::pair<std::string, std::vector<std::string>>;
 
-  Result<std::unique_ptr<chain::NetworkFunction>> try_make(const std::string& rules,
-                                                           const std::vector<Given>& given = {},
-                                                           report::EventLog* eve = nullptr) {
+  Result<std::unique_ptr<function::NetworkFunction>> try_make(const std::string& rules,
+                                                              const std::vector<Given>& given = {},
+                                                              report::EventLog* eve = nullptr) {
     std::ofstream(rules_) << rules;
     std::vector<RawParameter> raw{{"rules", {}, {"chain.yaml", 1, 1}, {rules_}, RawParameter::Shape::scalar, ""}};
     for (const auto& [name, items] : given) {
@@ -79,14 +79,14 @@ class NidsFunction : public ::testing::Test {
     }
     auto parameters = Parameters::read(nids_kind().parameters, raw, {});
     if (!parameters) return tl::unexpected(std::move(parameters.error()));
-    chain::NfContext context;
+    function::NfContext context;
     context.eve = eve;
     auto made = nids_kind().make(*parameters, context);
     unsupported_ = std::move(context.unsupported);
     return made;
   }
-  std::unique_ptr<chain::NetworkFunction> make(const std::string& rules, const std::vector<Given>& given = {},
-                                               report::EventLog* eve = nullptr) {
+  std::unique_ptr<function::NetworkFunction> make(const std::string& rules, const std::vector<Given>& given = {},
+                                                  report::EventLog* eve = nullptr) {
     auto made = try_make(rules, given, eve);
     EXPECT_TRUE(made) << to_string(made.error());
     return std::move(*made);
@@ -95,7 +95,7 @@ class NidsFunction : public ::testing::Test {
     const auto made = try_make(rules, given);
     return made ? "made" : to_string(made.error());
   }
-  [[nodiscard]] static Json report_of(const chain::NetworkFunction& function) {
+  [[nodiscard]] static Json report_of(const function::NetworkFunction& function) {
     Json report = Json::object();
     function.report(report);
     return report;

@@ -11,7 +11,7 @@
 #include <memory>
 #include <span>
 
-#include "chain/snapshot.h"
+#include "function/snapshot.h"
 #include "gpu/memory.h"
 #include "gpu/stage.h"
 #include "nf/router/fib.h"
@@ -74,7 +74,7 @@ class DeviceSide {
   /// refused by its stages. Waits for the stages' batch boundaries.
   void follow(const RouterTables& tables) noexcept;
 
-  [[nodiscard]] chain::Snapshot<DeviceTables>& snapshot() noexcept { return snapshot_; }
+  [[nodiscard]] function::Snapshot<DeviceTables>& snapshot() noexcept { return snapshot_; }
   /// Whether its tables are not the newest, and may not be used.
   [[nodiscard]] bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
 
@@ -83,7 +83,7 @@ class DeviceSide {
   TableVersions versions_;  // that were followed last
   std::atomic<bool> lost_ = false;
   std::unique_ptr<DeviceTables> shadow_;  // made at the first update
-  chain::Snapshot<DeviceTables> snapshot_;
+  function::Snapshot<DeviceTables> snapshot_;
 };
 
 /// Borrows the side, which is of the current device.

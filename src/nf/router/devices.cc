@@ -3,7 +3,7 @@
 
 #include "nf/router/devices.h"
 
-#include "chain/interface_names.h"
+#include "function/interface_names.h"
 
 namespace penstock::router {
 
@@ -15,7 +15,7 @@ bool Devices::add_alias(std::string_view name, std::string_view port) {
   const auto known = index_.find(port);
   if (known == index_.end() && port != kNone) return false;
   const PortIndex meaning = known != index_.end() ? known->second : kNoPort;
-  const chain::InterfacePattern pattern = chain::interface_key(name);
+  const function::InterfacePattern pattern = function::interface_key(name);
   const auto [place, added] = (pattern.prefix ? prefixes_ : index_).emplace(std::string(pattern.stem), meaning);
   return added || place->second == meaning;
 }

@@ -76,7 +76,7 @@ Router::Router(RouterConfig config, std::unique_ptr<const RouterTables> tables)
   count_loaded();
 }
 
-std::unique_ptr<chain::CpuStage> Router::make_cpu_stage() { return make_router_stage(snapshot_, rules_, devices_); }
+std::unique_ptr<function::CpuStage> Router::make_cpu_stage() { return make_router_stage(snapshot_, rules_, devices_); }
 
 std::unique_ptr<gpu::GpuStage> Router::make_gpu_stage(const gpu::StageUse&) {
   const int device = gpu::current_device();
@@ -84,7 +84,7 @@ std::unique_ptr<gpu::GpuStage> Router::make_gpu_stage(const gpu::StageUse&) {
   std::unique_ptr<DeviceSide>& side = on_devices_[device];
   if (side == nullptr) {
     // An update that is under way waits for this reader, and then finds the side.
-    const chain::Snapshot<RouterTables>::Reader newest(snapshot_);
+    const function::Snapshot<RouterTables>::Reader newest(snapshot_);
     side = std::make_unique<DeviceSide>(newest.table());
   }
   return side->make_stage(rules_);

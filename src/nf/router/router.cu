@@ -32,7 +32,7 @@ class RouterGpuStage final : public gpu::GpuStage {
 
  private:
   DeviceSide& side_;
-  chain::Snapshot<DeviceTables>::Reader tables_;
+  function::Snapshot<DeviceTables>::Reader tables_;
   CheckRules rules_;
 };
 

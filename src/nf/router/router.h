@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "chain/network_function.h"
-#include "chain/snapshot.h"
+#include "function/network_function.h"
+#include "function/snapshot.h"
 #include "nf/router/device_tables.h"
 #include "nf/router/devices.h"
 #include "nf/router/fib.h"
@@ -53,12 +53,12 @@ struct RouterChange {
   RouteTable routes;  // added, or put in the place of the prefix's route
 };
 
-class Router final : public chain::NetworkFunction {
+class Router final : public function::NetworkFunction {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Router>> build(RouterConfig config);
 
-  [[nodiscard]] const chain::NfTraits& traits() const noexcept override { return traits_; }
-  [[nodiscard]] std::unique_ptr<chain::CpuStage> make_cpu_stage() override;
+  [[nodiscard]] const function::NfTraits& traits() const noexcept override { return traits_; }
+  [[nodiscard]] std::unique_ptr<function::CpuStage> make_cpu_stage() override;
   [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) override;
   [[nodiscard]] std::string description() const override;
   void report(nlohmann::json& into) const override;
@@ -90,7 +90,7 @@ class Router final : public chain::NetworkFunction {
   void follow_on_devices() noexcept;
   [[nodiscard]] Loaded loaded() const;
 
-  chain::NfTraits traits_;
+  function::NfTraits traits_;
   CheckRules rules_;
   Devices devices_;
 
@@ -100,7 +100,7 @@ class Router final : public chain::NetworkFunction {
   std::mutex updates_;  // one at a time, for as long as it waits for the workers; guards the next two
   NextHopTable next_hops_;
   std::unique_ptr<RouterTables> shadow_;  // equal to the newest; made at the first update
-  chain::Snapshot<RouterTables> snapshot_;
+  function::Snapshot<RouterTables> snapshot_;
 
   std::mutex devices_mutex_;  // never held while an update waits; guards which sides there are
   std::map<int, std::unique_ptr<DeviceSide>> on_devices_;  // by device
@@ -110,6 +110,6 @@ class Router final : public chain::NetworkFunction {
 };
 
 /// The catalog's line.
-[[nodiscard]] const chain::NfKind& router_kind();
+[[nodiscard]] const function::NfKind& router_kind();
 
 }  // namespace penstock::router

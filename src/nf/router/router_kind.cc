@@ -13,7 +13,7 @@
 
 #include "base/text_file.h"
 #include "base/units.h"
-#include "chain/interface_names.h"
+#include "function/interface_names.h"
 #include "nf/router/neighbour_reader.h"
 #include "nf/router/route_reader.h"
 #include "nf/router/router.h"
@@ -88,7 +88,7 @@ std::vector<EgressPort> read_macs(const Parameters& parameters, std::span<const 
 }
 
 /// Routes by ports that do not write, and names of devices that no file has.
-Errors without_effect(const Parameters& parameters, const RouterConfig& config, const chain::NfContext& context) {
+Errors without_effect(const Parameters& parameters, const RouterConfig& config, const function::NfContext& context) {
   Errors warnings;
   std::vector<std::size_t> routes_by_port(context.ports_write.size());
   const auto count = [&](const auto& routes) {
@@ -108,11 +108,11 @@ Errors without_effect(const Parameters& parameters, const RouterConfig& config, 
                      context.ports[port]),
          fmt::format("{} routes", format_count(routes_by_port[port])), "a port that writes"});
   }
-  append(warnings, chain::unused_interfaces(parameters, config.devices.asked_for(), "route or neighbour"));
+  append(warnings, function::unused_interfaces(parameters, config.devices.asked_for(), "route or neighbour"));
   return warnings;
 }
 
-Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameters, chain::NfContext& context) {
+Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parameters, function::NfContext& context) {
   Errors errors;
   RouterConfig config;
   config.engine = *parse_fib4_engine(parameters.text("ipv4"));
@@ -152,14 +152,14 @@ Result<std::unique_ptr<chain::NetworkFunction>> make(const Parameters& parameter
   if (!errors.empty()) return failure(std::move(errors));
   append(context.without_effect, without_effect(parameters, config, context));
   return Router::build(std::move(config)).map([](std::unique_ptr<Router> router) {
-    return std::unique_ptr<chain::NetworkFunction>(std::move(router));
+    return std::unique_ptr<function::NetworkFunction>(std::move(router));
   });
 }
 
 }  // namespace
 
-const chain::NfKind& router_kind() {
-  static constexpr chain::NfKind kKind{"router", "forwards by longest prefix match", kParameters, &make};
+const function::NfKind& router_kind() {
+  static constexpr function::NfKind kKind{"router", "forwards by longest prefix match", kParameters, &make};
   return kKind;
 }
 

@@ -20,9 +20,9 @@ namespace {
 
 /// Does with many packets what ForwardCore does with one, but so that their look-ups wait for memory together: check
 /// all and gather the destinations, look those up in bulk, then send all.
-class RouterStage final : public chain::CpuStage {
+class RouterStage final : public function::CpuStage {
  public:
-  RouterStage(chain::Snapshot<RouterTables>& tables, CheckRules rules, const Devices& devices)
+  RouterStage(function::Snapshot<RouterTables>& tables, CheckRules rules, const Devices& devices)
       : tables_(tables), rules_(rules), devices_(devices) {}
 
   void begin_batch() noexcept override { tables_.refresh(); }
@@ -81,7 +81,7 @@ class RouterStage final : public chain::CpuStage {
     }
   }
 
-  chain::Snapshot<RouterTables>::Reader tables_;
+  function::Snapshot<RouterTables>::Reader tables_;
   CheckRules rules_;
   const Devices& devices_;
   Lookups<Ipv4Address> v4_;
@@ -118,7 +118,7 @@ std::string RouterStage::explain(PacketView packet) const {
 
 }  // namespace
 
-chain::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bool rewrites_source) {
+function::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bool rewrites_source) {
   // A group on the link is told by the destination MAC, which is read in any case, or by a cooked header, which parsing
   // reads.
   Access access{kParsedFields | FieldSet{Field::eth_dst, Field::ipv4_dst, Field::ipv4_ttl, Field::ipv4_checksum,
@@ -141,8 +141,8 @@ chain::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bool 
           .drop_reasons = kDropReasons};
 }
 
-std::unique_ptr<chain::CpuStage> make_router_stage(chain::Snapshot<RouterTables>& tables, CheckRules rules,
-                                                   const Devices& devices) {
+std::unique_ptr<function::CpuStage> make_router_stage(function::Snapshot<RouterTables>& tables, CheckRules rules,
+                                                      const Devices& devices) {
   return std::make_unique<RouterStage>(tables, rules, devices);
 }
 

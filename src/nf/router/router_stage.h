@@ -7,19 +7,19 @@
 
 #include <memory>
 
-#include "chain/network_function.h"
-#include "chain/snapshot.h"
+#include "function/network_function.h"
+#include "function/snapshot.h"
 #include "nf/router/devices.h"
 #include "nf/router/router_tables.h"
 
 namespace penstock::router {
 
 /// What is read and written follows from what is checked and rewritten.
-[[nodiscard]] chain::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bool rewrites_source);
+[[nodiscard]] function::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bool rewrites_source);
 
 /// Takes the newest tables at each batch boundary. Must outlive neither the snapshot nor the devices, by whose names it
 /// explains what it does.
-[[nodiscard]] std::unique_ptr<chain::CpuStage> make_router_stage(chain::Snapshot<RouterTables>& tables,
-                                                                 CheckRules rules, const Devices& devices);
+[[nodiscard]] std::unique_ptr<function::CpuStage> make_router_stage(function::Snapshot<RouterTables>& tables,
+                                                                    CheckRules rules, const Devices& devices);
 
 }  // namespace penstock::router

@@ -348,7 +348,7 @@ class RouterParameters : public ::testing::Test {
   void TearDown() override {
     for (const std::string& path : files_) std::remove(path.c_str());
   }
-  Result<std::unique_ptr<chain::NetworkFunction>> make(std::vector<RawParameter> given) {
+  Result<std::unique_ptr<function::NetworkFunction>> make(std::vector<RawParameter> given) {
     auto parameters = Parameters::read(router_kind().parameters, std::move(given), {"chain.yaml", 3, 5});
     if (!parameters) return failure(std::move(parameters).error());
     return router_kind().make(*parameters, context_);
@@ -360,7 +360,7 @@ class RouterParameters : public ::testing::Test {
   static constexpr auto kMapping = RawParameter::Shape::mapping;
 
   std::vector<std::string> files_;
-  chain::NfContext context_{.ports = kTestPorts, .out_port_known = false, .unsupported = {}};
+  function::NfContext context_{.ports = kTestPorts, .out_port_known = false, .unsupported = {}};
 };
 
 TEST_F(RouterParameters, MakeARouterFromFiles) {

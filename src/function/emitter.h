@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Packets that functions make: fragments, ICMP errors. They pass no further function and leave right behind the packet
+// that caused them, or in its place. `Emissions` owns those of one batch, in memory that is taken when it is made and
+// bounds them; an `Emitter`, one for each worker, is what stages write them by.
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "packet/batch.h"
+#include "packet/packet.h"
+
+namespace penstock::function {
+
+class Emissions {
+ public:
+  /// Of a chain whose functions make none.
+  Emissions() = default;
+  /// For batches of at most so many bytes and packets: twice the bytes, in four times the packets, that is a batch that
+  /// is cut into small fragments.
+  Emissions(std::size_t batch_bytes, std::size_t batch_packets)
+      : bytes_(std::make_unique_for_overwrite<std::uint8_t[]>(2 * batch_bytes)), descriptors_(4 * batch_packets) {
+    made_ = Batch({bytes_.get(), 2 * batch_bytes / kFrameAlignment * kFrameAlignment}, descriptors_, {});
+    entries_.reserve(descriptors_.size());
+  }
+
+  /// Forgets all that was made, and begins anew with packets that this batch's cause.
+  void begin(const Batch& batch) noexcept {
+    causes_ = batch.packets();
+    made_.reset(0);
+    entries_.clear();
+    next_ = 0;
+    arranged_ = true;
+  }
+
+  /// Null where there is no room.
+  std::uint8_t* append_unwritten(std::size_t length, const PacketDescriptor& cause, PortIndex out) noexcept {
+    const auto bytes = static_cast<std::uint32_t>(length);
+    std::uint8_t* const frame =
+        made_.append_unwritten(length, {cause.timestamp_ns, bytes, cause.in_port, cause.link_type});
+    if (frame == nullptr) return nullptr;
+    PacketDescriptor& made = made_.packets().back();
+    made.verdict = Verdict::forward(out);
+    made.sequence = cause.sequence;
+    made.layout = {};
+    entries_.push_back({index_of(cause), static_cast<std::uint32_t>(entries_.size())});
+    arranged_ = false;
+    return frame;
+  }
+
+  // For the outlet.
+
+  [[nodiscard]] bool none_left() const noexcept { return next_ == entries_.size(); }
+  /// Puts those that are left in the order of their causes.
+  void arrange() noexcept {
+    if (arranged_) return;
+    std::sort(entries_.begin() + static_cast<std::ptrdiff_t>(next_), entries_.end(),
+              [](Entry a, Entry b) { return std::tie(a.cause, a.number) < std::tie(b.cause, b.number); });
+    arranged_ = true;
+  }
+  /// The position in the batch of what caused the next one.
+  [[nodiscard]] std::uint32_t next_cause() const noexcept { return entries_[next_].cause; }
+  [[nodiscard]] PacketView take() noexcept { return made_.view(entries_[next_++].number); }
+  [[nodiscard]] std::uint32_t index_of(const PacketDescriptor& cause) const noexcept {
+    return static_cast<std::uint32_t>(&cause - causes_.data());
+  }
+  [[nodiscard]] bool made(PacketView packet) const noexcept {
+    const std::less<const PacketDescriptor*> lies_before;
+    return !lies_before(packet.packet, descriptors_.data()) &&
+           lies_before(packet.packet, descriptors_.data() + descriptors_.size());
+  }
+
+ private:
+  struct Entry {
+    std::uint32_t cause;
+    std::uint32_t number;  // in the order in which they were made
+  };
+  std::unique_ptr<std::uint8_t[]> bytes_;
+  std::vector<PacketDescriptor> descriptors_;
+  Batch made_;
+  std::span<const PacketDescriptor> causes_;
+  std::vector<Entry> entries_;
+  std::size_t next_ = 0;  // those before have left
+  bool arranged_ = true;
+};
+
+class Emitter {
+ public:
+  /// Makes a packet of `cause`, one of those that the stage is given: a frame of the same link type. It leaves by the
+  /// port `out`, whether or not its cause leaves; with kNoPort by the way of its cause, and not where that one does not
+  /// leave. False where there is no room for it in this batch any more: a stage that cannot do without drops the cause,
+  /// for a reason of its own.
+  [[nodiscard]] bool emit(std::span<const std::uint8_t> frame, PacketView cause, PortIndex out = kNoPort) noexcept {
+    std::uint8_t* const to = emit_unwritten(frame.size(), cause, out);
+    if (to != nullptr && !frame.empty()) std::memcpy(to, frame.data(), frame.size());
+    return to != nullptr;
+  }
+  /// The same, but the frame is the caller's to write. Null where there is no room.
+  [[nodiscard]] std::uint8_t* emit_unwritten(std::size_t length, PacketView cause, PortIndex out = kNoPort) noexcept {
+    return into_ == nullptr ? nullptr : into_->append_unwritten(length, *cause.packet, out);
+  }
+
+  /// For the executor: what is made from here on belongs to this batch.
+  void go_into(Emissions* emissions) noexcept { into_ = emissions; }
+  [[nodiscard]] Emissions* goes_into() const noexcept { return into_; }
+
+ private:
+  Emissions* into_ = nullptr;
+};
+
+}  // namespace penstock::function

@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parameter `interfaces` of functions whose files name network interfaces: {eth0: lan, ppp*: wan, lo: none}.
+
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/parameter.h"
+
+namespace penstock::function {
+
+/// "eth0", or with `prefix` all names that begin with the stem.
+struct InterfacePattern {
+  std::string_view stem;
+  bool prefix = false;
+
+  [[nodiscard]] bool covers(std::string_view name) const { return prefix ? name.starts_with(stem) : name == stem; }
+  friend bool operator==(const InterfacePattern&, const InterfacePattern&) = default;
+  /// Whether a name can meet both.
+  [[nodiscard]] bool meets(const InterfacePattern& other) const { return covers(other.stem) || other.covers(stem); }
+};
+
+/// Of the parameter's keys: "eth+" and "eth*". Borrows from `text`.
+[[nodiscard]] inline InterfacePattern interface_key(std::string_view text, std::string_view wildcards = "+*") {
+  const bool prefix = !text.empty() && wildcards.find(text.back()) != std::string_view::npos;
+  return {text.substr(0, text.size() - (prefix ? 1 : 0)), prefix};
+}
+/// Of iptables and other files: "eth+".
+[[nodiscard]] inline InterfacePattern interface_in_file(std::string_view text) { return interface_key(text, "+"); }
+
+/// A warning for each key of the parameter that stands for none of `names`, those in the files of `what`.
+[[nodiscard]] Errors unused_interfaces(const Parameters& parameters, const std::set<std::string, std::less<>>& names,
+                                       std::string_view what);
+
+}  // namespace penstock::function

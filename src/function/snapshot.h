@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A table that is read by all workers and replaced while they run. Readers pay one atomic load and one store a batch;
+// the publisher waits until no reader can still see the old table and gets it back, so that it can apply the same
+// change to it and publish it next (left-right): an update costs two small changes and no copy of the whole.
+
+#pragma once
+
+#include <atomic>
+#include <cassert>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace penstock::function {
+
+template <typename T>
+class Snapshot {
+ public:
+  explicit Snapshot(std::unique_ptr<const T> first) noexcept : current_(first.release()) {}
+  Snapshot(const Snapshot&) = delete;
+  Snapshot& operator=(const Snapshot&) = delete;
+  ~Snapshot() {
+    assert(readers_.empty());
+    delete current_.load();
+  }
+
+  /// One worker's sight of the table. Must not outlive the snapshot.
+  class Reader {
+   public:
+    explicit Reader(Snapshot& owner) : owner_(&owner) {
+      const std::lock_guard lock(owner.mutex_);
+      owner.readers_.push_back(this);
+      refresh();
+    }
+    Reader(const Reader&) = delete;
+    Reader& operator=(const Reader&) = delete;
+    ~Reader() {
+      const std::lock_guard lock(owner_->mutex_);
+      std::erase(owner_->readers_, this);
+    }
+
+    /// At a batch boundary: takes the newest table and lets go of the one before.
+    void refresh() noexcept {
+      // The store must be seen before the check that follows it, or the publisher could miss it.
+      const T* seen = owner_->current_.load(std::memory_order_acquire);
+      for (;;) {
+        held_.store(seen, std::memory_order_seq_cst);
+        const T* now = owner_->current_.load(std::memory_order_seq_cst);
+        if (now == seen) return;
+        seen = now;
+      }
+    }
+    [[nodiscard]] const T& table() const noexcept { return *held_.load(std::memory_order_relaxed); }
+
+   private:
+    friend class Snapshot;
+    Snapshot* owner_;
+    std::atomic<const T*> held_{nullptr};
+  };
+
+  /// Makes `next` the table that readers take at their next batch boundary and returns the one before, once no reader
+  /// holds it. Waits for batch boundaries: not for the packet path. One publisher at a time.
+  [[nodiscard]] std::unique_ptr<const T> publish(std::unique_ptr<const T> next) {
+    std::unique_ptr<const T> before(current_.exchange(next.release(), std::memory_order_seq_cst));
+    for (;;) {
+      {
+        const std::lock_guard lock(mutex_);
+        bool held = false;
+        for (const Reader* reader : readers_) held |= reader->held_.load(std::memory_order_seq_cst) == before.get();
+        if (!held) return before;
+      }
+      std::this_thread::yield();
+    }
+  }
+
+  /// The newest table, for who is not a worker (reports, tests). Valid until the next `publish`.
+  [[nodiscard]] const T& newest() const noexcept { return *current_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<const T*> current_;
+  mutable std::mutex mutex_;  // guards readers_: set-up and publishing only
+  std::vector<Reader*> readers_;
+};
+
+}  // namespace penstock::function

@@ -1,0 +1,242 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "plan/device_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "packet/batch.h"
+
+namespace penstock::plan {
+
+namespace {
+
+/// What may lie behind the headers that cross alone.
+constexpr FieldSet kBehindHeaders{Field::tcp_options, Field::payload, Field::trailer};
+
+/// What a record carries that is no byte of the frame.
+constexpr FieldSet kCarriedMetadata{Field::mark, Field::timestamp};
+
+/// A segment as it is collected from the plan's stages.
+struct Collected {
+  FieldSet up;
+  FieldSet down;
+  FieldSet stale;  // that the device has not as the CPU left them, when the segment begins
+  bool changes_shape = false;
+  std::size_t first = 0;  // function
+  std::size_t last = 0;
+  ring::SegmentShape shape;
+};
+
+FieldSet bytes_of_frames() {
+  FieldSet fields;
+  for (unsigned f = 0; f < kByteFieldCount; ++f) fields |= {static_cast<Field>(f)};
+  return fields;
+}
+
+/// Whether the function's finish stage looks at bytes, as they lie on the host, that the segment changes on the device.
+/// One that changes frames itself looks at those that have come back.
+bool looks_at_changed(const function::NfTraits& function, const Collected& segment) {
+  if (!function.finish || finish_changes_frames(function)) return false;
+  const FieldSet looked_at = function.finish->reads & bytes_of_frames();
+  return segment.changes_shape ? !looked_at.empty() : !(looked_at & segment.down).empty();
+}
+
+/// Puts the plan's stages into segments. A finish stage that does not divide them waits for the segment's end; what it
+/// looks at has come home by then if a segment begins with its function.
+std::vector<Collected> collect(const TransferPlan& plan, std::span<const function::NfTraits> chain) {
+  std::vector<Collected> segments;
+  bool open = false;
+  FieldSet stale;
+  for (const PlannedStage& stage : plan.stages) {
+    if (stage.processor == function::Processor::gpu) {
+      open = open && !looks_at_changed(chain[stage.function], segments.back());
+      if (!open || !stage.to_device.empty()) {
+        stale -= stage.to_device;
+        segments.push_back({});
+        segments.back().first = stage.function;
+        segments.back().stale = stale;
+        open = true;
+      }
+      Collected& segment = segments.back();
+      const bool changes_shape = stage.access.writes.has(Field::frame_shape);
+      segment.up |= stage.to_device;
+      segment.changes_shape |= changes_shape;
+      segment.last = stage.function + 1;
+      stale -= stage.access.writes;
+      // All that a segment changes comes home at its end, also what nobody there reads: the host must be able to go on
+      // by itself if the device fails later.
+      segment.down |= stage.access.writes;
+      segment.shape.stages.push_back(
+          {static_cast<std::uint8_t>(stage.function), chain[stage.function].findings_bytes, changes_shape});
+    } else if (!segments.empty()) {
+      stale |= stage.access.writes;
+      if (stage.divides()) open = false;
+    }
+  }
+  return segments;
+}
+
+Error cannot_cross(const function::NfTraits& before, FieldSet fields) {
+  Error error;
+  error.message = fmt::format("{} cannot run on the GPU after a function on the CPU", before.name);
+  error.found = fmt::format("variable-length fields that must cross PCIe between them: {}", to_string(fields));
+  error.expected = "fixed-length fields, or processor: cpu";
+  return error;
+}
+
+Result<DevicePlan> plan_shared(std::span<const function::NfTraits> chain, WholeFrames whole) {
+  const TransferPlan transfers = plan_transfers(chain, function::Processor::gpu);
+  std::vector<Collected> segments = collect(transfers, chain);
+  DevicePlan plan;
+  Errors errors;
+  std::size_t next = 0;  // function
+  for (std::size_t s = 0; s < segments.size(); ++s) {
+    Collected& segment = segments[s];
+    ring::SegmentShape& shape = segment.shape;
+    const bool first = s == 0;
+    const bool last = s + 1 == segments.size();
+    if (next < segment.first) plan.runs.push_back({function::Processor::cpu, next, segment.first});
+    plan.runs.push_back({function::Processor::gpu, segment.first, segment.last, s});
+    shape.sends_packets = first;
+    shape.verdicts_up = segment.first > 0;
+    next = segment.last;
+
+    // Down first: what comes back whole must have gone up whole.
+    const auto record_down = ring::record_layout(segment.down);
+    const bool always = whole == WholeFrames::always && last;
+    shape.frames_down = always || segment.changes_shape || !record_down;
+    if (shape.frames_down) {
+      shape.down = *ring::record_layout(segment.down & kCarriedMetadata);
+    } else {
+      shape.down = *record_down;
+    }
+    if (first) {
+      shape.frames_up = whole == WholeFrames::always || !(segment.up & kBehindHeaders).empty();
+      const FieldSet metadata = segment.up & kCarriedMetadata;
+      shape.up = *ring::record_layout(metadata);
+      shape.verdicts_up |= !metadata.empty();
+      continue;
+    }
+    // What comes back whole must be up to date there, whether or not a stage reads it.
+    if (shape.frames_down) segment.up |= segment.stale;
+    if (const auto record_up = ring::record_layout(segment.up); record_up && !segment.up.has(Field::frame_shape)) {
+      shape.up = *record_up;
+    } else {
+      errors.push_back(cannot_cross(chain[segment.first], segment.up));
+    }
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  // Frames come back from the device's copy, so all of them must be there.
+  const bool any_frames_down = std::ranges::any_of(segments, [](const Collected& s) { return s.shape.frames_down; });
+  if (!segments.empty()) segments.front().shape.frames_up |= any_frames_down;
+  if (next < chain.size()) plan.runs.push_back({function::Processor::cpu, next, chain.size()});
+  for (Collected& segment : segments) plan.segments.push_back(std::move(segment.shape));
+  for (const PlannedStage& stage : transfers.stages) {
+    plan.hash_flows |= stage.processor == function::Processor::gpu && stage.access.reads.has(Field::flow_hash);
+  }
+  return plan;
+}
+
+/// Each function by itself. What it changes comes home behind it, so that no field has to cross alone.
+Result<DevicePlan> plan_unshared(std::span<const function::NfTraits> chain, WholeFrames whole, Sharing sharing) {
+  DevicePlan plan;
+  for (std::size_t f = 0; f < chain.size(); ++f) {
+    if (!chain[f].gpu) {
+      if (plan.runs.empty() || plan.runs.back().processor == function::Processor::gpu)
+        plan.runs.push_back({function::Processor::cpu, f, f});
+      plan.runs.back().last = f + 1;
+      continue;
+    }
+    auto alone = plan_shared(chain.subspan(f, 1), whole);
+    if (!alone) return alone;
+    ring::SegmentShape& shape = alone->segments.front();
+    shape.stages.front().function = static_cast<std::uint8_t>(f);
+    shape.verdicts_up |= f > 0;
+    shape.parses = sharing == Sharing::none || f == 0 || !chain[f - 1].gpu || finish_changes_frames(chain[f - 1]);
+    plan.runs.push_back({function::Processor::gpu, f, f + 1, plan.segments.size()});
+    plan.segments.push_back(std::move(shape));
+    plan.hash_flows |= alone->hash_flows;
+  }
+  return plan;
+}
+
+}  // namespace
+
+Result<DevicePlan> plan_device(std::span<const function::NfTraits> chain, WholeFrames whole, Sharing sharing) {
+  return sharing == Sharing::packets ? plan_shared(chain, whole) : plan_unshared(chain, whole, sharing);
+}
+
+FrameRoom growth_of(std::span<const function::NfTraits> chain) {
+  FrameRoom sum;
+  for (const function::NfTraits& nf : chain) {
+    sum.head += nf.growth.head;
+    sum.tail += nf.growth.tail;
+  }
+  return sum;
+}
+
+std::size_t functions_before_device(const DevicePlan& plan) {
+  std::size_t before = 0;
+  for (const DevicePlan::Run& run : plan.runs) {
+    if (run.processor == function::Processor::gpu) break;
+    before = run.last;
+  }
+  return before;
+}
+
+FrameRoom room_on_device(std::span<const function::NfTraits> chain, const DevicePlan& plan) {
+  FrameRoom room;
+  for (const DevicePlan::Run& run : plan.runs) {
+    if (run.processor == function::Processor::cpu) continue;
+    const FrameRoom of_run = growth_of(chain.subspan(run.first, run.last - run.first));
+    room.head += of_run.head;
+    room.tail += of_run.tail;
+  }
+  return room;
+}
+
+bool finish_changes_frames(const function::NfTraits& function) {
+  return function.finish && !(function.finish->writes - FieldSet{Field::verdict}).empty();
+}
+
+std::string describe_up(const ring::SegmentShape& segment) {
+  std::string text;
+  const auto add = [&text](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
+  if (segment.sends_packets)
+    add(segment.frames_up ? "whole frames" : fmt::format("headers ({} bytes)", ring::kHeaderBytes));
+  if (segment.verdicts_up) add("verdicts");
+  if (!segment.up.empty()) add(fmt::format("records of {} bytes", segment.up.bytes));
+  return text;
+}
+
+std::string describe_down(const ring::SegmentShape& segment) {
+  std::string text = "verdicts";
+  const auto lengths = std::ranges::count_if(segment.stages, &ring::SegmentShape::Stage::changes_shape);
+  if (lengths > 0) text += lengths > 1 ? fmt::format(", lengths after {} functions", lengths) : ", lengths";
+  if (segment.frames_down) text += ", whole frames";
+  if (!segment.down.empty()) text += fmt::format(", records of {} bytes", segment.down.bytes);
+  return text;
+}
+
+CrossingBytes crossing_bytes(const DevicePlan& plan, std::uint32_t frame_length) {
+  CrossingBytes bytes;
+  const auto frame = static_cast<std::uint32_t>(aligned_frame(frame_length));
+  for (const ring::SegmentShape& segment : plan.segments) {
+    if (segment.sends_packets) {
+      bytes.to_device += ring::kIndexBytes;
+      bytes.to_device += segment.frames_up ? frame : std::min(frame, ring::kHeaderBytes);
+    }
+    if (segment.verdicts_up) bytes.to_device += ring::kVerdictBytes + segment.up.bytes;
+    bytes.to_host += ring::kVerdictBytes + segment.down.bytes;
+    if (segment.frames_down) bytes.to_host += frame;
+    for (const ring::SegmentShape::Stage& stage : segment.stages) {
+      bytes.to_host += stage.findings_bytes + (stage.changes_shape ? ring::kLengthBytes : 0);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace penstock::plan

@@ -1,0 +1,245 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "plan/device_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace penstock::plan {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr FieldSet kAddresses{Field::ipv4_src, Field::ipv4_dst};
+constexpr FieldSet kTtl{Field::ipv4_ttl, Field::ipv4_checksum};
+constexpr FieldSet kVerdict{Field::verdict};
+
+function::NfTraits on_gpu(std::string_view name, FieldSet reads, FieldSet writes) {
+  return {.name = name, .summary = "", .cpu = {reads, writes}, .gpu = Access{reads, writes}, .finish = {}};
+}
+function::NfTraits on_cpu(std::string_view name, FieldSet reads, FieldSet writes) {
+  return {.name = name, .summary = "", .cpu = {reads, writes}, .gpu = {}, .finish = {}};
+}
+
+DevicePlan plan_of(const std::vector<function::NfTraits>& chain, WholeFrames whole = WholeFrames::where_needed) {
+  auto plan = plan_device(chain, whole);
+  EXPECT_TRUE(plan) << to_string(plan.error());
+  return plan ? *plan : DevicePlan{};
+}
+
+TEST(DevicePlan, SendsHeadersAndBringsBackTheChangedFields) {
+  const DevicePlan plan =
+      plan_of({on_gpu("firewall", kAddresses, kVerdict), on_gpu("router", kAddresses | kTtl, kTtl)});
+  ASSERT_EQ(plan.runs.size(), 1U);
+  EXPECT_EQ(plan.runs[0].last, 2U);
+  ASSERT_EQ(plan.segments.size(), 1U);
+  const ring::SegmentShape& segment = plan.segments[0];
+  EXPECT_FALSE(segment.frames_up);
+  EXPECT_FALSE(segment.frames_down);
+  EXPECT_FALSE(segment.verdicts_up);
+  EXPECT_EQ(segment.down.count, 2U) << "TTL and checksum";
+  EXPECT_EQ(segment.stages.size(), 2U);
+  EXPECT_EQ(crossing_bytes(plan, 1518).to_device, 16U + 96);
+  EXPECT_EQ(crossing_bytes(plan, 64).to_device, 16U + 64);
+  EXPECT_EQ(crossing_bytes(plan, 1518).to_host, 4U + 12) << "verdict; where the headers lie, two fields, one byte over";
+}
+
+TEST(DevicePlan, SendsWholeFramesWhereAStageReadsPayload) {
+  const DevicePlan plan = plan_of({on_gpu("nids", {Field::payload}, kVerdict)});
+  EXPECT_TRUE(plan.segments[0].frames_up);
+  EXPECT_FALSE(plan.segments[0].frames_down);
+  EXPECT_TRUE(plan.segments[0].down.empty());
+  EXPECT_EQ(crossing_bytes(plan, 1518).to_device, 16U + 1520);
+  EXPECT_EQ(crossing_bytes(plan, 1518).to_host, 4U);
+}
+
+TEST(DevicePlan, BringsWholeFramesBackWhereTheirShapeChanges) {
+  const DevicePlan plan =
+      plan_of({on_gpu("tunnel", {Field::ipv4_dst, Field::frame_shape}, {Field::frame_shape, Field::payload})});
+  EXPECT_TRUE(plan.segments[0].frames_up) << "what comes back whole must be there whole";
+  EXPECT_TRUE(plan.segments[0].frames_down);
+  EXPECT_TRUE(plan.segments[0].stages[0].changes_shape);
+}
+
+TEST(DevicePlan, BeginsASegmentWhereAFinishStageLooksAtWhatTheOneBeforeChanged) {
+  function::NfTraits nids = on_gpu("nids", kTtl | FieldSet{Field::payload}, {});
+  nids.finish = Access{kTtl | FieldSet{Field::payload}, kVerdict};
+  const function::NfTraits firewall = on_gpu("firewall", kAddresses, kVerdict);
+  const function::NfTraits router = on_gpu("router", kAddresses | kTtl, kTtl);
+  const function::NfTraits tunnel = on_gpu("tunnel", {Field::frame_shape}, {Field::frame_shape, Field::link_header});
+  EXPECT_EQ(plan_of({firewall, nids, router}).segments.size(), 1U) << "it sees what came in";
+  const DevicePlan plan = plan_of({router, nids});
+  ASSERT_EQ(plan.segments.size(), 2U);
+  EXPECT_EQ(plan.segments[0].down.count, 2U) << "TTL and checksum";
+  EXPECT_FALSE(plan.segments[1].sends_packets);
+  EXPECT_EQ(plan_of({tunnel, nids}).segments.size(), 2U) << "the frames lie elsewhere";
+  nids.finish->writes |= {Field::payload};
+  EXPECT_EQ(plan_of({router, nids}).segments.size(), 1U) << "it looks at frames that have come back";
+}
+
+TEST(DevicePlan, CutsTheChainWhereAFunctionRunsOnTheCpu) {
+  const DevicePlan plan = plan_of({on_cpu("log", kAddresses, {}), on_gpu("router", kAddresses | kTtl, kTtl | kVerdict),
+                                   on_cpu("shaper", kTtl | kVerdict, {Field::ipv4_tos, Field::verdict}),
+                                   on_gpu("filter", {Field::ipv4_tos, Field::ipv4_ttl}, kVerdict)});
+  ASSERT_EQ(plan.runs.size(), 4U);
+  EXPECT_EQ(plan.runs[1].processor, function::Processor::gpu);
+  EXPECT_EQ(plan.runs[2].processor, function::Processor::cpu);
+  ASSERT_EQ(plan.segments.size(), 2U);
+  EXPECT_TRUE(plan.segments[0].verdicts_up) << "the log had a say";
+  EXPECT_EQ(plan.segments[0].down.count, 2U);
+  EXPECT_TRUE(plan.segments[1].verdicts_up);
+  ASSERT_EQ(plan.segments[1].up.count, 1U);
+  EXPECT_EQ(plan.segments[1].up.places[0].field, Field::ipv4_tos) << "the TTL is there still";
+  EXPECT_TRUE(plan.segments[1].down.empty());
+}
+
+TEST(DevicePlan, AFinishStageThatNeedsNothingOfTheDeviceCutsNothing) {
+  function::NfTraits firewall = on_gpu("firewall", kAddresses, kVerdict);
+  firewall.finish = Access{{Field::frame_shape}, {}};
+  firewall.findings_bytes = 4;
+  const DevicePlan plan = plan_of({firewall, on_gpu("router", kTtl, kTtl)});
+  ASSERT_EQ(plan.segments.size(), 1U);
+  EXPECT_EQ(plan.segments[0].stages[0].findings_bytes, 4U);
+  EXPECT_EQ(crossing_bytes(plan, 64).to_host, 4U + 4 + 12);
+
+  firewall.finish = Access{{Field::ipv4_tos}, {}};  // written on the device
+  firewall.gpu->writes |= {Field::ipv4_tos};
+  EXPECT_EQ(plan_of({firewall, on_gpu("router", kTtl, kTtl)}).segments.size(), 2U);
+}
+
+TEST(DevicePlan, AFinishStageThatDropsCutsNothing) {
+  function::NfTraits window = on_gpu("window", kAddresses, kVerdict | FieldSet{Field::frame_shape});
+  window.finish = Access{kVerdict | FieldSet{Field::frame_shape}, kVerdict};
+  const function::NfTraits filter = on_gpu("filter", kAddresses | kVerdict, kVerdict);
+  const DevicePlan plan = plan_of({window, filter});
+  ASSERT_EQ(plan.segments.size(), 1U) << "verdicts and lengths come with what was found";
+  EXPECT_FALSE(plan.segments[0].verdicts_up);
+  EXPECT_EQ(describe_down(plan.segments[0]), "verdicts, lengths, whole frames");
+  const DevicePlan later = plan_of({window, on_cpu("log", kAddresses, {}), filter});
+  ASSERT_EQ(later.segments.size(), 2U);
+  EXPECT_TRUE(later.segments[1].verdicts_up);
+}
+
+TEST(DevicePlan, AFinishStageThatChangesFramesEndsItsSegment) {
+  function::NfTraits cutter = on_gpu("cutter", {Field::payload}, {Field::payload});
+  cutter.finish = Access{{Field::payload, Field::ipv4_tos}, {Field::ipv4_tos}};
+  EXPECT_EQ(plan_of({cutter, on_gpu("router", kTtl, kTtl)}).segments.size(), 2U);
+}
+
+TEST(DevicePlan, CarriesMetadataInRecords) {
+  const DevicePlan plan =
+      plan_of({on_gpu("marker", {Field::mark}, {Field::mark}), on_gpu("late", {Field::timestamp}, {})});
+  EXPECT_TRUE(plan.segments[0].verdicts_up);
+  EXPECT_EQ(plan.segments[0].up.count, 2U);
+  EXPECT_EQ(plan.segments[0].down.count, 1U);
+}
+
+TEST(DevicePlan, WholeFramesCrossWhereTheyAreAskedFor) {
+  const DevicePlan plan = plan_of({on_gpu("router", kTtl, kTtl)}, WholeFrames::always);
+  EXPECT_TRUE(plan.segments[0].frames_up);
+  EXPECT_TRUE(plan.segments[0].frames_down);
+  EXPECT_TRUE(plan.segments[0].down.empty()) << "the fields come with the frame";
+  EXPECT_EQ(crossing_bytes(plan, 1518).to_host, 4U + 1520);
+}
+
+TEST(DevicePlan, SendsPacketsForEachFunctionWhereTheyAreNotShared) {
+  const std::vector<function::NfTraits> chain{on_gpu("firewall", kAddresses, kVerdict), on_cpu("log", kAddresses, {}),
+                                              on_gpu("router", kAddresses | kTtl, kTtl),
+                                              on_gpu("nids", {Field::payload}, kVerdict)};
+  const auto plan = plan_device(chain, WholeFrames::where_needed, Sharing::none);
+  ASSERT_TRUE(plan);
+  ASSERT_EQ(plan->segments.size(), 3U);
+  ASSERT_EQ(plan->runs.size(), 4U);
+  EXPECT_EQ(plan->runs[3].segment, 2U);
+  for (const ring::SegmentShape& segment : plan->segments) EXPECT_TRUE(segment.sends_packets);
+  EXPECT_FALSE(plan->segments[0].verdicts_up);
+  EXPECT_TRUE(plan->segments[1].verdicts_up) << "what the firewall dropped is not to be routed";
+  EXPECT_EQ(plan->segments[1].stages[0].function, 2U);
+  EXPECT_TRUE(plan->segments[2].frames_up);
+  const CrossingBytes bytes = crossing_bytes(*plan, 1518);
+  EXPECT_EQ(bytes.to_device, (16U + 96) + (16 + 96 + 4) + (16 + 1520 + 4));
+  EXPECT_EQ(bytes.to_host, 4U + (4 + 12) + 4);
+}
+
+TEST(DevicePlan, ParsesOnceWhereParsingIsSharedAndTheHostChangesNoFrame) {
+  function::NfTraits opener = on_gpu("opener", {Field::payload}, {Field::payload});
+  opener.finish = Access{{Field::payload}, {Field::payload}};
+  const std::vector<function::NfTraits> chain{on_gpu("firewall", kAddresses, kVerdict),
+                                              on_gpu("router", kAddresses | kTtl, kTtl),
+                                              on_cpu("log", kAddresses, {}),
+                                              on_gpu("nids", {Field::payload}, kVerdict),
+                                              opener,
+                                              on_gpu("filter", kTtl, kVerdict)};
+  const auto parses = [&](Sharing sharing) {
+    const auto plan = plan_device(chain, WholeFrames::where_needed, sharing);
+    EXPECT_TRUE(plan);
+    std::vector<bool> all;
+    for (const ring::SegmentShape& segment : plan->segments) all.push_back(segment.parses);
+    return all;
+  };
+  EXPECT_EQ(parses(Sharing::parsing), (std::vector<bool>{true, false, true, false, true}));
+  EXPECT_EQ(parses(Sharing::none), (std::vector<bool>(5, true)));
+  const auto by_itself = plan_device(chain, WholeFrames::where_needed, Sharing::none);
+  const auto parsed_once = plan_device(chain, WholeFrames::where_needed, Sharing::parsing);
+  EXPECT_EQ(crossing_bytes(*by_itself, 1518).to_device, crossing_bytes(*parsed_once, 1518).to_device);
+  EXPECT_EQ(crossing_bytes(*by_itself, 1518).to_host, crossing_bytes(*parsed_once, 1518).to_host);
+}
+
+TEST(DevicePlan, HashesFlowsOnTheDeviceWhereAStageThereReadsTheHash) {
+  EXPECT_TRUE(plan_of({on_gpu("router", {Field::flow_hash}, {})}).hash_flows);
+  EXPECT_FALSE(plan_of({on_cpu("router", {Field::flow_hash}, {}), on_gpu("filter", kTtl, {})}).hash_flows);
+}
+
+TEST(DevicePlan, BringsTheDeviceUpToDateBeforeWholeFramesComeBackFromThere) {
+  const DevicePlan plan =
+      plan_of({on_gpu("cipher", {Field::payload}, {Field::payload}), on_cpu("router", kTtl | kVerdict, kTtl | kVerdict),
+               on_gpu("padder", {Field::payload}, {Field::payload})});
+  ASSERT_EQ(plan.segments.size(), 2U);
+  EXPECT_TRUE(plan.segments[0].frames_down) << "so that the host can go on without the device";
+  EXPECT_TRUE(plan.segments[1].frames_down);
+  EXPECT_EQ(plan.segments[1].up.count, 2U) << "TTL and checksum, which no stage there reads";
+}
+
+TEST(DevicePlan, RefusesWhatCannotCrossBetweenGpuStages) {
+  const std::vector<function::NfTraits> chain{on_gpu("a", {Field::payload}, {}),
+                                              on_cpu("proxy", {Field::payload}, {Field::payload}),
+                                              on_gpu("b", {Field::payload}, {})};
+  const auto plan = plan_device(chain);
+  ASSERT_FALSE(plan);
+  EXPECT_THAT(to_string(plan.error()), HasSubstr("b cannot run on the GPU after a function on the CPU: found "
+                                                 "variable-length fields that must cross PCIe between them: payload"));
+}
+
+TEST(DevicePlan, SaysWhereFramesNeedRoom) {
+  function::NfTraits tagger = on_cpu("tagger", {}, {});
+  tagger.growth = {4, 0};
+  function::NfTraits tunnel = on_gpu("tunnel", {Field::payload}, {Field::frame_shape});
+  tunnel.growth = {20, 8};
+  const function::NfTraits router = on_gpu("router", kTtl, kTtl);
+  const auto rooms = [](const std::vector<function::NfTraits>& chain, Sharing sharing) {
+    const auto plan = plan_device(chain, WholeFrames::where_needed, sharing);
+    EXPECT_TRUE(plan);
+    const FrameRoom in_batches = growth_of(std::span(chain).first(functions_before_device(*plan)));
+    const FrameRoom there = room_on_device(chain, *plan);
+    return std::array{in_batches.head, in_batches.tail, there.head, there.tail};
+  };
+  using Rooms = std::array<std::uint32_t, 4>;
+  EXPECT_EQ(rooms({tunnel, tagger}, Sharing::packets), (Rooms{0, 0, 20, 8}));
+  EXPECT_EQ(rooms({router, tunnel, tagger}, Sharing::packets), (Rooms{0, 0, 20, 8}));
+  EXPECT_EQ(rooms({tagger, tagger, router, tunnel}, Sharing::packets), (Rooms{8, 0, 20, 8}));
+  EXPECT_EQ(rooms({tunnel, tagger, tunnel}, Sharing::none), (Rooms{0, 0, 40, 16}));
+  EXPECT_EQ(rooms({tagger, tagger}, Sharing::packets), (Rooms{8, 0, 0, 0}));
+}
+
+TEST(DevicePlan, OfAChainWithoutGpuStagesHasNoSegments) {
+  const DevicePlan plan = plan_of({on_cpu("log", kAddresses, {}), on_cpu("proxy", kTtl, kTtl)});
+  EXPECT_TRUE(plan.segments.empty());
+  ASSERT_EQ(plan.runs.size(), 1U);
+  EXPECT_EQ(plan.runs[0].last, 2U);
+}
+
+}  // namespace
+}  // namespace penstock::plan

@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "plan/transfer_plan.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <array>
+
+namespace penstock::plan {
+namespace {
+
+constexpr FieldSet kHeaders{Field::ipv4_src, Field::ipv4_dst};
+constexpr FieldSet kTtl{Field::ipv4_ttl, Field::ipv4_checksum};
+
+function::NfTraits gpu_nf(std::string_view name, FieldSet reads, FieldSet writes) {
+  return {.name = name, .summary = "", .cpu = {reads, writes}, .gpu = Access{reads, writes}, .finish = {}};
+}
+function::NfTraits cpu_nf(std::string_view name, FieldSet reads, FieldSet writes) {
+  return {.name = name, .summary = "", .cpu = {reads, writes}, .gpu = {}, .finish = {}};
+}
+
+TEST(TransferPlan, NothingCrossesOnTheCpu) {
+  const std::array chain{gpu_nf("firewall", kHeaders, {Field::verdict}), gpu_nf("router", kHeaders, kTtl)};
+  const TransferPlan plan = plan_transfers(chain, function::Processor::cpu);
+  EXPECT_TRUE(plan.to_device().empty());
+  EXPECT_TRUE(plan.to_host().empty());
+}
+
+TEST(TransferPlan, GpuStagesShareOneCrossing) {
+  const std::array chain{gpu_nf("firewall", kHeaders, {Field::verdict}),
+                         gpu_nf("router", kHeaders | kTtl, kTtl | FieldSet{Field::verdict})};
+  const TransferPlan plan = plan_transfers(chain, function::Processor::gpu);
+  EXPECT_TRUE(plan.stages[0].to_device == (kHeaders | kTtl));
+  EXPECT_TRUE(plan.stages[1].to_device.empty());
+  EXPECT_TRUE(plan.to_host_at_end == (kTtl | FieldSet{Field::verdict})) << "payloads stay where they are";
+}
+
+TEST(TransferPlan, ACpuStageBetweenGpuStagesGetsWhatItReadsAndNoMore) {
+  const std::array chain{gpu_nf("ipsec", {Field::payload}, {Field::payload}), cpu_nf("log", kHeaders, {}),
+                         cpu_nf("proxy", {Field::payload}, {Field::payload}), gpu_nf("nids", {Field::payload}, {})};
+  const TransferPlan plan = plan_transfers(chain, function::Processor::gpu);
+  EXPECT_TRUE(plan.stages[1].to_host.empty());
+  EXPECT_TRUE(plan.stages[2].to_host == FieldSet{Field::payload});
+  EXPECT_TRUE(plan.stages[3].to_device == FieldSet{Field::payload}) << "the proxy changed it";
+  EXPECT_TRUE(plan.to_host_at_end.empty());
+}
+
+TEST(TransferPlan, WhatIsOverwrittenOnTheDeviceNeedNotCross) {
+  const std::array chain{gpu_nf("a", {}, {Field::mark}), gpu_nf("b", {Field::mark}, {})};
+  const TransferPlan plan = plan_transfers(chain, function::Processor::gpu);
+  EXPECT_TRUE(plan.to_device().empty());
+  EXPECT_TRUE(plan.to_host_at_end == FieldSet{Field::mark});
+}
+
+TEST(TransferPlan, AFinishStageRunsOnTheCpu) {
+  function::NfTraits nids = gpu_nf("nids", {Field::payload}, {Field::mark});
+  nids.finish = Access{{Field::mark, Field::payload}, {}};
+  const TransferPlan plan = plan_transfers(std::span(&nids, 1), function::Processor::gpu);
+  ASSERT_EQ(plan.stages.size(), 2U);
+  EXPECT_EQ(plan.stages[1].name, "nids (finish)");
+  EXPECT_TRUE(plan.stages[1].to_host == FieldSet{Field::mark}) << "the payload is on the host still";
+}
+
+TEST(TransferPlan, WhatAFinishStageDropsGoesToTheDeviceOnlyWhereThatBeginsAnew) {
+  constexpr FieldSet kVerdict{Field::verdict};
+  function::NfTraits window = gpu_nf("window", kHeaders | kVerdict, kVerdict | FieldSet{Field::frame_shape});
+  window.finish = Access{kVerdict | FieldSet{Field::frame_shape}, kVerdict};
+  const function::NfTraits filter = gpu_nf("filter", kHeaders | kVerdict, kVerdict);
+  const TransferPlan together = plan_transfers(std::array{window, filter}, function::Processor::gpu);
+  EXPECT_TRUE(together.stages[1].to_host == (kVerdict | FieldSet{Field::frame_shape})) << "with what was found";
+  EXPECT_FALSE(together.stages[1].divides());
+  EXPECT_TRUE(together.stages[2].to_device.empty());
+  EXPECT_TRUE(together.to_host_at_end == kVerdict) << "the filter's";
+  const TransferPlan apart =
+      plan_transfers(std::array{window, cpu_nf("log", kHeaders, {}), filter}, function::Processor::gpu);
+  EXPECT_TRUE(apart.stages[3].to_device == kVerdict);
+}
+
+/// An oracle that knows nothing of sets or plans: each side holds a version of every field, writes make new ones, and a
+/// read must see the newest.
+void expect_never_stale(const TransferPlan& plan) {
+  std::array<int, kFieldCount> newest{}, host{}, device{};
+  device.fill(-1);
+  for (const PlannedStage& stage : plan.stages) {
+    for (unsigned f = 0; f < kFieldCount; ++f) {
+      const auto field = static_cast<Field>(f);
+      if (stage.to_device.has(field)) device[f] = host[f];
+      if (stage.to_host.has(field)) host[f] = device[f];
+      auto& here = stage.processor == function::Processor::gpu ? device : host;
+      if (stage.access.reads.has(field)) RC_ASSERT(here[f] == newest[f]);
+      if (stage.access.writes.has(field)) here[f] = ++newest[f];
+    }
+  }
+  for (unsigned f = 0; f < kFieldCount; ++f) {
+    if (plan.to_host_at_end.has(static_cast<Field>(f))) host[f] = device[f];
+    RC_ASSERT(host[f] == newest[f]);
+  }
+}
+
+FieldSet random_fields() {
+  FieldSet set;
+  for (int n = *rc::gen::inRange(0, 5); n > 0; --n) set |= {static_cast<Field>(*rc::gen::inRange(0U, kFieldCount))};
+  return set;
+}
+
+RC_GTEST_PROP(TransferPlan, NeverReadsStaleDataAndMovesNothingTwice, ()) {
+  std::vector<function::NfTraits> chain;
+  for (int n = *rc::gen::inRange(1, 7); n > 0; --n) {
+    const FieldSet reads = random_fields();
+    const FieldSet writes = random_fields();
+    chain.push_back(*rc::gen::arbitrary<bool>() ? gpu_nf("g", reads, writes) : cpu_nf("c", reads, writes));
+    // What it drops is not told to stages on the device that did not wait for it: see above.
+    if (*rc::gen::inRange(0, 4) == 0)
+      chain.back().finish = Access{random_fields(), random_fields() - FieldSet{Field::verdict}};
+  }
+  const TransferPlan plan = plan_transfers(chain, function::Processor::gpu);
+  expect_never_stale(plan);
+
+  // Nothing crosses that the other side has already, or that nobody there reads before it changes.
+  std::array<int, kFieldCount> writes{}, moved_at_down{}, moved_at_up{};
+  moved_at_down.fill(-1);
+  moved_at_up.fill(-1);
+  for (const PlannedStage& stage : plan.stages) {
+    for (unsigned f = 0; f < kFieldCount; ++f) {
+      const auto field = static_cast<Field>(f);
+      if (stage.to_device.has(field)) RC_ASSERT(std::exchange(moved_at_down[f], writes[f]) != writes[f]);
+      if (stage.to_host.has(field)) RC_ASSERT(std::exchange(moved_at_up[f], writes[f]) != writes[f]);
+      if (stage.access.writes.has(field)) ++writes[f];
+    }
+  }
+}
+
+TEST(TransferPlan, CountsBytesOfANominalFrame) {
+  EXPECT_EQ(bytes_of(kHeaders, 64), 8U);
+  EXPECT_EQ(bytes_of({Field::payload}, 1514), 1460U);
+  FieldSet frame;
+  for (unsigned f = 0; f < kByteFieldCount; ++f) frame |= {static_cast<Field>(f)};
+  EXPECT_EQ(bytes_of(frame, 1514), 1514U);
+  EXPECT_EQ(bytes_of({Field::verdict}, 64), 4U);
+}
+
+}  // namespace
+}  // namespace penstock::plan

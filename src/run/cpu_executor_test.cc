@@ -1,0 +1,455 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "run/cpu_executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "packet/flow_hash.h"
+#include "run/testing/fakes.h"
+
+namespace penstock::run {
+namespace {
+
+using testing::Bytes;
+using testing::each;
+using ::testing::ElementsAre;
+using testing::FakeChain;
+using testing::FakeFunction;
+using testing::FakePort;
+using testing::number_of;
+using testing::numbered;
+using testing::numbered_frames;
+using ::testing::Pair;
+
+constexpr std::array<std::string_view, 2> kReasons{"odd", "seven"};
+
+/// One batch through a chain.
+struct Executed {
+  Executed(FakeChain& chain, const std::vector<Bytes>& frames, FrameRoom room = {})
+      : bytes(1 << 20), descriptors(frames.size()), batch(bytes, descriptors, room) {
+    chain.open();
+    counters = std::make_unique<WorkerCounters>(chain);
+    executor = std::make_unique<CpuExecutor>(chain, 0, *counters, nullptr);
+    for (const Bytes& frame : frames) EXPECT_TRUE(testing::append(batch, frame));
+    static_cast<void>(executor->submit(batch));
+    static_cast<void>(executor->retire());
+  }
+  std::uint64_t dropped(ChainDrop reason) const {
+    return counters->dropped_by_chain[static_cast<std::size_t>(reason)].packets.get();
+  }
+  std::uint64_t dropped_bytes(ChainDrop reason) const {
+    return counters->dropped_by_chain[static_cast<std::size_t>(reason)].bytes.get();
+  }
+
+  std::vector<std::uint8_t> bytes;
+  std::vector<PacketDescriptor> descriptors;
+  Batch batch;
+  std::unique_ptr<WorkerCounters> counters;
+  std::unique_ptr<CpuExecutor> executor;
+};
+
+std::pair<std::uint64_t, std::uint64_t> of(const report::Traffic& traffic) {
+  return {traffic.packets.get(), traffic.bytes.get()};
+}
+template <typename Wanted>
+std::pair<std::uint64_t, std::uint64_t> sum_where(const std::vector<Bytes>& frames, Wanted wanted) {
+  std::pair<std::uint64_t, std::uint64_t> sum;
+  for (const Bytes& frame : frames) {
+    if (!wanted(number_of(frame))) continue;
+    ++sum.first;
+    sum.second += frame.size();
+  }
+  return sum;
+}
+
+TEST(CpuExecutor, CountsWhatEachFunctionForwardsDropsAndConsumes) {
+  FakeChain chain;
+  FakePort& out = chain.add_sink("out");
+  chain
+      .add_function("no odd ones", each([](PacketView packet) {
+                      const auto n = number_of(packet);
+                      return n % 7 == 0 ? Verdict::drop(1) : n % 2 == 1 ? Verdict::drop(0) : Verdict::forward();
+                    }))
+      .own_traits.drop_reasons = kReasons;
+  chain.add_function("keeps fours", each([](PacketView packet) {
+                       return number_of(packet) % 4 == 0 ? Verdict::consume() : Verdict::forward();
+                     }));
+  const auto frames = numbered_frames(500);
+  const Executed done(chain, frames);
+  const auto seven = [](std::uint64_t n) { return n % 7 == 0; };
+  const auto odd = [](std::uint64_t n) { return n % 7 != 0 && n % 2 == 1; };
+  const auto even = [](std::uint64_t n) { return n % 7 != 0 && n % 2 == 0; };
+  const FunctionCounters& first = done.counters->functions[0];
+  EXPECT_EQ(of(first.in), sum_where(frames, [](auto) { return true; }));
+  EXPECT_EQ(of(first.dropped[0]), sum_where(frames, odd));
+  EXPECT_EQ(of(first.dropped[1]), sum_where(frames, seven));
+  EXPECT_THAT(of(first.consumed), Pair(0, 0));
+  EXPECT_EQ(of(first.forwarded), sum_where(frames, even));
+  const FunctionCounters& second = done.counters->functions[1];
+  EXPECT_EQ(of(second.in), of(first.forwarded));
+  EXPECT_EQ(of(second.consumed), sum_where(frames, [&](auto n) { return even(n) && n % 4 == 0; }));
+  EXPECT_EQ(of(second.forwarded), sum_where(frames, [&](auto n) { return even(n) && n % 4 != 0; }));
+  EXPECT_EQ(of(done.counters->forwarded), of(second.forwarded));
+  EXPECT_EQ(of(done.counters->port_out[0]), of(second.forwarded));
+  EXPECT_EQ(out.sent_bytes(), done.counters->forwarded.bytes.get());
+  EXPECT_THAT(of(done.counters->consumed), Pair(0, 0)) << "by the chain itself: none";
+}
+
+TEST(CpuExecutor, AsksNoFunctionAboutAPacketThatHasLeft) {
+  FakeChain chain;
+  chain.add_sink("out");
+  chain
+      .add_function("drops", each([](PacketView packet) {
+                      return number_of(packet) < 200 ? Verdict::drop(0) : Verdict::forward();
+                    }))
+      .own_traits.drop_reasons = kReasons;
+  chain.add_function("last", [](std::span<PacketView> packets) {
+    ASSERT_FALSE(packets.empty());
+    for (const PacketView packet : packets) {
+      EXPECT_GE(number_of(packet), 200U);
+      EXPECT_TRUE(packet.packet->verdict.alive());
+    }
+  });
+  const Executed done(chain, numbered_frames(300));
+  EXPECT_EQ(done.counters->functions[1].in.packets.get(), 100U);
+}
+
+TEST(CpuExecutor, WritesDownWhichFunctionDecided) {
+  FakeChain chain;
+  chain.add_sink("out");
+  chain.add_function("a", each([](auto) { return Verdict::forward(); }));
+  chain.add_function("b", each([](auto) { return Verdict::drop(1); })).own_traits.drop_reasons = kReasons;
+  const Executed done(chain, numbered_frames(1));
+  EXPECT_EQ(done.descriptors[0].verdict.nf, 1);
+  EXPECT_EQ(done.descriptors[0].verdict.value, 1);
+}
+
+TEST(CpuExecutor, KeepsTheOrderWithinEachExit) {
+  FakeChain chain;
+  FakePort& lan = chain.add_sink("lan");
+  FakePort& wan = chain.add_sink("wan");
+  FakePort& dmz = chain.add_sink("dmz");
+  chain.add_function("router", each([](PacketView packet) {
+                       return Verdict::forward(static_cast<PortIndex>(number_of(packet) * 7 % 5 % 3));
+                     }));
+  const Executed done(chain, numbered_frames(1000));
+  std::size_t sent = 0;
+  for (const FakePort* port : {&lan, &wan, &dmz}) {
+    const auto numbers = port->numbers();
+    EXPECT_TRUE(std::is_sorted(numbers.begin(), numbers.end()));
+    sent += numbers.size();
+    EXPECT_GT(numbers.size(), 100U);
+  }
+  EXPECT_EQ(sent, 1000U);
+  EXPECT_EQ(done.counters->forwarded.packets.get(), 1000U);
+}
+
+TEST(CpuExecutor, SendsByTheWiringWhereNoFunctionChose) {
+  FakeChain chain;
+  FakePort& a = chain.add_sink("a");
+  FakePort& b = chain.add_sink("b");
+  chain.wiring = {1, 0};
+  Executed done(chain, {});
+  done.descriptors.resize(2);
+  done.batch = Batch(done.bytes, done.descriptors, {});
+  testing::append(done.batch, numbered(1), 0);
+  testing::append(done.batch, numbered(2), 1);
+  ASSERT_TRUE(done.executor->submit(done.batch));
+  EXPECT_EQ(done.executor->retire(), &done.batch);
+  EXPECT_THAT(b.numbers(), ElementsAre(1));
+  EXPECT_THAT(a.numbers(), ElementsAre(2));
+}
+
+TEST(CpuExecutor, ConsumesWhatHasNowhereToGo) {
+  FakeChain chain;
+  chain.add_source("in", testing::script({}));
+  const auto frames = numbered_frames(10);
+  const Executed done(chain, frames);
+  EXPECT_THAT(of(done.counters->consumed), Pair(10, testing::bytes_of(frames)));
+  EXPECT_THAT(of(done.counters->forwarded), Pair(0, 0));
+}
+
+TEST(CpuExecutor, DropsWhatIsSentByAPortThatDoesNotWrite) {
+  FakeChain chain;
+  chain.add_source("in", testing::script({}));
+  chain.add_sink("out");
+  chain.add_function("router", each([](PacketView packet) {
+                       return Verdict::forward(static_cast<PortIndex>(number_of(packet) % 3));  // in, out, none
+                     }));
+  const auto frames = numbered_frames(300);
+  const Executed done(chain, frames);
+  EXPECT_EQ(done.dropped(ChainDrop::no_such_exit), 200U);
+  EXPECT_EQ(done.counters->forwarded.packets.get(), 100U);
+  EXPECT_EQ(done.dropped_bytes(ChainDrop::no_such_exit) + done.counters->forwarded.bytes.get(),
+            testing::bytes_of(frames));
+}
+
+TEST(CpuExecutor, CountsWhatAPortRefusesToTheByte) {
+  FakeChain chain;
+  FakePort& out = chain.add_sink("out");
+  out.refuses = [](PacketView packet) { return number_of(packet) % 3 == 0; };
+  const auto frames = numbered_frames(300);
+  const Executed done(chain, frames);
+  const auto refused = sum_where(frames, [](auto n) { return n % 3 == 0; });
+  const auto taken = sum_where(frames, [](auto n) { return n % 3 != 0; });
+  EXPECT_EQ(done.dropped(ChainDrop::port_refused), refused.first);
+  EXPECT_EQ(done.dropped_bytes(ChainDrop::port_refused), refused.second);
+  EXPECT_EQ(of(done.counters->forwarded), taken);
+  EXPECT_EQ(of(done.counters->port_out[0]), taken);
+}
+
+TEST(CpuExecutor, CountsWhatAPortLosesAtTheEndOfABatchAsRefusedAndNotAsForwarded) {
+  FakeChain chain;
+  FakePort& out = chain.add_sink("out");
+  const auto frames = numbered_frames(300);
+  const auto lost = sum_where(frames, [](auto n) { return n >= 290; });
+  out.loses = [&] { return port::Lost{lost.first, lost.second}; };
+  const Executed done(chain, frames);
+  const auto kept = sum_where(frames, [](auto n) { return n < 290; });
+  EXPECT_EQ(done.dropped(ChainDrop::port_refused), lost.first);
+  EXPECT_EQ(done.dropped_bytes(ChainDrop::port_refused), lost.second);
+  EXPECT_EQ(of(done.counters->forwarded), kept);
+  EXPECT_EQ(of(done.counters->port_out[0]), kept);
+}
+
+TEST(CpuExecutor, FlushesThePortsThatABatchLeftByOnce) {
+  FakeChain chain;
+  FakePort& used = chain.add_sink("used");
+  FakePort& unused = chain.add_sink("unused");
+  chain.wiring = {0, 0};
+  Executed done(chain, numbered_frames(1000));
+  EXPECT_THAT(used.flushes, ElementsAre(1));
+  EXPECT_THAT(unused.flushes, ElementsAre(0));
+  done.batch.reset(0);
+  ASSERT_TRUE(done.executor->submit(done.batch));
+  EXPECT_EQ(done.executor->retire(), &done.batch);
+  EXPECT_THAT(used.flushes, ElementsAre(1)) << "an empty batch leaves by none";
+}
+
+TEST(CpuExecutor, HashesFlowsOnlyForThoseWhoReadTheHash) {
+  for (const bool read : {false, true}) {
+    FakeChain chain;
+    chain.add_sink("out");
+    std::uint32_t seen = 0;
+    std::uint32_t right = 0;
+    auto& function = chain.add_function("reader", [&](std::span<PacketView> packets) {
+      seen = packets[0].packet->flow_hash;
+      right = flow_hash(packets[0]);
+    });
+    if (read) function.own_traits.cpu.reads = {Field::flow_hash};
+    const Executed done(chain, {numbered(1, 3)});
+    EXPECT_NE(right, 0U);
+    EXPECT_EQ(seen, read ? right : 0U);
+  }
+}
+
+/// Puts a VLAN tag into each frame: four bytes more at its head.
+void push_tag(std::span<PacketView> packets) {
+  for (PacketView& packet : packets) {
+    packet.frame -= 4;
+    packet.packet->offset -= 4;
+    packet.packet->length += 4;
+    packet.packet->wire_length += 4;
+    std::memmove(packet.frame, packet.frame + 4, 12);
+    const std::uint8_t tag[4] = {0x81, 0x00, 0x00, 0x07};
+    std::memcpy(packet.frame + 12, tag, 4);
+  }
+}
+
+TEST(CpuExecutor, ParsesAgainBehindAFunctionThatGrowsFrames) {
+  FakeChain chain;
+  FakePort& out = chain.add_sink("out");
+  auto& first = chain.add_function("tags", push_tag);
+  first.own_traits.cpu.writes = {Field::frame_shape, Field::vlan_tags};
+  first.own_traits.growth = {4, 0};
+  chain.add_function("sees them", [](std::span<PacketView> packets) {
+    for (const PacketView packet : packets) {
+      EXPECT_EQ(packet.layout().vlan_count, 1);
+      EXPECT_EQ(packet.layout().network_offset, 18);
+      EXPECT_EQ(packet.layout().end, packet.length());
+      EXPECT_TRUE(packet.has_ports());
+    }
+  });
+  const auto frames = numbered_frames(300);
+  const Executed done(chain, frames, {4, 0});
+  const FunctionCounters& tags = done.counters->functions[0];
+  EXPECT_EQ(tags.forwarded.bytes.get(), tags.in.bytes.get() + 4 * 300) << "in as they came, forwarded as they went";
+  EXPECT_EQ(done.counters->functions[1].in.bytes.get(), tags.forwarded.bytes.get());
+  ASSERT_EQ(out.sent[0].size(), 300U);
+  for (std::size_t i = 0; i < 300; ++i) {
+    Bytes want = frames[i];
+    want.insert(want.begin() + 12, {0x81, 0x00, 0x00, 0x07});
+    EXPECT_EQ(out.sent[0][i].bytes, want);
+  }
+}
+
+/// Makes a packet that carries `number` of each for which `wants` says so.
+FakeFunction& add_maker(FakeChain& chain, std::function<bool(std::uint64_t number)> wants, std::uint64_t number,
+                        PortIndex out = kNoPort) {
+  FakeFunction& maker = chain.add_function("maker", {});
+  maker.own_traits.emits = true;
+  maker.process = [&maker, wants = std::move(wants), number, out](std::span<PacketView> packets) {
+    for (const PacketView packet : packets) {
+      if (!wants(number_of(packet))) continue;
+      EXPECT_TRUE(maker.emitter->emit(numbered(number), packet, out));
+      EXPECT_TRUE(maker.emitter->emit(numbered(number + 1), packet, out));
+    }
+  };
+  return maker;
+}
+
+TEST(CpuExecutor, SendsWhatAFunctionMakesRightBehindItsCauseByTheSameWay) {
+  FakeChain chain;
+  FakePort& even = chain.add_sink("even");
+  FakePort& odd = chain.add_sink("odd");
+  add_maker(
+      chain, [](auto n) { return n % 100 == 7 || n % 100 == 8; }, 5000);
+  add_maker(
+      chain, [](auto n) { return n % 100 == 8; }, 6000);
+  std::uint64_t seen = 0;
+  chain.add_function("router", each([&](PacketView packet) {
+                       ++seen;
+                       return Verdict::forward(static_cast<PortIndex>(number_of(packet) % 2));
+                     }));
+  const auto frames = numbered_frames(1000);
+  const Executed done(chain, frames);
+  std::vector<std::uint64_t> want[2];
+  for (std::uint64_t n = 0; n < 1000; ++n) {
+    want[n % 2].push_back(n);
+    if (n % 100 == 7) want[1].insert(want[1].end(), {5000, 5001});
+    if (n % 100 == 8) want[0].insert(want[0].end(), {5000, 5001, 6000, 6001});
+  }
+  EXPECT_EQ(even.numbers(), want[0]);
+  EXPECT_EQ(odd.numbers(), want[1]);
+  EXPECT_EQ(seen, 1000U) << "they pass no further function";
+  EXPECT_THAT(of(done.counters->forwarded), Pair(1000, testing::bytes_of(frames)));
+  EXPECT_EQ(of(done.counters->generated),
+            std::pair(std::uint64_t{60}, 20 * (numbered(5000).size() + numbered(5001).size()) +
+                                             10 * (numbered(6000).size() + numbered(6001).size())));
+  EXPECT_EQ(done.counters->port_out[0].packets.get(), 540U);
+  EXPECT_EQ(done.counters->port_out[1].packets.get(), 520U);
+}
+
+TEST(CpuExecutor, SendsWhatAFunctionMakesInPlaceOfItsCause) {
+  FakeChain chain;
+  FakePort& out = chain.add_sink("out");
+  add_maker(
+      chain, [](auto n) { return n >= 100 && n < 400; }, 5000, 0);
+  chain
+      .add_function("drops", each([](PacketView packet) {
+                      const auto n = number_of(packet);
+                      return n >= 100 && n < 400 ? Verdict::drop(0) : Verdict::forward();
+                    }))
+      .own_traits.drop_reasons = kReasons;
+  const Executed done(chain, numbered_frames(400));  // of some bursts nothing else is left, nor of the batch's end
+  std::vector<std::uint64_t> want;
+  for (std::uint64_t n = 0; n < 100; ++n) want.push_back(n);
+  for (std::uint64_t n = 100; n < 400; ++n) want.insert(want.end(), {5000, 5001});
+  EXPECT_EQ(out.numbers(), want);
+  EXPECT_EQ(done.counters->generated.packets.get(), 600U);
+  EXPECT_EQ(done.counters->forwarded.packets.get(), 100U);
+}
+
+TEST(CpuExecutor, SendsNothingBehindWhatDoesNotLeave) {
+  FakeChain chain;
+  FakePort& out = chain.add_sink("out");
+  add_maker(
+      chain, [](auto) { return true; }, 5000);
+  chain
+      .add_function("odd", each([](PacketView packet) {
+                      return number_of(packet) % 2 == 1 ? Verdict::drop(0) : Verdict::forward();
+                    }))
+      .own_traits.drop_reasons = kReasons;
+  const Executed done(chain, numbered_frames(10));
+  EXPECT_EQ(out.sent[0].size(), 15U);
+  EXPECT_EQ(done.counters->generated.packets.get(), 10U);
+  EXPECT_EQ(done.counters->generated_lost.packets.get(), 0U);
+
+  FakeChain sink;  // without an exit
+  sink.add_port("in");
+  add_maker(
+      sink, [](auto) { return true; }, 5000);
+  const Executed consumed(sink, numbered_frames(10));
+  EXPECT_EQ(consumed.counters->consumed.packets.get(), 10U);
+  EXPECT_EQ(consumed.counters->generated.packets.get(), 0U);
+}
+
+TEST(CpuExecutor, CountsWhatFunctionsMakeAndPortsLoseByItself) {
+  FakeChain chain;
+  FakePort& out = chain.add_sink("out");
+  chain.add_port("closed");
+  chain.wiring = {0, 0};
+  add_maker(
+      chain, [](auto n) { return n < 10; }, 5000);
+  add_maker(
+      chain, [](auto n) { return n == 7; }, 6000, 1);
+  out.refuses = [](PacketView packet) { return number_of(packet) == 5001 || number_of(packet) == 3; };
+  out.loses = [] { return port::Lost{23, 23 * 60}; };
+  const auto frames = numbered_frames(20);
+  const Executed done(chain, frames);
+  EXPECT_EQ(done.counters->forwarded.packets.get(), 0U);
+  EXPECT_EQ(done.dropped(ChainDrop::port_refused), 20U) << "one refused, all others lost";
+  EXPECT_EQ(done.counters->generated_lost.packets.get(), 10U + 4 + 2) << "refused, lost, and without an exit";
+  EXPECT_EQ(done.counters->generated.packets.get(), 6U);
+  EXPECT_EQ(done.counters->port_out[0].packets.get(), 6U);
+}
+
+TEST(CpuExecutor, BoundsWhatFunctionsMakeOfABatch) {
+  FakeChain chain;
+  FakePort& out = chain.add_sink("out");
+  chain.settings.batch_packets = 10;
+  chain.settings.batch_bytes = 4096;
+  FakeFunction& maker = chain.add_function("maker", {});
+  maker.own_traits.emits = true;
+  maker.own_traits.drop_reasons = kReasons;
+  maker.process = [&maker](std::span<PacketView> packets) {
+    for (const PacketView packet : packets) {
+      for (int n = 0; n < 7 && packet.packet->verdict.alive(); ++n) {
+        if (!maker.emitter->emit(numbered(5000), packet)) packet.packet->verdict = Verdict::drop(0);
+      }
+    }
+  };
+  Executed done(chain, numbered_frames(10));
+  EXPECT_EQ(done.counters->functions[0].dropped[0].packets.get(), 5U) << "40 packets at most";
+  EXPECT_EQ(out.sent[0].size(), 5U + 35);
+  const auto submit_again = [&] {
+    done.batch.reset(0);
+    for (const Bytes& frame : numbered_frames(10)) EXPECT_TRUE(testing::append(done.batch, frame));
+    EXPECT_TRUE(done.executor->submit(done.batch));
+    static_cast<void>(done.executor->retire());
+  };
+  submit_again();
+  EXPECT_EQ(done.counters->functions[0].dropped[0].packets.get(), 10U) << "and as many of the next";
+  EXPECT_EQ(out.sent[0].size(), 80U);
+  maker.process = [&maker](std::span<PacketView> packets) {
+    EXPECT_EQ(maker.emitter->emit_unwritten(8193, packets[0]), nullptr);
+    EXPECT_NE(maker.emitter->emit_unwritten(8192, packets[0]), nullptr);
+    EXPECT_EQ(maker.emitter->emit_unwritten(1, packets[0]), nullptr);
+  };
+  submit_again();
+}
+
+TEST(CpuExecutorDeathTest, StopsAtAPuntOfACpuTwinAndNamesFunctionAndPacket) {
+  FakeChain chain;
+  chain.add_sink("out");
+  chain.add_function(
+      "liar", each([](PacketView packet) { return number_of(packet) == 3 ? Verdict::punt() : Verdict::forward(); }));
+  EXPECT_DEATH(Executed(chain, numbered_frames(5)), "penstock: liar: the CPU twin punts \\(packet 3 of worker 0\\)");
+}
+
+TEST(CpuExecutorDeathTest, StopsAtADropForAReasonThatIsNotNamed) {
+  FakeChain chain;
+  chain.add_sink("out");
+  chain
+      .add_function(
+          "liar", each([](PacketView packet) { return number_of(packet) == 4 ? Verdict::drop(2) : Verdict::drop(1); }))
+      .own_traits.drop_reasons = kReasons;
+  EXPECT_DEATH(Executed(chain, numbered_frames(5)), "liar: drops for a reason that it does not declare \\(packet 4 of");
+}
+
+}  // namespace
+}  // namespace penstock::run

@@ -1,0 +1,164 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "run/cpu_twins.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include "function/burst.h"
+
+namespace penstock::run {
+
+namespace {
+
+using Clock = Batch::Clock;
+
+FieldSet all_reads(const Chain& chain) {
+  FieldSet reads;
+  for (const NamedFunction& f : chain.functions) reads |= f.function->traits().cpu.reads;
+  return reads;
+}
+
+std::uint64_t nanoseconds_between(Clock::time_point from, Clock::time_point to) noexcept {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count());
+}
+
+/// Splits off what left the chain at this function, and counts it. `bytes` are those of all, and then of what is left.
+std::span<PacketView> keep_alive(std::span<PacketView> packets, std::uint8_t index, std::string_view name,
+                                 unsigned worker, FunctionCounters& counters, std::uint64_t& bytes) noexcept {
+  std::size_t alive = 0;
+  for (PacketView& packet : packets) {
+    Verdict& verdict = packet.packet->verdict;
+    verdict.nf = index;
+    if (verdict.alive()) {
+      packets[alive++] = packet;
+      continue;
+    }
+    const std::uint64_t length = packet.length();
+    bytes -= length;
+    switch (verdict.kind) {
+      case VerdictKind::drop:
+        if (verdict.value >= counters.dropped.size())
+          broken_invariant(name, worker, *packet.packet, "drops for a reason that it does not declare");
+        counters.dropped[verdict.value].add(1, length);
+        break;
+      case VerdictKind::consume: counters.consumed.add(1, length); break;
+      // A punt means "finish on the CPU path": a CPU twin is that path.
+      case VerdictKind::punt: broken_invariant(name, worker, *packet.packet, "the CPU twin punts");
+      case VerdictKind::forward: break;
+    }
+  }
+  return packets.first(alive);
+}
+
+}  // namespace
+
+void broken_invariant(std::string_view function, unsigned worker, const PacketDescriptor& packet,
+                      const char* what) noexcept {
+  fmt::print(stderr, "penstock: {}: {} (packet {} of worker {})\n", function, what, packet.sequence, worker);
+  std::abort();
+}
+
+CpuTwins::CpuTwins(const Chain& chain, unsigned worker, WorkerCounters& counters, function::Emitter& emitter)
+    : chain_(chain), worker_(worker), counters_(counters), stack_(all_reads(chain)) {
+  for (const NamedFunction& f : chain.functions) {
+    functions_.push_back({f.function->make_cpu_stage(), f.name, f.function->traits().cpu.writes.has(Field::frame_shape),
+                          f.function->traits().growth});
+    if (f.function->traits().emits) functions_.back().stage->set_emitter(emitter);
+  }
+}
+
+void CpuTwins::begin_batch() noexcept {
+  for (Function& function : functions_) function.stage->begin_batch();
+}
+
+void CpuTwins::observe(PacketView packet) noexcept {
+  for (Function& function : functions_) function.stage->observe(packet);
+}
+
+void CpuTwins::parse(std::span<const PacketView> burst) noexcept {
+  const Clock::time_point start = Clock::now();
+  stack_.prepare(burst);
+  counters_.stack_time_ns.add(nanoseconds_between(start, Clock::now()));
+}
+
+std::span<PacketView> CpuTwins::run(std::span<PacketView> burst, std::size_t first, std::size_t last) noexcept {
+  std::span<PacketView> alive = burst;
+  std::uint64_t bytes = function::frame_bytes(alive);
+  Clock::time_point before = Clock::now();
+  for (std::size_t i = first; i < last && !alive.empty(); ++i) {
+    alive = run_function(i, alive, bytes);
+    const Clock::time_point after = Clock::now();
+    counters_.functions[i].time_ns.add(nanoseconds_between(before, after));
+    before = after;
+  }
+  return alive;
+}
+
+std::span<PacketView> CpuTwins::run_traced(PacketView& packet, Trace::Way& way) noexcept {
+  std::span<PacketView> alive(&packet, 1);
+  std::uint64_t bytes = packet.length();
+  for (std::size_t i = 0; i < functions_.size() && !alive.empty(); ++i) {
+    way.before(chain_.functions[i].function->traits(), *functions_[i].stage, functions_[i].name, packet);
+    alive = run_function(i, alive, bytes);
+    way.after(packet);
+  }
+  return alive;
+}
+
+std::span<PacketView> CpuTwins::run_function(std::size_t index, std::span<PacketView> alive,
+                                             std::uint64_t& bytes) noexcept {
+  Function& function = functions_[index];
+  FunctionCounters& counters = counters_.functions[index];
+  counters.in.add(alive.size(), bytes);
+  if (function.changes_shape) {
+    bytes = process_and_settle(function, alive);
+  } else {
+    function.stage->process(alive);
+  }
+  const std::span<PacketView> left =
+      keep_alive(alive, static_cast<std::uint8_t>(index), function.name, worker_, counters, bytes);
+  counters.forwarded.add(left.size(), bytes);
+  return left;
+}
+
+/// Runs a function that may move the bounds of frames, and brings all that depends on them up to date. Returns the
+/// bytes of the frames as they are now.
+std::uint64_t CpuTwins::process_and_settle(Function& function, std::span<PacketView> packets) noexcept {
+  struct Bounds {
+    std::uint8_t* first;
+    std::uint32_t length;
+    std::uint32_t offset;
+    std::uint32_t wire_length;
+  };
+  std::array<Bounds, function::kBurst> before;
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    const PacketDescriptor& packet = *packets[i].packet;
+    before[i] = {packets[i].frame, packet.length, packet.offset, packet.wire_length};
+  }
+  function.stage->process(packets);
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    const PacketView& packet = packets[i];
+    PacketDescriptor& descriptor = *packet.packet;
+    const std::ptrdiff_t head = before[i].first - packet.frame;
+    const std::ptrdiff_t tail = packet.frame + descriptor.length - (before[i].first + before[i].length);
+    if (head > static_cast<std::ptrdiff_t>(function.growth.head) ||
+        tail > static_cast<std::ptrdiff_t>(function.growth.tail)) {
+      broken_invariant(function.name, worker_, descriptor, "extends a frame by more than it declares");
+    }
+    // Whether or not the function has seen to it itself.
+    descriptor.offset = static_cast<std::uint32_t>(before[i].offset - head);
+    descriptor.wire_length = before[i].wire_length + descriptor.length - before[i].length;
+    bytes += descriptor.length;
+  }
+  stack_.prepare(packets);
+  return bytes;
+}
+
+}  // namespace penstock::run

@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CPU twins of a chain's functions: they take bursts of packets through functions in order, and account for those
+// that end there. For the whole chain, for a part of it between two GPU segments, and for what cannot go on on a GPU.
+// One worker's own.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "packet/batch.h"
+#include "run/chain.h"
+#include "run/counters.h"
+#include "run/trace.h"
+#include "stack/shared_stack.h"
+
+namespace penstock::run {
+
+class CpuTwins {
+ public:
+  /// Borrows all of them.
+  CpuTwins(const Chain& chain, unsigned worker, WorkerCounters& counters, function::Emitter& emitter);
+
+  /// A batch boundary: functions may take up new tables.
+  void begin_batch() noexcept;
+  /// Fills in what the shared stack finds; before `run`, once for what comes in.
+  void parse(std::span<const PacketView> burst) noexcept;
+  /// Takes the burst, parsed and all of it forwarded, through functions [first, last). Returns those that go on: the
+  /// first of `burst`, in order.
+  [[nodiscard]] std::span<PacketView> run(std::span<PacketView> burst, std::size_t first, std::size_t last) noexcept;
+  /// The whole chain for one packet, with its way written down.
+  [[nodiscard]] std::span<PacketView> run_traced(PacketView& packet, Trace::Way& way) noexcept;
+  void observe(PacketView packet) noexcept;
+  [[nodiscard]] function::CpuStage& stage(std::size_t function) noexcept { return *functions_[function].stage; }
+  void end() noexcept { functions_.clear(); }
+
+ private:
+  struct Function {
+    std::unique_ptr<function::CpuStage> stage;
+    std::string_view name;
+    bool changes_shape;
+    FrameRoom growth;
+  };
+
+  /// `bytes`: of the frames of `alive`, and then of what is returned.
+  [[nodiscard]] std::span<PacketView> run_function(std::size_t index, std::span<PacketView> alive,
+                                                   std::uint64_t& bytes) noexcept;
+  std::uint64_t process_and_settle(Function& function, std::span<PacketView> packets) noexcept;
+
+  const Chain& chain_;
+  const unsigned worker_;
+  WorkerCounters& counters_;
+  stack::SharedStack stack_;
+  std::vector<Function> functions_;
+};
+
+/// A function, or what carries its packets, breaks its promise: the process ends, with function, worker and packet
+/// named.
+[[noreturn]] void broken_invariant(std::string_view function, unsigned worker, const PacketDescriptor& packet,
+                                   const char* what) noexcept;
+
+}  // namespace penstock::run

@@ -1,0 +1,903 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The executor over a simulated device against the CPU executor: the same packets out in the same order, the same
+// counts, however slow, late or faulty the device is.
+
+#include "run/device_executor.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <optional>
+
+#include "packet/flow_hash.h"
+#include "ring/packet_ring.h"
+#include "ring/testing/simulated_lane.h"
+#include "run/cpu_executor.h"
+#include "run/testing/fakes.h"
+
+namespace penstock::run {
+namespace {
+
+using ring::testing::Behaviour;
+using ring::testing::SimulatedLane;
+using testing::Bytes;
+using testing::FakeChain;
+using testing::FakeFunction;
+using testing::number_of;
+using testing::numbered;
+
+constexpr std::array<std::string_view, 2> kReasons{"expired", "unwanted"};
+constexpr FieldSet kTtl{Field::ipv4_ttl, Field::ipv4_checksum};
+constexpr FieldSet kVerdict{Field::verdict};
+
+// Functions that look only at what their accesses say. They decide as a GPU stage does, which also sets the offset of a
+// frame whose beginning it moves.
+
+/// Whether its fields can be read; it may have been cut short.
+bool has_ipv4(PacketView packet) {
+  return packet.layout().network == NetworkLayer::ipv4 && packet.layout().has(PacketLayout::kNetworkHeader);
+}
+
+/// Drops by source port.
+Verdict filter(PacketView& packet) {
+  if (!packet.has_ports()) return packet.packet->verdict;
+  const unsigned port = packet.udp().source_port.value();
+  return port % 5 == 3 ? Verdict::drop(1) : packet.packet->verdict;
+}
+constexpr Access kFilter{kParsedFields | kVerdict | FieldSet{Field::l4_src_port}, kVerdict};
+
+/// Ages, and chooses a port by the flow's hash.
+Verdict route(PacketView& packet) {
+  if (!has_ipv4(packet)) return packet.packet->verdict;
+  if (packet.ipv4().ttl <= 1) return Verdict::drop(0);
+  --packet.ipv4().ttl;
+  packet.ipv4().checksum.set(static_cast<std::uint16_t>(packet.ipv4().checksum.value() + 0x100));
+  return Verdict::forward(static_cast<PortIndex>(packet.packet->flow_hash % 2));
+}
+constexpr Access kRoute{kParsedFields | kTtl | FieldSet{Field::flow_hash}, kTtl | kVerdict};
+
+/// Marks, by the payload's last byte.
+Verdict mark(PacketView& packet) {
+  const std::uint32_t end = packet.layout().end;
+  if (end > packet.layout().payload_offset) packet.packet->mark += packet.frame[end - 1] % 7;
+  return packet.packet->verdict;
+}
+constexpr Access kMark{kParsedFields | kVerdict | FieldSet{Field::payload, Field::mark, Field::verdict},
+                       {Field::mark, Field::verdict}};
+
+/// Turns the payload's bytes.
+Verdict scramble(PacketView& packet) {
+  for (std::uint32_t i = packet.layout().payload_offset; i < packet.layout().end; ++i) packet.frame[i] ^= 0x55;
+  return packet.packet->verdict;
+}
+constexpr Access kScramble{kParsedFields | kVerdict | FieldSet{Field::payload}, {Field::payload, Field::verdict}};
+
+/// Changes the type of service by the mark that an earlier function left.
+Verdict colour(PacketView& packet) {
+  if (has_ipv4(packet)) {
+    packet.ipv4().tos = static_cast<std::uint8_t>(packet.packet->mark % 3);
+  }
+  return packet.packet->verdict;
+}
+constexpr Access kColour{kParsedFields | kVerdict | FieldSet{Field::mark}, {Field::ipv4_tos, Field::verdict}};
+
+/// Forwards all; its finish stage, as its twin, drops by what it has seen before (`CountingFunction::remembers`).
+Verdict meter(PacketView& packet) { return packet.packet->verdict; }
+constexpr Access kMeter{kParsedFields | kVerdict | FieldSet{Field::l4_src_port}, kVerdict};
+
+/// All bytes of a frame: of functions that move them.
+constexpr FieldSet every_byte() {
+  FieldSet all{Field::frame_shape, Field::wire_length};
+  for (unsigned f = 0; f < kByteFieldCount; ++f) all |= {static_cast<Field>(f)};
+  return all;
+}
+constexpr Access kMoves{every_byte() | kVerdict, every_byte() | kVerdict};
+
+/// Forwards all; its finish stage, as its twin, looks at every byte (`CountingFunction::watches`).
+Verdict watch(PacketView& packet) { return packet.packet->verdict; }
+constexpr Access kWatch{every_byte() | kVerdict, kVerdict};
+
+void move_bounds(PacketView& packet, std::int32_t head, std::int32_t tail) {
+  packet.frame -= head;
+  packet.packet->offset -= static_cast<std::uint32_t>(head);
+  packet.packet->length += static_cast<std::uint32_t>(head + tail);
+  packet.packet->wire_length += static_cast<std::uint32_t>(head + tail);
+}
+
+/// Tags Ethernet frames with a VLAN, but for those of some ports.
+Verdict tag(PacketView& packet) {
+  if (packet.has_ports() && packet.udp().source_port.value() % 3 == 0) return packet.packet->verdict;
+  move_bounds(packet, 4, 0);
+  std::memmove(packet.frame, packet.frame + 4, 12);
+  constexpr std::uint8_t kTag[4] = {0x81, 0x00, 0x00, 0x07};
+  std::memcpy(packet.frame + 12, kTag, 4);
+  return packet.packet->verdict;
+}
+
+/// Takes the tag away, and drops some that have one.
+Verdict untag(PacketView& packet) {
+  if (packet.layout().vlan_count == 0) return packet.packet->verdict;
+  std::memmove(packet.frame + 4, packet.frame, 12);
+  move_bounds(packet, -4, 0);
+  return packet.frame[packet.length() - 1] % 5 == 2 ? Verdict::drop(1) : packet.packet->verdict;
+}
+
+/// Puts a trailer of some bytes behind each frame, and drops some that it has made longer.
+Verdict pad(PacketView& packet) {
+  const std::uint8_t last = packet.frame[packet.length() - 1];
+  const std::int32_t bytes = 1 + last % 20;
+  move_bounds(packet, 0, bytes);
+  std::memset(packet.frame + packet.length() - bytes, 0xe0, static_cast<std::size_t>(bytes));
+  return last % 11 == 4 ? Verdict::drop(0) : packet.packet->verdict;
+}
+
+/// Marks; its GPU stage leaves some to its twin.
+Verdict shy(PacketView& packet) {
+  packet.packet->mark += 3;
+  return packet.packet->verdict;
+}
+constexpr Access kShy{kParsedFields | kVerdict | FieldSet{Field::l4_src_port, Field::mark},
+                      {Field::mark, Field::verdict}};
+
+/// Forwards what its finish stage, as its twin, cuts in two or answers.
+Verdict cut(PacketView& packet) { return packet.packet->verdict; }
+Verdict answer(PacketView& packet) { return packet.packet->verdict; }
+
+/// What is longer goes on as two frames: as a fragmenting function does. Drops what it has no room to cut.
+void cut_one(PacketView packet, function::Emitter& emitter) {
+  constexpr std::uint32_t kMost = 64;
+  const std::uint32_t length = packet.length();
+  if (length <= kMost) return;
+  std::uint8_t* const rest = emitter.emit_unwritten(14 + length - kMost, packet);
+  if (rest == nullptr) {
+    packet.packet->verdict = Verdict::drop(1);
+    return;
+  }
+  std::memcpy(rest, packet.frame, 14);
+  std::memcpy(rest + 14, packet.frame + kMost, length - kMost);
+  packet.packet->length = kMost;
+}
+
+/// Drops, and answers by the port that the packet came by.
+void answer_one(PacketView packet, std::uint32_t found, function::Emitter& emitter) {
+  if (!packet.packet->verdict.alive() || found % 6 != 2) return;
+  EXPECT_TRUE(emitter.emit(numbered(found), packet, packet.packet->in_port));
+  packet.packet->verdict = Verdict::drop(0);
+}
+
+/// Packets of a batch, at most: some bursts.
+constexpr std::size_t kMostPackets = 300;
+
+struct Kind {
+  const char* name;
+  Verdict (*decide)(PacketView&);
+  Access access;
+  bool finds = false;      // tells its finish stage what it finds
+  bool remembers = false;  // and that one drops
+  bool punts = false;
+  FrameRoom growth{};
+  bool cuts = false;
+  bool answers = false;
+  bool watches = false;
+  bool chooses = false;  // its finish stage, which of the packets it watches
+};
+constexpr Kind kKinds[] = {{"filter", filter, kFilter, true},
+                           {"route", route, kRoute},
+                           {"mark", mark, kMark},
+                           {"scramble", scramble, kScramble},
+                           {"colour", colour, kColour},
+                           {"meter", meter, kMeter, true, true},
+                           {"tag", tag, kMoves, false, false, false, {4, 0}},
+                           {"untag", untag, kMoves},
+                           {"pad", pad, kMoves, true, false, false, {0, 20}},
+                           {"shy", shy, kShy, false, false, true},
+                           {"cut", cut, kMoves, false, false, false, {}, true},
+                           {"answer", answer, kMeter, true, false, false, {}, false, true},
+                           {"watch", watch, kWatch, true, false, false, {}, false, false, true},
+                           {"glance", watch, kWatch, true, false, false, {}, false, false, true, true}};
+constexpr int kKindCount = std::size(kKinds);
+enum {
+  kFilters,
+  kRoutes,
+  kMarks,
+  kScrambles,
+  kColours,
+  kMeters,
+  kTags,
+  kUntags,
+  kPads,
+  kShies,
+  kCuts,
+  kAnswers,
+  kWatches,
+  kGlances
+};
+
+/// Of a chain: which function stands where, and whether it has a GPU stage.
+struct Position {
+  const Kind* kind;
+  bool on_gpu;
+};
+
+function::NfTraits traits_of(const Position& position) {
+  const Kind& kind = *position.kind;
+  function::NfTraits traits{.name = kind.name, .summary = "", .cpu = kind.access, .gpu = {}, .finish = {}};
+  if (position.on_gpu) {
+    traits.gpu = kind.access;
+    if (kind.finds) {
+      traits.finish = Access{{Field::frame_shape}, {}};
+      traits.findings_bytes = 4;
+    }
+    if (kind.watches) {
+      traits.finish = Access{every_byte(), {}};
+      traits.finish_waits = true;
+    }
+    if (kind.remembers || kind.answers) traits.finish = Access{{Field::frame_shape, Field::verdict}, kVerdict};
+  }
+  if (kind.cuts && position.on_gpu) traits.finish = kMoves;
+  traits.emits = kind.cuts || kind.answers;
+  traits.growth = kind.growth;
+  traits.drop_reasons = kReasons;
+  return traits;
+}
+
+/// A function whose CPU twin counts and remembers what its finish stage counts and remembers.
+class CountingFunction final : public function::NetworkFunction {
+ public:
+  CountingFunction(const function::NfTraits& traits, const Kind& kind) : traits_(traits), kind_(kind) {}
+  const function::NfTraits& traits() const noexcept override { return traits_; }
+  std::unique_ptr<function::CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(*this); }
+  std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage&) override {
+    return traits_.finish ? std::make_unique<Finish>(*this) : nullptr;
+  }
+  std::string description() const override { return kind_.name; }
+  /// Of a packet, for the sum.
+  static std::uint32_t finding(PacketView packet) { return packet.has_ports() ? packet.udp().source_port.value() : 1U; }
+  std::uint64_t sum = 0;
+  std::uint64_t passed = 0;  // bytes of the packets that it need not watch
+  std::size_t finished = 0;  // packets that its finish stage was shown
+  bool consumes = false;     // as no finish stage may
+  std::function<void()> while_finishing = [] {};
+
+ private:
+  [[nodiscard]] bool passes(std::uint32_t found) const { return kind_.chooses && found % 3 != 0; }
+  /// Depends on all packets before this one, in their order.
+  void settle(std::uint32_t found, PacketView packet, std::uint32_t length, Verdict& verdict) {
+    if (passes(found)) {
+      passed += length;
+      return;
+    }
+    sum = sum * 31 + found + length;
+    if (kind_.watches) {
+      sum = sum * 31 + packet.packet->wire_length;
+      for (const std::uint8_t byte : std::span(packet.frame, packet.length())) sum = sum * 31 + byte;
+    }
+    if (kind_.remembers && verdict.alive() && sum % 3 == 0) verdict = Verdict::drop(sum % 2);
+  }
+  class Stage final : public function::CpuStage {
+   public:
+    explicit Stage(CountingFunction& function) : function_(function) {}
+    void process(std::span<PacketView> packets) noexcept override {
+      for (PacketView& packet : packets) {
+        PacketDescriptor& descriptor = *packet.packet;
+        const PacketDescriptor before = descriptor;
+        const std::uint32_t found = finding(packet);
+        Verdict verdict = function_.kind_.decide(packet);
+        descriptor.offset = before.offset;  // the executor's to set
+        descriptor.wire_length = before.wire_length;
+        if (function_.kind_.finds) function_.settle(found, packet, before.length, verdict);
+        descriptor.verdict = verdict;
+        if (function_.kind_.cuts) cut_one(packet, *emitter_);
+        if (function_.kind_.answers) answer_one(packet, found, *emitter_);
+      }
+    }
+    void set_emitter(function::Emitter& emitter) noexcept override { emitter_ = &emitter; }
+
+   private:
+    CountingFunction& function_;
+    function::Emitter* emitter_ = nullptr;
+  };
+  class Finish final : public function::FinishStage {
+   public:
+    explicit Finish(CountingFunction& function) : function_(function) {}
+    void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override {
+      function_.while_finishing();
+      function_.finished += packets.size();
+      for (std::size_t i = 0; i < packets.size() && function_.kind_.finds; ++i) {
+        std::uint32_t found = 0;
+        std::memcpy(&found, findings[i], sizeof found);
+        function_.settle(found, packets[i], packets[i].length(), packets[i].packet->verdict);
+        if (function_.consumes) packets[i].packet->verdict = Verdict::consume();
+        if (function_.kind_.answers) answer_one(packets[i], found, *emitter_);
+      }
+    }
+    std::size_t choose(std::span<const PacketView> packets, std::span<const std::byte* const> findings,
+                       std::span<std::uint8_t> chosen) noexcept override {
+      if (!function_.kind_.chooses) return function::FinishStage::choose(packets, findings, chosen);
+      std::size_t count = 0;
+      for (std::size_t i = 0; i < packets.size(); ++i) {
+        std::uint32_t found = 0;
+        std::memcpy(&found, findings[i], sizeof found);
+        if (function_.passes(found)) {
+          function_.passed += packets[i].length();
+        } else {
+          chosen[count++] = static_cast<std::uint8_t>(i);
+        }
+      }
+      return count;
+    }
+    void take_back(std::span<PacketView> packets) noexcept override {
+      for (const PacketView& packet : packets) cut_one(packet, *emitter_);
+    }
+    void set_emitter(function::Emitter& emitter) noexcept override { emitter_ = &emitter; }
+
+   private:
+    CountingFunction& function_;
+    function::Emitter* emitter_ = nullptr;
+  };
+  function::NfTraits traits_;
+  const Kind& kind_;
+};
+
+/// A chain of such functions with two sinks, and all that comes out of it.
+struct Bed {
+  explicit Bed(const std::vector<Position>& positions) {
+    chain.add_sink("a");
+    chain.add_sink("b");
+    for (const Position& position : positions) {
+      const function::NfTraits traits = traits_of(position);
+      chain.functions.push_back({position.kind->name, std::make_unique<CountingFunction>(traits, *position.kind)});
+    }
+    room = plan::growth_of(chain.traits());
+    chain.settings.batch_packets = kMostPackets;
+    chain.open();
+    counters = std::make_unique<WorkerCounters>(chain);
+  }
+
+  void put_on_lanes(std::size_t count, Behaviour& behaviour, plan::WholeFrames whole = plan::WholeFrames::where_needed,
+                    plan::Sharing sharing = plan::Sharing::packets, Trace* trace = nullptr) {
+    auto planned = plan::plan_device(chain.traits(), whole, sharing);
+    ASSERT_TRUE(planned) << to_string(planned.error());
+    plan = *planned;
+    const std::vector<function::NfTraits> traits = chain.traits();
+    room = plan::growth_of(std::span(traits).first(plan::functions_before_device(plan)));
+    std::vector<std::unique_ptr<ring::Lane>> lanes;
+    for (std::size_t i = 0; i < count && !plan.segments.empty(); ++i) {
+      ring::LaneShape shape{1 << 17,         kMostPackets,         plan::room_on_device(traits, plan),
+                            plan.hash_flows, ring::Crossing::copy, plan.segments};
+      std::vector<std::vector<SimulatedLane::Work>> works;
+      for (const ring::SegmentShape& segment : plan.segments) {
+        works.emplace_back();
+        for (const auto& stage : segment.stages) {
+          const Kind* const kind = kind_of(stage.function);
+          works.back().push_back([kind](PacketView packet, std::byte* finding) {
+            const std::uint32_t found = CountingFunction::finding(packet);
+            if (finding != nullptr) std::memcpy(finding, &found, sizeof found);
+            if (kind->punts && found % 4 == 1) return Verdict::punt();
+            return kind->decide(packet);
+          });
+        }
+      }
+      lanes.push_back(std::make_unique<SimulatedLane>(shape, std::move(works), behaviour));
+    }
+    executor = std::make_unique<DeviceExecutor>(chain, plan, std::move(lanes), 0, *counters, trace);
+  }
+
+  const Kind* kind_of(std::size_t function) const {
+    for (const Kind& kind : kKinds) {
+      if (chain.functions[function].name == kind.name) return &kind;
+    }
+    return nullptr;
+  }
+
+  /// Runs all batches through, as many at once as the executor takes.
+  void run(const std::vector<std::vector<Bytes>>& batches) {
+    struct Memory {
+      explicit Memory(FrameRoom in_batches) : batch(bytes, descriptors, in_batches) {}
+      alignas(kFrameAlignment) std::array<std::uint8_t, 1 << 17> bytes;
+      std::vector<PacketDescriptor> descriptors = std::vector<PacketDescriptor>(kMostPackets);
+      Batch batch;
+    };
+    std::deque<std::unique_ptr<Memory>> in_flight;
+    const auto retire = [&] {
+      Batch* const done = executor->retire();
+      if (done == nullptr) return;
+      ASSERT_FALSE(in_flight.empty());
+      ASSERT_EQ(done, &in_flight.front()->batch) << "out of order";
+      in_flight.pop_front();
+    };
+    std::uint64_t rounds = 0;
+    for (const auto& frames : batches) {
+      auto memory = std::make_unique<Memory>(room);
+      for (const Bytes& frame : frames) ASSERT_TRUE(testing::append(memory->batch, frame));
+      while (!executor->submit(memory->batch)) {
+        ASSERT_NO_FATAL_FAILURE(retire());
+        ASSERT_LT(++rounds, 1'000'000U) << "it never ends";
+      }
+      in_flight.push_back(std::move(memory));
+    }
+    while (!in_flight.empty()) {
+      ASSERT_NO_FATAL_FAILURE(retire());
+      ASSERT_LT(++rounds, 1'000'000U) << "it never ends";
+    }
+    EXPECT_EQ(executor->retire(), nullptr);
+    executor->end();
+  }
+
+  FakeChain chain;
+  FrameRoom room;  // in batches
+  plan::DevicePlan plan;
+  std::unique_ptr<WorkerCounters> counters;
+  std::unique_ptr<Executor> executor;
+};
+
+void expect_equal(Bed& device, Bed& cpu) {
+  for (std::size_t port = 0; port < cpu.chain.ports.size(); ++port) {
+    const auto& here = static_cast<testing::FakePort&>(*device.chain.ports[port].port).sent[0];
+    const auto& there = static_cast<testing::FakePort&>(*cpu.chain.ports[port].port).sent[0];
+    ASSERT_EQ(here.size(), there.size()) << "port " << port;
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      ASSERT_EQ(here[i].bytes, there[i].bytes) << "packet " << i << " of port " << port;
+      ASSERT_EQ(here[i].descriptor.mark, there[i].descriptor.mark) << "packet " << i << " of port " << port;
+      ASSERT_EQ(here[i].descriptor.wire_length, there[i].descriptor.wire_length) << "packet " << i;
+    }
+  }
+  const auto expect_same = [](const report::Traffic& a, const report::Traffic& b, const std::string& what) {
+    EXPECT_EQ(a.packets.get(), b.packets.get()) << what;
+    EXPECT_EQ(a.bytes.get(), b.bytes.get()) << what;
+  };
+  expect_same(device.counters->forwarded, cpu.counters->forwarded, "forwarded");
+  expect_same(device.counters->generated, cpu.counters->generated, "generated");
+  for (std::size_t f = 0; f < cpu.chain.functions.size(); ++f) {
+    const std::string name = cpu.chain.functions[f].name + " " + std::to_string(f);
+    const FunctionCounters& here = device.counters->functions[f];
+    const FunctionCounters& there = cpu.counters->functions[f];
+    expect_same(here.in, there.in, name + " in");
+    expect_same(here.forwarded, there.forwarded, name + " forwarded");
+    for (std::size_t r = 0; r < kReasons.size(); ++r) expect_same(here.dropped[r], there.dropped[r], name + " dropped");
+    EXPECT_EQ(static_cast<CountingFunction&>(*device.chain.functions[f].function).sum,
+              static_cast<CountingFunction&>(*cpu.chain.functions[f].function).sum)
+        << name;
+    EXPECT_EQ(static_cast<CountingFunction&>(*device.chain.functions[f].function).passed,
+              static_cast<CountingFunction&>(*cpu.chain.functions[f].function).passed)
+        << name;
+  }
+}
+
+/// Frames of several flows and TTLs, some with headers longer than what crosses as headers.
+Bytes frame(std::uint64_t number) {
+  if (number % 11 == 7) {
+    auto builder = penstock::testing::packet().eth().ipv6("2001:db8::1", "2001:db8::2");
+    for (int n = 0; n < 4; ++n) builder.extension(ip_protocol::kDestinationOptions, 2);
+    return builder.udp(static_cast<std::uint16_t>(1024 + number % 9), 53).payload(std::string(40, 'v')).bytes();
+  }
+  Bytes bytes = numbered(number, static_cast<unsigned>(number % 17));
+  if (number % 13 == 5) bytes[22] = 1;  // TTL
+  return bytes;
+}
+
+std::vector<std::vector<Bytes>> batches_of(std::size_t count, std::size_t size) {
+  std::vector<std::vector<Bytes>> batches;
+  std::uint64_t number = 0;
+  for (std::size_t b = 0; b < count; ++b) {
+    batches.emplace_back();
+    for (std::size_t i = 0; i < size; ++i) batches.back().push_back(frame(number++));
+  }
+  return batches;
+}
+
+std::vector<Position> chain_of(std::initializer_list<std::pair<int, bool>> positions) {
+  std::vector<Position> chain;
+  for (const auto& [kind, on_gpu] : positions) chain.push_back({&kKinds[kind], on_gpu});
+  return chain;
+}
+
+void expect_as_on_the_cpu(const std::vector<Position>& positions, const std::vector<std::vector<Bytes>>& batches,
+                          Behaviour& behaviour, std::size_t lanes,
+                          plan::WholeFrames whole = plan::WholeFrames::where_needed,
+                          plan::Sharing sharing = plan::Sharing::packets) {
+  Bed device(positions);
+  ASSERT_NO_FATAL_FAILURE(device.put_on_lanes(lanes, behaviour, whole, sharing));
+  ASSERT_NO_FATAL_FAILURE(device.run(batches));
+  Bed cpu(positions);
+  cpu.executor = std::make_unique<CpuExecutor>(cpu.chain, 0, *cpu.counters, nullptr);
+  ASSERT_NO_FATAL_FAILURE(cpu.run(batches));
+  ASSERT_NO_FATAL_FAILURE(expect_equal(device, cpu));
+  EXPECT_EQ(behaviour.in_flight, 0U);
+}
+
+TEST(DeviceExecutor, DoesWhatTheCpuDoes) {
+  Behaviour behaviour;
+  expect_as_on_the_cpu(chain_of({{0, true}, {1, true}}), batches_of(20, 64), behaviour, 4);
+  EXPECT_EQ(behaviour.most_in_flight, 4U);
+}
+
+TEST(DeviceExecutor, BringsWholeFramesBack) {
+  Behaviour behaviour;
+  expect_as_on_the_cpu(chain_of({{0, true}, {3, true}, {1, true}}), batches_of(20, 33), behaviour, 3);
+  expect_as_on_the_cpu(chain_of({{0, true}, {1, true}}), batches_of(20, 33), behaviour, 3, plan::WholeFrames::always);
+}
+
+TEST(DeviceExecutor, SendsPacketsForEachFunctionWhereTheyAreNotShared) {
+  for (const plan::WholeFrames whole : {plan::WholeFrames::where_needed, plan::WholeFrames::always}) {
+    for (const plan::Sharing sharing : {plan::Sharing::parsing, plan::Sharing::none}) {
+      Behaviour behaviour;
+      expect_as_on_the_cpu(chain_of({{0, true}, {3, true}, {1, false}, {1, true}, {2, true}, {4, true}}),
+                           batches_of(20, 33), behaviour, 3, whole, sharing);
+    }
+  }
+}
+
+TEST(DeviceExecutor, RunsFunctionsOnTheCpuBetweenSegments) {
+  Behaviour behaviour;
+  expect_as_on_the_cpu(chain_of({{2, false}, {0, true}, {1, false}, {4, true}, {0, true}}), batches_of(20, 50),
+                       behaviour, 4);
+  expect_as_on_the_cpu(chain_of({{3, true}, {1, false}, {2, true}, {4, false}}), batches_of(20, 50), behaviour, 4);
+}
+
+TEST(DeviceExecutor, LeavesWhatIsPuntedToTheTwins) {
+  Behaviour behaviour;
+  Bed device(chain_of({{0, true}, {1, true}}));
+  ASSERT_NO_FATAL_FAILURE(device.put_on_lanes(2, behaviour));
+  ASSERT_NO_FATAL_FAILURE(device.run(batches_of(2, 55)));
+  EXPECT_EQ(device.counters->device.punted.get(), 10U) << "every eleventh has longer headers than cross";
+}
+
+TEST(DeviceExecutor, FinishesOnTheCpuWhatTheDeviceFails) {
+  Behaviour behaviour;
+  unsigned calls = 0;
+  behaviour.fails = [&] { return ++calls % 5 == 0; };
+  expect_as_on_the_cpu(chain_of({{0, true}, {1, true}}), batches_of(40, 20), behaviour, 4);
+  EXPECT_GT(behaviour.abandoned, 0U);
+
+  behaviour.fails = [] { return false; };
+  behaviour.refuses = [&] { return ++calls % 7 == 0; };
+  expect_as_on_the_cpu(chain_of({{3, true}, {1, false}, {2, true}, {4, false}}), batches_of(40, 20), behaviour, 4);
+}
+
+TEST(DeviceExecutor, GoesOnOnTheCpuOnceTheDeviceIsLost) {
+  Behaviour behaviour;
+  unsigned calls = 0;
+  behaviour.fails = [&] { return ++calls > 10; };
+  expect_as_on_the_cpu(chain_of({{0, true}, {1, true}}), batches_of(60, 20), behaviour, 4);
+  EXPECT_LE(behaviour.abandoned, 4 * DeviceExecutor::kMostFailures);
+}
+
+TEST(DeviceExecutor, GivesUpADeviceThatFailsEachBatchInALaterSegment) {
+  Behaviour behaviour;
+  unsigned starts = 0;
+  behaviour.refuses = [&] { return ++starts % 2 == 0; };  // with one lane, every second segment of two
+  Bed device(chain_of({{0, true}, {1, false}, {2, true}}));
+  ASSERT_NO_FATAL_FAILURE(device.put_on_lanes(1, behaviour));
+  ASSERT_EQ(device.plan.segments.size(), 2U);
+  ASSERT_NO_FATAL_FAILURE(device.run(batches_of(20, 20)));
+  EXPECT_EQ(device.counters->device.failures.get(), DeviceExecutor::kMostFailures);
+  EXPECT_EQ(device.counters->device.lanes_lost.get(), 1U);
+}
+
+TEST(DeviceExecutor, WarmsUpEachLaneWithBatchesOfAllKinds) {
+  Behaviour behaviour;
+  std::size_t starts = 0;
+  behaviour.refuses = [&] { return ++starts == 3; };  // once: it is tried again
+  Bed bed(chain_of({{0, true}, {1, false}, {2, true}}));
+  ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
+  ASSERT_EQ(bed.plan.segments.size(), 2U);
+  auto& executor = static_cast<DeviceExecutor&>(*bed.executor);
+  ring::PacketRing ring({1 << 15, 64, 1, 1 << 20, 1, {}});
+  Batch& batch = *ring.filling();
+  EXPECT_EQ(executor.warm_up(batch), DeviceExecutor::WarmUp::done);
+  EXPECT_EQ(starts, 2 * 2 * ring::kBatchOfEachWay.size() + 1);
+  EXPECT_EQ(behaviour.in_flight, 0U);
+  EXPECT_TRUE(batch.empty());
+  EXPECT_EQ(bed.counters->device.segments.get(), 0U) << "no packet's";
+
+  behaviour.fails = [] { return true; };
+  EXPECT_EQ(executor.warm_up(batch), DeviceExecutor::WarmUp::failed);
+  EXPECT_TRUE(batch.empty());
+  executor.end();
+}
+
+TEST(DeviceExecutor, GivesUpADeviceThatHangsAtItsFirstBatch) {
+  Behaviour behaviour;
+  std::size_t starts = 0;
+  behaviour.polls_until_done = [&] { return ++starts, std::numeric_limits<unsigned>::max(); };
+  Bed bed(chain_of({{0, true}}));
+  ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
+  auto& executor = static_cast<DeviceExecutor&>(*bed.executor);
+  ring::PacketRing ring({1 << 15, 64, 1, 1 << 20, 1, {}});
+  EXPECT_EQ(executor.warm_up(*ring.filling(), std::chrono::milliseconds{1}), DeviceExecutor::WarmUp::hangs);
+  EXPECT_EQ(starts, 1U) << "no lane is tried after the one that hangs";
+  EXPECT_EQ(behaviour.abandoned, 0U) << "which would wait for it";
+  EXPECT_TRUE(ring.filling()->empty());
+}
+
+TEST(DeviceExecutor, CountsWhatItSays) {
+  Behaviour behaviour;
+  Bed bed(chain_of({{0, true}, {1, true}}));
+  ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
+  std::vector<Bytes> frames(64, numbered(0));  // of one length, none of them dropped
+  ASSERT_NO_FATAL_FAILURE(bed.run({frames, frames, frames}));
+  const plan::CrossingBytes planned = plan::crossing_bytes(bed.plan, static_cast<std::uint32_t>(frames[0].size()));
+  EXPECT_EQ(bed.counters->forwarded.packets.get(), 3 * 64U);
+  EXPECT_EQ(bed.counters->device.segments.get(), 3U);
+  EXPECT_EQ(bed.counters->functions[0].segments.get(), 3U);
+  EXPECT_GT(bed.counters->functions[0].segment_time_ns.get(), 0U);
+  EXPECT_EQ(bed.counters->device.bytes_to_device.get(), 3 * 64 * planned.to_device);
+  EXPECT_EQ(bed.counters->device.bytes_to_host.get(), 3 * 64 * planned.to_host);
+}
+
+TEST(DeviceExecutor, DropsWhatAFinishStageDropsWhereverLaterFunctionsHaveTakenIt) {
+  Behaviour behaviour;
+  for (const auto sharing : {plan::Sharing::packets, plan::Sharing::parsing, plan::Sharing::none}) {
+    // What the meter drops, the filter behind it has dropped, the route has sent out, the scrambler has brought back.
+    expect_as_on_the_cpu(chain_of({{kMeters, true}, {kFilters, true}, {kRoutes, true}}), batches_of(20, 64), behaviour,
+                         3, plan::WholeFrames::where_needed, sharing);
+    expect_as_on_the_cpu(chain_of({{kFilters, true}, {kMeters, true}, {kScrambles, true}, {kMeters, true}}),
+                         batches_of(20, 64), behaviour, 3, plan::WholeFrames::where_needed, sharing);
+    // Told to the device where a later segment runs there; punted ones are counted in their place.
+    expect_as_on_the_cpu(chain_of({{kMeters, true}, {kMarks, false}, {kMeters, true}, {kShies, true}, {kMeters, true}}),
+                         batches_of(20, 64), behaviour, 3, plan::WholeFrames::where_needed, sharing);
+  }
+}
+
+TEST(DeviceExecutor, CountsTheBytesThatEachFunctionSaw) {
+  Behaviour behaviour;
+  expect_as_on_the_cpu(chain_of({{kTags, true}, {kFilters, true}, {kPads, true}, {kMeters, true}, {kUntags, true}}),
+                       batches_of(20, 64), behaviour, 3);
+  Bed bed(chain_of({{kTags, true}, {kPads, true}}));
+  ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
+  ASSERT_EQ(bed.plan.segments.size(), 1U);
+  const Bytes frame = numbered(9, 2);  // of port 1026, which is not tagged, and padded by 10 bytes
+  ASSERT_NO_FATAL_FAILURE(bed.run({std::vector<Bytes>(64, frame)}));
+  const auto length = static_cast<std::uint32_t>(frame.size());
+  EXPECT_EQ(bed.counters->functions[1].in.bytes.get(), 64 * length);
+  EXPECT_EQ(bed.counters->functions[1].forwarded.bytes.get(), 64 * (length + 10));
+  const plan::CrossingBytes planned = plan::crossing_bytes(bed.plan, length);
+  const std::uint64_t longer = aligned_frame(length + 10) - aligned_frame(length);
+  EXPECT_EQ(planned.to_host, ring::kVerdictBytes + aligned_frame(length) + 2 * ring::kLengthBytes + 4);
+  EXPECT_EQ(bed.counters->device.bytes_to_host.get(), 64 * (planned.to_host + longer));
+}
+
+TEST(DeviceExecutor, GivesRoomToFramesThatTheTwinsMakeLonger) {
+  const std::vector<std::vector<Position>> chains{
+      chain_of({{kFilters, true}, {kTags, true}, {kPads, true}}),                  // punted, in one segment
+      chain_of({{kShies, true}, {kTags, true}, {kShies, true}, {kPads, true}}),    // before and behind growth
+      chain_of({{kRoutes, true}, {kTags, false}, {kPads, false}}),                 // behind records
+      chain_of({{kScrambles, true}, {kTags, false}, {kPads, false}}),              // behind whole frames
+      chain_of({{kPads, false}, {kTags, true}, {kPads, true}, {kUntags, false}}),  // in the batch, then there
+  };
+  for (const auto& positions : chains) {
+    for (const unsigned fault : {0U, 1U, 2U}) {
+      Behaviour behaviour;
+      unsigned calls = 0;
+      if (fault == 1) behaviour.fails = [&] { return ++calls % 3 == 0; };
+      if (fault == 2) behaviour.fails = [&] { return ++calls > 4; };  // lost
+      SCOPED_TRACE(positions.front().kind->name + std::string(", fault ") + std::to_string(fault));
+      expect_as_on_the_cpu(positions, batches_of(20, 64), behaviour, 3);
+    }
+  }
+  // Sent again from where they have grown, and failing in each of the segments.
+  for (const unsigned failing : {0U, 2U, 3U, 5U}) {
+    Behaviour behaviour;
+    unsigned calls = 0;
+    if (failing > 0) behaviour.refuses = [&] { return ++calls % failing == 0; };
+    const auto positions =
+        chain_of({{kShies, true}, {kPads, false}, {kTags, true}, {kShies, true}, {kTags, false}, {kPads, true}});
+    expect_as_on_the_cpu(positions, batches_of(20, 64), behaviour, 3, plan::WholeFrames::where_needed,
+                         plan::Sharing::none);
+    Bed bed(positions);
+    ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour, plan::WholeFrames::where_needed, plan::Sharing::none));
+    EXPECT_EQ(static_cast<DeviceExecutor&>(*bed.executor).memory_sent_again().size(), 2U);
+  }
+}
+
+TEST(DeviceExecutor, SendsWhatFunctionsMakeInItsPlace) {
+  const std::vector<std::vector<Position>> chains{
+      chain_of({{kRoutes, true}, {kCuts, true}}),
+      chain_of({{kShies, true}, {kAnswers, true}, {kRoutes, true}, {kPads, true}, {kCuts, true}}),
+      chain_of({{kAnswers, false}, {kRoutes, true}, {kAnswers, true}, {kFilters, true}, {kCuts, false}}),
+      chain_of({{kScrambles, true}, {kCuts, true}, {kFilters, false}, {kCuts, false}, {kRoutes, false}}),
+  };
+  for (const auto& positions : chains) {
+    for (const unsigned failing : {0U, 3U, 4U}) {
+      SCOPED_TRACE(positions.back().kind->name + std::string(", failing ") + std::to_string(failing));
+      Behaviour behaviour;
+      unsigned calls = 0;
+      if (failing > 0) behaviour.fails = [&] { return ++calls % failing == 0; };
+      expect_as_on_the_cpu(positions, batches_of(20, 64), behaviour, 3);
+    }
+  }
+  Behaviour behaviour;
+  Bed bed(chains[1]);
+  ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
+  ASSERT_NO_FATAL_FAILURE(bed.run(batches_of(20, 64)));
+  EXPECT_GT(bed.counters->generated.packets.get(), 500U);
+}
+
+TEST(DeviceExecutor, GivesRoomToFramesThatAreTraced) {
+  const auto positions = chain_of({{kRoutes, true}, {kTags, true}, {kPads, false}, {kCuts, false}});
+  Bed cpu(positions);
+  cpu.executor = std::make_unique<CpuExecutor>(cpu.chain, 0, *cpu.counters, nullptr);
+  ASSERT_NO_FATAL_FAILURE(cpu.run(batches_of(4, 60)));
+  std::FILE* const nowhere = std::fopen("/dev/null", "w");
+  ASSERT_NE(nowhere, nullptr);
+  Behaviour behaviour;
+  Bed device(positions);
+  Trace trace(device.chain, 90, nowhere);
+  ASSERT_NO_FATAL_FAILURE(
+      device.put_on_lanes(2, behaviour, plan::WholeFrames::where_needed, plan::Sharing::packets, &trace));
+  ASSERT_NO_FATAL_FAILURE(device.run(batches_of(4, 60)));
+  ASSERT_NO_FATAL_FAILURE(expect_equal(device, cpu));
+  EXPECT_FALSE(trace.wants_more());
+  std::fclose(nowhere);
+}
+
+TEST(FrameScratch, HasRoomForAFullBatchThatHasGrownOnTheDevice) {
+  constexpr FrameRoom kGrowth{5, 9};
+  FrameScratch scratch(64 * 32, 64, kGrowth);
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::uint8_t*> frames;
+    for (std::size_t i = 0; i < 64; ++i) {
+      Bytes bytes(32 + 5 + 9, static_cast<std::uint8_t>(i));  // all that it may have grown by now
+      std::uint8_t* const frame = scratch.with_room(i, bytes.data(), static_cast<std::uint32_t>(bytes.size()));
+      std::memset(frame - kGrowth.head, static_cast<int>(i), bytes.size() + kGrowth.head + kGrowth.tail);
+      EXPECT_EQ(scratch.with_room(i, frame - 3, 50), frame - 3) << "it has room already";
+      EXPECT_GE(frame - kGrowth.head, scratch.memory().data());
+      EXPECT_LE(frame + bytes.size() + kGrowth.tail, scratch.memory().data() + scratch.memory().size());
+      frames.push_back(frame);
+    }
+    for (std::size_t i = 0; i < 64; ++i) {
+      for (std::ptrdiff_t b = -5; b < 32 + 5 + 9 + 9; ++b) ASSERT_EQ(frames[i][b], i);
+    }
+    Bytes again(20);
+    EXPECT_EQ(scratch.with_room(7, again.data(), 20), frames[7]) << "back from the device once more";
+    scratch.reset();
+  }
+}
+
+TEST(DeviceExecutorDeathTest, StopsAtAFinishStageThatDoesMoreThanDrop) {
+  Behaviour behaviour;
+  Bed bed(chain_of({{kMeters, true}}));
+  ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(1, behaviour));
+  static_cast<CountingFunction&>(*bed.chain.functions[0].function).consumes = true;
+  EXPECT_DEATH(bed.run(batches_of(1, 5)),
+               "penstock: meter: its finish stage does more than drop \\(packet 0 of worker 0");
+}
+
+/// Packets that had been sent of two, the second of this flow, when the finish stage of the chain's first function saw
+/// the first.
+std::size_t sent_before_finish(const std::vector<Position>& positions, unsigned flow = 2) {
+  Bed bed(positions);
+  Behaviour behaviour;
+  bed.put_on_lanes(1, behaviour);
+  const auto sent = [&bed] {
+    std::size_t count = 0;
+    for (const auto& port : bed.chain.ports) count += static_cast<testing::FakePort&>(*port.port).sent[0].size();
+    return count;
+  };
+  std::optional<std::size_t> before;
+  static_cast<CountingFunction&>(*bed.chain.functions[0].function).while_finishing = [&] {
+    if (!before) before = sent();
+  };
+  bed.run({{numbered(8, 2), numbered(8, flow)}});
+  return before.value_or(~std::size_t{0});
+}
+
+TEST(DeviceExecutor, SendsPacketsBeforeFinishStagesThatWait) {
+  EXPECT_EQ(sent_before_finish(chain_of({{kWatches, true}})), 2U);
+  EXPECT_EQ(sent_before_finish(chain_of({{kWatches, true}, {kRoutes, true}})), 2U) << "records come back";
+  EXPECT_EQ(sent_before_finish(chain_of({{kWatches, true}, {kPads, true}})), 2U) << "frames come back";
+  EXPECT_EQ(sent_before_finish(chain_of({{kWatches, true}, {kScrambles, false}})), 0U) << "the host changes them";
+  EXPECT_EQ(sent_before_finish(chain_of({{kWatches, true}, {kShies, true}}), 1), 0U) << "the twin's turn";
+  EXPECT_EQ(sent_before_finish(chain_of({{kMeters, true}})), 0U) << "it drops";
+}
+
+TEST(DeviceExecutor, ShowsFinishStagesThatWaitWhatTheTwinsSee) {
+  const std::vector<std::vector<Position>> chains{
+      chain_of({{kFilters, true}, {kWatches, true}, {kRoutes, true}}),
+      chain_of({{kRoutes, true}, {kWatches, true}, {kRoutes, true}, {kColours, true}}),
+      chain_of({{kPads, false}, {kWatches, true}, {kScrambles, true}, {kTags, true}}),
+      chain_of({{kWatches, true}, {kMeters, true}, {kWatches, true}, {kMarks, true}, {kCuts, true}}),
+      chain_of({{kShies, true}, {kWatches, true}, {kRoutes, true}}),
+      chain_of({{kFilters, true}, {kGlances, true}, {kWatches, true}, {kRoutes, true}, {kColours, true}}),
+      chain_of({{kGlances, true}, {kMarks, true}, {kPads, true}}),
+  };
+  // In every other batch nothing is punted: what waits there comes before what the twins are given of the next.
+  std::vector<std::vector<Bytes>> batches = batches_of(20, 64);
+  for (std::size_t b = 0; b < batches.size(); b += 2) batches[b].assign(64, numbered(b, 2));
+  for (const auto& positions : chains) {
+    for (const unsigned failing : {0U, 3U}) {
+      Behaviour behaviour;
+      behaviour.polls_until_done = [] { return 0U; };
+      unsigned calls = 0;
+      if (failing > 0) behaviour.fails = [&] { return ++calls % failing == 0; };
+      SCOPED_TRACE(positions.front().kind->name + std::string(", failing ") + std::to_string(failing));
+      expect_as_on_the_cpu(positions, batches, behaviour, 3);
+    }
+  }
+}
+
+TEST(DeviceExecutor, SettlesBurstsInWhichOnePacketEndsOrIsLeftToTheTwins) {
+  const std::vector<std::vector<Position>> chains{
+      chain_of({{kFilters, true}, {kGlances, true}, {kRoutes, true}, {kPads, true}}),    // as C4: frames come back
+      chain_of({{kFilters, true}, {kGlances, true}, {kMeters, true}, {kRoutes, true}}),  // records come back
+      chain_of({{kGlances, true}, {kShies, true}, {kPads, true}, {kFilters, true}, {kMeters, true}}),
+      chain_of({{kShies, true}, {kFilters, true}, {kMarks, false}, {kPads, true}, {kTags, true}}),
+  };
+  // Of flows that pass: one that is filtered; one that is left to a twin; one that the padding function drops.
+  const std::array odd{numbered(7, 9), numbered(7, 1), numbered(4, 2)};
+  for (const auto& positions : chains) {
+    SCOPED_TRACE(positions.back().kind->name);
+    std::vector<std::vector<Bytes>> batches{std::vector<Bytes>(kMostPackets, numbered(8, 2))};
+    for (const std::size_t at :
+         {std::size_t{0}, function::kBurst - 1, function::kBurst, function::kBurst + 70, kMostPackets - 1}) {
+      for (const Bytes& frame : odd) {
+        batches.emplace_back();
+        for (std::size_t i = 0; i < kMostPackets; ++i) batches.back().push_back(i == at ? frame : numbered(8 + i, 2));
+        for (Bytes& other : batches.back()) {
+          if (number_of(other) % 11 == 4) other = numbered(8, 2);  // of which the padding function drops some
+        }
+        batches.back()[at] = frame;
+      }
+    }
+    Behaviour behaviour;
+    expect_as_on_the_cpu(positions, batches, behaviour, 2);
+    expect_as_on_the_cpu(positions, batches_of(4, kMostPackets), behaviour, 2);
+  }
+}
+
+TEST(DeviceExecutor, ShowsFinishStagesThatWaitOnlyWhatTheyChoose) {
+  Behaviour behaviour;
+  for (const auto& positions : {chain_of({{kGlances, true}, {kRoutes, true}}),  // records come back
+                                chain_of({{kGlances, true}, {kPads, true}})}) {
+    Bed bed(positions);
+    ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
+    std::vector<Bytes> frames;
+    for (unsigned i = 0; i < kMostPackets; ++i) frames.push_back(numbered(8, i % 30));  // a third of them has port 3n
+    ASSERT_NO_FATAL_FAILURE(bed.run({frames, std::vector<Bytes>(kMostPackets, numbered(8, 0))}));
+    const auto& glances = static_cast<CountingFunction&>(*bed.chain.functions[0].function);
+    EXPECT_EQ(glances.finished, kMostPackets / 3);
+    EXPECT_EQ(glances.passed, (kMostPackets * 2 - glances.finished) * frames[0].size());
+  }
+}
+
+RC_GTEST_PROP(DeviceExecutor, DoesWhatTheCpuDoesInAnyChainOverAnyDevice, ()) {
+  std::vector<Position> positions;
+  for (int n = *rc::gen::inRange(1, 7); n > 0; --n) {
+    positions.push_back({&kKinds[*rc::gen::inRange(0, kKindCount)], *rc::gen::inRange(0, 4) > 0});
+  }
+  std::vector<function::NfTraits> traits;
+  for (const Position& p : positions) traits.push_back(traits_of(p));
+  const auto sharing = *rc::gen::element(plan::Sharing::packets, plan::Sharing::parsing, plan::Sharing::none);
+  RC_PRE(plan::plan_device(traits, plan::WholeFrames::where_needed, sharing).has_value());
+  std::vector<std::vector<Bytes>> batches;
+  std::uint64_t number = 0;
+  for (int n = *rc::gen::inRange(1, 12); n > 0; --n) {
+    batches.emplace_back();
+    const int most = *rc::gen::inRange(0, 8) == 0 ? static_cast<int>(kMostPackets) : 64;
+    for (int size = *rc::gen::inRange(1, most); size > 0; --size) batches.back().push_back(frame(number++));
+  }
+  const auto faults = *rc::gen::inRange(0, 3);
+  unsigned random = *rc::gen::arbitrary<unsigned>();
+  const auto next = [&random] { return random = random * 1664525U + 1013904223U, random >> 16; };
+  Behaviour behaviour;
+  behaviour.polls_until_done = [&] { return next() % 6; };
+  if (faults == 1) behaviour.fails = [&] { return next() % 4 == 0; };
+  if (faults == 2) behaviour.refuses = [&] { return next() % 4 == 0; };
+  const auto lanes = static_cast<std::size_t>(*rc::gen::inRange(1, 6));
+  const auto whole = *rc::gen::arbitrary<bool>() ? plan::WholeFrames::always : plan::WholeFrames::where_needed;
+  RC_PRE(plan::plan_device(traits, whole, sharing).has_value());
+  std::string text;
+  for (const Position& p : positions) text += std::string(p.kind->name) + (p.on_gpu ? "@gpu " : "@cpu ");
+  SCOPED_TRACE(text + std::to_string(batches.size()) + " batches, faults " + std::to_string(faults));
+  expect_as_on_the_cpu(positions, batches, behaviour, lanes, whole, sharing);
+  RC_ASSERT(!::testing::Test::HasFailure());
+}
+
+}  // namespace
+}  // namespace penstock::run

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "run/frame_scratch.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <functional>
+#include <new>
+
+namespace penstock::run {
+
+void FrameScratch::Unmap::operator()(void* memory) const noexcept { ::munmap(memory, length); }
+
+FrameScratch::FrameScratch(std::size_t batch_bytes, std::size_t batch_packets, FrameRoom growth)
+    : growth_(growth), slots_(batch_packets) {
+  const std::size_t length = bytes_for(batch_bytes, batch_packets, growth);
+  void* const memory =
+      ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  bytes_ = {memory, Unmap{length}};
+}
+
+void FrameScratch::reset() noexcept {
+  if (used_ == 0) return;
+  std::ranges::fill(slots_, nullptr);
+  used_ = 0;
+}
+
+std::uint8_t* FrameScratch::with_room(std::size_t packet, std::uint8_t* frame, std::uint32_t length) noexcept {
+  const std::span<std::uint8_t> all = memory();
+  const std::less<const std::uint8_t*> lies_before;
+  if (!lies_before(frame, all.data()) && lies_before(frame, all.data() + all.size())) return frame;
+  std::uint8_t*& slot = slots_[packet];
+  if (slot == nullptr) {
+    // Enough for wherever in the chain it comes here again, from the device: it grows no further in between.
+    slot = all.data() + used_;
+    used_ += aligned_frame(growth_.head) + aligned_frame(length + growth_.head + growth_.tail);
+    assert(used_ <= all.size());
+  }
+  std::uint8_t* const copy = slot + aligned_frame(growth_.head);
+  std::memcpy(copy, frame, length);
+  return copy;
+}
+
+}  // namespace penstock::run

@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "run/gpu_run.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/slow_notice.h"
+#include "gpu/cuda_error.h"
+#include "gpu/devices.h"
+#include "gpu/pinned_region.h"
+#include "plan/device_plan.h"
+#include "ring/lane.h"
+#include "run/device_executor.h"
+
+namespace penstock::run {
+
+namespace {
+
+/// What the timeline calls the plan's segments: by their functions.
+std::vector<std::string> segment_names(const Chain& chain, const plan::DevicePlan& plan) {
+  std::vector<std::string> names;
+  for (const ring::SegmentShape& segment : plan.segments) {
+    std::string& name = names.emplace_back();
+    for (const ring::SegmentShape::Stage& stage : segment.stages) {
+      name += (name.empty() ? "" : ", ") + chain.functions[stage.function].name;
+    }
+  }
+  return names;
+}
+
+std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const plan::DevicePlan& plan, int device,
+                                                    unsigned worker, const ring::RingShape& of_ring) {
+  const auto crossing = [&] {
+    switch (chain.settings.transfer) {
+      case Transfer::zero_copy: return ring::Crossing::zero_copy;
+      case Transfer::automatic: return ring::Crossing::by_size;
+      case Transfer::direct:
+      case Transfer::streamed: break;
+    }
+    return ring::Crossing::copy;
+  };
+  const std::vector<function::NfTraits> traits = chain.traits();
+  const std::size_t grown_bytes =
+      FrameScratch::bytes_for(of_ring.batch_bytes, of_ring.batch_packets, plan::growth_of(traits));
+  const ring::LaneShape shape{of_ring.batch_bytes,
+                              of_ring.batch_packets,
+                              plan::room_on_device(traits, plan),
+                              plan.hash_flows,
+                              crossing(),
+                              plan.segments,
+                              chain.settings.sharing != plan::Sharing::packets ? grown_bytes : 0};
+  if (chain.timeline != nullptr) chain.timeline->name_segments(segment_names(chain, plan));
+  std::vector<std::unique_ptr<ring::Lane>> lanes;
+  for (unsigned i = 0; i < lanes_of(chain.settings); ++i) {
+    std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages;
+    for (const ring::SegmentShape& segment : plan.segments) {
+      stages.emplace_back();
+      for (const ring::SegmentShape::Stage& stage : segment.stages) {
+        const NamedFunction& named = chain.functions[stage.function];
+        auto made = named.function->make_gpu_stage(
+            {worker, static_cast<std::uint32_t>(of_ring.batch_packets), chain.settings.gpu_shares.of(stage.function)});
+        if (made == nullptr) throw gpu::CudaError(0, named.name + " has no GPU stage in this program");
+        stages.back().push_back(std::move(made));
+      }
+    }
+    ring::SpanLog* log = nullptr;
+    if (ring::Timeline* const timeline = chain.timeline.get()) {
+      log = &timeline->add_stream({device, worker, i}, plan.segments, &timeline->clock_of(device));
+    }
+    lanes.push_back(ring::make_device_lane(shape, std::move(stages), log));
+  }
+  return lanes;
+}
+
+/// What must be there before the lanes, and go after them.
+struct OnDevice {
+  int device;
+  gpu::PinnedRegion pinned;
+};
+
+class GpuExecutor final : private OnDevice, public DeviceExecutor {
+ public:
+  GpuExecutor(const Chain& chain, int on_device, const plan::DevicePlan& plan, unsigned worker, ring::PacketRing& ring,
+              WorkerCounters& counters, Trace* trace)
+      : OnDevice{on_device, gpu::PinnedRegion(ring.memory())},
+        DeviceExecutor(chain, plan, make_lanes(chain, plan, on_device, worker, ring.shape()), worker, counters, trace),
+        ring_(ring) {
+    for (const std::span<std::uint8_t> memory : memory_sent_again()) pinned_scratch_.emplace_back(memory);
+    ring.make_resident();
+    if (!send_first_batches()) throw gpu::CudaError(0, "the first batch did not come back from the GPU");
+  }
+
+  GpuExecutor(const GpuExecutor&) = delete;
+  GpuExecutor& operator=(const GpuExecutor&) = delete;
+  /// No lane touches the scratch memory any more when it is let go.
+  ~GpuExecutor() override { release(); }
+
+  void begin() noexcept override {
+    // What the worker's thread launches goes to its device. Where this fails, all launches do, and the twins do the
+    // work.
+    try {
+      gpu::use_device(device);
+    } catch (const gpu::CudaError&) {
+    }
+    // The runtime has its own state for each thread.
+    static_cast<void>(send_first_batches());
+  }
+
+ private:
+  /// False where the device fails. A device that hangs cannot be let go of, for the driver would wait for it too: so it
+  /// ends the process.
+  bool send_first_batches() noexcept {
+    const SlowNotice notice(fmt::format("waiting for GPU {} to finish its first batch; giving up after {} s …", device,
+                                        kMostWarmUp.count()));
+    const WarmUp result = warm_up(*ring_.filling());
+    if (result == WarmUp::hangs) {
+      fmt::print(stderr,
+                 "GPU {} has not finished its first batch within {} s: it hangs, or other processes keep it busy; see "
+                 "`nvidia-smi` and `dmesg`, or use another one (`--gpus`) or the CPU (`--processor cpu`)\n",
+                 device, kMostWarmUp.count());
+      std::_Exit(1);
+    }
+    return result == WarmUp::done;
+  }
+
+  ring::PacketRing& ring_;
+  std::deque<gpu::PinnedRegion> pinned_scratch_;
+};
+
+}  // namespace
+
+unsigned lanes_of(const RunSettings& settings) noexcept {
+  return settings.transfer == Transfer::direct ? 1 : settings.streams;
+}
+
+FrameRoom room_in_batches(const Chain& chain) {
+  const std::vector<function::NfTraits> traits = chain.traits();
+  const auto plan = plan::plan_device(traits, chain.settings.whole_frames, chain.settings.sharing);
+  return plan ? plan::growth_of(std::span(traits).first(plan::functions_before_device(*plan))) : FrameRoom{};
+}
+
+std::unique_ptr<Executor> make_gpu_executor(const Chain& chain, unsigned worker, ring::PacketRing& ring,
+                                            WorkerCounters& counters, Trace* trace) {
+  const RunSettings& settings = chain.settings;
+  const int device = settings.gpus[worker % settings.gpus.size()];
+  gpu::use_device(device);
+  auto plan = plan::plan_device(chain.traits(), settings.whole_frames, settings.sharing);
+  if (!plan) throw gpu::CudaError(0, to_string(plan.error()));  // config has made sure that there is one
+  return std::make_unique<GpuExecutor>(chain, device, *plan, worker, ring, counters, trace);
+}
+
+}  // namespace penstock::run

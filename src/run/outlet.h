@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where packets leave the chain: each by the port that a function chose, or that the wiring names, all accounted for.
+// One worker's own.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "function/burst.h"
+#include "function/emitter.h"
+#include "packet/batch.h"
+#include "report/counter.h"
+#include "run/chain.h"
+#include "run/counters.h"
+
+namespace penstock::run {
+
+class Outlet {
+ public:
+  /// Borrows both.
+  Outlet(const Chain& chain, unsigned worker, WorkerCounters& counters);
+
+  /// Packets that have passed all functions, at most kBurst, in the order of their batch, with what functions made of
+  /// them and of those before them; null: they make none. Those of a flow stay in order.
+  void send(std::span<PacketView> packets, function::Emissions* emissions) noexcept;
+  /// All packets of the batch have been sent or dropped: the rest of what was made of them follows.
+  void end_batch(const Batch& batch, function::Emissions* emissions) noexcept;
+
+ private:
+  /// Of one port, in this batch.
+  struct Sent {
+    report::TrafficSum arrived;
+    report::TrafficSum made;  // by functions
+  };
+  [[nodiscard]] PortIndex exit_of(PacketView packet) const noexcept;
+  void send_merged(std::span<const PacketView> packets, function::Emissions& emissions, std::uint32_t end) noexcept;
+  void send_burst(std::span<PacketView> packets, const function::Emissions* emissions) noexcept;
+  void send_by(PortIndex port, std::span<const PacketView> packets, const function::Emissions* emissions) noexcept;
+  void count_latency(const Batch& batch) noexcept;
+  void flush(PortIndex port) noexcept;
+  void drop(ChainDrop reason, const Sent& lost) noexcept;
+
+  const Chain& chain_;
+  WorkerCounters& counters_;
+  const Batch::Clock::time_point built_at_ = Batch::Clock::now();
+  std::vector<port::TxQueue*> exits_;  // by PortIndex; null where the port does not write
+  std::vector<Sent> sent_;             // by PortIndex; forwarded once the port has flushed it
+};
+
+}  // namespace penstock::run

@@ -1,0 +1,494 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "run/run.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <thread>
+
+#include "run/run_report.h"
+#include "run/testing/fakes.h"
+
+namespace {
+/// How many more threads the system allows.
+std::atomic<int> threads_left{std::numeric_limits<int>::max()};
+}  // namespace
+
+/// The system's own, in front of which this one stands: it is the only limit of threads that binds whoever runs tests.
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                              void* argument) {
+  static const auto system = reinterpret_cast<decltype(&pthread_create)>(::dlsym(RTLD_NEXT, "pthread_create"));
+  return threads_left.fetch_sub(1) > 0 ? system(thread, attributes, run, argument) : EAGAIN;
+}
+
+namespace penstock::run {
+namespace {
+
+using namespace std::chrono_literals;
+using port::RxStatus;
+using testing::FakeChain;
+using testing::FakePort;
+using ::testing::HasSubstr;
+
+const std::atomic<bool> kNeverStop{false};
+
+/// Each worker gets `count` packets of its own, one a poll.
+FakePort::Poll counted(std::vector<std::uint64_t>& given, std::uint64_t count) {
+  return [&given, count](unsigned worker, Batch& batch) {
+    if (given[worker] == count) return RxStatus::end;
+    if (!testing::append(batch, testing::numbered(given[worker]))) return RxStatus::more;
+    return ++given[worker] == count ? RxStatus::end : RxStatus::idle;
+  };
+}
+
+FakePort::Poll endless() {
+  return [](unsigned, Batch& batch) {
+    for (int i = 0; i < 10; ++i) {
+      if (!testing::append(batch, testing::numbered(1))) return RxStatus::more;
+    }
+    return RxStatus::idle;
+  };
+}
+
+TEST(Run, AddsUpWhatItsWorkersCounted) {
+  FakeChain chain;
+  std::vector<std::uint64_t> given(3);
+  chain.add_source("in", counted(given, 1000));
+  FakePort& out = chain.add_sink("out");
+  chain.add_function("half", testing::each([](PacketView packet) {
+                       return testing::number_of(packet) % 2 == 0 ? Verdict::forward() : Verdict::consume();
+                     }));
+  chain.settings.workers = 3;
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result) << to_string(result.error());
+  const auto& report = result->report;
+  EXPECT_EQ(report["packets"]["in"], 3000);
+  EXPECT_EQ(report["packets"]["forwarded"], 1500);
+  EXPECT_EQ(report["packets"]["consumed"], 1500);
+  EXPECT_EQ(report["packets"]["dropped"], 0);
+  EXPECT_EQ(report["bytes"]["in"], 3 * testing::bytes_of(testing::numbered_frames(1000)));
+  EXPECT_EQ(report["bytes"]["forwarded"], out.sent_bytes());
+  EXPECT_EQ(report["functions"][0]["in"]["packets"], 3000);
+  EXPECT_EQ(report["ports"]["in"]["in"]["packets"], 3000);
+  EXPECT_EQ(report["ports"]["out"]["out"]["packets"], 1500);
+  EXPECT_EQ(report["workers"], 3);
+  for (const auto& of_worker : out.sent) EXPECT_EQ(of_worker.size(), 500U);
+  EXPECT_TRUE(out.closed);
+}
+
+TEST(Run, BeginsItsTimelineBehindWhatWarmsTheDevicesUp) {
+  FakeChain chain;
+  std::vector<std::uint64_t> given(1);
+  chain.timeline = std::make_unique<ring::Timeline>(10);
+  ring::SpanLog& log = chain.timeline->add_stream({}, std::vector<ring::SegmentShape>(1), nullptr);
+  log.add({.ready_ns = 1, .end_ns = 2});
+  chain.add_source("in", [&, poll = counted(given, 10)](unsigned worker, Batch& batch) {
+    if (given[0] == 0) log.add({.ready_ns = 3, .end_ns = 4});
+    return poll(worker, batch);
+  });
+  ASSERT_TRUE(run(chain, {}, kNeverStop));
+  const std::vector<ring::Span> spans = chain.timeline->spans();
+  ASSERT_EQ(spans.size(), 1U);
+  EXPECT_EQ(spans[0].ready_ns, 3);
+}
+
+TEST(Run, StartsNoPortWhereOneDoesNotOpen) {
+  FakeChain chain;
+  FakePort& in = chain.add_source("in", [](unsigned, Batch&) {
+    ADD_FAILURE() << "polled";
+    return RxStatus::end;
+  });
+  FakePort& a = chain.add_sink("a");
+  FakePort& b = chain.add_sink("b");
+  FakePort& c = chain.add_sink("c");
+  b.open_errors = {{{"b.pcap", 0, 0}, "no such folder", "", ""}};
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(to_string(result.error()), "b.pcap: port b: no such folder");
+  EXPECT_TRUE(a.opened);
+  EXPECT_FALSE(c.opened) << "it could wait for ever";
+  for (const FakePort* port : {&in, &a, &b, &c}) {
+    EXPECT_FALSE(port->started);
+    EXPECT_TRUE(port->closed);
+  }
+}
+
+TEST(Run, StartsEveryPortOnceAllAreOpen) {
+  FakeChain chain;
+  FakePort& in = chain.add_source("in", testing::script({testing::numbered_frames(2)}));
+  FakePort& out = chain.add_sink("out");
+  out.while_opening = [&] { EXPECT_FALSE(in.started); };
+  ASSERT_TRUE(run(chain, {}, kNeverStop));
+  EXPECT_TRUE(in.started);
+  EXPECT_TRUE(out.started);
+}
+
+TEST(Run, FunctionsBeginBeforePortsOpen) {
+  FakeChain chain;
+  chain.add_source("in", testing::script({testing::numbered_frames(2)}));
+  FakePort& out = chain.add_sink("out");
+  int begun = 0;
+  for (const char* const name : {"one", "other"}) {
+    chain.add_function(name, [](std::span<PacketView>) {}).at_begin = [&] {
+      ++begun;
+      EXPECT_FALSE(out.opened);
+    };
+  }
+  ASSERT_TRUE(run(chain, {}, kNeverStop));
+  EXPECT_EQ(begun, 2);
+}
+
+TEST(Run, OpensNoPortWhereAFunctionCannotBegin) {
+  FakeChain chain;
+  FakePort& in = chain.add_source("in", testing::script({testing::numbered_frames(2)}));
+  FakePort& out = chain.add_sink("out");
+  testing::FakeFunction& function = chain.add_function("locks", [](std::span<PacketView>) { ADD_FAILURE() << "runs"; });
+  function.begin_errors = {{{"state", 0, 0}, "another process has it", "", ""}};
+  function.at_end = [] { ADD_FAILURE() << "nothing has run"; };
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(to_string(result.error()), "state: another process has it");
+  EXPECT_FALSE(in.opened);
+  EXPECT_FALSE(out.opened) << "what it held would be gone";
+}
+
+TEST(Run, ChecksAllPortsAndFunctionsAtOnce) {
+  FakeChain chain;
+  chain.add_function("locks", [](std::span<PacketView>) {}).check_errors = {{{"state", 0, 0}, "no folder", "", ""}};
+  FakePort& in = chain.add_source("in", testing::script({}));
+  FakePort& out = chain.add_sink("out");
+  EXPECT_EQ(to_string(check_system(chain)), "state: no folder");
+  in.check_errors = {{{"in.pcap", 0, 0}, "is missing", "", ""}};
+  out.check_errors = {{{"out.pcap", 0, 0}, "no such folder", "", ""}};
+  EXPECT_EQ(to_string(check_system(chain)), "in.pcap: is missing\nout.pcap: no such folder\nstate: no folder");
+  EXPECT_FALSE(in.opened);
+}
+
+/// A port that opens only when it is interrupted.
+void wait_for_interrupt(FakePort& port) {
+  port.while_opening = [&port] {
+    while (!port.interrupted) std::this_thread::sleep_for(1ms);
+  };
+  port.open_errors = {{{"pipe", 0, 0}, "stopped before the pipe had a reader", "", ""}};
+}
+
+TEST(Run, CanBeStoppedWhileAPortWaitsToBeOpened) {
+  FakeChain chain;
+  chain.add_source("in", endless());
+  FakePort& out = chain.add_sink("out");
+  wait_for_interrupt(out);
+  std::atomic<bool> stop{false};
+  std::jthread stopper([&] {
+    std::this_thread::sleep_for(30ms);
+    stop = true;
+  });
+  const auto result = run(chain, {}, stop);
+  ASSERT_TRUE(result) << "no mistake of the configuration";
+  EXPECT_THAT(to_string(result->errors), HasSubstr("port out: stopped before the pipe had a reader"));
+  EXPECT_EQ(result->report["packets"]["in"], 0);
+  EXPECT_FALSE(report_tables(result->report).empty());
+  EXPECT_FALSE(out.started);
+  EXPECT_TRUE(out.closed);
+}
+
+TEST(Run, WaitsNoLongerThanItsTimeForAPortToBeOpened) {
+  FakeChain chain;
+  chain.add_source("in", endless());
+  wait_for_interrupt(chain.add_sink("out"));
+  chain.settings.duration = 30ms;
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  EXPECT_FALSE(result->errors.empty());
+}
+
+TEST(Run, ReportsWhatASourceWasToMakeBesideWhatItMade) {
+  FakeChain chain;
+  FakePort& in = chain.add_source("load", testing::script({testing::numbered_frames(2)}));
+  in.load = {.packets = 1'500, .behind = 250ms};
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  const auto& load = result->report["ports"]["load"];
+  EXPECT_EQ(load["in"]["packets"], 2);
+  EXPECT_EQ(load["offered"]["packets"], 1'500);
+  EXPECT_EQ(load["offered"]["behind_s"], 0.25);
+  EXPECT_THAT(report_tables(result->report), HasSubstr("load generated 2 of the 1,500 packets that its rate requires"));
+}
+
+TEST(Run, ReportsFragmentsThatDidNotReachTheWorkerOfTheirFlow) {
+  FakeChain chain;
+  FakePort& in = chain.add_source("lan", testing::script({testing::numbered_frames(2)}));
+  in.fragment_counts = {.packets = 1'500, .waited = 70, .not_followed = 7, .ambiguous = 2, .copied = 3};
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->report["ports"]["lan"]["fragments"],
+            nlohmann::ordered_json::parse(
+                R"({"packets": 1500, "waited": 70, "not_followed": 7, "ambiguous": 2, "copied": 3})"));
+  EXPECT_THAT(report_tables(result->report),
+              HasSubstr("warning: lan: 7 of 1,500 fragments were not sent to the worker of their flow"));
+  FakeChain none;
+  none.add_source("lan", testing::script({testing::numbered_frames(2)}));
+  EXPECT_FALSE(run(none, {}, kNeverStop)->report["ports"]["lan"].contains("fragments"));
+}
+
+TEST(Run, TellsWhatThePortsSayAtTheirEnd) {
+  FakeChain chain;
+  FakePort& in = chain.add_source("lan", testing::script({testing::numbered_frames(2)}));
+  in.close_errors = {{{"in.pcap", 0, 0}, "breaks off", "", ""}};
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  EXPECT_THAT(to_string(result->errors), HasSubstr("port lan: breaks off"));
+  EXPECT_EQ(result->report["packets"]["in"], 2) << "what came before it counts";
+}
+
+TEST(Run, TellsWhatFunctionsMadeBesideWhatCameIn) {
+  FakeChain chain;
+  chain.add_source("in", testing::script({testing::numbered_frames(4)}));
+  FakePort& out = chain.add_sink("out");
+  auto& maker = chain.add_function("maker", {});
+  maker.own_traits.emits = true;
+  maker.process = [&maker](std::span<PacketView> packets) {
+    for (const PacketView packet : packets) EXPECT_TRUE(maker.emitter->emit(testing::numbered(100), packet));
+  };
+  out.refuses = [](PacketView packet) { return testing::number_of(packet) == 100 && packet.packet->sequence == 2; };
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  const auto& packets = result->report["packets"];
+  EXPECT_EQ(packets["in"], 4);
+  EXPECT_EQ(packets["forwarded"], 4);
+  EXPECT_EQ(packets["generated"], 3);
+  EXPECT_EQ(packets["generated_lost"], 1);
+  EXPECT_EQ(result->report["bytes"]["generated"], 3 * testing::numbered(100).size());
+  EXPECT_EQ(result->report["ports"]["out"]["out"]["packets"], 7);
+  EXPECT_THAT(report_tables(result->report),
+              HasSubstr("3 packets (150 bytes) generated by functions; 1 more that no port accepted"));
+}
+
+TEST(Run, TellsAlertsAndWarningsOfFunctions) {
+  FakeChain chain;
+  chain.add_source("in", testing::script({testing::numbered_frames(1)}));
+  for (const char* const name : {"quiet", "watch"}) {
+    chain.add_function(name, {}).process = [](std::span<PacketView>) {};
+  }
+  auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  EXPECT_THAT(report_tables(result->report), Not(HasSubstr("alert")));
+  result->report["functions"][1]["details"] = {{"alerts", 1200}, {"warnings", {"not all was looked at"}}};
+  EXPECT_THAT(report_tables(result->report), HasSubstr("watch: 1,200 alerts\nwarning: watch: not all was looked at\n"));
+}
+
+TEST(Run, StartsNoPortWhereAWorkerHasNoThread) {
+  for (const int allowed : {1, 2, 4}) {  // the first opens the ports
+    FakeChain chain;
+    FakePort& in = chain.add_source("in", [](unsigned, Batch&) {
+      ADD_FAILURE() << "polled";
+      return RxStatus::end;
+    });
+    FakePort& out = chain.add_sink("out");
+    chain.settings.workers = 4;
+    threads_left = allowed;
+    const auto result = run(chain, {}, kNeverStop);
+    threads_left = std::numeric_limits<int>::max();
+    ASSERT_FALSE(result);
+    EXPECT_THAT(to_string(result.error()), HasSubstr("cannot start 4 threads"));
+    EXPECT_TRUE(out.opened);
+    EXPECT_FALSE(out.started) << "what it held is gone";
+    EXPECT_TRUE(in.closed);
+    EXPECT_TRUE(out.closed);
+  }
+}
+
+TEST(Run, InterruptsPortsThatWaitWhenItsTimeIsOver) {
+  FakeChain chain;
+  chain.add_source("in", endless());
+  FakePort& out = chain.add_sink("out");
+  // A reader that takes nothing: a worker waits for it until it is interrupted.
+  out.refuses = [&](PacketView) {
+    while (!out.interrupted) std::this_thread::sleep_for(1ms);
+    return true;
+  };
+  chain.settings.duration = 30ms;
+  chain.settings.workers = 2;
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  EXPECT_GT(result->report["packets"]["in"], 0);
+  EXPECT_EQ(result->report["dropped_by_chain"]["port_refused"], result->report["packets"]["in"]);
+}
+
+TEST(Run, InterruptsPortsThatWaitToBeClosedWhenItIsStopped) {
+  FakeChain chain;
+  chain.add_source("in", testing::script({testing::numbered_frames(2)}));
+  FakePort& out = chain.add_sink("out");
+  std::atomic<bool> stop{false};
+  out.while_closing = [&] {
+    EXPECT_FALSE(out.interrupted) << "all the time that it takes, until the run is stopped";
+    stop = true;
+    while (!out.interrupted) std::this_thread::sleep_for(1ms);
+  };
+  const auto result = run(chain, {}, stop);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->report["packets"]["forwarded"], 2);
+}
+
+TEST(Run, EndsWhenItsTimeIsOver) {
+  FakeChain chain;
+  chain.add_source("in", endless());
+  chain.settings.duration = 30ms;
+  chain.settings.workers = 2;
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  EXPECT_GT(result->report["packets"]["in"], 0);
+  EXPECT_EQ(result->report["packets"]["in"], result->report["packets"]["consumed"]);
+}
+
+TEST(Run, EndsWhenItIsStopped) {
+  FakeChain chain;
+  std::atomic<bool> stop{false};
+  chain.add_source("in", endless());
+  FakePort& out = chain.add_sink("out");
+  out.refuses = [&, seen = 0](PacketView) mutable {
+    if (++seen == 5000) stop = true;
+    return false;
+  };
+  const auto result = run(chain, {}, stop);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->report["packets"]["in"], out.sent[0].size());
+  EXPECT_EQ(result->report["packets"]["forwarded"], out.sent[0].size());
+}
+
+TEST(Run, EndsWhenAPortFails) {
+  FakeChain chain;
+  chain.add_source("in", endless());
+  FakePort& out = chain.add_sink("out");
+  std::atomic<bool> full{false};
+  out.refuses = [&, seen = 0](PacketView) mutable {
+    if (++seen == 1000) full = true;
+    return full.load();
+  };
+  out.has_failed = [&] { return full.load(); };
+  out.close_errors = {{{"out.pcap", 0, 0}, "disk full", "", ""}};
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  const auto& packets = result->report["packets"];
+  EXPECT_EQ(packets["forwarded"], 999);
+  EXPECT_EQ(packets["in"].get<int>(), packets["forwarded"].get<int>() + packets["dropped"].get<int>());
+  EXPECT_EQ(result->report["dropped_by_chain"]["port_refused"], packets["dropped"]);
+  EXPECT_FALSE(result->errors.empty());
+}
+
+/// A log of the chain's, in a file of this process's own.
+class RunLog : public ::testing::Test {
+ protected:
+  ~RunLog() override { std::remove(path_.c_str()); }
+  void add_log(FakeChain& chain, const std::string& path) {
+    chain.logs.push_back(std::make_unique<report::EventLog>(path));
+  }
+  [[nodiscard]] std::string content() const {
+    std::ostringstream text;
+    text << std::ifstream(path_).rdbuf();
+    return text.str();
+  }
+  static void write(report::EventLog& log, std::string_view line) {
+    report::EventLog::Writer writer(log);
+    writer.line([&](std::string& out) { out += line; });
+  }
+  const std::string path_ = ::testing::TempDir() + "/" + std::to_string(::getpid()) + "_run.log";
+};
+
+TEST_F(RunLog, HoldsWhatFunctionsWriteUntilTheRunHasEnded) {
+  std::ofstream(path_) << "of another run\n";
+  FakeChain chain;
+  add_log(chain, path_);
+  chain.add_source("in", testing::script({testing::numbered_frames(2)}));
+  auto& function = chain.add_function("f", [&](std::span<PacketView> packets) {
+    for (const PacketView packet : packets) {
+      write(*chain.logs[0], std::to_string(testing::number_of(packet)));
+      packet.packet->verdict = Verdict::consume();
+    }
+  });
+  function.at_end = [&] { write(*chain.logs[0], "end"); };
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result) << to_string(result.error());
+  EXPECT_TRUE(result->errors.empty()) << to_string(result->errors);
+  EXPECT_EQ(content(), "of another run\n0\n1\nend\n");
+}
+
+TEST_F(RunLog, IsLeftAloneWhereAPortDoesNotOpen) {
+  std::ofstream(path_) << "of another run\n";
+  FakeChain chain;
+  add_log(chain, path_);
+  chain.add_source("in", testing::script({}));
+  chain.add_sink("out").open_errors = {{{"out.pcap", 0, 0}, "no such folder", "", ""}};
+  EXPECT_FALSE(run(chain, {}, kNeverStop));
+  EXPECT_EQ(content(), "of another run\n");
+}
+
+TEST_F(RunLog, KeepsTheRunFromStartingWhereItCannotBeOpened) {
+  FakeChain chain;
+  add_log(chain, "/nowhere/eve.json");
+  FakePort& in = chain.add_source("in", testing::script({}));
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(to_string(result.error()), "/nowhere/eve.json: cannot write: found No such file or directory");
+  EXPECT_FALSE(in.started);
+  EXPECT_TRUE(in.closed);
+}
+
+TEST_F(RunLog, TellsThatLinesAreLost) {
+  if (::access("/dev/full", W_OK) != 0) GTEST_SKIP() << "there is no /dev/full";
+  FakeChain chain;
+  add_log(chain, "/dev/full");
+  chain.add_source("in", testing::script({testing::numbered_frames(1)}));
+  chain.add_function("f", [&](std::span<PacketView>) { write(*chain.logs[0], "lost"); });
+  const auto result = run(chain, {}, kNeverStop);
+  ASSERT_TRUE(result);
+  EXPECT_THAT(to_string(result->errors), HasSubstr("/dev/full: cannot write, and 1 record is lost"));
+  EXPECT_EQ(result->report["packets"]["consumed"], 1) << "packets go on all the same";
+}
+
+TEST(Run, TellsHowFarItIs) {
+  FakeChain chain;
+  std::atomic<bool> stop{false};
+  chain.add_source("in", endless());
+  RunOptions options;
+  std::uint64_t packets = 0;
+  options.on_progress = [&](const Progress& progress) {
+    EXPECT_GE(progress.packets_in, packets);
+    EXPECT_GT(progress.elapsed.count(), 0);
+    packets = progress.packets_in;
+    stop = true;
+  };
+  ASSERT_TRUE(run(chain, options, stop));
+  EXPECT_GT(packets, 0U);
+}
+
+TEST(RunReport, TellsWhatOfTheGpuFunctionsMayFill) {
+  FakeChain chain;
+  for (const char* name : {"first", "second", "third"}) chain.add_function(name, [](std::span<PacketView>) {});
+  chain.settings.gpu_shares = {plan::GpuShares::Choice::automatic,
+                               {{}, {33, {{132, 8.5}, {66, 12}}}, {0, {{132, 20}}}}};
+  const auto on_cpu = make_report(chain, {}, 1s);
+  EXPECT_FALSE(on_cpu["functions"][1].contains("gpu_share"));
+  chain.settings.processor = function::Processor::gpu;
+  const auto report = make_report(chain, {}, 1s);
+  EXPECT_EQ(report["gpu"]["shares"], "auto");
+  EXPECT_FALSE(report["functions"][0].contains("gpu_share")) << "it has all, and was not measured";
+  EXPECT_EQ(report["functions"][1]["gpu_share"]["multiprocessors"], 33);
+  EXPECT_EQ(report["functions"][1]["gpu_share"]["measured"][1]["us"], 12);
+  EXPECT_FALSE(report["functions"][2]["gpu_share"].contains("multiprocessors")) << "it has all";
+  EXPECT_THAT(report_tables(report), HasSubstr("multiprocessors of the GPU: second 33, third all\n"));
+  EXPECT_THAT(report_tables(on_cpu), Not(HasSubstr("multiprocessors")));
+}
+
+}  // namespace
+}  // namespace penstock::run

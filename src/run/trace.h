@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The way of the first packets through the chain, in words: what each function read, decided and changed (`run --trace
+// N`). Off the fast path: traced packets run one at a time, and workers take turns to print.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "packet/packet.h"
+#include "run/chain.h"
+
+namespace penstock::run {
+
+class Trace {
+ public:
+  /// Writes the ways of the first `packets` packets to `out`, which the caller keeps open.
+  Trace(const Chain& chain, std::uint64_t packets, std::FILE* out) noexcept
+      : chain_(&chain), left_(packets), out_(out) {}
+
+  [[nodiscard]] bool wants_more() const noexcept { return left_.load(std::memory_order_relaxed) > 0; }
+
+  /// One packet's way. Prints itself at its end.
+  class Way {
+   public:
+    void before(const function::NfTraits& function, const function::CpuStage& stage, std::string_view name,
+                PacketView packet);
+    void after(PacketView packet);
+    /// `reached_the_end`: no function took the packet; its verdict tells where it went from there.
+    void end(PacketView packet, bool reached_the_end);
+
+   private:
+    friend class Trace;
+    explicit Way(Trace* trace) : trace_(trace) {}
+    Trace* trace_;  // null: enough packets are traced, this one is not
+    std::string text_;
+    const function::NfTraits* function_ = nullptr;
+    const function::CpuStage* stage_ = nullptr;
+    std::vector<std::uint8_t> bytes_;  // the packet as it came to the function
+    PacketDescriptor descriptor_;
+  };
+  [[nodiscard]] Way begin(PacketView packet);
+
+ private:
+  [[nodiscard]] std::string port_name(PortIndex port) const;
+
+  const Chain* chain_;
+  std::atomic<std::uint64_t> left_;
+  std::uint64_t number_ = 0;
+  std::mutex mutex_;
+  std::FILE* out_;
+};
+
+}  // namespace penstock::run

@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "run/trace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "run/cpu_executor.h"
+#include "run/testing/fakes.h"
+
+namespace penstock::run {
+namespace {
+
+using testing::each;
+using testing::FakeChain;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::number_of;
+
+constexpr std::array<std::string_view, 1> kReasons{"too_old"};
+
+/// What is traced of the first `packets` of frames 0, 1, 2 … through a chain.
+std::string trace_of(FakeChain& chain, std::uint64_t packets, std::uint64_t frames) {
+  char* text = nullptr;
+  std::size_t length = 0;
+  std::FILE* out = ::open_memstream(&text, &length);
+  {
+    chain.open();
+    Trace trace(chain, packets, out);
+    WorkerCounters counters(chain);
+    CpuExecutor executor(chain, 0, counters, &trace);
+    std::vector<std::uint8_t> bytes(1 << 16);
+    std::vector<PacketDescriptor> descriptors(frames);
+    Batch batch(bytes, descriptors, {});
+    for (const auto& frame : testing::numbered_frames(frames)) testing::append(batch, frame);
+    EXPECT_TRUE(executor.submit(batch));
+  }
+  std::fclose(out);
+  std::string result(text, length);
+  std::free(text);
+  return result;
+}
+
+TEST(Trace, TellsWhatEachFunctionReadChangedAndDecided) {
+  FakeChain chain;
+  chain.add_sink("lan");
+  chain.add_sink("wan");
+  auto& ages = chain.add_function("ages", each([](PacketView packet) {
+                                    --packet.ipv4().ttl;
+                                    return Verdict::forward(1);
+                                  }));
+  ages.own_traits.cpu = {{Field::ipv4_ttl, Field::ipv4_dst, Field::ipv6_dst, Field::payload}, {Field::ipv4_ttl}};
+  chain.add_function("looks on", [](std::span<PacketView>) {});
+  EXPECT_EQ(trace_of(chain, 1, 1),
+            "packet 1  0.000000001  from lan  50 bytes  IPv4 10.0.0.1:1024 > 192.0.2.1:53 UDP\n"
+            "  ages\n"
+            "    read ipv4_ttl=64 ipv4_dst=192.0.2.1\n"
+            "    changed ipv4_ttl 64 → 63\n"
+            "    forward to wan — number 0\n"
+            "  looks on\n"
+            "    read nothing\n"
+            "    forward to wan — number 0\n"
+            "  out on wan\n");
+}
+
+TEST(Trace, TellsWhereAPacketEnds) {
+  FakeChain chain;
+  chain.add_source("in", testing::script({}));
+  chain.add_sink("out").refuses = [](PacketView packet) { return number_of(packet) == 3; };
+  chain
+      .add_function("decides", each([](PacketView packet) {
+                      switch (number_of(packet)) {
+                        case 0: return Verdict::drop(0);
+                        case 1: return Verdict::consume();
+                        case 2: return Verdict::forward(0);
+                        default: return Verdict::forward();
+                      }
+                    }))
+      .own_traits.drop_reasons = kReasons;
+  chain.add_function("last", [](std::span<PacketView>) {});
+  const std::string text = trace_of(chain, 10, 5);
+  std::vector<std::string> ways;
+  for (std::size_t at = 0; at != std::string::npos;) {
+    const std::size_t next = text.find("packet ", at + 1);
+    ways.push_back(text.substr(at, next - at));
+    at = next;
+  }
+  ASSERT_EQ(ways.size(), 5U) << text;
+  EXPECT_THAT(ways[0], HasSubstr("drop: too_old — number 0"));
+  EXPECT_THAT(ways[0], Not(HasSubstr("last")));
+  EXPECT_THAT(ways[1], HasSubstr("    consume — "));
+  EXPECT_THAT(ways[1], Not(HasSubstr("out on")));
+  EXPECT_THAT(ways[2], HasSubstr("  drop: no_such_exit\n"));
+  EXPECT_THAT(ways[3], HasSubstr("  drop: port_refused\n"));
+  EXPECT_THAT(ways[4], HasSubstr("  out on out\n"));
+}
+
+TEST(Trace, SaysThatAPacketWithoutAnExitIsConsumed) {
+  FakeChain chain;
+  chain.add_source("in", testing::script({}));
+  EXPECT_THAT(trace_of(chain, 1, 1), HasSubstr("UDP\n  consumed\n"));
+}
+
+TEST(Trace, StopsAfterAsManyPacketsAsItWasTold) {
+  FakeChain chain;
+  auto& out = chain.add_sink("out");
+  const std::string text = trace_of(chain, 2, 200);
+  EXPECT_THAT(text, HasSubstr("packet 2 "));
+  EXPECT_THAT(text, Not(HasSubstr("packet 3 ")));
+  EXPECT_EQ(out.sent[0].size(), 200U) << "the others go their way untraced";
+}
+
+}  // namespace
+}  // namespace penstock::run

@@ -1,0 +1,223 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "run/worker.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <thread>
+
+#include "base/thread_time.h"
+#include "plan/device_plan.h"
+#include "run/cpu_executor.h"
+#include "run/gpu_run.h"
+
+namespace penstock::run {
+
+namespace {
+
+ring::RingShape ring_shape(const Chain& chain) {
+  const RunSettings& settings = chain.settings;
+  const bool on_gpu = settings.processor == function::Processor::gpu;
+  ring::RingShape shape;
+  shape.room = on_gpu ? room_in_batches(chain) : plan::growth_of(chain.traits());
+  shape.batch_bytes = settings.batch_bytes;
+  // No more descriptors than frames fit, however many there may be.
+  shape.batch_packets = std::clamp<std::size_t>(settings.batch_bytes / kFrameAlignment, 1, settings.batch_packets);
+  // As many batches as the queue holds of the smallest frames: memory is only used once it is filled. A GPU's is
+  // pinned, and so all used.
+  const std::size_t least = std::min(shape.batch_bytes, shape.batch_packets * ring::kSmallestFrame);
+  shape.waiting_bytes = settings.queue_bytes;
+  shape.waiting_batches = std::max<std::size_t>(1, settings.queue_bytes / (on_gpu ? shape.batch_bytes : least));
+  // Sources that all wait are not polled while a batch waits. Address space for a queue would be of no use.
+  const bool all_wait = std::ranges::all_of(
+      chain.ports, [](const NamedPort& named) { return !named.port->reads() || named.port->lossless(); });
+  if (!on_gpu && all_wait) shape.waiting_batches = std::min<std::size_t>(shape.waiting_batches, 2);
+  shape.taken_batches = on_gpu ? lanes_of(settings) + 1 : 1;
+  return shape;
+}
+
+std::unique_ptr<Executor> make_executor(const Chain& chain, unsigned worker, ring::PacketRing& ring,
+                                        WorkerCounters& counters, Trace* trace) {
+  if (chain.settings.processor == function::Processor::gpu)
+    return make_gpu_executor(chain, worker, ring, counters, trace);
+  return std::make_unique<CpuExecutor>(chain, worker, counters, trace);
+}
+
+}  // namespace
+
+Worker::Worker(const Chain& chain, unsigned index, Trace* trace)
+    : chain_(chain),
+      counters_(chain),
+      ring_(ring_shape(chain)),
+      executor_(make_executor(chain, index, ring_, counters_, trace)) {
+  for (std::size_t p = 0; p < chain.ports.size(); ++p) {
+    port::Port& port = *chain.ports[p].port;
+    port::RxQueue* queue = port.rx(index);
+    if (queue == nullptr) continue;
+    sources_.push_back({queue, static_cast<PortIndex>(p), port.lossless(), queue->next_time_ns().has_value()});
+    all_lossless_ &= port.lossless();
+  }
+}
+
+void Worker::begin() noexcept {
+  executor_->begin();
+  // A GPU's ring is pinned, so all of it is resident. Others get memory only as far as the queue fills up.
+  if (chain_.settings.processor != function::Processor::gpu) return;
+  ring_.visit_all([this](Batch& batch) {
+    for (const Source& source : sources_) source.queue->prepare(batch);
+  });
+}
+
+void Worker::run(const std::atomic<bool>& stop) noexcept {
+  const std::chrono::nanoseconds before = thread_time();
+  run_until(stop);
+  executor_->end();
+  counters_.cpu_time_ns.add(static_cast<std::uint64_t>((thread_time() - before).count()));
+  ended_at_ = Clock::now();
+  executor_->release();
+}
+
+void Worker::run_until(const std::atomic<bool>& stop) noexcept {
+  unsigned idle_rounds = 0;
+  for (;;) {
+    const bool stopping = stop.load(std::memory_order_relaxed);
+    const bool received = !stopping && receive();
+    if (filling_ != nullptr && !filling_->empty() && !copy_waits_) {
+      if (stopping || all_ended()) {
+        close(counters_.closed_by_end);
+      } else if (!any_waits()) {  // else it is worked on no sooner for being closed
+        if (executor_->idle()) {
+          close(counters_.closed_by_idleness);
+        } else if (Clock::now() - filling_->opened_at() >= chain_.settings.batch_timeout) {
+          close(counters_.closed_by_time);
+        }
+      }
+    }
+    if (execute() || received) {
+      idle_rounds = 0;
+      continue;
+    }
+    if (in_flight_ == 0) {
+      if (stopping || (all_ended() && !copy_waits_)) return;
+      executor_->pass_boundary();  // tables change even when no packets come
+    }
+    if (++idle_rounds > 64) std::this_thread::yield();
+  }
+}
+
+bool Worker::receive() noexcept {
+  if (copy_waits_) return observe_copy();
+  bool received = false;
+  // One source after the other, and another one first in the next round, so that none starves.
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    Source& source = sources_[(next_source_ + i) % sources_.size()];
+    if (!source.ended && !copy_waits_) received |= receive_from(source);
+  }
+  if (!sources_.empty()) next_source_ = (next_source_ + 1) % sources_.size();
+  return received;
+}
+
+bool Worker::receive_from(Source& source) noexcept {
+  // Where all sources wait, none is asked while batches wait: they would only grow cold. What is at one that does not
+  // wait is taken in at once, into the queue or, once that is full, to be dropped and counted; it would else pile up
+  // unseen. The bound lets the packets in the queue go on under any overload.
+  if (all_lossless_ && any_waits()) return false;
+  constexpr unsigned kMostRounds = 16;
+  bool received = false;
+  for (unsigned round = 0; round < (source.lossless ? 1 : kMostRounds); ++round) {
+    filling_ = ring_.filling();
+    if (filling_ == nullptr && source.lossless) return received;
+    const port::RxStatus status = filling_ != nullptr ? take_in(source) : lose(source);
+    received |= status != port::RxStatus::idle;
+    source.ended = status == port::RxStatus::end;
+    if (status != port::RxStatus::more || copy_waits_) break;
+  }
+  return received;
+}
+
+port::RxStatus Worker::take_in(Source& source) noexcept {
+  const std::size_t had = filling_->size();
+  const std::uint64_t had_bytes = filling_->frame_bytes();
+  const port::RxStatus status =
+      source.timed ? source.queue->poll_until(*filling_, others_come_at(source)) : source.queue->poll(*filling_);
+  if (status == port::RxStatus::copy) {
+    copy_waits_ = true;
+    return status;
+  }
+  if (filling_->size() > had) {
+    filling_->mark_arrivals(Clock::now(), source.queue->arrivals_to_clock());
+    count_arrivals(source, filling_->size() - had, filling_->frame_bytes() - had_bytes);
+  }
+  if (status == port::RxStatus::more && !filling_->empty()) close(counters_.closed_by_size);
+  return status;
+}
+
+/// Once all packets before it are done.
+bool Worker::observe_copy() noexcept {
+  if (in_flight_ > 0 || any_waits()) return false;
+  executor_->observe(filling_->view(0));
+  filling_->reset(filling_->packets().front().sequence);
+  copy_waits_ = false;
+  return true;
+}
+
+/// When, by the captures' times, the next packet of the other sources that have such times came.
+std::uint64_t Worker::others_come_at(const Source& source) noexcept {
+  std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
+  for (const Source& other : sources_) {
+    if (&other == &source || other.ended) continue;
+    if (const auto time = other.timed ? other.queue->next_time_ns() : std::nullopt) first = std::min(first, *time);
+  }
+  return first;
+}
+
+void Worker::count_arrivals(const Source& source, std::uint64_t packets, std::uint64_t bytes) noexcept {
+  counters_.in.add(packets, bytes);
+  counters_.port_in[source.port].add(packets, bytes);
+}
+
+port::RxStatus Worker::lose(Source& source) noexcept {
+  const port::RxQueue::Discarded lost = source.queue->discard(ring_.shape().batch_packets);
+  count_arrivals(source, lost.packets, lost.bytes);
+  counters_.dropped_by_chain[static_cast<std::size_t>(ChainDrop::queue_full)].add(lost.packets, lost.bytes);
+  return lost.status;
+}
+
+void Worker::close(report::Counter& cause) noexcept {
+  cause.add(1);
+  counters_.batches.add(1);
+  const std::size_t fill = std::max(filling_->used_bytes() * 1000 / filling_->capacity_bytes(),
+                                    filling_->size() * 1000 / filling_->capacity_packets());
+  counters_.batch_fill_permille.add(fill);
+  ring_.close_filling();
+  filling_ = nullptr;
+}
+
+/// Gives the executor a batch, where it takes one, and takes back what is done.
+bool Worker::execute() noexcept {
+  if (next_ == nullptr) next_ = ring_.take();
+  const bool submitted = next_ != nullptr && executor_->submit(*next_);
+  if (submitted) {
+    next_ = nullptr;
+    ++in_flight_;
+  }
+  return retire() || submitted;
+}
+
+bool Worker::retire() noexcept {
+  bool retired = false;
+  while (Batch* done = executor_->retire()) {
+    ring_.release(done);
+    --in_flight_;
+    retired = true;
+  }
+  return retired;
+}
+
+bool Worker::all_ended() const noexcept {
+  return std::all_of(sources_.begin(), sources_.end(), [](const Source& source) { return source.ended; });
+}
+
+}  // namespace penstock::run

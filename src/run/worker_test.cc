@@ -1,0 +1,408 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "run/worker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "run/testing/fakes.h"
+
+namespace penstock::run {
+namespace {
+
+using namespace std::chrono_literals;
+using port::RxStatus;
+using testing::FakeChain;
+using testing::FakePort;
+using testing::numbered_frames;
+using testing::script;
+
+constexpr int kPatience = 50'000'000;  // polls, so that a broken worker fails a test and does not hang it
+
+std::vector<std::uint64_t> numbers(std::uint64_t count) {
+  std::vector<std::uint64_t> all(count);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+std::uint64_t get(const report::Counter& counter) { return counter.get(); }
+std::uint64_t dropped(const WorkerCounters& counters, ChainDrop reason) {
+  return counters.dropped_by_chain[static_cast<std::size_t>(reason)].packets.get();
+}
+
+/// A chain that is run by one worker to its end.
+struct Finished {
+  explicit Finished(FakeChain& chain) {
+    chain.open();
+    worker = std::make_unique<Worker>(chain, 0, nullptr);
+    worker->begin();
+    worker->run(stop);
+  }
+  const WorkerCounters& counters() const { return worker->counters(); }
+
+  std::atomic<bool> stop{false};
+  std::unique_ptr<Worker> worker;
+};
+
+TEST(Worker, ClosesABatchThatHoldsAllThePacketsItMay) {
+  FakeChain chain;
+  chain.add_source("in", script({numbered_frames(10)}));
+  FakePort& out = chain.add_sink("out");
+  chain.settings.batch_packets = 4;
+  chain.settings.batch_timeout = 10s;
+  const Finished run(chain);
+  EXPECT_EQ(get(run.counters().batches), 3U);
+  EXPECT_EQ(get(run.counters().closed_by_size), 2U);
+  EXPECT_EQ(get(run.counters().closed_by_end), 1U);
+  EXPECT_EQ(get(run.counters().batch_fill_permille), 1000U + 1000U + 500U);
+  EXPECT_EQ(out.numbers(), numbers(10));
+}
+
+TEST(Worker, ClosesABatchThatHoldsAllTheBytesItMay) {
+  FakeChain chain;
+  chain.add_source("in", script({std::vector<testing::Bytes>(5, testing::numbered(7))}));
+  chain.add_sink("out");
+  chain.settings.batch_bytes = 2 * aligned_frame(testing::numbered(7).size()) + 1;
+  chain.settings.queue_bytes = 8 * chain.settings.batch_bytes;
+  chain.settings.batch_timeout = 10s;
+  const Finished run(chain);
+  EXPECT_EQ(get(run.counters().closed_by_size), 2U);
+  EXPECT_EQ(get(run.counters().batches), 3U);
+}
+
+TEST(Worker, MapsNoQueueWhereAllItsSourcesWait) {
+  FakeChain chain;
+  chain.add_source("in", script({numbered_frames(10)}));
+  FakePort& out = chain.add_sink("out");
+  chain.settings.queue_bytes = std::size_t{1} << 50;  // more than there is address space
+  const Finished run(chain);
+  EXPECT_EQ(out.numbers(), numbers(10));
+}
+
+TEST(Worker, ClosesABatchWhoseTimeIsOver) {
+  FakeChain chain;
+  FakePort* out = nullptr;
+  int polls = 0;
+  chain.add_source("in", [&](unsigned, Batch& batch) {
+    if (++polls <= 3) testing::append(batch, testing::numbered(static_cast<std::uint64_t>(polls - 1)));
+    // Nothing else comes before these packets are out.
+    return out->sent[0].size() == 3 || polls == kPatience ? RxStatus::end : RxStatus::idle;
+  });
+  out = &chain.add_sink("out");
+  chain.settings.batch_timeout = 1ms;
+  const Finished run(chain);
+  ASSERT_LT(polls, kPatience);
+  EXPECT_EQ(out->numbers(), numbers(3));
+  EXPECT_GE(get(run.counters().closed_by_time), 1U);
+  EXPECT_EQ(get(run.counters().closed_by_end), 0U);
+}
+
+TEST(Worker, LeavesABatchOpenWhileThereIsTime) {
+  FakeChain chain;
+  chain.add_source("in", script({numbered_frames(1), {}, {}, numbered_frames(1, 1), {}, {}, {}, {}}));
+  chain.add_sink("out");
+  chain.settings.batch_timeout = 1h;
+  const Finished run(chain);
+  EXPECT_EQ(get(run.counters().batches), 1U);
+  EXPECT_EQ(get(run.counters().closed_by_end), 1U);
+}
+
+TEST(Worker, CountsTheLatencyOfEveryPacketThatItTookIn) {
+  FakeChain chain;
+  std::vector<std::vector<testing::Bytes>> one_by_one;  // more polls than a batch keeps times of
+  for (std::uint64_t i = 0; i < 300; ++i) one_by_one.push_back({testing::numbered(i)});
+  chain.add_source("in", script(one_by_one));
+  chain.add_sink("out");
+  chain.add_function("half", testing::each([](PacketView packet) {
+                       return testing::number_of(packet) % 2 == 0 ? Verdict::forward() : Verdict::consume();
+                     }));
+  chain.settings.batch_timeout = 1h;
+  const Finished run(chain);
+  EXPECT_EQ(get(run.counters().batches), 1U);
+  EXPECT_EQ(run.counters().latency.count(), 300U);
+}
+
+/// The longest latency of one packet that is stamped with the time before `wait` and polled after it.
+///
+///     run's start ──▶ stamp + `shift` ── wait ──▶ poll ──▶ sent
+///
+std::chrono::nanoseconds latency_of_a_packet(std::optional<std::chrono::nanoseconds> to_clock,
+                                             std::chrono::nanoseconds shift) {
+  FakeChain chain;
+  std::optional<Batch::Clock::time_point> arrived;
+  FakePort& in = chain.add_source("in", [&](unsigned, Batch& batch) {
+    if (!arrived) arrived = Batch::Clock::now();
+    if (Batch::Clock::now() - *arrived < 20ms) return RxStatus::idle;
+    const auto stamp = static_cast<std::uint64_t>((arrived->time_since_epoch() + 1h + shift).count());
+    const testing::Bytes frame = testing::numbered(0);
+    EXPECT_TRUE(batch.append(frame, {stamp, static_cast<std::uint32_t>(frame.size()), 0, LinkType::ethernet}));
+    return RxStatus::end;
+  });
+  in.arrivals_to_clock = to_clock;
+  chain.add_sink("out");
+  const Finished run(chain);
+  EXPECT_EQ(run.counters().latency.count(), 1U);
+  return run.counters().latency.quantile(1);
+}
+
+TEST(Worker, CountsLatencyFromTheArrivalWhereThePortKnowsIt) {
+  EXPECT_GE(latency_of_a_packet(-1h, 0ms), 20ms) << "not from the poll";
+  EXPECT_LT(latency_of_a_packet(-1h, -2h), 1h) << "a packet of an old recording counts from the poll";
+  EXPECT_GT(latency_of_a_packet(-1h, 2h), 0ms) << "so does one whose time is yet to come";
+  EXPECT_GT(latency_of_a_packet(std::nullopt, 0ms), 0ms);
+}
+
+TEST(Worker, CountsArrivalsOfMorePollsThanABatchKeepsTimesOf) {
+  FakeChain chain;
+  std::vector<std::vector<testing::Bytes>> one_by_one;
+  for (std::uint64_t i = 0; i < 300; ++i) one_by_one.push_back({testing::numbered(i)});
+  chain.add_source("in", script(one_by_one)).arrivals_to_clock = 0ns;
+  chain.add_sink("out");
+  chain.settings.batch_timeout = 1h;
+  const Finished run(chain);
+  EXPECT_EQ(run.counters().latency.count(), 300U);
+}
+
+TEST(Worker, PassesABatchBoundaryBeforeEachBatch) {
+  FakeChain chain;
+  chain.add_source("in", script({numbered_frames(9)}));
+  chain.add_sink("out");
+  std::vector<int> boundaries_seen;
+  auto& function = chain.add_function("boundaries", {});
+  function.process = [&](std::span<PacketView>) { boundaries_seen.push_back(function.boundaries); };
+  chain.settings.batch_packets = 3;
+  const Finished run(chain);
+  ASSERT_EQ(boundaries_seen.size(), 3U);
+  EXPECT_GE(boundaries_seen[0], 1);
+  EXPECT_GT(boundaries_seen[1], boundaries_seen[0]);
+  EXPECT_GT(boundaries_seen[2], boundaries_seen[1]);
+}
+
+TEST(Worker, PassesBatchBoundariesWhenNoPacketsCome) {
+  FakeChain chain;
+  auto& function = chain.add_function("boundaries", [](std::span<PacketView>) {});
+  int polls = 0;
+  chain.add_source("in", [&](unsigned, Batch&) {
+    return function.boundaries >= 5 || ++polls == kPatience ? RxStatus::end : RxStatus::idle;
+  });
+  const Finished run(chain);
+  EXPECT_LT(polls, kPatience);
+  EXPECT_EQ(get(run.counters().batches), 0U);
+}
+
+//   poll:   0 1 2 │ copy of 9 │ 3 4
+TEST(Worker, ShowsACopyAtItsPlaceAndCountsAndSendsItNot) {
+  FakeChain chain;
+  int polls = 0;
+  chain.add_source("in", [&](unsigned, Batch& batch) {
+    switch (polls++) {
+      case 0:
+        for (std::uint64_t i = 0; i < 3; ++i) EXPECT_TRUE(testing::append(batch, testing::numbered(i)));
+        return RxStatus::more;
+      case 1:
+        EXPECT_TRUE(batch.empty());
+        EXPECT_TRUE(testing::append(batch, testing::numbered(9)));
+        return RxStatus::copy;
+      default:
+        EXPECT_TRUE(batch.empty());
+        for (std::uint64_t i = 3; i < 5; ++i) EXPECT_TRUE(testing::append(batch, testing::numbered(i)));
+        return RxStatus::end;
+    }
+  });
+  FakePort& out = chain.add_sink("out");
+  std::vector<std::uint64_t> seen;
+  chain
+      .add_function("watch", testing::each([&](PacketView packet) {
+                      seen.push_back(testing::number_of(packet));
+                      return Verdict::forward();
+                    }))
+      .observe = [&](PacketView packet) { seen.push_back(100 + testing::number_of(packet)); };
+  const Finished run(chain);
+  EXPECT_EQ(seen, (std::vector<std::uint64_t>{0, 1, 2, 109, 3, 4}));
+  EXPECT_EQ(out.numbers(), numbers(5));
+  EXPECT_EQ(get(run.counters().in.packets), 5U);
+}
+
+TEST(Worker, ReturnsAtOnceWhereNoSourceHasAnything) {
+  FakeChain chain;
+  chain.add_source("a", [](unsigned, Batch&) { return RxStatus::end; });
+  chain.add_source("b", [](unsigned, Batch&) { return RxStatus::end; });
+  const Finished run(chain);
+  EXPECT_EQ(get(run.counters().batches), 0U);
+  EXPECT_EQ(get(run.counters().in.packets), 0U);
+}
+
+TEST(Worker, ReadsOnFromTheOthersWhereASourceHasEnded) {
+  FakeChain chain;
+  chain.add_source("a", script({numbered_frames(5)}));
+  chain.add_source("b", script({numbered_frames(3, 5), {}, {}, numbered_frames(4, 8)}, 1));
+  FakePort& out = chain.add_sink("out");
+  const Finished run(chain);
+  EXPECT_EQ(out.numbers(), numbers(12));
+  EXPECT_EQ(get(run.counters().port_in[0].packets), 5U);
+  EXPECT_EQ(get(run.counters().port_in[1].packets), 7U);
+}
+
+/// Three sources fill a batch each while one is worked on, so the waiting queue is full at the third.
+struct ThreeSources {
+  static constexpr std::uint64_t kEach = 400;
+  static constexpr std::size_t kBatch = 10;
+  explicit ThreeSources(std::vector<bool> waits) {
+    for (PortIndex i = 0; i < 3; ++i) {
+      chain.add_source("in" + std::to_string(i), script({numbered_frames(kEach, i * kEach)}, i)).waits = waits[i];
+    }
+    out = &chain.add_sink("out");
+    chain.settings.batch_packets = kBatch;
+    chain.settings.batch_bytes = 64 << 10;
+    chain.settings.queue_bytes = 1000;  // the frames of two batches
+    chain.settings.batch_timeout = 10s;
+  }
+  FakeChain chain;
+  FakePort* out = nullptr;
+};
+
+TEST(Worker, DropsAndCountsWhatTheWaitingQueueCannotHold) {
+  ThreeSources sources({false, false, false});
+  const Finished run(sources.chain);
+  const WorkerCounters& counters = run.counters();
+  const auto& full = counters.dropped_by_chain[static_cast<std::size_t>(ChainDrop::queue_full)];
+  EXPECT_GT(get(full.packets), 0U);
+  EXPECT_GT(get(counters.forwarded.packets), 0U);
+  EXPECT_EQ(get(counters.in.packets), 3 * ThreeSources::kEach);
+  EXPECT_EQ(get(counters.in.packets), get(counters.forwarded.packets) + get(full.packets));
+  EXPECT_EQ(get(counters.in.bytes), testing::bytes_of(numbered_frames(3 * ThreeSources::kEach)));
+  EXPECT_EQ(get(counters.in.bytes), get(counters.forwarded.bytes) + get(full.bytes));
+  EXPECT_EQ(sources.out->sent[0].size(), get(counters.forwarded.packets));
+  EXPECT_EQ(sources.out->sent_bytes(), get(counters.forwarded.bytes));
+  auto numbers = sources.out->numbers();
+  std::sort(numbers.begin(), numbers.end());
+  EXPECT_EQ(std::adjacent_find(numbers.begin(), numbers.end()), numbers.end()) << "twice";
+}
+
+TEST(Worker, DropsWhatASingleSourceOffersBeyondTheWaitingQueue) {
+  FakeChain chain;
+  chain.add_source("in", script({numbered_frames(1000)})).waits = false;
+  FakePort& out = chain.add_sink("out");
+  chain.settings.batch_packets = 10;
+  chain.settings.batch_bytes = 64 << 10;
+  chain.settings.queue_bytes = 2000;  // reached by the frames of three batches: 640, 720 and 800 bytes in the ring
+  const Finished run(chain);
+  // All 1000 are there at once.
+  const std::uint64_t lost = dropped(run.counters(), ChainDrop::queue_full);
+  EXPECT_GT(lost, 500U);
+  EXPECT_EQ(get(run.counters().forwarded.packets) + lost, 1000U);
+  auto first = out.numbers();
+  ASSERT_GE(first.size(), 31U);
+  EXPECT_EQ(first[29], 29U);
+  EXPECT_GT(first[30], 100U) << "the queue was full, and what came was dropped";
+}
+
+TEST(Worker, TakesNothingInFromSourcesThatWaitWhileBatchesWait) {
+  FakeChain chain;
+  chain.settings.batch_packets = 10;
+  std::uint64_t taken_in = 0;
+  std::uint64_t done = 0;
+  std::uint64_t most = 0;
+  for (int i = 0; i < 3; ++i) {
+    chain.add_source("in" + std::to_string(i), [&, left = 1000](unsigned, Batch& batch) mutable {
+      for (; left > 0; --left, ++taken_in) {
+        if (!testing::append(batch, testing::numbered(taken_in))) return RxStatus::more;
+        most = std::max(most, taken_in + 1 - done);
+      }
+      return RxStatus::end;
+    });
+  }
+  chain.add_sink("out");
+  chain.add_function("counts", [&](std::span<PacketView> packets) { done += packets.size(); });
+  const Finished run(chain);
+  EXPECT_EQ(done, 3000U);
+  EXPECT_LE(most, 20U) << "one batch that waits, and one that is filled";
+}
+
+TEST(Worker, LosesNothingOfASourceThatWaits) {
+  ThreeSources sources({true, false, true});
+  const Finished run(sources.chain);
+  const auto numbers = sources.out->numbers();
+  const auto of_source = [&](std::uint64_t i) {
+    return std::count_if(numbers.begin(), numbers.end(), [&](auto n) { return n / ThreeSources::kEach == i; });
+  };
+  EXPECT_EQ(of_source(0), static_cast<int>(ThreeSources::kEach));
+  EXPECT_EQ(of_source(2), static_cast<int>(ThreeSources::kEach));
+  EXPECT_EQ(get(run.counters().port_in[1].packets), ThreeSources::kEach);
+  EXPECT_EQ(3 * ThreeSources::kEach - numbers.size(), dropped(run.counters(), ChainDrop::queue_full));
+}
+
+TEST(Worker, KeepsTheOrderOfEachSource) {
+  ThreeSources sources({true, true, true});
+  const Finished run(sources.chain);
+  std::vector<std::uint64_t> next{0, ThreeSources::kEach, 2 * ThreeSources::kEach};
+  for (const std::uint64_t number : sources.out->numbers()) {
+    ASSERT_EQ(number, next[number / ThreeSources::kEach]);
+    ++next[number / ThreeSources::kEach];
+  }
+  EXPECT_EQ(next.back(), 3 * ThreeSources::kEach);
+}
+
+TEST(Worker, StarvesNoSource) {
+  FakeChain chain;
+  std::atomic<bool> stop{false};
+  const auto endless = [](PortIndex index) {
+    return [index](unsigned, Batch& batch) {
+      while (testing::append(batch, testing::numbered(index), index)) {
+      }
+      return RxStatus::more;
+    };
+  };
+  for (PortIndex i = 0; i < 3; ++i) chain.add_source("in" + std::to_string(i), endless(i));
+  chain.add_sink("out").refuses = [&, sent = 0](PacketView) mutable {
+    if (++sent == 500) stop = true;
+    return false;
+  };
+  chain.settings.batch_packets = 5;
+  chain.settings.batch_bytes = chain.settings.queue_bytes = 64 << 10;  // one batch waits: one source at a time
+  chain.open();
+  Worker worker(chain, 0, nullptr);
+  worker.begin();
+  worker.run(stop);
+  for (PortIndex i = 0; i < 3; ++i) EXPECT_GT(get(worker.counters().port_in[i].packets), 50U) << "source " << i;
+}
+
+TEST(Worker, FinishesWhatItHasTakenInWhenItIsToldToStop) {
+  FakeChain chain;
+  std::atomic<bool> stop{false};
+  std::uint64_t given = 0;
+  chain.add_source("in", [&](unsigned, Batch& batch) {
+    for (int i = 0; i < 7; ++i) {
+      if (!testing::append(batch, testing::numbered(given))) return RxStatus::more;
+      ++given;
+    }
+    if (given > 1000) stop = true;
+    return RxStatus::idle;
+  });
+  FakePort& out = chain.add_sink("out");
+  chain.settings.batch_packets = 300;
+  chain.settings.batch_timeout = 10s;
+  chain.open();
+  Worker worker(chain, 0, nullptr);
+  worker.begin();
+  worker.run(stop);
+  EXPECT_GT(given, 1000U);
+  EXPECT_EQ(out.numbers(), numbers(given));
+  EXPECT_EQ(get(worker.counters().forwarded.packets), given);
+  EXPECT_EQ(get(worker.counters().closed_by_end), 1U);
+}
+
+TEST(Worker, NumbersItsPacketsInTheOrderTheyCame) {
+  FakeChain chain;
+  chain.add_source("in", script({numbered_frames(100)}));
+  FakePort& out = chain.add_sink("out");
+  chain.settings.batch_packets = 7;
+  const Finished run(chain);
+  for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(out.sent[0][i].descriptor.sequence, i);
+}
+
+}  // namespace
+}  // namespace penstock::run
