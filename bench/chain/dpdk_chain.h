@@ -18,7 +18,7 @@ namespace penstock::bench {
 
 class DpdkChain {
  public:
-  DpdkChain(const firewall::Ruleset& rules, std::span<const router::Route4> routes) : acl_(rules), fib_(routes) {}
+  DpdkChain(const classify::Ruleset& rules, std::span<const router::Route4> routes) : acl_(rules), fib_(routes) {}
 
   struct Counts {
     std::uint64_t forwarded = 0;

@@ -17,9 +17,9 @@
 
 #include "base/text_file.h"
 #include "base/units.h"
+#include "classify/classifier.h"
 #include "cli/chain_arguments.h"
 #include "function/unsupported.h"
-#include "nf/firewall/classifier.h"
 #include "nf/firewall/rule_reader.h"
 #include "nf/firewall/tuple_reader.h"
 
@@ -67,14 +67,14 @@ firewall::ReadOptions read_options(const ClassifyOptions& options) {
   return read;
 }
 
-PortIndex port_of(const firewall::Interfaces& interfaces, const std::string& name) {
+PortIndex port_of(const classify::Interfaces& interfaces, const std::string& name) {
   const auto at = std::find(interfaces.ports.begin(), interfaces.ports.end(), name);
   return at == interfaces.ports.end() ? kNoPort : static_cast<PortIndex>(at - interfaces.ports.begin());
 }
 
 /// Says where no rule has the interface: it may be one that rules leave to others, or be misspelt.
-void warn_of_unknown(const firewall::Ruleset& rules, firewall::Subject subject, std::string_view option,
-                     const std::string& name, const firewall::Interfaces& interfaces) {
+void warn_of_unknown(const classify::Ruleset& rules, classify::Subject subject, std::string_view option,
+                     const std::string& name, const classify::Interfaces& interfaces) {
   if (name.empty()) return;
   const bool known = std::any_of(rules.conditions.begin(), rules.conditions.end(), [&](const auto& condition) {
     const std::uint64_t ports = std::uint64_t{condition.high} << 32 | condition.low;
@@ -88,10 +88,10 @@ void warn_of_unknown(const firewall::Ruleset& rules, firewall::Subject subject, 
 }
 
 /// Says what of the rules the answers do not show.
-void warn(const firewall::Ruleset& rules, const ClassifyOptions& options, const firewall::Interfaces& interfaces) {
+void warn(const classify::Ruleset& rules, const ClassifyOptions& options, const classify::Interfaces& interfaces) {
   const auto of_interface = std::count_if(rules.conditions.begin(), rules.conditions.end(), [&](const auto& condition) {
-    return (condition.subject == firewall::Subject::in_port && options.in.empty()) ||
-           (condition.subject == firewall::Subject::out_port && options.out.empty());
+    return (condition.subject == classify::Subject::in_port && options.in.empty()) ||
+           (condition.subject == classify::Subject::out_port && options.out.empty());
   });
   if (of_interface > 0) {
     fmt::print(stderr,
@@ -99,17 +99,17 @@ void warn(const firewall::Ruleset& rules, const ClassifyOptions& options, const 
                "negated (use --in and --out to name interfaces)\n",
                format_count(static_cast<std::uint64_t>(of_interface)));
   }
-  warn_of_unknown(rules, firewall::Subject::in_port, "--in", options.in, interfaces);
-  warn_of_unknown(rules, firewall::Subject::out_port, "--out", options.out, interfaces);
+  warn_of_unknown(rules, classify::Subject::in_port, "--in", options.in, interfaces);
+  warn_of_unknown(rules, classify::Subject::out_port, "--out", options.out, interfaces);
 }
 
-Result<void> print_lines(const firewall::Ruleset& rules, const std::vector<firewall::Key>& keys,
+Result<void> print_lines(const classify::Ruleset& rules, const std::vector<classify::Key>& keys,
                          const std::vector<std::uint32_t>& entries) {
   constexpr std::size_t kFlush = 1 << 16;
   fmt::memory_buffer text;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const std::string_view verdict = name(rules.target(entries[i], keys[i].family));
-    if (entries[i] == firewall::kNoEntry) {
+    if (entries[i] == classify::kNoEntry) {
       fmt::format_to(fmt::appender(text), "- {}\n", verdict);
     } else {
       fmt::format_to(fmt::appender(text), "{} {}\n", rules.entries[entries[i]].rule, verdict);
@@ -121,12 +121,12 @@ Result<void> print_lines(const firewall::Ruleset& rules, const std::vector<firew
   return write_stdout({text.data(), text.size()});
 }
 
-Result<void> print_json(const firewall::Ruleset& rules, const std::vector<firewall::Key>& keys,
+Result<void> print_json(const classify::Ruleset& rules, const std::vector<classify::Key>& keys,
                         const std::vector<std::uint32_t>& entries) {
   nlohmann::json answers = nlohmann::json::array();
   for (std::size_t i = 0; i < keys.size(); ++i) {
     nlohmann::json answer{{"verdict", name(rules.target(entries[i], keys[i].family))}, {"rule", nullptr}};
-    if (entries[i] != firewall::kNoEntry) {
+    if (entries[i] != classify::kNoEntry) {
       const std::uint32_t index = rules.entries[entries[i]].rule;
       answer["rule"] = {{"index", index}, {"line", rules.rules[index].line}, {"text", rules.rules[index].text}};
     }
@@ -143,23 +143,23 @@ int classify(const ClassifyOptions& options) {
   const Result<std::string> file = read_lines(options.file);
   if (!file) return refuse(file.error());
   const firewall::ReadOptions read_as = read_options(options);
-  Result<Read<firewall::Ruleset>> read = firewall::read_rules(*file, input_name(options.file), read_as);
+  Result<Read<classify::Ruleset>> read = firewall::read_rules(*file, input_name(options.file), read_as);
   if (!read) return refuse(read.error());
   if (!read->unsupported.empty() && options.unsupported == "refuse") {
     return refuse(function::refusal_of(std::move(read->unsupported), {"--rules", 0, 0}, "--unsupported skip"), false);
   }
-  const firewall::Ruleset& rules = read->value;
-  const auto classifier = make_classifier(firewall::engine_of(options.engine), rules);
+  const classify::Ruleset& rules = read->value;
+  const auto classifier = make_classifier(classify::engine_of(options.engine), rules);
   if (!classifier) return refuse(classifier.error());
   append(read->unsupported, std::move(read->harmless));
   print_left_out(read->unsupported);
   warn(rules, options, read_as.interfaces);
 
   const auto answer = [&](std::string_view text, const char* from, std::uint32_t first_line) {
-    Result<std::vector<firewall::Key>> keys = firewall::read_tuples(text, from, first_line);
+    Result<std::vector<classify::Key>> keys = firewall::read_tuples(text, from, first_line);
     // What was read together with a wrong tuple is not answered, so that no line stands for another tuple.
     if (!keys) return refuse(keys.error());
-    for (firewall::Key& key : *keys) {
+    for (classify::Key& key : *keys) {
       key.in_port = port_of(read_as.interfaces, options.in);
       key.out_port = port_of(read_as.interfaces, options.out);
     }

@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "nf/firewall/classifier.h"
+#include "classify/classifier.h"
 #include "nf/firewall/rule_reader.h"
 #include "nf/firewall/tuple_reader.h"
 #include "nf/router/devices.h"
@@ -70,7 +70,7 @@ TEST(Workload, GivesRulesThatTheReaderTakesAsTheyAre) {
 TEST(Workload, HasALastRuleThatLetsAllThrough) {
   const auto rules = firewall::read_rules(rules_text(8192), "rules", {});
   ASSERT_TRUE(rules);
-  const auto classifier = firewall::make_classifier(firewall::Engine::bitvector, rules->value);
+  const auto classifier = classify::make_classifier(classify::Engine::bitvector, rules->value);
   ASSERT_TRUE(classifier);
   const auto keys = firewall::read_tuples(
       "8.8.8.8 9.9.9.9 tcp 1 2\n0.0.0.0 255.255.255.255 udp 0 65535\n1.1.1.1 10.0.0.1 icmp 0 0\n::1 ::2 tcp 1 2\n", "");
@@ -78,16 +78,16 @@ TEST(Workload, HasALastRuleThatLetsAllThrough) {
   std::array<std::uint32_t, 4> entries{};
   (*classifier)->classify(*keys, entries.data());
   for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(rules->value.target(entries[i], NetworkLayer::ipv4), firewall::Target::accept);
+    EXPECT_EQ(rules->value.target(entries[i], NetworkLayer::ipv4), classify::Target::accept);
     EXPECT_EQ(rules->value.entries[entries[i]].rule, 8191U);
   }
-  EXPECT_EQ(entries[3], firewall::kNoEntry) << "the rules are of IPv4";
+  EXPECT_EQ(entries[3], classify::kNoEntry) << "the rules are of IPv4";
 }
 
 TEST(Workload, HasRulesThatTheBitVectorsHoldAlsoByTheHundredThousand) {
   const auto rules = firewall::read_rules(rules_text(100'000), "rules", {});
   ASSERT_TRUE(rules);
-  const auto classifier = firewall::make_classifier(firewall::Engine::bitvector, rules->value);
+  const auto classifier = classify::make_classifier(classify::Engine::bitvector, rules->value);
   EXPECT_TRUE(classifier) << to_string(classifier.error());
 }
 

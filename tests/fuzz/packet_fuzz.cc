@@ -59,7 +59,7 @@ struct Function {
       : nf(std::move(made)), stage(nf->make_cpu_stage()) {}
 };
 
-Function firewall_with(firewall::Engine engine) {
+Function firewall_with(classify::Engine engine) {
   firewall::ReadOptions options;
   options.interfaces.ports = kPorts;
   return Function(must(firewall::Firewall::build(must(firewall::read_rules(kRules, "rules", options)).value, engine)));
@@ -120,8 +120,8 @@ Verdict run(Function& function, PacketView packet) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static Function linear = firewall_with(firewall::Engine::linear);
-  static Function bitvector = firewall_with(firewall::Engine::bitvector);
+  static Function linear = firewall_with(classify::Engine::linear);
+  static Function bitvector = firewall_with(classify::Engine::bitvector);
   static Function plain = router_with(false);
   static Function rewriting = router_with(true);
   constexpr std::size_t kHead = 4;

@@ -100,7 +100,7 @@ TEST_P(CrossingBytes, AreReportedAsTheLanesCountThem) {
   for (const std::string& port : router::kTestPorts) chain.add_sink(port);
   auto firewall = firewall::Firewall::build(
       firewall::rules_of("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -s 10.0.0.0/25 -j DROP\nCOMMIT\n"),
-      firewall::Engine::bitvector);
+      classify::Engine::bitvector);
   ASSERT_TRUE(firewall);
   chain.functions.push_back({"firewall", std::move(*firewall)});
   router::RouterConfig config = router::config_of("default via 10.0.0.1 dev wan\nfe80::/10 dev lan\n");

@@ -83,7 +83,7 @@ struct Bed {
     auto made_firewall = firewall::Firewall::build(
         firewall::rules_of("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -s 10.0.0.0/26 -p tcp -j DROP\n"
                            "-A FORWARD -p udp -m udp --dport 53 -j ACCEPT\n-A FORWARD -p icmp -j REJECT\nCOMMIT\n"),
-        firewall::Engine::bitvector);
+        classify::Engine::bitvector);
     EXPECT_TRUE(made_firewall);
     chain.functions.push_back({"firewall", std::move(*made_firewall)});
     if (layout.in_two_segments) {

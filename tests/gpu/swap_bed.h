@@ -46,7 +46,7 @@ struct SwapBed {
     });
     auto firewall = firewall::Firewall::build(
         firewall::rules_of("*filter\n:FORWARD DROP [0:0]\n-A FORWARD -p udp -m udp --dport 53 -j ACCEPT\nCOMMIT\n"),
-        firewall::Engine::bitvector);
+        classify::Engine::bitvector);
     EXPECT_TRUE(firewall);
     chain.functions.push_back({"firewall", std::move(*firewall)});
     if (fault != Fault::none) chain.functions.push_back({"faulty", std::make_unique<FaultyFunction>(fault, from)});

@@ -4,16 +4,16 @@
 #include <random>
 #include <utility>
 
+#include "classify/classifier.h"
 #include "experiment/offload/lookups.h"
 #include "experiment/offload/tuple_key.h"
-#include "nf/firewall/classifier.h"
 
 namespace penstock::experiment {
 namespace {
 
-using firewall::Condition;
-using firewall::Ruleset;
-using firewall::Subject;
+using classify::Condition;
+using classify::Ruleset;
+using classify::Subject;
 
 /// A value between both, which are in it.
 std::uint32_t draw(std::mt19937_64& random, std::uint32_t low, std::uint32_t high) {
@@ -24,7 +24,7 @@ std::uint32_t draw(std::mt19937_64& random, std::uint32_t low, std::uint32_t hig
 void satisfy(const Condition& condition, const Ruleset& rules, std::mt19937_64& random, TupleKey& tuple) {
   if (condition.negated) return;
   const auto port = [&] {
-    const firewall::PortRange& range = rules.port_ranges[condition.index];
+    const classify::PortRange& range = rules.port_ranges[condition.index];
     return static_cast<std::uint16_t>(draw(random, range.low, range.high));
   };
   switch (condition.subject) {
@@ -32,7 +32,7 @@ void satisfy(const Condition& condition, const Ruleset& rules, std::mt19937_64& 
     case Subject::destination4: tuple.destination = draw(random, condition.low, condition.high); break;
     case Subject::source_port: tuple.source_port = port(); break;
     case Subject::destination_port: tuple.destination_port = port(); break;
-    case Subject::protocol: tuple.kind = condition.low << firewall::kKindDetailBits; break;
+    case Subject::protocol: tuple.kind = condition.low << classify::kKindDetailBits; break;
     default: break;
   }
 }
@@ -47,14 +47,14 @@ std::vector<TupleKey> draw_keys(const Ruleset& rules) {
     tuple.destination = static_cast<std::uint32_t>(random());
     tuple.source_port = static_cast<std::uint16_t>(draw(random, 1024, 65535));
     tuple.destination_port = static_cast<std::uint16_t>(draw(random, 1, 65535));
-    tuple.kind = std::uint32_t{ip_protocol::kTcp} << firewall::kKindDetailBits;
+    tuple.kind = std::uint32_t{ip_protocol::kTcp} << classify::kKindDetailBits;
     if (i % 4 != 0 && !rules.entries.empty()) {
-      const firewall::Entry& entry = rules.entries[random() % rules.entries.size()];
+      const classify::Entry& entry = rules.entries[random() % rules.entries.size()];
       for (std::uint32_t c = 0; c < entry.condition_count; ++c) {
         satisfy(rules.conditions[entry.first_condition + c], rules, random, tuple);
       }
     }
-    const bool is_tcp = tuple.kind >> firewall::kKindDetailBits == ip_protocol::kTcp;
+    const bool is_tcp = tuple.kind >> classify::kKindDetailBits == ip_protocol::kTcp;
     if (is_tcp) tuple.kind |= kAck;
   }
   return keys;
@@ -62,8 +62,8 @@ std::vector<TupleKey> draw_keys(const Ruleset& rules) {
 
 class FirewallEngine final : public LookupEngine {
  public:
-  FirewallEngine(std::unique_ptr<firewall::Classifier> classifier, const Ruleset& rules,
-                 std::span<const firewall::Key> keys)
+  FirewallEngine(std::unique_ptr<classify::Classifier> classifier, const Ruleset& rules,
+                 std::span<const classify::Key> keys)
       : classifier_(std::move(classifier)), rules_(rules), keys_(keys) {}
 
   void look_up(std::size_t first, std::size_t count, std::uint32_t* values) const noexcept override {
@@ -71,16 +71,16 @@ class FirewallEngine final : public LookupEngine {
   }
   DeviceTable to_device() const override {
     DeviceTable device;
-    device.firewall = std::make_unique<firewall::DeviceTables>(rules_, *classifier_);
+    device.firewall = std::make_unique<classify::DeviceTables>(rules_, *classifier_);
     device.view = std::visit([](const auto& view) -> TableView { return view; }, device.firewall->engine());
     return device;
   }
   std::size_t memory_bytes() const noexcept override { return classifier_->memory_bytes(); }
 
  private:
-  std::unique_ptr<firewall::Classifier> classifier_;
+  std::unique_ptr<classify::Classifier> classifier_;
   const Ruleset& rules_;
-  std::span<const firewall::Key> keys_;
+  std::span<const classify::Key> keys_;
 };
 
 class Firewall final : public LookupWork {
@@ -96,19 +96,19 @@ class Firewall final : public LookupWork {
 
   std::span<const std::byte> keys() const noexcept override { return std::as_bytes(std::span(tuples_)); }
   Result<std::unique_ptr<LookupEngine>> engine(std::string_view name) const override {
-    auto classifier = firewall::make_classifier(firewall::engine_of(name), rules_);
+    auto classifier = classify::make_classifier(classify::engine_of(name), rules_);
     if (!classifier) return tl::unexpected(std::move(classifier.error()));
     return std::make_unique<FirewallEngine>(std::move(*classifier), rules_, keys_);
   }
   std::uint32_t expected(std::size_t index) const noexcept override {
-    return firewall::deciding_entry(linear_, keys_[index]);
+    return classify::deciding_entry(linear_, keys_[index]);
   }
 
  private:
   const Ruleset rules_;
   std::vector<TupleKey> tuples_;
-  std::vector<firewall::Key> keys_;  // as a parser leaves them for the CPU twin
-  firewall::LinearView linear_;
+  std::vector<classify::Key> keys_;  // as a parser leaves them for the CPU twin
+  classify::LinearView linear_;
 };
 
 }  // namespace

@@ -5,9 +5,9 @@
 
 #include <cuda_runtime.h>
 
+#include "classify/bitvector_core.h"
 #include "experiment/offload/tuple_key.h"
 #include "gpu/per_packet.cuh"
-#include "nf/firewall/bitvector_core.h"
 #include "nf/router/multibit_core.h"
 
 namespace penstock::experiment {
@@ -40,7 +40,7 @@ template <typename View>
 __global__ void __launch_bounds__(kThreadsPerBlock) classify(const View table, const TupleKey* __restrict__ keys,
                                                              std::uint32_t* __restrict__ values, const unsigned count) {
   const unsigned i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (i < count) values[i] = firewall::deciding_entry(table, key_of(keys[i]));
+  if (i < count) values[i] = classify::deciding_entry(table, key_of(keys[i]));
 }
 
 template <unsigned kRoot, unsigned... kNodes>

@@ -9,16 +9,16 @@
 #include <cstdint>
 #include <variant>
 
+#include "classify/bitvector_layout.h"
+#include "classify/linear_core.h"
 #include "gpu/stream.h"
-#include "nf/firewall/bitvector_layout.h"
-#include "nf/firewall/linear_core.h"
 #include "nf/router/multibit_layout.h"
 
 namespace penstock::experiment {
 
 /// A table on a device, by value. Routing tables take Ipv4Address keys, firewalls TupleKeys.
-using TableView = std::variant<router::Dir24View, router::Trie4View, router::Trie1View, firewall::BitVectorView,
-                               firewall::LinearView>;
+using TableView = std::variant<router::Dir24View, router::Trie4View, router::Trie1View, classify::BitVectorView,
+                               classify::LinearView>;
 
 inline constexpr std::size_t kKeysPerThread = 4;
 

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "classify/device_tables.h"
+#include "classify/rule.h"
 #include "experiment/offload/lookup_kernels.h"
 #include "gpu/memory.h"
-#include "nf/firewall/device_tables.h"
-#include "nf/firewall/rule.h"
 #include "nf/router/fib_routes.h"
 
 namespace penstock::experiment {
@@ -30,7 +30,7 @@ inline constexpr std::size_t kSampleStep = 997;             // every such key is
 struct DeviceTable {
   TableView view;
   std::vector<gpu::DeviceBuffer<std::uint32_t>> arrays;    // of a routing table
-  std::unique_ptr<const firewall::DeviceTables> firewall;  // of a firewall
+  std::unique_ptr<const classify::DeviceTables> firewall;  // of a firewall
 };
 
 /// One engine with its table. Immutable; used by many threads. Borrows the work that it is of.
@@ -62,7 +62,7 @@ class LookupWork {
 [[nodiscard]] Result<std::unique_ptr<LookupWork>> make_routing(std::span<const router::Route4> routes);
 
 /// A firewall of these rules, engines `bitvector` and `linear`; three of four keys are drawn from a random rule, and
-/// the fourth from everywhere. Values are entries, as firewall::Classifier gives them.
-[[nodiscard]] Result<std::unique_ptr<LookupWork>> make_firewall(firewall::Ruleset rules);
+/// the fourth from everywhere. Values are entries, as classify::Classifier gives them.
+[[nodiscard]] Result<std::unique_ptr<LookupWork>> make_firewall(classify::Ruleset rules);
 
 }  // namespace penstock::experiment

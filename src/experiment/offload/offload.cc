@@ -64,7 +64,7 @@ Result<std::vector<router::Route4>> make_table() {
   return shuffled(router::parse_routes(routes_text(kFullTable), name, devices), name);
 }
 
-Result<firewall::Ruleset> read_ruleset(const std::string& text, const std::string& file) {
+Result<classify::Ruleset> read_ruleset(const std::string& text, const std::string& file) {
   auto read = firewall::read_rules(text, file, {});
   if (!read) return tl::unexpected(std::move(read.error()));
   return std::move(read->value);
@@ -232,7 +232,7 @@ class Offload final : public Trial {
 
   const Setting& setting_;
   std::vector<router::Route4> routes_;  // the user's, or made when the first are needed
-  firewall::Ruleset rules_;             // the user's
+  classify::Ruleset rules_;             // the user's
   std::vector<Point> points_;
 
   std::string work_name_, engine_name_;

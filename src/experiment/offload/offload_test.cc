@@ -107,15 +107,15 @@ TEST(TupleKeys, AreTheKeysOfTheTuplesThatTheyStandFor) {
   const auto keys = firewall::read_tuples("1.2.3.4 5.6.7.8 tcp 1000 80\n1.2.3.4 5.6.7.8 icmp 0 0\n", "");
   ASSERT_TRUE(keys);
   TupleKey tuple{0x01020304, 0x05060708, 1000, 80,
-                 std::uint32_t{ip_protocol::kTcp} << firewall::kKindDetailBits | 0x10};
+                 std::uint32_t{ip_protocol::kTcp} << classify::kKindDetailBits | 0x10};
   EXPECT_EQ(key_of(tuple).source, (*keys)[0].source);
   EXPECT_EQ(key_of(tuple).destination, (*keys)[0].destination);
   EXPECT_EQ(key_of(tuple).source_port, 1000U);
   EXPECT_EQ(key_of(tuple).destination_port, 80U);
   EXPECT_EQ(key_of(tuple).protocol(), ip_protocol::kTcp);
   EXPECT_EQ(key_of(tuple).detail(), 0x10U) << "TCP's flags";
-  tuple.kind = std::uint32_t{ip_protocol::kIcmp} << firewall::kKindDetailBits;
-  EXPECT_EQ(key_of(tuple).source_port, firewall::kNoTransportPort);
+  tuple.kind = std::uint32_t{ip_protocol::kIcmp} << classify::kKindDetailBits;
+  EXPECT_EQ(key_of(tuple).source_port, classify::kNoTransportPort);
 }
 
 TEST(OffloadPlan, SweepsBatchesSizesAndStreams) {

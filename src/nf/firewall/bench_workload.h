@@ -14,15 +14,15 @@
 #include <utility>
 #include <vector>
 
+#include "classify/key.h"
 #include "nf/firewall/corpus_for_test.h"
-#include "nf/firewall/key.h"
 #include "nf/firewall/rule_reader.h"
 
 namespace penstock::firewall {
 
 struct Workload {
-  Ruleset rules;
-  std::vector<Key> keys;
+  classify::Ruleset rules;
+  std::vector<classify::Key> keys;
 };
 
 /// A site's rules: networks and hosts inside, services on them, a few blocked sources, and a last line.
@@ -45,24 +45,24 @@ inline Workload gateway(std::uint32_t count, std::size_t keys) {
   text += "@10.0.0.0/8 0.0.0.0/0 0 : 65535 0 : 65535 0x00/0x00 0x0000/0x0000\n";
   work.rules = std::move(read_rules(text, "gateway", {})->value);
   for (std::size_t i = 0; i < keys; ++i) {
-    Key key;
+    classify::Key key;
     key.family = NetworkLayer::ipv4;
     key.source.low = random();
     key.destination.low = 0x0a000000 | (random() & 0x0007ffff);
     key.source_port = 1024 + below(64000);
     key.destination_port = kServices[below(std::size(kServices))];
-    key.kind = 6U << kKindDetailBits | 0x10;
+    key.kind = 6U << classify::kKindDetailBits | 0x10;
     // Three of four packets are for some rule.
-    const Entry& entry = work.rules.entries[below(count)];
+    const classify::Entry& entry = work.rules.entries[below(count)];
     for (std::uint32_t c = 0; i % 4 != 0 && c < entry.condition_count; ++c) {
-      const Condition& condition = work.rules.conditions[entry.first_condition + c];
+      const classify::Condition& condition = work.rules.conditions[entry.first_condition + c];
       const std::uint32_t offset = static_cast<std::uint32_t>(random()) & (condition.high - condition.low);
-      if (condition.subject == Subject::source4) key.source.low = condition.low + offset;
-      if (condition.subject == Subject::destination4) key.destination.low = condition.low + offset;
-      if (condition.subject == Subject::destination_port) {
+      if (condition.subject == classify::Subject::source4) key.source.low = condition.low + offset;
+      if (condition.subject == classify::Subject::destination4) key.destination.low = condition.low + offset;
+      if (condition.subject == classify::Subject::destination_port) {
         key.destination_port = work.rules.port_ranges[condition.index].low;
       }
-      if (condition.subject == Subject::protocol) key.kind = condition.low << kKindDetailBits;
+      if (condition.subject == classify::Subject::protocol) key.kind = condition.low << classify::kKindDetailBits;
     }
     work.keys.push_back(key);
   }
@@ -74,20 +74,21 @@ inline Workload classbench(const CorpusSet& set, std::size_t keys) {
   Workload work{std::move(read_rules(set.rules, "classbench", {})->value), set.keys};
   if (work.keys.empty()) {
     // A set without a trace: keys at the low ends of its rules.
-    for (const Entry& entry : work.rules.entries) {
-      Key key;
+    for (const classify::Entry& entry : work.rules.entries) {
+      classify::Key key;
       key.family = entry.family;
-      key.kind = kKindUntoldDetail;
+      key.kind = classify::kKindUntoldDetail;
       key.source_port = key.destination_port = 0;
       for (std::uint32_t c = 0; c < entry.condition_count; ++c) {
-        const Condition& condition = work.rules.conditions[entry.first_condition + c];
-        if (condition.subject == Subject::source4) key.source.low = condition.low;
-        if (condition.subject == Subject::destination4) key.destination.low = condition.low;
-        if (condition.subject == Subject::source_port) key.source_port = work.rules.port_ranges[condition.index].low;
-        if (condition.subject == Subject::destination_port) {
+        const classify::Condition& condition = work.rules.conditions[entry.first_condition + c];
+        if (condition.subject == classify::Subject::source4) key.source.low = condition.low;
+        if (condition.subject == classify::Subject::destination4) key.destination.low = condition.low;
+        if (condition.subject == classify::Subject::source_port)
+          key.source_port = work.rules.port_ranges[condition.index].low;
+        if (condition.subject == classify::Subject::destination_port) {
           key.destination_port = work.rules.port_ranges[condition.index].low;
         }
-        if (condition.subject == Subject::protocol) key.kind = kKindUntoldDetail + condition.low;
+        if (condition.subject == classify::Subject::protocol) key.kind = classify::kKindUntoldDetail + condition.low;
       }
       work.keys.push_back(key);
     }

@@ -22,8 +22,8 @@ class ClassBench : public ::testing::TestWithParam<const char*> {
     rules_ = rules_of(set_->rules);
   }
 
-  std::vector<std::uint32_t> classify(Engine engine, const std::vector<Key>& keys) const {
-    const auto classifier = make_classifier(engine, rules_);
+  std::vector<std::uint32_t> classify(classify::Engine engine, const std::vector<classify::Key>& keys) const {
+    const auto classifier = classify::make_classifier(engine, rules_);
     EXPECT_TRUE(classifier) << to_string(classifier.error());
     std::vector<std::uint32_t> entries(keys.size());
     (*classifier)->classify(keys, entries.data());
@@ -31,13 +31,13 @@ class ClassBench : public ::testing::TestWithParam<const char*> {
   }
 
   /// Addresses and ports from the ends of random rules, and beside them.
-  std::vector<Key> edge_keys(std::size_t count) const {
+  std::vector<classify::Key> edge_keys(std::size_t count) const {
     std::mt19937_64 random(count);
-    std::vector<Key> keys(count);
-    for (Key& key : keys) {
-      const Entry& entry = rules_.entries[random() % rules_.entries.size()];
+    std::vector<classify::Key> keys(count);
+    for (classify::Key& key : keys) {
+      const classify::Entry& entry = rules_.entries[random() % rules_.entries.size()];
       key.family = entry.family;
-      key.kind = 6U << kKindDetailBits | (random() & 0xff);
+      key.kind = 6U << classify::kKindDetailBits | (random() & 0xff);
       key.source_port = random() & 0xffff;
       key.destination_port = random() & 0xffff;
       for (std::uint32_t c = 0; c < entry.condition_count; ++c) {
@@ -48,30 +48,32 @@ class ClassBench : public ::testing::TestWithParam<const char*> {
   }
 
   std::optional<CorpusSet> set_;
-  Ruleset rules_;
+  classify::Ruleset rules_;
 
  private:
-  void take_edge(Key& key, const Condition& condition, std::mt19937_64& random) const {
+  void take_edge(classify::Key& key, const classify::Condition& condition, std::mt19937_64& random) const {
     const std::uint64_t beside = random() % 8 == 0 ? 1 : 0;
     const bool low_end = random() % 2 == 0;
     const auto word = [&] { return (low_end ? condition.low - beside : condition.high + beside) & 0xffffffff; };
     const auto wide = [&] {
-      const Ipv6Range& range = rules_.ranges6[condition.index];
+      const classify::Ipv6Range& range = rules_.ranges6[condition.index];
       return low_end ? Ipv6Address{range.low.high, range.low.low - beside}
                      : Ipv6Address{range.high.high, range.high.low + beside};
     };
     const auto port = [&] {
-      const PortRange& range = rules_.port_ranges[condition.index];
+      const classify::PortRange& range = rules_.port_ranges[condition.index];
       return static_cast<std::uint32_t>((low_end ? range.low - beside : range.high + beside) & 0xffff);
     };
     switch (condition.subject) {
-      case Subject::source4: key.source.low = word(); break;
-      case Subject::destination4: key.destination.low = word(); break;
-      case Subject::source6: key.source = wide(); break;
-      case Subject::destination6: key.destination = wide(); break;
-      case Subject::source_port: key.source_port = port(); break;
-      case Subject::destination_port: key.destination_port = port(); break;
-      case Subject::protocol: key.kind = condition.low << kKindDetailBits | (random() & 0xff); break;
+      case classify::Subject::source4: key.source.low = word(); break;
+      case classify::Subject::destination4: key.destination.low = word(); break;
+      case classify::Subject::source6: key.source = wide(); break;
+      case classify::Subject::destination6: key.destination = wide(); break;
+      case classify::Subject::source_port: key.source_port = port(); break;
+      case classify::Subject::destination_port: key.destination_port = port(); break;
+      case classify::Subject::protocol:
+        key.kind = condition.low << classify::kKindDetailBits | (random() & 0xff);
+        break;
       default: break;
     }
   }
@@ -79,17 +81,17 @@ class ClassBench : public ::testing::TestWithParam<const char*> {
 
 TEST_P(ClassBench, BitVectorsGiveTheTruth) {
   if (set_->truth.empty()) GTEST_SKIP() << "the corpus has no truth for this set";
-  const std::vector<std::uint32_t> entries = classify(Engine::bitvector, set_->keys);
+  const std::vector<std::uint32_t> entries = classify(classify::Engine::bitvector, set_->keys);
   ASSERT_EQ(entries.size(), set_->truth.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const std::int64_t rule = entries[i] == kNoEntry ? -1 : rules_.entries[entries[i]].rule;
+    const std::int64_t rule = entries[i] == classify::kNoEntry ? -1 : rules_.entries[entries[i]].rule;
     ASSERT_EQ(rule, set_->truth[i]) << "line " << i + 1 << " of the trace";
   }
 }
 
 TEST_P(ClassBench, BitVectorsAgreeWithTheLinearSearchAtTheRulesEdges) {
-  const std::vector<Key> keys = edge_keys(20'000'000 / rules_.rules.size());
-  EXPECT_EQ(classify(Engine::linear, keys), classify(Engine::bitvector, keys));
+  const std::vector<classify::Key> keys = edge_keys(20'000'000 / rules_.rules.size());
+  EXPECT_EQ(classify(classify::Engine::linear, keys), classify(classify::Engine::bitvector, keys));
 }
 
 INSTANTIATE_TEST_SUITE_P(Sets, ClassBench,

@@ -36,12 +36,12 @@ std::optional<Masked> parse_masked(std::string_view text, std::uint64_t most) {
 class ClassBenchReader {
  public:
   ClassBenchReader(const std::string& file, const ReadOptions& options)
-      : file_(file), options_(options), target_(options.match.value_or(Target::accept)) {
+      : file_(file), options_(options), target_(options.match.value_or(classify::Target::accept)) {
     read_.value.file = file;
-    read_.value.ipv4_policy = read_.value.ipv6_policy = options.policy.value_or(Target::drop);
+    read_.value.ipv4_policy = read_.value.ipv6_policy = options.policy.value_or(classify::Target::drop);
   }
 
-  Result<Read<Ruleset>> read(std::string_view text) {
+  Result<Read<classify::Ruleset>> read(std::string_view text) {
     LineReader lines(text);
     for (Line line; lines.next(line);) {
       const std::string_view content = trimmed(line.text);
@@ -75,23 +75,23 @@ class ClassBenchReader {
       mistake(words_[1], "source and destination are of different address families",
               *source == NetworkLayer::ipv4 ? "an IPv4 prefix" : "an IPv6 prefix");
     }
-    read_ports(Subject::source_port, 2);
-    read_ports(Subject::destination_port, 5);
+    read_ports(classify::Subject::source_port, 2);
+    read_ports(classify::Subject::destination_port, 5);
     const std::optional<Masked> protocol = parse_masked(words_[8].text, 0xff);
     if (!protocol) return mistake(words_[8], "wrong protocol", "PROTOCOL/MASK of numbers up to 255, such as 0x06/0xFF");
     if (protocol->mask != 0) {
-      conditions_.push_back(protocol_condition(static_cast<std::uint8_t>(protocol->value),
-                                               static_cast<std::uint8_t>(protocol->mask), false));
+      conditions_.push_back(classify::protocol_condition(static_cast<std::uint8_t>(protocol->value),
+                                                         static_cast<std::uint8_t>(protocol->mask), false));
     }
     if (words_.size() == 10 && !read_flags(*protocol)) {
       read_.value.rules[rule].left_out = true;
       return;
     }
-    Entry entry;
+    classify::Entry entry;
     entry.family = source.value_or(NetworkLayer::ipv4);
-    entry.action = action_of(target_);
+    entry.action = classify::action_of(target_);
     entry.rule = rule;
-    add_entry(read_.value, conditions_, entry);
+    classify::add_entry(read_.value, conditions_, entry);
   }
 
   std::optional<NetworkLayer> read_address(const Word& word, bool source) {
@@ -105,14 +105,14 @@ class ClassBenchReader {
   }
 
   /// words_[at] : words_[at + 2]
-  void read_ports(Subject subject, std::size_t at) {
+  void read_ports(classify::Subject subject, std::size_t at) {
     const auto low = parse_integer(words_[at].text);
     const auto high = parse_integer(words_[at + 2].text);
     if (!low || *low > 0xffff) return mistake(words_[at], "wrong port", "a number up to 65535");
     if (!high || *high > 0xffff) return mistake(words_[at + 2], "wrong port", "a number up to 65535");
     if (*low > *high) return mistake(words_[at + 2], "a port range that ends before it begins", "LOW : HIGH");
     if (*low == 0 && *high == 0xffff) return;
-    conditions_.push_back(port_condition(
+    conditions_.push_back(classify::port_condition(
         read_.value, subject, {{static_cast<std::uint16_t>(*low), static_cast<std::uint16_t>(*high)}}, false));
   }
 
@@ -125,13 +125,13 @@ class ClassBenchReader {
     }
     if (flags->mask == 0) return true;
     if (protocol.mask == 0xff && protocol.value == ip_protocol::kTcp && (flags->mask & 0xff) == 0) {
-      conditions_.push_back(tcp_flags_condition(static_cast<std::uint8_t>(flags->value >> 8),
-                                                static_cast<std::uint8_t>(flags->mask >> 8), false));
+      conditions_.push_back(classify::tcp_flags_condition(static_cast<std::uint8_t>(flags->value >> 8),
+                                                          static_cast<std::uint8_t>(flags->mask >> 8), false));
       return true;
     }
     if (protocol.mask == 0xff && (protocol.value == ip_protocol::kIcmp || protocol.value == ip_protocol::kIcmpv6)) {
       conditions_.push_back(
-          icmp_condition(static_cast<std::uint8_t>(protocol.value), flags->value, flags->mask, false));
+          classify::icmp_condition(static_cast<std::uint8_t>(protocol.value), flags->value, flags->mask, false));
       return true;
     }
     read_.unsupported.push_back(
@@ -144,17 +144,18 @@ class ClassBenchReader {
 
   const std::string& file_;
   const ReadOptions& options_;
-  Target target_;
-  Read<Ruleset> read_;
+  classify::Target target_;
+  Read<classify::Ruleset> read_;
   ErrorList mistakes_;
   std::uint32_t line_ = 0;
   std::vector<Word> words_;
-  std::vector<Condition> conditions_;
+  std::vector<classify::Condition> conditions_;
 };
 
 }  // namespace
 
-Result<Read<Ruleset>> read_classbench(std::string_view text, const std::string& file, const ReadOptions& options) {
+Result<Read<classify::Ruleset>> read_classbench(std::string_view text, const std::string& file,
+                                                const ReadOptions& options) {
   return ClassBenchReader(file, options).read(text);
 }
 

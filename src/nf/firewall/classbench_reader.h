@@ -17,7 +17,7 @@
 
 namespace penstock::firewall {
 
-[[nodiscard]] Result<Read<Ruleset>> read_classbench(std::string_view text, const std::string& file,
-                                                    const ReadOptions& options);
+[[nodiscard]] Result<Read<classify::Ruleset>> read_classbench(std::string_view text, const std::string& file,
+                                                              const ReadOptions& options);
 
 }  // namespace penstock::firewall

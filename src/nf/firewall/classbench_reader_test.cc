@@ -13,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(ClassBenchReader, FirstOfTwoMatchingRulesDecides) {
-  const Ruleset rules = rules_of(
+  const classify::Ruleset rules = rules_of(
       "@10.0.0.0/8\t192.0.2.1/32\t0 : 65535\t80 : 90\t0x06/0xFF\t0x0000/0x0000\t\n"
       "@0.0.0.0/0\t0.0.0.0/0\t0 : 65535\t0 : 65535\t0x00/0x00\t0x0000/0x0000\t\n");
   EXPECT_EQ(decide(rules, tuple("10.1.1.1 192.0.2.1 tcp 1 90")), "0 accept");
@@ -24,34 +24,35 @@ TEST(ClassBenchReader, FirstOfTwoMatchingRulesDecides) {
 }
 
 TEST(ClassBenchReader, DropsByDefaultWhatNoRuleMatches) {
-  const Ruleset rules = rules_of("@10.0.0.0/8 0.0.0.0/0 0 : 65535 0 : 65535 0x00/0x00 0x0000/0x0000\n");
+  const classify::Ruleset rules = rules_of("@10.0.0.0/8 0.0.0.0/0 0 : 65535 0 : 65535 0x00/0x00 0x0000/0x0000\n");
   EXPECT_EQ(decide(rules, tuple("11.0.0.1 1.1.1.1 tcp 1 1")), "- drop");
 }
 
 TEST(ClassBenchReader, TargetAndPolicyAreTheUsersChoice) {
   ReadOptions options;
-  options.match = Target::drop;
-  options.policy = Target::accept;
-  const Ruleset rules = rules_of("@10.0.0.0/8 0.0.0.0/0 0 : 65535 0 : 65535 0x00/0x00 0x0000/0x0000\n", options);
+  options.match = classify::Target::drop;
+  options.policy = classify::Target::accept;
+  const classify::Ruleset rules =
+      rules_of("@10.0.0.0/8 0.0.0.0/0 0 : 65535 0 : 65535 0x00/0x00 0x0000/0x0000\n", options);
   EXPECT_EQ(decide(rules, tuple("10.0.0.1 1.1.1.1 tcp 1 1")), "0 drop");
   EXPECT_EQ(decide(rules, tuple("11.0.0.1 1.1.1.1 tcp 1 1")), "- accept");
 }
 
 TEST(ClassBenchReader, ReadsIpv6Prefixes) {
-  const Ruleset rules = rules_of("@2001:db8::/33 ff00::/8 0 : 65535 53 : 53 0x11/0xFF 0x0000/0x0000\n");
+  const classify::Ruleset rules = rules_of("@2001:db8::/33 ff00::/8 0 : 65535 53 : 53 0x11/0xFF 0x0000/0x0000\n");
   EXPECT_EQ(decide(rules, tuple("2001:db8:7fff:ffff:ffff:ffff:ffff:ffff ff02::1 udp 9 53")), "0 accept");
   EXPECT_EQ(decide(rules, tuple("2001:db8:8000:: ff02::1 udp 9 53")), "- drop");
 }
 
 TEST(ClassBenchReader, PacketsOfTheOtherFamilyDoNotMatchAWildcard) {
-  const Ruleset rules = rules_of("@0.0.0.0/0 0.0.0.0/0 0 : 65535 0 : 65535 0x00/0x00 0x0000/0x0000\n");
+  const classify::Ruleset rules = rules_of("@0.0.0.0/0 0.0.0.0/0 0 : 65535 0 : 65535 0x00/0x00 0x0000/0x0000\n");
   EXPECT_EQ(decide(rules, tuple("::1 ::2 tcp 1 1")), "- drop");
 }
 
 TEST(ClassBenchReader, HighByteOfTheFlagsColumnIsTheTcpFlagsByte) {
   // SYN without ACK.
-  const Ruleset rules = rules_of("@0.0.0.0/0 0.0.0.0/0 0 : 65535 0 : 65535 0x06/0xFF 0x0200/0x1200\n");
-  const Key key = tuple("1.1.1.1 2.2.2.2 tcp 1 1");
+  const classify::Ruleset rules = rules_of("@0.0.0.0/0 0.0.0.0/0 0 : 65535 0 : 65535 0x06/0xFF 0x0200/0x1200\n");
+  const classify::Key key = tuple("1.1.1.1 2.2.2.2 tcp 1 1");
   EXPECT_EQ(decide(rules, with_detail(key, 0x02)), "0 accept");
   EXPECT_EQ(decide(rules, with_detail(key, 0xc2)), "0 accept");
   EXPECT_EQ(decide(rules, with_detail(key, 0x12)), "- drop");
@@ -60,13 +61,13 @@ TEST(ClassBenchReader, HighByteOfTheFlagsColumnIsTheTcpFlagsByte) {
 }
 
 TEST(ClassBenchReader, FlagsColumnOfIcmpIsTypeAndCode) {
-  const Ruleset rules = rules_of("@0.0.0.0/0 0.0.0.0/0 0 : 65535 0 : 65535 0x01/0xFF 0x0800/0xff00\n");
+  const classify::Ruleset rules = rules_of("@0.0.0.0/0 0.0.0.0/0 0 : 65535 0 : 65535 0x01/0xFF 0x0800/0xff00\n");
   EXPECT_EQ(decide(rules, with_detail(tuple("1.1.1.1 2.2.2.2 icmp 0 0"), 0x0800)), "0 accept");
   EXPECT_EQ(decide(rules, with_detail(tuple("1.1.1.1 2.2.2.2 icmp 0 0"), 0x0000)), "- drop");
 }
 
 TEST(ClassBenchReader, LaterFragmentsMatchWildcardPortsOnly) {
-  const Ruleset rules = rules_of(
+  const classify::Ruleset rules = rules_of(
       "@0.0.0.0/0 0.0.0.0/0 0 : 65535 0 : 65534 0x06/0xFF 0x0000/0x0000\n"
       "@0.0.0.0/0 0.0.0.0/0 0 : 65535 0 : 65535 0x06/0xFF 0x0200/0x0200\n"
       "@0.0.0.0/0 0.0.0.0/0 0 : 65535 0 : 65535 0x06/0xFF 0x0000/0x0000\n");
@@ -74,7 +75,7 @@ TEST(ClassBenchReader, LaterFragmentsMatchWildcardPortsOnly) {
 }
 
 TEST(ClassBenchReader, FlagsColumnMayBeAbsent) {
-  const Ruleset rules = rules_of("@0.0.0.0/0 0.0.0.0/0 0 : 65535 22 : 22 0x06/0xFF\n");
+  const classify::Ruleset rules = rules_of("@0.0.0.0/0 0.0.0.0/0 0 : 65535 22 : 22 0x06/0xFF\n");
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 tcp 1 22")), "0 accept");
 }
 

@@ -49,21 +49,21 @@ std::optional<std::string> corpus_text(const std::string& path) {
   return gzip_text(root + "/" + path + ".gz");
 }
 
-std::vector<Key> trace_keys(const std::string& text, NetworkLayer family) {
-  std::vector<Key> keys;
+std::vector<classify::Key> trace_keys(const std::string& text, NetworkLayer family) {
+  std::vector<classify::Key> keys;
   std::vector<Word> words;
   LineReader lines(text);
   for (Line line; lines.next(line);) {
     split_words(line.text, words);
     if (words.size() < 5) continue;
     const auto number = [&](std::size_t i) { return static_cast<std::uint32_t>(parse_decimal(words[i].text).low); };
-    Key key;
+    classify::Key key;
     key.family = family;
     key.source = parse_decimal(words[0].text);
     key.destination = parse_decimal(words[1].text);
     key.source_port = number(2);
     key.destination_port = number(3);
-    key.kind = kKindUntoldDetail + number(4);
+    key.kind = classify::kKindUntoldDetail + number(4);
     keys.push_back(key);
   }
   return keys;

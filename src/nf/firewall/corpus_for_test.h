@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "nf/firewall/key.h"
+#include "classify/key.h"
 
 namespace penstock::firewall {
 
@@ -18,12 +18,12 @@ namespace penstock::firewall {
 [[nodiscard]] std::optional<std::string> corpus_text(const std::string& path);
 
 /// The trace's lines as keys: `SOURCE DESTINATION SOURCE-PORT DESTINATION-PORT PROTOCOL …`, all decimal.
-[[nodiscard]] std::vector<Key> trace_keys(const std::string& text, NetworkLayer family);
+[[nodiscard]] std::vector<classify::Key> trace_keys(const std::string& text, NetworkLayer family);
 
 /// A set's files are NAME, NAME_trace, NAME_truth, or, for 100k rules, NAME.rules and so on.
 struct CorpusSet {
   std::string rules;
-  std::vector<Key> keys;
+  std::vector<classify::Key> keys;
   std::vector<std::int64_t> truth;  // empty where the corpus has none
 };
 [[nodiscard]] std::optional<CorpusSet> corpus_set(const std::string& name);

@@ -17,48 +17,48 @@ namespace penstock::firewall {
 
 namespace {
 
-FieldSet fields_of(const Condition& condition) {
+FieldSet fields_of(const classify::Condition& condition) {
   switch (condition.subject) {
-    case Subject::source4: return {Field::ipv4_src};
-    case Subject::destination4: return {Field::ipv4_dst};
-    case Subject::source6: return {Field::ipv6_src};
-    case Subject::destination6: return {Field::ipv6_dst};
-    case Subject::source_port: return {Field::l4_src_port};
-    case Subject::destination_port: return {Field::l4_dst_port};
-    case Subject::detail:
+    case classify::Subject::source4: return {Field::ipv4_src};
+    case classify::Subject::destination4: return {Field::ipv4_dst};
+    case classify::Subject::source6: return {Field::ipv6_src};
+    case classify::Subject::destination6: return {Field::ipv6_dst};
+    case classify::Subject::source_port: return {Field::l4_src_port};
+    case classify::Subject::destination_port: return {Field::l4_dst_port};
+    case classify::Subject::detail:
       return condition.index == ip_protocol::kTcp ? FieldSet{Field::tcp_flags} : FieldSet{Field::icmp_type_code};
-    case Subject::in_port: return {Field::in_port};
-    case Subject::protocol:
-    case Subject::transport:
-    case Subject::later_fragment:
-    case Subject::out_port: break;  // parsed, or part of the verdict
+    case classify::Subject::in_port: return {Field::in_port};
+    case classify::Subject::protocol:
+    case classify::Subject::transport:
+    case classify::Subject::later_fragment:
+    case classify::Subject::out_port: break;  // parsed, or part of the verdict
   }
   return {};
 }
 
 }  // namespace
 
-Access access_of(const Ruleset& rules) {
+Access access_of(const classify::Ruleset& rules) {
   // A packet that passes keeps its verdict, so it is read too.
   Access access{kParsedFields | FieldSet{Field::verdict}, {Field::verdict}};
-  for (const Condition& condition : rules.conditions) access.reads |= fields_of(condition);
+  for (const classify::Condition& condition : rules.conditions) access.reads |= fields_of(condition);
   return access;
 }
 
-Firewall::Firewall(Ruleset rules) : rules_(std::move(rules)) {
+Firewall::Firewall(classify::Ruleset rules) : rules_(std::move(rules)) {
   const Access access = access_of(rules_);
   traits_.name = firewall_kind().name;
   traits_.summary = firewall_kind().summary;
   traits_.cpu = access;
   traits_.gpu = access;
   traits_.finish = Access{{Field::frame_shape}, {}};  // the bytes that it counts
-  traits_.findings_bytes = sizeof(JudgeCore<LinearView>::Finding);
+  traits_.findings_bytes = sizeof(JudgeCore<classify::LinearView>::Finding);
   traits_.drop_reasons = kDropReasons;
 }
 
-Result<std::unique_ptr<Firewall>> Firewall::build(Ruleset rules, Engine engine) {
+Result<std::unique_ptr<Firewall>> Firewall::build(classify::Ruleset rules, classify::Engine engine) {
   std::unique_ptr<Firewall> firewall(new Firewall(std::move(rules)));
-  Result<std::unique_ptr<Classifier>> classifier = make_classifier(engine, firewall->rules_);
+  Result<std::unique_ptr<classify::Classifier>> classifier = classify::make_classifier(engine, firewall->rules_);
   if (!classifier) return tl::unexpected(std::move(classifier.error()));
   firewall->classifier_ = std::move(*classifier);
   return firewall;
@@ -76,8 +76,8 @@ std::unique_ptr<function::CpuStage> Firewall::make_cpu_stage() {
 
 std::unique_ptr<gpu::GpuStage> Firewall::make_gpu_stage(const gpu::StageUse&) {
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<const DeviceTables>& tables = on_devices_[gpu::current_device()];
-  if (tables == nullptr) tables = std::make_unique<DeviceTables>(rules_, *classifier_);
+  std::unique_ptr<const classify::DeviceTables>& tables = on_devices_[gpu::current_device()];
+  if (tables == nullptr) tables = std::make_unique<classify::DeviceTables>(rules_, *classifier_);
   return make_firewall_gpu_stage(*tables);
 }
 
@@ -87,7 +87,7 @@ std::unique_ptr<function::FinishStage> Firewall::make_finish_stage(function::Cpu
 
 std::string Firewall::description() const {
   const auto left_out =
-      std::count_if(rules_.rules.begin(), rules_.rules.end(), [](const Rule& r) { return r.left_out; });
+      std::count_if(rules_.rules.begin(), rules_.rules.end(), [](const classify::Rule& r) { return r.left_out; });
   std::string text = format_count(rules_.rules.size(), "rule");
   if (left_out > 0) text += fmt::format(" ({} left out)", format_count(static_cast<std::uint64_t>(left_out)));
   text += fmt::format(", {}, {}; policy {}", classifier_->name(), format_size(classifier_->memory_bytes()),
@@ -114,7 +114,7 @@ void Firewall::report(nlohmann::json& into) const {
   const std::vector<RuleCounters::Count> sums = counts();
   for (std::size_t i = 0; i < rules_.rules.size(); ++i) {
     if (sums[i].packets == 0) continue;
-    const Rule& rule = rules_.rules[i];
+    const classify::Rule& rule = rules_.rules[i];
     matched.push_back({{"index", i},
                        {"line", rule.line},
                        {"target", name(rule.target)},

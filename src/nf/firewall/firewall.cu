@@ -6,12 +6,12 @@
 #include <variant>
 
 #include "gpu/per_packet.cuh"
-#include "nf/firewall/device_tables.h"
+#include "nf/firewall/firewall_stage.h"
 #include "nf/firewall/judge_core.h"
 
 namespace penstock::firewall {
 
-std::unique_ptr<gpu::GpuStage> make_firewall_gpu_stage(const DeviceTables& tables) {
+std::unique_ptr<gpu::GpuStage> make_firewall_gpu_stage(const classify::DeviceTables& tables) {
   return std::visit(
       [&]<typename Engine>(const Engine& engine) -> std::unique_ptr<gpu::GpuStage> {
         using Core = JudgeCore<Engine>;

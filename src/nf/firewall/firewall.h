@@ -15,16 +15,16 @@
 #include <vector>
 
 #include "base/error.h"
+#include "classify/classifier.h"
+#include "classify/device_tables.h"
+#include "classify/rule.h"
 #include "function/network_function.h"
-#include "nf/firewall/classifier.h"
-#include "nf/firewall/device_tables.h"
 #include "nf/firewall/judge_core.h"
-#include "nf/firewall/rule.h"
 
 namespace penstock::firewall {
 
 /// What rules look at, and what an NF that applies them reads and writes.
-[[nodiscard]] Access access_of(const Ruleset& rules);
+[[nodiscard]] Access access_of(const classify::Ruleset& rules);
 
 /// One worker's counts: of each rule by its index, and last of the policy for IPv4 and for IPv6. One writer; any thread
 /// may read.
@@ -36,7 +36,7 @@ class RuleCounters {
   explicit RuleCounters(std::size_t rules) : cells_(cells_for(rules)) {}
   [[nodiscard]] static std::size_t cells_for(std::size_t rules) noexcept { return rules + 2; }
   [[nodiscard]] static std::size_t of_policy(std::size_t rules, NetworkLayer family) noexcept {
-    return policy_counter(static_cast<std::uint32_t>(rules), family);
+    return classify::policy_counter(static_cast<std::uint32_t>(rules), family);
   }
 
   void add(std::size_t rule, std::uint64_t bytes, std::uint64_t packets = 1) noexcept {
@@ -58,7 +58,7 @@ class RuleCounters {
 class Firewall final : public function::NetworkFunction {
  public:
   /// Fails where the rules are too many for the engine.
-  [[nodiscard]] static Result<std::unique_ptr<Firewall>> build(Ruleset rules, Engine engine);
+  [[nodiscard]] static Result<std::unique_ptr<Firewall>> build(classify::Ruleset rules, classify::Engine engine);
 
   const function::NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
@@ -69,20 +69,20 @@ class Firewall final : public function::NetworkFunction {
   /// "bytes"}, "ipv6": {…}}}: rules that matched none are left away.
   void report(nlohmann::json& into) const override;
 
-  [[nodiscard]] const Ruleset& rules() const noexcept { return rules_; }
+  [[nodiscard]] const classify::Ruleset& rules() const noexcept { return rules_; }
   /// Of all workers, as RuleCounters has them.
   [[nodiscard]] std::vector<RuleCounters::Count> counts() const;
 
  private:
-  explicit Firewall(Ruleset rules);
+  explicit Firewall(classify::Ruleset rules);
   [[nodiscard]] RuleCounters& add_counters();
 
-  const Ruleset rules_;
-  std::unique_ptr<const Classifier> classifier_;  // borrows rules_
+  const classify::Ruleset rules_;
+  std::unique_ptr<const classify::Classifier> classifier_;  // borrows rules_
   function::NfTraits traits_;
   mutable std::mutex mutex_;  // guards the next two: for set-up and reports, no packet waits for it
   std::vector<std::unique_ptr<RuleCounters>> counters_;
-  std::map<int, std::unique_ptr<const DeviceTables>> on_devices_;  // by device
+  std::map<int, std::unique_ptr<const classify::DeviceTables>> on_devices_;  // by device
 };
 
 /// For the catalog.

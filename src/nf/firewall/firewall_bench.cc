@@ -37,8 +37,8 @@ void count(benchmark::State& state, const Workload& work, double bytes) {
   if (bytes > 0) state.counters["bytes"] = benchmark::Counter(bytes, {}, benchmark::Counter::kIs1024);
 }
 
-void run_engine(benchmark::State& state, const Workload& work, Engine engine) {
-  const auto classifier = make_classifier(engine, work.rules);
+void run_engine(benchmark::State& state, const Workload& work, classify::Engine engine) {
+  const auto classifier = classify::make_classifier(engine, work.rules);
   if (!classifier) return state.SkipWithError(to_string(classifier.error()).c_str());
   std::vector<std::uint32_t> entries(work.keys.size());
   for (auto _ : state) {
@@ -50,14 +50,14 @@ void run_engine(benchmark::State& state, const Workload& work, Engine engine) {
 
 /// The keys as 64-byte TCP and UDP packets in one batch, parsed.
 void run_stage(benchmark::State& state, const Workload& work) {
-  const auto firewall = *Firewall::build(work.rules, Engine::bitvector);
+  const auto firewall = *Firewall::build(work.rules, classify::Engine::bitvector);
   const auto stage = firewall->make_cpu_stage();
   constexpr std::size_t kFrame = 64, kTogether = 64;
   std::vector<std::uint8_t> bytes(kFrame * work.keys.size());
   std::vector<PacketDescriptor> descriptors(work.keys.size());
   std::vector<PacketView> views;
   for (std::size_t i = 0; i < work.keys.size(); ++i) {
-    const Key& key = work.keys[i];
+    const classify::Key& key = work.keys[i];
     PacketDescriptor& packet = descriptors[i];
     packet.length = packet.wire_length = kFrame - 4;
     packet.layout.network = NetworkLayer::ipv4;
@@ -87,7 +87,7 @@ void run_rte_acl(benchmark::State& state, const Workload& work) {
   static_cast<void>(started);
   const RteAcl acl(work.rules);
   std::vector<RteAcl::Tuple> tuples;
-  for (const Key& key : work.keys) tuples.push_back(RteAcl::wire(key));
+  for (const classify::Key& key : work.keys) tuples.push_back(RteAcl::wire(key));
   std::vector<const std::uint8_t*> pointers;
   for (const auto& one : tuples) pointers.push_back(reinterpret_cast<const std::uint8_t*>(&one));
   std::vector<std::uint32_t> results(tuples.size());
@@ -107,8 +107,8 @@ void add(const std::string& name, Workload workload) {
   const auto bench = [&](const char* what, auto run) {
     benchmark::RegisterBenchmark((name + "/" + what).c_str(), [&work, run](benchmark::State& s) { run(s, work); });
   };
-  bench("linear", [](benchmark::State& s, const Workload& w) { run_engine(s, w, Engine::linear); });
-  bench("bitvector", [](benchmark::State& s, const Workload& w) { run_engine(s, w, Engine::bitvector); });
+  bench("linear", [](benchmark::State& s, const Workload& w) { run_engine(s, w, classify::Engine::linear); });
+  bench("bitvector", [](benchmark::State& s, const Workload& w) { run_engine(s, w, classify::Engine::bitvector); });
   if (work.rules.entries.front().family == NetworkLayer::ipv4) {
     bench("stage", run_stage);
 #ifdef PENSTOCK_HAS_DPDK

@@ -37,24 +37,24 @@ constexpr auto kParameters = std::to_array<Parameter>({
 });
 
 /// Where packets pass that a reader of the file may believe to be filtered.
-Errors cautions(const Ruleset& rules, const Parameters& parameters) {
+Errors cautions(const classify::Ruleset& rules, const Parameters& parameters) {
   Errors cautions;
   const auto caution = [&](std::string message, std::string expected) {
     cautions.push_back({parameters.place("rules"), std::move(message), "", std::move(expected)});
   };
   const auto tried = [&](NetworkLayer family) {
-    return std::ranges::any_of(rules.entries, [&](const Entry& entry) { return entry.family == family; });
+    return std::ranges::any_of(rules.entries, [&](const classify::Entry& entry) { return entry.family == family; });
   };
   const bool any = !rules.entries.empty();
-  if (!any && rules.ipv4_policy == Target::accept && rules.ipv6_policy == Target::accept) {
+  if (!any && rules.ipv4_policy == classify::Target::accept && rules.ipv6_policy == classify::Target::accept) {
     caution("all packets pass: the policy is accept, and there are no rules to apply",
             "rules in the chain where packets start");
   }
-  if (any && rules.ipv4_policy == Target::accept && !tried(NetworkLayer::ipv4)) {
+  if (any && rules.ipv4_policy == classify::Target::accept && !tried(NetworkLayer::ipv4)) {
     caution("all IPv4 packets pass: the policy is accept, and no rule applies to them",
             "rules for IPv4, or a policy that drops");
   }
-  if (any && rules.ipv6_policy == Target::accept && !tried(NetworkLayer::ipv6)) {
+  if (any && rules.ipv6_policy == classify::Target::accept && !tried(NetworkLayer::ipv6)) {
     caution("all IPv6 packets pass: the policy is accept, and no rule applies to them",
             "rules for IPv6, or a policy that drops");
   }
@@ -72,15 +72,16 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
 
   static const std::vector<std::string> kNoMapping;
   const bool mapped = parameters.has("interfaces");
-  auto interfaces = make_interfaces(context.ports, mapped ? parameters.texts("interfaces") : kNoMapping,
-                                    mapped ? parameters.place("interfaces") : Place{}, context.out_port_known);
+  auto interfaces =
+      classify::make_interfaces(context.ports, mapped ? parameters.texts("interfaces") : kNoMapping,
+                                mapped ? parameters.place("interfaces") : Place{}, context.out_port_known);
   if (!interfaces) return failure(std::move(interfaces).error());
   options.interfaces = std::move(*interfaces);
 
   const std::string& file = parameters.text("rules");
   const Result<std::string> text = read_lines(file);
   if (!text) return failure(text.error());
-  Result<Read<Ruleset>> read = read_rules(*text, input_name(file), options);
+  Result<Read<classify::Ruleset>> read = read_rules(*text, input_name(file), options);
   if (!read) return failure(std::move(read).error());
   if (auto checked = function::check_unsupported(parameters, "rules", std::move(read->unsupported),
                                                  std::move(read->harmless), context);
@@ -88,7 +89,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
     return failure(std::move(checked).error());
   append(context.cautions, cautions(read->value, parameters));
   append(context.without_effect, function::unused_interfaces(parameters, read->value.interface_names, "rule"));
-  return Firewall::build(std::move(read->value), engine_of(parameters.text("engine")))
+  return Firewall::build(std::move(read->value), classify::engine_of(parameters.text("engine")))
       .map([](std::unique_ptr<Firewall> firewall) {
         return std::unique_ptr<function::NetworkFunction>(std::move(firewall));
       });

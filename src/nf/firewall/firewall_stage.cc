@@ -13,16 +13,16 @@ namespace penstock::firewall {
 
 void FirewallStage::process(std::span<PacketView> packets) noexcept {
   while (!packets.empty()) {
-    const std::size_t n = std::min(packets.size(), Classifier::kGroup);
+    const std::size_t n = std::min(packets.size(), classify::Classifier::kGroup);
     process_group(packets.first(n));
     packets = packets.subspan(n);
   }
 }
 
 void FirewallStage::process_group(std::span<PacketView> packets) noexcept {
-  std::array<Key, Classifier::kGroup> keys;
-  std::array<std::uint32_t, Classifier::kGroup> entries;
-  std::array<std::uint8_t, Classifier::kGroup> judged;  // the packets that have a key
+  std::array<classify::Key, classify::Classifier::kGroup> keys;
+  std::array<std::uint32_t, classify::Classifier::kGroup> entries;
+  std::array<std::uint8_t, classify::Classifier::kGroup> judged;  // the packets that have a key
   std::size_t count = 0;
   for (std::size_t i = 0; i < packets.size(); ++i) {
     Verdict& verdict = packets[i].packet->verdict;
@@ -31,13 +31,13 @@ void FirewallStage::process_group(std::span<PacketView> packets) noexcept {
       verdict = verdict_of(standing, verdict);
       continue;
     }
-    make_key(packets[i], keys[count]);
+    classify::make_key(packets[i], keys[count]);
     judged[count++] = static_cast<std::uint8_t>(i);
   }
   classifier_.classify({keys.data(), count}, entries.data());
   for (std::size_t i = 0; i < count; ++i) {
     const PacketView packet = packets[judged[i]];
-    const Decision decided = decision(view_, entries[i], keys[i].family);
+    const classify::Decision decided = classify::decision(view_, entries[i], keys[i].family);
     counters_.add(decided.counter, packet.length());
     packet.packet->verdict = verdict_of(decided.action, packet.packet->verdict);
   }
@@ -47,11 +47,11 @@ std::string FirewallStage::explain(PacketView packet) const {
   const Standing standing = standing_of(packet.layout());
   if (standing == Standing::not_ip) return "not IP: passes";
   if (standing != Standing::judged) return fmt::format("{} header", kDropReasons[verdict_of(standing, {}).value]);
-  Key key;
-  make_key(packet, key);
-  std::uint32_t entry = kNoEntry;
+  classify::Key key;
+  classify::make_key(packet, key);
+  std::uint32_t entry = classify::kNoEntry;
   classifier_.classify({&key, 1}, &entry);
-  if (entry == kNoEntry) return fmt::format("default policy: {}", name(rules_.policy(key.family)));
+  if (entry == classify::kNoEntry) return fmt::format("default policy: {}", name(rules_.policy(key.family)));
   const std::uint32_t index = rules_.entries[entry].rule;
   return fmt::format("rule {} (line {}): {}", index, rules_.rules[index].line, rules_.rules[index].text);
 }
@@ -60,7 +60,7 @@ void FirewallFinishStage::finish(std::span<const PacketView> packets,
                                  std::span<const std::byte* const> findings) noexcept {
   if (packets.empty()) return;
   const auto counter_of = [&](std::size_t i) {
-    std::uint32_t counter = kNoCounter;
+    std::uint32_t counter = classify::kNoCounter;
     std::memcpy(&counter, findings[i], sizeof counter);
     return counter;
   };
@@ -73,11 +73,12 @@ void FirewallFinishStage::finish(std::span<const PacketView> packets,
     bytes += packets[i].length();
   }
   if (all_the_first) {
-    if (first != kNoCounter) counters_.add(first, bytes, packets.size());
+    if (first != classify::kNoCounter) counters_.add(first, bytes, packets.size());
     return;
   }
   for (std::size_t i = 0; i < packets.size(); ++i) {
-    if (const std::uint32_t counter = counter_of(i); counter != kNoCounter) counters_.add(counter, packets[i].length());
+    if (const std::uint32_t counter = counter_of(i); counter != classify::kNoCounter)
+      counters_.add(counter, packets[i].length());
   }
 }
 

@@ -18,8 +18,8 @@ namespace penstock::firewall {
 class FirewallStage final : public function::CpuStage {
  public:
   /// Borrows all three.
-  FirewallStage(const Ruleset& rules, const Classifier& classifier, RuleCounters& counters) noexcept
-      : rules_(rules), view_(view_of(rules)), classifier_(classifier), counters_(counters) {}
+  FirewallStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters) noexcept
+      : rules_(rules), view_(classify::view_of(rules)), classifier_(classifier), counters_(counters) {}
 
   void process(std::span<PacketView> packets) noexcept override;
   std::string explain(PacketView packet) const override;
@@ -27,9 +27,9 @@ class FirewallStage final : public function::CpuStage {
  private:
   void process_group(std::span<PacketView> packets) noexcept;
 
-  const Ruleset& rules_;
-  RulesView view_;
-  const Classifier& classifier_;
+  const classify::Ruleset& rules_;
+  classify::RulesView view_;
+  const classify::Classifier& classifier_;
   RuleCounters& counters_;
 };
 
@@ -43,5 +43,8 @@ class FirewallFinishStage final : public function::FinishStage {
  private:
   RuleCounters& counters_;
 };
+
+/// Borrows the tables, which lie on the current device.
+[[nodiscard]] std::unique_ptr<gpu::GpuStage> make_firewall_gpu_stage(const classify::DeviceTables& tables);
 
 }  // namespace penstock::firewall

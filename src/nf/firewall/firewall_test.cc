@@ -95,7 +95,7 @@ class Packet {
 
 constexpr std::uint8_t kTcp = ip_protocol::kTcp, kUdp = ip_protocol::kUdp;
 
-std::unique_ptr<Firewall> firewall(std::string_view rules, Engine engine = Engine::bitvector) {
+std::unique_ptr<Firewall> firewall(std::string_view rules, classify::Engine engine = classify::Engine::bitvector) {
   auto made = Firewall::build(rules_of(rules), engine);
   EXPECT_TRUE(made) << to_string(made.error());
   return std::move(*made);
@@ -111,9 +111,12 @@ Verdict decide(Firewall& firewall, Packet packet) {
   return packet.verdict();
 }
 
-class FirewallOnEngine : public ::testing::TestWithParam<Engine> {};
-INSTANTIATE_TEST_SUITE_P(Engines, FirewallOnEngine, ::testing::Values(Engine::linear, Engine::bitvector),
-                         [](const auto& engine) { return engine.param == Engine::linear ? "linear" : "bitvector"; });
+class FirewallOnEngine : public ::testing::TestWithParam<classify::Engine> {};
+INSTANTIATE_TEST_SUITE_P(Engines, FirewallOnEngine,
+                         ::testing::Values(classify::Engine::linear, classify::Engine::bitvector),
+                         [](const auto& engine) {
+                           return engine.param == classify::Engine::linear ? "linear" : "bitvector";
+                         });
 
 TEST_P(FirewallOnEngine, ForwardsDeniesAndRejectsByTheFirstMatch) {
   const auto nf = firewall(forward_table("-A FORWARD -p tcp -m tcp --dport 80 -j ACCEPT\n"
@@ -262,7 +265,7 @@ TEST(Firewall, ExplainsWhichRuleDecides) {
 TEST(Firewall, DescribesWhatIsLoaded) {
   EXPECT_THAT(firewall(forward_table("-A FORWARD -p tcp -j ACCEPT\n"))->description(),
               HasSubstr("1 rule, bitvector, "));
-  EXPECT_THAT(firewall(forward_table(""), Engine::linear)->description(), HasSubstr("; policy drop"));
+  EXPECT_THAT(firewall(forward_table(""), classify::Engine::linear)->description(), HasSubstr("; policy drop"));
 }
 
 TEST(Firewall, ReadsOnlyTheFieldsThatItsRulesLookAt) {

@@ -61,7 +61,7 @@ bool is_target(std::string_view name) { return std::ranges::find(kOtherTargets, 
 /// meets. Keeps its own stack, since chains may nest as deep as there are chains.
 class ChainWriter {
  public:
-  ChainWriter(const IptablesTable& table, std::size_t most_rules, Read<Ruleset>& read)
+  ChainWriter(const IptablesTable& table, std::size_t most_rules, Read<classify::Ruleset>& read)
       : table_(table), most_rules_(most_rules), rules_(read.value), read_(read) {}
 
   Errors write(const std::string& chain) {
@@ -107,9 +107,9 @@ class ChainWriter {
   void write_rule(const IptablesRule& rule, std::size_t conditions_before) {
     switch (rule.jump) {
       case Jump::none: break;
-      case Jump::accept: add(rule, Action::accept); break;
-      case Jump::drop: add(rule, Action::drop); break;
-      case Jump::reject: add(rule, Action::reject); break;
+      case Jump::accept: add(rule, classify::Action::accept); break;
+      case Jump::drop: add(rule, classify::Action::drop); break;
+      case Jump::reject: add(rule, classify::Action::reject); break;
       case Jump::give_back: add_skip(rule); break;
       case Jump::call:
       case Jump::go: {
@@ -144,23 +144,23 @@ class ChainWriter {
   }
 
   /// A condition that is there already is not added again.
-  void push_conditions(const std::vector<Condition>& conditions) {
-    for (const Condition& condition : conditions) {
+  void push_conditions(const std::vector<classify::Condition>& conditions) {
+    for (const classify::Condition& condition : conditions) {
       if (std::ranges::find(conditions_, condition) == conditions_.end()) conditions_.push_back(condition);
     }
   }
 
-  void add(const IptablesRule& rule, Action action) {
-    Entry entry;
+  void add(const IptablesRule& rule, classify::Action action) {
+    classify::Entry entry;
     entry.family = table_.family;
     entry.action = action;
     entry.rule = rule.index;
-    add_entry(rules_, conditions_, entry);
+    classify::add_entry(rules_, conditions_, entry);
   }
 
   void add_skip(const IptablesRule& rule) {
     calls_.back().skips.push_back(static_cast<std::uint32_t>(rules_.entries.size()));
-    add(rule, Action::skip);
+    add(rule, classify::Action::skip);
   }
 
   void stop_at(const IptablesRule& rule, std::string message) {
@@ -218,15 +218,15 @@ class ChainWriter {
 
   const IptablesTable& table_;
   const std::size_t most_rules_;
-  Ruleset& rules_;
-  Read<Ruleset>& read_;
+  classify::Ruleset& rules_;
+  Read<classify::Ruleset>& read_;
   ErrorList errors_;
   std::set<std::uint32_t> complained_;  // rules whose mistakes are told: a chain may be written out many times
   bool stopped_ = false;
   std::size_t steps_ = 0;
   std::vector<Call> calls_;
-  std::set<const IptablesChain*> open_;  // those of calls_
-  std::vector<Condition> conditions_;    // of all callers, and of the rule that is being written
+  std::set<const IptablesChain*> open_;          // those of calls_
+  std::vector<classify::Condition> conditions_;  // of all callers, and of the rule that is being written
 };
 
 }  // namespace
@@ -255,7 +255,8 @@ Errors check_jumps(const IptablesTable& table, const std::string& file) {
   return errors;
 }
 
-Errors write_out(const IptablesTable& table, const std::string& chain, std::size_t most_rules, Read<Ruleset>& read) {
+Errors write_out(const IptablesTable& table, const std::string& chain, std::size_t most_rules,
+                 Read<classify::Ruleset>& read) {
   return ChainWriter(table, most_rules, read).write(chain);
 }
 

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "base/error.h"
+#include "classify/rule.h"
 #include "nf/firewall/iptables_rule.h"
-#include "nf/firewall/rule.h"
 
 namespace penstock::firewall {
 
 struct IptablesChain {
-  std::optional<Target> policy;  // of a built-in chain
+  std::optional<classify::Target> policy;  // of a built-in chain
   std::vector<IptablesRule> rules;
 };
 
@@ -40,6 +40,6 @@ inline constexpr std::size_t kMostConditionsPerRule = 8;
 /// At most `most_rules` rules are walked through, counting one each time that its chain is called. The jumps have been
 /// checked.
 [[nodiscard]] Errors write_out(const IptablesTable& table, const std::string& chain, std::size_t most_rules,
-                               Read<Ruleset>& read);
+                               Read<classify::Ruleset>& read);
 
 }  // namespace penstock::firewall

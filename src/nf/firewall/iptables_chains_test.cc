@@ -41,7 +41,7 @@ std::string deep_table(int depth, Match match) {
 }
 
 TEST(IptablesChains, MayBeAsDeepAsThereAreChains) {
-  const Ruleset rules = rules_of(deep_table(50'000, [](int) { return "-p tcp"; }));
+  const classify::Ruleset rules = rules_of(deep_table(50'000, [](int) { return "-p tcp"; }));
   EXPECT_EQ(rules.entries.size(), 1U);
   EXPECT_EQ(rules.conditions.size(), 1U) << "equal conditions are kept once";
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 tcp 1 1")), "50000 accept");
@@ -89,7 +89,7 @@ TEST(IptablesChains, CalledFromManyPlacesAreWrittenOutAtEach) {
   for (int i = 0; i < 20'000; ++i) {
     rules += fmt::format("-A FORWARD -s 10.{}.{}.0/24 -j logdrop\n", i / 256, i % 256);
   }
-  const Ruleset read = rules_of(table(chains, rules));
+  const classify::Ruleset read = rules_of(table(chains, rules));
   EXPECT_EQ(read.entries.size(), 40'000U);
   EXPECT_EQ(decide(read, tuple("10.78.31.1 2.2.2.2 tcp 1 1")), "0 reject");
   EXPECT_EQ(decide(read, tuple("10.78.31.1 2.2.2.2 udp 1 1")), "1 drop");
@@ -181,7 +181,7 @@ TEST(IptablesChains, DecideAsAWalkThroughThemDoes) {
         walk.chains[c].push_back(rule);
       }
     }
-    const Ruleset read = rules_of(table(chains, rules));
+    const classify::Ruleset read = rules_of(table(chains, rules));
     for (int packet = 0; packet < 8; ++packet) {
       const auto expected = walk.decide(0, packet / 2, packet % 2);
       const std::string got =

@@ -56,10 +56,10 @@ struct Probe {
   bool is_icmp() const { return protocol == ip_protocol::kIcmp || protocol == ip_protocol::kIcmpv6; }
   bool has_ports() const { return protocol == ip_protocol::kTcp || protocol == ip_protocol::kUdp; }
 
-  Key key() const {
-    Key key = tuple(source + " " + destination + " " + std::to_string(protocol) + " 0 0");
-    key.source_port = has_ports() ? source_port : kNoTransportPort;
-    key.destination_port = has_ports() ? destination_port : kNoTransportPort;
+  classify::Key key() const {
+    classify::Key key = tuple(source + " " + destination + " " + std::to_string(protocol) + " 0 0");
+    key.source_port = has_ports() ? source_port : classify::kNoTransportPort;
+    key.destination_port = has_ports() ? destination_port : classify::kNoTransportPort;
     const unsigned detail = protocol == ip_protocol::kTcp ? tcp_flags : is_icmp() ? icmp_type << 8U | icmp_code : 0U;
     key = with_detail(key, detail);
     if ((fragment & Ipv4Header::kOffsetMask) != 0) key = later_fragment(key);
@@ -276,22 +276,22 @@ TEST_P(Kernel, CountsThePacketsForTheRulesThatOurEnginesGive) {
     options.chain = "OUTPUT";
     options.interfaces.ports = {"d0"};
     options.interfaces.aliases = {{"lo", "none"}};
-    const Ruleset rules = rules_of(saved, options);
+    const classify::Ruleset rules = rules_of(saved, options);
     std::map<std::uint32_t, std::uint64_t> expected = counts_of(saved);
     std::map<std::uint32_t, std::uint64_t> ours;
-    std::vector<Key> keys;
+    std::vector<classify::Key> keys;
     for (const Probe& probe : probes) keys.push_back(probe.key());
     std::vector<std::uint32_t> entries(keys.size()), slow(keys.size());
-    (*make_classifier(Engine::bitvector, rules))->classify(keys, entries.data());
-    (*make_classifier(Engine::linear, rules))->classify(keys, slow.data());
+    (*classify::make_classifier(classify::Engine::bitvector, rules))->classify(keys, entries.data());
+    (*classify::make_classifier(classify::Engine::linear, rules))->classify(keys, slow.data());
     EXPECT_EQ(entries, slow);
     for (const std::uint32_t entry : entries) {
-      if (entry != kNoEntry) ++ours[rules.rules[rules.entries[entry].rule].line];
+      if (entry != classify::kNoEntry) ++ours[rules.rules[rules.entries[entry].rule].line];
     }
     std::uint64_t by_rule = 0, policy = 0;
     for (const auto& [line, packets] : expected) {
       const auto rule = std::find_if(rules.rules.begin(), rules.rules.end(),
-                                     [&, number = line](const Rule& r) { return r.line == number; });
+                                     [&, number = line](const classify::Rule& r) { return r.line == number; });
       if (rule == rules.rules.end()) {
         policy = packets;
         continue;

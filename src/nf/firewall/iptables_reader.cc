@@ -26,7 +26,7 @@ class IptablesReader {
     if (options.format == RuleFormat::ip6tables) next_family_ = NetworkLayer::ipv6;
   }
 
-  Result<Read<Ruleset>> read(std::string_view text) {
+  Result<Read<classify::Ruleset>> read(std::string_view text) {
     LineReader lines(text);
     for (Line line; lines.next(line);) {
       const std::string_view content = trimmed(line.text);
@@ -100,9 +100,9 @@ class IptablesReader {
     IptablesChain& chain = place->second;
     const std::string_view policy = words[1].text;
     if (policy == "ACCEPT")
-      chain.policy = Target::accept;
+      chain.policy = classify::Target::accept;
     else if (policy == "DROP")
-      chain.policy = Target::drop;
+      chain.policy = classify::Target::drop;
     else if (policy != "-")
       mistake(text, "unknown policy", "ACCEPT, DROP, or - for a user-defined chain");
   }
@@ -122,9 +122,9 @@ class IptablesReader {
     for (Error& error : errors) mistakes_.add(std::move(error));
     rule.index = static_cast<std::uint32_t>(read_.value.rules.size());
     using Jump = IptablesRule::Jump;
-    const Target target = rule.jump == Jump::drop     ? Target::drop
-                          : rule.jump == Jump::reject ? Target::reject
-                                                      : Target::accept;
+    const classify::Target target = rule.jump == Jump::drop     ? classify::Target::drop
+                                    : rule.jump == Jump::reject ? classify::Target::reject
+                                                                : classify::Target::accept;
     // What users see of it: without the counters of when it was saved.
     const std::string_view shown = trimmed(text.substr(words_[0].column - 1));
     read_.value.rules.push_back({line_, target, false, std::string(shown)});
@@ -150,11 +150,11 @@ class IptablesReader {
                                  "the filter table alone, as `iptables-save -t filter` prints it"});
   }
 
-  Result<Read<Ruleset>> finish();
+  Result<Read<classify::Ruleset>> finish();
 
   const std::string& file_;
   const ReadOptions& options_;
-  Read<Ruleset> read_;
+  Read<classify::Ruleset> read_;
   ErrorList mistakes_;
   std::uint32_t line_ = 0;
   std::size_t cost_ = 0;  // of all lines so far
@@ -168,13 +168,13 @@ class IptablesReader {
   std::vector<IptablesWord> words_;
 };
 
-Result<Read<Ruleset>> IptablesReader::finish() {
+Result<Read<classify::Ruleset>> IptablesReader::finish() {
   if (tables_.empty()) mistakes_.add({{file_, 0, 0}, "no filter table", "", "*filter, its chains and rules"});
   for (const IptablesTable& table : tables_) {
     for (Error& error : check_jumps(table, file_)) mistakes_.add(std::move(error));
   }
   if (!mistakes_.empty()) return failure(std::move(mistakes_).take({file_, 0, 0}));
-  Ruleset& rules = read_.value;
+  classify::Ruleset& rules = read_.value;
   const std::string first_chain = options_.chain.value_or("FORWARD");
   Errors errors;
   for (const IptablesTable& table : tables_) {
@@ -188,7 +188,7 @@ Result<Read<Ruleset>> IptablesReader::finish() {
                         fmt::format("one of {}", fmt::join(names, ", "))});
       continue;
     }
-    const std::optional<Target> policy = options_.policy ? options_.policy : chain->second.policy;
+    const std::optional<classify::Target> policy = options_.policy ? options_.policy : chain->second.policy;
     if (!policy) {
       errors.push_back({{file_, table.line, 0},
                         "chain without a policy",
@@ -207,7 +207,8 @@ Result<Read<Ruleset>> IptablesReader::finish() {
 
 }  // namespace
 
-Result<Read<Ruleset>> read_iptables(std::string_view text, const std::string& file, const ReadOptions& options) {
+Result<Read<classify::Ruleset>> read_iptables(std::string_view text, const std::string& file,
+                                              const ReadOptions& options) {
   return IptablesReader(file, options).read(text);
 }
 

@@ -13,7 +13,7 @@
 
 namespace penstock::firewall {
 
-[[nodiscard]] Result<Read<Ruleset>> read_iptables(std::string_view text, const std::string& file,
-                                                  const ReadOptions& options);
+[[nodiscard]] Result<Read<classify::Ruleset>> read_iptables(std::string_view text, const std::string& file,
+                                                            const ReadOptions& options);
 
 }  // namespace penstock::firewall

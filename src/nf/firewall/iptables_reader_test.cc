@@ -33,7 +33,7 @@ constexpr auto kFin = 1U, kSyn = 2U, kRst = 4U, kAck = 16U;
 TEST(IptablesReader, PolicyOfTheChainIsTheFilesOrTheUsers) {
   EXPECT_EQ(decide(rules_of(table("")), tuple("1.1.1.1 2.2.2.2 tcp 1 1")), "- drop");
   ReadOptions options;
-  options.policy = Target::accept;
+  options.policy = classify::Target::accept;
   EXPECT_EQ(decide(rules_of(table(""), options), tuple("1.1.1.1 2.2.2.2 tcp 1 1")), "- accept");
   options = {};
   options.chain = "INPUT";
@@ -41,7 +41,7 @@ TEST(IptablesReader, PolicyOfTheChainIsTheFilesOrTheUsers) {
 }
 
 TEST(IptablesReader, AddressesAndTheirNegations) {
-  const Ruleset rules = rules_of(
+  const classify::Ruleset rules = rules_of(
       table("-A FORWARD -s 10.0.0.0/8 ! -d 192.168.1.1/32 -j ACCEPT\n"
             "-A FORWARD ! -s 10.0.0.0/255.0.0.0 -d 192.168.1.1 -j REJECT --reject-with icmp-host-prohibited\n"));
   EXPECT_EQ(decide(rules, tuple("10.1.1.1 192.168.1.2 tcp 1 1")), "0 accept");
@@ -50,13 +50,13 @@ TEST(IptablesReader, AddressesAndTheirNegations) {
 }
 
 TEST(IptablesReader, AListOfAddressesIsOneRule) {
-  const Ruleset rules = rules_of(table("-A FORWARD -s 10.0.0.1,10.0.0.3 -d 1.1.1.1,2.2.2.2 -j ACCEPT\n"));
+  const classify::Ruleset rules = rules_of(table("-A FORWARD -s 10.0.0.1,10.0.0.3 -d 1.1.1.1,2.2.2.2 -j ACCEPT\n"));
   EXPECT_EQ(decide(rules, tuple("10.0.0.3 2.2.2.2 tcp 1 1")), "0 accept");
   EXPECT_EQ(decide(rules, tuple("10.0.0.2 2.2.2.2 tcp 1 1")), "- drop");
 }
 
 TEST(IptablesReader, AddressRangesAndTheirNegations) {
-  const Ruleset rules =
+  const classify::Ruleset rules =
       rules_of(table("-A FORWARD -m iprange --src-range 10.0.0.5-10.0.1.4 ! --dst-range 2.2.2.2-2.2.3.4 -j ACCEPT\n"));
   EXPECT_EQ(decide(rules, tuple("10.0.0.5 2.2.3.5 tcp 1 1")), "0 accept");
   EXPECT_EQ(decide(rules, tuple("10.0.1.4 2.2.2.1 tcp 1 1")), "0 accept");
@@ -65,7 +65,8 @@ TEST(IptablesReader, AddressRangesAndTheirNegations) {
 }
 
 TEST(IptablesReader, PortsRangesAndTheirNegations) {
-  const Ruleset rules = rules_of(table("-A FORWARD -p tcp -m tcp --sport 1024:65535 ! --dport 22:23 -j ACCEPT\n"));
+  const classify::Ruleset rules =
+      rules_of(table("-A FORWARD -p tcp -m tcp --sport 1024:65535 ! --dport 22:23 -j ACCEPT\n"));
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 tcp 1024 21")), "0 accept");
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 tcp 1024 23")), "- drop");
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 tcp 1023 21")), "- drop");
@@ -73,7 +74,7 @@ TEST(IptablesReader, PortsRangesAndTheirNegations) {
 }
 
 TEST(IptablesReader, MultiportListsAndTheirNegations) {
-  const Ruleset rules =
+  const classify::Ruleset rules =
       rules_of(table("-A FORWARD -p udp -m multiport --dports 53,100:200 -j ACCEPT\n"
                      "-A FORWARD -p udp -m multiport ! --sports 7,9 -j REJECT\n"
                      "-A FORWARD -p tcp -m multiport --ports 80,443 -j ACCEPT\n"
@@ -88,7 +89,7 @@ TEST(IptablesReader, MultiportListsAndTheirNegations) {
 }
 
 TEST(IptablesReader, ProtocolsByNameNumberAndNegation) {
-  const Ruleset rules =
+  const classify::Ruleset rules =
       rules_of(table("-A FORWARD -p 47 -j ACCEPT\n-A FORWARD -p esp -j ACCEPT\n"
                      "-A FORWARD ! -p udp -j REJECT\n-A FORWARD -p all -j ACCEPT\n"));
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 gre 0 0")), "0 accept");
@@ -98,11 +99,11 @@ TEST(IptablesReader, ProtocolsByNameNumberAndNegation) {
 }
 
 TEST(IptablesReader, TcpFlagsAndTheirNegations) {
-  const Ruleset rules =
+  const classify::Ruleset rules =
       rules_of(table("-A FORWARD -p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN -j ACCEPT\n"
                      "-A FORWARD -p tcp -m tcp ! --tcp-flags FIN,ACK FIN,ACK -j REJECT\n"
                      "-A FORWARD -p tcp -m tcp --tcp-flags ALL NONE -j REJECT\n"));
-  const Key key = tuple("1.1.1.1 2.2.2.2 tcp 1 1");
+  const classify::Key key = tuple("1.1.1.1 2.2.2.2 tcp 1 1");
   EXPECT_EQ(decide(rules, with_detail(key, kSyn)), "0 accept");
   EXPECT_EQ(decide(rules, with_detail(key, kSyn | 0xc0)), "0 accept");
   EXPECT_EQ(decide(rules, with_detail(key, kSyn | kAck)), "1 reject");
@@ -113,16 +114,16 @@ TEST(IptablesReader, TcpFlagsAndTheirNegations) {
 }
 
 TEST(IptablesReader, FlagsThatTheMaskLeavesAwayAreSetInNoPacket) {
-  const Ruleset rules = rules_of(table("-A FORWARD -p tcp --tcp-flags SYN SYN,ACK -j ACCEPT\n"));
+  const classify::Ruleset rules = rules_of(table("-A FORWARD -p tcp --tcp-flags SYN SYN,ACK -j ACCEPT\n"));
   EXPECT_EQ(decide(rules, with_detail(tuple("1.1.1.1 2.2.2.2 tcp 1 1"), kSyn | kAck)), "- drop");
 }
 
 TEST(IptablesReader, IcmpTypesAndTheirNegations) {
-  const Ruleset rules =
+  const classify::Ruleset rules =
       rules_of(table("-A FORWARD -p icmp -m icmp --icmp-type 8 -j ACCEPT\n"
                      "-A FORWARD -p icmp -m icmp ! --icmp-type 3/1 -j REJECT\n"
                      "-A FORWARD -p icmp -m icmp --icmp-type any -j ACCEPT\n"));
-  const Key key = tuple("1.1.1.1 2.2.2.2 icmp 0 0");
+  const classify::Key key = tuple("1.1.1.1 2.2.2.2 icmp 0 0");
   EXPECT_EQ(decide(rules, with_detail(key, 0x0807)), "0 accept");
   EXPECT_EQ(decide(rules, with_detail(key, 0x0302)), "1 reject");
   EXPECT_EQ(decide(rules, with_detail(key, 0x0301)), "2 accept");
@@ -130,7 +131,7 @@ TEST(IptablesReader, IcmpTypesAndTheirNegations) {
 }
 
 TEST(IptablesReader, FragmentsHaveNeitherPortsNorFlagsNorTypes) {
-  const Ruleset rules =
+  const classify::Ruleset rules =
       rules_of(table("-A FORWARD -p tcp -m tcp ! --dport 1 -j ACCEPT\n"
                      "-A FORWARD -p tcp -m tcp ! --tcp-flags SYN SYN -j ACCEPT\n"
                      "-A FORWARD -p tcp -m tcp -j ACCEPT\n"
@@ -144,12 +145,12 @@ TEST(IptablesReader, FragmentsHaveNeitherPortsNorFlagsNorTypes) {
 }
 
 TEST(IptablesReader, Ip6tablesRulesAreForIpv6Alone) {
-  const Ruleset rules =
+  const classify::Ruleset rules =
       rules_of(table6("-A FORWARD -s 2001:db8::/32 ! -d fe80::1/128 -p ipv6-icmp -m icmp6 "
                       "--icmpv6-type 135 -j ACCEPT\n"
                       "-A FORWARD -m iprange --src-range 2001::1-2001::ff -j REJECT\n"
                       "-A FORWARD -p tcp -j ACCEPT\n"));
-  const Key key = tuple("2001:db8::1 fe80::2 icmpv6 0 0");
+  const classify::Key key = tuple("2001:db8::1 fe80::2 icmpv6 0 0");
   EXPECT_EQ(decide(rules, with_detail(key, 135 << 8)), "0 accept");
   EXPECT_EQ(decide(rules, with_detail(key, 136 << 8)), "- drop");
   EXPECT_EQ(decide(rules, tuple("2001::ff :: udp 0 0")), "1 reject");
@@ -161,7 +162,7 @@ TEST(IptablesReader, BothFamiliesInOneFileHaveTheirOwnRulesAndPolicies) {
   const std::string text = "# Generated by iptables-save v1.8.9\n" + table("-A FORWARD -p tcp -j ACCEPT\n") +
                            "# Generated by ip6tables-save v1.8.9\n*filter\n:FORWARD ACCEPT [0:0]\n"
                            "-A FORWARD -p tcp -j DROP\nCOMMIT\n";
-  const Ruleset rules = rules_of(text);
+  const classify::Ruleset rules = rules_of(text);
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 tcp 0 0")), "0 accept");
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 udp 0 0")), "- drop");
   EXPECT_EQ(decide(rules, tuple("::1 ::2 tcp 0 0")), "1 drop");
@@ -169,10 +170,10 @@ TEST(IptablesReader, BothFamiliesInOneFileHaveTheirOwnRulesAndPolicies) {
 }
 
 TEST(IptablesReader, InterfacesArePorts) {
-  const Ruleset rules =
+  const classify::Ruleset rules =
       rules_of(table("-A FORWARD -i lan -o wan -j ACCEPT\n-A FORWARD ! -i lan -j REJECT\n-A FORWARD -o w+ -j ACCEPT\n"),
                with_ports({"lan", "dmz", "wan"}));
-  const Key key = tuple("1.1.1.1 2.2.2.2 tcp 0 0");
+  const classify::Key key = tuple("1.1.1.1 2.2.2.2 tcp 0 0");
   EXPECT_EQ(decide(rules, through(key, 0, 2)), "0 accept");
   EXPECT_EQ(decide(rules, through(key, 1, 2)), "1 reject");
   EXPECT_EQ(decide(rules, through(key, 0, 1)), "- drop");
@@ -183,13 +184,13 @@ TEST(IptablesReader, InterfacesMayBeMappedToPorts) {
   const std::vector<std::string> ports{"lan", "wan"};
   const std::vector<std::string> mapping{"eth0=lan", "eth1=wan", "eth2=wan", "lo=none"};
   ReadOptions options;
-  options.interfaces = *make_interfaces(ports, mapping, {}, true);
-  const Ruleset rules = rules_of(
+  options.interfaces = *classify::make_interfaces(ports, mapping, {}, true);
+  const classify::Ruleset rules = rules_of(
       table("-A FORWARD -i lo -j DROP\n-A FORWARD -i eth0 -j ACCEPT\n-A FORWARD -i eth+ -j REJECT\n"), options);
-  const Key key = tuple("1.1.1.1 2.2.2.2 tcp 0 0");
+  const classify::Key key = tuple("1.1.1.1 2.2.2.2 tcp 0 0");
   EXPECT_EQ(decide(rules, through(key, 0)), "1 accept");
   EXPECT_EQ(decide(rules, through(key, 1)), "2 reject");
-  const auto wrong = make_interfaces(ports, std::vector<std::string>{"eth0=lam"}, {"chain.yaml", 7, 3}, true);
+  const auto wrong = classify::make_interfaces(ports, std::vector<std::string>{"eth0=lam"}, {"chain.yaml", 7, 3}, true);
   ASSERT_FALSE(wrong);
   EXPECT_EQ(to_string(wrong.error()),
             "chain.yaml:7:3: interface mapped to an unknown port: found 'eth0=lam', expected one of lan, wan, or none");
@@ -204,7 +205,7 @@ TEST(IptablesReader, AnUnknownInterfaceIsAnErrorThatListsThePorts) {
 }
 
 TEST(IptablesReader, ReturnGoesBackToTheCaller) {
-  const Ruleset rules =
+  const classify::Ruleset rules =
       rules_of(table("-A FORWARD -p tcp -j inner\n-A FORWARD -s 10.0.0.0/8 -j ACCEPT\n"
                      "-A inner -s 10.1.0.0/16 -j RETURN\n-A inner -s 10.0.0.0/8 -j REJECT\n",
                      ":inner - [0:0]\n"));
@@ -215,7 +216,7 @@ TEST(IptablesReader, ReturnGoesBackToTheCaller) {
 }
 
 TEST(IptablesReader, AChainThatIsGoneToEndsItsCaller) {
-  const Ruleset rules =
+  const classify::Ruleset rules =
       rules_of(table("-A FORWARD -p tcp -j outer\n-A FORWARD -j ACCEPT\n"
                      "-A outer -s 10.0.0.0/8 -g inner\n-A outer -j REJECT\n"
                      "-A inner -d 2.2.2.2 -j DROP\n",
@@ -226,13 +227,13 @@ TEST(IptablesReader, AChainThatIsGoneToEndsItsCaller) {
 }
 
 TEST(IptablesReader, ReturnFromTheBaseChainIsThePolicys) {
-  const Ruleset rules = rules_of(table("-A FORWARD -p tcp -j RETURN\n-A FORWARD -j ACCEPT\n"));
+  const classify::Ruleset rules = rules_of(table("-A FORWARD -p tcp -j RETURN\n-A FORWARD -j ACCEPT\n"));
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 tcp 0 0")), "- drop");
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 udp 0 0")), "1 accept");
 }
 
 TEST(IptablesReader, AGotoFromTheBaseChainEndsAtThePolicy) {
-  const Ruleset rules = rules_of(table(
+  const classify::Ruleset rules = rules_of(table(
       "-A FORWARD -p tcp -g inner\n-A FORWARD -j ACCEPT\n-A inner -s 10.0.0.0/8 -j ACCEPT\n", ":inner - [0:0]\n"));
   EXPECT_EQ(decide(rules, tuple("10.1.1.1 2.2.2.2 tcp 0 0")), "2 accept");
   EXPECT_EQ(decide(rules, tuple("11.1.1.1 2.2.2.2 tcp 0 0")), "- drop");
@@ -344,7 +345,8 @@ TEST(IptablesReader, RefusesRulesThatIptablesRefuses) {
 }
 
 TEST(IptablesReader, EachDportOfItsOwnTcpMatchHolds) {
-  const Ruleset rules = rules_of(table("-A FORWARD -p tcp -m tcp --dport 1:5 -m tcp --dport 5:9 -j ACCEPT\n"));
+  const classify::Ruleset rules =
+      rules_of(table("-A FORWARD -p tcp -m tcp --dport 1:5 -m tcp --dport 5:9 -j ACCEPT\n"));
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 tcp 1 5")), "0 accept");
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 tcp 1 4")), "- drop");
 }
@@ -384,7 +386,7 @@ TEST(IptablesReader, ATableEndsWithCommit) {
 
 TEST(IptablesReader, HasNoUseForAWordOnWhatRulesDo) {
   ReadOptions options;
-  options.match = Target::drop;
+  options.match = classify::Target::drop;
   EXPECT_EQ(errors_of(table(""), options),
             "rules: `match` is set, but iptables rules have targets: found 'drop', expected ClassBench "
             "rules, or no `match`");
@@ -402,7 +404,7 @@ TEST(IptablesReader, AChainOfOnesOwnNeedsAPolicy) {
   ReadOptions options;
   options.chain = "inner";
   EXPECT_THAT(errors_of(table("", ":inner - [0:0]\n"), options), HasSubstr("chain without a policy: found 'inner'"));
-  options.policy = Target::accept;
+  options.policy = classify::Target::accept;
   EXPECT_EQ(decide(rules_of(table("", ":inner - [0:0]\n"), options), tuple("1.1.1.1 2.2.2.2 tcp 1 1")), "- accept");
 }
 
@@ -415,7 +417,7 @@ class GatewayFile : public ::testing::Test {
     ASSERT_TRUE(read) << to_string(read.error());
     read_ = std::move(*read);
   }
-  Read<Ruleset> read_;
+  Read<classify::Ruleset> read_;
 };
 
 TEST_F(GatewayFile, OtherTablesAreReportedOnceEach) {
@@ -430,7 +432,7 @@ TEST_F(GatewayFile, OtherTablesAreReportedOnceEach) {
 }
 
 TEST_F(GatewayFile, GivesTheVerdictsThatItsRulesSay) {
-  const Ruleset& rules = read_.value;
+  const classify::Ruleset& rules = read_.value;
   EXPECT_EQ(rules.rules[3].text,
             "-A FORWARD -s 192.168.1.0/24 -m comment --comment \"the office: -j DROP \\\"nothing\\\"\" -j ACCEPT");
   EXPECT_EQ(decide(rules, through(tuple("192.168.1.7 8.8.8.8 udp 999 53"), 0)), "3 accept");

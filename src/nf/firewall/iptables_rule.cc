@@ -162,8 +162,9 @@ constexpr auto kExtensions = std::to_array<Extension>({
 
 class IptablesRuleReader {
  public:
-  IptablesRuleReader(const std::vector<IptablesWord>& words, NetworkLayer family, const Interfaces& interfaces,
-                     const Place& place, Ruleset& rules, Errors& errors)
+  IptablesRuleReader(const std::vector<IptablesWord>& words, NetworkLayer family,
+                     const classify::Interfaces& interfaces, const Place& place, classify::Ruleset& rules,
+                     Errors& errors)
       : words_(words), family_(family), interfaces_(interfaces), place_(place), rules_(rules), errors_(errors) {
     rule_.line = place.line;
     rule_.alternatives.emplace_back();
@@ -220,7 +221,7 @@ class IptablesRuleReader {
       ++at_;
   }
 
-  void require(const Condition& condition) {
+  void require(const classify::Condition& condition) {
     if (rule_.alternatives.front().size() == kMostConditions) {
       return mistake(words_[at_ - 1], "too many conditions in a rule", fmt::format("at most {}", kMostConditions));
     }
@@ -228,15 +229,15 @@ class IptablesRuleReader {
   }
 
   /// One of `choices` must hold as well.
-  void require_one_of(const std::vector<Condition>& choices) {
+  void require_one_of(const std::vector<classify::Condition>& choices) {
     constexpr std::size_t kMostAlternatives = 4096;
     if (rule_.alternatives.size() * choices.size() > kMostAlternatives) {
       return mistake(words_[at_ - 1], "too many pairs of addresses in a rule",
                      fmt::format("at most {}", kMostAlternatives));
     }
-    std::vector<std::vector<Condition>> product;
+    std::vector<std::vector<classify::Condition>> product;
     for (const auto& alternative : rule_.alternatives) {
-      for (const Condition& choice : choices) {
+      for (const classify::Condition& choice : choices) {
         product.push_back(alternative);
         product.back().push_back(choice);
       }
@@ -267,7 +268,7 @@ class IptablesRuleReader {
       case Option::source: return read_address(true);
       case Option::destination: return read_address(false);
       case Option::protocol: return read_protocol();
-      case Option::in_interface: return read_interface(Subject::in_port);
+      case Option::in_interface: return read_interface(classify::Subject::in_port);
       case Option::out_interface: return read_out_interface(word);
       case Option::fragment: return read_fragment(word);
       case Option::match: return read_match();
@@ -277,12 +278,12 @@ class IptablesRuleReader {
         return;
       case Option::jump: return read_jump();
       case Option::go: return read_chain(IptablesRule::Jump::go, argument("a chain"));
-      case Option::source_port: return read_ports(Subject::source_port, false);
-      case Option::destination_port: return read_ports(Subject::destination_port, false);
+      case Option::source_port: return read_ports(classify::Subject::source_port, false);
+      case Option::destination_port: return read_ports(classify::Subject::destination_port, false);
       case Option::tcp_flags: return read_tcp_flags();
-      case Option::syn: return require(tcp_flags_condition(TcpHeader::kSyn, kSynMask, negated_));
-      case Option::source_ports: return read_ports(Subject::source_port, true);
-      case Option::destination_ports: return read_ports(Subject::destination_port, true);
+      case Option::syn: return require(classify::tcp_flags_condition(TcpHeader::kSyn, kSynMask, negated_));
+      case Option::source_ports: return read_ports(classify::Subject::source_port, true);
+      case Option::destination_ports: return read_ports(classify::Subject::destination_port, true);
       case Option::either_port: return read_either_port();
       case Option::source_range: return read_range(true);
       case Option::destination_range: return read_range(false);
@@ -298,7 +299,7 @@ class IptablesRuleReader {
     const bool ipv4 = family_ == NetworkLayer::ipv4;
     const std::string_view expected = ipv4 ? "an IPv4 address or prefix" : "an IPv6 address or prefix";
     const IptablesWord& word = argument(expected);
-    std::vector<Condition> choices;
+    std::vector<classify::Condition> choices;
     for (std::string_view rest = word.text;;) {
       const std::size_t comma = rest.find(',');
       const std::string_view text = rest.substr(0, comma);
@@ -336,14 +337,14 @@ class IptablesRuleReader {
     }
     const auto protocol = parse_protocol(word.text);
     if (!protocol) return mistake(word, "unknown protocol", "tcp, udp, icmp, … or a number up to 255");
-    require(protocol_condition(*protocol, 0xff, negated_));
+    require(classify::protocol_condition(*protocol, 0xff, negated_));
     if (!negated_) protocol_ = *protocol;
   }
 
-  void read_interface(Subject subject) {
+  void read_interface(classify::Subject subject) {
     const IptablesWord& word = argument("an interface");
     if (word.text == "+") {
-      if (negated_) require(interface_condition(subject, 0, false));  // none: never holds
+      if (negated_) require(classify::interface_condition(subject, 0, false));  // none: never holds
       return;
     }
     rules_.interface_names.insert(word.text);
@@ -354,10 +355,10 @@ class IptablesRuleReader {
            "unknown interface",
            in_quotes(word.text),
            fmt::format("a port of the chain ({}), or a name that `interfaces` maps to one or to {}",
-                       interfaces_.port_names(), Interfaces::kNone)});
+                       interfaces_.port_names(), classify::Interfaces::kNone)});
       return;
     }
-    require(interface_condition(subject, *ports, negated_));
+    require(classify::interface_condition(subject, *ports, negated_));
   }
 
   void read_out_interface(const IptablesWord& option) {
@@ -365,13 +366,13 @@ class IptablesRuleReader {
       rules_.interface_names.insert(argument("an interface").text);
       return leave_out("-o is supported only if an earlier function chooses the port", option);
     }
-    read_interface(Subject::out_port);
+    read_interface(classify::Subject::out_port);
   }
 
   void read_fragment(const IptablesWord& option) {
     if (family_ == NetworkLayer::ipv6)
       return mistake(option, "option is for IPv4 rules only", "an option of ip6tables");
-    require({Subject::later_fragment, negated_, 0, 0, 0, 0});
+    require({classify::Subject::later_fragment, negated_, 0, 0, 0, 0});
   }
 
   void read_match() {
@@ -382,7 +383,7 @@ class IptablesRuleReader {
     }
     seen_ &= ~extension->options;
     if (!extension->carrier.protocols.empty()) carried_.push_back({&word, &extension->carrier});
-    if (extension->of_transport) require({Subject::transport, false, 0, 0, 0, 0});
+    if (extension->of_transport) require({classify::Subject::transport, false, 0, 0, 0, 0});
   }
 
   /// At the rule's end, for `-p` may stand behind. Of a rule that is left out not all words are understood.
@@ -394,7 +395,7 @@ class IptablesRuleReader {
     }
   }
 
-  std::optional<std::vector<PortRange>> port_argument(bool list) {
+  std::optional<std::vector<classify::PortRange>> port_argument(bool list) {
     const std::string_view expected =
         list ? "ports and ranges up to 65535, such as 53,100:200" : "a port or a range LOW:HIGH up to 65535";
     const IptablesWord& word = argument(expected);
@@ -413,15 +414,17 @@ class IptablesRuleReader {
     return ranges;
   }
 
-  void read_ports(Subject subject, bool list) {
-    if (const auto ranges = port_argument(list)) require(port_condition(rules_, subject, *ranges, negated_));
+  void read_ports(classify::Subject subject, bool list) {
+    if (const auto ranges = port_argument(list)) require(classify::port_condition(rules_, subject, *ranges, negated_));
   }
 
   void read_either_port() {
     const auto ranges = port_argument(true);
     if (!ranges) return;
-    const Condition source = port_condition(rules_, Subject::source_port, *ranges, negated_);
-    const Condition destination = port_condition(rules_, Subject::destination_port, *ranges, negated_);
+    const classify::Condition source =
+        classify::port_condition(rules_, classify::Subject::source_port, *ranges, negated_);
+    const classify::Condition destination =
+        classify::port_condition(rules_, classify::Subject::destination_port, *ranges, negated_);
     if (!negated_) return require_one_of({source, destination});
     require(source);
     require(destination);
@@ -437,17 +440,19 @@ class IptablesRuleReader {
     if (!value) return mistake(value_word, "unknown TCP flag", kExpected);
     // A flag that must be set and is not looked at: nothing has it, as in the kernel's comparison.
     if ((*value & ~*mask) != 0) return require(never(negated_));
-    require(tcp_flags_condition(*value, *mask, negated_));
+    require(classify::tcp_flags_condition(*value, *mask, negated_));
   }
 
   /// A condition that holds for no TCP packet, or, negated, for all.
-  static Condition never(bool negated) { return {Subject::detail, negated, 0, ip_protocol::kTcp, 0xff00, 0xff00}; }
+  static classify::Condition never(bool negated) {
+    return {classify::Subject::detail, negated, 0, ip_protocol::kTcp, 0xff00, 0xff00};
+  }
 
   void read_icmp(std::uint8_t protocol) {
     const IptablesWord& word = argument("an ICMP type such as 8, 3/1 or any");
     const auto type = parse_icmp_type(word.text, protocol == ip_protocol::kIcmpv6);
     if (!type) return mistake(word, "wrong ICMP type", "TYPE, TYPE/CODE, each up to 255, or any");
-    require(icmp_condition(protocol, type->value, type->mask, negated_));
+    require(classify::icmp_condition(protocol, type->value, type->mask, negated_));
   }
 
   void read_jump() {
@@ -479,9 +484,9 @@ class IptablesRuleReader {
 
   const std::vector<IptablesWord>& words_;
   NetworkLayer family_;
-  const Interfaces& interfaces_;
+  const classify::Interfaces& interfaces_;
   const Place& place_;
-  Ruleset& rules_;
+  classify::Ruleset& rules_;
   Errors& errors_;
   IptablesRule rule_;
   std::size_t at_ = 0;
@@ -521,7 +526,8 @@ bool split_iptables(std::string_view line, std::vector<IptablesWord>& words) {
 }
 
 IptablesRule read_iptables_rule(const std::vector<IptablesWord>& words, NetworkLayer family,
-                                const Interfaces& interfaces, const Place& place, Ruleset& rules, Errors& errors) {
+                                const classify::Interfaces& interfaces, const Place& place, classify::Ruleset& rules,
+                                Errors& errors) {
   return IptablesRuleReader(words, family, interfaces, place, rules, errors).read();
 }
 

@@ -13,8 +13,8 @@
 
 #include "base/error.h"
 #include "base/text_file.h"
-#include "nf/firewall/interfaces.h"
-#include "nf/firewall/rule.h"
+#include "classify/interfaces.h"
+#include "classify/rule.h"
 
 namespace penstock::firewall {
 
@@ -45,13 +45,13 @@ struct IptablesRule {
   std::uint32_t line = 0;
   std::uint32_t index = 0;  // in Ruleset::rules
   /// The rule holds where all conditions of one of these do.
-  std::vector<std::vector<Condition>> alternatives;
+  std::vector<std::vector<classify::Condition>> alternatives;
 };
 
 /// Reads the words of a rule from `-A` on. `rules` takes the ranges of its conditions. Mistakes go to `errors`, which
 /// have the place's file and line.
 [[nodiscard]] IptablesRule read_iptables_rule(const std::vector<IptablesWord>& words, NetworkLayer family,
-                                              const Interfaces& interfaces, const Place& place, Ruleset& rules,
-                                              Errors& errors);
+                                              const classify::Interfaces& interfaces, const Place& place,
+                                              classify::Ruleset& rules, Errors& errors);
 
 }  // namespace penstock::firewall

@@ -11,10 +11,11 @@
 #include <string_view>
 
 #include "base/host_device.h"
-#include "nf/firewall/bitvector_core.h"
-#include "nf/firewall/key.h"
-#include "nf/firewall/linear_core.h"
-#include "nf/firewall/rule.h"
+#include "classify/bitvector_core.h"
+#include "classify/key.h"
+#include "classify/linear_core.h"
+#include "classify/rule.h"
+#include "classify/rules_view.h"
 #include "packet/packet.h"
 
 namespace penstock::firewall {
@@ -81,44 +82,9 @@ enum class Standing : std::uint8_t {
 }
 
 /// Of a packet that a rule or the policy decides about.
-[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr Verdict verdict_of(Action action, Verdict so_far) noexcept {
-  if (action == Action::accept) return so_far;
-  return Verdict::drop(action == Action::reject ? DropReason::rejected : DropReason::denied);
-}
-
-/// What counts a packet: the rule's index, or, behind all rules, the place of a policy.
-[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t policy_counter(std::uint32_t rule_count,
-                                                                          NetworkLayer family) noexcept {
-  return rule_count + (family == NetworkLayer::ipv4 ? 0 : 1);
-}
-/// Of a packet that neither a rule nor a policy decided about.
-inline constexpr std::uint32_t kNoCounter = 0xffffffff;
-
-/// Borrows what an engine's answer leads to, the host's or a copy of it on the device.
-struct RulesView {
-  const Entry* entries = nullptr;
-  std::uint32_t rule_count = 0;
-  Action ipv4_policy = Action::accept;
-  Action ipv6_policy = Action::accept;
-};
-
-/// Of the host's.
-[[nodiscard]] inline RulesView view_of(const Ruleset& rules) noexcept {
-  return {rules.entries.data(), static_cast<std::uint32_t>(rules.rules.size()), action_of(rules.ipv4_policy),
-          action_of(rules.ipv6_policy)};
-}
-
-struct Decision {
-  std::uint32_t counter;
-  Action action;
-};
-
-/// `entry`: what an engine gives, kNoEntry included.
-[[nodiscard]] PENSTOCK_HOST_DEVICE inline Decision decision(const RulesView& rules, std::uint32_t entry,
-                                                            NetworkLayer family) noexcept {
-  if (entry != kNoEntry) return {rules.entries[entry].rule, rules.entries[entry].action};
-  return {policy_counter(rules.rule_count, family),
-          family == NetworkLayer::ipv4 ? rules.ipv4_policy : rules.ipv6_policy};
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr Verdict verdict_of(classify::Action action, Verdict so_far) noexcept {
+  if (action == classify::Action::accept) return so_far;
+  return Verdict::drop(action == classify::Action::reject ? DropReason::rejected : DropReason::denied);
 }
 
 /// The whole, for one packet; `Engine` is LinearView or BitVectorView.
@@ -127,18 +93,18 @@ struct JudgeCore {
   using Finding = std::uint32_t;  // what counts the packet, or kNoCounter
 
   Engine engine;
-  RulesView rules;
+  classify::RulesView rules;
 
   [[nodiscard]] PENSTOCK_HOST_DEVICE Verdict operator()(PacketView packet, Finding& counter) const noexcept {
     const Verdict so_far = packet.packet->verdict;
     const Standing standing = standing_of(packet.layout());
     if (standing != Standing::judged) {
-      counter = kNoCounter;
+      counter = classify::kNoCounter;
       return verdict_of(standing, so_far);
     }
-    Key key;
-    make_key(packet, key);
-    const Decision decided = decision(rules, deciding_entry(engine, key), key.family);
+    classify::Key key;
+    classify::make_key(packet, key);
+    const classify::Decision decided = classify::decision(rules, classify::deciding_entry(engine, key), key.family);
     counter = decided.counter;
     return verdict_of(decided.action, so_far);
   }

@@ -11,9 +11,9 @@
 #include <variant>
 #include <vector>
 
-#include "nf/firewall/bitvector_build.h"
+#include "classify/bitvector_build.h"
+#include "classify/random_rules_for_test.h"
 #include "nf/firewall/firewall.h"
-#include "nf/firewall/random_rules_for_test.h"
 #include "nf/firewall/rules_for_test.h"
 #include "packet/parse_core.h"
 #include "packet/testing/random_frames.h"
@@ -21,7 +21,7 @@
 namespace penstock::firewall {
 namespace {
 
-std::unique_ptr<Firewall> firewall(const Ruleset& rules, Engine engine) {
+std::unique_ptr<Firewall> firewall(const classify::Ruleset& rules, classify::Engine engine) {
   auto made = Firewall::build(rules, engine);
   EXPECT_TRUE(made) << to_string(made.error());
   return std::move(*made);
@@ -60,9 +60,9 @@ void judge(const JudgeCore<EngineView>& core, Firewall& firewall, Packets& packe
   firewall.make_finish_stage(*firewall.make_cpu_stage())->finish(packets.views, findings);
 }
 
-void expect_the_twins_results(const Ruleset& rules, std::size_t most_unused_rules) {
+void expect_the_twins_results(const classify::Ruleset& rules, std::size_t most_unused_rules) {
   constexpr std::size_t kPackets = 20'000;
-  const auto twin = firewall(rules, Engine::linear);
+  const auto twin = firewall(rules, classify::Engine::linear);
   Packets expected(kPackets);
   twin->make_cpu_stage()->process(expected.views);
   const auto counts = twin->counts();
@@ -72,17 +72,18 @@ void expect_the_twins_results(const Ruleset& rules, std::size_t most_unused_rule
   }
   EXPECT_LE(unused.size(), most_unused_rules) << ::testing::PrintToString(unused);
 
-  const LinearView linear{rules.entries.data(), rules.conditions.data(), rules.port_ranges.data(), rules.ranges6.data(),
-                          static_cast<std::uint32_t>(rules.entries.size())};
-  const auto tables = build_bitvectors(rules);
+  const classify::LinearView linear{rules.entries.data(), rules.conditions.data(), rules.port_ranges.data(),
+                                    rules.ranges6.data(), static_cast<std::uint32_t>(rules.entries.size())};
+  const auto tables = classify::build_bitvectors(rules);
   ASSERT_TRUE(tables);
-  const std::variant<LinearView, BitVectorView> engines[] = {linear, tables->view(rules.entries.data())};
+  const std::variant<classify::LinearView, classify::BitVectorView> engines[] = {linear,
+                                                                                 tables->view(rules.entries.data())};
   for (const auto& engine : engines) {
-    const auto other = firewall(rules, Engine::linear);
+    const auto other = firewall(rules, classify::Engine::linear);
     Packets packets(kPackets);
     std::visit(
         [&](const auto& view) {
-          judge(JudgeCore<std::decay_t<decltype(view)>>{view, view_of(rules)}, *other, packets);
+          judge(JudgeCore<std::decay_t<decltype(view)>>{view, classify::view_of(rules)}, *other, packets);
         },
         engine);
     for (std::size_t i = 0; i < kPackets; ++i) {
@@ -102,19 +103,19 @@ TEST(JudgeCore, DecidesAndCountsAsTheCpuTwin) {
 }
 
 TEST(JudgeCore, DecidesAndCountsAsTheCpuTwinByRandomRules) {
-  Draw draw(3);
-  Ruleset rules = draw.rules(600);
-  for (Entry& entry : rules.entries) {
-    if (entry.action != Action::skip) entry.action = static_cast<Action>(entry.rule % 3);
+  classify::Draw draw(3);
+  classify::Ruleset rules = draw.rules(600);
+  for (classify::Entry& entry : rules.entries) {
+    if (entry.action != classify::Action::skip) entry.action = static_cast<classify::Action>(entry.rule % 3);
   }
-  rules.ipv6_policy = Target::reject;
+  rules.ipv6_policy = classify::Target::reject;
   expect_the_twins_results(rules, rules.rules.size());
 }
 
 TEST(FirewallFinish, CountsNothingForPacketsThatNoRuleWasTriedOn) {
-  const auto nf = firewall(rules_about_random_frames(), Engine::linear);
+  const auto nf = firewall(rules_about_random_frames(), classify::Engine::linear);
   Packets packets(2);
-  const std::uint32_t found[] = {kNoCounter, 3};
+  const std::uint32_t found[] = {classify::kNoCounter, 3};
   const std::byte* const findings[] = {reinterpret_cast<const std::byte*>(&found[0]),
                                        reinterpret_cast<const std::byte*>(&found[1])};
   nf->make_finish_stage(*nf->make_cpu_stage())->finish(packets.views, findings);
@@ -126,7 +127,7 @@ TEST(FirewallFinish, CountsNothingForPacketsThatNoRuleWasTriedOn) {
 }
 
 TEST(FirewallFinish, CountsABurstThatOneRuleHasAndOneThatSeveralHave) {
-  const auto nf = firewall(rules_about_random_frames(), Engine::linear);
+  const auto nf = firewall(rules_about_random_frames(), classify::Engine::linear);
   const auto stage = nf->make_finish_stage(*nf->make_cpu_stage());
   Packets packets(100);
   std::uint64_t bytes = 0;
@@ -144,13 +145,13 @@ TEST(FirewallFinish, CountsABurstThatOneRuleHasAndOneThatSeveralHave) {
   found[50] = 1;
   stage->finish(packets.views, findings);
   expect(199, 2 * bytes - packets.descriptors[50].length, 1);
-  found.assign(100, kNoCounter);
+  found.assign(100, classify::kNoCounter);
   stage->finish(packets.views, findings);
   expect(199, 2 * bytes - packets.descriptors[50].length, 1);
 }
 
 TEST(FirewallFinish, NeedsNothingFromTheDevice) {
-  const auto nf = firewall(rules_about_random_frames(), Engine::linear);
+  const auto nf = firewall(rules_about_random_frames(), classify::Engine::linear);
   ASSERT_TRUE(nf->traits().finish);
   EXPECT_EQ(nf->traits().finish->reads, FieldSet{Field::frame_shape});
   EXPECT_TRUE(nf->traits().finish->writes.empty());

@@ -39,30 +39,30 @@ rte_acl_config configuration() {
   return config;
 }
 
-void set_prefix(rte_acl_field& field, const Condition& condition) {
+void set_prefix(rte_acl_field& field, const classify::Condition& condition) {
   field.value.u32 = condition.low;
   field.mask_range.u32 = static_cast<std::uint32_t>(std::countl_zero(condition.low ^ condition.high));
 }
 
-TupleRule rule_of(const Ruleset& rules, std::uint32_t index) {
-  const Entry& entry = rules.entries[index];
+TupleRule rule_of(const classify::Ruleset& rules, std::uint32_t index) {
+  const classify::Entry& entry = rules.entries[index];
   TupleRule rule{};
   rule.data.category_mask = 1;
   rule.data.priority = static_cast<std::int32_t>(RTE_ACL_MAX_PRIORITY - index);  // the highest wins
   rule.data.userdata = index + 1;
   rule.field[kSourcePort].mask_range.u16 = rule.field[kDestinationPort].mask_range.u16 = 0xffff;
   for (std::uint32_t c = 0; c < entry.condition_count; ++c) {
-    const Condition& condition = rules.conditions[entry.first_condition + c];
+    const classify::Condition& condition = rules.conditions[entry.first_condition + c];
     const auto set_ports = [&](rte_acl_field& field) {
       field.value.u16 = rules.port_ranges[condition.index].low;
       field.mask_range.u16 = rules.port_ranges[condition.index].high;
     };
     switch (condition.subject) {
-      case Subject::source4: set_prefix(rule.field[kSource], condition); break;
-      case Subject::destination4: set_prefix(rule.field[kDestination], condition); break;
-      case Subject::source_port: set_ports(rule.field[kSourcePort]); break;
-      case Subject::destination_port: set_ports(rule.field[kDestinationPort]); break;
-      case Subject::protocol:
+      case classify::Subject::source4: set_prefix(rule.field[kSource], condition); break;
+      case classify::Subject::destination4: set_prefix(rule.field[kDestination], condition); break;
+      case classify::Subject::source_port: set_ports(rule.field[kSourcePort]); break;
+      case classify::Subject::destination_port: set_ports(rule.field[kDestinationPort]); break;
+      case classify::Subject::protocol:
         rule.field[kProtocol].value.u8 = static_cast<std::uint8_t>(condition.low);
         rule.field[kProtocol].mask_range.u8 = static_cast<std::uint8_t>(condition.high);
         break;
@@ -76,7 +76,7 @@ TupleRule rule_of(const Ruleset& rules, std::uint32_t index) {
 
 void RteAclDelete::operator()(rte_acl_ctx* context) const noexcept { rte_acl_free(context); }
 
-RteAcl::Tuple RteAcl::wire(const Key& key) noexcept {
+RteAcl::Tuple RteAcl::wire(const classify::Key& key) noexcept {
   return {static_cast<std::uint8_t>(key.protocol()),
           {},
           rte_cpu_to_be_32(static_cast<std::uint32_t>(key.source.low)),
@@ -85,7 +85,7 @@ RteAcl::Tuple RteAcl::wire(const Key& key) noexcept {
           rte_cpu_to_be_16(static_cast<std::uint16_t>(key.destination_port))};
 }
 
-RteAcl::RteAcl(const Ruleset& rules) {
+RteAcl::RteAcl(const classify::Ruleset& rules) {
   static unsigned count = 0;  // DPDK tells its tables apart by name
   const std::string name = "peer" + std::to_string(count++);
   rte_acl_param parameters{};

@@ -13,8 +13,8 @@
 #include <span>
 #include <vector>
 
-#include "nf/firewall/key.h"
-#include "nf/firewall/rule.h"
+#include "classify/key.h"
+#include "classify/rule.h"
 
 struct rte_acl_ctx;
 
@@ -33,11 +33,11 @@ class RteAcl {
     std::uint32_t source, destination;
     std::uint16_t source_port, destination_port;
   };
-  [[nodiscard]] static Tuple wire(const Key& key) noexcept;
+  [[nodiscard]] static Tuple wire(const classify::Key& key) noexcept;
 
   /// IPv4 rules of prefixes, one range of each port and a protocol: what ClassBench sets hold. Throws
   /// std::runtime_error where they cannot be built.
-  explicit RteAcl(const Ruleset& rules);
+  explicit RteAcl(const classify::Ruleset& rules);
   /// The entry + 1 for each tuple, 0 for none.
   void classify(std::span<const std::uint8_t*> tuples, std::uint32_t* results) const noexcept;
   [[nodiscard]] const char* algorithm() const noexcept { return algorithm_; }

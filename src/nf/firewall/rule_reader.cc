@@ -55,12 +55,12 @@ Error too_many_rules(Place place, const ReadOptions& options) {
           fmt::format("at most {} (most_rules raises it)", most)};
 }
 
-Target target_of(std::string_view name) {
-  if (name == "accept") return Target::accept;
-  return name == "reject" ? Target::reject : Target::drop;
+classify::Target target_of(std::string_view name) {
+  if (name == "accept") return classify::Target::accept;
+  return name == "reject" ? classify::Target::reject : classify::Target::drop;
 }
 
-Result<Read<Ruleset>> read_rules(std::string_view text, const std::string& file, const ReadOptions& options) {
+Result<Read<classify::Ruleset>> read_rules(std::string_view text, const std::string& file, const ReadOptions& options) {
   const RuleFormat format = options.format == RuleFormat::automatic ? detected(text) : options.format;
   if (format == RuleFormat::classbench) {
     if (options.chain) {

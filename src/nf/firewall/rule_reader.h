@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "nf/firewall/interfaces.h"
-#include "nf/firewall/rule.h"
+#include "classify/interfaces.h"
+#include "classify/rule.h"
 
 namespace penstock::firewall {
 
@@ -28,10 +28,10 @@ inline constexpr std::size_t kMostRules = 1'000'000;
 
 struct ReadOptions {
   RuleFormat format = RuleFormat::automatic;
-  Interfaces interfaces;
-  std::optional<std::string> chain;  // iptables alone: where packets begin, instead of FORWARD
-  std::optional<Target> match;       // ClassBench alone, which does not say what its rules do: instead of accept
-  std::optional<Target> policy;      // instead of the file's; a ClassBench set has none and drops
+  classify::Interfaces interfaces;
+  std::optional<std::string> chain;        // iptables alone: where packets begin, instead of FORWARD
+  std::optional<classify::Target> match;   // ClassBench alone, which does not say what its rules do: instead of accept
+  std::optional<classify::Target> policy;  // instead of the file's; a ClassBench set has none and drops
   std::size_t most_rules = kMostRules;
 };
 
@@ -39,10 +39,10 @@ struct ReadOptions {
 [[nodiscard]] Error too_many_rules(Place place, const ReadOptions& options);
 
 /// Accept, drop or reject by its name.
-[[nodiscard]] Target target_of(std::string_view name);
+[[nodiscard]] classify::Target target_of(std::string_view name);
 
 /// `text` is the content of `file`, which names it in errors.
-[[nodiscard]] Result<Read<Ruleset>> read_rules(std::string_view text, const std::string& file,
-                                               const ReadOptions& options);
+[[nodiscard]] Result<Read<classify::Ruleset>> read_rules(std::string_view text, const std::string& file,
+                                                         const ReadOptions& options);
 
 }  // namespace penstock::firewall

@@ -113,21 +113,21 @@ std::optional<AddressRange> parse_address_range(std::string_view text) {
   return AddressRange{low->first, low->second, high->second};
 }
 
-std::optional<PortRange> parse_port_range(std::string_view text) {
+std::optional<classify::PortRange> parse_port_range(std::string_view text) {
   const std::size_t colon = text.find(':');
   if (colon == std::string_view::npos) {
     const auto port = parse_port(text);
     if (!port) return std::nullopt;
-    return PortRange{*port, *port};
+    return classify::PortRange{*port, *port};
   }
   const auto low = colon == 0 ? std::uint16_t{0} : parse_port(text.substr(0, colon));
   const auto high = colon + 1 == text.size() ? std::uint16_t{0xffff} : parse_port(text.substr(colon + 1));
   if (!low || !high || *high < *low) return std::nullopt;
-  return PortRange{*low, *high};
+  return classify::PortRange{*low, *high};
 }
 
-std::optional<std::vector<PortRange>> parse_port_list(std::string_view text) {
-  std::vector<PortRange> ranges;
+std::optional<std::vector<classify::PortRange>> parse_port_list(std::string_view text) {
+  std::vector<classify::PortRange> ranges;
   for (;;) {
     const std::size_t comma = text.find(',');
     const auto range = parse_port_range(text.substr(0, comma));
@@ -149,13 +149,14 @@ std::optional<std::uint8_t> parse_protocol(std::string_view text) {
   return std::nullopt;
 }
 
-Condition address_condition(Ruleset& rules, const AddressRange& range, bool source, bool negated) {
+classify::Condition address_condition(classify::Ruleset& rules, const AddressRange& range, bool source, bool negated) {
   if (range.family == NetworkLayer::ipv4) {
-    return ipv4_condition(source ? Subject::source4 : Subject::destination4,
-                          {static_cast<std::uint32_t>(range.low.low)}, {static_cast<std::uint32_t>(range.high.low)},
-                          negated);
+    return classify::ipv4_condition(source ? classify::Subject::source4 : classify::Subject::destination4,
+                                    {static_cast<std::uint32_t>(range.low.low)},
+                                    {static_cast<std::uint32_t>(range.high.low)}, negated);
   }
-  return ipv6_condition(rules, source ? Subject::source6 : Subject::destination6, range.low, range.high, negated);
+  return classify::ipv6_condition(rules, source ? classify::Subject::source6 : classify::Subject::destination6,
+                                  range.low, range.high, negated);
 }
 
 }  // namespace penstock::firewall

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nf/firewall/rule.h"
+#include "classify/rule.h"
 
 namespace penstock::firewall {
 
@@ -29,12 +29,13 @@ struct AddressRange {
 /// "10.0.0.1-10.0.0.9"
 [[nodiscard]] std::optional<AddressRange> parse_address_range(std::string_view text);
 /// "80", "80:90", ":90", "1024:"
-[[nodiscard]] std::optional<PortRange> parse_port_range(std::string_view text);
+[[nodiscard]] std::optional<classify::PortRange> parse_port_range(std::string_view text);
 /// "53,100:200"
-[[nodiscard]] std::optional<std::vector<PortRange>> parse_port_list(std::string_view text);
+[[nodiscard]] std::optional<std::vector<classify::PortRange>> parse_port_list(std::string_view text);
 /// "tcp", "TCP" or "6"; not "all".
 [[nodiscard]] std::optional<std::uint8_t> parse_protocol(std::string_view text);
 
-[[nodiscard]] Condition address_condition(Ruleset& rules, const AddressRange& range, bool source, bool negated);
+[[nodiscard]] classify::Condition address_condition(classify::Ruleset& rules, const AddressRange& range, bool source,
+                                                    bool negated);
 
 }  // namespace penstock::firewall

@@ -11,39 +11,39 @@
 #include <string>
 #include <string_view>
 
-#include "nf/firewall/classifier.h"
+#include "classify/classifier.h"
 #include "nf/firewall/rule_reader.h"
 #include "nf/firewall/tuple_reader.h"
 
 namespace penstock::firewall {
 
 /// "10.0.0.1 10.0.0.2 tcp 1024 80"
-inline Key tuple(std::string_view text) {
+inline classify::Key tuple(std::string_view text) {
   const auto keys = read_tuples(text, "tuple");
   EXPECT_TRUE(keys) << to_string(keys.error());
-  return keys ? keys->front() : Key{};
+  return keys ? keys->front() : classify::Key{};
 }
 
-inline Key with_detail(Key key, std::uint32_t detail) {
-  key.kind = key.protocol() << kKindDetailBits | detail;
+inline classify::Key with_detail(classify::Key key, std::uint32_t detail) {
+  key.kind = key.protocol() << classify::kKindDetailBits | detail;
   return key;
 }
 
 /// As a fragment that is not the first: no ports, no detail.
-inline Key later_fragment(Key key) {
-  key.kind = kKindNoDetail + key.protocol();
-  key.source_port = key.destination_port = kNoTransportPort;
+inline classify::Key later_fragment(classify::Key key) {
+  key.kind = classify::kKindNoDetail + key.protocol();
+  key.source_port = key.destination_port = classify::kNoTransportPort;
   key.later_fragment = true;
   return key;
 }
 
-inline Key through(Key key, PortIndex in, PortIndex out = kNoPort) {
+inline classify::Key through(classify::Key key, PortIndex in, PortIndex out = kNoPort) {
   key.in_port = in;
   key.out_port = out;
   return key;
 }
 
-inline Ruleset rules_of(std::string_view text, const ReadOptions& options = {}) {
+inline classify::Ruleset rules_of(std::string_view text, const ReadOptions& options = {}) {
   auto read = read_rules(text, "rules", options);
   EXPECT_TRUE(read) << to_string(read.error());
   if (!read) return {};
@@ -52,13 +52,13 @@ inline Ruleset rules_of(std::string_view text, const ReadOptions& options = {}) 
 }
 
 /// "3 accept", "- drop": by both engines, which must agree.
-inline std::string decide(const Ruleset& rules, const Key& key) {
+inline std::string decide(const classify::Ruleset& rules, const classify::Key& key) {
   std::string answers[2];
-  for (const Engine engine : {Engine::linear, Engine::bitvector}) {
-    const auto classifier = make_classifier(engine, rules);
+  for (const classify::Engine engine : {classify::Engine::linear, classify::Engine::bitvector}) {
+    const auto classifier = classify::make_classifier(engine, rules);
     std::uint32_t entry = 0;
     (*classifier)->classify({&key, 1}, &entry);
-    const std::string rule = entry == kNoEntry ? "-" : std::to_string(rules.entries[entry].rule);
+    const std::string rule = entry == classify::kNoEntry ? "-" : std::to_string(rules.entries[entry].rule);
     answers[static_cast<int>(engine)] = rule + " " + std::string(name(rules.target(entry, key.family)));
   }
   EXPECT_EQ(answers[0], answers[1]);
@@ -141,7 +141,7 @@ inline constexpr auto kTakenRules = std::to_array<std::string_view>({
 });
 
 /// Rules of both families, of every kind, about the packets that testing::RandomFrames draws.
-inline Ruleset rules_about_random_frames() {
+inline classify::Ruleset rules_about_random_frames() {
   ReadOptions options;
   options.interfaces.ports = {"lan", "wan", "dmz"};
   return rules_of(

@@ -6,14 +6,15 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "nf/firewall/classifier.h"
+#include "classify/classifier.h"
 #include "nf/firewall/rule_reader.h"
 #include "nf/firewall/tuple_reader.h"
 
+using namespace penstock;
 using namespace penstock::firewall;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const std::vector<Key> keys = *read_tuples(
+  static const std::vector<classify::Key> keys = *read_tuples(
       "10.0.0.1 192.168.1.1 tcp 1024 80\n10.1.2.3 8.8.8.8 udp 53 53\n0.0.0.0 255.255.255.255 icmp 0 0\n"
       "2001:db8::1 fe80::1 tcp 1 443\n:: ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 58 0 65535\n",
       "keys");
@@ -24,8 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.most_rules = 2000;
   const auto read = read_rules({reinterpret_cast<const char*>(data), size}, "fuzz", options);
   if (!read) return 0;
-  const auto linear = make_classifier(Engine::linear, read->value);
-  const auto bitvector = make_classifier(Engine::bitvector, read->value);
+  const auto linear = classify::make_classifier(classify::Engine::linear, read->value);
+  const auto bitvector = classify::make_classifier(classify::Engine::bitvector, read->value);
   if (!linear || !bitvector) return 0;
   std::vector<std::uint32_t> slow(keys.size()), quick(keys.size());
   (*linear)->classify(keys, slow.data());

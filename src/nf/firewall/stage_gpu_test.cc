@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "classify/random_rules_for_test.h"
 #include "nf/firewall/corpus_for_test.h"
 #include "nf/firewall/firewall.h"
-#include "nf/firewall/random_rules_for_test.h"
 #include "nf/firewall/rules_for_test.h"
 #include "nf/stage_twins_for_test.h"
 
@@ -25,7 +25,7 @@ using testing::Way;
 
 /// Two firewalls made alike: one runs on the device, one is its twin.
 struct Firewalls {
-  Firewalls(const Ruleset& rules, Engine engine)
+  Firewalls(const classify::Ruleset& rules, classify::Engine engine)
       : on_device(std::move(*Firewall::build(rules, engine))), on_host(std::move(*Firewall::build(rules, engine))) {}
 
   void expect_equal_counts() const {
@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, FirewallOnDevice, ::testing::ValuesIn(testing::kW
                          [](const auto& way) { return way.param.name; });
 
 TEST_P(FirewallOnDevice, DecidesAndCountsAsItsTwinInBatchesOfEverySize) {
-  for (const Engine engine : {Engine::linear, Engine::bitvector}) {
+  for (const classify::Engine engine : {classify::Engine::linear, classify::Engine::bitvector}) {
     Firewalls nfs(rules_about_random_frames(), engine);
     StageTwins twins(*nfs.on_device, *nfs.on_host, GetParam());
     RandomFrames draw(1);
@@ -73,12 +73,12 @@ TEST_P(FirewallOnDevice, DecidesAndCountsAsItsTwinInBatchesOfEverySize) {
 
 TEST_P(FirewallOnDevice, DecidesAndCountsAsItsTwinByRandomRules) {
   for (const std::uint32_t entries : {1U, 64U, 513U, 4097U}) {
-    Draw draw_rules(entries);
-    Ruleset rules = draw_rules.rules(entries);
-    for (Entry& entry : rules.entries) {
-      if (entry.action != Action::skip) entry.action = static_cast<Action>(entry.rule % 3);
+    classify::Draw draw_rules(entries);
+    classify::Ruleset rules = draw_rules.rules(entries);
+    for (classify::Entry& entry : rules.entries) {
+      if (entry.action != classify::Action::skip) entry.action = static_cast<classify::Action>(entry.rule % 3);
     }
-    Firewalls nfs(rules, Engine::bitvector);
+    Firewalls nfs(rules, classify::Engine::bitvector);
     StageTwins twins(*nfs.on_device, *nfs.on_host, GetParam());
     RandomFrames draw(entries);
     for (int round = 0; round < 5; ++round) {
@@ -90,7 +90,7 @@ TEST_P(FirewallOnDevice, DecidesAndCountsAsItsTwinByRandomRules) {
 }
 
 /// A packet that the key is made from.
-Frame frame_of(const Key& key, RandomFrames& draw) {
+Frame frame_of(const classify::Key& key, RandomFrames& draw) {
   const Ipv4Address from{static_cast<std::uint32_t>(key.source.low)};
   const Ipv4Address to{static_cast<std::uint32_t>(key.destination.low)};
   auto packet = testing::packet().eth().ipv4(to_string(from), to_string(to));
@@ -113,10 +113,10 @@ TEST_P(FirewallOnDevice, DecidesAndCountsAsItsTwinByClassBenchSets) {
     any = true;
     const auto read = read_rules(set->rules, name, {});
     ASSERT_TRUE(read);
-    Firewalls nfs(read->value, Engine::bitvector);
+    Firewalls nfs(read->value, classify::Engine::bitvector);
     StageTwins twins(*nfs.on_device, *nfs.on_host, GetParam());
     RandomFrames draw(1);
-    for (const Key& key : set->keys) {
+    for (const classify::Key& key : set->keys) {
       const Frame frame = frame_of(key, draw);
       if (twins.lane().append(frame)) continue;
       ASSERT_NO_FATAL_FAILURE(twins.run()) << name;
@@ -130,7 +130,7 @@ TEST_P(FirewallOnDevice, DecidesAndCountsAsItsTwinByClassBenchSets) {
 }
 
 TEST(FirewallStages, DecideAlikeWhereManyAreInFlightOverTheSameTables) {
-  const auto nf = std::move(*Firewall::build(rules_about_random_frames(), Engine::bitvector));
+  const auto nf = std::move(*Firewall::build(rules_about_random_frames(), classify::Engine::bitvector));
   std::vector<std::unique_ptr<testing::OwnLane>> lanes;
   for (int i = 0; i < 8; ++i) lanes.push_back(std::make_unique<testing::OwnLane>(*nf, testing::kWays[0]));
   RandomFrames draw(4);

@@ -20,8 +20,8 @@ class TupleReader {
  public:
   explicit TupleReader(const std::string& file) : file_(file) {}
 
-  Result<std::vector<Key>> read(std::string_view text, std::uint32_t first_line) {
-    std::vector<Key> keys;
+  Result<std::vector<classify::Key>> read(std::string_view text, std::uint32_t first_line) {
+    std::vector<classify::Key> keys;
     std::vector<Word> words;
     LineReader lines(text, first_line);
     for (Line line; lines.next(line);) {
@@ -39,8 +39,8 @@ class TupleReader {
     mistakes_.add({{file_, line_, word.column}, std::string(message), in_quotes(word.text), std::string(expected)});
   }
 
-  Key read_tuple(const std::vector<Word>& words, std::string_view line) {
-    Key key;
+  classify::Key read_tuple(const std::vector<Word>& words, std::string_view line) {
+    classify::Key key;
     if (words.size() != 5) {
       mistake({line, 1}, fmt::format("tuple of {} word{}", words.size(), words.size() == 1 ? "" : "s"),
               "SOURCE DESTINATION PROTOCOL SOURCE-PORT DESTINATION-PORT");
@@ -55,7 +55,7 @@ class TupleReader {
     }
     const std::optional<std::uint8_t> protocol = parse_protocol(words[2].text);
     if (!protocol) mistake(words[2], "unknown protocol", "tcp, udp, icmp, … or a number up to 255");
-    key.kind = kKindUntoldDetail + protocol.value_or(0);
+    key.kind = classify::kKindUntoldDetail + protocol.value_or(0);
     key.source_port = read_port(words[3]);
     key.destination_port = read_port(words[4]);
     return key;
@@ -90,7 +90,8 @@ class TupleReader {
 
 }  // namespace
 
-Result<std::vector<Key>> read_tuples(std::string_view text, const std::string& file, std::uint32_t first_line) {
+Result<std::vector<classify::Key>> read_tuples(std::string_view text, const std::string& file,
+                                               std::uint32_t first_line) {
   return TupleReader(file).read(text, first_line);
 }
 

@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "base/error.h"
-#include "nf/firewall/key.h"
+#include "classify/key.h"
 
 namespace penstock::firewall {
 
 /// One tuple a line; empty lines and # comments are passed over. `file` names the text in errors, and
 /// `first_line` is the number of its first line.
-[[nodiscard]] Result<std::vector<Key>> read_tuples(std::string_view text, const std::string& file,
-                                                   std::uint32_t first_line = 1);
+[[nodiscard]] Result<std::vector<classify::Key>> read_tuples(std::string_view text, const std::string& file,
+                                                             std::uint32_t first_line = 1);
 
 }  // namespace penstock::firewall

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <variant>
 
+#include "classify/bitvector_layout.h"
+#include "classify/device_tables.h"
 #include "gpu/memory.h"
-#include "nf/firewall/bitvector_layout.h"
-#include "nf/firewall/device_tables.h"
 #include "nf/ipsec/selection.h"
 
 namespace penstock::ipsec {
@@ -21,15 +21,15 @@ class DeviceSelection {
   explicit DeviceSelection(const Selection& host);
 
   // To be passed by value to kernels. `deciding_entry` of the engine gives a policy, or kNoPolicy.
-  [[nodiscard]] firewall::BitVectorView engine() const noexcept {
-    return *std::get_if<firewall::BitVectorView>(&engine_.engine());
+  [[nodiscard]] classify::BitVectorView engine() const noexcept {
+    return *std::get_if<classify::BitVectorView>(&engine_.engine());
   }
   [[nodiscard]] SelectionView view() const noexcept {
     return {policies_.data(), candidates_.data(), sas_.data(), selectors_.data()};
   }
 
  private:
-  firewall::DeviceTables engine_;
+  classify::DeviceTables engine_;
   gpu::DeviceBuffer<PolicyView> policies_;
   gpu::DeviceBuffer<std::uint32_t> candidates_;
   gpu::DeviceBuffer<SaView> sas_;

@@ -47,7 +47,7 @@ template <typename ReceivedOf>
 }
 
 /// Where no policies are given: whether the SA may carry what it brought.
-[[nodiscard]] PENSTOCK_HOST_DEVICE inline Reason check_selector(const SelectionView& view, const firewall::Key& key,
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline Reason check_selector(const SelectionView& view, const classify::Key& key,
                                                                 std::uint32_t sa) noexcept {
   return sa == kNoSa || selects(view.selectors[sa], key) ? Reason::none : Reason::policy_mismatch;
 }

@@ -7,7 +7,7 @@
 #include <ctime>
 #include <new>
 
-#include "nf/firewall/classifier.h"
+#include "classify/classifier.h"
 #include "nf/ipsec/outbound_core.h"
 #include "nf/ipsec/stages.h"
 #include "packet/parse_core.h"
@@ -97,7 +97,7 @@ void InboundStage::open(std::span<PacketView> packets) noexcept {
 
 /// What came out of a tunnel, and what came in the clear: whether it may go on.
 void InboundStage::check_policies(std::span<PacketView> packets) noexcept {
-  constexpr std::size_t kGroup = firewall::Classifier::kGroup;
+  constexpr std::size_t kGroup = classify::Classifier::kGroup;
   std::array<std::uint32_t, kGroup> policies;
   std::array<std::uint32_t, kGroup> of_key;
   std::size_t count = 0;

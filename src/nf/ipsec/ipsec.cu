@@ -9,8 +9,8 @@
 
 #include <cuda_runtime.h>
 
+#include "classify/bitvector_core.h"
 #include "gpu/per_packet.cuh"
-#include "nf/firewall/bitvector_core.h"
 #include "nf/ipsec/device_tables.h"
 #include "nf/ipsec/inbound_core.h"
 #include "nf/ipsec/number_kernel.cuh"
@@ -46,7 +46,7 @@ struct Outward {
 
 /// Which SA protects each packet: into `sas`, kNoSa where none does.
 __global__ void __launch_bounds__(kThreadsPerBlock)
-    select_packets(const firewall::BitVectorView engine, const Outward outward, const gpu::DevicePackets batch,
+    select_packets(const classify::BitVectorView engine, const Outward outward, const gpu::DevicePackets batch,
                    std::uint32_t* sas) {
   const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= batch.count) return;
@@ -59,9 +59,9 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
   const Reason standing = standing_of(packet.layout);
   if (standing == Reason::not_ip && !drops_not_ip(packet.layout, outward.drops_unselected)) return;
   if (standing != Reason::none) return drop(packet, standing, batch.function);
-  firewall::Key key;
+  classify::Key key;
   make_selector_key(view, key);
-  const std::uint32_t policy = firewall::deciding_entry(engine, key);
+  const std::uint32_t policy = classify::deciding_entry(engine, key);
   if (policy == kNoPolicy) {
     if (outward.drops_unselected) drop(packet, Reason::no_policy, batch.function);
     return;
@@ -253,7 +253,7 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
 
 /// What was opened is brought out; then, as what came in the clear, the policies are asked about it.
 __global__ void __launch_bounds__(kThreadsPerBlock)
-    leave(const firewall::BitVectorView engine, const Inward inward, const gpu::DevicePackets batch,
+    leave(const classify::BitVectorView engine, const Inward inward, const gpu::DevicePackets batch,
           const CryptoJob* jobs, const std::uint8_t* opened) {
   const std::uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= batch.count) return;
@@ -274,10 +274,10 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
   const Reason standing = standing_of(packet.layout);
   if (standing == Reason::not_ip) return;
   if (standing != Reason::none) return drop(packet, standing, batch.function);
-  firewall::Key key;
+  classify::Key key;
   make_selector_key(view, key);
   const Reason reason = inward.has_policies
-                            ? check_inbound(inward.selection, firewall::deciding_entry(engine, key), key, job.sa)
+                            ? check_inbound(inward.selection, classify::deciding_entry(engine, key), key, job.sa)
                             : check_selector(inward.selection, key, job.sa);
   if (reason != Reason::none) drop(packet, reason, batch.function);
 }

@@ -176,7 +176,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make_ipsec(const Parameters& 
   static const std::vector<std::string> kNoMapping;
   const bool mapped = parameters.has("interfaces");
   auto interfaces =
-      firewall::make_interfaces(context.ports, mapped ? parameters.texts("interfaces") : kNoMapping,
+      classify::make_interfaces(context.ports, mapped ? parameters.texts("interfaces") : kNoMapping,
                                 mapped ? parameters.place("interfaces") : Place{}, context.out_port_known);
   if (!interfaces) return failure(std::move(interfaces).error());
   sources.interfaces = std::move(*interfaces);

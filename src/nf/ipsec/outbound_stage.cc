@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-#include "nf/firewall/classifier.h"
+#include "classify/classifier.h"
 #include "nf/ipsec/outbound_core.h"
 #include "nf/ipsec/selection_core.h"
 #include "nf/ipsec/stages.h"
@@ -137,7 +137,7 @@ void OutboundStage::select_again(std::span<PacketView> packets, std::size_t firs
   for (std::size_t p = first; p < last; ++p) {
     const std::size_t packet = pending_[p].packet;
     const std::uint32_t before = std::exchange(pending_[p].sa, kNoSa);
-    firewall::Key key;
+    classify::Key key;
     make_selector_key(packets[packet], key);
     std::uint32_t policy = kNoPolicy;
     tables_.selection().find_policies({&key, 1}, &policy);
@@ -176,7 +176,7 @@ std::string OutboundStage::explain(PacketView packet) const {
     return drops_not_ip(packet.layout(), tables_.settings().drops_unselected) ? "not IP" : "not IP: passes";
   }
   if (standing != Reason::none) return fmt::format("{} header", kReasons[static_cast<std::size_t>(standing)]);
-  firewall::Key key;
+  classify::Key key;
   make_selector_key(packet, key);
   std::uint32_t policy = kNoPolicy;
   tables_.selection().find_policies({&key, 1}, &policy);

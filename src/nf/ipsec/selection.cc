@@ -20,8 +20,8 @@ namespace penstock::ipsec {
 
 namespace {
 
-using firewall::Condition;
-using firewall::Subject;
+using classify::Condition;
+using classify::Subject;
 
 /// Whether the engine knows of this protocol what selectors name: ports, or type and code. GRE's keys, the mobility
 /// header's type and DCCP's ports it does not.
@@ -70,34 +70,34 @@ SelectorView view_of(const SecurityAssociation& sa) {
   return view;
 }
 
-void add_address(firewall::Ruleset& rules, const IpPrefix& prefix, bool source, std::vector<Condition>& conditions) {
+void add_address(classify::Ruleset& rules, const IpPrefix& prefix, bool source, std::vector<Condition>& conditions) {
   if (covers_all(prefix)) return;
   const auto [low, mask] = masked(prefix);
   if (is_ipv6(prefix)) {
     const Ipv6Address high{low.high | ~mask.high, low.low | ~mask.low};
     conditions.push_back(
-        firewall::ipv6_condition(rules, source ? Subject::source6 : Subject::destination6, low, high, false));
+        classify::ipv6_condition(rules, source ? Subject::source6 : Subject::destination6, low, high, false));
     return;
   }
   const auto first = static_cast<std::uint32_t>(low.low);
   const auto last = static_cast<std::uint32_t>(low.low | ~mask.low);
   conditions.push_back(
-      firewall::ipv4_condition(source ? Subject::source4 : Subject::destination4, {first}, {last}, false));
+      classify::ipv4_condition(source ? Subject::source4 : Subject::destination4, {first}, {last}, false));
 }
 
-void add_ports(firewall::Ruleset& rules, const Selector& selector, std::vector<Condition>& conditions) {
+void add_ports(classify::Ruleset& rules, const Selector& selector, std::vector<Condition>& conditions) {
   if (!has_ports(selector)) return;
   if (selector.protocol == ip_protocol::kIcmp || selector.protocol == ip_protocol::kIcmpv6) {
     const unsigned type = selector.source_port.value_or(0);
     const unsigned code = selector.destination_port.value_or(0);
     const unsigned value = type << 8 | (code & 0xff);
     const unsigned mask = (selector.source_port ? 0xff00U : 0) | (selector.destination_port ? 0xffU : 0);
-    conditions.push_back(firewall::icmp_condition(selector.protocol, static_cast<std::uint16_t>(value),
+    conditions.push_back(classify::icmp_condition(selector.protocol, static_cast<std::uint16_t>(value),
                                                   static_cast<std::uint16_t>(mask), false));
     return;
   }
   const auto add = [&](Subject subject, const std::optional<std::uint16_t>& port) {
-    if (port) conditions.push_back(firewall::port_condition(rules, subject, {{*port, *port}}, false));
+    if (port) conditions.push_back(classify::port_condition(rules, subject, {{*port, *port}}, false));
   };
   add(Subject::source_port, selector.source_port);
   add(Subject::destination_port, selector.destination_port);
@@ -120,7 +120,7 @@ class SelectionBuilder {
       add_policies(Direction::out);
     }
     made_->rules_.file = sources_.policy_file;
-    auto classifier = firewall::make_classifier(firewall::Engine::bitvector, made_->rules_);
+    auto classifier = classify::make_classifier(classify::Engine::bitvector, made_->rules_);
     if (!classifier) return tl::unexpected(std::move(classifier.error()));
     made_->classifier_ = std::move(*classifier);
     return Read<std::unique_ptr<const Selection>>{std::move(made_), std::move(unsupported_)};
@@ -208,11 +208,11 @@ class SelectionBuilder {
   /// in the clear that was to be protected.
   void add_selector(const Policy& policy, PolicyView& view) {
     const Selector& selector = policy.selector;
-    firewall::Ruleset& rules = made_->rules_;
+    classify::Ruleset& rules = made_->rules_;
     std::vector<Condition> conditions;
     add_address(rules, selector.source, true, conditions);
     add_address(rules, selector.destination, false, conditions);
-    if (selector.protocol != 0) conditions.push_back(firewall::protocol_condition(selector.protocol, 0xff, false));
+    if (selector.protocol != 0) conditions.push_back(classify::protocol_condition(selector.protocol, 0xff, false));
     if (has_ports(selector) && !knows_ports(selector.protocol)) {
       unsupported(
           policy, "a policy with ports, keys or types of this protocol is not supported",
@@ -223,12 +223,12 @@ class SelectionBuilder {
       add_ports(rules, selector, conditions);
     }
     if (!selector.device.empty()) add_device(policy, view, conditions);
-    firewall::Entry entry;
+    classify::Entry entry;
     entry.family = family_of(selector);
-    entry.action = firewall::Action::accept;
+    entry.action = classify::Action::accept;
     entry.rule = static_cast<std::uint32_t>(rules.rules.size());
-    rules.rules.push_back({policy.line, firewall::Target::accept, false, ""});
-    firewall::add_entry(rules, conditions, entry);
+    rules.rules.push_back({policy.line, classify::Target::accept, false, ""});
+    classify::add_entry(rules, conditions, entry);
   }
 
   void add_device(const Policy& policy, PolicyView& view, std::vector<Condition>& conditions) {
@@ -244,7 +244,7 @@ class SelectionBuilder {
       view.handling = Handling::refuse;
       return;
     }
-    conditions.push_back(firewall::interface_condition(inbound_ ? Subject::in_port : Subject::out_port, *ports, false));
+    conditions.push_back(classify::interface_condition(inbound_ ? Subject::in_port : Subject::out_port, *ports, false));
   }
 
   void add_template(const Template& wanted, PolicyView& view) {

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "nf/firewall/classifier.h"
-#include "nf/firewall/interfaces.h"
-#include "nf/firewall/rule.h"
+#include "classify/classifier.h"
+#include "classify/interfaces.h"
+#include "classify/rule.h"
 #include "nf/ipsec/decapsulate_core.h"
 #include "nf/ipsec/policy.h"
 #include "nf/ipsec/sa.h"
@@ -30,7 +30,7 @@ struct SelectionSources {
   std::span<const SecurityAssociation> states;
   std::span<const Policy> policies;     // of all directions, in the order in which they are tried
   std::string state_file, policy_file;  // names, for messages
-  firewall::Interfaces interfaces;      // what policies of a device stand for
+  classify::Interfaces interfaces;      // what policies of a device stand for
   std::uint32_t mtu = 1500;             // for `sa_view`
 };
 
@@ -44,7 +44,7 @@ class Selection {
                                                                             bool inbound);
 
   /// For each key the policy that selects it, or kNoPolicy.
-  void find_policies(std::span<const firewall::Key> keys, std::uint32_t* policies) const noexcept {
+  void find_policies(std::span<const classify::Key> keys, std::uint32_t* policies) const noexcept {
     classifier_->classify(keys, policies);
   }
   [[nodiscard]] SelectionView view() const noexcept {
@@ -54,8 +54,8 @@ class Selection {
   [[nodiscard]] std::uint32_t line(std::uint32_t policy) const noexcept { return rules_.rules[policy].line; }
 
   // What goes to devices.
-  [[nodiscard]] const firewall::Ruleset& rules() const noexcept { return rules_; }
-  [[nodiscard]] const firewall::Classifier& classifier() const noexcept { return *classifier_; }
+  [[nodiscard]] const classify::Ruleset& rules() const noexcept { return rules_; }
+  [[nodiscard]] const classify::Classifier& classifier() const noexcept { return *classifier_; }
   [[nodiscard]] const std::vector<PolicyView>& policies() const noexcept { return policies_; }
   [[nodiscard]] const std::vector<std::uint32_t>& candidates() const noexcept { return candidates_; }
   [[nodiscard]] const std::vector<SaView>& sas() const noexcept { return sas_; }
@@ -65,8 +65,8 @@ class Selection {
   friend class SelectionBuilder;
   Selection() = default;
 
-  firewall::Ruleset rules_;                                 // an entry for each policy
-  std::unique_ptr<const firewall::Classifier> classifier_;  // borrows rules_
+  classify::Ruleset rules_;                                 // an entry for each policy
+  std::unique_ptr<const classify::Classifier> classifier_;  // borrows rules_
   std::vector<PolicyView> policies_;
   std::vector<std::uint32_t> candidates_;
   std::vector<SaView> sas_;

@@ -71,7 +71,7 @@ class Comparison {
     return std::move(built->value);
   }
 
-  static std::uint32_t policy_of(const Selection& selection, const firewall::Key& key) {
+  static std::uint32_t policy_of(const Selection& selection, const classify::Key& key) {
     std::uint32_t policy = kNoPolicy;
     selection.find_policies({&key, 1}, &policy);
     return policy;
@@ -79,7 +79,7 @@ class Comparison {
 
   void outward(const Selection& selection, const Flow& flow, Tally& tally) const {
     const RoomyFrame frame(flow.frame);
-    firewall::Key key;
+    classify::Key key;
     make_selector_key(frame.view, key);
     const std::uint32_t policy = policy_of(selection, key);
     Selected selected;
@@ -113,7 +113,7 @@ class Comparison {
 
   void inward(const Selection& selection, model::Direction direction, const Flow& flow, Tally& tally) {
     const RoomyFrame frame(flow.frame);
-    firewall::Key key;
+    classify::Key key;
     make_selector_key(frame.view, key);
     const std::uint32_t policy = policy_of(selection, key);
     for (int i = 0; i < 5; ++i) {

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "base/host_device.h"
-#include "nf/firewall/key.h"
+#include "classify/key.h"
 #include "nf/ipsec/crypto_job.h"
 #include "nf/ipsec/reasons.h"
 #include "nf/ipsec/selection_layout.h"
@@ -20,11 +20,11 @@ namespace penstock::ipsec {
 
 /// What policies look at, of a packet with an IP header. The ports, type and code of a fragment are 0, also of the
 /// first one, as in Linux: so all fragments of a packet go the same way.
-PENSTOCK_HOST_DEVICE inline void make_selector_key(PacketView view, firewall::Key& key) noexcept {
-  firewall::make_key(view, key);
+PENSTOCK_HOST_DEVICE inline void make_selector_key(PacketView view, classify::Key& key) noexcept {
+  classify::make_key(view, key);
   if (!view.layout().has(PacketLayout::kFragment)) return;
   key.source_port = key.destination_port = 0;
-  key.kind = std::uint32_t{view.layout().transport} << firewall::kKindDetailBits;
+  key.kind = std::uint32_t{view.layout().transport} << classify::kKindDetailBits;
 }
 
 namespace selection_detail {
@@ -45,7 +45,7 @@ namespace selection_detail {
 }  // namespace selection_detail
 
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline bool selects(const SelectorView& selector,
-                                                       const firewall::Key& key) noexcept {
+                                                       const classify::Key& key) noexcept {
   using namespace selection_detail;
   if (selector.nothing) return false;
   if (selector.family == NetworkLayer::none) return true;
@@ -58,8 +58,8 @@ namespace selection_detail {
   std::uint32_t first = key.source_port;
   std::uint32_t second = key.destination_port;
   if (key.protocol() == ip_protocol::kIcmp || key.protocol() == ip_protocol::kIcmpv6) {
-    first = key.has_detail() ? key.detail() >> 8 : firewall::kNoTransportPort;
-    second = key.has_detail() ? key.detail() & 0xff : firewall::kNoTransportPort;
+    first = key.has_detail() ? key.detail() >> 8 : classify::kNoTransportPort;
+    second = key.has_detail() ? key.detail() & 0xff : classify::kNoTransportPort;
   }
   return (selector.any_source_port || selector.source_port == first) &&
          (selector.any_destination_port || selector.destination_port == second);
@@ -76,7 +76,7 @@ namespace selection_detail {
 /// Whether a packet can go by an SA that its policy's template takes. In transport mode the addresses are the packet's
 /// own.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline bool carries(const SaView& sa, const SelectorView& selector,
-                                                       const firewall::Key& key) noexcept {
+                                                       const classify::Key& key) noexcept {
   if (!sa.tunnel && (sa.outer != key.family || !is_same(sa.destination, key.destination) ||
                      !(is_any(sa.source) || is_same(sa.source, key.source)))) {
     return false;
@@ -89,7 +89,7 @@ namespace selection_detail {
 /// those of any source, as in Linux.
 template <typename StatusOf>
 [[nodiscard]] PENSTOCK_HOST_DEVICE Selected choose_sa(const SelectionView& view, const PolicyView& policy,
-                                                      const firewall::Key& key, const StatusOf& status_of) noexcept {
+                                                      const classify::Key& key, const StatusOf& status_of) noexcept {
   Selected selected{policy.handling == Handling::prefer ? Reason::none : Reason::no_sa, kNoSa};
   constexpr unsigned kNone = 4;
   unsigned best = kNone;  // the lower the better
@@ -115,7 +115,7 @@ template <typename StatusOf>
 /// Outwards: what the policy that selects the packet has done with it. `status_of(sa)` gives an SaStatus.
 template <typename StatusOf>
 [[nodiscard]] PENSTOCK_HOST_DEVICE Selected select_outbound(const SelectionView& view, std::uint32_t policy,
-                                                            const firewall::Key& key,
+                                                            const classify::Key& key,
                                                             const StatusOf& status_of) noexcept {
   switch (view.policies[policy].handling) {
     case Handling::bypass: break;
@@ -189,7 +189,7 @@ struct Found {
 /// kNoPolicy) selects, as it is now (RFC 4301 §5.2 step 4; what Linux does where no policy selects it): what came in
 /// the clear may, and what a tunnel carried may not.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Reason check_inbound(const SelectionView& view, std::uint32_t policy,
-                                                               const firewall::Key& key, std::uint32_t sa) noexcept {
+                                                               const classify::Key& key, std::uint32_t sa) noexcept {
   const bool in_the_clear = sa == kNoSa;
   const bool by_tunnel = !in_the_clear && view.sas[sa].tunnel;
   if (!in_the_clear && !selects(view.selectors[sa], key)) return Reason::policy_mismatch;

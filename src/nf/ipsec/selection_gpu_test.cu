@@ -7,9 +7,9 @@
 
 #include <vector>
 
+#include "classify/bitvector_core.h"
 #include "gpu/check.cuh"
 #include "gpu/memory.h"
-#include "nf/firewall/bitvector_core.h"
 #include "nf/ipsec/device_selection.h"
 #include "nf/ipsec/packets_for_test.h"
 #include "nf/ipsec/random_selection_for_test.h"
@@ -20,7 +20,7 @@ namespace {
 constexpr unsigned kThreads = 128;
 
 struct Question {
-  firewall::Key key;
+  classify::Key key;
   std::uint32_t sa;   // by which it came, inwards
   std::uint32_t spi;  // to look up at its destination
 };
@@ -48,8 +48,8 @@ PENSTOCK_HOST_DEVICE Answer answer(const SelectionView& out, std::uint32_t out_p
   return answer;
 }
 
-__global__ void ask(SelectionView out, firewall::BitVectorView out_engine, SelectionView in,
-                    firewall::BitVectorView in_engine, InboundView table, NatTraversalPorts ports,
+__global__ void ask(SelectionView out, classify::BitVectorView out_engine, SelectionView in,
+                    classify::BitVectorView in_engine, InboundView table, NatTraversalPorts ports,
                     const std::uint8_t* status, const Question* questions, Answer* answers, unsigned count) {
   const unsigned i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= count) return;

@@ -140,9 +140,9 @@ int ask_kernel(Way way, unsigned seed, bool with_sas, const std::string& folder)
   return 0;
 }
 
-firewall::Key key_of(const Flow& flow) {
+classify::Key key_of(const Flow& flow) {
   const RoomyFrame frame(flow.frame);
-  firewall::Key key;
+  classify::Key key;
   make_selector_key(frame.view, key);
   return key;
 }
@@ -221,7 +221,7 @@ class KernelSelection : public ::testing::Test {
 
   void inward(const Selection& selection, const model::Database& database, const Probe& probe,
               const std::string& answer) {
-    const firewall::Key key = key_of(probe.flow);
+    const classify::Key key = key_of(probe.flow);
     std::uint32_t policy = kNoPolicy;
     selection.find_policies({&key, 1}, &policy);
     const auto sa = probe.sa ? static_cast<std::uint32_t>(*probe.sa) : kNoSa;
@@ -253,7 +253,7 @@ class KernelSelection : public ::testing::Test {
 
   void outward(const Selection& selection, const Tables& tables, const model::Database& database, const Flow& flow,
                const std::string& answer) {
-    const firewall::Key key = key_of(flow);
+    const classify::Key key = key_of(flow);
     std::uint32_t policy = kNoPolicy;
     selection.find_policies({&key, 1}, &policy);
     Selected selected;

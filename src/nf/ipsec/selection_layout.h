@@ -9,12 +9,12 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "nf/firewall/rule.h"
+#include "classify/rule.h"
 #include "nf/ipsec/sa_layout.h"
 
 namespace penstock::ipsec {
 
-inline constexpr std::uint32_t kNoPolicy = firewall::kNoEntry;
+inline constexpr std::uint32_t kNoPolicy = classify::kNoEntry;
 
 /// What is done with the packets that a policy selects.
 enum class Handling : std::uint8_t {

@@ -110,7 +110,7 @@ void expect_agreement(const Selection& out, const Selection& in, const Oracle& o
                       Tally& tally) {
   const Flow flow = draw.flow();
   RoomyFrame frame(flow.frame);
-  firewall::Key key;
+  classify::Key key;
   make_selector_key(frame.view, key);
 
   std::uint32_t policy = kNoPolicy;

@@ -61,7 +61,7 @@ class Tables {
   }
 
   std::uint32_t policy_of(PacketView view) const {
-    firewall::Key key;
+    classify::Key key;
     make_selector_key(view, key);
     std::uint32_t found = kNoPolicy;
     selection->find_policies({&key, 1}, &found);
@@ -73,7 +73,7 @@ class Tables {
     roomy.view.packet->verdict = Verdict::forward(out);
     const std::uint32_t found = policy_of(roomy.view);
     if (found == kNoPolicy) return "no policy";
-    firewall::Key key;
+    classify::Key key;
     make_selector_key(roomy.view, key);
     const Selected selected = select_outbound(selection->view(), found, key, [this](std::uint32_t sa) {
       const auto at = status.find(sa);
@@ -85,7 +85,7 @@ class Tables {
   }
   Reason inwards(const Bytes& frame, std::uint32_t sa = kNoSa) const {
     RoomyFrame roomy(frame);
-    firewall::Key key;
+    classify::Key key;
     make_selector_key(roomy.view, key);
     return check_inbound(selection->view(), policy_of(roomy.view), key, sa);
   }

@@ -12,8 +12,8 @@
 #include <span>
 #include <string>
 
+#include "classify/classifier.h"
 #include "function/network_function.h"
-#include "nf/firewall/classifier.h"
 #include "nf/ipsec/encapsulate_core.h"
 #include "nf/ipsec/inbound_core.h"
 #include "nf/ipsec/ipsec.h"
@@ -36,7 +36,7 @@ class OutboundStage final : public function::CpuStage {
 
  private:
   static constexpr std::size_t kBurst = MbCrypto::kMostJobs;
-  static constexpr std::size_t kGroup = firewall::Classifier::kGroup;
+  static constexpr std::size_t kGroup = classify::Classifier::kGroup;
   /// A packet that an SA is to protect; kNoSa: that none does any more.
   struct Pending {
     std::uint32_t packet;
@@ -61,7 +61,7 @@ class OutboundStage final : public function::CpuStage {
   SaState::Seconds now_ = 0;
   function::Emitter* emitter_ = nullptr;  // where there is an MTU
   AnswerLimit answers_;
-  std::array<firewall::Key, kGroup> keys_;
+  std::array<classify::Key, kGroup> keys_;
   std::array<Pending, kGroup> pending_;
   std::size_t pending_count_ = 0;
   std::array<MbCrypto::Work, kBurst> work_;
@@ -100,7 +100,7 @@ class InboundStage final : public function::CpuStage {
   };
   std::array<Pending, kBurst> pending_;
   std::array<MbCrypto::Work, kBurst> work_;
-  std::array<firewall::Key, firewall::Classifier::kGroup> keys_;
+  std::array<classify::Key, classify::Classifier::kGroup> keys_;
   std::array<std::uint32_t, kBurst> sas_;  // by packet of the burst: what it came by
   std::size_t pending_count_ = 0;
 };

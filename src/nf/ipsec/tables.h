@@ -49,7 +49,7 @@ struct TableSources {
   SecurityAssociations sas;
   std::optional<Policies> policies;  // none: inwards, whatever an SA may carry
   std::string state_file, policy_file;
-  firewall::Interfaces interfaces;
+  classify::Interfaces interfaces;
   Settings settings;
   std::shared_ptr<NumberSource> numbers;
   SaRegistry* registry = nullptr;

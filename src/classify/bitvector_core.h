@@ -10,10 +10,10 @@
 #include <cstdint>
 
 #include "base/host_device.h"
-#include "nf/firewall/bitvector_layout.h"
-#include "nf/firewall/key.h"
+#include "classify/bitvector_layout.h"
+#include "classify/key.h"
 
-namespace penstock::firewall {
+namespace penstock::classify {
 
 /// The records of a key's vectors, one for each dimension that is in use.
 struct VectorSet {
@@ -171,4 +171,4 @@ template <std::uint32_t Count>
   return deciding_entry(table, set);
 }
 
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

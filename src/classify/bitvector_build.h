@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "nf/firewall/bitvector_layout.h"
+#include "classify/bitvector_layout.h"
 
-namespace penstock::firewall {
+namespace penstock::classify {
 
 /// What the vectors of a rule set may take at most.
 inline constexpr std::size_t kBitVectorMemoryLimit = std::size_t{1} << 30;
@@ -53,4 +53,4 @@ struct BitVectorTables {
 /// Fails where the vectors would need more than `limit` bytes.
 [[nodiscard]] Result<BitVectorTables> build_bitvectors(const Ruleset& rules, std::size_t limit = kBitVectorMemoryLimit);
 
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

@@ -13,10 +13,10 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "nf/firewall/key.h"
-#include "nf/firewall/rule.h"
+#include "classify/key.h"
+#include "classify/rule.h"
 
-namespace penstock::firewall {
+namespace penstock::classify {
 
 struct BitVectorTables;
 
@@ -42,4 +42,4 @@ enum class Engine : std::uint8_t { linear, bitvector };
 /// Fails where the rules are too many for the engine.
 [[nodiscard]] Result<std::unique_ptr<Classifier>> make_classifier(Engine engine, const Ruleset& rules);
 
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

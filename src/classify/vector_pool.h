@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "nf/firewall/bitvector_layout.h"
+#include "classify/bitvector_layout.h"
 
-namespace penstock::firewall {
+namespace penstock::classify {
 
 class VectorPool {
  public:
@@ -55,4 +55,4 @@ class VectorPool {
   std::uint64_t hash_ = 0;  // the sum of its blocks' hashes
 };
 
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "nf/firewall/vector_pool.h"
+#include "classify/vector_pool.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "packet/flow_hash.h"
 
-namespace penstock::firewall {
+namespace penstock::classify {
 
 namespace {
 
@@ -118,4 +118,4 @@ std::uint32_t VectorPool::record_of_numbers() {
   return record;
 }
 
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

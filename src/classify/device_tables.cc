@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "nf/firewall/device_tables.h"
+#include "classify/device_tables.h"
 
 #include <span>
 
-namespace penstock::firewall {
+namespace penstock::classify {
 
 DeviceTables::DeviceTables(const Ruleset& rules, const Classifier& classifier) : rules_(view_of(rules)) {
   rules_.entries = copy_of(rules.entries);
@@ -56,4 +56,4 @@ BitVectorView DeviceTables::bitvectors(const BitVectorTables& tables) {
   return view;
 }
 
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

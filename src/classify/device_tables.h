@@ -6,17 +6,17 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <variant>
 #include <vector>
 
+#include "classify/bitvector_build.h"
+#include "classify/bitvector_core.h"
+#include "classify/classifier.h"
+#include "classify/linear_core.h"
+#include "classify/rules_view.h"
 #include "gpu/memory.h"
-#include "gpu/stage.h"
-#include "nf/firewall/bitvector_build.h"
-#include "nf/firewall/classifier.h"
-#include "nf/firewall/judge_core.h"
 
-namespace penstock::firewall {
+namespace penstock::classify {
 
 class DeviceTables {
  public:
@@ -43,7 +43,4 @@ class DeviceTables {
   EngineView engine_;
 };
 
-/// Borrows the tables, which lie on the current device.
-[[nodiscard]] std::unique_ptr<gpu::GpuStage> make_firewall_gpu_stage(const DeviceTables& tables);
-
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "nf/firewall/bitvector_build.h"
+#include "classify/bitvector_build.h"
 
 #include <fmt/format.h>
 
@@ -11,10 +11,10 @@
 #include <map>
 
 #include "base/units.h"
-#include "nf/firewall/interval_set.h"
-#include "nf/firewall/vector_pool.h"
+#include "classify/interval_set.h"
+#include "classify/vector_pool.h"
 
-namespace penstock::firewall {
+namespace penstock::classify {
 
 namespace {
 
@@ -313,4 +313,4 @@ Result<BitVectorTables> build_bitvectors(const Ruleset& rules, std::size_t limit
   return tables;
 }
 
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

@@ -12,7 +12,7 @@
 #include "base/ip_address.h"
 #include "packet/packet.h"
 
-namespace penstock::firewall {
+namespace penstock::classify {
 
 /// Kinds: protocol and detail in one number, an index of tables. Behind the known ones stand those whose detail is
 /// missing (a later fragment, a cut header: no condition on the detail holds), and those whose detail was never told
@@ -85,4 +85,4 @@ PENSTOCK_HOST_DEVICE inline void make_key(PacketView view, Key& key) noexcept {
   key.later_fragment = layout.has(PacketLayout::kLaterFragment);
 }
 
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

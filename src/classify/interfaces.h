@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 
-namespace penstock::firewall {
+namespace penstock::classify {
 
 struct Interfaces {
   /// The name that maps an interface to no port at all.
@@ -40,4 +40,4 @@ struct Interfaces {
                                                  std::span<const std::string> mapping, const Place& place,
                                                  bool out_known);
 
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

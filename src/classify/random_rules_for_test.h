@@ -11,10 +11,10 @@
 #include <random>
 #include <vector>
 
-#include "nf/firewall/key.h"
-#include "nf/firewall/rule.h"
+#include "classify/key.h"
+#include "classify/rule.h"
 
-namespace penstock::firewall {
+namespace penstock::classify {
 
 /// Draws small numbers of things that collide often: rules of a few addresses and ports, and keys beside their ends.
 class Draw {
@@ -118,4 +118,4 @@ class Draw {
   std::mt19937_64 random_;
 };
 
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

@@ -8,12 +8,12 @@
 #include <variant>
 #include <vector>
 
+#include "classify/device_tables.h"
+#include "classify/random_rules_for_test.h"
 #include "gpu/check.cuh"
 #include "gpu/memory.h"
-#include "nf/firewall/device_tables.h"
-#include "nf/firewall/random_rules_for_test.h"
 
-namespace penstock::firewall {
+namespace penstock::classify {
 namespace {
 
 constexpr unsigned kThreads = 128;
@@ -64,4 +64,4 @@ TEST(EnginesOnDevice, FindWhatTheLinearSearchOnTheHostFinds) {
 }
 
 }  // namespace
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

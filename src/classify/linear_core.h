@@ -9,10 +9,10 @@
 #include <cstdint>
 
 #include "base/host_device.h"
-#include "nf/firewall/key.h"
-#include "nf/firewall/rule.h"
+#include "classify/key.h"
+#include "classify/rule.h"
 
-namespace penstock::firewall {
+namespace penstock::classify {
 
 struct LinearView {
   const Entry* entries;
@@ -96,4 +96,4 @@ struct LinearView {
   return kNoEntry;
 }
 
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "nf/firewall/rule.h"
+#include "classify/rule.h"
 
 #include "packet/ip.h"
 
-namespace penstock::firewall {
+namespace penstock::classify {
 
 std::string_view name(Target target) {
   switch (target) {
@@ -55,4 +55,4 @@ void add_entry(Ruleset& rules, const std::vector<Condition>& conditions, Entry e
   rules.entries.push_back(entry);
 }
 
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

@@ -17,7 +17,7 @@
 #include "base/ip_address.h"
 #include "packet/layout.h"
 
-namespace penstock::firewall {
+namespace penstock::classify {
 
 /// What is done with a packet that a rule matches, or that none does.
 enum class Target : std::uint8_t { accept, drop, reject };
@@ -130,4 +130,4 @@ struct Ruleset {
 [[nodiscard]] Condition interface_condition(Subject subject, std::uint64_t ports, bool negated);
 void add_entry(Ruleset& rules, const std::vector<Condition>& conditions, Entry entry);
 
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

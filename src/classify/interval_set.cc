@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "nf/firewall/interval_set.h"
+#include "classify/interval_set.h"
 
 #include <algorithm>
 
-#include "nf/firewall/bitvector_core.h"
-#include "nf/firewall/key.h"
+#include "classify/bitvector_core.h"
+#include "classify/key.h"
 
-namespace penstock::firewall {
+namespace penstock::classify {
 
 namespace {
 
@@ -203,4 +203,4 @@ IntervalSet values_of(const Ruleset& rules, const Entry& entry, Dimension dimens
   return values;
 }
 
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

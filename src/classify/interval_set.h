@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/ip_address.h"
-#include "nf/firewall/rule.h"
+#include "classify/rule.h"
 
-namespace penstock::firewall {
+namespace penstock::classify {
 
 using Number = Ipv6Address;  // a 128-bit number; smaller ones stand in the low word
 
@@ -54,4 +54,4 @@ inline constexpr std::uint32_t kDimensionCount = 8;
                                     std::uint32_t port_count);
 [[nodiscard]] Interval domain_of(Dimension dimension, std::uint32_t port_count);
 
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "nf/firewall/interval_set.h"
+#include "classify/interval_set.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -9,7 +9,7 @@
 #include <bitset>
 #include <cstdlib>
 
-namespace penstock::firewall {
+namespace penstock::classify {
 namespace {
 
 // The same cases in every run, unless the caller chooses others.
@@ -68,4 +68,4 @@ TEST(IntervalSet, CountsOnFromOneWordToTheNext) {
 }
 
 }  // namespace
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

@@ -1,17 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "nf/firewall/classifier.h"
+#include "classify/classifier.h"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "nf/firewall/bitvector_build.h"
-#include "nf/firewall/bitvector_core.h"
-#include "nf/firewall/linear_core.h"
+#include "classify/bitvector_build.h"
+#include "classify/bitvector_core.h"
+#include "classify/linear_core.h"
 
-namespace penstock::firewall {
+namespace penstock::classify {
 
 namespace {
 
@@ -74,4 +74,4 @@ Result<std::unique_ptr<Classifier>> make_classifier(Engine engine, const Ruleset
   return std::make_unique<BitVectorClassifier>(rules, std::move(*tables));
 }
 
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

@@ -9,11 +9,11 @@
 #include <cstdlib>
 
 #include "base/testing/rounds.h"
-#include "nf/firewall/bitvector_build.h"
-#include "nf/firewall/classifier.h"
-#include "nf/firewall/random_rules_for_test.h"
+#include "classify/bitvector_build.h"
+#include "classify/classifier.h"
+#include "classify/random_rules_for_test.h"
 
-namespace penstock::firewall {
+namespace penstock::classify {
 namespace {
 
 // The same cases in every run, unless the caller chooses others.
@@ -68,4 +68,4 @@ TEST(BitVectorBuild, RefusesToGrowBeyondItsLimit) {
 }
 
 }  // namespace
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

@@ -1,17 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "nf/firewall/interfaces.h"
+#include "classify/interfaces.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "classify/rule.h"
 #include "function/interface_names.h"
-#include "nf/firewall/rule.h"
 
-namespace penstock::firewall {
+namespace penstock::classify {
 
 namespace {
 
@@ -81,4 +81,4 @@ Result<Interfaces> make_interfaces(std::span<const std::string> ports, std::span
   return interfaces;
 }
 
-}  // namespace penstock::firewall
+}  // namespace penstock::classify

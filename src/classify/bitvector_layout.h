@@ -14,9 +14,9 @@
 #include <cstdint>
 
 #include "base/ip_address.h"
-#include "nf/firewall/rule.h"
+#include "classify/rule.h"
 
-namespace penstock::firewall {
+namespace penstock::classify {
 
 inline constexpr std::uint32_t kWordsPerBlock = 8;
 inline constexpr std::uint32_t kEntriesPerBlock = 64 * kWordsPerBlock;
@@ -72,4 +72,4 @@ struct BitVectorView {
   const Entry* entries;
 };
 
-}  // namespace penstock::firewall
+}  // namespace penstock::classify
