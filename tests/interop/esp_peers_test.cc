@@ -18,8 +18,8 @@
 #include <sstream>
 
 #include "base/testing/rounds.h"
-#include "nf/ipsec/esp_sa_table.h"
 #include "nf/ipsec/ipsec_for_test.h"
+#include "nf/ipsec/sa/esp_sa_table.h"
 #include "packet/parse_core.h"
 #include "port/capture_reader.h"
 #include "property/conservation_check.h"

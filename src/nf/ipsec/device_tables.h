@@ -13,9 +13,9 @@
 #include "gpu/stage.h"
 #include "gpu/stream.h"
 #include "gpu/turns.h"
-#include "nf/ipsec/crypto.h"
-#include "nf/ipsec/device_numbers.h"
-#include "nf/ipsec/device_selection.h"
+#include "nf/ipsec/crypto/crypto.h"
+#include "nf/ipsec/numbers/device_numbers.h"
+#include "nf/ipsec/selection/device_selection.h"
 #include "nf/ipsec/tables.h"
 
 namespace penstock::ipsec {

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "base/testing/rounds.h"
-#include "nf/ipsec/crypto_core.h"
-#include "nf/ipsec/keys.h"
-#include "nf/ipsec/packets_for_test.h"
+#include "nf/ipsec/crypto/crypto_core.h"
+#include "nf/ipsec/crypto/keys.h"
+#include "nf/ipsec/esp/packets_for_test.h"
 #include "port/capture_reader.h"
 
 namespace penstock::ipsec {

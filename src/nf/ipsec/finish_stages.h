@@ -13,8 +13,8 @@
 
 #include "function/burst.h"
 #include "function/network_function.h"
+#include "nf/ipsec/esp/mtu.h"
 #include "nf/ipsec/ipsec.h"
-#include "nf/ipsec/mtu.h"
 
 namespace penstock::ipsec {
 

@@ -8,7 +8,7 @@
 #include <new>
 
 #include "classify/classifier.h"
-#include "nf/ipsec/outbound_core.h"
+#include "nf/ipsec/esp/outbound_core.h"
 #include "nf/ipsec/stages.h"
 #include "packet/parse_core.h"
 

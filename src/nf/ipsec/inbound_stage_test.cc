@@ -11,7 +11,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "nf/ipsec/crypto_core.h"
+#include "nf/ipsec/crypto/crypto_core.h"
 #include "nf/ipsec/ipsec_for_test.h"
 
 namespace penstock::ipsec {

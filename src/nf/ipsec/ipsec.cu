@@ -12,9 +12,9 @@
 #include "classify/bitvector_core.h"
 #include "gpu/per_packet.cuh"
 #include "nf/ipsec/device_tables.h"
-#include "nf/ipsec/inbound_core.h"
-#include "nf/ipsec/number_kernel.cuh"
-#include "nf/ipsec/outbound_core.h"
+#include "nf/ipsec/esp/inbound_core.h"
+#include "nf/ipsec/esp/outbound_core.h"
+#include "nf/ipsec/numbers/number_kernel.cuh"
 #include "packet/parse_core.h"
 
 namespace penstock::ipsec {

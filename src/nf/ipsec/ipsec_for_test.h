@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "nf/ipsec/esp/packets_for_test.h"
 #include "nf/ipsec/ipsec.h"
 #include "nf/ipsec/numbers/numbers_for_test.h"
-#include "nf/ipsec/packets_for_test.h"
 #include "nf/ipsec/reasons.h"
 
 namespace penstock::ipsec::testing {

@@ -4,9 +4,9 @@
 // The twin of the .cu files in a build without CUDA: no keys can lie on a device, so there is nothing to protect there.
 
 #include "gpu/cuda_error.h"
-#include "nf/ipsec/crypto.h"
-#include "nf/ipsec/device_numbers.h"
+#include "nf/ipsec/crypto/crypto.h"
 #include "nf/ipsec/device_tables.h"
+#include "nf/ipsec/numbers/device_numbers.h"
 
 namespace penstock::ipsec {
 

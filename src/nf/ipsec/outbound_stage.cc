@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "classify/classifier.h"
-#include "nf/ipsec/outbound_core.h"
-#include "nf/ipsec/selection_core.h"
+#include "nf/ipsec/esp/outbound_core.h"
+#include "nf/ipsec/selection/selection_core.h"
 #include "nf/ipsec/stages.h"
 #include "packet/parse_core.h"
 

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "nf/ipsec/packets_for_test.h"
+#include "nf/ipsec/esp/packets_for_test.h"
 #include "packet/testing/random_frames.h"
 
 namespace penstock::ipsec {

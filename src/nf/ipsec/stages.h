@@ -14,11 +14,11 @@
 
 #include "classify/classifier.h"
 #include "function/network_function.h"
-#include "nf/ipsec/encapsulate_core.h"
-#include "nf/ipsec/inbound_core.h"
+#include "nf/ipsec/crypto/mb_crypto.h"
+#include "nf/ipsec/esp/encapsulate_core.h"
+#include "nf/ipsec/esp/inbound_core.h"
+#include "nf/ipsec/esp/mtu.h"
 #include "nf/ipsec/ipsec.h"
-#include "nf/ipsec/mb_crypto.h"
-#include "nf/ipsec/mtu.h"
 
 namespace penstock::ipsec {
 

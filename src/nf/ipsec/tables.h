@@ -14,16 +14,16 @@
 #include <vector>
 
 #include "base/error.h"
-#include "nf/ipsec/decapsulate_core.h"
-#include "nf/ipsec/keys.h"
-#include "nf/ipsec/mb_crypto.h"
+#include "nf/ipsec/crypto/keys.h"
+#include "nf/ipsec/crypto/mb_crypto.h"
+#include "nf/ipsec/esp/decapsulate_core.h"
+#include "nf/ipsec/esp/outbound_core.h"
 #include "nf/ipsec/numbers/number_source.h"
 #include "nf/ipsec/numbers/sa_registry.h"
-#include "nf/ipsec/outbound_core.h"
-#include "nf/ipsec/policy_reader.h"
-#include "nf/ipsec/sa_state.h"
-#include "nf/ipsec/selection.h"
-#include "nf/ipsec/state_reader.h"
+#include "nf/ipsec/sa/sa_state.h"
+#include "nf/ipsec/selection/selection.h"
+#include "nf/ipsec/xfrm/policy_reader.h"
+#include "nf/ipsec/xfrm/state_reader.h"
 
 namespace penstock::ipsec {
 

@@ -33,8 +33,8 @@
 #include <vector>
 
 #include "base/text_file.h"
-#include "nf/ipsec/policy_reader.h"
-#include "nf/ipsec/state_reader.h"
+#include "nf/ipsec/xfrm/policy_reader.h"
+#include "nf/ipsec/xfrm/state_reader.h"
 
 namespace penstock::ipsec {
 namespace {

@@ -19,7 +19,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "nf/ipsec/sa_state.h"
+#include "nf/ipsec/sa/sa_state.h"
 
 namespace penstock::ipsec {
 

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "nf/ipsec/addresses.h"
-#include "nf/ipsec/hmac_core.h"
-#include "nf/ipsec/keys.h"
+#include "nf/ipsec/crypto/hmac_core.h"
+#include "nf/ipsec/crypto/keys.h"
+#include "nf/ipsec/sa/addresses.h"
 
 namespace penstock::ipsec {
 

@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-#include "nf/ipsec/sa.h"
+#include "nf/ipsec/sa/sa.h"
 
 namespace penstock::ipsec {
 

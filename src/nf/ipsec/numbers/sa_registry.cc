@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/text_file.h"
-#include "nf/ipsec/addresses.h"
 #include "nf/ipsec/numbers/kept_numbers.h"
+#include "nf/ipsec/sa/addresses.h"
 
 namespace penstock::ipsec {
 

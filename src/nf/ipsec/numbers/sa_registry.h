@@ -15,10 +15,10 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "nf/ipsec/device_numbers.h"
+#include "nf/ipsec/numbers/device_numbers.h"
 #include "nf/ipsec/numbers/number_source.h"
 #include "nf/ipsec/numbers/state_folder.h"
-#include "nf/ipsec/sa_state.h"
+#include "nf/ipsec/sa/sa_state.h"
 
 namespace penstock::ipsec {
 

@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What ESP changes in the headers around it, in either direction: link headers move and name another version of IP, IP
+// headers get another length and protocol, and congestion is told from one header to the other. Pure, for host and
+// device; offsets count from the frame's first byte.
+
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "base/host_device.h"
+#include "nf/ipsec/reasons.h"
+#include "nf/ipsec/sa/sa_layout.h"
+#include "packet/checksum.h"
+#include "packet/packet.h"
+
+namespace penstock::ipsec {
+
+/// Bytes to lower addresses; the two ranges may overlap.
+PENSTOCK_HOST_DEVICE inline void move_down(std::uint8_t* to, const std::uint8_t* from, std::uint32_t count) noexcept {
+#ifdef __CUDA_ARCH__
+  for (std::uint32_t i = 0; i < count; ++i) to[i] = from[i];
+#else
+  std::memmove(to, from, count);
+#endif
+}
+
+/// Bytes to higher addresses; the two ranges may overlap.
+PENSTOCK_HOST_DEVICE inline void move_up(std::uint8_t* to, const std::uint8_t* from, std::uint32_t count) noexcept {
+#ifdef __CUDA_ARCH__
+  for (std::uint32_t i = count; i > 0; --i) to[i - 1] = from[i - 1];
+#else
+  std::memmove(to, from, count);
+#endif
+}
+
+/// The frame begins `bytes` earlier (later, where negative) and is `length` bytes long, all of which are there. The
+/// layout is that of the frame as it was.
+PENSTOCK_HOST_DEVICE inline void move_bounds(PacketView& view, std::int32_t bytes, std::uint32_t length) noexcept {
+  view.frame -= bytes;
+  view.packet->offset -= static_cast<std::uint32_t>(bytes);
+  view.packet->length = length;
+  view.packet->wire_length = length;
+}
+
+/// Whether the link header can be made to say that it carries the other version of IP. An address family has other
+/// numbers on other systems, and PPP has to negotiate it.
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool names_any_family(LinkType link) noexcept {
+  return link != LinkType::null_host && link != LinkType::loop && link != LinkType::ppp;
+}
+
+/// The EtherType, behind VLAN tags if there are any, of a frame whose link header is `link_bytes` long.
+PENSTOCK_HOST_DEVICE inline void set_link_family(std::uint8_t* frame, LinkType link, std::uint32_t link_bytes,
+                                                 bool has_vlan_tags, NetworkLayer family) noexcept {
+  if (link == LinkType::raw_ip) return;
+  const std::uint32_t at = link == LinkType::linux_sll2 && !has_vlan_tags ? 0 : link_bytes - 2;
+  reinterpret_cast<Be16*>(frame + at)->set(family == NetworkLayer::ipv4 ? ether_type::kIpv4 : ether_type::kIpv6);
+}
+
+// DSCP (RFC 2474) and ECN (RFC 3168), together IPv4's TOS and IPv6's traffic class.
+inline constexpr std::uint8_t kEcnMask = 3, kNotEct = 0, kEct1 = 1, kEct0 = 2, kCe = 3;
+
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint8_t traffic_class(const std::uint8_t* ip,
+                                                                     NetworkLayer family) noexcept {
+  if (family == NetworkLayer::ipv4) return reinterpret_cast<const Ipv4Header*>(ip)->tos;
+  return static_cast<std::uint8_t>(reinterpret_cast<const Ipv6Header*>(ip)->version_class_label.value() >> 20);
+}
+
+PENSTOCK_HOST_DEVICE inline void set_traffic_class(std::uint8_t* ip, NetworkLayer family, std::uint8_t value) noexcept {
+  if (family == NetworkLayer::ipv4) {
+    auto& header = *reinterpret_cast<Ipv4Header*>(ip);
+    const auto version = static_cast<std::uint16_t>(header.version_ihl << 8);
+    header.checksum.set(checksum_update(header.checksum.value(), static_cast<std::uint16_t>(version | header.tos),
+                                        static_cast<std::uint16_t>(version | value)));
+    header.tos = value;
+    return;
+  }
+  auto& header = *reinterpret_cast<Ipv6Header*>(ip);
+  header.version_class_label.set((header.version_class_label.value() & 0xf00f'ffff) | static_cast<std::uint32_t>(value)
+                                                                                          << 20);
+}
+
+/// What an inner ECN field becomes where a tunnel ends: RFC 6040 figure 4. Only `drop` is meant where it is true.
+struct Decongested {
+  bool drop;
+  std::uint8_t ecn;
+};
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr Decongested decapsulated_ecn(std::uint8_t inner,
+                                                                          std::uint8_t outer) noexcept {
+  if (outer == kCe) return {inner == kNotEct, kCe};
+  if (outer == kEct1 && inner == kEct0) return {false, kEct1};
+  return {false, inner};
+}
+
+/// Where the protocol that an IP packet carries is named: the offset of that byte.
+struct ProtocolField {
+  Reason reason = Reason::none;
+  std::uint32_t at = 0;
+};
+
+/// Of a packet whose layout is whole: behind IPv6's extension headers, if there are any. An authentication header among
+/// them is refused: what it covers must not change, nor be trusted unless it was verified.
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline ProtocolField find_protocol_field(PacketView view) noexcept {
+  const PacketLayout& layout = view.layout();
+  if (layout.network == NetworkLayer::ipv4) return {Reason::none, layout.network_offset + 9U};
+  std::uint32_t field = layout.network_offset + 6U;
+  std::uint32_t next = layout.network_offset + kBytesOf<Ipv6Header>;
+  while (next + kBytesOf<Ipv6Extension> <= layout.transport_offset) {
+    const std::uint8_t protocol = view.frame[field];
+    if (protocol == ip_protocol::kAh) return {Reason::unsupported, 0};
+    field = next;
+    next += protocol == ip_protocol::kFragment ? kBytesOf<Ipv6FragmentHeader>
+                                               : (view.at<Ipv6Extension>(next).length + 1U) * 8;
+  }
+  return {Reason::none, field};
+}
+
+/// The packet whose IP header begins at `network` is `ip_bytes` long, header included, and carries `protocol`, named at
+/// `protocol_at`. IPv4's checksum is right afterwards if it was before.
+PENSTOCK_HOST_DEVICE inline void set_protocol_and_length(std::uint8_t* frame, NetworkLayer family,
+                                                         std::uint32_t network, std::uint32_t protocol_at,
+                                                         std::uint8_t protocol, std::uint32_t ip_bytes) noexcept {
+  if (family == NetworkLayer::ipv4) {
+    auto& ip = *reinterpret_cast<Ipv4Header*>(frame + network);
+    const auto ttl = static_cast<std::uint16_t>(ip.ttl << 8);
+    std::uint16_t sum =
+        checksum_update(ip.checksum.value(), ip.total_length.value(), static_cast<std::uint16_t>(ip_bytes));
+    sum =
+        checksum_update(sum, static_cast<std::uint16_t>(ttl | ip.protocol), static_cast<std::uint16_t>(ttl | protocol));
+    ip.checksum.set(sum);
+    ip.total_length.set(static_cast<std::uint16_t>(ip_bytes));
+    ip.protocol = protocol;
+    return;
+  }
+  auto& ip = *reinterpret_cast<Ipv6Header*>(frame + network);
+  ip.payload_length.set(static_cast<std::uint16_t>(ip_bytes - kBytesOf<Ipv6Header>));
+  frame[protocol_at] = protocol;
+}
+
+/// Part of the checksum of a transport header at `transport`, with `bytes` of the packet from there on: that of the
+/// pseudo header (RFC 768, RFC 9293 §3.1, RFC 8200 §8.1).
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t pseudo_header_sum(const std::uint8_t* ip, NetworkLayer family,
+                                                                          std::uint8_t protocol,
+                                                                          std::uint32_t bytes) noexcept {
+  const std::uint32_t sum = protocol + (bytes >> 16) + (bytes & 0xffff);
+  return family == NetworkLayer::ipv4 ? checksum_add(ip + 12, 8, sum) : checksum_add(ip + 8, 32, sum);
+}
+
+}  // namespace penstock::ipsec

@@ -1,0 +1,211 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nf/ipsec/esp/mtu.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "nf/ipsec/esp/encapsulate_core.h"
+#include "packet/checksum.h"
+
+namespace penstock::ipsec {
+
+namespace {
+
+constexpr std::uint32_t kMostIpv4Header = 60;
+
+/// The options that later fragments have too (RFC 791 §3.1), padded to words. Returns their bytes.
+std::uint32_t copied_options(const std::uint8_t* options, std::uint32_t bytes, std::uint8_t* to) noexcept {
+  std::uint32_t count = 0;
+  for (std::uint32_t at = 0; at < bytes && options[at] != 0;) {
+    const bool single = options[at] == 1;
+    const std::uint32_t length = single ? 1U : at + 1 < bytes ? options[at + 1] : 0U;
+    if (length == 0 || (!single && length < 2) || length > bytes - at) break;
+    if ((options[at] & 0x80) != 0) {
+      std::memcpy(to + count, options + at, length);
+      count += length;
+    }
+    at += length;
+  }
+  while (count % 4 != 0) to[count++] = 0;
+  return count;
+}
+
+/// Of the field `fragment`.
+std::uint32_t fragment_at(std::uint32_t offset, bool more) noexcept {
+  return offset / 8 | (more ? Ipv4Header::kMoreFragments : 0U);
+}
+
+void finish_ipv4(std::uint8_t* ip, std::uint32_t header, std::uint32_t payload, std::uint32_t fragment) noexcept {
+  auto& head = *reinterpret_cast<Ipv4Header*>(ip);
+  head.version_ihl = static_cast<std::uint8_t>(0x40 | header / 4);
+  head.total_length.set(static_cast<std::uint16_t>(header + payload));
+  head.fragment.set(static_cast<std::uint16_t>(fragment));
+  head.checksum.set(0);
+  head.checksum.set(checksum(ip, header));
+}
+
+bool cut_ipv4(PacketView packet, std::uint32_t mtu, function::Emitter& emitter) noexcept {
+  const std::uint32_t link = packet.layout().network_offset;
+  const std::uint32_t header = packet.ipv4().header_length();
+  const std::uint32_t payload = packet.layout().ip_bytes() - header;
+  const std::uint8_t* const data = packet.frame + link + header;
+
+  std::array<std::uint8_t, kMostIpv4Header> later;  // the header of the others
+  std::memcpy(later.data(), packet.frame + link, sizeof(Ipv4Header));
+  const std::uint32_t later_header =
+      static_cast<std::uint32_t>(sizeof(Ipv4Header)) +
+      copied_options(packet.frame + link + sizeof(Ipv4Header), header - static_cast<std::uint32_t>(sizeof(Ipv4Header)),
+                     later.data() + sizeof(Ipv4Header));
+
+  const std::uint32_t first = (mtu - header) / 8 * 8;
+  const std::uint32_t most = (mtu - later_header) / 8 * 8;
+  for (std::uint32_t at = first; at < payload;) {
+    const std::uint32_t bytes = std::min(most, payload - at);
+    std::uint8_t* const frame = emitter.emit_unwritten(link + later_header + bytes, packet);
+    if (frame == nullptr) return false;
+    std::memcpy(frame, packet.frame, link);
+    std::memcpy(frame + link, later.data(), later_header);
+    std::memcpy(frame + link + later_header, data + at, bytes);
+    finish_ipv4(frame + link, later_header, bytes, fragment_at(at, at + bytes < payload));
+    at += bytes;
+  }
+  finish_ipv4(packet.frame + link, header, first, fragment_at(0, true));
+  packet.packet->length = link + header + first;
+  packet.packet->wire_length = packet.packet->length;
+  return true;
+}
+
+/// Of a tunnel's own header, which has no extensions. RFC 8200 §4.5.
+bool cut_ipv6(PacketView packet, std::uint32_t mtu, function::Emitter& emitter) noexcept {
+  constexpr std::uint32_t kHeaders = kBytesOf<Ipv6Header> + kBytesOf<Ipv6FragmentHeader>;
+  const std::uint32_t link = packet.layout().network_offset;
+  const std::uint32_t payload = packet.layout().ip_bytes() - kBytesOf<Ipv6Header>;
+  std::uint8_t* const data = packet.frame + link + kBytesOf<Ipv6Header>;
+  const std::uint8_t protocol = packet.ipv6().next_header;
+  const std::uint32_t esp = protocol == ip_protocol::kUdp ? kBytesOf<UdpHeader> : 0;
+  // Of an SA, no two packets of some time have the same number.
+  const auto& header = *reinterpret_cast<const EspHeader*>(data + esp);
+  const std::uint32_t id = header.sequence.value() ^ header.spi.value() * 0x9e37'79b9U;
+
+  const std::uint32_t most = (mtu - kHeaders) / 8 * 8;
+  const auto finish = [&](std::uint8_t* ip, std::uint32_t at, std::uint32_t bytes) {
+    auto& head = *reinterpret_cast<Ipv6Header*>(ip);
+    head.payload_length.set(static_cast<std::uint16_t>(kBytesOf<Ipv6FragmentHeader> + bytes));
+    head.next_header = ip_protocol::kFragment;
+    auto& fragment = *reinterpret_cast<Ipv6FragmentHeader*>(ip + kBytesOf<Ipv6Header>);
+    fragment.next_header = protocol;
+    fragment.reserved = 0;
+    const bool more = at + bytes < payload;
+    fragment.fragment.set(static_cast<std::uint16_t>(at | (more ? Ipv6FragmentHeader::kMoreFragments : 0U)));
+    fragment.id.set(id);
+  };
+  for (std::uint32_t at = most; at < payload;) {
+    const std::uint32_t bytes = std::min(most, payload - at);
+    std::uint8_t* const frame = emitter.emit_unwritten(link + kHeaders + bytes, packet);
+    if (frame == nullptr) return false;
+    std::memcpy(frame, packet.frame, link + kBytesOf<Ipv6Header>);
+    std::memcpy(frame + link + kHeaders, data + at, bytes);
+    finish(frame + link, at, bytes);
+    at += bytes;
+  }
+  std::memmove(data + kBytesOf<Ipv6FragmentHeader>, data, most);
+  finish(packet.frame + link, 0, most);
+  packet.packet->length = link + kHeaders + most;
+  packet.packet->wire_length = packet.packet->length;
+  return true;
+}
+
+/// RFC 1122 §3.2.2: no answer to an answer, a later fragment, nor to what was not for and from one host each.
+bool may_be_answered(PacketView packet) noexcept {
+  constexpr std::uint8_t kEchoRequest = 8, kFirstIcmpv6Information = 128;
+  const PacketLayout& layout = packet.layout();
+  if (layout.has(PacketLayout::kLaterFragment)) return false;
+  if (packet.packet->link_type != LinkType::ethernet && packet.packet->link_type != LinkType::raw_ip) return false;
+  if (packet.packet->link_type == LinkType::ethernet && (packet.frame[0] & 1) != 0) return false;  // a group's
+  const bool icmp = layout.has(PacketLayout::kTransportHeader) &&
+                    (layout.transport == ip_protocol::kIcmp || layout.transport == ip_protocol::kIcmpv6);
+  if (layout.network == NetworkLayer::ipv4) {
+    const std::uint32_t source = packet.ipv4().source.value();
+    const std::uint32_t destination = packet.ipv4().destination.value();
+    if (source == 0 || source >> 28 >= 0xe || source >> 24 == 127 || destination >> 28 >= 0xe) return false;
+    return !icmp || packet.icmp().type == kEchoRequest;
+  }
+  const Ipv6Address source = packet.ipv6().source_address();
+  if ((source.high | source.low) == 0 || source.high >> 56 == 0xff) return false;
+  return !icmp || packet.icmp().type >= kFirstIcmpv6Information;
+}
+
+/// The frame's link header, turned round.
+void write_link_header(std::uint8_t* to, PacketView packet) noexcept {
+  std::memcpy(to, packet.frame, packet.layout().network_offset);
+  if (packet.packet->link_type != LinkType::ethernet) return;
+  std::memcpy(to, packet.ethernet().source.bytes, sizeof(MacAddress));
+  std::memcpy(to + sizeof(MacAddress), packet.ethernet().destination.bytes, sizeof(MacAddress));
+}
+
+}  // namespace
+
+bool cut_into_fragments(PacketView packet, std::uint32_t mtu, function::Emitter& emitter) noexcept {
+  return packet.layout().network == NetworkLayer::ipv4 ? cut_ipv4(packet, mtu, emitter)
+                                                       : cut_ipv6(packet, mtu, emitter);
+}
+
+void answer_too_big(PacketView packet, const SaView& sa, std::uint32_t mtu, function::Emitter& emitter) noexcept {
+  constexpr std::uint32_t kMostIpv4Answer = 576;  // RFC 1812 §4.3.2.3
+  constexpr std::uint8_t kUnreachable = 3, kFragmentationNeeded = 4, kPacketTooBig = 2;
+  if (!may_be_answered(packet)) return;
+  const std::uint32_t link = packet.layout().network_offset;
+  const std::uint32_t there = packet.layout().ip_bytes();  // of the packet that is answered
+  const std::uint8_t* const quoted = packet.frame + link;
+  const std::uint32_t fits = inner_mtu(sa, mtu);
+  const bool own_family = sa.outer == packet.layout().network && sa.tunnel;
+
+  if (packet.layout().network == NetworkLayer::ipv4) {
+    const std::uint32_t headers = kBytesOf<Ipv4Header> + kBytesOf<IcmpHeader>;
+    const std::uint32_t quote = std::min(there, kMostIpv4Answer - headers);
+    std::uint8_t* const frame = emitter.emit_unwritten(link + headers + quote, packet, packet.packet->in_port);
+    if (frame == nullptr) return;
+    write_link_header(frame, packet);
+    auto& ip = *reinterpret_cast<Ipv4Header*>(frame + link);
+    ip = {};
+    ip.tos = 0xc0;  // RFC 1812 §4.3.2.5
+    ip.ttl = 64;
+    ip.protocol = ip_protocol::kIcmp;
+    ip.source.set(own_family ? static_cast<std::uint32_t>(sa.source.low) : packet.ipv4().destination.value());
+    ip.destination.set(packet.ipv4().source.value());
+    finish_ipv4(frame + link, kBytesOf<Ipv4Header>, kBytesOf<IcmpHeader> + quote, Ipv4Header::kDontFragment);
+    auto& icmp = *reinterpret_cast<IcmpHeader*>(frame + link + sizeof ip);
+    icmp = {kUnreachable, kFragmentationNeeded, {}, {}};
+    icmp.rest.set(fits);
+    std::memcpy(frame + link + headers, quoted, quote);
+    icmp.checksum.set(checksum(frame + link + sizeof ip, kBytesOf<IcmpHeader> + quote));
+    return;
+  }
+  const std::uint32_t headers = kBytesOf<Ipv6Header> + kBytesOf<IcmpHeader>;
+  const std::uint32_t quote = std::min(there, kLeastIpv6Mtu - headers);
+  std::uint8_t* const frame = emitter.emit_unwritten(link + headers + quote, packet, packet.packet->in_port);
+  if (frame == nullptr) return;
+  write_link_header(frame, packet);
+  auto& ip = *reinterpret_cast<Ipv6Header*>(frame + link);
+  ip = {};
+  ip.version_class_label.set(std::uint32_t{6} << 28);
+  ip.payload_length.set(static_cast<std::uint16_t>(kBytesOf<IcmpHeader> + quote));
+  ip.next_header = ip_protocol::kIcmpv6;
+  ip.hop_limit = 64;
+  const Ipv6Address from = own_family ? sa.source : packet.ipv6().destination_address();
+  ip.source[0].set(from.high);
+  ip.source[1].set(from.low);
+  std::memcpy(ip.destination, packet.ipv6().source, sizeof ip.destination);
+  auto& icmp = *reinterpret_cast<IcmpHeader*>(frame + link + sizeof ip);
+  icmp = {kPacketTooBig, 0, {}, {}};
+  icmp.rest.set(std::max(fits, kLeastIpv6Mtu));
+  std::memcpy(frame + link + headers, quoted, quote);
+  const std::uint32_t bytes = kBytesOf<IcmpHeader> + quote;
+  const std::uint32_t pseudo = pseudo_header_sum(frame + link, NetworkLayer::ipv6, ip_protocol::kIcmpv6, bytes);
+  icmp.checksum.set(checksum_finish(checksum_add(frame + link + sizeof ip, bytes, pseudo)));
+}
+
+}  // namespace penstock::ipsec

@@ -1,0 +1,213 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who gives out the numbers of SAs that a device counts, over a device that is only played.
+
+#include "nf/ipsec/numbers/device_numbers.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "nf/ipsec/sa/sa_state.h"
+
+namespace penstock::ipsec {
+namespace {
+
+/// Counters in the host's memory.
+class PlayedDevice final : public DeviceNumbers {
+ public:
+  static inline PlayedDevice* last = nullptr;
+  PlayedDevice() { last = this; }
+
+  int device() const noexcept override { return 0; }
+  void add(std::span<const NumberCell> added) override { cells.insert(cells.end(), added.begin(), added.end()); }
+  View join(std::span<const std::uint32_t> of_function) override {
+    joined.emplace_back(of_function.begin(), of_function.end());
+    return {nullptr, nullptr, nullptr, static_cast<std::uint32_t>(of_function.size())};
+  }
+  bool take(std::uint32_t cell, std::uint32_t count, SequenceRange& taken) noexcept override {
+    if (is_broken) return false;
+    taken = kernel_takes(cell, count);
+    return true;
+  }
+  void reserve(std::uint32_t cell, std::uint64_t end) noexcept override { std::atomic_ref(cells[cell].reserved) = end; }
+  void close() noexcept override { is_closed = true; }
+  std::uint64_t published(std::uint32_t cell) const noexcept override { return cells[cell].sent; }
+
+  /// What a batch does, on whichever device: as `take_numbers` of number_kernel.cuh.
+  SequenceRange kernel_takes(std::uint32_t cell, std::uint32_t count) {
+    const std::uint64_t reserved = std::atomic_ref(cells[cell].reserved);
+    const std::atomic_ref sent(cells[cell].sent);
+    unsigned long long seen = sent;
+    for (;;) {
+      const auto taken = static_cast<std::uint32_t>(
+          std::min<std::uint64_t>(count, reserved - std::min<std::uint64_t>(reserved, seen)));
+      if (sent.compare_exchange_strong(seen, seen + taken)) return {seen + 1, taken};
+    }
+  }
+
+  std::vector<NumberCell> cells;
+  std::vector<std::vector<std::uint32_t>> joined;
+  bool is_broken = false, is_closed = false;
+};
+
+/// Whose memory any device reaches.
+class Counting : public ::testing::Test {
+ protected:
+  Counting() : counting(std::make_shared<DeviceCounting>(&make, [](int) {})) {}
+  static std::unique_ptr<DeviceNumbers> make() { return std::make_unique<PlayedDevice>(); }
+
+  [[nodiscard]] std::shared_ptr<SaState> state(std::uint64_t reserved, bool counts = true) const {
+    auto made = std::make_shared<SaState>(SecurityAssociation{}, SaOrigin{}, counts ? counting : nullptr);
+    made->reserve_to(reserved);
+    return made;
+  }
+  /// A GPU stage of a function with these SAs.
+  void join(const std::vector<std::shared_ptr<SaState>>& sas, std::uint32_t batch_packets) {
+    EXPECT_EQ(counting->join(sas, batch_packets).sas, sas.size());
+  }
+  static PlayedDevice& device() { return *PlayedDevice::last; }
+
+  std::shared_ptr<DeviceCounting> counting;
+};
+
+TEST_F(Counting, FunctionsThatNameOneSaShareItsCounter) {
+  const auto shared = state(1000), own = state(1000), unused = state(1000, false);
+  join({shared, own}, 64);
+  join({unused, shared}, 64);
+  EXPECT_EQ(device().joined, (std::vector<std::vector<std::uint32_t>>{{0, 1}, {DeviceNumbers::kNoCell, 0}}));
+  EXPECT_EQ(device().kernel_takes(0, 3).first, 1U);
+  EXPECT_EQ(shared->take(2).first, 4U) << "the CPU asks the device";
+  EXPECT_EQ(device().kernel_takes(0, 1).first, 6U);
+  EXPECT_EQ(shared->sent(), 6U);
+  EXPECT_EQ(own->sent(), 0U);
+  EXPECT_EQ(unused->take(1).first, 1U) << "the host counts";
+}
+
+TEST_F(Counting, DeviceGivesOutOnlyWhatIsReserved) {
+  const auto sa = state(10);
+  join({sa}, 64);
+  EXPECT_EQ(device().kernel_takes(0, 64).count, 10U);
+  EXPECT_EQ(sa->take(1).count, 0U);
+  EXPECT_EQ(sa->shortage(), Reason::not_reserved);
+  sa->reserve_to(12);
+  EXPECT_EQ(device().kernel_takes(0, 64).count, 2U);
+  sa->reserve_to(0xffff'ffff);
+  device().kernel_takes(0, 0xffff'ffff);
+  EXPECT_EQ(sa->shortage(), Reason::sequence_exhausted);
+}
+
+TEST_F(Counting, HostGoesOnAfterAllThatALostDeviceMayHaveGivenOut) {
+  const auto sa = state(10'000), other = state(10'000);
+  join({sa, other}, 64);
+  join({sa, other}, 100);
+  device().kernel_takes(0, 500);
+  device().is_broken = true;
+  const SequenceRange next = sa->take(7);
+  EXPECT_TRUE(device().is_closed);
+  EXPECT_EQ(next.first, 500U + 64 + 100 + 7 + 1) << "two batches, and what this call may have taken";
+  EXPECT_EQ(next.count, 7U);
+  EXPECT_EQ(other->take(1).first, 64U + 100 + 7 + 1);
+  EXPECT_EQ(sa->sent(), 500U + 64 + 100 + 7 + 7);
+}
+
+TEST_F(Counting, WhatIsNotReservedIsNotSentAfterALossEither) {
+  const auto sa = state(520);
+  join({sa}, 64);
+  device().kernel_takes(0, 500);
+  device().is_broken = true;
+  EXPECT_EQ(sa->take(1).count, 0U) << "520 lies in the batch that may be on its way";
+  sa->reserve_to(10'000);
+  EXPECT_EQ(sa->take(1).first, 500U + 64 + 1 + 1);
+}
+
+TEST_F(Counting, ALostDeviceIsReplacedByTheNextThatJoins) {
+  const auto sa = state(10'000);
+  join({sa}, 64);
+  PlayedDevice& first = device();
+  first.is_broken = true;
+  const std::uint64_t last = sa->take(1).first;
+  join({sa}, 64);
+  EXPECT_NE(&device(), &first);
+  EXPECT_EQ(device().kernel_takes(0, 1).first, last + 1);
+  EXPECT_EQ(sa->take(1).first, last + 2);
+}
+
+TEST_F(Counting, RunThatEndsLeavesTheHostWhatTheDeviceHasGivenOut) {
+  const auto sa = state(10'000);
+  join({sa}, 64);
+  device().kernel_takes(0, 500);
+  sa->end_run();
+  EXPECT_EQ(sa->sent(), 500U);
+  EXPECT_EQ(sa->take(1).count, 0U);
+  sa->begin_run(600, 0, 10'000);
+  sa->reserve_to(10'000);
+  EXPECT_EQ(sa->take(1).first, 601U) << "without the device";
+  join({sa}, 64);
+  EXPECT_EQ(device().kernel_takes(1, 1).first, 602U) << "and with it again";
+}
+
+/// Two played devices, which count in the memory of the first:
+///
+///     device 0   batch ─┐
+///     device 1   batch ─┼─▶ counter of the SA, in device 0's memory
+///     CPU twin   burst ─┘
+class CountingOnTwoDevices : public ::testing::Test {
+ protected:
+  static inline int current = 0;
+  static inline std::vector<std::pair<int, int>> reached;  // from, to
+  static void reach(int device) { reached.emplace_back(current, device); }
+  static std::unique_ptr<DeviceNumbers> make() { return std::make_unique<PlayedDevice>(); }
+};
+
+TEST_F(CountingOnTwoDevices, GiveEachNumberOnce) {
+  constexpr std::uint64_t kReserved = 200'000;
+  constexpr unsigned kTakes = 2000;
+  reached.clear();
+  const auto counting = std::make_shared<DeviceCounting>(&make, &reach);
+  const auto sa = std::make_shared<SaState>(SecurityAssociation{}, SaOrigin{}, counting);
+  sa->reserve_to(kReserved / 2);
+  const std::vector<std::shared_ptr<SaState>> sas{sa};
+  for (current = 0; current < 2; ++current) static_cast<void>(counting->join(sas, 64));
+  EXPECT_EQ(reached, (std::vector<std::pair<int, int>>{{0, 0}, {1, 0}}));
+  PlayedDevice& shared = *PlayedDevice::last;
+
+  std::array<std::vector<SequenceRange>, 3> taken;  // by device 0, device 1 and the CPU twins
+  std::vector<std::thread> threads;
+  for (unsigned by = 0; by < taken.size(); ++by) {
+    threads.emplace_back([&, by] {
+      for (std::uint32_t i = 0; i < kTakes; ++i) {
+        const std::uint32_t count = 1 + (i * 7 + by) % 64;
+        taken[by].push_back(by < 2 ? shared.kernel_takes(0, count) : sa->take(count));
+        if (by == 2 && i == kTakes / 2) sa->reserve_to(kReserved);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  std::map<std::uint64_t, std::uint32_t> by_first;
+  for (const auto& ranges : taken) {
+    EXPECT_FALSE(ranges.empty());
+    for (const SequenceRange& range : ranges) {
+      if (range.count == 0) continue;
+      EXPECT_TRUE(by_first.emplace(range.first, range.count).second) << "two begin with one number";
+    }
+  }
+  std::uint64_t next = 1;
+  for (const auto& [first, count] : by_first) {
+    ASSERT_EQ(first, next) << "a number is left out, or given out twice";
+    next += count;
+  }
+  EXPECT_EQ(sa->sent(), next - 1);
+  EXPECT_LE(next - 1, kReserved);
+}
+
+}  // namespace
+}  // namespace penstock::ipsec
