@@ -28,14 +28,14 @@ target_link_libraries(penstock_package INTERFACE penstock::cli)
 target_compile_features(penstock_package INTERFACE cxx_std_20)
 target_compile_options(penstock_package INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
 
-# A network function's headers are its own, as an experiment's are. Of the commands, a `main` is all that others call. What
+# A network function's headers are its own. Of the commands, a `main` is all that others call. What
 # tests of functions need is part of the package: packets to build, ways to compare stages, checks of accesses.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.h)
 if(PENSTOCK_CUDA)
   file(GLOB_RECURSE cuda_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cuh)
   list(APPEND headers ${cuda_headers})
 endif()
-list(FILTER headers EXCLUDE REGEX "/src/(cli|experiment|nf/[^/]+)/")
+list(FILTER headers EXCLUDE REGEX "/src/(cli|nf/[^/]+)/")
 target_sources(penstock_package INTERFACE FILE_SET HEADERS
   BASE_DIRS ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests
   FILES ${headers} ${PROJECT_SOURCE_DIR}/src/cli/program_main.h

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "config/chain_file.h"
-#include "experiment/workload.h"
+#include "experiments/workload.h"
 #include "run/run.h"
 #ifdef PENSTOCK_HAS_DPDK
 #include "bench/chain/dpdk_chain.h"
@@ -30,10 +30,10 @@
 namespace penstock {
 namespace {
 
-using experiment::route_prefixes;
-using experiment::routes_text;
-using experiment::rules_text;
-using experiment::Workplace;
+using experiments::route_prefixes;
+using experiments::routes_text;
+using experiments::rules_text;
+using experiments::Workplace;
 
 constexpr std::uint32_t kFlows = 10'000;
 constexpr std::uint32_t kPackets = 40'000;  // in the capture that is looped

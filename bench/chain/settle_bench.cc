@@ -24,7 +24,7 @@
 
 #include "base/thread_time.h"
 #include "config/chain_file.h"
-#include "experiment/chain/chains.h"
+#include "experiments/chain/chains.h"
 #include "nf/ipsec/device_tables.h"
 #include "nf/nids/match/packet_literals.h"
 #include "plan/device_plan.h"
@@ -92,13 +92,13 @@ class PresetLane final : public ring::Lane {
 };
 
 /// The chain with its ports open, at its default batches for a GPU.
-config::LoadedChain load_c4(const experiment::Workplace& workplace, std::int64_t size) {
-  experiment::Chains chains(workplace);
-  const experiment::MeasuredChain c4 = chains.chain("C4", "paper");
+config::LoadedChain load_c4(const experiments::Workplace& workplace, std::int64_t size) {
+  experiments::Chains chains(workplace);
+  const experiments::MeasuredChain c4 = chains.chain("C4", "paper");
   const std::string yaml = fmt::format(
       "ports:\n  lan: {{generator: {{size: {}, transport: tcp, flows: 10000, frames: kept, destinations: {}}}}}\n"
       "  wan: {{'null': {{}}}}\nchain: {}\nrun: {{processor: cpu, batch: {{bytes: {}, packets: {}}}}}\n",
-      size, experiment::yaml_text(c4.destinations), c4.functions, kBatchBytes, 16384);
+      size, experiments::yaml_text(c4.destinations), c4.functions, kBatchBytes, 16384);
   auto loaded = config::load_chain(workplace.put("c4.yaml", yaml), {});
   if (!loaded) throw std::runtime_error(to_string(loaded.error()));
   for (const run::NamedPort& port : loaded->chain.ports) {
@@ -116,7 +116,7 @@ struct OwnBatch {
 };
 
 void C4(benchmark::State& state) {
-  const experiment::Workplace workplace;
+  const experiments::Workplace workplace;
   config::LoadedChain loaded = load_c4(workplace, state.range(0));
   const run::Chain& chain = loaded.chain;
   const auto plan = plan::plan_device(chain.traits(), plan::WholeFrames::where_needed, plan::Sharing::packets);

@@ -24,28 +24,28 @@
 #include "base/units.h"
 #include "cli/chain_arguments.h"
 #include "cli/stop_signals.h"
-#include "experiment/catalog.h"
-#include "experiment/costs.h"
-#include "experiment/record_check.h"
-#include "experiment/session.h"
-#include "experiment/summary.h"
+#include "experiments/catalog.h"
+#include "experiments/costs.h"
+#include "experiments/record_check.h"
+#include "experiments/session.h"
+#include "experiments/summary.h"
 #include "report/text_table.h"
 
 namespace penstock::cli {
 namespace {
 
-using experiment::Experiment;
-using experiment::Record;
-using experiment::Style;
+using experiments::Experiment;
+using experiments::Record;
+using experiments::Style;
 
 struct BenchArguments {
   std::string name;
-  experiment::Options options;
+  experiments::Options options;
   std::string json;
   std::string plots;
   std::string from;
   bool markdown = false;
-  experiment::Costs costs;
+  experiments::Costs costs;
 };
 
 // ---- The command line
@@ -79,7 +79,7 @@ CLI::Validator duration_text() {
 
 CLI::Validator cost_text() {
   return {[](std::string& text) {
-            return experiment::parse_cost(text)
+            return experiments::parse_cost(text)
                        ? std::string()
                        : fmt::format("wrong value: found {}, expected DOLLARS:WATTS, both above 0, such as 1200:250",
                                      in_quotes(text));
@@ -98,8 +98,8 @@ CLI::Validator condition_text() {
 }
 
 /// The values of a key that is given more than once are alternatives.
-std::vector<experiment::Condition> conditions(const std::vector<std::string>& texts) {
-  std::vector<experiment::Condition> all;
+std::vector<experiments::Condition> conditions(const std::vector<std::string>& texts) {
+  std::vector<experiments::Condition> all;
   for (const std::string& text : texts) {
     const std::size_t equals = text.find('=');
     const std::string key = text.substr(0, equals);
@@ -112,7 +112,7 @@ std::vector<experiment::Condition> conditions(const std::vector<std::string>& te
 
 std::string known_names(std::string_view wrong) {
   std::vector<std::string_view> names;
-  for (const Experiment* const known : experiment::experiments()) names.push_back(known->name);
+  for (const Experiment* const known : experiments::experiments()) names.push_back(known->name);
   return expected_name(wrong, names);
 }
 
@@ -120,7 +120,7 @@ std::string known_names(std::string_view wrong) {
 
 int list_experiments() {
   report::TextTable table({"experiment", "description"});
-  for (const Experiment* const known : experiment::experiments()) {
+  for (const Experiment* const known : experiments::experiments()) {
     table.add_row({std::string(known->name), std::string(known->summary)});
     table.add_note(known->source);
   }
@@ -129,16 +129,16 @@ int list_experiments() {
 }
 
 std::string rendered(const Experiment& experiment, const Record& record, Style style) {
-  std::string text = experiment::summary(experiment, record, style);
-  for (const experiment::Figure& figure : experiment.figures()) {
-    if (has_points(figure, record)) text += '\n' + experiment::table(figure, record, style);
+  std::string text = experiments::summary(experiment, record, style);
+  for (const experiments::Figure& figure : experiment.figures()) {
+    if (has_points(figure, record)) text += '\n' + experiments::table(figure, record, style);
   }
   return text;
 }
 
 /// The folder is created with the first plot.
 Errors write_plots(const Experiment& experiment, const Record& record, const std::string& folder) {
-  for (const experiment::Figure& figure : experiment.figures()) {
+  for (const experiments::Figure& figure : experiment.figures()) {
     if (!has_plot(figure, record)) continue;
     std::error_code error;
     std::filesystem::create_directories(folder, error);
@@ -209,7 +209,7 @@ Errors check_outputs(const BenchArguments& arguments) {
 
 // ---- The two ways to a record
 
-void print_progress(const experiment::Progress& progress) {
+void print_progress(const experiments::Progress& progress) {
   constexpr std::size_t kMost = 70;
   std::string what = progress.what.substr(0, kMost);
   if (what.size() < progress.what.size()) what += "…";
@@ -220,14 +220,14 @@ void print_progress(const experiment::Progress& progress) {
 
 int run_experiment(const Experiment& experiment, const BenchArguments& arguments) {
   const std::atomic<bool>& stop = stop_on_signals();
-  auto session = experiment::Session::open(experiment, arguments.options, stop);
+  auto session = experiments::Session::open(experiment, arguments.options, stop);
   if (!session) return refuse(session.error());
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   Record& record = session->record();
   for (const std::string& text : record.left_out) fmt::print(stderr, "left out: {}\n", printable(text));
   Errors errors;
   try {
-    errors = session->run(terminal ? print_progress : std::function<void(const experiment::Progress&)>());
+    errors = session->run(terminal ? print_progress : std::function<void(const experiments::Progress&)>());
   } catch (const std::exception& error) {  // a GPU that fails: what was measured before is worth its file
     record.errors.emplace_back(error.what());
     errors.push_back({{}, error.what(), "", ""});
@@ -246,7 +246,7 @@ int run_experiment(const Experiment& experiment, const BenchArguments& arguments
 int render_record(const BenchArguments& arguments) {
   const auto text = read_input(arguments.from);
   const std::string from = input_name(arguments.from);
-  auto record = text ? experiment::parse_record(*text, from) : tl::unexpected(text.error());
+  auto record = text ? experiments::parse_record(*text, from) : tl::unexpected(text.error());
   if (!record) return refuse(record.error());
   if (!arguments.name.empty() && arguments.name != record->experiment) {
     return refuse(Errors{Error{{from, 0, 0},
@@ -254,7 +254,7 @@ int render_record(const BenchArguments& arguments) {
                                in_quotes(record->experiment),
                                in_quotes(arguments.name)}});
   }
-  const Experiment* const known = experiment::find_experiment(record->experiment);
+  const Experiment* const known = experiments::find_experiment(record->experiment);
   if (known == nullptr) {
     return refuse(Errors{
         Error{{from, 0, 0}, "unknown experiment", in_quotes(record->experiment), known_names(record->experiment)}});
@@ -272,7 +272,7 @@ int render_record(const BenchArguments& arguments) {
 int bench(const BenchArguments& arguments) {
   if (!arguments.from.empty()) return render_record(arguments);
   if (const Errors errors = check_outputs(arguments); !errors.empty()) return refuse(errors);
-  const Experiment* const known = experiment::find_experiment(arguments.name);
+  const Experiment* const known = experiments::find_experiment(arguments.name);
   if (known != nullptr) return run_experiment(*known, arguments);
   return refuse(Errors{Error{{},
                              arguments.name.empty() ? "NAME is missing" : "unknown experiment",
@@ -297,7 +297,7 @@ CLI::Validator whole_numbers(std::uint64_t least, std::uint64_t most) {
 
 void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_code) {
   auto arguments = std::make_shared<BenchArguments>();
-  experiment::Options& options = arguments->options;
+  experiments::Options& options = arguments->options;
   if (!command_line.empty()) command_line.front() = "penstock";  // wherever it lies
   options.command = shell_text(command_line);
 
@@ -355,7 +355,7 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
       "takes any key of the record's points: `--only processor=cpu --only engine=dir24`. Ctrl-C ends the run\n"
       "and writes what was measured. Without a GPU, points that need one are left out.");
   command->callback([command, arguments, measuring, &exit_code] {
-    experiment::Options& asked = arguments->options;
+    experiments::Options& asked = arguments->options;
     const auto number = [&](const char* option) {
       return command->count(option) == 0 ? std::nullopt : std::optional(command->get_option(option)->as<unsigned>());
     };
@@ -372,7 +372,7 @@ void add_bench(CLI::App& app, std::vector<std::string> command_line, int& exit_c
     }
     const auto cost = [&](const char* option) {
       return command->count(option) == 0 ? std::nullopt
-                                         : experiment::parse_cost(command->get_option(option)->as<std::string>());
+                                         : experiments::parse_cost(command->get_option(option)->as<std::string>());
     };
     arguments->costs = {.core = cost("--core-cost"), .gpu = cost("--gpu-cost")};
     if (command->count("--only") > 0) asked.only = conditions(command->get_option("--only")->results());

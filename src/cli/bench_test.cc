@@ -14,8 +14,8 @@
 
 #include "cli/command_for_test.h"
 #include "cli/program.h"
-#include "experiment/record.h"
-#include "experiment/workload.h"
+#include "experiments/record.h"
+#include "experiments/workload.h"
 
 namespace penstock::cli {
 namespace {
@@ -45,11 +45,11 @@ class BenchCommand : public ::testing::Test {
   }
   void write(const char* name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
 
-  static experiment::Record kept() {
-    experiment::Record record;
+  static experiments::Record kept() {
+    experiments::Record record;
     record.experiment = "offload";
     record.complete = true;
-    record.points.push_back(experiment::Point()
+    record.points.push_back(experiments::Point()
                                 .set("function", "firewall")
                                 .set("sweep", "rules")
                                 .set("engine", "linear")
@@ -60,7 +60,7 @@ class BenchCommand : public ::testing::Test {
     return record;
   }
 
-  const experiment::Workplace place_;
+  const experiments::Workplace place_;
   const fs::path folder_ = fs::path(place_.path("")).parent_path();
 };
 
@@ -88,12 +88,12 @@ TEST_F(BenchCommand, MeasuresAndKeepsWhatIsAskedFor) {
   EXPECT_THAT(outcome.out, HasSubstr("Firewall classification by rules"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("Routing look-ups")));
   EXPECT_THAT(outcome.err, Not(HasSubstr("\r"))) << "no progress where there is no terminal";
-  const auto record = experiment::parse_record(read(path("o.json")), "o.json");
+  const auto record = experiments::parse_record(read(path("o.json")), "o.json");
   ASSERT_TRUE(record) << to_string(record.error());
   EXPECT_TRUE(record->complete);
   EXPECT_THAT(record->command, HasSubstr("penstock bench offload --quick --only sweep=rules"));
   ASSERT_EQ(record->points.size(), 1U);
-  const experiment::Point& point = record->points[0];
+  const experiments::Point& point = record->points[0];
   EXPECT_GT(point.number("mpps"), 0);
   EXPECT_LE(point.number("mpps_min"), point.number("mpps"));
   EXPECT_GE(point.number("mpps_max"), point.number("mpps"));
@@ -109,7 +109,7 @@ TEST_F(BenchCommand, MeasuresAndKeepsWhatIsAskedFor) {
 TEST_F(BenchCommand, PrintsTheRecordInPlaceOfTables) {
   const Outcome outcome = run(one_point_and({"--json", "-"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_TRUE(experiment::parse_record(outcome.out, "stdout"));
+  EXPECT_TRUE(experiments::parse_record(outcome.out, "stdout"));
 }
 
 TEST_F(BenchCommand, DrawsThePlotsOfAKeptRecord) {
@@ -128,9 +128,9 @@ TEST_F(BenchCommand, RendersAKeptRecord) {
 }
 
 TEST_F(BenchCommand, ReckonsWithTheCostsThatItIsGiven) {
-  experiment::Record record = kept();
+  experiments::Record record = kept();
   record.experiment = "chain";
-  experiment::Point point;
+  experiments::Point point;
   point.set("chain", "C1").set("tables", "paper").set("sweep", "size").set("size", "64").set("gbps", 50);
   record.points = {point, point};
   record.points[0].set("mode", "shared").set("processor", "gpu").set("workers", 10).set("gpus", 1);
@@ -153,7 +153,7 @@ TEST_F(BenchCommand, RefusesARecordThatIsNone) {
   EXPECT_THAT(refusal({"--from", path("o.json")}),
               HasSubstr("o.json: points: wrong value: found '1', expected a list"));
   EXPECT_THAT(refusal({"--from", path("none.json")}), HasSubstr("none.json: cannot open"));
-  experiment::Record other = kept();
+  experiments::Record other = kept();
   other.experiment = "oflood";
   write("other.json", to_json(other));
   EXPECT_THAT(refusal({"--from", path("other.json")}),
@@ -203,7 +203,7 @@ TEST_F(BenchCommand, LeavesNothingBehindOfARecordThatItRefuses) {
             path("o.json") +
                 ": not a record of an experiment: found an object with context, benchmarks, expected output of "
                 "`penstock bench --json`\n");
-  experiment::Record record = kept();
+  experiments::Record record = kept();
   record.experiment = "transfer";
   EXPECT_THAT(refusal_of(to_json(record)), HasSubstr("no point belongs to a figure: found function=firewall"));
   record = kept();

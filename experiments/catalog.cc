@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiments/catalog.h"
+
+#include <algorithm>
+#include <array>
+
+#include "experiments/chain/chain.h"
+#include "experiments/detection/detection.h"
+#include "experiments/offload/offload.h"
+#include "experiments/streams/streams.h"
+#include "experiments/transfer/transfer.h"
+
+namespace penstock::experiments {
+
+std::span<const Experiment* const> experiments() {
+  static const std::array<const Experiment*, 5> kExperiments{
+      &offload_experiment(), &transfer_experiment(),  &chain_experiment(),
+      &streams_experiment(), &detection_experiment(),
+  };
+  return kExperiments;
+}
+
+const Experiment* find_experiment(std::string_view name) {
+  const auto all = experiments();
+  const auto there = std::find_if(all.begin(), all.end(), [&](const Experiment* e) { return e->name == name; });
+  return there == all.end() ? nullptr : *there;
+}
+
+}  // namespace penstock::experiments

@@ -1,0 +1,278 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiments/chain/chain.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "experiments/catalog.h"
+#include "experiments/chain/chains.h"
+#include "experiments/limits.h"
+#include "experiments/measured_chain.h"
+#include "experiments/session.h"
+
+namespace penstock::experiments {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+const std::atomic<bool> kNeverStop{false};
+
+TEST(Experiments, ShowEveryPlannedPointInAFigure) {
+  for (const Experiment* experiment : experiments()) {
+    for (const bool quick : {false, true}) {
+      const Setting setting{.quick = quick, .workers = 16, .gpus = {}, .rules = {}, .routes = {}, .stop = &kNeverStop};
+      const auto trial = experiment->start(setting);
+      ASSERT_TRUE(trial);
+      for (const Point& point : (*trial)->plan()) {
+        const bool shown = std::ranges::any_of(experiment->figures(),
+                                               [&](const Figure& figure) { return satisfies(point, figure.where); });
+        EXPECT_TRUE(shown) << experiment->name << ": " << describe(point);
+      }
+    }
+  }
+}
+
+TEST(Experiments, HaveNoFigureForWhichNoPointIsPlanned) {
+  for (const Experiment* experiment : experiments()) {
+    const Setting setting{.quick = false, .workers = 16, .gpus = {}, .rules = {}, .routes = {}, .stop = &kNeverStop};
+    const auto trial = experiment->start(setting);
+    ASSERT_TRUE(trial);
+    const std::vector<Point> points = (*trial)->plan();
+    for (const Figure& figure : experiment->figures()) {
+      const bool shows = std::ranges::any_of(points, [&](const Point& point) {
+        return satisfies(point, figure.where) && point.find(figure.x.key) != nullptr;
+      });
+      EXPECT_TRUE(shows) << experiment->name << ": " << figure.id;
+    }
+  }
+}
+
+TEST(Experiments, PlanNoPointTwice) {
+  for (const Experiment* experiment : experiments()) {
+    for (const unsigned workers : {1U, 2U, 6U, 16U}) {
+      const Setting setting{
+          .quick = false, .workers = workers, .gpus = {}, .rules = {}, .routes = {}, .stop = &kNeverStop};
+      const auto trial = experiment->start(setting);
+      ASSERT_TRUE(trial);
+      std::set<std::string> planned;
+      for (const Point& point : (*trial)->plan()) {
+        EXPECT_TRUE(planned.insert(describe(point)).second) << experiment->name << ": " << describe(point);
+      }
+    }
+  }
+}
+
+TEST(Limits, AreMeasuredByAnyNumberOfCores) {
+  for (const unsigned cores : {1U, 3U, 12U}) {  // of the latter two, each has no whole share of the memory
+    const Point limits = measure_limits(cores, {}, kNeverStop);
+    EXPECT_GT(limits.number("memory_copy_all_cores"), 0.01) << cores;
+  }
+}
+
+TEST(Limits, PcieCarriesMoreOneWayThanBoth) {
+  const Point both = Point().set("pcie_both_each_way", 40.0);
+  Point limits = both;
+  limits.set("pcie_to_device", 60.0).set("pcie_to_host", 50.0);
+  EXPECT_DOUBLE_EQ(*pcie_limit_mpps(limits, 1000, 0), 60.0) << "nothing comes back";
+  EXPECT_DOUBLE_EQ(*pcie_limit_mpps(limits, 0, 1000), 50.0) << "nothing goes there";
+  EXPECT_DOUBLE_EQ(*pcie_limit_mpps(limits, 1000, 1000), 40.0);
+  EXPECT_DOUBLE_EQ(*pcie_limit_mpps(limits, 1000, 500), 48.0) << "between the two: 60 / 1.25";
+  EXPECT_DOUBLE_EQ(*pcie_limit_mpps(limits, 500, 1000), 50 / 1.125) << "by the rate of the direction that carries more";
+  EXPECT_DOUBLE_EQ(*pcie_limit_mpps(both, 1000, 0), 40.0) << "where the rate of one direction was not measured";
+  EXPECT_DOUBLE_EQ(*pcie_limit_mpps(limits, 1000, 0, 4), 240.0) << "each of four by itself";
+  limits.set("pcie_both_each_way_of_4", 100.0).set("pcie_to_device_of_4", 200.0);
+  EXPECT_DOUBLE_EQ(*pcie_limit_mpps(limits, 1000, 0, 4), 200.0) << "four at the same time";
+  EXPECT_DOUBLE_EQ(*pcie_limit_mpps(limits, 1000, 1000, 4), 100.0);
+  EXPECT_FALSE(pcie_limit_mpps(limits, 0, 0));
+  EXPECT_FALSE(pcie_limit_mpps({}, 1000, 0));
+}
+
+TEST(ChainExperiment, MeasuresTheTwins) {
+  Options options;
+  options.quick = true;
+  options.repeats = 2;
+  options.duration = milliseconds{30};
+  options.workers = 1;
+  options.only = {{"processor", {"cpu"}}, {"size", {"64"}}};
+  auto session = Session::open(chain_experiment(), options, kNeverStop);
+  ASSERT_TRUE(session) << to_string(session.error());
+  EXPECT_TRUE(session->run([](const Progress&) {}).empty());
+  ASSERT_EQ(session->record().points.size(), 1U);
+  const Point& point = session->record().points.front();
+  EXPECT_GT(point.number("mpps"), 0.01);
+  EXPECT_LE(point.number("mpps_min"), point.number("mpps"));
+  EXPECT_EQ(point.number("lost"), 0);
+  EXPECT_EQ(point.find("bytes_up"), nullptr) << "nothing crosses PCIe";
+}
+
+TEST(ChainExperiment, MeasuresTheTwinsOfTheLongestChainAndHoldsThemAgainstWhatWentIn) {
+  Options options;
+  options.quick = true;
+  options.repeats = 1;
+  options.duration = milliseconds{30};
+  options.workers = 1;
+  options.only = {{"processor", {"cpu"}}, {"chain", {"C4"}}};
+  auto session = Session::open(chain_experiment(), options, kNeverStop);
+  ASSERT_TRUE(session) << to_string(session.error());
+  const Errors errors = session->run([](const Progress&) {});
+  EXPECT_TRUE(errors.empty()) << to_string(errors);
+  ASSERT_EQ(session->record().points.size(), 1U);
+  const Point& point = session->record().points.front();
+  EXPECT_GT(point.number("gbps"), 0.001);
+  EXPECT_EQ(point.number("dropped"), 0) << "all of the packets go all the way";
+  EXPECT_EQ(point.text("checked"), "true");
+}
+
+TEST(ChainExperiment, RunsThePapersChainsInAllWays) {
+  const Setting setting{.quick = false, .workers = 16, .gpus = {}, .rules = {}, .routes = {}, .stop = &kNeverStop};
+  const auto trial = chain_experiment().start(setting);
+  ASSERT_TRUE(trial);
+  std::map<std::string, std::set<std::string>> sizes;
+  for (const Point& point : (*trial)->plan()) {
+    if (point.text("sweep") == "size") {
+      sizes[point.text("chain") + ' ' + point.text("tables") + ' ' + point.text("mode")].insert(point.text("size"));
+    }
+  }
+  for (const char* chain : {"C1", "C2", "C3", "C4"}) {
+    for (const char* mode : {"shared", "no-memshare", "unshared", "cpu"}) {
+      EXPECT_EQ(sizes[fmt::format("{} paper {}", chain, mode)],
+                (std::set<std::string>{"64", "128", "256", "512", "1024", "1518", "imix"}))
+          << chain << ' ' << mode;
+      EXPECT_EQ(sizes[fmt::format("{} heavy {}", chain, mode)], (std::set<std::string>{"64", "512", "1518", "imix"}));
+    }
+  }
+}
+
+TEST(ChainExperiment, TakesTheTimelineOfSharedPacketsAndOfThoseThatAreNot) {
+  const Setting setting{.quick = false, .workers = 16, .gpus = {}, .rules = {}, .routes = {}, .stop = &kNeverStop};
+  const auto trial = chain_experiment().start(setting);
+  ASSERT_TRUE(trial);
+  std::multiset<std::string> modes;
+  for (const Point& point : (*trial)->plan()) {
+    if (point.text("sweep") != "timeline") continue;
+    modes.insert(point.text("mode"));
+    EXPECT_EQ(point.text("chain"), "C4");
+    EXPECT_EQ(point.text("tables"), "paper");
+    EXPECT_EQ(point.text("size"), "1518");
+    EXPECT_EQ(point.text("processor"), "gpu");
+  }
+  EXPECT_EQ(modes, (std::multiset<std::string>{"no-memshare", "shared"}));
+}
+
+TEST(Chains, AreWhatTheirLettersSay) {
+  const Workplace place;
+  Chains chains(place);
+  const MeasuredChain c4 = chains.chain("C4", "paper");
+  std::vector<std::size_t> at;
+  for (const char* function : {"firewall", "nids", "router", "ipsec"}) at.push_back(c4.functions.find(function));
+  EXPECT_TRUE(std::ranges::is_sorted(at)) << c4.functions;
+  EXPECT_NE(at.back(), std::string::npos) << c4.functions;
+  EXPECT_THAT(c4.undone_by, HasSubstr("direction: in"));
+  EXPECT_EQ(c4.undone.find("ipsec"), std::string::npos) << c4.undone;
+  EXPECT_NE(c4.undone.find("router"), std::string::npos) << c4.undone;
+  EXPECT_TRUE(chains.chain("inspect", "paper").undone_by.empty());
+}
+
+TEST(Chains, SpreadFlowsOverTheSas) {
+  const XfrmTexts texts = tunnels_text(1000);
+  const auto count = [](const std::string& text, std::string_view what) {
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  EXPECT_EQ(count(texts.state, "spi 0x"), 1000U);
+  EXPECT_EQ(count(texts.policy, "dir out"), 1000U);
+  EXPECT_EQ(count(texts.policy, "src 10."), 999U);
+  EXPECT_NE(texts.policy.find("src 10.0.64.0/18 "), std::string::npos) << "the second of 1,024 parts";
+  EXPECT_NE(texts.policy.find("src 0.0.0.0/0 "), std::string::npos) << "the last takes what is left";
+  EXPECT_EQ(count(tunnels_text(1).policy, "src 0.0.0.0/0 "), 1U);
+}
+
+TEST(Chains, TakeTheUsersRulesForTheFunctionThatTheyAreOf) {
+  const Workplace place;
+  const std::string detection = place.put("own.rules", detection_rules_text(5, true));
+  const std::string firewall = place.put("firewall.txt", rules_text(5));
+  Setting setting{.gpus = {}, .rules = detection, .routes = {}, .stop = &kNeverStop};
+  {
+    Chains chains(place);
+    ASSERT_TRUE(chains.take(setting));
+    EXPECT_THAT(chains.chain("inspect", "heavy").functions, HasSubstr("nids: {rules: [\"" + detection));
+    EXPECT_EQ(chains.chain("inspect", "paper").functions.find(detection), std::string::npos) << "of which it has 147";
+  }
+  setting.rules = firewall;
+  Chains chains(place);
+  ASSERT_TRUE(chains.take(setting));
+  EXPECT_THAT(chains.chain("inspect", "paper").functions, HasSubstr("firewall: {rules: \"" + firewall));
+}
+
+TEST(ChainExperiment, TakesTheUsersFilesAndTellsOfTheirMistakesBeforeItMeasures) {
+  const Workplace place;
+  const std::string routes = place.put("my \"routes\".txt", "default via 192.0.2.1 dev wan\n10.0.0.0/8 dev wan\n");
+  Setting setting{.quick = true, .workers = 1, .gpus = {}, .rules = {}, .routes = routes, .stop = &kNeverStop};
+  EXPECT_TRUE(chain_experiment().start(setting));
+  setting.routes = std::filesystem::relative(routes).string();
+  EXPECT_TRUE(chain_experiment().start(setting)) << setting.routes;
+  setting.routes = place.put("wrong.txt", "10.0.0.0/33 dev wan\n");
+  const auto wrong = chain_experiment().start(setting);
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(to_string(wrong.error()), HasSubstr("wrong.txt:1"));
+}
+
+TEST(ChainRunner, TellsOfAChainThatCannotRun) {
+  ChainRunner runner(kNeverStop);
+  MeasuredChain chain;
+  chain.functions = "[router: {routes: nowhere.txt}]";
+  const Setting setting{
+      .repeats = 1, .duration = milliseconds{10}, .gpus = {}, .rules = {}, .routes = {}, .stop = &kNeverStop};
+  Point point;
+  const auto run = runner.measure(point, chain, {}, setting);
+  ASSERT_FALSE(run);
+  EXPECT_THAT(to_string(run.error()), HasSubstr("nowhere.txt"));
+}
+
+TEST(ChainRunner, CountsWhatPassesBetweenHostAndDevice) {
+  const nlohmann::ordered_json report{
+      {"elapsed_s", 2.0},
+      {"cpu_s", 5.0},
+      {"packets", {{"in", 1'000'000}, {"dropped", 5000}}},
+      {"bytes", {{"in", 60'000'000}}},
+      {"pcie", {{"to_device_bytes", 80'000'000}, {"to_host_bytes", 20'000'000}}},
+      {"batches", {{"count", 100}}},
+      {"dropped_by_chain", {{"queue_full", 1000}}},
+      {"functions",
+       {{{"name", "nids"}, {"gpu_share", {{"multiprocessors", 33}, {"measured", {{{"multiprocessors", 132}}}}}}},
+        {{"name", "router"}, {"segments", {{"count", 2}, {"mean_us", 7.5}}}},
+        {{"name", "ipsec"}, {"gpu_share", {{"measured", {{{"multiprocessors", 132}}, {{"multiprocessors", 66}}}}}}}}},
+      {"latency_us", {{"p50", 12.5}}}};
+  const Point limits = Point().set("pcie_both_each_way", 40.0);
+  const Point results = results_of(report, limits, 2);
+  EXPECT_DOUBLE_EQ(*results.number("mpps"), 0.5);
+  EXPECT_DOUBLE_EQ(*results.number("gbps"), 0.5e6 * 64 * 8 / 1e9) << "with check sequence";
+  EXPECT_DOUBLE_EQ(*results.number("bytes_up"), 80);
+  EXPECT_DOUBLE_EQ(*results.number("limit_mpps"), 2 * 500.0) << "of two GPUs";
+  EXPECT_DOUBLE_EQ(*results.number("busy_cores"), 2.5);
+  EXPECT_DOUBLE_EQ(*results.number("lost"), 0.001);
+  EXPECT_DOUBLE_EQ(*results.number("dropped"), 0.004) << "by functions";
+  EXPECT_DOUBLE_EQ(*results.number("latency_p50"), 12.5);
+  EXPECT_DOUBLE_EQ(*results.number("segment_us_router"), 7.5);
+  EXPECT_EQ(results.find("segment_us_nids"), nullptr) << "which begins none";
+  EXPECT_DOUBLE_EQ(*results.number("share_nids"), 33);
+  EXPECT_DOUBLE_EQ(*results.number("share_ipsec"), 132) << "all";
+  EXPECT_EQ(results.find("share_router"), nullptr);
+}
+
+}  // namespace
+}  // namespace penstock::experiments

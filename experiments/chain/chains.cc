@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiments/chain/chains.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cstdint>
+#include <filesystem>
+#include <iterator>
+#include <utility>
+
+#include "base/ip_address.h"
+#include "base/text_file.h"
+#include "experiments/conversations.h"
+#include "nf/nids/rules/rule_reader.h"
+
+namespace penstock::experiments {
+namespace {
+
+/// The item of a list that has this name.
+template <typename List>
+const auto& named(const List& list, std::string_view name) {
+  const auto there = std::ranges::find_if(list, [&](const auto& item) { return item.name == name; });
+  assert(there != std::end(list));
+  return *there;
+}
+
+/// The path of what the user names. The standard input is read once, and used more often.
+Result<std::string> path_of(const std::string& given, const Workplace& workplace, const char* name) {
+  if (given != "-") return std::filesystem::absolute(given).string();
+  const auto text = read_stdin();
+  if (!text) return tl::unexpected(text.error());
+  return workplace.put(name, *text);
+}
+
+/// Whether they are Suricata's or Snort's. What cannot be read is the firewall's to tell of.
+bool are_for_detection(const std::string& path) {
+  const auto text = read_text_file(path);
+  if (!text) return false;
+  const auto read = nids::read_rules_text(*text, path);
+  return read && !read->rules.empty();
+}
+
+}  // namespace
+
+XfrmTexts tunnels_text(std::size_t count) {
+  assert(count > 0 && count <= 0x1'0000);
+  constexpr std::uint32_t kSources = 0x0a00'0000;  // 10.0.0.0/8
+  const auto more_bits = static_cast<unsigned>(std::bit_width(count - 1));
+  XfrmTexts texts;
+  for (std::size_t i = 0; i < count; ++i) {
+    fmt::format_to(
+        std::back_inserter(texts.state),
+        "src 192.0.2.1 dst 198.51.100.2\n\tproto esp spi 0x{:08x} reqid {} mode tunnel\n\treplay-window 32 \n"
+        "\tauth-trunc hmac(sha1) 0x000102030405060708090a0b0c0d0e0f{:08x} 96\n"
+        "\tenc rfc3686(ctr(aes)) 0x202122232425262728292a2b{:08x}{:08x}\n",
+        0x100 + i, i + 1, 0x1011'1213 + i, 0x2c2d'2e2f + i, 0x3031'3233 + i);
+    const bool last = i + 1 == count;
+    const Ipv4Prefix sources = last ? Ipv4Prefix{}
+                                    : Ipv4Prefix{{kSources | static_cast<std::uint32_t>(i) << (24 - more_bits)},
+                                                 static_cast<std::uint8_t>(8 + more_bits)};
+    fmt::format_to(std::back_inserter(texts.policy),
+                   "src {} dst 0.0.0.0/0 \n\tdir out priority {} ptype main \n"
+                   "\ttmpl src 192.0.2.1 dst 198.51.100.2\n\t\tproto esp reqid {} mode tunnel\n",
+                   to_string(sources), i + 1, i + 1);
+  }
+  return texts;
+}
+
+Result<void> Chains::take(const Setting& setting) {
+  if (!setting.rules.empty()) {
+    auto path = path_of(setting.rules, workplace_, "stdin-rules.txt");
+    if (!path) return tl::unexpected(std::move(path.error()));
+    (are_for_detection(*path) ? own_detection_rules_ : own_firewall_rules_) = std::move(*path);
+  }
+  if (!setting.routes.empty()) {
+    auto path = path_of(setting.routes, workplace_, "stdin-routes.txt");
+    if (!path) return tl::unexpected(std::move(path.error()));
+    own_routes_ = std::move(*path);
+  }
+  return {};
+}
+
+MeasuredChain Chains::chain(std::string_view name, std::string_view tables) {
+  const std::string_view letters = named(kChains, name).functions;
+  const TableSizes& sizes = named(kTables, tables);
+  MeasuredChain chain;
+  chain.functions = functions_text(letters, sizes);
+  chain.destinations = routes(sizes);
+  if (tables.empty()) return chain;
+  chain.tcp = true;
+  chain.payloads = file("pages.pcap", [] { return conversations_capture({.connections = 500, .responses = 16}); });
+  if (letters.ends_with('I')) {  // whose IVs no two runs have alike
+    const std::string& state =
+        file(fmt::format("state{}.txt", sizes.sas), [&] { return tunnels_text(sizes.sas).state; });
+    chain.undone_by = fmt::format("[ipsec: {{state: {}, direction: in, state_dir: none}}]", yaml_text(state));
+    chain.undone = functions_text(letters.substr(0, letters.size() - 1), sizes);
+  }
+  return chain;
+}
+
+std::string Chains::functions_text(std::string_view letters, const TableSizes& sizes) {
+  std::string text;
+  for (const char letter : letters) text += (text.empty() ? "" : ", ") + function_text(letter, sizes);
+  return '[' + text + ']';
+}
+
+std::string Chains::function_text(char letter, const TableSizes& sizes) {
+  switch (letter) {
+    case 'F': {
+      const std::string& rules = own_firewall_rules_.empty() ? file(fmt::format("rules{}.txt", sizes.firewall_rules),
+                                                                    [&] { return rules_text(sizes.firewall_rules); })
+                                                             : own_firewall_rules_;
+      return fmt::format("firewall: {{rules: {}}}", yaml_text(rules));
+    }
+    case 'N': {  // each packet on its own, as in the paper
+      const bool own = sizes.name == "heavy" && !own_detection_rules_.empty();
+      const std::string& rules = own ? own_detection_rules_
+                                     : file(fmt::format("nids{}.rules", sizes.detection_rules),
+                                            [&] { return detection_rules_text(sizes.detection_rules, true); });
+      return fmt::format("nids: {{rules: [{}], tracking: packets}}", yaml_text(rules));
+    }
+    case 'R': return fmt::format("router: {{routes: {}}}", yaml_text(routes(sizes)));
+    case 'I': {
+      const std::string& state =
+          file(fmt::format("state{}.txt", sizes.sas), [&] { return tunnels_text(sizes.sas).state; });
+      const std::string& policy =
+          file(fmt::format("policy{}.txt", sizes.sas), [&] { return tunnels_text(sizes.sas).policy; });
+      return fmt::format("ipsec: {{state: {}, policy: {}, state_dir: none}}", yaml_text(state), yaml_text(policy));
+    }
+    default: break;
+  }
+  assert(false);
+  return {};
+}
+
+const std::string& Chains::routes(const TableSizes& sizes) {
+  if (!own_routes_.empty()) return own_routes_;
+  return file(fmt::format("routes{}.txt", sizes.routes), [&] { return routes_text(sizes.routes); });
+}
+
+template <typename Make>
+const std::string& Chains::file(const std::string& name, Make make) {
+  std::string& path = files_[name];
+  if (path.empty()) path = workplace_.put(name, make());
+  return path;
+}
+
+}  // namespace penstock::experiments

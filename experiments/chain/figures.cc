@@ -1,0 +1,280 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiments/chain/figures.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace penstock::experiments {
+namespace {
+
+const LimitLine kPcie{.label = "PCIe limit", .key = "limit_mpps"};
+const LimitLine kPcieBits{.label = "PCIe limit", .key = "limit_gbps"};
+const Axis kSize{"size", "frame size in bytes, with FCS", AxisKind::logarithmic};
+const Axis kBits{"gbps", "Gbit/s received"};
+const Axis kLatency{"latency_us", "latency in microseconds", AxisKind::logarithmic};
+const Axis kPercentile{"percentile", "percentile of packets", AxisKind::percentiles};
+const std::vector<std::string> kPaperChains{"C1", "C2", "C3", "C4"};
+
+Figure by_size(const char* id, const char* title, const char* frames, Axis y, std::optional<LimitLine> limit) {
+  return {.id = std::string(id) + '-' + frames,
+          .title = title,
+          .where = {{"chain", {"firewall-router"}}, {"sweep", {"size"}}, {"frames", {frames, "host"}}},
+          .x = kSize,
+          .y = std::move(y),
+          .series = {"mode"},
+          .limit = std::move(limit),
+          .references = {}};
+}
+
+/// Of firewall-router.
+Figure routing(const char* id, const char* title, std::vector<Condition> where, Axis x, Axis y,
+               std::vector<std::string> series, std::optional<LimitLine> limit, std::vector<Reference> references) {
+  const std::string panels = series.size() > 1 ? series[0] : "";
+  where.insert(where.begin(), {"chain", {"firewall-router"}});
+  return {.id = id,
+          .title = title,
+          .where = std::move(where),
+          .x = std::move(x),
+          .y = std::move(y),
+          .series = std::move(series),
+          .limit = std::move(limit),
+          .references = std::move(references),
+          .panels = panels};
+}
+
+/// Of C1 to C4, by size and chain.
+Figure of_paper(const char* id, const char* title, const char* tables, std::vector<std::string> modes, Axis y,
+                std::vector<Reference> references) {
+  const bool has_panels = modes.size() > 1;
+  std::vector<std::string> series{"chain"};
+  if (has_panels) series.emplace_back("mode");
+  return {.id = id,
+          .title = title,
+          .where = {{"chain", kPaperChains}, {"tables", {tables}}, {"sweep", {"size"}}, {"mode", std::move(modes)}},
+          .x = kSize,
+          .y = std::move(y),
+          .series = std::move(series),
+          .limit = std::nullopt,
+          .references = std::move(references),
+          .panels = has_panels ? "chain" : ""};
+}
+
+/// Of one of C1 to C4, all ways that it runs.
+Figure of_chain(const std::string& chain, const char* tables) {
+  const bool heavy = std::string_view(tables) == "heavy";
+  return {.id = (heavy ? "heavy-c" : "rate-c") + chain.substr(1),
+          .title = chain + (heavy ? " with heavy tables: rate by frame size"
+                                  : ": rate by frame size (Gaviss, figures 5 and 7)"),
+          .where = {{"chain", {chain}}, {"tables", {tables}}, {"sweep", {"size"}}},
+          .x = kSize,
+          .y = kBits,
+          .series = {"mode"},
+          .limit = kPcieBits,
+          .references = {}};
+}
+
+Figure latency_at(const char* load) {
+  return {.id = std::string("latency-at-") + load,
+          .title = std::string("Latency of 1518-byte frames at ") + load +
+                   " percent of the highest rate, bound 1 ms (Gaviss, figure 11)",
+          .where = {{"chain", kPaperChains}, {"sweep", {"latency"}}, {"load", {load}}},
+          .x = kPercentile,
+          .y = kLatency,
+          .series = {"chain"},
+          .limit = std::nullopt,
+          .references = {},
+          .panels = "chain"};
+}
+
+Figure same_load(const std::string& chain) {
+  return {.id = "same-load-c" + chain.substr(1),
+          .title = chain + ": latency of 1518-byte frames at half of the unshared rate (Gaviss, figure 12)",
+          .where = {{"chain", {chain}}, {"sweep", {"same-load"}}},
+          .x = kPercentile,
+          .y = kLatency,
+          .series = {"mode"},
+          .limit = std::nullopt,
+          .references = {}};
+}
+
+Figure of_shares(const char* id, const char* title, const char* sweep, Axis x, Axis y, std::optional<LimitLine> limit) {
+  return {.id = id,
+          .title = title,
+          .where = {{"chain", {"C4"}}, {"sweep", {sweep}}},
+          .x = std::move(x),
+          .y = std::move(y),
+          .series = {"shares"},
+          .limit = std::move(limit),
+          .references = {}};
+}
+
+/// By how many functions there are, each of which brings its packets itself; the router is one of them.
+Figure of_lengths(const char* id, const char* what, Axis y, std::vector<Reference> references) {
+  return {.id = id,
+          .title = std::string("A router's ") + what + " by length of the chain (Gaviss, figure 2)",
+          .where = {{"sweep", {"length"}}},
+          .x = {"functions", "functions in the chain, each transferring its own packets: R, RI, NRI, FNRI"},
+          .y = std::move(y),
+          .series = {"mode"},
+          .limit = std::nullopt,
+          .references = std::move(references)};
+}
+
+constexpr const char* kFigure5 = "Gaviss §5.2, figure 5, on a Titan X";
+constexpr const char* kTable1 = "Gaviss §5.3, table 1, on a Xeon E5-2695 v4";
+
+std::vector<Figure> figures_of_routing() {
+  const Axis mpps{"mpps", "million packets/s", AxisKind::logarithmic};
+  return {
+      by_size("rate", "firewall → router, whole frames to the GPU and back (Gaviss, figures 5 and 7)", "whole", mpps,
+              kPcie),
+      by_size("rate", "firewall → router, only the fields of the transfer plan: headers to the GPU, changes back",
+              "planned", mpps, kPcie),
+      by_size("bits", "firewall → router, whole frames to the GPU and back", "whole", {"gbps", "Gbit/s"}, std::nullopt),
+      routing("ratio", "firewall → router: rate with packets shared on the GPU ÷ rate without (Gaviss, figure 6)",
+              {{"sweep", {"size"}}, {"mode", {"unshared"}}}, kSize,
+              {.key = "shared_by_this", .label = "shared rate ÷ unshared rate", .earlier_key = "shared_by_unshared"},
+              {"frames"}, std::nullopt,
+              {{"paper, chains of up to four functions, least", 2.6, std::nullopt,
+                "Gaviss §5.2: \"2.6-13.2x higher throughput compared with the baseline system\""}}),
+      routing("bytes-up", "Bytes per packet over PCIe, from the host to the GPU (Gaviss, figure 9)",
+              {{"sweep", {"size"}}, {"processor", {"gpu"}}}, kSize,
+              {"bytes_up", "bytes per packet", AxisKind::logarithmic}, {"frames", "mode"}, std::nullopt, {}),
+      routing("bytes-down", "Bytes per packet over PCIe, from the GPU to the host (Gaviss, figure 9)",
+              {{"sweep", {"size"}}, {"processor", {"gpu"}}}, kSize,
+              {"bytes_down", "bytes per packet", AxisKind::logarithmic}, {"frames", "mode"}, std::nullopt, {}),
+      routing("workers", "firewall → router, whole frames: rate by number of workers", {{"sweep", {"workers"}}},
+              {"workers", "workers, one core each"}, mpps, {"size"}, kPcie, {}),
+      routing("busy-cores", "Host cores kept busy (CPU time ÷ time)", {{"sweep", {"size"}}}, kSize,
+              {"busy_cores", "busy cores"}, {"frames", "mode"}, std::nullopt, {}),
+      routing("latency",
+              "firewall → router: latency of whole 1518-byte frames by load, in percent of the highest rate (Gaviss, "
+              "figure 11)",
+              {{"sweep", {"latency"}}}, kPercentile, kLatency, {"load"}, std::nullopt,
+              {{"paper, p95 of chain C4", 4500, 95, "Gaviss §5.5, figure 11"}}),
+  };
+}
+
+void add_figures_of_paper(std::vector<Figure>& figures) {
+  figures.push_back(
+      of_paper("rate", "Rate with packets shared on the GPU (Gaviss, figure 5)", "paper", {"shared"}, kBits,
+               {{"paper, C1, peak", 33.8, std::nullopt, kFigure5}, {"paper, C4, peak", 23.5, std::nullopt, kFigure5}}));
+  for (const std::string& chain : kPaperChains) figures.push_back(of_chain(chain, "paper"));
+  figures.push_back(of_paper(
+      "gain", "Rate with packets shared on the GPU ÷ rate of each other mode (Gaviss, figures 6 and 7)", "paper",
+      {"no-memshare", "unshared", "cpu"}, {"shared_by_this", "shared rate ÷ this mode's rate", AxisKind::logarithmic},
+      {{"paper, unshared, least", 2.6, std::nullopt, "Gaviss §5.2: \"2.6-13.2x\""},
+       {"paper, unshared, most", 13.2, std::nullopt, "Gaviss §5.2: \"2.6-13.2x\""},
+       {"paper, CPU, least", 1.3, std::nullopt, "Gaviss §5.3: \"1.3-2.8x higher throughput\""},
+       {"paper, CPU, most", 2.8, std::nullopt, "Gaviss §5.3: \"1.3-2.8x higher throughput\""}}));
+  figures.push_back(of_paper("moved-up", "Bytes per packet over PCIe, from the host to the GPU (Gaviss, figure 9)",
+                             "paper", {"shared", "no-memshare", "unshared"}, {"bytes_up", "bytes per packet"}, {}));
+  figures.push_back(of_paper("moved-less",
+                             "Share of the bytes to the GPU that sharing packets saves (Gaviss, figure 9)", "paper",
+                             {"no-memshare", "unshared"}, {"less_up_shared", "percent saved"},
+                             {{"paper, no-memshare, least", 24.3, std::nullopt, "Gaviss §5.4: \"24.3-48.4%\""},
+                              {"paper, no-memshare, most", 48.4, std::nullopt, "Gaviss §5.4: \"24.3-48.4%\""}}));
+  figures.push_back(of_paper("moved-down", "Bytes per packet over PCIe, from the GPU to the host (Gaviss, figure 9)",
+                             "paper", {"shared", "no-memshare", "unshared"}, {"bytes_down", "bytes per packet"}, {}));
+  figures.push_back(of_paper("cores", "Host cores kept busy (CPU time ÷ time)", "paper",
+                             {"shared", "no-memshare", "unshared", "cpu"}, {"busy_cores", "busy cores"}, {}));
+  figures.push_back(of_paper("by-dollar", "Rate per dollar of cores and GPU (Gaviss, figure 8)", "paper",
+                             {"shared", "cpu"}, {"mbps_per_dollar", "Mbit/s per dollar"}, {}));
+  figures.push_back(of_paper("by-watt", "Rate per watt of cores and GPU", "paper", {"shared", "cpu"},
+                             {"mbps_per_watt", "Mbit/s per watt"}, {}));
+  figures.push_back({.id = "workers-c4",
+                     .title = "C4: rate by number of workers, and of streams per worker",
+                     .where = {{"chain", {"C4"}}, {"sweep", {"workers"}}},
+                     .x = {"workers", "workers, one core each"},
+                     .y = kBits,
+                     .series = {"size", "streams"},
+                     .limit = kPcieBits,
+                     .references = {},
+                     .panels = "size"});
+  figures.push_back(of_shares("shares", "C4: rate by the share of the GPU that nids and ipsec may each use", "share",
+                              kSize, kBits, kPcieBits));
+  figures.push_back(of_shares("shares-segment",
+                              "C4: time of a batch to the GPU and back, by the share that nids and ipsec may each use",
+                              "share", kSize, {"segment_us_firewall", "microseconds"}, std::nullopt));
+  figures.push_back(
+      of_shares("shares-latency",
+                "C4: latency of 1518-byte frames at 50 percent of the highest rate, bound 1 ms, by share of the GPU",
+                "share-latency", kPercentile, kLatency, std::nullopt));
+  for (const char* load : {"10", "50", "80"}) figures.push_back(latency_at(load));
+  static constexpr double kMedians[] = {2900, 3400, 3600, 4000};
+  static constexpr double kNinetyFifths[] = {3400, 4000, 4100, 4500};
+  for (std::size_t i = 0; i < kPaperChains.size(); ++i) {
+    const char* const source = "Gaviss §5.5, figure 11; its load is not stated";
+    figures.back().references.push_back({"paper", kMedians[i], 50, source, kPaperChains[i]});
+    figures.back().references.push_back({"paper", kNinetyFifths[i], 95, source, kPaperChains[i]});
+  }
+  for (const std::string& chain : kPaperChains) figures.push_back(same_load(chain));
+  figures.push_back(
+      of_lengths("conflicts", "time to the GPU and back", {"router_by_alone", "time ÷ time of the router alone"}, {}));
+  figures.push_back(of_lengths("conflicts-up", "transfer time to the GPU",
+                               {"transfer_by_alone", "time ÷ time of the router alone"},
+                               {{"paper", 3.2, 4, "Gaviss §2.2, figure 2"}}));
+  figures.push_back(
+      {.id = "timeline",
+       .title = "C4: transfers to the GPU at half of the unshared rate (Gaviss, figure 10)",
+       .where = {{"sweep", {"timeline"}}},
+       .x = {"mode", "mode"},
+       .y = {"transfers_per_ms", "transfers to the GPU: how many, how large, how long, and how they wait"},
+       .series = {},
+       .limit = std::nullopt,
+       .references = {},
+       .bars = BarChart{.key = "transfers",
+                        .legend = "transfer in progress",
+                        .waits = "waiting for an earlier transfer",
+                        .columns = {{"transfers_per_ms", "per ms"},
+                                    {"transfer_bytes", "bytes each"},
+                                    {"transfer_us", "us each"},
+                                    {"waited_us", "us waiting"},
+                                    {"waiting", "percent that wait"},
+                                    {"mpps", "Mpps"}}}});
+  figures.push_back({.id = "gpus",
+                     .title = "Chains over several GPUs, 1518-byte frames",
+                     .where = {{"sweep", {"gpus"}}},
+                     .x = {"gpus", "GPUs"},
+                     .y = kBits,
+                     .series = {"chain"},
+                     .limit = kPcieBits,
+                     .references = {}});
+  figures.push_back({.id = "functions",
+                     .title = "Each function alone on one core (Gaviss, table 1)",
+                     .where = {{"sweep", {"function"}}},
+                     .x = kSize,
+                     .y = {"gbps", "Gbit/s received", AxisKind::logarithmic},
+                     .series = {"chain"},
+                     .limit = std::nullopt,
+                     .references = {{"paper", 3.8, 64, kTable1, "nids"},
+                                    {"paper", 7.2, 1518, kTable1, "nids"},
+                                    {"paper", 0.38, 64, kTable1, "ipsec"},
+                                    {"paper", 1.7, 1518, kTable1, "ipsec"},
+                                    {"paper", 6.5, 64, kTable1, "router"},
+                                    {"paper", 39.7, 1518, kTable1, "router"},
+                                    {"paper", 1.8, 64, kTable1, "firewall"},
+                                    {"paper", 39.4, 1518, kTable1, "firewall"}},
+                     .panels = "chain"});
+  for (const std::string& chain : kPaperChains) figures.push_back(of_chain(chain, "heavy"));
+  figures.push_back(of_paper("heavy-gain",
+                             "Heavy tables: rate with packets shared on the GPU ÷ rate of each other mode", "heavy",
+                             {"no-memshare", "unshared", "cpu"},
+                             {"shared_by_this", "shared rate ÷ this mode's rate", AxisKind::logarithmic}, {}));
+}
+
+}  // namespace
+
+const std::vector<Figure>& chain_figures() {
+  static const std::vector<Figure> kFigures = [] {
+    std::vector<Figure> figures = figures_of_routing();
+    add_figures_of_paper(figures);
+    return figures;
+  }();
+  return kFigures;
+}
+
+}  // namespace penstock::experiments

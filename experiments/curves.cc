@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiments/curves.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/units.h"
+
+namespace penstock::experiments {
+namespace {
+
+std::vector<std::string> labels_of(const Point& point, const std::vector<std::string>& keys) {
+  std::vector<std::string> labels;
+  for (const std::string& key : keys) {
+    const Value* const value = point.find(key);
+    labels.push_back(value == nullptr ? "" : series_label(key, *value));
+  }
+  return labels;
+}
+
+struct Shown {
+  const Point* point;
+  const Value* x;
+};
+
+std::vector<Shown> shown_points(const Figure& figure, const Record& record, std::size_t& without_value) {
+  std::vector<Shown> shown;
+  for (const Point& point : record.points) {
+    if (!satisfies(point, figure.where)) continue;
+    const Value* const x = point.find(figure.x.key);
+    if (x != nullptr && y_of(figure, point)) {
+      shown.push_back({&point, x});
+    } else {
+      ++without_value;
+    }
+  }
+  return shown;
+}
+
+void sort_points(Curve& curve) {
+  std::stable_sort(curve.points.begin(), curve.points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
+}
+
+/// As far as a plot or a table shows.
+bool same_line(const Curve& a, const Curve& b) {
+  constexpr double kShown = 1e-3;
+  return std::equal(a.points.begin(), a.points.end(), b.points.begin(), b.points.end(),
+                    [](const CurvePoint& one, const CurvePoint& other) {
+                      return one.x == other.x && std::abs(one.y - other.y) <= kShown * std::abs(one.y);
+                    });
+}
+
+void add_limits(const LimitLine& limit, const Record& record, const std::vector<Curve>& of_points, Curves& curves) {
+  if (limit.of == LimitLine::Of::machine) {
+    const auto rate = record.limits.number(limit.key);
+    if (!rate) return;
+    Curve& line = curves.limits.emplace_back(Curve{{limit.label}, {}});
+    for (std::size_t x = 0; x < curves.xs.size(); ++x) {
+      const double y = *rate * limit.scale;
+      line.points.push_back({x, y, y, y});
+    }
+    return;
+  }
+  for (const Curve& curve : of_points) {
+    const bool is_new = std::none_of(curves.limits.begin(), curves.limits.end(),
+                                     [&](const Curve& other) { return same_line(curve, other); });
+    if (!curve.points.empty() && is_new) curves.limits.push_back(curve);
+  }
+  const bool one = curves.limits.size() == 1;
+  for (Curve& line : curves.limits) {
+    if (one) line.labels.clear();
+    line.labels.insert(line.labels.begin(), limit.label);
+  }
+}
+
+}  // namespace
+
+std::string series_label(const std::string& key, const Value& value) {
+  const auto* const text = std::get_if<std::string>(&value);
+  return text != nullptr && !parse_number(*text) ? *text : key + '=' + to_text(value);
+}
+
+std::optional<double> y_of(const Figure& figure, const Point& point) noexcept {
+  const auto earlier = figure.y.earlier_key.empty() ? std::nullopt : point.number(figure.y.earlier_key);
+  return earlier ? earlier : point.number(figure.y.key);
+}
+
+Curves curves_of(const Figure& figure, const Record& record) {
+  Curves curves;
+  const std::vector<Shown> shown = shown_points(figure, record, curves.without_value);
+  const bool has_text =
+      std::any_of(shown.begin(), shown.end(), [](const Shown& s) { return !std::holds_alternative<double>(*s.x); });
+  for (const Shown& s : shown) {
+    if (std::find(curves.xs.begin(), curves.xs.end(), *s.x) == curves.xs.end()) curves.xs.push_back(*s.x);
+  }
+  if (!has_text) std::sort(curves.xs.begin(), curves.xs.end());
+
+  std::map<std::vector<std::string>, std::size_t> number_of;
+  std::vector<Curve> limits;  // one for each series
+  for (const auto& [point, x] : shown) {
+    const std::vector<std::string> labels = labels_of(*point, figure.series);
+    const auto [there, is_new] = number_of.try_emplace(labels, curves.series.size());
+    if (is_new) {
+      curves.series.push_back({labels, {}});
+      limits.push_back({labels, {}});
+    }
+    const auto at = static_cast<std::size_t>(std::find(curves.xs.begin(), curves.xs.end(), *x) - curves.xs.begin());
+    const double y = *y_of(figure, *point);
+    curves.series[there->second].points.push_back(
+        {at, y, point->number(figure.y.key + "_min").value_or(y), point->number(figure.y.key + "_max").value_or(y)});
+    if (!figure.limit || figure.limit->of != LimitLine::Of::point) continue;
+    if (const auto rate = point->number(figure.limit->key)) {
+      const double limit = *rate * figure.limit->scale;
+      limits[there->second].points.push_back({at, limit, limit, limit});
+    }
+  }
+  for (Curve& curve : curves.series) sort_points(curve);
+  for (Curve& curve : limits) sort_points(curve);
+  if (figure.limit) add_limits(*figure.limit, record, limits, curves);
+  return curves;
+}
+
+}  // namespace penstock::experiments

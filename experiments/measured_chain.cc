@@ -1,0 +1,225 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiments/measured_chain.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "experiments/limits.h"
+#include "experiments/spread.h"
+#include "experiments/transfers.h"
+#include "port/capture_reader.h"
+#include "run/run.h"
+
+namespace penstock::experiments {
+namespace {
+
+constexpr unsigned kFlows = 10'000;
+constexpr unsigned kCheckedPackets = 20'000;
+constexpr double kFrameCheckBits = 32;
+
+std::string run_section(const MeasuredChain& chain) {
+  std::string text = fmt::format("run:\n  workers: {}\n  processor: {}\n", chain.workers, chain.on_gpu ? "gpu" : "cpu");
+  if (!chain.latency.empty()) text += "  latency: " + chain.latency + "\n";
+  if (!chain.on_gpu) return text;
+  // A queue of a few batches: it is pinned, which takes time.
+  text += fmt::format(
+      "  queue: {{bytes: 32MiB}}\n  gpus: \"{}\"\n  frames: {}\n  sharing: {}\n  transfer: {}\n"
+      "  streams: {}\n  gpu_shares: \"{}\"\n",
+      fmt::join(chain.gpus, ","), chain.frames, chain.sharing, chain.transfer, chain.streams, chain.gpu_shares);
+  if (!chain.batch_bytes.empty()) text += fmt::format("  batch: {{bytes: {}}}\n", chain.batch_bytes);
+  return text;
+}
+
+std::string generator(const MeasuredChain& chain, const std::string& more) {
+  if (!chain.capture.empty()) {
+    return fmt::format("ports:\n  lan: {{memory: {{read: {}, loop: 0}}}}\n", yaml_text(chain.capture));
+  }
+  std::string text = fmt::format("ports:\n  lan: {{generator: {{size: {}, transport: {}, flows: {}, {}", chain.size,
+                                 chain.tcp ? "tcp" : "udp", kFlows, more);
+  if (!chain.destinations.empty()) text += fmt::format(", destinations: {}", yaml_text(chain.destinations));
+  if (!chain.payloads.empty()) text += fmt::format(", payload: capture, capture: {}", yaml_text(chain.payloads));
+  return text + "}}\n";
+}
+
+/// The ports and functions of a chain as it is measured; `more`: further parameters of the generator.
+std::string to_null(const MeasuredChain& chain, const std::string& more) {
+  return generator(chain, "frames: kept" + more) + "  wan: {'null': {}}\nchain: " + chain.functions + "\n";
+}
+
+/// Sets each result to the median of the runs'; of `mpps`, the spread too. At least one.
+void set_medians(Point& point, const std::vector<Point>& results) {
+  for (const auto& [name, value] : results.back()) {
+    if (std::holds_alternative<std::string>(value)) {
+      point.set(name, value);
+      continue;
+    }
+    std::vector<double> values;
+    values.reserve(results.size());
+    for (const Point& of_run : results) values.push_back(of_run.number(name).value_or(0));
+    const Spread spread = spread_of(std::move(values));
+    if (name == "mpps") {
+      set_spread(point, name, spread);
+    } else {
+      point.set(name, spread.median);
+    }
+  }
+}
+
+}  // namespace
+
+std::string yaml_text(const std::string& path) { return nlohmann::json(path).dump(); }  // which YAML reads alike
+
+Result<config::LoadedChain> ChainRunner::load(const std::string& yaml, bool only_plan) {
+  auto loaded = config::load_chain(workplace_.put("chain.yaml", yaml), {.overrides = {}, .only_plan = only_plan});
+  if (loaded && !loaded->unsupported.empty()) return tl::unexpected(std::move(loaded->unsupported));
+  return loaded;
+}
+
+Result<void> ChainRunner::try_out(const MeasuredChain& chain) {
+  const auto loaded = load(to_null(chain, ""), true);
+  if (!loaded) return tl::unexpected(loaded.error());
+  return {};
+}
+
+/// With a timeline, it is put where `timeline` points.
+Result<nlohmann::ordered_json> ChainRunner::run_file(const std::string& yaml,
+                                                     std::unique_ptr<ring::Timeline>* timeline) {
+  constexpr std::size_t kBatches = 1000;  // of each stream, of which there are some hundred in half a second
+  auto loaded = load(yaml, false);
+  if (!loaded) return tl::unexpected(std::move(loaded.error()));
+  if (timeline != nullptr) loaded->chain.timeline = std::make_unique<ring::Timeline>(kBatches);
+  auto result = run::run(loaded->chain, {}, stop_);
+  if (!result) return tl::unexpected(std::move(result.error()));
+  if (!result->errors.empty()) return tl::unexpected(std::move(result->errors));
+  const auto& report = result->report;
+  if (const auto gpu = report.find("gpu"); gpu != report.end() && (*gpu)["failures"] != 0) {
+    return failure({{}, "batches failed on the GPU", (*gpu)["failures"].dump(), "0"});
+  }
+  if (timeline != nullptr) *timeline = std::move(loaded->chain.timeline);
+  return std::move(result->report);
+}
+
+Result<void> ChainRunner::measure(Point& point, const MeasuredChain& chain, const Point& limits,
+                                  const Setting& setting) {
+  const std::string rate = chain.offered_mpps ? fmt::format(", rate: {:.4f}Mpps", *chain.offered_mpps) : "";
+  const std::string yaml =
+      to_null(chain, rate) + run_section(chain) + fmt::format("  duration: {}ns\n", setting.duration.count());
+  std::vector<Point> results;
+  for (unsigned i = 0; i < setting.repeats; ++i) {
+    std::unique_ptr<ring::Timeline> timeline;
+    const auto report = run_file(yaml, chain.timeline ? &timeline : nullptr);
+    if (!report) return tl::unexpected(report.error());
+    results.push_back(results_of(*report, limits, chain.gpus.size()));
+    if (timeline == nullptr) continue;
+    for (const auto& [name, value] : transfers_of(*timeline)) results.back().set(name, value);
+  }
+  set_medians(point, results);
+  return {};
+}
+
+/// One worker, so that the order is known, and frames that do not depend on how batches are filled.
+Result<std::string> ChainRunner::output_of(const MeasuredChain& chain, const std::string& name) {
+  const std::string path = workplace_.path(name);
+  const auto run =
+      run_file(generator(chain, fmt::format("packets: {}", kCheckedPackets)) +
+               fmt::format("  wan: {{pcap: {{write: {}}}}}\nchain: {}\n", yaml_text(path), chain.functions) +
+               run_section(chain));
+  if (!run) return tl::unexpected(run.error());
+  return path;
+}
+
+/// On the CPU, in the same order.
+Result<std::string> ChainRunner::undo(const MeasuredChain& chain, const std::string& output) {
+  const std::string path = workplace_.path("undone.pcap");
+  const auto run =
+      run_file(fmt::format("ports:\n  lan: {{pcap: {{read: {}}}}}\n  wan: {{pcap: {{write: {}}}}}\n"
+                           "chain: {}\nrun: {{workers: 1, processor: cpu}}\n",
+                           yaml_text(output), yaml_text(path), chain.undone_by));
+  if (!run) return tl::unexpected(run.error());
+  return path;
+}
+
+Result<void> ChainRunner::check(const MeasuredChain& asked) {
+  MeasuredChain chain = asked;
+  chain.workers = 1;
+  chain.latency.clear();
+  const bool undone = !chain.undone_by.empty();
+  if (!chain.on_gpu && !undone) return {};
+  if (!checked_.insert(generator(chain, "") + chain.functions + run_section(chain)).second) return {};
+  auto ours = output_of(chain, "ours.pcap");
+  if (ours && undone) ours = undo(chain, *ours);
+  if (!ours) return tl::unexpected(std::move(ours.error()));
+  MeasuredChain twin = chain;
+  twin.on_gpu = false;
+  if (undone) twin.functions = chain.undone;
+  std::string& theirs = expected_[generator(twin, "") + twin.functions];
+  if (theirs.empty()) {
+    auto output = output_of(twin, fmt::format("expected{}.pcap", expected_.size()));
+    if (!output) return tl::unexpected(std::move(output.error()));
+    theirs = std::move(*output);
+  }
+  port::ReadControl control;
+  auto output = port::CaptureSequence::open({*ours}, control);
+  auto expected = port::CaptureSequence::open({theirs}, control);
+  if (!output) return tl::unexpected(std::move(output.error()));
+  if (!expected) return tl::unexpected(std::move(expected.error()));
+  port::CapturedFrame here;
+  port::CapturedFrame there;
+  for (std::size_t packet = 1;; ++packet) {
+    const bool any_here = output->next(here);
+    const bool any_there = expected->next(there);
+    if (!any_here && !any_there) break;
+    if (any_here != any_there || !std::ranges::equal(here.bytes, there.bytes)) {
+      return failure({{},
+                      !undone ? "the GPU's output differs from the CPU's"
+                      : chain.undone == "[]"
+                          ? "the output, undone, differs from the input"
+                          : "the output, undone, differs from the output of the earlier functions on the CPU",
+                      fmt::format("at packet {}", packet),
+                      "the same"});
+    }
+  }
+  return {};
+}
+
+Point results_of(const nlohmann::ordered_json& report, const Point& limits, std::size_t gpus) {
+  Point results;
+  const double packets = report["packets"]["in"];
+  const double elapsed = report["elapsed_s"];
+  const double bits = report["bytes"]["in"].get<double>() * 8 + packets * kFrameCheckBits;
+  results.set("mpps", packets / elapsed / 1e6).set("gbps", bits / elapsed / 1e9);
+  const double up = report["pcie"]["to_device_bytes"];
+  const double down = report["pcie"]["to_host_bytes"];
+  if (up > 0 && packets > 0) {
+    results.set("to_device", up / elapsed / 1e9).set("to_host", down / elapsed / 1e9);
+    results.set("bytes_up", up / packets).set("bytes_down", down / packets);
+    if (const auto limit = pcie_limit_mpps(limits, up / packets, down / packets, gpus)) {
+      const double share = *results.number("mpps") / *limit;
+      results.set("limit_mpps", *limit).set("limit_gbps", *results.number("gbps") / share).set("of_limit", share);
+    }
+  }
+  results.set("busy_cores", report["cpu_s"].get<double>() / elapsed);
+  results.set("packets_in_batch", packets / std::max(1.0, report["batches"]["count"].get<double>()));
+  const double lost = report["dropped_by_chain"]["queue_full"];
+  const double dropped = report["packets"]["dropped"];
+  results.set("lost", packets > 0 ? lost / packets : 0.0);
+  results.set("dropped", packets > 0 ? (dropped - lost) / packets : 0.0);
+  for (const nlohmann::ordered_json& function : report["functions"]) {
+    const auto name = function["name"].get<std::string>();
+    if (const auto segments = function.find("segments"); segments != function.end())
+      results.set("segment_us_" + name, (*segments)["mean_us"].get<double>());
+    if (const auto share = function.find("gpu_share"); share != function.end()) {
+      // Without a share of its own it has all, which is what it was timed with first.
+      const auto& holder = share->contains("multiprocessors") ? *share : (*share)["measured"].front();
+      results.set("share_" + name, holder["multiprocessors"].get<double>());
+    }
+  }
+  for (const auto& [name, value] : report["latency_us"].items()) results.set("latency_" + name, value.get<double>());
+  return results;
+}
+
+}  // namespace penstock::experiments

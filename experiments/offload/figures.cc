@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiments/offload/figures.h"
+
+namespace penstock::experiments {
+namespace {
+
+constexpr double kHeavyBatch = 65536;
+
+const LimitLine kPcie{.label = "PCIe limit", .key = "limit_mpps"};
+
+std::vector<Reference> routing_references() {
+  return {{"paper's GPU, peak", 500, kHeavyBatch, "Alonistioti §III: \"a peak performance of more than 500Mpkts/s\""},
+          {"paper's FPGA", 330, std::nullopt, "Alonistioti §III: \"a peak performance of 330 Mpkts/s\""},
+          {"paper's CPU, one core", 49, std::nullopt, "Alonistioti §III: \"a performance of 49Mpkts/s\""}};
+}
+
+std::vector<Reference> firewall_references() {
+  return {{"paper's GPU, peak", 35, kHeavyBatch, "Alonistioti §III: \"a peak performance of more than 35Mpkts/s\""},
+          {"paper's FPGA", 32, std::nullopt, "Alonistioti §III: \"a peak performance of 32 Mpkts/s\""},
+          {"paper's CPU, one core", 2.48, std::nullopt, "Alonistioti §III: \"only 2.48 Mpkts/s\""}};
+}
+
+/// Of a figure whose x axis is the batch, where the paper gives its peaks; elsewhere they hold for the whole axis.
+std::vector<Reference> everywhere(std::vector<Reference> references) {
+  for (Reference& reference : references) reference.x.reset();
+  return references;
+}
+
+Figure by_batch(const char* function, const char* number, const char* what, const char* engine,
+                std::vector<Reference> references) {
+  return {.id = std::string(function) + "-batch-" + engine,
+          .title = std::string(what) + " by batch size, " + engine + " (Alonistioti, figure " + number + ")",
+          .where = {{"function", {function}}, {"sweep", {"batch"}}, {"engine", {engine}}},
+          .x = {"batch", "packets in a batch", AxisKind::logarithmic},
+          .y = {"mpps", "million packets/s", AxisKind::logarithmic},
+          .series = {"processor", "cores", "measured", "streams"},
+          .limit = kPcie,
+          .references = std::move(references)};
+}
+
+Figure by_size(const char* function, const char* number, const char* title, const char* key, const char* label,
+               std::vector<Reference> references) {
+  return {.id = std::string(function) + '-' + key,
+          .title = std::string(title) + " (Alonistioti, figure " + number + ")",
+          .where = {{"function", {function}}, {"sweep", {key}}},
+          .x = {key, label, AxisKind::logarithmic},
+          .y = {"mpps", "million packets/s", AxisKind::logarithmic},
+          .series = {"engine", "processor", "cores", "measured", "streams"},
+          .limit = kPcie,
+          .references = everywhere(std::move(references)),
+          .panels = "engine"};
+}
+
+}  // namespace
+
+const std::vector<Figure>& offload_figures() {
+  static const std::vector<Figure> kFigures{
+      by_batch("router", "3", "Routing look-ups", "dir24", routing_references()),
+      by_batch("router", "3", "Routing look-ups", "trie4", routing_references()),
+      by_batch("router", "3", "Routing look-ups", "trie1", routing_references()),
+      by_size("router", "4", "Routing look-ups by table size, batches of 65,536", "routes", "IPv4 routes",
+              routing_references()),
+      by_batch("firewall", "5", "Firewall classification", "bitvector", firewall_references()),
+      by_batch("firewall", "5", "Firewall classification", "linear", firewall_references()),
+      by_size("firewall", "6", "Firewall classification by rules, batches of 65,536", "rules", "rules",
+              firewall_references()),
+  };
+  return kFigures;
+}
+
+}  // namespace penstock::experiments

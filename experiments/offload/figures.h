@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the experiment `offload` draws.
+
+#pragma once
+
+#include <vector>
+
+#include "experiments/figure.h"
+
+namespace penstock::experiments {
+
+/// Alonistioti's figures 3 to 6, those by batch size once for each engine.
+[[nodiscard]] const std::vector<Figure>& offload_figures();
+
+}  // namespace penstock::experiments

@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// How fast an engine answers, on cores and on a GPU. Rates are keys a second, one for each repeat.
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+#include "experiments/core_rates.h"
+#include "experiments/offload/lookups.h"
+#include "gpu/stream.h"
+
+namespace penstock::experiments {
+
+/// On `cores` threads at once, each with keys of its own: batch after batch is given to the engine whole, or in pieces
+/// where one would take longer than 10 ms. Results go to a buffer of the thread, which the next batch overwrites. Fails
+/// where a value of the sample is wrong.
+[[nodiscard]] Result<std::vector<double>> measure_on_cores(const LookupWork& work, const LookupEngine& engine,
+                                                           unsigned cores, std::size_t batch, const Timing& timing);
+
+/// On one device. Keys and results of both kinds of measurement are checked against the work's own.
+class DeviceRates {
+ public:
+  /// Makes the device the thread's current one, and holds the work's keys in pinned host memory and on the device.
+  /// Throws gpu::CudaError, as all of it does.
+  DeviceRates(int device, const LookupWork& work);
+
+  /// From pinned host memory to pinned host memory, by the host's clock: batches go round over the streams, each with a
+  /// copy there, a kernel and a copy back. A stream has at most kInFlight batches, and room for one on the device.
+  [[nodiscard]] Result<std::vector<double>> end_to_end(const DeviceTable& table, std::size_t batch, unsigned streams,
+                                                       const Timing& timing);
+
+  /// Keys and results in device memory: kernels of a batch one behind the other on one stream, launches included, by
+  /// CUDA events.
+  [[nodiscard]] Result<std::vector<double>> kernel(const DeviceTable& table, std::size_t batch, const Timing& timing);
+
+ private:
+  static constexpr std::size_t kInFlight = 4;
+
+  /// A stream and its room on the device.
+  struct Lane {
+    Lane(std::size_t batch, std::size_t key_bytes) : keys(batch * key_bytes), values(batch) {}
+    gpu::Stream stream;
+    gpu::DeviceBuffer<std::byte> keys;
+    gpu::DeviceBuffer<std::uint32_t> values;
+    gpu::Event done[kInFlight];
+    std::size_t batches = 0;  // that were enqueued
+  };
+
+  struct Sent {
+    std::size_t batches = 0;
+    double seconds = 0;
+  };
+  Sent send_for(const DeviceTable& table, std::size_t batch, std::vector<std::unique_ptr<Lane>>& lanes,
+                const Timing& timing, std::chrono::nanoseconds duration);
+  void spoil(std::span<std::uint32_t> values) const noexcept;
+  [[nodiscard]] Result<void> check(std::span<const std::uint32_t> values, std::size_t covered) const;
+
+  const LookupWork& work_;
+  gpu::PinnedBuffer<std::byte> keys_;
+  gpu::PinnedBuffer<std::uint32_t> values_;
+  gpu::DeviceBuffer<std::byte> device_keys_;
+  gpu::DeviceBuffer<std::uint32_t> device_values_;
+};
+
+}  // namespace penstock::experiments

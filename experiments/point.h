@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is known of one measured point: names and values in the order in which they were set, parameters and results
+// alike ("engine" dir24, "batch" 65536, "mpps" 812.5). Owns them; a list of some twenty, searched from its front.
+
+#pragma once
+
+#include <concepts>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace penstock::experiments {
+
+using Value = std::variant<bool, double, std::string>;
+
+/// As users write it behind `--only KEY=`: "65536", "0.5", "true", "dir24".
+[[nodiscard]] std::string to_text(const Value& value);
+
+class Point {
+ public:
+  /// Adds the value, or replaces that of this name in its place. What is no finite number is not set: JSON has none.
+  template <typename T>
+  Point& set(std::string_view name, const T& value) {
+    if constexpr (std::same_as<T, bool> || std::same_as<T, Value>) {
+      put(name, value);
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      put(name, static_cast<double>(value));
+    } else {
+      put(name, std::string(value));
+    }
+    return *this;
+  }
+
+  /// Null where there is none of this name.
+  [[nodiscard]] const Value* find(std::string_view name) const noexcept;
+  /// Nothing where there is none, or it is no number.
+  [[nodiscard]] std::optional<double> number(std::string_view name) const noexcept;
+  /// The value's text, "" where there is none.
+  [[nodiscard]] std::string text(std::string_view name) const;
+
+  [[nodiscard]] bool empty() const noexcept { return values_.empty(); }
+  [[nodiscard]] auto begin() const noexcept { return values_.begin(); }
+  [[nodiscard]] auto end() const noexcept { return values_.end(); }
+  friend bool operator==(const Point&, const Point&) = default;
+
+ private:
+  void put(std::string_view name, Value value);
+
+  std::vector<std::pair<std::string, Value>> values_;
+};
+
+/// A choice among points: those whose value of `key` is, as text, one of `values`.
+struct Condition {
+  std::string key;
+  std::vector<std::string> values;
+};
+
+/// Whether the point satisfies all of them. Without such a key it does not.
+[[nodiscard]] bool satisfies(const Point& point, const std::vector<Condition>& conditions);
+
+/// "engine=dir24 batch=65536": all that the point holds.
+[[nodiscard]] std::string describe(const Point& point);
+
+}  // namespace penstock::experiments

@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiments/session.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <set>
+#include <utility>
+
+#include "base/machine.h"
+#include "base/parameter.h"
+#include "base/version.h"
+#include "experiments/limits.h"
+#include "gpu/devices.h"
+
+namespace penstock::experiments {
+namespace {
+
+std::string now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
+
+/// The values of the key that the points have, each once, in their order.
+std::vector<std::string> values_of(const std::vector<Point>& points, const std::string& key) {
+  std::vector<std::string> values;
+  for (const Point& point : points) {
+    if (point.find(key) == nullptr) continue;
+    std::string value = point.text(key);
+    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(std::move(value));
+  }
+  return values;
+}
+
+/// A condition on what no point has would choose nothing, most often for a slip of the pen.
+void check(const Condition& condition, const std::vector<Point>& points, Errors& errors) {
+  const std::vector<std::string> known = values_of(points, condition.key);
+  if (known.empty()) {
+    std::set<std::string_view> keys;
+    for (const Point& point : points) {
+      for (const auto& [name, value] : point) keys.insert(name);
+    }
+    const std::vector<std::string_view> names(keys.begin(), keys.end());
+    errors.push_back({{"--only", 0, 0}, "unknown key", in_quotes(condition.key), expected_name(condition.key, names)});
+    return;
+  }
+  for (const std::string& value : condition.values) {
+    if (std::find(known.begin(), known.end(), value) != known.end()) continue;
+    errors.push_back({{"--only", 0, 0},
+                      condition.key + ": no point has this value",
+                      in_quotes(value),
+                      fmt::format("one of {}", fmt::join(known, ", "))});
+  }
+}
+
+void check_files(const Experiment& experiment, const Options& options, Errors& errors) {
+  if (!options.rules.empty() && !experiment.takes_rules) {
+    errors.push_back({{"--rules", 0, 0}, fmt::format("the experiment {} takes no rules", experiment.name), "", ""});
+  }
+  if (!options.routes.empty() && !experiment.takes_routes) {
+    errors.push_back({{"--routes", 0, 0}, fmt::format("the experiment {} takes no routes", experiment.name), "", ""});
+  }
+  if (options.rules == "-" && options.routes == "-") {
+    errors.push_back({{"--routes", 0, 0}, "standard input is already used for --rules", "", ""});
+  }
+}
+
+bool is_on_gpu(const Point& point) { return point.text("processor") == "gpu"; }
+
+}  // namespace
+
+Result<Session> Session::open(const Experiment& experiment, const Options& options, const std::atomic<bool>& stop) {
+  const Machine machine = look_at_machine();
+  Session session;
+  session.setting_ = std::make_unique<Setting>();
+  Setting& setting = *session.setting_;
+  setting.quick = options.quick;
+  setting.repeats = options.repeats.value_or(experiment.repeats);
+  setting.duration = options.duration.value_or(options.quick ? experiment.quick_duration : experiment.duration);
+  setting.workers = options.workers.value_or(std::max(machine.threads, 1U));
+  setting.rules = options.rules;
+  setting.routes = options.routes;
+  setting.stop = &stop;
+
+  Record& record = session.record_;
+  record.version = build_info().version;
+  record.commit = build_info().commit;
+  record.experiment = experiment.name;
+  record.command = options.command;
+  record.date = now();
+  record.machine = {machine.cpu_model, machine.threads, machine.memory_bytes, {}, ""};
+
+  Errors errors = session.choose_gpus(experiment, options);
+  check_files(experiment, options, errors);
+  if (!errors.empty()) return failure(std::move(errors));
+  auto trial = experiment.start(setting);
+  if (!trial) return tl::unexpected(std::move(trial.error()));
+  session.trial_ = std::move(*trial);
+  session.plan_ = session.trial_->plan();
+  if (errors = session.choose_points(options); !errors.empty()) return failure(std::move(errors));
+  return session;
+}
+
+Errors Session::choose_gpus(const Experiment& experiment, const Options& options) {
+  const gpu::DeviceList list = gpu::list_devices();
+  std::vector<gpu::Device>& chosen = setting_->gpus;
+  Errors errors;
+  const Place place{"--gpus", 0, 0};
+  if (options.gpus.size() > experiment.most_gpus) {
+    errors.push_back({place, fmt::format("the experiment {} uses fewer GPUs", experiment.name),
+                      std::to_string(options.gpus.size()), fmt::format("at most {}", experiment.most_gpus)});
+  }
+  for (const int index : options.gpus) {
+    const auto there = std::find_if(list.devices.begin(), list.devices.end(),
+                                    [&](const gpu::Device& device) { return device.index == index; });
+    const bool twice = std::any_of(chosen.begin(), chosen.end(), [&](const auto& d) { return d.index == index; });
+    if (there == list.devices.end() || !there->supported || twice) {
+      const std::string reason = twice                         ? "it is given twice"
+                                 : there != list.devices.end() ? "it is too old for this program"
+                                 : list.reason.empty()         ? "`penstock devices` lists the GPUs of this machine"
+                                                               : list.reason;
+      errors.push_back({place, "this GPU cannot be used: " + reason, std::to_string(index), ""});
+    } else {
+      chosen.push_back(*there);
+    }
+  }
+  if (options.gpus.empty() && experiment.most_gpus > 0) {
+    const auto first =
+        std::find_if(list.devices.begin(), list.devices.end(), [](const auto& d) { return d.supported; });
+    if (first != list.devices.end()) chosen.push_back(*first);
+  }
+  no_gpu_ = list.reason;
+  for (const gpu::Device& device : chosen) record_.machine.gpus.push_back({device.index, device.name});
+  if (!chosen.empty()) record_.machine.driver = list.driver;
+  return errors;
+}
+
+Errors Session::choose_points(const Options& options) {
+  Errors errors;
+  for (const Condition& condition : options.only) check(condition, plan_, errors);
+  if (!errors.empty()) return errors;
+  std::erase_if(plan_, [&](const Point& point) { return !satisfies(point, options.only); });
+  if (plan_.empty()) return {{{"--only", 0, 0}, "no point has all of these values", "", ""}};
+  if (!setting_->gpus.empty()) return errors;
+  const auto left_out = std::erase_if(plan_, is_on_gpu);
+  if (left_out == 0) return errors;
+  if (plan_.empty()) return {{{}, "all requested points need a GPU", no_gpu_, ""}};
+  record_.left_out.push_back(
+      fmt::format("{} of {} points, those on a GPU: {}", left_out, left_out + plan_.size(), no_gpu_));
+  return errors;
+}
+
+Errors Session::run(const std::function<void(const Progress&)>& on_progress) {
+  const std::atomic<bool>& stop = *setting_->stop;
+  const auto tell = [&](std::size_t number, std::string what) {
+    if (on_progress) on_progress({number, plan_.size(), std::move(what)});
+  };
+  tell(0, "the machine's limits");
+  record_.limits = measure_limits(std::max(record_.machine.cores, 1U), setting_->gpus, stop);
+  for (std::size_t i = 0; i < plan_.size() && !stop.load(); ++i) {
+    tell(i + 1, describe(plan_[i]));
+    Point point = plan_[i];
+    const Result<void> measured = trial_->measure(point, record_.limits);
+    // What was cut short may have come to a wrong result, of which nothing is to be told.
+    if (stop.load()) break;
+    if (!measured) {
+      for (const Error& error : measured.error()) record_.errors.push_back(to_string(error));
+      return measured.error();
+    }
+    record_.points.push_back(std::move(point));
+  }
+  record_.complete = record_.points.size() == plan_.size();
+  return {};
+}
+
+}  // namespace penstock::experiments

@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One run of an experiment, from the user's options to the record.
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "experiments/experiment.h"
+#include "experiments/record.h"
+
+namespace penstock::experiments {
+
+/// What the user asks for; what is not given is the experiment's choice.
+struct Options {
+  bool quick = false;
+  std::optional<unsigned> repeats;
+  std::optional<std::chrono::nanoseconds> duration;
+  std::optional<unsigned> workers;
+  std::vector<int> gpus;  // none: the first that is usable
+  std::string rules, routes;
+  std::vector<Condition> only;
+  std::string command;  // for the record
+};
+
+struct Progress {
+  std::size_t number = 0;  // from 1; 0 while the limits are measured
+  std::size_t count = 0;
+  std::string what;  // "engine=dir24 batch=65536 …"
+};
+
+class Session {
+ public:
+  /// Reads the files, plans, and looks at the machine; measures nothing yet. `stop` ends the run, which then lacks the
+  /// points that were not measured; it outlives the session. All mistakes in the options and files are told.
+  [[nodiscard]] static Result<Session> open(const Experiment& experiment, const Options& options,
+                                            const std::atomic<bool>& stop);
+
+  [[nodiscard]] std::size_t points() const noexcept { return plan_.size(); }
+
+  /// Measures limits and points into the record, which at every time holds what was measured by then, also when this
+  /// throws (gpu::CudaError). Errors ended the run early. Once.
+  [[nodiscard]] Errors run(const std::function<void(const Progress&)>& on_progress);
+
+  [[nodiscard]] Record& record() noexcept { return record_; }
+
+ private:
+  Session() = default;
+  [[nodiscard]] Errors choose_gpus(const Experiment& experiment, const Options& options);
+  [[nodiscard]] Errors choose_points(const Options& options);
+
+  std::unique_ptr<Setting> setting_;  // the trial may keep its address
+  std::unique_ptr<Trial> trial_;
+  std::vector<Point> plan_;
+  std::string no_gpu_;  // why there is none
+  Record record_;
+};
+
+}  // namespace penstock::experiments

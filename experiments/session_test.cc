@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "experiments/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "experiments/limits.h"
+#include "gpu/devices.h"
+
+namespace penstock::experiments {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::atomic<bool> stop;
+std::string fails_at;  // the value of `size` where the trial fails, throws or is stopped
+enum class How { error, exception, interrupt, interrupt_with_error } how;
+
+class Fake final : public Trial {
+ public:
+  explicit Fake(const Setting& setting) : setting_(setting) {}
+  std::vector<Point> plan() override {
+    std::vector<Point> points;
+    for (const int size : {1, 2, 3}) points.push_back(Point().set("size", size).set("processor", "cpu"));
+    points.push_back(Point().set("size", 3).set("processor", "gpu"));
+    return points;
+  }
+  Result<void> measure(Point& point, const Point& limits) override {
+    if (point.text("size") == fails_at) {
+      if (how == How::error) return failure({{}, "a wrong result", "1", "2"});
+      if (how == How::exception) throw std::runtime_error("the device is lost");
+      stop = true;
+      if (how == How::interrupt_with_error) return failure({{}, "a wrong result", "1", "2"});
+    }
+    point.set("repeats", setting_.repeats).set("has_limits", limits.number("memory_copy_one_core").value_or(0) > 0);
+    return {};
+  }
+
+ private:
+  const Setting& setting_;
+};
+
+Result<std::unique_ptr<Trial>> start(const Setting& setting) {
+  if (setting.rules == "bad") return failure({{"bad", 1, 0}, "no rule", "", ""});
+  return std::make_unique<Fake>(setting);
+}
+const std::vector<Figure>& no_figures() {
+  static const std::vector<Figure> none;
+  return none;
+}
+const Experiment kFake{"fake", "a summary", "a source",  5,     milliseconds{100}, milliseconds{10}, 1,
+                       true,   false,       &no_figures, &start};
+
+class Sessions : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    stop = false;
+    fails_at = "";
+    if (gpu::list_devices().availability == gpu::Availability::kUsable) GTEST_SKIP() << "of machines without a GPU";
+  }
+  static Session open(const Options& options) {
+    auto session = Session::open(kFake, options, stop);
+    EXPECT_TRUE(session) << to_string(session.error());
+    return std::move(*session);
+  }
+  static std::string refusal(const Options& options) {
+    auto session = Session::open(kFake, options, stop);
+    EXPECT_FALSE(session);
+    return session ? "" : to_string(session.error());
+  }
+  static std::vector<std::string> sizes(const Record& record) {
+    std::vector<std::string> sizes;
+    for (const Point& point : record.points) sizes.push_back(point.text("size"));
+    return sizes;
+  }
+};
+
+TEST_F(Sessions, MeasureWhatIsPlannedAndLeaveOutWhatNeedsAGpu) {
+  Options options;
+  options.command = "penstock bench fake";
+  Session session = open(options);
+  EXPECT_EQ(session.points(), 3U);
+  std::vector<std::string> told;
+  const Errors errors = session.run([&](const Progress& progress) {
+    told.push_back(std::to_string(progress.number) + "/" + std::to_string(progress.count) + " " + progress.what);
+  });
+  EXPECT_TRUE(errors.empty());
+  const Record& record = session.record();
+  EXPECT_TRUE(record.complete);
+  EXPECT_THAT(sizes(record), ElementsAre("1", "2", "3"));
+  ASSERT_EQ(record.left_out.size(), 1U);
+  EXPECT_THAT(record.left_out[0], HasSubstr("1 of 4 points, those on a GPU: "));
+  EXPECT_THAT(told, ElementsAre("0/3 the machine's limits", "1/3 size=1 processor=cpu", "2/3 size=2 processor=cpu",
+                                "3/3 size=3 processor=cpu"));
+  EXPECT_EQ(record.points[0].number("repeats"), 5) << "the experiment's own";
+  EXPECT_EQ(record.points[0].text("has_limits"), "true") << "limits come first";
+  EXPECT_EQ(record.experiment, "fake");
+  EXPECT_EQ(record.command, "penstock bench fake");
+  EXPECT_EQ(record.date.size(), 20U);
+  EXPECT_GT(record.machine.cores, 0U);
+}
+
+TEST_F(Sessions, MeasureTheChosenPointsAlone) {
+  Options options;
+  options.only = {{"size", {"1", "3"}}, {"processor", {"cpu"}}};
+  options.repeats = 2;
+  Session session = open(options);
+  EXPECT_TRUE(session.run({}).empty());
+  EXPECT_THAT(sizes(session.record()), ElementsAre("1", "3"));
+  EXPECT_EQ(session.record().points[0].number("repeats"), 2);
+  EXPECT_TRUE(session.record().left_out.empty());
+}
+
+TEST_F(Sessions, RefuseAChoiceThatNoPointIsOf) {
+  Options options;
+  options.only = {{"sise", {"1"}}};
+  EXPECT_EQ(refusal(options), "--only: unknown key: found 'sise', expected size");
+  options.only = {{"size", {"1", "4"}}};
+  EXPECT_EQ(refusal(options), "--only: size: no point has this value: found '4', expected one of 1, 2, 3");
+  options.only = {{"size", {"1"}}, {"processor", {"gpu"}}};
+  EXPECT_EQ(refusal(options), "--only: no point has all of these values");
+  options.only = {{"processor", {"gpu"}}};
+  EXPECT_THAT(refusal(options), HasSubstr("all requested points need a GPU: found "));
+}
+
+TEST_F(Sessions, RefuseWhatTheExperimentCannotUse) {
+  Options options;
+  options.routes = "routes.txt";
+  options.gpus = {0, 7};
+  const std::string all = refusal(options);
+  EXPECT_THAT(all, HasSubstr("--routes: the experiment fake takes no routes"));
+  EXPECT_THAT(all, HasSubstr("--gpus: the experiment fake uses fewer GPUs: found 2, expected at most 1"));
+  EXPECT_THAT(all, HasSubstr("--gpus: this GPU cannot be used: "));
+  Options bad;
+  bad.rules = "bad";
+  EXPECT_EQ(refusal(bad), "bad:1: no rule");
+}
+
+TEST_F(Sessions, KeepWhatWasMeasuredBeforeAnError) {
+  fails_at = "2";
+  how = How::error;
+  Session session = open({});
+  const Errors errors = session.run({});
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_THAT(sizes(session.record()), ElementsAre("1"));
+  EXPECT_FALSE(session.record().complete);
+  EXPECT_THAT(session.record().errors, ElementsAre("a wrong result: found 1, expected 2"));
+}
+
+TEST_F(Sessions, KeepWhatWasMeasuredBeforeAnException) {
+  fails_at = "3";
+  how = How::exception;
+  Session session = open({});
+  EXPECT_THROW(static_cast<void>(session.run({})), std::runtime_error);
+  EXPECT_THAT(sizes(session.record()), ElementsAre("1", "2"));
+  EXPECT_FALSE(session.record().complete);
+}
+
+TEST_F(Sessions, DiscardThePointThatWasStopped) {
+  for (const How way : {How::interrupt, How::interrupt_with_error}) {
+    stop = false;
+    fails_at = "2";
+    how = way;
+    Session session = open({});
+    EXPECT_TRUE(session.run({}).empty()) << "a result of what was cut short";
+    EXPECT_THAT(sizes(session.record()), ElementsAre("1"));
+    EXPECT_TRUE(session.record().errors.empty());
+    EXPECT_FALSE(session.record().complete);
+  }
+}
+
+TEST(Limits, AreThoseThatWereNotCutShort) {
+  const std::atomic<bool> at_once{true};
+  EXPECT_TRUE(measure_limits(2, {}, at_once).empty());
+}
+
+}  // namespace
+}  // namespace penstock::experiments
