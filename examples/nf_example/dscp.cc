@@ -16,7 +16,7 @@ namespace {
 
 using penstock::Field;
 using penstock::FieldSet;
-namespace chain = penstock::chain;
+namespace function = penstock::function;
 
 // Name, type, default, range, help, required: what reads the value from the chain file, refuses a wrong one, and lists
 // it in `penstock check --parameters`.

@@ -590,14 +590,14 @@ TEST(DeviceExecutor, WarmsUpEachLaneWithBatchesOfAllKinds) {
   auto& executor = static_cast<DeviceExecutor&>(*bed.executor);
   ring::PacketRing ring({1 << 15, 64, 1, 1 << 20, 1, {}});
   Batch& batch = *ring.filling();
-  EXPECT_EQ(executor.warm_up(batch), DeviceExecutor::WarmUp::done);
+  EXPECT_EQ(executor.warm_up(batch), WarmUp::done);
   EXPECT_EQ(starts, 2 * 2 * ring::kBatchOfEachWay.size() + 1);
   EXPECT_EQ(behaviour.in_flight, 0U);
   EXPECT_TRUE(batch.empty());
   EXPECT_EQ(bed.counters->device.segments.get(), 0U) << "no packet's";
 
   behaviour.fails = [] { return true; };
-  EXPECT_EQ(executor.warm_up(batch), DeviceExecutor::WarmUp::failed);
+  EXPECT_EQ(executor.warm_up(batch), WarmUp::failed);
   EXPECT_TRUE(batch.empty());
   executor.end();
 }
@@ -610,7 +610,7 @@ TEST(DeviceExecutor, GivesUpADeviceThatHangsAtItsFirstBatch) {
   ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
   auto& executor = static_cast<DeviceExecutor&>(*bed.executor);
   ring::PacketRing ring({1 << 15, 64, 1, 1 << 20, 1, {}});
-  EXPECT_EQ(executor.warm_up(*ring.filling(), std::chrono::milliseconds{1}), DeviceExecutor::WarmUp::hangs);
+  EXPECT_EQ(executor.warm_up(*ring.filling(), std::chrono::milliseconds{1}), WarmUp::hangs);
   EXPECT_EQ(starts, 1U) << "no lane is tried after the one that hangs";
   EXPECT_EQ(behaviour.abandoned, 0U) << "which would wait for it";
   EXPECT_TRUE(ring.filling()->empty());

@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "run/flight.h"
+
+namespace penstock::run {
+
+void Flight::begin(Batch& its_batch, LaneState* over) noexcept {
+  batch = &its_batch;
+  lane = over;
+  on_device = over != nullptr;
+  run = 0;
+  listed = false;
+  scratch.reset();
+  punted.clear();
+  finish_waits = false;
+  waiting.clear();
+  exchanged.clear();
+}
+
+void Flight::give_room(std::size_t packet) noexcept {
+  if (!std::exchange(listed, true)) {
+    for (std::size_t i = 0; i < batch->size(); ++i) frames[i] = batch->view(i).frame;
+  }
+  std::uint8_t*& frame = frames[packet];
+  frame = scratch.with_room(packet, frame, batch->packets()[packet].length);
+}
+
+void Flight::give_room_to_all() noexcept {
+  const std::span<const PacketDescriptor> packets = batch->packets();
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    if (packets[i].verdict.alive()) give_room(i);
+  }
+}
+
+void Flight::set_punted_aside() noexcept {
+  for (const std::uint32_t packet : punted) {
+    Verdict& verdict = batch->packets()[packet].verdict;
+    if (verdict.alive()) set_aside[packet] = std::exchange(verdict, Verdict::punt());
+  }
+}
+
+void Flight::restore_punted() noexcept {
+  for (const std::uint32_t packet : punted) {
+    Verdict& verdict = batch->packets()[packet].verdict;
+    if (verdict.kind == VerdictKind::punt) verdict = set_aside[packet];
+  }
+}
+
+}  // namespace penstock::run

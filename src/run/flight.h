@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A batch on its way over a device: where its frames are, what was left to the CPU, and what waits until it is sent.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "function/emitter.h"
+#include "packet/batch.h"
+#include "plan/device_plan.h"
+#include "ring/lane.h"
+#include "run/frame_scratch.h"
+
+namespace penstock::run {
+
+/// A lane of the executor's.
+struct LaneState {
+  std::unique_ptr<ring::Lane> lane;
+  unsigned failures = 0;  // one behind the other
+  bool busy = false;
+};
+
+struct Flight {
+  /// A packet as a finish stage that waits is to see it.
+  struct Waiting {
+    PacketView packet;
+    std::uint32_t length;
+    std::uint32_t wire_length;
+    std::size_t stage;  // of the segment
+  };
+
+  const plan::DevicePlan* plan = nullptr;
+  Batch* batch = nullptr;
+  LaneState* lane = nullptr;  // kept until the batch is done: its frames may lie there
+  bool on_device = false;     // false: on the CPU from here on
+  bool traced = false;
+  std::size_t run = 0;                // of the plan, under way; the plan's size: done
+  Batch::Clock::time_point started;   // the segment that is under way
+  std::vector<std::uint8_t*> frames;  // by packet that is alive, where `listed`; else they are in the batch
+  bool listed = false;
+  FrameScratch scratch;               // for those that the twins are to make longer
+  function::Emissions emissions;      // what functions made of its packets
+  std::vector<std::uint32_t> punted;  // packets that are not worked on any more on the device
+  std::vector<Verdict> set_aside;     // by packet: of those that are punted, while a later segment runs
+  bool finish_waits = false;          // of the last segment, once it is settled
+  std::vector<Waiting> waiting;       // in the order in which finish stages are to see them
+  std::vector<std::pair<PacketView, std::uint8_t*>> exchanged;  // with which record
+
+  /// The batch begins its way, over `over`, or on the CPU where that is null.
+  void begin(Batch& its_batch, LaneState* over) noexcept;
+
+  [[nodiscard]] bool done() const noexcept { return run == plan->runs.size(); }
+  [[nodiscard]] const plan::DevicePlan::Run& current() const noexcept { return plan->runs[run]; }
+  /// Of the segment that is under way.
+  [[nodiscard]] const ring::SegmentShape& shape() const noexcept { return plan->segments[current().segment]; }
+  [[nodiscard]] std::size_t index_of(PacketView packet) const noexcept {
+    return static_cast<std::size_t>(packet.packet - batch->packets().data());
+  }
+  [[nodiscard]] PacketView view(std::size_t packet) const noexcept {
+    if (!listed) return batch->view(packet);
+    return {frames[packet], &batch->packets()[packet]};
+  }
+  /// As the lane and the twins take them: empty where they are in the batch.
+  [[nodiscard]] std::span<std::uint8_t* const> listed_frames() const noexcept {
+    return listed ? std::span(frames).first(batch->size()) : std::span<std::uint8_t* const>{};
+  }
+
+  /// Where the twins are to make its frame longer, and all frames that are alive.
+  void give_room(std::size_t packet) noexcept;
+  void give_room_to_all() noexcept;
+
+  /// A segment is to leave those that an earlier one has left to the CPU alone; restore: it does not run after all.
+  void set_punted_aside() noexcept;
+  void restore_punted() noexcept;
+};
+
+}  // namespace penstock::run

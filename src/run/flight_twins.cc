@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "run/flight_twins.h"
+
+#include "function/burst.h"
+
+namespace penstock::run {
+
+FlightTwins::FlightTwins(const Chain& chain, const plan::DevicePlan& plan, CpuTwins& twins) : twins_(twins) {
+  const std::vector<function::NfTraits> traits = chain.traits();
+  next_growing_.assign(traits.size() + 1, traits.size());
+  for (std::size_t f = traits.size(); f-- > 0;) {
+    const bool grows = traits[f].growth.head + traits[f].growth.tail > 0 && f >= plan::functions_before_device(plan);
+    next_growing_[f] = grows ? f : next_growing_[f + 1];
+  }
+}
+
+void FlightTwins::run(Flight& flight, std::size_t first, std::size_t last) noexcept {
+  if (need_room(first, last)) flight.give_room_to_all();
+  function::for_each_burst(
+      *flight.batch, [&](std::size_t i) { return flight.view(i); },
+      [&](std::span<PacketView> burst) {
+        twins_.parse(burst);
+        const std::span<PacketView> left = twins_.run(burst, first, last);
+        if (!flight.listed) return;
+        for (const PacketView& packet : left) flight.frames[flight.index_of(packet)] = packet.frame;
+      });
+}
+
+void FlightTwins::run_alone(Flight& flight, std::size_t packet, std::size_t first, std::size_t last) noexcept {
+  if (need_room(first, last)) flight.give_room(packet);
+  PacketView one = flight.view(packet);
+  twins_.parse({&one, 1});
+  static_cast<void>(twins_.run({&one, 1}, first, last));
+  if (flight.listed) flight.frames[packet] = one.frame;
+}
+
+}  // namespace penstock::run

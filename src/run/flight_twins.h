@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CPU's part of a flight: runs of functions without a GPU stage, packets that the device left to the CPU (punts),
+// and whole batches whose device failed.
+
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "plan/device_plan.h"
+#include "run/chain.h"
+#include "run/cpu_twins.h"
+#include "run/flight.h"
+
+namespace penstock::run {
+
+class FlightTwins {
+ public:
+  /// Borrows the twins.
+  FlightTwins(const Chain& chain, const plan::DevicePlan& plan, CpuTwins& twins);
+
+  /// Whether a function in [first, last) makes frames longer for which batches have no room.
+  [[nodiscard]] bool need_room(std::size_t first, std::size_t last) const noexcept {
+    return next_growing_[first] < last;
+  }
+  /// All packets of the flight through functions [first, last).
+  void run(Flight& flight, std::size_t first, std::size_t last) noexcept;
+  /// One of them.
+  void run_alone(Flight& flight, std::size_t packet, std::size_t first, std::size_t last) noexcept;
+
+ private:
+  CpuTwins& twins_;
+  std::vector<std::size_t> next_growing_;  // by function: the first from there on that needs room outside the batch
+};
+
+}  // namespace penstock::run
