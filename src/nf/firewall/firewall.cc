@@ -75,10 +75,8 @@ std::unique_ptr<function::CpuStage> Firewall::make_cpu_stage() {
 }
 
 std::unique_ptr<gpu::GpuStage> Firewall::make_gpu_stage(const gpu::StageUse&) {
-  const std::lock_guard lock(mutex_);
-  std::unique_ptr<const classify::DeviceTables>& tables = on_devices_[gpu::current_device()];
-  if (tables == nullptr) tables = std::make_unique<classify::DeviceTables>(rules_, *classifier_);
-  return make_firewall_gpu_stage(*tables);
+  return make_firewall_gpu_stage(
+      on_devices_.of_current([&] { return std::make_unique<const classify::DeviceTables>(rules_, *classifier_); }));
 }
 
 std::unique_ptr<function::FinishStage> Firewall::make_finish_stage(function::CpuStage& /*twin*/) {

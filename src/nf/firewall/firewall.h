@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -19,6 +18,7 @@
 #include "classify/device_tables.h"
 #include "classify/rule.h"
 #include "function/network_function.h"
+#include "gpu/per_device.h"
 #include "nf/firewall/judge_core.h"
 
 namespace penstock::firewall {
@@ -80,9 +80,9 @@ class Firewall final : public function::NetworkFunction {
   const classify::Ruleset rules_;
   std::unique_ptr<const classify::Classifier> classifier_;  // borrows rules_
   function::NfTraits traits_;
-  mutable std::mutex mutex_;  // guards the next two: for set-up and reports, no packet waits for it
+  mutable std::mutex mutex_;  // guards the counters: for set-up and reports, no packet waits for it
   std::vector<std::unique_ptr<RuleCounters>> counters_;
-  std::map<int, std::unique_ptr<const classify::DeviceTables>> on_devices_;  // by device
+  gpu::PerDevice<const classify::DeviceTables> on_devices_;
 };
 
 /// For the catalog.

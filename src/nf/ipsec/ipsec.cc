@@ -56,10 +56,7 @@ Ipsec::Ipsec(std::unique_ptr<Tables> tables) : tables_(std::move(tables)), statu
 }
 
 Result<void> Ipsec::begin_run() {
-  {
-    const std::lock_guard lock(mutex_);
-    on_devices_.clear();  // what an earlier run has left there has other IVs
-  }
+  on_devices_.clear();  // what an earlier run has left there has other IVs
   return tables_->begin_run();
 }
 
@@ -70,13 +67,11 @@ std::unique_ptr<function::CpuStage> Ipsec::make_cpu_stage() {
 
 std::unique_ptr<gpu::GpuStage> Ipsec::make_gpu_stage(const gpu::StageUse& use) {
   const std::lock_guard lock(mutex_);
-  const int device = gpu::current_device();
-  std::unique_ptr<DeviceTables>& tables = on_devices_[device];
-  if (tables == nullptr) tables = std::make_unique<DeviceTables>(*tables_);
-  if (tables_->settings().inbound) return make_inbound_gpu_stage(*tables, use);
+  const DeviceTables& tables = on_devices_.of_current([&] { return std::make_unique<DeviceTables>(*tables_); });
+  if (tables_->settings().inbound) return make_inbound_gpu_stage(tables, use);
   const DeviceNumbers::View numbers = tables_->counting().join(tables_->states(), use.batch_packets);
   for (const auto& state : tables_->states()) state->expect_in_flight(use.batch_packets);
-  return make_outbound_gpu_stage(*tables, numbers, turns_[{device, use.worker}], traits_.growth, use);
+  return make_outbound_gpu_stage(tables, numbers, turns_[{gpu::current_device(), use.worker}], traits_.growth, use);
 }
 
 std::unique_ptr<function::FinishStage> Ipsec::make_finish_stage(function::CpuStage& /*twin*/) {
@@ -126,9 +121,7 @@ void Ipsec::look_after_sas(SaState::Seconds now) noexcept {
     if (state->look_at(now)) log_limit(*state);
   }
   const std::lock_guard lock(mutex_);
-  for (auto& [device, tables] : on_devices_) {
-    if (tables_->settings().inbound) tables->tell_tops();
-  }
+  if (tables_->settings().inbound) on_devices_.for_each([](DeviceTables& tables) { tables.tell_tops(); });
   // Whichever function has told of a limit, each has devices that must know.
   bool changed = false;
   for (std::uint32_t i = 0; i < statuses_.size(); ++i) {
@@ -136,7 +129,7 @@ void Ipsec::look_after_sas(SaState::Seconds now) noexcept {
     changed |= std::exchange(statuses_[i], status) != status;
   }
   if (!changed) return;
-  for (auto& [device, tables] : on_devices_) tables->tell_statuses();
+  on_devices_.for_each([](DeviceTables& tables) { tables.tell_statuses(); });
 }
 
 void Ipsec::report(nlohmann::json& into) const {

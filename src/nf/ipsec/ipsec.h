@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "function/network_function.h"
+#include "gpu/per_device.h"
 #include "gpu/turns.h"
 #include "nf/ipsec/device_tables.h"
 #include "nf/ipsec/tables.h"
@@ -62,9 +63,9 @@ class Ipsec final : public function::NetworkFunction {
   std::atomic<bool> limit_reached_ = false;
   mutable std::mutex mutex_;        // guards what follows: for set-up, and for who looks after the SAs
   std::vector<SaStatus> statuses_;  // by SA, as the devices have them
-  std::map<int, std::unique_ptr<DeviceTables>> on_devices_;  // by device
-  std::deque<std::vector<report::Traffic>> carried_;         // by stage, and SA
-  std::map<std::pair<int, unsigned>, gpu::Turns> turns_;     // by device and worker; outlive the stages
+  gpu::PerDevice<DeviceTables> on_devices_;
+  std::deque<std::vector<report::Traffic>> carried_;      // by stage, and SA
+  std::map<std::pair<int, unsigned>, gpu::Turns> turns_;  // by device and worker; outlive the stages
 };
 
 /// From the parameters of `ipsec_kind`, but for `state_dir`: `numbers` says where SAs get theirs from.

@@ -164,9 +164,9 @@ std::unique_ptr<gpu::GpuStage> Nids::make_gpu_stage(const gpu::StageUse& use) {
     if (!built) throw gpu::CudaError(0, to_string(built.error()));
     scan_tables_ = std::move(*built);
   }
-  std::unique_ptr<const DeviceLiterals>& literals = on_devices_[gpu::current_device()];
-  if (literals == nullptr) literals = std::make_unique<DeviceLiterals>(*scan_tables_);
-  return make_scan_stage(*literals, use.multiprocessors);
+  const DeviceLiterals& literals =
+      on_devices_.of_current([&] { return std::make_unique<const DeviceLiterals>(*scan_tables_); });
+  return make_scan_stage(literals, use.multiprocessors);
 }
 
 std::unique_ptr<function::FinishStage> Nids::make_finish_stage(function::CpuStage& twin) {

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,6 +17,7 @@
 
 #include "base/error.h"
 #include "function/network_function.h"
+#include "gpu/per_device.h"
 #include "nf/nids/detect/detection.h"
 #include "nf/nids/detect/state_store.h"
 #include "nf/nids/match/device_literals.h"
@@ -66,7 +66,7 @@ class Nids final : public function::NetworkFunction {
   HostMemory hosts_;
   mutable std::mutex mutex_;               // guards what follows: for set-up and reports, no packet waits for it
   std::optional<ScanTables> scan_tables_;  // once a device needs them
-  std::map<int, std::unique_ptr<const DeviceLiterals>> on_devices_;
+  gpu::PerDevice<const DeviceLiterals> on_devices_;
   std::vector<std::unique_ptr<WorkerCounts>> workers_;
   std::optional<std::chrono::steady_clock::time_point> begun_;
 };

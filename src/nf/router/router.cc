@@ -79,15 +79,12 @@ Router::Router(RouterConfig config, std::unique_ptr<const RouterTables> tables)
 std::unique_ptr<function::CpuStage> Router::make_cpu_stage() { return make_router_stage(snapshot_, rules_, devices_); }
 
 std::unique_ptr<gpu::GpuStage> Router::make_gpu_stage(const gpu::StageUse&) {
-  const int device = gpu::current_device();
-  const std::lock_guard lock(devices_mutex_);
-  std::unique_ptr<DeviceSide>& side = on_devices_[device];
-  if (side == nullptr) {
+  DeviceSide& side = on_devices_.of_current([&] {
     // An update that is under way waits for this reader, and then finds the side.
     const function::Snapshot<RouterTables>::Reader newest(snapshot_);
-    side = std::make_unique<DeviceSide>(newest.table());
-  }
-  return side->make_stage(rules_);
+    return std::make_unique<DeviceSide>(newest.table());
+  });
+  return side.make_stage(rules_);
 }
 
 Result<void> Router::update(const RouterChange& change) {
@@ -178,14 +175,8 @@ void Router::follow(std::unique_ptr<const RouterTables> before, const TableEdit&
 /// What was published goes to all devices that have stages.
 void Router::follow_on_devices() noexcept {
   const RouterTables& newest = snapshot_.newest();
-  const auto next_behind = [&]() -> DeviceSide* {
-    const std::lock_guard lock(devices_mutex_);
-    for (const auto& [device, side] : on_devices_) {
-      if (side != nullptr && !side->has(newest)) return side.get();
-    }
-    return nullptr;
-  };
-  while (DeviceSide* const side = next_behind()) side->follow(newest);
+  const auto is_behind = [&](const DeviceSide& side) { return !side.has(newest); };
+  while (DeviceSide* const side = on_devices_.find_if(is_behind)) side->follow(newest);
 }
 
 Router::Loaded Router::loaded() const {

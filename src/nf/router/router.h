@@ -13,7 +13,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,6 +24,7 @@
 #include "base/error.h"
 #include "function/network_function.h"
 #include "function/snapshot.h"
+#include "gpu/per_device.h"
 #include "nf/router/device_tables.h"
 #include "nf/router/devices.h"
 #include "nf/router/fib.h"
@@ -102,8 +102,7 @@ class Router final : public function::NetworkFunction {
   std::unique_ptr<RouterTables> shadow_;  // equal to the newest; made at the first update
   function::Snapshot<RouterTables> snapshot_;
 
-  std::mutex devices_mutex_;  // never held while an update waits; guards which sides there are
-  std::map<int, std::unique_ptr<DeviceSide>> on_devices_;  // by device
+  gpu::PerDevice<DeviceSide> on_devices_;
 
   mutable std::mutex loaded_mutex_;  // held for a copy; guards loaded_
   Loaded loaded_;

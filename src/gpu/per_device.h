@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The owner of what a network function keeps on each device: tables that all GPU stages of the device share.
+
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "gpu/devices.h"
+
+namespace penstock::gpu {
+
+/// One `T` for each device, made when it is first asked for. Any thread may call; references stay valid until `clear`.
+template <typename T>
+class PerDevice {
+ public:
+  /// The one of the current device. `make()` returns a std::unique_ptr<T>; if it throws, the next call tries again.
+  template <typename Make>
+  T& of_current(Make&& make) {
+    return of(current_device(), std::forward<Make>(make));
+  }
+  template <typename Make>
+  T& of(int device, Make&& make) {
+    const std::lock_guard lock(mutex_);
+    std::unique_ptr<T>& there = devices_[device];
+    if (there == nullptr) there = make();
+    return *there;
+  }
+  /// The first of which `condition(T&)` is true; null: none.
+  template <typename Condition>
+  T* find_if(Condition&& condition) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [device, there] : devices_) {
+      if (there != nullptr && condition(*there)) return there.get();
+    }
+    return nullptr;
+  }
+  template <typename Use>
+  void for_each(Use&& use) {
+    static_cast<void>(find_if([&](T& there) {
+      use(there);
+      return false;
+    }));
+  }
+  /// Only once no stage uses any of them.
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    devices_.clear();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int, std::unique_ptr<T>> devices_;
+};
+
+}  // namespace penstock::gpu
