@@ -86,8 +86,7 @@ Result<void> ChainRunner::try_out(const MeasuredChain& chain) {
 }
 
 /// With a timeline, it is put where `timeline` points.
-Result<nlohmann::ordered_json> ChainRunner::run_file(const std::string& yaml,
-                                                     std::unique_ptr<ring::Timeline>* timeline) {
+Result<report::RunReport> ChainRunner::run_file(const std::string& yaml, std::unique_ptr<ring::Timeline>* timeline) {
   constexpr std::size_t kBatches = 1000;  // of each stream, of which there are some hundred in half a second
   auto loaded = load(yaml, false);
   if (!loaded) return tl::unexpected(std::move(loaded.error()));
@@ -95,9 +94,8 @@ Result<nlohmann::ordered_json> ChainRunner::run_file(const std::string& yaml,
   auto result = run::run(loaded->chain, {}, stop_);
   if (!result) return tl::unexpected(std::move(result.error()));
   if (!result->errors.empty()) return tl::unexpected(std::move(result->errors));
-  const auto& report = result->report;
-  if (const auto gpu = report.find("gpu"); gpu != report.end() && (*gpu)["failures"] != 0) {
-    return failure({{}, "batches failed on the GPU", (*gpu)["failures"].dump(), "0"});
+  if (const auto& gpu = result->report.gpu; gpu && gpu->failures != 0) {
+    return failure({{}, "batches failed on the GPU", std::to_string(gpu->failures), "0"});
   }
   if (timeline != nullptr) *timeline = std::move(loaded->chain.timeline);
   return std::move(result->report);
@@ -186,14 +184,14 @@ Result<void> ChainRunner::check(const MeasuredChain& asked) {
   return {};
 }
 
-Point results_of(const nlohmann::ordered_json& report, const Point& limits, std::size_t gpus) {
+Point results_of(const report::RunReport& report, const Point& limits, std::size_t gpus) {
   Point results;
-  const double packets = report["packets"]["in"];
-  const double elapsed = report["elapsed_s"];
-  const double bits = report["bytes"]["in"].get<double>() * 8 + packets * kFrameCheckBits;
+  const auto packets = static_cast<double>(report.in.packets);
+  const double elapsed = static_cast<double>(report.elapsed.count()) / 1e9;
+  const double bits = static_cast<double>(report.in.bytes) * 8 + packets * kFrameCheckBits;
   results.set("mpps", packets / elapsed / 1e6).set("gbps", bits / elapsed / 1e9);
-  const double up = report["pcie"]["to_device_bytes"];
-  const double down = report["pcie"]["to_host_bytes"];
+  const auto up = static_cast<double>(report.bytes_to_device);
+  const auto down = static_cast<double>(report.bytes_to_host);
   if (up > 0 && packets > 0) {
     results.set("to_device", up / elapsed / 1e9).set("to_host", down / elapsed / 1e9);
     results.set("bytes_up", up / packets).set("bytes_down", down / packets);
@@ -202,23 +200,23 @@ Point results_of(const nlohmann::ordered_json& report, const Point& limits, std:
       results.set("limit_mpps", *limit).set("limit_gbps", *results.number("gbps") / share).set("of_limit", share);
     }
   }
-  results.set("busy_cores", report["cpu_s"].get<double>() / elapsed);
-  results.set("packets_in_batch", packets / std::max(1.0, report["batches"]["count"].get<double>()));
-  const double lost = report["dropped_by_chain"]["queue_full"];
-  const double dropped = report["packets"]["dropped"];
+  results.set("busy_cores", static_cast<double>(report.cpu_time.count()) / 1e9 / elapsed);
+  results.set("packets_in_batch", packets / std::max(1.0, static_cast<double>(report.batches.count)));
+  const auto lost = static_cast<double>(report.chain_drops("queue_full"));
+  const auto dropped = static_cast<double>(report.dropped.packets);
   results.set("lost", packets > 0 ? lost / packets : 0.0);
   results.set("dropped", packets > 0 ? (dropped - lost) / packets : 0.0);
-  for (const nlohmann::ordered_json& function : report["functions"]) {
-    const auto name = function["name"].get<std::string>();
-    if (const auto segments = function.find("segments"); segments != function.end())
-      results.set("segment_us_" + name, (*segments)["mean_us"].get<double>());
-    if (const auto share = function.find("gpu_share"); share != function.end()) {
-      // Without a share of its own it has all, which is what it was timed with first.
-      const auto& holder = share->contains("multiprocessors") ? *share : (*share)["measured"].front();
-      results.set("share_" + name, holder["multiprocessors"].get<double>());
+  for (const report::FunctionReport& function : report.functions) {
+    if (function.segments > 0) {
+      const auto all_ns = static_cast<double>(function.segment_time.count());
+      results.set("segment_us_" + function.name, all_ns / static_cast<double>(function.segments) / 1e3);
     }
+    // Without a share of its own it has all, which is what it was timed with first.
+    std::uint32_t share = function.multiprocessors;
+    if (share == 0 && !function.share_times.empty()) share = function.share_times.front().multiprocessors;
+    if (share != 0) results.set("share_" + function.name, static_cast<double>(share));
   }
-  for (const auto& [name, value] : report["latency_us"].items()) results.set("latency_" + name, value.get<double>());
+  for (const auto& [name, us] : report.latency_us) results.set("latency_" + name, us);
   return results;
 }
 

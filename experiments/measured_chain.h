@@ -22,6 +22,7 @@
 #include "experiments/experiment.h"
 #include "experiments/point.h"
 #include "experiments/workload.h"
+#include "report/run_report.h"
 #include "ring/timeline.h"
 
 namespace penstock::experiments {
@@ -77,7 +78,7 @@ class ChainRunner {
 
  private:
   Result<config::LoadedChain> load(const std::string& yaml, bool only_plan);
-  Result<nlohmann::ordered_json> run_file(const std::string& yaml, std::unique_ptr<ring::Timeline>* timeline = nullptr);
+  Result<report::RunReport> run_file(const std::string& yaml, std::unique_ptr<ring::Timeline>* timeline = nullptr);
   Result<std::string> output_of(const MeasuredChain& chain, const std::string& name);
   Result<std::string> undo(const MeasuredChain& chain, const std::string& output);
 
@@ -99,6 +100,6 @@ class ChainRunner {
 ///   share_FUNCTION                 multiprocessors that it may fill, where it was given a share or timed for one
 ///   lost                           share of the packets that the waiting queue had no room for
 ///   dropped                        share of the packets that functions dropped
-[[nodiscard]] Point results_of(const nlohmann::ordered_json& report, const Point& limits, std::size_t gpus);
+[[nodiscard]] Point results_of(const report::RunReport& report, const Point& limits, std::size_t gpus);
 
 }  // namespace penstock::experiments

@@ -44,7 +44,7 @@ Workplace& workplace() {
   return place;
 }
 
-nlohmann::ordered_json run_chain(const std::string& yaml) {
+report::RunReport run_chain(const std::string& yaml) {
   static unsigned count = 0;
   const std::string file = workplace().put(fmt::format("chain{}.yaml", count++), yaml);
   auto loaded = config::load_chain(file, {});
@@ -88,11 +88,12 @@ void run_bench(benchmark::State& state, const std::string& yaml) {
   double seconds = 0;
   for (auto _ : state) {
     const auto result = run_chain(yaml);
-    if (result["packets"]["in"] != result["packets"]["forwarded"]) return state.SkipWithError("packets were dropped");
-    state.SetIterationTime(result["elapsed_s"]);
-    packets += result["packets"]["in"].get<double>();
-    bytes += result["bytes"]["in"].get<double>();
-    seconds += result["elapsed_s"].get<double>();
+    if (result.in.packets != result.forwarded.packets) return state.SkipWithError("packets were dropped");
+    const double elapsed = std::chrono::duration<double>(result.elapsed).count();
+    state.SetIterationTime(elapsed);
+    packets += static_cast<double>(result.in.packets);
+    bytes += static_cast<double>(result.in.bytes);
+    seconds += elapsed;
   }
   report(state, packets, bytes, seconds);
 }

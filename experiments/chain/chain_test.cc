@@ -244,19 +244,26 @@ TEST(ChainRunner, TellsOfAChainThatCannotRun) {
 }
 
 TEST(ChainRunner, CountsWhatPassesBetweenHostAndDevice) {
-  const nlohmann::ordered_json report{
-      {"elapsed_s", 2.0},
-      {"cpu_s", 5.0},
-      {"packets", {{"in", 1'000'000}, {"dropped", 5000}}},
-      {"bytes", {{"in", 60'000'000}}},
-      {"pcie", {{"to_device_bytes", 80'000'000}, {"to_host_bytes", 20'000'000}}},
-      {"batches", {{"count", 100}}},
-      {"dropped_by_chain", {{"queue_full", 1000}}},
-      {"functions",
-       {{{"name", "nids"}, {"gpu_share", {{"multiprocessors", 33}, {"measured", {{{"multiprocessors", 132}}}}}}},
-        {{"name", "router"}, {"segments", {{"count", 2}, {"mean_us", 7.5}}}},
-        {{"name", "ipsec"}, {"gpu_share", {{"measured", {{{"multiprocessors", 132}}, {{"multiprocessors", 66}}}}}}}}},
-      {"latency_us", {{"p50", 12.5}}}};
+  using namespace std::chrono_literals;
+  report::RunReport report;
+  report.elapsed = 2s;
+  report.cpu_time = 5s;
+  report.in = {1'000'000, 60'000'000};
+  report.dropped.packets = 5000;
+  report.dropped_by_chain = {{"queue_full", 1000}};
+  report.bytes_to_device = 80'000'000;
+  report.bytes_to_host = 20'000'000;
+  report.batches.count = 100;
+  report.functions.resize(3);
+  report.functions[0].name = "nids";
+  report.functions[0].multiprocessors = 33;
+  report.functions[0].share_times = {{132, 0}};
+  report.functions[1].name = "router";
+  report.functions[1].segments = 2;
+  report.functions[1].segment_time = 15us;
+  report.functions[2].name = "ipsec";
+  report.functions[2].share_times = {{132, 0}, {66, 0}};
+  report.latency_us = {{"p50", 12.5}};
   const Point limits = Point().set("pcie_both_each_way", 40.0);
   const Point results = results_of(report, limits, 2);
   EXPECT_DOUBLE_EQ(*results.number("mpps"), 0.5);

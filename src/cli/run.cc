@@ -21,9 +21,9 @@
 #include "cli/stop_signals.h"
 #include "nf/ipsec/ipsec.h"
 #include "nf/ipsec/sa/esp_sa_table.h"
+#include "report/run_report.h"
 #include "ring/trace_events.h"
 #include "run/run.h"
-#include "run/run_report.h"
 
 namespace penstock::cli {
 
@@ -55,10 +55,10 @@ Result<void> write_esp_sas(const run::Chain& chain, const std::string& path) {
 using Json = nlohmann::ordered_json;
 
 /// The report as the file has it.
-Json complete_report(const Json& of_run, const RunArguments& arguments, const Errors& errors) {
+Json complete_report(const report::RunReport& of_run, const RunArguments& arguments, const Errors& errors) {
   Json report{{"penstock", {{"version", build_info().version}, {"commit", build_info().commit}}},
               {"chain", arguments.chain.file}};
-  report.update(of_run);
+  report.update(report::to_json(of_run));
   report["errors"] = Json::array();
   for (const Error& error : errors) report["errors"].push_back(to_string(error));
   return report;
@@ -80,10 +80,10 @@ void heed(RunSignals& signals, run::Running& running, const RunArguments& argume
   if (progress && (reopen || report || reload)) end_progress();
   if (reopen) print_errors(running.reopen_logs());
   if (report) {
-    const Json now = complete_report(running.report(), arguments, {});
+    const report::RunReport now = running.report();
     if (report_path.empty()) {
-      fmt::print(stderr, "{}", run::report_tables(now));
-    } else if (const auto written = write_report(report_path, now); !written) {
+      fmt::print(stderr, "{}", report::to_tables(now));
+    } else if (const auto written = write_report(report_path, complete_report(now, arguments, {})); !written) {
       print_errors(written.error());
     }
   }
@@ -130,7 +130,7 @@ int run_chain(const RunArguments& arguments) {
   if (arguments.json) {
     text = text_of(report);
   } else if (!arguments.quiet) {
-    text = run::report_tables(report);
+    text = report::to_tables(result->report);
   }
   const int code = print_results(text, !arguments.json && loaded->writes_stdout, std::move(errors));
   print_left_out(loaded->unsupported);

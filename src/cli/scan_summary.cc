@@ -48,21 +48,21 @@ std::string profile_table(const Json& profile) {
 
 }  // namespace
 
-Json scan_summary(const std::vector<std::string>& captures, const Json& report, const Errors& errors) {
-  const Json& details = report["functions"][0]["details"];
+Json scan_summary(const std::vector<std::string>& captures, const report::RunReport& report, const Errors& errors) {
+  const Json& details = report.functions.front().details;
   Json summary;
   summary["captures"] = captures;
-  summary["packets"] = report["packets"]["in"];
-  summary["bytes"] = report["bytes"]["in"];
-  if (report["packets"]["dropped"] != 0) summary["dropped"] = report["packets"]["dropped"];
+  summary["packets"] = report.in.packets;
+  summary["bytes"] = report.in.bytes;
+  if (report.dropped.packets != 0) summary["dropped"] = report.dropped.packets;
   summary["flows"] = details["stack"]["flows"];
   summary["alerts"] = 0;
   for (const Json& rule : details["rules"])
     summary["alerts"] = summary["alerts"].get<std::uint64_t>() + rule["alerts"].get<std::uint64_t>();
-  summary["processor"] = report["processor"];
-  summary["workers"] = report["workers"];
-  summary["elapsed_s"] = report["elapsed_s"];
-  summary["rate"] = report["rate"];
+  summary["processor"] = report.processor;
+  summary["workers"] = report.workers;
+  summary["elapsed_s"] = static_cast<double>(report.elapsed.count()) / 1e9;
+  summary["rate"] = {{"packets_per_s", report.packets_per_second()}, {"bits_per_s", report.bits_per_second()}};
   for (const char* part : {"rules", "load", "inspection", "stack"}) summary[part] = details[part];
   if (details.contains("profile")) summary["profile"] = details["profile"];
   if (details.contains("warnings")) summary["warnings"] = details["warnings"];

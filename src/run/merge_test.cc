@@ -104,7 +104,7 @@ TEST(Merge, ACaptureThatEndsOrGoesBackInTimeHoldsNobodyUp) {
     const std::atomic<bool> never{false};
     const auto result = run(chain, {}, never);
     ASSERT_TRUE(result) << to_string(result.error());
-    EXPECT_EQ(result->report["packets"]["in"], requests.size() + answers.size());
+    EXPECT_EQ(report::to_json(result->report)["packets"]["in"], requests.size() + answers.size());
   }
 }
 

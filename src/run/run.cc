@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "run/make_report.h"
 #include "run/measure_shares.h"
-#include "run/run_report.h"
 #include "run/trace.h"
 #include "run/worker.h"
 
@@ -87,7 +87,7 @@ class RunningChain final : public Running {
   RunningChain(Chain& chain, std::span<const std::unique_ptr<Worker>> workers, Clock::time_point start)
       : chain_(chain), workers_(workers), start_(start) {}
 
-  [[nodiscard]] nlohmann::ordered_json report() const override {
+  [[nodiscard]] report::RunReport report() const override {
     return make_report(chain_, workers_, Clock::now() - start_);
   }
   [[nodiscard]] Errors reopen_logs() override {

@@ -10,10 +10,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
+#include "report/run_report.h"
 #include "run/chain.h"
 
 namespace penstock::run {
@@ -31,7 +31,7 @@ class Running {
  public:
   virtual ~Running() = default;
   /// As the report at the end; packets on their way are counted in, and in nothing else yet.
-  [[nodiscard]] virtual nlohmann::ordered_json report() const = 0;
+  [[nodiscard]] virtual report::RunReport report() const = 0;
   /// See EventLog::reopen.
   [[nodiscard]] virtual Errors reopen_logs() = 0;
 };
@@ -48,7 +48,7 @@ struct RunOptions {
 [[nodiscard]] Errors check_system(const Chain& chain);
 
 struct RunResult {
-  nlohmann::ordered_json report;
+  report::RunReport report;
   Errors errors;  // what went wrong while running: a capture that broke off, a full disk
 };
 

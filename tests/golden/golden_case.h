@@ -128,7 +128,7 @@ class Case {
     ASSERT_TRUE(result) << penstock::to_string(result.error());
     EXPECT_TRUE(result->errors.empty()) << penstock::to_string(result->errors);
     loaded->chain.ports.clear();  // closes the captures
-    into = {std::move(result->report), loaded->unsupported.size()};
+    into = {report::to_json(result->report), loaded->unsupported.size()};
   }
 
  private:

@@ -187,7 +187,7 @@ class ChainsOverCaptures : public property::Chains {
   static std::string expected(const std::string& name) { return "expected-" + name; }
 
   static constexpr const char* kOutputs[] = {"lan.pcapng", "wan.pcapng"};
-  run::RunResult expected_;
+  property::Outcome expected_;
 };
 
 TEST_F(ChainsOverCaptures, SendAndCountAsOnTheCpuThroughThousandsOfBatches) {

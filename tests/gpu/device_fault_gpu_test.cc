@@ -116,7 +116,7 @@ struct Bed {
     const auto result = run::run(chain, {}, never);
     ASSERT_TRUE(result) << penstock::to_string(result.error());
     EXPECT_TRUE(result->errors.empty()) << penstock::to_string(result->errors);
-    report = result->report;
+    report = report::to_json(result->report);
     property::expect_conserved(report);
   }
 

@@ -53,7 +53,7 @@ Scan scan(const std::string& capture, const std::string& nids, const std::string
   static const std::atomic<bool> kNever{false};
   auto ran = run::run(loaded->chain, {}, kNever);
   if (!ran) throw std::runtime_error(to_string(ran.error()));
-  result.report = ran->report;
+  result.report = report::to_json(ran->report);
   loaded = tl::unexpected(Errors{});  // all logs are written
   const auto lines = read_text_file(eve);
   if (!lines) throw std::runtime_error(to_string(lines.error()));

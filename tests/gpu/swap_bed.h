@@ -72,7 +72,7 @@ struct SwapBed {
     const auto result = running.get();
     ASSERT_TRUE(result) << penstock::to_string(result.error());
     EXPECT_TRUE(result->errors.empty()) << penstock::to_string(result->errors);
-    report = result->report;
+    report = report::to_json(result->report);
     EXPECT_EQ(done, versions) << "the run ended before";
   }
 

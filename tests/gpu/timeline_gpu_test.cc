@@ -44,7 +44,7 @@ class TimelineOfAChain : public property::Chains, public ::testing::WithParamInt
     ASSERT_NE(loaded->chain.timeline, nullptr);
     auto result = run::run(loaded->chain, {}, kNever);
     ASSERT_TRUE(result) << penstock::to_string(result.error());
-    report_ = std::move(result->report);
+    report_ = report::to_json(result->report);
     expect_all_on_device(report_);
     timeline_ = std::move(loaded->chain.timeline);
     spans_ = timeline_->spans();

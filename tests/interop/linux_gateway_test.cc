@@ -83,7 +83,7 @@ class LinuxGateway : public ::testing::Test {
     const std::atomic<bool> stop{false};
     const auto result = run::run(loaded->chain, {}, stop);
     ASSERT_TRUE(result) << to_string(result.error());
-    report_ = result->report;
+    report_ = report::to_json(result->report);
   }
   static void TearDownTestSuite() { std::filesystem::remove_all(directory_); }
   void SetUp() override {

@@ -76,6 +76,12 @@ inline void expect_conserved(const Json& report, bool lengths_change = false) {
                                   batches["closed_by_end"].get<int>() + batches["closed_by_idleness"].get<int>());
 }
 
+/// What a run came to, with the report as a user reads it; null where it did not begin.
+struct Outcome {
+  Json report;
+  Errors errors;
+};
+
 /// A folder with a chain file and what it names, and what a run keeps.
 class Chains : public ::testing::Test {
  protected:
@@ -83,8 +89,8 @@ class Chains : public ::testing::Test {
 
   void put(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
 
-  run::RunResult run(const std::string& yaml, const std::vector<std::string>& settings = {},
-                     const std::atomic<bool>& stop = kNever) {
+  Outcome run(const std::string& yaml, const std::vector<std::string>& settings = {},
+              const std::atomic<bool>& stop = kNever) {
     put("chain.yaml", yaml);
     config::LoadOptions options;
     for (const std::string& setting : settings) options.overrides.push_back(*config::parse_override(setting));
@@ -94,8 +100,9 @@ class Chains : public ::testing::Test {
     auto result = run::run(loaded->chain, {}, stop);
     EXPECT_TRUE(result) << to_string(result.error()) << '\n' << yaml;
     if (!result) return {};
-    expect_conserved(result->report, lengths_change_);
-    return std::move(*result);
+    Outcome outcome{report::to_json(result->report), std::move(result->errors)};
+    expect_conserved(outcome.report, lengths_change_);
+    return outcome;
   }
 
   static inline const std::atomic<bool> kNever{false};

@@ -71,7 +71,7 @@ TEST_P(TableSwap, LosesNoPacketAndShowsNoneHalfAChange) {
   stop = true;
   const auto result = running.get();
   ASSERT_TRUE(result) << to_string(result.error());
-  const auto& report = result->report;
+  const auto report = report::to_json(result->report);
   EXPECT_GT(packets, std::uint64_t{kVersions} * 500);
   EXPECT_EQ(half_changes, 0U) << "a port of one version and a MAC of another";
   EXPECT_EQ(mixed_batches, 0U) << "tables are swapped at batch boundaries";

@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "report/run_report.h"
+
+#include <algorithm>
+
+namespace penstock::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double seconds(std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1e9; }
+
+template <typename Pairs>
+auto find(const Pairs& pairs, std::string_view name) noexcept {
+  const auto found = std::ranges::find(pairs, name, [](const auto& pair) -> std::string_view { return pair.first; });
+  return found == pairs.end() ? typename Pairs::value_type::second_type{} : found->second;
+}
+
+template <typename Pairs>
+Json object(const Pairs& pairs) {
+  Json json = Json::object();
+  for (const auto& [name, value] : pairs) json[name] = value;
+  return json;
+}
+
+Json traffic_json(const TrafficSum& traffic) { return {{"packets", traffic.packets}, {"bytes", traffic.bytes}}; }
+
+/// Empty where the function has all of the GPU, and nothing was measured.
+Json share_json(const FunctionReport& function) {
+  Json json = Json::object();
+  if (function.multiprocessors != 0) json["multiprocessors"] = function.multiprocessors;
+  for (const StageTiming& time : function.share_times)
+    json["measured"].push_back({{"multiprocessors", time.multiprocessors}, {"us", time.us}});
+  return json;
+}
+
+Json function_json(const FunctionReport& function) {
+  const auto time_ns = static_cast<double>(function.time.count());
+  Json json;
+  json["name"] = function.name;
+  json["description"] = function.description;
+  json["in"] = traffic_json(function.in);
+  json["forwarded"] = traffic_json(function.forwarded);
+  json["consumed"] = traffic_json(function.consumed);
+  json["dropped"] = traffic_json(function.dropped);
+  json["dropped"]["reasons"] = object(function.drop_reasons);
+  json["time_s"] = seconds(function.time);
+  json["ns_per_packet"] = function.in.packets == 0 ? 0.0 : time_ns / static_cast<double>(function.in.packets);
+  if (function.segments > 0) {
+    json["segments"] = {
+        {"count", function.segments},
+        {"mean_us", static_cast<double>(function.segment_time.count()) / static_cast<double>(function.segments) / 1e3}};
+  }
+  if (const Json share = share_json(function); !share.empty()) json["gpu_share"] = share;
+  if (!function.details.is_null()) json["details"] = function.details;
+  return json;
+}
+
+Json port_json(const PortReport& port) {
+  Json json{{"in", traffic_json(port.in)}, {"out", traffic_json(port.out)}};
+  if (port.offered) json["offered"] = {{"packets", port.offered->packets}, {"behind_s", seconds(port.offered->behind)}};
+  if (port.fragments) {
+    json["fragments"] = {{"packets", port.fragments->packets},
+                         {"waited", port.fragments->waited},
+                         {"not_followed", port.fragments->not_followed},
+                         {"ambiguous", port.fragments->ambiguous},
+                         {"copied", port.fragments->copied}};
+  }
+  return json;
+}
+
+}  // namespace
+
+double RunReport::packets_per_second() const noexcept {
+  return elapsed.count() > 0 ? static_cast<double>(in.packets) / seconds(elapsed) : 0.0;
+}
+
+double RunReport::bits_per_second() const noexcept {
+  return elapsed.count() > 0 ? static_cast<double>(in.bytes) * 8 / seconds(elapsed) : 0.0;
+}
+
+std::uint64_t RunReport::chain_drops(std::string_view reason) const noexcept { return find(dropped_by_chain, reason); }
+
+double RunReport::latency(std::string_view quantile) const noexcept { return find(latency_us, quantile); }
+
+Json to_json(const RunReport& report) {
+  const auto totals = [&](std::uint64_t TrafficSum::*count) {
+    return Json{{"in", report.in.*count},
+                {"forwarded", report.forwarded.*count},
+                {"dropped", report.dropped.*count},
+                {"consumed", report.consumed.*count},
+                {"generated", report.generated.*count},
+                {"generated_lost", report.generated_lost.*count}};
+  };
+  Json json;
+  json["processor"] = report.processor;
+  json["workers"] = report.workers;
+  json["elapsed_s"] = seconds(report.elapsed);
+  json["packets"] = totals(&TrafficSum::packets);
+  json["bytes"] = totals(&TrafficSum::bytes);
+  json["rate"] = {{"packets_per_s", report.packets_per_second()}, {"bits_per_s", report.bits_per_second()}};
+  json["functions"] = Json::array();
+  for (const FunctionReport& function : report.functions) json["functions"].push_back(function_json(function));
+  json["dropped_by_chain"] = object(report.dropped_by_chain);
+  json["ports"] = Json::object();
+  for (const PortReport& port : report.ports) json["ports"][port.name] = port_json(port);
+  json["batches"] = {{"count", report.batches.count},
+                     {"closed_by_size", report.batches.closed_by_size},
+                     {"closed_by_time", report.batches.closed_by_time},
+                     {"closed_by_end", report.batches.closed_by_end},
+                     {"closed_by_idleness", report.batches.closed_by_idleness},
+                     {"mean_fill", report.batches.mean_fill}};
+  json["pcie"] = {{"to_device_bytes", report.bytes_to_device}, {"to_host_bytes", report.bytes_to_host}};
+  if (report.gpu) {
+    json["gpu"] = {{"devices", report.gpu->devices},   {"shares", report.gpu->shares},
+                   {"segments", report.gpu->segments}, {"punted", report.gpu->punted},
+                   {"failures", report.gpu->failures}, {"lanes_lost", report.gpu->lanes_lost}};
+  }
+  json["cpu_s"] = seconds(report.cpu_time);
+  json["time_s"] = {{"stack", seconds(report.stack_time)}, {"send", seconds(report.send_time)}};
+  json["latency_us"] = object(report.latency_us);
+  return json;
+}
+
+}  // namespace penstock::report

@@ -1,0 +1,163 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "run/make_report.h"
+
+#include <nlohmann/json.hpp>
+
+namespace penstock::run {
+namespace {
+
+using report::TrafficSum;
+
+/// The workers' counters, to be added up by what `pick` takes from each one's.
+class Sums {
+ public:
+  explicit Sums(std::span<const std::unique_ptr<Worker>> workers) : workers_(workers) {}
+
+  template <typename Pick>
+  [[nodiscard]] TrafficSum traffic(Pick pick) const {
+    TrafficSum sum;
+    for (const auto& worker : workers_) sum += pick(worker->counters());
+    return sum;
+  }
+  template <typename Pick>
+  [[nodiscard]] std::uint64_t count(Pick pick) const {
+    std::uint64_t sum = 0;
+    for (const auto& worker : workers_) sum += pick(worker->counters()).get();
+    return sum;
+  }
+  [[nodiscard]] TrafficSum traffic(report::Traffic WorkerCounters::*of) const {
+    return traffic([of](const WorkerCounters& c) -> const report::Traffic& { return c.*of; });
+  }
+  [[nodiscard]] std::uint64_t count(report::Counter WorkerCounters::*of) const {
+    return count([of](const WorkerCounters& c) -> const report::Counter& { return c.*of; });
+  }
+  [[nodiscard]] std::uint64_t count(report::Counter DeviceCounters::*of) const {
+    return count([of](const WorkerCounters& c) -> const report::Counter& { return c.device.*of; });
+  }
+  [[nodiscard]] std::chrono::nanoseconds time(report::Counter WorkerCounters::*of) const {
+    return std::chrono::nanoseconds(count(of));
+  }
+  // Of a function.
+  [[nodiscard]] TrafficSum traffic(std::size_t function, report::Traffic FunctionCounters::*of) const {
+    return traffic([=](const WorkerCounters& c) -> const report::Traffic& { return c.functions[function].*of; });
+  }
+  [[nodiscard]] std::uint64_t count(std::size_t function, report::Counter FunctionCounters::*of) const {
+    return count([=](const WorkerCounters& c) -> const report::Counter& { return c.functions[function].*of; });
+  }
+
+ private:
+  std::span<const std::unique_ptr<Worker>> workers_;
+};
+
+report::FunctionReport function_report(const NamedFunction& named, std::size_t index, const Sums& sums) {
+  report::FunctionReport report;
+  report.name = named.name;
+  report.description = named.function->description();
+  report.in = sums.traffic(index, &FunctionCounters::in);
+  report.forwarded = sums.traffic(index, &FunctionCounters::forwarded);
+  report.consumed = sums.traffic(index, &FunctionCounters::consumed);
+  const auto reasons = named.function->traits().drop_reasons;
+  for (std::size_t r = 0; r < reasons.size(); ++r) {
+    const TrafficSum dropped =
+        sums.traffic([=](const WorkerCounters& c) -> const report::Traffic& { return c.functions[index].dropped[r]; });
+    report.drop_reasons.emplace_back(reasons[r], dropped.packets);
+    report.dropped += dropped;
+  }
+  report.time = std::chrono::nanoseconds(sums.count(index, &FunctionCounters::time_ns));
+  report.segments = sums.count(index, &FunctionCounters::segments);
+  report.segment_time = std::chrono::nanoseconds(sums.count(index, &FunctionCounters::segment_time_ns));
+  nlohmann::json own = nlohmann::json::object();
+  named.function->report(own);
+  if (!own.empty()) report.details = own;
+  return report;
+}
+
+void add_share(const plan::GpuShares& shares, std::size_t index, report::FunctionReport& report) {
+  report.multiprocessors = shares.of(index);
+  if (index >= shares.functions.size()) return;
+  for (const plan::MeasuredTime& time : shares.functions[index].times)
+    report.share_times.push_back({time.multiprocessors, time.us});
+}
+
+report::PortReport port_report(const NamedPort& named, std::size_t index, const Sums& sums) {
+  report::PortReport report;
+  report.name = named.name;
+  report.in = sums.traffic([=](const WorkerCounters& c) -> const report::Traffic& { return c.port_in[index]; });
+  report.out = sums.traffic([=](const WorkerCounters& c) -> const report::Traffic& { return c.port_out[index]; });
+  if (const auto load = named.port->offered()) report.offered = {load->packets, load->behind};
+  if (const auto counts = named.port->fragments()) {
+    report.fragments = {counts->packets, counts->waited, counts->not_followed, counts->ambiguous, counts->copied};
+  }
+  return report;
+}
+
+std::vector<std::pair<std::string, double>> latencies(std::span<const std::unique_ptr<Worker>> workers) {
+  const auto all = std::make_unique<report::LatencyHistogram>();
+  for (const auto& worker : workers) all->merge(worker->counters().latency);
+  constexpr std::pair<const char*, double> kQuantiles[] = {{"p1", 0.01},     {"p10", 0.1}, {"p25", 0.25}, {"p50", 0.5},
+                                                           {"p75", 0.75},    {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99},
+                                                           {"p99.9", 0.999}, {"max", 1.0}};
+  std::vector<std::pair<std::string, double>> us;
+  for (const auto& [name, fraction] : kQuantiles)
+    us.emplace_back(name, static_cast<double>(all->quantile(fraction).count()) / 1e3);
+  return us;
+}
+
+}  // namespace
+
+report::RunReport make_report(const Chain& chain, std::span<const std::unique_ptr<Worker>> workers,
+                              std::chrono::nanoseconds elapsed) {
+  using C = WorkerCounters;
+  const Sums sums(workers);
+  const bool on_gpu = chain.settings.processor == function::Processor::gpu;
+  report::RunReport report;
+  report.processor = on_gpu ? "gpu" : "cpu";
+  report.workers = workers.size();
+  report.elapsed = elapsed;
+  report.in = sums.traffic(&C::in);
+  report.forwarded = sums.traffic(&C::forwarded);
+  report.consumed = sums.traffic(&C::consumed);
+  report.generated = sums.traffic(&C::generated);
+  report.generated_lost = sums.traffic(&C::generated_lost);
+  for (std::size_t i = 0; i < chain.functions.size(); ++i) {
+    report::FunctionReport& function = report.functions.emplace_back(function_report(chain.functions[i], i, sums));
+    if (on_gpu) add_share(chain.settings.gpu_shares, i, function);
+    report.dropped += function.dropped;
+    report.consumed += function.consumed;
+  }
+  for (std::size_t r = 0; r < kChainDropCount; ++r) {
+    const TrafficSum dropped =
+        sums.traffic([=](const C& c) -> const report::Traffic& { return c.dropped_by_chain[r]; });
+    report.dropped_by_chain.emplace_back(kChainDropNames[r], dropped.packets);
+    report.dropped += dropped;
+  }
+  for (std::size_t p = 0; p < chain.ports.size(); ++p) report.ports.push_back(port_report(chain.ports[p], p, sums));
+
+  const std::uint64_t batches = sums.count(&C::batches);
+  const auto fill = static_cast<double>(sums.count(&C::batch_fill_permille)) / 1000.0;
+  report.batches = {batches,
+                    sums.count(&C::closed_by_size),
+                    sums.count(&C::closed_by_time),
+                    sums.count(&C::closed_by_end),
+                    sums.count(&C::closed_by_idleness),
+                    batches == 0 ? 0.0 : fill / static_cast<double>(batches)};
+  report.bytes_to_device = sums.count(&DeviceCounters::bytes_to_device);
+  report.bytes_to_host = sums.count(&DeviceCounters::bytes_to_host);
+  if (on_gpu) {
+    report.gpu = {chain.settings.gpus,
+                  std::string(plan::kShareChoiceNames[static_cast<std::size_t>(chain.settings.gpu_shares.choice)]),
+                  sums.count(&DeviceCounters::segments),
+                  sums.count(&DeviceCounters::punted),
+                  sums.count(&DeviceCounters::failures),
+                  sums.count(&DeviceCounters::lanes_lost)};
+  }
+  report.cpu_time = sums.time(&C::cpu_time_ns);
+  report.stack_time = sums.time(&C::stack_time_ns);
+  report.send_time = sums.time(&C::send_time_ns);
+  report.latency_us = latencies(workers);
+  return report;
+}
+
+}  // namespace penstock::run
