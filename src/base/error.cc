@@ -30,6 +30,15 @@ std::size_t character_length(std::string_view text) noexcept {
   return (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90) || !follows(3) ? 0 : 4;
 }
 
+/// A byte order mark, a space without a width, or what changes the direction of text: it would hide in a message.
+bool is_invisible(std::string_view character) noexcept {
+  if (character.size() != 3) return false;
+  if (character == "\xef\xbb\xbf") return true;
+  const auto last = static_cast<unsigned char>(character[2]);
+  if (character.starts_with("\xe2\x80")) return (last >= 0x8b && last <= 0x8f) || (last >= 0xa8 && last <= 0xae);
+  return character.starts_with("\xe2\x81") && last >= 0xa0 && last <= 0xaf;
+}
+
 }  // namespace
 
 std::string to_string(const Error& error) {
@@ -46,6 +55,12 @@ std::string to_string(const Error& error) {
   return printable(text);
 }
 
+std::size_t count_of(std::span<const Error> errors) noexcept {
+  std::size_t count = 0;
+  for (const Error& error : errors) count += error.count;
+  return count;
+}
+
 std::string to_string(const Errors& errors) {
   std::string text;
   for (const Error& error : errors) {
@@ -53,6 +68,10 @@ std::string to_string(const Errors& errors) {
     text += to_string(error);
   }
   return text;
+}
+
+Error system_error(const std::string& path, std::string_view what, std::string_view reason) {
+  return {{path.empty() ? "''" : path, 0, 0}, fmt::format("{}: {}", what, reason), "", ""};
 }
 
 tl::unexpected<Errors> failure(Error error) {
@@ -86,7 +105,7 @@ std::string printable(std::string_view text) {
     const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
     const auto first = static_cast<unsigned char>(character.front());
     const bool c1 = length == 2 && first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
-    if (length == 0 || first < 0x20 || first == 0x7f || c1) {
+    if (length == 0 || first < 0x20 || first == 0x7f || c1 || is_invisible(character)) {
       for (const char byte : character) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
     } else {
       out += character;

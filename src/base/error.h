@@ -5,7 +5,9 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -26,9 +28,13 @@ struct Error {
   std::string message;
   std::string found;
   std::string expected;
+  std::size_t count = 1;  // how many mistakes it stands for: "… and 23 more" for 23
 };
 
 using Errors = std::vector<Error>;
+
+/// How many mistakes they stand for.
+[[nodiscard]] std::size_t count_of(std::span<const Error> errors) noexcept;
 
 template <typename T>
 using Result = tl::expected<T, Errors>;
@@ -50,6 +56,10 @@ struct Read {
 /// One line for each error.
 [[nodiscard]] std::string to_string(const Errors& errors);
 
+/// What the system or a library refused to do with a file, and its reason: "out.pcap: cannot write: No space left on
+/// device". An empty path is shown as ''.
+[[nodiscard]] Error system_error(const std::string& path, std::string_view what, std::string_view reason);
+
 [[nodiscard]] tl::unexpected<Errors> failure(Error error);
 [[nodiscard]] tl::unexpected<Errors> failure(Errors errors);
 
@@ -59,7 +69,8 @@ void append(Errors& to, Errors more);
 /// is of a whole file comes behind its lines.
 [[nodiscard]] Errors in_file_order(Errors errors);
 
-/// `text` with its control bytes escaped, of UTF-8 (C1) as of ASCII, and what is no UTF-8: what comes out of a file
+/// `text` with its control bytes escaped, of UTF-8 (C1) as of ASCII, characters that cannot be seen, and what is no
+/// UTF-8: what comes out of a file
 /// must not steer the terminal that it is printed on, nor look like a line of its own.
 [[nodiscard]] std::string printable(std::string_view text);
 

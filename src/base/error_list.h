@@ -17,7 +17,7 @@ namespace penstock {
 
 class ErrorList {
  public:
-  /// For what is left out of a file and counted in summaries: 10,000 in full.
+  /// For what is left out of a file and counted in summaries: 10,000 in full, and the others by their number.
   static constexpr std::size_t kMostLeftOut = 10'000;
 
   ErrorList() = default;
@@ -39,7 +39,8 @@ class ErrorList {
   /// The errors, and as a last one how many are not shown ("… and 23 more", at `place`).
   [[nodiscard]] Errors take(const Place& place = {}) && {
     if (count_ > errors_.size()) {
-      errors_.push_back({{place.file, 0, 0}, "… and " + format_count(count_ - errors_.size()) + " more", "", ""});
+      const std::size_t more = count_ - errors_.size();
+      errors_.push_back({{place.file, 0, 0}, "… and " + format_count(more) + " more", "", "", more});
     }
     return std::move(errors_);
   }

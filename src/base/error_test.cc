@@ -6,6 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+
+#include "base/error_list.h"
 
 namespace penstock {
 namespace {
@@ -33,6 +36,27 @@ TEST(Error, EscapesControlBytesAndWhatIsNoUtf8) {
                       "a\x80\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80\xe2\x82"),
             "\\xffa\\x80\\xc0\\xaf\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80\\xe2\\x82");
   EXPECT_EQ(printable("é€😀"), "é€😀");
+}
+
+TEST(Error, EscapesCharactersThatCannotBeSeen) {
+  EXPECT_EQ(printable("\xef\xbb\xbflan"), "\\xef\\xbb\\xbflan") << "a byte order mark";
+  EXPECT_EQ(printable("a\xe2\x80\x8b\xe2\x80\xae\xe2\x81\xa6z"), "a\\xe2\\x80\\x8b\\xe2\\x80\\xae\\xe2\\x81\\xa6z");
+  EXPECT_EQ(printable("„a“ – b…"), "„a“ – b…");
+}
+
+TEST(Error, NamesTheSystemsReasonAndQuotesAnEmptyPath) {
+  EXPECT_EQ(to_string(system_error("a.txt", "cannot open", "Permission denied")),
+            "a.txt: cannot open: Permission denied");
+  EXPECT_EQ(to_string(system_error("", "cannot open", "No such file or directory")),
+            "'': cannot open: No such file or directory");
+}
+
+TEST(Error, OfALongListAreCountedWhereTheyAreNotShown) {
+  ErrorList list(2);
+  for (int i = 0; i < 5; ++i) list.add(Error{{"rules", 1, 0}, "wrong", "", ""});
+  const Errors errors = std::move(list).take({"rules", 7, 1});
+  EXPECT_EQ(to_string(errors), "rules:1: wrong\nrules:1: wrong\nrules: … and 3 more");
+  EXPECT_EQ(count_of(errors), 5U);
 }
 
 TEST(Error, AreSortedByLinesWithinTheirFiles) {

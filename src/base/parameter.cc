@@ -179,6 +179,11 @@ Result<Parameters::Value> Parameters::convert(const Parameter& parameter, const 
   switch (parameter.type) {
     case ParameterType::paths:
       if (raw.shape == RawParameter::Shape::mapping || raw.items.empty()) return wrong();
+      if (const auto empty = std::ranges::find(raw.items, ""); empty != raw.items.end()) {
+        const auto at = static_cast<std::size_t>(empty - raw.items.begin());
+        return failure({at < raw.item_places.size() ? raw.item_places[at] : raw.place,
+                        fmt::format("{}: wrong value", parameter.name), "''", expected_of(parameter)});
+      }
       for (std::string& path : value.texts) path = resolve_path(path, raw.base_directory);
       return value;
     case ParameterType::integers: {

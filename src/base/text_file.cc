@@ -24,6 +24,7 @@
 #include <fmt/format.h>
 
 #include "base/decompressor.h"
+#include "base/output_file.h"
 #include "base/units.h"
 
 namespace penstock {
@@ -44,8 +45,9 @@ struct FileDescriptor {
   bool close() noexcept { return ::close(std::exchange(fd, -1)) == 0; }
 };
 
-Error system_error(const std::string& path, const char* what) {
-  return Error{{path, 0, 0}, what, std::strerror(errno), ""};
+/// By errno.
+Error system_error(const std::string& path, std::string_view what) {
+  return penstock::system_error(path, what, std::strerror(errno));
 }
 
 /// How long the reader of a named pipe may take to open it, and then to take something.
@@ -106,16 +108,18 @@ Result<std::string> unpacked(std::string_view packed, Decompressor& decompressor
     const std::ptrdiff_t wrote =
         decompressor.decompress(rest, {reinterpret_cast<std::uint8_t*>(text.data()) + had, kChunk});
     text.resize(had + static_cast<std::size_t>(std::max<std::ptrdiff_t>(wrote, 0)));
-    if (wrote < 0) return failure(Error{{path, 0, 0}, "cannot decompress", decompressor.reason(), ""});
+    if (wrote < 0) return failure(penstock::system_error(path, "cannot decompress", decompressor.reason()));
     if (text.size() > limit) return failure(file_too_large(path));
     if (wrote > 0) continue;
     if (decompressor.inside_stream())
-      return failure(Error{{path, 0, 0}, "cannot decompress", "the compressed data is truncated", ""});
+      return failure(penstock::system_error(path, "cannot decompress", "the compressed data is truncated"));
     return text;
   }
 }
 
-Result<std::string> read_all(int fd, const std::string& path) {
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+Result<std::string> read_bytes(int fd, const std::string& path) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return failure(system_error(path, "cannot read"));
   const std::uint64_t limit = file_limit();
@@ -133,6 +137,13 @@ Result<std::string> read_all(int fd, const std::string& path) {
   }
   const auto decompressor = Decompressor::for_input(bytes_of(text));
   return decompressor == nullptr ? std::move(text) : unpacked(text, *decompressor, path);
+}
+
+/// Editors may write a byte order mark, which is no part of the text.
+Result<std::string> read_all(int fd, const std::string& path) {
+  auto text = read_bytes(fd, path);
+  if (text && text->starts_with(kByteOrderMark)) text->erase(0, kByteOrderMark.size());
+  return text;
 }
 
 Error line_too_long(const std::string& name, std::uint32_t line) {
@@ -299,6 +310,7 @@ Result<void> check_writable(const std::string& path) {
 }
 
 Result<void> check_text_file_writable(const std::string& path) {
+  if (auto named = check_compression(path); !named) return named;
   if (is_written_in_place(path)) return check_writable(path);
   if (path.empty() || path.ends_with('/')) return check_writable(path);
   auto writable = check_writable(temporary_beside(resolved_path(path), 0));
@@ -321,6 +333,10 @@ Result<std::string_view> StdinLines::next() {
     if (given_ == 0 && text_.size() > kMostLineBytes) return failure(line_too_long("stdin", first_line_));
   }
   if (ended_) given_ = text_.size();
+  if (!std::exchange(begun_, true) && text_.starts_with(kByteOrderMark)) {
+    text_.erase(0, kByteOrderMark.size());
+    given_ -= kByteOrderMark.size();
+  }
   return std::string_view(text_).substr(0, given_);
 }
 

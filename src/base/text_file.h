@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Text files that users write, read whole and walked line by line; compressed ones (gzip, Zstandard, by their first
-// bytes) are unpacked. What is read is bounded, before and after that: a device or a pipe without end is an error, not
-// the end of the memory.
+// bytes) are unpacked, and a UTF-8 byte order mark at the start is skipped. What is read is bounded, before and after
+// that: a device or a pipe without end is an error, not the end of the memory.
 
 #pragma once
 
@@ -62,7 +62,7 @@ enum class FileAccess : std::uint8_t { as_usual, owner };
 /// file. Nothing is opened or made.
 [[nodiscard]] Result<void> check_writable(const std::string& path);
 
-/// The same for `write_text_file`.
+/// The same for `write_text_file`, which compresses nothing: nor may the name promise that.
 [[nodiscard]] Result<void> check_text_file_writable(const std::string& path);
 
 /// The standard input as it comes. Waits for a line and no longer: who asks one thing at a time is answered at once.
@@ -78,6 +78,7 @@ class StdinLines {
   std::string text_;
   std::size_t given_ = 0;  // bytes of it that `next` gave last
   std::uint32_t first_line_ = 1;
+  bool begun_ = false;
   bool ended_ = false;
 };
 

@@ -167,7 +167,7 @@ TEST_F(TextFile, WaitsForTheReaderOfAPipeAndGivesItUp) {
 TEST_F(TextFile, TellsOfAFullDevice) {
   const auto written = write_text_file("/dev/full", "text");
   ASSERT_FALSE(written);
-  EXPECT_EQ(written.error().front().found, "No space left on device");
+  EXPECT_EQ(written.error().front().message, "cannot write: No space left on device");
 }
 
 TEST_F(ResolvedPath, IsOneForAllWaysToAFile) {
@@ -208,21 +208,30 @@ TEST_F(TextFile, UnpacksGzipAndZstandardByTheirFirstBytes) {
   EXPECT_EQ(*read_text_file("empty.gz"), "");
 }
 
+TEST_F(TextFile, SkipsAByteOrderMark) {
+  const std::string mark = "\xef\xbb\xbf";
+  for (const std::string& bytes : {mark + "10.0.0.0/8 dev lan\n", gzip(mark + "10.0.0.0/8 dev lan\n")}) {
+    write_bytes("routes.txt", bytes);
+    EXPECT_EQ(*read_text_file("routes.txt"), "10.0.0.0/8 dev lan\n");
+  }
+  write_bytes("twice.txt", mark + mark);
+  EXPECT_EQ(*read_text_file("twice.txt"), mark) << "only at the start";
+}
+
 TEST_F(TextFile, NamesTheCompressedFileThatIsCutShortOrGarbled) {
   const std::string text(10'000, 'x');
   for (const std::string& packed : {gzip(text), zstd(text)}) {
     write_bytes("cut", packed.substr(0, packed.size() - 6));
     const auto cut = read_text_file("cut");
     ASSERT_FALSE(cut);
-    EXPECT_EQ(to_string(cut.error()), "cut: cannot decompress: found the compressed data is truncated");
+    EXPECT_EQ(to_string(cut.error()), "cut: cannot decompress: the compressed data is truncated");
     std::string garbled = packed;
     for (std::size_t i = 5; i < garbled.size(); ++i) garbled[i] = static_cast<char>(0xa5);
     write_bytes("garbled", garbled);
     const auto refused = read_text_file("garbled");
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().front().place.file, "garbled");
-    EXPECT_EQ(refused.error().front().message, "cannot decompress");
-    EXPECT_FALSE(refused.error().front().found.empty());
+    EXPECT_TRUE(refused.error().front().message.starts_with("cannot decompress: ")) << to_string(refused.error());
   }
 }
 
@@ -262,7 +271,7 @@ TEST_F(TextFile, TellsBeforehandWhatCannotBeWritten) {
       const auto writable = check(path);
       ASSERT_FALSE(writable) << path;
       EXPECT_EQ(writable.error().front().place.file, path);
-      EXPECT_EQ(writable.error().front().message, "cannot write");
+      EXPECT_TRUE(writable.error().front().message.starts_with("cannot write: "));
     }
   }
   EXPECT_FALSE(std::filesystem::exists(folder + "/new"));

@@ -61,6 +61,7 @@ Result<Interfaces> make_interfaces(std::span<const std::string> ports, std::span
                       fmt::format("at most {}", kOtherPort)});
     return failure(std::move(errors));
   }
+  append(errors, chain::check_interface_keys(mapping, [&](std::size_t) { return place; }));
   for (const std::string& item : mapping) {
     const std::size_t equals = item.find('=');
     const std::string port = equals == std::string::npos ? "" : item.substr(equals + 1);
@@ -68,12 +69,6 @@ Result<Interfaces> make_interfaces(std::span<const std::string> ports, std::span
       errors.push_back({place, "interface mapped to an unknown port", in_quotes(item),
                         fmt::format("one of {}, or {}", interfaces.port_names(), Interfaces::kNone)});
       continue;
-    }
-    const function::InterfacePattern key = function::interface_key(std::string_view(item).substr(0, equals));
-    const auto is_key = [&](const auto& alias) { return function::interface_key(alias.first) == key; };
-    if (std::ranges::any_of(interfaces.aliases, is_key)) {
-      errors.push_back(
-          {place, "interfaces: a key is given twice", in_quotes(item), "each once; * and + mean the same"});
     }
     interfaces.aliases.emplace_back(item.substr(0, equals), port);
   }

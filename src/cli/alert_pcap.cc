@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/output_file.h"
 #include "base/text_file.h"
 #include "port/capture_reader.h"
 #include "port/capture_writer.h"
@@ -49,6 +50,8 @@ Errors check_alert_pcap(const std::string& path, const std::vector<std::string>&
     errors.push_back(
         {{"--alert-pcap", 0, 0}, "would overwrite a file that this scan uses", in_quotes(path), "another file"});
   }
+  if (auto named = check_compression(path, port::ByteSink::kCompressions); !named)
+    append(errors, std::move(named).error());
   if (auto writable = check_writable(path); !writable) append(errors, std::move(writable).error());
   return errors;
 }

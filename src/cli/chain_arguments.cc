@@ -31,11 +31,13 @@ struct Kind {
   std::size_t count = 0;
 };
 
-/// The most frequent kind first; of those equally frequent, the first in `errors`.
+/// The most frequent kind first; of those equally frequent, the first in `errors`. Mistakes that are only counted are
+/// of no kind.
 std::vector<Kind> kinds_of(std::span<const Error* const> errors) {
   std::map<std::pair<std::string_view, std::string_view>, std::size_t> by_text;
   std::vector<Kind> kinds;
   for (const Error* const error : errors) {
+    if (error->count != 1) continue;
     const auto [place, added] = by_text.try_emplace({error->message, error->found}, kinds.size());
     if (added) kinds.push_back({error});
     ++kinds[place->second].count;
@@ -69,8 +71,8 @@ void print_alike(std::span<const Error> errors, std::string_view before, bool al
     fmt::print(stderr, "{}{}{}\n", before, to_string(*kinds[i].first), more);
     told += kinds[i].count;
   }
-  if (told < errors.size())
-    fmt::print(stderr, "{}… and {} more of other kinds\n", before, format_count(errors.size() - told));
+  if (const std::size_t count = count_of(errors); told < count)
+    fmt::print(stderr, "{}… and {} more\n", before, format_count(count - told));
 }
 
 }  // namespace
@@ -137,7 +139,13 @@ void print_left_out(const Errors& left_out) {
   fmt::print(stderr, "\nNot supported and left out:\n");
   for (const std::string_view file : files) {
     const std::vector<const Error*>& errors = by_file[file];
-    fmt::print(stderr, "  {}: {}\n", printable(file), format_count(errors.size(), "construct"));
+    std::size_t count = 0;
+    for (const Error* const error : errors) count += error->count;
+    if (file.empty()) {  // beyond those that a list holds in full, of any file
+      fmt::print(stderr, "  {} more\n", format_count(count));
+      continue;
+    }
+    fmt::print(stderr, "  {}: {}\n", printable(file), format_count(count, "construct"));
     const std::vector<Kind> kinds = kinds_of(errors);
     std::size_t shown = 0;
     for (std::size_t i = 0; i < kinds.size() && i < kMostKinds; ++i) {
@@ -147,7 +155,7 @@ void print_left_out(const Errors& left_out) {
                  line == 0 ? "" : fmt::format(" ({}line {})", kinds[i].count == 1 ? "" : "first: ", line));
       shown += kinds[i].count;
     }
-    if (shown < errors.size()) fmt::print(stderr, "  {:>8}  for other reasons\n", format_count(errors.size() - shown));
+    if (shown < count) fmt::print(stderr, "  {:>8}  more\n", format_count(count - shown));
   }
 }
 

@@ -104,9 +104,9 @@ void print_loaded(const config::LoadedChain& loaded) {
 /// "no mistakes" is said of a chain that does all that its files say, and of no other one.
 std::string summary_of(const config::LoadedChain& loaded) {
   const std::size_t warnings = loaded.without_effect.size() + loaded.cautions.size();
-  std::string text = loaded.unsupported.empty()
-                         ? "no mistakes"
-                         : fmt::format("incomplete: {} left out", format_count(loaded.unsupported.size(), "construct"));
+  std::string text = loaded.unsupported.empty() ? "no mistakes"
+                                                : fmt::format("incomplete: {} left out",
+                                                              format_count(count_of(loaded.unsupported), "construct"));
   if (warnings > 0) text += ", " + format_count(warnings, "warning");
   return text;
 }
@@ -161,8 +161,9 @@ int check_chain(const CheckArguments& arguments) {
   if (arguments.chain.file.empty()) {
     throw CLI::RequiredError("CHAIN.yaml");  // as CLI11 does where no other option stands in for it
   }
-  const auto loaded = arguments.chain.load();
+  auto loaded = arguments.chain.load();
   if (!loaded) return refuse_chain(loaded.error(), arguments);
+  append(loaded->cautions, config::busy_outputs(*loaded));
   print_warnings(*loaded, arguments.verbose);
   if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse_chain(errors, arguments);
   if (arguments.json) {

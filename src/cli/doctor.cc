@@ -116,9 +116,10 @@ void examine_gpu(const Machine& machine, const gpu::DeviceList& gpus, const std:
 }
 
 void examine_cpu(const Machine& machine, std::vector<Finding>& findings) {
-  findings.push_back(make(kCpu, "cores", State::ok,
-                          fmt::format("{} cores, {} threads for this process: at most {} workers in parallel",
-                                      machine.cores, machine.threads, machine.threads)));
+  findings.push_back(
+      make(kCpu, "cores", State::ok,
+           fmt::format("{}, {} for this process: at most {} in parallel", format_count(machine.cores, "core"),
+                       format_count(machine.threads, "thread"), format_count(machine.threads, "worker"))));
   const bool has_avx2 = std::find(machine.simd.begin(), machine.simd.end(), "avx2") != machine.simd.end();
   if (has_avx2) {
     findings.push_back(make(kCpu, "SIMD", State::ok, fmt::format("{}", fmt::join(machine.simd, " "))));

@@ -9,8 +9,10 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -54,6 +56,40 @@ std::string expected_word(const CLI::App& command, const std::string& wrong) {
   return wrong.starts_with('-') ? std::string(nearest_name(wrong, known)) : expected_name(wrong, known);
 }
 
+/// `word` in `text`, and what stands before and after it.
+std::optional<std::pair<std::string, std::string>> split_at(const std::string& text, std::string_view word) {
+  const std::size_t at = text.find(word);
+  if (at == text.npos) return std::nullopt;
+  return std::pair{text.substr(0, at), text.substr(at + word.size())};
+}
+
+/// What CLI11 says, as our other messages say it.
+Error in_our_words(const std::string& text) {
+  if (const auto missing = split_at(text, ": 1 required ")) {  // --report: 1 required TEXT missing
+    const std::string type = missing->second.substr(0, missing->second.rfind(" missing"));
+    return {{}, missing->first + ": the value is missing", "", type == "TEXT" ? "" : type};
+  }
+  if (const auto often = split_at(text, ": At Most 1 required but received "))
+    return {{}, fmt::format("{}: given {} times", often->first, often->second), "", "once"};
+  if (const auto flag = split_at(text, " was given a disallowed flag override"))
+    return {{}, flag->first + ": takes no value", "", ""};
+  if (const auto flag = split_at(text, ": Should be true/false or a number"))
+    return {{}, flag->first + ": takes no value", "", ""};
+  if (const auto both = split_at(text, " excludes "))
+    return {{}, fmt::format("{} cannot be given together with {}", both->first, both->second), "", ""};
+  if (const auto choice = split_at(text, " not in {")) {  // -k: z not in {all,none}
+    const auto name = split_at(choice->first, ": ");
+    std::string list = choice->second.substr(0, choice->second.rfind('}'));
+    for (std::size_t at = 0; (at = list.find(',', at)) != list.npos; at += 2) list.replace(at, 1, ", ");
+    if (name) return {{}, name->first + ": wrong value", in_quotes(name->second), "one of " + list};
+  }
+  if (const auto number = split_at(text, "Could not convert: ")) {  // --x = a
+    if (const auto name = split_at(number->second, " = "))
+      return {{}, name->first + ": wrong value", in_quotes(name->second), "a number"};
+  }
+  return {{}, text, "", ""};
+}
+
 /// What is wrong with the command line. A word that was not understood comes first: what is missing follows from it.
 Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const auto parsed = app.get_subcommands();
@@ -61,7 +97,7 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   std::vector<std::string> unknown = command.remaining();
   if (unknown.empty()) unknown = app.remaining();
   if (unknown.empty() && parsed.empty()) return {{}, "no command", "", expected_word(app, "")};
-  if (unknown.empty()) return {{}, error.what(), "", ""};
+  if (unknown.empty()) return in_our_words(error.what());
   const std::string& word = unknown.front();
   const char* message = word.starts_with('-') ? "unknown option"
                         : parsed.empty()      ? "unknown command"

@@ -17,6 +17,7 @@ namespace penstock::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class Program : public ::testing::Test {
  protected:
@@ -127,6 +128,17 @@ TEST_F(Program, SaysWhatIsMissing) {
   EXPECT_THAT(refusal({"check"}), HasSubstr("penstock check: CHAIN.yaml is required\n"));
 }
 
+TEST_F(Program, SaysWhatIsWrongWithAnOptionAsOtherMessagesDo) {
+  EXPECT_THAT(refusal({"run", chain_, "--report"}), StartsWith("penstock run: --report: the value is missing\n"));
+  EXPECT_THAT(refusal({"scan", "x", "-S"}),
+              StartsWith("penstock scan: --rules: the value is missing: expected FILE\n"));
+  EXPECT_THAT(refusal({"classify", "--rules", "a", "--rules", "b"}),
+              StartsWith("penstock classify: --rules: given 2 times: expected once\n"));
+  EXPECT_THAT(refusal({"scan", "x", "-S", "y", "-k", "z"}),
+              StartsWith("penstock scan: -k: wrong value: found 'z', expected one of all, none\n"));
+  EXPECT_THAT(refusal({"check", chain_, "--json=x"}), StartsWith("penstock check: --json: "));
+}
+
 TEST_F(Program, RefusesEmptyValuesOfOptions) {
   for (const char* option : {"--workers", "--duration", "--processor", "--report"}) {
     EXPECT_THAT(refusal({"run", chain_, option, ""}), HasSubstr(std::string(option) + " '': ")) << option;
@@ -140,6 +152,26 @@ TEST_F(Program, OptionsStandInForTheFilesValues) {
   const Outcome outcome = run({"run", chain_, "--workers", "2", "--set", "run.workers=3", "--json"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(nlohmann::json::parse(outcome.out)["workers"], 2);
+}
+
+TEST_F(Program, CountsAllThatIsLeftOutHoweverMuchItIs) {
+  const TestFile routes("routes.txt");
+  std::string text = "10.0.0.0/8 dev wan\n";
+  for (int i = 0; i < 10'003; ++i) text += "192.0.2.0/24 encap mpls 100 dev wan\n";
+  routes.write(text);
+  write(
+      "ports:\n"
+      "  load: {generator: {packets: 10}}\n"
+      "  wan: {null: {}}\n"
+      "chain: [router: {routes: " +
+      routes.path() + "}]\n");
+  const Outcome outcome = run({"check", chain_});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("incomplete: 10,003 constructs left out\n"));
+  EXPECT_THAT(outcome.err, HasSubstr("\nwarning: … and 3 more\n"));
+  EXPECT_THAT(outcome.err, HasSubstr(routes.path() + ": 10,000 constructs\n"));
+  EXPECT_THAT(outcome.err, HasSubstr("\n  3 more\n"));
+  EXPECT_THAT(run({"check", chain_, "--strict"}).err, HasSubstr("refused because of the 10003 constructs above"));
 }
 
 TEST_F(Program, ChecksWherePacketsGo) {

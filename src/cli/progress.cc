@@ -19,7 +19,7 @@ void print_progress(const run::Progress& progress) {
   const double seconds = static_cast<double>(progress.elapsed.count()) / 1e9;
   const std::string part = progress.part ? fmt::format("{:3.0f} %, ", *progress.part * 100) : "";
   const std::string line =
-      fmt::format("\r\033[K{:.1f} s: {}{} packets, {}pps", seconds, part, format_count(progress.packets_in),
+      fmt::format("\r\033[K{:.1f} s: {}{}, {}pps", seconds, part, format_count(progress.packets_in, "packet"),
                   format_si(static_cast<double>(progress.packets_in) / seconds));
   std::fputs(line.c_str(), stderr);  // a terminal that is gone ends no run
 }

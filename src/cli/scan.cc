@@ -42,6 +42,7 @@ struct ScanArguments {
   std::vector<std::string> captures, more_captures, rules, more_rules, sets;
   std::string suricata_yaml, log_folder, alert_pcap;
   std::vector<config::Override> options;  // of the options that are one value each
+  Errors wrong_folders;                   // without captures; the others are scanned
   bool payload = false, packet = false, profile = false;
   bool json = false, strict = false, verbose = false, quiet = false;
 };
@@ -86,6 +87,7 @@ Result<std::vector<config::Override>> overrides_of_suricata_yaml(const ScanArgum
   std::vector<config::Override> overrides;
   for (const config::RuleVariable& variable : yaml->variables)
     overrides.push_back(of_variable(variable, fmt::format("{}:{}", variable.place.file, variable.place.line)));
+  for (const Error& warning : yaml->warnings) fmt::print(stderr, "warning: {}\n", to_string(warning));
   if (!arguments.quiet) {
     fmt::print(stderr, "{}: {} used{}\n", printable(arguments.suricata_yaml),
                format_count(yaml->variables.size(), "variable"),
@@ -94,12 +96,41 @@ Result<std::vector<config::Override>> overrides_of_suricata_yaml(const ScanArgum
   return overrides;
 }
 
+/// The keys of a path, with a single name for the chain's only function.
+std::string in_one_form(std::string_view path) {
+  constexpr std::string_view kChain = "chain.";
+  if (!path.starts_with(kChain)) return std::string(path);
+  const std::size_t end = std::min(path.find('.', kChain.size()), path.size());
+  return fmt::format("chain.nids{}", path.substr(end));
+}
+
+/// Whether one value is the other, or contains it.
+bool overlap(std::string_view a, std::string_view b) {
+  if (a.size() > b.size()) std::swap(a, b);
+  return b.starts_with(a) && (a.size() == b.size() || b[a.size()] == '.');
+}
+
+/// A --set that would silently discard the value of an option.
+Errors check_set(const config::Override& set, const std::vector<config::Override>& options) {
+  Errors errors;
+  for (const config::Override& option : options) {
+    if (!overlap(in_one_form(set.path), in_one_form(option.path))) continue;
+    errors.push_back({{set.text, 0, 0},
+                      fmt::format("given together with {}, which sets the same value", option.text),
+                      "",
+                      "one of them"});
+  }
+  return errors;
+}
+
 /// Every option's value at its place in the chain, so that mistakes are told by the option.
 Result<std::vector<config::Override>> overrides_of(const ScanArguments& arguments) {
-  std::vector<config::Override> overrides{{"ports.captures.pcap.read", yaml(arguments.captures), "CAPTURE"},
-                                          of_nids("rules", arguments.rules, "-S")};
-  if (arguments.payload) overrides.push_back(of_nids("payload", "true", "--payload"));
-  if (arguments.packet) overrides.push_back(of_nids("packet", "true", "--packet"));
+  std::vector<config::Override> options{{"ports.captures.pcap.read", yaml(arguments.captures), "CAPTURE"},
+                                        of_nids("rules", arguments.rules, "-S")};
+  if (arguments.payload) options.push_back(of_nids("payload", "true", "--payload"));
+  if (arguments.packet) options.push_back(of_nids("packet", "true", "--packet"));
+  options.insert(options.end(), arguments.options.begin(), arguments.options.end());
+  std::vector<config::Override> overrides;
   Errors errors;
   const auto add = [&](Result<std::vector<config::Override>> more) {
     if (more) {
@@ -109,9 +140,14 @@ Result<std::vector<config::Override>> overrides_of(const ScanArguments& argument
     }
   };
   if (!arguments.suricata_yaml.empty()) add(overrides_of_suricata_yaml(arguments));
-  for (const std::string& text : arguments.sets) add(overrides_of_set(text));
+  for (const std::string& text : arguments.sets) {
+    auto sets = overrides_of_set(text);
+    for (const config::Override& set : sets ? *sets : std::vector<config::Override>{})
+      append(errors, check_set(set, options));
+    add(std::move(sets));
+  }
   if (!errors.empty()) return failure(std::move(errors));
-  overrides.insert(overrides.end(), arguments.options.begin(), arguments.options.end());
+  overrides.insert(overrides.end(), options.begin(), options.end());
   return overrides;
 }
 
@@ -140,13 +176,16 @@ Result<ScanArguments> resolved(ScanArguments arguments) {
   arguments.rules.insert(arguments.rules.end(), arguments.more_rules.begin(), arguments.more_rules.end());
   if (arguments.captures.empty()) throw CLI::RequiredError("CAPTURE");
   if (arguments.rules.empty()) throw CLI::RequiredError("-S");
-  auto captures = find_captures(arguments.captures);
-  if (!captures) return failure(std::move(captures).error());
-  arguments.captures = std::move(captures->paths);
-  for (const Error& error : captures->left_out) fmt::print(stderr, "warning: {}\n", to_string(error));
+  Captures captures = find_captures(arguments.captures);
+  if (captures.paths.empty()) return failure(std::move(captures.errors));
+  arguments.captures = std::move(captures.paths);
+  arguments.wrong_folders = std::move(captures.errors);
+  for (const Error& error : captures.left_out) fmt::print(stderr, "warning: {}\n", to_string(error));
   if (arguments.log_folder.empty()) return arguments;
   const auto add_log = [&](const char* path, const char* name) {
-    const bool is_given = std::ranges::any_of(arguments.options, [&](const auto& o) { return o.path == path; });
+    const bool is_given =
+        std::ranges::any_of(arguments.options, [&](const auto& o) { return o.path == path; }) ||
+        std::ranges::any_of(arguments.sets, [&](const auto& set) { return set.starts_with(fmt::format("{}=", path)); });
     if (!is_given) arguments.options.push_back({path, yaml(arguments.log_folder + "/" + name), "-l"});
   };
   add_log("outputs.eve", "eve.json");
@@ -181,7 +220,10 @@ int scan(const ScanArguments& given) {
   Errors wrong_files = config::check_files(*loaded);
   if (!arguments.alert_pcap.empty())
     append(wrong_files, check_alert_pcap(arguments.alert_pcap, arguments.captures, loaded->files));
-  if (!wrong_files.empty()) return refuse(wrong_files);
+  if (!wrong_files.empty()) {
+    append(wrong_files, arguments.wrong_folders);
+    return refuse(wrong_files);
+  }
   nids.record({arguments.profile, !arguments.alert_pcap.empty()});
 
   const std::atomic<bool>& signalled = stop_on_signals();
@@ -203,6 +245,7 @@ int scan(const ScanArguments& given) {
   hide_port(result ? result->errors : result.error());
   if (!result) return refuse(placed(std::move(result.error()), loaded->files));  // nothing has run
 
+  append(result->errors, arguments.wrong_folders);
   Json summary = scan_summary(arguments.captures, result->report, result->errors);
   if (const std::uint64_t count = nids.alert_frames().without_frame(); count > 0) {
     summary["warnings"].push_back(fmt::format("{} raised at the end of a stream, without a packet: missing from {}",
@@ -302,7 +345,8 @@ void add_scan(CLI::App& app, int& exit_code) {
   command->add_flag("-q,--quiet", arguments->quiet, "print no summary and no progress");
   command->footer(
       "Without -o, --fast and -l, only the summary is printed. Rules that cannot be loaded are left out and reported\n"
-      "on stderr, mistakes first. An unreadable capture is reported, the others are scanned, and the exit code is 1.\n"
+      "on stderr, mistakes first. An unreadable capture or a folder without captures is reported, the others are\n"
+      "scanned, and the exit code is 1. A capture that is given twice is read once.\n"
       "`penstock check --parameters` lists the parameters of nids.");
   command->callback([arguments, &exit_code] { exit_code = scan(*arguments); });
 }

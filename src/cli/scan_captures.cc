@@ -10,8 +10,10 @@
 #include <string_view>
 #include <system_error>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 
+#include "base/text_file.h"
 #include "port/capture_reader.h"
 
 namespace penstock::cli {
@@ -66,27 +68,36 @@ Result<void> add_folder(const std::string& folder, Captures& captures) {
       captures.left_out.push_back(std::move(why));
     }
   }
-  if (error) return failure(Error{{folder, 0, 0}, "cannot read the folder", error.message(), ""});
+  if (error) return failure(system_error(folder, "cannot read the folder", error.message()));
   if (found.empty()) return failure(Error{{folder, 0, 0}, "no captures in this folder", "", "pcap or pcapng files"});
   std::ranges::sort(found, {}, [](const Found& f) { return std::tie(f.first_ns, f.path); });
   for (Found& one : found) captures.paths.push_back(std::move(one.path));
   return {};
 }
 
+/// Leaves out what is there already, under whatever path. Two uses of - are for the chain to refuse.
+void read_once(Captures& captures) {
+  std::unordered_set<std::string> seen;
+  std::erase_if(captures.paths, [&](const std::string& path) {
+    if (path == "-" || seen.insert(resolved_path(path)).second) return false;
+    captures.left_out.push_back({{path, 0, 0}, "given more than once: it is read only once", "", ""});
+    return true;
+  });
+}
+
 }  // namespace
 
-Result<Captures> find_captures(const std::vector<std::string>& given) {
+Captures find_captures(const std::vector<std::string>& given) {
   Captures captures;
-  Errors errors;
   for (const std::string& path : given) {
     std::error_code none;
     if (path == "-" || !fs::is_directory(path, none)) {
       captures.paths.push_back(path);
     } else if (auto added = add_folder(path, captures); !added) {
-      append(errors, std::move(added).error());
+      append(captures.errors, std::move(added).error());
     }
   }
-  if (!errors.empty()) return failure(std::move(errors));
+  read_once(captures);
   std::ranges::sort(captures.left_out, {}, [](const Error& error) { return error.place.file; });
   return captures;
 }

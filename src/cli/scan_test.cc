@@ -210,7 +210,9 @@ TEST_F(ScanCommand, FindsTheSameWithSeveralWorkers) {
 }
 
 TEST_F(ScanCommand, ReadsCapturesOneBehindTheOther) {
-  const Outcome outcome = run({capture_.path(), capture_.path(), "-S", rules_.path(), "-o", eve_.path()});
+  const TestFile copy("copy.pcap");
+  copy.write(content(capture_.path()));
+  const Outcome outcome = run({capture_.path(), copy.path(), "-S", rules_.path(), "-o", eve_.path()});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   const std::vector<Json> alerts = records(content(eve_.path()));
   ASSERT_THAT(alerts, SizeIs(18));
@@ -299,6 +301,40 @@ TEST_F(ScanCommand, RefusesAFolderWithoutACapture) {
   EXPECT_THAT(outcome.err, HasSubstr(folder.path() + ": no captures in this folder"));
 }
 
+//   empty/       no capture
+//   first.pcap   question, answer
+TEST_F(ScanCommand, ScansTheOthersWhereAFolderHasNoCapturesAndFails) {
+  const CaptureFolder folder;
+  folder.add("first.pcap", 0);
+  const std::string empty = folder.path() + "/empty";
+  std::filesystem::create_directory(empty);
+  const Outcome outcome = run({folder.path() + "/first.pcap", empty, "-S", rules_.path()});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.err, empty + ": no captures in this folder: expected pcap or pcapng files\n");
+  EXPECT_THAT(outcome.out, StartsWith("2 packets, "));
+
+  const Outcome none = run({"/nowhere.pcap", empty, "-S", rules_.path()});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, AllOf(HasSubstr("/nowhere.pcap: "), HasSubstr(empty + ": no captures in this folder")));
+}
+
+//   first.pcap   question, answer
+//   last.pcap    question, answer
+TEST_F(ScanCommand, ReadsACaptureOnceHoweverOftenItIsGiven) {
+  const CaptureFolder folder;
+  folder.add("first.pcap", 0);
+  folder.add("last.pcap", 1);
+  const std::string first = folder.path() + "/first.pcap";
+  const std::string detour = folder.path() + "/./first.pcap";
+  const Outcome outcome = run({first, detour, folder.path(), "-S", rules_.path(), "--json"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.err, "warning: " + detour + ": given more than once: it is read only once\n" + "warning: " + first +
+                             ": given more than once: it is read only once\n");
+  const Json summary = Json::parse(outcome.out);
+  EXPECT_EQ(summary["captures"], (Json{first, folder.path() + "/last.pcap"}));
+  EXPECT_EQ(summary["packets"], 4);
+}
+
 TEST_F(ScanCommand, TakesSuricatasOptions) {
   const CaptureFolder logs;
   const TestFile more("more.rules");
@@ -321,7 +357,7 @@ TEST_F(ScanCommand, ReadsCompressedRules) {
   std::ofstream(rules_.path(), std::ios::binary) << penstock::testing::gzip(kRules).substr(0, 60);
   const Outcome cut = scan({});
   EXPECT_EQ(cut.exit_code, 2);
-  EXPECT_THAT(cut.err, HasSubstr(rules_.path() + ": cannot decompress: found the compressed data is truncated"));
+  EXPECT_THAT(cut.err, HasSubstr(rules_.path() + ": cannot decompress: the compressed data is truncated"));
 }
 
 TEST_F(ScanCommand, ProfilesRulesByTheirCost) {
@@ -354,9 +390,11 @@ TEST_F(ScanCommand, WritesThePacketsOfAlertsOnceInOrder) {
       "alert udp 10.0.0.2 any -> any 53 (msg:\"two\"; content:\"home\"; sid:2;)\n"
       "alert udp any 53 -> 10.0.0.1 any (msg:\"answer\"; content:\"reply\"; sid:3;)\n");
   const TestFile packets("alerts.pcap");
+  const TestFile copy("copy.pcap");
+  copy.write(content(capture_.path()));
   for (const char* const workers : {"1", "3"}) {
-    const Outcome outcome = run(
-        {capture_.path(), capture_.path(), "-S", rules_.path(), "--alert-pcap", packets.path(), "--workers", workers});
+    const Outcome outcome =
+        run({capture_.path(), copy.path(), "-S", rules_.path(), "--alert-pcap", packets.path(), "--workers", workers});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     const auto read = port::testing::read_captures({packets.path()});
     const std::vector<Captured> all = questions_and_answers(3);
@@ -455,6 +493,49 @@ TEST_F(ScanCommand, TakesVariablesOfASuricataYamlAndNamesWhatItDoesNotUse) {
   EXPECT_EQ(scan({"-c", "/nowhere.yaml"}).exit_code, 2);
 }
 
+TEST_F(ScanCommand, RefusesASuricataYamlWithAWrongLayoutAndWarnsOfOneWithoutVariables) {
+  const TestFile yaml("suricata.yaml");
+  yaml.write("vars:\n  HOME_NET: any\n");
+  const Outcome wrong = scan({"-c", yaml.path()});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_EQ(wrong.err,
+            yaml.path() + ":2:3: vars: unknown group: found 'HOME_NET', expected one of address-groups, port-groups\n");
+  yaml.write("rule-files: [a.rules]\n");
+  const Outcome outcome = scan({"-c", yaml.path(), "-q"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.err,
+              StartsWith("warning: " + yaml.path() + ": no variables are taken from this file: found no `vars`"));
+}
+
+TEST_F(ScanCommand, RefusesASetThatWouldDiscardAnOption) {
+  const auto refusal = [&](std::vector<std::string> arguments) {
+    const Outcome outcome = scan(std::move(arguments));
+    EXPECT_EQ(outcome.exit_code, 2);
+    return outcome.err;
+  };
+  const std::string also = ": given together with -S, which sets the same value: expected one of them\n";
+  for (const char* const set : {"rules=other.rules", "chain.nids.rules=other.rules", "chain.0.rules=other.rules",
+                                "chain.nids.rules.0=other.rules", "chain.nids={rules: other.rules}"}) {
+    EXPECT_EQ(refusal({"--set", set}), std::string("--set ") + set + also);
+  }
+  EXPECT_THAT(refusal({"--set", "checksums=verify", "-k", "none"}), HasSubstr("given together with -k"));
+  EXPECT_THAT(refusal({"--set", "outputs.eve=a.json", "-o", "b.json"}), HasSubstr("given together with -o"));
+  const CaptureFolder logs;
+  const Outcome outcome = scan({"-l", logs.path(), "--set", "outputs.eve=" + eve_.path()});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(records(content(eve_.path())), SizeIs(9)) << "it stands in for that of -l";
+}
+
+TEST_F(ScanCommand, WarnsOfAnUnknownClasstypeAndKeepsTheRule) {
+  rules_.write("alert udp any any -> any 53 (msg:\"a question\"; content:\"attack\"; classtype:bad-unknow; sid:1;)\n");
+  const Outcome outcome = scan({});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.err, "warning: " + rules_.path() +
+                             ":1:76: unknown classtype; did you mean 'bad-unknown'?: found 'bad-unknow', expected a "
+                             "class of classification.config\n");
+  EXPECT_THAT(outcome.out, HasSubstr("3 alerts from 1 rule\n"));
+}
+
 TEST_F(ScanCommand, RefusesWrongParameters) {
   const auto refusal = [&](std::vector<std::string> arguments) {
     const Outcome outcome = scan(std::move(arguments));
@@ -467,6 +548,7 @@ TEST_F(ScanCommand, RefusesWrongParameters) {
               HasSubstr("--set stream_policy=plan9: stream_policy: wrong value: found 'plan9'"));
   EXPECT_THAT(refusal({"--set", "vars"}), HasSubstr("--set: wrong value"));
   EXPECT_THAT(refusal({"--set", "vars.HOME_NET=10.0.0.0/33"}), HasSubstr("HOME_NET"));
+  EXPECT_THAT(refusal({"-s", ""}), HasSubstr("-S: rules: wrong value: found '', expected a file or a list of files"));
   EXPECT_THAT(refusal({"--workers", "0"}), HasSubstr("--workers: workers: wrong value"));
   EXPECT_THAT(refusal({"--processor", "fpga"}), HasSubstr("--processor: processor: wrong value"));
   EXPECT_THAT(refusal({"--threshold", "/nowhere"}), HasSubstr("/nowhere"));

@@ -13,6 +13,7 @@
 #include <set>
 #include <utility>
 
+#include "base/output_file.h"
 #include "base/text_file.h"
 #include "base/units.h"
 #include "config/yaml_file.h"
@@ -661,7 +662,7 @@ class Builder {
   }
 
   void refuse_unsupported() {
-    const std::size_t count = loaded_.unsupported.size();
+    const std::size_t count = count_of(loaded_.unsupported);
     if (count == 0) return;
     append(errors_, std::move(loaded_.unsupported));
     loaded_.unsupported.clear();
@@ -736,9 +737,20 @@ Errors check_files(const LoadedChain& loaded) {
   }
   for (const auto& log : loaded.chain.logs) {
     if (log->path() == "-") continue;
+    if (auto named = check_compression(log->path()); !named) append(errors, std::move(named.error()));
     if (auto writable = check_writable(log->path()); !writable) append(errors, std::move(writable.error()));
   }
   return placed(std::move(errors), loaded.files);
+}
+
+Errors busy_outputs(const LoadedChain& loaded) {
+  Errors warnings;
+  for (const Parameters::File& file : loaded.files) {
+    if (!file.written || file.path == "-" || !is_being_written(file.path)) continue;
+    warnings.push_back({file.place, "a running process is writing this file; until it ends, a run is refused",
+                        in_quotes(file.path), "another file"});
+  }
+  return warnings;
 }
 
 ParameterTable run_parameters() { return kRun; }

@@ -61,6 +61,9 @@ struct LoadOptions {
 /// cannot be written. Nothing is made or changed, and no pipe is opened.
 [[nodiscard]] Errors check_files(const LoadedChain& loaded);
 
+/// A warning for each output that another process is writing now.
+[[nodiscard]] Errors busy_outputs(const LoadedChain& loaded);
+
 /// The parameters of the run section ("workers", "batch.bytes", …) and of the outputs, for help.
 [[nodiscard]] ParameterTable run_parameters();
 [[nodiscard]] ParameterTable output_parameters();

@@ -34,6 +34,13 @@ class ChainFile : public testing::Test {
     return loaded ? "" : to_string(loaded.error());
   }
 
+  /// kGood with a function that writes logs.
+  std::string with_nids() {
+    put("nids.rules", "alert ip any any -> any any (msg:\"x\"; sid:1;)\n");
+    std::string good = kGood;
+    return good.replace(good.find("  - router"), 0, "  - nids: {rules: nids.rules}\n");
+  }
+
   static constexpr const char* kGood =
       "ports:\n"
       "  lan: {pcap: {read: in.pcap}}\n"
@@ -62,9 +69,7 @@ TEST_F(ChainFile, IsBuiltAsItStands) {
 }
 
 TEST_F(ChainFile, NamesTheLogsThatFunctionsWriteTo) {
-  put("nids.rules", "alert ip any any -> any any (msg:\"x\"; sid:1;)\n");
-  std::string good = kGood;
-  good.replace(good.find("  - router"), 0, "  - nids: {rules: nids.rules}\n");
+  const std::string good = with_nids();
   const auto loaded = load(good + "outputs: {eve: eve.json, fast_log: '-'}\n");
   ASSERT_TRUE(loaded) << to_string(loaded.error());
   ASSERT_EQ(loaded->chain.logs.size(), 2U);
@@ -74,7 +79,30 @@ TEST_F(ChainFile, NamesTheLogsThatFunctionsWriteTo) {
   expect_has(errors_of(good + "outputs: {eve: out.pcap}\n"), "chain.yaml:9:16: would overwrite the file that ");
   const auto nowhere = load(good + "outputs: {eve: none/eve.json}\n");
   ASSERT_TRUE(nowhere);
-  expect_has(to_string(check_files(*nowhere)), "eve.json: cannot write: found No such file or directory");
+  expect_has(to_string(check_files(*nowhere)), "eve.json: cannot write: No such file or directory");
+}
+
+TEST_F(ChainFile, RefusesOutputsWhoseNamesPromiseCompression) {
+  const std::string good = with_nids();
+  for (const char* const output : {"eve", "fast_log", "report"}) {
+    const auto loaded = load(good + "outputs: {" + output + ": out.json.gz}\n");
+    ASSERT_TRUE(loaded) << to_string(loaded.error());
+    expect_has(to_string(check_files(*loaded)),
+               "out.json.gz: this output is not written compressed: found '.gz', expected a name without it");
+  }
+}
+
+TEST_F(ChainFile, SeesThatARunningProcessIsWritingAnOutput) {
+  const auto loaded = load(with_nids() + "outputs: {eve: eve.json, report: report.json}\n");
+  ASSERT_TRUE(loaded) << to_string(loaded.error());
+  EXPECT_EQ(to_string(busy_outputs(*loaded)), "");
+  report::EventLog other(loaded->chain.logs[0]->path());
+  ASSERT_TRUE(other.open());
+  const std::string warning = to_string(busy_outputs(*loaded));
+  expect_has(warning, "chain.yaml:9:16: a running process is writing this file; until it ends, a run is refused");
+  EXPECT_EQ(warning.find('\n'), std::string::npos) << "the report has no lock";
+  static_cast<void>(other.close());
+  EXPECT_EQ(to_string(busy_outputs(*loaded)), "");
 }
 
 TEST_F(ChainFile, AsksForATimelineOfAGpu) {
@@ -110,7 +138,7 @@ TEST_F(ChainFile, RefusesATimelineThatCannotBe) {
              "standard output is already in use");
   const auto nowhere = load(std::string(kGood) + "outputs: {timeline: none/t.json}\n", plan);
   ASSERT_TRUE(nowhere);
-  expect_has(to_string(check_files(*nowhere)), "t.json: cannot write: found No such file or directory");
+  expect_has(to_string(check_files(*nowhere)), "t.json: cannot write: No such file or directory");
 }
 
 TEST_F(ChainFile, CanBeATextOfItsOwn) {
@@ -360,10 +388,10 @@ TEST_F(ChainFile, TellsWhereAMissingFileIsNamed) {
   const std::string errors = errors_of(
       "ports: {lan: {pcap: {read: x}}}\nchain:\n  - firewall: {rules: missing}\n  - router: {routes: gone}\n");
   expect_has(errors, "chain.yaml:3:23: ");
-  expect_has(errors, "/missing: cannot open: found No such file or directory");
+  expect_has(errors, "/missing: cannot open: No such file or directory");
   expect_has(errors, "chain.yaml:4:22: ");
   expect_has(errors_of(kGood, {{*parse_override("chain.router.routes=/gone")}, false, false}),
-             "--set chain.router.routes=/gone: /gone: cannot open: found No such file or directory");
+             "--set chain.router.routes=/gone: /gone: cannot open: No such file or directory");
 }
 
 TEST_F(ChainFile, RefusesASecondDocument) {
@@ -704,12 +732,40 @@ TEST_F(WeakChainFile, WarnsOfRulesThatAreToDropAndOnlyAlert) {
       << "nothing is forwarded";
 }
 
+TEST_F(WeakChainFile, WarnsOfUnknownClasstypes) {
+  put("nids.rules",
+      "alert ip any any -> any any (msg:\"x\"; classtype:trojan-activty; sid:1;)\n"
+      "alert ip any any -> any any (msg:\"y\"; classtype:trojan-activty; sid:2;)\n");
+  expect_has(warnings_of(between_ports("  - nids: {rules: nids.rules}\n")),
+             "nids.rules:1:49: unknown classtype in 2 rules; did you mean 'trojan-activity'?: found 'trojan-activty', "
+             "expected a class of classification.config");
+}
+
 TEST_F(WeakChainFile, RefusesAKeyThatIsGivenTwice) {
   put("rules", kRules);
   expect_has(errors_of(between_ports("  - firewall: {rules: rules, interfaces: {eth0: lan, ppp0: wan, eth0: wan}}\n")),
              "interfaces: a key is given twice: found 'eth0', expected each key once");
   expect_has(errors_of(between_ports("  - firewall: {rules: rules, interfaces: {ppp*: lan, ppp+: wan}}\n")),
-             "interfaces: a key is given twice: found 'ppp+=wan', expected each once; * and + mean the same");
+             "interfaces: two keys mean the same: found 'ppp*' and 'ppp+', expected one of them");
+  put("routes", "10.0.0.0/8 dev ppp0\n");
+  LoadOptions without_captures;
+  without_captures.only_plan = true;
+  for (const std::string port : {"lan", "wan"}) {
+    EXPECT_EQ(errors_of(between_ports("  - router: {routes: routes, interfaces: {ppp*: wan, ppp+: " + port + "}}\n"),
+                        without_captures),
+              folder_ +
+                  "/chain.yaml:3:54: interfaces: two keys mean the same: found 'ppp*' and 'ppp+', expected one of "
+                  "them");
+  }
+}
+
+TEST_F(WeakChainFile, RefusesAWildcardThatIsNotTheLastCharacter) {
+  put("rules", kRules);
+  put("routes", "10.0.0.0/8 dev lan\n");
+  const std::string error =
+      "interfaces: only the last character can be a wildcard: found 'e*h0', expected a name, or its beginning and *";
+  expect_has(errors_of(between_ports("  - firewall: {rules: rules, interfaces: {e*h0: lan}}\n")), error);
+  expect_has(errors_of(between_ports("  - router: {routes: routes, interfaces: {e*h0: lan}}\n")), error);
 }
 
 TEST_F(WeakChainFile, RefusesATableOfSasWithoutAFunctionThatHasSome) {

@@ -5,9 +5,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <map>
 #include <string_view>
 #include <utility>
 
+#include "base/ascii.h"
+#include "base/parameter.h"
 #include "base/text_file.h"
 #include "config/yaml_file.h"
 
@@ -15,18 +21,102 @@ namespace penstock::config {
 
 namespace {
 
-/// A section's variables: words, or lists of words.
-void read_group(const YamlFile& file, const YAML::Node& group, std::vector<RuleVariable>& into, Errors& errors) {
-  for (RawParameter& raw : file.parameters(group, {}, errors)) {
-    if (raw.shape == RawParameter::Shape::wrong) continue;  // is among the errors
-    if (raw.shape == RawParameter::Shape::mapping) {
-      errors.push_back({raw.place, fmt::format("variable {}: wrong value", raw.name), "a mapping", "a word or a list"});
-      continue;
-    }
-    std::string value = raw.shape == RawParameter::Shape::list ? fmt::format("[{}]", fmt::join(raw.items, ","))
-                                                               : std::move(raw.items.front());
-    into.push_back({std::move(raw.name), std::move(value), std::move(raw.place)});
+constexpr std::array<std::string_view, 2> kGroups{"address-groups", "port-groups"};
+
+/// The keys of a mapping that have been read, with their places: for keys that are given twice.
+class KeyPlaces {
+ public:
+  KeyPlaces(const YamlFile& file, Errors& errors) : file_(file), errors_(errors) {}
+
+  /// False, with an error that names both places, if the key was there before.
+  bool add(const YAML::Node& key, const std::string& what) {
+    const Place place = file_.place(key);
+    const auto [first, is_new] = places_.try_emplace(key.Scalar(), place);
+    if (is_new) return true;
+    errors_.push_back({place, what + ": given twice", "here and at " + to_string(first->second), "each key once"});
+    return false;
   }
+
+ private:
+  static std::string to_string(const Place& place) {
+    return place.line == 0 ? place.file : fmt::format("{}:{}:{}", place.file, place.line, place.column);
+  }
+
+  const YamlFile& file_;
+  Errors& errors_;
+  std::map<std::string, Place> places_;
+};
+
+std::string name_of(const YAML::Node& key) { return key.IsScalar() ? key.Scalar() : ""; }
+
+/// A group's variables: words, or lists of words.
+void read_group(const YamlFile& file, const YAML::Node& group, const std::string& name, KeyPlaces& names,
+                std::vector<RuleVariable>& into, Errors& errors) {
+  if (!group.IsMap() && !group.IsNull()) {
+    errors.push_back({file.place(group), name + ": wrong value", shape_of(group),
+                      "a mapping of variables, such as HOME_NET: 10.0.0.0/8"});
+    return;
+  }
+  std::vector<YAML::Node> keys;
+  for (const auto& member : group) {
+    if (member.first.IsScalar()) keys.push_back(member.first);
+  }
+  std::size_t at = 0;
+  for (RawParameter& raw : file.parameters(group, {}, errors)) {
+    const YAML::Node key = keys[at++];
+    if (!names.add(key, "variable " + raw.name)) continue;
+    if (raw.shape == RawParameter::Shape::wrong) continue;  // is among the errors
+    const auto wrong = [&](std::string found, std::string expected) {
+      errors.push_back(
+          {raw.place, fmt::format("variable {}: wrong value", raw.name), std::move(found), std::move(expected)});
+    };
+    if (raw.shape == RawParameter::Shape::mapping) {
+      wrong("a mapping", "a word or a list");
+    } else if (raw.items.empty() || raw.items.front().empty()) {
+      // Without quotes, `!$HOME_NET` is a tag in YAML.
+      wrong(raw.items.empty() ? "an empty list" : "nothing", "a word or a list; a value that begins with ! in quotes");
+    } else {
+      std::string value = raw.shape == RawParameter::Shape::list ? fmt::format("[{}]", fmt::join(raw.items, ","))
+                                                                 : std::move(raw.items.front());
+      into.push_back({std::move(raw.name), std::move(value), std::move(raw.place)});
+    }
+  }
+}
+
+/// The section `vars`.
+void read_vars(const YamlFile& file, const YAML::Node& vars, SuricataYaml& yaml, Errors& errors) {
+  if (vars.IsNull()) return;
+  if (!vars.IsMap()) {
+    errors.push_back({file.place(vars), "vars: wrong value", shape_of(vars), "address-groups and port-groups"});
+    return;
+  }
+  KeyPlaces groups(file, errors);
+  KeyPlaces names(file, errors);  // the groups share their variables' names
+  for (const auto& group : vars) {
+    const std::string name = name_of(group.first);
+    if (std::ranges::find(kGroups, name) == kGroups.end()) {
+      errors.push_back(
+          {file.place(group.first), "vars: unknown group", shape_of(group.first), expected_name(name, kGroups)});
+    } else if (groups.add(group.first, "vars." + name)) {
+      read_group(file, group.second, "vars." + name, names, yaml.variables, errors);
+    }
+  }
+}
+
+/// A section that was meant to be `vars` or a part of it; other sections are not read. Whether it is one.
+bool is_misplaced(const YamlFile& file, const YAML::Node& key, bool has_vars, Errors& errors) {
+  constexpr std::array<std::string_view, 1> kVars{"vars"};
+  const std::string name = name_of(key);
+  if (name.starts_with("vars.") || std::ranges::find(kGroups, name) != kGroups.end()) {
+    errors.push_back({file.place(key), "wrong place for variables", in_quotes(name),
+                      "address-groups and port-groups, indented under `vars:`"});
+    return true;
+  }
+  std::string lower = name;
+  std::ranges::transform(lower, lower.begin(), ascii_lower);
+  if (has_vars || nearest_name(lower, kVars).empty()) return false;
+  errors.push_back({file.place(key), "unknown section", in_quotes(name), "vars"});
+  return true;
 }
 
 }  // namespace
@@ -44,27 +134,23 @@ Result<SuricataYaml> read_suricata_yaml(const std::string& path) {
   }
   SuricataYaml yaml;
   Errors errors;
+  KeyPlaces sections(*file, errors);
+  const bool has_vars = file->root()["vars"].IsDefined();
   for (const auto& section : file->root()) {
-    const std::string name = section.first.IsScalar() ? section.first.Scalar() : "";
+    const std::string name = name_of(section.first);
     if (name != "vars") {
-      yaml.not_used.push_back(name);
-      continue;
-    }
-    if (!section.second.IsMap() && !section.second.IsNull()) {
-      errors.push_back({file->place(section.second), "vars: wrong value", shape_of(section.second),
-                        "address-groups and port-groups"});
-      continue;
-    }
-    for (const auto& group : section.second) {
-      const std::string group_name = group.first.IsScalar() ? group.first.Scalar() : "";
-      if (group_name == "address-groups" || group_name == "port-groups") {
-        read_group(*file, group.second, yaml.variables, errors);
-      } else {
-        yaml.not_used.push_back("vars." + group_name);
-      }
+      if (!is_misplaced(*file, section.first, has_vars, errors)) yaml.not_used.push_back(name);
+    } else if (sections.add(section.first, name)) {
+      read_vars(*file, section.second, yaml, errors);
     }
   }
-  if (!errors.empty()) return failure(std::move(errors));
+  if (!errors.empty()) return failure(in_file_order(std::move(errors)));
+  if (yaml.variables.empty()) {
+    yaml.warnings.push_back({{path, 0, 0},
+                             "no variables are taken from this file",
+                             has_vars ? "`vars` without variables" : "no `vars`",
+                             "vars: {address-groups: {HOME_NET: …}, port-groups: {…}}"});
+  }
   return yaml;
 }
 
@@ -73,7 +159,8 @@ Result<std::vector<RuleVariable>> read_variables(const std::string& text, const 
   if (!file) return failure(file.error());
   std::vector<RuleVariable> variables;
   Errors errors;
-  read_group(*file, file->root(), variables, errors);
+  KeyPlaces names(*file, errors);
+  read_group(*file, file->root(), "vars", names, variables, errors);
   if (!errors.empty()) return failure(std::move(errors));
   return variables;
 }

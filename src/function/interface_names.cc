@@ -6,9 +6,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 #include <vector>
 
 namespace penstock::function {
+
+Errors check_interface_keys(std::span<const std::string> items, const std::function<Place(std::size_t)>& place_of) {
+  Errors errors;
+  std::map<std::pair<std::string_view, bool>, std::string_view> keys;  // by what they mean, the first of each
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::string_view key = std::string_view(items[i]).substr(0, items[i].find('='));
+    const InterfacePattern pattern = interface_key(key);
+    if (pattern.stem.find('*') != std::string_view::npos) {
+      errors.push_back({place_of(i), "interfaces: only the last character can be a wildcard", in_quotes(key),
+                        "a name, or its beginning and *, such as ppp*"});
+    }
+    const auto [first, is_new] = keys.try_emplace({pattern.stem, pattern.prefix}, key);
+    if (is_new) continue;
+    errors.push_back({place_of(i), "interfaces: two keys mean the same",
+                      fmt::format("{} and {}", in_quotes(first->second), in_quotes(key)), "one of them"});
+  }
+  return errors;
+}
 
 Errors unused_interfaces(const Parameters& parameters, const std::set<std::string, std::less<>>& names,
                          std::string_view what) {

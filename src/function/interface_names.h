@@ -5,8 +5,10 @@
 
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -33,6 +35,11 @@ struct InterfacePattern {
 }
 /// Of iptables and other files: "eth+".
 [[nodiscard]] inline InterfacePattern interface_in_file(std::string_view text) { return interface_key(text, "+"); }
+
+/// Mistakes in the keys of "interface=port" items: a `*` that is not the last character, which would stand for itself,
+/// and two keys that mean the same, such as `ppp*` and `ppp+`. `place_of` gives the place of an item.
+[[nodiscard]] Errors check_interface_keys(std::span<const std::string> items,
+                                          const std::function<Place(std::size_t)>& place_of);
 
 /// A warning for each key of the parameter that stands for none of `names`, those in the files of `what`.
 [[nodiscard]] Errors unused_interfaces(const Parameters& parameters, const std::set<std::string, std::less<>>& names,

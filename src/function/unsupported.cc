@@ -14,7 +14,7 @@ namespace penstock::function {
 bool refuses_unsupported(const Parameters& parameters) { return parameters.text("unsupported") == "refuse"; }
 
 Errors refusal_of(Errors unsupported, Place place, std::string_view way_out) {
-  const std::string count = format_count(unsupported.size(), "unsupported construct");
+  const std::string count = format_count(count_of(unsupported), "unsupported construct");
   unsupported.push_back({std::move(place), fmt::format("refused because of {}, listed above", count), "",
                          fmt::format("{} to apply the rest", way_out)});
   return unsupported;

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/output_file.h"
 #include "base/text_file.h"
 
 namespace penstock::port {
@@ -221,8 +222,8 @@ class ZstdSink final : public CompressingSink {
   std::unique_ptr<ZSTD_CCtx, Free> stream_;
 };
 
-Error cannot_write(const std::string& path, std::string reason) {
-  return {{path, 0, 0}, "cannot write", std::move(reason), "a file that can be written"};
+Error cannot_write(const std::string& path, std::string_view reason) {
+  return system_error(path, "cannot write", reason);
 }
 
 /// A pipe is opened only once it has a reader, and open(2) can wait for that but not be told to stop.
@@ -294,6 +295,7 @@ Result<Output> open_output(const std::string& path, int stop_fd) {
 }  // namespace
 
 Result<std::unique_ptr<ByteSink>> ByteSink::open(const std::string& path, int stop_fd) {
+  if (auto named = check_compression(path, kCompressions); !named) return tl::unexpected(std::move(named.error()));
   auto output = open_output(path, stop_fd);
   if (!output) return tl::unexpected(std::move(output.error()));
   if (path.ends_with(".gz")) return std::make_unique<GzipSink>(std::move(*output));

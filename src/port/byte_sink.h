@@ -6,11 +6,13 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -18,6 +20,9 @@ namespace penstock::port {
 
 class ByteSink {
  public:
+  /// The suffixes of names that are written compressed; those of other compressions are refused.
+  static constexpr std::array<std::string_view, 2> kCompressions{".gz", ".zst"};
+
   virtual ~ByteSink() = default;
 
   /// Opens the file, or makes it, and leaves what is in it. `path` "-" is standard output. Waits until a pipe has a

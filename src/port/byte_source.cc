@@ -157,16 +157,16 @@ class CompressedSource final : public Source {
 
 Result<std::unique_ptr<ByteSource>> ByteSource::open(const std::string& path, ReadControl& control) {
   const int fd = path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return failure({{path, 0, 0}, "cannot open", std::strerror(errno), "a file"});
+  if (fd < 0) return failure(system_error(path, "cannot open", std::strerror(errno)));
   struct stat status {};
   if (::fstat(fd, &status) != 0 || S_ISDIR(status.st_mode)) {
     const int reason = S_ISDIR(status.st_mode) ? EISDIR : errno;
     ::close(fd);
-    return failure({{path, 0, 0}, "cannot read", std::strerror(reason), "a file"});
+    return failure(system_error(path, "cannot read", std::strerror(reason)));
   }
   RawInput input(fd, S_ISREG(status.st_mode) && path != "-", status, control);
   const auto magic = input.peek();
-  if (!input.reason().empty()) return failure({{path, 0, 0}, "cannot read", input.reason(), "a file"});
+  if (!input.reason().empty()) return failure(system_error(path, "cannot read", input.reason()));
   if (auto decompressor = Decompressor::for_input(magic)) {
     return std::make_unique<CompressedSource>(std::move(input), std::move(decompressor));
   }

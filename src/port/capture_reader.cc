@@ -54,10 +54,8 @@ CaptureReader::Status CaptureReader::next(CapturedFrame& frame) noexcept {
 Errors CaptureReader::errors() const {
   Errors errors = format_->left_out(path_);
   if (broken_) {
-    errors.push_back({{path_, 0, 0},
-                      fmt::format("the capture is broken after packet {}", format_->packets()),
-                      format_->reason(),
-                      ""});
+    errors.push_back(system_error(path_, fmt::format("the capture is broken after packet {}", format_->packets()),
+                                  format_->reason()));
   }
   return errors;
 }
@@ -70,7 +68,7 @@ Errors check_captures(const std::vector<std::string>& paths) {
     if (path == "-") continue;
     if (std::filesystem::exists(status) && !is_regular_file(status) && !is_directory(status)) {
       if (::access(path.c_str(), R_OK) == 0) continue;
-      errors.push_back({{path, 0, 0}, "cannot open", std::strerror(errno), "a capture"});
+      errors.push_back(system_error(path, "cannot open", std::strerror(errno)));
       continue;
     }
     ReadControl control;

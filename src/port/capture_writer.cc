@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/units.h"
 #include "port/link_types.h"
 
 namespace penstock::port {
@@ -78,7 +79,7 @@ std::span<const std::uint8_t> bytes_of(const T& block) noexcept {
 }
 
 bool is_pcapng_name(std::string_view path) {
-  for (const std::string_view suffix : {".gz", ".zst"}) {
+  for (const std::string_view suffix : ByteSink::kCompressions) {
     if (path.ends_with(suffix)) path.remove_suffix(suffix.size());
   }
   return path.ends_with(".pcapng") || path.ends_with(".ntar");
@@ -227,26 +228,30 @@ Errors CaptureWriter::close() {
   }
   Errors errors;
   const Place place{path_, 0, 0};
-  if (!sink_->finish()) errors.push_back({place, "cannot write; packets are missing", sink_->reason(), ""});
+  if (!sink_->finish())
+    errors.push_back(system_error(place.file, "cannot write; packets are missing", sink_->reason()));
   if (const std::uint64_t count = wrong_type_.load(); count != 0) {
-    errors.push_back({place,
-                      fmt::format("{} packets left out: their link type differs from that of the first packet", count),
-                      "", fmt::format("{} only; a .pcapng file can hold several link types", name_of(first_type_))});
+    errors.push_back(
+        {place,
+         fmt::format("{} left out: the link type differs from that of the first packet", format_count(count, "packet")),
+         "", fmt::format("{} only; a .pcapng file can hold several link types", name_of(first_type_))});
   }
   if (const std::uint64_t count = too_long_.load(); count != 0) {
-    errors.push_back({place, fmt::format("{} packets left out: too long for a capture", count), "",
+    errors.push_back({place, fmt::format("{} left out: too long for a capture", format_count(count, "packet")), "",
                       fmt::format("at most {} bytes", kSnapLength)});
   }
   if (const std::uint64_t count = digits_lost_.load(); count != 0 && precision_ == Precision::automatic) {
     errors.push_back(
         {place,
-         fmt::format("the timestamps of {} packets were truncated to microseconds, like those of the first packets",
-                     count),
+         fmt::format("the timestamps of {} were truncated to microseconds, like those of the first packets",
+                     format_count(count, "packet")),
          "", "precision: ns"});
   }
   if (const std::uint64_t count = too_late_.load(); count != 0) {
-    errors.push_back({place, fmt::format("the timestamps of {} packets are wrong: they do not fit the format", count),
-                      "", "timestamps before 2106; a .pcapng file holds later ones"});
+    errors.push_back(
+        {place,
+         fmt::format("the timestamps of {} are wrong: they do not fit the format", format_count(count, "packet")), "",
+         "timestamps before 2106; a .pcapng file holds later ones"});
   }
   return errors;
 }

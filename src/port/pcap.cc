@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/output_file.h"
 #include "base/text_file.h"
 #include "port/capture_reader.h"
 #include "port/capture_writer.h"
@@ -141,6 +142,8 @@ class PcapPort final : public Port {
     // As `open` has it: the others can be read.
     if (bad_ == BadCapture::skip && errors.size() < read_.size()) errors.clear();
     if (writes() && write_ != "-") {
+      if (auto named = check_compression(write_, ByteSink::kCompressions); !named)
+        append(errors, std::move(named.error()));
       if (auto writable = check_writable(write_); !writable) append(errors, std::move(writable.error()));
     }
     return errors;

@@ -41,7 +41,7 @@ PcapReader::PcapReader(BufferedSource& source, Handle pcap, LinkType link_type) 
 Result<std::unique_ptr<PcapReader>> PcapReader::open(BufferedSource& source, const std::string& path) {
   const cookie_io_functions_t functions{read_cookie, nullptr, nullptr, nullptr};
   std::FILE* stream = fopencookie(&source, "r", functions);
-  if (stream == nullptr) return failure({{path, 0, 0}, "cannot read", "no memory", ""});
+  if (stream == nullptr) return failure(system_error(path, "cannot read", "no memory"));
   std::setvbuf(stream, nullptr, _IOFBF, kStdioBuffer);
   __fsetlocking(stream, FSETLOCKING_BYCALLER);  // one thread reads: no lock for each packet
   std::array<char, PCAP_ERRBUF_SIZE> reason{};

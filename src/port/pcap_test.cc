@@ -20,6 +20,7 @@
 
 #include "packet/testing/fragments.h"
 #include "packet/testing/packet_builder.h"
+#include "port/byte_sink.h"
 #include "port/testing/capture_bytes.h"
 #include "port/testing/port_harness.h"
 
@@ -154,7 +155,7 @@ TEST(Pcap, TellsWhereATimeDoesNotFitTheClassicFormat) {
   const TemporaryFolder folder;
   const std::vector<Captured> packets{{(std::uint64_t{1} << 32) * kSecond, 1, LinkType::ethernet, {1}}};
   EXPECT_THAT(to_string(write_capture(folder / "a.pcap", packets).errors),
-              HasSubstr("timestamps of 1 packets are wrong"));
+              HasSubstr("timestamps of 1 packet are wrong"));
   EXPECT_THAT(write_capture(folder / "a.pcapng", packets).errors, IsEmpty());
   EXPECT_THAT(read_captures({folder / "a.pcapng"}).packets, ElementsAreArray(packets));
 }
@@ -354,8 +355,22 @@ TEST(Pcap, ChecksItsCapturesAndItsOutputWithoutMakingOrWaitingForAnything) {
   EXPECT_THAT(errors, HasSubstr("text: not a readable capture"));
   EXPECT_THAT(errors, HasSubstr("usb.pcap: link type not supported"));
   EXPECT_THAT(errors, HasSubstr("Is a directory"));
-  EXPECT_THAT(errors, HasSubstr("no/folder/out.pcap: cannot write: found No such file or directory"));
+  EXPECT_THAT(errors, HasSubstr("no/folder/out.pcap: cannot write: No such file or directory"));
   EXPECT_THAT(check({folder / "in.pcap"}, folder / "in.pcap/out"), HasSubstr("Not a directory"));
+}
+
+TEST(Pcap, RefusesANameThatPromisesACompressionThatItDoesNotWrite) {
+  const TemporaryFolder folder;
+  write_capture(folder / "in.pcap", some_packets(3));
+  const std::string out = folder / "out.pcap.bz2";
+  const auto port = must_make("pcap", {{"read", std::vector<std::string>{folder / "in.pcap"}}, {"write", {out}}});
+  const std::string refusal =
+      out + ": this compression is not supported: found '.bz2', expected .gz, .zst, or a name without it";
+  EXPECT_EQ(to_string(port->check()), refusal);
+  const auto sink = ByteSink::open(out);
+  ASSERT_FALSE(sink);
+  EXPECT_EQ(to_string(sink.error()), refusal);
+  EXPECT_FALSE(std::filesystem::exists(out));
 }
 
 TEST(Pcap, NeedsSomethingToReadOrToWrite) {

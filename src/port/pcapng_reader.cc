@@ -245,7 +245,7 @@ PcapngReader::Block PcapngReader::read_packet(std::uint32_t type, std::span<cons
 Errors PcapngReader::left_out(const std::string& path) const {
   if (left_out_ == 0) return {};
   return {{{path, 0, 0},
-           fmt::format("{} packets left out: their interface's link type is not supported", format_count(left_out_)),
+           fmt::format("{} left out: the interface's link type is not supported", format_count(left_out_, "packet")),
            describe_dlt(left_out_number_),
            supported_dlts()}};
 }

@@ -44,11 +44,8 @@ bool EventLog::is_stdout() const noexcept {
 }
 
 Error EventLog::error(std::string message, int reason) const {
-  const std::string name = is_stdout() ? "stdout" : path_;
-  return {{name, 0, 0},
-          std::move(message),
-          reason == 0 ? "a reader that no longer reads" : std::string(std::strerror(reason)),
-          ""};
+  return system_error(is_stdout() ? "stdout" : path_, message,
+                      reason == 0 ? "the reader no longer reads" : std::strerror(reason));
 }
 
 Result<void> EventLog::open() {
@@ -89,7 +86,7 @@ Result<int> EventLog::open_path() {
     if (fd >= 0) return fd;
     if (errno == EINTR) continue;
     if (errno != ENXIO) return failure(error("cannot write", errno));
-    if (interrupted_.load()) return failure(Error{{path_, 0, 0}, "cannot write", "a pipe without a reader", ""});
+    if (interrupted_.load()) return failure(system_error(path_, "cannot write", "the pipe has no reader"));
     std::this_thread::sleep_for(kLookInterval);
   }
 }
@@ -98,7 +95,7 @@ Result<int> EventLog::open_path() {
 /// without locks refuses nothing.
 Result<bool> EventLog::lock(int fd) const {
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    return failure(Error{{path_, 0, 0}, "cannot write", "another log or another run is writing to it", ""});
+    return failure(system_error(path_, "cannot write", "another log or another run is writing to it"));
   }
   struct stat status {};
   return ::fstat(fd, &status) != 0 || status.st_nlink > 0;
@@ -147,14 +144,13 @@ Errors EventLog::close() {
   const bool closed = ::close(std::exchange(fd_, -1)) == 0 || errno == EINTR;
   const int close_error = closed ? 0 : errno;
   if (failed_.load()) {
-    Error failed = error("cannot write", reason_);
+    std::string message = "cannot write";
     if (lines_lost_ > 0)
-      failed.message +=
-          ", and " + format_count(lines_lost_) + (lines_lost_ == 1 ? " record is" : " records are") + " lost";
-    return {std::move(failed)};
+      message += ", and " + format_count(lines_lost_) + (lines_lost_ == 1 ? " record is" : " records are") + " lost";
+    return {error(std::move(message), reason_)};
   }
   if (lines_lost_ > 0) {
-    return {error("no memory for " + format_count(lines_lost_) + (lines_lost_ == 1 ? " record" : " records"), ENOMEM)};
+    return {{{path_, 0, 0}, "no memory for " + format_count(lines_lost_, "record"), "", ""}};
   }
   if (!closed) return {error("cannot write", close_error)};
   return {};

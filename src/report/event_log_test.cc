@@ -238,7 +238,7 @@ TEST_F(EventLogTest, RefusesAFileThatAnotherLogHasOpenAndLeavesItAsItIs) {
     EventLog second(path_);
     const auto opened = second.open();
     ASSERT_FALSE(opened);
-    EXPECT_EQ(to_string(opened.error()), path_ + ": cannot write: found another log or another run is writing to it");
+    EXPECT_EQ(to_string(opened.error()), path_ + ": cannot write: another log or another run is writing to it");
   }
   add(writer, "two");
   writer.flush();
@@ -312,7 +312,7 @@ TEST_F(EventLogTest, TellsOfAFileThatCannotBeOpened) {
   EventLog log("/nowhere/eve.json");
   const auto opened = log.open();
   ASSERT_FALSE(opened);
-  EXPECT_EQ(to_string(opened.error()), "/nowhere/eve.json: cannot write: found No such file or directory");
+  EXPECT_EQ(to_string(opened.error()), "/nowhere/eve.json: cannot write: No such file or directory");
 }
 
 TEST_F(EventLogTest, TellsOfAFullDiskOnceAndHowManyLinesAreLost) {
@@ -330,8 +330,7 @@ TEST_F(EventLogTest, TellsOfAFullDiskOnceAndHowManyLinesAreLost) {
   }
   const Errors errors = log.close();
   ASSERT_THAT(errors, SizeIs(1));
-  EXPECT_EQ(to_string(errors.front()),
-            "/dev/full: cannot write, and 3 records are lost: found No space left on device");
+  EXPECT_EQ(to_string(errors.front()), "/dev/full: cannot write, and 3 records are lost: No space left on device");
 }
 
 TEST_F(EventLogTest, EndsWithAWholeLineWhereTheDiskIsFull) {
@@ -366,7 +365,7 @@ TEST_F(EventLogTest, TellsOfAReaderThatIsGone) {
     EventLog::Writer writer(log);
     add(writer, "one");
   }
-  EXPECT_EQ(to_string(log.close()), path_ + ": cannot write, and 1 record is lost: found Broken pipe");
+  EXPECT_EQ(to_string(log.close()), path_ + ": cannot write, and 1 record is lost: Broken pipe");
 }
 
 TEST_F(EventLogTest, WaitsForThePipesReaderUntilItIsInterrupted) {
@@ -377,7 +376,7 @@ TEST_F(EventLogTest, WaitsForThePipesReaderUntilItIsInterrupted) {
   log.interrupt();
   const auto opened = opening.get();
   ASSERT_FALSE(opened);
-  EXPECT_THAT(to_string(opened.error()), HasSubstr("a pipe without a reader"));
+  EXPECT_THAT(to_string(opened.error()), HasSubstr("the pipe has no reader"));
 }
 
 TEST_F(EventLogTest, GivesUpAReaderThatTakesNothingOnceItIsInterrupted) {
@@ -393,7 +392,7 @@ TEST_F(EventLogTest, GivesUpAReaderThatTakesNothingOnceItIsInterrupted) {
   EXPECT_EQ(writing.wait_for(std::chrono::milliseconds{100}), std::future_status::timeout);
   log.interrupt();
   writing.get();
-  EXPECT_THAT(to_string(log.close()), HasSubstr("a reader that no longer reads"));
+  EXPECT_THAT(to_string(log.close()), HasSubstr("the reader no longer reads"));
   ::close(reader);
 }
 

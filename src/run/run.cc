@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/units.h"
 #include "run/make_report.h"
 #include "run/measure_shares.h"
 #include "run/trace.h"
@@ -210,7 +211,7 @@ Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic
   } catch (const std::system_error& error) {
     static_cast<void>(close_outlets(chain));
     return failure({{},
-                    fmt::format("cannot start {} threads", workers.size()),
+                    "cannot start " + format_count(workers.size(), "thread"),
                     error.code().message(),
                     "fewer workers, or a higher process limit"});
   }

@@ -442,7 +442,7 @@ TEST_F(RunLog, KeepsTheRunFromStartingWhereItCannotBeOpened) {
   FakePort& in = chain.add_source("in", testing::script({}));
   const auto result = run(chain, {}, kNeverStop);
   ASSERT_FALSE(result);
-  EXPECT_EQ(to_string(result.error()), "/nowhere/eve.json: cannot write: found No such file or directory");
+  EXPECT_EQ(to_string(result.error()), "/nowhere/eve.json: cannot write: No such file or directory");
   EXPECT_FALSE(in.started);
   EXPECT_TRUE(in.closed);
 }

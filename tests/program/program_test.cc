@@ -95,7 +95,7 @@ TEST_F(Program, CountsWhatAFullDiskOrALimitOfFilesDoesNotTakeAsRefused) {
   EXPECT_EQ(full["ports"]["wan"]["out"]["bytes"], 0);
 
   EXPECT_EQ(shell("ulimit -f 64; penstock run chain.yaml --report report.json"), 1);
-  EXPECT_THAT(read("err"), HasSubstr("out.pcap: port wan: cannot write; packets are missing: found File too large"));
+  EXPECT_THAT(read("err"), HasSubstr("out.pcap: port wan: cannot write; packets are missing: File too large"));
   const auto limited = json("report.json");
   EXPECT_GT(limited["dropped_by_chain"]["port_refused"], 0);
   EXPECT_EQ(limited["packets"]["in"], records("in.pcap").size());
@@ -195,7 +195,7 @@ TEST_F(Program, GivesUpAReaderThatTakesNothingOnceItsTimeIsOver) {
                                  stop + run + "pipe", stop + run + "- >pipe"}) {
     // The shell has the pipe open at both ends, and reads it only afterwards.
     EXPECT_EQ(shell("exec 3<>pipe\n" + how + "\nstatus=$?\nexec 4<pipe 3<&-\ncat <&4 >got\nexit $status"), 1) << how;
-    EXPECT_THAT(read("err"), HasSubstr("packets are missing: found the run ended while the reader was not reading"));
+    EXPECT_THAT(read("err"), HasSubstr("packets are missing: the run ended while the reader was not reading"));
     const auto report = json("report.json");
     const auto& packets = report["packets"];
     EXPECT_GT(packets["forwarded"], 0);
@@ -326,7 +326,7 @@ TEST_F(Program, WritesNoFileTwice) {
 TEST_F(Program, RefusesACaptureThatAnotherRunIsWriting) {
   write("out.pcap", "of an earlier run");
   EXPECT_EQ(shell("flock -n out.pcap '" PENSTOCK_PROGRAM "' run chain.yaml"), 2);
-  EXPECT_THAT(read("err"), HasSubstr("out.pcap: port wan: cannot write: found another port or another run is writing"));
+  EXPECT_THAT(read("err"), HasSubstr("out.pcap: port wan: cannot write: another port or another run is writing"));
   EXPECT_EQ(read("out.pcap"), "of an earlier run");
 }
 
@@ -363,7 +363,7 @@ class AnsweringProgram : public Program {
 TEST_F(AnsweringProgram, FailsAlikeWhereTheStandardInputCannotBeRead) {
   for (const Answering& program : all_) {
     EXPECT_EQ(shell("penstock " + program.command + " <."), 1) << program.command;
-    EXPECT_THAT(read("err"), HasSubstr("stdin: cannot read: found Is a directory")) << program.command;
+    EXPECT_THAT(read("err"), HasSubstr("stdin: cannot read: Is a directory")) << program.command;
     EXPECT_EQ(shell("echo wrong | penstock " + program.command), 2) << program.command;
   }
 }
@@ -467,7 +467,7 @@ TEST_F(Program, DestroysNothingWhereItCannotStart) {
     EXPECT_THAT(read("err"), HasSubstr("--set ports.dmz")) << "where it was named";
   }
   EXPECT_EQ(shell("penstock run chain.yaml --report none/report.json"), 2);
-  EXPECT_THAT(read("err"), HasSubstr("none/report.json: cannot write: found No such file or directory"));
+  EXPECT_THAT(read("err"), HasSubstr("none/report.json: cannot write: No such file or directory"));
   EXPECT_EQ(read("out.pcap"), "of an earlier run");
   // What comes from a pipe is looked at when the outputs are open already.
   EXPECT_EQ(shell("cat text | " + run + "-"), 2);
@@ -534,7 +534,7 @@ TEST_F(Program, ChecksCapturesAndOutputsAndTouchesNone) {
         "ports:\n  lan: {pcap: {read: none.pcap}}\n  wan: {pcap: {write: none/out.pcap}}\nchain: []\n"
         "outputs: {report: none/report.json}\n");
   EXPECT_EQ(shell("penstock check broken.yaml"), 2);
-  EXPECT_THAT(read("err"), HasSubstr("broken.yaml:2:22: none.pcap: cannot open: found No such file or directory"));
+  EXPECT_THAT(read("err"), HasSubstr("broken.yaml:2:22: none.pcap: cannot open: No such file or directory"));
   EXPECT_THAT(read("err"), HasSubstr("broken.yaml:3:23: none/out.pcap: cannot write"));
   EXPECT_THAT(read("err"), HasSubstr("broken.yaml:5:19: none/report.json: cannot write"));
   EXPECT_THAT(read("out"), Not(HasSubstr("no mistakes")));

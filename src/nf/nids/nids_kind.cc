@@ -233,6 +233,21 @@ Errors left_out(const RuleSet& rules) {
   return errors;
 }
 
+/// One for each class, at the first rule that has it.
+Errors unknown_classes(const RuleSet& rules) {
+  Errors errors;
+  for (const auto& [name, unknown] : rules.unknown_classes) {
+    std::string message = "unknown classtype";
+    if (unknown.rules > 1) message += " in " + format_count(unknown.rules, "rule");
+    if (!unknown.meant.empty()) message += fmt::format("; did you mean '{}'?", unknown.meant);
+    errors.push_back({unknown.place, std::move(message), in_quotes(unknown.name), "a class of classification.config"});
+  }
+  errors = in_file_order(std::move(errors));
+  if (const std::size_t more = rules.more_rules_of_unknown_classes; more > 0)
+    errors.push_back({{}, fmt::format("… and {} with other unknown classtypes", format_count(more, "rule")), "", ""});
+  return errors;
+}
+
 /// Rules that are to drop, in a chain that packets leave by and that only alerts.
 void caution_about_drops(const Parameters& parameters, const RuleSet& set, function::NfContext& context) {
   const bool forwards = std::ranges::find(context.ports_write, true) != context.ports_write.end();
@@ -301,6 +316,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   if (auto some = check_not_empty(set, parameters); !some) return failure(std::move(some).error());
   if (Errors errors = check_unused_variables(files, set, context.without_effect); !errors.empty())
     return failure(std::move(errors));
+  append(context.without_effect, unknown_classes(set));
   caution_about_drops(parameters, set, context);
   append(context.unsupported, left_out(set));
   NidsSettings settings = settings_of(parameters, context);

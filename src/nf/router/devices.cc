@@ -16,7 +16,11 @@ bool Devices::add_alias(std::string_view name, std::string_view port) {
   if (known == index_.end() && port != kNone) return false;
   const PortIndex meaning = known != index_.end() ? known->second : kNoPort;
   const function::InterfacePattern pattern = function::interface_key(name);
-  const auto [place, added] = (pattern.prefix ? prefixes_ : index_).emplace(std::string(pattern.stem), meaning);
+  if (pattern.prefix) {
+    prefixes_.emplace(std::string(pattern.stem), meaning);
+    return true;
+  }
+  const auto [place, added] = index_.emplace(std::string(pattern.stem), meaning);
   return added || place->second == meaning;
 }
 

@@ -27,8 +27,8 @@ class Devices {
 
   /// In `add_alias`: no port at all.
   static constexpr std::string_view kNone = "none";
-  /// "eth*" and "eth+" are all devices that begin with eth and have no closer name. False where the port is not known
-  /// or the name has another meaning already.
+  /// "eth*" and "eth+" are all devices that begin with eth and have no closer name. False where the port is not known,
+  /// or the name is that of another port.
   bool add_alias(std::string_view name, std::string_view port);
   /// All that were asked for.
   [[nodiscard]] const std::set<std::string, std::less<>>& asked_for() const noexcept { return asked_for_; }

@@ -7,6 +7,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -105,17 +106,34 @@ bool is_first_word(const Json& value) {
          value.get_ref<const std::string&>().front() != '#';
 }
 
+/// Parses an entry. `twice` is the first key that an object of it has twice, if any: JSON readers differ in which value
+/// they take.
+Json parse_entry(std::string_view text, std::string& twice) {
+  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  const auto note = [&](int, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second && twice.empty())
+      twice = parsed.get<std::string>();
+    return true;
+  };
+  return Json::parse(text, note, false);
+}
+
 /// The entry, which has a destination.
 std::optional<Json> parsed(const IpJsonEntry& entry, std::string& why) {
   if (entry.text.size() > kMostLineBytes) {  // in memory it would take many times that
     why = "an entry of more than 1 MiB";
     return std::nullopt;
   }
-  Json json = Json::parse(entry.text, nullptr, false);
+  std::string twice;
+  Json json = parse_entry(entry.text, twice);
   if (json.is_discarded()) {
     why = "not JSON";
   } else if (!json.is_object()) {
     why = "not an object";
+  } else if (!twice.empty() && !json.contains("encap")) {  // `ip` prints "dst" of an encapsulation beside the route's
+    why = "\"" + printable(twice) + "\" is given twice";
   } else if (!json.contains("dst")) {
     why = "an entry without \"dst\"";
   } else if (!is_first_word(json["dst"]) || (json.contains("type") && !is_first_word(json["type"]))) {

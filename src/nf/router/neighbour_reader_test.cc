@@ -17,6 +17,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 const std::vector<std::string> kPorts{"lan", "wan"};
 
@@ -77,6 +78,9 @@ TEST(NeighbourReader, NamesTheEntryOfAMistakeInJson) {
             "neigh.json:3:2: not a MAC address: found '02:00', expected six bytes such as 02:00:00:00:00:01");
   EXPECT_EQ(errors("[{\"dst\":\"10.0.0.1\",\"dev\":\"lan\",\"state\":\"FAILED\"}]").substr(0, 48),
             "neigh.json:1:2: wrong value of \"state\": found '{");
+  const std::string twice =
+      R"([{"dst":"10.0.0.1","dev":"lan","lladdr":"02:00:00:00:00:01","lladdr":"02:00:00:00:00:02"}])";
+  EXPECT_THAT(errors(twice), StartsWith("neigh.json:1:2: \"lladdr\" is given twice: found '{\"dst\""));
 }
 
 TEST(NeighbourReader, HasNoEntryForWhoDidNotAnswer) {

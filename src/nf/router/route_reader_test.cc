@@ -247,6 +247,17 @@ TEST(RouteReader, NamesTheEntryOfAMistakeInJson) {
               ElementsAre(HasSubstr("routes.txt:2:1: not the start of an `ip -j` array")));
 }
 
+TEST(RouteReader, RefusesKeysThatAreGivenTwiceInJson) {
+  EXPECT_THAT(
+      errors_of(
+          "[{\"dst\":\"10.0.0.0/8\",\"dev\":\"lan\"},\n{\"dst\":\"10.0.0.0/8\",\"dev\":\"lan\",\"dev\":\"wan\"}]"),
+      ElementsAre(HasSubstr("routes.txt:2:1: \"dev\" is given twice: found '{\"dst\"")));
+  EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","nexthops":[{"gateway":"10.0.0.3","dev":"lan","dev":"wan"}]}])"),
+              ElementsAre(HasSubstr("\"dev\" is given twice")));
+  EXPECT_THAT(errors_of(R"([{"dst":"10.0.0.0/8","nexthops":[{"dev":"lan"},{"dev":"wan"}]}])"), IsEmpty())
+      << "once in each object";
+}
+
 TEST(RouteReader, ReportsWhatItDoesNotSupportInJson) {
   EXPECT_THAT(unsupported_of(R"([{"dst":"10.6.0.0/16","encap":"mpls","dst":"100","via":"10.0.0.3","dev":"lan"},)"
                              R"({"dst":"10.7.0.0/16","dev":"lan","frobnicated":{"a":1}}])"),

@@ -186,10 +186,10 @@ Router::Loaded Router::loaded() const {
 
 std::string Router::description() const {
   const Loaded now = loaded();
-  std::string text = fmt::format("{} IPv4 routes in a {} table of {}, {} IPv6 routes in {}, {} different next hops",
-                                 format_count(now.routes4), to_string(engine_), format_size(now.bytes4),
-                                 format_count(now.routes6), format_size(now.bytes6), format_count(now.groups));
-  if (has_neighbours_) text += fmt::format(", {} neighbours", format_count(now.neighbours));
+  std::string text = fmt::format("{} in a {} table of {}, {} in {}, {}", format_count(now.routes4, "IPv4 route"),
+                                 to_string(engine_), format_size(now.bytes4), format_count(now.routes6, "IPv6 route"),
+                                 format_size(now.bytes6), format_count(now.groups, "different next hop"));
+  if (has_neighbours_) text += ", " + format_count(now.neighbours, "neighbour");
   return text;
 }
 

@@ -53,6 +53,7 @@ Devices read_devices(const Parameters& parameters, std::span<const std::string> 
   Devices devices(ports);
   if (!parameters.has("interfaces")) return devices;
   const std::vector<std::string>& given = parameters.texts("interfaces");
+  append(errors, chain::check_interface_keys(given, [&](std::size_t i) { return parameters.place("interfaces", i); }));
   for (std::size_t i = 0; i < given.size(); ++i) {
     const Pair pair = split_pair(given[i]);
     if (devices.add_alias(pair.key, pair.value)) continue;
@@ -106,7 +107,7 @@ Errors without_effect(const Parameters& parameters, const RouterConfig& config, 
         {parameters.place("routes"),
          fmt::format("routes through port {}, which does not write: their packets are dropped (no_such_exit)",
                      context.ports[port]),
-         fmt::format("{} routes", format_count(routes_by_port[port])), "a port that writes"});
+         format_count(routes_by_port[port], "route"), "a port that writes"});
   }
   append(warnings, function::unused_interfaces(parameters, config.devices.asked_for(), "route or neighbour"));
   return warnings;

@@ -235,9 +235,10 @@ std::span<const Literal> Detection::literals() const noexcept { return parts_->p
 std::string Detection::description() const {
   std::size_t bytes = 0;
   for (const Matcher& matcher : parts_->matchers) bytes += matcher.matcher->bytes();
-  return fmt::format("{} rules in {} groups, {} literals, {} matchers of {} KiB", parts_->rules.size(),
-                     parts_->plans.size() - 1, parts_->payload_literals.literals.size(), parts_->matchers.size(),
-                     (bytes + 1023) / 1024);
+  return fmt::format("{} in {}, {}, {} of {} KiB", format_count(parts_->rules.size(), "rule"),
+                     format_count(parts_->plans.size() - 1, "group"),
+                     format_count(parts_->payload_literals.literals.size(), "literal"),
+                     format_count(parts_->matchers.size(), "matcher"), (bytes + 1023) / 1024);
 }
 
 }  // namespace penstock::nids

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "nf/nids/match/aho_corasick_build.h"
 #include "nf/nids/match/aho_corasick_core.h"
 
@@ -28,8 +29,8 @@ class AhoCorasickMatcher final : public PatternMatcher {
   }
 
   std::string description() const override {
-    return fmt::format("Aho-Corasick, {} literals, {} states of {} classes, {} KiB", tables_.literals, tables_.states,
-                       tables_.classes, (bytes() + 1023) / 1024);
+    return fmt::format("Aho-Corasick, {}, {} states of {} classes, {} KiB", format_count(tables_.literals, "literal"),
+                       tables_.states, tables_.classes, (bytes() + 1023) / 1024);
   }
   std::size_t bytes() const noexcept override { return tables_.bytes(); }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "nf/nids/match/hashed_filter_build.h"
 #include "nf/nids/match/hashed_filter_core.h"
 
@@ -28,7 +29,7 @@ class HashedFilterMatcher final : public PatternMatcher {
   }
 
   std::string description() const override {
-    return fmt::format("hashed filter, {} literals, {} KiB of bits, {} KiB", tables_.literals,
+    return fmt::format("hashed filter, {}, {} KiB of bits, {} KiB", format_count(tables_.literals, "literal"),
                        tables_.bit_bytes() / 1024, (bytes() + 1023) / 1024);
   }
   std::size_t bytes() const noexcept override { return tables_.bytes(); }

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/units.h"
+
 namespace penstock::nids {
 
 namespace {
@@ -68,7 +70,7 @@ class HyperscanMatcher final : public PatternMatcher {
   }
 
   std::string description() const override {
-    return fmt::format("Hyperscan, {} literals, {} KiB", literals_, (bytes_ + 1023) / 1024);
+    return fmt::format("Hyperscan, {}, {} KiB", format_count(literals_, "literal"), (bytes_ + 1023) / 1024);
   }
   std::size_t bytes() const noexcept override { return bytes_; }
 

@@ -53,12 +53,14 @@ bool read_priority(RuleDraft& draft, const OptionValue& value) {
   return true;
 }
 
-/// A class that classification.config does not have is no mistake (Suricata warns): it has the default priority.
+/// A class that classification.config does not have is a warning, as in Suricata: it has the default priority.
 bool read_classtype(RuleDraft& draft, const OptionValue& value) {
   Rule& rule = draft.rule;
   RuleClass found;
   if (const auto known = draft.names.classes->find(lower_case(value.text)); known != draft.names.classes->end()) {
     found = known->second;
+  } else if (draft.unknown_class.empty()) {
+    draft.unknown_class = value.text;
   }
   // Of several the one that weighs most.
   if (!rule.classtype.empty() && found.priority >= rule.priority) return true;

@@ -48,6 +48,7 @@ class RuleDraft {
   // What was given, where once is all that is allowed.
   bool has_sid = false, has_gid = false, has_rev = false, has_priority = false, has_flow = false;
   bool has_fast_pattern = false, has_base64_decode = false, has_prefilter = false;
+  std::string_view unknown_class;  // the first classtype that classification.config does not have
   std::string_view
       last_condition;  // the option that was the last to add something that must hold or happens; for prefilter
 

@@ -3,12 +3,14 @@
 
 #include "nf/nids/rules/rule_reader.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <set>
 #include <unordered_map>
 #include <utility>
 
+#include "base/parameter.h"
 #include "base/text_file.h"
 #include "base/units.h"
 #include "nf/nids/rules/options.h"
@@ -89,6 +91,7 @@ class SetReader {
   void read_rule(const RuleLine& line, const std::string& file);
   bool read_header(RuleDraft& draft, const HeaderText& header);
   bool read_options(RuleDraft& draft, std::string_view body);
+  void note_unknown_class(std::string_view name, const RuleLine& line, const std::string& file);
   void keep(Rule rule, const RuleLine& line, const std::string& file);
   void leave_out(std::uint32_t sid, Error why, std::string reason);
 
@@ -200,7 +203,33 @@ void SetReader::read_rule(const RuleLine& line, const std::string& file) {
   if (!read_header(draft, *header) || !read_options(draft, parts->body)) {
     return complain(draft.complaint, sid_in(parts->body));
   }
+  if (!draft.unknown_class.empty()) note_unknown_class(draft.unknown_class, line, file);
   keep(std::move(draft).take(), line, file);
+}
+
+/// No nearest name is looked for among more or longer names than real files have: that could take very long.
+void SetReader::note_unknown_class(std::string_view name, const RuleLine& line, const std::string& file) {
+  constexpr std::size_t kMostNamed = 100;
+  constexpr std::size_t kMostClasses = 1000;
+  constexpr std::size_t kLongestName = 100;
+  const std::string lower = lower_case(name);
+  if (const auto known = set_.unknown_classes.find(lower); known != set_.unknown_classes.end()) {
+    ++known->second.rules;
+    return;
+  }
+  if (set_.unknown_classes.size() == kMostNamed) {
+    ++set_.more_rules_of_unknown_classes;
+    return;
+  }
+  std::vector<std::string_view> classes;
+  if (names_.classes->size() <= kMostClasses && lower.size() <= kLongestName) {
+    for (const auto& [known, about] : *names_.classes) {
+      if (known.size() <= kLongestName) classes.push_back(known);
+    }
+  }
+  std::ranges::sort(classes);  // so that of equally near ones it is always the same
+  set_.unknown_classes.try_emplace(lower, RuleSet::UnknownClass{line.place(name, file), std::string(name),
+                                                                std::string(nearest_name(lower, classes))});
 }
 
 bool SetReader::read_header(RuleDraft& draft, const HeaderText& header) {

@@ -85,6 +85,34 @@ TEST_F(RuleFilesTest, TakesClassesAndReferencesFromFiles) {
   EXPECT_EQ(set->references.at("tracker"), "https://example.org/");
 }
 
+TEST_F(RuleFilesTest, NotesClassesThatClassificationConfigDoesNotHave) {
+  RuleFiles files;
+  files.rules = {put("a.rules", numbered(1, "classtype:Ours;") + numbered(2, "classtype:ousr;") +
+                                    numbered(3, "classtype:OUSR;") + numbered(4, "classtype:bad-unknown;") +
+                                    numbered(5, "classtype:left-out; content:nonsense;"))};
+  files.classification = put("classification.config", "config classification: ours,Something, of ours,4\n");
+  const auto set = read_rules(files);
+  ASSERT_TRUE(set) << to_string(set.error());
+  EXPECT_THAT(sids(*set), ElementsAre(1, 2, 3, 4));
+  ASSERT_EQ(set->unknown_classes.size(), 2U) << "of rules that are loaded";
+  EXPECT_EQ(set->unknown_classes.at("ousr").rules, 2U);
+  EXPECT_EQ(set->unknown_classes.at("ousr").place.line, 2U);
+  EXPECT_EQ(set->unknown_classes.at("ousr").name, "ousr");
+  EXPECT_EQ(set->unknown_classes.at("ousr").meant, "ours");
+  EXPECT_EQ(set->unknown_classes.at("bad-unknown").meant, "");
+}
+
+TEST(RuleReader, NamesAHundredUnknownClassesAndCountsTheRulesOfOthers) {
+  std::string text;
+  for (std::uint32_t i = 0; i < 103; ++i) text += numbered(1 + i, "classtype:c" + std::to_string(i) + ";");
+  text += numbered(200, "classtype:c0;");
+  const auto set = read_rules_text(text);
+  ASSERT_TRUE(set) << to_string(set.error());
+  EXPECT_EQ(set->unknown_classes.size(), 100U);
+  EXPECT_EQ(set->unknown_classes.at("c0").rules, 2U);
+  EXPECT_EQ(set->more_rules_of_unknown_classes, 3U);
+}
+
 TEST_F(RuleFilesTest, NamesTheLineOfAWrongClassOrReference) {
   RuleFiles files;
   files.classification = put("classification.config", "config classification: a,b,1\nconfig classification: a,b\n");

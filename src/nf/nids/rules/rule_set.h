@@ -44,6 +44,17 @@ struct RuleSet {
     [[nodiscard]] bool is_mistake() const;
   };
   std::vector<Left> left_out;
+
+  /// A classtype that classification.config does not have, of rules that were loaded.
+  struct UnknownClass {
+    Place place;  // in the first of these rules
+    std::string name;
+    std::string meant;  // the class with the nearest name, if any
+    std::size_t rules = 1;
+  };
+  std::map<std::string, UnknownClass, std::less<>> unknown_classes;  // by their names in lower case
+  std::size_t more_rules_of_unknown_classes = 0;                     // beyond the first hundred classes
+
   std::set<std::string, std::less<>> named_variables;  // those that rules of any kind name, by themselves or by others
   bool has_rule = false;                               // a line begins as a rule does, whatever became of it
   std::size_t disabled = 0;                            // rules in comments

@@ -36,8 +36,7 @@ Place RuleLine::place(std::string_view at, const std::string& file) const {
   return {file, piece.line, static_cast<std::uint32_t>(piece.column + (offset - piece.start))};
 }
 
-RuleLines::RuleLines(std::string_view text) noexcept
-    : lines_(text.starts_with("\xef\xbb\xbf") ? text.substr(3) : text) {}
+RuleLines::RuleLines(std::string_view text) noexcept : lines_(text) {}
 
 bool RuleLines::next(RuleLine& rule) {
   rule = RuleLine{};

@@ -29,8 +29,6 @@ TEST(RuleText, LeavesOutCommentsAndEmptyLines) {
   EXPECT_THAT(lines_of("\n# a comment\n   \n a b\r\n; also one\nc"), ElementsAre("4 a b", "6 c"));
 }
 
-TEST(RuleText, SkipsAByteOrderMark) { EXPECT_THAT(lines_of("\xef\xbb\xbfone"), ElementsAre("1 one")); }
-
 TEST(RuleText, JoinsLinesThatEndWithABackslash) {
   EXPECT_THAT(lines_of("a \\\n  b \\  \nc\nd"), ElementsAre("1 a   b c", "4 d"));
   EXPECT_THAT(lines_of("a\\\n# b\\\n"), ElementsAre("1 a# b"));

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "base/output_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/ascii.h"
+
+namespace penstock {
+
+namespace {
+
+constexpr auto kCompressions = std::to_array<std::string_view>(
+    {".gz", ".zst", ".bz2", ".xz", ".lz4", ".lzma", ".lzo", ".br", ".z", ".zip", ".7z"});
+
+}  // namespace
+
+Result<void> check_compression(std::string_view path, std::span<const std::string_view> written) {
+  const std::size_t dot = path.rfind('.');
+  if (dot == path.npos) return {};
+  const std::string_view suffix = path.substr(dot);
+  const auto is_suffix = [&](std::string_view known) { return equals_ignoring_case(known, suffix); };
+  if (std::ranges::find(written, suffix) != written.end() || std::ranges::none_of(kCompressions, is_suffix)) return {};
+  return failure(
+      {{std::string(path), 0, 0},
+       written.empty() ? "this output is not written compressed" : "this compression is not supported",
+       in_quotes(suffix),
+       written.empty() ? "a name without it" : fmt::format("{}, or a name without it", fmt::join(written, ", "))});
+}
+
+bool is_being_written(const std::string& path) {
+  struct stat status {};
+  // To open a pipe would give its writer a reader.
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) fd = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool locked = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);
+  return locked;
+}
+
+}  // namespace penstock
