@@ -5,7 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -14,53 +17,72 @@
 #include "base/error_list.h"
 #include "experiments/bars.h"
 #include "experiments/curves.h"
+#include "experiments/value_range.h"
 
 namespace penstock::experiments {
 namespace {
 
 constexpr std::size_t kShownBytes = 80;
+constexpr double kMostMicroseconds = 1e15;
 constexpr const char* kBarsExpected = "bars such as 'nids: 12.5 0 84.2; 40.1 56.2 140.3 | router: 310.6 0 84.5'";
+
+bool are_bars(const Value& value) {
+  const auto* const text = std::get_if<std::string>(&value);
+  const auto rows = text == nullptr ? std::nullopt : parse_bars(*text);
+  const auto is_right = [](const Bar& bar) {
+    return bar.begin >= 0 && bar.begin <= kMostMicroseconds && bar.length <= kMostMicroseconds;
+  };
+  return rows && std::ranges::all_of(*rows, [&](const BarRow& row) { return std::ranges::all_of(row.bars, is_right); });
+}
 
 class Check {
  public:
   Check(const Record& record, const std::string& file) : record_(record), file_(file) {}
 
-  void figure(const Figure& figure) {
-    std::size_t shown = 0;
-    std::size_t with_value = 0;
-    std::size_t drawable = 0;
-    std::string last;
-    for (std::size_t i = 0; i < record_.points.size(); ++i) {
-      const Point& point = record_.points[i];
-      if (!satisfies(point, figure.where)) continue;
-      ++shown;
-      values(figure, i);
-      const auto y = y_of(figure, point);
-      if (!y) continue;
-      ++with_value;
-      last = to_text(*y);
-      if (can_be_drawn(figure, point, *y)) ++drawable;
+  void limits() {
+    for (const auto& [key, value] : record_.limits) {
+      if (const auto expected = expected_of_limits(value)) wrong_value("limits." + key, value, *expected);
     }
-    used_ = used_ || with_value > 0;
-    if (with_value == 0 || drawable > 0) return;
-    error(fmt::format("figure {}: no value of {} can be drawn", figure.id, figure.y.key), last,
-          figure.y.kind == AxisKind::logarithmic ? "numbers above 0, for a logarithmic axis" : "numbers of 0 or more");
   }
 
-  void costs() {
-    for (const char* key : {"core_dollars", "core_watts", "gpu_dollars", "gpu_watts"}) {
-      positive(record_.limits, "limits", key);
-    }
+  /// Every value by its own, whether a figure shows it or not.
+  void points() {
     for (std::size_t i = 0; i < record_.points.size(); ++i) {
-      for (const char* key : {"dollars", "watts", "mbps_per_dollar", "mbps_per_watt"}) {
-        positive(record_.points[i], fmt::format("points[{}]", i), key);
+      for (const auto& [key, value] : record_.points[i]) {
+        if (const auto expected = expected_of_point(key, value)) wrong(i, key, value, *expected);
+        same_type(i, key, value);
+        spread(i, key);
       }
     }
   }
 
-  void machine_limit(const Figure& figure) {
-    if (figure.limit && figure.limit->of == LimitLine::Of::machine)
-      positive(record_.limits, "limits", figure.limit->key);
+  /// The types of all values that the figure takes from its points.
+  void types(const Figure& figure) {
+    for (std::size_t i = 0; i < record_.points.size(); ++i) {
+      if (satisfies(record_.points[i], figure.where)) types(figure, i);
+    }
+  }
+
+  void figure(const Figure& figure) {
+    std::size_t with_value = 0;
+    std::size_t drawable = 0;
+    std::string last;
+    std::map<std::string, std::size_t> places;
+    for (std::size_t i = 0; i < record_.points.size(); ++i) {
+      const Point& point = record_.points[i];
+      if (!satisfies(point, figure.where)) continue;
+      const auto y = y_of(figure, point);
+      if (!y) continue;
+      used_ = true;
+      only_one(places, figure, i);
+      if (is_wrong(i, figure.y.key) || is_wrong(i, figure.y.earlier_key)) continue;
+      ++with_value;
+      last = to_text(*y);
+      if (can_be_drawn(figure, point, *y)) ++drawable;
+    }
+    if (with_value == 0 || drawable > 0) return;
+    error(fmt::format("figure {}: no value of {} can be drawn", figure.id, figure.y.key), last,
+          figure.y.kind == AxisKind::logarithmic ? "numbers above 0, for a logarithmic axis" : "numbers of 0 or more");
   }
 
   Errors take() && {
@@ -78,8 +100,7 @@ class Check {
     return figure.y.kind == AxisKind::logarithmic ? y > 0 : y >= 0;
   }
 
-  /// The types of all values that the figure takes from a point.
-  void values(const Figure& figure, std::size_t index) {
+  void types(const Figure& figure, std::size_t index) {
     for (const std::string& key : {figure.y.key, figure.y.key + "_min", figure.y.key + "_max", figure.y.earlier_key}) {
       number(index, key);
     }
@@ -87,9 +108,7 @@ class Check {
     if (!figure.bars) return;
     for (const Axis& column : figure.bars->columns) number(index, column.key);
     const Value* const bars = record_.points[index].find(figure.bars->key);
-    if (bars == nullptr) return;
-    const auto* const text = std::get_if<std::string>(bars);
-    if (text == nullptr || !parse_bars(*text)) wrong(index, figure.bars->key, *bars, kBarsExpected);
+    if (bars != nullptr && !are_bars(*bars)) wrong(index, figure.bars->key, *bars, kBarsExpected);
   }
 
   void number(std::size_t index, const std::string& key) {
@@ -97,18 +116,52 @@ class Check {
     if (value != nullptr && !std::holds_alternative<double>(*value)) wrong(index, key, *value, "a number");
   }
 
-  void positive(const Point& values, const std::string& where, const std::string& key) {
-    const Value* const value = values.find(key);
-    if (value == nullptr || values.number(key).value_or(0) > 0) return;
-    wrong_value(where + '.' + key, *value, "a number above 0");
+  /// A value that is a number in one point is not text in another.
+  void same_type(std::size_t index, const std::string& key, const Value& value) {
+    if (is_wrong(index, key)) return;
+    const auto [first, is_new] = type_of_.try_emplace(key, value.index(), index);
+    const auto& [type, where] = first->second;
+    if (is_new || type == value.index()) return;
+    const char* const names[] = {"true or false", "a number", "text"};
+    wrong(index, key, value, fmt::format("{}, as in points[{}]", names[type], where));
   }
 
-  /// Once, though several figures use the value.
-  void wrong(std::size_t index, const std::string& key, const Value& found, const char* expected) {
+  /// Of repeats, X_min and X_max enclose the median X.
+  void spread(std::size_t index, const std::string& key) {
+    const Point& point = record_.points[index];
+    const auto median = point.number(key);
+    const auto min = point.number(key + "_min");
+    const auto max = point.number(key + "_max");
+    if (median && min && *min > *median)
+      wrong(index, key + "_min", *point.find(key + "_min"), fmt::format("at most {} ({})", key, to_text(*median)));
+    if (median && max && *max < *median)
+      wrong(index, key + "_max", *point.find(key + "_max"), fmt::format("at least {} ({})", key, to_text(*median)));
+  }
+
+  /// A series has one point at an x: of two, a reader cannot know which one is right.
+  void only_one(std::map<std::string, std::size_t>& places, const Figure& figure, std::size_t index) {
+    const Point& point = record_.points[index];
+    std::string where;
+    for (const std::string& key : figure.series) {
+      if (point.find(key) != nullptr) where += key + '=' + point.text(key) + ' ';
+    }
+    where += figure.x.key + '=' + point.text(figure.x.key);
+    const auto [first, is_new] = places.try_emplace(where, index);
+    if (is_new || !repeated_.insert(index).second) return;
+    error(fmt::format("points[{}]: the same place in figure {} as points[{}]", index, figure.id, first->second),
+          in_quotes(where), "one point for each");
+  }
+
+  [[nodiscard]] bool is_wrong(std::size_t index, const std::string& key) const {
+    return reported_.contains({index, key});
+  }
+
+  /// Once, whatever the number of reasons.
+  void wrong(std::size_t index, const std::string& key, const Value& found, const std::string& expected) {
     if (reported_.emplace(index, key).second) wrong_value(fmt::format("points[{}].{}", index, key), found, expected);
   }
 
-  void wrong_value(const std::string& where, const Value& found, const char* expected) {
+  void wrong_value(const std::string& where, const Value& found, const std::string& expected) {
     error(where + ": wrong value", in_quotes(to_text(found)), expected);
   }
   void error(const std::string& message, std::string found, std::string expected) {
@@ -118,7 +171,9 @@ class Check {
   const Record& record_;
   const std::string& file_;
   ErrorList errors_;
-  std::set<std::pair<std::size_t, std::string>> reported_;
+  std::set<std::pair<std::size_t, std::string>> reported_;                           // point and key
+  std::map<std::string, std::pair<std::size_t, std::size_t>, std::less<>> type_of_;  // Value's index, and the point
+  std::set<std::size_t> repeated_;
   bool used_ = false;
 };
 
@@ -126,11 +181,10 @@ class Check {
 
 Errors check_record(const Record& record, const Experiment& experiment, const std::string& file) {
   Check check(record, file);
-  for (const Figure& figure : experiment.figures()) {
-    check.figure(figure);
-    check.machine_limit(figure);
-  }
-  check.costs();
+  check.limits();
+  for (const Figure& figure : experiment.figures()) check.types(figure);
+  check.points();
+  for (const Figure& figure : experiment.figures()) check.figure(figure);
   return std::move(check).take();
 }
 

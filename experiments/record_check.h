@@ -14,8 +14,9 @@
 
 namespace penstock::experiments {
 
-/// All mistakes: values of the wrong type, texts of bars that cannot be read, figures without a value that can be
-/// drawn, costs that are not positive, points that no figure shows. `file` names the record in errors.
+/// All mistakes: values of the wrong type or outside their range (value_range.h), bars that cannot be read, figures
+/// without a value that can be drawn, two points at one place of a figure, points that no figure shows. `file` names
+/// the record in errors, and `points[3].gbps` the place in it.
 [[nodiscard]] Errors check_record(const Record& record, const Experiment& experiment, const std::string& file);
 
 }  // namespace penstock::experiments

@@ -9,6 +9,7 @@
 
 #include "experiments/catalog.h"
 #include "experiments/figure.h"
+#include "experiments/record_check.h"
 #include "experiments/summary.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -18,6 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto again = parse_record(to_json(*record), "again");
   if (!again || *again != *record) std::abort();
   for (const Experiment* const experiment : experiments()) {
+    static_cast<void>(check_record(*record, *experiment, "fuzz"));
     static_cast<void>(summary(*experiment, *record, Style::terminal));
     for (const Figure& figure : experiment->figures()) {
       for (const Style style : {Style::terminal, Style::markdown}) static_cast<void>(table(figure, *record, style));

@@ -13,6 +13,7 @@
 
 #include "base/machine.h"
 #include "base/parameter.h"
+#include "base/units.h"
 #include "base/version.h"
 #include "experiments/limits.h"
 #include "gpu/devices.h"
@@ -147,7 +148,7 @@ Errors Session::choose_points(const Options& options) {
   if (left_out == 0) return errors;
   if (plan_.empty()) return {{{}, "all requested points need a GPU", no_gpu_, ""}};
   record_.left_out.push_back(
-      fmt::format("{} of {} points, those on a GPU: {}", left_out, left_out + plan_.size(), no_gpu_));
+      fmt::format("{} of {}, those on a GPU: {}", left_out, format_count(left_out + plan_.size(), "point"), no_gpu_));
   return errors;
 }
 

@@ -14,8 +14,8 @@ namespace penstock::experiments {
 namespace {
 
 std::string machine_text(const Record::Machine& machine) {
-  std::string text = fmt::format("{}, {} cores, {}", machine.cpu.empty() ? "unknown CPU" : machine.cpu, machine.cores,
-                                 format_size(machine.memory_bytes));
+  std::string text = fmt::format("{}, {}, {}", machine.cpu.empty() ? "unknown CPU" : machine.cpu,
+                                 format_count(machine.cores, "core"), format_size(machine.memory_bytes));
   for (const Record::Gpu& gpu : machine.gpus) text += fmt::format("; GPU {}: {}", gpu.index, gpu.name);
   if (!machine.driver.empty()) text += fmt::format(", driver {}", machine.driver);
   return machine.gpus.empty() ? text + "; no GPU" : text;
@@ -63,7 +63,7 @@ std::string summary(const Experiment& experiment, const Record& record, Style st
   };
   for (const std::string& text : record.left_out) lines.emplace_back("left out", text);
   for (const std::string& text : record.errors) lines.emplace_back("error", text);
-  if (!record.complete) lines.emplace_back("incomplete", fmt::format("{} points", record.points.size()));
+  if (!record.complete) lines.emplace_back("incomplete", format_count(record.points.size(), "point"));
   const bool markdown = style == Style::markdown;
   std::string text =
       fmt::format("{}{}: {}\n{}", markdown ? "## " : "", experiment.name, experiment.summary, markdown ? "\n" : "");

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/units.h"
+
 namespace penstock::experiments {
 namespace {
 
@@ -21,7 +23,7 @@ std::string provenance(const Record& record) {
   const Record::Machine& machine = record.machine;
   if (record.date.empty()) return "";
   std::string text = fmt::format("Measured {} by penstock {}", record.date.substr(0, 10), record.version);
-  if (!machine.cpu.empty()) text += fmt::format(" on {} cores of {}", machine.cores, machine.cpu);
+  if (!machine.cpu.empty()) text += fmt::format(" on {} of {}", format_count(machine.cores, "core"), machine.cpu);
   if (!machine.gpus.empty()) text += fmt::format(" and {} × {}", machine.gpus.size(), machine.gpus.front().name);
   return text + '.';
 }

@@ -14,6 +14,7 @@
 #include "base/text_file.h"
 #include "experiments/catalog.h"
 #include "experiments/figure.h"
+#include "experiments/kept_records_for_test.h"
 #include "experiments/plot/layout.h"
 #include "experiments/workload.h"
 
@@ -30,17 +31,13 @@ Chart chart_of(const Figure& figure, const Record& record) {
 
 /// All figures of all kept records that have a plot.
 void for_each_kept_plot(const std::function<void(const std::string&, const Figure&, const Record&)>& visit) {
-  for (const auto& entry : fs::recursive_directory_iterator(PENSTOCK_RECORDS)) {
-    const auto text = entry.is_regular_file() ? read_text_file(entry.path().string()) : Result<std::string>();
-    const auto record = parse_record(*text, entry.path().string());
-    if (!record) continue;  // of a bench or of the GPU tests
-    const Experiment* const experiment = find_experiment(record->experiment);
-    ASSERT_NE(experiment, nullptr) << entry.path();
-    for (const Figure& figure : experiment->figures()) {
-      if (!has_plot(figure, *record)) continue;
-      visit(entry.path().stem().string() + ": " + figure.id, figure, *record);
-    }
-  }
+  for_each_kept_record(PENSTOCK_RECORDS,
+                       [&](const std::string& path, const Experiment& experiment, const Record& record) {
+                         for (const Figure& figure : experiment.figures()) {
+                           if (!has_plot(figure, record)) continue;
+                           visit(fs::path(path).stem().string() + ": " + figure.id, figure, record);
+                         }
+                       });
 }
 
 bool overlap(const Box& a, const Box& b) {

@@ -61,7 +61,7 @@ Result<Interfaces> make_interfaces(std::span<const std::string> ports, std::span
                       fmt::format("at most {}", kOtherPort)});
     return failure(std::move(errors));
   }
-  append(errors, chain::check_interface_keys(mapping, [&](std::size_t) { return place; }));
+  append(errors, function::check_interface_keys(mapping, [&](std::size_t) { return place; }));
   for (const std::string& item : mapping) {
     const std::size_t equals = item.find('=');
     const std::string port = equals == std::string::npos ? "" : item.substr(equals + 1);

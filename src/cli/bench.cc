@@ -238,7 +238,7 @@ int run_experiment(const Experiment& experiment, const BenchArguments& arguments
   append(errors, write_all(experiment, record, arguments));
   print_errors(errors);
   if (errors.empty() && !record.complete) {
-    fmt::print(stderr, "stopped: {} of {} points were measured\n", record.points.size(), session->points());
+    fmt::print(stderr, "stopped after {} of {}\n", record.points.size(), format_count(session->points(), "point"));
   }
   return errors.empty() && record.complete ? kDone : kFailed;
 }

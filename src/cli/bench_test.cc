@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/file_content.h"
 #include "cli/command_for_test.h"
 #include "cli/program.h"
 #include "experiments/record.h"
@@ -39,10 +40,7 @@ class BenchCommand : public ::testing::Test {
     return outcome.err;
   }
   [[nodiscard]] std::string path(const char* name) const { return (folder_ / name).string(); }
-  [[nodiscard]] static std::string read(const std::string& path) {
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  [[nodiscard]] static std::string read(const std::string& path) { return penstock::testing::content_of(path); }
   void write(const char* name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
 
   static experiments::Record kept() {

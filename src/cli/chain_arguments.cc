@@ -71,8 +71,9 @@ void print_alike(std::span<const Error> errors, std::string_view before, bool al
     fmt::print(stderr, "{}{}{}\n", before, to_string(*kinds[i].first), more);
     told += kinds[i].count;
   }
-  if (const std::size_t count = count_of(errors); told < count)
-    fmt::print(stderr, "{}… and {} more\n", before, format_count(count - told));
+  if (told < count_of(errors))
+    fmt::print(stderr, "{}… and {} more of {}\n", before, format_count(count_of(errors) - told),
+               format_count(kinds.size() - kMostKinds, "other kind"));
 }
 
 }  // namespace
@@ -155,7 +156,9 @@ void print_left_out(const Errors& left_out) {
                  line == 0 ? "" : fmt::format(" ({}line {})", kinds[i].count == 1 ? "" : "first: ", line));
       shown += kinds[i].count;
     }
-    if (shown < count) fmt::print(stderr, "  {:>8}  more\n", format_count(count - shown));
+    if (shown < count)
+      fmt::print(stderr, "  {:>8}  for {}\n", format_count(count - shown),
+                 format_count(kinds.size() - kMostKinds, "other reason"));
   }
 }
 

@@ -101,6 +101,21 @@ void print_loaded(const config::LoadedChain& loaded) {
   }
 }
 
+/// Every error, warning and left-out construct has this form.
+Json to_json(const Errors& errors) {
+  const auto or_null = [](const auto& value) { return value == decltype(value){} ? Json() : Json(value); };
+  Json list = Json::array();
+  for (const Error& error : errors) {
+    list.push_back({{"file", or_null(error.place.file)},
+                    {"line", or_null(error.place.line)},
+                    {"column", or_null(error.place.column)},
+                    {"message", error.message},
+                    {"found", or_null(error.found)},
+                    {"expected", or_null(error.expected)}});
+  }
+  return list;
+}
+
 /// "no mistakes" is said of a chain that does all that its files say, and of no other one.
 std::string summary_of(const config::LoadedChain& loaded) {
   const std::size_t warnings = loaded.without_effect.size() + loaded.cautions.size();
@@ -112,8 +127,7 @@ std::string summary_of(const config::LoadedChain& loaded) {
 }
 
 void print_json(const config::LoadedChain& loaded) {
-  Json json{{"errors", Json::array()},      {"ports", Json::array()},          {"functions", Json::array()},
-            {"unsupported", Json::array()}, {"without_effect", Json::array()}, {"cautions", Json::array()}};
+  Json json{{"errors", Json::array()}, {"ports", Json::array()}, {"functions", Json::array()}};
   const std::vector<run::NamedPort>& ports = loaded.chain.ports;
   for (std::size_t i = 0; i < ports.size(); ++i) {
     const bool reads = ports[i].port->reads();
@@ -130,25 +144,15 @@ void print_json(const config::LoadedChain& loaded) {
     if (!load.empty()) function["load"] = std::move(load);
     json["functions"].push_back(std::move(function));
   }
-  for (const Error& error : loaded.unsupported) json["unsupported"].push_back(to_string(error));
-  for (const Error& error : loaded.without_effect) json["without_effect"].push_back(to_string(error));
-  for (const Error& error : loaded.cautions) json["cautions"].push_back(to_string(error));
+  json["unsupported"] = to_json(loaded.unsupported);
+  json["without_effect"] = to_json(loaded.without_effect);
+  json["cautions"] = to_json(loaded.cautions);
   print(json);
 }
 
 int refuse_chain(const Errors& errors, const CheckArguments& arguments) {
   if (!arguments.json) return refuse(errors, arguments.verbose);
-  const auto or_null = [](const auto& value) { return value == decltype(value){} ? Json() : Json(value); };
-  Json list = Json::array();
-  for (const Error& error : errors) {
-    list.push_back({{"file", or_null(error.place.file)},
-                    {"line", or_null(error.place.line)},
-                    {"column", or_null(error.place.column)},
-                    {"message", error.message},
-                    {"found", or_null(error.found)},
-                    {"expected", or_null(error.expected)}});
-  }
-  print({{"errors", std::move(list)}});
+  print({{"errors", to_json(errors)}});
   return kWrongUsage;
 }
 

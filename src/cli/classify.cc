@@ -95,9 +95,9 @@ void warn(const classify::Ruleset& rules, const ClassifyOptions& options, const 
   });
   if (of_interface > 0) {
     fmt::print(stderr,
-               "penstock: {} conditions test interfaces, which tuples do not have: they match only if they are "
-               "negated (use --in and --out to name interfaces)\n",
-               format_count(static_cast<std::uint64_t>(of_interface)));
+               "penstock: {} on interfaces, which tuples do not have: such conditions match only if they are negated "
+               "(use --in and --out to name interfaces)\n",
+               format_count(static_cast<std::uint64_t>(of_interface), "condition"));
   }
   warn_of_unknown(rules, classify::Subject::in_port, "--in", options.in, interfaces);
   warn_of_unknown(rules, classify::Subject::out_port, "--out", options.out, interfaces);

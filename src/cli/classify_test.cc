@@ -103,7 +103,7 @@ TEST_F(ClassifyCommand, TakesTheInterfacesOfAllTuples) {
   EXPECT_EQ(run(kOfInterfaces, {"--in", "lan", "--out", "wan", tuple}).out, "- drop\n");
   const Outcome none = run(kOfInterfaces, {tuple});
   EXPECT_EQ(none.out, "1 reject\n");
-  EXPECT_THAT(none.err, HasSubstr("3 conditions test interfaces, which tuples do not have"));
+  EXPECT_THAT(none.err, HasSubstr("3 conditions on interfaces, which tuples do not have"));
 }
 
 TEST_F(ClassifyCommand, SaysThatNoRuleHasTheInterface) {

@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "cli/chain_arguments.h"
+#include "packet/batch.h"
 #include "plan/device_plan.h"
 #include "plan/transfer_plan.h"
 #include "report/text_table.h"
+#include "ring/lane.h"
 
 namespace penstock::cli {
 
@@ -65,9 +67,9 @@ void print_plan(const TransferPlan& plan, const std::vector<std::uint32_t>& size
     fmt::print("Nothing crosses PCIe.\n");
   } else {
     fmt::print(
-        "{}\nThese fields must cross (transfer plan). Bytes are those of an Ethernet frame (without "
-        "FCS)\n"
-        "with IPv4 and TCP headers; metadata included.\n",
+        "{}\nThe transfer plan: the fields that stages need on the other side of PCIe. Bytes are the sum of these\n"
+        "fields' own sizes, for an Ethernet frame (without FCS) with IPv4 and TCP headers; metadata (such as\n"
+        "wire_length, in_port) included.\n",
         crossings.text());
   }
 }
@@ -128,10 +130,14 @@ void print_device_plan(const run::Chain& chain, const plan::DevicePlan& plan, co
     bytes.add_row({std::to_string(size), std::to_string(crossing.to_device), std::to_string(crossing.to_host)});
   }
   fmt::print(
-      "\nTransferred with frames: {} and sharing: {}, for each forwarded packet\n"
-      "(index, verdicts, lengths and findings included):\n{}\n{}",
+      "\nTransferred with frames: {} and sharing: {}, for each forwarded packet:\n{}\n{}\n"
+      "These are the bytes that a run counts: frames rounded up to {} bytes, or headers or records; to\n"
+      "the device an index of {} bytes per packet in place of the metadata; to the host verdicts, lengths\n"
+      "and findings. They can be fewer than the sum of the fields: what the device knows (the verdict of a\n"
+      "packet that nothing has decided about) or computes (the flow hash) does not cross.\n",
       chain.settings.whole_frames == plan::WholeFrames::always ? "whole" : "planned",
-      plan::kSharingNames[static_cast<std::size_t>(chain.settings.sharing)], table.text(), bytes.text());
+      plan::kSharingNames[static_cast<std::size_t>(chain.settings.sharing)], table.text(), bytes.text(),
+      kFrameAlignment, ring::kIndexBytes);
 }
 
 nlohmann::ordered_json device_plan_json(const run::Chain& chain, const plan::DevicePlan& plan,

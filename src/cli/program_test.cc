@@ -16,6 +16,7 @@
 namespace penstock::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -209,7 +210,10 @@ TEST_F(Program, PrintsAPlanThatFitsATerminal) {
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
   }
   EXPECT_THAT(run({"plan", chain_, "--processor", "gpu"}).out,
-              HasSubstr("Transferred with frames: planned and sharing: packets, "));
+              AllOf(HasSubstr("the sum of these\nfields' own sizes"),
+                    HasSubstr("Transferred with frames: planned and sharing: packets, "),
+                    HasSubstr("frames rounded up to 16 bytes, or headers or records; to\nthe device an index of 16 "
+                              "bytes per packet in place of the metadata")));
   EXPECT_THAT(run({"plan", chain_, "--processor", "gpu", "--set", "run.frames=whole", "--set", "run.sharing=none"}).out,
               HasSubstr("Transferred with frames: whole and sharing: none, "));
   EXPECT_THAT(run({"plan", chain_, "--processor", "cpu"}).out, HasSubstr("Nothing crosses PCIe."));

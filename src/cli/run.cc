@@ -3,12 +3,15 @@
 
 #include "cli/run.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <chrono>
+#include <ctime>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -71,6 +74,12 @@ Result<void> write_report(const std::string& path, const Json& report) {
   return path == "-" ? write_stdout(text_of(report)) : write_text_file(path, text_of(report));
 }
 
+/// So that tables on stderr are told from those at the end, and from those of the signal before.
+std::string heading_of(const report::RunReport& report) {
+  return fmt::format("\nReport at {:%Y-%m-%d %H:%M:%S} UTC, after {:.1f} s (SIGUSR1); the run continues:\n\n",
+                     fmt::gmtime(std::time(nullptr)), std::chrono::duration<double>(report.elapsed).count());
+}
+
 /// Does what signals have asked for since the last call. Mistakes are told, and the run goes on.
 void heed(RunSignals& signals, run::Running& running, const RunArguments& arguments, const std::string& report_path,
           bool progress) {
@@ -82,7 +91,7 @@ void heed(RunSignals& signals, run::Running& running, const RunArguments& argume
   if (report) {
     const report::RunReport now = running.report();
     if (report_path.empty()) {
-      fmt::print(stderr, "{}", report::to_tables(now));
+      fmt::print(stderr, "{}{}", heading_of(now), report::to_tables(now));
     } else if (const auto written = write_report(report_path, complete_report(now, arguments, {})); !written) {
       print_errors(written.error());
     }

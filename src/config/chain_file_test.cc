@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 namespace penstock::config {
 namespace {
@@ -842,6 +843,65 @@ TEST_F(WeakChainFile, RefusesFilesOfIpXfrmThatProtectNothing) {
   EXPECT_TRUE(load(between_ports(ipsec + "}\n"))) << "a policy that blocks needs no SA";
   put("policy", out + "\tmark 0x1/0xff\n");
   expect_has(errors_of(between_ports(ipsec + "}\n")), "`unsupported: skip` to apply the rest");
+}
+
+constexpr const char* kSa =
+    "src 1.1.1.1 dst 2.2.2.2\n\tproto esp spi 0x00000100 reqid 1 mode tunnel\n"
+    "\tauth-trunc hmac(sha1) 0x000102030405060708090a0b0c0d0e0f10111213 96\n"
+    "\tenc cbc(aes) 0x000102030405060708090a0b0c0d0e0f\n";
+constexpr const char* kPolicy =
+    "src 10.0.0.0/8 dst 10.9.0.0/16 \n\tdir out priority 0 ptype main \n"
+    "\ttmpl src 1.1.1.1 dst 2.2.2.2\n\t\tproto esp reqid 1 mode tunnel\n";
+
+TEST_F(WeakChainFile, NamesWhatWasLeftOutOfFilesOfIpXfrm) {
+  const std::string ipsec = "  - ipsec: {state: state, policy: policy, state_dir: none, unsupported: skip";
+  put("state", kSa);
+  put("policy", std::string(kPolicy) + "\tmark 0x1/0xff\n");
+  expect_has(errors_of(between_ports(ipsec + "}\n")),
+             "policy: no policy for this direction: all packets would leave in the clear: found 1 construct left out "
+             "('mark'), expected policies with dir out");
+  const auto drops = load(between_ports(ipsec + ", unselected: drop}\n"));
+  ASSERT_TRUE(drops) << to_string(drops.error());
+  const function::NetworkFunction& function = *drops->chain.functions.front().function;
+  expect_has(function.description(), "out, 1 SA, 0 policies, 1 construct left out ('mark'); ");
+  nlohmann::json report;
+  function.report(report);
+  EXPECT_EQ(report["warnings"],
+            nlohmann::json::array({"1 construct left out ('mark'): packets that need them are dropped (no_policy, "
+                                   "no_sa, unsupported), or leave in the clear"}));
+  put("policy", kPolicy);
+  put("state", std::string(kSa) + "\tmark 0x1/0xff\n");
+  expect_has(warnings_of(between_ports(ipsec + "}\n")),
+             "packets that it selects are dropped (no_sa): found 1 construct left out ('mark'), expected ");
+  put("state", kSa);
+  const auto whole = load(between_ports(ipsec + "}\n"));
+  ASSERT_TRUE(whole) << to_string(whole.error());
+  report = {};
+  whole->chain.functions.front().function->report(report);
+  EXPECT_FALSE(report.contains("warnings"));
+}
+
+TEST_F(WeakChainFile, BlamesTheParameterThatNamesTheWrongFileOfIpXfrm) {
+  put("sas", kSa);
+  put("policies", kPolicy);
+  const auto errors_with = [&](const std::string& state, const std::string& policy) {
+    return errors_of(between_ports("  - ipsec: {state_dir: none, state: " + state + ", policy: " + policy + "}\n"));
+  };
+  expect_has(errors_with("sas", "sas"),
+             "chain.yaml:3:50: policy: this file is the output of `ip xfrm state`, and the other parameter names it "
+             "too: found '/");
+  expect_has(errors_with("sas", "sas"), "/sas', expected a file with the output of `ip xfrm policy`");
+  expect_has(errors_with("policies", "policies"),
+             "chain.yaml:3:37: state: this file is the output of `ip xfrm policy`, and the other parameter names it "
+             "too: found '/");
+  expect_has(errors_with("policies", "policies"), "/policies', expected a file with the output of `ip xfrm state`");
+  const std::string swapped = errors_with("policies", "sas");
+  expect_has(swapped, "state: this file is the output of `ip xfrm policy`: found ");
+  expect_has(swapped, "policy: this file is the output of `ip xfrm state`: found ");
+  expect_has(errors_of(between_ports("  - ipsec: {state_dir: none, state: policies, direction: in}\n")),
+             "state: this file is the output of `ip xfrm policy`: found ");
+  put("sas", "src 1.1.1.1 nonsense\n");
+  expect_has(errors_with("sas", "policies"), "sas:1:13: ");
 }
 
 }  // namespace

@@ -121,17 +121,27 @@ bool EventLog::end_last_line(int fd) const noexcept {
   return !cut || ::write(fd, "\n", 1) == 1;
 }
 
+/// `deleted`: the old file has no name any more, and is gone once it is closed.
+Error EventLog::not_reopened(std::string reason, bool deleted) const {
+  return {{path_, 0, 0},
+          deleted ? "cannot reopen the log; it continues in the old file, which was deleted: these lines will be lost"
+                  : "cannot reopen the log; it continues in the old file",
+          std::move(reason),
+          "a file that can be written, or a folder where it can be created; then send SIGHUP again"};
+}
+
 Result<void> EventLog::reopen() {
   const std::lock_guard lock(mutex_);
   if (fd_ < 0 || kind_ != Kind::file || is_stdout()) return {};
   struct stat named {};
   struct stat held {};
-  if (::stat(path_.c_str(), &named) == 0 && ::fstat(fd_, &held) == 0) {
+  const bool is_held = ::fstat(fd_, &held) == 0;
+  if (is_held && ::stat(path_.c_str(), &named) == 0) {
     if (named.st_dev == held.st_dev && named.st_ino == held.st_ino) return {};
-    if (!S_ISREG(named.st_mode)) return failure(Error{{path_, 0, 0}, "cannot reopen the log", "not a file", "a file"});
+    if (!S_ISREG(named.st_mode)) return failure(not_reopened("not a file", is_held && held.st_nlink == 0));
   }
   const auto opened = open_locked();
-  if (!opened) return tl::unexpected(opened.error());
+  if (!opened) return failure(not_reopened(opened.error().front().found, is_held && held.st_nlink == 0));
   static_cast<void>(end_last_line(*opened));
   ::close(std::exchange(fd_, *opened));
   return {};

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <map>
@@ -18,9 +19,12 @@
 #include <thread>
 #include <vector>
 
+#include "base/testing/file_content.h"
+
 namespace penstock::report {
 namespace {
 
+using penstock::testing::content_of;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -28,11 +32,7 @@ using ::testing::SizeIs;
 class EventLogTest : public ::testing::Test {
  protected:
   ~EventLogTest() override { std::remove(path_.c_str()); }
-  [[nodiscard]] std::string content() const {
-    std::ostringstream text;
-    text << std::ifstream(path_).rdbuf();
-    return text.str();
-  }
+  [[nodiscard]] std::string content() const { return content_of(path_); }
   static void add(EventLog::Writer& writer, std::string_view line) {
     writer.line([&](std::string& out) { out += line; });
   }
@@ -142,14 +142,38 @@ TEST_F(EventLogTest, ReopensAFileThatWasRenamedAndLosesNoLine) {
   add(writer, "three");
   writer.flush();
   EXPECT_EQ(content(), "three\n");
-  std::ostringstream old;
-  old << std::ifstream(renamed).rdbuf();
-  EXPECT_EQ(old.str(), "one\ntwo\n");
+  EXPECT_EQ(content_of(renamed), "one\ntwo\n");
   EventLog second(path_), other(renamed);
   EXPECT_FALSE(second.open()) << "the new file is locked";
   EXPECT_TRUE(other.open()) << "the old one no longer is";
   EXPECT_THAT(log.close(), IsEmpty());
   std::remove(renamed.c_str());
+}
+
+TEST_F(EventLogTest, ContinuesInTheOldFileWhenTheFolderIsGone) {
+  namespace fs = std::filesystem;
+  const fs::path folder = path_ + ".folder";
+  const fs::path moved = path_ + ".moved";
+  fs::create_directory(folder);
+  EventLog log(folder / "eve.json");
+  ASSERT_TRUE(log.open());
+  log.begin();
+  fs::rename(folder, moved);
+  const auto reopened = log.reopen();
+  ASSERT_FALSE(reopened);
+  EXPECT_EQ(to_string(reopened.error()),
+            (folder / "eve.json").string() +
+                ": cannot reopen the log; it continues in the old file: found No such file or directory, expected a "
+                "file that can be written, or a folder where it can be created; then send SIGHUP again");
+  {
+    EventLog::Writer writer(log);
+    add(writer, "still here");
+  }
+  EXPECT_EQ(content_of(moved / "eve.json"), "still here\n");
+  fs::remove_all(moved);
+  EXPECT_THAT(to_string(log.reopen().error()),
+              HasSubstr("; it continues in the old file, which was deleted: these lines will be lost: found "));
+  EXPECT_THAT(log.close(), IsEmpty());
 }
 
 TEST_F(EventLogTest, LosesNoLineOfSeveralWorkersWhileItIsReopened) {
@@ -175,9 +199,7 @@ TEST_F(EventLogTest, LosesNoLineOfSeveralWorkersWhileItIsReopened) {
   EXPECT_THAT(log.close(), IsEmpty());
   std::string all = content();
   for (int file = 0; file < kFiles; ++file) {
-    std::ostringstream text;
-    text << std::ifstream(renamed(file)).rdbuf();
-    all += text.str();
+    all += content_of(renamed(file));
     std::remove(renamed(file).c_str());
   }
   int count = 0;

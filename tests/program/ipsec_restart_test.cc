@@ -127,9 +127,11 @@ TEST_F(IpsecRestart, ABackupThatWasRestoredIsRefusedAndNothingIsSent) {
   const std::string before = read("out.pcap");
   for (const char* const command : {"run ipsec.yaml", "check ipsec.yaml"}) {
     EXPECT_EQ(shell(std::string("penstock ") + command), 2);
-    EXPECT_THAT(read("err"),
-                HasSubstr("state.txt:1: the sequence numbers that SA 0x00001000 from 192.0.2.1 to 192.0.2.2 "
-                          "has used are unknown: found a copy: the file was restored or moved here in "));
+    EXPECT_THAT(
+        read("err"),
+        HasSubstr(
+            "state.txt:1: the sequence numbers that SA 0x00001000 from 192.0.2.1 to 192.0.2.2 "
+            "has used are unknown: found a copy (restored from a backup, or from another folder or machine) in "));
   }
   EXPECT_EQ(read("out.pcap"), before);
 }

@@ -20,6 +20,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -136,7 +137,7 @@ TEST_F(Program, CanBeStoppedWhileItWaitsForTheOtherEndOfAPipe) {
 TEST_F(Program, WritesTheRecordOfAnExperimentThatWasStopped) {
   const std::string program = "timeout --preserve-status -k 20 -s INT 1 '" PENSTOCK_PROGRAM "'";
   EXPECT_EQ(shell(program + " bench offload --only processor=cpu --duration 1h --json kept.json"), 1);
-  EXPECT_THAT(read("err"), HasSubstr("stopped: 0 of "));
+  EXPECT_THAT(read("err"), HasSubstr("stopped after 0 of "));
   EXPECT_EQ(json("kept.json")["complete"], false);
   EXPECT_EQ(shell("penstock bench --from - <kept.json"), 0) << read("err");
   EXPECT_THAT(read("out"), HasSubstr("incomplete  0 points"));
@@ -519,6 +520,58 @@ TEST_F(Program, EndsWithWhatIsLeftOutAndCallsNoSuchChainWithoutMistakes) {
     EXPECT_THAT(read("err"), HasSubstr("weak.yaml:2:27: refused because of 2 unsupported constructs, listed above: "
                                        "expected `unsupported: skip` to apply the rest\n"));
   }
+}
+
+TEST_F(Program, ChecksLogsAndStateAndLeavesNoTrace) {
+  write("ids.rules", "alert ip any any -> any any (msg:\"any packet\"; sid:1;)\n");
+  write("state",
+        "src 1.1.1.1 dst 2.2.2.2\n\tproto esp spi 0x00000100 reqid 1 mode tunnel\n"
+        "\tauth-trunc hmac(sha1) 0x000102030405060708090a0b0c0d0e0f10111213 96\n"
+        "\tenc cbc(aes) 0x000102030405060708090a0b0c0d0e0f\n");
+  write("policy",
+        "src 10.0.0.0/8 dst 10.9.0.0/16 \n\tdir out priority 0 ptype main \n"
+        "\ttmpl src 1.1.1.1 dst 2.2.2.2\n\t\tproto esp reqid 1 mode tunnel\n");
+  write("logs.yaml",
+        "ports: {lan: {pcap: {read: in.pcap}}, wan: {pcap: {write: new.pcap}}}\n"
+        "chain: [nids: {rules: ids.rules}, ipsec: {state: state, policy: policy, state_dir: numbers}]\n"
+        "outputs: {eve: eve.json, fast_log: fast.log, report: report.json, esp_sa: sas}\n");
+  const auto files = [&] {
+    std::set<std::string> names;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_)) names.insert(entry.path().string());
+    return names;
+  };
+  for (const char* const out : {"out", "err", "command"}) write(out, "");
+  const std::set<std::string> before = files();
+  const std::string without_nids = " --set 'chain=[ipsec: {state: state, policy: policy, state_dir: numbers}]'";
+  EXPECT_EQ(shell("penstock check logs.yaml"), 0) << read("err");
+  EXPECT_EQ(shell("penstock check logs.yaml" + without_nids), 0) << "no function writes logs" << read("err");
+  EXPECT_EQ(shell("penstock check logs.yaml --json"), 0) << read("err");
+  EXPECT_EQ(shell("penstock check logs.yaml --set run.workers=0"), 2);
+  EXPECT_EQ(shell("penstock plan logs.yaml"), 0) << read("err");
+  EXPECT_EQ(files(), before);
+  EXPECT_EQ(shell("penstock run logs.yaml -q"), 0) << read("err");
+  EXPECT_TRUE(exists("eve.json") && exists("fast.log") && exists("numbers") && exists("sas")) << "a run writes them";
+}
+
+TEST_F(Program, PrintsWarningsAndWhatIsLeftOutAsJsonObjects) {
+  write("rules", "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -m geoip --source-country XX -j DROP\nCOMMIT\n");
+  write("weak.yaml",
+        "ports: {lan: {pcap: {read: in.pcap}}, wan: {pcap: {write: out.pcap}}}\n"
+        "chain: [firewall: {rules: rules, unsupported: skip}]\n"
+        "outputs: {eve: eve.json}\n");
+  ASSERT_EQ(shell("penstock check weak.yaml --json"), 0) << read("err");
+  const nlohmann::json checked = json("out");
+  for (const char* const list : {"unsupported", "without_effect", "cautions"}) {
+    ASSERT_EQ(checked[list].size(), 1U) << list;
+    std::set<std::string> names;
+    for (const auto& [name, value] : checked[list][0].items()) names.insert(name);
+    EXPECT_EQ(names, (std::set<std::string>{"file", "line", "column", "message", "found", "expected"})) << list;
+  }
+  EXPECT_EQ(checked["unsupported"][0]["file"], "rules");
+  EXPECT_EQ(checked["unsupported"][0]["line"], 3);
+  EXPECT_EQ(checked["without_effect"][0]["file"], "weak.yaml");
+  EXPECT_EQ(checked["without_effect"][0]["message"], "eve: no function of the chain writes it");
+  EXPECT_EQ(checked["without_effect"][0]["found"], "'eve.json'");
 }
 
 TEST_F(Program, ChecksCapturesAndOutputsAndTouchesNone) {

@@ -14,6 +14,7 @@
 namespace penstock {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -68,7 +69,10 @@ TEST_F(RunningProgram, ReopensItsLogsOnSighup) {
 TEST_F(RunningProgram, ContinuesInTheOldLogWhereItCannotReopenIt) {
   const std::string rotate = "mv fast.log fast.1; mkdir fast.log; kill -HUP $pid; until_there err; kill -INT $pid";
   ASSERT_EQ(run_and("--report report.json", rotate), 0) << read("err");
-  EXPECT_THAT(read("err"), HasSubstr("fast.log: cannot reopen the log: found not a file, expected a file\n"));
+  EXPECT_THAT(
+      read("err"),
+      HasSubstr("fast.log: cannot reopen the log; it continues in the old file: found not a file, expected a file "
+                "that can be written, or a folder where it can be created; then send SIGHUP again\n"));
   EXPECT_EQ(lines("fast.1"), json("report.json")["packets"]["in"]);
 }
 
@@ -85,6 +89,9 @@ TEST_F(RunningProgram, WritesAReportOnSigusr1AndContinues) {
 
 TEST_F(RunningProgram, WritesTheTablesToStderrOnSigusr1WithoutAReport) {
   ASSERT_EQ(run_and("-q", "kill -USR1 $pid; until_there err; kill -INT $pid"), 0);
+  EXPECT_THAT(
+      read("err"),
+      ContainsRegex("^\nReport at [0-9-]{10} [0-9:]{8} UTC, after [0-9.]+ s \\(SIGUSR1\\); the run continues:\n\n"));
   EXPECT_THAT(read("err"), HasSubstr("packets in"));
   EXPECT_EQ(read("out"), "");
 }

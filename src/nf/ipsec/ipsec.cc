@@ -41,7 +41,8 @@ FrameRoom growth_of(const Tables& tables) {
 
 }  // namespace
 
-Ipsec::Ipsec(std::unique_ptr<Tables> tables) : tables_(std::move(tables)), statuses_(tables_->sas().size()) {
+Ipsec::Ipsec(std::unique_ptr<Tables> tables, std::string left_out)
+    : tables_(std::move(tables)), left_out_(std::move(left_out)), statuses_(tables_->sas().size()) {
   traits_.name = kind_name();
   traits_.summary = ipsec_kind().summary;
   traits_.cpu = kAccess;
@@ -91,6 +92,7 @@ std::string Ipsec::description() const {
     const std::size_t policies = tables_->policy_count();
     text += fmt::format(", {} polic{}", format_count(policies), policies == 1 ? "y" : "ies");
   }
+  if (!left_out_.empty()) text += fmt::format(", {}", left_out_);
   text += fmt::format("; on the CPU by intel-ipsec-mb ({})", mb_processor_features());
   const std::string& folder = tables_->numbers().folder();
   return text + (folder.empty() ? "; no state kept" : fmt::format("; state in {}", folder));
@@ -133,6 +135,12 @@ void Ipsec::look_after_sas(SaState::Seconds now) noexcept {
 }
 
 void Ipsec::report(nlohmann::json& into) const {
+  if (!left_out_.empty()) {
+    into["warnings"].push_back(fmt::format("{}: packets that need them {}", left_out_,
+                                           tables_->settings().inbound
+                                               ? "are dropped (wrong_spi, policy_mismatch), or not checked"
+                                               : "are dropped (no_policy, no_sa, unsupported), or leave in the clear"));
+  }
   const NumberSource& numbers = tables_->numbers();
   into["state_dir"] = numbers.folder().empty() ? nlohmann::json() : nlohmann::json(numbers.folder());
   if (const std::string fault = numbers.fault(); !fault.empty()) into["fault"] = fault;

@@ -29,7 +29,8 @@ namespace penstock::ipsec {
 
 class Ipsec final : public function::NetworkFunction {
  public:
-  explicit Ipsec(std::unique_ptr<Tables> tables);
+  /// `left_out`: what was left out of the files ("2 constructs left out ('mark')"), or nothing.
+  explicit Ipsec(std::unique_ptr<Tables> tables, std::string left_out = {});
 
   const function::NfTraits& traits() const noexcept override { return traits_; }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
@@ -39,9 +40,10 @@ class Ipsec final : public function::NetworkFunction {
   Result<void> begin_run() override;
   void end_run() noexcept override { tables_->end_run(); }
   std::string description() const override;
-  /// {"state_dir": folder or null, "fault": why no numbers could be reserved, where they could not, "sas": [{"spi",
-  /// "source", "destination", "line", "packets", "bytes", "sent" or "received", "replayed", "integrity", "soft",
-  /// "hard"} …]}: SAs that carried nothing and are at no limit are left away.
+  /// {"warnings": [what was left out of the files], "state_dir": folder or null, "fault": why no numbers could be
+  /// reserved, where they could not, "sas": [{"spi", "source", "destination", "line", "packets", "bytes", "sent" or
+  /// "received", "replayed", "integrity", "soft", "hard"} …]}: SAs that carried nothing and are at no limit are left
+  /// away.
   void report(nlohmann::json& into) const override;
 
   [[nodiscard]] const Tables& tables() const noexcept { return *tables_; }
@@ -58,6 +60,7 @@ class Ipsec final : public function::NetworkFunction {
   static void log_limit(const SaState& state) noexcept;
 
   std::unique_ptr<Tables> tables_;
+  const std::string left_out_;
   function::NfTraits traits_;
   std::atomic<SaState::Seconds> looked_at_ = 0;
   std::atomic<bool> limit_reached_ = false;

@@ -7,9 +7,13 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <set>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/text_file.h"
 #include "base/units.h"
@@ -24,6 +28,7 @@ namespace penstock::ipsec {
 namespace {
 
 constexpr std::string_view kNoFolder = "none";
+constexpr std::size_t kShownPath = 200;  // bytes in a message
 
 constexpr auto kParameters = std::to_array<Parameter>({
     {"state", ParameterType::path, "", "", "output of `ip xfrm state`: the SAs with their keys", true},
@@ -77,9 +82,55 @@ Errors out_of_place(const Parameters& parameters, bool inbound, bool behind_rout
   return errors;
 }
 
-/// Files that protect nothing, or open nothing: most likely the tool that should have printed them has failed.
-Errors empty_files(const TableSources& sources, bool all_read) {
+/// "2 constructs left out ('mark')": by the words of the files.
+std::string left_out_text(const Errors& unsupported) {
+  constexpr std::size_t kMost = 5;
+  std::vector<std::string_view> words;
+  for (const Error& error : unsupported) {
+    if (!error.found.empty() && std::ranges::find(words, error.found) == words.end()) words.push_back(error.found);
+    if (words.size() > kMost) break;
+  }
+  std::string text = format_count(unsupported.size(), "construct") + " left out";
+  if (words.empty()) return text;
+  const std::size_t shown = std::min(words.size(), kMost);
+  return fmt::format("{} ({}{})", text,
+                     fmt::join(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+                     shown < words.size() ? ", …" : "");
+}
+
+/// Files that were given to the wrong parameter: better than what their content lacks for this one. They are read a
+/// second time, which pipes do not allow.
+Errors misplaced_files(const Parameters& parameters, std::size_t most) {
+  const std::string& state = parameters.text("state");
+  const std::string policy = parameters.has("policy") ? parameters.text("policy") : "-";
+  const bool same = state != "-" && policy != "-" && resolved_path(state) == resolved_path(policy);
   Errors errors;
+  const auto add = [&](const char* parameter, const std::string& path, const char* is, const char* expected) {
+    errors.push_back({parameters.place(parameter),
+                      fmt::format("{}: this file is the output of `{}`{}", parameter, is,
+                                  same ? ", and the other parameter names it too" : ""),
+                      in_quotes(path, kShownPath), fmt::format("a file with the output of `{}`", expected)});
+  };
+  const auto can_be_read_again = [](const std::string& path) {
+    std::error_code none;
+    return path != "-" && std::filesystem::is_regular_file(path, none);
+  };
+  if (can_be_read_again(state)) {
+    if (const auto policies = read_policies(state, most); policies && !policies->value.empty())
+      add("state", state, "ip xfrm policy", "ip xfrm state");
+  }
+  if (can_be_read_again(policy)) {
+    if (const auto states = read_states(policy, most); states && !states->value.empty())
+      add("policy", policy, "ip xfrm state", "ip xfrm policy");
+  }
+  return errors;
+}
+
+/// Files that protect nothing, or open nothing: most likely the tool that should have printed them has failed.
+/// `unsupported`: what was left out of them.
+Errors empty_files(const TableSources& sources, const Errors& unsupported) {
+  Errors errors;
+  const bool all_read = unsupported.empty();
   const bool inbound = sources.settings.inbound;
   const auto applies = [&](const Policy& policy) { return (policy.direction == Direction::out) != inbound; };
   const auto protects = [&](const Policy& policy) { return applies(policy) && !policy.templates.empty(); };
@@ -94,14 +145,14 @@ Errors empty_files(const TableSources& sources, bool all_read) {
     errors.push_back({{sources.policy_file, 0, 0},
                       fmt::format("no policy for this direction: {}",
                                   inbound ? "all packets would be accepted" : "all packets would leave in the clear"),
-                      "",
+                      all_read ? "" : left_out_text(unsupported),
                       inbound ? "policies with dir in or fwd" : "policies with dir out"});
   }
   return errors;
 }
 
-/// Outbound policies whose packets no SA can carry: nobody will negotiate one.
-Errors policies_without_sa(const Selection& selection, const std::string& file) {
+/// Outbound policies whose packets no SA can carry: nobody will negotiate one. `left_out`: what the files lack for it.
+Errors policies_without_sa(const Selection& selection, const std::string& file, const std::string& left_out) {
   Errors warnings;
   const auto add = [&](Handling handling, std::string_view consequence) {
     std::size_t count = 0;
@@ -112,9 +163,12 @@ Errors policies_without_sa(const Selection& selection, const std::string& file) 
       if (count++ == 0) first_line = selection.line(i);
     }
     if (count == 0) return;
+    std::vector<std::string> found;
+    if (count > 1) found.push_back(format_count(count) + " such policies");
+    if (!left_out.empty()) found.push_back(left_out);
     warnings.push_back({{file, first_line, 0},
                         fmt::format("no SA matches the template of this policy: {}", consequence),
-                        count == 1 ? "" : fmt::format("{} such policies", format_count(count)),
+                        fmt::format("{}", fmt::join(found, "; ")),
                         "an SA with its mode, reqid and addresses"});
   };
   add(Handling::protect, "packets that it selects are dropped (no_sa)");
@@ -202,22 +256,25 @@ Result<std::unique_ptr<function::NetworkFunction>> make_ipsec(const Parameters& 
       append(errors, std::move(policies).error());
     }
   }
-  if (!errors.empty()) return failure(std::move(errors));
+  if (!errors.empty()) {
+    Errors misplaced = misplaced_files(parameters, most);
+    return failure(misplaced.empty() ? std::move(errors) : std::move(misplaced));
+  }
   const bool refused = !unsupported.empty() && function::refuses_unsupported(parameters);
-  if (errors = empty_files(sources, unsupported.empty()); !errors.empty() && !refused)
-    return failure(std::move(errors));
+  if (errors = empty_files(sources, unsupported); !errors.empty() && !refused) return failure(std::move(errors));
   append(context.without_effect, function::unused_interfaces(parameters, devices_of(sources), "policy or SA"));
   const std::string policy_file = sources.policy_file;
   const bool inbound = sources.settings.inbound;
   auto tables = Tables::build(std::move(sources));
   if (!tables) return failure(std::move(tables).error());
   append(unsupported, std::move(tables->unsupported));
+  const std::string left_out = unsupported.empty() ? "" : left_out_text(unsupported);
   if (auto checked = function::check_unsupported(parameters, parameters.has("policy") ? "policy" : "state",
                                                  std::move(unsupported), std::move(harmless), context);
       !checked)
     return failure(std::move(checked).error());
-  if (!inbound) append(context.cautions, policies_without_sa(tables->value->selection(), policy_file));
-  return std::make_unique<Ipsec>(std::move(tables->value));
+  if (!inbound) append(context.cautions, policies_without_sa(tables->value->selection(), policy_file, left_out));
+  return std::make_unique<Ipsec>(std::move(tables->value), left_out);
 }
 
 const function::NfKind& ipsec_kind() {

@@ -18,10 +18,12 @@ namespace penstock::ipsec {
 
 namespace {
 
+/// New keys are always a way out: their file has another name, and no IV of theirs was used.
 Error record_error(const SaOrigin& sa, const std::string& path, const std::string& why) {
   return {sa.place, fmt::format("the sequence numbers that SA {} has used are unknown", sa.name),
           fmt::format("{} in {}/{}", why, path, sa.identity.file_name()),
-          "the file as this machine last wrote it; or new keys for the SA, and the file removed"};
+          why == kCopiedRecord ? "the state_dir where the SA was last used; if that is lost, give the SA new keys"
+                               : "the file as this machine last wrote it; if that is lost, give the SA new keys"};
 }
 
 Error in_use(const SaOrigin& sa, const std::string& path) {

@@ -413,11 +413,11 @@ TEST(KeptNumbers, OfARestoredBackupAreRefused) {
   Process process(disk);
   const auto state = state_of(gcm());
   EXPECT_FALSE(process.begin({state}));
-  EXPECT_EQ(process.error,
-            "state.txt:3: the sequence numbers that SA SA has used are unknown: found a copy: the file was restored or "
-            "moved here in /state/" +
-                name +
-                ", expected the file as this machine last wrote it; or new keys for the SA, and the file removed");
+  EXPECT_EQ(
+      process.error,
+      "state.txt:3: the sequence numbers that SA SA has used are unknown: found a copy (restored from a backup, or "
+      "from another folder or machine) in /state/" +
+          name + ", expected the state_dir where the SA was last used; if that is lost, give the SA new keys");
   EXPECT_EQ(to_string(process.numbers.check(std::vector{state})), process.error) << "penstock check says so too";
   EXPECT_THAT(process.send(*state, 1), IsEmpty());
 }

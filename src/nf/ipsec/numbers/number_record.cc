@@ -120,7 +120,7 @@ tl::expected<NumberRecord, std::string> read_record(StateFolder& folder, const s
   const bool both = slots[0] && slots[1];
   const bool second = !slots[0] || (both && slots[1]->generation > slots[0]->generation);
   NumberRecord record = std::move(*slots[second ? 1 : 0]);
-  if (record.file != *identity) return tl::unexpected<std::string>("a copy: the file was restored or moved here");
+  if (record.file != *identity) return tl::unexpected(std::string(kCopiedRecord));
   if (both) return record;
   for (NumberRecord::Entry& entry : record.entries) {
     constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();

@@ -58,6 +58,9 @@ inline constexpr std::uint64_t kMostReservation = std::uint64_t{1} << 26;
 /// Where the slot of a generation begins.
 [[nodiscard]] constexpr std::uint64_t slot_of(std::uint64_t generation) noexcept { return generation % 2 * kSlotBytes; }
 
+/// Why a record is refused that was not written at this place.
+inline constexpr std::string_view kCopiedRecord = "a copy (restored from a backup, or from another folder or machine)";
+
 /// The record that a file holds. Where one slot is damaged, it may be the newer one: then numbers begin after all that
 /// it can have reserved. An error says why nothing is known of the numbers.
 [[nodiscard]] tl::expected<NumberRecord, std::string> read_record(StateFolder& folder, const std::string& name,

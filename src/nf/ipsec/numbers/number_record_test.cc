@@ -113,7 +113,7 @@ TEST_F(RecordFile, IsRefusedWhereItIsACopy) {
   write(5, 200);
   disk.restore("file", disk.content("file"));
   ASSERT_FALSE(read());
-  EXPECT_EQ(read().error(), "a copy: the file was restored or moved here");
+  EXPECT_EQ(read().error(), "a copy (restored from a backup, or from another folder or machine)");
 }
 
 TEST_F(RecordFile, IsNotReadFromTheOthersSlot) {

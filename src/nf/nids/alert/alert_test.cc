@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/testing/bytes.h"
 #include "nf/nids/alert/alert_writer.h"
 #include "nf/nids/alert/eve_alert.h"
 #include "nf/nids/alert/eve_stats.h"
@@ -26,15 +27,12 @@
 namespace penstock::nids {
 namespace {
 
+using penstock::testing::bytes_of;
 using ::testing::IsEmpty;
 using Json = nlohmann::ordered_json;
 using Frame = std::vector<std::uint8_t>;
 
 constexpr std::uint64_t kTime = 1'795'292'681'123'456'789;  // 2026-11-21 20:24:41 UTC
-
-stack::Bytes bytes_of(std::string_view text) {
-  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
-}
 
 void append(Frame& frame, std::initializer_list<int> bytes) {
   for (const int byte : bytes) frame.push_back(static_cast<std::uint8_t>(byte));

@@ -14,20 +14,19 @@
 #include <string_view>
 #include <vector>
 
+#include "base/testing/bytes.h"
 #include "nf/nids/detect/buffer_program.h"
 #include "nf/nids/detect/contested_reading.h"
 
 namespace penstock::nids {
 namespace {
 
+using penstock::testing::bytes_of;
 using stack::ContestedBytes;
 using stack::StreamChunk;
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
 
-std::span<const std::uint8_t> bytes_of(std::string_view text) {
-  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
-}
 std::string text_of(std::span<const std::uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
 
 /// A chunk that begins at byte 100 of its stream, or elsewhere.

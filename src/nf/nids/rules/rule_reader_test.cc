@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/testing/file_content.h"
 #include "nf/nids/rules/load_table.h"
 #include "nf/nids/rules/options.h"
 #include "nf/nids/rules/rules_for_test.h"
@@ -261,8 +262,7 @@ TEST(RuleReader, RulesOfStreamsHaveNoOptionsOfPackets) {
 }
 
 TEST(RuleReader, ItsManualNamesEveryOption) {
-  std::ifstream file(PENSTOCK_SOURCE_DIR "/src/nf/nids/rules/README.md");
-  const std::string manual{std::istreambuf_iterator<char>(file), {}};
+  const std::string manual = penstock::testing::content_of(PENSTOCK_SOURCE_DIR "/src/nf/nids/rules/README.md");
   for (const OptionKind& option : all_options()) {
     EXPECT_THAT(manual, HasSubstr("`" + std::string(option.name) + "`"));
   }
