@@ -139,6 +139,12 @@ void ContestedBytes::forget_before(MemoryPool& pool, std::uint64_t offset) noexc
   urgent_count_ = static_cast<std::uint32_t>(last - urgent_.begin());
 }
 
+void ContestedBytes::shift(std::uint64_t bytes) noexcept {
+  for (Version& version : versions()) version.offset += bytes;
+  for (UrgentMark& mark : urgent()) mark.offset += bytes;
+  acknowledged_ += bytes;
+}
+
 std::uint64_t ContestedBytes::right_edge() const noexcept {
   std::uint64_t edge = 0;
   for (const Version& version : versions()) edge = std::max(edge, version.end());

@@ -63,6 +63,8 @@ class ContestedBytes {
   /// Whether something before `limit` has not been offered.
   [[nodiscard]] bool waits(std::uint64_t limit) const noexcept;
   void forget_before(MemoryPool& pool, std::uint64_t offset) noexcept;
+  /// The stream begins so many bytes earlier: all offsets grow.
+  void shift(std::uint64_t bytes) noexcept;
 
   [[nodiscard]] std::span<Version> versions() noexcept { return {versions_.data(), version_count_}; }
   [[nodiscard]] std::span<const Version> versions() const noexcept { return {versions_.data(), version_count_}; }

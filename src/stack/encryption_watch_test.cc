@@ -9,12 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/testing/bytes.h"
+
 namespace penstock::stack {
 namespace {
 
+using penstock::testing::bytes_of;
 using namespace std::string_literals;
-
-Bytes bytes_of(std::string_view text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
 
 std::string tls(unsigned type, const std::string& data) {
   return std::string{static_cast<char>(type), 3, 1, static_cast<char>(data.size() >> 8),

@@ -11,16 +11,17 @@
 #include <string_view>
 #include <vector>
 
+#include "base/testing/bytes.h"
 #include "base/testing/rounds.h"
 
 namespace penstock::stack {
 namespace {
 
+using penstock::testing::bytes_of;
+
 constexpr OverlapPolicy kPolicies[] = {OverlapPolicy::first,     OverlapPolicy::last,       OverlapPolicy::bsd,
                                        OverlapPolicy::bsd_right, OverlapPolicy::linux_host, OverlapPolicy::windows,
                                        OverlapPolicy::solaris};
-
-Bytes bytes_of(std::string_view text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
 
 /// All runs, '.' for bytes that are not there.
 std::string contents(const StreamBuffer& buffer) {

@@ -121,6 +121,7 @@ bool TcpTracker::is_keep_alive(Segment& segment) noexcept {
   if (segment.length() > 1 || segment.has(TcpHeader::kSyn | TcpHeader::kFin | TcpHeader::kRst)) return false;
   TcpStream& mine = segment.mine();
   if (segment.ack != segment.other().last_ack || segment.sequence != mine.next - 1) return false;
+  if (is_early(segment)) return false;
   mine.kept_alive = true;
   return true;
 }
@@ -182,6 +183,7 @@ bool TcpTracker::may_pass(const Segment& segment, bool valid) noexcept {
   // What comes with a SYN, or with a RST that is taken, no application is given (but by fast open, which the stream
   // has). And a host answers to a SYN that it does not expect (RFC 5961 §4).
   if (segment.has(TcpHeader::kSyn) || (valid && segment.has(TcpHeader::kRst))) return true;
+  if (segment.outcome.early) return false;
   if (!segment.payload.empty()) {
     if (segment.outcome.payload_in_stream || segment.outcome.bytes_refused || mine.depth_reached) return true;
     // Sent again: acknowledged, or as it was.

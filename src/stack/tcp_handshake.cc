@@ -262,7 +262,7 @@ bool TcpTracker::adopt(Segment& segment) noexcept {
   if (segment.has(TcpHeader::kSyn)) return false;
   auto handshake = completed_by(session, segment.direction, {segment.sequence, segment.end()}, segment.ack);
   if (!handshake) return false;
-  session.evasion_ = false;
+  session.evasion_ = session.begin_confirmed_ = false;
   if (segment.to_client()) {
     open_from_both_sides(session, *handshake);
   } else {
@@ -657,7 +657,7 @@ bool TcpTracker::complete_handshake(Segment& segment) noexcept {
     take_segment(segment);
     return true;
   };
-  if (segment.to_server() && begins_or_has(segment, client.next) && segment.ack == server.next) {
+  if (segment.to_server() && (begins_or_has(segment, client.next) || is_early(segment)) && segment.ack == server.next) {
     if (session.midstream_) {
       // The client's scale was in the SYN that was not seen.
       client.next_win = client.last_ack + (client.window << client.scale);

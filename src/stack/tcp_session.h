@@ -189,12 +189,13 @@ class TcpSession {
   TcpState state_before_ = TcpState::none;
   bool inline_ : 1 = false;
   bool midstream_ : 1 = false, midstream_synack_ : 1 = false, async_ : 1 = false;
-  bool timestamps_ : 1 = false;  // both hosts send them
-  bool scales_ : 1 = false;      // the client offered to scale windows
-  bool four_way_ : 1 = false;    // SYN, SYN, SYN/ACK, ACK
-  bool fast_open_ : 1 = false;   // RFC 7413
-  bool evasion_ : 1 = false;     // the handshake's ACK had a wrong number
-  bool confirmed_ : 1 = false;   // the server has answered behind the handshake
+  bool timestamps_ : 1 = false;       // both hosts send them
+  bool scales_ : 1 = false;           // the client offered to scale windows
+  bool four_way_ : 1 = false;         // SYN, SYN, SYN/ACK, ACK
+  bool fast_open_ : 1 = false;        // RFC 7413
+  bool evasion_ : 1 = false;          // the handshake's ACK had a wrong number
+  bool confirmed_ : 1 = false;        // the server has answered behind the handshake
+  bool begin_confirmed_ : 1 = false;  // and acknowledged the client's SYN as the session has it
 };
 
 }  // namespace penstock::stack

@@ -90,7 +90,7 @@ bool TcpTracker::established_data(Segment& segment) noexcept {
   TcpStream& other = segment.other();
   if (!ack_valid(segment)) return segment.refuse(TcpEvent::established_invalid_ack);
 
-  if (before(segment.end(), mine.last_ack)) {
+  if (before(segment.end(), mine.last_ack) && !is_early(segment)) {
     if (session.async_) {
       advance(mine.last_ack, segment.sequence);
     } else if (mine.next == segment.sequence && options_.async_oneside && session.midstream_) {
@@ -116,7 +116,10 @@ bool TcpTracker::established_data(Segment& segment) noexcept {
     advance(mine.last_ack, segment.sequence);
     advance(mine.next_win, mine.last_ack + mine.window);
   }
-  if (segment.to_client()) session.confirmed_ = true;
+  if (segment.to_client()) {
+    session.confirmed_ = true;
+    if (not_before(segment.ack, other.isn + 1)) session.begin_confirmed_ = true;
+  }
   other.grant(segment.scaled_window());
   note_timestamp(segment);
   take_segment(segment);

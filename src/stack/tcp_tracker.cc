@@ -14,6 +14,9 @@ namespace {
 /// Segments further ahead of what was acknowledged are no data of the connection: no window is that wide (RFC 7323
 /// §2.3).
 constexpr std::int64_t kWidestWindow = 1 << 30;
+/// A server that answers with a SYN cookie keeps nothing of the SYN. Two bits of the cookie stand for an MSS, and Linux
+/// accepts an ACK whose sequence number is off by as much as they make up for: its stream begins there.
+constexpr std::int64_t kMostCookieShift = 3;
 
 }  // namespace
 
@@ -144,7 +147,43 @@ void TcpTracker::watch(TcpSession& session, Direction direction) noexcept {
 void TcpTracker::take_data(Segment& segment) noexcept {
   if (segment.mine().depth_reached) return;
   const std::uint32_t sequence = segment.sequence + (segment.has(TcpHeader::kSyn) ? 1U : 0U);
+  if (is_early(segment)) {
+    segment.outcome.early = true;
+    if (segment.session->inline_) return;
+    if (segment.mine().offset_of(sequence) < 0) begin_earlier(segment.mine(), sequence);
+  }
   segment.outcome.payload_in_stream = keep(segment, sequence, segment.payload);
+}
+
+// Data of the client from before the byte that follows its SYN: a server with SYN cookies may take them for the
+// beginning, until it has shown that it expects that byte.
+bool TcpTracker::is_early(const Segment& segment) noexcept {
+  const TcpSession& session = *segment.session;
+  if (!segment.to_server() || segment.payload.empty() || segment.has(TcpHeader::kSyn) || session.begin_confirmed_ ||
+      session.midstream_ || session.async_) {
+    return false;
+  }
+  const TcpStream& mine = segment.mine();
+  if (!before(segment.sequence, mine.isn + 1)) return false;
+  const std::int64_t offset = mine.offset_of(segment.sequence);
+  if (offset >= 0) return true;  // it has begun still earlier
+  return offset >= -kMostCookieShift && mine.buffer.right_edge() == 0 && mine.inspected == 0;
+}
+
+/// The stream begins at this sequence number. Whether the receiver has the bytes up to where it began is not known: as
+/// with urgent ones, readings have them or not.
+void TcpTracker::begin_earlier(TcpStream& stream, std::uint32_t sequence) noexcept {
+  const auto bytes = static_cast<std::uint64_t>(-stream.offset_of(sequence));
+  stream.base = sequence;
+  if (stream.contested == nullptr) stream.contested = ContestedBytes::make(stream_memory_);
+  if (stream.contested == nullptr) {
+    ++counters_.contested_given_up;
+    return;
+  }
+  stream.contested->shift(bytes);
+  for (std::uint64_t at = 0; at < bytes; ++at) {
+    if (stream.contested->add_urgent(at) == ContestedBytes::Added::displaced) ++counters_.contested_given_up;
+  }
 }
 
 bool TcpTracker::keep(Segment& segment, std::uint32_t sequence, Bytes data) noexcept {

@@ -31,6 +31,7 @@ struct TcpOutcome {
   bool reset = false;            // it closed the session by a RST
   bool session_refused = false;  // there was no memory for one
   bool bytes_refused = false;    // nor for its bytes in the stream
+  bool early = false;            // its data begin before the session's, where a server with SYN cookies may begin
 };
 
 class TcpTracker {
@@ -136,6 +137,8 @@ class TcpTracker {
   bool rst_valid(Segment& segment) noexcept;
   static bool is_retransmission(Segment& segment) noexcept;
   static bool is_keep_alive(Segment& segment) noexcept;
+  static bool is_early(const Segment& segment) noexcept;
+  void begin_earlier(TcpStream& stream, std::uint32_t sequence) noexcept;
   static bool is_keep_alive_ack(const Segment& segment) noexcept;
   static bool is_window_update(const Segment& segment) noexcept;
   static bool is_shutdown_ack(const Segment& segment) noexcept;

@@ -1069,6 +1069,57 @@ TEST(Tracker, OffersInlineBytesAgainThatASegmentWithoutBytesNamedUrgent) {
   EXPECT_THAT(talk.contested[0], ElementsAre(Talk::Contested{0, "EVIxL", 0, {"!@3"}}));
 }
 
+// A server with SYN cookies has kept nothing of the SYN, and believes an ACK that is up to three bytes off:
+//
+//   client ── SYN 101 ─▶ ◀─ SYN/ACK ── server
+//          ── ACK, 99 ──▶                 its stream begins at 99, and not at 102
+//          ── EVIL, at 99 ─▶              other servers read "L"
+TEST(Tracker, OffersAStreamThatBeginsBeforeItsSynWithTheBytesBeforeItAndWithout) {
+  for (const std::uint32_t early : {1U, 3U}) {
+    Talk talk({.chunk_bytes = 8, .seam_bytes = 4});
+    talk.handshake();  // the SYN is 99
+    talk.client({.sequence = 100 - early, .ack = 1000});
+    talk.client({.sequence = 100 - early, .ack = 1000, .data = "EVIL"});
+    talk.server({.sequence = 1000, .ack = 104 - early});
+    talk.finish();
+    EXPECT_EQ(talk.inspected(), "EVIL") << early;
+    ASSERT_FALSE(talk.contested[0].empty());
+    EXPECT_EQ(talk.contested[0].back().versions.size(), early) << "each of these bytes may not be there";
+  }
+}
+
+// The same, a byte at a time: they are no keep-alive probes.
+TEST(Tracker, TakesSingleBytesBeforeTheSynForData) {
+  Talk talk({.chunk_bytes = 8, .seam_bytes = 4});
+  talk.handshake();
+  talk.client({.sequence = 97, .ack = 1000, .data = "E"});
+  talk.client({.sequence = 98, .ack = 1000, .data = "V"});
+  talk.client({.sequence = 99, .ack = 1000, .data = "IL"});
+  talk.server({.sequence = 1000, .ack = 101});
+  talk.finish();
+  EXPECT_EQ(talk.inspected(), "EVIL");
+}
+
+TEST(Tracker, BeginsAStreamBehindItsSynOnceTheServerHasAcknowledgedThat) {
+  Talk talk({.chunk_bytes = 8, .seam_bytes = 4});
+  talk.handshake();
+  talk.server({.sequence = 1000, .ack = 100, .data = "hello"});
+  talk.client({.sequence = 99, .ack = 1005, .data = "xGOOD"});
+  talk.server({.sequence = 1005, .ack = 104});
+  talk.finish();
+  EXPECT_EQ(talk.inspected(), "GOOD");
+  EXPECT_THAT(talk.contested[0], IsEmpty());
+}
+
+TEST(Tracker, RefusesInlineAStreamThatBeginsBeforeItsSyn) {
+  Talk talk({.inline_streams = true});
+  talk.handshake();
+  EXPECT_EQ(talk.client({.sequence = 98, .ack = 1000, .data = "EVIL"}).refused, Refusal::invalid);
+  EXPECT_EQ(talk.client({.sequence = 99, .ack = 1000, .data = "E"}).refused, Refusal::invalid);
+  EXPECT_EQ(talk.client({.sequence = 100, .ack = 1000, .data = "GOOD"}).refused, Refusal::none);
+  EXPECT_EQ(talk.client({.sequence = 99, .ack = 1000, .data = "xG"}).refused, Refusal::none) << "known by now";
+}
+
 // ---- Evasions
 
 TEST(Tracker, SeesWhatTheHostOfEachPolicySees) {
