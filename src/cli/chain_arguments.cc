@@ -71,9 +71,11 @@ void print_alike(std::span<const Error> errors, std::string_view before, bool al
     fmt::print(stderr, "{}{}{}\n", before, to_string(*kinds[i].first), more);
     told += kinds[i].count;
   }
-  if (told < count_of(errors))
-    fmt::print(stderr, "{}… and {} more of {}\n", before, format_count(count_of(errors) - told),
-               format_count(kinds.size() - kMostKinds, "other kind"));
+  if (told == count_of(errors)) return;
+  // Beyond what a list holds in full, kinds are not known.
+  const std::string of =
+      kinds.size() > kMostKinds ? " of " + format_count(kinds.size() - kMostKinds, "other kind") : std::string();
+  fmt::print(stderr, "{}… and {} more{}\n", before, format_count(count_of(errors) - told), of);
 }
 
 }  // namespace
@@ -156,9 +158,11 @@ void print_left_out(const Errors& left_out) {
                  line == 0 ? "" : fmt::format(" ({}line {})", kinds[i].count == 1 ? "" : "first: ", line));
       shown += kinds[i].count;
     }
-    if (shown < count)
-      fmt::print(stderr, "  {:>8}  for {}\n", format_count(count - shown),
-                 format_count(kinds.size() - kMostKinds, "other reason"));
+    if (shown == count) continue;
+    const std::string reasons = kinds.size() > kMostKinds
+                                    ? "for " + format_count(kinds.size() - kMostKinds, "other reason")
+                                    : std::string("more");
+    fmt::print(stderr, "  {:>8}  {}\n", format_count(count - shown), reasons);
   }
 }
 

@@ -122,11 +122,12 @@ bool EventLog::end_last_line(int fd) const noexcept {
 }
 
 /// `deleted`: the old file has no name any more, and is gone once it is closed.
-Error EventLog::not_reopened(std::string reason, bool deleted) const {
+Error EventLog::not_reopened(std::string_view reason, bool deleted) const {
+  std::string message = "cannot reopen the log: " + std::string(reason) + "; it continues in the old file";
+  if (deleted) message += ", which was deleted: these lines will be lost";
   return {{path_, 0, 0},
-          deleted ? "cannot reopen the log; it continues in the old file, which was deleted: these lines will be lost"
-                  : "cannot reopen the log; it continues in the old file",
-          std::move(reason),
+          std::move(message),
+          "",
           "a file that can be written, or a folder where it can be created; then send SIGHUP again"};
 }
 
@@ -141,7 +142,12 @@ Result<void> EventLog::reopen() {
     if (!S_ISREG(named.st_mode)) return failure(not_reopened("not a file", is_held && held.st_nlink == 0));
   }
   const auto opened = open_locked();
-  if (!opened) return failure(not_reopened(opened.error().front().found, is_held && held.st_nlink == 0));
+  if (!opened) {
+    std::string_view reason = opened.error().front().message;
+    constexpr std::string_view kWhat = "cannot write: ";
+    if (reason.starts_with(kWhat)) reason.remove_prefix(kWhat.size());
+    return failure(not_reopened(reason, is_held && held.st_nlink == 0));
+  }
   static_cast<void>(end_last_line(*opened));
   ::close(std::exchange(fd_, *opened));
   return {};

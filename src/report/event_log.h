@@ -106,7 +106,7 @@ class EventLog {
   [[nodiscard]] bool write_all(std::string_view lines, std::size_t& written) noexcept;
   [[nodiscard]] bool wait_for_room() noexcept;
   [[nodiscard]] Error error(std::string message, int reason) const;
-  [[nodiscard]] Error not_reopened(std::string reason, bool deleted) const;
+  [[nodiscard]] Error not_reopened(std::string_view reason, bool deleted) const;
 
   const std::string path_;
   const Start start_;

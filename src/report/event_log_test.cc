@@ -163,7 +163,7 @@ TEST_F(EventLogTest, ContinuesInTheOldFileWhenTheFolderIsGone) {
   ASSERT_FALSE(reopened);
   EXPECT_EQ(to_string(reopened.error()),
             (folder / "eve.json").string() +
-                ": cannot reopen the log; it continues in the old file: found No such file or directory, expected a "
+                ": cannot reopen the log: No such file or directory; it continues in the old file: expected a "
                 "file that can be written, or a folder where it can be created; then send SIGHUP again");
   {
     EventLog::Writer writer(log);
@@ -172,7 +172,7 @@ TEST_F(EventLogTest, ContinuesInTheOldFileWhenTheFolderIsGone) {
   EXPECT_EQ(content_of(moved / "eve.json"), "still here\n");
   fs::remove_all(moved);
   EXPECT_THAT(to_string(log.reopen().error()),
-              HasSubstr("; it continues in the old file, which was deleted: these lines will be lost: found "));
+              HasSubstr("; it continues in the old file, which was deleted: these lines will be lost"));
   EXPECT_THAT(log.close(), IsEmpty());
 }
 

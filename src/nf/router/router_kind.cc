@@ -53,7 +53,8 @@ Devices read_devices(const Parameters& parameters, std::span<const std::string> 
   Devices devices(ports);
   if (!parameters.has("interfaces")) return devices;
   const std::vector<std::string>& given = parameters.texts("interfaces");
-  append(errors, function::check_interface_keys(given, [&](std::size_t i) { return parameters.place("interfaces", i); }));
+  append(errors,
+         function::check_interface_keys(given, [&](std::size_t i) { return parameters.place("interfaces", i); }));
   for (std::size_t i = 0; i < given.size(); ++i) {
     const Pair pair = split_pair(given[i]);
     if (devices.add_alias(pair.key, pair.value)) continue;
