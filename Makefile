@@ -65,7 +65,7 @@ asan: setup-build-test-check ## the same tests under the address and undefined-b
 	@tools/run_tests build/asan -LE fuzz
 
 # Those whose code runs in several threads. The others of the folder are not built, and so not run.
-threaded := chain_test port_test ring_test ipsec_numbers_test ipsec_replay_test conservation_test table_swap_test
+threaded := run_test port_test ring_test ipsec_numbers_test ipsec_replay_test conservation_test table_swap_test
 .PHONY: tsan
 tsan: setup-build-test ## the unit and property tests of multi-threaded code under the thread sanitizer
 	@$(call configure,tsan)
