@@ -44,8 +44,9 @@ bool EventLog::is_stdout() const noexcept {
 }
 
 Error EventLog::error(std::string message, int reason) const {
-  return system_error(is_stdout() ? "stdout" : path_, message,
-                      reason == 0 ? "the reader no longer reads" : std::strerror(reason));
+  message += ": ";
+  message += reason == 0 ? "the reader no longer reads" : std::strerror(reason);
+  return {{is_stdout() ? "stdout" : path_, 0, 0}, std::move(message), "", ""};
 }
 
 Result<void> EventLog::open() {
