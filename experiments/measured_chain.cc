@@ -122,10 +122,10 @@ Result<void> ChainRunner::measure(Point& point, const MeasuredChain& chain, cons
 /// One worker, so that the order is known, and frames that do not depend on how batches are filled.
 Result<std::string> ChainRunner::output_of(const MeasuredChain& chain, const std::string& name) {
   const std::string path = workplace_.path(name);
-  const auto run =
-      run_file(generator(chain, fmt::format("packets: {}", kCheckedPackets)) +
-               fmt::format("  wan: {{pcap: {{write: {}}}}}\nchain: {}\n", yaml_text(path), chain.functions) +
-               run_section(chain));
+  const auto run = run_file(
+      generator(chain, fmt::format("packets: {}", kCheckedPackets)) +
+      fmt::format("  wan: {{pcap: {{write: {}, precision: ns}}}}\nchain: {}\n", yaml_text(path), chain.functions) +
+      run_section(chain));
   if (!run) return tl::unexpected(run.error());
   return path;
 }
@@ -134,7 +134,7 @@ Result<std::string> ChainRunner::output_of(const MeasuredChain& chain, const std
 Result<std::string> ChainRunner::undo(const MeasuredChain& chain, const std::string& output) {
   const std::string path = workplace_.path("undone.pcap");
   const auto run =
-      run_file(fmt::format("ports:\n  lan: {{pcap: {{read: {}}}}}\n  wan: {{pcap: {{write: {}}}}}\n"
+      run_file(fmt::format("ports:\n  lan: {{pcap: {{read: {}}}}}\n  wan: {{pcap: {{write: {}, precision: ns}}}}\n"
                            "chain: {}\nrun: {{workers: 1, processor: cpu}}\n",
                            yaml_text(output), yaml_text(path), chain.undone_by));
   if (!run) return tl::unexpected(run.error());

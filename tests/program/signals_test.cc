@@ -71,8 +71,8 @@ TEST_F(RunningProgram, ContinuesInTheOldLogWhereItCannotReopenIt) {
   ASSERT_EQ(run_and("--report report.json", rotate), 0) << read("err");
   EXPECT_THAT(
       read("err"),
-      HasSubstr("fast.log: cannot reopen the log; it continues in the old file: found not a file, expected a file "
-                "that can be written, or a folder where it can be created; then send SIGHUP again\n"));
+      HasSubstr("fast.log: cannot reopen the log: not a file; it continues in the old file: expected a file that can "
+                "be written, or a folder where it can be created; then send SIGHUP again\n"));
   EXPECT_EQ(lines("fast.1"), json("report.json")["packets"]["in"]);
 }
 
