@@ -187,7 +187,7 @@ Result<void> ChainRunner::check(const MeasuredChain& asked) {
 Point results_of(const report::RunReport& report, const Point& limits, std::size_t gpus) {
   Point results;
   const auto packets = static_cast<double>(report.in.packets);
-  const double elapsed = static_cast<double>(report.elapsed.count()) / 1e9;
+  const double elapsed = report.elapsed_s();
   const double bits = static_cast<double>(report.in.bytes) * 8 + packets * kFrameCheckBits;
   results.set("mpps", packets / elapsed / 1e6).set("gbps", bits / elapsed / 1e9);
   const auto up = static_cast<double>(report.bytes_to_device);
@@ -207,10 +207,7 @@ Point results_of(const report::RunReport& report, const Point& limits, std::size
   results.set("lost", packets > 0 ? lost / packets : 0.0);
   results.set("dropped", packets > 0 ? (dropped - lost) / packets : 0.0);
   for (const report::FunctionReport& function : report.functions) {
-    if (function.segments > 0) {
-      const auto all_ns = static_cast<double>(function.segment_time.count());
-      results.set("segment_us_" + function.name, all_ns / static_cast<double>(function.segments) / 1e3);
-    }
+    if (function.segments > 0) results.set("segment_us_" + function.name, function.us_per_segment());
     // Without a share of its own it has all, which is what it was timed with first.
     std::uint32_t share = function.multiprocessors;
     if (share == 0 && !function.share_times.empty()) share = function.share_times.front().multiprocessors;

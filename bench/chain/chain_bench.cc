@@ -89,7 +89,7 @@ void run_bench(benchmark::State& state, const std::string& yaml) {
   for (auto _ : state) {
     const auto result = run_chain(yaml);
     if (result.in.packets != result.forwarded.packets) return state.SkipWithError("packets were dropped");
-    const double elapsed = std::chrono::duration<double>(result.elapsed).count();
+    const double elapsed = result.elapsed_s();
     state.SetIterationTime(elapsed);
     packets += static_cast<double>(result.in.packets);
     bytes += static_cast<double>(result.in.bytes);

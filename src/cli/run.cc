@@ -9,7 +9,6 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <limits>
@@ -77,7 +76,7 @@ Result<void> write_report(const std::string& path, const Json& report) {
 /// So that tables on stderr are told from those at the end, and from those of the signal before.
 std::string heading_of(const report::RunReport& report) {
   return fmt::format("\nReport at {:%Y-%m-%d %H:%M:%S} UTC, after {:.1f} s (SIGUSR1); the run continues:\n\n",
-                     fmt::gmtime(std::time(nullptr)), std::chrono::duration<double>(report.elapsed).count());
+                     fmt::gmtime(std::time(nullptr)), report.elapsed_s());
 }
 
 /// Does what signals have asked for since the last call. Mistakes are told, and the run goes on.

@@ -61,8 +61,8 @@ Json scan_summary(const std::vector<std::string>& captures, const report::RunRep
     summary["alerts"] = summary["alerts"].get<std::uint64_t>() + rule["alerts"].get<std::uint64_t>();
   summary["processor"] = report.processor;
   summary["workers"] = report.workers;
-  summary["elapsed_s"] = static_cast<double>(report.elapsed.count()) / 1e9;
-  summary["rate"] = {{"packets_per_s", report.packets_per_second()}, {"bits_per_s", report.bits_per_second()}};
+  summary["elapsed_s"] = report.elapsed_s();
+  summary["rate"] = report::rate_json(report);
   for (const char* part : {"rules", "load", "inspection", "stack"}) summary[part] = details[part];
   if (details.contains("profile")) summary["profile"] = details["profile"];
   if (details.contains("warnings")) summary["warnings"] = details["warnings"];

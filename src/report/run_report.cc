@@ -10,6 +10,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// In nanoseconds.
+double mean(std::chrono::nanoseconds time, std::uint64_t count) noexcept {
+  return count == 0 ? 0.0 : static_cast<double>(time.count()) / static_cast<double>(count);
+}
+
 double seconds(std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1e9; }
 
 template <typename Pairs>
@@ -37,7 +42,6 @@ Json share_json(const FunctionReport& function) {
 }
 
 Json function_json(const FunctionReport& function) {
-  const auto time_ns = static_cast<double>(function.time.count());
   Json json;
   json["name"] = function.name;
   json["description"] = function.description;
@@ -47,11 +51,9 @@ Json function_json(const FunctionReport& function) {
   json["dropped"] = traffic_json(function.dropped);
   json["dropped"]["reasons"] = object(function.drop_reasons);
   json["time_s"] = seconds(function.time);
-  json["ns_per_packet"] = function.in.packets == 0 ? 0.0 : time_ns / static_cast<double>(function.in.packets);
+  json["ns_per_packet"] = function.ns_per_packet();
   if (function.segments > 0) {
-    json["segments"] = {
-        {"count", function.segments},
-        {"mean_us", static_cast<double>(function.segment_time.count()) / static_cast<double>(function.segments) / 1e3}};
+    json["segments"] = {{"count", function.segments}, {"mean_us", function.us_per_segment()}};
   }
   if (const Json share = share_json(function); !share.empty()) json["gpu_share"] = share;
   if (!function.details.is_null()) json["details"] = function.details;
@@ -73,17 +75,25 @@ Json port_json(const PortReport& port) {
 
 }  // namespace
 
+double FunctionReport::ns_per_packet() const noexcept { return mean(time, in.packets); }
+
+double FunctionReport::us_per_segment() const noexcept { return mean(segment_time, segments) / 1e3; }
+
 double RunReport::packets_per_second() const noexcept {
-  return elapsed.count() > 0 ? static_cast<double>(in.packets) / seconds(elapsed) : 0.0;
+  return elapsed.count() > 0 ? static_cast<double>(in.packets) / elapsed_s() : 0.0;
 }
 
 double RunReport::bits_per_second() const noexcept {
-  return elapsed.count() > 0 ? static_cast<double>(in.bytes) * 8 / seconds(elapsed) : 0.0;
+  return elapsed.count() > 0 ? static_cast<double>(in.bytes) * 8 / elapsed_s() : 0.0;
 }
 
 std::uint64_t RunReport::chain_drops(std::string_view reason) const noexcept { return find(dropped_by_chain, reason); }
 
 double RunReport::latency(std::string_view quantile) const noexcept { return find(latency_us, quantile); }
+
+Json rate_json(const RunReport& report) {
+  return {{"packets_per_s", report.packets_per_second()}, {"bits_per_s", report.bits_per_second()}};
+}
 
 Json to_json(const RunReport& report) {
   const auto totals = [&](std::uint64_t TrafficSum::*count) {
@@ -97,10 +107,10 @@ Json to_json(const RunReport& report) {
   Json json;
   json["processor"] = report.processor;
   json["workers"] = report.workers;
-  json["elapsed_s"] = seconds(report.elapsed);
+  json["elapsed_s"] = report.elapsed_s();
   json["packets"] = totals(&TrafficSum::packets);
   json["bytes"] = totals(&TrafficSum::bytes);
-  json["rate"] = {{"packets_per_s", report.packets_per_second()}, {"bits_per_s", report.bits_per_second()}};
+  json["rate"] = rate_json(report);
   json["functions"] = Json::array();
   for (const FunctionReport& function : report.functions) json["functions"].push_back(function_json(function));
   json["dropped_by_chain"] = object(report.dropped_by_chain);

@@ -10,11 +10,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "report/counter.h"
-#include "report/latency_histogram.h"
 
 namespace penstock::report {
 
@@ -38,6 +38,10 @@ struct FunctionReport {
   std::uint32_t multiprocessors = 0;     // its share of the GPU; 0: all
   std::vector<StageTiming> share_times;  // by which the share was chosen
   nlohmann::ordered_json details;        // the function's own part; null: none
+
+  /// 0 where there were none.
+  [[nodiscard]] double ns_per_packet() const noexcept;
+  [[nodiscard]] double us_per_segment() const noexcept;
 };
 
 struct PortReport {
@@ -81,6 +85,7 @@ struct RunReport {
   std::chrono::nanoseconds cpu_time{}, stack_time{}, send_time{};
   std::vector<std::pair<std::string, double>> latency_us;  // "p50", … "max"
 
+  [[nodiscard]] double elapsed_s() const noexcept { return std::chrono::duration<double>(elapsed).count(); }
   /// Packets per second; bits of frames per second.
   [[nodiscard]] double packets_per_second() const noexcept;
   [[nodiscard]] double bits_per_second() const noexcept;
@@ -91,6 +96,7 @@ struct RunReport {
 
 /// As `report.json` has it: docs/report.md.
 [[nodiscard]] nlohmann::ordered_json to_json(const RunReport& report);
+[[nodiscard]] nlohmann::ordered_json rate_json(const RunReport& report);
 /// For the terminal.
 [[nodiscard]] std::string to_tables(const RunReport& report);
 

@@ -40,9 +40,8 @@ std::string reasons(const DropCounts& all) {
 std::string function_table(const RunReport& report) {
   TextTable table({"", ">packets in", ">forwarded", ">dropped", ">consumed", ">ns/packet", "drops"});
   for (const FunctionReport& f : report.functions) {
-    const double ns = f.in.packets == 0 ? 0.0 : static_cast<double>(f.time.count()) / static_cast<double>(f.in.packets);
     table.add_row({f.name, n(f.in.packets), n(f.forwarded.packets), n(f.dropped.packets), n(f.consumed.packets),
-                   fmt::format("{:.1f}", ns), reasons(f.drop_reasons)});
+                   fmt::format("{:.1f}", f.ns_per_packet()), reasons(f.drop_reasons)});
   }
   table.add_row({"chain", n(report.in.packets), n(report.forwarded.packets), n(report.dropped.packets),
                  n(report.consumed.packets), "", reasons(report.dropped_by_chain)});
@@ -114,10 +113,10 @@ std::string to_tables(const RunReport& report) {
              "\n{} worker{} on the {}, {:.3f} s: {}pps, {}bit/s; {} batch{} ({} full, {} by timeout, {} at the end)\n"
              "latency p50 {:.1f} us, p95 {:.1f} us, p99 {:.1f} us, p99.9 {:.1f} us\n",
              report.workers, report.workers == 1 ? "" : "s", report.processor == "cpu" ? "CPU" : "GPU",
-             static_cast<double>(report.elapsed.count()) / 1e9, format_si(report.packets_per_second()),
-             format_si(report.bits_per_second()), n(batches.count), batches.count == 1 ? "" : "es",
-             n(batches.closed_by_size), n(batches.closed_by_time), n(batches.closed_by_end), report.latency("p50"),
-             report.latency("p95"), report.latency("p99"), report.latency("p99.9"));
+             report.elapsed_s(), format_si(report.packets_per_second()), format_si(report.bits_per_second()),
+             n(batches.count), batches.count == 1 ? "" : "es", n(batches.closed_by_size), n(batches.closed_by_time),
+             n(batches.closed_by_end), report.latency("p50"), report.latency("p95"), report.latency("p99"),
+             report.latency("p99.9"));
 }
 
 }  // namespace penstock::report

@@ -6,7 +6,35 @@
 #include <algorithm>
 #include <functional>
 
+#include "packet/flow_hash.h"
+
 namespace penstock::stack {
+
+namespace {
+
+std::uint32_t begin_of(const FragmentPiece& piece) noexcept { return piece.begin; }
+std::uint32_t end_of(const FragmentPiece& piece) noexcept { return piece.end; }
+
+/// The oldest first where several touch.
+template <typename Touch>
+void sort_by(Touch touch, std::span<const FragmentPiece> pieces, std::vector<std::uint16_t>& those) {
+  std::sort(those.begin(), those.end(), [&](std::uint16_t a, std::uint16_t b) {
+    return touch(pieces[a]) != touch(pieces[b]) ? touch(pieces[a]) < touch(pieces[b]) : a < b;
+  });
+}
+
+/// Of those that are sorted so, the ones that touch at this place.
+template <typename Touch>
+std::span<const std::uint16_t> touching(Touch touch, std::span<const FragmentPiece> pieces,
+                                        std::span<const std::uint16_t> those, std::uint32_t place) {
+  const auto begin = std::lower_bound(those.begin(), those.end(), place,
+                                      [&](std::uint16_t one, std::uint32_t at) { return touch(pieces[one]) < at; });
+  auto end = begin;
+  while (end != those.end() && touch(pieces[*end]) == place) ++end;
+  return {begin, end};
+}
+
+}  // namespace
 
 FragmentTilings::FragmentTilings() {
   for (Side* const side : {&before_, &after_}) {
@@ -26,9 +54,7 @@ FragmentTilings::FragmentTilings() {
 template <typename Touch, typename Far, typename IsEnd>
 bool FragmentTilings::collect(Side& side, std::span<const FragmentPiece> pieces, std::uint32_t from, Touch touch,
                               Far far, IsEnd is_end) {
-  std::sort(side.sorted.begin(), side.sorted.end(), [&](std::uint16_t a, std::uint16_t b) {
-    return touch(pieces[a]) != touch(pieces[b]) ? touch(pieces[a]) < touch(pieces[b]) : a < b;
-  });
+  sort_by(touch, pieces, side.sorted);
   std::size_t steps = 0;
   forks_left_ = false;
   for (unsigned exceptions = 0; exceptions <= kMostExceptions; ++exceptions) {
@@ -46,13 +72,8 @@ template <typename Touch, typename Far, typename IsEnd>
 bool FragmentTilings::walk(Side& side, std::span<const FragmentPiece> pieces, std::uint32_t from, Touch touch, Far far,
                            IsEnd is_end, bool newest, unsigned exceptions, std::size_t& steps) {
   const auto step_from = [&](std::uint32_t at, unsigned so_far) {
-    const auto begin =
-        std::lower_bound(side.sorted.begin(), side.sorted.end(), at,
-                         [&](std::uint16_t piece, std::uint32_t place) { return touch(pieces[piece]) < place; });
-    auto end = begin;
-    while (end != side.sorted.end() && touch(pieces[*end]) == at) ++end;
-    return Step{static_cast<std::size_t>(begin - side.sorted.begin()), static_cast<std::size_t>(end - begin), 0,
-                so_far};
+    const std::span<const std::uint16_t> there = touching(touch, pieces, side.sorted, at);
+    return Step{static_cast<std::size_t>(there.data() - side.sorted.data()), there.size(), 0, so_far};
   };
   forks_left_ = false;
   path_.clear();
@@ -113,8 +134,6 @@ bool FragmentTilings::find(std::span<const FragmentPiece> pieces, std::size_t th
   }
   const FragmentPiece& piece = pieces[through];
   bool all = pieces.size() <= kMostPieces;
-  const auto begin_of = [](const FragmentPiece& one) { return one.begin; };
-  const auto end_of = [](const FragmentPiece& one) { return one.end; };
   if (piece.begin == 0) {
     before_.ways.push_back({});
   } else {
@@ -147,10 +166,7 @@ std::span<const std::uint16_t> FragmentTilings::tiling(std::size_t before, std::
 
 std::size_t FragmentTilings::choice(unsigned number, std::size_t rank, std::size_t count) noexcept {
   if (count <= 2) return (number >> (rank % 6)) % count;
-  std::uint64_t mixed = (rank * kMostCovering + number + 1) * 0x9e3779b97f4a7c15U;  // splitmix64
-  mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9U;
-  mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebU;
-  return (mixed ^ (mixed >> 31)) % count;
+  return mix64(rank * kMostCovering + number + 1) % count;
 }
 
 std::size_t FragmentTilings::rank_of(std::uint32_t place) const noexcept {
@@ -161,16 +177,11 @@ void FragmentTilings::cover(std::span<const FragmentPiece> pieces) {
   covering_ = 0;
   const FragmentPiece& piece = pieces[through_];
   // A piece touches no other but at a place that comes later: one pass in their order finds all that lie on a way.
-  const auto order = [&](Side& side, auto touch) {
-    side.through.clear();
-    std::sort(side.sorted.begin(), side.sorted.end(), [&](std::uint16_t a, std::uint16_t b) {
-      return touch(pieces[a]) != touch(pieces[b]) ? touch(pieces[a]) < touch(pieces[b]) : a < b;
-    });
-  };
   const auto touches = [](const std::vector<std::uint32_t>& places, std::uint32_t place) {
     return std::binary_search(places.begin(), places.end(), place);
   };
-  order(before_, [](const FragmentPiece& one) { return one.end; });
+  before_.through.clear();
+  sort_by(end_of, pieces, before_.sorted);
   places_.assign(1, 0);  // those that a way from the first byte reaches
   for (const std::uint16_t one : before_.sorted) {
     if (!touches(places_, pieces[one].begin)) continue;
@@ -179,7 +190,8 @@ void FragmentTilings::cover(std::span<const FragmentPiece> pieces) {
     if (places_.back() != pieces[one].end) places_.push_back(pieces[one].end);
   }
   const bool begins = touches(places_, piece.begin);
-  order(after_, [](const FragmentPiece& one) { return one.begin; });
+  after_.through.clear();
+  sort_by(begin_of, pieces, after_.sorted);
   places_.clear();  // those from which a way leads to the end, the last one first
   const auto leads = [&](std::uint32_t place) {
     return std::binary_search(places_.begin(), places_.end(), place, std::greater<>());
@@ -202,16 +214,11 @@ void FragmentTilings::cover(std::span<const FragmentPiece> pieces) {
 }
 
 std::span<const std::uint16_t> FragmentTilings::next_covering(std::span<const FragmentPiece> pieces) {
-  const auto begin_of = [](const FragmentPiece& one) { return one.begin; };
-  const auto end_of = [](const FragmentPiece& one) { return one.end; };
   if (covering_ == kMostCovering) return {};
   const unsigned number = covering_++;
   const auto next = [&](const Side& side, std::uint32_t place, std::size_t rank, auto touch) {
-    const auto begin = std::lower_bound(side.through.begin(), side.through.end(), place,
-                                        [&](std::uint16_t one, std::uint32_t at) { return touch(pieces[one]) < at; });
-    auto end = begin;
-    while (end != side.through.end() && touch(pieces[*end]) == place) ++end;
-    return begin[static_cast<std::ptrdiff_t>(choice(number, rank, static_cast<std::size_t>(end - begin)))];
+    const std::span<const std::uint16_t> there = touching(touch, pieces, side.through, place);
+    return there[choice(number, rank, there.size())];
   };
   tiling_.clear();
   for (std::uint32_t at = pieces[through_].begin; at != 0; at = pieces[tiling_.back()].begin) {

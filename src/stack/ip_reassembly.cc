@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "packet/checksum.h"
+#include "packet/flow_hash.h"
 #include "packet/ip.h"
 #include "packet/transport.h"
 #include "stack/fragment_memory.h"
@@ -308,8 +309,8 @@ struct IpReassembly::Parts {
 
   /// False: what is in `order` was given before.
   bool note_given() noexcept {
-    std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
-    for (const Chosen& chosen : order) hash = (hash ^ chosen.fragment) * 0x100000001b3U;
+    std::uint64_t hash = 0;
+    for (const Chosen& chosen : order) hash = mix64(hash + chosen.fragment + 1);
     const auto end = given_hashes.begin() + given;
     if (std::find(given_hashes.begin(), end, hash) != end) return false;
     given_hashes[given++] = hash;

@@ -90,7 +90,7 @@ std::string left_out_text(const Errors& unsupported) {
     if (!error.found.empty() && std::ranges::find(words, error.found) == words.end()) words.push_back(error.found);
     if (words.size() > kMost) break;
   }
-  std::string text = format_count(unsupported.size(), "construct") + " left out";
+  std::string text = format_count(count_of(unsupported), "construct") + " left out";
   if (words.empty()) return text;
   const std::size_t shown = std::min(words.size(), kMost);
   return fmt::format("{} ({}{})", text,
