@@ -52,6 +52,8 @@ struct TrackerOptions {
   std::uint8_t most_tunnels = 8;  // in each other
   TunnelPorts tunnel_ports{};
   bool refuse_undecodable = false;  // inline: frames in which a packet may lie that was not found
+  /// Frames and segments that are as expected take a shorter way to the same result. Off: to compare the two.
+  bool shortcuts = true;
 };
 
 struct TrackerCounters {

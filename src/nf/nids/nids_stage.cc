@@ -42,7 +42,10 @@ void NidsStage::begin_batch() noexcept {
 }
 
 void NidsStage::process(std::span<PacketView> packets) noexcept {
-  for (const PacketView& packet : packets) inspect(packet, {});
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    if (i % stack::Tracker::kMostPrefetched == 0) tracker_.prefetch(packets.subspan(i));
+    inspect(packets[i], {});
+  }
 }
 
 void NidsStage::observe(PacketView packet) noexcept {
@@ -53,6 +56,7 @@ void NidsStage::observe(PacketView packet) noexcept {
 
 void NidsStage::process(std::span<const PacketView> packets, std::span<const std::byte* const> found) noexcept {
   for (std::size_t i = 0; i < packets.size(); ++i) {
+    if (i % stack::Tracker::kMostPrefetched == 0) tracker_.prefetch(packets.subspan(i));
     const PacketLiterals& literals = literals_of(found[i]);
     ++numbers_.scanned_on_gpu;
     if (clear(literals)) {
