@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace penstock {
 
@@ -14,10 +15,12 @@ inline constexpr std::size_t kCacheLineBytes = 64;
 /// The cache line of this address.
 inline void prefetch(const void* address) noexcept { __builtin_prefetch(address); }
 
-/// All lines of so many bytes.
+/// All lines of so many bytes, which need not be an object's.
 inline void prefetch(const void* address, std::size_t bytes) noexcept {
-  const auto* const first = static_cast<const char*>(address);
-  for (std::size_t at = 0; at < bytes; at += kCacheLineBytes) prefetch(first + at);
+  const auto first = reinterpret_cast<std::uintptr_t>(address);
+  for (std::size_t at = 0; at < bytes; at += kCacheLineBytes) {
+    prefetch(reinterpret_cast<const void*>(first + at));  // NOLINT(performance-no-int-to-ptr)
+  }
 }
 
 template <typename T>
