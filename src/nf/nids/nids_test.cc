@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "function/testing/attached_stage.h"
 #include "nf/nids/detect/testing/detection_bed.h"
-#include "nf/nids/frame_numbers.h"
 #include "nf/nids/match/packet_literals.h"
 #include "packet/batch.h"
 #include "packet/parse_core.h"
@@ -26,6 +26,7 @@
 namespace penstock::nids {
 namespace {
 
+using function::testing::AttachedStage;
 using penstock::testing::packet;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -121,7 +122,7 @@ TEST_F(NidsFunction, SeesWhatLiesOverTheSeamOfAStreamsPieces) {
     frames.push_back(talk.ack(1));
   }
   Frames views(frames);
-  auto stage = nids->make_cpu_stage();
+  AttachedStage stage(*nids);
   stage->process(views.views);
   stage.reset();
   EXPECT_EQ(report_of(*nids)["alerts"], 1);
@@ -132,8 +133,8 @@ TEST_F(NidsFunction, CountsAlertsByRuleTheMostFirst) {
       "alert udp any any -> any any (msg:\"seldom\"; content:\"one\"; sid:1;)\n"
       "alert udp any any -> any any (msg:\"never\"; content:\"none\"; sid:2;)\n"
       "alert udp any any -> any any (msg:\"often\"; content:\"o\"; sid:3; rev:2;)\n");
-  auto first = nids->make_cpu_stage();
-  auto second = nids->make_cpu_stage();
+  AttachedStage first(*nids);
+  AttachedStage second(*nids);
   Frames some({question("one"), question("two")});
   Frames more({question("four")});
   first->process(some.views);
@@ -150,7 +151,7 @@ TEST_F(NidsFunction, CountsAlertsByRuleTheMostFirst) {
 
 TEST_F(NidsFunction, ShowsItsCountsAtBatchBoundaries) {
   const auto nids = make("alert udp any any -> any any (msg:\"any\"; content:\"o\"; sid:1;)\n");
-  const auto stage = nids->make_cpu_stage();
+  AttachedStage stage(*nids);
   Frames frames({question("one")});
   stage->process(frames.views);
   EXPECT_EQ(report_of(*nids)["stack"]["packets"], 0);
@@ -164,7 +165,7 @@ TEST_F(NidsFunction, LooksAtWhatIsLeftOfStreamsWhenTheStageEndsAndWritesStatisti
   eve.begin();
   const auto nids =
       make("alert tcp any any -> any 80 (msg:\"in stream\"; content:\"over two segments\"; sid:1;)\n", {}, &eve);
-  auto stage = nids->make_cpu_stage();
+  AttachedStage stage(*nids);
   const auto segment = [](bool back, std::uint8_t flags, std::uint32_t sequence, std::uint32_t ack,
                           std::string_view text) {
     Frame frame = packet()
@@ -201,7 +202,7 @@ TEST_F(NidsFunction, DropsThePacketAndTheRestOfItsFlowWhereItIsTo) {
   const std::vector<Frame> packets{question("good"), question("bad"), question("good"), question("good", 5000)};
   const auto drops = [&](const std::vector<Given>& given) {
     const auto nids = make(rules, given);
-    const auto stage = nids->make_cpu_stage();
+    AttachedStage stage(*nids);
     Frames frames(packets);
     stage->process(frames.views);
     std::vector<bool> dropped;
@@ -221,7 +222,7 @@ TEST_F(NidsFunction, DropsInlineTheSegmentThatCompletesAMatchOfSeveral) {
   const auto nids = make(
       "drop tcp any any -> any any (content:\"FIRST\"; content:\"SECOND\"; distance:0; flow:established; sid:1;)\n",
       {{"action", {"drop"}}});
-  const auto stage = nids->make_cpu_stage();
+  AttachedStage stage(*nids);
   testing::Conversation talk;
   std::vector<Frame> packets = talk.handshake();
   for (int i = 0; i < 7; ++i) {
@@ -256,7 +257,7 @@ TEST_F(NidsFunction, DropsWhatComesAgainOfADatagramThatItDropped) {
   const std::string rules = "drop udp any any -> any any (msg:\"bad\"; content:\"bad\"; sid:1;)\n";
   const Frame bad = question("12345678bad"), good = question("12345678good", 5000);
   const auto nids = make(rules, {{"action", {"drop"}}});
-  const auto stage = nids->make_cpu_stage();
+  AttachedStage stage(*nids);
   Frames frames({fragment_of(bad, 0, 16, 1), fragment_of(bad, 16, 19, 1), fragment_of(bad, 16, 19, 1),
                  fragment_of(bad, 0, 16, 1), fragment_of(good, 0, 16, 2), fragment_of(good, 16, 20, 2)});
   stage->process(frames.views);
@@ -293,8 +294,8 @@ TEST_F(NidsFunction, ReadsAndWritesWhatItsTraitsSay) {
     view.packet->mark = static_cast<std::uint32_t>(random());
     view.packet->flow_hash = static_cast<std::uint32_t>(random());
   }
-  one->make_cpu_stage()->process(a.views);
-  other->make_cpu_stage()->process(b.views);
+  AttachedStage(*one).process(a.views);
+  AttachedStage(*other).process(b.views);
   std::size_t dropped = 0;
   for (std::size_t i = 0; i < packets.size(); ++i) {
     EXPECT_EQ(a.views[i].packet->verdict, b.views[i].packet->verdict) << i;
@@ -337,7 +338,7 @@ TEST_F(NidsFunction, DropsWhatMemoryHasNoRoomForAndSaysSo) {
     const auto nids =
         make(rules, {{"action", {action}}, {"when_full", {when_full}}, {"stream_memory", {"1MiB"}}}, &log);
     Frames frames(segments);
-    auto stage = nids->make_cpu_stage();
+    AttachedStage stage(*nids);
     stage->process(frames.views);
     stage.reset();
     nids->end_run();
@@ -373,7 +374,7 @@ TEST_F(NidsFunction, DropsInlineWhatItCannotDecodeWhereItIsToAndCountsItAnyway) 
     const auto nids =
         make(rules, {{"action", {"drop"}}, {"undecodable", {undecodable}}, {"tracking", {tracking}}}, &log);
     Frames frames(packets);
-    auto stage = nids->make_cpu_stage();
+    AttachedStage stage(*nids);
     stage->process(frames.views);
     stage.reset();
     nids->end_run();
@@ -396,7 +397,7 @@ TEST_F(NidsFunction, DecodesFramesThatAGpuHasClearedWhereItIsToDropWhatItCannot)
                          {{"action", {"drop"}}, {"undecodable", {"drop"}}, {"tracking", {"packets"}}});
   Frame vxlan = packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(1, 4789).payload(std::string(40, 8)).bytes();
   Frames frames({vxlan});
-  auto stage = nids->make_cpu_stage();
+  AttachedStage stage(*nids);
   auto finish = nids->make_finish_stage(*stage);
   PacketLiterals found;
   found.flags = PacketLiterals::kScanned | PacketLiterals::kPayload;
@@ -418,7 +419,7 @@ TEST_F(NidsFunction, LooksForTunnelsAtThePortsThatItIsGiven) {
                        .raw({8, 0, 0, 0, 0, 0, 7, 0})
                        .raw(inner)
                        .bytes()});
-    nids->make_cpu_stage()->process(frames.views);
+    AttachedStage(*nids).process(frames.views);
     return report_of(*nids)["alerts"];
   };
   EXPECT_EQ(alerts(4789, {}), 1);
@@ -443,7 +444,7 @@ TEST_F(NidsFunction, FollowsConnectionsForAsLongAsItIsToAndCountsThoseThatItForg
     for (std::size_t i = 0; i < packets.size(); ++i) {
       frames.views[i].packet->timestamp_ns = kStart + seconds[i] * 1'000'000'000;
     }
-    nids->make_cpu_stage()->process(frames.views);
+    AttachedStage(*nids).process(frames.views);
     return report_of(*nids);
   };
   const Json usual = report({});
@@ -465,7 +466,7 @@ TEST_F(NidsFunction, WaitsForFragmentsAsLongAsItIsTo) {
         make("alert udp any any -> any any (content:\"bad\"; sid:1;)\n", {{"fragment_timeout", {timeout}}});
     Frames frames({fragment_of(whole, 0, 16, 1), fragment_of(whole, 16, 19, 1)});
     frames.views[1].packet->timestamp_ns = kStart + 20'000'000'000;
-    nids->make_cpu_stage()->process(frames.views);
+    AttachedStage(*nids).process(frames.views);
     EXPECT_EQ(report_of(*nids)["stack"]["reassembled"], reassembled);
   }
 }
@@ -496,7 +497,7 @@ TEST_F(NidsFunction, FindsTheSameWithEveryMatcher) {
   for (const char* matcher : {"auto", "hyperscan", "aho_corasick", "hashed_filter"}) {
     const auto nids = make(rules, {{"matcher", {matcher}}});
     Frames frames({question("a Needle"), question("hay", 1), question("hay and needle", 2)});
-    nids->make_cpu_stage()->process(frames.views);
+    AttachedStage(*nids).process(frames.views);
     const Json report = report_of(*nids);
     EXPECT_EQ(report["rules"][0]["sid"], 1) << matcher;
     EXPECT_EQ(report["rules"][0]["alerts"], 2) << matcher;
@@ -526,7 +527,7 @@ TEST_F(NidsFunction, WaitsOnlyForPacketsThatAGpuHasNotClearedAndComesToTheSame) 
     EXPECT_TRUE(eve.open());
     eve.begin();
     const auto nids = make(rules, given, &eve);
-    auto stage = nids->make_cpu_stage();
+    AttachedStage stage(*nids);
     auto finish = nids->make_finish_stage(*stage);
     if (chooses) {
       std::vector<std::uint8_t> chosen(packets.size());
@@ -557,48 +558,6 @@ TEST_F(NidsFunction, WaitsOnlyForPacketsThatAGpuHasNotClearedAndComesToTheSame) 
   EXPECT_EQ(by_packets[3], Json({5, 4004}));
   EXPECT_EQ(results({{"tracking", {"packets"}}}, true, 16), by_packets);
   EXPECT_EQ(results({}, true, 100), results({}, false, 0)) << "flows need all packets";
-}
-
-TEST(FrameNumbers, AreRightForFramesThatComeLate) {
-  FrameNumbers numbers;
-  PacketDescriptor packet;
-  for (const std::uint64_t number : {0xffff'fff0ULL, 0x1'0000'0010ULL, 0xffff'fff8ULL, 0x1'0000'0011ULL}) {
-    packet.number = static_cast<std::uint32_t>(number);
-    if (number == 0xffff'fff0ULL) {  // in steps that are not too long
-      for (const std::uint32_t step : {0x7000'0000U, 0xd000'0000U}) {
-        packet.number = step;
-        EXPECT_EQ(numbers.of(packet), step);
-      }
-      packet.number = static_cast<std::uint32_t>(number);
-    }
-    EXPECT_EQ(numbers.of(packet), number);
-  }
-}
-
-TEST(FrameNumbers, BeginAnywhere) {
-  for (const std::uint32_t first : {1U, 0x7fff'ffffU, 0x8000'0000U, 0x9000'0000U, 0xffff'ffffU}) {
-    FrameNumbers numbers;
-    PacketDescriptor packet;
-    packet.number = first;
-    EXPECT_EQ(numbers.of(packet), first);
-    packet.number = first + 1;
-    EXPECT_EQ(numbers.of(packet), std::uint64_t{first} + 1);
-  }
-}
-
-TEST(FrameNumbers, CountOnPast32Bits) {
-  FrameNumbers numbers;
-  PacketDescriptor packet;
-  const auto of = [&](std::uint64_t number, PortIndex port) {
-    packet.number = static_cast<std::uint32_t>(number);
-    packet.in_port = port;
-    return numbers.of(packet);
-  };
-  for (const std::uint64_t number : {1ULL, 7ULL, 0x7000'0000ULL, 0xd000'0000ULL, 0x1'0000'0000ULL, 0x1'0000'0001ULL}) {
-    EXPECT_EQ(of(number, 0), number);
-    EXPECT_EQ(of(number / 2 + 1, 3), number / 2 + 1) << "each port has its own";
-    EXPECT_EQ(of(0, 1), 0U) << "and some have none";
-  }
 }
 
 }  // namespace
