@@ -53,8 +53,8 @@ class CpuTwins {
   };
 
   /// Through functions [first, last), one packet through all of them before the next one.
-  [[nodiscard]] std::span<PacketView> run_in_lockstep(std::span<PacketView> alive, std::size_t first,
-                                                      std::size_t last, std::uint64_t& bytes) noexcept;
+  [[nodiscard]] std::span<PacketView> run_in_lockstep(std::span<PacketView> alive, std::size_t first, std::size_t last,
+                                                      std::uint64_t& bytes) noexcept;
   /// `bytes`: of the frames of `alive`, and then of what is returned.
   [[nodiscard]] std::span<PacketView> run_function(std::size_t index, std::span<PacketView> alive,
                                                    std::uint64_t& bytes) noexcept;

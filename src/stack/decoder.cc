@@ -216,6 +216,8 @@ const DecodedPacket& Decoder::begin(PacketView frame, std::uint64_t number) noex
   return parts_->begin_frame(frame, number);
 }
 
+DecodedPacket& Decoder::outermost() noexcept { return parts_->packets.front(); }
+
 void Decoder::complete_to(Sink sink) noexcept {
   parts_->add(*parts_->outermost);
   parts_->judge_frame();

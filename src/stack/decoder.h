@@ -38,6 +38,7 @@ class Decoder {
   /// In two steps: the frame's own packet first, by which nothing is changed but counters. What it carries is decoded,
   /// and fragments are kept, by `complete`: not where the frame is dropped between the two.
   const DecodedPacket& begin(PacketView frame, std::uint64_t number) noexcept;
+  [[nodiscard]] DecodedPacket& outermost() noexcept;
   template <typename Use>
   void complete(Use&& use) noexcept {
     static_assert(std::is_nothrow_invocable_v<Use&, DecodedPacket&>);

@@ -137,7 +137,7 @@ FlowTable::FlowTable(const TrackerOptions& options)
     : slots_(options.flow_slots),
       node_bytes_(sizeof(Node) + slots_ * sizeof(std::uint64_t)),
       capacity_(std::clamp<std::size_t>(options.flow_memory / (node_bytes_ + sizeof(std::uint32_t)), 1, kNone - 1)),
-      nodes_(static_cast<std::byte*>(::operator new (capacity_ * node_bytes_, std::align_val_t{alignof(Node)}))),
+      nodes_(static_cast<std::byte*>(::operator new (capacity_* node_bytes_, std::align_val_t{alignof(Node)}))),
       buckets_(std::make_unique_for_overwrite<std::uint32_t[]>(std::bit_ceil(capacity_))),
       bucket_mask_(static_cast<std::uint32_t>(std::bit_ceil(capacity_) - 1)),
       seed_(random_seed()),

@@ -87,7 +87,9 @@ SharedStack::SharedStack(FieldSet reads, std::span<const StackUse> chain, unsign
     const auto count = static_cast<unsigned>(plan.functions.size());
     plan.options.flow_slots = static_cast<std::uint8_t>(count);
     plan.options.flow_id_seed = worker + 1;
-    views_.push_back(std::make_unique<TrafficView>(plan.options, count));
+    std::vector<std::uint32_t> seams;
+    for (const std::size_t f : plan.functions) seams.push_back(chain[f].options.seam_bytes);
+    views_.push_back(std::make_unique<TrafficView>(plan.options, seams));
     for (unsigned i = 0; i < count; ++i) {
       Function& function = functions_[plan.functions[i]];
       function.attachment = &views_.back()->attachment(i);

@@ -27,12 +27,12 @@ namespace penstock::stack {
 /// What one function of the chain means to the stack.
 struct StackUse {
   StackNeed need = StackNeed::none;
-  bool ends_packets = false;    // it may drop
-  bool changes_packets = false; // bytes, lengths or times
-  bool in_batches = false;      // its packets come back from a device, a batch at a time: it cannot wait for another
-                                // function before the next packet
-  std::size_t run = 0;          // of the chain's plan: functions of different runs see a batch at different times
-  TrackerOptions options{};     // of one that needs datagrams or streams; of flows alone the view's are used
+  bool ends_packets = false;     // it may drop
+  bool changes_packets = false;  // bytes, lengths or times
+  bool in_batches = false;       // its packets come back from a device, a batch at a time: it cannot wait for another
+                                 // function before the next packet
+  std::size_t run = 0;           // of the chain's plan: functions of different runs see a batch at different times
+  TrackerOptions options{};      // of one that needs datagrams or streams; of flows alone the view's are used
 };
 
 /// Functions that share a view, by their places in the chain.

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <deque>
 #include <string>
 #include <vector>
@@ -85,13 +86,13 @@ class Packets {
  public:
   PacketView tcp(bool from_client, std::uint8_t flags, std::uint32_t sequence, std::uint32_t ack,
                  std::string_view text = "") {
-    auto& bytes = bytes_.emplace_back(
-        penstock::testing::packet()
-            .eth()
-            .ipv4(from_client ? "10.0.0.1" : "10.0.0.2", from_client ? "10.0.0.2" : "10.0.0.1")
-            .tcp(from_client ? 4000 : 80, from_client ? 80 : 4000, flags)
-            .payload(text)
-            .bytes());
+    auto& bytes =
+        bytes_.emplace_back(penstock::testing::packet()
+                                .eth()
+                                .ipv4(from_client ? "10.0.0.1" : "10.0.0.2", from_client ? "10.0.0.2" : "10.0.0.1")
+                                .tcp(from_client ? 4000 : 80, from_client ? 80 : 4000, flags)
+                                .payload(text)
+                                .bytes());
     auto& header = *reinterpret_cast<TcpHeader*>(bytes.data() + 34);
     header.sequence.set(sequence);
     header.acknowledgment.set(ack);
@@ -137,6 +138,10 @@ struct Looker final : FrameSink {
   int ended = 0;
 };
 
+constexpr std::array<std::uint32_t, 1> kOne{};
+constexpr std::array<std::uint32_t, 2> kTwo{};
+constexpr std::array<std::uint32_t, 3> kThree{};
+
 struct Gate {
   explicit Gate(Attachment& attached) : attachment(attached) {
     attachment.when_flow_ends([this](Flow& flow) { ended.push_back(attachment.slot(flow)); });
@@ -146,7 +151,7 @@ struct Gate {
 };
 
 TEST(Attachment, KeepsAWordOfEachFlowAndSaysWhenItEnds) {
-  TrafficView view({.keep_streams = false, .flow_slots = 2}, 2);
+  TrafficView view({.keep_streams = false, .flow_slots = 2}, kTwo);
   Gate one(view.attachment(0)), other(view.attachment(1));
   Packets packets;
   for (int i = 0; i < 3; ++i) {
@@ -169,7 +174,7 @@ TEST(Attachment, KeepsAWordOfEachFlowAndSaysWhenItEnds) {
 //     | <------------------SYN/ACK |
 //     | ACK ---------------------> |   established behind it
 TEST(Attachment, DroppedPacketsCountForNothing) {
-  TrafficView view({.keep_streams = false}, 1);
+  TrafficView view({.keep_streams = false}, kOne);
   Gate gate(view.attachment(0));
   Packets packets;
   const auto ask = [&](PacketView packet, bool passes) {
@@ -204,7 +209,7 @@ TEST(Attachment, DroppedPacketsCountForNothing) {
 //     | "good" -----------------> |
 //     | FIN --------------------> |
 TEST(TrafficView, FeedsNoStreamWithWhatTheFirstFunctionDrops) {
-  TrafficView view({.inline_streams = true, .flow_slots = 3}, 3);
+  TrafficView view({.inline_streams = true, .flow_slots = 3}, kThree);
   Gate gate(view.attachment(0));
   Looker one, other;
   view.attachment(1).look_with(one);
@@ -237,7 +242,7 @@ TEST(TrafficView, GivesEachFunctionTheSameOfAStream) {
   for (const bool is_inline : {false, true}) {
     std::vector<std::string> texts;
     for (const unsigned functions : {1U, 3U}) {
-      TrafficView view({.inline_streams = is_inline, .flow_slots = 3}, functions);
+      TrafficView view({.inline_streams = is_inline, .flow_slots = 3}, std::vector<std::uint32_t>(functions));
       std::vector<Looker> lookers(functions);
       for (unsigned i = 0; i < functions; ++i) view.attachment(i).look_with(lookers[i]);
       Attachment& last = view.attachment(functions - 1);

@@ -87,10 +87,15 @@ PacketFlow Tracker::look_up(PacketView packet, std::uint64_t number) noexcept {
 }
 
 void Tracker::pass(PacketSink& sink) noexcept {
-  parts_->decoder.complete([&](DecodedPacket& decoded) noexcept {
+  const auto take = [&](DecodedPacket& decoded) noexcept {
     parts_->take(decoded, sink);
     parts_->end_unkept(sink);  // the flow was the first packet's
-  });
+  };
+  if (parts_->options.keep_streams) {
+    parts_->decoder.complete(take);
+  } else {
+    take(parts_->decoder.outermost());  // nobody asks for what it carries
+  }
 }
 
 void Tracker::drop(PacketSink& sink) noexcept { parts_->end_unkept(sink); }

@@ -12,7 +12,8 @@ namespace penstock::stack {
 /// Hands everything to all functions of the view. What one of them takes out of a stream is there for the next.
 class TrafficView::Everyone final : public PacketSink {
  public:
-  explicit Everyone(const std::vector<std::unique_ptr<Attachment>>& functions) noexcept : functions_(functions) {}
+  Everyone(const std::vector<std::unique_ptr<Attachment>>& functions, std::uint32_t seam_bytes) noexcept
+      : functions_(functions), seam_bytes_(seam_bytes) {}
 
   void packet(TrackedPacket& packet) noexcept override {
     TcpSession* const session = packet.stream_ready ? packet.flow->tcp : nullptr;
@@ -21,8 +22,10 @@ class TrafficView::Everyone final : public PacketSink {
       if (function->sink_ == nullptr) continue;
       if (mark) session->rewind(packet.direction, *mark);
       if (session != nullptr && !mark) mark = session->mark(packet.direction);
+      if (session != nullptr) session->set_seam(function->seam_bytes_);
       function->sink_->packet(packet);
     }
+    if (session != nullptr) session->set_seam(seam_bytes_);
   }
   void flow_ended(Flow& flow) noexcept override {
     for (const auto& function : functions_) {
@@ -33,11 +36,14 @@ class TrafficView::Everyone final : public PacketSink {
 
  private:
   const std::vector<std::unique_ptr<Attachment>>& functions_;
+  const std::uint32_t seam_bytes_;
 };
 
-TrafficView::TrafficView(const TrackerOptions& options, unsigned functions)
-    : tracker_(options), everyone_(std::make_unique<Everyone>(attachments_)) {
-  for (unsigned i = 0; i < functions; ++i) attachments_.push_back(std::make_unique<Attachment>(*this, i));
+TrafficView::TrafficView(const TrackerOptions& options, std::span<const std::uint32_t> seams)
+    : tracker_(options), everyone_(std::make_unique<Everyone>(attachments_, options.seam_bytes)) {
+  for (const std::uint32_t seam : seams) {
+    attachments_.push_back(std::make_unique<Attachment>(*this, static_cast<unsigned>(attachments_.size()), seam));
+  }
 }
 TrafficView::~TrafficView() = default;
 

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -40,7 +41,8 @@ class FrameSink : public PacketSink {
 /// What one function has of the view that it belongs to. The view owns it.
 class Attachment {
  public:
-  Attachment(TrafficView& view, unsigned slot) noexcept : view_(view), slot_(slot) {}
+  Attachment(TrafficView& view, unsigned slot, std::uint32_t seam_bytes) noexcept
+      : view_(view), slot_(slot), seam_bytes_(seam_bytes) {}
   Attachment(const Attachment&) = delete;
   Attachment& operator=(const Attachment&) = delete;
 
@@ -77,14 +79,16 @@ class Attachment {
   friend class TrafficView;
   TrafficView& view_;
   const unsigned slot_;
+  const std::uint32_t seam_bytes_;
   FrameSink* sink_ = nullptr;
   std::function<void(Flow&)> ended_;
 };
 
 class TrafficView {
  public:
-  /// For so many functions. `options`: with as many flow slots.
-  TrafficView(const TrackerOptions& options, unsigned functions);
+  /// `options`: what suits all functions, with a flow slot for each. `seams`: the seam_bytes of each, as many of a
+  /// stream as it is to be offered again, in the chain's order.
+  TrafficView(const TrackerOptions& options, std::span<const std::uint32_t> seams);
   ~TrafficView();
   TrafficView(const TrafficView&) = delete;
   TrafficView& operator=(const TrafficView&) = delete;

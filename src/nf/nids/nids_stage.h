@@ -86,7 +86,7 @@ class NidsStage final : public function::CpuStage, private stack::FrameSink {
   AlertWriter writer_;
   Inspector inspector_;
   stack::Attachment* attachment_ = nullptr;
-  std::span<const std::byte* const> found_;                        // by a GPU, in the packets that are inspected
+  std::span<const std::byte* const> found_;                         // by a GPU, in the packets that are inspected
   std::array<const std::byte*, function::kBurst> found_for_later_;  // where another function has them tracked
 };
 

@@ -7,8 +7,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
@@ -16,12 +19,14 @@
 #include <utility>
 #include <vector>
 
+#include "function/stack_use.h"
 #include "function/testing/attached_stage.h"
 #include "nf/nids/detect/testing/detection_bed.h"
 #include "nf/nids/match/packet_literals.h"
 #include "packet/batch.h"
 #include "packet/parse_core.h"
 #include "packet/testing/packet_builder.h"
+#include "stack/shared_stack.h"
 
 namespace penstock::nids {
 namespace {
@@ -404,6 +409,90 @@ TEST_F(NidsFunction, DecodesFramesThatAGpuHasClearedWhereItIsToDropWhatItCannot)
   const std::byte* const findings = reinterpret_cast<const std::byte*>(&found);
   finish->finish(frames.views, {&findings, 1});
   EXPECT_EQ(frames.views[0].packet->verdict, Verdict::drop(DropReason::undecodable));
+}
+
+/// Conversations that go on beside each other: segments in and out of order, again with the same or other bytes.
+std::vector<Frame> tangled_conversations(std::mt19937& random) {
+  std::vector<testing::Conversation> talks;
+  std::vector<Frame> frames;
+  for (std::uint16_t port = 4000; port < 4012; ++port) {
+    talks.emplace_back(port);
+    for (Frame& frame : talks.back().handshake()) frames.push_back(std::move(frame));
+  }
+  const std::array<std::string, 5> texts{"GET /one", " two HTTP/1.1", std::string(900, 'x'), "one", "two three"};
+  for (int i = 0; i < 3000; ++i) {
+    testing::Conversation& talk = talks[random() % talks.size()];
+    const unsigned side = random() % 4 == 0 ? 1 : 0;
+    const std::string& text = texts[random() % texts.size()];
+    switch (random() % 8) {
+      case 0: talk.skip(side, static_cast<std::uint32_t>(random() % 8)); break;
+      case 1: frames.push_back(talk.data_at(side, -static_cast<std::int64_t>(random() % 40), text)); break;
+      case 2: frames.push_back(talk.data_at(side, static_cast<std::int64_t>(random() % 40), text)); break;
+      case 3: frames.push_back(question(text, static_cast<std::uint16_t>(random() % 5 + 5000))); break;
+      case 4: frames.push_back(talk.ack(1 - side)); break;
+      default: frames.push_back(talk.data(side, text)); break;
+    }
+  }
+  return frames;
+}
+
+// Each function writes the same alerts, to the byte, whether it has the tracker to itself or shares it. Where bytes are
+// contested, that holds for functions whose longest contents are equally long: the tracker keeps the bytes of a stream
+// for the longest one, and compares new segments with all that it keeps.
+TEST_F(NidsFunction, FindsTheSameWhereItSharesItsTracker) {
+  const std::string long_rule = "alert tcp any any -> any any (content:\"" + std::string(1000, 'x') + "\"; sid:4;)\n";
+  std::array<std::string, 2> rules{
+      "alert tcp any any -> any any (content:\"one two\"; sid:1;)\n"
+      "alert tcp any any -> any any (content:\"one\"; flowbits:isnotset,seen; flowbits:set,seen; sid:2;)\n"
+      "alert udp any any -> any any (content:\"two\"; threshold:type both, track by_src, count 3, seconds 1; sid:3;)\n",
+      "alert tcp any any -> any any (content:\"two\"; flowbits:isset,other; sid:5;)\n"
+      "alert tcp any any -> any any (content:\"three\"; flowbits:set,other; flowbits:noalert; sid:6;)\n"};
+  rules[1] += long_rule;
+  for (const bool contested : {false, true}) {
+    if (contested) rules[0] += long_rule;
+    const std::vector<Given> given{{"overlaps", {contested ? "all" : "policy"}}};
+    const auto alerts = [&](const std::vector<std::vector<unsigned>>& stacks) {
+      std::array<std::string, 2> paths{eve_path_ + ".0", eve_path_ + ".1"}, texts;
+      std::array<std::unique_ptr<report::EventLog>, 2> logs;
+      std::array<std::unique_ptr<function::NetworkFunction>, 2> functions;
+      for (std::size_t f = 0; f < 2; ++f) {
+        logs[f] = std::make_unique<report::EventLog>(paths[f], report::EventLog::Start::anew);
+        EXPECT_TRUE(logs[f]->open());
+        logs[f]->begin();
+        functions[f] = make(rules[f], given, logs[f].get());
+      }
+      for (const std::vector<unsigned>& together : stacks) {
+        std::mt19937 random(3);
+        Frames frames(tangled_conversations(random));
+        std::vector<stack::StackUse> uses;
+        for (const unsigned f : together) uses.push_back(function::stack_use(*functions[f]));
+        stack::SharedStack stack(FieldSet{}, uses, 0);
+        std::vector<std::unique_ptr<function::CpuStage>> stages;
+        for (const unsigned f : together) {
+          stages.push_back(functions[f]->make_cpu_stage());
+          stages.back()->attach(*stack.attachment(stages.size() - 1));
+        }
+        for (std::size_t i = 0; i < frames.views.size(); i += 100) {
+          const auto burst = std::span(frames.views).subspan(i, std::min<std::size_t>(100, frames.views.size() - i));
+          for (const auto& stage : stages) stage->process(burst);
+        }
+        stack.finish();
+      }
+      for (std::size_t f = 0; f < 2; ++f) {
+        EXPECT_THAT(logs[f]->close(), IsEmpty());
+        std::ifstream lines(paths[f]);
+        texts[f].assign(std::istreambuf_iterator<char>(lines), {});
+        std::remove(paths[f].c_str());
+      }
+      return texts;
+    };
+    const auto alone = alerts({{0}, {1}});
+    const auto shared = alerts({{0, 1}});
+    for (std::size_t f = 0; f < 2; ++f) {
+      EXPECT_GT(std::ranges::count(alone[f], '\n'), 20) << f;
+      EXPECT_TRUE(shared[f] == alone[f]) << f;
+    }
+  }
 }
 
 /*  UDP 50000 → 5555 │ VXLAN │ Ethernet │ IPv4 │ TCP to port 80 │ "bad"  */

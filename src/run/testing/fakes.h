@@ -181,7 +181,7 @@ class FakeFunction final : public function::NetworkFunction {
   std::function<void()> at_end = [] {};
   std::atomic<int> boundaries{0};  // calls of begin_batch, of all stages
   std::function<void(PacketView packet)> observe = [](PacketView) {};
-  function::Emitter* emitter = nullptr;  // of the stage that was made last, where the traits ask for one
+  function::Emitter* emitter = nullptr;     // of the stage that was made last, where the traits ask for one
   stack::Attachment* attachment = nullptr;  // the same
 
   const function::NfTraits& traits() const noexcept override { return own_traits; }
