@@ -31,6 +31,9 @@ struct OpenView {
   [[nodiscard]] bool suits(const StackUse& use) const noexcept {
     if (use.run != run || use.need == StackNeed::ip_reassembly) return false;
     const bool by_flow = use.need == StackNeed::flow;
+    // Behind a function that looks into streams, packets have been tracked already. And what a later function drops has
+    // passed those that decide before it.
+    if (by_flow && (has_streams || use.ends_packets)) return false;
     if ((in_batches || use.in_batches) && (by_flow || has_flow_need)) return false;
     return by_flow || !has_streams || settings_of(use.options) == settings_of(plan.options);
   }

@@ -44,7 +44,13 @@ TEST(Views, EndWherePacketsAreDroppedOrChanged) {
   EXPECT_EQ(groups({kIds, kFirewall, kIds}), (Groups{{0}, {2}}));
   EXPECT_EQ(groups({kIds, kRouter, kIds}), (Groups{{0}, {2}}));
   EXPECT_EQ(groups({kIps, kIds}), (Groups{{0}, {1}}));
-  EXPECT_EQ(groups({kCounter, kGate, kIds}), (Groups{{0, 1}, {2}}));
+  EXPECT_EQ(groups({kCounter, kGate, kIds}), (Groups{{0}, {1, 2}}));
+  EXPECT_EQ(groups({kGate, kGate}), (Groups{{0}, {1}}));
+}
+
+TEST(Views, AreNotSharedWithAFunctionOfStreamsThatComesFirst) {
+  EXPECT_EQ(groups({kIds, kCounter}), (Groups{{0}, {1}}));
+  EXPECT_EQ(groups({kCounter, kIds, kCounter}), (Groups{{0, 1}, {2}}));
 }
 
 TEST(Views, MayBeginWithAFunctionThatDropsByFlows) {
