@@ -60,21 +60,6 @@ constexpr auto kRun = std::to_array<Parameter>({
     {"duration", ParameterType::duration, "0", "0..8760h", "stop after this time; 0: run until the sources end"},
 });
 
-constexpr auto kOutputs = std::to_array<Parameter>({
-    {"report", ParameterType::output, "", "", "the report, as JSON"},
-    {"eve", ParameterType::output, "", "", "alerts as EVE JSON, one per line, written while the chain runs"},
-    {"fast_log", ParameterType::output, "", "",
-     "alerts in Suricata's fast.log format, one per line, written while the chain runs"},
-    {"append", ParameterType::flag, "true", "",
-     "append to existing eve and fast_log files; false: overwrite them in each run"},
-    {"esp_sa", ParameterType::output, "", "",
-     "the SAs of ipsec with their keys, as Wireshark's esp_sa table; only the owner can read the file"},
-    {"timeline", ParameterType::output, "", "",
-     "times of transfers and kernels on the GPU for the last batches, for Perfetto and chrome://tracing"},
-    {"timeline_batches", ParameterType::integer, "", "1..10000",
-     "number of batches per stream to keep in the timeline, the most recent ones; default: 1000"},
-});
-
 // Each has queues for every worker.
 constexpr std::size_t kMostPorts = 1024;
 
@@ -111,7 +96,7 @@ class Builder {
     read_outputs();
     read_ports();
     read_functions();
-    check_writers();
+    take_function_outputs();
     wire();
     check_files();
     choose_processor();
@@ -256,23 +241,10 @@ class Builder {
 
   void read_outputs() {
     const YAML::Node node = root()["outputs"];
-    const auto outputs = read_parameters(kOutputs, node, node);
+    const auto outputs = read_parameters(output_parameters(options_.functions), node, node);
     if (!outputs) return;
     if (outputs->has("report")) loaded_.report_path = outputs->text("report");
-    const auto log = [&](std::string_view name) -> report::EventLog* {
-      if (!outputs->has(name)) return nullptr;
-      using Start = report::EventLog::Start;
-      const Start start = outputs->flag("append") ? Start::append : Start::anew;
-      return loaded_.chain.logs.emplace_back(std::make_unique<report::EventLog>(outputs->text(name), start)).get();
-    };
-    eve_ = log("eve");
-    fast_log_ = log("fast_log");
-    if (outputs->has("esp_sa")) {
-      loaded_.esp_sa_path = outputs->text("esp_sa");
-      if (loaded_.esp_sa_path == "-")
-        errors_.push_back(
-            {outputs->place("esp_sa"), "esp_sa: keys cannot be written to standard output", "-", "a file"});
-    }
+    function_outputs_.read(*outputs, options_.functions, errors_);
     outputs_ = *outputs;
   }
 
@@ -406,8 +378,10 @@ class Builder {
       // Without ports, all that names one would be a mistake.
       if (!read || port_names_.empty()) continue;
       // What is not there for a mistake of its own may be what chooses ports.
-      function::NfContext context{port_names_, out_port_known_ || errors_.size() > mistakes, {}, {}, eve_, fast_log_};
+      const std::vector<function::NamedLog> logs = function_outputs_.logs_of(*kind);
+      function::NfContext context{port_names_, out_port_known_ || errors_.size() > mistakes};
       context.ports_write = ports_that_write();
+      context.logs = logs;
       auto function = kind->make(*read, context);
       append(loaded_.unsupported, std::move(context.unsupported));
       append(loaded_.cautions, std::move(context.cautions));
@@ -416,6 +390,7 @@ class Builder {
         append(errors_, read->placed(std::move(function.error())));
         continue;
       }
+      function_outputs_.add_writer(*kind, **function);
       const int nth = ++count[name];
       // Only a function that chooses ports writes the verdict's port; it says so by its traits.
       out_port_known_ |= (*function)->traits().chooses_port;
@@ -431,23 +406,11 @@ class Builder {
     return write;
   }
 
-  /// Logs that no function writes lines to, and a table of SAs without a function that has some.
-  void check_writers() {
-    if (!outputs_ || !functions_ok_) return;
-    const auto has_sas = [](const run::NamedFunction& f) { return f.function->traits().name == "ipsec"; };
-    if (outputs_->has("esp_sa") && std::ranges::none_of(loaded_.chain.functions, has_sas)) {
-      errors_.push_back({outputs_->place("esp_sa"), "esp_sa: the chain has no ipsec function", "", "one with SAs"});
-    }
-    const auto writes = [](const run::NamedFunction& f) { return f.function->traits().writes_events; };
-    if (std::ranges::any_of(loaded_.chain.functions, writes)) return;
-    for (const char* const name : {"eve", "fast_log"}) {
-      if (!outputs_->has(name)) continue;
-      loaded_.without_effect.push_back(
-          {outputs_->place(name), fmt::format("{}: no function of the chain writes it", name),
-           in_quotes(outputs_->text(name)), "a function that writes alerts, such as nids"});
-    }
-    loaded_.chain.logs.clear();  // files that nobody writes stay as they are
-    eve_ = fast_log_ = nullptr;
+  /// Without all functions, it is not known what they write.
+  void take_function_outputs() {
+    if (functions_ok_) function_outputs_.leave_out_unwritten(errors_, loaded_.without_effect);
+    loaded_.chain.logs = function_outputs_.take_logs();
+    loaded_.texts = function_outputs_.take_texts();
   }
 
   void wire() {
@@ -675,6 +638,7 @@ class Builder {
 
   const YamlFile& file_;
   const LoadOptions& options_;
+  FunctionOutputs function_outputs_;  // outlives the functions, which may hold its logs
   LoadedChain loaded_;
   Errors errors_;
   std::vector<std::string> port_names_;
@@ -682,8 +646,6 @@ class Builder {
   bool ports_ok_ = false;
   bool functions_ok_ = true;  // all are there; otherwise it is not known what those do that are not
   bool out_port_known_ = false;
-  report::EventLog* eve_ = nullptr;  // the chain's
-  report::EventLog* fast_log_ = nullptr;
   std::optional<Place> gpu_asked_;    // where `processor: gpu` stands
   std::optional<Place> queue_place_;  // of `queue: bytes`, if given
   std::optional<Parameters> run_;
@@ -731,7 +693,9 @@ Result<LoadedChain> load_chain_text(const std::string& text, std::string name, c
 
 Errors check_files(const LoadedChain& loaded) {
   Errors errors = run::check_system(loaded.chain);
-  for (const std::string* const path : {&loaded.report_path, &loaded.esp_sa_path, &loaded.timeline_path}) {
+  std::vector<const std::string*> paths{&loaded.report_path, &loaded.timeline_path};
+  for (const TextOutput& text : loaded.texts) paths.push_back(&text.path);
+  for (const std::string* const path : paths) {
     if (path->empty() || *path == "-") continue;
     if (auto writable = check_text_file_writable(*path); !writable) append(errors, std::move(writable.error()));
   }
@@ -754,6 +718,5 @@ Errors busy_outputs(const LoadedChain& loaded) {
 }
 
 ParameterTable run_parameters() { return kRun; }
-ParameterTable output_parameters() { return kOutputs; }
 
 }  // namespace penstock::config
