@@ -18,6 +18,7 @@
 #include "base/text_file.h"
 #include "base/units.h"
 #include "cli/chain_arguments.h"
+#include "config/run_section.h"
 #include "port/catalog.h"
 
 namespace penstock::cli {

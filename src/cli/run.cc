@@ -21,6 +21,7 @@
 #include "cli/chain_arguments.h"
 #include "cli/progress.h"
 #include "cli/stop_signals.h"
+#include "config/run_section.h"
 #include "report/run_report.h"
 #include "ring/trace_events.h"
 #include "run/run.h"

@@ -65,7 +65,4 @@ struct LoadOptions {
 /// A warning for each output that another process is writing now.
 [[nodiscard]] Errors busy_outputs(const LoadedChain& loaded);
 
-/// The parameters of the run section ("workers", "batch.bytes", …), for help.
-[[nodiscard]] ParameterTable run_parameters();
-
 }  // namespace penstock::config
