@@ -221,7 +221,7 @@ Result<std::vector<int>> RunSection::usable_gpus(bool functions_known) {
   const gpu::DeviceList list = gpu::list_devices();
   if (list.availability != gpu::Availability::kUsable) return refuse("no GPU can be used here: " + list.reason);
   if (!functions_known || !run_) return std::vector<int>{};
-  if (auto plan = plan::plan_device(traits, settings_.whole_frames, settings_.sharing); !plan) {
+  if (auto plan = chain_.device_plan(); !plan) {
     for (Error& error : plan.error()) error.place = place;
     return failure(std::move(plan.error()));
   }
