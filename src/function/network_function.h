@@ -24,6 +24,7 @@
 #include "packet/batch.h"
 #include "packet/field.h"
 #include "packet/packet.h"
+#include "report/event_log.h"
 
 namespace penstock::function {
 
