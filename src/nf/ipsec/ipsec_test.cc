@@ -19,6 +19,7 @@
 
 #include "base/testing/rounds.h"
 #include "nf/ipsec/ipsec_for_test.h"
+#include "nf/ipsec/sa/esp_sa_table.h"
 #include "packet/testing/random_frames.h"
 
 namespace penstock::ipsec {
@@ -510,6 +511,18 @@ TEST(IpsecTwice, LimitsAreThoseOfTheSaAndEachFunctionReportsItsOwnPackets) {
   second.function->report(report = {});
   EXPECT_EQ(report["sas"][0]["packets"], 2);
   EXPECT_EQ(report["sas"][0]["sent"], 5);
+}
+
+TEST(IpsecTwice, EachSaIsOnceInTheTableForWireshark) {
+  SaRegistry registry;
+  StateText shared;
+  StateText other;
+  other.spi = 0x99;
+  const End first = outwards(shared(), by_port(2000), {}, &registry);
+  const End second = outwards(shared() + other(), by_port(2000), {}, &registry);
+  const std::array<const function::NetworkFunction*, 2> both{first.function.get(), second.function.get()};
+  ASSERT_EQ(ipsec_kind().outputs.size(), 1U);
+  EXPECT_EQ(ipsec_kind().outputs[0].text(both), esp_sa_table(second.function->tables().sas()));
 }
 
 TEST(IpsecTwice, WithoutARunNothingIsSent) {

@@ -34,7 +34,6 @@ void add(Counts& to, const Counts& more) {
 
 function::NfTraits make_traits(const Detection& detection, const NidsSettings& settings) {
   function::NfTraits traits;
-  traits.writes_events = true;
   traits.name = nids_kind().name;
   traits.summary = nids_kind().summary;
   // All of a frame, since rules may look at any byte; flows are its own table's.

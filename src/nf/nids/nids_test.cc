@@ -86,7 +86,8 @@ class NidsFunction : public ::testing::Test {
     auto parameters = Parameters::read(nids_kind().parameters, raw, {});
     if (!parameters) return tl::unexpected(std::move(parameters.error()));
     function::NfContext context;
-    context.eve = eve;
+    const function::NamedLog log{"eve", eve};
+    context.logs = {&log, 1};
     auto made = nids_kind().make(*parameters, context);
     unsupported_ = std::move(context.unsupported);
     return made;
