@@ -46,7 +46,8 @@ class Access : public ::testing::Test {
     made.log->begin();
     static const std::vector<std::string> kPorts{"lan", "wan", "dmz"};
     function::NfContext context{kPorts, configuration.out_port_known, {}};
-    context.eve = made.log.get();
+    const function::NamedLog eve{"eve", made.log.get()};
+    context.logs = {&eve, 1};
     auto parameters = Parameters::read(kind->parameters, std::move(raw), {});
     EXPECT_TRUE(parameters) << to_string(parameters.error());
     auto function = kind->make(*parameters, context);

@@ -20,6 +20,7 @@
 #include "nf/ipsec/esp/inbound_core.h"
 #include "nf/ipsec/esp/outbound_core.h"
 #include "nf/ipsec/ipsec.h"
+#include "packet/parse_core.h"
 
 namespace penstock::ipsec::testing {
 
