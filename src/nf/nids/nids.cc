@@ -36,7 +36,7 @@ function::NfTraits make_traits(const Detection& detection, const NidsSettings& s
   function::NfTraits traits;
   traits.name = nids_kind().name;
   traits.summary = nids_kind().summary;
-  // All of a frame, since rules may look at any byte; flows are its own table's.
+  // All of a frame, since rules may look at any byte. Flows are the stack's, by its own hash.
   const FieldSet verdict = settings.inspector.drops ? FieldSet{Field::verdict} : FieldSet{};
   traits.cpu = {(FieldSet::all() - FieldSet{Field::mark, Field::flow_hash, Field::verdict}) | verdict, verdict};
   traits.stack = settings.tracker.keep_flows ? stack::StackNeed::tcp_stream : stack::StackNeed::ip_reassembly;
