@@ -47,7 +47,7 @@ class DeviceSteps {
 
  private:
   OutboundFinding out(PacketView& packet) {
-    constexpr OutboundFinding kNone{kNoSa, 0};
+    static constexpr OutboundFinding kNone{kNoSa, 0};
     const Settings& settings = tables_.settings();
     const SelectionView view = tables_.selection().view();
     Verdict& verdict = packet.packet->verdict;
