@@ -19,11 +19,18 @@
 #include "base/error.h"
 #include "base/parameter.h"
 #include "function/emitter.h"
+#include "function/output.h"
 #include "gpu/stage.h"
 #include "packet/batch.h"
 #include "packet/field.h"
 #include "packet/packet.h"
 #include "report/event_log.h"
+#include "stack/stack_need.h"
+#include "stack/tracker_options.h"
+
+namespace penstock::stack {
+class Attachment;
+}
 
 namespace penstock::function {
 
@@ -36,12 +43,12 @@ struct NfTraits {
   std::optional<Access> gpu{};  // of the GPU stage; none: the NF has no GPU stage
   std::optional<Access>
       finish{};  // of the CPU stage that consumes what the GPU stage found; writes `verdict`: may drop
+  stack::StackNeed stack = stack::StackNeed::none;   // of the chain's stack: stages are attached to it
   std::uint32_t findings_bytes = 0;                  // for each packet, from the GPU stage to the finish stage
   FrameRoom growth{};                                // most bytes it adds at head and tail
   bool chooses_port = false;                         // decides where packets leave
   bool finish_waits = false;                         // its finish stage may run once packets have left: it only looks
   bool emits = false;                                // its CPU stages make packets: they are given an Emitter
-  bool writes_events = false;                        // writes lines to the context's logs
   bool fills_gpu = false;                            // its GPU stage has kernels that StageUse::multiprocessors bounds
   std::span<const std::string_view> drop_reasons{};  // by the value of Verdict::drop
 };
@@ -52,6 +59,8 @@ class CpuStage {
   virtual ~CpuStage() = default;
   /// Once, before the first packets, where the traits say that it makes packets. Borrowed, and the worker's.
   virtual void set_emitter(Emitter& emitter) noexcept { static_cast<void>(emitter); }
+  /// Once, before the first packets, where the traits say that it needs the chain's stack. Borrowed, and the worker's.
+  virtual void attach(stack::Attachment& attachment) noexcept { static_cast<void>(attachment); }
   /// A batch boundary, also passed now and then when no packets come: tables may be swapped here and nowhere else.
   virtual void begin_batch() noexcept {}
   /// Decides about packets by writing their `verdict`; all come in with a `forward` verdict and a parsed layout.
@@ -112,6 +121,9 @@ class NetworkFunction {
   virtual ~NetworkFunction() = default;
 
   [[nodiscard]] virtual const NfTraits& traits() const noexcept = 0;
+  /// How traffic is to be tracked for it, where it needs datagrams or streams. Functions with the same options that see
+  /// the same packets share a tracker.
+  [[nodiscard]] virtual stack::TrackerOptions stack_options() const { return {}; }
   /// A stage for one more worker. The NF outlives its stages and may own their counters.
   [[nodiscard]] virtual std::unique_ptr<CpuStage> make_cpu_stage() = 0;
 
@@ -154,10 +166,17 @@ struct NfContext {
   bool out_port_known = false;         // a function before this one chooses the port that packets leave by
   Errors unsupported{};                // the NF's readers append here what they leave out
   Errors cautions{};                   // and here what protection the user has switched off
-  report::EventLog* eve = nullptr;     // outputs.eve and outputs.fast_log; null where the chain has none. They are open
-  report::EventLog* fast_log = nullptr;  // while stages are there, and live as long as the NF
-  std::vector<bool> ports_write{};       // by PortIndex; none: not known
-  Errors without_effect{};               // the NF appends here what stands in its parameters and files in vain
+  std::vector<bool> ports_write{};     // by PortIndex; none: not known
+  Errors without_effect{};             // the NF appends here what stands in its parameters and files in vain
+  std::span<const NamedLog> logs{};    // those of NfKind::outputs that the chain file names
+
+  /// Null where the chain file does not name this output.
+  [[nodiscard]] report::EventLog* log(std::string_view output) const noexcept {
+    for (const NamedLog& named : logs) {
+      if (named.output == output) return named.log;
+    }
+    return nullptr;
+  }
 };
 
 /// A line of the catalog.
@@ -166,6 +185,7 @@ struct NfKind {
   std::string_view summary;
   ParameterTable parameters;
   Result<std::unique_ptr<NetworkFunction>> (*make)(const Parameters& parameters, NfContext& context);
+  std::span<const OutputKind> outputs{};  // that functions of this kind write, if the chain file names them
 };
 
 /// Those that a chain file can name. Borrowed: each lives as long as the program.

@@ -11,12 +11,12 @@
 #include <cstdlib>
 
 #include "function/burst.h"
+#include "function/stack_use.h"
+#include "plan/device_plan.h"
 
 namespace penstock::run {
 
 namespace {
-
-using Clock = Batch::Clock;
 
 FieldSet all_reads(const Chain& chain) {
   FieldSet reads;
@@ -24,7 +24,20 @@ FieldSet all_reads(const Chain& chain) {
   return reads;
 }
 
-std::uint64_t nanoseconds_between(Clock::time_point from, Clock::time_point to) noexcept {
+std::vector<stack::StackUse> stack_uses(const Chain& chain, std::span<const plan::DevicePlan::Run> runs) {
+  std::vector<stack::StackUse> uses;
+  std::size_t run = 0;
+  for (std::size_t f = 0; f < chain.functions.size(); ++f) {
+    while (run < runs.size() && f >= runs[run].last) ++run;
+    stack::StackUse use = function::stack_use(*chain.functions[f].function);
+    use.run = run;
+    use.in_batches = run < runs.size() && runs[run].processor == function::Processor::gpu;
+    uses.push_back(use);
+  }
+  return uses;
+}
+
+std::uint64_t nanoseconds_between(Batch::Clock::time_point from, Batch::Clock::time_point to) noexcept {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count());
 }
 
@@ -64,13 +77,21 @@ void broken_invariant(std::string_view function, unsigned worker, const PacketDe
   std::abort();
 }
 
-CpuTwins::CpuTwins(const Chain& chain, unsigned worker, WorkerCounters& counters, function::Emitter& emitter)
-    : chain_(chain), worker_(worker), counters_(counters), stack_(all_reads(chain)) {
+CpuTwins::CpuTwins(const Chain& chain, std::span<const plan::DevicePlan::Run> runs, unsigned worker,
+                   WorkerCounters& counters, function::Emitter& emitter)
+    : chain_(chain), worker_(worker), counters_(counters), stack_(all_reads(chain), stack_uses(chain, runs), worker) {
   for (const NamedFunction& f : chain.functions) {
+    stack::Attachment* const attachment = stack_.attachment(functions_.size());
     functions_.push_back({f.function->make_cpu_stage(), f.name, f.function->traits().cpu.writes.has(Field::frame_shape),
                           f.function->traits().growth});
     if (f.function->traits().emits) functions_.back().stage->set_emitter(emitter);
+    if (attachment != nullptr) functions_.back().stage->attach(*attachment);
   }
+}
+
+void CpuTwins::end() noexcept {
+  if (!functions_.empty()) stack_.finish();
+  functions_.clear();
 }
 
 void CpuTwins::begin_batch() noexcept {
@@ -91,12 +112,40 @@ std::span<PacketView> CpuTwins::run(std::span<PacketView> burst, std::size_t fir
   std::span<PacketView> alive = burst;
   std::uint64_t bytes = function::frame_bytes(alive);
   Clock::time_point before = Clock::now();
-  for (std::size_t i = first; i < last && !alive.empty(); ++i) {
-    alive = run_function(i, alive, bytes);
-    const Clock::time_point after = Clock::now();
-    counters_.functions[i].time_ns.add(nanoseconds_between(before, after));
-    before = after;
+  for (std::size_t i = first; i < last && !alive.empty();) {
+    const std::size_t end = stack_.lockstep_end(i);
+    if (end == i + 1) {
+      alive = run_timed(i, alive, bytes, before);
+    } else {
+      alive = run_in_lockstep(i, end, alive, bytes, before);
+    }
+    i = end;
   }
+  return alive;
+}
+
+std::span<PacketView> CpuTwins::run_in_lockstep(std::size_t first, std::size_t last, std::span<PacketView> alive,
+                                                std::uint64_t& bytes, Clock::time_point& before) noexcept {
+  std::size_t left = 0;
+  bytes = 0;
+  for (PacketView& packet : alive) {
+    std::span<PacketView> one(&packet, 1);
+    std::uint64_t length = packet.length();
+    for (std::size_t i = first; i < last && !one.empty(); ++i) one = run_timed(i, one, length, before);
+    stack_.end_lockstep(first);
+    if (one.empty()) continue;
+    bytes += length;
+    alive[left++] = packet;
+  }
+  return alive.first(left);
+}
+
+std::span<PacketView> CpuTwins::run_timed(std::size_t index, std::span<PacketView> alive, std::uint64_t& bytes,
+                                          Clock::time_point& before) noexcept {
+  alive = run_function(index, alive, bytes);
+  const Clock::time_point after = Clock::now();
+  counters_.functions[index].time_ns.add(nanoseconds_between(before, after));
+  before = after;
   return alive;
 }
 
@@ -108,6 +157,7 @@ std::span<PacketView> CpuTwins::run_traced(PacketView& packet, Trace::Way& way) 
     alive = run_function(i, alive, bytes);
     way.after(packet);
   }
+  for (std::size_t i = 0; i < functions_.size(); ++i) stack_.end_lockstep(i);
   return alive;
 }
 
@@ -121,6 +171,7 @@ std::span<PacketView> CpuTwins::run_function(std::size_t index, std::span<Packet
   } else {
     function.stage->process(alive);
   }
+  stack_.settle(index);
   const std::span<PacketView> left =
       keep_alive(alive, static_cast<std::uint8_t>(index), function.name, worker_, counters, bytes);
   counters.forwarded.add(left.size(), bytes);

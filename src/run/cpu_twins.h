@@ -24,8 +24,9 @@ namespace penstock::run {
 
 class CpuTwins {
  public:
-  /// Borrows all of them.
-  CpuTwins(const Chain& chain, unsigned worker, WorkerCounters& counters, function::Emitter& emitter);
+  /// Borrows all but the plan, by whose runs the chain goes over a device; empty: it does not.
+  CpuTwins(const Chain& chain, std::span<const plan::DevicePlan::Run> runs, unsigned worker, WorkerCounters& counters,
+           function::Emitter& emitter);
 
   /// A batch boundary: functions may take up new tables.
   void begin_batch() noexcept;
@@ -38,9 +39,14 @@ class CpuTwins {
   [[nodiscard]] std::span<PacketView> run_traced(PacketView& packet, Trace::Way& way) noexcept;
   void observe(PacketView packet) noexcept;
   [[nodiscard]] function::CpuStage& stage(std::size_t function) noexcept { return *functions_[function].stage; }
-  void end() noexcept { functions_.clear(); }
+  /// The function's finish stage has decided about the packets that it was given.
+  void settle_flows(std::size_t function) noexcept { stack_.settle(function); }
+  /// No packet comes any more: flows end, then the stages.
+  void end() noexcept;
 
  private:
+  using Clock = Batch::Clock;
+
   struct Function {
     std::unique_ptr<function::CpuStage> stage;
     std::string_view name;
@@ -48,7 +54,14 @@ class CpuTwins {
     FrameRoom growth;
   };
 
-  /// `bytes`: of the frames of `alive`, and then of what is returned.
+  // `alive`: forwarded packets; what is returned are those of them that go on. `bytes`: of their frames, before and
+  // then after. `before`: when the step before ended, then when this one did.
+
+  /// Through functions [first, last), one packet through all of them before the next one.
+  [[nodiscard]] std::span<PacketView> run_in_lockstep(std::size_t first, std::size_t last, std::span<PacketView> alive,
+                                                      std::uint64_t& bytes, Clock::time_point& before) noexcept;
+  [[nodiscard]] std::span<PacketView> run_timed(std::size_t index, std::span<PacketView> alive, std::uint64_t& bytes,
+                                                Clock::time_point& before) noexcept;
   [[nodiscard]] std::span<PacketView> run_function(std::size_t index, std::span<PacketView> alive,
                                                    std::uint64_t& bytes) noexcept;
   std::uint64_t process_and_settle(Function& function, std::span<PacketView> packets) noexcept;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include "packet/checksum.h"
@@ -82,8 +83,8 @@ struct Decoder::Parts {
     return packet;
   }
 
-  bool decode_plain(PacketView frame, std::uint64_t number) noexcept;
-  void decode_frame(PacketView frame, std::uint64_t number) noexcept;
+  bool begin_plain(PacketView frame, std::uint64_t number) noexcept;
+  const DecodedPacket& begin_frame(PacketView frame, std::uint64_t number) noexcept;
   void add(PacketDecoding& decoded) noexcept;
   bool decode_tunnelled(PacketDecoding& outer, PacketDecoding& inner) noexcept;
   void add_reassembled(PacketDecoding& outer) noexcept;
@@ -115,6 +116,8 @@ struct Decoder::Parts {
   static constexpr std::size_t kMostPackets = IpReassembly::kMostDatagrams + 4 * PacketDecoding::kMostLayers;
   std::array<DecodedPacket, kMostPackets> packets;
   std::size_t count = 0;
+  std::optional<PacketDecoding> outermost;  // of the frame, unless it is a plain one
+  bool is_plain = false;
 
   // Datagrams of this frame that were put together: one in another, each has a room of its own; kMostPackets at most.
   using Room = std::array<std::uint8_t, IpReassembly::kMostBytes>;
@@ -188,7 +191,7 @@ void Decoder::Parts::add_reassembled(PacketDecoding& outer) noexcept {
 
 /// Most frames: TCP in IP in Ethernet, and nothing about it that the layers' decoders would tell. Decodes it as they
 /// do, and faster; false, with nothing changed, for any other frame.
-bool Decoder::Parts::decode_plain(PacketView frame, std::uint64_t number) noexcept {
+bool Decoder::Parts::begin_plain(PacketView frame, std::uint64_t number) noexcept {
   constexpr std::uint32_t kIp = sizeof(EthernetHeader);
   constexpr std::uint8_t kVersion4 = 0x45;  // without options
   if (frame.packet->link_type != LinkType::ethernet || frame.length() < kIp + sizeof(Ipv4Header)) return false;
@@ -236,7 +239,9 @@ bool Decoder::Parts::decode_plain(PacketView frame, std::uint64_t number) noexce
   return true;
 }
 
-void Decoder::Parts::decode_frame(PacketView frame, std::uint64_t number) noexcept {
+const DecodedPacket& Decoder::Parts::begin_frame(PacketView frame, std::uint64_t number) noexcept {
+  is_plain = shortcuts && begin_plain(frame, number);
+  if (is_plain) return packets[0];
   count = rooms_used = completed_count = 0;
   DecodedPacket known = blank;
   known.timestamp_ns = frame.packet->timestamp_ns;
@@ -244,12 +249,11 @@ void Decoder::Parts::decode_frame(PacketView frame, std::uint64_t number) noexce
   known.frame = {frame.frame, frame.packet->length};
   known.link_type = frame.packet->link_type;
 
-  PacketDecoding decoding(begin(known), ports);
+  PacketDecoding& decoding = outermost.emplace(begin(known), ports);
   decode_link(decoding, known.link_type, known.frame);
   ++counters.packets;
   if (decoding.packet.ip_version == 0) ++counters.not_ip;
-  add(decoding);
-  judge_frame();
+  return decoding.packet;
 }
 
 void Decoder::Parts::judge_frame() noexcept {
@@ -277,8 +281,17 @@ Decoder::Decoder(const TrackerOptions& options, TrackerCounters& counters)
     : parts_(std::make_unique<Parts>(options, counters)) {}
 Decoder::~Decoder() = default;
 
-void Decoder::decode_to(PacketView frame, std::uint64_t number, Sink sink) noexcept {
-  if (!parts_->shortcuts || !parts_->decode_plain(frame, number)) parts_->decode_frame(frame, number);
+const DecodedPacket& Decoder::begin(PacketView frame, std::uint64_t number) noexcept {
+  return parts_->begin_frame(frame, number);
+}
+
+DecodedPacket& Decoder::outermost() noexcept { return parts_->packets.front(); }
+
+void Decoder::complete_to(Sink sink) noexcept {
+  if (!parts_->is_plain) {
+    parts_->add(*parts_->outermost);
+    parts_->judge_frame();
+  }
   for (std::size_t i = 0; i < parts_->count; ++i) sink.call(sink.callable, parts_->packets[i]);
 }
 

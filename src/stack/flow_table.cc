@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -96,6 +97,7 @@ struct FlowTable::Node : Flow {
   std::uint32_t next_in_bucket = kNone;
   std::uint32_t next = kNone, previous = kNone;  // in the list
   std::uint64_t listed_ns = 0;                   // when it was put there, or was last found to be alive
+  std::uint32_t index = 0;
   std::uint8_t list = 0;
 };
 
@@ -173,8 +175,10 @@ std::optional<std::uint32_t> likely_hash_of(PacketView frame, std::uint64_t seed
 }
 
 FlowTable::FlowTable(const TrackerOptions& options)
-    : capacity_(std::clamp<std::size_t>(options.flow_memory / (sizeof(Node) + sizeof(std::uint32_t)), 1, kNone - 1)),
-      nodes_(make_huge_memory<Node>(capacity_)),
+    : slots_(options.flow_slots),
+      node_bytes_(sizeof(Node) + slots_ * sizeof(std::uint64_t)),
+      capacity_(std::clamp<std::size_t>(options.flow_memory / (node_bytes_ + sizeof(std::uint32_t)), 1, kNone - 1)),
+      nodes_(make_huge_memory<std::byte>(capacity_ * node_bytes_)),
       buckets_(make_huge_memory<std::uint32_t>(std::bit_ceil(capacity_))),
       bucket_mask_(static_cast<std::uint32_t>(std::bit_ceil(capacity_) - 1)),
       seed_(random_seed()),
@@ -198,8 +202,8 @@ std::size_t FlowTable::list_of(const Flow& flow) noexcept {
   return (flow.key.protocol == kTcp ? 3 : 0) + static_cast<std::size_t>(flow.state);
 }
 
-std::uint32_t FlowTable::index_of(const Node& node) const noexcept {
-  return static_cast<std::uint32_t>(&node - nodes_.get());
+FlowTable::Node& FlowTable::node_at(std::uint32_t index) const noexcept {
+  return *reinterpret_cast<Node*>(nodes_.get() + index * node_bytes_);
 }
 
 void FlowTable::enlist(Node& node, std::size_t list) noexcept {
@@ -209,21 +213,21 @@ void FlowTable::enlist(Node& node, std::size_t list) noexcept {
   node.next = kNone;
   node.previous = to.last;
   if (to.last == kNone) due_ns_ = std::min(due_ns_, node.listed_ns + to.timeout_ns);
-  (to.last == kNone ? to.first : nodes_[to.last].next) = index_of(node);
-  to.last = index_of(node);
+  (to.last == kNone ? to.first : node_at(to.last).next) = node.index;
+  to.last = node.index;
 }
 
 void FlowTable::delist(Node& node) noexcept {
   List& from = lists_[node.list];
   if (node.previous == kNone) look_ = true;  // at the one that is first now
-  (node.previous == kNone ? from.first : nodes_[node.previous].next) = node.next;
-  (node.next == kNone ? from.last : nodes_[node.next].previous) = node.previous;
+  (node.previous == kNone ? from.first : node_at(node.previous).next) = node.next;
+  (node.next == kNone ? from.last : node_at(node.next).previous) = node.previous;
 }
 
 Flow* FlowTable::find(const FlowLookup& lookup) noexcept {
-  for (std::uint32_t i = buckets_[lookup.hash & bucket_mask_]; i != kNone; i = nodes_[i].next_in_bucket) {
-    Node& node = nodes_[i];
-    if (node.hash == lookup.hash && is_of(node.key, lookup.key)) return &node;
+  for (std::uint32_t i = buckets_[lookup.hash & bucket_mask_]; i != kNone; i = node_at(i).next_in_bucket) {
+    Node& found = node_at(i);
+    if (found.hash == lookup.hash && is_of(found.key, lookup.key)) return &found;
   }
   return nullptr;
 }
@@ -232,24 +236,29 @@ void FlowTable::prefetch_bucket(std::uint32_t hash) const noexcept { prefetch(&b
 
 void FlowTable::prefetch_flow(std::uint32_t hash) const noexcept {
   const std::uint32_t first = buckets_[hash & bucket_mask_];
-  if (first != kNone) prefetch_object(nodes_[first]);
+  if (first != kNone) prefetch_object(node_at(first));
 }
 
 const Flow* FlowTable::likely_flow(std::uint32_t hash) const noexcept {
   std::uint32_t i = buckets_[hash & bucket_mask_];
-  while (i != kNone && nodes_[i].hash != hash) i = nodes_[i].next_in_bucket;
-  return i == kNone ? nullptr : &nodes_[i];
+  while (i != kNone && node_at(i).hash != hash) i = node_at(i).next_in_bucket;
+  return i == kNone ? nullptr : &node_at(i);
 }
 
 Flow* FlowTable::add(const FlowLookup& lookup, std::uint64_t now_ns) noexcept {
   std::uint32_t index = free_;
   if (index != kNone) {
-    free_ = nodes_[index].next;
+    free_ = node_at(index).next;
   } else {
     if (made_ == capacity_) return nullptr;
     index = made_++;
   }
-  Node& node = *new (&nodes_[index]) Node;
+  std::byte* const place = nodes_.get() + index * node_bytes_;
+  auto* const slots = reinterpret_cast<std::uint64_t*>(place + sizeof(Node));
+  Node& node = *new (place) Node;
+  std::uninitialized_fill_n(slots, slots_, 0);
+  node.slots = slots;
+  node.index = index;
   node.key = lookup.key;
   node.id = next_id_++;
   node.start_ns = now_ns;
@@ -266,11 +275,11 @@ Flow* FlowTable::add(const FlowLookup& lookup, std::uint64_t now_ns) noexcept {
 void FlowTable::remove(Flow& flow) noexcept {
   auto& node = static_cast<Node&>(flow);
   std::uint32_t* link = &buckets_[node.hash & bucket_mask_];
-  while (*link != index_of(node)) link = &nodes_[*link].next_in_bucket;
+  while (*link != node.index) link = &node_at(*link).next_in_bucket;
   *link = node.next_in_bucket;
   delist(node);
   node.next = free_;
-  free_ = index_of(node);
+  free_ = node.index;
   --size_;
 }
 
@@ -290,7 +299,7 @@ Flow* FlowTable::expired(std::uint64_t now_ns) noexcept {
     constexpr int kMost = 8;
     int looked_at = 0;
     for (; looked_at < kMost && list.first != kNone; ++looked_at) {
-      Node& node = nodes_[list.first];
+      Node& node = node_at(list.first);
       if (now_ns <= node.listed_ns || now_ns - node.listed_ns <= list.timeout_ns) {
         const std::size_t now_in = list_of(node);
         if (now_in == node.list) {
@@ -323,7 +332,7 @@ Flow* FlowTable::victim(bool but_established_tcp) noexcept {
   for (const std::size_t list : kOrder) {
     if (list == kEstablishedTcp && but_established_tcp) return nullptr;
     for (int looked_at = 0; looked_at < 8 && lists_[list].first != kNone; ++looked_at) {
-      Node& node = nodes_[lists_[list].first];
+      Node& node = node_at(lists_[list].first);
       if (list_of(node) == list) return &node;
       delist(node);
       enlist(node, list_of(node));
@@ -334,7 +343,7 @@ Flow* FlowTable::victim(bool but_established_tcp) noexcept {
 
 Flow* FlowTable::any() noexcept {
   for (const List& list : lists_) {
-    if (list.first != kNone) return &nodes_[list.first];
+    if (list.first != kNone) return &node_at(list.first);
   }
   return nullptr;
 }
