@@ -85,8 +85,8 @@ class CpuStage {
 class StateStage {
  public:
   virtual ~StateStage() = default;
-  /// Writes NfTraits::state_bytes for each of the packets, in packet order. The packets are as they were before the
-  /// segment; their layouts may not have been parsed.
+  /// Writes NfTraits::state_bytes for each of the packets, at most a burst (function/burst.h), in packet order. The
+  /// packets are as they were before the segment; their layouts may not have been parsed.
   virtual void fill(std::span<const PacketView> packets, std::span<std::byte* const> states) noexcept = 0;
 };
 

@@ -18,17 +18,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::uint64_t seams_known = 0;  // by all tests
+
 void expect_the_same(const Detection& detection, const std::string& capture, ScanOptions options = {}) {
   Scanner here(detection, options);
   options.scanned_elsewhere = true;
   Scanner elsewhere(detection, options);
-  ASSERT_EQ(here.capture(capture), elsewhere.capture(capture));
+  const bool opened = here.capture(capture);
+  ASSERT_EQ(elsewhere.capture(capture), opened);
   EXPECT_EQ(here.counts(), elsewhere.counts()) << capture;
+  options.flow_states = true;
+  Scanner with_states(detection, options);
+  ASSERT_EQ(with_states.capture(capture), opened);
+  EXPECT_EQ(here.counts(), with_states.counts()) << capture << ", with the state of flows";
+  seams_known += with_states.counters().seams_known;
 }
 
 TEST(ScannedElsewhere, GivesTheSameAlertsOnShippedCaptures) {
   const auto detection = compiled(rules_of(kCommonRules));
   for (const std::string& capture : shipped_captures(PENSTOCK_SOURCE_DIR)) expect_the_same(*detection, capture);
+  EXPECT_GT(seams_known, 100U);
 }
 
 TEST(ScannedElsewhere, GivesTheSameAlertsOnTheCorpus) {
