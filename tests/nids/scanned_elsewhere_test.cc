@@ -37,7 +37,6 @@ void expect_the_same(const Detection& detection, const std::string& capture, Sca
 TEST(ScannedElsewhere, GivesTheSameAlertsOnShippedCaptures) {
   const auto detection = compiled(rules_of(kCommonRules));
   for (const std::string& capture : shipped_captures(PENSTOCK_SOURCE_DIR)) expect_the_same(*detection, capture);
-  EXPECT_GT(seams_known, 100U);
 }
 
 TEST(ScannedElsewhere, GivesTheSameAlertsOnTheCorpus) {
@@ -57,6 +56,7 @@ TEST(ScannedElsewhere, GivesTheSameAlertsOnTheCorpus) {
       expect_the_same(*own, (entry.path() / "in.pcap").string(), inline_streams);
     }
   }
+  EXPECT_GT(seams_known, 100U);
 }
 
 }  // namespace

@@ -226,8 +226,8 @@ void StreamFindings::searched(const stack::Flow& flow, stack::Direction directio
     }
     if (is_before) piece.length = static_cast<std::uint32_t>(begin - piece.begin);
     if (is_behind) {
+      piece.joined = piece.joined && piece.begin == end;
       piece.begin = end;
-      piece.joined = false;
       piece.length = static_cast<std::uint32_t>(piece_end - end);
     }
     entry->pieces[kept++] = piece;
