@@ -362,8 +362,17 @@ class FlowStateDevice {
   std::vector<std::uint32_t> found_;
 };
 
-/// Two connections whose sides mostly send in order, in segments of a few bytes and some long ones.
-std::vector<Frame> mostly_in_order(std::mt19937& random) {
+/// Two connections whose sides mostly send in order, in segments of a few bytes and some long ones. The contents lie
+/// across segments.
+std::vector<Frame> mostly_in_order(const std::vector<std::string>& contents, std::mt19937& random) {
+  std::string waiting;
+  const auto next = [&](std::size_t most) {
+    const std::size_t size = 1 + random() % most;
+    while (waiting.size() < size) waiting += random() % 2 == 0 ? one_of(contents, random) : word(random, 6);
+    std::string text = waiting.substr(0, size);
+    waiting.erase(0, size);
+    return text;
+  };
   std::array<Conversation, 2> talks{Conversation(40000, 80), Conversation(40000, 81)};
   std::vector<Frame> frames;
   for (Conversation& talk : talks) {
@@ -377,7 +386,7 @@ std::vector<Frame> mostly_in_order(std::mt19937& random) {
       case 1: frames.push_back(talk.ack(1 - side)); break;
       case 2: frames.push_back(talk.data_at(side, -static_cast<std::int64_t>(random() % 40), word(random, 30))); break;
       case 3: frames.push_back(talk.data_at(side, static_cast<std::int64_t>(random() % 20), word(random, 12))); break;
-      default: frames.push_back(talk.data(side, word(random, random() % 8 == 0 ? 1400 : 24)));
+      default: frames.push_back(talk.data(side, next(random() % 8 == 0 ? 1400 : 24)));
     }
   }
   return frames;
@@ -391,10 +400,12 @@ TEST(InspectorOracle, GivesTheSameAlertsWhereADeviceHasSearchedTheSeams) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     std::string text;
+    std::vector<std::string> contents;
     for (std::uint32_t sid = 1; sid <= 30; ++sid) {
       const std::size_t length = 1 + random() % (sid % 3 == 0 ? 18 : 7);
       std::string content;
       while (content.size() < length) content += word(random, length);
+      contents.push_back(content.substr(0, length));
       text += "alert tcp any any -> any any (content:\"" + content.substr(0, length) + "\"; ";
       if (random() % 4 == 0) text += "nocase; ";
       if (random() % 4 == 0)
@@ -403,7 +414,7 @@ TEST(InspectorOracle, GivesTheSameAlertsWhereADeviceHasSearchedTheSeams) {
     }
     auto rules = read_rules_text(text);
     ASSERT_TRUE(rules) << to_string(rules.error());
-    const std::vector<Frame> frames = mostly_in_order(random);
+    const std::vector<Frame> frames = mostly_in_order(contents, random);
     const auto detection = compiled(*rules, {.most_alerts = 100'000});
     stack::TrackerOptions options;
     options.seam_bytes = detection->seam_bytes();
@@ -430,7 +441,7 @@ TEST(InspectorOracle, GivesTheSameAlertsWhereADeviceHasSearchedTheSeams) {
     ASSERT_EQ(lists[1].seen, lists[0].seen);
     alerts += lists[0].seen.size();
   }
-  EXPECT_GT(seams_known, penstock::testing::rounds(1000));
+  EXPECT_GT(seams_known, penstock::testing::rounds(500));
   EXPECT_GT(alerts, penstock::testing::rounds(10'000));
 }
 

@@ -154,6 +154,15 @@ TEST_F(JoinedFindings, LeaveSeamsWhereTheStateIsNotThatOfTheStream) {
   EXPECT_THAT(rest_of(300, 500), ElementsAre(Range{395, 405}));
 }
 
+//     0       100   110      200
+//     |--------| lost |-------|         the digits repeat: the bytes before the gap are as those before its end
+TEST_F(JoinedFindings, LeaveGapsWhoseStateIsAsTheBytesBeforeThem) {
+  note_with_state(0, 0);
+  note_with_state(0, 100);
+  note_with_state(110, 200);
+  EXPECT_THAT(rest_of(0, 200), ElementsAre(Range{95, 115}));
+}
+
 /// A literal of six bytes may begin five before a seam, where nothing was searched for its parts.
 TEST_F(JoinedFindings, LeaveSeamsNearWhereTheyBegin) {
   note_with_state(0, 0);
