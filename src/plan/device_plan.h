@@ -70,8 +70,8 @@ struct CrossingBytes {
   std::uint32_t to_device = 0;
   std::uint32_t to_host = 0;  // of a packet that is forwarded
 };
-/// Per packet with frames of `frame_length` bytes that stay so long, all that crosses counted: index, verdicts,
-/// findings, lengths.
+/// Per packet with frames of `frame_length` bytes that stay so long, all that crosses counted: index, verdicts, flow
+/// state, findings, lengths.
 [[nodiscard]] CrossingBytes crossing_bytes(const DevicePlan& plan, std::uint32_t frame_length);
 
 /// "headers (96 bytes)", "verdicts, records of 24 bytes": how the segment's fields cross.
