@@ -18,7 +18,11 @@
 #include <string>
 #include <vector>
 
+#include "packet/flow_hash.h"
+#include "packet/parse_core.h"
+#include "packet/testing/packet_builder.h"
 #include "port/catalog.h"
+#include "port/worker_key.h"
 
 namespace penstock::port {
 namespace {
@@ -186,6 +190,49 @@ void PcapWrite(benchmark::State& state) {
   report(state, packets);
 }
 
+/// TCP and UDP over IPv4, 60 bytes each.
+std::vector<testing::Bytes> frames_of_flows(std::size_t count) {
+  std::vector<testing::Bytes> frames;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto from = static_cast<std::uint16_t>(1024 + i * 31);
+    testing::PacketBuilder builder = testing::PacketBuilder().eth().ipv4("10.1.2.3", "198.18.0.7");
+    frames.push_back((i % 2 == 0 ? builder.tcp(from, 80, 0x10) : builder.udp(from, 53)).bytes());
+    frames.back().resize(60);
+  }
+  return frames;
+}
+constexpr std::size_t kFlows = 1024;
+
+/// What the thread that reads a capture does for each packet: the worker by its own short look at the headers, ...
+void WorkerOfFrame(benchmark::State& state) {
+  const auto frames = frames_of_flows(kFlows);
+  Fragment fragment;
+  for (auto _ : state) {
+    for (const testing::Bytes& frame : frames) {
+      const auto length = static_cast<std::uint32_t>(frame.size());
+      const WorkerKey key = worker_key_of(frame, length, LinkType::ethernet, fragment);
+      benchmark::DoNotOptimize(worker_of_hash(key.hash, 16));
+    }
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(kFlows) * state.iterations());
+}
+/// ... or, not used, by the layout, which the workers would not have to determine again.
+void WorkerOfLayout(benchmark::State& state) {
+  auto frames = frames_of_flows(kFlows);
+  std::vector<PacketDescriptor> packets(kFlows);
+  for (auto _ : state) {
+    for (std::size_t i = 0; i < kFlows; ++i) {
+      packets[i].length = packets[i].wire_length = static_cast<std::uint32_t>(frames[i].size());
+      const PacketView packet{frames[i].data(), &packets[i]};
+      parse(packet);
+      benchmark::DoNotOptimize(worker_of_hash(flow_hash(packet), 16));
+    }
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(kFlows) * state.iterations());
+}
+
+BENCHMARK(WorkerOfFrame);
+BENCHMARK(WorkerOfLayout);
 BENCHMARK(CopyLimit)->Arg(60)->Arg(1514);
 BENCHMARK(Memory)->Arg(60)->Arg(1514);
 BENCHMARK(GeneratorUdp)->Args({60, 1024})->Args({60, 1'000'000})->Args({1514, 1024});

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "packet/checksum.h"
-#include "packet/ethernet.h"
 #include "packet/ip.h"
+#include "packet/parse_core.h"
 #include "packet/transport.h"
 #include "stack/ip_reassembly.h"
 #include "stack/packet_decoding.h"
@@ -60,6 +60,11 @@ bool has_timestamps_alone(Bytes tcp_header) noexcept {
          std::memcmp(tcp_header.data() + sizeof(TcpHeader), kBegin.data(), kBegin.size()) == 0;
 }
 
+PacketLayout layout_of(PacketView frame) noexcept {
+  const PacketDescriptor& packet = *frame.packet;
+  return parse(frame.frame, packet.length, packet.wire_length, packet.link_type);
+}
+
 }  // namespace
 
 struct Decoder::Parts {
@@ -70,7 +75,8 @@ struct Decoder::Parts {
         most_tunnels(options.most_tunnels),
         verify_checksums(options.verify_checksums),
         refuse_undecodable(options.refuse_undecodable),
-        shortcuts(options.shortcuts) {}
+        shortcuts(options.shortcuts),
+        frames_are_parsed(options.frames_are_parsed) {}
 
   /// The packet that comes next in the frame, of which at least the time and the place are known.
   DecodedPacket& begin(const DecodedPacket& before) noexcept {
@@ -109,6 +115,7 @@ struct Decoder::Parts {
   bool verify_checksums;
   bool refuse_undecodable;
   bool shortcuts;
+  bool frames_are_parsed;
 
   /// What packets begin as. To copy it is faster than to write zeros, which GCC does by `rep stos`.
   DecodedPacket blank;
@@ -189,33 +196,24 @@ void Decoder::Parts::add_reassembled(PacketDecoding& outer) noexcept {
   }
 }
 
-/// Most frames: TCP in IP in Ethernet, and nothing about it that the layers' decoders would tell. Decodes it as they
-/// do, and faster; false, with nothing changed, for any other frame.
+/// Most frames: TCP in IP in Ethernet, without anything that a decode event reports. Decodes them as the layers'
+/// decoders do, but faster; false, with nothing changed, for any other frame.
 bool Decoder::Parts::begin_plain(PacketView frame, std::uint64_t number) noexcept {
-  constexpr std::uint32_t kIp = sizeof(EthernetHeader);
-  constexpr std::uint8_t kVersion4 = 0x45;  // without options
-  if (frame.packet->link_type != LinkType::ethernet || frame.length() < kIp + sizeof(Ipv4Header)) return false;
+  constexpr std::uint16_t kFlags =
+      PacketLayout::kNetworkHeader | PacketLayout::kTransportHeader | PacketLayout::kPorts;  // and no others
+  const PacketLayout layout = frames_are_parsed ? frame.layout() : layout_of(frame);
+  if (layout.flags != kFlags || layout.transport != ip_protocol::kTcp || layout.vlan_count != 0 ||
+      frame.packet->link_type != LinkType::ethernet) {
+    return false;
+  }
   const Bytes bytes{frame.frame, frame.length()};
-  const std::uint16_t type = frame.ethernet().type.value();
-  const bool v4 = type == ether_type::kIpv4 && bytes[kIp] == kVersion4;
-  if (!v4 && (type != ether_type::kIpv6 || bytes[kIp] >> 4 != 6)) return false;
-  const std::uint32_t header = v4 ? sizeof(Ipv4Header) : sizeof(Ipv6Header);
-  if (bytes.size() < kIp + header) return false;
-  const auto& ip = frame.at<Ipv4Header>(kIp);
-  const auto& ip6 = frame.at<Ipv6Header>(kIp);
-  const std::uint32_t total = v4 ? ip.total_length.value() : header + ip6.payload_length.value();
-  if ((v4 ? ip.protocol : ip6.next_header) != ip_protocol::kTcp || total < header + sizeof(TcpHeader) ||
-      bytes.size() < kIp + total) {
-    return false;
-  }
-  if (v4 && ((ip.fragment.value() & (Ipv4Header::kMoreFragments | Ipv4Header::kOffsetMask)) != 0 ||
-             checksum(bytes.data() + kIp, sizeof(Ipv4Header)) != 0)) {
-    return false;
-  }
-  const auto& tcp = frame.at<TcpHeader>(kIp + header);
-  const std::uint32_t tcp_header = tcp.header_length();
-  if (tcp_header < sizeof(TcpHeader) || header + tcp_header > total) return false;
-  if (tcp_header != sizeof(TcpHeader) && !has_timestamps_alone(bytes.subspan(kIp + header, tcp_header))) return false;
+  const Bytes ip_packet = bytes.first(layout.end).subspan(layout.network_offset);
+  const std::uint32_t ip_header = layout.transport_offset - layout.network_offset;
+  const Bytes segment = ip_packet.subspan(ip_header);
+  const Bytes tcp_header = segment.first(layout.payload_offset - layout.transport_offset);
+  const bool v4 = layout.network == NetworkLayer::ipv4;
+  if (v4 && checksum(ip_packet.data(), ip_header) != 0) return false;
+  if (tcp_header.size() != sizeof(TcpHeader) && !has_timestamps_alone(tcp_header)) return false;
 
   rooms_used = completed_count = 0;
   count = 1;
@@ -228,13 +226,16 @@ bool Decoder::Parts::begin_plain(PacketView frame, std::uint64_t number) noexcep
   packet.link_type = LinkType::ethernet;
   packet.ip_version = v4 ? 4 : 6;
   packet.protocol = ip_protocol::kTcp;
+  const auto& ip = frame.at<Ipv4Header>(layout.network_offset);
+  const auto& ip6 = frame.at<Ipv6Header>(layout.network_offset);
+  const auto& tcp = frame.at<TcpHeader>(layout.transport_offset);
   packet.source = {v4 ? Ipv6Address{0, ip.source.value()} : ip6.source_address(), tcp.source_port.value()};
   packet.destination = {v4 ? Ipv6Address{0, ip.destination.value()} : ip6.destination_address(),
                         tcp.destination_port.value()};
-  packet.ip = bytes.subspan(kIp, header);
-  packet.ip_payload = bytes.subspan(kIp + header, total - header);
-  packet.transport = packet.ip_payload.first(tcp_header);
-  packet.payload = packet.ip_payload.subspan(tcp_header);
+  packet.ip = ip_packet.first(ip_header);
+  packet.ip_payload = segment;
+  packet.transport = tcp_header;
+  packet.payload = segment.subspan(tcp_header.size());
   packet.has_flow = true;
   return true;
 }

@@ -52,6 +52,7 @@ struct OpenView {
   [[nodiscard]] ViewPlan close() && {
     plan.lockstep = has_flow_need && plan.functions.size() > 1;
     if (!has_streams) plan.options.keep_streams = false;
+    plan.options.frames_are_parsed = !in_batches;  // a device keeps the layouts that it determines to itself
     return std::move(plan);
   }
 };

@@ -15,6 +15,7 @@
 
 #include "base/testing/rounds.h"
 #include "packet/checksum.h"
+#include "packet/parse_core.h"
 #include "packet/testing/packet_builder.h"
 #include "stack/decoder.h"
 #include "stack/flow_table.h"
@@ -78,11 +79,13 @@ Frame plain_frame(Random& random) {
 
 TEST(Shortcuts, DecodeFramesAsTheLongWayDoes) {
   Random random(1);
-  std::array<TrackerCounters, 2> counters;
+  std::array<TrackerCounters, 3> counters;
   TrackerOptions quick, slow;
   quick.verify_checksums = slow.verify_checksums = true;
   slow.shortcuts = false;
-  Decoder one(quick, counters[0]), other(slow, counters[1]);
+  TrackerOptions of_layout = quick;
+  of_layout.frames_are_parsed = true;
+  Decoder one(quick, counters[0]), other(slow, counters[1]), third(of_layout, counters[2]);
   std::size_t plain = 0;
   for (std::uint64_t number = 1; number <= rounds(200'000); ++number) {
     Frame frame = plain_frame(random);
@@ -105,16 +108,22 @@ TEST(Shortcuts, DecodeFramesAsTheLongWayDoes) {
     descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame.size());
     if (random() % 16 == 0) descriptor.link_type = static_cast<LinkType>(random() % 8);
     const PacketView view{frame.data(), &descriptor};
-    std::vector<decltype(fields_of(DecodedPacket{}))> of_one, of_other;
+    if (random() % 16 == 0) descriptor.wire_length += random() % 20;
+    parse(view);
+    std::vector<decltype(fields_of(DecodedPacket{}))> of_one, of_other, of_third;
     one.decode(view, number, [&](DecodedPacket& packet) noexcept { of_one.push_back(fields_of(packet)); });
     other.decode(view, number, [&](DecodedPacket& packet) noexcept { of_other.push_back(fields_of(packet)); });
+    third.decode(view, number, [&](DecodedPacket& packet) noexcept { of_third.push_back(fields_of(packet)); });
     ASSERT_EQ(of_one, of_other) << "frame " << number;
+    ASSERT_EQ(of_third, of_other) << "frame " << number;
     plain += of_one.size() == 1 && std::get<18>(of_one[0]) ? 1 : 0;
   }
-  EXPECT_EQ(counters[0].packets, counters[1].packets);
-  EXPECT_EQ(counters[0].not_ip, counters[1].not_ip);
-  EXPECT_EQ(counters[0].undecodable, counters[1].undecodable);
-  EXPECT_EQ(counters[0].ipv4_invalid_checksums, counters[1].ipv4_invalid_checksums);
+  for (const std::size_t quick_one : {0, 2}) {
+    EXPECT_EQ(counters[quick_one].packets, counters[1].packets);
+    EXPECT_EQ(counters[quick_one].not_ip, counters[1].not_ip);
+    EXPECT_EQ(counters[quick_one].undecodable, counters[1].undecodable);
+    EXPECT_EQ(counters[quick_one].ipv4_invalid_checksums, counters[1].ipv4_invalid_checksums);
+  }
   EXPECT_GT(plain, rounds(200'000) / 4);
 }
 
