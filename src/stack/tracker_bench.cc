@@ -6,6 +6,7 @@
 //   decoder, tracker   a mix of real captures, again and again, each time so much later that all flows are new ones.
 //                      Needs the corpus (PENSTOCK_CORPUS).
 //   known_flows        TCP connections that are open already: data in order, acknowledged by the other side.
+//   stream_functions   The same through several functions that inspect streams, which share a view or do not.
 
 #include <benchmark/benchmark.h>
 #include <zlib.h>
@@ -24,6 +25,7 @@
 #include "stack/decoder.h"
 #include "stack/tcp_session.h"
 #include "stack/tracker.h"
+#include "stack/traffic_view.h"
 
 using namespace penstock;
 using namespace penstock::stack;
@@ -226,26 +228,24 @@ class Conversations {
   std::uint64_t now_ns_ = 1'700'000'000'000'000'000;
 };
 
-void known_flows(benchmark::State& state) {
-  TrackerOptions options;
-  options.inline_streams = state.range(2) != 0;
-  options.stream_depth = 0;  // else the tracker keeps no more bytes of such long connections
-  options.stream_memory = std::size_t{4} << 30;
-  Tracker tracker(options);
-  Looker looker;
-  const auto payload = static_cast<std::size_t>(state.range(1));
-  Conversations conversations(static_cast<std::size_t>(state.range(0)), payload);
-  std::uint64_t number = 0;
-  conversations.open([&](PacketView packet) { tracker.track(packet, ++number, looker); });
+/// Measures `track`, which is given spans of at most kMostPrefetched packets, once all connections are open.
+/// `counters`: of the tracker, or of one of them.
+template <typename Track>
+void follow(benchmark::State& state, Conversations conversations, std::size_t payload, const TrackerCounters& counters,
+            Track&& track) {
+  std::uint64_t packets = 0;
+  conversations.open([&](PacketView packet) {
+    track(std::span<const PacketView>(&packet, 1));
+    ++packets;
+  });
   const auto track_all = [&] {
-    for (std::size_t i = 0; i < Conversations::kFrames; ++i) {
-      if (i % Tracker::kMostPrefetched == 0) tracker.prefetch(conversations.packets(i, Tracker::kMostPrefetched));
-      tracker.track(conversations.packet(i), ++number, looker);
+    for (std::size_t i = 0; i < Conversations::kFrames; i += Tracker::kMostPrefetched) {
+      track(conversations.packets(i, Tracker::kMostPrefetched));
     }
+    packets += Conversations::kFrames;
   };
   // Until the memory of each connection is as large as it stays.
-  for (std::size_t packets = 0; packets < conversations.flows() * 3 * (3 + 4096 / payload);
-       packets += Conversations::kFrames) {
+  for (const std::size_t before = packets; packets - before < conversations.flows() * 3 * (3 + 4096 / payload);) {
     conversations.fill();
     track_all();
   }
@@ -256,18 +256,75 @@ void known_flows(benchmark::State& state) {
     track_all();
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * Conversations::kFrames));
-  const TrackerCounters& counters = tracker.counters();
   // All must have been taken: else this measures something else.
-  if (counters.flows != static_cast<std::uint64_t>(state.range(0)) || counters.tcp_unknown_connection != 0 ||
-      counters.stream_gaps != 0 || counters.stream_memory_refused != 0 || counters.contested_segments != 0) {
+  if (counters.flows != conversations.flows() || counters.tcp_unknown_connection != 0 || counters.stream_gaps != 0 ||
+      counters.stream_memory_refused != 0 || counters.contested_segments != 0) {
     state.SkipWithError("segments were not taken as in order");
   }
   state.counters["streamed"] =
-      benchmark::Counter(static_cast<double>(counters.stream_bytes) / static_cast<double>(number));
+      benchmark::Counter(static_cast<double>(counters.stream_bytes) / static_cast<double>(packets));
+}
+
+TrackerOptions options_of_long_connections() {
+  TrackerOptions options;
+  options.stream_depth = 0;  // else the tracker keeps no more bytes of them
+  options.stream_memory = std::size_t{4} << 30;
+  return options;
+}
+
+void known_flows(benchmark::State& state) {
+  TrackerOptions options = options_of_long_connections();
+  options.inline_streams = state.range(2) != 0;
+  Tracker tracker(options);
+  Looker looker;
+  const auto payload = static_cast<std::size_t>(state.range(1));
+  std::uint64_t number = 0;
+  follow(state, Conversations(static_cast<std::size_t>(state.range(0)), payload), payload, tracker.counters(),
+         [&](std::span<const PacketView> packets) {
+           tracker.prefetch(packets);
+           for (const PacketView packet : packets) tracker.track(packet, ++number, looker);
+         });
 }
 BENCHMARK(known_flows)
     ->ArgNames({"flows", "payload", "inline"})
     ->ArgsProduct({{64, 4096, 65536}, {64, 512, 1460}, {0, 1}});
+
+/// A function that inspects streams, and nothing more.
+class StreamFunction final : public FrameSink {
+ public:
+  explicit StreamFunction(Attachment& attachment) : attachment_(attachment) { attachment.look_with(*this); }
+  void process(std::span<const PacketView> packets) noexcept {
+    if (!attachment_.tracks()) return;
+    attachment_.prefetch(packets);
+    for (std::size_t i = 0; i < packets.size(); ++i) attachment_.track(packets[i], i);
+  }
+  void begin_frame(PacketView, std::size_t) noexcept override {}
+  void begin_end() noexcept override {}
+  void packet(TrackedPacket& packet) noexcept override { looker_.packet(packet); }
+
+ private:
+  Attachment& attachment_;
+  Looker looker_;
+};
+
+/// Functions that need streams, one behind the other: each with a view of its own, or all with one.
+void stream_functions(benchmark::State& state) {
+  const auto count = static_cast<std::size_t>(state.range(0));
+  const bool shared = state.range(1) != 0;
+  const auto payload = static_cast<std::size_t>(state.range(2));
+  const std::vector<std::uint32_t> seams(shared ? count : 1, 0);
+  std::vector<std::unique_ptr<TrafficView>> views;
+  std::vector<std::unique_ptr<StreamFunction>> functions;
+  for (unsigned f = 0; f < count; ++f) {
+    if (f == 0 || !shared) views.push_back(std::make_unique<TrafficView>(options_of_long_connections(), seams));
+    functions.push_back(std::make_unique<StreamFunction>(views.back()->attachment(shared ? f : 0)));
+  }
+  follow(state, Conversations(4096, payload), payload, views.front()->attachment(0).counters(),
+         [&](std::span<const PacketView> packets) {
+           for (const auto& function : functions) function->process(packets);
+         });
+}
+BENCHMARK(stream_functions)->ArgNames({"functions", "shared", "payload"})->ArgsProduct({{1, 2, 4}, {0, 1}, {64, 1460}});
 
 }  // namespace
 
