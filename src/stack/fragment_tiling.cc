@@ -10,32 +10,6 @@
 
 namespace penstock::stack {
 
-namespace {
-
-std::uint32_t begin_of(const FragmentPiece& piece) noexcept { return piece.begin; }
-std::uint32_t end_of(const FragmentPiece& piece) noexcept { return piece.end; }
-
-/// The oldest first where several touch.
-template <typename Touch>
-void sort_by(Touch touch, std::span<const FragmentPiece> pieces, std::vector<std::uint16_t>& those) {
-  std::sort(those.begin(), those.end(), [&](std::uint16_t a, std::uint16_t b) {
-    return touch(pieces[a]) != touch(pieces[b]) ? touch(pieces[a]) < touch(pieces[b]) : a < b;
-  });
-}
-
-/// Of those that are sorted so, the ones that touch at this place.
-template <typename Touch>
-std::span<const std::uint16_t> touching(Touch touch, std::span<const FragmentPiece> pieces,
-                                        std::span<const std::uint16_t> those, std::uint32_t place) {
-  const auto begin = std::lower_bound(those.begin(), those.end(), place,
-                                      [&](std::uint16_t one, std::uint32_t at) { return touch(pieces[one]) < at; });
-  auto end = begin;
-  while (end != those.end() && touch(pieces[*end]) == place) ++end;
-  return {begin, end};
-}
-
-}  // namespace
-
 FragmentTilings::FragmentTilings() {
   for (Side* const side : {&before_, &after_}) {
     side->sorted.reserve(kMostPieces);
@@ -49,18 +23,27 @@ FragmentTilings::FragmentTilings() {
   places_.reserve(kMostPieces + 1);
 }
 
-/// All ways from one place on: `touch` is where a piece begins on the way, `far` where it ends. A way is over where
-/// `is_end(piece, far)` says so. By the number of places where it does not take the newest piece, or the oldest.
-template <typename Touch, typename Far, typename IsEnd>
-bool FragmentTilings::collect(Side& side, std::span<const FragmentPiece> pieces, std::uint32_t from, Touch touch,
-                              Far far, IsEnd is_end) {
-  sort_by(touch, pieces, side.sorted);
+/// Those that touch at this place.
+std::span<const FragmentTilings::Touching> FragmentTilings::touching(std::span<const Touching> sorted,
+                                                                     std::uint32_t place) noexcept {
+  const auto begin = std::lower_bound(sorted.begin(), sorted.end(), place,
+                                      [](const Touching& one, std::uint32_t at) { return one.place < at; });
+  auto end = begin;
+  while (end != sorted.end() && end->place == place) ++end;
+  return {begin, end};
+}
+
+/// All ways from one place on: `far` is where a piece ends on the way. A way is over where `is_end(piece, far)` says
+/// so. By the number of places where it does not take the newest piece, or the oldest.
+template <typename Far, typename IsEnd>
+bool FragmentTilings::collect(Side& side, std::span<const FragmentPiece> pieces, std::uint32_t from, Far far,
+                              IsEnd is_end) {
   std::size_t steps = 0;
   forks_left_ = false;
   for (unsigned exceptions = 0; exceptions <= kMostExceptions; ++exceptions) {
     bool more = false;
     for (const bool newest : {true, false}) {
-      if (!walk(side, pieces, from, touch, far, is_end, newest, exceptions, steps)) return false;
+      if (!walk(side, pieces, from, far, is_end, newest, exceptions, steps)) return false;
       more = more || forks_left_;
     }
     if (!more) return true;  // no way has as many exceptions
@@ -68,11 +51,11 @@ bool FragmentTilings::collect(Side& side, std::span<const FragmentPiece> pieces,
   return false;
 }
 
-template <typename Touch, typename Far, typename IsEnd>
-bool FragmentTilings::walk(Side& side, std::span<const FragmentPiece> pieces, std::uint32_t from, Touch touch, Far far,
-                           IsEnd is_end, bool newest, unsigned exceptions, std::size_t& steps) {
+template <typename Far, typename IsEnd>
+bool FragmentTilings::walk(Side& side, std::span<const FragmentPiece> pieces, std::uint32_t from, Far far, IsEnd is_end,
+                           bool newest, unsigned exceptions, std::size_t& steps) {
   const auto step_from = [&](std::uint32_t at, unsigned so_far) {
-    const std::span<const std::uint16_t> there = touching(touch, pieces, side.sorted, at);
+    const std::span<const Touching> there = touching(side.sorted, at);
     return Step{static_cast<std::size_t>(there.data() - side.sorted.data()), there.size(), 0, so_far};
   };
   forks_left_ = false;
@@ -88,7 +71,7 @@ bool FragmentTilings::walk(Side& side, std::span<const FragmentPiece> pieces, st
       if (!path_.empty()) path_.pop_back();
       continue;
     }
-    const std::uint16_t piece = side.sorted[step.first + (newest ? step.count - 1 - step.tried : step.tried)];
+    const std::uint16_t piece = side.sorted[step.first + (newest ? step.count - 1 - step.tried : step.tried)].piece;
     ++step.tried;
     if (++steps > kMostSteps) return false;
     path_.push_back(piece);
@@ -129,24 +112,29 @@ bool FragmentTilings::find(std::span<const FragmentPiece> pieces, std::size_t th
   }
   for (std::size_t i = 0; i < pieces.size() && i < kMostPieces; ++i) {
     if (i == through) continue;
-    if (!pieces[i].last) before_.sorted.push_back(static_cast<std::uint16_t>(i));
-    after_.sorted.push_back(static_cast<std::uint16_t>(i));
+    const auto one = static_cast<std::uint16_t>(i);
+    if (!pieces[i].last) before_.sorted.push_back({pieces[i].end, one});
+    after_.sorted.push_back({pieces[i].begin, one});
   }
+  std::sort(before_.sorted.begin(), before_.sorted.end());
+  std::sort(after_.sorted.begin(), after_.sorted.end());
   const FragmentPiece& piece = pieces[through];
   bool all = pieces.size() <= kMostPieces;
   if (piece.begin == 0) {
     before_.ways.push_back({});
   } else {
-    all = collect(before_, pieces, piece.begin, end_of, begin_of,
-                  [](const FragmentPiece&, std::uint32_t at) { return at == 0; }) &&
+    all = collect(
+              before_, pieces, piece.begin, [](const FragmentPiece& one) { return one.begin; },
+              [](const FragmentPiece&, std::uint32_t at) { return at == 0; }) &&
           all;
   }
   if (before_.ways.empty()) return all;
   if (piece.last) {
     after_.ways.push_back({.end = piece.end});
   } else {
-    all = collect(after_, pieces, piece.end, begin_of, end_of,
-                  [](const FragmentPiece& one, std::uint32_t) { return one.last; }) &&
+    all = collect(
+              after_, pieces, piece.end, [](const FragmentPiece& one) { return one.end; },
+              [](const FragmentPiece& one, std::uint32_t) { return one.last; }) &&
           all;
   }
   return all;
@@ -181,33 +169,32 @@ void FragmentTilings::cover(std::span<const FragmentPiece> pieces) {
     return std::binary_search(places.begin(), places.end(), place);
   };
   before_.through.clear();
-  sort_by(end_of, pieces, before_.sorted);
   places_.assign(1, 0);  // those that a way from the first byte reaches
-  for (const std::uint16_t one : before_.sorted) {
-    if (!touches(places_, pieces[one].begin)) continue;
-    if (pieces[one].end > piece.begin) break;
+  for (const Touching& one : before_.sorted) {
+    if (one.place > piece.begin) break;
+    if (!touches(places_, pieces[one.piece].begin)) continue;
     before_.through.push_back(one);
-    if (places_.back() != pieces[one].end) places_.push_back(pieces[one].end);
+    if (places_.back() != one.place) places_.push_back(one.place);
   }
   const bool begins = touches(places_, piece.begin);
   after_.through.clear();
-  sort_by(begin_of, pieces, after_.sorted);
   places_.clear();  // those from which a way leads to the end, the last one first
   const auto leads = [&](std::uint32_t place) {
     return std::binary_search(places_.begin(), places_.end(), place, std::greater<>());
   };
   for (auto one = after_.sorted.rbegin(); one != after_.sorted.rend(); ++one) {
-    if (pieces[*one].begin < piece.end) break;
-    if (!pieces[*one].last && !leads(pieces[*one].end)) continue;
+    if (one->place < piece.end) break;
+    const FragmentPiece& touched = pieces[one->piece];
+    if (!touched.last && !leads(touched.end)) continue;
     after_.through.push_back(*one);
-    if (places_.empty() || places_.back() != pieces[*one].begin) places_.push_back(pieces[*one].begin);
+    if (places_.empty() || places_.back() != one->place) places_.push_back(one->place);
   }
   if (!begins || (!piece.last && !leads(piece.end))) covering_ = kMostCovering;  // there are none
   std::reverse(after_.through.begin(), after_.through.end());
 
   places_.assign(1, piece.begin);
   for (const Side* const side : {&before_, &after_}) {
-    for (const std::uint16_t one : side->through) places_.push_back(pieces[one].begin);
+    for (const Touching& one : side->through) places_.push_back(pieces[one.piece].begin);
   }
   std::sort(places_.begin(), places_.end());
   places_.erase(std::unique(places_.begin(), places_.end()), places_.end());
@@ -216,19 +203,19 @@ void FragmentTilings::cover(std::span<const FragmentPiece> pieces) {
 std::span<const std::uint16_t> FragmentTilings::next_covering(std::span<const FragmentPiece> pieces) {
   if (covering_ == kMostCovering) return {};
   const unsigned number = covering_++;
-  const auto next = [&](const Side& side, std::uint32_t place, std::size_t rank, auto touch) {
-    const std::span<const std::uint16_t> there = touching(touch, pieces, side.through, place);
-    return there[choice(number, rank, there.size())];
+  const auto next = [number](const Side& side, std::uint32_t place, std::size_t rank) {
+    const std::span<const Touching> there = touching(side.through, place);
+    return there[choice(number, rank, there.size())].piece;
   };
   tiling_.clear();
   for (std::uint32_t at = pieces[through_].begin; at != 0; at = pieces[tiling_.back()].begin) {
-    tiling_.push_back(next(before_, at, rank_of(at) - 1, end_of));
+    tiling_.push_back(next(before_, at, rank_of(at) - 1));
   }
   std::reverse(tiling_.begin(), tiling_.end());
   tiling_.push_back(static_cast<std::uint16_t>(through_));
   while (!pieces[tiling_.back()].last) {
     const std::uint32_t at = pieces[tiling_.back()].end;
-    tiling_.push_back(next(after_, at, rank_of(at), begin_of));
+    tiling_.push_back(next(after_, at, rank_of(at)));
   }
   return tiling_;
 }

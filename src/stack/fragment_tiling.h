@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -67,9 +68,15 @@ class FragmentTilings {
     std::uint64_t sum = 0;
     std::uint32_t end = 0;  // of the last piece
   };
+  /// A piece, and where it touches what comes before it on the way.
+  struct Touching {
+    std::uint32_t place = 0;
+    std::uint16_t piece = 0;
+    friend auto operator<=>(const Touching&, const Touching&) = default;
+  };
   struct Side {
-    std::vector<std::uint16_t> sorted;   // by where they touch what comes before them on the way; the oldest first
-    std::vector<std::uint16_t> through;  // cover: the same of those alone that lie on a way to the end
+    std::vector<Touching> sorted;   // where several touch, the oldest first
+    std::vector<Touching> through;  // cover: the same of those alone that lie on a way to the end
     std::vector<std::uint16_t> pieces;
     std::vector<Way> ways;
   };
@@ -80,12 +87,13 @@ class FragmentTilings {
   };
   static constexpr unsigned kMostExceptions = 4;
 
-  template <typename Touch, typename Far, typename IsEnd>
-  bool collect(Side& side, std::span<const FragmentPiece> pieces, std::uint32_t from, Touch touch, Far far,
-               IsEnd is_end);
-  template <typename Touch, typename Far, typename IsEnd>
-  bool walk(Side& side, std::span<const FragmentPiece> pieces, std::uint32_t from, Touch touch, Far far, IsEnd is_end,
-            bool newest, unsigned exceptions, std::size_t& steps);
+  [[nodiscard]] static std::span<const Touching> touching(std::span<const Touching> sorted,
+                                                          std::uint32_t place) noexcept;
+  template <typename Far, typename IsEnd>
+  bool collect(Side& side, std::span<const FragmentPiece> pieces, std::uint32_t from, Far far, IsEnd is_end);
+  template <typename Far, typename IsEnd>
+  bool walk(Side& side, std::span<const FragmentPiece> pieces, std::uint32_t from, Far far, IsEnd is_end, bool newest,
+            unsigned exceptions, std::size_t& steps);
   bool add_way(Side& side, std::span<const FragmentPiece> pieces);
   /// Its place among those that touch, of the tiling with this number.
   [[nodiscard]] static std::size_t choice(unsigned number, std::size_t rank, std::size_t count) noexcept;
