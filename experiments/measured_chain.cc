@@ -92,6 +92,11 @@ void set_tracked(Point& results, const nlohmann::ordered_json& details, double p
   for (const char* const name : {"flows", "tcp_sessions", "stream_gaps"}) results.set(name, stack->value(name, 0.0));
   results.set("stream_bytes", stack->value("stream_bytes", 0.0) / packets);
   results.set("unknown_connections", stack->value("tcp_unknown_connection", 0.0));
+  const auto inspection = details.find("inspection");
+  if (inspection == details.end() || inspection->value("flow_states", 0.0) == 0) return;
+  for (const char* const name : {"flow_states", "seams_known"}) {
+    results.set(name, inspection->value(name, 0.0) / packets);
+  }
 }
 
 }  // namespace

@@ -180,6 +180,7 @@ TEST(ChainExperiment, RunsThePapersChainsOverConnectionsWithStreamsAndWithout) {
           expected.insert(fmt::format("{} {} {} {}", chain, size, processor, tracking));
         }
       }
+      expected.insert(fmt::format("{} {} gpu automaton", chain, size));
     }
   }
   EXPECT_EQ(planned, expected);

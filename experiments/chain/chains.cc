@@ -21,7 +21,8 @@
 namespace penstock::experiments {
 namespace {
 
-constexpr std::string_view kByPackets = "packets";  // each on its own, as in the paper
+constexpr std::string_view kByPackets = "packets";    // each on its own, as in the paper
+constexpr std::string_view kWithState = "automaton";  // streams, whose state crosses to the GPU
 
 /// The item of a list that has this name.
 template <typename List>
@@ -169,7 +170,8 @@ std::string Chains::function_text(char letter, const TableSizes& sizes, std::str
           own ? own_detection_rules_ : file(fmt::format("nids{}-{}.rules", sizes.detection_rules, tracking), [&] {
             return detection_rules_text(sizes.detection_rules, tracking == kByPackets);
           });
-      return fmt::format("nids: {{rules: [{}], tracking: {}}}", yaml_text(rules), tracking);
+      return fmt::format("nids: {{rules: [{}], tracking: {}}}", yaml_text(rules),
+                         tracking == kWithState ? "streams, flow_state: automaton" : tracking);
     }
     case 'R': return fmt::format("router: {{routes: {}}}", yaml_text(routes(sizes)));
     case 'I': {

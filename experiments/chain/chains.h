@@ -73,7 +73,8 @@ class Chains {
   [[nodiscard]] static double stream_bytes_per_packet(const std::string& size);
 
   /// The same for TCP connections from their handshake to their end (conversations.h), `count` of them, again and
-  /// again; all packets with data have the size. `tracking`: of intrusion detection, "streams" or "packets".
+  /// again; all packets with data have the size. `tracking`: of intrusion detection, "packets", "streams", or
+  /// "automaton": streams, with the state of the search sent to the GPU.
   [[nodiscard]] MeasuredChain with_connections(std::string_view name, std::string_view tables,
                                                std::string_view tracking, const std::string& size, std::size_t count);
 
