@@ -12,6 +12,8 @@
 // `NidsRouter` is the chain nids, router, of which records come back: the fields that the router changes. Here nids
 // looks at every packet, once the batch has been sent, as it was before the router.
 //
+// `C4State` is C4 over TCP connections that nids follows. They come from memory: `fill` copies them.
+//
 // Axes: size of frames with check sequence. Counters, in ns a packet: `fill`, the generator with `frames: kept`;
 // `host`, submit and retire.
 
@@ -68,6 +70,7 @@ class PresetLane final : public ring::Lane {
 
   bool start(const Batch& batch, std::size_t, std::span<std::uint8_t* const>) noexcept override {
     results_.verdicts = std::span<const Verdict>(verdicts_).first(batch.size());
+    for (std::size_t i = 0; i < batch.size(); ++i) lengths_[i] = batch.packets()[i].length + kGrowth;
     ++busy_;
     return true;
   }
@@ -111,13 +114,18 @@ class PresetLane final : public ring::Lane {
   ring::SegmentResults results_;
 };
 
+std::string generator(const std::string& destinations, std::int64_t size) {
+  return fmt::format("generator: {{size: {}, transport: tcp, flows: 10000, frames: kept, destinations: {}}}", size,
+                     experiments::yaml_text(destinations));
+}
+
 /// The chain with its ports open, at its default batches for a GPU.
 config::LoadedChain load(const experiments::Workplace& workplace, const std::string& functions,
-                         const std::string& destinations, std::int64_t size) {
+                         const std::string& source) {
   const std::string yaml = fmt::format(
-      "ports:\n  lan: {{generator: {{size: {}, transport: tcp, flows: 10000, frames: kept, destinations: {}}}}}\n"
-      "  wan: {{'null': {{}}}}\nchain: {}\nrun: {{processor: cpu, batch: {{bytes: {}, packets: {}}}}}\n",
-      size, experiments::yaml_text(destinations), functions, kBatchBytes, 16384);
+      "ports:\n  lan: {{{}}}\n  wan: {{'null': {{}}}}\nchain: {}\nrun: {{processor: cpu, batch: {{bytes: {}, packets: "
+      "{}}}}}\n",
+      source, functions, kBatchBytes, 16384);
   auto loaded = config::load_chain(workplace.put("chain.yaml", yaml), {});
   if (!loaded) throw std::runtime_error(to_string(loaded.error()));
   for (const run::NamedPort& port : loaded->chain.ports) {
@@ -190,7 +198,16 @@ void C4(benchmark::State& state) {
   const experiments::Workplace workplace;
   experiments::Chains chains(workplace);
   const experiments::MeasuredChain c4 = chains.chain("C4", "paper");
-  measure(state, load(workplace, c4.functions, c4.destinations, state.range(0)));
+  measure(state, load(workplace, c4.functions, generator(c4.destinations, state.range(0))));
+}
+
+void C4State(benchmark::State& state) {
+  const experiments::Workplace workplace;
+  experiments::Chains chains(workplace);
+  const experiments::MeasuredChain c4 =
+      chains.with_connections("C4", "paper", "streams", std::to_string(state.range(0)), 1000);
+  measure(state, load(workplace, c4.functions,
+                      fmt::format("memory: {{read: {}, loop: 0}}", experiments::yaml_text(c4.capture))));
 }
 
 void NidsRouter(benchmark::State& state) {
@@ -199,10 +216,11 @@ void NidsRouter(benchmark::State& state) {
   const experiments::MeasuredChain router = chains.chain("router", "paper");
   std::string functions = chains.chain("nids", "paper").functions;
   functions.replace(functions.rfind(']'), 1, ", " + router.functions.substr(1));
-  measure(state, load(workplace, functions, router.destinations, state.range(0)));
+  measure(state, load(workplace, functions, generator(router.destinations, state.range(0))));
 }
 
 BENCHMARK(C4)->Arg(64)->Arg(512)->Arg(1518)->UseManualTime();
+BENCHMARK(C4State)->Arg(64)->Arg(512)->Arg(1518)->UseManualTime();
 BENCHMARK(NidsRouter)->Arg(64)->Arg(512)->Arg(1518)->UseManualTime();
 
 }  // namespace

@@ -163,7 +163,7 @@ TEST(Shortcuts, PrefetchChangesNothingWhateverTheFramesAre) {
       descriptors[i].length = descriptors[i].wire_length = static_cast<std::uint32_t>(frame.size());
       views.push_back({frames[i].data(), &descriptors[i]});
     }
-    with.prefetch(views);
+    with.prefetch(views, sink);
     for (const PacketView& view : views) with.track(view, number, sink);
     for (const PacketView& view : views) without.track(view, number, sink);
   }

@@ -74,7 +74,7 @@ Tracker::~Tracker() = default;  // the sessions of flows lie in pools that go as
 const TrackerCounters& Tracker::counters() const noexcept { return parts_->counters; }
 
 // Each step fetches what the next one reads, for all frames: one miss of the cache does not wait for another.
-void Tracker::prefetch(std::span<const PacketView> frames) const noexcept {
+void Tracker::prefetch(std::span<const PacketView> frames, const PacketSink& sink) const noexcept {
   const FlowTable& flows = parts_->flows;
   if (!parts_->options.keep_flows) return;
   frames = frames.first(std::min(frames.size(), kMostPrefetched));
@@ -96,6 +96,7 @@ void Tracker::prefetch(std::span<const PacketView> frames) const noexcept {
   for (const std::uint32_t hash : wanted) {
     const Flow* const flow = flows.likely_flow(hash);
     if (flow == nullptr || flow->tcp == nullptr) continue;
+    sink.prefetch(*flow);
     flow->tcp->prefetch();
     sessions[count++] = flow->tcp;
   }

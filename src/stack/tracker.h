@@ -51,6 +51,8 @@ class PacketSink {
   virtual void packet(TrackedPacket& packet) noexcept = 0;
   /// The last of a flow: its state may be freed. Packets with `stream_end` have come before.
   virtual void flow_ended(Flow& flow) noexcept { static_cast<void>(flow); }
+  /// A packet of this flow, most likely, comes soon: to fetch into the cache what the sink keeps of it.
+  virtual void prefetch(const Flow& flow) const noexcept { static_cast<void>(flow); }
 };
 
 class Tracker {
@@ -63,7 +65,7 @@ class Tracker {
   /// Fetches into the cache what tracking the first kMostPrefetched of these frames will need, and changes nothing. To
   /// be called before the first of them is tracked.
   static constexpr std::size_t kMostPrefetched = 32;  // more would displace each other in the first-level cache
-  void prefetch(std::span<const PacketView> frames) const noexcept;
+  void prefetch(std::span<const PacketView> frames, const PacketSink& sink) const noexcept;
   /// One frame. `number`: its place in the input, from 1.
   void track(PacketView packet, std::uint64_t number, PacketSink& sink) noexcept;
   /// The same for a fragment that another tracker was given: the sink has only the datagrams that it completes.

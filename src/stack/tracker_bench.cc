@@ -281,7 +281,7 @@ void known_flows(benchmark::State& state) {
   std::uint64_t number = 0;
   follow(state, Conversations(static_cast<std::size_t>(state.range(0)), payload), payload, tracker.counters(),
          [&](std::span<const PacketView> packets) {
-           tracker.prefetch(packets);
+           tracker.prefetch(packets, looker);
            for (const PacketView packet : packets) tracker.track(packet, ++number, looker);
          });
 }

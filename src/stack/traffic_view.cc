@@ -27,6 +27,11 @@ class TrafficView::Everyone final : public PacketSink {
     }
     if (session != nullptr) session->set_seam(seam_bytes_);
   }
+  void prefetch(const Flow& flow) const noexcept override {
+    for (const auto& function : functions_) {
+      if (function->sink_ != nullptr) function->sink_->prefetch(flow);
+    }
+  }
   void flow_ended(Flow& flow) noexcept override {
     for (const auto& function : functions_) {
       if (function->sink_ != nullptr) function->sink_->flow_ended(flow);
@@ -103,7 +108,9 @@ bool Attachment::tracks() const noexcept {
   return true;
 }
 
-void Attachment::prefetch(std::span<const PacketView> frames) const noexcept { view_.tracker_.prefetch(frames); }
+void Attachment::prefetch(std::span<const PacketView> frames) noexcept {
+  view_.tracker_.prefetch(frames, view_.sink());
+}
 
 void Attachment::track(PacketView frame, std::size_t index) noexcept {
   const bool is_looked_up = view_.asked_about_ == frame.packet;
@@ -129,9 +136,7 @@ void Attachment::observe(PacketView frame) noexcept {
   view_.tracker_.observe(frame, view_.numbers_.of(*frame.packet), view_.sink());
 }
 
-void Attachment::pass_over(const PacketDescriptor& frame) noexcept {
-  if (frame.number != 0) static_cast<void>(view_.numbers_.of(frame));
-}
+void Attachment::note_number(const PacketDescriptor& frame) noexcept { static_cast<void>(view_.numbers_.of(frame)); }
 
 const TrackerCounters& Attachment::counters() const noexcept { return view_.tracker_.counters(); }
 

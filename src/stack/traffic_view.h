@@ -66,7 +66,7 @@ class Attachment {
   [[nodiscard]] bool tracks() const noexcept;
   /// Where it tracks: fetches what tracking the first Tracker::kMostPrefetched of these frames will need. Changes
   /// nothing.
-  void prefetch(std::span<const PacketView> frames) const noexcept;
+  void prefetch(std::span<const PacketView> frames) noexcept;
   /// Where it tracks: a frame that the stage was given, at this place among the others.
   void track(PacketView frame, std::size_t index) noexcept;
   /// The frame that was tracked last is dropped.
@@ -74,12 +74,16 @@ class Attachment {
   /// Where it tracks: a fragment that another worker carries.
   void observe(PacketView frame) noexcept;
   /// Where it tracks: a frame that comes, and is not to be tracked.
-  void pass_over(const PacketDescriptor& frame) noexcept;
+  void pass_over(const PacketDescriptor& frame) noexcept {
+    if (frame.number != 0) note_number(frame);
+  }
 
   [[nodiscard]] const TrackerCounters& counters() const noexcept;
 
  private:
   friend class TrafficView;
+  void note_number(const PacketDescriptor& frame) noexcept;
+
   TrafficView& view_;
   const unsigned slot_;
   const std::uint32_t seam_bytes_;

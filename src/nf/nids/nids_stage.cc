@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/prefetch.h"
+
 namespace penstock::nids {
 
 namespace {
@@ -18,6 +20,10 @@ InspectorOptions with_profile(InspectorOptions options, WorkerCounts& counts) no
   options.profile = counts.profile;
   return options;
 }
+
+/// Packets whose bytes are fetched into the cache ahead of their turn. They come back from a device, or have come a
+/// batch ago.
+constexpr std::size_t kFetchedAhead = 2;
 
 }  // namespace
 
@@ -60,6 +66,11 @@ void NidsStage::inspect(std::span<const PacketView> packets, std::span<const std
   }
   for (std::size_t i = 0; i < packets.size(); ++i) {
     if (i % stack::Tracker::kMostPrefetched == 0) attachment_->prefetch(packets.subspan(i));
+    if (i + kFetchedAhead < packets.size()) {
+      const PacketView later = packets[i + kFetchedAhead];
+      penstock::prefetch(later.frame, later.length());
+      if (!found.empty()) penstock::prefetch(found[i + kFetchedAhead], sizeof(PacketLiterals));
+    }
     const PacketView packet = packets[i];
     if (!found.empty() && clear(literals_of(found[i]))) {
       ++numbers_.scanned_on_gpu;

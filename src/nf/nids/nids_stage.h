@@ -70,6 +70,7 @@ class NidsStage final : public function::CpuStage, private stack::FrameSink {
   void begin_end() noexcept override { inspector_.begin_frame(); }
   void packet(stack::TrackedPacket& packet) noexcept override { inspector_.packet(packet); }
   void flow_ended(stack::Flow& flow) noexcept override { inspector_.flow_ended(flow); }
+  void prefetch(const stack::Flow& flow) const noexcept override { inspector_.prefetch(flow); }
 
   /// Whether no rule finds anything in the packet, and nothing of it is to be kept.
   [[nodiscard]] bool clear(const PacketLiterals& found) const noexcept {

@@ -193,6 +193,7 @@ InspectorCounters Inspector::counters() const noexcept {
   counters.frames_over_budget = limits.frames_over_budget;
   return counters;
 }
+void Inspector::prefetch(const stack::Flow& flow) const noexcept { parts_->stream_findings.prefetch(flow); }
 void Inspector::flow_ended(stack::Flow& flow) noexcept { parts_->state.flow_ended(flow); }
 
 void Inspector::packet(TrackedPacket& packet) noexcept {

@@ -62,6 +62,7 @@ class Inspector final : public stack::PacketSink {
   void begin_frame(FoundLiterals found = {}) noexcept;
   void packet(stack::TrackedPacket& packet) noexcept override;
   void flow_ended(stack::Flow& flow) noexcept override;
+  void prefetch(const stack::Flow& flow) const noexcept override;
   /// Why the frame is to be dropped, by the first of its packets that is; nothing: it is not.
   [[nodiscard]] std::optional<DropReason> frame_dropped() const noexcept;
 

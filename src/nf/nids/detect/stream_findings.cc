@@ -4,6 +4,11 @@
 #include "nf/nids/detect/stream_findings.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <new>
+
+#include "base/prefetch.h"
 
 namespace penstock::nids {
 
@@ -22,10 +27,15 @@ std::int32_t ahead_of(std::uint64_t place, std::uint32_t at) noexcept {
 StreamFindings::Entry* StreamFindings::entry_of(std::uint64_t key) noexcept {
   if (!entries_) {
     if (has_no_memory_) return nullptr;
-    // Zeroed by the system, page by page as they are used: no entry.
-    entries_.reset(static_cast<Entry*>(std::calloc(std::size_t{1} << bits_, sizeof(Entry))));
-    has_no_memory_ = !entries_;
-    if (has_no_memory_) return nullptr;
+    const std::size_t count = std::size_t{1} << bits_;
+    try {
+      entries_ = make_huge_memory<Entry>(count);
+    } catch (const std::bad_alloc&) {
+      has_no_memory_ = true;
+      return nullptr;
+    }
+    std::uninitialized_default_construct_n(entries_.get(), count);
+    for (std::size_t i = 0; i < count; ++i) entries_[i].key = 0;
   }
   Entry& entry = place_of(key);
   if (entry.key != key) {
@@ -37,6 +47,15 @@ StreamFindings::Entry* StreamFindings::entry_of(std::uint64_t key) noexcept {
     entry.piece_count = entry.literal_count = 0;
   }
   return &entry;
+}
+
+void StreamFindings::prefetch(const stack::Flow& flow) const noexcept {
+  // Up to the first few pieces: there are seldom more. Literals are rare.
+  constexpr std::size_t kUsual = offsetof(Entry, pieces) + 4 * sizeof(Piece);
+  if (!entries_) return;
+  for (const stack::Direction direction : {stack::Direction::to_server, stack::Direction::to_client}) {
+    penstock::prefetch(&place_of(key_of(flow, direction)), kUsual);
+  }
 }
 
 void StreamFindings::note(const stack::Flow& flow, stack::Direction direction, const Segment& segment,

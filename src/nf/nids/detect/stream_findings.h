@@ -11,10 +11,9 @@
 
 #include <array>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <span>
 
+#include "base/huge_page_allocator.h"
 #include "nf/nids/match/flow_state.h"
 #include "stack/flow.h"
 #include "stack/tcp_session.h"
@@ -23,8 +22,7 @@ namespace penstock::nids {
 
 class StreamFindings {
  public:
-  /// 2^`bits` directions of streams at once, 408 bytes each; memory is taken with the first of them, and used page by
-  /// page.
+  /// 2^`bits` directions of streams at once, 408 bytes each; memory is taken with the first of them.
   explicit StreamFindings(unsigned bits = 15) : bits_(bits) {}
 
   /// A packet's payload, in bytes of its direction's stream. It may be empty: packets without one tell where a stream
@@ -63,6 +61,9 @@ class StreamFindings {
     /// throughout. It may go on behind the end that is known.
     std::uint32_t seams_known = 0;
   };
+  /// Fetches into the cache what is known of the flow's streams.
+  void prefetch(const stack::Flow& flow) const noexcept;
+
   /// Of the bytes [begin, end). No literal is longer than `reach` + 1.
   void look_up(const stack::Flow& flow, stack::Direction direction, std::uint64_t begin, std::uint64_t end,
                std::uint64_t reach, Known& known) const noexcept;
@@ -102,10 +103,6 @@ class StreamFindings {
     };
     std::array<Literal, Known::kMostLiterals> literals;
   };
-  struct Free {
-    void operator()(void* memory) const noexcept { std::free(memory); }
-  };
-
   [[nodiscard]] static std::uint64_t key_of(const stack::Flow& flow, stack::Direction direction) noexcept {
     const unsigned beginnings = flow.tcp == nullptr ? 0 : flow.tcp->stream(direction).beginnings;
     return (flow.id + 1) << 5 | (beginnings & 15U) << 1 | static_cast<std::uint64_t>(direction);
@@ -121,7 +118,7 @@ class StreamFindings {
   static void add_literal(Entry& entry, std::uint32_t literal, std::uint64_t end) noexcept;
 
   unsigned bits_;
-  std::unique_ptr<Entry[], Free> entries_;
+  HugeMemory<Entry> entries_;
   bool has_no_memory_ = false;
 };
 
