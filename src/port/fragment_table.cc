@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <bitset>
+#include <boost/intrusive/list.hpp>
 #include <vector>
 
 #include "base/keyed_hash.h"
@@ -35,6 +36,8 @@ class Counter {
 };
 
 using Workers = std::bitset<256>;
+namespace intrusive = boost::intrusive;
+using Links = intrusive::list_member_hook<intrusive::link_mode<intrusive::normal_link>>;
 
 struct Datagram {
   enum class State : std::uint8_t { none, waiting, decided };
@@ -42,10 +45,6 @@ struct Datagram {
   DatagramKey key;
   std::uint64_t last_ns = 0;
   std::uint64_t last_use = 0;
-  struct Links {
-    Datagram* older = nullptr;
-    Datagram* newer = nullptr;
-  };
   Links waiting;            // of those that wait
   Links kept;               // of those with frames that were given
   FrameShelf::List frames;  // that wait
@@ -63,23 +62,10 @@ struct Datagram {
   [[nodiscard]] bool complete() const noexcept { return last_seen && whole_units == end / 8; }
 };
 
-/// From the oldest to the newest, by these links. None is in it twice.
-template <Datagram::Links Datagram::*links>
-struct Queue {
-  Datagram* oldest = nullptr;
-  Datagram* newest = nullptr;
-
-  void append(Datagram& datagram) noexcept {
-    datagram.*links = {newest, nullptr};
-    (newest != nullptr ? (newest->*links).newer : oldest) = &datagram;
-    newest = &datagram;
-  }
-  void unlink(const Datagram& datagram) noexcept {
-    const auto [older, newer] = datagram.*links;
-    (older != nullptr ? (older->*links).newer : oldest) = newer;
-    (newer != nullptr ? (newer->*links).older : newest) = older;
-  }
-};
+/// From the oldest to the newest. None is in it twice.
+template <Links Datagram::*links>
+using Queue =
+    intrusive::list<Datagram, intrusive::member_hook<Datagram, Links, links>, intrusive::constant_time_size<false>>;
 
 }  // namespace
 
@@ -158,7 +144,7 @@ struct FragmentTable::Parts {
     datagram.state = Datagram::State::decided;
     datagram.has_worker = true;
     if (datagram.frames.frames == 0) return true;
-    waiting.unlink(datagram);
+    waiting.erase(waiting.iterator_to(datagram));
     const bool goes_on = shelf.for_each(datagram.frames, [&](const CapturedFrame& frame) {
       return sink(worker, frame) && copy_to_others(datagram, frame, sink);
     });
@@ -189,8 +175,8 @@ struct FragmentTable::Parts {
   }
   /// It will have frames that were given: the newest.
   void note_given(Datagram& datagram) noexcept {
-    if (datagram.given.frames > 0) kept.unlink(datagram);
-    kept.append(datagram);
+    if (datagram.given.frames > 0) kept.erase(kept.iterator_to(datagram));
+    kept.push_back(datagram);
   }
   /// To the datagram's worker, and to others whose flows its fragments have named.
   bool give(Datagram& datagram, const CapturedFrame& frame, Sink sink) noexcept {
@@ -235,12 +221,12 @@ struct FragmentTable::Parts {
     return true;
   }
   bool forget_oldest_given() noexcept {
-    if (kept.oldest == nullptr) return false;
-    forget_given(*kept.oldest);
+    if (kept.empty()) return false;
+    forget_given(kept.front());
     return true;
   }
   void forget_given(Datagram& datagram) noexcept {
-    if (datagram.given.frames > 0) kept.unlink(datagram);
+    if (datagram.given.frames > 0) kept.erase(kept.iterator_to(datagram));
     blocks_of_set(datagram) -= datagram.given.blocks;
     shelf.clear(datagram.given);
     datagram.others.reset();
@@ -268,8 +254,9 @@ struct FragmentTable::Parts {
     }
     while (goes_on && shelf.blocks_left() < blocks) {
       if (forget_oldest_given()) continue;
-      Datagram* const first = waiting.oldest != &datagram ? waiting.oldest : datagram.waiting.newer;
-      if (first == nullptr) return false;
+      auto first = waiting.begin();
+      if (first != waiting.end() && &*first == &datagram) ++first;
+      if (first == waiting.end()) return false;
       goes_on = give_up(*first, sink);
     }
     return goes_on;
@@ -283,8 +270,8 @@ struct FragmentTable::Parts {
       not_followed.add(1);
       return give_up(datagram, sink) && give(datagram, frame, sink);
     }
-    if (datagram.frames.frames > 0) waiting.unlink(datagram);
-    waiting.append(datagram);
+    if (datagram.frames.frames > 0) waiting.erase(waiting.iterator_to(datagram));
+    waiting.push_back(datagram);
     shelf.put(datagram.frames, frame);
     blocks_of_set(datagram) += blocks;
     waited.add(1);
@@ -350,8 +337,8 @@ struct FragmentTable::Parts {
   }
 
   [[nodiscard]] std::uint64_t give_up_at_ns() const noexcept {
-    if (waiting.oldest == nullptr) return kNever;
-    const std::uint64_t last_ns = waiting.oldest->last_ns;
+    if (waiting.empty()) return kNever;
+    const std::uint64_t last_ns = waiting.front().last_ns;
     return last_ns > kNever - limits.timeout_ns ? kNever : last_ns + limits.timeout_ns;
   }
 
@@ -383,8 +370,8 @@ bool FragmentTable::take_to(const WorkerKey& key, const Fragment& fragment, cons
 
 bool FragmentTable::give_up_until(std::uint64_t now_ns, Sink sink) noexcept {
   bool goes_on = true;
-  while (goes_on && parts_->waiting.oldest != nullptr && (now_ns == kNever || now_ns > parts_->give_up_at_ns())) {
-    goes_on = parts_->give_up(*parts_->waiting.oldest, sink);
+  while (goes_on && !parts_->waiting.empty() && (now_ns == kNever || now_ns > parts_->give_up_at_ns())) {
+    goes_on = parts_->give_up(parts_->waiting.front(), sink);
   }
   give_up_at_ns_ = parts_->give_up_at_ns();
   return goes_on;

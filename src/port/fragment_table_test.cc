@@ -316,6 +316,26 @@ TEST(FragmentTable, LetsNoPairOfHostsTakeThePlacesOfAnother) {
   EXPECT_THAT(table.given, SizeIs(50000 + 3 * kHosts));
 }
 
+/*  10.0.0.1: F3   10.0.1.1 … 10.0.1.63: F2, no room is left   10.0.0.1: F2   ─▶  F2 of 10.0.1.1
+    10.0.0.1: F1   ─▶  F3 F2 F1 of 10.0.0.1  */
+TEST(FragmentTable, TakesRoomFromTheNextOldestIfTheOldestNeedsIt) {
+  constexpr std::size_t kFrames = 64, kBlock = 256;
+  const Frame whole = datagram_of_another_worker({});
+  const auto parts = fragments_of(whole, {8, 24}, 9);
+  Table table({.sets = 64, .waiting_bytes = kFrames * kBlock});
+  table.take(parts[2]);
+  for (std::size_t i = 1; i < kFrames; ++i) {
+    const Frame other = packet().eth().ipv4("10.0.1." + std::to_string(i), "10.0.0.2").udp(1, 2).payload("x").bytes();
+    table.take(fragments_of(other, {8}, 5)[1]);
+  }
+  EXPECT_THAT(table.given, IsEmpty());
+  table.take(parts[1]);
+  EXPECT_THAT(table.order(), ElementsAre(2));
+  table.take(parts[0]);
+  EXPECT_THAT(table.order(), ElementsAre(2, 1, kFrames + 1, kFrames + 2));
+  EXPECT_EQ(table.worker_of_frame(1), worker_of_flow(whole));
+}
+
 /// All fragments of a key come to few workers; none is lost, none comes twice, those of a datagram keep their order.
 TEST(FragmentTable, LosesNothingWhereItHasNoRoom) {
   std::mt19937 random(7);

@@ -5,7 +5,7 @@
 // batches are 512 KiB and stay in the second-level cache. The limit of a port that copies is what the same core copies
 // with Batch::append alone; the peer of the pcap port is libpcap's pcap_next_ex over the same file.
 //
-// Axes: bytes of a frame without its check sequence; flows.
+// Axes: bytes of a frame without its check sequence; flows. `Fragments` is the table of fragments alone.
 
 #include <benchmark/benchmark.h>
 #include <pcap/pcap.h>
@@ -20,8 +20,10 @@
 
 #include "packet/flow_hash.h"
 #include "packet/parse_core.h"
+#include "packet/testing/fragments.h"
 #include "packet/testing/packet_builder.h"
 #include "port/catalog.h"
+#include "port/fragment_table.h"
 #include "port/worker_key.h"
 
 namespace penstock::port {
@@ -233,6 +235,42 @@ void WorkerOfLayout(benchmark::State& state) {
 
 BENCHMARK(WorkerOfFrame);
 BENCHMARK(WorkerOfLayout);
+/// Fragments of 4,096 datagrams, a third of each at a time. Axis: whether the last ones come first, so that two thirds
+/// of them wait.
+void Fragments(benchmark::State& state) {
+  constexpr std::uint32_t kDatagrams = 4096;
+  constexpr std::size_t kParts = 3;
+  const bool reversed = state.range(0) != 0;
+  std::vector<testing::Bytes> frames;
+  for (std::size_t part = 0; part < kParts; ++part) {
+    for (std::uint32_t i = 0; i < kDatagrams; ++i) {
+      const std::string source = "10.0." + std::to_string(i / 256) + "." + std::to_string(i % 256);
+      const testing::Bytes whole =
+          testing::PacketBuilder().eth().ipv4(source, "192.0.2.1").udp(1024, 53).payload(std::string(400, 'x')).bytes();
+      frames.push_back(testing::fragments_of(whole, {128, 256}, i)[reversed ? kParts - 1 - part : part]);
+    }
+  }
+  FragmentTable table(4);
+  std::uint64_t given = 0, number = 0;
+  auto use = [&](unsigned, const CapturedFrame& frame) noexcept {
+    benchmark::DoNotOptimize(frame.bytes.data());
+    ++given;
+    return true;
+  };
+  for (auto _ : state) {
+    for (const testing::Bytes& frame : frames) {
+      const CapturedFrame captured{frame, ++number, static_cast<std::uint32_t>(frame.size()), LinkType::ethernet,
+                                   number};
+      Fragment fragment;
+      const WorkerKey key = worker_key_of(frame, captured.wire_length, captured.link_type, fragment);
+      table.take(key, fragment, captured, use);
+    }
+  }
+  if (given != number || table.counts().not_followed != 0) state.SkipWithError("fragments were not followed");
+  state.SetItemsProcessed(static_cast<std::int64_t>(number));
+}
+
+BENCHMARK(Fragments)->ArgName("reversed")->Arg(0)->Arg(1);
 BENCHMARK(CopyLimit)->Arg(60)->Arg(1514);
 BENCHMARK(Memory)->Arg(60)->Arg(1514);
 BENCHMARK(GeneratorUdp)->Args({60, 1024})->Args({60, 1'000'000})->Args({1514, 1024});

@@ -7,6 +7,8 @@
 //                are there; by the host's clock. Axes: way of crossing, what of the frames crosses, packets
 //   kernels/…    as many kernels as a batch of a short chain has, launched one by one or replayed as a CUDA graph, and
 //                an event behind them: `enqueue_us` until the host has its hands free, the time itself until the event
+//   pack/…       the kernels that decide where packets go when they return, on a batch of which every other packet was
+//                dropped: `measure`, then `pack_records` for the places of frames. The device's time for one such pair
 
 #include <benchmark/benchmark.h>
 #include <cuda_runtime.h>
@@ -23,6 +25,7 @@
 #include "gpu/per_packet.cuh"
 #include "gpu/stream.h"
 #include "ring/lane.h"
+#include "ring/lane_kernels.cuh"
 
 namespace penstock::ring {
 namespace {
@@ -135,6 +138,42 @@ void replayed(benchmark::State& state) {
   static_cast<void>(cudaGraphDestroy(graph));
 }
 
+void pack(benchmark::State& state) {
+  if (no_gpu(state)) return;
+  constexpr int kRounds = 200;
+  const auto count = static_cast<std::uint32_t>(state.range(0));
+  std::vector<PacketDescriptor> packets(count);
+  std::uint32_t last = 0, units_before_last = 0, units = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    packets[i].length = 60 + i % 1455;
+    packets[i].verdict = i % 2 == 0 ? Verdict::forward(0) : Verdict::drop(0);
+    if (i % 2 != 0) continue;
+    last = i;
+    units_before_last = units;
+    units += (packets[i].length + kFrameAlignment - 1) / kFrameAlignment;
+  }
+  gpu::DeviceBuffer<PacketDescriptor> descriptors{std::span<const PacketDescriptor>(packets)};
+  gpu::DeviceBuffer<Verdict> verdicts(count);
+  gpu::DeviceBuffer<kernels::Sum> sums(gpu::blocks_for(count));
+  gpu::DeviceBuffer<std::uint32_t> places(count);
+  const gpu::Stream stream;
+  const gpu::Event start(gpu::Event::Timing::kOn), end(gpu::Event::Timing::kOn);
+  std::uint8_t* const none = nullptr;
+  for (auto _ : state) {
+    bool good = start.record(stream);
+    for (int round = 0; good && round < kRounds; ++round) {
+      good = gpu::launch_threads(kernels::measure, count, stream, descriptors.data(), verdicts.data(), sums.data(),
+                                 count) &&
+             gpu::launch_threads(kernels::pack_records, count, stream, none, descriptors.data(), sums.data(),
+                                 RecordLayout{}, none, places.data(), count);
+    }
+    if (!good || !end.record(stream)) return state.SkipWithError("a launch was refused");
+    end.wait();
+    state.SetIterationTime(end.milliseconds_since(start) / 1e3 / kRounds);
+  }
+  if (places.to_host()[last] != units_before_last) state.SkipWithError("the last packet's place is wrong");
+}
+
 void add_all() {
   for (const auto& [crossing, name] :
        {std::pair{Crossing::copy, "copy"}, std::pair{Crossing::zero_copy, "zero_copy"}}) {
@@ -146,6 +185,9 @@ void add_all() {
       for (const std::int64_t packets : {1, 8, 32, 64, 128, 256, 512, 1024, 2048}) bench->Arg(packets);
     }
   }
+  auto* const packing = benchmark::RegisterBenchmark("pack", pack);
+  packing->UseManualTime()->Unit(benchmark::kMicrosecond)->ArgName("packets");
+  for (const std::int64_t packets : {2048, 16384, 262144}) packing->Arg(packets);
   benchmark::RegisterBenchmark("kernels/launched", launched)
       ->UseManualTime()
       ->Unit(benchmark::kMicrosecond)

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cub/block/block_scan.cuh>
 
 #include "gpu/per_packet.cuh"
 #include "packet/batch.h"
@@ -162,24 +163,12 @@ inline __device__ Sum share_of(const PacketDescriptor& packet) {
 
 /// The sum over the threads before this one; `total`, over all of the block.
 inline __device__ Sum sum_before(Sum mine, Sum& total) {
-  __shared__ Sum of_warp[kThreadsPerBlock / 32];
-  const unsigned lane = threadIdx.x % 32;
-  const unsigned warp = threadIdx.x / 32;
-  Sum upto = mine;
-  for (unsigned step = 1; step < 32; step *= 2) {
-    const Sum left{__shfl_up_sync(~0U, upto.packets, step), __shfl_up_sync(~0U, upto.units, step)};
-    if (lane >= step) upto = upto + left;
-  }
-  if (lane == 31) of_warp[warp] = upto;
-  __syncthreads();
+  using Scan = cub::BlockScan<Sum, kThreadsPerBlock, cub::BLOCK_SCAN_WARP_SCANS>;
+  __shared__ Scan::TempStorage storage;
   Sum before{0, 0};
-  total = {0, 0};
-  for (unsigned w = 0; w < kThreadsPerBlock / 32; ++w) {
-    if (w == warp) before = total;
-    total = total + of_warp[w];
-  }
-  __syncthreads();
-  return before + Sum{upto.packets - mine.packets, upto.units - mine.units};
+  Scan(storage).ExclusiveSum(mine, before, total);
+  __syncthreads();  // the storage may be used again
+  return before;
 }
 
 /// Results that all packets have; and the sum of each block's share, for `pack_records`.

@@ -8,24 +8,19 @@
 //
 // The bits tell where the segments began whose bytes these are; policies ask for that.
 //
-// Runs hang in a list in their order, and in a treap (Seidel & Aragon, "Randomized Search Trees", 1996): a search tree
-// by place that is a heap by a number which is as good as random, the mixed address of the run's piece. It is as deep
-// as a tree of random insertions, whatever the order in which segments come.
+// A red-black tree holds the runs in stream order.
 
 #include "stack/stream_buffer.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <new>
 
 namespace penstock::stack {
 
-struct StreamBuffer::Block {
-  Block* next = nullptr;
-  Block* previous = nullptr;
-  Block* left = nullptr;  // in the tree
-  Block* right = nullptr;
+struct alignas(kCacheLineBytes) StreamBuffer::Block : Hook {
   std::uint64_t offset;        // of the first byte
   std::uint64_t first_begin;   // where its segment began: before it, if that was cut, or goes on from the run before
   std::uint32_t start = 0;     // index of the first byte
@@ -36,8 +31,15 @@ struct StreamBuffer::Block {
 
   [[nodiscard]] std::uint64_t end() const noexcept { return offset + length; }
   [[nodiscard]] std::uint64_t* starts() noexcept { return reinterpret_cast<std::uint64_t*>(this + 1); }
+  [[nodiscard]] const std::uint64_t* starts() const noexcept {
+    return reinterpret_cast<const std::uint64_t*>(this + 1);
+  }
   [[nodiscard]] std::uint8_t* bytes() noexcept { return reinterpret_cast<std::uint8_t*>(starts() + capacity / 64); }
+  [[nodiscard]] const std::uint8_t* bytes() const noexcept {
+    return reinterpret_cast<const std::uint8_t*>(starts() + capacity / 64);
+  }
   [[nodiscard]] std::uint8_t* at(std::uint64_t where) noexcept { return bytes() + index(where); }
+  [[nodiscard]] const std::uint8_t* at(std::uint64_t where) const noexcept { return bytes() + index(where); }
   [[nodiscard]] std::uint32_t index(std::uint64_t where) const noexcept {
     return start + static_cast<std::uint32_t>(where - offset);
   }
@@ -54,7 +56,7 @@ struct StreamBuffer::Block {
     }
   }
   /// The last begin at or before `i`, at the least `start`.
-  [[nodiscard]] std::uint32_t last_start(std::uint32_t i) noexcept {
+  [[nodiscard]] std::uint32_t last_start(std::uint32_t i) const noexcept {
     std::uint32_t word = i / 64;
     std::uint64_t bits = starts()[word] & (~std::uint64_t{0} >> (63 - i % 64));
     while (bits == 0 && word > start / 64) bits = starts()[--word];
@@ -62,7 +64,7 @@ struct StreamBuffer::Block {
     return std::max(start, word * 64 + 63 - static_cast<std::uint32_t>(std::countl_zero(bits)));
   }
   /// The first begin behind `i`, at the most the run's end.
-  [[nodiscard]] std::uint32_t next_start(std::uint32_t i) noexcept {
+  [[nodiscard]] std::uint32_t next_start(std::uint32_t i) const noexcept {
     const std::uint32_t limit = start + length;
     std::uint32_t word = (i + 1) / 64;
     if (i + 1 >= limit) return limit;
@@ -71,7 +73,7 @@ struct StreamBuffer::Block {
     if (bits == 0) return limit;
     return std::min(limit, word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits)));
   }
-  [[nodiscard]] std::uint64_t begin_of_segment_at(std::uint64_t where) noexcept {
+  [[nodiscard]] std::uint64_t begin_of_segment_at(std::uint64_t where) const noexcept {
     const std::uint32_t i = last_start(index(where));
     return i == start ? first_begin : offset + (i - start);
   }
@@ -96,7 +98,7 @@ unsigned order_for(std::size_t capacity) noexcept {
 }  // namespace
 
 StreamBuffer::Block* StreamBuffer::make_block(MemoryPool& pool, std::uint64_t offset, std::size_t room) noexcept {
-  static_assert(sizeof(Block) <= kHeader);
+  static_assert(sizeof(Block) == kHeader);
   const unsigned order = order_for(room);
   std::byte* const piece = pool.take(order);
   if (piece == nullptr) return nullptr;
@@ -114,109 +116,39 @@ void StreamBuffer::free_block(MemoryPool& pool, Block* block) noexcept {
 
 // ---- Runs in their order
 
-namespace {
+StreamBuffer::StreamBuffer() noexcept = default;
+StreamBuffer::~StreamBuffer() = default;
 
-/// splitmix64's last steps (Steele, Lea & Flood 2014). Who sends segments does not know where pieces lie.
-std::uint64_t priority_of(const void* block) noexcept {
-  auto mixed = reinterpret_cast<std::uintptr_t>(block);
-  mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
-  mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
-  return mixed ^ mixed >> 31;
+inline std::uint64_t StreamBuffer::EndOf::operator()(const Block& block) const noexcept { return block.end(); }
+
+void StreamBuffer::add_before(Place next, Block& block) noexcept {
+  if (next == runs_.end()) last_ = &block;
+  runs_.insert_before(next, block);
 }
 
-}  // namespace
-
-StreamBuffer::Block** StreamBuffer::link_of(const Block* block) noexcept {
-  Block** link = &root_;
-  while (*link != block) link = block->offset < (*link)->offset ? &(*link)->left : &(*link)->right;
-  return link;
+StreamBuffer::Place StreamBuffer::remove(MemoryPool& pool, Place place) noexcept {
+  Block& block = *place;
+  const Place next = runs_.erase(place);
+  if (last_ == &block) last_ = runs_.empty() ? nullptr : &*runs_.rbegin();
+  free_block(pool, &block);
+  return next;
 }
 
-void StreamBuffer::plant(Block* block) noexcept {
-  if (root_ == nullptr) {  // nearly always: it is the only one
-    block->left = block->right = nullptr;
-    root_ = block;
-    return;
-  }
-  const std::uint64_t priority = priority_of(block);
-  Block** link = &root_;
-  while (*link != nullptr && priority_of(*link) >= priority) {
-    link = block->offset < (*link)->offset ? &(*link)->left : &(*link)->right;
-  }
-  // What was there is parted: what lies before the run, and what behind it.
-  Block* rest = *link;
-  Block** before = &block->left;
-  Block** behind = &block->right;
-  *link = block;
-  while (rest != nullptr) {
-    if (rest->offset < block->offset) {
-      *before = rest;
-      before = &rest->right;
-      rest = rest->right;
-    } else {
-      *behind = rest;
-      behind = &rest->left;
-      rest = rest->left;
-    }
-  }
-  *before = *behind = nullptr;
-}
-
-void StreamBuffer::uproot(Block* block) noexcept {
-  Block** link = link_of(block);
-  Block* before = block->left;
-  Block* behind = block->right;
-  while (before != nullptr && behind != nullptr) {
-    if (priority_of(before) >= priority_of(behind)) {
-      *link = before;
-      link = &before->right;
-      before = before->right;
-    } else {
-      *link = behind;
-      link = &behind->left;
-      behind = behind->left;
-    }
-  }
-  *link = before != nullptr ? before : behind;
-}
-
-void StreamBuffer::link_before(Block* block, Block* next) noexcept {
-  Block* const previous = next != nullptr ? next->previous : tail_;
-  block->next = next;
-  block->previous = previous;
-  (previous != nullptr ? previous->next : head_) = block;
-  (next != nullptr ? next->previous : tail_) = block;
-  plant(block);
-}
-
-void StreamBuffer::unlink(MemoryPool& pool, Block* block) noexcept {
-  uproot(block);
-  (block->previous != nullptr ? block->previous->next : head_) = block->next;
-  (block->next != nullptr ? block->next->previous : tail_) = block->previous;
-  free_block(pool, block);
-}
-
-StreamBuffer::Block* StreamBuffer::first_ending_at(std::uint64_t from) const noexcept {
-  if (tail_ == nullptr || tail_->end() < from) return nullptr;
-  if (head_ == tail_) return tail_;  // nearly always: it is the only one
-  Block* found = tail_;
-  for (Block* block = root_; block != nullptr;) {
-    if (block->end() < from) {
-      block = block->right;
-    } else {
-      found = block;
-      block = block->left;
-    }
-  }
-  return found;
+/// Puts `block` in the place of another run, which is freed.
+StreamBuffer::Place StreamBuffer::replace(MemoryPool& pool, Place place, Block& block) noexcept {
+  Block& former = *place;
+  runs_.replace_node(place, block);
+  if (last_ == &former) last_ = &block;
+  free_block(pool, &former);
+  return Runs::s_iterator_to(block);
 }
 
 void StreamBuffer::prefetch_end_of_last_run() const noexcept {
-  if (tail_ == nullptr) return;
-  const std::uint32_t end = tail_->start + tail_->length;
-  prefetch(&tail_->starts()[tail_->start / 64]);
-  prefetch(&tail_->starts()[end / 64]);
-  prefetch(tail_->bytes() + end, 2 * kCacheLineBytes);
+  if (last_ == nullptr) return;
+  const std::uint32_t end = last_->start + last_->length;
+  prefetch(&last_->starts()[last_->start / 64]);
+  prefetch(&last_->starts()[end / 64]);
+  prefetch(last_->bytes() + end, 2 * kCacheLineBytes);
 }
 
 // ---- Bytes
@@ -231,7 +163,8 @@ void StreamBuffer::append(Block& block, const std::uint8_t* bytes, std::size_t c
 
 // Room for `left` bytes before the run and `right` behind it. Each time that bytes are moved, a share of the piece
 // becomes free on the side where the run grows, so that however it grows each byte is moved a few times only.
-bool StreamBuffer::make_room(MemoryPool& pool, Block*& block, std::size_t left, std::size_t right) noexcept {
+bool StreamBuffer::make_room(MemoryPool& pool, Place& place, std::size_t left, std::size_t right) noexcept {
+  Block* const block = &*place;
   if (block->start >= left && block->capacity - block->start - block->length >= right) return true;
   const std::size_t need = left + block->length + right;
   if (left == 0 && need <= std::size_t{block->capacity} / 4 * 3) {
@@ -245,7 +178,6 @@ bool StreamBuffer::make_room(MemoryPool& pool, Block*& block, std::size_t left, 
   }
   Block* const larger = make_block(pool, block->offset, need + need / 4 + 128);
   if (larger == nullptr) return false;
-  uproot(block);
   const std::size_t spare = larger->capacity - need;
   std::size_t start = left == 0 ? 0 : left + spare / 2;
   // The same place within a word of the bits: they are copied word by word.
@@ -257,13 +189,7 @@ bool StreamBuffer::make_room(MemoryPool& pool, Block*& block, std::size_t left, 
   const std::uint32_t last = (block->start + block->length + 63) / 64;
   std::memcpy(larger->starts() + larger->start / 64, block->starts() + first, (last - first) * sizeof(std::uint64_t));
   std::memcpy(larger->bytes() + larger->start, block->bytes() + block->start, block->length);
-  larger->next = block->next;
-  larger->previous = block->previous;
-  (larger->previous != nullptr ? larger->previous->next : head_) = larger;
-  (larger->next != nullptr ? larger->next->previous : tail_) = larger;
-  plant(larger);
-  free_block(pool, block);
-  block = larger;
+  place = replace(pool, place, *larger);
   return true;
 }
 
@@ -321,45 +247,46 @@ StreamBuffer::Inserted StreamBuffer::insert(MemoryPool& pool, std::uint64_t offs
   const std::uint64_t from = std::max(offset, begin_);  // bytes before that are gone for good
 
   // Nearly always it goes on where the last run ends.
-  if (tail_ != nullptr && offset == tail_->end() && tail_->capacity - tail_->start - tail_->length >= segment.size()) {
-    append(*tail_, segment.data(), segment.size());
+  if (last_ != nullptr && offset == last_->end() && last_->capacity - last_->start - last_->length >= segment.size()) {
+    append(*last_, segment.data(), segment.size());
     right_edge_ = std::max(right_edge_, end);
     return {};
   }
 
-  // The first run that the segment overlaps or touches, else the one behind it.
-  Block* const first = first_ending_at(from);
-  if (first == nullptr || first->offset > end) {
+  // The first run that the segment overlaps or touches, else the next one.
+  const Place first = runs_.lower_bound(from);
+  if (first == runs_.end() || first->offset > end) {
     Block* const alone = make_block(pool, from, end - from);
     if (alone == nullptr) return {.kept = false};
     append(*alone, segment.data() + (from - offset), end - from);
     alone->first_begin = offset;
-    link_before(alone, first);
+    add_before(first, *alone);
     right_edge_ = std::max(right_edge_, end);
     return {};
   }
 
   // They become one, in the place of the longest: a byte that moves is in a run twice as long then.
-  Block* block = first;
-  Block* last = first;
-  while (last->next != nullptr && last->next->offset <= end) {
-    last = last->next;
-    if (last->length > block->length) block = last;
+  Place place = first;
+  Place behind = std::next(first);
+  std::uint64_t last_end = first->end();
+  for (; behind != runs_.end() && behind->offset <= end; ++behind) {
+    last_end = behind->end();
+    if (behind->length > place->length) place = behind;
   }
   const std::uint64_t union_begin = std::min(from, first->offset);
-  const std::uint64_t union_end = std::max(end, last->end());
-  const std::uint64_t former_begin = block->offset, former_end = block->end();
-  const bool is_first = block == first;
-  Block* const behind = last->next;
-  if (!make_room(pool, block, former_begin - union_begin, union_end - former_end)) return {.kept = false};
+  const std::uint64_t union_end = std::max(end, last_end);
+  const std::uint64_t former_begin = place->offset, former_end = place->end();
+  const bool is_first = place == first;
+  if (!make_room(pool, place, former_begin - union_begin, union_end - former_end)) return {.kept = false};
+  Block* const block = &*place;
   right_edge_ = std::max(right_edge_, end);
 
   bool different = false;
-  Block* const leftmost = is_first ? block : first;
-  for (Block* one = leftmost; one != behind; one = one->next) {
+  const Place leftmost = is_first ? place : first;
+  for (Place one = leftmost; one != behind; ++one) {
     different |= resolve(*one, offset, segment, policy, final);
   }
-  if (leftmost->next == behind && union_begin == former_begin) {  // it goes on behind the run
+  if (std::next(leftmost) == behind && union_begin == former_begin) {  // it goes on behind the run
     if (union_end > former_end) {
       const std::uint32_t index = block->start + block->length;
       append(*block, segment.data() + (former_end - offset), union_end - former_end);
@@ -377,7 +304,7 @@ StreamBuffer::Inserted StreamBuffer::insert(MemoryPool& pool, std::uint64_t offs
   block->clear(start, block->start);
   block->clear(index(former_end), start + length);
   bool owns_last = false;
-  Block* one = leftmost;
+  Place one = leftmost;
   for (std::uint64_t at = union_begin; at < union_end;) {
     const std::uint64_t begin = one == behind ? union_end : one->offset;
     if (at < begin) {
@@ -386,7 +313,7 @@ StreamBuffer::Inserted StreamBuffer::insert(MemoryPool& pool, std::uint64_t offs
       at = begin;
     }
     if (one == behind) break;
-    if (one != block) copy(*block, index(begin), *one);
+    if (one != place) copy(*block, index(begin), *one);
     if (begin != union_begin && one->first_begin < begin) {
       block->clear(index(begin));
     } else {
@@ -394,9 +321,7 @@ StreamBuffer::Inserted StreamBuffer::insert(MemoryPool& pool, std::uint64_t offs
     }
     owns_last = one->owns_last;
     at = one->end();
-    Block* const next = one->next;
-    if (one != block) unlink(pool, one);
-    one = next;
+    one = one == place ? std::next(one) : remove(pool, one);
   }
   block->start = start;
   block->length = length;
@@ -406,20 +331,20 @@ StreamBuffer::Inserted StreamBuffer::insert(MemoryPool& pool, std::uint64_t offs
 }
 
 StreamBuffer::Run StreamBuffer::run_from(std::uint64_t from) const noexcept {
-  Block* const block = first_ending_at(from + 1);
-  if (block == nullptr) return {};
+  const auto block = runs_.lower_bound(from + 1);
+  if (block == runs_.end()) return {};
   const std::uint64_t at = std::max(from, block->offset);
   return {at, {block->at(at), block->end() - at}};
 }
 
 StreamBuffer::Run StreamBuffer::whole_run_at(std::uint64_t at) const noexcept {
-  Block* const block = first_ending_at(at + 1);
-  if (block == nullptr || block->offset > at) return {};
+  const auto block = runs_.lower_bound(at + 1);
+  if (block == runs_.end() || block->offset > at) return {};
   return {block->offset, {block->at(block->offset), block->length}};
 }
 
 StreamBuffer::Run StreamBuffer::segment_at(std::uint64_t at) const noexcept {
-  Block* const block = first_ending_at(at + 1);
+  const auto block = runs_.lower_bound(at + 1);
   const std::uint32_t first = block->last_start(block->index(at));
   const std::uint32_t end = block->next_start(block->index(at));
   return {block->offset + (first - block->start), {block->bytes() + first, end - first}};
@@ -435,9 +360,9 @@ void StreamBuffer::drop_before(MemoryPool& pool, std::uint64_t offset) noexcept 
   if (offset <= begin_) return;
   begin_ = offset;
   right_edge_ = std::max(right_edge_, offset);
-  while (head_ != nullptr && head_->end() <= offset) unlink(pool, head_);
-  if (head_ == nullptr || head_->offset >= offset) return;
-  Block* block = head_;
+  while (!runs_.empty() && runs_.begin()->end() <= offset) remove(pool, runs_.begin());
+  if (runs_.empty() || runs_.begin()->offset >= offset) return;
+  const Place block = runs_.begin();
   const std::uint64_t first_begin = block->begin_of_segment_at(offset);
   const auto by = static_cast<std::uint32_t>(offset - block->offset);
   block->start += by;
@@ -459,18 +384,13 @@ void StreamBuffer::drop_before(MemoryPool& pool, std::uint64_t offset) noexcept 
       smaller->set(i - block->start);
     }
     smaller->first_begin = first_begin;
-    link_before(smaller, block);
-    unlink(pool, block);
+    replace(pool, block, *smaller);
   }
 }
 
 void StreamBuffer::clear(MemoryPool& pool) noexcept {
-  for (Block* block = head_; block != nullptr;) {
-    Block* const next = block->next;
-    free_block(pool, block);
-    block = next;
-  }
-  head_ = tail_ = root_ = nullptr;
+  runs_.clear_and_dispose([&](Block* block) { free_block(pool, block); });
+  last_ = nullptr;
 }
 
 }  // namespace penstock::stack

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <boost/intrusive/set.hpp>
 #include <cstddef>
 #include <cstdint>
 
@@ -47,6 +48,12 @@ class StreamBuffer {
     Bytes bytes;  // none: there is no such run
     [[nodiscard]] std::uint64_t end() const noexcept { return offset + bytes.size(); }
   };
+  StreamBuffer() noexcept;
+  /// Call `clear` first.
+  ~StreamBuffer();
+  StreamBuffer(const StreamBuffer&) = delete;
+  StreamBuffer& operator=(const StreamBuffer&) = delete;
+
   /// `offset`: in the stream. Of what lies before `begin()`, nothing is kept. Bytes before `final` that are there stay,
   /// whatever the policy.
   Inserted insert(MemoryPool& pool, std::uint64_t offset, Bytes segment, OverlapPolicy policy,
@@ -89,38 +96,43 @@ class StreamBuffer {
   // Before a segment that most likely follows the last run: two steps, with time between them for what the first
   // fetches to arrive.
   void prefetch_last_run() const noexcept {
-    if (tail_ != nullptr) prefetch(tail_);
+    if (last_ != nullptr) prefetch(last_);
   }
   void prefetch_end_of_last_run() const noexcept;
 
   [[nodiscard]] std::uint64_t begin() const noexcept { return begin_; }
   /// Behind the last byte that ever came.
   [[nodiscard]] std::uint64_t right_edge() const noexcept { return right_edge_; }
-  [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
+  [[nodiscard]] bool empty() const noexcept { return runs_.empty(); }
 
  private:
   struct Block;
+  using Hook = boost::intrusive::set_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>,
+                                               boost::intrusive::optimize_size<true>>;
+  struct EndOf {
+    using type = std::uint64_t;
+    type operator()(const Block& block) const noexcept;
+  };
+  /// In stream order. Runs never touch, so this is the order of their ends too.
+  using Runs = boost::intrusive::set<Block, boost::intrusive::base_hook<Hook>, boost::intrusive::key_of_value<EndOf>,
+                                     boost::intrusive::constant_time_size<false>>;
+  using Place = Runs::iterator;
 
-  /// The first that ends at `from` or behind it; null if there is none.
-  [[nodiscard]] Block* first_ending_at(std::uint64_t from) const noexcept;
-  /// What in the tree points to the run.
-  [[nodiscard]] Block** link_of(const Block* block) noexcept;
-  void plant(Block* block) noexcept;
-  void uproot(Block* block) noexcept;
+  void add_before(Place next, Block& block) noexcept;
+  /// Returns the place of the next run.
+  Place remove(MemoryPool& pool, Place place) noexcept;
+  Place replace(MemoryPool& pool, Place place, Block& block) noexcept;
   [[nodiscard]] static Block* make_block(MemoryPool& pool, std::uint64_t offset, std::size_t room) noexcept;
   static void free_block(MemoryPool& pool, Block* block) noexcept;
-  [[nodiscard]] bool make_room(MemoryPool& pool, Block*& block, std::size_t left, std::size_t right) noexcept;
-  void unlink(MemoryPool& pool, Block* block) noexcept;
-  void link_before(Block* block, Block* next) noexcept;
+  [[nodiscard]] bool make_room(MemoryPool& pool, Place& place, std::size_t left, std::size_t right) noexcept;
   static void append(Block& block, const std::uint8_t* bytes, std::size_t count) noexcept;
   /// Tells whether bytes differed.
   [[nodiscard]] static bool resolve(Block& block, std::uint64_t offset, Bytes segment, OverlapPolicy policy,
                                     std::uint64_t final) noexcept;
   static void copy(Block& to, std::uint32_t at, Block& from) noexcept;
 
-  Block* head_ = nullptr;
-  Block* tail_ = nullptr;
-  Block* root_ = nullptr;
+  Runs runs_;
+  Block* last_ = nullptr;  // found without touching the tree's nodes, so that it can be prefetched
   std::uint64_t begin_ = 0;
   std::uint64_t right_edge_ = 0;
 };

@@ -12,6 +12,7 @@
 #include <span>
 #include <type_traits>
 
+#include "base/prefetch.h"
 #include "stack/contested_bytes.h"
 #include "stack/encryption_watch.h"
 #include "stack/flow.h"

@@ -6,6 +6,7 @@
 #include "stack/tcp_tracker.h"
 
 #include <algorithm>
+#include <memory>
 #include <new>
 
 namespace penstock::stack {
@@ -390,7 +391,8 @@ void TcpTracker::clear(TcpStream& stream) noexcept {
   stream.buffer.clear(stream_memory_);
   ContestedBytes::free(stream_memory_, stream.contested);
   const std::uint8_t beginnings = stream.beginnings;
-  stream = TcpStream{};
+  std::destroy_at(&stream);
+  std::construct_at(&stream);
   stream.beginnings = beginnings;
 }
 

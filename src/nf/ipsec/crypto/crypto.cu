@@ -13,6 +13,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <cub/block/block_scan.cuh>
 
 #include "gpu/check.cuh"
 #include "gpu/share.cuh"
@@ -155,7 +156,8 @@ static_assert(kLanes == 8);
 /// One block, so that nothing is summed up between launches; its threads take the jobs in turns.
 __global__ void __launch_bounds__(kOrderThreads) order_jobs(const Batch batch) {
   __shared__ std::uint32_t bins[kSortBins];
-  __shared__ std::uint32_t warp_sums[kOrderThreads / kWarp];
+  using Scan = cub::BlockScan<std::uint32_t, kOrderThreads, cub::BLOCK_SCAN_WARP_SCANS>;
+  __shared__ Scan::TempStorage scan_storage;
   const unsigned lane = threadIdx.x % kWarp;
   if (threadIdx.x < kSortBins) bins[threadIdx.x] = 0;
   __syncthreads();
@@ -188,15 +190,8 @@ __global__ void __launch_bounds__(kOrderThreads) order_jobs(const Batch batch) {
 
   // Where each bin begins: the sum of those before.
   const std::uint32_t mine = threadIdx.x < kSortBins ? bins[threadIdx.x] : 0;
-  std::uint32_t upto = mine;
-  for (unsigned step = 1; step < kWarp; step *= 2) {
-    const std::uint32_t left = __shfl_up_sync(~0U, upto, step);
-    if (lane >= step) upto += left;
-  }
-  if (lane == kWarp - 1) warp_sums[threadIdx.x / kWarp] = upto;
-  __syncthreads();
-  std::uint32_t begin = upto - mine;
-  for (unsigned w = 0; w < threadIdx.x / kWarp; ++w) begin += warp_sums[w];
+  std::uint32_t begin = 0;
+  Scan(scan_storage).ExclusiveSum(mine, begin);
   if (threadIdx.x < kSortBins) bins[threadIdx.x] = begin;
   if (threadIdx.x < kSortBins && threadIdx.x % kLengthBins == 0) {
     batch.scratch.bounds->begin[threadIdx.x / kLengthBins] = begin;
