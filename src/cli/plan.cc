@@ -180,10 +180,11 @@ int plan_chain(const PlanArguments& arguments) {
   if (!loaded) return refuse(loaded.error());
   print_warnings(*loaded);
   const run::RunSettings& settings = loaded->chain.settings;
-  const TransferPlan plan = plan::plan_transfers(loaded->chain.traits(), settings.processor);
+  const TransferPlan plan = plan::plan_transfers(loaded->chain.traits(), settings.processor, loaded->chain.forks);
   plan::DevicePlan on_device;
   if (settings.processor == Processor::gpu) {
-    auto planned = plan::plan_device(loaded->chain.traits(), settings.whole_frames, settings.sharing);
+    auto planned =
+        plan::plan_device(loaded->chain.traits(), settings.whole_frames, settings.sharing, loaded->chain.forks);
     if (!planned) return refuse(planned.error());
     on_device = std::move(*planned);
   }

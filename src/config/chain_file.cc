@@ -630,7 +630,8 @@ class Builder {
     const gpu::DeviceList list = gpu::list_devices();
     if (list.availability != gpu::Availability::kUsable) return refuse("no GPU can be used here: " + list.reason);
     if (!functions_ok_ || !run_) return std::vector<int>{};
-    if (auto plan = plan::plan_device(traits, loaded_.chain.settings.whole_frames, loaded_.chain.settings.sharing);
+    if (auto plan = plan::plan_device(traits, loaded_.chain.settings.whole_frames, loaded_.chain.settings.sharing,
+                                      loaded_.chain.forks);
         !plan) {
       for (Error& error : plan.error()) error.place = place;
       return failure(std::move(plan.error()));

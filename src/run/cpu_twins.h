@@ -31,9 +31,12 @@ class CpuTwins {
   void begin_batch() noexcept;
   /// Fills in what the shared stack finds; before `run`, once for what comes in.
   void parse(std::span<const PacketView> burst) noexcept;
-  /// Takes the burst, parsed and all of it forwarded, through functions [first, last). Returns those that go on: the
-  /// first of `burst`, in order.
+  /// Takes the burst, parsed and all of it forwarded, through functions [first, last), and each packet through its arm
+  /// of the forks there, which must be whole. Returns those that go on: the first of `burst`, in order.
   [[nodiscard]] std::span<PacketView> run(std::span<PacketView> burst, std::size_t first, std::size_t last) noexcept;
+  /// The same of functions that all packets of the burst go through, in one arm or in none.
+  [[nodiscard]] std::span<PacketView> run_straight(std::span<PacketView> burst, std::size_t first,
+                                                   std::size_t last) noexcept;
   /// The whole chain for one packet, with its way written down.
   [[nodiscard]] std::span<PacketView> run_traced(PacketView& packet, Trace::Way& way) noexcept;
   void observe(PacketView packet) noexcept;
@@ -48,6 +51,8 @@ class CpuTwins {
     FrameRoom growth;
   };
 
+  void run_traced(PacketView& packet, Trace::Way& way, std::size_t first, std::size_t last) noexcept;
+  [[nodiscard]] std::span<PacketView> run_fork(const plan::Fork& fork, std::span<PacketView> burst) noexcept;
   /// `bytes`: of the frames of `alive`, and then of what is returned.
   [[nodiscard]] std::span<PacketView> run_function(std::size_t index, std::span<PacketView> alive,
                                                    std::uint64_t& bytes) noexcept;

@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Forks of a chain. At a fork, each packet takes the first arm whose condition it meets, or none, and goes straight on.
+// All packets join again after the fork.
+//
+//     functions   0 ─▶ ┬ 1 ─▶ 2 ┬ ─▶ 4      Fork{1, 4, {Arm{1, 3}, Arm{3, 4}}}
+//                      ├ 3 ─────┤
+//                      └────────┘
+//
+// The functions of a chain stay one list: the arms of a fork follow each other there. A packet's arm is decided where
+// the fork begins, before any function of its arms.
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "packet/packet.h"
+
+namespace penstock::plan {
+
+/// All parts that are given must hold.
+struct ArmCondition {
+  struct Mark {
+    std::uint32_t value = 0;
+    std::uint32_t mask = 0xffffffff;
+    friend bool operator==(const Mark&, const Mark&) = default;
+  };
+  std::vector<PortIndex> in_ports;   // one of these; empty: any
+  std::vector<PortIndex> out_ports;  // one of these was chosen by an earlier function; empty: any, or none
+  std::optional<Mark> mark;
+
+  /// Whether every packet meets it.
+  [[nodiscard]] bool always() const noexcept { return in_ports.empty() && out_ports.empty() && !mark; }
+  /// Whether packets that came by this port can meet it.
+  [[nodiscard]] bool admits(PortIndex in_port) const noexcept { return in_ports.empty() || has(in_ports, in_port); }
+  [[nodiscard]] bool holds(const PacketDescriptor& packet) const noexcept {
+    return admits(packet.in_port) && (out_ports.empty() || has(out_ports, packet.verdict.value)) &&
+           (!mark || (packet.mark & mark->mask) == mark->value);
+  }
+  /// Whether all packets that meet `other` meet this one too, as far as the parts themselves show.
+  [[nodiscard]] bool covers(const ArmCondition& other) const noexcept;
+
+ private:
+  static bool has(const std::vector<PortIndex>& ports, PortIndex port) noexcept {
+    return std::find(ports.begin(), ports.end(), port) != ports.end();
+  }
+};
+
+struct Arm {
+  std::size_t first = 0;  // functions [first, last); none: packets skip the fork
+  std::size_t last = 0;
+  ArmCondition condition;
+  std::string text;  // the condition, for the user: "in_port lan", "otherwise"
+};
+
+struct Fork {
+  /// The arm of a packet that meets no condition.
+  static constexpr std::uint8_t kNoArm = 0xff;
+  static constexpr std::size_t kMostArms = kNoArm;
+
+  std::size_t first = 0;  // functions [first, last): those of all arms
+  std::size_t last = 0;
+  std::vector<Arm> arms;
+
+  /// Of a forwarded packet where the fork begins.
+  [[nodiscard]] std::uint8_t arm_of(const PacketDescriptor& packet) const noexcept {
+    for (std::size_t a = 0; a < arms.size(); ++a) {
+      if (arms[a].condition.holds(packet)) return static_cast<std::uint8_t>(a);
+    }
+    return kNoArm;
+  }
+  /// Whether every packet takes an arm.
+  [[nodiscard]] bool exhaustive() const noexcept { return !arms.empty() && arms.back().condition.always(); }
+  /// Ways through the fork.
+  [[nodiscard]] std::size_t ways() const noexcept { return arms.size() + (exhaustive() ? 0 : 1); }
+};
+
+/// An arm by its position.
+struct ArmPlace {
+  std::size_t fork = 0;
+  std::uint8_t arm = 0;
+  friend bool operator==(const ArmPlace&, const ArmPlace&) = default;
+};
+
+/// The arm that the function is in; none: all packets come to it.
+[[nodiscard]] std::optional<ArmPlace> arm_of(std::span<const Fork> forks, std::size_t function) noexcept;
+
+/// A way through the chain (one of the k branches of Gaviss's equation 1): for each fork its arm, or kNoArm.
+using Path = std::vector<std::uint8_t>;
+/// All of them, at most `most`; one for a chain without forks.
+[[nodiscard]] std::vector<Path> paths_of(std::span<const Fork> forks, std::size_t most);
+/// How many there are; SIZE_MAX where there are more than that.
+[[nodiscard]] std::size_t count_paths(std::span<const Fork> forks) noexcept;
+
+}  // namespace penstock::plan

@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "plan/fork.h"
+
+#include <gtest/gtest.h>
+
+namespace penstock::plan {
+namespace {
+
+ArmCondition from(std::vector<PortIndex> ports) { return {std::move(ports), {}, std::nullopt}; }
+ArmCondition to(std::vector<PortIndex> ports) { return {{}, std::move(ports), std::nullopt}; }
+ArmCondition marked(std::uint32_t value, std::uint32_t mask) { return {{}, {}, ArmCondition::Mark{value, mask}}; }
+
+Fork fork_of(std::vector<ArmCondition> conditions) {
+  Fork fork;
+  for (ArmCondition& condition : conditions) fork.arms.push_back({0, 0, std::move(condition), ""});
+  return fork;
+}
+
+PacketDescriptor packet(PortIndex in, PortIndex out, std::uint32_t mark) {
+  PacketDescriptor descriptor;
+  descriptor.in_port = in;
+  descriptor.verdict = Verdict::forward(out);
+  descriptor.mark = mark;
+  return descriptor;
+}
+
+TEST(Fork, SendsAPacketThroughTheFirstArmThatItMeets) {
+  ArmCondition both = from({0});
+  both.out_ports = {2};
+  const Fork fork = fork_of({both, from({0, 1}), marked(0x10, 0xf0), to({kNoPort})});
+  EXPECT_EQ(fork.arm_of(packet(0, 2, 0)), 0);
+  EXPECT_EQ(fork.arm_of(packet(0, 1, 0x10)), 1);
+  EXPECT_EQ(fork.arm_of(packet(1, 2, 0)), 1);
+  EXPECT_EQ(fork.arm_of(packet(3, 2, 0x1f)), 2);
+  EXPECT_EQ(fork.arm_of(packet(3, kNoPort, 0)), 3);
+  EXPECT_EQ(fork.arm_of(packet(3, 2, 0)), Fork::kNoArm);
+  EXPECT_EQ(fork.ways(), 5U) << "the last goes straight on";
+}
+
+TEST(Fork, SendsTheRestThroughAnArmWithoutACondition) {
+  const Fork fork = fork_of({from({0}), {}});
+  EXPECT_EQ(fork.arm_of(packet(7, kNoPort, 0)), 1);
+  EXPECT_TRUE(fork.exhaustive());
+  EXPECT_EQ(fork.ways(), 2U);
+}
+
+TEST(ArmCondition, CoversThoseThatAskForMore) {
+  EXPECT_TRUE(ArmCondition{}.covers(from({0})));
+  EXPECT_FALSE(from({0}).covers({}));
+  EXPECT_TRUE(from({0, 1}).covers(from({1})));
+  EXPECT_FALSE(from({1}).covers(from({0, 1})));
+  EXPECT_TRUE(marked(0x10, 0xf0).covers(marked(0x17, 0xff)));
+  EXPECT_FALSE(marked(0x10, 0xf0).covers(marked(0x27, 0xff)));
+  EXPECT_FALSE(marked(0x17, 0xff).covers(marked(0x10, 0xf0)));
+  EXPECT_FALSE(to({1}).covers(from({1})));
+}
+
+TEST(Fork, FindsTheArmOfAFunction) {
+  std::vector<Fork> forks{fork_of({from({0}), from({1})})};
+  forks[0].first = 1;
+  forks[0].last = 4;
+  forks[0].arms[0].first = 1;
+  forks[0].arms[0].last = 3;
+  forks[0].arms[1].first = 3;
+  forks[0].arms[1].last = 4;
+  EXPECT_EQ(arm_of(forks, 0), std::nullopt);
+  EXPECT_EQ(arm_of(forks, 2), (ArmPlace{0, 0}));
+  EXPECT_EQ(arm_of(forks, 3), (ArmPlace{0, 1}));
+  EXPECT_EQ(arm_of(forks, 4), std::nullopt);
+}
+
+TEST(Fork, MultipliesTheWaysThroughAChain) {
+  const std::vector<Fork> forks{fork_of({from({0}), {}}), fork_of({from({0})})};
+  constexpr std::uint8_t kNone = Fork::kNoArm;
+  EXPECT_EQ(paths_of(forks, 100), (std::vector<Path>{{0, 0}, {0, kNone}, {1, 0}, {1, kNone}}));
+  EXPECT_EQ(paths_of(forks, 3).size(), 3U);
+  EXPECT_EQ(count_paths(forks), 4U);
+  EXPECT_EQ(paths_of({}, 100), (std::vector<Path>{{}}));
+  EXPECT_EQ(count_paths(std::vector<Fork>(100, forks[0])), SIZE_MAX);
+}
+
+}  // namespace
+}  // namespace penstock::plan
