@@ -16,6 +16,7 @@
 #include "base/output_file.h"
 #include "base/text_file.h"
 #include "base/units.h"
+#include "config/arm_condition.h"
 #include "config/yaml_file.h"
 #include "gpu/devices.h"
 #include "plan/device_plan.h"
@@ -112,6 +113,7 @@ class Builder {
     read_ports();
     read_functions();
     check_writers();
+    check_sharing();
     wire();
     check_files();
     choose_processor();
@@ -373,55 +375,171 @@ class Builder {
     functions_ok_ = false;
     if (!node.IsSequence())
       return mistake(node, "chain: wrong value", shape_of(node), "a list of network functions, in order");
-    if (node.size() > 255)
-      return mistake(node, "chain: too long", fmt::format("{} functions", node.size()), "255 or fewer");
-    std::map<std::string, int> count;
-    const std::size_t mistakes = errors_.size();
+    if (const std::size_t count = count_functions(node); count > 255)
+      return mistake(node, "chain: too long", fmt::format("{} functions", count), "255 or fewer");
+    mistakes_before_functions_ = errors_.size();
     for (const auto& item : node) {
-      std::string name;
-      YAML::Node parameters;
-      if (item.IsScalar()) {
-        name = item.Scalar();
-      } else if (item.IsMap() && item.size() == 1 && item.begin()->first.IsScalar()) {
-        name = item.begin()->first.Scalar();
-        parameters.reset(item.begin()->second);
-      } else {
-        constexpr const char* kExpected =
-            "a network function with its parameters, such as {firewall: {rules: rules.txt}}";
-        if (item.IsMap() && item.size() > 1) {
-          const YAML::Node second = std::next(item.begin())->first;
-          mistake(second, "chain: two functions in one list item", shape_of(second), kExpected);
-        } else {
-          mistake(item, "chain: wrong function", item.IsMap() ? "an empty mapping" : shape_of(item), kExpected);
-        }
-        continue;
-      }
-      const function::NfKind* kind = nf::find_kind(name, options_.functions);
-      if (kind == nullptr) {
-        mistake(item, "unknown network function", in_quotes(name),
-                expected_kind(name, options_.functions, [](const auto* k) { return k->name; }));
-        continue;
-      }
-      const auto read = read_parameters(kind->parameters, parameters, item);
-      // Without ports, all that names one would be a mistake.
-      if (!read || port_names_.empty()) continue;
-      // What is not there for a mistake of its own may be what chooses ports.
-      function::NfContext context{port_names_, out_port_known_ || errors_.size() > mistakes, {}, {}, eve_, fast_log_};
-      context.ports_write = ports_that_write();
-      auto function = kind->make(*read, context);
-      append(loaded_.unsupported, std::move(context.unsupported));
-      append(loaded_.cautions, std::move(context.cautions));
-      append(loaded_.without_effect, std::move(context.without_effect));
-      if (!function) {
-        append(errors_, read->placed(std::move(function.error())));
-        continue;
-      }
-      const int nth = ++count[name];
-      // Only a function that chooses ports writes the verdict's port; it says so by its traits.
-      out_port_known_ |= (*function)->traits().chooses_port;
-      loaded_.chain.functions.push_back({nth == 1 ? name : fmt::format("{}#{}", name, nth), std::move(*function)});
+      is_fork(item) ? read_fork(item.begin()->first, item.begin()->second) : read_function(item);
     }
-    functions_ok_ = errors_.size() == mistakes && !port_names_.empty();
+    functions_ok_ = errors_.size() == mistakes_before_functions_ && !port_names_.empty();
+  }
+
+  static bool is_fork(const YAML::Node& item) {
+    return item.IsMap() && item.size() == 1 && item.begin()->first.IsScalar() && item.begin()->first.Scalar() == "fork";
+  }
+
+  /// Those of arms included.
+  static std::size_t count_functions(const YAML::Node& chain) {
+    std::size_t count = 0;
+    for (const auto& item : chain) {
+      if (!is_fork(item)) {
+        ++count;
+      } else if (const YAML::Node arms = item.begin()->second; arms.IsSequence()) {
+        for (const auto& arm : arms) {
+          const YAML::Node functions = arm.IsMap() ? arm["chain"] : YAML::Node();
+          if (functions.IsDefined() && functions.IsSequence()) count += functions.size();
+        }
+      }
+    }
+    return count;
+  }
+
+  void read_function(const YAML::Node& item) {
+    std::string name;
+    YAML::Node parameters;
+    if (item.IsScalar()) {
+      name = item.Scalar();
+    } else if (item.IsMap() && item.size() == 1 && item.begin()->first.IsScalar()) {
+      name = item.begin()->first.Scalar();
+      parameters.reset(item.begin()->second);
+    } else {
+      constexpr const char* kExpected =
+          "a network function with its parameters, such as {firewall: {rules: rules.txt}}";
+      if (item.IsMap() && item.size() > 1) {
+        const YAML::Node second = std::next(item.begin())->first;
+        mistake(second, "chain: two functions in one list item", shape_of(second), kExpected);
+      } else {
+        mistake(item, "chain: wrong function", item.IsMap() ? "an empty mapping" : shape_of(item), kExpected);
+      }
+      return;
+    }
+    const function::NfKind* kind = nf::find_kind(name, options_.functions);
+    if (kind == nullptr) {
+      mistake(item, "unknown network function", in_quotes(name),
+              expected_kind(name, options_.functions, [](const auto* k) { return k->name; }));
+      return;
+    }
+    const auto read = read_parameters(kind->parameters, parameters, item);
+    // Without ports, all that names one would be a mistake.
+    if (!read || port_names_.empty()) return;
+    function::NfContext context{port_names_, so_far_.out_port_known || lacks_functions(), {}, {}, eve_, fast_log_};
+    context.ports_write = ports_that_write();
+    auto function = kind->make(*read, context);
+    append(loaded_.unsupported, std::move(context.unsupported));
+    append(loaded_.cautions, std::move(context.cautions));
+    append(loaded_.without_effect, std::move(context.without_effect));
+    if (!function) {
+      append(errors_, read->placed(std::move(function.error())));
+      return;
+    }
+    const int nth = ++count_by_name_[name];
+    // Only a function that chooses ports writes the verdict's port; it says so by its traits.
+    so_far_.out_port_known |= (*function)->traits().chooses_port;
+    so_far_.marks_set |= (*function)->traits().cpu.writes.has(Field::mark);
+    loaded_.chain.functions.push_back({nth == 1 ? name : fmt::format("{}#{}", name, nth), std::move(*function)});
+  }
+
+  /// What is not there for a mistake of its own may be what chooses ports, or sets marks.
+  [[nodiscard]] bool lacks_functions() const { return errors_.size() > mistakes_before_functions_; }
+
+  void read_fork(const YAML::Node& key, const YAML::Node& node) {
+    constexpr const char* kExpected =
+        "a list of arms, such as [{when: {in_port: lan}, chain: [nids: {rules: [a.rules]}]}, {chain: []}]";
+    if (!node.IsSequence() || node.size() == 0)
+      return mistake(node.IsNull() ? key : node, "fork: wrong value",
+                     node.IsSequence() ? "an empty list" : shape_of(node), kExpected);
+    if (node.size() > plan::Fork::kMostArms)
+      return mistake(node, "fork: too many arms", format_count(node.size()),
+                     fmt::format("{} or fewer", plan::Fork::kMostArms));
+    const SoFar before = so_far_;
+    std::optional<SoFar> joined;
+    const auto join = [&joined](const SoFar& way) {
+      joined = joined ? SoFar{joined->out_port_known && way.out_port_known, joined->marks_set || way.marks_set} : way;
+    };
+    plan::Fork fork{loaded_.chain.functions.size(), 0, {}};
+    bool any_function = false;
+    for (const auto& item : node) {
+      so_far_ = before;
+      any_function |= read_arm(item, fork);
+      join(so_far_);
+    }
+    if (!any_function) mistake(key, "fork: no arm has a function", "", "functions in at least one arm");
+    if (!fork.exhaustive()) join(before);
+    so_far_ = *joined;
+    fork.last = loaded_.chain.functions.size();
+    if (fork.last > fork.first) loaded_.chain.forks.push_back(std::move(fork));
+  }
+
+  /// Whether the arm has functions.
+  bool read_arm(const YAML::Node& item, plan::Fork& fork) {
+    static constexpr std::array<std::string_view, 2> kKeys{"when", "chain"};
+    if (!item.IsMap()) {
+      mistake(item, "fork: wrong arm", shape_of(item),
+              "a mapping with `chain`, and with `when` unless it is for all other packets");
+      return false;
+    }
+    std::set<std::string> seen;
+    for (const auto& member : item) {
+      const std::string key = member.first.IsScalar() ? member.first.Scalar() : "";
+      if (std::ranges::find(kKeys, key) == kKeys.end()) {
+        mistake(member.first, "fork: unknown key in an arm", shape_of(member.first), expected_name(key, kKeys));
+      } else if (!seen.insert(key).second) {
+        mistake(member.first, key + ": given twice");
+      }
+    }
+    const YAML::Node when = item["when"];
+    const YAML::Node chain = item["chain"];
+    plan::Arm arm{loaded_.chain.functions.size(), 0, {}, ""};
+    const std::size_t mistakes = errors_.size();
+    if (when.IsDefined()) arm.conditions = read_arm_conditions(file_, when, fork_context(), errors_);
+    arm.text = describe(arm.conditions, port_names_);
+    const bool known = errors_.size() == mistakes;
+    const auto covered = [&](const plan::ArmCondition& condition) { return fork.covers(condition); };
+    if (known && (arm.conditions.empty() ? fork.exhaustive() : std::ranges::all_of(arm.conditions, covered)))
+      mistake(item, "fork: no packet takes this arm", arm.text, "a condition that earlier arms leave packets for");
+    const bool is_list = chain.IsDefined() && chain.IsSequence();
+    if (!is_list) {
+      mistake(chain.IsDefined() ? chain : item, "fork: an arm without a list of functions",
+              chain.IsDefined() ? shape_of(chain) : "no `chain`", "a list; with `chain: []`, packets go straight on");
+    }
+    for (std::size_t i = 0; is_list && i < chain.size(); ++i) {
+      const YAML::Node function = chain[i];
+      if (is_fork(function)) {
+        mistake(function.begin()->first, "fork: forks cannot be nested", "a fork in an arm", "network functions");
+      } else {
+        read_function(function);
+      }
+    }
+    arm.last = loaded_.chain.functions.size();
+    if (known) fork.arms.push_back(std::move(arm));
+    return is_list && chain.size() > 0;
+  }
+
+  [[nodiscard]] ForkContext fork_context() const {
+    ForkContext context{port_names_};
+    for (const run::NamedPort& p : loaded_.chain.ports)
+      context.ports_read.push_back(p.port == nullptr || p.port->reads());
+    context.ports_write = ports_that_write();
+    context.out_port_known = so_far_.out_port_known || lacks_functions();
+    context.marks_set = so_far_.marks_set || lacks_functions();
+    return context;
+  }
+
+  /// For comparisons, functions bring packets to the GPU each for itself; those of arms could not.
+  void check_sharing() {
+    if (loaded_.chain.forks.empty() || loaded_.chain.settings.sharing == plan::Sharing::packets) return;
+    errors_.push_back({run_->place("sharing"), "sharing: not possible in a chain with forks",
+                       in_quotes(run_->text("sharing")), "packets"});
   }
 
   /// Of a port with a mistake it is not known what it does: it may write.
@@ -465,7 +583,7 @@ class Builder {
       if (ports[i].port->writes()) writers.push_back(static_cast<PortIndex>(i));
     }
     if (writers.size() == 1) wiring.assign(ports.size(), writers.front());
-    if (writers.size() > 1 && !out_port_known_ && functions_ok_) {
+    if (writers.size() > 1 && !so_far_.out_port_known && functions_ok_) {
       mistake(root()["ports"], "several ports write, and the chain does not choose the one that packets leave on", "",
               "a router in the chain, or `wire: {lan: wan, wan: lan}`");
     }
@@ -682,7 +800,14 @@ class Builder {
   std::vector<Parameters::File> files_;
   bool ports_ok_ = false;
   bool functions_ok_ = true;  // all are there; otherwise it is not known what those do that are not
-  bool out_port_known_ = false;
+  /// What the functions that have been read so far do, on the way to the next one.
+  struct SoFar {
+    bool out_port_known = false;  // one of them chooses the port that packets leave by, on every way
+    bool marks_set = false;       // one of them sets marks
+  };
+  SoFar so_far_;
+  std::map<std::string, int> count_by_name_;  // functions
+  std::size_t mistakes_before_functions_ = 0;
   report::EventLog* eve_ = nullptr;  // the chain's
   report::EventLog* fast_log_ = nullptr;
   std::optional<Place> gpu_asked_;    // where `processor: gpu` stands

@@ -25,7 +25,7 @@
 
 namespace penstock::plan {
 
-/// All parts that are given must hold.
+/// All parts that are given must hold; at least one is.
 struct ArmCondition {
   struct Mark {
     std::uint32_t value = 0;
@@ -36,8 +36,6 @@ struct ArmCondition {
   std::vector<PortIndex> out_ports;  // one of these was chosen by an earlier function; empty: any, or none
   std::optional<Mark> mark;
 
-  /// Whether every packet meets it.
-  [[nodiscard]] bool always() const noexcept { return in_ports.empty() && out_ports.empty() && !mark; }
   /// Whether packets that came by this port can meet it.
   [[nodiscard]] bool admits(PortIndex in_port) const noexcept { return in_ports.empty() || has(in_ports, in_port); }
   [[nodiscard]] bool holds(const PacketDescriptor& packet) const noexcept {
@@ -56,8 +54,17 @@ struct ArmCondition {
 struct Arm {
   std::size_t first = 0;  // functions [first, last); none: packets skip the fork
   std::size_t last = 0;
-  ArmCondition condition;
-  std::string text;  // the condition, for the user: "in_port lan", "otherwise"
+  std::vector<ArmCondition> conditions;  // one of these must hold; none: the arm is for all packets
+  std::string text;                      // the same for the user: "in_port lan or out_port lan", "otherwise"
+
+  [[nodiscard]] bool takes(const PacketDescriptor& packet) const noexcept {
+    return conditions.empty() ||
+           std::ranges::any_of(conditions, [&](const ArmCondition& c) { return c.holds(packet); });
+  }
+  /// Whether it can take packets that came by this port.
+  [[nodiscard]] bool admits(PortIndex in_port) const noexcept {
+    return conditions.empty() || std::ranges::any_of(conditions, [&](const auto& c) { return c.admits(in_port); });
+  }
 };
 
 struct Fork {
@@ -72,12 +79,18 @@ struct Fork {
   /// Of a forwarded packet where the fork begins.
   [[nodiscard]] std::uint8_t arm_of(const PacketDescriptor& packet) const noexcept {
     for (std::size_t a = 0; a < arms.size(); ++a) {
-      if (arms[a].condition.holds(packet)) return static_cast<std::uint8_t>(a);
+      if (arms[a].takes(packet)) return static_cast<std::uint8_t>(a);
     }
     return kNoArm;
   }
   /// Whether every packet takes an arm.
-  [[nodiscard]] bool exhaustive() const noexcept { return !arms.empty() && arms.back().condition.always(); }
+  [[nodiscard]] bool exhaustive() const noexcept { return !arms.empty() && arms.back().conditions.empty(); }
+  /// Whether earlier arms take all packets that meet the condition, as far as single conditions show.
+  [[nodiscard]] bool covers(const ArmCondition& condition) const noexcept {
+    return exhaustive() || std::ranges::any_of(arms, [&](const Arm& arm) {
+             return std::ranges::any_of(arm.conditions, [&](const auto& c) { return c.covers(condition); });
+           });
+  }
   /// Ways through the fork.
   [[nodiscard]] std::size_t ways() const noexcept { return arms.size() + (exhaustive() ? 0 : 1); }
 };

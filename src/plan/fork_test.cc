@@ -12,9 +12,9 @@ ArmCondition from(std::vector<PortIndex> ports) { return {std::move(ports), {}, 
 ArmCondition to(std::vector<PortIndex> ports) { return {{}, std::move(ports), std::nullopt}; }
 ArmCondition marked(std::uint32_t value, std::uint32_t mask) { return {{}, {}, ArmCondition::Mark{value, mask}}; }
 
-Fork fork_of(std::vector<ArmCondition> conditions) {
+Fork fork_of(std::vector<std::vector<ArmCondition>> arms) {
   Fork fork;
-  for (ArmCondition& condition : conditions) fork.arms.push_back({0, 0, std::move(condition), ""});
+  for (std::vector<ArmCondition>& conditions : arms) fork.arms.push_back({0, 0, std::move(conditions), ""});
   return fork;
 }
 
@@ -29,7 +29,7 @@ PacketDescriptor packet(PortIndex in, PortIndex out, std::uint32_t mark) {
 TEST(Fork, SendsAPacketThroughTheFirstArmThatItMeets) {
   ArmCondition both = from({0});
   both.out_ports = {2};
-  const Fork fork = fork_of({both, from({0, 1}), marked(0x10, 0xf0), to({kNoPort})});
+  const Fork fork = fork_of({{both}, {from({0, 1})}, {marked(0x10, 0xf0)}, {to({kNoPort})}});
   EXPECT_EQ(fork.arm_of(packet(0, 2, 0)), 0);
   EXPECT_EQ(fork.arm_of(packet(0, 1, 0x10)), 1);
   EXPECT_EQ(fork.arm_of(packet(1, 2, 0)), 1);
@@ -40,15 +40,27 @@ TEST(Fork, SendsAPacketThroughTheFirstArmThatItMeets) {
 }
 
 TEST(Fork, SendsTheRestThroughAnArmWithoutACondition) {
-  const Fork fork = fork_of({from({0}), {}});
+  const Fork fork = fork_of({{from({0})}, {}});
   EXPECT_EQ(fork.arm_of(packet(7, kNoPort, 0)), 1);
   EXPECT_TRUE(fork.exhaustive());
   EXPECT_EQ(fork.ways(), 2U);
 }
 
+TEST(Fork, SendsAPacketThroughAnArmOfWhichOneConditionHolds) {
+  const Fork fork = fork_of({{from({1}), to({1})}});
+  EXPECT_EQ(fork.arm_of(packet(1, 0, 0)), 0);
+  EXPECT_EQ(fork.arm_of(packet(0, 1, 0)), 0);
+  EXPECT_EQ(fork.arm_of(packet(0, 0, 0)), Fork::kNoArm);
+  EXPECT_TRUE(fork.arms[0].admits(0)) << "it may leave by the other";
+}
+
+TEST(Fork, CoversConditionsThatAnEarlierArmTakes) {
+  EXPECT_TRUE(fork_of({{from({0}), to({1})}}).covers(to({1})));
+  EXPECT_FALSE(fork_of({{from({0}), to({1})}}).covers(to({0})));
+  EXPECT_TRUE(fork_of({{from({0})}, {}}).covers(to({0})));
+}
+
 TEST(ArmCondition, CoversThoseThatAskForMore) {
-  EXPECT_TRUE(ArmCondition{}.covers(from({0})));
-  EXPECT_FALSE(from({0}).covers({}));
   EXPECT_TRUE(from({0, 1}).covers(from({1})));
   EXPECT_FALSE(from({1}).covers(from({0, 1})));
   EXPECT_TRUE(marked(0x10, 0xf0).covers(marked(0x17, 0xff)));
@@ -58,7 +70,7 @@ TEST(ArmCondition, CoversThoseThatAskForMore) {
 }
 
 TEST(Fork, FindsTheArmOfAFunction) {
-  std::vector<Fork> forks{fork_of({from({0}), from({1})})};
+  std::vector<Fork> forks{fork_of({{from({0})}, {from({1})}})};
   forks[0].first = 1;
   forks[0].last = 4;
   forks[0].arms[0].first = 1;
@@ -72,7 +84,7 @@ TEST(Fork, FindsTheArmOfAFunction) {
 }
 
 TEST(Fork, MultipliesTheWaysThroughAChain) {
-  const std::vector<Fork> forks{fork_of({from({0}), {}}), fork_of({from({0})})};
+  const std::vector<Fork> forks{fork_of({{from({0})}, {}}), fork_of({{from({0})}})};
   constexpr std::uint8_t kNone = Fork::kNoArm;
   EXPECT_EQ(paths_of(forks, 100), (std::vector<Path>{{0, 0}, {0, kNone}, {1, 0}, {1, kNone}}));
   EXPECT_EQ(paths_of(forks, 3).size(), 3U);

@@ -82,7 +82,7 @@ void CpuTwins::begin_batch() noexcept {
 void CpuTwins::observe(PacketView packet) noexcept {
   for (std::size_t i = 0; i < functions_.size(); ++i) {
     const auto arm = plan::arm_of(chain_.forks, i);
-    if (!arm || chain_.forks[arm->fork].arms[arm->arm].condition.admits(packet.packet->in_port))
+    if (!arm || chain_.forks[arm->fork].arms[arm->arm].admits(packet.packet->in_port))
       functions_[i].stage->observe(packet);
   }
 }

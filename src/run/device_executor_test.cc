@@ -873,7 +873,7 @@ TEST(DeviceExecutor, ShowsFinishStagesThatWaitOnlyWhatTheyChoose) {
 
 /// A fork over all of two functions, each in an arm of its own, by the port that packets come by.
 std::vector<plan::Fork> fork_by_port(std::size_t first) {
-  return {{first, first + 2, {{first, first + 1, {{0}, {}, {}}, ""}, {first + 1, first + 2, {{1}, {}, {}}, ""}}}};
+  return {{first, first + 2, {{first, first + 1, {{{0}, {}, {}}}, ""}, {first + 1, first + 2, {{{1}, {}, {}}}, ""}}}};
 }
 
 /// The device drops nothing that it has not seen whole, also of packets that wait while another arm runs:
@@ -899,26 +899,26 @@ TEST(DeviceExecutor, KeepsFramesOfOtherArmsWhereTheyAre) {
 
 /// Frames come back whole at the end, with what a CPU function has changed in one arm:
 ///
-///     filter ─▶ ┬ route (CPU) ─┬ ─▶ pad
+///     filter ─▶ ┬ route (CPU) ─┬ ─▶ filter
 ///               ├ filter ──────┤
 TEST(DeviceExecutor, TellsTheDeviceWhatTheHostHasChangedInOneArm) {
   Behaviour behaviour;
-  expect_as_on_the_cpu(chain_of({{kFilters, true}, {kRoutes, false}, {kFilters, true}, {kPads, true}}),
+  expect_as_on_the_cpu(chain_of({{kFilters, true}, {kRoutes, false}, {kFilters, true}, {kFilters, true}}),
                        batches_of(4, 200), behaviour, 2, plan::WholeFrames::always, plan::Sharing::packets,
                        fork_by_port(1));
 }
 
 /// By the port that a packet came by, by the one that was chosen for it, or by its mark.
-plan::ArmCondition random_condition() {
+std::vector<plan::ArmCondition> random_conditions() {
   plan::ArmCondition condition;
   const auto port = static_cast<PortIndex>(*rc::gen::inRange(0, 2));
   switch (*rc::gen::inRange(0, 4)) {
     case 0: condition.in_ports = {port}; break;
     case 1: condition.out_ports = {port}; break;
     case 2: condition.mark = {port, 1}; break;
-    default: break;  // all packets
+    default: return {};  // all packets
   }
-  return condition;
+  return {condition};
 }
 
 /// Appends functions to `positions`, which all packets go through, or those of a fork.
@@ -930,7 +930,7 @@ void add_random_part(std::vector<Position>& positions, std::vector<plan::Fork>& 
   if (*rc::gen::inRange(0, 3) > 0) return add_functions(2);
   plan::Fork fork{positions.size(), 0, {}};
   for (int arms = *rc::gen::inRange(1, 4); arms > 0; --arms) {
-    plan::Arm arm{positions.size(), 0, random_condition(), ""};
+    plan::Arm arm{positions.size(), 0, random_conditions(), ""};
     add_functions(3);
     arm.last = positions.size();
     fork.arms.push_back(std::move(arm));
