@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <cstring>
 
 #include "packet/flow_hash.h"
@@ -116,6 +118,54 @@ TEST(CpuExecutor, AsksNoFunctionAboutAPacketThatHasLeft) {
   });
   const Executed done(chain, numbered_frames(300));
   EXPECT_EQ(done.counters->functions[1].in.packets.get(), 100U);
+}
+
+///     marks ─▶ ┬ mark 1: unmarks, drops sevens ─┬ ─▶ last
+///              ├ mark 0: straight on ───────────┤
+///              ├ otherwise: never ──────────────┤
+TEST(CpuExecutor, TakesPacketsThroughTheArmThatTheyMeetWhereTheForkBegins) {
+  FakeChain chain;
+  FakePort& out = chain.add_sink("out");
+  chain.add_function("marks", each([](PacketView packet) {
+                       packet.packet->mark = number_of(packet) % 2;
+                       return Verdict::forward();
+                     }));
+  chain
+      .add_function("unmarks", each([](PacketView packet) {
+                      EXPECT_EQ(number_of(packet) % 2, 1U);
+                      packet.packet->mark = 0;
+                      return number_of(packet) % 7 == 0 ? Verdict::drop(1) : Verdict::forward();
+                    }))
+      .own_traits.drop_reasons = kReasons;
+  chain.add_function("never", each([](PacketView) { return ADD_FAILURE(), Verdict::forward(); }));
+  chain.add_function("last", [](std::span<PacketView>) {});
+  const auto marked = [](std::uint32_t mark) {
+    return std::vector<plan::ArmCondition>{{{}, {}, plan::ArmCondition::Mark{mark}}};
+  };
+  chain.forks = {{1, 3, {{1, 2, marked(1), ""}, {2, 2, marked(0), ""}, {2, 3, {}, ""}}}};
+  const auto frames = numbered_frames(500);
+  const Executed done(chain, frames);
+  const auto odd = [](std::uint64_t n) { return n % 2 == 1; };
+  const auto passes = [](std::uint64_t n) { return n % 2 == 0 || n % 7 != 0; };
+  EXPECT_EQ(of(done.counters->functions[1].in), sum_where(frames, odd));
+  EXPECT_EQ(of(done.counters->functions[1].dropped[1]), sum_where(frames, [&](auto n) { return !passes(n); }));
+  EXPECT_THAT(of(done.counters->functions[2].in), Pair(0, 0));
+  EXPECT_EQ(of(done.counters->functions[3].in), sum_where(frames, passes));
+  EXPECT_TRUE(std::ranges::is_sorted(out.numbers())) << "they join in their order";
+  EXPECT_EQ(of(done.counters->forwarded), sum_where(frames, passes));
+}
+
+/// A copy of a fragment that another worker carries.
+TEST(CpuExecutor, ShowsCopiesToFunctionsOfArmsThatTheirPortAdmits) {
+  FakeChain chain;
+  chain.add_sink("out");
+  std::string seen;
+  for (const char* const name : {"of port 0", "of port 1", "of all"})
+    chain.add_function(name, [](std::span<PacketView>) {}).observe = [&seen, name](PacketView) { seen += name; };
+  chain.forks = {{0, 2, {{0, 1, {{{0}, {}, {}}}, ""}, {1, 2, {{{1}, {}, {}}}, ""}}}};
+  Executed done(chain, numbered_frames(1));
+  done.executor->observe(done.batch.view(0));
+  EXPECT_EQ(seen, "of port 0of all");
 }
 
 TEST(CpuExecutor, WritesDownWhichFunctionDecided) {
