@@ -24,6 +24,12 @@
 #include "packet/field.h"
 #include "packet/packet.h"
 #include "report/event_log.h"
+#include "stack/stack_need.h"
+#include "stack/tracker_options.h"
+
+namespace penstock::stack {
+class Attachment;
+}
 
 namespace penstock::function {
 
@@ -36,6 +42,7 @@ struct NfTraits {
   std::optional<Access> gpu{};  // of the GPU stage; none: the NF has no GPU stage
   std::optional<Access>
       finish{};  // of the CPU stage that consumes what the GPU stage found; writes `verdict`: may drop
+  stack::StackNeed stack = stack::StackNeed::none;   // of the chain's stack: stages are attached to it
   std::uint32_t findings_bytes = 0;                  // for each packet, from the GPU stage to the finish stage
   FrameRoom growth{};                                // most bytes it adds at head and tail
   bool chooses_port = false;                         // decides where packets leave
@@ -52,6 +59,8 @@ class CpuStage {
   virtual ~CpuStage() = default;
   /// Once, before the first packets, where the traits say that it makes packets. Borrowed, and the worker's.
   virtual void set_emitter(Emitter& emitter) noexcept { static_cast<void>(emitter); }
+  /// Once, before the first packets, where the traits say that it needs the chain's stack. Borrowed, and the worker's.
+  virtual void attach(stack::Attachment& attachment) noexcept { static_cast<void>(attachment); }
   /// A batch boundary, also passed now and then when no packets come: tables may be swapped here and nowhere else.
   virtual void begin_batch() noexcept {}
   /// Decides about packets by writing their `verdict`; all come in with a `forward` verdict and a parsed layout.
@@ -112,6 +121,9 @@ class NetworkFunction {
   virtual ~NetworkFunction() = default;
 
   [[nodiscard]] virtual const NfTraits& traits() const noexcept = 0;
+  /// How traffic is to be tracked for it, where it needs datagrams or streams. Functions with the same options that see
+  /// the same packets share a tracker.
+  [[nodiscard]] virtual stack::TrackerOptions stack_options() const { return {}; }
   /// A stage for one more worker. The NF outlives its stages and may own their counters.
   [[nodiscard]] virtual std::unique_ptr<CpuStage> make_cpu_stage() = 0;
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "function/network_function.h"
+#include "function/testing/attached_stage.h"
 #include "gpu/memory.h"
 #include "packet/flow_hash.h"
 #include "packet/parse_core.h"
@@ -95,9 +96,9 @@ class StageTwins {
   /// Borrows the functions, which were made alike.
   StageTwins(function::NetworkFunction& on_device, function::NetworkFunction& on_host, const Way& way)
       : own_(on_device, way),
-        punts_(on_device.make_cpu_stage()),
+        punts_(on_device),
         finish_(on_device.make_finish_stage(*punts_)),
-        twin_(on_host.make_cpu_stage()) {}
+        twin_(on_host) {}
 
   [[nodiscard]] OwnLane& lane() { return own_; }
 
@@ -143,7 +144,7 @@ class StageTwins {
     Batch& batch = own_.batch();
     Copies expected(batch);
     for (std::size_t i = 0; i < batch.size(); i += 64) {
-      twin_->process(std::span(expected.views).subspan(i, std::min<std::size_t>(64, batch.size() - i)));
+      twin_.process(std::span(expected.views).subspan(i, std::min<std::size_t>(64, batch.size() - i)));
     }
     Copies merged(batch);
     ASSERT_EQ(own_.wait(), gpu::Progress::kDone);
@@ -164,7 +165,7 @@ class StageTwins {
         ++punted_;
         packet.packet->verdict = Verdict::forward();
         PacketView one = packet;
-        punts_->process({&one, 1});
+        punts_.process({&one, 1});
       } else {
         worked_on.push_back(packet);
         if (finish_ != nullptr) {
@@ -190,9 +191,9 @@ class StageTwins {
   }
 
   OwnLane own_;
-  std::unique_ptr<function::CpuStage> punts_;
+  function::testing::AttachedStage punts_;
   std::unique_ptr<function::FinishStage> finish_;
-  std::unique_ptr<function::CpuStage> twin_;
+  function::testing::AttachedStage twin_;
   std::size_t packets_ = 0;
   std::size_t forwarded_ = 0;
   std::size_t punted_ = 0;

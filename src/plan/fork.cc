@@ -26,6 +26,17 @@ std::optional<ArmPlace> arm_of(std::span<const Fork> forks, std::size_t function
   return std::nullopt;
 }
 
+std::size_t section_of(std::span<const Fork> forks, std::size_t function) noexcept {
+  std::size_t bounds = 0;
+  for (const Fork& fork : forks) {
+    if (fork.first <= function) ++bounds;
+    for (const Arm& arm : fork.arms) {
+      if (arm.last <= function) ++bounds;
+    }
+  }
+  return bounds;
+}
+
 std::vector<Path> paths_of(std::span<const Fork> forks, std::size_t most) {
   std::vector<Path> paths{Path{}};
   for (const Fork& fork : forks) {

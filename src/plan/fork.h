@@ -105,6 +105,10 @@ struct ArmPlace {
 /// The arm that the function is in; none: all packets come to it.
 [[nodiscard]] std::optional<ArmPlace> arm_of(std::span<const Fork> forks, std::size_t function) noexcept;
 
+/// How many forks and arms begin or end before the function: the same for functions that follow each other for all
+/// packets.
+[[nodiscard]] std::size_t section_of(std::span<const Fork> forks, std::size_t function) noexcept;
+
 /// A way through the chain (one of the k branches of Gaviss's equation 1): for each fork its arm, or kNoArm.
 using Path = std::vector<std::uint8_t>;
 /// All of them, at most `most`; one for a chain without forks.

@@ -81,6 +81,10 @@ TEST(Fork, FindsTheArmOfAFunction) {
   EXPECT_EQ(arm_of(forks, 2), (ArmPlace{0, 0}));
   EXPECT_EQ(arm_of(forks, 3), (ArmPlace{0, 1}));
   EXPECT_EQ(arm_of(forks, 4), std::nullopt);
+  EXPECT_EQ(section_of(forks, 1), section_of(forks, 2)) << "one arm";
+  EXPECT_LT(section_of(forks, 0), section_of(forks, 1));
+  EXPECT_LT(section_of(forks, 2), section_of(forks, 3)) << "another arm";
+  EXPECT_LT(section_of(forks, 3), section_of(forks, 4)) << "behind the fork";
 }
 
 TEST(Fork, MultipliesTheWaysThroughAChain) {

@@ -9,9 +9,12 @@
 #include <algorithm>
 
 #include <cstring>
+#include <map>
+#include <random>
 
 #include "packet/flow_hash.h"
 #include "run/testing/fakes.h"
+#include "stack/shared_stack.h"
 
 namespace penstock::run {
 namespace {
@@ -153,6 +156,28 @@ TEST(CpuExecutor, TakesPacketsThroughTheArmThatTheyMeetWhereTheForkBegins) {
   EXPECT_EQ(of(done.counters->functions[3].in), sum_where(frames, passes));
   EXPECT_TRUE(std::ranges::is_sorted(out.numbers())) << "they join in their order";
   EXPECT_EQ(of(done.counters->forwarded), sum_where(frames, passes));
+}
+
+///     flows ─▶ ┬ flows, flows ─┬ ─▶ flows
+///              ├ flows ────────┤
+TEST(CpuExecutor, SharesFlowsOnlyInsideAnArm) {
+  FakeChain chain;
+  chain.add_sink("out");
+  std::vector<FakeFunction*> fakes;
+  for (unsigned i = 0; i < 5; ++i) {
+    fakes.push_back(&chain.add_function("f" + std::to_string(i), [](std::span<PacketView>) {}));
+    fakes.back()->own_traits.stack = stack::StackNeed::flow;
+  }
+  chain.forks = {{1, 4, {{1, 3, {{{0}, {}, {}}}, ""}, {3, 4, {}, ""}}}};
+  const Executed done(chain, numbered_frames(10));
+  const auto share = [&](std::size_t a, std::size_t b) {
+    return &fakes[a]->attachment->counters() == &fakes[b]->attachment->counters();
+  };
+  EXPECT_TRUE(share(1, 2));
+  EXPECT_FALSE(share(0, 1));
+  EXPECT_FALSE(share(2, 3));
+  EXPECT_FALSE(share(3, 4));
+  EXPECT_FALSE(share(0, 4)) << "others come between them";
 }
 
 /// A copy of a fragment that another worker carries.
@@ -308,6 +333,67 @@ void push_tag(std::span<PacketView> packets) {
     const std::uint8_t tag[4] = {0x81, 0x00, 0x00, 0x07};
     std::memcpy(packet.frame + 12, tag, 4);
   }
+}
+
+/// A gate and a counter with another function between them, all of which drop packets at random or do not. What the
+/// flow of a packet looked like to gate and counter is compared with plain maps: as if each had flows of its own, in
+/// which only those packets count that it let pass.
+class FlowsOfTwo : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(WhereOneBetweenThemDropsOrNot, FlowsOfTwo, ::testing::Bool());
+
+TEST_P(FlowsOfTwo, AreAsIfEachHadItsOwn) {
+  std::vector<Bytes> frames;
+  std::vector<unsigned> flows;
+  std::mt19937 random(5);
+  for (std::uint64_t i = 0; i < 2000; ++i) {
+    flows.push_back(static_cast<unsigned>(random() % 40));
+    frames.push_back(numbered(i, flows.back()));
+  }
+  const auto drops = [](std::uint64_t number, unsigned function) {
+    return std::hash<std::string>{}(std::to_string(number * 3 + function)) % 4 == 0;
+  };
+  using Flow = std::pair<std::uint64_t, std::uint64_t>;  // packets that passed, the slot
+  std::array<std::vector<Flow>, 2> seen, expected;
+  std::array<FakeFunction*, 3> fakes{};
+  FakeChain chain;
+  chain.add_sink("out");
+  const auto add = [&](unsigned function, bool may_drop) {
+    FakeFunction& fake = chain.add_function("f" + std::to_string(function), [&, function, may_drop](auto packets) {
+      for (const PacketView packet : packets) {
+        if (function != 1) {
+          stack::Attachment& attachment = *fakes[function]->attachment;
+          const stack::PacketFlow found = attachment.flow_of(packet);
+          seen[function / 2].emplace_back(found.flow->counts[0].packets, attachment.slot(*found.flow)++);
+        }
+        if (may_drop && drops(number_of(packet), function)) packet.packet->verdict = Verdict::drop(0);
+      }
+    });
+    fakes[function] = &fake;
+    fake.own_traits.drop_reasons = kReasons;
+    if (may_drop) fake.own_traits.cpu.writes = {Field::verdict};
+    if (function != 1) fake.own_traits.stack = stack::StackNeed::flow;
+  };
+  add(0, true);
+  add(1, GetParam());
+  add(2, false);
+  const Executed done(chain, frames);
+  // They share flows unless packets are lost between them.
+  EXPECT_EQ(&fakes[0]->attachment->counters() == &fakes[2]->attachment->counters(), !GetParam());
+
+  std::array<std::map<unsigned, Flow>, 2> own;
+  for (std::uint64_t i = 0; i < frames.size(); ++i) {
+    const auto pass = [&](unsigned function, bool passes) {
+      Flow& flow = own[function][flows[i]];
+      expected[function].push_back(flow);
+      if (passes) ++flow.first, ++flow.second;
+      if (!passes && flow.first > 0) ++flow.second;  // a flow that there is keeps its slot
+      return passes;
+    };
+    if (pass(0, !drops(i, 0)) && !(GetParam() && drops(i, 1))) pass(1, true);
+  }
+  EXPECT_EQ(seen[0], expected[0]);
+  // The slot of a flow that began, and was dropped, begins anew.
+  EXPECT_EQ(seen[1], expected[1]);
 }
 
 TEST(CpuExecutor, ParsesAgainBehindAFunctionThatGrowsFrames) {

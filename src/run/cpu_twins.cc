@@ -12,6 +12,8 @@
 #include <cstdlib>
 
 #include "function/burst.h"
+#include "function/stack_use.h"
+#include "plan/device_plan.h"
 
 namespace penstock::run {
 
@@ -23,6 +25,19 @@ FieldSet all_reads(const Chain& chain) {
   FieldSet reads;
   for (const NamedFunction& f : chain.functions) reads |= f.function->traits().cpu.reads;
   return reads;
+}
+
+std::vector<stack::StackUse> stack_uses(const Chain& chain, std::span<const plan::DevicePlan::Run> runs) {
+  std::vector<stack::StackUse> uses;
+  std::size_t run = 0;
+  for (std::size_t f = 0; f < chain.functions.size(); ++f) {
+    while (run < runs.size() && f >= runs[run].last) ++run;
+    stack::StackUse use = function::stack_use(*chain.functions[f].function);
+    use.run = run + plan::section_of(chain.forks, f);  // functions of two arms see different packets
+    use.in_batches = run < runs.size() && runs[run].processor == function::Processor::gpu;
+    uses.push_back(use);
+  }
+  return uses;
 }
 
 std::uint64_t nanoseconds_between(Clock::time_point from, Clock::time_point to) noexcept {
@@ -65,13 +80,21 @@ void broken_invariant(std::string_view function, unsigned worker, const PacketDe
   std::abort();
 }
 
-CpuTwins::CpuTwins(const Chain& chain, unsigned worker, WorkerCounters& counters, function::Emitter& emitter)
-    : chain_(chain), worker_(worker), counters_(counters), stack_(all_reads(chain)) {
+CpuTwins::CpuTwins(const Chain& chain, std::span<const plan::DevicePlan::Run> runs, unsigned worker,
+                   WorkerCounters& counters, function::Emitter& emitter)
+    : chain_(chain), worker_(worker), counters_(counters), stack_(all_reads(chain), stack_uses(chain, runs), worker) {
   for (const NamedFunction& f : chain.functions) {
+    stack::Attachment* const attachment = stack_.attachment(functions_.size());
     functions_.push_back({f.function->make_cpu_stage(), f.name, f.function->traits().cpu.writes.has(Field::frame_shape),
                           f.function->traits().growth});
     if (f.function->traits().emits) functions_.back().stage->set_emitter(emitter);
+    if (attachment != nullptr) functions_.back().stage->attach(*attachment);
   }
+}
+
+void CpuTwins::end() noexcept {
+  if (!functions_.empty()) stack_.finish();
+  functions_.clear();
 }
 
 void CpuTwins::begin_batch() noexcept {
@@ -130,13 +153,41 @@ std::span<PacketView> CpuTwins::run_straight(std::span<PacketView> burst, std::s
   std::span<PacketView> alive = burst;
   std::uint64_t bytes = function::frame_bytes(alive);
   Clock::time_point before = Clock::now();
-  for (std::size_t i = first; i < last && !alive.empty(); ++i) {
+  for (std::size_t i = first; i < last && !alive.empty();) {
+    if (const std::size_t end = stack_.lockstep_end(i); end > i + 1) {
+      alive = run_in_lockstep(alive, i, end, bytes);
+      before = Clock::now();
+      i = end;
+      continue;
+    }
     alive = run_function(i, alive, bytes);
     const Clock::time_point after = Clock::now();
-    counters_.functions[i].time_ns.add(nanoseconds_between(before, after));
+    counters_.functions[i++].time_ns.add(nanoseconds_between(before, after));
     before = after;
   }
   return alive;
+}
+
+std::span<PacketView> CpuTwins::run_in_lockstep(std::span<PacketView> alive, std::size_t first, std::size_t last,
+                                                std::uint64_t& bytes) noexcept {
+  std::size_t left = 0;
+  bytes = 0;
+  for (PacketView& packet : alive) {
+    std::span<PacketView> one(&packet, 1);
+    std::uint64_t length = packet.length();
+    Clock::time_point before = Clock::now();
+    for (std::size_t i = first; i < last && !one.empty(); ++i) {
+      one = run_function(i, one, length);
+      const Clock::time_point after = Clock::now();
+      counters_.functions[i].time_ns.add(nanoseconds_between(before, after));
+      before = after;
+    }
+    stack_.end_lockstep(first);
+    if (one.empty()) continue;
+    bytes += length;
+    alive[left++] = packet;
+  }
+  return alive.first(left);
 }
 
 std::span<PacketView> CpuTwins::run_traced(PacketView& packet, Trace::Way& way) noexcept {
@@ -151,6 +202,7 @@ std::span<PacketView> CpuTwins::run_traced(PacketView& packet, Trace::Way& way) 
     if (arm != nullptr) run_traced(packet, way, arm->first, arm->last);
   }
   run_traced(packet, way, first, functions_.size());
+  for (std::size_t i = 0; i < functions_.size(); ++i) stack_.end_lockstep(i);
   return std::span(&packet, packet.packet->verdict.alive() ? 1 : 0);
 }
 
@@ -173,6 +225,7 @@ std::span<PacketView> CpuTwins::run_function(std::size_t index, std::span<Packet
   } else {
     function.stage->process(alive);
   }
+  stack_.settle(index);
   const std::span<PacketView> left =
       keep_alive(alive, static_cast<std::uint8_t>(index), function.name, worker_, counters, bytes);
   counters.forwarded.add(left.size(), bytes);

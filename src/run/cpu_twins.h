@@ -24,8 +24,9 @@ namespace penstock::run {
 
 class CpuTwins {
  public:
-  /// Borrows all of them.
-  CpuTwins(const Chain& chain, unsigned worker, WorkerCounters& counters, function::Emitter& emitter);
+  /// Borrows all but the plan, by whose runs the chain goes over a device; empty: it does not.
+  CpuTwins(const Chain& chain, std::span<const plan::DevicePlan::Run> runs, unsigned worker, WorkerCounters& counters,
+           function::Emitter& emitter);
 
   /// A batch boundary: functions may take up new tables.
   void begin_batch() noexcept;
@@ -41,7 +42,10 @@ class CpuTwins {
   [[nodiscard]] std::span<PacketView> run_traced(PacketView& packet, Trace::Way& way) noexcept;
   void observe(PacketView packet) noexcept;
   [[nodiscard]] function::CpuStage& stage(std::size_t function) noexcept { return *functions_[function].stage; }
-  void end() noexcept { functions_.clear(); }
+  /// The function's finish stage has decided about the packets that it was given.
+  void settle_flows(std::size_t function) noexcept { stack_.settle(function); }
+  /// No packet comes any more: flows end, then the stages.
+  void end() noexcept;
 
  private:
   struct Function {
@@ -53,6 +57,9 @@ class CpuTwins {
 
   void run_traced(PacketView& packet, Trace::Way& way, std::size_t first, std::size_t last) noexcept;
   [[nodiscard]] std::span<PacketView> run_fork(const plan::Fork& fork, std::span<PacketView> burst) noexcept;
+  /// Through functions [first, last), one packet through all of them before the next one.
+  [[nodiscard]] std::span<PacketView> run_in_lockstep(std::span<PacketView> alive, std::size_t first, std::size_t last,
+                                                      std::uint64_t& bytes) noexcept;
   /// `bytes`: of the frames of `alive`, and then of what is returned.
   [[nodiscard]] std::span<PacketView> run_function(std::size_t index, std::span<PacketView> alive,
                                                    std::uint64_t& bytes) noexcept;

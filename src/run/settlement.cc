@@ -11,7 +11,7 @@ namespace penstock::run {
 
 Settlement::Settlement(const Chain& chain, const plan::DevicePlan& plan, unsigned worker, WorkerCounters& counters,
                        CpuTwins& stages, function::Emitter& emitter, FlightTwins& twins)
-    : chain_(chain), worker_(worker), counters_(counters), twins_(twins) {
+    : chain_(chain), worker_(worker), counters_(counters), stages_(stages), twins_(twins) {
   for (std::size_t f = 0; f < chain.functions.size(); ++f) {
     function::NetworkFunction& function = *chain.functions[f].function;
     const function::NfTraits& traits = function.traits();
@@ -257,6 +257,7 @@ bool Settlement::finish(const Flight& flight, std::size_t stage, const ring::Seg
     }
   }
   finish.stage->finish(packets, those.findings());
+  stages_.settle_flows(function);
   if (!finish.drops) return false;
   bool any_dropped = false;
   for (const PacketView& packet : packets) {

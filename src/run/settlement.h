@@ -94,6 +94,7 @@ class Settlement {
   const Chain& chain_;
   const unsigned worker_;
   WorkerCounters& counters_;
+  CpuTwins& stages_;
   FlightTwins& twins_;
   std::vector<Finish> finish_;                // by function
   std::vector<ring::RecordScatter> scatter_;  // by segment

@@ -130,6 +130,18 @@ bool ContestedBytes::waits(std::uint64_t limit) const noexcept {
          std::any_of(urgent().begin(), urgent().end(), mark_waits);
 }
 
+ContestedBytes::Offered ContestedBytes::offered() const noexcept {
+  Offered offered;
+  for (std::size_t i = 0; i < version_count_; ++i) offered.versions[i] = versions_[i].offered;
+  for (std::size_t i = 0; i < urgent_count_; ++i) offered.urgent[i] = urgent_[i].offered;
+  return offered;
+}
+
+void ContestedBytes::set_offered(const Offered& offered) noexcept {
+  for (std::size_t i = 0; i < version_count_; ++i) versions_[i].offered = offered.versions[i];
+  for (std::size_t i = 0; i < urgent_count_; ++i) urgent_[i].offered = offered.urgent[i];
+}
+
 void ContestedBytes::forget_before(MemoryPool& pool, std::uint64_t offset) noexcept {
   for (std::size_t i = version_count_; i-- > 0;) {
     if (versions_[i].end() <= offset) remove(pool, i);

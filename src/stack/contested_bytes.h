@@ -14,6 +14,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <span>
 
@@ -62,6 +63,13 @@ class ContestedBytes {
   bool acknowledge(std::uint64_t offset) noexcept;
   /// Whether something before `limit` has not been offered.
   [[nodiscard]] bool waits(std::uint64_t limit) const noexcept;
+  /// Which versions and marks have been offered, by their places.
+  struct Offered {
+    std::bitset<kMostVersions> versions;
+    std::bitset<kMostUrgent> urgent;
+  };
+  [[nodiscard]] Offered offered() const noexcept;
+  void set_offered(const Offered& offered) noexcept;
   void forget_before(MemoryPool& pool, std::uint64_t offset) noexcept;
   /// The stream begins so many bytes earlier: all offsets grow.
   void shift(std::uint64_t bytes) noexcept;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include "packet/ip.h"
@@ -70,7 +71,7 @@ struct Decoder::Parts {
     return packet;
   }
 
-  void decode_frame(PacketView frame, std::uint64_t number) noexcept;
+  const DecodedPacket& begin_frame(PacketView frame, std::uint64_t number) noexcept;
   void add(PacketDecoding& decoded) noexcept;
   bool decode_tunnelled(PacketDecoding& outer, PacketDecoding& inner) noexcept;
   void add_reassembled(PacketDecoding& outer) noexcept;
@@ -99,6 +100,7 @@ struct Decoder::Parts {
   static constexpr std::size_t kMostPackets = IpReassembly::kMostDatagrams + 4 * PacketDecoding::kMostLayers;
   std::array<DecodedPacket, kMostPackets> packets;
   std::size_t count = 0;
+  std::optional<PacketDecoding> outermost;  // of the frame
 
   // Datagrams of this frame that were put together: one in another, each has a room of its own; kMostPackets at most.
   using Room = std::array<std::uint8_t, IpReassembly::kMostBytes>;
@@ -170,7 +172,7 @@ void Decoder::Parts::add_reassembled(PacketDecoding& outer) noexcept {
   }
 }
 
-void Decoder::Parts::decode_frame(PacketView frame, std::uint64_t number) noexcept {
+const DecodedPacket& Decoder::Parts::begin_frame(PacketView frame, std::uint64_t number) noexcept {
   count = rooms_used = completed_count = 0;
   DecodedPacket known;
   known.timestamp_ns = frame.packet->timestamp_ns;
@@ -178,12 +180,11 @@ void Decoder::Parts::decode_frame(PacketView frame, std::uint64_t number) noexce
   known.frame = {frame.frame, frame.packet->length};
   known.link_type = frame.packet->link_type;
 
-  PacketDecoding decoding(begin(known), ports);
+  PacketDecoding& decoding = outermost.emplace(begin(known), ports);
   decode_link(decoding, known.link_type, known.frame);
   ++counters.packets;
   if (decoding.packet.ip_version == 0) ++counters.not_ip;
-  add(decoding);
-  judge_frame();
+  return decoding.packet;
 }
 
 void Decoder::Parts::judge_frame() noexcept {
@@ -211,8 +212,15 @@ Decoder::Decoder(const TrackerOptions& options, TrackerCounters& counters)
     : parts_(std::make_unique<Parts>(options, counters)) {}
 Decoder::~Decoder() = default;
 
-void Decoder::decode_to(PacketView frame, std::uint64_t number, Sink sink) noexcept {
-  parts_->decode_frame(frame, number);
+const DecodedPacket& Decoder::begin(PacketView frame, std::uint64_t number) noexcept {
+  return parts_->begin_frame(frame, number);
+}
+
+DecodedPacket& Decoder::outermost() noexcept { return parts_->packets.front(); }
+
+void Decoder::complete_to(Sink sink) noexcept {
+  parts_->add(*parts_->outermost);
+  parts_->judge_frame();
   for (std::size_t i = 0; i < parts_->count; ++i) sink.call(sink.callable, parts_->packets[i]);
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <type_traits>
+#include <utility>
 
 #include "packet/packet.h"
 #include "stack/decoded_packet.h"
@@ -30,12 +31,22 @@ class Decoder {
   /// bytes stay until the next call, the packets themselves until `use` returns.
   template <typename Use>
   void decode(PacketView frame, std::uint64_t number, Use&& use) noexcept {
+    begin(frame, number);
+    complete(std::forward<Use>(use));
+  }
+
+  /// In two steps: the frame's own packet first, by which nothing is changed but counters. What it carries is decoded,
+  /// and fragments are kept, by `complete`: not where the frame is dropped between the two.
+  const DecodedPacket& begin(PacketView frame, std::uint64_t number) noexcept;
+  [[nodiscard]] DecodedPacket& outermost() noexcept;
+  template <typename Use>
+  void complete(Use&& use) noexcept {
     static_assert(std::is_nothrow_invocable_v<Use&, DecodedPacket&>);
     using Callable = std::remove_reference_t<Use>;
     const auto call = [](void* callable, DecodedPacket& packet) noexcept {
       (*static_cast<Callable*>(callable))(packet);
     };
-    decode_to(frame, number, Sink{const_cast<void*>(static_cast<const void*>(&use)), call});
+    complete_to(Sink{const_cast<void*>(static_cast<const void*>(&use)), call});
   }
 
   /// The frame that was decoded last is dropped, and with it the datagrams that it completed: what comes of their
@@ -51,7 +62,7 @@ class Decoder {
     void (*call)(void*, DecodedPacket&) noexcept;
   };
   struct Parts;
-  void decode_to(PacketView frame, std::uint64_t number, Sink sink) noexcept;
+  void complete_to(Sink sink) noexcept;
 
   std::unique_ptr<Parts> parts_;
 };

@@ -40,15 +40,15 @@ struct Flow {
     std::uint64_t packets = 0;
     std::uint64_t bytes = 0;  // of their frames
   };
-  std::array<Counts, 2> counts;  // by Direction
+  std::array<Counts, 2> counts{};  // by Direction
   FlowState state = FlowState::new_flow;
   std::array<bool, 2> seen{};  // by Direction: a packet came that is no ICMP error
   bool end_confirmed = false;  // of TCP that is closed: both hosts have said so, else one of them may go on
   bool blocked = false;        // set by a function that drops all of the flow: nothing begins anew on its endpoints
   TcpSession* tcp = nullptr;   // of TCP, once a packet has made one; the tracker's
 
-  /// A function's own (Gaviss §4.4: 64 bits for each): null until it sets it; it frees it when told that the flow ends.
-  void* function_state = nullptr;
+  /// 64 bits for each function that attaches to flows (Gaviss §4.4), 0 when the flow begins. The flow table's.
+  std::uint64_t* slots = nullptr;
 
   [[nodiscard]] Counts& count(Direction direction) noexcept { return counts[static_cast<std::size_t>(direction)]; }
   [[nodiscard]] const Counts& count(Direction direction) const noexcept {

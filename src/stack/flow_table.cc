@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -87,6 +88,7 @@ struct FlowTable::Node : Flow {
   std::uint32_t next_in_bucket = kNone;
   std::uint32_t next = kNone, previous = kNone;  // in the list
   std::uint64_t listed_ns = 0;                   // when it was put there, or was last found to be alive
+  std::uint32_t index = 0;
   std::uint8_t list = 0;
 };
 
@@ -132,8 +134,10 @@ std::optional<FlowLookup> flow_lookup_of(const DecodedPacket& packet, std::uint6
 }
 
 FlowTable::FlowTable(const TrackerOptions& options)
-    : capacity_(std::clamp<std::size_t>(options.flow_memory / (sizeof(Node) + sizeof(std::uint32_t)), 1, kNone - 1)),
-      nodes_(static_cast<Node*>(::operator new (capacity_ * sizeof(Node), std::align_val_t{alignof(Node)}))),
+    : slots_(options.flow_slots),
+      node_bytes_(sizeof(Node) + slots_ * sizeof(std::uint64_t)),
+      capacity_(std::clamp<std::size_t>(options.flow_memory / (node_bytes_ + sizeof(std::uint32_t)), 1, kNone - 1)),
+      nodes_(static_cast<std::byte*>(::operator new (capacity_* node_bytes_, std::align_val_t{alignof(Node)}))),
       buckets_(std::make_unique_for_overwrite<std::uint32_t[]>(std::bit_ceil(capacity_))),
       bucket_mask_(static_cast<std::uint32_t>(std::bit_ceil(capacity_) - 1)),
       seed_(random_seed()),
@@ -157,8 +161,8 @@ std::size_t FlowTable::list_of(const Flow& flow) noexcept {
   return (flow.key.protocol == kTcp ? 3 : 0) + static_cast<std::size_t>(flow.state);
 }
 
-std::uint32_t FlowTable::index_of(const Node& node) const noexcept {
-  return static_cast<std::uint32_t>(&node - nodes_);
+FlowTable::Node& FlowTable::node_at(std::uint32_t index) const noexcept {
+  return *reinterpret_cast<Node*>(nodes_ + index * node_bytes_);
 }
 
 void FlowTable::enlist(Node& node, std::size_t list) noexcept {
@@ -167,20 +171,20 @@ void FlowTable::enlist(Node& node, std::size_t list) noexcept {
   node.listed_ns = node.last_ns;
   node.next = kNone;
   node.previous = to.last;
-  (to.last == kNone ? to.first : nodes_[to.last].next) = index_of(node);
-  to.last = index_of(node);
+  (to.last == kNone ? to.first : node_at(to.last).next) = node.index;
+  to.last = node.index;
 }
 
 void FlowTable::delist(Node& node) noexcept {
   List& from = lists_[node.list];
-  (node.previous == kNone ? from.first : nodes_[node.previous].next) = node.next;
-  (node.next == kNone ? from.last : nodes_[node.next].previous) = node.previous;
+  (node.previous == kNone ? from.first : node_at(node.previous).next) = node.next;
+  (node.next == kNone ? from.last : node_at(node.next).previous) = node.previous;
 }
 
 Flow* FlowTable::find(const FlowLookup& lookup) noexcept {
-  for (std::uint32_t i = buckets_[lookup.hash & bucket_mask_]; i != kNone; i = nodes_[i].next_in_bucket) {
-    Node& node = nodes_[i];
-    if (node.hash == lookup.hash && is_of(node.key, lookup.key)) return &node;
+  for (std::uint32_t i = buckets_[lookup.hash & bucket_mask_]; i != kNone; i = node_at(i).next_in_bucket) {
+    Node& found = node_at(i);
+    if (found.hash == lookup.hash && is_of(found.key, lookup.key)) return &found;
   }
   return nullptr;
 }
@@ -188,12 +192,16 @@ Flow* FlowTable::find(const FlowLookup& lookup) noexcept {
 Flow* FlowTable::add(const FlowLookup& lookup, std::uint64_t now_ns) noexcept {
   std::uint32_t index = free_;
   if (index != kNone) {
-    free_ = nodes_[index].next;
+    free_ = node_at(index).next;
   } else {
     if (made_ == capacity_) return nullptr;
     index = made_++;
   }
-  Node& node = *new (&nodes_[index]) Node;
+  auto* const slots = reinterpret_cast<std::uint64_t*>(nodes_ + index * node_bytes_ + sizeof(Node));
+  Node& node = *new (nodes_ + index * node_bytes_) Node;
+  std::uninitialized_fill_n(slots, slots_, 0);
+  node.slots = slots;
+  node.index = index;
   node.key = lookup.key;
   node.id = next_id_++;
   node.start_ns = now_ns;
@@ -210,11 +218,11 @@ Flow* FlowTable::add(const FlowLookup& lookup, std::uint64_t now_ns) noexcept {
 void FlowTable::remove(Flow& flow) noexcept {
   auto& node = static_cast<Node&>(flow);
   std::uint32_t* link = &buckets_[node.hash & bucket_mask_];
-  while (*link != index_of(node)) link = &nodes_[*link].next_in_bucket;
+  while (*link != node.index) link = &node_at(*link).next_in_bucket;
   *link = node.next_in_bucket;
   delist(node);
   node.next = free_;
-  free_ = index_of(node);
+  free_ = node.index;
   --size_;
 }
 
@@ -228,7 +236,7 @@ Flow* FlowTable::expired(std::uint64_t now_ns) noexcept {
   for (List& list : lists_) {
     // A few at a time: what is left comes with the next packets.
     for (int looked_at = 0; looked_at < 8 && list.first != kNone; ++looked_at) {
-      Node& node = nodes_[list.first];
+      Node& node = node_at(list.first);
       if (now_ns <= node.listed_ns || now_ns - node.listed_ns <= list.timeout_ns) {
         const std::size_t now_in = list_of(node);
         if (now_in == node.list) break;
@@ -251,7 +259,7 @@ Flow* FlowTable::victim(bool but_established_tcp) noexcept {
   for (const std::size_t list : kOrder) {
     if (list == kEstablishedTcp && but_established_tcp) return nullptr;
     for (int looked_at = 0; looked_at < 8 && lists_[list].first != kNone; ++looked_at) {
-      Node& node = nodes_[lists_[list].first];
+      Node& node = node_at(lists_[list].first);
       if (list_of(node) == list) return &node;
       delist(node);
       enlist(node, list_of(node));
@@ -262,7 +270,7 @@ Flow* FlowTable::victim(bool but_established_tcp) noexcept {
 
 Flow* FlowTable::any() noexcept {
   for (const List& list : lists_) {
-    if (list.first != kNone) return &nodes_[list.first];
+    if (list.first != kNone) return &node_at(list.first);
   }
   return nullptr;
 }

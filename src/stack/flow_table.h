@@ -66,12 +66,14 @@ class FlowTable {
   };
 
   [[nodiscard]] static std::size_t list_of(const Flow& flow) noexcept;
-  [[nodiscard]] std::uint32_t index_of(const Node& node) const noexcept;
+  [[nodiscard]] Node& node_at(std::uint32_t index) const noexcept;
   void enlist(Node& node, std::size_t list) noexcept;
   void delist(Node& node) noexcept;
 
+  std::size_t slots_;       // of each flow
+  std::size_t node_bytes_;  // with the slots, which follow it
   std::size_t capacity_;
-  Node* nodes_;  // raw memory: nodes are made as they are first needed
+  std::byte* nodes_;  // raw memory: nodes are made as they are first needed
   std::unique_ptr<std::uint32_t[]> buckets_;
   std::uint32_t bucket_mask_;
   std::uint64_t seed_;

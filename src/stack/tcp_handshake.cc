@@ -73,7 +73,8 @@ bool TcpTracker::note_handshake(Segment& segment) noexcept {
                          .has_timestamp = segment.options.has_timestamp,
                          .fast_open = segment.options.fast_open || (!is_synack && !segment.payload.empty()),
                          .from = segment.direction};
-  if (!is_synack && noted.fast_open && !segment.payload.empty()) keep_data(noted, segment.payload);
+  if (options_.keep_streams && !is_synack && noted.fast_open && !segment.payload.empty())
+    keep_data(noted, segment.payload);
   if (ring.count == ring.segments.size()) free_data(ring.segments[0]);
   return !push(ring, noted);
 }

@@ -48,6 +48,20 @@ void TcpSession::inspect_to(Direction direction, bool to_end, void* callable, Us
   }
 }
 
+TcpSession::InspectionMark TcpSession::mark(Direction direction) const noexcept {
+  const TcpStream& of = stream(direction);
+  InspectionMark mark{of.inspected, of.latest_begin};
+  if (of.contested != nullptr) mark.contested = of.contested->offered();
+  return mark;
+}
+
+void TcpSession::rewind(Direction direction, const InspectionMark& mark) noexcept {
+  TcpStream& of = streams_[static_cast<std::size_t>(direction)];
+  of.inspected = mark.inspected;
+  of.latest_begin = mark.latest_begin;
+  if (of.contested != nullptr) of.contested->set_offered(mark.contested);
+}
+
 // Inline, bytes that came before may be read otherwise since a segment named one of them as urgent: the segment's own
 // bytes are no news then.
 bool TcpSession::has_news(const TcpStream& stream) const noexcept {

@@ -150,6 +150,16 @@ class TcpSession {
                [](void* callable, const StreamChunk& chunk) { (*static_cast<Callable*>(callable))(chunk); });
   }
 
+  /// Where `inspect` stands in a direction, so that it gives the same again: to the next of several functions.
+  struct InspectionMark {
+    std::uint64_t inspected = 0, latest_begin = 0;
+    ContestedBytes::Offered contested{};
+  };
+  [[nodiscard]] InspectionMark mark(Direction direction) const noexcept;
+  void rewind(Direction direction, const InspectionMark& mark) noexcept;
+  /// In place of TrackerOptions::seam_bytes, which are no fewer, for `inspect` from now on: each function has its own.
+  void set_seam(std::uint32_t bytes) noexcept { seam_bytes_ = bytes; }
+
   /// How far the direction's sequence numbers have gone since its SYN's, for stream_size: the SYN counts as one.
   [[nodiscard]] std::uint32_t stream_bytes(Direction direction) const noexcept {
     return stream(direction).next - stream(direction).isn;

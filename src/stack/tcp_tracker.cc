@@ -61,8 +61,8 @@ TcpOutcome TcpTracker::track(Flow& flow, const DecodedPacket& packet, Direction 
                             (is_bad_window_update(segment) || is_outdated_ack(segment)));
   const bool valid = passed_over || in_state(segment, session.state_);
   outcome.invalid = options_.inline_streams && !may_pass(segment, valid);
-  if (segment.has(TcpHeader::kUrg)) mark_urgent(segment);
-  if (!session.inline_) {
+  if (segment.has(TcpHeader::kUrg) && options_.keep_streams) mark_urgent(segment);
+  if (!session.inline_ && options_.keep_streams) {
     if (!segment.payload.empty() && !outcome.payload_in_stream) note_refused_data(segment);
     follow_acknowledgment(segment);
   }
@@ -145,7 +145,7 @@ void TcpTracker::watch(TcpSession& session, Direction direction) noexcept {
 }
 
 void TcpTracker::take_data(Segment& segment) noexcept {
-  if (segment.mine().depth_reached) return;
+  if (segment.mine().depth_reached || !options_.keep_streams) return;
   const std::uint32_t sequence = segment.sequence + (segment.has(TcpHeader::kSyn) ? 1U : 0U);
   if (is_early(segment)) {
     segment.outcome.early = true;

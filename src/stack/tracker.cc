@@ -28,11 +28,15 @@ struct Tracker::Parts {
       : options(given),
         decoder(options, counters),
         flows(options),
+        slots(std::make_unique<std::uint64_t[]>(options.flow_slots)),
         // Sessions have a part of their own: connections that carry nothing cannot take the room of those that do.
         session_memory(options.stream_memory / 4),
         stream_memory(options.stream_memory - options.stream_memory / 4),
         tcp(options, session_memory, stream_memory, counters) {}
 
+  [[nodiscard]] PacketFlow look_up(const DecodedPacket& packet) noexcept;
+  void keep_slots(Flow& flow) noexcept;
+  void end_unkept(PacketSink& sink) noexcept;
   void take(DecodedPacket& decoded, PacketSink& sink) noexcept;
   Flow* flow_of(const FlowLookup& lookup, TrackedPacket& tracked, PacketSink& sink) noexcept;
   [[nodiscard]] bool may_go_on_unseen(const DecodedPacket& packet) const noexcept;
@@ -49,6 +53,9 @@ struct Tracker::Parts {
   TrackerCounters counters;
   Decoder decoder;
   FlowTable flows;
+  Flow begun;                              // by the packet that was looked up, as long as it is not known to go on
+  std::unique_ptr<std::uint64_t[]> slots;  // of `begun`
+  bool begins = false;                     // it is one
   MemoryPool session_memory;
   MemoryPool stream_memory;
   TcpTracker tcp;
@@ -74,6 +81,61 @@ void Tracker::observe(PacketView packet, std::uint64_t number, PacketSink& sink)
 }
 
 void Tracker::track(DecodedPacket& packet, PacketSink& sink) noexcept { parts_->take(packet, sink); }
+
+PacketFlow Tracker::look_up(PacketView packet, std::uint64_t number) noexcept {
+  return parts_->look_up(parts_->decoder.begin(packet, number));
+}
+
+void Tracker::pass(PacketSink& sink) noexcept {
+  const auto take = [&](DecodedPacket& decoded) noexcept {
+    parts_->take(decoded, sink);
+    parts_->end_unkept(sink);  // the flow was the first packet's
+  };
+  if (parts_->options.keep_streams) {
+    parts_->decoder.complete(take);
+  } else {
+    take(parts_->decoder.outermost());  // nobody asks for what it carries
+  }
+}
+
+void Tracker::drop(PacketSink& sink) noexcept { parts_->end_unkept(sink); }
+
+PacketFlow Tracker::Parts::look_up(const DecodedPacket& packet) noexcept {
+  const std::optional<FlowLookup> lookup = options.keep_flows ? flow_lookup_of(packet, flows.seed()) : std::nullopt;
+  if (!lookup) return {};
+  PacketFlow found{.flow = flows.find(*lookup), .icmp_error = lookup->begins_none};
+  if (found.flow != nullptr && !flows.has_timed_out(*found.flow, packet.timestamp_ns)) {
+    found.direction = direction_of(*found.flow, packet);
+    const bool is_tcp = packet.is_tcp();
+    if (!is_tcp || found.flow->blocked || !tcp.begins_by_syn(*found.flow, packet, found.direction)) {
+      found.established = is_tcp ? found.flow->tcp != nullptr && found.flow->tcp->established()
+                                 : found.flow->state == FlowState::established;
+      return found;
+    }
+  }
+  if (lookup->begins_none) return {.icmp_error = true};
+  begun = Flow{.key = lookup->key, .start_ns = packet.timestamp_ns, .last_ns = packet.timestamp_ns};
+  begun.slots = slots.get();
+  begins = true;
+  return {.flow = &begun, .begins = true};
+}
+
+/// The flow has begun with the packet that was looked up.
+void Tracker::Parts::keep_slots(Flow& flow) noexcept {
+  if (!begins) return;
+  std::copy_n(slots.get(), options.flow_slots, flow.slots);
+  std::fill_n(slots.get(), options.flow_slots, 0);
+  begins = false;
+}
+
+/// There is none.
+void Tracker::Parts::end_unkept(PacketSink& sink) noexcept {
+  if (!std::exchange(begins, false)) return;
+  if (std::any_of(slots.get(), slots.get() + options.flow_slots, [](std::uint64_t slot) { return slot != 0; })) {
+    sink.flow_ended(begun);
+  }
+  std::fill_n(slots.get(), options.flow_slots, 0);
+}
 
 void Tracker::Parts::take(DecodedPacket& decoded, PacketSink& sink) noexcept {
   const std::optional<FlowLookup> lookup = options.keep_flows ? flow_lookup_of(decoded, flows.seed()) : std::nullopt;
@@ -139,6 +201,7 @@ Flow* Tracker::Parts::flow_of(const FlowLookup& lookup, TrackedPacket& tracked, 
     return nullptr;
   }
   ++counters.flows;
+  keep_slots(*flow);
   if (handshake) tcp.begin(*flow, *handshake, packet.timestamp_ns);
   return flow;
 }

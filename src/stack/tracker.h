@@ -33,6 +33,15 @@ struct TrackedPacket {
   bool established = false;
 };
 
+/// The flow of a packet that is not known to go on.
+struct PacketFlow {
+  Flow* flow = nullptr;  // none: the packet belongs to no flow (DecodedPacket::has_flow)
+  Direction direction = Direction::to_server;
+  bool begins = false;       // there is no such flow yet: this one is kept if the packet goes on
+  bool established = false;  // before this packet. TCP: the handshake was done; else: both sides have sent
+  bool icmp_error = false;   // the packet is an error message about the flow
+};
+
 /// Who takes what comes out.
 class PacketSink {
  public:
@@ -56,6 +65,16 @@ class Tracker {
   void observe(PacketView packet, std::uint64_t number, PacketSink& sink) noexcept;
   /// One packet that was decoded elsewhere.
   void track(DecodedPacket& packet, PacketSink& sink) noexcept;
+
+  /// In two steps, for functions that decide by flows. First the flow of the frame's own packet, of which nothing is
+  /// changed: a fragment, and what is in a tunnel, is not looked at. It stays until the next call.
+  [[nodiscard]] PacketFlow look_up(PacketView packet, std::uint64_t number) noexcept;
+  /// Then what became of the frame. It goes on: it is tracked, and a flow that it begins has the slots that were set.
+  void pass(PacketSink& sink) noexcept;
+  /// It was dropped: no flow and no stream knows of it. The sink is told the end of a flow that it would have begun, if
+  /// a slot of it was set.
+  void drop(PacketSink& sink) noexcept;
+
   /// The frame that was tracked last was dropped: datagrams that it completed are refused (DecodedPacket::refused).
   void refuse_frame() noexcept;
   /// Ends what has timed out by this time (of packets: it never comes by itself).

@@ -17,6 +17,8 @@ struct TunnelPorts {
   Ports vxlan{4789, 4790, 8472};  // IANA's; that of its generic extension (GPE); what Linux and flannel had
   Ports geneve{6081};
   Ports teredo{3544};
+
+  bool operator==(const TunnelPorts&) const = default;
 };
 
 /// Whose way of keeping overlapping bytes is followed (Shankar & Paxson 2003; Novak & Sturges 2007).
@@ -34,6 +36,7 @@ struct TrackerOptions {
   bool inline_streams = false;    // IPS: stream data is inspected as it comes, before it is acknowledged
   bool refuse_when_full = false;  // what memory has no room for is refused; else it goes on, unseen by streams
   bool keep_flows = true;         // else packets come by themselves: no flows, no streams
+  bool keep_streams = true;       // else TCP connections are followed, but their bytes are not kept
 
   /// Once a session is encrypted (TLS, SSH), its payloads are not to be inspected (Suricata's encryption-handling).
   bool pass_over_encrypted = true;
@@ -52,6 +55,9 @@ struct TrackerOptions {
   std::uint8_t most_tunnels = 8;  // in each other
   TunnelPorts tunnel_ports{};
   bool refuse_undecodable = false;  // inline: frames in which a packet may lie that was not found
+  std::uint8_t flow_slots = 1;      // of each flow (Flow::slots)
+
+  bool operator==(const TrackerOptions&) const = default;
 };
 
 struct TrackerCounters {

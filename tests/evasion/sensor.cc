@@ -170,7 +170,7 @@ LiveSensor::~LiveSensor() { stages_.clear(); }
 
 void LiveSensor::restart(unsigned workers) {
   stages_.clear();
-  for (unsigned i = 0; i < workers; ++i) stages_.push_back(function_->make_cpu_stage());
+  for (unsigned i = 0; i < workers; ++i) stages_.emplace_back(*function_, i);
   chooser_.emplace(workers);
 }
 

@@ -18,6 +18,7 @@
 #include "evasion/packet_writer.h"
 #include "evasion/transcript.h"
 #include "function/network_function.h"
+#include "function/testing/attached_stage.h"
 #include "nf/nids/nids.h"
 #include "port/worker_chooser.h"
 
@@ -75,7 +76,7 @@ class LiveSensor {
   WorkFolder folder_;
   std::unique_ptr<nids::Nids> function_;
   void process(unsigned worker, const port::CapturedFrame& frame);
-  std::vector<std::unique_ptr<function::CpuStage>> stages_;
+  std::vector<function::testing::AttachedStage> stages_;
   std::optional<port::WorkerChooser> chooser_;
   std::vector<Decision> decisions_;
   Bytes frame_, processed_;

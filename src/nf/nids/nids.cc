@@ -38,12 +38,14 @@ function::NfTraits make_traits(const Detection& detection, const NidsSettings& s
   traits.name = nids_kind().name;
   traits.summary = nids_kind().summary;
   // All of a frame, since rules may look at any byte; flows are its own table's.
-  traits.cpu = {FieldSet::all() - FieldSet{Field::mark, Field::flow_hash}, {Field::verdict}};
+  const FieldSet writes = settings.inspector.drops ? FieldSet{Field::verdict} : FieldSet{};
+  traits.cpu = {FieldSet::all() - FieldSet{Field::mark, Field::flow_hash}, writes};
+  traits.stack = settings.tracker.keep_flows ? stack::StackNeed::tcp_stream : stack::StackNeed::ip_reassembly;
   if (!detection.literals().empty()) {
     // The device looks for literals alone: behind the headers, and where there is no more than an IP header.
     traits.gpu =
         Access{traits.cpu.reads - FieldSet{Field::wire_length, Field::timestamp, Field::in_port, Field::verdict}, {}};
-    traits.finish = Access{traits.cpu.reads, settings.inspector.drops ? FieldSet{Field::verdict} : FieldSet{}};
+    traits.finish = Access{traits.cpu.reads, writes};
     traits.findings_bytes = sizeof(PacketLiterals);
     traits.finish_waits = !settings.inspector.drops;
     traits.fills_gpu = true;
@@ -152,9 +154,7 @@ std::unique_ptr<function::CpuStage> Nids::make_cpu_stage() {
   workers_.push_back(std::make_unique<WorkerCounts>(rules().rules.size()));
   if (recording_.profile) workers_.back()->profile = std::vector<RuleProfile>(rules().rules.size());
   if (recording_.alert_frames) workers_.back()->alert_frames.emplace();
-  stack::TrackerOptions tracker = settings_.tracker;
-  tracker.flow_id_seed = static_cast<std::uint32_t>(workers_.size());
-  return std::make_unique<NidsStage>(*detection_, hosts_, settings_, tracker, *workers_.back());
+  return std::make_unique<NidsStage>(*detection_, hosts_, settings_, *workers_.back());
 }
 
 std::unique_ptr<gpu::GpuStage> Nids::make_gpu_stage(const gpu::StageUse& use) {

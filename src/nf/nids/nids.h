@@ -32,6 +32,7 @@ class Nids final : public function::NetworkFunction {
   Nids(std::unique_ptr<const Detection> detection, const NidsSettings& settings);
 
   const function::NfTraits& traits() const noexcept override { return traits_; }
+  stack::TrackerOptions stack_options() const override { return settings_.tracker; }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
   std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) override;
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;

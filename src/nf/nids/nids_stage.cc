@@ -20,20 +20,20 @@ InspectorOptions with_profile(InspectorOptions options, WorkerCounts& counts) no
 
 }  // namespace
 
-NidsStage::NidsStage(const Detection& detection, HostMemory& hosts, const NidsSettings& settings,
-                     const stack::TrackerOptions& tracker_options, WorkerCounts& counts)
+NidsStage::NidsStage(const Detection& detection, HostMemory& hosts, const NidsSettings& settings, WorkerCounts& counts)
     : counts_(counts),
-      literals_tell_all_(!tracker_options.keep_flows && !tracker_options.refuse_undecodable &&
+      literals_tell_all_(!settings.tracker.keep_flows && !settings.tracker.refuse_undecodable &&
                          detection.literals_select_all()),
       writer_(settings.eve_log, settings.fast_log, settings.eve, detection.rules().rules, counts.alerts_by_rule,
               counts.alert_frames ? &*counts.alert_frames : nullptr),
-      inspector_(detection, hosts, writer_, with_profile(settings.inspector, counts)),
-      tracker_(tracker_options) {}
+      inspector_(detection, hosts, writer_, with_profile(settings.inspector, counts)) {}
 
-NidsStage::~NidsStage() {
-  inspector_.begin_frame();
-  tracker_.finish(inspector_);
-  publish();
+NidsStage::~NidsStage() { publish(); }
+
+void NidsStage::attach(stack::Attachment& attachment) noexcept {
+  attachment_ = &attachment;
+  attachment.look_with(*this);
+  inspector_.use_slot(attachment.slot_index());
 }
 
 void NidsStage::begin_batch() noexcept {
@@ -41,26 +41,41 @@ void NidsStage::begin_batch() noexcept {
   writer_.flush_if_due(report::EventLog::Clock::now());
 }
 
-void NidsStage::process(std::span<PacketView> packets) noexcept {
-  for (const PacketView& packet : packets) inspect(packet, {});
-}
-
 void NidsStage::observe(PacketView packet) noexcept {
-  inspector_.begin_frame();
-  tracker_.observe(packet, frame_numbers_.of(*packet.packet), inspector_);
-  if (inspector_.frame_dropped()) tracker_.refuse_frame();  // what of its datagram comes here is dropped
+  attachment_->observe(packet);
+  if (inspector_.frame_dropped()) attachment_->refuse_frame();  // what of its datagram comes here is dropped
 }
 
-void NidsStage::process(std::span<const PacketView> packets, std::span<const std::byte* const> found) noexcept {
+void NidsStage::inspect(std::span<const PacketView> packets, std::span<const std::byte* const> found) noexcept {
+  found_ = found;
+  if (!attachment_->tracks()) {
+    std::ranges::copy(found, found_for_later_.begin());
+    found_ = std::span(found_for_later_).first(found.size());
+    return;
+  }
   for (std::size_t i = 0; i < packets.size(); ++i) {
-    const PacketLiterals& literals = literals_of(found[i]);
-    ++numbers_.scanned_on_gpu;
-    if (clear(literals)) {
-      pass(packets[i]);
-    } else {
-      inspect(packets[i], {literals.complete(), literals.list()});
+    const PacketView packet = packets[i];
+    if (!found.empty() && clear(literals_of(found[i]))) {
+      ++numbers_.scanned_on_gpu;
+      pass_over(packet);
+      continue;
+    }
+    attachment_->track(packet, i);
+    if (const std::optional<DropReason> reason = inspector_.frame_dropped()) {
+      packet.packet->verdict = Verdict::drop(*reason);
+      attachment_->refuse_frame();
     }
   }
+}
+
+void NidsStage::begin_frame(PacketView frame, std::size_t index) noexcept {
+  if (index == kNone) return inspector_.begin_frame();
+  numbers_.frame_bytes += frame.length();
+  numbers_.last_ns = std::max(numbers_.last_ns, frame.packet->timestamp_ns);
+  if (index >= found_.size()) return inspector_.begin_frame();
+  ++numbers_.scanned_on_gpu;
+  const PacketLiterals& literals = literals_of(found_[index]);
+  inspector_.begin_frame({literals.complete(), literals.list()});
 }
 
 std::size_t NidsStage::choose(std::span<const PacketView> packets, std::span<const std::byte* const> found,
@@ -68,7 +83,7 @@ std::size_t NidsStage::choose(std::span<const PacketView> packets, std::span<con
   std::size_t count = 0;
   for (std::size_t i = 0; i < packets.size(); ++i) {
     if (clear(literals_of(found[i]))) {
-      pass(packets[i]);
+      pass_over(packets[i]);
     } else {
       chosen[count++] = static_cast<std::uint8_t>(i);
     }
@@ -77,19 +92,8 @@ std::size_t NidsStage::choose(std::span<const PacketView> packets, std::span<con
   return count;
 }
 
-void NidsStage::inspect(PacketView packet, FoundLiterals found) noexcept {
-  numbers_.frame_bytes += packet.length();
-  numbers_.last_ns = std::max(numbers_.last_ns, packet.packet->timestamp_ns);
-  inspector_.begin_frame(found);
-  tracker_.track(packet, frame_numbers_.of(*packet.packet), inspector_);
-  if (const std::optional<DropReason> reason = inspector_.frame_dropped()) {
-    packet.packet->verdict = Verdict::drop(*reason);
-    tracker_.refuse_frame();
-  }
-}
-
 void NidsFinishStage::finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept {
-  twin_.process(packets, findings);
+  twin_.inspect(packets, findings);
 }
 
 std::size_t NidsFinishStage::choose(std::span<const PacketView> packets, std::span<const std::byte* const> findings,
@@ -98,7 +102,7 @@ std::size_t NidsFinishStage::choose(std::span<const PacketView> packets, std::sp
 }
 
 void NidsStage::publish() noexcept {
-  numbers_.tracker = tracker_.counters();
+  if (attachment_ != nullptr) numbers_.tracker = attachment_->counters();
   numbers_.inspector = inspector_.counters();
   counts_.numbers.publish(numbers_);
 }

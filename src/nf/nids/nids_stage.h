@@ -1,28 +1,29 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU stage of `nids`: each frame through the worker's tracker, what comes of it through its inspector, alerts into
-// the logs. When the stage ends, so do all flows, and what was left of their streams is inspected.
+// The CPU stage of `nids`: what the chain's stack makes of each frame goes through the worker's inspector, alerts go
+// into the logs.
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "function/burst.h"
 #include "function/network_function.h"
 #include "nf/nids/alert/alert_writer.h"
 #include "nf/nids/alert/frame_set.h"
 #include "nf/nids/detect/inspector.h"
 #include "nf/nids/detect/rule_profile.h"
-#include "nf/nids/frame_numbers.h"
 #include "nf/nids/match/packet_literals.h"
 #include "nf/nids/nids_settings.h"
 #include "report/counter.h"
 #include "report/published.h"
-#include "stack/tracker.h"
+#include "stack/traffic_view.h"
 
 namespace penstock::nids {
 
@@ -44,48 +45,53 @@ struct WorkerCounts {
   std::optional<FrameSet> alert_frames;  // none: not recorded. To be read once the stage has ended
 };
 
-class NidsStage final : public function::CpuStage {
+class NidsStage final : public function::CpuStage, private stack::FrameSink {
  public:
-  /// Borrows all but the options: the settings', with what is the worker's own.
-  NidsStage(const Detection& detection, HostMemory& hosts, const NidsSettings& settings,
-            const stack::TrackerOptions& tracker_options, WorkerCounts& counts);
+  /// Borrows all.
+  NidsStage(const Detection& detection, HostMemory& hosts, const NidsSettings& settings, WorkerCounts& counts);
   ~NidsStage() override;
 
+  void attach(stack::Attachment& attachment) noexcept override;
   void begin_batch() noexcept override;
-  void process(std::span<PacketView> packets) noexcept override;
+  void process(std::span<PacketView> packets) noexcept override { inspect(packets, {}); }
   void observe(PacketView packet) noexcept override;
-  /// For the worker's finish stage: packets whose literals a GPU has told.
-  void process(std::span<const PacketView> packets, std::span<const std::byte* const> found) noexcept;
-  /// The same, ahead of them: counts those in which no rule can find anything, and chooses the others (as
+  /// Also for the worker's finish stage: packets whose literals a GPU has found. `found`: of each of them, or empty.
+  void inspect(std::span<const PacketView> packets, std::span<const std::byte* const> found) noexcept;
+  /// Ahead of `inspect`: counts packets in which no rule can find anything, and chooses the others (as
   /// function::FinishStage::choose).
   std::size_t choose(std::span<const PacketView> packets, std::span<const std::byte* const> found,
                      std::span<std::uint8_t> chosen) noexcept;
 
  private:
+  void begin_frame(PacketView frame, std::size_t index) noexcept override;
+  void begin_end() noexcept override { inspector_.begin_frame(); }
+  void packet(stack::TrackedPacket& packet) noexcept override { inspector_.packet(packet); }
+  void flow_ended(stack::Flow& flow) noexcept override { inspector_.flow_ended(flow); }
+
   /// Whether no rule finds anything in the packet, and nothing of it is to be kept.
   [[nodiscard]] bool clear(const PacketLiterals& found) const noexcept {
     return literals_tell_all_ && found.complete() && found.count == 0 && (found.flags & PacketLiterals::kPayload) != 0;
   }
   /// One that is clear.
-  void pass(PacketView packet) noexcept {
+  void pass_over(PacketView packet) noexcept {
     ++numbers_.clear;
     numbers_.frame_bytes += packet.length();
-    if (packet.packet->number != 0) static_cast<void>(frame_numbers_.of(*packet.packet));
+    attachment_->pass_over(*packet.packet);
   }
-  void inspect(PacketView packet, FoundLiterals found) noexcept;
   void publish() noexcept;
 
   WorkerCounts& counts_;
   const bool literals_tell_all_;  // of a packet by itself, and packets come by themselves
   WorkerCounts::Numbers numbers_;
-  FrameNumbers frame_numbers_;
   AlertWriter writer_;
   Inspector inspector_;
-  stack::Tracker tracker_;
+  stack::Attachment* attachment_ = nullptr;
+  std::span<const std::byte* const> found_;                         // by a GPU, in the packets that are inspected
+  std::array<const std::byte*, function::kBurst> found_for_later_;  // where another function has them tracked
 };
 
-/// Takes what a GPU found to the worker's tracker and inspector: its packets and those that come to the CPU stage are
-/// of the same flows.
+/// Takes what a GPU found to the worker's CPU stage: its packets and those that are left to the CPU are of the same
+/// flows.
 class NidsFinishStage final : public function::FinishStage {
  public:
   explicit NidsFinishStage(NidsStage& twin) noexcept : twin_(twin) {}

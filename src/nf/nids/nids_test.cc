@@ -7,8 +7,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
@@ -16,16 +19,19 @@
 #include <utility>
 #include <vector>
 
+#include "function/stack_use.h"
+#include "function/testing/attached_stage.h"
 #include "nf/nids/detect/testing/detection_bed.h"
-#include "nf/nids/frame_numbers.h"
 #include "nf/nids/match/packet_literals.h"
 #include "packet/batch.h"
 #include "packet/parse_core.h"
 #include "packet/testing/packet_builder.h"
+#include "stack/shared_stack.h"
 
 namespace penstock::nids {
 namespace {
 
+using function::testing::AttachedStage;
 using penstock::testing::packet;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -121,7 +127,7 @@ TEST_F(NidsFunction, SeesWhatLiesOverTheSeamOfAStreamsPieces) {
     frames.push_back(talk.ack(1));
   }
   Frames views(frames);
-  auto stage = nids->make_cpu_stage();
+  AttachedStage stage(*nids);
   stage->process(views.views);
   stage.reset();
   EXPECT_EQ(report_of(*nids)["alerts"], 1);
@@ -132,8 +138,8 @@ TEST_F(NidsFunction, CountsAlertsByRuleTheMostFirst) {
       "alert udp any any -> any any (msg:\"seldom\"; content:\"one\"; sid:1;)\n"
       "alert udp any any -> any any (msg:\"never\"; content:\"none\"; sid:2;)\n"
       "alert udp any any -> any any (msg:\"often\"; content:\"o\"; sid:3; rev:2;)\n");
-  auto first = nids->make_cpu_stage();
-  auto second = nids->make_cpu_stage();
+  AttachedStage first(*nids);
+  AttachedStage second(*nids);
   Frames some({question("one"), question("two")});
   Frames more({question("four")});
   first->process(some.views);
@@ -150,7 +156,7 @@ TEST_F(NidsFunction, CountsAlertsByRuleTheMostFirst) {
 
 TEST_F(NidsFunction, ShowsItsCountsAtBatchBoundaries) {
   const auto nids = make("alert udp any any -> any any (msg:\"any\"; content:\"o\"; sid:1;)\n");
-  const auto stage = nids->make_cpu_stage();
+  AttachedStage stage(*nids);
   Frames frames({question("one")});
   stage->process(frames.views);
   EXPECT_EQ(report_of(*nids)["stack"]["packets"], 0);
@@ -164,7 +170,7 @@ TEST_F(NidsFunction, LooksAtWhatIsLeftOfStreamsWhenTheStageEndsAndWritesStatisti
   eve.begin();
   const auto nids =
       make("alert tcp any any -> any 80 (msg:\"in stream\"; content:\"over two segments\"; sid:1;)\n", {}, &eve);
-  auto stage = nids->make_cpu_stage();
+  AttachedStage stage(*nids);
   const auto segment = [](bool back, std::uint8_t flags, std::uint32_t sequence, std::uint32_t ack,
                           std::string_view text) {
     Frame frame = packet()
@@ -201,7 +207,7 @@ TEST_F(NidsFunction, DropsThePacketAndTheRestOfItsFlowWhereItIsTo) {
   const std::vector<Frame> packets{question("good"), question("bad"), question("good"), question("good", 5000)};
   const auto drops = [&](const std::vector<Given>& given) {
     const auto nids = make(rules, given);
-    const auto stage = nids->make_cpu_stage();
+    AttachedStage stage(*nids);
     Frames frames(packets);
     stage->process(frames.views);
     std::vector<bool> dropped;
@@ -221,7 +227,7 @@ TEST_F(NidsFunction, DropsInlineTheSegmentThatCompletesAMatchOfSeveral) {
   const auto nids = make(
       "drop tcp any any -> any any (content:\"FIRST\"; content:\"SECOND\"; distance:0; flow:established; sid:1;)\n",
       {{"action", {"drop"}}});
-  const auto stage = nids->make_cpu_stage();
+  AttachedStage stage(*nids);
   testing::Conversation talk;
   std::vector<Frame> packets = talk.handshake();
   for (int i = 0; i < 7; ++i) {
@@ -256,7 +262,7 @@ TEST_F(NidsFunction, DropsWhatComesAgainOfADatagramThatItDropped) {
   const std::string rules = "drop udp any any -> any any (msg:\"bad\"; content:\"bad\"; sid:1;)\n";
   const Frame bad = question("12345678bad"), good = question("12345678good", 5000);
   const auto nids = make(rules, {{"action", {"drop"}}});
-  const auto stage = nids->make_cpu_stage();
+  AttachedStage stage(*nids);
   Frames frames({fragment_of(bad, 0, 16, 1), fragment_of(bad, 16, 19, 1), fragment_of(bad, 16, 19, 1),
                  fragment_of(bad, 0, 16, 1), fragment_of(good, 0, 16, 2), fragment_of(good, 16, 20, 2)});
   stage->process(frames.views);
@@ -293,8 +299,8 @@ TEST_F(NidsFunction, ReadsAndWritesWhatItsTraitsSay) {
     view.packet->mark = static_cast<std::uint32_t>(random());
     view.packet->flow_hash = static_cast<std::uint32_t>(random());
   }
-  one->make_cpu_stage()->process(a.views);
-  other->make_cpu_stage()->process(b.views);
+  AttachedStage(*one).process(a.views);
+  AttachedStage(*other).process(b.views);
   std::size_t dropped = 0;
   for (std::size_t i = 0; i < packets.size(); ++i) {
     EXPECT_EQ(a.views[i].packet->verdict, b.views[i].packet->verdict) << i;
@@ -337,7 +343,7 @@ TEST_F(NidsFunction, DropsWhatMemoryHasNoRoomForAndSaysSo) {
     const auto nids =
         make(rules, {{"action", {action}}, {"when_full", {when_full}}, {"stream_memory", {"1MiB"}}}, &log);
     Frames frames(segments);
-    auto stage = nids->make_cpu_stage();
+    AttachedStage stage(*nids);
     stage->process(frames.views);
     stage.reset();
     nids->end_run();
@@ -373,7 +379,7 @@ TEST_F(NidsFunction, DropsInlineWhatItCannotDecodeWhereItIsToAndCountsItAnyway) 
     const auto nids =
         make(rules, {{"action", {"drop"}}, {"undecodable", {undecodable}}, {"tracking", {tracking}}}, &log);
     Frames frames(packets);
-    auto stage = nids->make_cpu_stage();
+    AttachedStage stage(*nids);
     stage->process(frames.views);
     stage.reset();
     nids->end_run();
@@ -396,13 +402,97 @@ TEST_F(NidsFunction, DecodesFramesThatAGpuHasClearedWhereItIsToDropWhatItCannot)
                          {{"action", {"drop"}}, {"undecodable", {"drop"}}, {"tracking", {"packets"}}});
   Frame vxlan = packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(1, 4789).payload(std::string(40, 8)).bytes();
   Frames frames({vxlan});
-  auto stage = nids->make_cpu_stage();
+  AttachedStage stage(*nids);
   auto finish = nids->make_finish_stage(*stage);
   PacketLiterals found;
   found.flags = PacketLiterals::kScanned | PacketLiterals::kPayload;
   const std::byte* const findings = reinterpret_cast<const std::byte*>(&found);
   finish->finish(frames.views, {&findings, 1});
   EXPECT_EQ(frames.views[0].packet->verdict, Verdict::drop(DropReason::undecodable));
+}
+
+/// Conversations that go on beside each other: segments in and out of order, again with the same or other bytes.
+std::vector<Frame> tangled_conversations(std::mt19937& random) {
+  std::vector<testing::Conversation> talks;
+  std::vector<Frame> frames;
+  for (std::uint16_t port = 4000; port < 4012; ++port) {
+    talks.emplace_back(port);
+    for (Frame& frame : talks.back().handshake()) frames.push_back(std::move(frame));
+  }
+  const std::array<std::string, 5> texts{"GET /one", " two HTTP/1.1", std::string(900, 'x'), "one", "two three"};
+  for (int i = 0; i < 3000; ++i) {
+    testing::Conversation& talk = talks[random() % talks.size()];
+    const unsigned side = random() % 4 == 0 ? 1 : 0;
+    const std::string& text = texts[random() % texts.size()];
+    switch (random() % 8) {
+      case 0: talk.skip(side, static_cast<std::uint32_t>(random() % 8)); break;
+      case 1: frames.push_back(talk.data_at(side, -static_cast<std::int64_t>(random() % 40), text)); break;
+      case 2: frames.push_back(talk.data_at(side, static_cast<std::int64_t>(random() % 40), text)); break;
+      case 3: frames.push_back(question(text, static_cast<std::uint16_t>(random() % 5 + 5000))); break;
+      case 4: frames.push_back(talk.ack(1 - side)); break;
+      default: frames.push_back(talk.data(side, text)); break;
+    }
+  }
+  return frames;
+}
+
+// Each function writes the same alerts, to the byte, whether it has the tracker to itself or shares it. Where bytes are
+// contested, that holds for functions whose longest contents are equally long: the tracker keeps the bytes of a stream
+// for the longest one, and compares new segments with all that it keeps.
+TEST_F(NidsFunction, FindsTheSameWhereItSharesItsTracker) {
+  const std::string long_rule = "alert tcp any any -> any any (content:\"" + std::string(1000, 'x') + "\"; sid:4;)\n";
+  std::array<std::string, 2> rules{
+      "alert tcp any any -> any any (content:\"one two\"; sid:1;)\n"
+      "alert tcp any any -> any any (content:\"one\"; flowbits:isnotset,seen; flowbits:set,seen; sid:2;)\n"
+      "alert udp any any -> any any (content:\"two\"; threshold:type both, track by_src, count 3, seconds 1; sid:3;)\n",
+      "alert tcp any any -> any any (content:\"two\"; flowbits:isset,other; sid:5;)\n"
+      "alert tcp any any -> any any (content:\"three\"; flowbits:set,other; flowbits:noalert; sid:6;)\n"};
+  rules[1] += long_rule;
+  for (const bool contested : {false, true}) {
+    if (contested) rules[0] += long_rule;
+    const std::vector<Given> given{{"overlaps", {contested ? "all" : "policy"}}};
+    const auto alerts = [&](const std::vector<std::vector<unsigned>>& stacks) {
+      std::array<std::string, 2> paths{eve_path_ + ".0", eve_path_ + ".1"}, texts;
+      std::array<std::unique_ptr<report::EventLog>, 2> logs;
+      std::array<std::unique_ptr<function::NetworkFunction>, 2> functions;
+      for (std::size_t f = 0; f < 2; ++f) {
+        logs[f] = std::make_unique<report::EventLog>(paths[f], report::EventLog::Start::anew);
+        EXPECT_TRUE(logs[f]->open());
+        logs[f]->begin();
+        functions[f] = make(rules[f], given, logs[f].get());
+      }
+      for (const std::vector<unsigned>& together : stacks) {
+        std::mt19937 random(3);
+        Frames frames(tangled_conversations(random));
+        std::vector<stack::StackUse> uses;
+        for (const unsigned f : together) uses.push_back(function::stack_use(*functions[f]));
+        stack::SharedStack stack(FieldSet{}, uses, 0);
+        std::vector<std::unique_ptr<function::CpuStage>> stages;
+        for (const unsigned f : together) {
+          stages.push_back(functions[f]->make_cpu_stage());
+          stages.back()->attach(*stack.attachment(stages.size() - 1));
+        }
+        for (std::size_t i = 0; i < frames.views.size(); i += 100) {
+          const auto burst = std::span(frames.views).subspan(i, std::min<std::size_t>(100, frames.views.size() - i));
+          for (const auto& stage : stages) stage->process(burst);
+        }
+        stack.finish();
+      }
+      for (std::size_t f = 0; f < 2; ++f) {
+        EXPECT_THAT(logs[f]->close(), IsEmpty());
+        std::ifstream lines(paths[f]);
+        texts[f].assign(std::istreambuf_iterator<char>(lines), {});
+        std::remove(paths[f].c_str());
+      }
+      return texts;
+    };
+    const auto alone = alerts({{0}, {1}});
+    const auto shared = alerts({{0, 1}});
+    for (std::size_t f = 0; f < 2; ++f) {
+      EXPECT_GT(std::ranges::count(alone[f], '\n'), 20) << f;
+      EXPECT_TRUE(shared[f] == alone[f]) << f;
+    }
+  }
 }
 
 /*  UDP 50000 → 5555 │ VXLAN │ Ethernet │ IPv4 │ TCP to port 80 │ "bad"  */
@@ -418,7 +508,7 @@ TEST_F(NidsFunction, LooksForTunnelsAtThePortsThatItIsGiven) {
                        .raw({8, 0, 0, 0, 0, 0, 7, 0})
                        .raw(inner)
                        .bytes()});
-    nids->make_cpu_stage()->process(frames.views);
+    AttachedStage(*nids).process(frames.views);
     return report_of(*nids)["alerts"];
   };
   EXPECT_EQ(alerts(4789, {}), 1);
@@ -443,7 +533,7 @@ TEST_F(NidsFunction, FollowsConnectionsForAsLongAsItIsToAndCountsThoseThatItForg
     for (std::size_t i = 0; i < packets.size(); ++i) {
       frames.views[i].packet->timestamp_ns = kStart + seconds[i] * 1'000'000'000;
     }
-    nids->make_cpu_stage()->process(frames.views);
+    AttachedStage(*nids).process(frames.views);
     return report_of(*nids);
   };
   const Json usual = report({});
@@ -465,7 +555,7 @@ TEST_F(NidsFunction, WaitsForFragmentsAsLongAsItIsTo) {
         make("alert udp any any -> any any (content:\"bad\"; sid:1;)\n", {{"fragment_timeout", {timeout}}});
     Frames frames({fragment_of(whole, 0, 16, 1), fragment_of(whole, 16, 19, 1)});
     frames.views[1].packet->timestamp_ns = kStart + 20'000'000'000;
-    nids->make_cpu_stage()->process(frames.views);
+    AttachedStage(*nids).process(frames.views);
     EXPECT_EQ(report_of(*nids)["stack"]["reassembled"], reassembled);
   }
 }
@@ -496,7 +586,7 @@ TEST_F(NidsFunction, FindsTheSameWithEveryMatcher) {
   for (const char* matcher : {"auto", "hyperscan", "aho_corasick", "hashed_filter"}) {
     const auto nids = make(rules, {{"matcher", {matcher}}});
     Frames frames({question("a Needle"), question("hay", 1), question("hay and needle", 2)});
-    nids->make_cpu_stage()->process(frames.views);
+    AttachedStage(*nids).process(frames.views);
     const Json report = report_of(*nids);
     EXPECT_EQ(report["rules"][0]["sid"], 1) << matcher;
     EXPECT_EQ(report["rules"][0]["alerts"], 2) << matcher;
@@ -526,7 +616,7 @@ TEST_F(NidsFunction, WaitsOnlyForPacketsThatAGpuHasNotClearedAndComesToTheSame) 
     EXPECT_TRUE(eve.open());
     eve.begin();
     const auto nids = make(rules, given, &eve);
-    auto stage = nids->make_cpu_stage();
+    AttachedStage stage(*nids);
     auto finish = nids->make_finish_stage(*stage);
     if (chooses) {
       std::vector<std::uint8_t> chosen(packets.size());
@@ -557,48 +647,6 @@ TEST_F(NidsFunction, WaitsOnlyForPacketsThatAGpuHasNotClearedAndComesToTheSame) 
   EXPECT_EQ(by_packets[3], Json({5, 4004}));
   EXPECT_EQ(results({{"tracking", {"packets"}}}, true, 16), by_packets);
   EXPECT_EQ(results({}, true, 100), results({}, false, 0)) << "flows need all packets";
-}
-
-TEST(FrameNumbers, AreRightForFramesThatComeLate) {
-  FrameNumbers numbers;
-  PacketDescriptor packet;
-  for (const std::uint64_t number : {0xffff'fff0ULL, 0x1'0000'0010ULL, 0xffff'fff8ULL, 0x1'0000'0011ULL}) {
-    packet.number = static_cast<std::uint32_t>(number);
-    if (number == 0xffff'fff0ULL) {  // in steps that are not too long
-      for (const std::uint32_t step : {0x7000'0000U, 0xd000'0000U}) {
-        packet.number = step;
-        EXPECT_EQ(numbers.of(packet), step);
-      }
-      packet.number = static_cast<std::uint32_t>(number);
-    }
-    EXPECT_EQ(numbers.of(packet), number);
-  }
-}
-
-TEST(FrameNumbers, BeginAnywhere) {
-  for (const std::uint32_t first : {1U, 0x7fff'ffffU, 0x8000'0000U, 0x9000'0000U, 0xffff'ffffU}) {
-    FrameNumbers numbers;
-    PacketDescriptor packet;
-    packet.number = first;
-    EXPECT_EQ(numbers.of(packet), first);
-    packet.number = first + 1;
-    EXPECT_EQ(numbers.of(packet), std::uint64_t{first} + 1);
-  }
-}
-
-TEST(FrameNumbers, CountOnPast32Bits) {
-  FrameNumbers numbers;
-  PacketDescriptor packet;
-  const auto of = [&](std::uint64_t number, PortIndex port) {
-    packet.number = static_cast<std::uint32_t>(number);
-    packet.in_port = port;
-    return numbers.of(packet);
-  };
-  for (const std::uint64_t number : {1ULL, 7ULL, 0x7000'0000ULL, 0xd000'0000ULL, 0x1'0000'0000ULL, 0x1'0000'0001ULL}) {
-    EXPECT_EQ(of(number, 0), number);
-    EXPECT_EQ(of(number / 2 + 1, 3), number / 2 + 1) << "each port has its own";
-    EXPECT_EQ(of(0, 1), 0U) << "and some have none";
-  }
 }
 
 }  // namespace

@@ -181,7 +181,8 @@ class FakeFunction final : public function::NetworkFunction {
   std::function<void()> at_end = [] {};
   std::atomic<int> boundaries{0};  // calls of begin_batch, of all stages
   std::function<void(PacketView packet)> observe = [](PacketView) {};
-  function::Emitter* emitter = nullptr;  // of the stage that was made last, where the traits ask for one
+  function::Emitter* emitter = nullptr;     // of the stage that was made last, where the traits ask for one
+  stack::Attachment* attachment = nullptr;  // the same
 
   const function::NfTraits& traits() const noexcept override { return own_traits; }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(*this); }
@@ -199,6 +200,7 @@ class FakeFunction final : public function::NetworkFunction {
    public:
     explicit Stage(FakeFunction& function) : function_(function) {}
     void set_emitter(function::Emitter& emitter) noexcept override { function_.emitter = &emitter; }
+    void attach(stack::Attachment& attachment) noexcept override { function_.attachment = &attachment; }
     void begin_batch() noexcept override { ++function_.boundaries; }
     void process(std::span<PacketView> packets) noexcept override { function_.process(packets); }
     void observe(PacketView packet) noexcept override { function_.observe(packet); }

@@ -57,7 +57,7 @@ FlowMemory::Cell* FlowMemory::used_head(stack::Flow& flow) noexcept {
            .what = 0,
            .head = {.flow = &flow, .newer = 0, .older = 0, .tags = 0, .fate = StateStore::FlowFate::inspected}};
   link_use(*head);
-  flow.function_state = head;
+  flow.slots[slot_] = index_of(*head);
   ++counters_.flows;
   return head;
 }
@@ -132,7 +132,7 @@ void FlowMemory::end(stack::Flow& flow) noexcept {
   while (head->head.tags != 0) remove_tag(head->head.tags);
   unlink_use(*head);
   give(*head);
-  flow.function_state = nullptr;
+  flow.slots[slot_] = 0;
   --counters_.flows;
 }
 

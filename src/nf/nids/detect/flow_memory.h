@@ -3,7 +3,7 @@
 //
 // What a worker's flows have: a head for each that has something, and small records of its own (a flowbit that is set,
 // a flowint, a threshold's count, a tag), all cells of one array that is taken once. When it is full, the flow that was
-// longest unused loses what it has. A flow finds its head by Flow::function_state, and a record by a hash table: rules
+// longest unused loses what it has. A flow finds its head by its slot (Flow::slots), and a record by a hash table: rules
 // may keep any number of records of a flow. Its few tags are a list.
 
 #pragma once
@@ -23,6 +23,8 @@ namespace penstock::nids {
 class FlowMemory {
  public:
   explicit FlowMemory(std::size_t most_bytes);
+  /// Which slot of flows is this function's. Before any flow has anything.
+  void use_slot(unsigned slot) noexcept { slot_ = slot; }
 
   [[nodiscard]] bool bit(const stack::Flow& flow, std::uint32_t bit) const noexcept;
   void set_bit(stack::Flow& flow, std::uint32_t bit) noexcept;
@@ -80,8 +82,9 @@ class FlowMemory {
   [[nodiscard]] static std::uint32_t what(Kind kind, std::uint32_t index) noexcept {
     return static_cast<std::uint32_t>(kind) << 30 | index;
   }
-  [[nodiscard]] static Cell* head_of(const stack::Flow& flow) noexcept {
-    return static_cast<Cell*>(flow.function_state);
+  [[nodiscard]] Cell* head_of(const stack::Flow& flow) const noexcept {
+    const std::uint64_t head = flow.slots[slot_];
+    return head == 0 ? nullptr : &cells_[head];
   }
   [[nodiscard]] std::uint32_t index_of(const Cell& cell) const noexcept {
     return static_cast<std::uint32_t>(&cell - cells_.get());
@@ -107,6 +110,7 @@ class FlowMemory {
   std::unique_ptr<std::uint32_t[], Free> buckets_;
   unsigned bucket_shift_;
   std::uint32_t capacity_;
+  unsigned slot_ = 0;
   std::uint32_t handed_out_ = 0, free_ = 0;
   std::uint32_t newest_ = 0, oldest_ = 0;
   std::uint64_t tags_ = 0;

@@ -173,6 +173,8 @@ Inspector::Inspector(const Detection& detection, HostMemory& hosts, AlertSink& a
     : parts_(std::make_unique<Parts>(detection, hosts, alerts, options)) {}
 Inspector::~Inspector() = default;
 
+void Inspector::use_slot(unsigned slot) noexcept { parts_->state.use_slot(slot); }
+
 void Inspector::begin_frame(FoundLiterals found) noexcept {
   parts_->has_budget = parts_->in_stream_end = false;
   parts_->bytes_to_add = 0;

@@ -52,6 +52,8 @@ class Inspector final : public stack::PacketSink {
   Inspector(const Detection& detection, HostMemory& hosts, AlertSink& alerts, const InspectorOptions& options);
   ~Inspector() override;
 
+  /// Which slot of flows is this function's (Flow::slots). Before the first frame.
+  void use_slot(unsigned slot) noexcept;
   /// Before the packets of one frame come. `found` holds until the next.
   void begin_frame(FoundLiterals found = {}) noexcept;
   void packet(stack::TrackedPacket& packet) noexcept override;

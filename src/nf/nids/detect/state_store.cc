@@ -215,6 +215,8 @@ bool StateStore::tagged(const TrackedPacket& packet) noexcept {
   return logged;
 }
 
+void StateStore::use_slot(unsigned slot) noexcept { parts_->flows.use_slot(slot); }
+
 void StateStore::flow_ended(stack::Flow& flow) noexcept { parts_->flows.end(flow); }
 
 StateStore::FlowFate StateStore::fate(const stack::Flow& flow) const noexcept { return parts_->flows.fate(flow); }

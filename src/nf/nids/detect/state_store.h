@@ -48,6 +48,9 @@ class StateStore {
   StateStore(const RuleSet& rules, HostMemory& hosts, std::size_t flow_bytes = kDefaultFlowBytes);
   ~StateStore();
 
+  /// Which slot of flows is this function's (Flow::slots). Before the first packet.
+  void use_slot(unsigned slot) noexcept;
+
   [[nodiscard]] bool holds(const StateMatch& match, const stack::TrackedPacket& packet) noexcept;
   /// Of every match of a rule, also of one that alerts not: thresholds and suppressions do not keep bits from being
   /// set.

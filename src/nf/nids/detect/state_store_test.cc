@@ -16,10 +16,12 @@
 #include <utility>
 #include <vector>
 
+#include "stack/testing/flow_with_slot.h"
+
 namespace penstock::nids {
 namespace {
 
-using stack::Flow;
+using Flow = stack::testing::FlowWithSlot;
 using stack::TrackedPacket;
 
 TrackedPacket packet_of(std::uint32_t source, std::uint32_t destination, double seconds = 0, Flow* flow = nullptr) {
@@ -56,7 +58,7 @@ TEST(StateStore, FlowbitsBelongToTheirFlow) {
   EXPECT_TRUE(s.store.holds(isnotset({1, 5}), in_one));  // any of them
   EXPECT_FALSE(s.store.holds(isnotset({5}), in_one));
   s.store.flow_ended(one);
-  EXPECT_EQ(one.function_state, nullptr);
+  EXPECT_EQ(one.slot, 0U);
   EXPECT_FALSE(s.store.holds(isset({5}), in_one));
 }
 

@@ -12,7 +12,7 @@
 
 #include "packet/packet.h"
 
-namespace penstock::nids {
+namespace penstock::stack {
 
 /// One worker's. Its frames come in the order of their captures, but that some of a batch may come late, and of those
 /// between two of them there are fewer than 2^31.
@@ -33,4 +33,4 @@ class FrameNumbers {
   std::vector<std::uint64_t> last_;  // by port
 };
 
-}  // namespace penstock::nids
+}  // namespace penstock::stack
