@@ -39,7 +39,8 @@ list(FILTER headers EXCLUDE REGEX "/src/(cli|nf/[^/]+)/")
 target_sources(penstock_package INTERFACE FILE_SET HEADERS
   BASE_DIRS ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests
   FILES ${headers} ${PROJECT_SOURCE_DIR}/src/cli/program_main.h
-        ${PROJECT_SOURCE_DIR}/tests/property/access_check.h ${PROJECT_SOURCE_DIR}/tests/property/random_packets.h)
+        ${PROJECT_SOURCE_DIR}/tests/property/access_check.h ${PROJECT_SOURCE_DIR}/tests/property/access_runs.h
+        ${PROJECT_SOURCE_DIR}/tests/property/random_packets.h)
 
 penstock_modules_below(cli modules)
 list(TRANSFORM modules PREPEND penstock_)

@@ -9,6 +9,9 @@
 // Batches come back in the order in which they were submitted, each when all lanes are busy: so neither descriptors nor
 // results are in the near caches, as where a device has just written them.
 //
+// `NidsRouter` is the chain nids, router, of which records come back: the fields that the router changes. Here nids
+// looks at every packet, once the batch has been sent, as it was before the router.
+//
 // Axes: size of frames with check sequence. Counters, in ns a packet: `fill`, the generator with `frames: kept`;
 // `host`, submit and retire.
 
@@ -44,8 +47,12 @@ class PresetLane final : public ring::Lane {
   PresetLane(const plan::DevicePlan& plan, std::uint32_t length, std::size_t packets, std::size_t& busy)
       : busy_(busy), verdicts_(packets, {VerdictKind::forward, 3, 1}), lengths_(packets, length + kGrowth) {
     const ring::SegmentShape& segment = plan.segments.at(0);
+    if (plan.segments.size() == 1 && segment.stages.size() == 2 && !segment.frames_down && !segment.down.empty()) {
+      preset_nids_router(segment, packets);
+      return;
+    }
     if (plan.segments.size() != 1 || segment.stages.size() != 4 || !segment.frames_down || !segment.down.empty())
-      throw std::runtime_error("C4 is no longer planned as this lane has its results");
+      throw std::runtime_error("the chain is no longer planned as this lane has its results");
     const std::uint32_t rule = 0;
     nids::PacketLiterals literals;
     literals.flags = nids::PacketLiterals::kScanned | nids::PacketLiterals::kPayload;
@@ -76,6 +83,19 @@ class PresetLane final : public ring::Lane {
   Crossed crossed() const noexcept override { return {}; }
 
  private:
+  void preset_nids_router(const ring::SegmentShape& segment, std::size_t packets) {
+    nids::PacketLiterals literals;
+    literals.flags = nids::PacketLiterals::kScanned;  // not of a payload: nids looks at it
+    findings_[0] = repeated(&literals, sizeof literals, packets, segment.stages[0].findings_bytes);
+    results_.findings = {findings_[0].data(), nullptr};
+    results_.lengths = {nullptr, nullptr};
+    const ring::RecordHeader header{14, 34, PacketLayout::kNetworkHeader | PacketLayout::kTransportHeader,
+                                    NetworkLayer::ipv4, ip_protocol::kTcp};
+    frames_.resize(packets * segment.down.bytes, 0x11);
+    for (std::size_t i = 0; i < packets; ++i)
+      std::memcpy(frames_.data() + i * segment.down.bytes, &header, sizeof header);
+    results_.records = frames_.data();
+  }
   static std::vector<std::byte> repeated(const void* finding, std::size_t size, std::size_t packets, std::size_t room) {
     if (size != room) throw std::runtime_error("C4's findings are no longer as this lane has them");
     std::vector<std::byte> all(packets * size);
@@ -87,19 +107,18 @@ class PresetLane final : public ring::Lane {
   std::vector<Verdict> verdicts_;
   std::vector<std::uint32_t> lengths_;
   std::vector<std::byte> findings_[4];
-  std::vector<std::uint8_t> frames_;
+  std::vector<std::uint8_t> frames_;  // or records
   ring::SegmentResults results_;
 };
 
 /// The chain with its ports open, at its default batches for a GPU.
-config::LoadedChain load_c4(const experiments::Workplace& workplace, std::int64_t size) {
-  experiments::Chains chains(workplace);
-  const experiments::MeasuredChain c4 = chains.chain("C4", "paper");
+config::LoadedChain load(const experiments::Workplace& workplace, const std::string& functions,
+                         const std::string& destinations, std::int64_t size) {
   const std::string yaml = fmt::format(
       "ports:\n  lan: {{generator: {{size: {}, transport: tcp, flows: 10000, frames: kept, destinations: {}}}}}\n"
       "  wan: {{'null': {{}}}}\nchain: {}\nrun: {{processor: cpu, batch: {{bytes: {}, packets: {}}}}}\n",
-      size, experiments::yaml_text(c4.destinations), c4.functions, kBatchBytes, 16384);
-  auto loaded = config::load_chain(workplace.put("c4.yaml", yaml), {});
+      size, experiments::yaml_text(destinations), functions, kBatchBytes, 16384);
+  auto loaded = config::load_chain(workplace.put("chain.yaml", yaml), {});
   if (!loaded) throw std::runtime_error(to_string(loaded.error()));
   for (const run::NamedPort& port : loaded->chain.ports) {
     if (auto opened = port.port->open(1); !opened) throw std::runtime_error(to_string(opened.error()));
@@ -115,9 +134,7 @@ struct OwnBatch {
   Batch batch;
 };
 
-void C4(benchmark::State& state) {
-  const experiments::Workplace workplace;
-  config::LoadedChain loaded = load_c4(workplace, state.range(0));
+void measure(benchmark::State& state, config::LoadedChain loaded) {
   const run::Chain& chain = loaded.chain;
   const auto plan = plan::plan_device(chain.traits(), plan::WholeFrames::where_needed, plan::Sharing::packets);
   if (!plan) throw std::runtime_error(to_string(plan.error()));
@@ -169,7 +186,24 @@ void C4(benchmark::State& state) {
   executor.end();
 }
 
+void C4(benchmark::State& state) {
+  const experiments::Workplace workplace;
+  experiments::Chains chains(workplace);
+  const experiments::MeasuredChain c4 = chains.chain("C4", "paper");
+  measure(state, load(workplace, c4.functions, c4.destinations, state.range(0)));
+}
+
+void NidsRouter(benchmark::State& state) {
+  const experiments::Workplace workplace;
+  experiments::Chains chains(workplace);
+  const experiments::MeasuredChain router = chains.chain("router", "paper");
+  std::string functions = chains.chain("nids", "paper").functions;
+  functions.replace(functions.rfind(']'), 1, ", " + router.functions.substr(1));
+  measure(state, load(workplace, functions, router.destinations, state.range(0)));
+}
+
 BENCHMARK(C4)->Arg(64)->Arg(512)->Arg(1518)->UseManualTime();
+BENCHMARK(NidsRouter)->Arg(64)->Arg(512)->Arg(1518)->UseManualTime();
 
 }  // namespace
 }  // namespace penstock

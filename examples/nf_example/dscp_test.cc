@@ -5,12 +5,14 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "packet/parse_core.h"
 #include "packet/testing/packet_builder.h"
 #include "property/access_check.h"
+#include "property/access_runs.h"
 #include "property/random_packets.h"
 
 namespace dscp {
@@ -92,12 +94,14 @@ TEST(Dscp, LeavesWhatHasNoIpHeaderAsItIs) {
 // What the transfer plan relies on: nothing else is read, nothing else is written, nothing is dropped.
 TEST(Dscp, AccessesWhatItsTraitsSay) {
   const auto function = make_dscp(46);
-  const auto stage = function->make_cpu_stage();
+  const auto run = [] {
+    return std::make_unique<penstock::property::CpuRun>(penstock::property::MadeFunction{nullptr, make_dscp(46)});
+  };
   penstock::property::RandomPackets random(1);
   for (int round = 0; round < 200; ++round) {
     std::vector<penstock::property::Packet> packets;
     for (int i = 0; i < 32; ++i) packets.push_back(random.next());
-    const auto violation = penstock::property::violation(*stage, function->traits().cpu, packets, random);
+    const auto violation = penstock::property::violation(run, function->traits().cpu, packets, random);
     ASSERT_EQ(violation, std::nullopt) << *violation;
   }
 }

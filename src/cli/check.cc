@@ -18,6 +18,7 @@
 #include "base/text_file.h"
 #include "base/units.h"
 #include "cli/chain_arguments.h"
+#include "config/run_section.h"
 #include "port/catalog.h"
 
 namespace penstock::cli {
@@ -56,7 +57,7 @@ void print_parameters_json(function::NfKinds functions) {
   for (const function::NfKind* kind : functions) add("functions", *kind);
   for (const port::PortKind& kind : port::catalog()) add("ports", kind);
   json["run"] = to_json(config::run_parameters());
-  json["outputs"] = to_json(config::output_parameters());
+  json["outputs"] = to_json(config::output_parameters(functions));
   print(json);
 }
 
@@ -69,7 +70,8 @@ void print_parameters(function::NfKinds functions) {
   for (const port::PortKind& kind : port::catalog()) {
     fmt::print("\n{}: {}\n{}", kind.name, kind.summary, describe(kind.parameters));
   }
-  fmt::print("\nrun:\n{}\noutputs:\n{}", describe(config::run_parameters()), describe(config::output_parameters()));
+  fmt::print("\nrun:\n{}\noutputs:\n{}", describe(config::run_parameters()),
+             describe(config::output_parameters(functions)));
 }
 
 /// "in_port lan": of a function in an arm, which packets come to it; "" of others.

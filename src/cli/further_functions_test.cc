@@ -5,17 +5,20 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/testing/file_content.h"
 #include "cli/program_main.h"
 
 namespace penstock::cli {
@@ -46,6 +49,49 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters&, funct
 constexpr function::NfKind named(std::string_view name) { return {name, "lets all pass", kParameters, &make}; }
 constexpr function::NfKind kPass = named("pass");
 
+/// A line for each packet to the log `numbers`, if the chain file names it.
+class Numbering final : public function::NetworkFunction {
+ public:
+  explicit Numbering(report::EventLog* log) : log_(log) {}
+  const function::NfTraits& traits() const noexcept override { return traits_; }
+  std::unique_ptr<function::CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(log_); }
+  std::string description() const override { return "numbers packets"; }
+
+ private:
+  struct Stage final : function::CpuStage {
+    explicit Stage(report::EventLog* log) {
+      if (log != nullptr) writer.emplace(*log);
+    }
+    void process(std::span<PacketView> packets) noexcept override {
+      for (const PacketView packet : packets) {
+        if (writer) writer->line([&](std::string& line) { line += std::to_string(packet.packet->sequence); });
+      }
+    }
+    std::optional<report::EventLog::Writer> writer;
+  };
+  function::NfTraits traits_{.name = "numbering", .summary = "numbers packets"};
+  report::EventLog* const log_;
+};
+
+std::string secrets_of(std::span<const function::NetworkFunction* const> functions) {
+  std::string text;
+  for (const function::NetworkFunction* function : functions) text += function->description() + "\n";
+  return text;
+}
+
+constexpr auto kNumberingOutputs = std::to_array<function::OutputKind>({
+    {"numbers", "numbers", "the number of each packet"},
+    {"secrets", "secrets", "what others must not read", &secrets_of, "secrets"},
+});
+constexpr function::NfKind kNumbering{
+    "numbering",
+    "numbers packets",
+    {},
+    [](const Parameters&, function::NfContext& context) -> Result<std::unique_ptr<function::NetworkFunction>> {
+      return std::make_unique<Numbering>(context.log("numbers"));
+    },
+    kNumberingOutputs};
+
 class FurtherFunctions : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -53,9 +99,10 @@ class FurtherFunctions : public ::testing::Test {
     write("pass");
   }
   void TearDown() override { std::remove(chain_.c_str()); }
-  void write(const std::string& function) const {
-    std::ofstream(chain_) << "ports:\n  load: {generator: {packets: 10}}\n  wan: {null: {}}\nchain: [" << function
-                          << "]\n";
+  void write(const std::string& functions, const std::string& outputs = "") const {
+    std::ofstream(chain_) << "ports:\n  load: {generator: {packets: 10}}\n  wan: {null: {}}\nchain: [" << functions
+                          << "]\n"
+                          << outputs;
   }
 
   int run(std::vector<const char*> arguments, const std::vector<const function::NfKind*>& further = {&kPass}) {
@@ -92,6 +139,62 @@ TEST_F(FurtherFunctions, AreListedWithTheirParameters) {
   EXPECT_THAT(out_, HasSubstr("\npass: lets all pass"));
   ASSERT_EQ(run({"check", "--parameters", "--json"}), 0) << err_;
   EXPECT_THAT(out_, HasSubstr("\"name\": \"pass\""));
+}
+
+TEST_F(FurtherFunctions, WriteTheOutputsThatTheyDeclare) {
+  const std::string numbers = chain_ + ".numbers";
+  const std::string secrets = chain_ + ".secrets";
+  write("numbering, numbering", "outputs: {numbers: " + numbers + ", secrets: " + secrets + "}\n");
+  const mode_t mask = ::umask(0);
+  const int code = run({"run", chain_.c_str(), "-q"}, {&kNumbering});
+  ::umask(mask);
+  ASSERT_EQ(code, 0) << err_;
+  EXPECT_EQ(testing::content_of(numbers), "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+  EXPECT_EQ(testing::content_of(secrets), "numbers packets\nnumbers packets\n");
+  struct stat status {};
+  ASSERT_EQ(::stat(secrets.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600U) << "only the owner can read it";
+  ASSERT_EQ(::stat(numbers.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0666U);
+  std::remove(numbers.c_str());
+  std::remove(secrets.c_str());
+}
+
+TEST_F(FurtherFunctions, NeverWriteSecretsToStandardOutput) {
+  write("numbering", "outputs: {secrets: '-'}\n");
+  EXPECT_EQ(run({"run", chain_.c_str()}, {&kNumbering}), 2);
+  EXPECT_THAT(err_, HasSubstr(".yaml:5:20: secrets: secrets cannot be written to standard output: found -"));
+  EXPECT_EQ(out_, "");
+}
+
+TEST_F(FurtherFunctions, AreMissedWhereAnOutputNeedsThem) {
+  write("pass", "outputs: {numbers: numbers.log}\n");
+  EXPECT_EQ(run({"check", chain_.c_str()}, {&kPass, &kNumbering}), 0) << err_;
+  EXPECT_THAT(err_, HasSubstr("numbers: no function of the chain writes it: found '"));
+  EXPECT_THAT(err_, HasSubstr("expected a function that writes numbers, such as numbering"));
+  write("pass", "outputs: {secrets: secrets.txt}\n");
+  EXPECT_EQ(run({"check", chain_.c_str()}, {&kPass, &kNumbering}), 2);
+  EXPECT_THAT(err_, HasSubstr("secrets: the chain has no numbering function: expected one with secrets"));
+  EXPECT_EQ(run({"check", chain_.c_str()}, {&kPass}), 2);
+  EXPECT_THAT(err_, HasSubstr("unknown parameter: found 'secrets'"));
+}
+
+TEST_F(FurtherFunctions, AreRefusedWhereAnOutputsNameIsTaken) {
+  static constexpr function::OutputKind kReport{"report", "lines", "no report"};
+  static constexpr function::OutputKind kEve{"eve", "alerts", "more alerts"};
+  static constexpr function::OutputKind kEveText{"eve", "alerts", "a text", &secrets_of};
+  const auto with = [](const function::OutputKind& output) {
+    function::NfKind kind = kPass;
+    kind.outputs = {&output, 1};
+    return kind;
+  };
+  for (const function::OutputKind* output : {&kReport, &kEveText}) {
+    const function::NfKind kind = with(*output);
+    EXPECT_EQ(run({"check", chain_.c_str()}, {&kind}), 2);
+    EXPECT_THAT(err_, HasSubstr("network function pass declares an output whose name is taken: found '"));
+  }
+  const function::NfKind kind = with(kEve);
+  EXPECT_EQ(run({"check", chain_.c_str()}, {&kind}), 0) << "several kinds of function may write to one log" << err_;
 }
 
 TEST_F(FurtherFunctions, AreNamedWhereAnotherIsUnknown) {

@@ -249,8 +249,7 @@ int plan_chain(const PlanArguments& arguments) {
   const TransferPlan plan = plan::plan_transfers(loaded->chain.traits(), settings.processor, loaded->chain.forks);
   plan::DevicePlan on_device;
   if (settings.processor == Processor::gpu) {
-    auto planned =
-        plan::plan_device(loaded->chain.traits(), settings.whole_frames, settings.sharing, loaded->chain.forks);
+    auto planned = loaded->chain.device_plan();
     if (!planned) return refuse(planned.error());
     on_device = std::move(*planned);
   }

@@ -30,6 +30,7 @@
 #include "cli/route.h"
 #include "cli/run.h"
 #include "cli/scan.h"
+#include "config/outputs.h"
 #include "nf/catalog.h"
 
 namespace penstock::cli {
@@ -138,6 +139,10 @@ int run_program(int argc, const char* const* argv, function::NfKinds further) {
   const auto functions = nf::catalog_with(further);
   if (!functions) {
     for (const Error& error : functions.error()) fmt::print(stderr, "penstock: {}\n", to_string(error));
+    return kWrongUsage;
+  }
+  if (const Errors errors = config::check_declared_outputs(*functions); !errors.empty()) {
+    for (const Error& error : errors) fmt::print(stderr, "penstock: {}\n", to_string(error));
     return kWrongUsage;
   }
   CLI::App app("Penstock runs chains of network functions on CPUs and GPUs, with the same results on both.",

@@ -21,8 +21,7 @@
 #include "cli/chain_arguments.h"
 #include "cli/progress.h"
 #include "cli/stop_signals.h"
-#include "nf/ipsec/ipsec.h"
-#include "nf/ipsec/sa/esp_sa_table.h"
+#include "config/run_section.h"
 #include "report/run_report.h"
 #include "ring/trace_events.h"
 #include "run/run.h"
@@ -37,22 +36,6 @@ struct RunArguments {
   bool json = false;
   bool quiet = false;
 };
-
-/// For Wireshark, the SAs of all functions `ipsec`, each once.
-Result<void> write_esp_sas(const run::Chain& chain, const std::string& path) {
-  ipsec::SecurityAssociations all;
-  for (const run::NamedFunction& named : chain.functions) {
-    const auto* const function = dynamic_cast<const ipsec::Ipsec*>(named.function.get());
-    if (function == nullptr) continue;
-    for (const ipsec::SecurityAssociation& sa : function->tables().sas()) {
-      const bool there = std::ranges::any_of(all, [&](const ipsec::SecurityAssociation& other) {
-        return other.spi == sa.spi && other.destination == sa.destination;
-      });
-      if (!there) all.push_back(sa);
-    }
-  }
-  return ipsec::write_esp_sa_table(path, all);
-}
 
 using Json = nlohmann::ordered_json;
 
@@ -108,10 +91,7 @@ int run_chain(const RunArguments& arguments) {
     return kWrongUsage;
   }
   if (const Errors errors = config::check_files(*loaded); !errors.empty()) return refuse(errors);
-  if (!loaded->esp_sa_path.empty()) {
-    if (const auto written = write_esp_sas(loaded->chain, loaded->esp_sa_path); !written)
-      return refuse(written.error());
-  }
+  if (const auto written = config::write_text_outputs(loaded->texts); !written) return refuse(written.error());
   std::FILE* const tables_out = loaded->writes_stdout ? stderr : stdout;
 
   run::RunOptions options;
@@ -171,12 +151,12 @@ void add_run(CLI::App& app, function::NfKinds functions, int& exit_code) {
   command->add_flag("-q,--quiet", arguments->quiet, "print no tables and no progress");
   command->footer(
       "Every packet that is read is accounted for: in = forwarded + dropped + consumed.\n"
-      "Signals: SIGINT and SIGTERM end the run cleanly, a second one ends it at once; SIGHUP reopens the logs (eve, "
-      "fast_log);\n"
+      "Signals: SIGINT and SIGTERM end the run cleanly, a second one ends it at once; SIGHUP reopens the logs;\n"
       "SIGUSR1 writes the report (without one, the tables to stderr), and the run continues; SIGUSR2, reload, is not\n"
       "supported yet.\n"
       "Sections of a chain file: ports, chain, wire, run, outputs. Parameters of `run`:\n" +
-      describe(config::run_parameters()) + "Parameters of `outputs`:\n" + describe(config::output_parameters()) +
+      describe(config::run_parameters()) + "Parameters of `outputs`:\n" +
+      describe(config::output_parameters(functions)) +
       "`penstock check --parameters` lists the parameters of ports and functions.");
   command->callback([arguments, &exit_code] { exit_code = run_chain(*arguments); });
 }

@@ -27,8 +27,8 @@
 #include "cli/scan_captures.h"
 #include "cli/scan_summary.h"
 #include "cli/stop_signals.h"
+#include "cli/suricata_yaml.h"
 #include "config/chain_file.h"
-#include "config/suricata_yaml.h"
 #include "nf/nids/nids.h"
 #include "run/run.h"
 
@@ -54,7 +54,7 @@ config::Override of_nids(std::string_view parameter, const Json& value, std::str
   return {fmt::format("chain.nids.{}", parameter), yaml(value), std::string(option)};
 }
 
-config::Override of_variable(const config::RuleVariable& variable, std::string_view option) {
+config::Override of_variable(const RuleVariable& variable, std::string_view option) {
   return of_nids("vars." + variable.name, variable.value, option);
 }
 
@@ -67,10 +67,10 @@ Result<std::vector<config::Override>> overrides_of_set(const std::string& text) 
     if (parsed->path.starts_with(section)) return std::vector{std::move(*parsed)};
   }
   if (parsed->path == "vars" && parsed->value.starts_with('{')) {
-    auto variables = config::read_variables(parsed->value, parsed->text);
+    auto variables = read_variables(parsed->value, parsed->text);
     if (!variables) return failure(std::move(variables).error());
     std::vector<config::Override> overrides;
-    for (const config::RuleVariable& variable : *variables) overrides.push_back(of_variable(variable, parsed->text));
+    for (const RuleVariable& variable : *variables) overrides.push_back(of_variable(variable, parsed->text));
     return overrides;
   }
   const bool is_yaml = parsed->value.starts_with('{') || parsed->value.starts_with('[');
@@ -82,10 +82,10 @@ Result<std::vector<config::Override>> overrides_of_set(const std::string& text) 
 
 /// Of -c: its variables, each at its place in that file, and on stderr what of the file is not used.
 Result<std::vector<config::Override>> overrides_of_suricata_yaml(const ScanArguments& arguments) {
-  auto yaml = config::read_suricata_yaml(arguments.suricata_yaml);
+  auto yaml = read_suricata_yaml(arguments.suricata_yaml);
   if (!yaml) return failure(std::move(yaml).error());
   std::vector<config::Override> overrides;
-  for (const config::RuleVariable& variable : yaml->variables)
+  for (const RuleVariable& variable : yaml->variables)
     overrides.push_back(of_variable(variable, fmt::format("{}:{}", variable.place.file, variable.place.line)));
   for (const Error& warning : yaml->warnings) fmt::print(stderr, "warning: {}\n", to_string(warning));
   if (!arguments.quiet) {

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/parameter.h"
+#include "config/outputs.h"
 #include "nf/catalog.h"
 #include "plan/transfer_plan.h"
 #include "run/chain.h"
@@ -35,7 +36,7 @@ struct Override {
 struct LoadedChain {
   run::Chain chain;
   std::string report_path;              // "": none
-  std::string esp_sa_path;              // "": none
+  std::vector<TextOutput> texts;        // that its functions write
   std::string timeline_path;            // of the chain's timeline; "": none
   std::vector<Parameters::File> files;  // all that the chain file names, and itself
   bool writes_stdout = false;           // a capture or the report goes there: nothing else may
@@ -63,9 +64,5 @@ struct LoadOptions {
 
 /// A warning for each output that another process is writing now.
 [[nodiscard]] Errors busy_outputs(const LoadedChain& loaded);
-
-/// The parameters of the run section ("workers", "batch.bytes", …) and of the outputs, for help.
-[[nodiscard]] ParameterTable run_parameters();
-[[nodiscard]] ParameterTable output_parameters();
 
 }  // namespace penstock::config

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "config/arm_condition.h"
 #include "config/chain_file.h"
+#include "config/fork_builder.h"
 
 namespace penstock::config {
 namespace {
@@ -110,17 +110,16 @@ TEST_F(ForkInChainFile, IsRefusedWhereItIsWrong) {
       {"fork: [{when: {}, chain: [firewall: {rules: rules}]}]", "when: wrong value: found an empty mapping"},
       {"fork: [{when: {inport: lan}, chain: [firewall: {rules: rules}]}]",
        "when: unknown condition: found 'inport', expected in_port"},
+      {"fork: [{when: {mark: 7}, chain: [firewall: {rules: rules}]}]",
+       "when: unknown condition: found 'mark', expected one of in_port, out_port"},
       {"fork: [{when: {in_port: lna}, chain: [firewall: {rules: rules}]}]",
        "in_port: no such port: found 'lna', expected lan"},
       {"fork: [{when: {in_port: log}, chain: [firewall: {rules: rules}]}]", "in_port: this port does not read"},
       {"fork: [{when: {in_port: []}, chain: [firewall: {rules: rules}]}]", "in_port: wrong value: found an empty list"},
       {"fork: [{when: {out_port: wan}, chain: [firewall: {rules: rules}]}]",
-       "out_port: not every packet has such a port here"},
-      {"fork: [{when: {mark: 7}, chain: [firewall: {rules: rules}]}]", "mark: no function before the fork sets marks"},
-      {"fork: [{when: {mark: seven}, chain: [firewall: {rules: rules}]}]", "mark: wrong value: found 'seven'"},
-      {"fork: [{when: {mark: 7/0x3}, chain: [firewall: {rules: rules}]}]", "mark: no packet has this mark"},
+       "chain.yaml:6:20: out_port: no port has been chosen yet for some packets"},
       {"fork: [{when: {in_port: [lan, wan]}, chain: [firewall: {rules: rules}]}, {when: {in_port: wan}, chain: []}]",
-       "fork: no packet takes this arm: found in_port wan, expected a condition that earlier arms leave packets for"},
+       "fork: no packet takes this arm: found in_port wan, expected a condition that no earlier arm covers"},
       {"fork: [{chain: [firewall: {rules: rules}]}, {when: {in_port: wan}, chain: []}]",
        "fork: no packet takes this arm"},
   };
@@ -143,12 +142,10 @@ TEST_F(ForkInChainFile, NeedsPacketsThatFunctionsShareOnAGpu) {
              "chain.yaml:8:32: sharing: not possible in a chain with forks: found 'none', expected packets");
 }
 
-TEST(ArmConditionText, NamesPortsAndMarks) {
+TEST(ArmCondition, IsDescribedWithNamesOfPorts) {
   const std::vector<std::string> ports{"lan", "wan"};
-  const std::vector<plan::ArmCondition> marked{{{1}, {}, plan::ArmCondition::Mark{7, 0xff}}};
-  const std::vector<plan::ArmCondition> two{{{}, {0, 1}, plan::ArmCondition::Mark{16}}, {{0}, {}, {}}};
-  EXPECT_EQ(describe(marked, ports), "in_port wan and mark 0x7/0xff");
-  EXPECT_EQ(describe(two, ports), "out_port lan|wan and mark 0x10 or in_port lan");
+  const std::vector<plan::ArmCondition> two{{{1}, {0, 1}}, {{0}, {}}};
+  EXPECT_EQ(describe(two, ports), "in_port wan and out_port lan|wan or in_port lan");
   EXPECT_EQ(describe({}, ports), "otherwise");
 }
 

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/parameter.h"
 #include "function/emitter.h"
+#include "function/output.h"
 #include "gpu/stage.h"
 #include "packet/batch.h"
 #include "packet/field.h"
@@ -48,7 +49,6 @@ struct NfTraits {
   bool chooses_port = false;                         // decides where packets leave
   bool finish_waits = false;                         // its finish stage may run once packets have left: it only looks
   bool emits = false;                                // its CPU stages make packets: they are given an Emitter
-  bool writes_events = false;                        // writes lines to the context's logs
   bool fills_gpu = false;                            // its GPU stage has kernels that StageUse::multiprocessors bounds
   std::span<const std::string_view> drop_reasons{};  // by the value of Verdict::drop
 };
@@ -166,10 +166,17 @@ struct NfContext {
   bool out_port_known = false;         // a function before this one chooses the port that packets leave by
   Errors unsupported{};                // the NF's readers append here what they leave out
   Errors cautions{};                   // and here what protection the user has switched off
-  report::EventLog* eve = nullptr;     // outputs.eve and outputs.fast_log; null where the chain has none. They are open
-  report::EventLog* fast_log = nullptr;  // while stages are there, and live as long as the NF
-  std::vector<bool> ports_write{};       // by PortIndex; none: not known
-  Errors without_effect{};               // the NF appends here what stands in its parameters and files in vain
+  std::vector<bool> ports_write{};     // by PortIndex; none: not known
+  Errors without_effect{};             // the NF appends here what stands in its parameters and files in vain
+  std::span<const NamedLog> logs{};    // those of NfKind::outputs that the chain file names
+
+  /// Null where the chain file does not name this output.
+  [[nodiscard]] report::EventLog* log(std::string_view output) const noexcept {
+    for (const NamedLog& named : logs) {
+      if (named.output == output) return named.log;
+    }
+    return nullptr;
+  }
 };
 
 /// A line of the catalog.
@@ -178,6 +185,7 @@ struct NfKind {
   std::string_view summary;
   ParameterTable parameters;
   Result<std::unique_ptr<NetworkFunction>> (*make)(const Parameters& parameters, NfContext& context);
+  std::span<const OutputKind> outputs{};  // that functions of this kind write, if the chain file names them
 };
 
 /// Those that a chain file can name. Borrowed: each lives as long as the program.

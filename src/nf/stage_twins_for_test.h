@@ -95,10 +95,7 @@ class StageTwins {
  public:
   /// Borrows the functions, which were made alike.
   StageTwins(function::NetworkFunction& on_device, function::NetworkFunction& on_host, const Way& way)
-      : own_(on_device, way),
-        punts_(on_device),
-        finish_(on_device.make_finish_stage(*punts_)),
-        twin_(on_host) {}
+      : own_(on_device, way), punts_(on_device), finish_(on_device.make_finish_stage(*punts_)), twin_(on_host) {}
 
   [[nodiscard]] OwnLane& lane() { return own_; }
 

@@ -80,9 +80,6 @@ class Batch {
     ++count_;
     return bytes_.data() + packet.offset;
   }
-  /// The port of the packet that was the next one's predecessor in its place; for a batch with room for one.
-  [[nodiscard]] PortIndex former_port() const noexcept { return descriptors_[count_].in_port; }
-
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
   [[nodiscard]] std::size_t capacity_bytes() const noexcept { return bytes_.size(); }
@@ -92,6 +89,10 @@ class Batch {
 
   [[nodiscard]] std::span<PacketDescriptor> packets() noexcept { return descriptors_.first(count_); }
   [[nodiscard]] std::span<const PacketDescriptor> packets() const noexcept { return descriptors_.first(count_); }
+  /// Descriptors that are free, as the last use of this memory left them.
+  [[nodiscard]] std::span<const PacketDescriptor> unused_packets() const noexcept {
+    return descriptors_.subspan(count_);
+  }
   /// What the descriptors' offsets count in: all frames, rooms included.
   [[nodiscard]] std::span<const std::uint8_t> bytes() const noexcept { return bytes_.first(used_); }
   /// Where they begin, also of an empty batch: the same memory comes back with later batches.

@@ -278,6 +278,10 @@ std::size_t functions_before_device(const DevicePlan& plan) {
   return before;
 }
 
+bool sends_packets_again(const DevicePlan& plan) {
+  return std::ranges::count_if(plan.segments, &ring::SegmentShape::sends_packets) > 1;
+}
+
 FrameRoom room_on_device(std::span<const function::NfTraits> chain, const DevicePlan& plan) {
   FrameRoom room;
   for (const DevicePlan::Run& run : plan.runs) {

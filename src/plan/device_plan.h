@@ -65,6 +65,8 @@ struct DevicePlan {
 /// How many functions, the first of the chain, run before anything crosses; all of them where nothing runs on the
 /// device. Frames have room for what these add in the batches themselves, which else are compact.
 [[nodiscard]] std::size_t functions_before_device(const DevicePlan& plan);
+/// Whether a later segment sends packets as well: their frames may have grown since the batch was filled.
+[[nodiscard]] bool sends_packets_again(const DevicePlan& plan);
 /// What frames need there.
 [[nodiscard]] FrameRoom room_on_device(std::span<const function::NfTraits> chain, const DevicePlan& plan);
 

@@ -155,6 +155,8 @@ TEST(DevicePlan, SendsPacketsForEachFunctionWhereTheyAreNotShared) {
   ASSERT_EQ(plan->runs.size(), 4U);
   EXPECT_EQ(plan->runs[3].segment, 2U);
   for (const ring::SegmentShape& segment : plan->segments) EXPECT_TRUE(segment.sends_packets);
+  EXPECT_TRUE(sends_packets_again(*plan));
+  EXPECT_FALSE(sends_packets_again(*plan_device(chain))) << "shared, they stay on the device";
   EXPECT_FALSE(plan->segments[0].verdicts_up);
   EXPECT_TRUE(plan->segments[1].verdicts_up) << "what the firewall dropped is not to be routed";
   EXPECT_EQ(plan->segments[1].stages[0].function, 2U);

@@ -11,9 +11,16 @@ bool ArmCondition::covers(const ArmCondition& other) const noexcept {
   const auto all_in = [](const std::vector<PortIndex>& those, const std::vector<PortIndex>& ports) {
     return ports.empty() || (!those.empty() && std::ranges::all_of(those, [&](PortIndex p) { return has(ports, p); }));
   };
-  const bool same_mark = !mark || (other.mark && (other.mark->mask & mark->mask) == mark->mask &&
-                                   (other.mark->value & mark->mask) == mark->value);
-  return all_in(other.in_ports, in_ports) && all_in(other.out_ports, out_ports) && same_mark;
+  return all_in(other.in_ports, in_ports) && all_in(other.out_ports, out_ports);
+}
+
+bool Fork::covers(const Arm& later) const noexcept {
+  const auto covered = [&](const ArmCondition& condition) {
+    return std::ranges::any_of(arms, [&](const Arm& arm) {
+      return std::ranges::any_of(arm.conditions, [&](const ArmCondition& c) { return c.covers(condition); });
+    });
+  };
+  return exhaustive() || (!later.conditions.empty() && std::ranges::all_of(later.conditions, covered));
 }
 
 std::optional<ArmPlace> arm_of(std::span<const Fork> forks, std::size_t function) noexcept {

@@ -25,24 +25,17 @@
 
 namespace penstock::plan {
 
-/// All parts that are given must hold; at least one is.
+/// Both parts must hold; one of them is given.
 struct ArmCondition {
-  struct Mark {
-    std::uint32_t value = 0;
-    std::uint32_t mask = 0xffffffff;
-    friend bool operator==(const Mark&, const Mark&) = default;
-  };
-  std::vector<PortIndex> in_ports;   // one of these; empty: any
-  std::vector<PortIndex> out_ports;  // one of these was chosen by an earlier function; empty: any, or none
-  std::optional<Mark> mark;
+  std::vector<PortIndex> in_ports;   // the packet came by one of these; empty: by any
+  std::vector<PortIndex> out_ports;  // an earlier function chose one of these; empty: any, or none
 
   /// Whether packets that came by this port can meet it.
   [[nodiscard]] bool admits(PortIndex in_port) const noexcept { return in_ports.empty() || has(in_ports, in_port); }
   [[nodiscard]] bool holds(const PacketDescriptor& packet) const noexcept {
-    return admits(packet.in_port) && (out_ports.empty() || has(out_ports, packet.verdict.value)) &&
-           (!mark || (packet.mark & mark->mask) == mark->value);
+    return admits(packet.in_port) && (out_ports.empty() || has(out_ports, packet.verdict.value));
   }
-  /// Whether all packets that meet `other` meet this one too, as far as the parts themselves show.
+  /// Whether all packets that meet `other` meet this one too.
   [[nodiscard]] bool covers(const ArmCondition& other) const noexcept;
 
  private:
@@ -85,12 +78,8 @@ struct Fork {
   }
   /// Whether every packet takes an arm.
   [[nodiscard]] bool exhaustive() const noexcept { return !arms.empty() && arms.back().conditions.empty(); }
-  /// Whether earlier arms take all packets that meet the condition, as far as single conditions show.
-  [[nodiscard]] bool covers(const ArmCondition& condition) const noexcept {
-    return exhaustive() || std::ranges::any_of(arms, [&](const Arm& arm) {
-             return std::ranges::any_of(arm.conditions, [&](const auto& c) { return c.covers(condition); });
-           });
-  }
+  /// Whether its arms take all packets that a later arm would take, as far as each condition by itself shows.
+  [[nodiscard]] bool covers(const Arm& later) const noexcept;
   /// Ways through the fork.
   [[nodiscard]] std::size_t ways() const noexcept { return arms.size() + (exhaustive() ? 0 : 1); }
 };

@@ -160,7 +160,7 @@ RC_GTEST_PROP(TransferPlan, NeverReadsStaleDataOnAnyWayThroughForks, ()) {
     Fork fork{chain.size(), 0, {}};
     for (int arms = *rc::gen::inRange(1, 4); arms > 0; --arms) {
       Arm arm{chain.size(), 0, {}, ""};
-      if (*rc::gen::arbitrary<bool>()) arm.conditions.push_back({{0}, {}, {}});
+      if (*rc::gen::arbitrary<bool>()) arm.conditions.push_back({{0}, {}});
       add_functions();
       arm.last = chain.size();
       fork.arms.push_back(std::move(arm));
@@ -182,7 +182,7 @@ TEST(TransferPlan, PlansForEachWayThroughAFork) {
   constexpr FieldSet kVerdict{Field::verdict};
   const std::array chain{gpu_nf("filter", kHeaders | kVerdict, kVerdict), gpu_nf("nids", {Field::payload}, {}),
                          cpu_nf("proxy", {}, {Field::ipv4_ttl}), gpu_nf("router", kTtl | kVerdict, kTtl | kVerdict)};
-  Fork fork{1, 3, {{1, 2, {{{0}, {}, {}}}, ""}, {2, 3, {{{1}, {}, {}}}, ""}}};
+  Fork fork{1, 3, {{1, 2, {{{0}, {}}}, ""}, {2, 3, {{{1}, {}}}, ""}}};
   const TransferPlan plan = plan_transfers(chain, function::Processor::gpu, std::span(&fork, 1));
   EXPECT_TRUE(plan.stages[0].to_device == (kHeaders | kTtl | kVerdict | FieldSet{Field::payload}))
       << "for all arms at once: " << to_string(plan.stages[0].to_device);

@@ -176,7 +176,8 @@ class GeneratorRx final : public RxQueue {
       }
       const auto length = static_cast<std::uint32_t>(frame.bytes.size());
       const std::size_t i = batch.size();
-      const bool same_port = kept != nullptr && i < batch.capacity_packets() && batch.former_port() == port_;
+      const auto unused = batch.unused_packets();
+      const bool same_port = kept != nullptr && !unused.empty() && unused.front().in_port == port_;
       std::uint8_t* const to = batch.append_unwritten(length, {timestamp, length, port_, LinkType::ethernet});
       if (to == nullptr) {
         if (!batch.empty()) return RxStatus::more;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A log of lines that all workers write to: EVE, fast.log. Each formats into a buffer of its own, and whole lines are
+// A log of lines that all workers write to, such as alerts. Each formats into a buffer of its own, and whole lines are
 // written under a lock, once there are many, once they have waited for a second, and at the end. What cannot be written
 // (a full disk, a reader that has gone) is an error that `close` tells, once; what was written then ends with a line.
 // The log owns its descriptor; it outlives its writers.

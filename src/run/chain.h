@@ -45,8 +45,8 @@ struct RunSettings {
   std::vector<int> gpus;  // device numbers, over which workers are spread; not empty for the GPU
   unsigned streams = 3;   // batches in flight, of each worker
   Transfer transfer = Transfer::automatic;
-  plan::WholeFrames whole_frames = plan::WholeFrames::where_needed;
-  plan::Sharing sharing = plan::Sharing::packets;
+  plan::WholeFrames whole_frames = plan::WholeFrames::where_needed;  // for comparisons, and only for the plan
+  plan::Sharing sharing = plan::Sharing::packets;                    // the same
   plan::GpuShares gpu_shares;  // where they are chosen by measurement: once the run has begun
   unsigned workers = 1;
   std::size_t batch_bytes = 512 << 10;
@@ -84,6 +84,9 @@ struct Chain {
     std::vector<function::NfTraits> all;
     for (const NamedFunction& f : functions) all.push_back(f.function->traits());
     return all;
+  }
+  [[nodiscard]] Result<plan::DevicePlan> device_plan() const {
+    return plan::plan_device(traits(), settings.whole_frames, settings.sharing, forks);
   }
 };
 

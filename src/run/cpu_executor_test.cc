@@ -123,29 +123,24 @@ TEST(CpuExecutor, AsksNoFunctionAboutAPacketThatHasLeft) {
   EXPECT_EQ(done.counters->functions[1].in.packets.get(), 100U);
 }
 
-///     marks ─▶ ┬ mark 1: unmarks, drops sevens ─┬ ─▶ last
-///              ├ mark 0: straight on ───────────┤
-///              ├ otherwise: never ──────────────┤
+///     route ─▶ ┬ out_port 1: reroute, drops sevens ─┬ ─▶ last
+///              ├ out_port 0: straight on ───────────┤
+///              ├ otherwise: never ──────────────────┤
 TEST(CpuExecutor, TakesPacketsThroughTheArmThatTheyMeetWhereTheForkBegins) {
   FakeChain chain;
   FakePort& out = chain.add_sink("out");
-  chain.add_function("marks", each([](PacketView packet) {
-                       packet.packet->mark = number_of(packet) % 2;
-                       return Verdict::forward();
-                     }));
+  chain.add_sink("other");
+  chain.add_function("route",
+                     each([](PacketView packet) { return Verdict::forward(PortIndex(number_of(packet) % 2)); }));
   chain
-      .add_function("unmarks", each([](PacketView packet) {
+      .add_function("reroute", each([](PacketView packet) {
                       EXPECT_EQ(number_of(packet) % 2, 1U);
-                      packet.packet->mark = 0;
-                      return number_of(packet) % 7 == 0 ? Verdict::drop(1) : Verdict::forward();
+                      return number_of(packet) % 7 == 0 ? Verdict::drop(1) : Verdict::forward(PortIndex{0});
                     }))
       .own_traits.drop_reasons = kReasons;
   chain.add_function("never", each([](PacketView) { return ADD_FAILURE(), Verdict::forward(); }));
   chain.add_function("last", [](std::span<PacketView>) {});
-  const auto marked = [](std::uint32_t mark) {
-    return std::vector<plan::ArmCondition>{{{}, {}, plan::ArmCondition::Mark{mark}}};
-  };
-  chain.forks = {{1, 3, {{1, 2, marked(1), ""}, {2, 2, marked(0), ""}, {2, 3, {}, ""}}}};
+  chain.forks = {{1, 3, {{1, 2, {{{}, {1}}}, ""}, {2, 2, {{{}, {0}}}, ""}, {2, 3, {}, ""}}}};
   const auto frames = numbered_frames(500);
   const Executed done(chain, frames);
   const auto odd = [](std::uint64_t n) { return n % 2 == 1; };
@@ -168,7 +163,7 @@ TEST(CpuExecutor, SharesFlowsOnlyInsideAnArm) {
     fakes.push_back(&chain.add_function("f" + std::to_string(i), [](std::span<PacketView>) {}));
     fakes.back()->own_traits.stack = stack::StackNeed::flow;
   }
-  chain.forks = {{1, 4, {{1, 3, {{{0}, {}, {}}}, ""}, {3, 4, {}, ""}}}};
+  chain.forks = {{1, 4, {{1, 3, {{{0}, {}}}, ""}, {3, 4, {}, ""}}}};
   const Executed done(chain, numbered_frames(10));
   const auto share = [&](std::size_t a, std::size_t b) {
     return &fakes[a]->attachment->counters() == &fakes[b]->attachment->counters();
@@ -187,7 +182,7 @@ TEST(CpuExecutor, ShowsCopiesToFunctionsOfArmsThatTheirPortAdmits) {
   std::string seen;
   for (const char* const name : {"of port 0", "of port 1", "of all"})
     chain.add_function(name, [](std::span<PacketView>) {}).observe = [&seen, name](PacketView) { seen += name; };
-  chain.forks = {{0, 2, {{0, 1, {{{0}, {}, {}}}, ""}, {1, 2, {{{1}, {}, {}}}, ""}}}};
+  chain.forks = {{0, 2, {{0, 1, {{{0}, {}}}, ""}, {1, 2, {{{1}, {}}}, ""}}}};
   Executed done(chain, numbered_frames(1));
   done.executor->observe(done.batch.view(0));
   EXPECT_EQ(seen, "of port 0of all");

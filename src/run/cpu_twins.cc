@@ -19,8 +19,6 @@ namespace penstock::run {
 
 namespace {
 
-using Clock = Batch::Clock;
-
 FieldSet all_reads(const Chain& chain) {
   FieldSet reads;
   for (const NamedFunction& f : chain.functions) reads |= f.function->traits().cpu.reads;
@@ -40,7 +38,7 @@ std::vector<stack::StackUse> stack_uses(const Chain& chain, std::span<const plan
   return uses;
 }
 
-std::uint64_t nanoseconds_between(Clock::time_point from, Clock::time_point to) noexcept {
+std::uint64_t nanoseconds_between(Batch::Clock::time_point from, Batch::Clock::time_point to) noexcept {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count());
 }
 
@@ -101,7 +99,7 @@ void CpuTwins::begin_batch() noexcept {
   for (Function& function : functions_) function.stage->begin_batch();
 }
 
-/// Not to functions of an arm that packets of its port do not take. Marks and chosen ports are not known of it.
+/// Not to functions of an arm that packets of its port cannot take. Which port would be chosen for it is not known.
 void CpuTwins::observe(PacketView packet) noexcept {
   for (std::size_t i = 0; i < functions_.size(); ++i) {
     const auto arm = plan::arm_of(chain_.forks, i);
@@ -154,40 +152,40 @@ std::span<PacketView> CpuTwins::run_straight(std::span<PacketView> burst, std::s
   std::uint64_t bytes = function::frame_bytes(alive);
   Clock::time_point before = Clock::now();
   for (std::size_t i = first; i < last && !alive.empty();) {
-    if (const std::size_t end = stack_.lockstep_end(i); end > i + 1) {
-      alive = run_in_lockstep(alive, i, end, bytes);
-      before = Clock::now();
-      i = end;
-      continue;
+    const std::size_t end = stack_.lockstep_end(i);
+    if (end == i + 1) {
+      alive = run_timed(i, alive, bytes, before);
+    } else {
+      alive = run_in_lockstep(i, end, alive, bytes, before);
     }
-    alive = run_function(i, alive, bytes);
-    const Clock::time_point after = Clock::now();
-    counters_.functions[i++].time_ns.add(nanoseconds_between(before, after));
-    before = after;
+    i = end;
   }
   return alive;
 }
 
-std::span<PacketView> CpuTwins::run_in_lockstep(std::span<PacketView> alive, std::size_t first, std::size_t last,
-                                                std::uint64_t& bytes) noexcept {
+std::span<PacketView> CpuTwins::run_in_lockstep(std::size_t first, std::size_t last, std::span<PacketView> alive,
+                                                std::uint64_t& bytes, Clock::time_point& before) noexcept {
   std::size_t left = 0;
   bytes = 0;
   for (PacketView& packet : alive) {
     std::span<PacketView> one(&packet, 1);
     std::uint64_t length = packet.length();
-    Clock::time_point before = Clock::now();
-    for (std::size_t i = first; i < last && !one.empty(); ++i) {
-      one = run_function(i, one, length);
-      const Clock::time_point after = Clock::now();
-      counters_.functions[i].time_ns.add(nanoseconds_between(before, after));
-      before = after;
-    }
+    for (std::size_t i = first; i < last && !one.empty(); ++i) one = run_timed(i, one, length, before);
     stack_.end_lockstep(first);
     if (one.empty()) continue;
     bytes += length;
     alive[left++] = packet;
   }
   return alive.first(left);
+}
+
+std::span<PacketView> CpuTwins::run_timed(std::size_t index, std::span<PacketView> alive, std::uint64_t& bytes,
+                                          Clock::time_point& before) noexcept {
+  alive = run_function(index, alive, bytes);
+  const Clock::time_point after = Clock::now();
+  counters_.functions[index].time_ns.add(nanoseconds_between(before, after));
+  before = after;
+  return alive;
 }
 
 std::span<PacketView> CpuTwins::run_traced(PacketView& packet, Trace::Way& way) noexcept {
@@ -202,16 +200,21 @@ std::span<PacketView> CpuTwins::run_traced(PacketView& packet, Trace::Way& way) 
     if (arm != nullptr) run_traced(packet, way, arm->first, arm->last);
   }
   run_traced(packet, way, first, functions_.size());
-  for (std::size_t i = 0; i < functions_.size(); ++i) stack_.end_lockstep(i);
   return std::span(&packet, packet.packet->verdict.alive() ? 1 : 0);
 }
 
 void CpuTwins::run_traced(PacketView& packet, Trace::Way& way, std::size_t first, std::size_t last) noexcept {
   std::uint64_t bytes = packet.length();
-  for (std::size_t i = first; i < last && packet.packet->verdict.alive(); ++i) {
-    way.before(chain_.functions[i].function->traits(), *functions_[i].stage, functions_[i].name, packet);
-    static_cast<void>(run_function(i, {&packet, 1}, bytes));
-    way.after(packet);
+  const auto alive = [&packet] { return packet.packet->verdict.alive(); };
+  for (std::size_t i = first; i < last && alive();) {
+    const std::size_t begin = i;
+    const std::size_t end = stack_.lockstep_end(i);
+    for (; i < end && alive(); ++i) {
+      way.before(chain_.functions[i].function->traits(), *functions_[i].stage, functions_[i].name, packet);
+      static_cast<void>(run_function(i, {&packet, 1}, bytes));
+      way.after(packet);
+    }
+    stack_.end_lockstep(begin);
   }
 }
 

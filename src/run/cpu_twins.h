@@ -48,6 +48,8 @@ class CpuTwins {
   void end() noexcept;
 
  private:
+  using Clock = Batch::Clock;
+
   struct Function {
     std::unique_ptr<function::CpuStage> stage;
     std::string_view name;
@@ -57,10 +59,15 @@ class CpuTwins {
 
   void run_traced(PacketView& packet, Trace::Way& way, std::size_t first, std::size_t last) noexcept;
   [[nodiscard]] std::span<PacketView> run_fork(const plan::Fork& fork, std::span<PacketView> burst) noexcept;
+
+  // `alive`: forwarded packets; what is returned are those of them that go on. `bytes`: of their frames, before and
+  // then after. `before`: when the step before ended, then when this one did.
+
   /// Through functions [first, last), one packet through all of them before the next one.
-  [[nodiscard]] std::span<PacketView> run_in_lockstep(std::span<PacketView> alive, std::size_t first, std::size_t last,
-                                                      std::uint64_t& bytes) noexcept;
-  /// `bytes`: of the frames of `alive`, and then of what is returned.
+  [[nodiscard]] std::span<PacketView> run_in_lockstep(std::size_t first, std::size_t last, std::span<PacketView> alive,
+                                                      std::uint64_t& bytes, Clock::time_point& before) noexcept;
+  [[nodiscard]] std::span<PacketView> run_timed(std::size_t index, std::span<PacketView> alive, std::uint64_t& bytes,
+                                                Clock::time_point& before) noexcept;
   [[nodiscard]] std::span<PacketView> run_function(std::size_t index, std::span<PacketView> alive,
                                                    std::uint64_t& bytes) noexcept;
   std::uint64_t process_and_settle(Function& function, std::span<PacketView> packets) noexcept;

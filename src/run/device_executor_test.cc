@@ -873,7 +873,7 @@ TEST(DeviceExecutor, ShowsFinishStagesThatWaitOnlyWhatTheyChoose) {
 
 /// A fork over all of two functions, each in an arm of its own, by the port that packets come by.
 std::vector<plan::Fork> fork_by_port(std::size_t first) {
-  return {{first, first + 2, {{first, first + 1, {{{0}, {}, {}}}, ""}, {first + 1, first + 2, {{{1}, {}, {}}}, ""}}}};
+  return {{first, first + 2, {{first, first + 1, {{{0}, {}}}, ""}, {first + 1, first + 2, {{{1}, {}}}, ""}}}};
 }
 
 /// The device drops nothing that it has not seen whole, also of packets that wait while another arm runs:
@@ -908,14 +908,13 @@ TEST(DeviceExecutor, TellsTheDeviceWhatTheHostHasChangedInOneArm) {
                        fork_by_port(1));
 }
 
-/// By the port that a packet came by, by the one that was chosen for it, or by its mark.
+/// By the port that a packet came by, or by the one that was chosen for it.
 std::vector<plan::ArmCondition> random_conditions() {
   plan::ArmCondition condition;
   const auto port = static_cast<PortIndex>(*rc::gen::inRange(0, 2));
-  switch (*rc::gen::inRange(0, 4)) {
+  switch (*rc::gen::inRange(0, 3)) {
     case 0: condition.in_ports = {port}; break;
     case 1: condition.out_ports = {port}; break;
-    case 2: condition.mark = {port, 1}; break;
     default: return {};  // all packets
   }
   return {condition};

@@ -56,7 +56,7 @@ std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const pl
                               plan.hash_flows,
                               crossing(),
                               plan.segments,
-                              chain.settings.sharing != plan::Sharing::packets ? grown_bytes : 0};
+                              plan::sends_packets_again(plan) ? grown_bytes : 0};
   if (chain.timeline != nullptr) chain.timeline->name_segments(segment_names(chain, plan));
   std::vector<std::unique_ptr<ring::Lane>> lanes;
   for (unsigned i = 0; i < lanes_of(chain.settings); ++i) {
@@ -143,7 +143,7 @@ unsigned lanes_of(const RunSettings& settings) noexcept {
 
 FrameRoom room_in_batches(const Chain& chain) {
   const std::vector<function::NfTraits> traits = chain.traits();
-  const auto plan = plan::plan_device(traits, chain.settings.whole_frames, chain.settings.sharing, chain.forks);
+  const auto plan = chain.device_plan();
   return plan ? plan::growth_of(std::span(traits).first(plan::functions_before_device(*plan))) : FrameRoom{};
 }
 
@@ -152,7 +152,7 @@ std::unique_ptr<Executor> make_gpu_executor(const Chain& chain, unsigned worker,
   const RunSettings& settings = chain.settings;
   const int device = settings.gpus[worker % settings.gpus.size()];
   gpu::use_device(device);
-  auto plan = plan::plan_device(chain.traits(), settings.whole_frames, settings.sharing, chain.forks);
+  auto plan = chain.device_plan();
   if (!plan) throw gpu::CudaError(0, to_string(plan.error()));  // config has made sure that there is one
   return std::make_unique<GpuExecutor>(chain, device, *plan, worker, ring, counters, trace);
 }

@@ -133,7 +133,7 @@ std::uint32_t multiprocessors_of(int device) {
 void choose_gpu_shares(Chain& chain) {
   RunSettings& settings = chain.settings;
   const std::vector<function::NfTraits> traits = chain.traits();
-  const auto plan = plan::plan_device(traits, settings.whole_frames, settings.sharing, chain.forks);
+  const auto plan = chain.device_plan();
   if (!plan) throw gpu::CudaError(0, to_string(plan.error()));  // config has made sure that there is one
   gpu::use_device(settings.gpus.front());
   const std::uint32_t multiprocessors = multiprocessors_of(settings.gpus.front());

@@ -302,6 +302,8 @@ void Settlement::take_back(Flight& flight, const ring::SegmentResults& results, 
     }
     if (!shape.down.empty()) {
       if (goes_on && waits[n]) {
+        // The stage reads the frame in one piece, so keeping the original would mean copying all of it: more than twice
+        // the time of a packet of 1518 bytes (settle_bench, NidsRouter).
         scatter_[segment].exchange(next.record, packet);
         flight.exchanged.emplace_back(packet, next.record);
       } else if (goes_on) {

@@ -69,10 +69,9 @@ TEST(Trace, ShowsTheArmThatAPacketTakes) {
   chain.add_sink("out");
   chain.add_function("elsewhere", [](std::span<PacketView>) {});
   chain.add_function("here", [](std::span<PacketView>) {});
-  chain.add_function("marked", [](std::span<PacketView>) {});
-  const std::vector<plan::ArmCondition> marked{{{}, {}, plan::ArmCondition::Mark{7}}};
-  chain.forks = {{0, 2, {{0, 1, {{{1}, {}, {}}}, "in_port b"}, {1, 2, {{{0}, {}, {}}}, "in_port a"}}},
-                 {2, 3, {{2, 3, marked, "mark 0x7"}}}};
+  chain.add_function("nowhere", [](std::span<PacketView>) {});
+  chain.forks = {{0, 2, {{0, 1, {{{1}, {}}}, "in_port b"}, {1, 2, {{{0}, {}}}, "in_port a"}}},
+                 {2, 3, {{2, 3, {{{}, {1}}}, "out_port b"}}}};
   EXPECT_EQ(trace_of(chain, 1, 1),
             "packet 1  0.000000001  from out  50 bytes  IPv4 10.0.0.1:1024 > 192.0.2.1:53 UDP\n"
             "  fork — in_port a\n"

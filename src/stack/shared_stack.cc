@@ -31,6 +31,9 @@ struct OpenView {
   [[nodiscard]] bool suits(const StackUse& use) const noexcept {
     if (use.run != run || use.need == StackNeed::ip_reassembly) return false;
     const bool by_flow = use.need == StackNeed::flow;
+    // After a function that looks into streams, packets are already tracked. And what a later function drops has
+    // passed those that decided before it.
+    if (by_flow && (has_streams || use.ends_packets)) return false;
     if ((in_batches || use.in_batches) && (by_flow || has_flow_need)) return false;
     return by_flow || !has_streams || settings_of(use.options) == settings_of(plan.options);
   }
@@ -85,7 +88,6 @@ SharedStack::SharedStack(FieldSet reads, std::span<const StackUse> chain, unsign
   for (std::size_t f = 0; f < chain.size(); ++f) functions_[f].lockstep_end = f + 1;
   for (ViewPlan& plan : plan_views(chain)) {
     const auto count = static_cast<unsigned>(plan.functions.size());
-    plan.options.flow_slots = static_cast<std::uint8_t>(count);
     plan.options.flow_id_seed = worker + 1;
     std::vector<std::uint32_t> seams;
     for (const std::size_t f : plan.functions) seams.push_back(chain[f].options.seam_bytes);

@@ -56,7 +56,7 @@ class SharedStack {
 
   /// Of a function by its place in the chain; null where it needs nothing.
   [[nodiscard]] Attachment* attachment(std::size_t function) noexcept { return functions_[function].attachment; }
-  /// Behind the last of the functions that one packet is to pass, from this one on, before the next one comes.
+  /// One past the last of the functions, from this one on, that each packet passes before the next packet begins.
   [[nodiscard]] std::size_t lockstep_end(std::size_t function) const noexcept {
     return functions_[function].lockstep_end;
   }

@@ -44,7 +44,13 @@ TEST(Views, EndWherePacketsAreDroppedOrChanged) {
   EXPECT_EQ(groups({kIds, kFirewall, kIds}), (Groups{{0}, {2}}));
   EXPECT_EQ(groups({kIds, kRouter, kIds}), (Groups{{0}, {2}}));
   EXPECT_EQ(groups({kIps, kIds}), (Groups{{0}, {1}}));
-  EXPECT_EQ(groups({kCounter, kGate, kIds}), (Groups{{0, 1}, {2}}));
+  EXPECT_EQ(groups({kCounter, kGate, kIds}), (Groups{{0}, {1, 2}}));
+  EXPECT_EQ(groups({kGate, kGate}), (Groups{{0}, {1}}));
+}
+
+TEST(Views, AreNotSharedWithAFunctionOfStreamsThatComesFirst) {
+  EXPECT_EQ(groups({kIds, kCounter}), (Groups{{0}, {1}}));
+  EXPECT_EQ(groups({kCounter, kIds, kCounter}), (Groups{{0, 1}, {2}}));
 }
 
 TEST(Views, MayBeginWithAFunctionThatDropsByFlows) {
@@ -151,7 +157,7 @@ struct Gate {
 };
 
 TEST(Attachment, KeepsAWordOfEachFlowAndSaysWhenItEnds) {
-  TrafficView view({.keep_streams = false, .flow_slots = 2}, kTwo);
+  TrafficView view({.keep_streams = false}, kTwo);
   Gate one(view.attachment(0)), other(view.attachment(1));
   Packets packets;
   for (int i = 0; i < 3; ++i) {
@@ -172,7 +178,7 @@ TEST(Attachment, KeepsAWordOfEachFlowAndSaysWhenItEnds) {
 //     | SYN ---------------------> |
 //     |      x-------------SYN/ACK |   dropped: not answered yet
 //     | <------------------SYN/ACK |
-//     | ACK ---------------------> |   established behind it
+//     | ACK ---------------------> |   established after it
 TEST(Attachment, DroppedPacketsCountForNothing) {
   TrafficView view({.keep_streams = false}, kOne);
   Gate gate(view.attachment(0));
@@ -209,7 +215,7 @@ TEST(Attachment, DroppedPacketsCountForNothing) {
 //     | "good" -----------------> |
 //     | FIN --------------------> |
 TEST(TrafficView, FeedsNoStreamWithWhatTheFirstFunctionDrops) {
-  TrafficView view({.inline_streams = true, .flow_slots = 3}, kThree);
+  TrafficView view({.inline_streams = true}, kThree);
   Gate gate(view.attachment(0));
   Looker one, other;
   view.attachment(1).look_with(one);
@@ -242,7 +248,7 @@ TEST(TrafficView, GivesEachFunctionTheSameOfAStream) {
   for (const bool is_inline : {false, true}) {
     std::vector<std::string> texts;
     for (const unsigned functions : {1U, 3U}) {
-      TrafficView view({.inline_streams = is_inline, .flow_slots = 3}, std::vector<std::uint32_t>(functions));
+      TrafficView view({.inline_streams = is_inline}, std::vector<std::uint32_t>(functions));
       std::vector<Looker> lookers(functions);
       for (unsigned i = 0; i < functions; ++i) view.attachment(i).look_with(lookers[i]);
       Attachment& last = view.attachment(functions - 1);

@@ -71,8 +71,8 @@ class Tracker {
   [[nodiscard]] PacketFlow look_up(PacketView packet, std::uint64_t number) noexcept;
   /// Then what became of the frame. It goes on: it is tracked, and a flow that it begins has the slots that were set.
   void pass(PacketSink& sink) noexcept;
-  /// It was dropped: no flow and no stream knows of it. The sink is told the end of a flow that it would have begun, if
-  /// a slot of it was set.
+  /// It was dropped: no flow and no stream changes. If it would have begun a flow, and a slot of that was set, the sink
+  /// gets the end of the flow.
   void drop(PacketSink& sink) noexcept;
 
   /// The frame that was tracked last was dropped: datagrams that it completed are refused (DecodedPacket::refused).

@@ -39,8 +39,18 @@ class TrafficView::Everyone final : public PacketSink {
   const std::uint32_t seam_bytes_;
 };
 
+namespace {
+
+TrackerOptions with_slots(TrackerOptions options, std::size_t functions) noexcept {
+  options.flow_slots = static_cast<std::uint8_t>(functions);
+  return options;
+}
+
+}  // namespace
+
 TrafficView::TrafficView(const TrackerOptions& options, std::span<const std::uint32_t> seams)
-    : tracker_(options), everyone_(std::make_unique<Everyone>(attachments_, options.seam_bytes)) {
+    : tracker_(with_slots(options, seams.size())),
+      everyone_(std::make_unique<Everyone>(attachments_, options.seam_bytes)) {
   for (const std::uint32_t seam : seams) {
     attachments_.push_back(std::make_unique<Attachment>(*this, static_cast<unsigned>(attachments_.size()), seam));
   }
@@ -56,17 +66,6 @@ void TrafficView::begin_frame(PacketView frame, std::size_t index) noexcept {
   for (const auto& function : attachments_) {
     if (function->sink_ != nullptr) function->sink_->begin_frame(frame, index);
   }
-}
-
-void TrafficView::track(PacketView frame, std::size_t index) noexcept {
-  begin_frame(frame, index);
-  if (asked_about_ == frame.packet) {
-    asked_about_ = nullptr;
-    tracker_.pass(sink());
-    return;
-  }
-  settle();
-  tracker_.track(frame, numbers_.of(*frame.packet), sink());
 }
 
 void TrafficView::settle() noexcept {
@@ -104,7 +103,21 @@ bool Attachment::tracks() const noexcept {
   return true;
 }
 
-void Attachment::track(PacketView frame, std::size_t index) noexcept { view_.track(frame, index); }
+void Attachment::track(PacketView frame, std::size_t index) noexcept {
+  const bool is_looked_up = view_.asked_about_ == frame.packet;
+  if (is_looked_up) {
+    view_.asked_about_ = nullptr;
+  } else {
+    view_.settle();
+  }
+  view_.begin_frame(frame, index);
+  if (is_looked_up) {
+    view_.tracker_.pass(view_.sink());
+  } else {
+    view_.tracker_.track(frame, view_.numbers_.of(*frame.packet), view_.sink());
+  }
+}
+
 void Attachment::refuse_frame() noexcept { view_.tracker_.refuse_frame(); }
 
 void Attachment::observe(PacketView frame) noexcept {

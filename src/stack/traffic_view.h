@@ -86,8 +86,8 @@ class Attachment {
 
 class TrafficView {
  public:
-  /// `options`: what suits all functions, with a flow slot for each. `seams`: the seam_bytes of each, as many of a
-  /// stream as it is to be offered again, in the chain's order.
+  /// For as many functions as there are `seams`: the seam_bytes of each, in the chain's order. `options`: what suits
+  /// all of them. Each has a slot in the flows.
   TrafficView(const TrackerOptions& options, std::span<const std::uint32_t> seams);
   ~TrafficView();
   TrafficView(const TrafficView&) = delete;
@@ -104,10 +104,9 @@ class TrafficView {
   friend class Attachment;
   class Everyone;
 
-  /// Whoever is to be given what comes of a frame: the one function that looks, or all.
+  /// Gets what comes of a frame: the only function, if it looks into streams; otherwise all functions.
   [[nodiscard]] PacketSink& sink() noexcept;
   void begin_frame(PacketView frame, std::size_t index) noexcept;
-  void track(PacketView frame, std::size_t index) noexcept;
 
   Tracker tracker_;
   FrameNumbers numbers_;

@@ -18,6 +18,7 @@
 #include <sstream>
 
 #include "base/testing/rounds.h"
+#include "base/text_file.h"
 #include "nf/ipsec/ipsec_for_test.h"
 #include "nf/ipsec/sa/esp_sa_table.h"
 #include "packet/parse_core.h"
@@ -182,7 +183,7 @@ TEST_F(EspPeers, WiresharkAuthenticatesAndDecryptsWhatAChainProtects) {
   const auto read_states = ipsec::read_states(folder_ / "state");
   ASSERT_TRUE(read_states);
   std::filesystem::create_directories(folder_ / "wireshark");
-  ASSERT_TRUE(ipsec::write_esp_sa_table(folder_ / "wireshark/esp_sa", read_states->value));
+  ASSERT_TRUE(write_text_file(folder_ / "wireshark/esp_sa", ipsec::esp_sa_table(read_states->value)));
   const auto tshark = [&](const std::string& fields) {
     return output_of("XDG_CONFIG_HOME=" + (folder_ / "") + " tshark -r " + (folder_ / "esp.pcap") +
                      " -o esp.enable_encryption_decode:TRUE -o esp.enable_authentication_check:TRUE"

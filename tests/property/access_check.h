@@ -1,19 +1,27 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Holds a stage to its declared access: what it does not read may be anything, and what it does not write stays. A
-// field that it writes into some packets only must be among those it reads, or its old value would show. The layout is
-// there for those that read all the fields that it comes from.
+// Compares what a stage does with its declared access. Two runs from the same state get the same packets, except that
+// in the second run all that the stage does not read is random. Both must have the same results, and must leave all
+// that the stage does not write as it was. A stage that writes a field of only some packets must also read it: the old
+// value shows in the others. Stages that read every field that the layout depends on get the layout.
 
 #pragma once
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "function/network_function.h"
+#include "function/burst.h"
+#include "packet/batch.h"
 #include "packet/field_range.h"
 #include "packet/field_text.h"
 #include "property/random_packets.h"
@@ -30,6 +38,7 @@ inline void scramble(Packet& packet, FieldSet fields, RandomPackets& random) {
       packet.bytes[range.offset + i] = static_cast<std::uint8_t>(random.word());
     }
   }
+  if (fields.has(Field::frame_shape)) p.length = static_cast<std::uint32_t>(random.below(p.length + 1));
   if (fields.has(Field::wire_length)) p.wire_length = p.length + random.word() % 1000;
   if (fields.has(Field::timestamp)) p.timestamp_ns = random.word();
   if (fields.has(Field::in_port)) p.in_port = static_cast<PortIndex>(random.below(3));
@@ -40,7 +49,7 @@ inline void scramble(Packet& packet, FieldSet fields, RandomPackets& random) {
   }
 }
 
-/// Takes from the packet what parsing found by fields that are not read: then the frame is bytes of no known kind.
+/// Removes from the layout what parsing found in fields that are not read.
 inline void withhold_layout(Packet& packet, FieldSet reads) {
   PacketLayout& layout = packet.descriptor.layout;
   if (!(kParsedFields - reads).empty()) {
@@ -52,7 +61,7 @@ inline void withhold_layout(Packet& packet, FieldSet reads) {
   }
 }
 
-/// Whether the two packets, of one layout, have the same value in `field`.
+/// Whether both packets have the same value in `field`, each by its own layout.
 inline bool same(Field field, const Packet& a, const Packet& b) {
   const PacketDescriptor& p = a.descriptor;
   const PacketDescriptor& q = b.descriptor;
@@ -66,9 +75,12 @@ inline bool same(Field field, const Packet& a, const Packet& b) {
     case Field::flow_hash: return p.flow_hash == q.flow_hash;
     default: break;
   }
-  const FieldRange range = field_range(field, p.layout, p.link_type, p.length);
-  return std::equal(a.bytes.begin() + range.offset, a.bytes.begin() + range.offset + range.length,
-                    b.bytes.begin() + range.offset);
+  const auto bytes_of = [field](const Packet& packet) {
+    const PacketDescriptor& d = packet.descriptor;
+    const FieldRange range = field_range(field, d.layout, d.link_type, static_cast<std::uint32_t>(packet.bytes.size()));
+    return std::span(packet.bytes).subspan(range.offset, range.length);
+  };
+  return std::ranges::equal(bytes_of(a), bytes_of(b));
 }
 
 inline std::string described(Packet& packet) {
@@ -79,48 +91,193 @@ inline std::string described(Packet& packet) {
                      packet.descriptor.wire_length, hex);
 }
 
-/// What the stage does with `packets` against its access, or nothing. The packets come out processed.
-inline std::optional<std::string> violation(function::CpuStage& stage, Access access, std::vector<Packet>& packets,
+/// A stage under test, with the state that it begins with.
+class StageRun {
+ public:
+  virtual ~StageRun() = default;
+  /// By how much it may make frames longer.
+  [[nodiscard]] virtual FrameRoom room() const { return {}; }
+  /// Bytes that it finds in each packet, for a finish stage.
+  [[nodiscard]] virtual std::size_t findings_bytes() const { return 0; }
+  virtual void begin_batch(const Batch& batch) { static_cast<void>(batch); }
+  /// A burst. `first`: the position of its first packet among all packets of the run. `findings`: one for each packet.
+  virtual void process(std::span<PacketView> packets, std::span<std::byte* const> findings, std::size_t first) = 0;
+  virtual void end_batch() {}
+  /// The results other than packets, at the end of the run: log lines, counts, emitted packets.
+  [[nodiscard]] virtual std::string end() { return {}; }
+};
+using MakeRun = std::function<std::unique_ptr<StageRun>()>;
+
+/// What a run leaves: the packets as they came out, and the rest of its results.
+struct Outcome {
+  std::vector<Packet> packets;
+  std::vector<std::vector<std::byte>> findings;
+  std::string told;
+  std::string fault;  // what it did that no stage may do; empty: nothing
+};
+
+namespace access_detail {
+
+/// The packets of a run, batch by batch, in memory that has a fixed value outside the room of the frames.
+class Runner {
+ public:
+  Runner(StageRun& run, bool changes_shape)
+      : run_(run),
+        changes_shape_(changes_shape),
+        room_(run.room()),
+        memory_(kMargin + kBatchBytes + kMargin, kFiller) {}
+
+  Outcome operator()(const std::vector<Packet>& packets) {
+    outcome_.packets = packets;
+    outcome_.findings.assign(packets.size(), std::vector<std::byte>(run_.findings_bytes()));
+    for (std::size_t first = 0; first < packets.size() && outcome_.fault.empty(); first += kBatchPackets) {
+      batch(std::span(packets).subspan(first, std::min(kBatchPackets, packets.size() - first)), first);
+    }
+    outcome_.told = run_.end();
+    return std::move(outcome_);
+  }
+
+ private:
+  static constexpr std::size_t kBatchPackets = 512;
+  static constexpr std::size_t kBatchBytes = kBatchPackets * 4096;
+  static constexpr std::size_t kMargin = 64;
+  static constexpr std::uint8_t kFiller = 0xa5;
+
+  void batch(std::span<const Packet> packets, std::size_t first) {
+    Batch batch({memory_.data() + kMargin, kBatchBytes}, descriptors_, room_);
+    for (const Packet& packet : packets) {
+      ASSERT_TRUE(batch.append(packet.bytes, {}));
+      PacketDescriptor& descriptor = batch.packets().back();
+      const std::uint32_t offset = descriptor.offset;
+      descriptor = packet.descriptor;
+      descriptor.offset = offset;
+    }
+    run_.begin_batch(batch);
+    for (std::size_t at = 0; at < packets.size(); at += function::kBurst) {
+      const std::size_t count = std::min(function::kBurst, packets.size() - at);
+      std::vector<PacketView> views;
+      std::vector<std::byte*> findings;
+      std::vector<std::uint32_t> offsets;
+      for (std::size_t i = at; i < at + count; ++i) {
+        views.push_back(batch.view(i));
+        findings.push_back(outcome_.findings[first + i].data());
+        offsets.push_back(batch.packets()[i].offset);
+      }
+      run_.process(views, findings, first + at);
+      for (std::size_t i = 0; i < count; ++i) {
+        if (views[i].packet != &batch.packets()[at + i]) outcome_.fault = "replaced a descriptor";
+        take(views[i], packets[at + i], offsets[i], outcome_.packets[first + at + i]);
+      }
+    }
+    run_.end_batch();
+    if (!std::ranges::all_of(memory_, [](std::uint8_t byte) { return byte == kFiller; })) {
+      outcome_.fault = "wrote outside the room of the frames";
+      std::ranges::fill(memory_, kFiller);
+    }
+  }
+
+  /// The packet as the stage left it. Its offset counts from where the frame began.
+  void take(const PacketView& view, const Packet& original, std::uint32_t offset, Packet& into) {
+    const std::size_t begin = kMargin + offset - room_.head;
+    const std::size_t end = kMargin + offset + original.bytes.size() + room_.tail;
+    const auto at = static_cast<std::size_t>(view.frame - memory_.data());
+    into.descriptor = *view.packet;
+    into.descriptor.offset -= offset;
+    // A stage that does not read lengths may have been given a shorter one.
+    const std::size_t length = changes_shape_ ? view.length() : original.bytes.size();
+    if (view.packet->offset + kMargin != at || at < begin || at + length > end) {
+      outcome_.fault = "moved a frame out of its room";
+    } else {
+      into.bytes.assign(view.frame, view.frame + length);
+      into.bytes.reserve(length + 1);  // never a null pointer
+    }
+    std::fill_n(memory_.begin() + static_cast<std::ptrdiff_t>(begin), end - begin, kFiller);
+  }
+
+  StageRun& run_;
+  const bool changes_shape_;
+  const FrameRoom room_;
+  std::vector<std::uint8_t> memory_;
+  std::vector<PacketDescriptor> descriptors_ = std::vector<PacketDescriptor>(kBatchPackets);
+  Outcome outcome_;
+};
+
+/// The first line in which the texts differ.
+inline std::string difference(const std::string& a, const std::string& b) {
+  const std::size_t at = static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+  const std::size_t line = a.rfind('\n', at == 0 ? 0 : at - 1) + 1;
+  return fmt::format("\n  {}\n  {}", a.substr(line, a.find('\n', at) - line), b.substr(line, b.find('\n', at) - line));
+}
+
+/// What became of one packet in both runs, against the access; or nothing.
+inline std::optional<std::string> violation_in(Access access, const Packet& before, const Packet& other_before,
+                                               Packet& after, Packet& other_after) {
+  Packet original = before;
+  Packet other = other_before;
+  if (access.writes.has(Field::frame_shape)) {
+    // The layout is parsed again after the stage.
+    if (after.descriptor.verdict.alive()) parse(after.view());
+    if (other_after.descriptor.verdict.alive()) parse(other_after.view());
+  } else if (!(after.descriptor.layout == before.descriptor.layout) ||
+             !(other_after.descriptor.layout == other_before.descriptor.layout)) {
+    return "changed the layout of " + described(original);
+  } else {
+    // The fields lie where they did, whatever layout the stage was given.
+    other_after.descriptor.layout = original.descriptor.layout;
+  }
+  other.descriptor.layout = original.descriptor.layout;
+  for (unsigned f = 0; f < kFieldCount; ++f) {
+    const auto field = static_cast<Field>(f);
+    if (access.writes.has(field)) {
+      if (same(field, after, other_after)) continue;
+      return fmt::format("{} comes out as {} or as {}, by fields that it does not read: {}\nand {}", name(field),
+                         format_field(field, after.view()), format_field(field, other_after.view()),
+                         described(original), described(other));
+    }
+    // Nothing that has been dropped goes on: only its verdict counts.
+    const bool dropped = access.writes.has(Field::frame_shape) && !after.descriptor.verdict.alive();
+    if (dropped && f < kByteFieldCount) continue;
+    if (!same(field, after, original) || !same(field, other_after, other)) {
+      return fmt::format("{} changes, and is not among what it writes: {}", name(field), described(original));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace access_detail
+
+/// What the stage does with `packets`.
+inline Outcome outcome_of(const MakeRun& make, Access access, const std::vector<Packet>& packets) {
+  const std::unique_ptr<StageRun> run = make();
+  return access_detail::Runner(*run, access.writes.has(Field::frame_shape))(packets);
+}
+
+/// What the stage does that its access does not allow, or nothing. The packets come out processed.
+inline std::optional<std::string> violation(const MakeRun& make, Access access, std::vector<Packet>& packets,
                                             RandomPackets& random) {
-  if (access.writes.has(Field::frame_shape)) return "this check knows no functions that change lengths";
-  const std::vector<Packet> before = packets;
   std::vector<Packet> others = packets;
   for (Packet& packet : others) {
     scramble(packet, FieldSet::all() - access.reads, random);
     withhold_layout(packet, access.reads);
   }
-  std::vector<Packet> others_before = others;
-  for (std::vector<Packet>* batch : {&packets, &others}) {
-    std::vector<PacketView> views;
-    for (Packet& packet : *batch) views.push_back(packet.view());
-    stage.begin_batch();
-    stage.process(views);
-    for (std::size_t i = 0; i < views.size(); ++i) {
-      if (views[i].frame != (*batch)[i].bytes.data() || views[i].packet != &(*batch)[i].descriptor)
-        return "moved a frame";
-    }
+  Outcome outcome = outcome_of(make, access, packets);
+  Outcome other = outcome_of(make, access, others);
+  for (const Outcome* each : {&outcome, &other}) {
+    if (!each->fault.empty()) return each->fault;
   }
   for (std::size_t i = 0; i < packets.size(); ++i) {
-    Packet original = before[i];
-    if (!(packets[i].descriptor.layout == original.descriptor.layout) ||
-        !(others[i].descriptor.layout == others_before[i].descriptor.layout)) {
-      return "changed the layout of " + described(original);
-    }
-    // The fields lie where they did, whatever the stage was told of it.
-    others[i].descriptor.layout = others_before[i].descriptor.layout = original.descriptor.layout;
-    for (unsigned f = 0; f < kFieldCount; ++f) {
-      const auto field = static_cast<Field>(f);
-      if (access.writes.has(field)) {
-        if (!same(field, packets[i], others[i])) {
-          return fmt::format("{} comes out as {} or as {}, by fields that it does not read: {}\nand {}", name(field),
-                             format_field(field, packets[i].view()), format_field(field, others[i].view()),
-                             described(original), described(others[i]));
-        }
-      } else if (!same(field, packets[i], before[i]) || !same(field, others[i], others_before[i])) {
-        return fmt::format("{} changes, and is not among what it writes: {}", name(field), described(original));
-      }
+    auto found = access_detail::violation_in(access, packets[i], others[i], outcome.packets[i], other.packets[i]);
+    if (found) return found;
+    if (outcome.findings[i] != other.findings[i]) {
+      return fmt::format("finds something else, by fields that it does not read: {}\nand {}", described(packets[i]),
+                         described(others[i]));
     }
   }
+  if (outcome.told != other.told) {
+    return "tells something else, by fields that it does not read:" +
+           access_detail::difference(outcome.told, other.told);
+  }
+  packets = std::move(outcome.packets);
   return std::nullopt;
 }
 

@@ -47,7 +47,7 @@ Ipsec::Ipsec(std::unique_ptr<Tables> tables, std::string left_out)
   traits_.summary = ipsec_kind().summary;
   traits_.cpu = kAccess;
   traits_.gpu = kAccess;
-  traits_.finish = Access{{}, {Field::verdict}};  // what it looks at are findings
+  traits_.finish = Access{{Field::verdict}, {Field::verdict}};  // most packets keep theirs
   if (tables_->settings().cuts()) traits_.finish = Access{kAccess.reads, kAccess.writes};
   traits_.emits = tables_->settings().mtu != 0;
   traits_.findings_bytes = tables_->settings().inbound ? sizeof(InboundFinding) : sizeof(OutboundFinding);

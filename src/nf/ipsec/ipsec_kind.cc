@@ -22,6 +22,7 @@
 #include "nf/ipsec/ipsec.h"
 #include "nf/ipsec/numbers/sa_registry.h"
 #include "nf/ipsec/numbers/state_folder.h"
+#include "nf/ipsec/sa/esp_sa_table.h"
 
 namespace penstock::ipsec {
 
@@ -53,6 +54,25 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "/var/lib/penstock/ipsec, or for users other than root ~/.local/state/penstock/ipsec",
      false},
     function::kUnsupportedParameter,
+});
+
+/// Each SA once, even if several functions use it.
+std::string esp_sa_text(std::span<const function::NetworkFunction* const> functions) {
+  SecurityAssociations all;
+  for (const function::NetworkFunction* function : functions) {
+    for (const SecurityAssociation& sa : static_cast<const Ipsec&>(*function).tables().sas()) {
+      const bool there = std::ranges::any_of(all, [&](const SecurityAssociation& other) {
+        return other.spi == sa.spi && other.destination == sa.destination;
+      });
+      if (!there) all.push_back(sa);
+    }
+  }
+  return esp_sa_table(all);
+}
+
+constexpr auto kOutputs = std::to_array<function::OutputKind>({
+    {"esp_sa", "SAs", "the SAs of ipsec with their keys, as Wireshark's esp_sa table; only the owner can read the file",
+     &esp_sa_text, "keys"},
 });
 
 Errors out_of_place(const Parameters& parameters, bool inbound, bool behind_router) {
@@ -278,8 +298,9 @@ Result<std::unique_ptr<function::NetworkFunction>> make_ipsec(const Parameters& 
 }
 
 const function::NfKind& ipsec_kind() {
-  static constexpr function::NfKind kKind{
-      "ipsec", "protects packets with ESP and decapsulates them, as configured with ip xfrm", kParameters, &make};
+  static constexpr function::NfKind kKind{"ipsec",
+                                          "protects packets with ESP and decapsulates them, as configured with ip xfrm",
+                                          kParameters, &make, kOutputs};
   return kKind;
 }
 

@@ -19,6 +19,7 @@
 
 #include "base/testing/rounds.h"
 #include "nf/ipsec/ipsec_for_test.h"
+#include "nf/ipsec/sa/esp_sa_table.h"
 #include "packet/testing/random_frames.h"
 
 namespace penstock::ipsec {
@@ -215,96 +216,6 @@ RC_GTEST_PROP(Ipsec, GivesBackRandomFrames, ()) {
     const Bytes expected(before.bytes.begin(), before.bytes.begin() + frame.view.layout().end);
     RC_ASSERT(opened[i] == (Done{"forwarded", expected}));
   }
-}
-
-// What the traits say of what is read and written. No two packets of an SA come out alike, so of two functions with
-// the same keys and the same first IV each sees every packet once.
-
-struct Both {
-  std::vector<std::unique_ptr<RoomyFrame>> frames;
-  std::vector<PacketView> views;
-
-  void add(const Arriving& one, FrameRoom room, PortIndex in_port) {
-    frames.push_back(std::make_unique<RoomyFrame>(one.bytes, room, one.link, one.wire_length));
-    views.push_back(frames.back()->view);
-    views.back().packet->in_port = in_port;
-  }
-};
-
-void expect_unread_fields_do_not_matter(End& one, End& other, const std::vector<Arriving>& batch, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  Both a, b;
-  std::vector<PacketDescriptor> before;
-  for (const Arriving& frame : batch) {
-    const auto port = static_cast<PortIndex>(random() % 3);
-    a.add(frame, one.function->traits().growth, port);
-    b.add(frame, other.function->traits().growth, port);
-    PacketDescriptor& p = *b.views.back().packet;
-    p.timestamp_ns = random();
-    p.mark = static_cast<std::uint32_t>(random());
-    p.flow_hash = static_cast<std::uint32_t>(random());
-    before.push_back(p);
-  }
-  one.stage->begin_batch();
-  one.stage->process(a.views);
-  other.stage->begin_batch();
-  other.stage->process(b.views);
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    const PacketDescriptor& p = *a.views[i].packet;
-    const PacketDescriptor& q = *b.views[i].packet;
-    ASSERT_EQ(fate_of(p.verdict), fate_of(q.verdict));
-    ASSERT_EQ(p.verdict, q.verdict);
-    ASSERT_EQ(p.offset, q.offset);
-    ASSERT_EQ(p.wire_length, q.wire_length);
-    ASSERT_EQ(Bytes(a.views[i].frame, a.views[i].frame + p.length),
-              Bytes(b.views[i].frame, b.views[i].frame + q.length));
-    // Nor are they written, nor the port that it came by.
-    ASSERT_EQ(q.timestamp_ns, before[i].timestamp_ns);
-    ASSERT_EQ(q.mark, before[i].mark);
-    ASSERT_EQ(q.flow_hash, before[i].flow_hash);
-    ASSERT_EQ(q.in_port, before[i].in_port);
-    ASSERT_EQ(p.timestamp_ns, 0U);
-    ASSERT_EQ(p.mark, 0U);
-  }
-}
-
-TEST(Ipsec, ReadsAndWritesNoFieldsButThoseOfItsAccess) {
-  constexpr FieldSet kUntouched{Field::timestamp, Field::mark, Field::flow_hash};
-  penstock::testing::RandomFrames random(1);
-  std::vector<Arriving> clear;
-  for (int i = 0; i < 3000; ++i) {
-    const penstock::testing::Frame frame = random.frame();
-    clear.emplace_back(frame.bytes, frame.link_type, frame.wire_length);
-  }
-  const Bytes arp = packet().eth().ether_type(ether_type::kArp).raw(Bytes(28, 3)).padded_to(60).bytes();
-  clear.emplace_back(arp);
-
-  End out = outwards(several_states(), several_policies("out"));
-  End out_too = outwards(several_states(), several_policies("out"));
-  const Access outward = out.function->traits().cpu;
-  EXPECT_EQ(outward.reads, FieldSet::all() - kUntouched);
-  EXPECT_EQ(outward.writes, (FieldSet::all() - kUntouched - FieldSet{Field::in_port, Field::arp}));
-  ASSERT_NO_FATAL_FAILURE(expect_unread_fields_do_not_matter(out, out_too, clear, 2));
-
-  End sealing = outwards(several_states(), several_policies("out"));
-  std::vector<Arriving> protected_ones;
-  const std::vector<Done> sealed = sealing(clear);
-  std::mt19937_64 damage(3);
-  for (std::size_t i = 0; i < sealed.size(); ++i) {
-    Bytes bytes = sealed[i].bytes;
-    if (damage() % 4 == 0 && !bytes.empty()) bytes[damage() % bytes.size()] ^= 1;
-    const Arriving frame(bytes, clear[i].link);
-    protected_ones.push_back(frame);
-    if (damage() % 4 == 0) protected_ones.push_back(frame);  // again
-  }
-  End in = inwards(several_states(), several_policies("fwd"));
-  End in_too = inwards(several_states(), several_policies("fwd"));
-  const Access inward = in.function->traits().cpu;
-  EXPECT_EQ(inward.reads, outward.reads);
-  EXPECT_EQ(inward.writes, outward.writes);
-  ASSERT_NO_FATAL_FAILURE(expect_unread_fields_do_not_matter(in, in_too, protected_ones, 4));
-  EXPECT_EQ(out(arp).bytes, arp);
-  EXPECT_EQ(in(arp).bytes, arp);
 }
 
 /// Whether six digits of a key, one behind the other, are in a text.
@@ -510,6 +421,18 @@ TEST(IpsecTwice, LimitsAreThoseOfTheSaAndEachFunctionReportsItsOwnPackets) {
   second.function->report(report = {});
   EXPECT_EQ(report["sas"][0]["packets"], 2);
   EXPECT_EQ(report["sas"][0]["sent"], 5);
+}
+
+TEST(IpsecTwice, EachSaIsOnceInTheTableForWireshark) {
+  SaRegistry registry;
+  StateText shared;
+  StateText other;
+  other.spi = 0x99;
+  const End first = outwards(shared(), by_port(2000), {}, &registry);
+  const End second = outwards(shared() + other(), by_port(2000), {}, &registry);
+  const std::array<const function::NetworkFunction*, 2> both{first.function.get(), second.function.get()};
+  ASSERT_EQ(ipsec_kind().outputs.size(), 1U);
+  EXPECT_EQ(ipsec_kind().outputs[0].text(both), esp_sa_table(second.function->tables().sas()));
 }
 
 TEST(IpsecTwice, WithoutARunNothingIsSent) {

@@ -34,18 +34,16 @@ void add(Counts& to, const Counts& more) {
 
 function::NfTraits make_traits(const Detection& detection, const NidsSettings& settings) {
   function::NfTraits traits;
-  traits.writes_events = true;
   traits.name = nids_kind().name;
   traits.summary = nids_kind().summary;
-  // All of a frame, since rules may look at any byte; flows are its own table's.
-  const FieldSet writes = settings.inspector.drops ? FieldSet{Field::verdict} : FieldSet{};
-  traits.cpu = {FieldSet::all() - FieldSet{Field::mark, Field::flow_hash}, writes};
+  // All of a frame, since rules may look at any byte. Flows are the stack's, by its own hash.
+  const FieldSet verdict = settings.inspector.drops ? FieldSet{Field::verdict} : FieldSet{};
+  traits.cpu = {(FieldSet::all() - FieldSet{Field::mark, Field::flow_hash, Field::verdict}) | verdict, verdict};
   traits.stack = settings.tracker.keep_flows ? stack::StackNeed::tcp_stream : stack::StackNeed::ip_reassembly;
   if (!detection.literals().empty()) {
-    // The device looks for literals alone: behind the headers, and where there is no more than an IP header.
-    traits.gpu =
-        Access{traits.cpu.reads - FieldSet{Field::wire_length, Field::timestamp, Field::in_port, Field::verdict}, {}};
-    traits.finish = Access{traits.cpu.reads, writes};
+    // The device only looks for literals, in the bytes that the layout says.
+    traits.gpu = Access{traits.cpu.reads - FieldSet{Field::timestamp, Field::in_port, Field::verdict}, {}};
+    traits.finish = traits.cpu;
     traits.findings_bytes = sizeof(PacketLiterals);
     traits.finish_waits = !settings.inspector.drops;
     traits.fills_gpu = true;

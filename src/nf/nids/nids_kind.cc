@@ -94,6 +94,14 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "how long fragments of an incomplete datagram are kept", false},
 });
 
+constexpr std::string_view kEve = "eve";
+constexpr std::string_view kFastLog = "fast_log";
+
+constexpr auto kOutputs = std::to_array<function::OutputKind>({
+    {kEve, "alerts", "alerts as EVE JSON, one per line, written while the chain runs"},
+    {kFastLog, "alerts", "alerts in Suricata's fast.log format, one per line, written while the chain runs"},
+});
+
 stack::OverlapPolicy policy_of(std::string_view name) {
   using Policy = stack::OverlapPolicy;
   if (name == "first") return Policy::first;
@@ -173,8 +181,8 @@ NidsSettings settings_of(const Parameters& parameters, const function::NfContext
   settings.host_memory = parameters.integer("host_memory");
   settings.eve.payload = parameters.flag("payload");
   settings.eve.packet = parameters.flag("packet");
-  settings.eve_log = context.eve;
-  settings.fast_log = context.fast_log;
+  settings.eve_log = context.log(kEve);
+  settings.fast_log = context.log(kFastLog);
   return settings;
 }
 
@@ -329,7 +337,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
 
 const function::NfKind& nids_kind() {
   static constexpr function::NfKind kKind{
-      "nids", "matches packets against Suricata or Snort rules, and alerts or drops", kParameters, &make};
+      "nids", "matches packets against Suricata or Snort rules, and alerts or drops", kParameters, &make, kOutputs};
   return kKind;
 }
 

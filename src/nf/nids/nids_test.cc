@@ -86,7 +86,8 @@ class NidsFunction : public ::testing::Test {
     auto parameters = Parameters::read(nids_kind().parameters, raw, {});
     if (!parameters) return tl::unexpected(std::move(parameters.error()));
     function::NfContext context;
-    context.eve = eve;
+    const function::NamedLog log{"eve", eve};
+    context.logs = {&log, 1};
     auto made = nids_kind().make(*parameters, context);
     unsupported_ = std::move(context.unsupported);
     return made;
@@ -269,46 +270,6 @@ TEST_F(NidsFunction, DropsWhatComesAgainOfADatagramThatItDropped) {
   std::vector<bool> dropped;
   for (const PacketView& view : frames.views) dropped.push_back(!view.packet->verdict.alive());
   EXPECT_EQ(dropped, (std::vector<bool>{false, true, true, true, false, false}));
-}
-
-/// Both functions see the same but for what the traits say is not read; all but verdicts stays as it was.
-TEST_F(NidsFunction, ReadsAndWritesWhatItsTraitsSay) {
-  const std::string rules =
-      "drop udp any any -> any any (content:\"a\"; sid:1;)\ndrop tcp any any -> any any (flags:S; sid:2;)\n";
-  const auto one = make(rules, {{"action", {"drop"}}});
-  const auto other = make(rules, {{"action", {"drop"}}});
-  EXPECT_EQ(one->traits().cpu.writes, FieldSet{Field::verdict});
-  EXPECT_EQ(FieldSet::all() - one->traits().cpu.reads, (FieldSet{Field::mark, Field::flow_hash}));
-  std::mt19937 random(20261);
-  std::vector<Frame> packets;
-  for (int i = 0; i < 2000; ++i) {
-    const auto port = static_cast<std::uint16_t>(1000 + random() % 500);
-    std::string text(random() % 20, ' ');
-    for (char& c : text) c = static_cast<char>('a' + random() % 20);
-    packets.push_back(random() % 2 == 0 ? question(text, port)
-                                        : packet()
-                                              .eth()
-                                              .ipv4("10.0.0.1", "192.0.2.1")
-                                              .tcp(port, 80, static_cast<std::uint8_t>(random() % 64))
-                                              .payload(text)
-                                              .bytes());
-  }
-  Frames a(packets);
-  Frames b(packets);
-  for (const PacketView& view : b.views) {
-    view.packet->mark = static_cast<std::uint32_t>(random());
-    view.packet->flow_hash = static_cast<std::uint32_t>(random());
-  }
-  AttachedStage(*one).process(a.views);
-  AttachedStage(*other).process(b.views);
-  std::size_t dropped = 0;
-  for (std::size_t i = 0; i < packets.size(); ++i) {
-    EXPECT_EQ(a.views[i].packet->verdict, b.views[i].packet->verdict) << i;
-    EXPECT_EQ(Frame(a.views[i].frame, a.views[i].frame + a.views[i].length()), packets[i]);
-    dropped += a.views[i].packet->verdict.alive() ? 0 : 1;
-  }
-  EXPECT_GT(dropped, 500U);
-  EXPECT_LT(dropped, 1950U);
 }
 
 TEST_F(NidsFunction, TellsWhatItLoadedAndWhatNot) {

@@ -63,6 +63,10 @@ class Router final : public function::NetworkFunction {
   [[nodiscard]] std::string description() const override;
   void report(nlohmann::json& into) const override;
 
+  /// The tables, for readers besides the stages.
+  [[nodiscard]] function::Snapshot<RouterTables>& tables() noexcept { return snapshot_; }
+  [[nodiscard]] CheckRules rules() const noexcept { return rules_; }
+
   /// Packets of batches that begin after this returns are forwarded by the changed tables; no packet sees half of the
   /// change. After an error, or std::bad_alloc, all is as it was. A device that the tables cannot be brought to refuses
   /// its batches until a later change reaches it. Waits for the batch boundaries of workers and stages. Any thread but

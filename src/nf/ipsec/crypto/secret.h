@@ -6,8 +6,6 @@
 
 #pragma once
 
-#include <string.h>  // NOLINT(modernize-deprecated-headers): explicit_bzero
-
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -15,12 +13,9 @@
 #include <iosfwd>
 #include <span>
 
-namespace penstock::ipsec {
+#include "base/wipe.h"
 
-/// Zeros that the compiler may not leave out.
-inline void wipe(void* memory, std::size_t bytes) noexcept {
-  if (bytes > 0) explicit_bzero(memory, bytes);
-}
+namespace penstock::ipsec {
 
 class Secret {
  public:

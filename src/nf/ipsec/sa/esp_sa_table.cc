@@ -8,8 +8,6 @@
 #include <cstddef>
 #include <string_view>
 
-#include "base/text_file.h"
-
 namespace penstock::ipsec {
 
 namespace {
@@ -79,13 +77,6 @@ std::string esp_sa_table(std::span<const SecurityAssociation> states) {
     text += '\n';
   }
   return text;
-}
-
-Result<void> write_esp_sa_table(const std::string& path, std::span<const SecurityAssociation> states) {
-  std::string text = esp_sa_table(states);
-  auto written = write_text_file(path, text, FileAccess::owner);
-  wipe(text.data(), text.size());
-  return written;
 }
 
 }  // namespace penstock::ipsec

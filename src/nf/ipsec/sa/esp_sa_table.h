@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 
-#include "base/error.h"
 #include "nf/ipsec/sa/sa.h"
 
 namespace penstock::ipsec {
@@ -17,8 +16,5 @@ namespace penstock::ipsec {
 /// A line for each SA: `"IPv4","SOURCE","DESTINATION","0xSPI","CIPHER","0xKEY","INTEGRITY","0xKEY"`; the salt of CTR
 /// and GCM is at the key's end. Holds the keys: the caller wipes it.
 [[nodiscard]] std::string esp_sa_table(std::span<const SecurityAssociation> states);
-
-/// Writes the table where only the owner of the file can read it.
-[[nodiscard]] Result<void> write_esp_sa_table(const std::string& path, std::span<const SecurityAssociation> states);
 
 }  // namespace penstock::ipsec

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text_file.h"
 #include "nf/ipsec/crypto/crypto_core.h"
 #include "nf/ipsec/crypto/random_crypto_for_test.h"
 #include "nf/ipsec/sa/esp_sa_table.h"
@@ -154,7 +155,7 @@ TEST(EspSaTable, IsWhatWiresharkDecryptsBy) {
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   std::filesystem::create_directories(folder + "/wireshark");
   std::ofstream(folder + "/esp.pcap", std::ios::binary) << capture_of(all);
-  const auto written = write_esp_sa_table(folder + "/wireshark/esp_sa", states);
+  const auto written = write_text_file(folder + "/wireshark/esp_sa", esp_sa_table(states));
   ASSERT_TRUE(written) << to_string(written.error());
   const std::string seen =
       output_of("XDG_CONFIG_HOME=" + folder + " tshark -r " + folder +

@@ -5,15 +5,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
-#include <filesystem>
 #include <vector>
-
-#include "base/text_file.h"
 
 namespace penstock::ipsec {
 namespace {
@@ -68,20 +63,6 @@ constexpr std::string_view kTable =
     "\n";
 
 TEST(EspSaTable, HasALineForEachSa) { EXPECT_EQ(esp_sa_table(some_states()), kTable); }
-
-TEST(EspSaTable, IsWrittenForItsOwnerAlone) {
-  const std::string path = ::testing::TempDir() + "/esp_sa_table_test_" + std::to_string(::getpid());
-  const mode_t mask = ::umask(0);
-  const auto written = write_esp_sa_table(path, some_states());
-  ::umask(mask);
-  ASSERT_TRUE(written) << to_string(written.error());
-  struct stat status {};
-  ASSERT_EQ(::stat(path.c_str(), &status), 0);
-  EXPECT_EQ(status.st_mode & 0777, 0600U);
-  EXPECT_EQ(read_text_file(path), kTable);
-  std::filesystem::remove(path);
-  EXPECT_FALSE(write_esp_sa_table("/nowhere/esp_sa", some_states()));
-}
 
 }  // namespace
 }  // namespace penstock::ipsec

@@ -3,8 +3,8 @@
 //
 // What a worker's flows have: a head for each that has something, and small records of its own (a flowbit that is set,
 // a flowint, a threshold's count, a tag), all cells of one array that is taken once. When it is full, the flow that was
-// longest unused loses what it has. A flow finds its head by its slot (Flow::slots), and a record by a hash table: rules
-// may keep any number of records of a flow. Its few tags are a list.
+// longest unused loses what it has. A flow finds its head by its slot (Flow::slots), and a record by a hash table:
+// rules may keep any number of records of a flow. Its few tags are a list.
 
 #pragma once
 

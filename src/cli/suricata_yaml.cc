@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "config/suricata_yaml.h"
+#include "cli/suricata_yaml.h"
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@
 #include "base/text_file.h"
 #include "config/yaml_file.h"
 
-namespace penstock::config {
+namespace penstock::cli {
 
 namespace {
 
@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 2> kGroups{"address-groups", "port-groups
 /// The keys of a mapping that have been read, with their places: for keys that are given twice.
 class KeyPlaces {
  public:
-  KeyPlaces(const YamlFile& file, Errors& errors) : file_(file), errors_(errors) {}
+  KeyPlaces(const config::YamlFile& file, Errors& errors) : file_(file), errors_(errors) {}
 
   /// False, with an error that names both places, if the key was there before.
   bool add(const YAML::Node& key, const std::string& what) {
@@ -42,7 +42,7 @@ class KeyPlaces {
     return place.line == 0 ? place.file : fmt::format("{}:{}:{}", place.file, place.line, place.column);
   }
 
-  const YamlFile& file_;
+  const config::YamlFile& file_;
   Errors& errors_;
   std::map<std::string, Place> places_;
 };
@@ -50,10 +50,10 @@ class KeyPlaces {
 std::string name_of(const YAML::Node& key) { return key.IsScalar() ? key.Scalar() : ""; }
 
 /// A group's variables: words, or lists of words.
-void read_group(const YamlFile& file, const YAML::Node& group, const std::string& name, KeyPlaces& names,
+void read_group(const config::YamlFile& file, const YAML::Node& group, const std::string& name, KeyPlaces& names,
                 std::vector<RuleVariable>& into, Errors& errors) {
   if (!group.IsMap() && !group.IsNull()) {
-    errors.push_back({file.place(group), name + ": wrong value", shape_of(group),
+    errors.push_back({file.place(group), name + ": wrong value", config::shape_of(group),
                       "a mapping of variables, such as HOME_NET: 10.0.0.0/8"});
     return;
   }
@@ -84,10 +84,10 @@ void read_group(const YamlFile& file, const YAML::Node& group, const std::string
 }
 
 /// The section `vars`.
-void read_vars(const YamlFile& file, const YAML::Node& vars, SuricataYaml& yaml, Errors& errors) {
+void read_vars(const config::YamlFile& file, const YAML::Node& vars, SuricataYaml& yaml, Errors& errors) {
   if (vars.IsNull()) return;
   if (!vars.IsMap()) {
-    errors.push_back({file.place(vars), "vars: wrong value", shape_of(vars), "address-groups and port-groups"});
+    errors.push_back({file.place(vars), "vars: wrong value", config::shape_of(vars), "address-groups and port-groups"});
     return;
   }
   KeyPlaces groups(file, errors);
@@ -95,8 +95,8 @@ void read_vars(const YamlFile& file, const YAML::Node& vars, SuricataYaml& yaml,
   for (const auto& group : vars) {
     const std::string name = name_of(group.first);
     if (std::ranges::find(kGroups, name) == kGroups.end()) {
-      errors.push_back(
-          {file.place(group.first), "vars: unknown group", shape_of(group.first), expected_name(name, kGroups)});
+      errors.push_back({file.place(group.first), "vars: unknown group", config::shape_of(group.first),
+                        expected_name(name, kGroups)});
     } else if (groups.add(group.first, "vars." + name)) {
       read_group(file, group.second, "vars." + name, names, yaml.variables, errors);
     }
@@ -104,7 +104,7 @@ void read_vars(const YamlFile& file, const YAML::Node& vars, SuricataYaml& yaml,
 }
 
 /// A section that was meant to be `vars` or a part of it; other sections are not read. Whether it is one.
-bool is_misplaced(const YamlFile& file, const YAML::Node& key, bool has_vars, Errors& errors) {
+bool is_misplaced(const config::YamlFile& file, const YAML::Node& key, bool has_vars, Errors& errors) {
   constexpr std::array<std::string_view, 1> kVars{"vars"};
   const std::string name = name_of(key);
   if (name.starts_with("vars.") || std::ranges::find(kGroups, name) != kGroups.end()) {
@@ -124,7 +124,7 @@ bool is_misplaced(const YamlFile& file, const YAML::Node& key, bool has_vars, Er
 Result<SuricataYaml> read_suricata_yaml(const std::string& path) {
   auto text = read_text_file(path);
   if (!text) return failure(std::move(text.error()));
-  const auto file = YamlFile::of_text(*text, path);
+  const auto file = config::YamlFile::of_text(*text, path);
   if (!file) {
     Errors errors = file.error();
     for (Error& error : errors) {
@@ -155,7 +155,7 @@ Result<SuricataYaml> read_suricata_yaml(const std::string& path) {
 }
 
 Result<std::vector<RuleVariable>> read_variables(const std::string& text, const std::string& name) {
-  const auto file = YamlFile::of_text(text, name);
+  const auto file = config::YamlFile::of_text(text, name);
   if (!file) return failure(file.error());
   std::vector<RuleVariable> variables;
   Errors errors;
@@ -165,4 +165,4 @@ Result<std::vector<RuleVariable>> read_variables(const std::string& text, const 
   return variables;
 }
 
-}  // namespace penstock::config
+}  // namespace penstock::cli

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-namespace penstock::config {
+namespace penstock::cli {
 
 struct RuleVariable {
   std::string name;
@@ -31,4 +31,4 @@ struct SuricataYaml {
 /// Of "{HOME_NET: 10.0.0.0/8, HTTP_PORTS: [80, 8080]}"; `name` stands in places.
 [[nodiscard]] Result<std::vector<RuleVariable>> read_variables(const std::string& text, const std::string& name);
 
-}  // namespace penstock::config
+}  // namespace penstock::cli

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "config/suricata_yaml.h"
+#include "cli/suricata_yaml.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <fstream>
 #include <string>
 
-namespace penstock::config {
+namespace penstock::cli {
 namespace {
 
 using ::testing::AllOf;
@@ -118,4 +118,4 @@ TEST_F(SuricataYamlFile, WarnsIfThereAreNoVariables) {
 }
 
 }  // namespace
-}  // namespace penstock::config
+}  // namespace penstock::cli

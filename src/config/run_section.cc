@@ -1,0 +1,263 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "config/run_section.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <utility>
+
+#include "base/text_file.h"
+#include "base/units.h"
+#include "config/file_conflicts.h"
+#include "gpu/devices.h"
+#include "plan/device_plan.h"
+#include "ring/packet_ring.h"
+#include "run/gpu_run.h"
+
+namespace penstock::config {
+
+namespace {
+
+constexpr auto kRun = std::to_array<Parameter>({
+    {"processor", ParameterType::choice, "auto", "auto|cpu|gpu",
+     "where functions with a GPU stage run; auto: on a GPU if there is one"},
+    {"gpus", ParameterType::integers, "", "0..255", "indices of the GPUs to use; default: the first"},
+    {"workers", ParameterType::integer, "1", "1..256", "number of threads, each with its own queues, ring and stages"},
+    {"batch.bytes", ParameterType::size, "", "64KiB..1GiB",
+     "maximum size of a batch; default: 512KiB, on a GPU 4MiB or less as `latency` and `rate` require"},
+    {"batch.packets", ParameterType::integer, "", "1..1048576",
+     "maximum number of packets in a batch; default: 512, on a GPU 16384"},
+    {"batch.timeout", ParameterType::duration, "500us", "0..10s", "close a batch after this time, full or not"},
+    {"latency", ParameterType::duration, "", "1us..10s",
+     "longest time that a batch waits for more packets; on a GPU, also limits batches to what arrives in this time at "
+     "`rate`"},
+    {"rate", ParameterType::rate, "", "1Mbps..100Tbps",
+     "target rate of the whole chain, for `latency` and `gpu_shares: auto`; default: 400Gbps for each GPU"},
+    {"streams", ParameterType::integer, "3", "1..64", "batches in flight on the GPU, for each worker"},
+    {"transfer", ParameterType::choice, "auto", "auto|direct|streamed|zero_copy",
+     "how batches cross PCIe. direct: one at a time; streamed: several at once; zero_copy: kernels access host memory; "
+     "auto: streamed, and zero_copy for small batches"},
+    {"frames", ParameterType::choice, "planned", "planned|whole",
+     "which parts of a frame cross PCIe: those in the transfer plan, or all"},
+    {"sharing", ParameterType::choice, "packets", "packets|parsing|none",
+     "what functions share on the GPU. parsing and none are for comparison: each function transfers its own packets, "
+     "and with none also parses them itself"},
+    {"gpu_shares", ParameterType::text, "whole", "",
+     "GPU multiprocessors for each function. whole: no limit; `nids=66,ipsec=33`: these numbers; auto: chosen by "
+     "measurement at the start, for `rate` and `latency`"},
+    {"queue.bytes", ParameterType::size, "128MiB", "64KiB..64GiB",
+     "size of a worker's waiting queue; when it is full, packets are dropped and counted"},
+    {"duration", ParameterType::duration, "0", "0..8760h", "stop after this time; 0: run until the sources end"},
+});
+
+}  // namespace
+
+ParameterTable run_parameters() { return kRun; }
+
+RunSection::RunSection(const ChainDescription& description, run::Chain& chain, Errors& errors, Errors& without_effect)
+    : run_(description.run),
+      chain_(chain),
+      settings_(chain.settings),
+      errors_(errors),
+      without_effect_(without_effect) {
+  for (const RawParameter& given : description.run_given) {
+    if (given.name == "processor" && given.items == std::vector<std::string>{"gpu"}) gpu_asked_ = given.place;
+    if (given.name == "queue.bytes") queue_place_ = given.place;
+  }
+}
+
+void RunSection::set_basics() {
+  if (!run_) return;
+  settings_.workers = static_cast<unsigned>(run_->integer("workers"));
+  settings_.batch_timeout = run_->duration("batch.timeout");
+  settings_.queue_bytes = run_->integer("queue.bytes");
+  settings_.duration = run_->duration("duration");
+  if (run_->has("latency")) {
+    settings_.latency = run_->duration("latency");
+    settings_.batch_timeout = std::min(settings_.batch_timeout, settings_.latency);
+  }
+  if (run_->has("rate")) settings_.bits_per_second = run_->rate("rate").value;
+  settings_.streams = static_cast<unsigned>(run_->integer("streams"));
+  if (run_->text("transfer") == "direct") settings_.transfer = run::Transfer::direct;
+  if (run_->text("transfer") == "zero_copy") settings_.transfer = run::Transfer::zero_copy;
+  if (run_->text("transfer") == "streamed") settings_.transfer = run::Transfer::streamed;
+  if (run_->text("sharing") == "none") settings_.sharing = plan::Sharing::none;
+  if (run_->text("sharing") == "parsing") settings_.sharing = plan::Sharing::parsing;
+  if (run_->text("frames") == "whole") settings_.whole_frames = plan::WholeFrames::always;
+}
+
+void RunSection::note_without_effect(std::string_view name, std::string_view where) {
+  const auto parameter = std::find_if(kRun.begin(), kRun.end(), [&](const Parameter& p) { return p.name == name; });
+  if (!run_->has(name) || run_->text(name) == parameter->default_text) return;
+  without_effect_.push_back(
+      {run_->place(name), fmt::format("{} has no effect {}", name, where), in_quotes(run_->text(name)), ""});
+}
+
+/// For comparisons, each function brings its packets to the GPU by itself; functions of arms cannot.
+void RunSection::refuse_sharing_in_forks() {
+  if (chain_.forks.empty() || settings_.sharing == plan::Sharing::packets) return;
+  errors_.push_back({run_->place("sharing"), "sharing: not possible in a chain with forks",
+                     in_quotes(run_->text("sharing")), "packets"});
+  settings_.sharing = plan::Sharing::packets;
+}
+
+void RunSection::choose_processor(bool only_plan, bool functions_known) {
+  refuse_sharing_in_forks();
+  if (only_plan) {
+    settings_.processor = gpu_asked_ ? function::Processor::gpu : function::Processor::cpu;
+  } else if (gpu_asked_ || (run_ && run_->text("processor") == "auto" && errors_.empty())) {
+    if (auto gpus = usable_gpus(functions_known)) {
+      settings_.processor = function::Processor::gpu;
+      settings_.gpus = std::move(*gpus);
+    } else if (gpu_asked_) {
+      append(errors_, gpus.error());
+    }
+  }
+  if (!run_) return;
+  const bool on_gpu = settings_.processor == function::Processor::gpu;
+  settings_.batch_bytes = run_->has("batch.bytes") ? run_->integer("batch.bytes")
+                          : on_gpu                 ? most_batch_bytes_on_gpu()
+                                                   : 512 << 10;
+  settings_.batch_packets = run_->has("batch.packets") ? run_->integer("batch.packets") : on_gpu ? 16384 : 512;
+  if (settings_.queue_bytes < settings_.batch_bytes) refuse_batch_beyond_queue();
+  if (on_gpu) {
+    if (run_->has("rate") && !run_->has("latency") && run_->text("gpu_shares") != "auto")
+      note_without_effect("rate", "without latency");
+    return;
+  }
+  for (const char* name : {"gpus", "rate", "streams", "transfer", "frames", "sharing", "gpu_shares"})
+    note_without_effect(name);
+}
+
+/// At the value to correct: that of the command line, else the queue's if it was given. The other value's place is
+/// named too.
+void RunSection::refuse_batch_beyond_queue() {
+  const auto is_override = [](const Place& place) { return place.line == 0; };
+  const auto batch_place = run_->has("batch.bytes") ? std::optional(run_->place("batch.bytes")) : std::nullopt;
+  const auto in_bytes = [](std::size_t bytes) { return format_count(bytes) + " bytes"; };
+  const auto other = [&](std::string_view name, std::size_t bytes, const std::optional<Place>& place) {
+    return fmt::format("{} ({}; {})", name, in_bytes(bytes), place ? place_text(*place) : "its default");
+  };
+  if (batch_place && (!queue_place_ || (is_override(*batch_place) && !is_override(*queue_place_)))) {
+    errors_.push_back({*batch_place, "batch.bytes: larger than the waiting queue", in_bytes(settings_.batch_bytes),
+                       "at most " + other("queue.bytes", settings_.queue_bytes, queue_place_)});
+  } else {
+    errors_.push_back({queue_place_.value_or(Place{}), "queue.bytes: smaller than one batch",
+                       in_bytes(settings_.queue_bytes),
+                       "at least " + other("batch.bytes", settings_.batch_bytes, batch_place)});
+  }
+}
+
+void RunSection::set_gpu_shares(bool functions_known) {
+  if (!run_) return;
+  const std::string& text = run_->text("gpu_shares");
+  plan::GpuShares& shares = settings_.gpu_shares;
+  if (text == "whole") return;
+  if (text == "auto") {
+    shares.choice = plan::GpuShares::Choice::automatic;
+    return;
+  }
+  shares.choice = plan::GpuShares::Choice::given;
+  shares.functions.resize(chain_.functions.size());
+  for (const std::string_view item : split(text, ',')) set_gpu_share(item, functions_known);
+}
+
+void RunSection::set_gpu_share(std::string_view item, bool functions_known) {
+  const auto wrong = [&](const std::string& message, std::string_view found, std::string expected) {
+    errors_.push_back({run_->place("gpu_shares"), "gpu_shares: " + message, in_quotes(found), std::move(expected)});
+  };
+  const std::size_t equals = item.find('=');
+  if (equals == std::string_view::npos)
+    return wrong("wrong value", item, "whole, auto, or multiprocessors per function, such as nids=66,ipsec=33");
+  const std::string name(trimmed(item.substr(0, equals)));
+  const std::string number(trimmed(item.substr(equals + 1)));
+  const auto multiprocessors = parse_integer(number);
+  if (!multiprocessors || *multiprocessors == 0 || *multiprocessors > most_multiprocessors_) {
+    return wrong(fmt::format("wrong number of multiprocessors for {}", name), number,
+                 fmt::format("a whole number in 1..{}", most_multiprocessors_));
+  }
+  std::vector<std::string_view> all;
+  std::vector<std::string_view> with_share;
+  std::vector<run::NamedFunction>& functions = chain_.functions;
+  for (const run::NamedFunction& function : functions) {
+    all.emplace_back(function.name);
+    if (function.function->traits().fills_gpu) with_share.emplace_back(function.name);
+  }
+  const auto found = std::ranges::find(functions, name, &run::NamedFunction::name);
+  if (found == functions.end()) {
+    // Functions with mistakes of their own are not there.
+    if (functions_known) wrong("no such function in the chain", name, expected_name(name, all));
+    return;
+  }
+  if (!found->function->traits().fills_gpu) {
+    return wrong(
+        "shares cannot limit this function's GPU stage", name,
+        with_share.empty() ? "whole: no function of the chain can have a share" : expected_name(name, with_share));
+  }
+  plan::GpuShares::Share& share = settings_.gpu_shares.functions[static_cast<std::size_t>(found - functions.begin())];
+  if (share.multiprocessors != 0) return wrong("given twice", name, "each function once");
+  share.multiprocessors = static_cast<std::uint32_t>(*multiprocessors);
+}
+
+/// By what PCIe carries best, and by the latency bound.
+std::size_t RunSection::most_batch_bytes_on_gpu() const {
+  constexpr std::size_t kMost = 4 << 20;
+  constexpr std::size_t kLeast = 64 << 10;
+  if (settings_.latency.count() == 0) return kMost;
+  const std::size_t all = ring::ring_bytes(settings_.wished_bits_per_second() / 8, settings_.latency);
+  // Each worker has those on the GPU, one that waits, and one that is being filled.
+  const std::size_t batches = std::size_t{settings_.workers} * (run::lanes_of(settings_) + 2);
+  return std::clamp(all / batches / kFrameAlignment * kFrameAlignment, kLeast, kMost);
+}
+
+/// Those that the chain is to run on; else why it can run on none. Of a chain with mistakes, what is known of it.
+Result<std::vector<int>> RunSection::usable_gpus(bool functions_known) {
+  const Place place = gpu_asked_.value_or(Place{});
+  const auto refuse = [&](std::string message) {
+    return failure(Error{place, std::move(message), "'gpu'", "auto or cpu; `penstock doctor` has details"});
+  };
+  const std::vector<function::NfTraits> traits = chain_.traits();
+  const bool any = std::ranges::any_of(traits, [](const function::NfTraits& t) { return t.gpu.has_value(); });
+  if (functions_known && !any) {
+    return refuse("no function of the chain has a GPU stage");
+  }
+  const gpu::DeviceList list = gpu::list_devices();
+  if (list.availability != gpu::Availability::kUsable) return refuse("no GPU can be used here: " + list.reason);
+  if (!functions_known || !run_) return std::vector<int>{};
+  if (auto plan = chain_.device_plan(); !plan) {
+    for (Error& error : plan.error()) error.place = place;
+    return failure(std::move(plan.error()));
+  }
+  std::vector<int> there;
+  for (const gpu::Device& device : list.devices) {
+    if (device.supported) there.push_back(device.index);
+  }
+  const auto is_chosen = [&](const gpu::Device& device) {
+    if (!run_->has("gpus")) return device.index == there.front();
+    const std::vector<std::uint64_t>& numbers = run_->integers("gpus");
+    return std::ranges::find(numbers, static_cast<std::uint64_t>(device.index)) != numbers.end();
+  };
+  for (const gpu::Device& device : list.devices) {
+    if (!is_chosen(device)) continue;
+    most_multiprocessors_ = std::min(most_multiprocessors_, static_cast<std::uint32_t>(device.multiprocessors));
+  }
+  if (!run_->has("gpus")) return std::vector<int>{there.front()};
+  std::vector<int> chosen;
+  for (const std::uint64_t number : run_->integers("gpus")) {
+    const int index = static_cast<int>(number);
+    if (std::ranges::find(there, index) == there.end()) {
+      return failure(Error{run_->place("gpus"), "no such GPU, or this program has no code for it",
+                           std::to_string(index), fmt::format("one of {}", fmt::join(there, ", "))});
+    }
+    chosen.push_back(index);
+  }
+  return chosen;
+}
+
+}  // namespace penstock::config

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the section `run` of a chain file to the settings of a run: the processor, the GPUs, and what depends on them.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/parameter.h"
+#include "config/chain_description.h"
+#include "run/chain.h"
+
+namespace penstock::config {
+
+/// The parameters of the section ("workers", "batch.bytes", …), also for help.
+[[nodiscard]] ParameterTable run_parameters();
+
+class RunSection {
+ public:
+  /// Writes to the settings of `chain`, and adds errors and warnings to the lists. Borrows all of them.
+  RunSection(const ChainDescription& description, run::Chain& chain, Errors& errors, Errors& without_effect);
+
+  /// What does not depend on the functions.
+  void set_basics();
+  /// What the functions run on, and what depends on it. `functions_known`: no function is missing because of mistakes.
+  void choose_processor(bool only_plan, bool functions_known);
+  /// `gpu_shares`: `whole`, `auto`, or shares of functions by their names.
+  void set_gpu_shares(bool functions_known);
+
+ private:
+  void note_without_effect(std::string_view name, std::string_view where = "on the CPU");
+  void refuse_sharing_in_forks();
+  void refuse_batch_beyond_queue();
+  [[nodiscard]] std::size_t most_batch_bytes_on_gpu() const;
+  [[nodiscard]] Result<std::vector<int>> usable_gpus(bool functions_known);
+  void set_gpu_share(std::string_view item, bool functions_known);
+
+  const std::optional<Parameters>& run_;  // none: there are mistakes
+  run::Chain& chain_;
+  run::RunSettings& settings_;
+  Errors& errors_;
+  Errors& without_effect_;
+  std::optional<Place> gpu_asked_;             // of `processor: gpu`
+  std::optional<Place> queue_place_;           // of `queue: bytes`, if given
+  std::uint32_t most_multiprocessors_ = 1024;  // of the GPUs; more than any GPU has, if they are not known
+};
+
+}  // namespace penstock::config
