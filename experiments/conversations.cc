@@ -68,6 +68,8 @@ class Writer {
     to_.append(reinterpret_cast<const char*>(header.data()), sizeof header);
   }
 
+  void pause(std::uint32_t seconds) { time_us_ += seconds * 1'000'000; }
+
   void frame(std::string_view bytes) {
     time_us_ += 1;
     const auto length = static_cast<std::uint32_t>(bytes.size());
@@ -97,9 +99,10 @@ class Conversation {
     if (step == 1) return send(writer, 1, TcpHeader::kSyn | TcpHeader::kAck, {});
     if (step == 2) return send(writer, 0, TcpHeader::kAck, {});
     if (step == 3) {
-      return send(
-          writer, 0, TcpHeader::kPsh | TcpHeader::kAck,
-          fmt::format("GET /page/{} HTTP/1.1\r\nHost: www{}.example\r\nAccept: */*\r\n\r\n", number_, number_ % 10));
+      const std::string request =
+          fmt::format("GET /page/{} HTTP/1.1\r\nHost: www{}.example\r\nAccept: */*\r\n\r\n", number_, number_ % 10);
+      return send(writer, 0, TcpHeader::kPsh | TcpHeader::kAck,
+                  std::string_view(request).substr(0, plan_->frame_bytes - kHeaders));
     }
     // Two responses and an acknowledgement, again and again.
     const std::size_t rest = step - 4;
@@ -128,7 +131,10 @@ class Conversation {
     } headers{};
     static_assert(sizeof headers == kHeaders);
     auto& [ethernet, ip, tcp] = headers;
-    const std::array<std::uint32_t, 2> address{0x0a000000 + number_ / 60000 * 251 + 1, 0xc6120000 + number_ % 4096};
+    const auto& servers = plan_->servers;
+    const std::array<std::uint32_t, 2> address{
+        0x0a000000 + number_ / 60000 * 251 + 1,
+        servers.empty() ? 0xc6120000 + number_ % 4096 : servers[number_ % servers.size()]};
     const std::array<std::uint16_t, 2> port{static_cast<std::uint16_t>(1024 + number_ % 60000), 80};
     const auto tcp_bytes = static_cast<std::uint16_t>(sizeof tcp + payload.size());
     ethernet.destination.bytes[5] = static_cast<std::uint8_t>(1 + from);
@@ -171,10 +177,19 @@ class Conversation {
   std::string frame_;
 };
 
+/// Longer than a function remembers connections that are closed.
+constexpr std::uint32_t kPauseSeconds = 120;
+
 }  // namespace
 
+double stream_bytes_per_packet(const ConversationPlan& plan) {
+  constexpr std::size_t kOpenAndClose = 7;  // with the request
+  const std::size_t packets = plan.responses + (plan.responses + 1) / 2 + kOpenAndClose;
+  return static_cast<double>(plan.responses * (plan.frame_bytes - kHeaders)) / static_cast<double>(packets);
+}
+
 std::string conversations_capture(const ConversationPlan& plan) {
-  assert(plan.frame_bytes >= 66);
+  assert(plan.frame_bytes >= 60);
   const std::string text = page_text();
   std::string capture;
   capture.reserve(plan.connections * (plan.responses * (plan.frame_bytes + 16) + (plan.responses + 10) * 80));
@@ -182,7 +197,11 @@ std::string conversations_capture(const ConversationPlan& plan) {
   std::vector<Conversation> open;
   std::size_t begun = 0;
   while (begun < plan.connections || !open.empty()) {
-    while (open.size() < plan.at_once && begun < plan.connections) open.emplace_back(begun++, plan, text);
+    while (open.size() < plan.at_once && begun + 1 < plan.connections) open.emplace_back(begun++, plan, text);
+    if (begun + 1 == plan.connections && open.empty()) {
+      writer.pause(kPauseSeconds);
+      open.emplace_back(begun++, plan, text);
+    }
     std::erase_if(open, [&](Conversation& conversation) { return !conversation.next(writer); });
   }
   return capture;

@@ -36,10 +36,11 @@ struct MeasuredChain {
   std::string undone_by;      // functions that undo what differs from run to run in what comes out; empty: nothing does
   std::string undone = "[]";  // functions by which the same then comes out on the CPU; none: what went in
   std::string capture;        // connections that are played again and again; else the generator's packets
-  std::string payloads;       // capture whose payloads the generator's packets have; zeros where empty
-  std::string destinations;   // file with the prefixes that packets go to; the generator's own where empty
-  std::string size = "64";    // of frames with check sequence, or imix
-  bool tcp = false;           // the generator's packets; else UDP
+  std::string checked_capture;  // some that `check` plays once, in place of `capture`
+  std::string payloads;         // capture whose payloads the generator's packets have; zeros where empty
+  std::string destinations;     // file with the prefixes that packets go to; the generator's own where empty
+  std::string size = "64";      // of frames with check sequence, or imix
+  bool tcp = false;             // the generator's packets; else UDP
   bool on_gpu = false;
   std::vector<int> gpus;
   unsigned workers = 1;
@@ -100,6 +101,10 @@ class ChainRunner {
 ///   share_FUNCTION                 multiprocessors that it may fill, where it was given a share or timed for one
 ///   lost                           share of the packets that the waiting queue had no room for
 ///   dropped                        share of the packets that functions dropped
+///   flows, tcp_sessions, stream_bytes, stream_gaps, unknown_connections
+///                                  of intrusion detection that follows connections: flows, and TCP connections among
+///                                  them; bytes in streams, for each packet that came in; holes in them; packets of
+///                                  connections that it does not know
 [[nodiscard]] Point results_of(const report::RunReport& report, const Point& limits, std::size_t gpus);
 
 }  // namespace penstock::experiments

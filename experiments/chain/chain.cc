@@ -23,6 +23,8 @@ namespace {
 constexpr std::array kSizes{"64", "128", "256", "512", "1024", "1518", "imix"};
 constexpr std::array kQuickSizes{"64", "1518"};
 constexpr std::array kHeavySizes{"64", "512", "1518", "imix"};
+constexpr std::array kStateSizes{"64", "512", "1518"};
+constexpr std::array kTrackings{"packets", "streams"};
 constexpr std::array kPaperChains{"C1", "C2", "C3", "C4"};  // Gaviss §5.1
 constexpr std::array kOnGpu{"shared", "no-memshare", "unshared"};
 constexpr std::array<unsigned, 6> kWorkers{1, 2, 3, 4, 8, 12};
@@ -43,6 +45,10 @@ constexpr const char* kRouting = "firewall-router";
 constexpr unsigned kLatencyWorkers = 4;
 constexpr unsigned kLatencyStreams = 2;
 constexpr unsigned kSameLoadWorkers = 4;
+constexpr unsigned kStateWorkers = 16;
+constexpr unsigned kStateStreams = 3;
+constexpr std::size_t kConnections = 8'000;
+constexpr std::size_t kQuickConnections = 1'000;
 
 /// Workers that keep one GPU busy: few do where frames are large, and more only press on the memory; small frames are
 /// bound by what the host does for each. By the sweep over workers.
@@ -93,6 +99,7 @@ class ChainTrial final : public Trial {
     plan_routing();
     if (setting_.quick) {
       plan_modes("C4", "paper", kLargeSize);
+      plan_state("C4", kLargeSize);
       return std::move(points_);
     }
     for (const char* chain : kPaperChains) {
@@ -100,6 +107,9 @@ class ChainTrial final : public Trial {
     }
     for (const char* chain : {"nids", "ipsec", "router", "firewall"}) {
       for (const char* size : kSizes) add("function", chain, "paper", size, "cpu", "host", 1);
+    }
+    for (const char* chain : kPaperChains) {
+      for (const char* size : kStateSizes) plan_state(chain, size);
     }
     plan_workers_of_paper();
     plan_latency_of_paper();
@@ -127,6 +137,7 @@ class ChainTrial final : public Trial {
     auto measured = of_load               ? measure_latency(point, limits)
                     : sweep == "length"   ? measure_length(point, limits)
                     : sweep == "timeline" ? measure_timeline(point, limits)
+                    : sweep == "state"    ? measure_state(point, limits)
                                           : measure_rate(point, limits);
     if (measured) return {};
     for (Error& error : measured.error()) error.message = describe(point) + ": " + error.message;
@@ -183,6 +194,16 @@ class ChainTrial final : public Trial {
   void plan_modes(const char* chain, const char* tables, const char* size) {
     for (const char* mode : kOnGpu) add_paper("size", chain, tables, size, mode);
     add("size", chain, tables, size, "cpu", "host", setting_.workers);
+  }
+
+  /// TCP connections, with intrusion detection that follows them and without. The host does that, with all its cores.
+  void plan_state(const char* chain, const char* size) {
+    for (const char* tracking : kTrackings) {
+      add("state", chain, "paper", size, "shared", "planned", kStateWorkers, 1)
+          .set("streams", kStateStreams)
+          .set("tracking", tracking);
+      add("state", chain, "paper", size, "cpu", "host", setting_.workers).set("tracking", tracking);
+    }
   }
 
   /// Batches in flight are as many as streams, of each worker.
@@ -247,8 +268,12 @@ class ChainTrial final : public Trial {
   }
 
   MeasuredChain chain_of(const Point& point) {
-    MeasuredChain chain = chains_.chain(point.text("chain"), point.text("tables"));
-    chain.size = point.text("size");
+    const std::string name = point.text("chain"), tables = point.text("tables"), size = point.text("size");
+    MeasuredChain chain = point.find("tracking") == nullptr
+                              ? chains_.chain(name, tables)
+                              : chains_.with_connections(name, tables, point.text("tracking"), size,
+                                                         setting_.quick ? kQuickConnections : kConnections);
+    chain.size = size;
     chain.on_gpu = point.text("processor") == "gpu";
     const auto gpus = static_cast<std::size_t>(point.number("gpus").value_or(kMostGpus));
     for (const gpu::Device& gpu : setting_.gpus) {
@@ -278,6 +303,27 @@ class ChainTrial final : public Trial {
     if (chain.on_gpu || !chain.undone_by.empty()) point.set("checked", true);
     if (point.text("sweep") == "size") compare(point);
     return {};
+  }
+
+  /// A point that says that it followed connections has done so.
+  Result<void> measure_state(Point& point, const Point& limits) {
+    if (auto measured = measure_rate(point, limits); !measured) return measured;
+    if (setting_.stop->load()) return {};
+    const auto of = [&](const char* name) { return point.number(name).value_or(0); };
+    if (of("dropped") > 0) return failure({{}, "functions dropped packets", "", "every packet is forwarded"});
+    if (point.text("tracking") != "streams") return {};
+    // What is under way when the run ends is not in its streams yet.
+    const double bytes = 0.9 * Chains::stream_bytes_per_packet(point.text("size"));
+    if (of("tcp_sessions") > 0 && of("stream_bytes") >= bytes && of("stream_gaps") == 0 &&
+        of("unknown_connections") <= of("tcp_sessions") / 1000) {
+      return {};
+    }
+    return failure({{},
+                    "connections were not followed",
+                    fmt::format("{} TCP sessions, {:.1f} bytes of streams per packet, {} gaps, {} packets of unknown "
+                                "connections",
+                                of("tcp_sessions"), of("stream_bytes"), of("stream_gaps"), of("unknown_connections")),
+                    fmt::format("sessions, {:.1f} bytes or more, no gaps, no unknown connections", bytes)});
   }
 
   /// What sharing gives over another way, told with that way's point, which is measured later.

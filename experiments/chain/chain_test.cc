@@ -124,7 +124,7 @@ TEST(ChainExperiment, MeasuresTheTwinsOfTheLongestChainAndHoldsThemAgainstWhatWe
   options.repeats = 1;
   options.duration = milliseconds{30};
   options.workers = 1;
-  options.only = {{"processor", {"cpu"}}, {"chain", {"C4"}}};
+  options.only = {{"processor", {"cpu"}}, {"chain", {"C4"}}, {"sweep", {"size"}}};
   auto session = Session::open(chain_experiment(), options, kNeverStop);
   ASSERT_TRUE(session) << to_string(session.error());
   const Errors errors = session->run([](const Progress&) {});
@@ -134,6 +134,55 @@ TEST(ChainExperiment, MeasuresTheTwinsOfTheLongestChainAndHoldsThemAgainstWhatWe
   EXPECT_GT(point.number("gbps"), 0.001);
   EXPECT_EQ(point.number("dropped"), 0) << "all of the packets go all the way";
   EXPECT_EQ(point.text("checked"), "true");
+}
+
+/// Connections that are played several times must be followed each time, not only the first.
+TEST(ChainExperiment, FollowsAllConnectionsWhereItSaysSo) {
+  Options options;
+  options.quick = true;
+  options.repeats = 1;
+  options.duration = milliseconds{200};
+  options.workers = 1;
+  options.only = {{"processor", {"cpu"}}, {"sweep", {"state"}}};
+  auto session = Session::open(chain_experiment(), options, kNeverStop);
+  ASSERT_TRUE(session) << to_string(session.error());
+  const Errors errors = session->run([](const Progress&) {});
+  EXPECT_TRUE(errors.empty()) << to_string(errors);
+  ASSERT_EQ(session->record().points.size(), 2U);
+  const Point& packets = session->record().points[0];
+  const Point& streams = session->record().points[1];
+  EXPECT_EQ(packets.text("tracking"), "packets");
+  EXPECT_EQ(packets.find("flows"), nullptr);
+  EXPECT_EQ(streams.text("tracking"), "streams");
+  EXPECT_GT(streams.number("flows"), 0);
+  EXPECT_GT(streams.number("tcp_sessions"), 0);
+  EXPECT_GT(streams.number("stream_bytes"), 600) << "of 753 in a packet";
+  EXPECT_EQ(streams.number("stream_gaps"), 0);
+  EXPECT_EQ(streams.number("unknown_connections"), 0);
+  for (const Point& point : session->record().points) EXPECT_EQ(point.text("checked"), "true");
+}
+
+TEST(ChainExperiment, RunsThePapersChainsOverConnectionsWithStreamsAndWithout) {
+  const Setting setting{.quick = false, .workers = 16, .gpus = {}, .rules = {}, .routes = {}, .stop = &kNeverStop};
+  const auto trial = chain_experiment().start(setting);
+  ASSERT_TRUE(trial);
+  std::set<std::string> planned;
+  for (const Point& point : (*trial)->plan()) {
+    if (point.text("sweep") != "state") continue;
+    planned.insert(fmt::format("{} {} {} {}", point.text("chain"), point.text("size"), point.text("processor"),
+                               point.text("tracking")));
+  }
+  std::set<std::string> expected;
+  for (const char* chain : {"C1", "C2", "C3", "C4"}) {
+    for (const char* size : {"64", "512", "1518"}) {
+      for (const char* processor : {"gpu", "cpu"}) {
+        for (const char* tracking : {"packets", "streams"}) {
+          expected.insert(fmt::format("{} {} {} {}", chain, size, processor, tracking));
+        }
+      }
+    }
+  }
+  EXPECT_EQ(planned, expected);
 }
 
 TEST(ChainExperiment, RunsThePapersChainsInAllWays) {

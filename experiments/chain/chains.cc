@@ -21,12 +21,20 @@
 namespace penstock::experiments {
 namespace {
 
+constexpr std::string_view kByPackets = "packets";  // each on its own, as in the paper
+
 /// The item of a list that has this name.
 template <typename List>
 const auto& named(const List& list, std::string_view name) {
   const auto there = std::ranges::find_if(list, [&](const auto& item) { return item.name == name; });
   assert(there != std::end(list));
   return *there;
+}
+
+/// All of whose packets with data have this size, which counts the check sequence.
+ConversationPlan connections_of(const std::string& size) {
+  constexpr std::size_t kFrameCheckBytes = 4;
+  return {.responses = 16, .frame_bytes = std::stoul(size) - kFrameCheckBytes};
 }
 
 /// The path of what the user names. The standard input is read once, and used more often.
@@ -89,27 +97,65 @@ MeasuredChain Chains::chain(std::string_view name, std::string_view tables) {
   const std::string_view letters = named(kChains, name).functions;
   const TableSizes& sizes = named(kTables, tables);
   MeasuredChain chain;
-  chain.functions = functions_text(letters, sizes);
+  chain.functions = functions_text(letters, sizes, kByPackets);
   chain.destinations = routes(sizes);
   if (tables.empty()) return chain;
   chain.tcp = true;
   chain.payloads = file("pages.pcap", [] { return conversations_capture({.connections = 500, .responses = 16}); });
-  if (letters.ends_with('I')) {  // whose IVs no two runs have alike
-    const std::string& state =
-        file(fmt::format("state{}.txt", sizes.sas), [&] { return tunnels_text(sizes.sas).state; });
-    chain.undone_by = fmt::format("[ipsec: {{state: {}, direction: in, state_dir: none}}]", yaml_text(state));
-    chain.undone = functions_text(letters.substr(0, letters.size() - 1), sizes);
-  }
+  undo_encryption(chain, letters, sizes, kByPackets);
   return chain;
 }
 
-std::string Chains::functions_text(std::string_view letters, const TableSizes& sizes) {
+MeasuredChain Chains::with_connections(std::string_view name, std::string_view tables, std::string_view tracking,
+                                       const std::string& size, std::size_t count) {
+  constexpr std::size_t kChecked = 640;  // some 20,000 packets
+  const std::string_view letters = named(kChains, name).functions;
+  const TableSizes& sizes = named(kTables, tables);
+  MeasuredChain chain;
+  chain.functions = functions_text(letters, sizes, tracking);
+  chain.capture = connections(sizes, size, count);
+  chain.checked_capture = connections(sizes, size, std::min(count, kChecked));
+  chain.size = size;
+  undo_encryption(chain, letters, sizes, tracking);
+  return chain;
+}
+
+double Chains::stream_bytes_per_packet(const std::string& size) {
+  return experiments::stream_bytes_per_packet(connections_of(size));
+}
+
+/// The servers are where the routes lead; of the firewall's rules, packets meet the last one.
+const std::string& Chains::connections(const TableSizes& sizes, const std::string& size, std::size_t count) {
+  return file(fmt::format("connections{}-{}.pcap", count, size), [&] {
+    constexpr std::size_t kServers = 4096;
+    constexpr Ipv4Prefix kOfRules{{0xc612'0000}, 15};
+    ConversationPlan plan = connections_of(size);
+    plan.connections = count;
+    for (const Ipv4Prefix& prefix : route_prefixes(std::min(sizes.routes, 2 * kServers))) {
+      const std::uint32_t host = prefix.address.bits | 1;
+      const bool is_of_rules = (host & ipv4_mask(kOfRules.length)) == kOfRules.address.bits;
+      if (prefix.length > 0 && !is_of_rules && plan.servers.size() < kServers) plan.servers.push_back(host);
+    }
+    return conversations_capture(plan);
+  });
+}
+
+/// No two runs encrypt alike: the IVs differ.
+void Chains::undo_encryption(MeasuredChain& chain, std::string_view letters, const TableSizes& sizes,
+                             std::string_view tracking) {
+  if (!letters.ends_with('I')) return;
+  const std::string& state = file(fmt::format("state{}.txt", sizes.sas), [&] { return tunnels_text(sizes.sas).state; });
+  chain.undone_by = fmt::format("[ipsec: {{state: {}, direction: in, state_dir: none}}]", yaml_text(state));
+  chain.undone = functions_text(letters.substr(0, letters.size() - 1), sizes, tracking);
+}
+
+std::string Chains::functions_text(std::string_view letters, const TableSizes& sizes, std::string_view tracking) {
   std::string text;
-  for (const char letter : letters) text += (text.empty() ? "" : ", ") + function_text(letter, sizes);
+  for (const char letter : letters) text += (text.empty() ? "" : ", ") + function_text(letter, sizes, tracking);
   return '[' + text + ']';
 }
 
-std::string Chains::function_text(char letter, const TableSizes& sizes) {
+std::string Chains::function_text(char letter, const TableSizes& sizes, std::string_view tracking) {
   switch (letter) {
     case 'F': {
       const std::string& rules = own_firewall_rules_.empty() ? file(fmt::format("rules{}.txt", sizes.firewall_rules),
@@ -117,12 +163,13 @@ std::string Chains::function_text(char letter, const TableSizes& sizes) {
                                                              : own_firewall_rules_;
       return fmt::format("firewall: {{rules: {}}}", yaml_text(rules));
     }
-    case 'N': {  // each packet on its own, as in the paper
+    case 'N': {
       const bool own = sizes.name == "heavy" && !own_detection_rules_.empty();
-      const std::string& rules = own ? own_detection_rules_
-                                     : file(fmt::format("nids{}.rules", sizes.detection_rules),
-                                            [&] { return detection_rules_text(sizes.detection_rules, true); });
-      return fmt::format("nids: {{rules: [{}], tracking: packets}}", yaml_text(rules));
+      const std::string& rules =
+          own ? own_detection_rules_ : file(fmt::format("nids{}-{}.rules", sizes.detection_rules, tracking), [&] {
+            return detection_rules_text(sizes.detection_rules, tracking == kByPackets);
+          });
+      return fmt::format("nids: {{rules: [{}], tracking: {}}}", yaml_text(rules), tracking);
     }
     case 'R': return fmt::format("router: {{routes: {}}}", yaml_text(routes(sizes)));
     case 'I': {

@@ -69,9 +69,20 @@ class Chains {
   /// Functions, what packets go to them, and what makes the output comparable. `name`, `tables`: of the lists above.
   [[nodiscard]] MeasuredChain chain(std::string_view name, std::string_view tables);
 
+  /// Bytes of streams for each packet of with_connections(), where all of them are followed.
+  [[nodiscard]] static double stream_bytes_per_packet(const std::string& size);
+
+  /// The same for TCP connections from their handshake to their end (conversations.h), `count` of them, again and
+  /// again; all packets with data have the size. `tracking`: of intrusion detection, "streams" or "packets".
+  [[nodiscard]] MeasuredChain with_connections(std::string_view name, std::string_view tables,
+                                               std::string_view tracking, const std::string& size, std::size_t count);
+
  private:
-  std::string functions_text(std::string_view letters, const TableSizes& sizes);
-  std::string function_text(char letter, const TableSizes& sizes);
+  std::string functions_text(std::string_view letters, const TableSizes& sizes, std::string_view tracking);
+  std::string function_text(char letter, const TableSizes& sizes, std::string_view tracking);
+  void undo_encryption(MeasuredChain& chain, std::string_view letters, const TableSizes& sizes,
+                       std::string_view tracking);
+  const std::string& connections(const TableSizes& sizes, const std::string& size, std::size_t count);
   const std::string& routes(const TableSizes& sizes);
   template <typename Make>
   const std::string& file(const std::string& name, Make make);

@@ -123,6 +123,17 @@ Figure of_lengths(const char* id, const char* what, Axis y, std::vector<Referenc
           .references = std::move(references)};
 }
 
+Figure of_state(const std::string& chain) {
+  return {.id = "state-c" + chain.substr(1),
+          .title = chain + " over TCP connections: rate with intrusion detection by streams, and by single packets",
+          .where = {{"chain", {chain}}, {"sweep", {"state"}}},
+          .x = kSize,
+          .y = kBits,
+          .series = {"mode", "tracking"},
+          .limit = kPcieBits,
+          .references = {}};
+}
+
 constexpr const char* kFigure5 = "Gaviss §5.2, figure 5, on a Titan X";
 constexpr const char* kTable1 = "Gaviss §5.3, table 1, on a Xeon E5-2695 v4";
 
@@ -185,6 +196,7 @@ void add_figures_of_paper(std::vector<Figure>& figures) {
                              {"shared", "cpu"}, {"mbps_per_dollar", "Mbit/s per dollar"}, {}));
   figures.push_back(of_paper("by-watt", "Rate per watt of cores and GPU", "paper", {"shared", "cpu"},
                              {"mbps_per_watt", "Mbit/s per watt"}, {}));
+  for (const std::string& chain : kPaperChains) figures.push_back(of_state(chain));
   figures.push_back({.id = "workers-c4",
                      .title = "C4: rate by number of workers, and of streams per worker",
                      .where = {{"chain", {"C4"}}, {"sweep", {"workers"}}},

@@ -98,5 +98,31 @@ TEST(Conversations, EachHasAHandshakeItsResponsesAndAnEnd) {
   EXPECT_EQ(packets, 30U * (4 + 5 + 3 + 3)) << "an acknowledgement for every second response";
 }
 
+/*  connection 1 … 9 ─ two minutes ─ connection 10 │ played again: connection 1 … 9 ─ …  */
+TEST(Conversations, ArePlayedAgainOnlyWhenTheyAreForgotten) {
+  const Workplace place;
+  const std::string path = place.put("c.pcap", conversations_capture({.connections = 10, .responses = 3}));
+  port::ReadControl control;
+  auto captures = port::CaptureSequence::open({path}, control);
+  ASSERT_TRUE(captures);
+  port::CapturedFrame frame;
+  std::vector<std::uint64_t> times;
+  while (captures->next(frame)) times.push_back(frame.timestamp_ns);
+  ASSERT_EQ(times.size(), 10U * (4 + 3 + 2 + 3));
+  const std::size_t last = times.size() - times.size() / 10;
+  EXPECT_GT(times[last] - times[last - 1], 100'000'000'000U);
+  EXPECT_LT(times[last - 1] - times[0], 1'000'000'000U);
+}
+
+TEST(Conversations, HaveNoFrameThatIsLargerThanTheResponses) {
+  const Workplace place;
+  const std::string path = place.put("c.pcap", conversations_capture({.connections = 2, .frame_bytes = 60}));
+  port::ReadControl control;
+  auto captures = port::CaptureSequence::open({path}, control);
+  ASSERT_TRUE(captures);
+  port::CapturedFrame frame;
+  while (captures->next(frame)) EXPECT_EQ(frame.bytes.size(), 60U);
+}
+
 }  // namespace
 }  // namespace penstock::experiments

@@ -45,6 +45,7 @@ struct NfTraits {
       finish{};  // of the CPU stage that consumes what the GPU stage found; writes `verdict`: may drop
   stack::StackNeed stack = stack::StackNeed::none;   // of the chain's stack: stages are attached to it
   std::uint32_t findings_bytes = 0;                  // for each packet, from the GPU stage to the finish stage
+  std::uint32_t state_bytes = 0;                     // the same, from the state stage to the GPU stage; multiple of 8
   FrameRoom growth{};                                // most bytes it adds at head and tail
   bool chooses_port = false;                         // decides where packets leave
   bool finish_waits = false;                         // its finish stage may run once packets have left: it only looks
@@ -78,6 +79,17 @@ class CpuStage {
   }
 };
 
+/// The CPU stage, in one worker, that gives the GPU stage per-flow state with each packet (Gaviss §4.4). It runs before
+/// the segment of its function is sent to the device, while earlier batches may still be there: it knows the packets
+/// that went before, but not what became of them.
+class StateStage {
+ public:
+  virtual ~StateStage() = default;
+  /// Writes NfTraits::state_bytes for each of the packets, at most a burst (function/burst.h), in packet order. The
+  /// packets are as they were before the segment; their layouts may not have been parsed.
+  virtual void fill(std::span<const PacketView> packets, std::span<std::byte* const> states) noexcept = 0;
+};
+
 /// The CPU stage, in one worker, that consumes what the GPU stage found: counts, alerts, log lines, replays. It runs
 /// when the batch has come back, in the order of the packets; those that the GPU stage left to the CPU twin go through
 /// that one at their place among the others. It sees a packet's length as it was before its function, and all else as
@@ -92,6 +104,9 @@ class FinishStage {
   virtual ~FinishStage() = default;
   /// As CpuStage's.
   virtual void set_emitter(Emitter& emitter) noexcept { static_cast<void>(emitter); }
+  /// If the function has a state stage: called before each `finish`, with the state that was sent with each of its
+  /// packets. Valid until `finish` returns.
+  virtual void take_states(std::span<const std::byte* const> states) noexcept { static_cast<void>(states); }
   /// `findings`: NfTraits::findings_bytes for each of the packets, all of which the GPU stage worked on.
   /// One whose access writes `verdict` sees those that its function gave (with the port that is chosen by now), and may
   /// turn `forward` into a drop for a reason of its function, or such a drop into one for another: the packet ends
@@ -135,6 +150,8 @@ class NetworkFunction {
     static_cast<void>(use);
     return nullptr;
   }
+  /// For one more worker. Null if the NF has none; not null if its traits have `state_bytes`.
+  [[nodiscard]] virtual std::unique_ptr<StateStage> make_state_stage() { return nullptr; }
   /// For one more worker, whose CPU stage is `twin`, one of this function's: it lives longer, the same thread calls
   /// both, and they may share what a worker keeps from packet to packet. Null where the NF has none.
   [[nodiscard]] virtual std::unique_ptr<FinishStage> make_finish_stage(CpuStage& twin) {

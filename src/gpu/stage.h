@@ -19,8 +19,9 @@ struct DevicePackets {
                                    // the first bytes are there, whatever `length` says
   PacketDescriptor* packets = nullptr;  // `count` of them, parsed; timestamps and sequences are the host's alone
   std::uint32_t count = 0;
-  std::uint8_t function = 0;      // the function's position in the chain: for Verdict::nf
-  std::byte* findings = nullptr;  // count * NfTraits::findings_bytes bytes, aligned to 8: for the finish stage
+  std::uint8_t function = 0;          // the function's position in the chain: for Verdict::nf
+  std::byte* findings = nullptr;      // count * NfTraits::findings_bytes bytes, aligned to 8: for the finish stage
+  const std::byte* states = nullptr;  // count * NfTraits::state_bytes, the same: from the state stage
 };
 
 /// What a stage is made for.

@@ -97,8 +97,9 @@ class Collector {
       // All that a segment changes comes home at its end, also what nobody there reads: the host must be able to go on
       // by itself if the device fails later.
       segment.down |= stage.access.writes;
+      const function::NfTraits& function = chain_[stage.function];
       segment.shape.stages.push_back(
-          {static_cast<std::uint8_t>(stage.function), chain_[stage.function].findings_bytes, changes_shape});
+          {static_cast<std::uint8_t>(stage.function), function.findings_bytes, changes_shape, function.state_bytes});
     } else if (!segments_.empty()) {
       stale_ |= stage.access.writes;
       if (stage.divides()) open_ = false;
@@ -225,6 +226,12 @@ Result<DevicePlan> plan_shared(std::span<const function::NfTraits> chain, WholeF
   return plan;
 }
 
+std::uint32_t state_bytes(const ring::SegmentShape& segment) {
+  std::uint32_t bytes = 0;
+  for (const ring::SegmentShape::Stage& stage : segment.stages) bytes += stage.state_bytes;
+  return bytes;
+}
+
 /// Each function by itself. What it changes comes home behind it, so that no field has to cross alone.
 Result<DevicePlan> plan_unshared(std::span<const function::NfTraits> chain, WholeFrames whole, Sharing sharing) {
   DevicePlan plan;
@@ -304,6 +311,7 @@ std::string describe_up(const ring::SegmentShape& segment) {
     add(segment.frames_up ? "whole frames" : fmt::format("headers ({} bytes)", ring::kHeaderBytes));
   if (segment.verdicts_up) add("verdicts");
   if (!segment.up.empty()) add(fmt::format("records of {} bytes", segment.up.bytes));
+  if (const std::uint32_t bytes = state_bytes(segment); bytes > 0) add(fmt::format("flow state of {} bytes", bytes));
   return text;
 }
 
@@ -327,6 +335,7 @@ CrossingBytes crossing_bytes(const DevicePlan& plan, std::uint32_t frame_length,
       bytes.to_device += segment.frames_up ? frame : std::min(frame, ring::kHeaderBytes);
     }
     if (segment.verdicts_up) bytes.to_device += ring::kVerdictBytes + segment.up.bytes;
+    bytes.to_device += state_bytes(segment);
     bytes.to_host += ring::kVerdictBytes;
     for (const ring::SegmentShape::Stage& stage : segment.stages) {
       bytes.to_host += stage.findings_bytes + (stage.changes_shape ? ring::kLengthBytes : 0);

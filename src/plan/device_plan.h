@@ -77,8 +77,8 @@ struct CrossingBytes {
   std::uint32_t to_device = 0;
   std::uint32_t to_host = 0;  // of a packet that is forwarded
 };
-/// Per packet with frames of `frame_length` bytes that stay so long, all that crosses counted: index, verdicts,
-/// findings, lengths. On the way `path`; empty: as if the packet went through all arms.
+/// Per packet with frames of `frame_length` bytes that stay so long, all that crosses counted: index, verdicts, flow
+/// state, findings, lengths. On the path `path`; empty: as if the packet went through all arms.
 [[nodiscard]] CrossingBytes crossing_bytes(const DevicePlan& plan, std::uint32_t frame_length,
                                            std::span<const std::uint8_t> path = {});
 

@@ -12,6 +12,7 @@ namespace penstock::plan {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr FieldSet kAddresses{Field::ipv4_src, Field::ipv4_dst};
 constexpr FieldSet kTtl{Field::ipv4_ttl, Field::ipv4_checksum};
@@ -54,6 +55,22 @@ TEST(DevicePlan, SendsWholeFramesWhereAStageReadsPayload) {
   EXPECT_TRUE(plan.segments[0].down.empty());
   EXPECT_EQ(crossing_bytes(plan, 1518).to_device, 16U + 1520);
   EXPECT_EQ(crossing_bytes(plan, 1518).to_host, 4U);
+}
+
+//   ──[ index, headers ]──[ verdicts, flow state ]──▶ device       the second function alone takes state
+TEST(DevicePlan, SendsFlowStateInTheSegmentOfItsFunction) {
+  function::NfTraits inspector = on_gpu("inspector", kAddresses, kVerdict);
+  const auto without = plan_of({on_gpu("router", kTtl, kTtl), on_cpu("mark", kTtl, {Field::mark}), inspector});
+  inspector.state_bytes = 8;
+  const auto with = plan_of({on_gpu("router", kTtl, kTtl), on_cpu("mark", kTtl, {Field::mark}), inspector});
+  const ring::SegmentShape& last = with.segments.back();
+  EXPECT_EQ(last.stages.back().function, 2U);
+  EXPECT_EQ(last.stages.back().state_bytes, 8U);
+  EXPECT_EQ(with.segments.front().stages.front().state_bytes, 0U);
+  EXPECT_EQ(crossing_bytes(with, 1518).to_device, crossing_bytes(without, 1518).to_device + 8);
+  EXPECT_EQ(crossing_bytes(with, 1518).to_host, crossing_bytes(without, 1518).to_host);
+  EXPECT_THAT(describe_up(last), HasSubstr("flow state of 8 bytes"));
+  EXPECT_THAT(describe_up(without.segments.back()), Not(HasSubstr("state")));
 }
 
 TEST(DevicePlan, BringsWholeFramesBackWhereTheirShapeChanges) {

@@ -53,11 +53,19 @@ struct ResultPlaces {
   }
 };
 
+/// Where the states of a segment's stage lie, in bytes; past the last stage: how many bytes all have.
+std::size_t state_place(const SegmentShape& segment, std::size_t stage, std::size_t packets) noexcept {
+  std::size_t place = 0;
+  for (std::size_t s = 0; s < stage; ++s) place += aligned8(packets * segment.stages[s].state_bytes);
+  return place;
+}
+
 class DeviceLane final : public Lane {
  public:
   DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<gpu::GpuStage>>> stages, SpanLog* log);
   ~DeviceLane() override { abandon(); }
 
+  std::byte* states(std::size_t segment, std::size_t stage) noexcept override;
   bool start(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept override;
   gpu::Progress progress() noexcept override;
   const SegmentResults& results() const noexcept override { return results_; }
@@ -78,6 +86,7 @@ class DeviceLane final : public Lane {
   [[nodiscard]] gpu::LaunchGraph& graph() noexcept;
   bool send_packets(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
   bool send_changes(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept;
+  bool send_states() noexcept;
   bool run_stages() noexcept;
   bool fetch_results() noexcept;
   bool fetch_packed() noexcept;
@@ -115,6 +124,8 @@ class DeviceLane final : public Lane {
   gpu::DeviceBuffer<IndexEntry> device_index_;
   gpu::DeviceBuffer<std::uint8_t> device_changes_;
   gpu::DeviceBuffer<std::uint8_t> sent_;  // frames as they cross
+  gpu::PinnedBuffer<std::byte> states_;   // see state_place
+  gpu::DeviceBuffer<std::byte> device_states_;
   // There.
   gpu::DeviceBuffer<std::uint8_t> slots_;
   gpu::DeviceBuffer<PacketDescriptor> packets_;
@@ -155,10 +166,12 @@ DeviceLane::DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<
   std::size_t change_bytes = 0;
   std::size_t result_bytes = 0;
   std::size_t packed_bytes = 0;
+  std::size_t state_bytes = 0;
   for (const SegmentShape& segment : shape_.segments) {
     change_bytes = std::max(change_bytes, aligned8(packets * kVerdictBytes) + packets * segment.up.bytes);
     result_places_.lay_out(segment, packets);
     result_bytes = std::max(result_bytes, result_places_.bytes);
+    state_bytes = std::max(state_bytes, state_place(segment, segment.stages.size(), packets));
     headers_up |= segment.sends_packets && !segment.frames_up;
     const std::size_t packed = aligned_frame(packets * segment.down.bytes) + (segment.frames_down ? slot_bytes : 0);
     packed_bytes = std::max(packed_bytes, packed);
@@ -170,6 +183,11 @@ DeviceLane::DeviceLane(LaneShape shape, std::vector<std::vector<std::unique_ptr<
   if (shape_.segments.size() > 1 || shape_.segments.front().verdicts_up) {
     changes_ = gpu::PinnedBuffer<std::uint8_t>(change_bytes);
     device_changes_ = gpu::DeviceBuffer<std::uint8_t>(change_bytes);
+  }
+  if (state_bytes > 0) {
+    states_ = gpu::PinnedBuffer<std::byte>(state_bytes);
+    std::memset(states_.data(), 0, state_bytes);  // frames that warm the lane up have none
+    device_states_ = gpu::DeviceBuffer<std::byte>(state_bytes);
   }
   if (copies) sent_ = gpu::DeviceBuffer<std::uint8_t>(sent_bytes + kSlack);
   if (by_kernels || has_room) {
@@ -212,6 +230,12 @@ void DeviceLane::begin_batch() noexcept {
   }
 }
 
+std::byte* DeviceLane::states(std::size_t segment, std::size_t stage) noexcept {
+  const SegmentShape& shape = shape_.segments[segment];
+  if (shape.stages[stage].state_bytes == 0) return nullptr;
+  return states_.data() + state_place(shape, stage, shape_.batch_packets);
+}
+
 bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept {
   assert(phase_ == Phase::idle && batch.size() <= shape_.batch_packets && batch.bytes().size() <= shape_.batch_bytes);
   segment_ = segment;
@@ -239,7 +263,7 @@ bool DeviceLane::start(const Batch& batch, std::size_t segment, std::span<std::u
 bool DeviceLane::enqueue(const Batch& batch, std::span<std::uint8_t* const> frames) noexcept {
   crossed_ = {};
   return (!segment().sends_packets || send_packets(batch, frames)) &&
-         (!segment().verdicts_up || send_changes(batch, frames)) && run_stages() && fetch_results();
+         (!segment().verdicts_up || send_changes(batch, frames)) && send_states() && run_stages() && fetch_results();
 }
 
 /// For the kernels and copies that were enqueued: always the same in the same order.
@@ -357,6 +381,16 @@ bool DeviceLane::send_changes(const Batch& batch, std::span<std::uint8_t* const>
              device_changes_.data() + aligned8(count_ * kVerdictBytes), layout, view_.frames, view_.packets, count_);
 }
 
+/// Per-flow state, of each stage that takes any.
+bool DeviceLane::send_states() noexcept {
+  for (std::size_t s = 0; s < segment().stages.size(); ++s) {
+    const std::size_t place = state_place(segment(), s, shape_.batch_packets);
+    const std::size_t bytes = std::size_t{count_} * segment().stages[s].state_bytes;
+    if (!up(device_states_.data() + place, states_.data() + place, bytes)) return false;
+  }
+  return true;
+}
+
 bool DeviceLane::run_stages() noexcept {
   if (!begin(Work::kernels)) return false;
   result_places_.lay_out(segment(), count_);
@@ -366,6 +400,8 @@ bool DeviceLane::run_stages() noexcept {
     const SegmentShape::Stage& stage = segment().stages[s];
     view_.function = stage.function;
     view_.findings = nullptr;
+    view_.states = nullptr;
+    if (stage.state_bytes > 0) view_.states = device_states_.data() + state_place(segment(), s, shape_.batch_packets);
     results_.findings.push_back(nullptr);
     if (stage.findings_bytes > 0) {
       const std::size_t at = result_places_.findings[s];

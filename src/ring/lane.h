@@ -76,6 +76,7 @@ struct SegmentShape {
     std::uint8_t function = 0;         // position in the chain
     std::uint32_t findings_bytes = 0;  // for each packet of the batch
     bool changes_shape = false;        // moves the bounds of frames: they are parsed again behind it, lengths go down
+    std::uint32_t state_bytes = 0;     // up, for each packet of the batch: what the function's state stage writes
   };
   std::vector<Stage> stages;
 };
@@ -112,6 +113,13 @@ class Lane {
  public:
   virtual ~Lane() = default;
 
+  /// Where the host writes the states of a segment's stage before it starts the segment: state_bytes for each packet of
+  /// the batch. The memory is the segment's from then on, until the batch's next segment. Null if the stage has none.
+  [[nodiscard]] virtual std::byte* states(std::size_t segment, std::size_t stage) noexcept {
+    static_cast<void>(segment);
+    static_cast<void>(stage);
+    return nullptr;
+  }
   /// Enqueues a segment and returns at once. The batch must stay as it is until the segment has ended, its frames
   /// until the last one has; before the first, the stages take up new tables. Packets whose verdict is not `forward`
   /// are not worked on. `frames`: where the packets' frames are by now, if not all are in the batch (those that are

@@ -4,6 +4,7 @@
 #include "run/device_executor.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "function/burst.h"
@@ -26,6 +27,10 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, plan::DevicePlan plan,
       outlet_(chain, worker, counters),
       flights_(std::max<std::size_t>(1, lanes.size())) {
   const std::vector<function::NfTraits> traits = chain.traits();
+  for (const NamedFunction& f : chain.functions) {
+    const bool has_state = f.function->traits().state_bytes > 0;
+    state_stages_.push_back(has_state ? f.function->make_state_stage() : nullptr);
+  }
   const std::size_t waiting = settlement_.waiting_stages();
   for (auto& lane : lanes) lanes_.push_back({std::move(lane)});
   for (Flight& flight : flights_) {
@@ -111,6 +116,7 @@ void DeviceExecutor::pass_boundary() noexcept {
 
 void DeviceExecutor::end() noexcept {
   settlement_.end();
+  state_stages_.clear();
   twins_.end();
 }
 
@@ -183,10 +189,28 @@ bool DeviceExecutor::start_segment(Flight& flight) noexcept {
   flight.set_other_arms_aside();
   flight.set_punted_aside();
   if (flight.current().parses) flight_twins_.parse(flight);
+  fill_states(flight);
   flight.started = Batch::Clock::now();
   const bool started = flight.lane->lane->start(*flight.batch, flight.current().segment, flight.listed_frames());
   counters_.device.segments.add(1);
   return started;
+}
+
+/// Batches start their segments in order, so state stages see packets in order, too.
+void DeviceExecutor::fill_states(Flight& flight) noexcept {
+  const std::vector<ring::SegmentShape::Stage>& stages = flight.shape().stages;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const std::uint32_t bytes = stages[s].state_bytes;
+    if (bytes == 0) continue;
+    std::byte* const states = flight.lane->lane->states(flight.current().segment, s);
+    std::array<std::byte*, function::kBurst> of_each;
+    function::for_each_burst(
+        *flight.batch, [&](std::size_t i) { return flight.view(i); },
+        [&](std::span<PacketView> burst) {
+          for (std::size_t i = 0; i < burst.size(); ++i) of_each[i] = states + flight.index_of(burst[i]) * bytes;
+          state_stages_[stages[s].function]->fill(burst, std::span(of_each).first(burst.size()));
+        });
+  }
 }
 
 /// The device has failed this batch: from the run that it is in, it goes on on the CPU. The host's batch is as it was

@@ -75,6 +75,7 @@ class DeviceExecutor : public Executor {
   void advance(Flight& flight, std::size_t limit) noexcept;
   void begin_run(Flight& flight) noexcept;
   bool start_segment(Flight& flight) noexcept;
+  void fill_states(Flight& flight) noexcept;
   void fail(Flight& flight) noexcept;
   void send(Flight& flight) noexcept;
 
@@ -88,6 +89,7 @@ class DeviceExecutor : public Executor {
   FlightTwins flight_twins_;
   Settlement settlement_;
   Outlet outlet_;
+  std::vector<std::unique_ptr<function::StateStage>> state_stages_;  // by function; null if it has none
   std::vector<LaneState> lanes_;
   std::size_t next_lane_ = 0;
   std::vector<Flight> flights_;  // a circle, oldest at first_

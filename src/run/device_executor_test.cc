@@ -377,7 +377,8 @@ struct Bed {
         works.emplace_back();
         for (const auto& stage : segment.stages) {
           const Kind* const kind = kind_of(stage.function);
-          works.back().push_back([kind](PacketView packet, std::byte* finding) {
+          works.back().push_back([kind](PacketView packet, std::byte* finding, const std::byte* state) {
+            if (state != nullptr) return std::memcpy(finding, state, 8), kind->decide(packet);
             const std::uint32_t found = CountingFunction::finding(packet);
             if (finding != nullptr) std::memcpy(finding, &found, sizeof found);
             if (kind->punts && found % 4 == 1) return Verdict::punt();
@@ -648,6 +649,96 @@ TEST(DeviceExecutor, DropsWhatAFinishStageDropsWhereverLaterFunctionsHaveTakenIt
     expect_as_on_the_cpu(chain_of({{kMeters, true}, {kMarks, false}, {kMeters, true}, {kShies, true}, {kMeters, true}}),
                          batches_of(20, 64), behaviour, 3, plan::WholeFrames::where_needed, sharing);
   }
+}
+
+/// Gives each packet its number as state, which the device returns as its finding.
+class NumberingFunction final : public function::NetworkFunction {
+ public:
+  explicit NumberingFunction(bool finish_waits) {
+    traits_ = {.name = "filter", .summary = "", .cpu = kFilter, .gpu = kFilter, .finish = Access{every_byte(), {}}};
+    traits_.findings_bytes = traits_.state_bytes = 8;
+    traits_.finish_waits = finish_waits;
+    traits_.drop_reasons = kReasons;
+  }
+  const function::NfTraits& traits() const noexcept override { return traits_; }
+  std::unique_ptr<function::CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(); }
+  std::unique_ptr<function::StateStage> make_state_stage() override { return std::make_unique<State>(*this); }
+  std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage&) override {
+    return std::make_unique<Finish>(*this);
+  }
+  std::string description() const override { return "numbers packets"; }
+
+  std::uint64_t numbered = 0;
+  std::vector<std::uint64_t> sent, found;  // of the packets that the finish stage saw
+
+ private:
+  struct Stage final : function::CpuStage {
+    void process(std::span<PacketView> packets) noexcept override {
+      for (PacketView& packet : packets) packet.packet->verdict = filter(packet);
+    }
+  };
+  struct State final : function::StateStage {
+    explicit State(NumberingFunction& its_function) : function(its_function) {}
+    void fill(std::span<const PacketView> packets, std::span<std::byte* const> states) noexcept override {
+      ASSERT_EQ(packets.size(), states.size());
+      for (std::byte* const state : states) std::memcpy(state, &++function.numbered, 8);
+    }
+    NumberingFunction& function;
+  };
+  struct Finish final : function::FinishStage {
+    explicit Finish(NumberingFunction& its_function) : function(its_function) {}
+    void take_states(std::span<const std::byte* const> given) noexcept override { states = given; }
+    void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override {
+      ASSERT_EQ(packets.size(), states.size());
+      for (std::size_t i = 0; i < packets.size(); ++i) {
+        std::memcpy(&function.sent.emplace_back(), states[i], 8);
+        std::memcpy(&function.found.emplace_back(), findings[i], 8);
+      }
+    }
+    NumberingFunction& function;
+    std::span<const std::byte* const> states;
+  };
+  function::NfTraits traits_;
+};
+
+//   batch 1 ─▶ state stage ─▶ lane ··············· (slow) ·▶ finish stage
+//   batch 2 ───▶ state stage ─▶ lane ····························▶ finish stage
+TEST(DeviceExecutor, SendsEachPacketsStateInPacketOrderAndShowsItToTheFinishStage) {
+  for (const bool waits : {false, true}) {
+    for (const bool fails : {false, true}) {
+      SCOPED_TRACE(std::string(waits ? "after" : "before") + " sending" + (fails ? ", some batches fail" : ""));
+      Behaviour behaviour;
+      unsigned starts = 0;
+      behaviour.polls_until_done = [&] { return ++starts % 7; };
+      behaviour.fails = [&] { return fails && starts % 3 == 0; };
+      Bed bed(chain_of({{waits ? kFilters : kShies, true}, {kFilters, true}, {kRoutes, true}}));
+      auto numbering = std::make_unique<NumberingFunction>(waits);
+      NumberingFunction& function = *numbering;
+      bed.chain.functions[1].function = std::move(numbering);
+      ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(3, behaviour));
+      ASSERT_NO_FATAL_FAILURE(bed.run(batches_of(20, 64)));
+      EXPECT_EQ(function.numbered, 20 * 64U);
+      EXPECT_GT(function.sent.size(), 200U);
+      EXPECT_EQ(function.found, function.sent) << "the device had other states than the host sent";
+      EXPECT_EQ(std::ranges::adjacent_find(function.sent, std::ranges::greater_equal{}), function.sent.end())
+          << "out of order";
+      EXPECT_GT(behaviour.most_in_flight, 1U);
+    }
+  }
+}
+
+TEST(DeviceExecutor, CountsTheStateThatCrosses) {
+  Behaviour behaviour;
+  Bed bed(chain_of({{kFilters, true}}));
+  bed.chain.functions[0].function = std::make_unique<NumberingFunction>(false);
+  ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
+  const Bytes frame = numbered(0);
+  ASSERT_NO_FATAL_FAILURE(bed.run({std::vector<Bytes>(64, frame)}));
+  const auto length = static_cast<std::uint32_t>(frame.size());
+  const plan::CrossingBytes planned = plan::crossing_bytes(bed.plan, length);
+  EXPECT_EQ(planned.to_device,
+            ring::kIndexBytes + std::min<std::size_t>(aligned_frame(length), ring::kHeaderBytes) + 8);
+  EXPECT_EQ(bed.counters->device.bytes_to_device.get(), 64 * planned.to_device);
 }
 
 TEST(DeviceExecutor, CountsTheBytesThatEachFunctionSaw) {

@@ -203,6 +203,17 @@ void Settlement::find_worked_on(const Flight& flight, std::size_t stage, const r
   if (burst.any_ended) those.packets = std::span(those.some).first(count);
 }
 
+/// Those that were sent with the packets, to the finish stage that is about to see these.
+void Settlement::give_states(const Flight& flight, std::size_t segment, std::size_t stage,
+                             std::span<const PacketView> packets) noexcept {
+  const ring::SegmentShape::Stage& shape = flight.plan->segments[segment].stages[stage];
+  if (shape.state_bytes == 0) return;
+  const std::byte* const states = flight.lane->lane->states(segment, stage);
+  for (std::size_t i = 0; i < packets.size(); ++i)
+    states_[i] = states + flight.index_of(packets[i]) * shape.state_bytes;
+  finish_[shape.function].stage->take_states(std::span(states_).first(packets.size()));
+}
+
 void Settlement::put_off(Flight& flight, std::size_t stage, const ring::SegmentResults& results, const Settled& burst,
                          Waits& waits) noexcept {
   WorkedOn those;
@@ -236,6 +247,7 @@ void Settlement::finish_sent(Flight& flight) noexcept {
       findings[count] = results.findings[stage] + flight.index_of(next->packet) * shape.stages[stage].findings_bytes;
       burst[count++] = next->packet;
     }
+    give_states(flight, run.segment, stage, std::span(burst).first(count));
     finish_[shape.stages[stage].function].stage->finish(std::span(burst).first(count),
                                                         std::span(findings).first(count));
   }
@@ -256,6 +268,7 @@ bool Settlement::finish(const Flight& flight, std::size_t stage, const ring::Seg
       if (!verdict.alive() && verdict.nf > function) verdict = Verdict::forward();
     }
   }
+  give_states(flight, flight.current().segment, stage, packets);
   finish.stage->finish(packets, those.findings());
   stages_.settle_flows(function);
   if (!finish.drops) return false;

@@ -5,11 +5,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <new>
 #include <optional>
 #include <vector>
 
+#include "packet/checksum.h"
+#include "packet/ethernet.h"
 #include "packet/ip.h"
+#include "packet/transport.h"
 #include "stack/ip_reassembly.h"
 #include "stack/packet_decoding.h"
 
@@ -49,6 +53,13 @@ bool is_understood(const PacketDecoding& decoding) noexcept {
   }
 }
 
+/// Two NOPs and the timestamps: what nearly all TCP headers with options have.
+bool has_timestamps_alone(Bytes tcp_header) noexcept {
+  constexpr auto kBegin = std::to_array<std::uint8_t>({1, 1, 8, 10});
+  return tcp_header.size() == sizeof(TcpHeader) + 12 &&
+         std::memcmp(tcp_header.data() + sizeof(TcpHeader), kBegin.data(), kBegin.size()) == 0;
+}
+
 }  // namespace
 
 struct Decoder::Parts {
@@ -58,12 +69,13 @@ struct Decoder::Parts {
         ports(options.tunnel_ports),
         most_tunnels(options.most_tunnels),
         verify_checksums(options.verify_checksums),
-        refuse_undecodable(options.refuse_undecodable) {}
+        refuse_undecodable(options.refuse_undecodable),
+        shortcuts(options.shortcuts) {}
 
   /// The packet that comes next in the frame, of which at least the time and the place are known.
   DecodedPacket& begin(const DecodedPacket& before) noexcept {
     DecodedPacket& packet = packets[count];
-    packet = {};
+    packet = blank;
     packet.timestamp_ns = before.timestamp_ns;
     packet.number = before.number;
     packet.frame = before.frame;
@@ -71,6 +83,7 @@ struct Decoder::Parts {
     return packet;
   }
 
+  bool begin_plain(PacketView frame, std::uint64_t number) noexcept;
   const DecodedPacket& begin_frame(PacketView frame, std::uint64_t number) noexcept;
   void add(PacketDecoding& decoded) noexcept;
   bool decode_tunnelled(PacketDecoding& outer, PacketDecoding& inner) noexcept;
@@ -95,12 +108,16 @@ struct Decoder::Parts {
   unsigned most_tunnels;
   bool verify_checksums;
   bool refuse_undecodable;
+  bool shortcuts;
 
+  /// What packets begin as. To copy it is faster than to write zeros, which GCC does by `rep stos`.
+  DecodedPacket blank;
   // Each packet of a frame enters a layer; of fragments that contradict each other some more come.
   static constexpr std::size_t kMostPackets = IpReassembly::kMostDatagrams + 4 * PacketDecoding::kMostLayers;
   std::array<DecodedPacket, kMostPackets> packets;
   std::size_t count = 0;
-  std::optional<PacketDecoding> outermost;  // of the frame
+  std::optional<PacketDecoding> outermost;  // of the frame, unless it is a plain one
+  bool is_plain = false;
 
   // Datagrams of this frame that were put together: one in another, each has a room of its own; kMostPackets at most.
   using Room = std::array<std::uint8_t, IpReassembly::kMostBytes>;
@@ -172,9 +189,61 @@ void Decoder::Parts::add_reassembled(PacketDecoding& outer) noexcept {
   }
 }
 
+/// Most frames: TCP in IP in Ethernet, and nothing about it that the layers' decoders would tell. Decodes it as they
+/// do, and faster; false, with nothing changed, for any other frame.
+bool Decoder::Parts::begin_plain(PacketView frame, std::uint64_t number) noexcept {
+  constexpr std::uint32_t kIp = sizeof(EthernetHeader);
+  constexpr std::uint8_t kVersion4 = 0x45;  // without options
+  if (frame.packet->link_type != LinkType::ethernet || frame.length() < kIp + sizeof(Ipv4Header)) return false;
+  const Bytes bytes{frame.frame, frame.length()};
+  const std::uint16_t type = frame.ethernet().type.value();
+  const bool v4 = type == ether_type::kIpv4 && bytes[kIp] == kVersion4;
+  if (!v4 && (type != ether_type::kIpv6 || bytes[kIp] >> 4 != 6)) return false;
+  const std::uint32_t header = v4 ? sizeof(Ipv4Header) : sizeof(Ipv6Header);
+  if (bytes.size() < kIp + header) return false;
+  const auto& ip = frame.at<Ipv4Header>(kIp);
+  const auto& ip6 = frame.at<Ipv6Header>(kIp);
+  const std::uint32_t total = v4 ? ip.total_length.value() : header + ip6.payload_length.value();
+  if ((v4 ? ip.protocol : ip6.next_header) != ip_protocol::kTcp || total < header + sizeof(TcpHeader) ||
+      bytes.size() < kIp + total) {
+    return false;
+  }
+  if (v4 && ((ip.fragment.value() & (Ipv4Header::kMoreFragments | Ipv4Header::kOffsetMask)) != 0 ||
+             checksum(bytes.data() + kIp, sizeof(Ipv4Header)) != 0)) {
+    return false;
+  }
+  const auto& tcp = frame.at<TcpHeader>(kIp + header);
+  const std::uint32_t tcp_header = tcp.header_length();
+  if (tcp_header < sizeof(TcpHeader) || header + tcp_header > total) return false;
+  if (tcp_header != sizeof(TcpHeader) && !has_timestamps_alone(bytes.subspan(kIp + header, tcp_header))) return false;
+
+  rooms_used = completed_count = 0;
+  count = 1;
+  ++counters.packets;
+  DecodedPacket& packet = packets[0];
+  packet = blank;
+  packet.timestamp_ns = frame.packet->timestamp_ns;
+  packet.number = number;
+  packet.frame = bytes;
+  packet.link_type = LinkType::ethernet;
+  packet.ip_version = v4 ? 4 : 6;
+  packet.protocol = ip_protocol::kTcp;
+  packet.source = {v4 ? Ipv6Address{0, ip.source.value()} : ip6.source_address(), tcp.source_port.value()};
+  packet.destination = {v4 ? Ipv6Address{0, ip.destination.value()} : ip6.destination_address(),
+                        tcp.destination_port.value()};
+  packet.ip = bytes.subspan(kIp, header);
+  packet.ip_payload = bytes.subspan(kIp + header, total - header);
+  packet.transport = packet.ip_payload.first(tcp_header);
+  packet.payload = packet.ip_payload.subspan(tcp_header);
+  packet.has_flow = true;
+  return true;
+}
+
 const DecodedPacket& Decoder::Parts::begin_frame(PacketView frame, std::uint64_t number) noexcept {
+  is_plain = shortcuts && begin_plain(frame, number);
+  if (is_plain) return packets[0];
   count = rooms_used = completed_count = 0;
-  DecodedPacket known;
+  DecodedPacket known = blank;
   known.timestamp_ns = frame.packet->timestamp_ns;
   known.number = number;
   known.frame = {frame.frame, frame.packet->length};
@@ -219,8 +288,10 @@ const DecodedPacket& Decoder::begin(PacketView frame, std::uint64_t number) noex
 DecodedPacket& Decoder::outermost() noexcept { return parts_->packets.front(); }
 
 void Decoder::complete_to(Sink sink) noexcept {
-  parts_->add(*parts_->outermost);
-  parts_->judge_frame();
+  if (!parts_->is_plain) {
+    parts_->add(*parts_->outermost);
+    parts_->judge_frame();
+  }
   for (std::size_t i = 0; i < parts_->count; ++i) sink.call(sink.callable, parts_->packets[i]);
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes as frames that come one after the other. Each lies in memory of just its size, so that a byte too far is
-// seen; each packet's parts must lie in each other.
+// seen; each packet's parts must lie in each other. Without shortcuts, the same packets come out.
 //
 // Input: link type, overlap policy; then for each frame its length (two bytes, big-endian), the milliseconds since the
 // last one, and its bytes.
@@ -64,6 +64,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.fragment_memory = 1 << 16;
   TrackerCounters counters;
   Decoder decoder(options, counters);
+  TrackerCounters counters_of_it;
+  options.shortcuts = false;
+  Decoder the_long_way(options, counters_of_it);
   PacketDescriptor descriptor;
   descriptor.link_type = link;
   std::uint64_t frames = 0;
@@ -80,6 +83,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     decoder.decode({frame.data(), &descriptor}, ++frames, [&](DecodedPacket& p) noexcept { packets.push_back(p); });
     require(!packets.empty() && packets[0].tunnel_depth == 0 && !packets[0].reassembled);
     for (const DecodedPacket& packet : packets) check(packet);
+    std::size_t at_packet = 0;
+    the_long_way.decode({frame.data(), &descriptor}, frames, [&](DecodedPacket& p) noexcept {
+      require(at_packet < packets.size());
+      const DecodedPacket& one = packets[at_packet++];
+      require(p.payload.size() == one.payload.size() && p.transport.size() == one.transport.size());
+      require(p.source == one.source && p.destination == one.destination && p.events == one.events);
+      require(p.has_flow == one.has_flow && p.undecodable == one.undecodable && p.vlan_ids == one.vlan_ids);
+    });
+    require(at_packet == packets.size());
   }
   require(counters.packets == frames);
   decoder.expire(~std::uint64_t{0});

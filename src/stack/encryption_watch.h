@@ -55,10 +55,10 @@ class EncryptionWatch {
   /// What is behind the version's line; nothing while that goes on.
   [[nodiscard]] Bytes read_ssh_version(Direction direction, Bytes bytes) noexcept;
 
-  UpgradeDialog dialog_;  // none, unless it has a kind
-  std::array<Side, 2> sides_;
   Protocol protocol_ = Protocol::unknown;
   bool encrypted_ = false;
+  std::array<Side, 2> sides_;
+  UpgradeDialog dialog_;  // none, unless it has a kind
 };
 
 }  // namespace penstock::stack

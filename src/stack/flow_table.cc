@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "base/keyed_hash.h"
+#include "base/prefetch.h"
+#include "packet/ethernet.h"
 #include "packet/ip.h"
 #include "packet/transport.h"
 
@@ -59,16 +61,23 @@ bool read_embedded(Bytes embedded, FlowKey& key) noexcept {
   return true;
 }
 
-std::uint64_t hash_of(const Endpoint& endpoint, std::uint64_t seed) noexcept {
+[[gnu::always_inline]] inline std::uint64_t hash_of(const Endpoint& endpoint, std::uint64_t seed) noexcept {
   return mix_product(mix_product(endpoint.address.high ^ seed, endpoint.address.low), seed + endpoint.port);
 }
 
 /// The same in both directions.
-std::uint32_t hash_of(const FlowKey& key, std::uint64_t seed) noexcept {
+[[gnu::always_inline]] inline std::uint32_t hash_of(const FlowKey& key, std::uint64_t seed) noexcept {
   const auto vlans = std::bit_cast<std::array<std::uint64_t, 2>>(key.vlan_ids);
   std::uint64_t what = std::uint64_t{key.protocol} << 8 | key.tunnel_depth;
   if ((vlans[0] | vlans[1]) != 0) what ^= mix_product(vlans[0] ^ seed, vlans[1]);
   return static_cast<std::uint32_t>(mix_product(hash_of(key.client, seed) + hash_of(key.server, seed), what ^ seed));
+}
+
+/// Word by word, as it was written a moment ago: to load both words of an address at once would wait for the stores.
+void copy_by_words(const Endpoint& from, Endpoint& to) noexcept {
+  std::uint64_t high = from.address.high, low = from.address.low;
+  asm("" : "+r"(high), "+r"(low));  // else they become one load
+  to = {{high, low}, from.port};
 }
 
 bool is_of(const FlowKey& flow, const FlowKey& packet) noexcept {
@@ -92,12 +101,11 @@ struct FlowTable::Node : Flow {
   std::uint8_t list = 0;
 };
 
-std::optional<FlowLookup> flow_lookup_of(const DecodedPacket& packet, std::uint64_t seed) noexcept {
-  if (!packet.has_flow) return std::nullopt;
-  FlowLookup lookup;
+bool read_flow_of(const DecodedPacket& packet, std::uint64_t seed, FlowLookup& lookup) noexcept {
+  if (!packet.has_flow) return false;
   FlowKey& key = lookup.key;
-  key.client = packet.source;
-  key.server = packet.destination;
+  copy_by_words(packet.source, key.client);
+  copy_by_words(packet.destination, key.server);
   key.ip_version = packet.ip_version;
   key.protocol = packet.protocol;
   key.vlan_ids = packet.vlan_ids;
@@ -107,7 +115,7 @@ std::optional<FlowLookup> flow_lookup_of(const DecodedPacket& packet, std::uint6
     case kUdp:
     case kSctp: break;
     case kEsp: {
-      if (packet.transport.size() < sizeof(EspHeader)) return std::nullopt;
+      if (packet.transport.size() < sizeof(EspHeader)) return false;
       const std::uint32_t spi = reinterpret_cast<const EspHeader*>(packet.transport.data())->spi.value();
       key.client.port = static_cast<std::uint16_t>(spi >> 16);
       key.server.port = static_cast<std::uint16_t>(spi);
@@ -115,7 +123,7 @@ std::optional<FlowLookup> flow_lookup_of(const DecodedPacket& packet, std::uint6
     }
     case kIcmp:
     case kIcmpV6: {
-      if (packet.transport.size() < 2) return std::nullopt;
+      if (packet.transport.size() < 2) return false;
       const std::uint8_t type = packet.transport[0];
       const bool v6 = packet.protocol == kIcmpV6;
       const int answer = counterpart(v6, type);
@@ -130,15 +138,48 @@ std::optional<FlowLookup> flow_lookup_of(const DecodedPacket& packet, std::uint6
     default: break;  // IP in IP: its addresses are all that there is
   }
   lookup.hash = hash_of(key, seed);
-  return lookup;
+  return true;
+}
+
+std::optional<std::uint32_t> likely_hash_of(PacketView frame, std::uint64_t seed) noexcept {
+  if (frame.packet->link_type != LinkType::ethernet) return std::nullopt;
+  constexpr std::uint32_t kPorts = 4;
+  std::uint32_t at = sizeof(EthernetHeader);
+  // Up to the ports at the least, behind a tag and the longest of the headers: shorter frames are few.
+  if (frame.length() < at + sizeof(VlanTag) + sizeof(Ipv4Header) + kPorts) return std::nullopt;
+  FlowKey key;
+  std::uint16_t type = frame.ethernet().type.value();
+  if (type == ether_type::kVlan) {
+    const auto& tag = frame.at<VlanTag>(at);
+    key.vlan_ids[0] = tag.tci.value() & 0xfff;
+    type = tag.type.value();
+    at += sizeof(VlanTag);
+  }
+  if (type == ether_type::kIpv4) {
+    const auto& ip = frame.at<Ipv4Header>(at);
+    key.client.address = {0, ip.source.value()};
+    key.server.address = {0, ip.destination.value()};
+    key.protocol = ip.protocol;
+    at += static_cast<std::uint32_t>(ip.header_length());
+  } else if (type == ether_type::kIpv6 && frame.length() >= at + sizeof(Ipv6Header)) {
+    const auto& ip = frame.at<Ipv6Header>(at);
+    key.client.address = ip.source_address();
+    key.server.address = ip.destination_address();
+    key.protocol = ip.next_header;
+    at += sizeof(Ipv6Header);
+  }
+  if ((key.protocol != kTcp && key.protocol != kUdp) || frame.length() < at + kPorts) return std::nullopt;
+  key.client.port = frame.at<UdpHeader>(at).source_port.value();
+  key.server.port = frame.at<UdpHeader>(at).destination_port.value();
+  return hash_of(key, seed);
 }
 
 FlowTable::FlowTable(const TrackerOptions& options)
     : slots_(options.flow_slots),
       node_bytes_(sizeof(Node) + slots_ * sizeof(std::uint64_t)),
       capacity_(std::clamp<std::size_t>(options.flow_memory / (node_bytes_ + sizeof(std::uint32_t)), 1, kNone - 1)),
-      nodes_(static_cast<std::byte*>(::operator new (capacity_* node_bytes_, std::align_val_t{alignof(Node)}))),
-      buckets_(std::make_unique_for_overwrite<std::uint32_t[]>(std::bit_ceil(capacity_))),
+      nodes_(make_huge_memory<std::byte>(capacity_ * node_bytes_)),
+      buckets_(make_huge_memory<std::uint32_t>(std::bit_ceil(capacity_))),
       bucket_mask_(static_cast<std::uint32_t>(std::bit_ceil(capacity_) - 1)),
       seed_(random_seed()),
       next_id_((std::uint64_t{options.flow_id_seed} & 0x7fffff) << kIdBits | 1) {
@@ -154,7 +195,7 @@ FlowTable::FlowTable(const TrackerOptions& options)
   for (std::size_t i = 0; i < kLists; ++i) lists_[i].timeout_ns = timeouts[i] * kSecond;
 }
 
-FlowTable::~FlowTable() { ::operator delete (nodes_, std::align_val_t{alignof(Node)}); }
+FlowTable::~FlowTable() = default;
 
 std::size_t FlowTable::list_of(const Flow& flow) noexcept {
   if (flow.key.protocol == kTcp && flow.state == FlowState::closed && !flow.end_confirmed) return kUnconfirmedTcp;
@@ -162,7 +203,7 @@ std::size_t FlowTable::list_of(const Flow& flow) noexcept {
 }
 
 FlowTable::Node& FlowTable::node_at(std::uint32_t index) const noexcept {
-  return *reinterpret_cast<Node*>(nodes_ + index * node_bytes_);
+  return *reinterpret_cast<Node*>(nodes_.get() + index * node_bytes_);
 }
 
 void FlowTable::enlist(Node& node, std::size_t list) noexcept {
@@ -171,12 +212,14 @@ void FlowTable::enlist(Node& node, std::size_t list) noexcept {
   node.listed_ns = node.last_ns;
   node.next = kNone;
   node.previous = to.last;
+  if (to.last == kNone) due_ns_ = std::min(due_ns_, node.listed_ns + to.timeout_ns);
   (to.last == kNone ? to.first : node_at(to.last).next) = node.index;
   to.last = node.index;
 }
 
 void FlowTable::delist(Node& node) noexcept {
   List& from = lists_[node.list];
+  if (node.previous == kNone) look_ = true;  // at the one that is first now
   (node.previous == kNone ? from.first : node_at(node.previous).next) = node.next;
   (node.next == kNone ? from.last : node_at(node.next).previous) = node.previous;
 }
@@ -189,6 +232,19 @@ Flow* FlowTable::find(const FlowLookup& lookup) noexcept {
   return nullptr;
 }
 
+void FlowTable::prefetch_bucket(std::uint32_t hash) const noexcept { prefetch(&buckets_[hash & bucket_mask_]); }
+
+void FlowTable::prefetch_flow(std::uint32_t hash) const noexcept {
+  const std::uint32_t first = buckets_[hash & bucket_mask_];
+  if (first != kNone) prefetch_object(node_at(first));
+}
+
+const Flow* FlowTable::likely_flow(std::uint32_t hash) const noexcept {
+  std::uint32_t i = buckets_[hash & bucket_mask_];
+  while (i != kNone && node_at(i).hash != hash) i = node_at(i).next_in_bucket;
+  return i == kNone ? nullptr : &node_at(i);
+}
+
 Flow* FlowTable::add(const FlowLookup& lookup, std::uint64_t now_ns) noexcept {
   std::uint32_t index = free_;
   if (index != kNone) {
@@ -197,8 +253,9 @@ Flow* FlowTable::add(const FlowLookup& lookup, std::uint64_t now_ns) noexcept {
     if (made_ == capacity_) return nullptr;
     index = made_++;
   }
-  auto* const slots = reinterpret_cast<std::uint64_t*>(nodes_ + index * node_bytes_ + sizeof(Node));
-  Node& node = *new (nodes_ + index * node_bytes_) Node;
+  std::byte* const place = nodes_.get() + index * node_bytes_;
+  auto* const slots = reinterpret_cast<std::uint64_t*>(place + sizeof(Node));
+  Node& node = *new (place) Node;
   std::uninitialized_fill_n(slots, slots_, 0);
   node.slots = slots;
   node.index = index;
@@ -233,13 +290,22 @@ bool FlowTable::has_timed_out(const Flow& flow, std::uint64_t now_ns) const noex
 // Lists are in the order of time in which their flows were put there. A flow that has been heard of since, or changed
 // its state, is put anew when it comes to the front: packets never touch the lists.
 Flow* FlowTable::expired(std::uint64_t now_ns) noexcept {
+  if (!look_ && now_ns <= due_ns_) return nullptr;  // nearly always
+  look_ = true;
+  bool looked_at_all = true;
+  due_ns_ = ~std::uint64_t{0};
   for (List& list : lists_) {
     // A few at a time: what is left comes with the next packets.
-    for (int looked_at = 0; looked_at < 8 && list.first != kNone; ++looked_at) {
+    constexpr int kMost = 8;
+    int looked_at = 0;
+    for (; looked_at < kMost && list.first != kNone; ++looked_at) {
       Node& node = node_at(list.first);
       if (now_ns <= node.listed_ns || now_ns - node.listed_ns <= list.timeout_ns) {
         const std::size_t now_in = list_of(node);
-        if (now_in == node.list) break;
+        if (now_in == node.list) {
+          due_ns_ = std::min(due_ns_, node.listed_ns + list.timeout_ns);
+          break;
+        }
         delist(node);
         enlist(node, now_in);
         continue;
@@ -248,8 +314,15 @@ Flow* FlowTable::expired(std::uint64_t now_ns) noexcept {
       delist(node);
       enlist(node, list_of(node));
     }
+    looked_at_all = looked_at_all && looked_at < kMost;
   }
+  look_ = !looked_at_all;
   return nullptr;
+}
+
+void FlowTable::note_state(const Flow& flow) noexcept {
+  const auto& node = static_cast<const Node&>(flow);
+  if (node.previous == kNone && list_of(node) != node.list) look_ = true;
 }
 
 Flow* FlowTable::victim(bool but_established_tcp) noexcept {

@@ -5,34 +5,32 @@
 
 #include <algorithm>
 #include <bit>
-#include <new>
 
 namespace penstock::stack {
 namespace {
 
 constexpr std::size_t kSmallest = std::size_t{1} << MemoryPool::kSmallestOrder;
-constexpr std::align_val_t kAlignment{kSmallest};
 
 }  // namespace
 
 MemoryPool::MemoryPool(std::size_t bytes)
     : bytes_(bytes / kSmallest * kSmallest),
-      region_(static_cast<std::byte*>(::operator new(std::max(bytes_, kSmallest), kAlignment))),
-      free_order_(std::make_unique<std::uint8_t[]>(bytes_ / kSmallest + 1)) {
-  // The largest pieces that fit, each at a multiple of its size.
-  for (std::size_t at = 0; at < bytes_;) {
-    const auto fits = static_cast<unsigned>(std::bit_width(bytes_ - at) - 1);
-    const auto aligned = at == 0 ? kLargestOrder : static_cast<unsigned>(std::countr_zero(at));
-    const unsigned order = std::min({fits, aligned, kLargestOrder});
-    push(region_ + at, order);
-    at += std::size_t{1} << order;
-  }
+      region_(make_huge_memory<std::byte>(std::max(bytes_, kSmallest))),
+      free_order_(std::make_unique<std::uint8_t[]>(bytes_ / kSmallest + 1)) {}
+
+/// Makes a free piece of what no piece was made of so far: the largest that fits, at a multiple of its size.
+bool MemoryPool::carve() noexcept {
+  if (carved_ == bytes_) return false;
+  const auto fits = static_cast<unsigned>(std::bit_width(bytes_ - carved_) - 1);
+  const auto aligned = carved_ == 0 ? kLargestOrder : static_cast<unsigned>(std::countr_zero(carved_));
+  const unsigned order = std::min({fits, aligned, kLargestOrder});
+  push(region_.get() + carved_, order);
+  carved_ += std::size_t{1} << order;
+  return true;
 }
 
-MemoryPool::~MemoryPool() { ::operator delete(region_, kAlignment); }
-
 std::size_t MemoryPool::index_of(const void* piece) const noexcept {
-  return static_cast<std::size_t>(static_cast<const std::byte*>(piece) - region_) / kSmallest;
+  return static_cast<std::size_t>(static_cast<const std::byte*>(piece) - region_.get()) / kSmallest;
 }
 
 void MemoryPool::push(std::byte* piece, unsigned order) noexcept {
@@ -50,8 +48,11 @@ void MemoryPool::unlink(Piece* piece, unsigned order) noexcept {
 
 std::byte* MemoryPool::split_off(unsigned order) noexcept {
   unsigned from = order;
-  while (from <= kLargestOrder && free_[from] == nullptr) ++from;
-  if (from > kLargestOrder) return nullptr;
+  while (free_[from] == nullptr) {
+    if (++from <= kLargestOrder) continue;
+    if (!carve()) return nullptr;
+    from = order;
+  }
   Piece* const piece = free_[from];
   unlink(piece, from);
   auto* const bytes = reinterpret_cast<std::byte*>(piece);
@@ -92,11 +93,11 @@ std::byte* MemoryPool::take(unsigned order) noexcept {
 
 void MemoryPool::merge_and_push(std::byte* piece, unsigned order) noexcept {
   while (order < kLargestOrder) {
-    const auto at = static_cast<std::size_t>(piece - region_);
+    const auto at = static_cast<std::size_t>(piece - region_.get());
     const std::size_t buddy = at ^ (std::size_t{1} << order);
     if (buddy + (std::size_t{1} << order) > bytes_ || free_order_[buddy / kSmallest] != order) break;
-    unlink(reinterpret_cast<Piece*>(region_ + buddy), order);
-    piece = region_ + std::min(at, buddy);
+    unlink(reinterpret_cast<Piece*>(region_.get() + buddy), order);
+    piece = region_.get() + std::min(at, buddy);
     ++order;
   }
   push(piece, order);

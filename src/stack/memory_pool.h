@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/huge_page_allocator.h"
+
 namespace penstock::stack {
 
 class MemoryPool {
@@ -19,9 +21,6 @@ class MemoryPool {
 
   /// The region has `bytes`, cut down to whole smallest pieces.
   explicit MemoryPool(std::size_t bytes);
-  ~MemoryPool();
-  MemoryPool(const MemoryPool&) = delete;
-  MemoryPool& operator=(const MemoryPool&) = delete;
 
   /// 2^order bytes, aligned to 64; null where there is no room.
   [[nodiscard]] std::byte* take(unsigned order) noexcept;
@@ -45,14 +44,16 @@ class MemoryPool {
   void push(std::byte* piece, unsigned order) noexcept;
   void unlink(Piece* piece, unsigned order) noexcept;
   void merge_and_push(std::byte* piece, unsigned order) noexcept;
+  bool carve() noexcept;
   [[nodiscard]] std::byte* split_off(unsigned order) noexcept;
 
   std::size_t bytes_;
-  std::byte* region_;
+  HugeMemory<std::byte> region_;
   std::unique_ptr<std::uint8_t[]>
       free_order_;  // by smallest piece: the order of the free piece that begins there, or 0
   std::array<Piece*, kLargestOrder + 1> free_{};
   std::array<AtHand, kLargestOrder + 1> at_hand_{};
+  std::size_t carved_ = 0;  // bytes of the region that pieces were made of
   std::size_t used_ = 0;
 };
 

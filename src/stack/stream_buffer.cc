@@ -198,6 +198,7 @@ void StreamBuffer::unlink(MemoryPool& pool, Block* block) noexcept {
 
 StreamBuffer::Block* StreamBuffer::first_ending_at(std::uint64_t from) const noexcept {
   if (tail_ == nullptr || tail_->end() < from) return nullptr;
+  if (head_ == tail_) return tail_;  // nearly always: it is the only one
   Block* found = tail_;
   for (Block* block = root_; block != nullptr;) {
     if (block->end() < from) {
@@ -208,6 +209,14 @@ StreamBuffer::Block* StreamBuffer::first_ending_at(std::uint64_t from) const noe
     }
   }
   return found;
+}
+
+void StreamBuffer::prefetch_end_of_last_run() const noexcept {
+  if (tail_ == nullptr) return;
+  const std::uint32_t end = tail_->start + tail_->length;
+  prefetch(&tail_->starts()[tail_->start / 64]);
+  prefetch(&tail_->starts()[end / 64]);
+  prefetch(tail_->bytes() + end, 2 * kCacheLineBytes);
 }
 
 // ---- Bytes
@@ -311,6 +320,13 @@ StreamBuffer::Inserted StreamBuffer::insert(MemoryPool& pool, std::uint64_t offs
   if (end <= begin_ || segment.empty()) return {};
   const std::uint64_t from = std::max(offset, begin_);  // bytes before that are gone for good
 
+  // Nearly always it goes on where the last run ends.
+  if (tail_ != nullptr && offset == tail_->end() && tail_->capacity - tail_->start - tail_->length >= segment.size()) {
+    append(*tail_, segment.data(), segment.size());
+    right_edge_ = std::max(right_edge_, end);
+    return {};
+  }
+
   // The first run that the segment overlaps or touches, else the one behind it.
   Block* const first = first_ending_at(from);
   if (first == nullptr || first->offset > end) {
@@ -343,7 +359,7 @@ StreamBuffer::Inserted StreamBuffer::insert(MemoryPool& pool, std::uint64_t offs
   for (Block* one = leftmost; one != behind; one = one->next) {
     different |= resolve(*one, offset, segment, policy, final);
   }
-  if (leftmost->next == behind && union_begin == former_begin) {  // nearly always: it goes on behind the run
+  if (leftmost->next == behind && union_begin == former_begin) {  // it goes on behind the run
     if (union_end > former_end) {
       const std::uint32_t index = block->start + block->length;
       append(*block, segment.data() + (former_end - offset), union_end - former_end);

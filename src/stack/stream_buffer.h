@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/prefetch.h"
 #include "stack/decoded_packet.h"
 #include "stack/memory_pool.h"
 #include "stack/tracker_options.h"
@@ -84,6 +85,13 @@ class StreamBuffer {
   /// Lets go of all before it. Bytes before it will never be taken again.
   void drop_before(MemoryPool& pool, std::uint64_t offset) noexcept;
   void clear(MemoryPool& pool) noexcept;
+
+  // Before a segment that most likely follows the last run: two steps, with time between them for what the first
+  // fetches to arrive.
+  void prefetch_last_run() const noexcept {
+    if (tail_ != nullptr) prefetch(tail_);
+  }
+  void prefetch_end_of_last_run() const noexcept;
 
   [[nodiscard]] std::uint64_t begin() const noexcept { return begin_; }
   /// Behind the last byte that ever came.

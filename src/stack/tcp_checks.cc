@@ -6,11 +6,6 @@
 #include "stack/tcp_tracker.h"
 
 namespace penstock::stack {
-namespace {
-
-constexpr std::uint32_t kTimestampAge = 24 * 24 * 3600;  // RFC 7323 §5.5: older ones say nothing
-
-}  // namespace
 
 // PAWS (RFC 7323 §5), with the liberties that hosts take by the policy they are known for.
 bool TcpTracker::timestamp_valid(Segment& segment) noexcept {

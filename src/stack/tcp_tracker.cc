@@ -34,15 +34,25 @@ TcpOutcome TcpTracker::track(Flow& flow, const DecodedPacket& packet, Direction 
   segment.options = read_tcp_options(packet.transport.subspan(sizeof(TcpHeader)));
   segment.time_s = static_cast<std::uint32_t>(packet.timestamp_ns / 1'000'000'000U);
 
+  if (options_.shortcuts && segment.session != nullptr && is_expected(segment)) {
+    take_expected(segment);
+  } else {
+    track_checked(segment);
+  }
+  return outcome;
+}
+
+void TcpTracker::track_checked(Segment& segment) noexcept {
+  TcpOutcome& outcome = segment.outcome;
   if (!segment.has(TcpHeader::kAck) && segment.ack != 0) segment.tell(TcpEvent::broken_ack);
   if (segment.has_all(TcpHeader::kSyn | TcpHeader::kFin)) segment.tell(TcpEvent::fin_with_syn);
 
   if (segment.session == nullptr || segment.session->state_ == TcpState::none) {
     without_session(segment);
-    return outcome;
+    return;
   }
   TcpSession& session = *segment.session;
-  session.flags_seen_[static_cast<std::size_t>(direction)] |= segment.flags;
+  session.flags_seen_[static_cast<std::size_t>(segment.direction)] |= segment.flags;
   if (session.async_ && session.flags_seen_[0] != 0 && session.flags_seen_[1] != 0) session.async_ = false;
 
   if (session.state_ >= TcpState::established && segment.has(TcpHeader::kSyn) &&
@@ -66,14 +76,13 @@ TcpOutcome TcpTracker::track(Flow& flow, const DecodedPacket& packet, Direction 
     if (!segment.payload.empty() && !outcome.payload_in_stream) note_refused_data(segment);
     follow_acknowledgment(segment);
   }
-  if (!valid) return outcome;
+  if (!valid) return;
 
   // A host that goes on behind its own RST has not sent that.
   if (!segment.has(TcpHeader::kRst) && segment.other().reset_by_other) {
     segment.other().reset_by_other = false;
     segment.tell(TcpEvent::suspected_rst_injection);
   }
-  return outcome;
 }
 
 TcpSession* TcpTracker::start(Segment& segment) noexcept {
@@ -213,11 +222,16 @@ bool TcpTracker::keep(Segment& segment, std::uint32_t sequence, Bytes data) noex
   if (kept) {
     counters_.stream_bytes += data.size();
   } else {
-    ++counters_.stream_memory_refused;
-    segment.outcome.bytes_refused = true;
-    segment.tell(TcpEvent::memory_limit);
+    refuse_bytes(segment);
   }
   return kept;
+}
+
+/// The stream has no memory for them.
+void TcpTracker::refuse_bytes(Segment& segment) noexcept {
+  ++counters_.stream_memory_refused;
+  segment.outcome.bytes_refused = true;
+  segment.tell(TcpEvent::memory_limit);
 }
 
 // What came first has passed, and nothing else will in its place.

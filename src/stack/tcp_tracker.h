@@ -42,6 +42,11 @@ class TcpTracker {
   /// `packet` is of TCP and of `flow`. Changes the flow's state, and its session: makes one where a packet begins it.
   TcpOutcome track(Flow& flow, const DecodedPacket& packet, Direction direction) noexcept;
 
+  /// Whether a packet of the flow may begin a connection in its place: begins_anew() and begins_by_syn() tell.
+  [[nodiscard]] static bool may_begin_another(const Flow& flow, const DecodedPacket& packet) noexcept {
+    const auto& header = *reinterpret_cast<const TcpHeader*>(packet.transport.data());
+    return (header.flags & TcpHeader::kSyn) != 0 || (flow.tcp != nullptr && flow.tcp->handshakes_ != nullptr);
+  }
   /// Whether the packet, a SYN, begins a connection in place of the flow that has the same endpoints.
   [[nodiscard]] bool begins_by_syn(const Flow& flow, const DecodedPacket& packet, Direction direction) const noexcept;
   /// The handshake that the packet completes, if it begins a connection in place of the flow's. It has to be given to
@@ -69,6 +74,14 @@ class TcpTracker {
 
  private:
   struct Segment;  // the packet, as the states see it
+
+  static constexpr std::uint32_t kTimestampAge = 24 * 24 * 3600;  // RFC 7323 §5.5: older ones say nothing
+
+  // A segment that the session expects next, and all others.
+  [[nodiscard]] bool is_expected(const Segment& segment) const noexcept;
+  static bool timestamp_goes_on(const Segment& segment) noexcept;
+  void take_expected(Segment& segment) noexcept;
+  void track_checked(Segment& segment) noexcept;
 
   TcpSession* start(Segment& segment) noexcept;
   void set_state(Segment& segment, TcpState state) noexcept;
@@ -152,6 +165,7 @@ class TcpTracker {
   void take_data(Segment& segment) noexcept;
   /// False where there was no room: what it carries is not in the stream.
   bool keep(Segment& segment, std::uint32_t sequence, Bytes data) noexcept;
+  void refuse_bytes(Segment& segment) noexcept;
   bool keep_inline(Segment& segment, std::uint64_t from, Bytes data) noexcept;
   bool keep_passive(Segment& segment, std::uint64_t from, Bytes data) noexcept;
   void note_refused_data(Segment& segment) noexcept;

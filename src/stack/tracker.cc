@@ -7,8 +7,10 @@
 #include "stack/tracker.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
+#include "base/prefetch.h"
 #include "stack/decoder.h"
 #include "stack/flow_table.h"
 #include "stack/memory_pool.h"
@@ -39,6 +41,9 @@ struct Tracker::Parts {
   void end_unkept(PacketSink& sink) noexcept;
   void take(DecodedPacket& decoded, PacketSink& sink) noexcept;
   Flow* flow_of(const FlowLookup& lookup, TrackedPacket& tracked, PacketSink& sink) noexcept;
+  Flow* flow_or_another(Flow& flow, const FlowLookup& lookup, TrackedPacket& tracked, PacketSink& sink) noexcept;
+  Flow* begin_flow(const FlowLookup& lookup, std::optional<Handshake> handshake, TrackedPacket& tracked,
+                   PacketSink& sink) noexcept;
   [[nodiscard]] bool may_go_on_unseen(const DecodedPacket& packet) const noexcept;
   static Direction direction_of(const Flow& flow, const DecodedPacket& packet) noexcept;
   void count(Flow& flow, TrackedPacket& packet, bool icmp_error) const noexcept;
@@ -67,6 +72,43 @@ Tracker::Tracker(const TrackerOptions& options) : parts_(std::make_unique<Parts>
 Tracker::~Tracker() = default;  // the sessions of flows lie in pools that go as a whole
 
 const TrackerCounters& Tracker::counters() const noexcept { return parts_->counters; }
+
+// Each step fetches what the next one reads, for all frames: one miss of the cache does not wait for another.
+void Tracker::prefetch(std::span<const PacketView> frames) const noexcept {
+  const FlowTable& flows = parts_->flows;
+  if (!parts_->options.keep_flows) return;
+  frames = frames.first(std::min(frames.size(), kMostPrefetched));
+  for (const PacketView& frame : frames) penstock::prefetch(frame.frame, 2 * kCacheLineBytes);
+
+  std::array<std::uint32_t, kMostPrefetched> hashes;
+  std::size_t count = 0;
+  for (const PacketView& frame : frames) {
+    const std::optional<std::uint32_t> hash = likely_hash_of(frame, flows.seed());
+    if (!hash) continue;
+    flows.prefetch_bucket(*hash);
+    hashes[count++] = *hash;
+  }
+  const std::span<const std::uint32_t> wanted(hashes.data(), count);
+  for (const std::uint32_t hash : wanted) flows.prefetch_flow(hash);
+
+  std::array<const TcpSession*, kMostPrefetched> sessions;
+  count = 0;
+  for (const std::uint32_t hash : wanted) {
+    const Flow* const flow = flows.likely_flow(hash);
+    if (flow == nullptr || flow->tcp == nullptr) continue;
+    flow->tcp->prefetch();
+    sessions[count++] = flow->tcp;
+  }
+  const std::span<const TcpSession* const> open(sessions.data(), count);
+  for (const TcpSession* const session : open) {
+    session->stream(Direction::to_server).buffer.prefetch_last_run();
+    session->stream(Direction::to_client).buffer.prefetch_last_run();
+  }
+  for (const TcpSession* const session : open) {
+    session->stream(Direction::to_server).buffer.prefetch_end_of_last_run();
+    session->stream(Direction::to_client).buffer.prefetch_end_of_last_run();
+  }
+}
 
 void Tracker::track(PacketView packet, std::uint64_t number, PacketSink& sink) noexcept {
   parts_->decoder.decode(packet, number, [&](DecodedPacket& decoded) noexcept { parts_->take(decoded, sink); });
@@ -138,7 +180,8 @@ void Tracker::Parts::end_unkept(PacketSink& sink) noexcept {
 }
 
 void Tracker::Parts::take(DecodedPacket& decoded, PacketSink& sink) noexcept {
-  const std::optional<FlowLookup> lookup = options.keep_flows ? flow_lookup_of(decoded, flows.seed()) : std::nullopt;
+  FlowLookup lookup;
+  const bool has_flow = options.keep_flows && read_flow_of(decoded, flows.seed(), lookup);
   if (decoded.timestamp_ns > now_ns) now_ns = decoded.timestamp_ns;
   for (std::size_t i = 0; i < kMostEndedAtOnce; ++i) {
     Flow* const old = flows.expired(now_ns);
@@ -147,19 +190,20 @@ void Tracker::Parts::take(DecodedPacket& decoded, PacketSink& sink) noexcept {
   }
   TrackedPacket tracked;
   tracked.packet = decoded;
-  Flow* const flow = lookup ? flow_of(*lookup, tracked, sink) : nullptr;
+  Flow* const flow = has_flow ? flow_of(lookup, tracked, sink) : nullptr;
   if (flow == nullptr) {
     sink.packet(tracked);
     return;
   }
   tracked.flow = flow;
   tracked.direction = direction_of(*flow, decoded);
-  count(*flow, tracked, lookup->begins_none);
+  count(*flow, tracked, lookup.begins_none);
   if (decoded.is_tcp()) {
     track_tcp(*flow, tracked, sink);
   } else {
     sink.packet(tracked);
   }
+  flows.note_state(*flow);
 }
 
 // A packet from the middle of a connection of which nothing is known, soon after one was given up: it may be that one.
@@ -172,23 +216,30 @@ bool Tracker::Parts::may_go_on_unseen(const DecodedPacket& packet) const noexcep
 
 Flow* Tracker::Parts::flow_of(const FlowLookup& lookup, TrackedPacket& tracked, PacketSink& sink) noexcept {
   const DecodedPacket& packet = tracked.packet;
-  Flow* flow = flows.find(lookup);
-  std::optional<Handshake> handshake;
-  if (flow != nullptr) {
-    const bool timed_out = flows.has_timed_out(*flow, packet.timestamp_ns);
-    bool over = timed_out;
-    if (!over && packet.is_tcp() && !flow->blocked) {
-      const Direction direction = direction_of(*flow, packet);
-      handshake = tcp.begins_anew(*flow, packet, direction);
-      over = handshake || tcp.begins_by_syn(*flow, packet, direction);
-    }
-    if (!over) return flow;
-    if (timed_out) {
-      time_out(*flow, packet.timestamp_ns, sink);
-    } else {
-      end(*flow, packet.timestamp_ns, sink);
-    }
+  Flow* const flow = flows.find(lookup);
+  if (flow == nullptr) return begin_flow(lookup, std::nullopt, tracked, sink);
+  if (flows.has_timed_out(*flow, packet.timestamp_ns)) {
+    time_out(*flow, packet.timestamp_ns, sink);
+    return begin_flow(lookup, std::nullopt, tracked, sink);
   }
+  if (!packet.is_tcp() || flow->blocked || !TcpTracker::may_begin_another(*flow, packet)) return flow;
+  return flow_or_another(*flow, lookup, tracked, sink);
+}
+
+Flow* Tracker::Parts::flow_or_another(Flow& flow, const FlowLookup& lookup, TrackedPacket& tracked,
+                                      PacketSink& sink) noexcept {
+  const DecodedPacket& packet = tracked.packet;
+  const Direction direction = direction_of(flow, packet);
+  const std::optional<Handshake> handshake = tcp.begins_anew(flow, packet, direction);
+  if (!handshake && !tcp.begins_by_syn(flow, packet, direction)) return &flow;
+  end(flow, packet.timestamp_ns, sink);
+  return begin_flow(lookup, handshake, tracked, sink);
+}
+
+Flow* Tracker::Parts::begin_flow(const FlowLookup& lookup, std::optional<Handshake> handshake, TrackedPacket& tracked,
+                                 PacketSink& sink) noexcept {
+  const DecodedPacket& packet = tracked.packet;
+  Flow* flow = nullptr;
   if (lookup.begins_none) return nullptr;
   if (!options.refuse_when_full || !may_go_on_unseen(packet)) {
     flow = flows.add(lookup, packet.timestamp_ns);

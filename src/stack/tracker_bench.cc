@@ -1,17 +1,26 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packets a second of one core over a mix of real captures, which lies in memory: decoded, and tracked. The mix comes
-// again and again, each time so much later that all flows are new ones. Needs the corpus (PENSTOCK_CORPUS).
+// Packets per second of one core, from frames in memory.
+//
+//   decoder, tracker   a mix of real captures, again and again, each time so much later that all flows are new ones.
+//                      Needs the corpus (PENSTOCK_CORPUS).
+//   known_flows        TCP connections that are open already: data in order, acknowledged by the other side.
 
 #include <benchmark/benchmark.h>
 #include <zlib.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "packet/checksum.h"
+#include "packet/ethernet.h"
+#include "packet/ip.h"
+#include "packet/transport.h"
 #include "stack/decoder.h"
 #include "stack/tcp_session.h"
 #include "stack/tracker.h"
@@ -119,6 +128,146 @@ void tracker(benchmark::State& state) {
   state.counters["refused"] = static_cast<double>(tracker.counters().stream_memory_refused);
 }
 BENCHMARK(tracker)->Unit(benchmark::kMillisecond)->ArgName("inline")->Arg(0)->Arg(1);
+
+/// Connections that take turns, and their packets in a ring of frames: two segments of the server, then an ACK of the
+/// client, and so on. Frames lie one after the other with some room between them, as in a batch.
+class Conversations {
+ public:
+  static constexpr std::size_t kFrames = 16384;
+
+  Conversations(std::size_t flows, std::size_t payload)
+      : flows_(flows), payload_(payload), stride_((kHeaders + payload + 127) / 64 * 64), bytes_(kFrames * stride_) {
+    descriptors_.resize(kFrames);
+    static constexpr std::string_view kText = "<p>The quick brown fox jumps over the lazy dog.</p> ";
+    for (std::size_t i = 0; i < bytes_.size(); ++i) bytes_[i] = static_cast<std::uint8_t>(kText[i % kText.size()]);
+    for (std::size_t i = 0; i < flows_.size(); ++i) flows_[i] = {static_cast<std::uint32_t>(i * 7919), 0x80000000};
+  }
+
+  /// Opens all connections: handshake and request.
+  template <typename Use>
+  void open(Use&& use) {
+    static constexpr std::string_view kRequest = "GET /index.html HTTP/1.1\r\n\r\n";
+    for (std::size_t i = 0; i < flows_.size(); ++i) {
+      use(write(0, i, kClient, TcpHeader::kSyn, 0));
+      use(write(0, i, kServer, TcpHeader::kSyn | TcpHeader::kAck, 0));
+      use(write(0, i, kClient, TcpHeader::kAck, 0));
+      std::memcpy(bytes_.data() + kHeaders, kRequest.data(), kRequest.size());
+      use(write(0, i, kClient, TcpHeader::kAck, kRequest.size()));
+    }
+  }
+  /// Writes the next packets of all frames.
+  void fill() {
+    for (std::size_t i = 0; i < kFrames; ++i) {
+      const bool is_ack = round_ % 3 == 2;
+      write(i, turn_, is_ack ? kClient : kServer, TcpHeader::kAck, is_ack ? 0 : payload_);
+      if (++turn_ == flows_.size()) {
+        turn_ = 0;
+        ++round_;
+      }
+    }
+  }
+  [[nodiscard]] std::size_t flows() const { return flows_.size(); }
+  [[nodiscard]] PacketView packet(std::size_t i) { return {bytes_.data() + i * stride_, &descriptors_[i]}; }
+  [[nodiscard]] std::span<const PacketView> packets(std::size_t first, std::size_t count) {
+    views_.clear();
+    for (std::size_t i = 0; i < count; ++i) views_.push_back(packet(first + i));
+    return views_;
+  }
+
+ private:
+  enum From : std::uint8_t { kClient, kServer };
+  struct Headers {
+    EthernetHeader ethernet;
+    Ipv4Header ip;
+    TcpHeader tcp;
+  };
+  static constexpr std::size_t kHeaders = sizeof(Headers);
+  struct Sequences {
+    std::uint32_t of[2];
+  };
+
+  PacketView write(std::size_t at, std::size_t flow, From from, std::uint8_t flags, std::size_t payload) {
+    Headers headers{};
+    auto& [ethernet, ip, tcp] = headers;
+    Sequences& sequences = flows_[flow];
+    const std::uint32_t address[2] = {0x0a000000 + static_cast<std::uint32_t>(flow), 0xc6120001};
+    const std::uint16_t port[2] = {static_cast<std::uint16_t>(1024 + flow % 50000), 80};
+    const auto length = static_cast<std::uint16_t>(sizeof ip + sizeof tcp + payload);
+    ethernet.type.set(ether_type::kIpv4);
+    ip.version_ihl = 0x45;
+    ip.total_length.set(length);
+    ip.ttl = 64;
+    ip.protocol = ip_protocol::kTcp;
+    ip.source.set(address[from]);
+    ip.destination.set(address[1 - from]);
+    ip.checksum.set(checksum(reinterpret_cast<const std::uint8_t*>(&ip), sizeof ip));
+    tcp.source_port.set(port[from]);
+    tcp.destination_port.set(port[1 - from]);
+    tcp.sequence.set(sequences.of[from]);
+    if ((flags & TcpHeader::kAck) != 0) tcp.acknowledgment.set(sequences.of[1 - from]);
+    tcp.data_offset = sizeof tcp / 4 << 4;
+    tcp.flags = flags;
+    tcp.window.set(0xffff);
+    sequences.of[from] += static_cast<std::uint32_t>(payload) + ((flags & TcpHeader::kSyn) != 0 ? 1 : 0);
+    std::memcpy(bytes_.data() + at * stride_, &headers, sizeof headers);
+    PacketDescriptor& descriptor = descriptors_[at];
+    descriptor.timestamp_ns = now_ns_ += 100;
+    descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(kHeaders + payload);
+    descriptor.link_type = LinkType::ethernet;
+    return packet(at);
+  }
+
+  std::vector<Sequences> flows_;
+  std::size_t payload_, stride_;
+  std::vector<std::uint8_t> bytes_;
+  std::vector<PacketDescriptor> descriptors_;
+  std::vector<PacketView> views_;
+  std::size_t turn_ = 0, round_ = 0;
+  std::uint64_t now_ns_ = 1'700'000'000'000'000'000;
+};
+
+void known_flows(benchmark::State& state) {
+  TrackerOptions options;
+  options.inline_streams = state.range(2) != 0;
+  options.stream_depth = 0;  // else the tracker keeps no more bytes of such long connections
+  options.stream_memory = std::size_t{4} << 30;
+  Tracker tracker(options);
+  Looker looker;
+  const auto payload = static_cast<std::size_t>(state.range(1));
+  Conversations conversations(static_cast<std::size_t>(state.range(0)), payload);
+  std::uint64_t number = 0;
+  conversations.open([&](PacketView packet) { tracker.track(packet, ++number, looker); });
+  const auto track_all = [&] {
+    for (std::size_t i = 0; i < Conversations::kFrames; ++i) {
+      if (i % Tracker::kMostPrefetched == 0) tracker.prefetch(conversations.packets(i, Tracker::kMostPrefetched));
+      tracker.track(conversations.packet(i), ++number, looker);
+    }
+  };
+  // Until the memory of each connection is as large as it stays.
+  for (std::size_t packets = 0; packets < conversations.flows() * 3 * (3 + 4096 / payload);
+       packets += Conversations::kFrames) {
+    conversations.fill();
+    track_all();
+  }
+  for (auto _ : state) {
+    state.PauseTiming();
+    conversations.fill();
+    state.ResumeTiming();
+    track_all();
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * Conversations::kFrames));
+  const TrackerCounters& counters = tracker.counters();
+  // All must have been taken: else this measures something else.
+  if (counters.flows != static_cast<std::uint64_t>(state.range(0)) || counters.tcp_unknown_connection != 0 ||
+      counters.stream_gaps != 0 || counters.stream_memory_refused != 0 || counters.contested_segments != 0) {
+    state.SkipWithError("segments were not taken as in order");
+  }
+  state.counters["streamed"] =
+      benchmark::Counter(static_cast<double>(counters.stream_bytes) / static_cast<double>(number));
+}
+BENCHMARK(known_flows)
+    ->ArgNames({"flows", "payload", "inline"})
+    ->ArgsProduct({{64, 4096, 65536}, {64, 512, 1460}, {0, 1}});
 
 }  // namespace
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Segments of one connection, in any order and with any numbers: no policy and no memory bound may let the tracker read
-// what is not there, offer a byte twice as new, or forget a flow's end.
+// what is not there, offer a byte twice as new, or forget a flow's end. Without shortcuts, the same comes out.
 //
 // Input: policy, options (a bit each), then for each packet: direction and flags, then sequence, ack (16 bits each,
 // relative to the directions' first), window (8 bits), length of the data, milliseconds since the last.
@@ -33,6 +33,8 @@ class Watcher final : public PacketSink {
  public:
   explicit Watcher(bool looks_at_news) : looks_at_news_(looks_at_news) {}
   void packet(TrackedPacket& packet) noexcept override {
+    note(packet.stream_events.count());
+    note(packet.payload_in_stream, packet.stream_ready, packet.established, static_cast<unsigned>(packet.refused));
     if (packet.flow == nullptr) return;
     require(packet.flow->id != ended_);
     if (packet.flow->id != current_) begin_ = {};
@@ -52,8 +54,8 @@ class Watcher final : public PacketSink {
       const bool goes_on = !chunk.contested && chunk.seen_behind == 0 && end > begin;
       if (looks_at_news_ && goes_on) require(chunk.offset + chunk.seen >= begin);
       begin = std::max(begin, end);
-      volatile unsigned sum = 0;
-      for (const std::uint8_t byte : chunk.bytes) sum = sum + byte;
+      note(chunk.offset, chunk.seen, chunk.seen_behind, chunk.contested);
+      for (const std::uint8_t byte : chunk.bytes) note(byte);
     });
   }
   void flow_ended(Flow& flow) noexcept override {
@@ -62,8 +64,14 @@ class Watcher final : public PacketSink {
     ++flows_ended;
   }
   std::uint64_t flows_ended = 0;
+  std::uint64_t digest = 0;  // of all that came out
 
  private:
+  template <typename... Values>
+  void note(Values... values) {
+    ((digest = (digest + static_cast<std::uint64_t>(values)) * 0x9e3779b97f4a7c15U), ...);
+  }
+
   std::array<std::uint64_t, 2> begin_{};
   std::array<std::uint8_t, 2> beginnings_{};
   std::uint64_t current_ = 0, ended_ = 0;
@@ -88,6 +96,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.fragment_memory = 1 << 12;
   Tracker tracker(options);
   Watcher watcher(!options.inline_streams);
+  options.shortcuts = false;
+  Tracker the_long_way(options);
+  Watcher watcher_of_it(!options.inline_streams);
   // Both wrap.
   constexpr std::array<std::uint32_t, 2> kFirst = {0xffffff00, 0xfffff000};
   std::uint64_t now_ns = 1'000'000'000'000;
@@ -123,9 +134,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     packet.destination = {{0, from_client ? 2U : 1U}, tcp.destination_port.value()};
     packet.transport = header;
     packet.payload = payload;
+    DecodedPacket copy = packet;
     tracker.track(packet, watcher);
+    the_long_way.track(copy, watcher_of_it);
   }
   tracker.finish(watcher);
+  the_long_way.finish(watcher_of_it);
+  require(watcher.digest == watcher_of_it.digest);
   require(watcher.flows_ended == tracker.counters().flows);
   require(tracker.counters().flows_ended == tracker.counters().flows);
   return 0;

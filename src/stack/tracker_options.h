@@ -56,6 +56,8 @@ struct TrackerOptions {
   TunnelPorts tunnel_ports{};
   bool refuse_undecodable = false;  // inline: frames in which a packet may lie that was not found
   std::uint8_t flow_slots = 1;      // of each flow (Flow::slots)
+  /// Frames and segments that are as expected take a shorter way to the same result. Off: to compare the two.
+  bool shortcuts = true;
 
   bool operator==(const TrackerOptions&) const = default;
 };

@@ -202,6 +202,21 @@ TEST(Tracker, EndsFlowsByTheTimeOfOthersPackets) {
   EXPECT_EQ(talk.inspected(), "left");
 }
 
+/*  SYN of today ─ SYN of yesterday, on other ports ─ data of today    the second was over before it began  */
+TEST(Tracker, EndsAFlowWithTheNextPacketIfItHadTimedOutWhenItBegan) {
+  Talk talk;
+  talk.handshake();
+  const std::uint64_t today = talk.now_ns;
+  talk.now_ns -= 86'400'000'000'000;
+  talk.client_port = 1;
+  const std::uint64_t old = talk.client({.flags = kSyn, .sequence = 5}).flow_id;
+  EXPECT_THAT(talk.ended, IsEmpty());
+  talk.now_ns = today;
+  talk.client_port = 40000;
+  talk.client({.sequence = 100, .ack = 1000, .data = "data"});
+  EXPECT_THAT(talk.ended, ElementsAre(old));
+}
+
 /*  SYN ─ SYN/ACK ─ ACK ─ … silence … ─ data    the connection is forgotten, the data are of none that is known
     SYN ─ … silence … ─ ACK with data            the same, before it was established                                  */
 TEST(Tracker, CountsConnectionsThatItForgetsAndPacketsOfNoneThatItKnows) {

@@ -103,6 +103,8 @@ bool Attachment::tracks() const noexcept {
   return true;
 }
 
+void Attachment::prefetch(std::span<const PacketView> frames) const noexcept { view_.tracker_.prefetch(frames); }
+
 void Attachment::track(PacketView frame, std::size_t index) noexcept {
   const bool is_looked_up = view_.asked_about_ == frame.packet;
   if (is_looked_up) {

@@ -64,6 +64,9 @@ class Attachment {
   /// Before the first packet. Borrowed.
   void look_with(FrameSink& sink) noexcept { sink_ = &sink; }
   [[nodiscard]] bool tracks() const noexcept;
+  /// Where it tracks: fetches what tracking the first Tracker::kMostPrefetched of these frames will need. Changes
+  /// nothing.
+  void prefetch(std::span<const PacketView> frames) const noexcept;
   /// Where it tracks: a frame that the stage was given, at this place among the others.
   void track(PacketView frame, std::size_t index) noexcept;
   /// The frame that was tracked last is dropped.

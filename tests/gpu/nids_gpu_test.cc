@@ -117,6 +117,28 @@ TEST_F(NidsOnGpu, AlertsAsItsTwinOnEveryShippedCapture) {
   EXPECT_GT(alerts, 1000U);
 }
 
+TEST_F(NidsOnGpu, AlertsAsItsTwinWithTheStateOfFlowsWhichIsCountedAsItCrosses) {
+  const std::string nids = rules(kCommonRules);
+  std::uint64_t states = 0;
+  for (const std::string& capture : shipped_captures()) {
+    const Scan expected = scan(capture, nids, on_cpu());
+    for (const Way& way : kWays) {
+      const std::string run = on_this(way, "33", 1);
+      ASSERT_NO_FATAL_FAILURE(expect_the_same(capture, nids + ", flow_state: automaton", expected, run));
+      const Json with = scan(capture, nids + ", flow_state: automaton", run).report;
+      const Json without = scan(capture, nids, run).report;
+      EXPECT_EQ(
+          with["pcie"]["to_device_bytes"].get<std::uint64_t>(),
+          without["pcie"]["to_device_bytes"].get<std::uint64_t>() + 8 * with["packets"]["in"].get<std::uint64_t>())
+          << capture << ", " << run;
+      EXPECT_EQ(with["pcie"]["to_host_bytes"], without["pcie"]["to_host_bytes"]);
+      states += with["functions"][0]["details"]["inspection"]["flow_states"].get<std::uint64_t>();
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(states, 100U);
+}
+
 TEST_F(NidsOnGpu, DropsAsItsTwin) {
   const std::string nids = rules(
                                "drop tcp any any -> any any (msg:\"a\"; content:\"GET \"; sid:1;)\n"

@@ -18,12 +18,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::uint64_t seams_known = 0;  // by all tests
+
 void expect_the_same(const Detection& detection, const std::string& capture, ScanOptions options = {}) {
   Scanner here(detection, options);
   options.scanned_elsewhere = true;
   Scanner elsewhere(detection, options);
-  ASSERT_EQ(here.capture(capture), elsewhere.capture(capture));
+  const bool opened = here.capture(capture);
+  ASSERT_EQ(elsewhere.capture(capture), opened);
   EXPECT_EQ(here.counts(), elsewhere.counts()) << capture;
+  options.flow_states = true;
+  Scanner with_states(detection, options);
+  ASSERT_EQ(with_states.capture(capture), opened);
+  EXPECT_EQ(here.counts(), with_states.counts()) << capture << ", with the state of flows";
+  seams_known += with_states.counters().seams_known;
 }
 
 TEST(ScannedElsewhere, GivesTheSameAlertsOnShippedCaptures) {
@@ -48,6 +56,7 @@ TEST(ScannedElsewhere, GivesTheSameAlertsOnTheCorpus) {
       expect_the_same(*own, (entry.path() / "in.pcap").string(), inline_streams);
     }
   }
+  EXPECT_GT(seams_known, 100U);
 }
 
 }  // namespace

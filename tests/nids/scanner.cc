@@ -9,10 +9,13 @@
 #include <filesystem>
 #include <utility>
 
+#include "nf/nids/flow_state_stage.h"
 #include "nf/nids/match/packet_literals.h"
 #include "nf/nids/match/pattern_matcher.h"
 #include "nf/nids/match/rarity.h"
 #include "nf/nids/match/scan_range_core.h"
+#include "nf/nids/match/scan_tables.h"
+#include "nf/nids/match/seam_core.h"
 #include "packet/packet.h"
 #include "packet/parse_core.h"
 #include "port/capture_reader.h"
@@ -52,8 +55,10 @@ std::unique_ptr<const Detection> compiled(RuleSet rules, const DetectionOptions&
 
 /// What a device does, by a matcher of the host.
 struct Scanner::Elsewhere {
-  explicit Elsewhere(std::span<const Literal> all)
+  Elsewhere(std::span<const Literal> all, bool flow_states)
       : literals(cut_literals(all)),
+        tables(must(build_scan_tables(literals))),
+        with_states(flow_states),
         matcher(must(make_pattern_matcher(MatcherKind::hashed_filter, literals))),
         scratch(matcher->make_scratch()),
         found(literals.size()) {}
@@ -62,11 +67,31 @@ struct Scanner::Elsewhere {
     const ScanRange range = scan_range(packet.layout(), packet.length());
     found.clear();
     matcher->scan({packet.frame + range.begin, packet.frame + range.end}, scratch.get(), found);
-    const bool all = found.list().size() <= PacketLiterals::kMost;
-    return {all, found.list().first(std::min<std::size_t>(found.list().size(), PacketLiterals::kMost))};
+    finding = {};
+    finding.flags = PacketLiterals::kScanned;
+    if (range.is_payload) finding.flags |= PacketLiterals::kPayload;
+    for (const std::uint32_t literal : found.list()) finding.add(literal);
+    if (!with_states) return {finding.complete(), finding.list()};
+    FlowState state;
+    std::byte* const place = reinterpret_cast<std::byte*>(&state);
+    stage.fill({&packet, 1}, {&place, 1});
+    const auto scan_seam_with = [&](const auto& engine) {
+      scan_seam(engine, state, packet.frame + range.begin, packet.frame + range.end, finding);
+    };
+    if (const auto* const automaton = std::get_if<AhoCorasickTables>(&tables.engine)) {
+      scan_seam_with(automaton->view<std::uint16_t>());
+    } else {
+      scan_seam_with(std::get<HashedFilterTables>(tables.engine).view());
+    }
+    const bool has_state = (finding.flags & PacketLiterals::kWithState) != 0;
+    return {finding.complete(), finding.list(), true, has_state ? state : FlowState()};
   }
 
   std::vector<Literal> literals;
+  ScanTables tables;
+  bool with_states;
+  FlowStateStage stage;
+  PacketLiterals finding;
   std::unique_ptr<PatternMatcher> matcher;
   std::unique_ptr<PatternMatcher::Scratch> scratch;
   LiteralSet found;
@@ -77,14 +102,14 @@ Scanner::Scanner(RuleSet rules, const ScanOptions& options)
       hosts_(options.host_bytes),
       tracker_(tracker_options(options, *detection_)),
       inspector_(std::make_unique<Inspector>(*detection_, hosts_, sink_, options.inspector)) {
-  if (options.scanned_elsewhere) elsewhere_ = std::make_unique<Elsewhere>(detection_->literals());
+  if (options.scanned_elsewhere) elsewhere_ = std::make_unique<Elsewhere>(detection_->literals(), options.flow_states);
 }
 
 Scanner::Scanner(const Detection& detection, const ScanOptions& options)
     : hosts_(options.host_bytes),
       tracker_(tracker_options(options, detection)),
       inspector_(std::make_unique<Inspector>(detection, hosts_, sink_, options.inspector)) {
-  if (options.scanned_elsewhere) elsewhere_ = std::make_unique<Elsewhere>(detection.literals());
+  if (options.scanned_elsewhere) elsewhere_ = std::make_unique<Elsewhere>(detection.literals(), options.flow_states);
 }
 
 Scanner::~Scanner() = default;

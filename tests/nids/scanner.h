@@ -32,6 +32,7 @@ struct ScanOptions {
   /// Literals are looked for as on a GPU: of each frame, cut, in what a device scans, and no more told than a finding
   /// holds.
   bool scanned_elsewhere = false;
+  bool flow_states = false;  // and from the state of their flow on
 };
 
 /// By sid; what never alerted is not in it.

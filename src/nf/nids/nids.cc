@@ -14,6 +14,7 @@
 #include "gpu/cuda_error.h"
 #include "gpu/devices.h"
 #include "nf/nids/alert/eve_stats.h"
+#include "nf/nids/flow_state_stage.h"
 #include "nf/nids/match/packet_literals.h"
 #include "nf/nids/match/rarity.h"
 #include "nf/nids/rules/load_table.h"
@@ -45,6 +46,7 @@ function::NfTraits make_traits(const Detection& detection, const NidsSettings& s
     traits.gpu = Access{traits.cpu.reads - FieldSet{Field::timestamp, Field::in_port, Field::verdict}, {}};
     traits.finish = traits.cpu;
     traits.findings_bytes = sizeof(PacketLiterals);
+    traits.state_bytes = settings.flow_state ? sizeof(FlowState) : 0;
     traits.finish_waits = !settings.inspector.drops;
     traits.fills_gpu = true;
   }
@@ -167,6 +169,10 @@ std::unique_ptr<gpu::GpuStage> Nids::make_gpu_stage(const gpu::StageUse& use) {
   return make_scan_stage(literals, use.multiprocessors);
 }
 
+std::unique_ptr<function::StateStage> Nids::make_state_stage() {
+  return traits_.state_bytes > 0 ? std::make_unique<FlowStateStage>() : nullptr;
+}
+
 std::unique_ptr<function::FinishStage> Nids::make_finish_stage(function::CpuStage& twin) {
   if (!traits_.finish) return nullptr;
   return std::make_unique<NidsFinishStage>(static_cast<NidsStage&>(twin));
@@ -279,6 +285,10 @@ void Nids::report(nlohmann::json& into) const {
   into["inspection"] = inspection_json(counted.inspector);
   into["inspection"]["scanned_on_gpu"] = counted.scanned_on_gpu;
   into["inspection"]["clear"] = counted.clear;
+  if (settings_.flow_state) {
+    into["inspection"]["flow_states"] = counted.flow_states;
+    into["inspection"]["seams_known"] = counted.inspector.seams_known;
+  }
   into["stack"] = stack_json(counted.tracker);
   if (auto warning = checksum_warning(counted.tracker)) into["warnings"].push_back(std::move(*warning));
   if (const std::uint64_t frames = counted.inspector.frames_over_budget; frames > 0) {

@@ -35,6 +35,7 @@ class Nids final : public function::NetworkFunction {
   stack::TrackerOptions stack_options() const override { return settings_.tracker; }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
   std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) override;
+  std::unique_ptr<function::StateStage> make_state_stage() override;
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
   /// Writes EVE's record of statistics.
   void end_run() noexcept override;

@@ -65,6 +65,11 @@ constexpr auto kParameters = std::to_array<Parameter>({
      "maximum number of alerts per packet; those of the lowest priority are left out", false},
     {"matcher", ParameterType::choice, "auto", "auto|hyperscan|aho_corasick|hashed_filter",
      "string matcher on the CPU; auto: hyperscan", false},
+    {"flow_state", ParameterType::choice, "none", "none|automaton",
+     "state of flows that is sent to a GPU with each TCP segment; automaton: that of the string search, so that the "
+     "GPU "
+     "finds strings across two segments",
+     false},
     {"payload", ParameterType::flag, "false", "", "add the payload to EVE alerts, in base64 and as printable text",
      false},
     {"packet", ParameterType::flag, "false", "", "add the packet to EVE alerts, in base64", false},
@@ -141,6 +146,10 @@ Errors check_parameters(const Parameters& parameters) {
         {parameters.place(name), fmt::format("{}: nothing is dropped", name), "drop with action: alert",
          name == "when_full" ? "drop with action: drop, else pass or auto" : "drop with action: drop, else pass"});
   }
+  if (parameters.text("flow_state") != "none" && parameters.text("tracking") == "packets") {
+    errors.push_back({parameters.place("flow_state"), "flow_state: packets are inspected one by one, without flows",
+                      "automaton with tracking: packets", "automaton with tracking: streams, else none"});
+  }
   constexpr std::size_t kMost = std::tuple_size_v<stack::TunnelPorts::Ports>;
   for (const std::string_view name : {"vxlan_ports", "geneve_ports", "teredo_ports"}) {
     const std::size_t count = parameters.integers(name).size();
@@ -178,6 +187,7 @@ NidsSettings settings_of(const Parameters& parameters, const function::NfContext
   tracker.stream_depth = depth == 0 || depth > 0xffff'ffff ? 0xffff'ffff : static_cast<std::uint32_t>(depth);
   settings.inspector.drops = tracker.inline_streams = parameters.text("action") == "drop";
   tracker.refuse_when_full = settings.inspector.drops && parameters.text("when_full") != "pass";
+  settings.flow_state = parameters.text("flow_state") == "automaton";
   settings.host_memory = parameters.integer("host_memory");
   settings.eve.payload = parameters.flag("payload");
   settings.eve.packet = parameters.flag("packet");

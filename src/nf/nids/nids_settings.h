@@ -25,6 +25,7 @@ struct NidsSettings {
   stack::TrackerOptions tracker;
   InspectorOptions inspector;
   EveOptions eve;
+  bool flow_state = false;  // send the state of the literals' automaton to the GPU with each TCP segment
   std::size_t host_memory = HostMemory::kDefaultBytes;
   report::EventLog* eve_log = nullptr;   // null: none
   report::EventLog* fast_log = nullptr;  // the same

@@ -4,6 +4,7 @@
 #include "nf/nids/nids_stage.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace penstock::nids {
 
@@ -46,14 +47,19 @@ void NidsStage::observe(PacketView packet) noexcept {
   if (inspector_.frame_dropped()) attachment_->refuse_frame();  // what of its datagram comes here is dropped
 }
 
-void NidsStage::inspect(std::span<const PacketView> packets, std::span<const std::byte* const> found) noexcept {
+void NidsStage::inspect(std::span<const PacketView> packets, std::span<const std::byte* const> found,
+                        std::span<const std::byte* const> states) noexcept {
   found_ = found;
+  states_ = states;
   if (!attachment_->tracks()) {
     std::ranges::copy(found, found_for_later_.begin());
     found_ = std::span(found_for_later_).first(found.size());
+    std::ranges::copy(states, states_for_later_.begin());
+    states_ = std::span(states_for_later_).first(states.size());
     return;
   }
   for (std::size_t i = 0; i < packets.size(); ++i) {
+    if (i % stack::Tracker::kMostPrefetched == 0) attachment_->prefetch(packets.subspan(i));
     const PacketView packet = packets[i];
     if (!found.empty() && clear(literals_of(found[i]))) {
       ++numbers_.scanned_on_gpu;
@@ -75,7 +81,11 @@ void NidsStage::begin_frame(PacketView frame, std::size_t index) noexcept {
   if (index >= found_.size()) return inspector_.begin_frame();
   ++numbers_.scanned_on_gpu;
   const PacketLiterals& literals = literals_of(found_[index]);
-  inspector_.begin_frame({literals.complete(), literals.list()});
+  const bool has_state = index < states_.size() && (literals.flags & PacketLiterals::kWithState) != 0;
+  numbers_.flow_states += has_state ? 1 : 0;
+  const FlowState none;
+  const FlowState& state = has_state ? *reinterpret_cast<const FlowState*>(states_[index]) : none;
+  inspector_.begin_frame({literals.complete(), literals.list(), !states_.empty(), state});
 }
 
 std::size_t NidsStage::choose(std::span<const PacketView> packets, std::span<const std::byte* const> found,
@@ -93,7 +103,7 @@ std::size_t NidsStage::choose(std::span<const PacketView> packets, std::span<con
 }
 
 void NidsFinishStage::finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept {
-  twin_.inspect(packets, findings);
+  twin_.inspect(packets, findings, std::exchange(states_, {}));
 }
 
 std::size_t NidsFinishStage::choose(std::span<const PacketView> packets, std::span<const std::byte* const> findings,

@@ -38,6 +38,7 @@ struct WorkerCounts {
     std::uint64_t last_ns = 0;         // the latest packet's time
     std::uint64_t scanned_on_gpu = 0;  // frames whose literals a GPU told
     std::uint64_t clear = 0;           // of these, not looked at: nothing in them selects a rule
+    std::uint64_t flow_states = 0;     // of these, scanned with the state of their flow
   };
   report::Published<Numbers> numbers;
   std::vector<report::Counter> alerts_by_rule;
@@ -56,7 +57,9 @@ class NidsStage final : public function::CpuStage, private stack::FrameSink {
   void process(std::span<PacketView> packets) noexcept override { inspect(packets, {}); }
   void observe(PacketView packet) noexcept override;
   /// Also for the worker's finish stage: packets whose literals a GPU has found. `found`: of each of them, or empty.
-  void inspect(std::span<const PacketView> packets, std::span<const std::byte* const> found) noexcept;
+  /// `states`: the FlowState that each was sent with; empty: none.
+  void inspect(std::span<const PacketView> packets, std::span<const std::byte* const> found,
+               std::span<const std::byte* const> states = {}) noexcept;
   /// Ahead of `inspect`: counts packets in which no rule can find anything, and chooses the others (as
   /// function::FinishStage::choose).
   std::size_t choose(std::span<const PacketView> packets, std::span<const std::byte* const> found,
@@ -88,6 +91,8 @@ class NidsStage final : public function::CpuStage, private stack::FrameSink {
   stack::Attachment* attachment_ = nullptr;
   std::span<const std::byte* const> found_;                         // by a GPU, in the packets that are inspected
   std::array<const std::byte*, function::kBurst> found_for_later_;  // where another function has them tracked
+  std::span<const std::byte* const> states_;                        // as found_
+  std::array<const std::byte*, function::kBurst> states_for_later_;
 };
 
 /// Takes what a GPU found to the worker's CPU stage: its packets and those that are left to the CPU are of the same
@@ -95,12 +100,14 @@ class NidsStage final : public function::CpuStage, private stack::FrameSink {
 class NidsFinishStage final : public function::FinishStage {
  public:
   explicit NidsFinishStage(NidsStage& twin) noexcept : twin_(twin) {}
+  void take_states(std::span<const std::byte* const> states) noexcept override { states_ = states; }
   void finish(std::span<const PacketView> packets, std::span<const std::byte* const> findings) noexcept override;
   std::size_t choose(std::span<const PacketView> packets, std::span<const std::byte* const> findings,
                      std::span<std::uint8_t> chosen) noexcept override;
 
  private:
   NidsStage& twin_;
+  std::span<const std::byte* const> states_;  // of the packets that `finish` sees next
 };
 
 }  // namespace penstock::nids

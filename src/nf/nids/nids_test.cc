@@ -22,7 +22,11 @@
 #include "function/stack_use.h"
 #include "function/testing/attached_stage.h"
 #include "nf/nids/detect/testing/detection_bed.h"
+#include "nf/nids/match/hashed_filter_build.h"
 #include "nf/nids/match/packet_literals.h"
+#include "nf/nids/match/rarity.h"
+#include "nf/nids/match/scan_tables.h"
+#include "nf/nids/match/seam_core.h"
 #include "packet/batch.h"
 #include "packet/parse_core.h"
 #include "packet/testing/packet_builder.h"
@@ -45,6 +49,8 @@ constexpr std::uint64_t kStart = 1'700'000'000'000'000'000;
 Frame question(std::string_view text, std::uint16_t port = 4000) {
   return packet().eth().ipv4("10.0.0.1", "192.0.2.1").udp(port, 53).payload(text).bytes();
 }
+
+Literal literal_of(std::string_view text) { return {{text.begin(), text.end()}, false}; }
 
 /// Frames in a batch of their own, a millisecond apart, numbered from 1.
 class Frames {
@@ -534,6 +540,8 @@ TEST_F(NidsFunction, RefusesWrongParameters) {
               HasSubstr("chain.yaml:2:1: undecodable: nothing is dropped"));
   EXPECT_THAT(refusal(rules, {{"vxlan_ports", {"1,2,3,4,5,6,7,8,9"}}}),
               HasSubstr("chain.yaml:2:1: vxlan_ports: too many ports: found 9, expected at most 8"));
+  EXPECT_THAT(refusal(rules, {{"flow_state", {"automaton"}}, {"tracking", {"packets"}}}),
+              HasSubstr("chain.yaml:2:1: flow_state: packets are inspected one by one, without flows"));
   EXPECT_THAT(refusal(rules, {{"classification", {"/nowhere.config"}}}), HasSubstr("/nowhere.config"));
   EXPECT_THAT(refusal("", {}), HasSubstr("chain.yaml:1:1: no rule could be loaded: found no rules"));
   EXPECT_THAT(refusal(rules + "alert udp any any -> any any (frobnicate:1; sid:2;)\n", {{"strict", {"true"}}}),
@@ -553,6 +561,58 @@ TEST_F(NidsFunction, FindsTheSameWithEveryMatcher) {
     EXPECT_EQ(report["rules"][0]["alerts"], 2) << matcher;
     EXPECT_EQ(report["rules"][1]["alerts"], 1) << matcher;
   }
+}
+
+//   client   "....attack a" │ "t dawn...."      the device finds the cut literal in the second segment, by its state
+TEST_F(NidsFunction, FindsTheSameWithTheStateOfFlows) {
+  const std::string rules =
+      "alert tcp any any -> any any (content:\"attack at dawn\"; sid:1;)\n"
+      "alert tcp any any -> any any (content:\"a dawn chorus\"; sid:2;)\n";
+  testing::Conversation talk;
+  std::vector<Frame> packets = talk.handshake();
+  for (int i = 0; i < 40; ++i) {
+    const std::string filling(900, '.');
+    packets.push_back(talk.data(0, i % 4 == 1 ? filling + "attack a" : i % 4 == 2 ? "t dawn" + filling : filling));
+    if (i % 3 == 0) packets.push_back(talk.ack(1));
+  }
+  Frames frames(packets);
+  const auto tables = build_scan_tables(
+      cut_literals(std::array{literal_of("attack at dawn"), literal_of("a dawn chorus")}), ScanEngine::hashed_filter);
+  const HashedFilterView view = std::get<HashedFilterTables>(tables->engine).view();
+  const auto results = [&](const std::string& flow_state) {
+    const auto nids = make(rules, {{"flow_state", {flow_state}}});
+    EXPECT_EQ(nids->traits().state_bytes, flow_state == "none" ? 0U : 8U);
+    AttachedStage stage(*nids);
+    const auto finish = nids->make_finish_stage(*stage);
+    const auto state_stage = nids->make_state_stage();
+    EXPECT_EQ(state_stage != nullptr, flow_state != "none");
+    std::vector<FlowState> states(packets.size());
+    std::vector<PacketLiterals> found(packets.size());
+    std::vector<std::byte*> to_fill;
+    for (FlowState& state : states) to_fill.push_back(reinterpret_cast<std::byte*>(&state));
+    if (state_stage) state_stage->fill(frames.views, to_fill);
+    std::vector<const std::byte*> given(to_fill.begin(), to_fill.end()), findings;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const PacketView packet = frames.views[i];
+      const std::uint8_t* const begin = packet.frame + packet.layout().payload_offset;
+      const std::uint8_t* const end = packet.frame + packet.layout().end;
+      found[i].flags = PacketLiterals::kScanned | PacketLiterals::kPayload;
+      scan_filtered<true>(view, begin, end, [&](std::uint32_t literal) { found[i].add(literal); });
+      scan_seam(view, states[i], begin, end, found[i]);
+      findings.push_back(reinterpret_cast<const std::byte*>(&found[i]));
+    }
+    if (state_stage) finish->take_states(given);
+    finish->finish(frames.views, findings);
+    stage.reset();
+    return report_of(*nids);
+  };
+  const Json without = results("none"), with = results("automaton");
+  EXPECT_EQ(without["alerts"], 10);
+  EXPECT_EQ(with["alerts"], 10);
+  EXPECT_FALSE(without["inspection"].contains("flow_states"));
+  EXPECT_EQ(with["rules"], without["rules"]);
+  EXPECT_EQ(with["inspection"]["flow_states"], 39) << "all but the first segment with data";
+  EXPECT_GT(with["inspection"]["seams_known"], 30);
 }
 
 TEST_F(NidsFunction, WaitsOnlyForPacketsThatAGpuHasNotClearedAndComesToTheSame) {

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/huge_page_allocator.h"
 #include "base/ip_address.h"
 #include "nf/router/fib_routes.h"
-#include "nf/router/huge_page_allocator.h"
 #include "nf/router/multibit_layout.h"
 #include "nf/router/rib.h"
 

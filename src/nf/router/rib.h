@@ -13,8 +13,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/huge_page_allocator.h"
 #include "base/ip_address.h"
-#include "nf/router/huge_page_allocator.h"
 #include "nf/router/route_entry.h"
 
 namespace penstock::router {

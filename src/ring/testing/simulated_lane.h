@@ -34,11 +34,19 @@ struct Behaviour {
 class SimulatedLane final : public Lane {
  public:
   /// Decides about packets as a GPU stage does. `finding`: of findings_bytes; null where the stage finds nothing.
-  using Work = std::function<Verdict(PacketView packet, std::byte* finding)>;
+  /// `state`: of state_bytes; null if the stage takes none.
+  using Work = std::function<Verdict(PacketView packet, std::byte* finding, const std::byte* state)>;
 
   SimulatedLane(LaneShape shape, std::vector<std::vector<Work>> stages, Behaviour& behaviour)
       : shape_(std::move(shape)), stages_(std::move(stages)), behaviour_(behaviour), frames_(shape_.segments.size()) {}
 
+  std::byte* states(std::size_t segment, std::size_t stage) noexcept override {
+    const std::uint32_t bytes = shape_.segments[segment].stages[stage].state_bytes;
+    if (bytes == 0) return nullptr;
+    states_.resize(std::max(states_.size(), stage + 1));
+    states_[stage].resize(shape_.batch_packets * bytes);
+    return states_[stage].data();
+  }
   bool start(const Batch& batch, std::size_t segment, std::span<std::uint8_t* const> frames) noexcept override {
     segment_ = segment;
     busy_ = true;
@@ -133,11 +141,14 @@ class SimulatedLane final : public Lane {
     for (std::size_t s = 0; s < shape().stages.size(); ++s) {
       const SegmentShape::Stage& stage = shape().stages[s];
       findings_[s].resize(packets_.size() * stage.findings_bytes);
+      const std::byte* const sent_states = states(segment_, s);
+      crossed_.to_device += packets_.size() * stage.state_bytes;
       for (std::size_t i = 0; i < packets_.size(); ++i) {
         Packet& packet = packets_[i];
         if (!packet.descriptor.verdict.alive()) continue;
         std::byte* const finding = stage.findings_bytes == 0 ? nullptr : findings_[s].data() + i * stage.findings_bytes;
-        packet.descriptor.verdict = stages_[segment_][s](packet.view(), finding);
+        const std::byte* const state = sent_states == nullptr ? nullptr : sent_states + i * stage.state_bytes;
+        packet.descriptor.verdict = stages_[segment_][s](packet.view(), finding, state);
         packet.descriptor.verdict.nf = stage.function;
         if (!stage.changes_shape || !packet.descriptor.verdict.alive()) continue;
         parse(packet.view());
@@ -188,6 +199,7 @@ class SimulatedLane final : public Lane {
   std::vector<std::uint8_t> records_;
   std::vector<std::vector<std::uint8_t>> frames_;  // by segment
   std::vector<std::vector<std::byte>> findings_;   // by stage
+  std::vector<std::vector<std::byte>> states_;     // the same, as the host wrote them
   std::vector<std::vector<std::uint32_t>> lengths_;
   SegmentResults results_;
 };

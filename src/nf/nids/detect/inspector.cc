@@ -266,6 +266,10 @@ void Inspector::Parts::note_segment(const TrackedPacket& packet) noexcept {
   segment.end = segment.begin + (packet.payload_in_stream ? packet.packet.payload.size() : 0);
   segment.highest = std::max(segment.end, offset(stream.next));
   segment.known = found_elsewhere_holds;
+  if (found_elsewhere.with_states) {
+    segment.state = &found_elsewhere.state;
+    segment.payload = packet.packet.payload;
+  }
   const bool has_literals = segment.known && segment.end > segment.begin;
   stream_findings.note(*packet.flow, packet.direction, segment,
                        has_literals ? found_elsewhere.literals : std::span<const std::uint32_t>());
@@ -390,6 +394,7 @@ void Inspector::Parts::find_in_stream(const TrackedPacket& packet, const GroupPl
         const StreamFindings::Range& rest = known.rest[i];
         scan_for_stream(plan.streams, text.subspan(rest.begin - begin, rest.end - rest.begin), rest.end);
       }
+      counters.seams_known += known.seams_known;
       take_known(known, chunk);
     } else {
       scan_for_stream(plan.streams, text, end);
@@ -419,7 +424,9 @@ void Inspector::Parts::take_known(const StreamFindings::Known& known, const stac
       add_candidates(rules);
       continue;
     }
-    const std::uint64_t farthest = news - end + detection.payload_literals.literals[literal].bytes.size();
+    // If seams were not scanned, it may be a part of a literal that goes on behind `end`.
+    const std::size_t whole = detection.payload_literals.literals[literal].bytes.size();
+    const std::uint64_t farthest = news - end + (known.seams_known > 0 ? std::min(whole, kCutLiteralBytes) : whole);
     for (const std::uint32_t rule : rules) {
       const StreamReach& reach = detection.rules[rule].stream_reach;
       if (reach.from_start ? begins_stream(chunk) : reach.bytes >= farthest) add_candidate_before(rule);

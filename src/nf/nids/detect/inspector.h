@@ -17,6 +17,7 @@
 #include "nf/nids/detect/rule_profile.h"
 #include "nf/nids/detect/state_store.h"
 #include "nf/nids/drop_reason.h"
+#include "nf/nids/match/flow_state.h"
 #include "stack/tracker.h"
 
 namespace penstock::nids {
@@ -38,12 +39,15 @@ struct InspectorCounters {
   std::uint64_t evaluations_given_up = 0;  // by it, before they began
   std::uint64_t contested_chunks = 0;      // stretches of streams that came with several contents
   std::uint64_t contested_given_up = 0;    // of these, not looked at in full
+  std::uint64_t seams_known = 0;           // between segments, not scanned: the flow's state was searched elsewhere
 };
 
 /// The literals that were found in a frame's payload elsewhere (a GPU).
 struct FoundLiterals {
   bool known = false;                       // false: nothing was looked for, it is to be scanned here
   std::span<const std::uint32_t> literals;  // Detection::literals(); each once
+  bool with_states = false;                 // frames come with the state of their flow
+  FlowState state{};                        // it; empty: this one came without, or it was not searched
 };
 
 class Inspector final : public stack::PacketSink {

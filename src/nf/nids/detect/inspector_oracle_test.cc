@@ -19,6 +19,10 @@
 #include "nf/nids/detect/packet_test.h"
 #include "nf/nids/detect/rule_order.h"
 #include "nf/nids/detect/testing/detection_bed.h"
+#include "nf/nids/flow_state_stage.h"
+#include "nf/nids/match/packet_literals.h"
+#include "nf/nids/match/scan_range_core.h"
+#include "packet/parse_core.h"
 #include "stack/tcp_session.h"
 
 namespace penstock::nids::testing {
@@ -316,6 +320,129 @@ TEST(InspectorOracle, GivesTheSameAlertsWithCandidatesFromElsewhere) {
     ASSERT_EQ(lists[1].seen, lists[0].seen);
   }
   EXPECT_GT(saved, penstock::testing::rounds(1000));
+}
+
+/// A device that searches frames with the state of their flow, as the state stage gives it.
+class FlowStateDevice {
+ public:
+  explicit FlowStateDevice(const Detection& detection) : detection_(detection) {}
+
+  /// `wrong`: the device is given another state than the stream's.
+  FoundLiterals scan(Frame frame, bool wrong) {
+    PacketDescriptor descriptor;
+    descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame.size());
+    const PacketView packet{frame.data(), &descriptor};
+    std::byte* const place = reinterpret_cast<std::byte*>(&state_);
+    stage_.fill({&packet, 1}, {&place, 1});
+    const std::array<std::uint8_t, 1> other{'a'};
+    if (wrong && state_.count() > 0) state_.append(other);
+    parse(packet);
+    const ScanRange range = scan_range(packet.layout(), packet.length());
+    if (range.begin == range.end) state_ = {};
+    // Literals that end in the payload, cut to eight bytes.
+    const std::uint64_t before = state_.bytes();
+    Frame text(reinterpret_cast<const std::uint8_t*>(&before), reinterpret_cast<const std::uint8_t*>(&before) + 8);
+    text.resize(state_.count());
+    text.insert(text.end(), frame.begin() + range.begin, frame.begin() + range.end);
+    found_.clear();
+    for (std::uint32_t i = 0; i < detection_.literals().size(); ++i) {
+      const Literal& literal = detection_.literals()[i];
+      const std::size_t first = state_.count() + 1 - std::min<std::size_t>(state_.count() + 1, cut(literal));
+      if (occurs(literal, Bytes(text).subspan(std::min(first, text.size())), kCutLiteralBytes)) found_.push_back(i);
+    }
+    const bool complete = found_.size() <= PacketLiterals::kMost;
+    return {complete, found_, true, complete ? state_ : FlowState()};
+  }
+
+ private:
+  static std::size_t cut(const Literal& literal) { return std::min(literal.bytes.size(), kCutLiteralBytes); }
+  const Detection& detection_;
+  FlowStateStage stage_{8};
+  FlowState state_;
+  std::vector<std::uint32_t> found_;
+};
+
+/// Two connections whose sides mostly send in order, in segments of a few bytes and some long ones. The contents lie
+/// across segments.
+std::vector<Frame> mostly_in_order(const std::vector<std::string>& contents, std::mt19937& random) {
+  std::string waiting;
+  const auto next = [&](std::size_t most) {
+    const std::size_t size = 1 + random() % most;
+    while (waiting.size() < size) waiting += random() % 2 == 0 ? one_of(contents, random) : word(random, 6);
+    std::string text = waiting.substr(0, size);
+    waiting.erase(0, size);
+    return text;
+  };
+  std::array<Conversation, 2> talks{Conversation(40000, 80), Conversation(40000, 81)};
+  std::vector<Frame> frames;
+  for (Conversation& talk : talks) {
+    for (Frame& frame : talk.handshake()) frames.push_back(std::move(frame));
+  }
+  for (int i = 0; i < 120; ++i) {
+    Conversation& talk = talks[random() % 2];
+    const unsigned side = random() % 8 == 0 ? 1 : 0;
+    switch (random() % 16) {
+      case 0:
+      case 1: frames.push_back(talk.ack(1 - side)); break;
+      case 2: frames.push_back(talk.data_at(side, -static_cast<std::int64_t>(random() % 40), word(random, 30))); break;
+      case 3: frames.push_back(talk.data_at(side, static_cast<std::int64_t>(random() % 20), word(random, 12))); break;
+      default: frames.push_back(talk.data(side, next(random() % 8 == 0 ? 1400 : 24)));
+    }
+  }
+  return frames;
+}
+
+//   ┄┄┄┄ a b c a b | c a b | c a b c ┄┄┄┄     one content over several segments, its rarest part in any of them
+TEST(InspectorOracle, GivesTheSameAlertsWhereADeviceHasSearchedTheSeams) {
+  std::uint64_t seams_known = 0;
+  std::size_t alerts = 0;
+  for (unsigned seed = 0; seed < penstock::testing::rounds(150); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    std::string text;
+    std::vector<std::string> contents;
+    for (std::uint32_t sid = 1; sid <= 30; ++sid) {
+      const std::size_t length = 1 + random() % (sid % 3 == 0 ? 18 : 7);
+      std::string content;
+      while (content.size() < length) content += word(random, length);
+      contents.push_back(content.substr(0, length));
+      text += "alert tcp any any -> any any (content:\"" + content.substr(0, length) + "\"; ";
+      if (random() % 4 == 0) text += "nocase; ";
+      if (random() % 4 == 0)
+        text += "content:\"" + word(random, 4) + "\"; distance:" + std::to_string(random() % 9) + "; ";
+      text += "sid:" + std::to_string(sid) + ";)\n";
+    }
+    auto rules = read_rules_text(text);
+    ASSERT_TRUE(rules) << to_string(rules.error());
+    const std::vector<Frame> frames = mostly_in_order(contents, random);
+    const auto detection = compiled(*rules, {.most_alerts = 100'000});
+    stack::TrackerOptions options;
+    options.seam_bytes = detection->seam_bytes();
+    options.inline_streams = seed % 2 == 1;
+    std::array<AlertList, 2> lists;
+    for (const bool with : {false, true}) {
+      HostMemory hosts(std::size_t{1} << 20);
+      Inspector inspector(*detection, hosts, lists[with ? 1 : 0], {});
+      TrackedFrames tracked(options);
+      FlowStateDevice device(*detection);
+      std::mt19937 which(seed);
+      const unsigned unusual_one_in = seed % 3 == 0 ? 1'000'000 : 12;
+      for (const Frame& frame : frames) {
+        const unsigned what = with ? static_cast<unsigned>(which() % (3 * unusual_one_in)) : 0;
+        // Left to the twin, which has no state; or not shown to the state stage; or with a wrong state.
+        const bool is_twins = !with || what == 1;
+        inspector.begin_frame(is_twins ? FoundLiterals{} : device.scan(frame, what == 2));
+        tracked.track(frame, inspector);
+      }
+      inspector.begin_frame();
+      tracked.finish(inspector);
+      seams_known += inspector.counters().seams_known;
+    }
+    ASSERT_EQ(lists[1].seen, lists[0].seen);
+    alerts += lists[0].seen.size();
+  }
+  EXPECT_GT(seams_known, penstock::testing::rounds(500));
+  EXPECT_GT(alerts, penstock::testing::rounds(10'000));
 }
 
 // --- The corpus ----------------------------------------------------------------------------------------------------

@@ -32,7 +32,8 @@ StreamFindings::Entry* StreamFindings::entry_of(std::uint64_t key) noexcept {
     entry.key = key;
     entry.floor = 0;
     entry.note_floor = Entry::kNotNoted;
-    entry.note_end = 0;
+    entry.note_end = entry.joined_from = 0;
+    entry.joined_state = {};
     entry.piece_count = entry.literal_count = 0;
   }
   return &entry;
@@ -48,6 +49,7 @@ void StreamFindings::note(const stack::Flow& flow, stack::Direction direction, c
     return;
   }
   const bool is_known = segment.known && segment.begin >= entry->note_end;
+  const bool joined = segment.begin < segment.end && join(*entry, segment, is_known);
   entry->note_end = std::max(entry->note_end, segment.end);
   const std::uint64_t begin = std::max({segment.begin, entry->note_floor, entry->floor});
   if (begin >= segment.end) return;
@@ -61,7 +63,25 @@ void StreamFindings::note(const stack::Flow& flow, stack::Direction direction, c
   const std::uint64_t from = std::max(begin, entry->floor);
   if (from >= segment.end) return;
   entry->pieces[entry->piece_count++] = {from, static_cast<std::uint32_t>(segment.end - from),
-                                         is_known ? Kind::noted : Kind::unknown};
+                                         is_known ? Kind::noted : Kind::unknown, joined && from == segment.begin};
+}
+
+bool StreamFindings::join(Entry& entry, const Segment& segment, bool is_known) noexcept {
+  if (segment.state == nullptr || !is_known || segment.begin < std::max(entry.note_floor, entry.floor)) {
+    // Also of seams before it: it may have changed bytes there.
+    entry.joined_from = std::max(entry.note_end, segment.end);
+    entry.joined_state = {};
+    return false;
+  }
+  // The state is compared with the bytes that came: it may be of other packets.
+  const bool follows =
+      segment.begin == entry.note_end && entry.joined_state.count() > 0 && segment.state->ends_with(entry.joined_state);
+  if (!follows) {
+    entry.joined_from = segment.begin;
+    entry.joined_state = {};
+  }
+  entry.joined_state.append(segment.payload);
+  return follows;
 }
 
 void StreamFindings::forget_before(Entry& entry, std::uint64_t floor) noexcept {
@@ -71,6 +91,7 @@ void StreamFindings::forget_before(Entry& entry, std::uint64_t floor) noexcept {
     Piece piece = entry.pieces[i];
     const std::uint64_t end = piece.end();
     if (end <= entry.floor) continue;
+    piece.joined = piece.joined && piece.begin >= entry.floor;
     piece.begin = std::max(piece.begin, entry.floor);
     piece.length = static_cast<std::uint32_t>(end - piece.begin);
     entry.pieces[kept++] = piece;
@@ -102,6 +123,7 @@ void StreamFindings::add_literal(Entry& entry, std::uint32_t literal, std::uint6
 void StreamFindings::look_up(const stack::Flow& flow, stack::Direction direction, std::uint64_t begin,
                              std::uint64_t end, std::uint64_t reach, Known& known) const noexcept {
   known.rest_count = known.literal_count = 0;
+  known.seams_known = 0;
   const std::uint64_t key = key_of(flow, direction);
   const Entry* const entry = entries_ ? &place_of(key) : nullptr;
   if (entry == nullptr || entry->key != key || entry->piece_count == 0) {
@@ -146,18 +168,24 @@ void StreamFindings::look_up(const stack::Flow& flow, stack::Direction direction
     }
   };
   for (std::size_t i = 0; i + 1 < cut_count; ++i) {
-    bool is_inspected = false, is_noted = false, is_unknown = false, goes_on = false;
+    bool is_inspected = false, is_noted = false, is_unknown = false, goes_on = false, is_joined = false;
     for (const Piece& piece : pieces) {
       if (piece.begin > cuts[i] || piece.end() <= cuts[i]) continue;
       is_inspected = is_inspected || piece.kind == Kind::inspected;
       is_noted = is_noted || piece.kind == Kind::noted;
       is_unknown = is_unknown || piece.kind == Kind::unknown;
       goes_on = goes_on || (piece.kind == Kind::inspected && piece.begin < cuts[i]);
+      is_joined = is_joined || (piece.joined && piece.begin == cuts[i]);
     }
     if (!is_inspected && (!is_noted || is_unknown)) {
       add(cuts[i], cuts[i + 1]);
     } else if (i > 0 && !goes_on && reach > 0) {
-      add(cuts[i], cuts[i]);  // what straddles a seam has a byte on either side of it
+      // What straddles a seam has a byte on either side of it.
+      if (is_joined && entry->joined_from + reach <= cuts[i]) {
+        ++known.seams_known;
+      } else {
+        add(cuts[i], cuts[i]);
+      }
     }
   }
 }
@@ -198,6 +226,7 @@ void StreamFindings::searched(const stack::Flow& flow, stack::Direction directio
     }
     if (is_before) piece.length = static_cast<std::uint32_t>(begin - piece.begin);
     if (is_behind) {
+      piece.joined = piece.joined && piece.begin == end;
       piece.begin = end;
       piece.length = static_cast<std::uint32_t>(piece_end - end);
     }

@@ -15,6 +15,7 @@
 #include <memory>
 #include <span>
 
+#include "nf/nids/match/flow_state.h"
 #include "stack/flow.h"
 #include "stack/tcp_session.h"
 
@@ -22,7 +23,7 @@ namespace penstock::nids {
 
 class StreamFindings {
  public:
-  /// 2^`bits` directions of streams at once, 384 bytes each; memory is taken with the first of them, and used page by
+  /// 2^`bits` directions of streams at once, 408 bytes each; memory is taken with the first of them, and used page by
   /// page.
   explicit StreamFindings(unsigned bits = 15) : bits_(bits) {}
 
@@ -32,6 +33,9 @@ class StreamFindings {
     std::uint64_t begin = 0, end = 0;
     std::uint64_t highest = 0;  // end of all that the stream has taken up to now, of this packet too
     bool known = false;         // the payload was searched elsewhere
+    /// Null: segments come without states. Else the payload was searched from this state on; empty: from none.
+    const FlowState* state = nullptr;
+    std::span<const std::uint8_t> payload{};  // where there is a state
   };
   /// Where payloads are searched elsewhere, each packet of a stream must be noted, in order. `literals`: what was found
   /// in it. Of a payload that reaches back to bytes before it the stream may have others: it does not count as known.
@@ -55,6 +59,9 @@ class StreamFindings {
     std::size_t rest_count = 0;
     std::array<Found, kMostLiterals> literals;  // that may lie in the bytes
     std::size_t literal_count = 0;
+    /// Seams that are not to be scanned: of each literal across them, kCutLiteralBytes bytes were searched for
+    /// throughout. It may go on behind the end that is known.
+    std::uint32_t seams_known = 0;
   };
   /// Of the bytes [begin, end). No literal is longer than `reach` + 1.
   void look_up(const stack::Flow& flow, stack::Direction direction, std::uint64_t begin, std::uint64_t end,
@@ -75,15 +82,18 @@ class StreamFindings {
     std::uint64_t begin;
     std::uint32_t length;
     Kind kind;
+    bool joined = false;  // noted, and searched as one with the bytes before it: see Entry::joined_from
     [[nodiscard]] std::uint64_t end() const noexcept { return begin + length; }
   };
   struct Entry {
     static constexpr std::uint64_t kNotNoted = ~std::uint64_t{0};
 
-    std::uint64_t key;         // of the flow and the direction; 0: none
-    std::uint64_t floor;       // what lies before it was forgotten
-    std::uint64_t note_floor;  // bytes before it may have come in packets that were not noted
-    std::uint64_t note_end;    // of the payloads that were noted
+    std::uint64_t key;          // of the flow and the direction; 0: none
+    std::uint64_t floor;        // what lies before it was forgotten
+    std::uint64_t note_floor;   // bytes before it may have come in packets that were not noted
+    std::uint64_t note_end;     // of the payloads that were noted
+    std::uint64_t joined_from;  // from here to note_end all bytes were searched as one, and what was found is kept
+    FlowState joined_state;     // at note_end; empty: none were
     std::uint8_t piece_count, literal_count;
     std::array<Piece, Known::kMostRanges> pieces;
     struct Literal {
@@ -105,6 +115,8 @@ class StreamFindings {
   }
   /// Null where the system has no memory: nothing is known then, and all is scanned.
   [[nodiscard]] Entry* entry_of(std::uint64_t key) noexcept;
+  /// Notes a segment that is not empty; whether it was searched as one with the bytes before it.
+  static bool join(Entry& entry, const Segment& segment, bool is_known) noexcept;
   static void forget_before(Entry& entry, std::uint64_t floor) noexcept;
   static void add_literal(Entry& entry, std::uint32_t literal, std::uint64_t end) noexcept;
 

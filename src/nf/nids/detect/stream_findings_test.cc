@@ -108,6 +108,89 @@ TEST_F(StreamFindingsTest, ForgetTheOldestWhereThereIsNoRoom) {
   EXPECT_THAT(rest_of(9900, 10'000), IsEmpty());
 }
 
+// --- Payloads that were searched with the state of their flow ------------------------------------------------------
+
+/// A stream of digits, whose segments come with the bytes before them.
+class JoinedFindings : public StreamFindingsTest {
+ protected:
+  static std::vector<std::uint8_t> digits(std::uint64_t begin, std::uint64_t end) {
+    std::vector<std::uint8_t> bytes;
+    for (std::uint64_t i = begin; i < end; ++i) bytes.push_back(static_cast<std::uint8_t>('0' + i * i % 10));
+    return bytes;
+  }
+  void note_with_state(std::uint64_t begin, std::uint64_t end, bool is_right = true, bool known = true) {
+    FlowState state;
+    state.append(digits(begin - std::min<std::uint64_t>(begin, 9), begin));
+    if (!is_right) state.append(digits(0, 1));
+    const auto payload = digits(begin, end);
+    highest_ = std::max(highest_, end);
+    findings_.note(flow_, Direction::to_server, {begin, end, highest_, known, &state, payload}, {});
+  }
+};
+
+//     0       100      150      250
+//     |--------|········|--------|       each with the last bytes before it
+TEST_F(JoinedFindings, LeaveNothingOfSegmentsThatWereSearchedAsOne) {
+  note_with_state(0, 0);
+  note_with_state(0, 100);
+  note_with_state(100, 150);
+  note_with_state(150, 250);
+  EXPECT_THAT(rest_of(0, 250), IsEmpty());
+  searched(0, 120);
+  EXPECT_THAT(rest_of(80, 250), ElementsAre(Range{115, 125})) << "inspected to the middle of one";
+  searched(80, 250);
+  note_with_state(250, 300);
+  EXPECT_THAT(rest_of(200, 300), IsEmpty());
+}
+
+TEST_F(JoinedFindings, LeaveSeamsWhereTheStateIsNotThatOfTheStream) {
+  note_with_state(0, 0);
+  note_with_state(0, 100);
+  note_with_state(100, 200, false);
+  note_with_state(200, 300);
+  EXPECT_THAT(rest_of(0, 300), ElementsAre(Range{95, 105})) << "the third continues the second";
+  note(300, 400);  // without
+  note_with_state(400, 500);
+  EXPECT_THAT(rest_of(300, 500), ElementsAre(Range{395, 405}));
+}
+
+//     0       100   110      200
+//     |--------| lost |-------|         the digits repeat: the bytes before the gap are as those before its end
+TEST_F(JoinedFindings, LeaveGapsWhoseStateIsAsTheBytesBeforeThem) {
+  note_with_state(0, 0);
+  note_with_state(0, 100);
+  note_with_state(110, 200);
+  EXPECT_THAT(rest_of(0, 200), ElementsAre(Range{95, 115}));
+}
+
+/// A literal of six bytes may begin five before a seam, where nothing was searched for its parts.
+TEST_F(JoinedFindings, LeaveSeamsNearWhereTheyBegin) {
+  note_with_state(0, 0);
+  note_with_state(0, 100, true, false);
+  note_with_state(100, 104);
+  note_with_state(104, 105);
+  note_with_state(105, 200);
+  EXPECT_THAT(rest_of(110, 200), IsEmpty());
+  searched(0, 102);
+  EXPECT_THAT(rest_of(60, 200), ElementsAre(Range{97, 109})) << "at 104 they are four bytes long, at 105 five";
+}
+
+//     0       100      200
+//     |--------|--------|
+//         |-x-|                          other bytes for some of it
+TEST_F(JoinedFindings, LeaveSeamsOfBytesThatMayHaveChanged) {
+  note_with_state(0, 0);
+  note_with_state(0, 100);
+  note_with_state(100, 200);
+  note_with_state(90, 99);
+  searched(0, 100);
+  EXPECT_THAT(rest_of(60, 200), ElementsAre(Range{95, 105}));
+  note_with_state(200, 300);
+  EXPECT_THAT(rest_of(150, 300), ElementsAre(Range{195, 205}));
+  note_with_state(300, 400);
+  EXPECT_THAT(rest_of(250, 400), IsEmpty());
+}
+
 // --- Bytes that were inspected -------------------------------------------------------------------------------------
 
 TEST_F(StreamFindingsTest, LeaveOnlyNewBytesOfAStreamThatWasInspected) {

@@ -42,6 +42,7 @@ class DeviceLiterals {
 
 /// For each packet that is forwarded: which literals are where its payload can be (scan_range_core.h), as the
 /// PacketLiterals that is the packet's finding. Of one that is not forwarded the finding says that it was not scanned.
+/// If packets come with states (DevicePackets::states, a FlowState each), literals that begin there are among them.
 /// Verdicts stay as they are. Borrows the tables, which lie on the current device; `multiprocessors`: that it may fill,
 /// as StageUse has it. Throws CudaError.
 [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_scan_stage(const DeviceLiterals& literals,

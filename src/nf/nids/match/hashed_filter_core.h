@@ -139,12 +139,11 @@ template <bool kPairs, typename Known>
   return quad ? window : window & 0xffff;
 }
 
-/// Calls `found(literal)` for each literal that lies in [begin, end) with this window at `at`. True where these are all
-/// that have the window, or none has it: it need not be looked up again in this text.
-template <typename Found>
-PENSTOCK_HOST_DEVICE inline bool look_up_candidate(const HashedFilterView& view, bool quad, std::uint32_t window,
-                                                   const std::uint8_t* begin, const std::uint8_t* at,
-                                                   const std::uint8_t* end, Found&& found) noexcept {
+/// Calls `found(literal)` for each literal that has this window, if `is_there(entry)`. True where these are all that
+/// have the window, or none has it: it need not be looked up again in this text.
+template <typename IsThere, typename Found>
+PENSTOCK_HOST_DEVICE inline bool look_up_window(const HashedFilterView& view, bool quad, std::uint32_t window,
+                                                IsThere&& is_there, Found&& found) noexcept {
   const FilterSlotsView table = quad ? view.quad_slots : view.pair_slots;
   std::uint32_t index = (quad ? quad_hash(window) : pair_hash(window)) >> table.shift;
   while (true) {
@@ -154,7 +153,7 @@ PENSTOCK_HOST_DEVICE inline bool look_up_candidate(const HashedFilterView& view,
       bool all = true;
       for (std::uint32_t i = slot.first;; ++i) {
         const FilterEntry entry = view.entries[i];
-        if (is_there(view, entry, begin, at, end)) {
+        if (is_there(entry)) {
           found(entry.literal);
         } else {
           all = false;
@@ -164,6 +163,15 @@ PENSTOCK_HOST_DEVICE inline bool look_up_candidate(const HashedFilterView& view,
     }
     index = (index + 1) & table.mask;
   }
+}
+
+/// The same for each literal that lies in [begin, end) with this window at `at`.
+template <typename Found>
+PENSTOCK_HOST_DEVICE inline bool look_up_candidate(const HashedFilterView& view, bool quad, std::uint32_t window,
+                                                   const std::uint8_t* begin, const std::uint8_t* at,
+                                                   const std::uint8_t* end, Found&& found) noexcept {
+  return look_up_window(
+      view, quad, window, [&](const FilterEntry& entry) { return is_there(view, entry, begin, at, end); }, found);
 }
 
 /// Calls `found(literal)` for each occurrence of each literal in [begin, end). For the host.

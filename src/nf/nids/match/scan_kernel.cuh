@@ -456,6 +456,7 @@ class ScanLauncher {
     resident_blocks_ = gpu::multiprocessors_of_share(multiprocessors) * static_cast<std::uint32_t>(blocks);
   }
 
+  [[nodiscard]] const Scan& scan() const noexcept { return scan_; }
   /// Of a packet, in a batch of so many.
   [[nodiscard]] std::uint32_t lanes(std::uint32_t packets) const noexcept {
     return std::bit_floor(std::clamp(resident_blocks_ * threads_ / packets, kFewestLanes, kWarp));

@@ -1,19 +1,39 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include "gpu/per_packet.cuh"
 #include "nf/nids/match/device_literals.h"
 #include "nf/nids/match/scan_kernel.cuh"
+#include "nf/nids/match/seam_core.h"
 
 namespace penstock::nids {
 
 namespace {
+
+/// A thread for each packet, once scan_packets has written the findings.
+template <typename Engine>
+__global__ void __launch_bounds__(gpu::kThreadsPerBlock)
+    scan_seams(const __grid_constant__ Engine engine, const __grid_constant__ gpu::DevicePackets batch) {
+  const std::uint32_t i = blockIdx.x * gpu::kThreadsPerBlock + threadIdx.x;
+  if (i >= batch.count) return;
+  const FlowState state = reinterpret_cast<const FlowState*>(batch.states)[i];
+  if (state.count() == 0) return;
+  const PacketDescriptor& packet = batch.packets[i];
+  if (!packet.verdict.alive()) return;
+  const ScanRange range = scan_range(packet.layout, packet.length);
+  const std::uint8_t* const frame = batch.frames + packet.offset;
+  scan_seam(engine, state, frame + range.begin, frame + range.end,
+            reinterpret_cast<PacketLiterals*>(batch.findings)[i]);
+}
 
 template <typename Scan>
 class ScanStage final : public gpu::GpuStage {
  public:
   ScanStage(const Scan& scan, std::uint32_t multiprocessors) : launch_(scan, multiprocessors) {}
   bool enqueue(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {
-    return launch_(batch, stream);
+    if (!launch_(batch, stream)) return false;
+    if (batch.states == nullptr || batch.count == 0) return true;
+    return gpu::launch_threads(scan_seams<decltype(Scan::view)>, batch.count, stream, launch_.scan().view, batch);
   }
   /// A scan leaves nothing but the batch's findings.
   bool rehearse(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {

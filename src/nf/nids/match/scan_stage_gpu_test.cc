@@ -13,6 +13,7 @@
 #include "gpu/memory.h"
 #include "gpu/stream.h"
 #include "nf/nids/match/device_literals.h"
+#include "nf/nids/match/flow_state.h"
 #include "nf/nids/match/literals_for_test.h"
 #include "nf/nids/match/rarity.h"
 #include "nf/nids/match/scan_range_core.h"
@@ -55,6 +56,12 @@ class Batch {
     return packet;
   }
   PacketDescriptor& last() { return packets_.back(); }
+  /// Of the packet that was added last; all have one then.
+  void set_state(const FlowState& state) {
+    states_.resize(packets_.size());
+    states_.back() = state;
+  }
+  [[nodiscard]] const std::vector<FlowState>& states() const { return states_; }
   [[nodiscard]] std::size_t size() const { return packets_.size(); }
 
   [[nodiscard]] std::span<const std::uint8_t> scanned(const PacketDescriptor& packet) const {
@@ -70,9 +77,14 @@ class Batch {
     gpu::DeviceBuffer<PacketDescriptor> packets{std::span<const PacketDescriptor>(packets_)};
     const std::vector<PacketLiterals> poison(packets_.size(), {77, 77, {1, 2, 3, 4, 5, 6, 7}});
     gpu::DeviceBuffer<PacketLiterals> findings{std::span<const PacketLiterals>(poison)};
+    gpu::DeviceBuffer<FlowState> states{std::span<const FlowState>(states_)};
     const gpu::Stream stream;
-    const gpu::DevicePackets batch{frames.data() + misaligned, packets.data(), static_cast<std::uint32_t>(size()), 0,
-                                   reinterpret_cast<std::byte*>(findings.data())};
+    const gpu::DevicePackets batch{frames.data() + misaligned,
+                                   packets.data(),
+                                   static_cast<std::uint32_t>(size()),
+                                   0,
+                                   reinterpret_cast<std::byte*>(findings.data()),
+                                   states_.empty() ? nullptr : reinterpret_cast<const std::byte*>(states.data())};
     EXPECT_TRUE(stage.enqueue(batch, stream));
     stream.wait();
     return findings.to_host();
@@ -95,6 +107,7 @@ class Batch {
   std::span<const Literal> literals_;
   Bytes frames_;
   std::vector<PacketDescriptor> packets_;
+  std::vector<FlowState> states_;
 };
 
 struct Way {
@@ -312,6 +325,61 @@ TEST_P(ScanOnDevice, FindsTheSameWithAnyShareOfTheDevice) {
     }
   }
   EXPECT_GT(found_, 1'000U);
+}
+
+//   stream     ┄┄┄┄┄┄ n e e | d | l e ┄┄┄┄┄         in segments of 0 to 59 bytes, each with the bytes before it as
+//   state
+TEST_P(ScanOnDevice, FindsWhatBeginsInTheStateOfTheFlow) {
+  for (const std::uint32_t count : {1U, 33U, 2'000U}) {
+    Draw draw(count);
+    use(rule_literals(60, draw));
+    Bytes stream = draw.traffic(std::size_t{count} * 60);
+    for (std::uint32_t i = 0; i < count * 4; ++i) draw.plant(literals_[draw.below(60)], stream);
+    Batch batch(count, literals_);
+    std::vector<Found> expected;
+    FlowState state;
+    std::size_t at = 0;
+    std::size_t across = 0;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const auto payload = std::span(stream).subspan(at, draw.below(60));
+      at += payload.size();
+      PacketDescriptor& packet = batch.add({payload.begin(), payload.end()});
+      if (draw.one_in(10)) packet.verdict = Verdict::punt();
+      if (draw.one_in(10)) state = {};
+      batch.set_state(state);
+      expected.push_back(on_host(payload));
+      // What ends in the payload, and begins in the state.
+      const std::uint64_t bytes = state.bytes();
+      Bytes text(reinterpret_cast<const std::uint8_t*>(&bytes),
+                 reinterpret_cast<const std::uint8_t*>(&bytes) + state.count());
+      text.insert(text.end(), payload.begin(), payload.begin() + std::min<std::ptrdiff_t>(7, std::ssize(payload)));
+      for (std::uint32_t literal = 0; literal < literals_.size(); ++literal) {
+        const std::size_t size = literals_[literal].bytes.size();
+        for (std::size_t begin = 0; begin < state.count() && begin + size <= text.size(); ++begin) {
+          if (begin + size <= state.count()) continue;
+          if (!testing::occurs(literals_[literal], std::span(text).subspan(begin, size))) continue;
+          across += expected.back().insert(literal).second ? 1 : 0;
+        }
+      }
+      state.append(payload);
+    }
+    const auto findings = batch.scan(*stage_, 5);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const PacketLiterals& finding = findings[i];
+      if (!batch.packets()[i].verdict.alive()) {
+        ASSERT_EQ(finding.flags, 0) << "packet " << i;
+        continue;
+      }
+      const bool has_state = batch.states()[i].count() > 0 && !batch.scanned(batch.packets()[i]).empty();
+      ASSERT_EQ((finding.flags & PacketLiterals::kWithState) != 0, has_state) << "packet " << i;
+      ASSERT_EQ(finding.complete(), expected[i].size() <= PacketLiterals::kMost) << "packet " << i;
+      if (!finding.complete()) continue;
+      ASSERT_EQ(Found(finding.list().begin(), finding.list().end()), expected[i]) << "packet " << i;
+    }
+    if (count == 2'000) {
+      EXPECT_GT(across, 100U);
+    }
+  }
 }
 
 TEST(HashedFilterOnDevice, FindsThirtyThousandLiteralsOfAnyLength) {

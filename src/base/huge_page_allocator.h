@@ -9,10 +9,11 @@
 #include <sys/mman.h>
 
 #include <cstddef>
+#include <memory>
 #include <new>
 #include <vector>
 
-namespace penstock::router {
+namespace penstock {
 
 template <typename T>
 struct HugePageAllocator {
@@ -48,4 +49,17 @@ struct HugePageAllocator {
 template <typename T>
 using HugeVector = std::vector<T, HugePageAllocator<T>>;
 
-}  // namespace penstock::router
+/// Raw memory: no object is made in it, and none destroyed. Pages that are not written take none.
+template <typename T>
+struct HugeMemoryDeleter {
+  std::size_t count = 0;
+  void operator()(T* memory) const noexcept { HugePageAllocator<T>().deallocate(memory, count); }
+};
+template <typename T>
+using HugeMemory = std::unique_ptr<T[], HugeMemoryDeleter<T>>;
+template <typename T>
+[[nodiscard]] HugeMemory<T> make_huge_memory(std::size_t count) {
+  return {HugePageAllocator<T>().allocate(count), HugeMemoryDeleter<T>{count}};
+}
+
+}  // namespace penstock

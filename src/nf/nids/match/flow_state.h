@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: 2026 The Penstock Authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The state of the literals' automaton at the end of some bytes of a stream. A device looks for literals of at most
+// kCutLiteralBytes bytes, so the last bytes of the stream, one fewer, are the whole state. In one word, which crosses
+// to the device with the packet that follows:
+//
+//   byte   0 1 2 3 4 5 6     7
+//          the last bytes    how many they are; 0: the automaton begins anew
+
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "base/host_device.h"
+#include "nf/nids/match/rarity.h"
+
+namespace penstock::nids {
+
+class FlowState {
+ public:
+  static constexpr std::uint32_t kMost = 7;
+  static_assert(kMost + 1 == kCutLiteralBytes && std::endian::native == std::endian::little);
+
+  [[nodiscard]] PENSTOCK_HOST_DEVICE std::uint32_t count() const noexcept {
+    return static_cast<std::uint32_t>(word_ >> 56);
+  }
+  /// The first in the lowest byte; zeros above.
+  [[nodiscard]] PENSTOCK_HOST_DEVICE std::uint64_t bytes() const noexcept { return word_ << 8 >> 8; }
+
+  /// The stream goes on with these bytes.
+  void append(std::span<const std::uint8_t> more) noexcept {
+    const auto taken = static_cast<std::uint32_t>(std::min<std::size_t>(more.size(), kMost));
+    const std::uint32_t kept = std::min(count(), kMost - taken);
+    std::uint64_t tail = 0;
+    if (taken > 0) std::memcpy(&tail, more.data() + more.size() - taken, taken);
+    const std::uint64_t head = kept > 0 ? bytes() >> 8 * (count() - kept) : 0;
+    word_ = head | tail << 8 * kept | std::uint64_t{kept + taken} << 56;
+  }
+  /// Whether the bytes of `other` are the last of these.
+  [[nodiscard]] bool ends_with(const FlowState& other) const noexcept {
+    return other.count() <= count() && bytes() >> 8 * (count() - other.count()) == other.bytes();
+  }
+  friend bool operator==(const FlowState&, const FlowState&) = default;
+
+ private:
+  std::uint64_t word_ = 0;
+};
+static_assert(sizeof(FlowState) == 8);
+
+}  // namespace penstock::nids
