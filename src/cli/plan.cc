@@ -33,6 +33,11 @@ struct PlanArguments {
 
 std::string processor_name(Processor processor) { return processor == Processor::gpu ? "gpu" : "cpu"; }
 
+/// By the function's name in this chain: "firewall#2 (finish)".
+std::string stage_name(const run::Chain& chain, const plan::PlannedStage& stage) {
+  return chain.functions[stage.function].name + (stage.finish ? " (finish)" : "");
+}
+
 /// "64, 512 and 1518-byte frames: 12, 12, 12 bytes"
 std::string bytes_text(FieldSet fields, const std::vector<std::uint32_t>& sizes) {
   std::string text;
@@ -41,8 +46,7 @@ std::string bytes_text(FieldSet fields, const std::vector<std::uint32_t>& sizes)
   return text;
 }
 
-/// The arms that begin before `function`, from `next` on, which moves on: "fork: in_port lan". Of the last fork, and
-/// where it is over, "join".
+/// Headings between the stages: "fork: in_port lan" where an arm begins, "join" where a fork ends.
 class ForkHeadings {
  public:
   explicit ForkHeadings(const std::vector<plan::Fork>& forks) : forks_(forks) {}
@@ -77,7 +81,7 @@ void print_plan(const TransferPlan& plan, const run::Chain& chain, const std::ve
   const auto add_heading = [&](const std::string& text) { stages.add_row({text, ""}); };
   for (const auto& s : plan.stages) {
     headings.before(s.function, add_heading);
-    stages.add_row({(headings.inside() ? "  " : "") + s.name, processor_name(s.processor)});
+    stages.add_row({(headings.inside() ? "  " : "") + stage_name(chain, s), processor_name(s.processor)});
     stages.add_note("reads " + to_string(s.access.reads));
     stages.add_note("writes " + to_string(s.access.writes));
   }
@@ -91,9 +95,10 @@ void print_plan(const TransferPlan& plan, const run::Chain& chain, const std::ve
     crossings.add_note(to_string(fields));
   };
   for (const auto& s : plan.stages) {
-    add("before " + s.name, "to device", s.to_device);
-    add("before " + s.name, "to host", s.to_host);
-    add("after " + s.name + (arm_of(chain.forks, s.function) ? ", where the arm ends" : ", where the chain forks"),
+    const std::string name = stage_name(chain, s);
+    add("before " + name, "to device", s.to_device);
+    add("before " + name, "to host", s.to_host);
+    add("after " + name + (arm_of(chain.forks, s.function) ? ", where the arm ends" : ", where the chain forks"),
         "to host", s.to_host_after);
   }
   add("at the end", "to host", plan.to_host_at_end);
@@ -173,7 +178,7 @@ void print_device_plan(const run::Chain& chain, const plan::DevicePlan& plan, co
     table.add_note("crosses before: " + plan::describe_up(plan.segments[run.segment]));
     table.add_note("crosses after: " + plan::describe_down(plan.segments[run.segment]));
   }
-  report::TextTable bytes({">frame", ">bytes to device", ">bytes to host", "on the way through"});
+  report::TextTable bytes({">frame", ">bytes to device", ">bytes to host", "on the path"});
   for (const plan::Path& path : plan::paths_of(chain.forks, kMostPaths)) {
     for (const std::uint32_t size : sizes) {
       const plan::CrossingBytes crossing = plan::crossing_bytes(plan, size, path);
@@ -210,10 +215,10 @@ nlohmann::ordered_json device_plan_json(const run::Chain& chain, const plan::Dev
     json["bytes"][std::to_string(size)] = {{"to_device", crossing.to_device}, {"to_host", crossing.to_host}};
   }
   for (const plan::Path& path : chain.forks.empty() ? std::vector<plan::Path>{} : paths_of(chain.forks, kMostPaths)) {
-    auto& way = json["paths"].emplace_back(nlohmann::ordered_json{{"arms", path_text(chain, path)}});
+    auto& one = json["paths"].emplace_back(nlohmann::ordered_json{{"arms", path_text(chain, path)}});
     for (const std::uint32_t size : sizes) {
       const plan::CrossingBytes crossing = plan::crossing_bytes(plan, size, path);
-      way["bytes"][std::to_string(size)] = {{"to_device", crossing.to_device}, {"to_host", crossing.to_host}};
+      one["bytes"][std::to_string(size)] = {{"to_device", crossing.to_device}, {"to_host", crossing.to_host}};
     }
   }
   return json;
@@ -223,7 +228,7 @@ void print_json(const TransferPlan& plan, const run::Chain& chain, const plan::D
                 const std::vector<std::uint32_t>& sizes) {
   nlohmann::ordered_json json{{"stages", nlohmann::json::array()}};
   for (const auto& s : plan.stages) {
-    json["stages"].push_back({{"name", s.name},
+    json["stages"].push_back({{"name", stage_name(chain, s)},
                               {"processor", processor_name(s.processor)},
                               {"reads", fields_json(s.access.reads, sizes)["fields"]},
                               {"writes", fields_json(s.access.writes, sizes)["fields"]},

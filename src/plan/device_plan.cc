@@ -141,7 +141,7 @@ class Runs {
     }
     next_ = last;
   }
-  /// Behind `next_`: where a fork with a stage on the device begins, or an arm of one ends.
+  /// After `next_`: where a fork with a stage on the device begins, or an arm of one ends.
   [[nodiscard]] std::size_t next_bound() const {
     std::size_t bound = std::numeric_limits<std::size_t>::max();
     const auto offer = [&](std::size_t at) {

@@ -49,9 +49,9 @@ std::vector<Path> paths_of(std::span<const Fork> forks, std::size_t most) {
   for (const Fork& fork : forks) {
     std::vector<Path> longer;
     for (const Path& path : paths) {
-      for (std::size_t way = 0; way < fork.ways() && longer.size() < most; ++way) {
+      for (std::size_t arm = 0; arm < fork.paths() && longer.size() < most; ++arm) {
         longer.push_back(path);
-        longer.back().push_back(way < fork.arms.size() ? static_cast<std::uint8_t>(way) : Fork::kNoArm);
+        longer.back().push_back(arm < fork.arms.size() ? static_cast<std::uint8_t>(arm) : Fork::kNoArm);
       }
     }
     paths = std::move(longer);
@@ -62,7 +62,7 @@ std::vector<Path> paths_of(std::span<const Fork> forks, std::size_t most) {
 std::size_t count_paths(std::span<const Fork> forks) noexcept {
   constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
   std::size_t count = 1;
-  for (const Fork& fork : forks) count = count > kMost / fork.ways() ? kMost : count * fork.ways();
+  for (const Fork& fork : forks) count = count > kMost / fork.paths() ? kMost : count * fork.paths();
   return count;
 }
 

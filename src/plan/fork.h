@@ -80,8 +80,8 @@ struct Fork {
   [[nodiscard]] bool exhaustive() const noexcept { return !arms.empty() && arms.back().conditions.empty(); }
   /// Whether its arms take all packets that a later arm would take, as far as each condition by itself shows.
   [[nodiscard]] bool covers(const Arm& later) const noexcept;
-  /// Ways through the fork.
-  [[nodiscard]] std::size_t ways() const noexcept { return arms.size() + (exhaustive() ? 0 : 1); }
+  /// How many paths there are through the fork.
+  [[nodiscard]] std::size_t paths() const noexcept { return arms.size() + (exhaustive() ? 0 : 1); }
 };
 
 /// An arm by its position.
@@ -98,7 +98,7 @@ struct ArmPlace {
 /// packets.
 [[nodiscard]] std::size_t section_of(std::span<const Fork> forks, std::size_t function) noexcept;
 
-/// A way through the chain (one of the k branches of Gaviss's equation 1): for each fork its arm, or kNoArm.
+/// A path through the chain (one of the k branches of Gaviss's equation 1): for each fork its arm, or kNoArm.
 using Path = std::vector<std::uint8_t>;
 /// All of them, at most `most`; one for a chain without forks.
 [[nodiscard]] std::vector<Path> paths_of(std::span<const Fork> forks, std::size_t most);

@@ -34,14 +34,14 @@ TEST(Fork, SendsAPacketThroughTheFirstArmThatItMeets) {
   EXPECT_EQ(fork.arm_of(packet(3, 3)), 2);
   EXPECT_EQ(fork.arm_of(packet(3, kNoPort)), Fork::kNoArm);
   EXPECT_EQ(fork.arm_of(packet(3, 2)), Fork::kNoArm);
-  EXPECT_EQ(fork.ways(), 4U) << "the last goes straight on";
+  EXPECT_EQ(fork.paths(), 4U) << "the last goes straight on";
 }
 
 TEST(Fork, SendsTheRestThroughAnArmWithoutACondition) {
   const Fork fork = fork_of({{from({0})}, {}});
   EXPECT_EQ(fork.arm_of(packet(7, kNoPort)), 1);
   EXPECT_TRUE(fork.exhaustive());
-  EXPECT_EQ(fork.ways(), 2U);
+  EXPECT_EQ(fork.paths(), 2U);
 }
 
 TEST(Fork, SendsAPacketThroughAnArmOfWhichOneConditionHolds) {
@@ -89,7 +89,7 @@ TEST(Fork, FindsTheArmOfAFunction) {
   EXPECT_LT(section_of(forks, 3), section_of(forks, 4)) << "after the fork";
 }
 
-TEST(Fork, MultipliesTheWaysThroughAChain) {
+TEST(Fork, MultipliesThePathsThroughAChain) {
   const std::vector<Fork> forks{fork_of({{from({0})}, {}}), fork_of({{from({0})}})};
   constexpr std::uint8_t kNone = Fork::kNoArm;
   EXPECT_EQ(paths_of(forks, 100), (std::vector<Path>{{0, 0}, {0, kNone}, {1, 0}, {1, kNone}}));

@@ -19,12 +19,11 @@ std::vector<PlannedStage> stages_of(std::span<const function::NfTraits> chain, f
   std::vector<PlannedStage> stages;
   for (std::size_t f = 0; f < chain.size(); ++f) {
     const function::NfTraits& nf = chain[f];
-    const std::string name(nf.name);
     if (processor == function::Processor::gpu && nf.gpu) {
-      stages.push_back({name, function::Processor::gpu, f, false, *nf.gpu, {}, {}});
-      if (nf.finish) stages.push_back({name + " (finish)", function::Processor::cpu, f, true, *nf.finish, {}, {}});
+      stages.push_back({function::Processor::gpu, f, false, *nf.gpu, {}, {}});
+      if (nf.finish) stages.push_back({function::Processor::cpu, f, true, *nf.finish, {}, {}});
     } else {
-      stages.push_back({name, function::Processor::cpu, f, false, nf.cpu, {}, {}});
+      stages.push_back({function::Processor::cpu, f, false, nf.cpu, {}, {}});
     }
   }
   return stages;
@@ -50,13 +49,13 @@ struct StageRange {
   std::size_t last = 0;
 };
 
-/// Walks through the stages in order, along all ways at once.
+/// Walks through the stages in order, along all paths at once.
 class Planner {
  public:
   Planner(TransferPlan& plan, std::span<const Fork> forks) : plan_(plan), forks_(forks) {}
 
   void run() {
-    find_wanted_behind_forks();
+    find_wanted_after_forks();
     for (std::size_t f = 0; f < forks_.size(); ++f) {
       take(range_of(at_, forks_[f].first), before(f));
       pass(f);
@@ -68,13 +67,13 @@ class Planner {
  private:
   using Processor = function::Processor;
 
-  /// Of the packets on one way.
+  /// Of the packets on one path.
   struct State {
     FieldSet on_host = FieldSet::all();  // up to date there
     FieldSet on_device;
     FieldSet dropped_since;  // the verdict, once a finish stage has had a say: stale for what begins anew
 
-    /// What holds for both ways.
+    /// What holds on both paths.
     void join(const State& other) {
       on_host &= other.on_host;
       on_device &= other.on_device;
@@ -99,31 +98,32 @@ class Planner {
     return range_of(range_of(0, arm.first).last, arm.last);
   }
   /// The fields that a side reads from the beginning of the range on, before anyone writes them there or on the other
-  /// side: what a crossing at that point can bring along for all of them. `behind`: the same where the range ends.
-  [[nodiscard]] FieldSet wanted(Processor processor, StageRange range, FieldSet behind) const {
+  /// side: what a crossing at that point can bring along for all of them. `after`: the same where the range ends.
+  [[nodiscard]] FieldSet wanted(Processor processor, StageRange range, FieldSet after) const {
     for (std::size_t s = range.last; s-- > range.first;) {
       const Access access = crossing_access(plan_.stages[s]);
-      behind -= access.writes;  // what crosses now would be stale by then
-      if (plan_.stages[s].processor == processor) behind |= access.reads;
+      after -= access.writes;  // what crosses now would be stale by then
+      if (plan_.stages[s].processor == processor) after |= access.reads;
     }
-    return behind;
+    return after;
   }
-  [[nodiscard]] Wishes wishes(StageRange range, const Wishes& behind) const {
-    return {wanted(Processor::gpu, range, behind.gpu), wanted(Processor::cpu, range, behind.cpu)};
+  [[nodiscard]] Wishes wishes(StageRange range, const Wishes& after) const {
+    return {wanted(Processor::gpu, range, after.gpu), wanted(Processor::cpu, range, after.cpu)};
   }
   /// Where fork `f` begins: by the packets of its arms from `arm` on, and by those that go straight on.
   [[nodiscard]] Wishes before(std::size_t f, std::size_t arm = 0) const {
-    Wishes wishes_there = forks_[f].exhaustive() && arm == 0 ? Wishes{} : behind_[f];
-    for (const Arm& a : std::span(forks_[f].arms).subspan(arm)) wishes_there |= wishes(range_of_arm(a), behind_[f]);
+    Wishes wishes_there = forks_[f].exhaustive() && arm == 0 ? Wishes{} : wanted_after_[f];
+    for (const Arm& a : std::span(forks_[f].arms).subspan(arm))
+      wishes_there |= wishes(range_of_arm(a), wanted_after_[f]);
     return wishes_there;
   }
-  void find_wanted_behind_forks() {
-    behind_.resize(forks_.size());
+  void find_wanted_after_forks() {
+    wanted_after_.resize(forks_.size());
     for (std::size_t f = forks_.size(); f-- > 0;) {
       const bool last = f + 1 == forks_.size();
       const std::size_t begin = range_of(0, forks_[f].last).last;
       const std::size_t end = last ? plan_.stages.size() : range_of(begin, forks_[f + 1].first).last;
-      behind_[f] = wishes({begin, end}, last ? Wishes{} : before(f + 1));
+      wanted_after_[f] = wishes({begin, end}, last ? Wishes{} : before(f + 1));
     }
   }
 
@@ -137,7 +137,7 @@ class Planner {
       others_want_ = before(f, a + 1).gpu;
       now_ = *at_fork_;
       begin_anew();
-      if (range.first != range.last) take(range, behind_[f]);
+      if (range.first != range.last) take(range, wanted_after_[f]);
       bring_home();
       join();
     }
@@ -166,10 +166,10 @@ class Planner {
     now_.on_host = FieldSet::all();
   }
 
-  void take(StageRange range, const Wishes& behind) {
+  void take(StageRange range, const Wishes& after) {
     for (at_ = range.first; at_ < range.last; ++at_) {
       PlannedStage& stage = plan_.stages[at_];
-      step(stage, wanted(stage.processor, {at_, range.last}, behind.of(stage.processor)));
+      step(stage, wanted(stage.processor, {at_, range.last}, after.of(stage.processor)));
     }
   }
 
@@ -207,8 +207,8 @@ class Planner {
 
   TransferPlan& plan_;
   std::span<const Fork> forks_;
-  std::vector<Wishes> behind_;  // by fork
-  std::size_t at_ = 0;          // the stage that is next
+  std::vector<Wishes> wanted_after_;  // by fork
+  std::size_t at_ = 0;                // the stage that is next
   State now_;
   bool crossed_ = false;          // a stage on the device has run: packets have gone there
   std::optional<State> at_fork_;  // of packets whose arms have not been taken yet

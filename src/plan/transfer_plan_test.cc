@@ -59,7 +59,8 @@ TEST(TransferPlan, AFinishStageRunsOnTheCpu) {
   nids.finish = Access{{Field::mark, Field::payload}, {}};
   const TransferPlan plan = plan_transfers(std::span(&nids, 1), function::Processor::gpu);
   ASSERT_EQ(plan.stages.size(), 2U);
-  EXPECT_EQ(plan.stages[1].name, "nids (finish)");
+  EXPECT_TRUE(plan.stages[1].finish);
+  EXPECT_EQ(plan.stages[1].processor, function::Processor::cpu);
   EXPECT_TRUE(plan.stages[1].to_host == FieldSet{Field::mark}) << "the payload is on the host still";
 }
 
@@ -149,7 +150,7 @@ RC_GTEST_PROP(TransferPlan, NeverReadsStaleDataAndMovesNothingTwice, ()) {
   }
 }
 
-RC_GTEST_PROP(TransferPlan, NeverReadsStaleDataOnAnyWayThroughForks, ()) {
+RC_GTEST_PROP(TransferPlan, NeverReadsStaleDataOnAnyPathThroughForks, ()) {
   std::vector<function::NfTraits> chain;
   std::vector<Fork> forks;
   const auto add_functions = [&] {
@@ -178,7 +179,7 @@ RC_GTEST_PROP(TransferPlan, NeverReadsStaleDataOnAnyWayThroughForks, ()) {
 ///     filter ─▶ ┬ nids ──────────┬ ─▶ router
 ///               ├ proxy (CPU) ───┤
 ///               └────────────────┘
-TEST(TransferPlan, PlansForEachWayThroughAFork) {
+TEST(TransferPlan, PlansForEachPathThroughAFork) {
   constexpr FieldSet kVerdict{Field::verdict};
   const std::array chain{gpu_nf("filter", kHeaders | kVerdict, kVerdict), gpu_nf("nids", {Field::payload}, {}),
                          cpu_nf("proxy", {}, {Field::ipv4_ttl}), gpu_nf("router", kTtl | kVerdict, kTtl | kVerdict)};

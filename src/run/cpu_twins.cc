@@ -31,7 +31,8 @@ std::vector<stack::StackUse> stack_uses(const Chain& chain, std::span<const plan
   for (std::size_t f = 0; f < chain.functions.size(); ++f) {
     while (run < runs.size() && f >= runs[run].last) ++run;
     stack::StackUse use = function::stack_use(*chain.functions[f].function);
-    use.run = run + plan::section_of(chain.forks, f);  // functions of two arms see different packets
+    // Functions of two arms see different packets. Both terms only grow along the chain.
+    use.run = run + plan::section_of(chain.forks, f);
     use.in_batches = run < runs.size() && runs[run].processor == function::Processor::gpu;
     uses.push_back(use);
   }
