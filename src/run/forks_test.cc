@@ -8,7 +8,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <array>
+#include <cstdio>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +19,7 @@
 
 #include "run/cpu_executor.h"
 #include "run/testing/fakes.h"
+#include "run/trace.h"
 
 namespace penstock::run {
 namespace {
@@ -172,7 +176,8 @@ class Model {
   Outcome outcome_;
 };
 
-Outcome run_on_cpu(const Shape& shape, const std::vector<Packet>& packets) {
+/// The first `traced` packets are traced, which changes nothing.
+Outcome run_on_cpu(const Shape& shape, const std::vector<Packet>& packets, std::uint64_t traced) {
   Outcome outcome;
   outcome.seen.resize(shape.kinds.size());
   FakeChain chain;
@@ -202,7 +207,9 @@ Outcome run_on_cpu(const Shape& shape, const std::vector<Packet>& packets) {
   }
   chain.open();
   WorkerCounters counters(chain);
-  CpuExecutor executor(chain, 0, counters, nullptr);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), &std::fclose);
+  Trace trace(chain, traced, nowhere.get());
+  CpuExecutor executor(chain, 0, counters, &trace);
   std::vector<std::uint8_t> bytes(1 << 20);
   std::vector<PacketDescriptor> descriptors(packets.size());
   Batch batch(bytes, descriptors, {});
@@ -228,7 +235,7 @@ RC_GTEST_PROP(Forks, TakeEachPacketThroughItsArmsAndLoseNone, ()) {
   }
   Model model(shape);
   for (std::size_t i = 0; i < packets.size(); ++i) model.take(i, packets[i]);
-  const Outcome outcome = run_on_cpu(shape, packets);
+  const Outcome outcome = run_on_cpu(shape, packets, *rc::gen::inRange(0, 300));
   EXPECT_EQ(outcome.sent, model.outcome().sent);
   for (std::size_t f = 0; f < shape.kinds.size(); ++f) EXPECT_EQ(outcome.seen[f], model.outcome().seen[f]) << f;
   RC_ASSERT(!::testing::Test::HasFailure());
