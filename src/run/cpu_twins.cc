@@ -143,8 +143,8 @@ std::span<PacketView> CpuTwins::run_fork(const plan::Fork& fork, std::span<Packe
       if (burst[i].packet == next->packet) burst[i] = *next++;
     }
   }
-  const auto gone = std::ranges::remove_if(burst, [](PacketView p) { return !p.packet->verdict.alive(); });
-  return burst.first(burst.size() - gone.size());
+  const auto end = std::remove_if(burst.begin(), burst.end(), [](PacketView p) { return !p.packet->verdict.alive(); });
+  return burst.first(static_cast<std::size_t>(end - burst.begin()));
 }
 
 std::span<PacketView> CpuTwins::run_straight(std::span<PacketView> burst, std::size_t first,

@@ -112,7 +112,6 @@ struct Packet {
 struct Outcome {
   std::vector<std::vector<Seen>> seen;             // by function
   std::array<std::vector<std::uint64_t>, 2> sent;  // by port: numbers
-  friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
 /// What is to happen.
