@@ -74,6 +74,12 @@ void print_parameters(function::NfKinds functions) {
              describe(config::output_parameters(functions)));
 }
 
+/// "in_port lan": of a function in an arm, which packets come to it; "" of others.
+std::string arm_text(const run::Chain& chain, std::size_t function) {
+  const auto arm = plan::arm_of(chain.forks, function);
+  return arm ? chain.forks[arm->fork].arms[arm->arm].text : "";
+}
+
 /// Where packets leave that came in by this port and are alive at the end of the chain.
 std::string way_out(const run::Chain& chain, std::size_t port) {
   const auto traits = chain.traits();
@@ -94,8 +100,10 @@ void print_loaded(const config::LoadedChain& loaded) {
     fmt::print("port {}: {}{}{}{}\n", ports[i].name, reads ? "reads" : "", reads && writes ? " and " : "",
                writes ? "writes" : "", reads ? "; " + way_out(loaded.chain, i) : "");
   }
-  for (const run::NamedFunction& f : loaded.chain.functions) {
-    fmt::print("{}: {}\n", f.name, f.function->description());
+  for (std::size_t i = 0; i < loaded.chain.functions.size(); ++i) {
+    const run::NamedFunction& f = loaded.chain.functions[i];
+    const std::string arm = arm_text(loaded.chain, i);
+    fmt::print("{}{}: {}\n", f.name, arm.empty() ? "" : fmt::format(" (arm: {})", arm), f.function->description());
     const std::string table = f.function->load_table();
     for (const std::string_view line : split(table, '\n')) {
       if (!line.empty()) fmt::print("  {}\n", line);
@@ -139,8 +147,10 @@ void print_json(const config::LoadedChain& loaded) {
                              {"writes", ports[i].port->writes()},
                              {"wired_to", to == kNoPort ? nullptr : nlohmann::json(ports[to].name)}});
   }
-  for (const run::NamedFunction& f : loaded.chain.functions) {
+  for (std::size_t i = 0; i < loaded.chain.functions.size(); ++i) {
+    const run::NamedFunction& f = loaded.chain.functions[i];
     Json function{{"name", f.name}, {"description", f.function->description()}};
+    if (const std::string arm = arm_text(loaded.chain, i); !arm.empty()) function["arm"] = arm;
     Json load = Json::object();
     f.function->load_report(load);
     if (!load.empty()) function["load"] = std::move(load);

@@ -33,6 +33,11 @@ struct PlanArguments {
 
 std::string processor_name(Processor processor) { return processor == Processor::gpu ? "gpu" : "cpu"; }
 
+/// By the function's name in this chain: "firewall#2 (finish)".
+std::string stage_name(const run::Chain& chain, const plan::PlannedStage& stage) {
+  return chain.functions[stage.function].name + (stage.finish ? " (finish)" : "");
+}
+
 /// "64, 512 and 1518-byte frames: 12, 12, 12 bytes"
 std::string bytes_text(FieldSet fields, const std::vector<std::uint32_t>& sizes) {
   std::string text;
@@ -41,13 +46,46 @@ std::string bytes_text(FieldSet fields, const std::vector<std::uint32_t>& sizes)
   return text;
 }
 
-void print_plan(const TransferPlan& plan, const std::vector<std::uint32_t>& sizes) {
+/// Headings between the stages: "fork: in_port lan" where an arm begins, "join" where a fork ends.
+class ForkHeadings {
+ public:
+  explicit ForkHeadings(const std::vector<plan::Fork>& forks) : forks_(forks) {}
+
+  /// Calls `heading` for each arm that begins, and each fork that ends, no later than before `function`.
+  template <typename Heading>
+  void before(std::size_t function, Heading heading) {
+    for (; fork_ < forks_.size(); ++fork_, arm_ = 0) {
+      const plan::Fork& fork = forks_[fork_];
+      if (function < fork.first) return;
+      for (; arm_ < fork.arms.size(); ++arm_) {
+        const plan::Arm& arm = fork.arms[arm_];
+        const bool empty = arm.first == arm.last;
+        if (function < arm.first || (empty && function < arm.last)) return;
+        heading(fmt::format("fork: {}{}", arm.text, empty ? ": straight on" : ""));
+      }
+      if (function < fork.last) return;
+      heading("join");
+    }
+  }
+  [[nodiscard]] bool inside() const { return fork_ < forks_.size() && arm_ > 0; }
+
+ private:
+  const std::vector<plan::Fork>& forks_;
+  std::size_t fork_ = 0;
+  std::size_t arm_ = 0;
+};
+
+void print_plan(const TransferPlan& plan, const run::Chain& chain, const std::vector<std::uint32_t>& sizes) {
   report::TextTable stages({"stage", "processor"});
+  ForkHeadings headings(chain.forks);
+  const auto add_heading = [&](const std::string& text) { stages.add_row({text, ""}); };
   for (const auto& s : plan.stages) {
-    stages.add_row({s.name, processor_name(s.processor)});
+    headings.before(s.function, add_heading);
+    stages.add_row({(headings.inside() ? "  " : "") + stage_name(chain, s), processor_name(s.processor)});
     stages.add_note("reads " + to_string(s.access.reads));
     stages.add_note("writes " + to_string(s.access.writes));
   }
+  headings.before(chain.functions.size(), add_heading);
   fmt::print("{}\n", stages.text());
   std::string heading = ">bytes per packet (" + fmt::format("{}", fmt::join(sizes, " / ")) + "-byte frames)";
   report::TextTable crossings({"what crosses PCIe", "direction", heading});
@@ -57,8 +95,11 @@ void print_plan(const TransferPlan& plan, const std::vector<std::uint32_t>& size
     crossings.add_note(to_string(fields));
   };
   for (const auto& s : plan.stages) {
-    add("before " + s.name, "to device", s.to_device);
-    add("before " + s.name, "to host", s.to_host);
+    const std::string name = stage_name(chain, s);
+    add("before " + name, "to device", s.to_device);
+    add("before " + name, "to host", s.to_host);
+    add("after " + name + (arm_of(chain.forks, s.function) ? ", where the arm ends" : ", where the chain forks"),
+        "to host", s.to_host_after);
   }
   add("at the end", "to host", plan.to_host_at_end);
   add("total", "to device", plan.to_device());
@@ -113,21 +154,37 @@ std::string shares_text(const nlohmann::ordered_json& shares) {
   return text;
 }
 
-/// What crosses as the ring carries it: see chain/device_plan.h.
+constexpr std::size_t kMostPaths = 32;  // that are shown
+
+/// "in_port lan, then otherwise"; "all functions" without forks.
+std::string path_text(const run::Chain& chain, const plan::Path& path) {
+  std::string text;
+  for (std::size_t f = 0; f < path.size(); ++f) {
+    const bool none = path[f] == plan::Fork::kNoArm;
+    text += (f == 0 ? "" : ", then ") + (none ? std::string("no arm") : chain.forks[f].arms[path[f]].text);
+  }
+  return text.empty() ? "all functions" : text;
+}
+
+/// What crosses as the ring carries it: see plan/device_plan.h.
 void print_device_plan(const run::Chain& chain, const plan::DevicePlan& plan, const std::vector<std::uint32_t>& sizes) {
   report::TextTable table({"runs", "on"});
   for (const plan::DevicePlan::Run& run : plan.runs) {
     table.add_row({functions_of(chain, run), processor_name(run.processor)});
+    if (run.arm) table.add_note("for packets of the arm: " + chain.forks[run.arm->fork].arms[run.arm->arm].text);
     if (run.processor != Processor::gpu) continue;
     if (const auto shares = shares_of(chain, run); !shares.empty())
       table.add_note("multiprocessors: " + shares_text(shares));
     table.add_note("crosses before: " + plan::describe_up(plan.segments[run.segment]));
     table.add_note("crosses after: " + plan::describe_down(plan.segments[run.segment]));
   }
-  report::TextTable bytes({">frame", ">bytes to device", ">bytes to host"});
-  for (const std::uint32_t size : sizes) {
-    const plan::CrossingBytes crossing = plan::crossing_bytes(plan, size);
-    bytes.add_row({std::to_string(size), std::to_string(crossing.to_device), std::to_string(crossing.to_host)});
+  report::TextTable bytes({">frame", ">bytes to device", ">bytes to host", "on the path"});
+  for (const plan::Path& path : plan::paths_of(chain.forks, kMostPaths)) {
+    for (const std::uint32_t size : sizes) {
+      const plan::CrossingBytes crossing = plan::crossing_bytes(plan, size, path);
+      bytes.add_row({std::to_string(size), std::to_string(crossing.to_device), std::to_string(crossing.to_host),
+                     path_text(chain, path)});
+    }
   }
   fmt::print(
       "\nTransferred with frames: {} and sharing: {}, for each forwarded packet:\n{}\n{}\n"
@@ -150,11 +207,19 @@ nlohmann::ordered_json device_plan_json(const run::Chain& chain, const plan::Dev
       one["before"] = plan::describe_up(plan.segments[run.segment]);
       one["after"] = plan::describe_down(plan.segments[run.segment]);
     }
+    if (run.arm) one["arm"] = chain.forks[run.arm->fork].arms[run.arm->arm].text;
     json["runs"].push_back(std::move(one));
   }
   for (const std::uint32_t size : sizes) {
     const plan::CrossingBytes crossing = plan::crossing_bytes(plan, size);
     json["bytes"][std::to_string(size)] = {{"to_device", crossing.to_device}, {"to_host", crossing.to_host}};
+  }
+  for (const plan::Path& path : chain.forks.empty() ? std::vector<plan::Path>{} : paths_of(chain.forks, kMostPaths)) {
+    auto& one = json["paths"].emplace_back(nlohmann::ordered_json{{"arms", path_text(chain, path)}});
+    for (const std::uint32_t size : sizes) {
+      const plan::CrossingBytes crossing = plan::crossing_bytes(plan, size, path);
+      one["bytes"][std::to_string(size)] = {{"to_device", crossing.to_device}, {"to_host", crossing.to_host}};
+    }
   }
   return json;
 }
@@ -163,12 +228,18 @@ void print_json(const TransferPlan& plan, const run::Chain& chain, const plan::D
                 const std::vector<std::uint32_t>& sizes) {
   nlohmann::ordered_json json{{"stages", nlohmann::json::array()}};
   for (const auto& s : plan.stages) {
-    json["stages"].push_back({{"name", s.name},
+    json["stages"].push_back({{"name", stage_name(chain, s)},
                               {"processor", processor_name(s.processor)},
                               {"reads", fields_json(s.access.reads, sizes)["fields"]},
                               {"writes", fields_json(s.access.writes, sizes)["fields"]},
                               {"to_device", fields_json(s.to_device, sizes)},
                               {"to_host", fields_json(s.to_host, sizes)}});
+    auto& stage = json["stages"].back();
+    if (!s.to_host_after.empty()) stage["to_host_after"] = fields_json(s.to_host_after, sizes);
+    if (const auto arm = arm_of(chain.forks, s.function)) {
+      stage["fork"] = arm->fork;
+      stage["arm"] = chain.forks[arm->fork].arms[arm->arm].text;
+    }
   }
   json["to_host_at_end"] = fields_json(plan.to_host_at_end, sizes);
   if (!on_device.segments.empty()) json["on_the_wire"] = device_plan_json(chain, on_device, sizes);
@@ -180,7 +251,7 @@ int plan_chain(const PlanArguments& arguments) {
   if (!loaded) return refuse(loaded.error());
   print_warnings(*loaded);
   const run::RunSettings& settings = loaded->chain.settings;
-  const TransferPlan plan = plan::plan_transfers(loaded->chain.traits(), settings.processor);
+  const TransferPlan plan = plan::plan_transfers(loaded->chain.traits(), settings.processor, loaded->chain.forks);
   plan::DevicePlan on_device;
   if (settings.processor == Processor::gpu) {
     auto planned = loaded->chain.device_plan();
@@ -190,7 +261,7 @@ int plan_chain(const PlanArguments& arguments) {
   if (arguments.json) {
     print_json(plan, loaded->chain, on_device, arguments.sizes);
   } else {
-    print_plan(plan, arguments.sizes);
+    print_plan(plan, loaded->chain, arguments.sizes);
     if (!on_device.segments.empty()) print_device_plan(loaded->chain, on_device, arguments.sizes);
   }
   return kDone;

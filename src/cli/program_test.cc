@@ -17,6 +17,7 @@ namespace penstock::cli {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -217,6 +218,34 @@ TEST_F(Program, PrintsAPlanThatFitsATerminal) {
   EXPECT_THAT(run({"plan", chain_, "--processor", "gpu", "--set", "run.frames=whole", "--set", "run.sharing=none"}).out,
               HasSubstr("Transferred with frames: whole and sharing: none, "));
   EXPECT_THAT(run({"plan", chain_, "--processor", "cpu"}).out, HasSubstr("Nothing crosses PCIe."));
+}
+
+//   load ─▶ router ─┬ in_port load: firewall ──┬─▶ wan
+//                   └ out_port wan: firewall#2 ┘
+TEST_F(Program, ShowsTheArmsOfAChainInPlanAndCheck) {
+  const TestFile routes("routes");
+  routes.write("default via 10.0.0.1 dev wan\n");
+  const TestFile rules("rules");
+  rules.write("@0.0.0.0/0\t0.0.0.0/0\t0 : 65535\t0 : 65535\t0x00/0x00\n");
+  const std::string firewall = "[firewall: {rules: " + rules.path() + "}]";
+  write("ports: {load: generator, wan: {null: {}}}\nchain:\n- router: {routes: " + routes.path() +
+        "}\n- fork: [{when: {in_port: load}, chain: " + firewall + "}, {when: {out_port: wan}, chain: " + firewall +
+        "}]\n");
+  const std::string plan = run({"plan", chain_, "--processor", "gpu", "--packet-size", "64"}).out;
+  EXPECT_THAT(plan, HasSubstr("\nfork: in_port load\n  firewall "));
+  EXPECT_THAT(plan, HasSubstr("\nfork: out_port wan\n  firewall#2 "));
+  EXPECT_THAT(plan, HasSubstr("\njoin\n"));
+  EXPECT_THAT(plan, HasSubstr("\nafter router, where the chain forks "));
+  EXPECT_THAT(plan, HasSubstr("\nbefore firewall#2 "));
+  EXPECT_THAT(plan, HasSubstr("    for packets of the arm: out_port wan\n"));
+  for (const char* const path : {" in_port load\n", " out_port wan\n", " no arm\n"})
+    EXPECT_THAT(plan, ContainsRegex(std::string("\n +64 +[0-9]+ +[0-9]+ ") + path));
+  const auto json = nlohmann::json::parse(run({"plan", chain_, "--processor", "gpu", "--json"}).out);
+  EXPECT_EQ(json["stages"][3]["name"], "firewall#2");
+  EXPECT_EQ(json["stages"][3]["arm"], "out_port wan");
+  EXPECT_EQ(json["on_the_wire"]["paths"].size(), 3U);
+  EXPECT_THAT(run({"check", chain_}).out, HasSubstr("\nfirewall#2 (arm: out_port wan): 1 rule, "));
+  EXPECT_EQ(nlohmann::json::parse(run({"check", chain_, "--json"}).out)["functions"][2]["arm"], "out_port wan");
 }
 
 TEST_F(Program, PrintsWhatOfTheGpuFunctionsMayFill) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "config/file_conflicts.h"
+#include "config/fork_builder.h"
 #include "config/outputs.h"
 #include "config/run_section.h"
 #include "port/port.h"
@@ -104,24 +105,34 @@ class Builder {
   void make_functions() {
     functions_known_ = description_.functions_complete && !port_names_.empty();
     if (port_names_.empty()) return;  // each name of a port would be a mistake
-    bool all_made = true;             // so far: one that is missing may be the one that chooses ports
-    std::map<std::string_view, int> count;
-    for (const FunctionDescription& description : description_.functions) {
-      auto function = make_function(description, all_made);
-      all_made &= function != nullptr;
+    std::size_t next = 0;
+    for (const ForkDescription& fork : description_.forks) {
+      make_functions(next, fork.first);
+      make_fork(fork);
+      next = fork.last;
+    }
+    make_functions(next, description_.functions.size());
+    functions_known_ &= known_so_far_;
+  }
+
+  /// Functions [first, last) of the description.
+  void make_functions(std::size_t first, std::size_t last) {
+    for (std::size_t f = first; f < last; ++f) {
+      const FunctionDescription& description = description_.functions[f];
+      auto function = make_function(description);
+      known_so_far_ &= function != nullptr;
       if (function == nullptr) continue;
       const std::string_view name = description.kind->name;
-      const int nth = ++count[name];
+      const int nth = ++count_by_name_[name];
       loaded_.chain.functions.push_back(
           {nth == 1 ? std::string(name) : fmt::format("{}#{}", name, nth), std::move(function)});
     }
-    functions_known_ &= all_made;
   }
 
-  std::unique_ptr<function::NetworkFunction> make_function(const FunctionDescription& description, bool all_made) {
+  std::unique_ptr<function::NetworkFunction> make_function(const FunctionDescription& description) {
     if (!description.parameters) return nullptr;
     const std::vector<function::NamedLog> logs = function_outputs_.logs_of(*description.kind);
-    function::NfContext context{port_names_, out_port_known_ || !all_made};
+    function::NfContext context{port_names_, out_port_known_ || !known_so_far_};
     context.ports_write = ports_that_write();
     context.logs = logs;
     auto function = description.kind->make(*description.parameters, context);
@@ -136,6 +147,44 @@ class Builder {
     // Only a function that chooses ports writes the verdict's port; it says so by its traits.
     out_port_known_ |= (*function)->traits().chooses_port;
     return std::move(*function);
+  }
+
+  void make_fork(const ForkDescription& description) {
+    const bool known_before = out_port_known_;
+    bool known_after_arms = true;  // after each of them
+    plan::Fork fork{loaded_.chain.functions.size(), 0, {}};
+    for (const ArmDescription& arm : description.arms) {
+      out_port_known_ = known_before;
+      make_arm(arm, fork);
+      known_after_arms &= out_port_known_;
+    }
+    // Packets that take no arm are as before.
+    out_port_known_ = known_after_arms && (known_before || fork.exhaustive());
+    known_so_far_ &= description.complete;
+    fork.last = loaded_.chain.functions.size();
+    if (fork.last > fork.first) loaded_.chain.forks.push_back(std::move(fork));
+  }
+
+  void make_arm(const ArmDescription& description, plan::Fork& fork) {
+    std::optional<plan::Arm> arm = config::make_arm(description, fork_context(), errors_);
+    known_so_far_ &= arm.has_value();
+    const std::size_t first = loaded_.chain.functions.size();
+    make_functions(description.first, description.last);
+    if (!arm) return;
+    if (fork.covers(*arm))
+      mistake(description.place, "fork: no packet takes this arm", arm->text, "a condition that no earlier arm covers");
+    arm->first = first;
+    arm->last = loaded_.chain.functions.size();
+    fork.arms.push_back(std::move(*arm));
+  }
+
+  [[nodiscard]] ForkContext fork_context() const {
+    ForkContext context{port_names_};
+    for (const run::NamedPort& p : loaded_.chain.ports)
+      context.ports_read.push_back(p.port == nullptr || p.port->reads());
+    context.ports_write = ports_that_write();
+    context.out_port_known = out_port_known_ || !known_so_far_;
+    return context;
   }
 
   /// Of a port with a mistake it is not known what it does: it may write.
@@ -215,7 +264,10 @@ class Builder {
   std::vector<std::string> port_names_;
   bool ports_known_ = false;      // all are there; otherwise it is not known what the others do
   bool functions_known_ = false;  // the same
-  bool out_port_known_ = false;
+  // Of the functions that have been made so far:
+  std::map<std::string_view, int> count_by_name_;
+  bool known_so_far_ = true;     // none is missing: a missing one may be the one that chooses ports
+  bool out_port_known_ = false;  // one of them chooses the port that packets leave by, on every path
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/units.h"
+#include "config/fork_reader.h"
 #include "config/outputs.h"
 #include "nf/catalog.h"
 
@@ -168,16 +169,22 @@ class Reader {
     const std::size_t mistakes = chain_.errors.size();
     if (!node.IsSequence()) {
       mistake(node, "chain: wrong value", shape_of(node), "a list of network functions, in order");
-    } else if (node.size() > kMostFunctions) {
-      mistake(node, "chain: too long", fmt::format("{} functions", node.size()),
-              fmt::format("{} or fewer", kMostFunctions));
+    } else if (const std::size_t count = count_functions(node); count > kMostFunctions) {
+      mistake(node, "chain: too long", fmt::format("{} functions", count), fmt::format("{} or fewer", kMostFunctions));
     } else {
-      for (const auto& item : node) read_function(chain_.functions.emplace_back(), item);
+      for (const auto& item : node) {
+        if (is_fork(item)) {
+          read_fork(file_, item, chain_, [&](const YAML::Node& function) { read_function(function); });
+        } else {
+          read_function(item);
+        }
+      }
     }
     chain_.functions_complete = chain_.errors.size() == mistakes;
   }
 
-  void read_function(FunctionDescription& function, const YAML::Node& item) {
+  void read_function(const YAML::Node& item) {
+    FunctionDescription& function = chain_.functions.emplace_back();
     std::string name;
     YAML::Node parameters;
     if (item.IsScalar()) {
@@ -214,11 +221,8 @@ class Reader {
     if (node.size() == 0)
       return mistake(node, "wire: wrong value", "an empty mapping",
                      "a mapping such as {lan: wan}, or no `wire` at all");
-    for (const auto& member : node) chain_.wires.emplace_back(port_name(member.first), port_name(member.second));
-  }
-
-  [[nodiscard]] PortName port_name(const YAML::Node& node) const {
-    return {node.IsScalar() ? node.Scalar() : "", shape_of(node), file_.place(node)};
+    for (const auto& member : node)
+      chain_.wires.emplace_back(read_port_name(file_, member.first), read_port_name(file_, member.second));
   }
 
   const YamlFile& file_;
@@ -227,6 +231,10 @@ class Reader {
 };
 
 }  // namespace
+
+PortName read_port_name(const YamlFile& file, const YAML::Node& node) {
+  return {node.IsScalar() ? node.Scalar() : "", shape_of(node), file.place(node)};
+}
 
 ChainDescription describe_chain(const YamlFile& file, ParameterTable run_table, function::NfKinds functions) {
   return Reader(file, functions).read(run_table);

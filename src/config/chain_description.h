@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,11 +31,37 @@ struct FunctionDescription {
   std::optional<Parameters> parameters{};  // none: there are mistakes
 };
 
-/// The name of a port in `wire`.
+/// The name of a port in `wire` or `when`.
 struct PortName {
   std::string text;   // empty if the value is not a word
   std::string found;  // for errors
   Place place;
+};
+[[nodiscard]] PortName read_port_name(const YamlFile& file, const YAML::Node& node);
+
+/// One condition of an arm's `when`: all parts that are given must hold.
+struct ConditionDescription {
+  struct Ports {
+    Place place;  // of the key
+    std::vector<PortName> names;
+  };
+  std::optional<Ports> in_port;
+  std::optional<Ports> out_port;
+};
+
+struct ArmDescription {
+  Place place;
+  bool complete = false;                   // without mistakes, but for those of its functions
+  std::vector<ConditionDescription> when;  // one of these must hold; empty: the arm takes all packets that are left
+  std::size_t first = 0;                   // functions [first, last) of the chain
+  std::size_t last = 0;
+};
+
+struct ForkDescription {
+  bool complete = false;  // without mistakes, but for those of its arms
+  std::size_t first = 0;  // functions [first, last) of the chain: those of all arms
+  std::size_t last = 0;
+  std::vector<ArmDescription> arms;
 };
 
 struct ChainDescription {
@@ -47,8 +74,9 @@ struct ChainDescription {
   std::vector<PortDescription> ports;  // with mistakes, too: other parts of the file may refer to them
   bool ports_complete = false;         // each port of the file has a name, and is in `ports`
 
-  std::vector<FunctionDescription> functions;  // with mistakes, too
-  bool functions_complete = true;              // each is of a known kind and has its parameters
+  std::vector<FunctionDescription> functions;  // with mistakes, too; those of arms one arm after the other
+  std::vector<ForkDescription> forks;          // with mistakes, too
+  bool functions_complete = true;              // each is of a known kind and has its parameters; forks are complete
 
   bool has_wire = false;
   std::vector<std::pair<PortName, PortName>> wires;

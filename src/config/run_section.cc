@@ -99,7 +99,16 @@ void RunSection::note_without_effect(std::string_view name, std::string_view whe
       {run_->place(name), fmt::format("{} has no effect {}", name, where), in_quotes(run_->text(name)), ""});
 }
 
+/// For comparisons, each function brings its packets to the GPU by itself; functions of arms cannot.
+void RunSection::refuse_sharing_in_forks() {
+  if (chain_.forks.empty() || settings_.sharing == plan::Sharing::packets) return;
+  errors_.push_back({run_->place("sharing"), "sharing: not possible in a chain with forks",
+                     in_quotes(run_->text("sharing")), "packets"});
+  settings_.sharing = plan::Sharing::packets;
+}
+
 void RunSection::choose_processor(bool only_plan, bool functions_known) {
+  refuse_sharing_in_forks();
   if (only_plan) {
     settings_.processor = gpu_asked_ ? function::Processor::gpu : function::Processor::cpu;
   } else if (gpu_asked_ || (run_ && run_->text("processor") == "auto" && errors_.empty())) {

@@ -35,6 +35,7 @@ class RunSection {
 
  private:
   void note_without_effect(std::string_view name, std::string_view where = "on the CPU");
+  void refuse_sharing_in_forks();
   void refuse_batch_beyond_queue();
   [[nodiscard]] std::size_t most_batch_bytes_on_gpu() const;
   [[nodiscard]] Result<std::vector<int>> usable_gpus(bool functions_known);

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "packet/batch.h"
 
@@ -45,40 +47,118 @@ bool looks_at_changed(const function::NfTraits& function, const Collected& segme
 }
 
 /// Puts the plan's stages into segments. A finish stage that does not divide them waits for the segment's end; what it
-/// looks at has come home by then if a segment begins with its function.
-std::vector<Collected> collect(const TransferPlan& plan, std::span<const function::NfTraits> chain) {
-  std::vector<Collected> segments;
-  bool open = false;
-  FieldSet stale;
-  for (const PlannedStage& stage : plan.stages) {
-    if (stage.processor == function::Processor::gpu) {
-      open = open && !looks_at_changed(chain[stage.function], segments.back());
-      if (!open || !stage.to_device.empty()) {
-        stale -= stage.to_device;
-        segments.push_back({});
-        segments.back().first = stage.function;
-        segments.back().stale = stale;
-        open = true;
+/// looks at has come home by then if a segment begins with its function. Where a fork begins and where an arm ends, a
+/// segment ends too: the lane leaves packets of other arms alone by their verdicts.
+class Collector {
+ public:
+  Collector(const TransferPlan& plan, std::span<const function::NfTraits> chain, std::span<const Fork> forks)
+      : plan_(plan), chain_(chain), forks_(forks) {}
+
+  std::vector<Collected> collect() && {
+    for (const Fork& fork : forks_) {
+      take(fork.first);
+      const FieldSet at_fork = std::exchange(stale_, {});
+      FieldSet joined = fork.exhaustive() ? FieldSet{} : at_fork;
+      for (const Arm& arm : fork.arms) {
+        open_ = false;
+        stale_ = at_fork;
+        take(arm.last);
+        joined |= stale_;
       }
-      Collected& segment = segments.back();
+      open_ = false;
+      stale_ = joined;
+    }
+    take(chain_.size());
+    return std::move(segments_);
+  }
+
+ private:
+  /// The stages of functions before `function` that have not been taken yet.
+  void take(std::size_t function) {
+    for (; at_ < plan_.stages.size() && plan_.stages[at_].function < function; ++at_) take(plan_.stages[at_]);
+  }
+
+  void take(const PlannedStage& stage) {
+    if (stage.processor == function::Processor::gpu) {
+      open_ = open_ && !looks_at_changed(chain_[stage.function], segments_.back());
+      if (!open_ || !stage.to_device.empty()) {
+        stale_ -= stage.to_device;
+        segments_.push_back({});
+        segments_.back().first = stage.function;
+        segments_.back().stale = stale_;
+        open_ = true;
+      }
+      Collected& segment = segments_.back();
       const bool changes_shape = stage.access.writes.has(Field::frame_shape);
       segment.up |= stage.to_device;
       segment.changes_shape |= changes_shape;
       segment.last = stage.function + 1;
-      stale -= stage.access.writes;
+      stale_ -= stage.access.writes;
       // All that a segment changes comes home at its end, also what nobody there reads: the host must be able to go on
       // by itself if the device fails later.
       segment.down |= stage.access.writes;
-      const function::NfTraits& function = chain[stage.function];
+      const function::NfTraits& function = chain_[stage.function];
       segment.shape.stages.push_back(
           {static_cast<std::uint8_t>(stage.function), function.findings_bytes, changes_shape, function.state_bytes});
-    } else if (!segments.empty()) {
-      stale |= stage.access.writes;
-      if (stage.divides()) open = false;
+    } else if (!segments_.empty()) {
+      stale_ |= stage.access.writes;
+      if (stage.divides()) open_ = false;
     }
   }
-  return segments;
-}
+
+  const TransferPlan& plan_;
+  std::span<const function::NfTraits> chain_;
+  std::span<const Fork> forks_;
+  std::vector<Collected> segments_;
+  std::size_t at_ = 0;  // the stage that is next
+  bool open_ = false;
+  FieldSet stale_;
+};
+
+/// The runs of a plan, added in order: segments, and the functions on the CPU between them.
+class Runs {
+ public:
+  Runs(std::span<const Collected> segments, std::span<const Fork> forks) : forks_(forks) {
+    for (std::size_t f = 0; f < forks.size(); ++f) {
+      const auto inside = [&](const Collected& s) { return forks[f].first <= s.first && s.first < forks[f].last; };
+      if (std::ranges::any_of(segments, inside)) split_.push_back(f);
+    }
+  }
+
+  /// Those before `function` that are in no run yet.
+  void add_on_cpu(std::size_t function) {
+    while (next_ < function) add(function::Processor::cpu, std::min(function, next_bound()), 0);
+  }
+  void add_segment(std::size_t last, std::size_t segment) { add(function::Processor::gpu, last, segment); }
+  [[nodiscard]] std::vector<DevicePlan::Run> take() && { return std::move(runs_); }
+
+ private:
+  void add(function::Processor processor, std::size_t last, std::size_t segment) {
+    DevicePlan::Run& run = runs_.emplace_back(DevicePlan::Run{processor, next_, last, segment});
+    for (const std::size_t f : split_) {
+      if (forks_[f].first == next_) run.fork = f;
+      if (forks_[f].first <= next_ && next_ < forks_[f].last) run.arm = arm_of(forks_, next_);
+    }
+    next_ = last;
+  }
+  /// After `next_`: where a fork with a stage on the device begins, or an arm of one ends.
+  [[nodiscard]] std::size_t next_bound() const {
+    std::size_t bound = std::numeric_limits<std::size_t>::max();
+    const auto offer = [&](std::size_t at) {
+      if (at > next_) bound = std::min(bound, at);
+    };
+    for (const std::size_t f : split_) {
+      offer(forks_[f].first);
+      for (const Arm& arm : forks_[f].arms) offer(arm.last);
+    }
+    return bound;
+  }
+
+  std::span<const Fork> forks_;
+  std::vector<std::size_t> split_;  // forks with a stage on the device: their arms are runs of their own
+  std::vector<DevicePlan::Run> runs_;
+  std::size_t next_ = 0;  // function
+};
 
 Error cannot_cross(const function::NfTraits& before, FieldSet fields) {
   Error error;
@@ -88,22 +168,22 @@ Error cannot_cross(const function::NfTraits& before, FieldSet fields) {
   return error;
 }
 
-Result<DevicePlan> plan_shared(std::span<const function::NfTraits> chain, WholeFrames whole) {
-  const TransferPlan transfers = plan_transfers(chain, function::Processor::gpu);
-  std::vector<Collected> segments = collect(transfers, chain);
+Result<DevicePlan> plan_shared(std::span<const function::NfTraits> chain, WholeFrames whole,
+                               std::span<const Fork> forks) {
+  const TransferPlan transfers = plan_transfers(chain, function::Processor::gpu, forks);
+  std::vector<Collected> segments = Collector(transfers, chain, forks).collect();
   DevicePlan plan;
   Errors errors;
-  std::size_t next = 0;  // function
+  Runs runs(segments, forks);
   for (std::size_t s = 0; s < segments.size(); ++s) {
     Collected& segment = segments[s];
     ring::SegmentShape& shape = segment.shape;
     const bool first = s == 0;
     const bool last = s + 1 == segments.size();
-    if (next < segment.first) plan.runs.push_back({function::Processor::cpu, next, segment.first});
-    plan.runs.push_back({function::Processor::gpu, segment.first, segment.last, s});
+    runs.add_on_cpu(segment.first);
+    runs.add_segment(segment.last, s);
     shape.sends_packets = first;
-    shape.verdicts_up = segment.first > 0;
-    next = segment.last;
+    shape.verdicts_up = segment.first > 0 || arm_of(forks, segment.first);
 
     // Down first: what comes back whole must have gone up whole.
     const auto record_down = ring::record_layout(segment.down);
@@ -133,7 +213,12 @@ Result<DevicePlan> plan_shared(std::span<const function::NfTraits> chain, WholeF
   // Frames come back from the device's copy, so all of them must be there.
   const bool any_frames_down = std::ranges::any_of(segments, [](const Collected& s) { return s.shape.frames_down; });
   if (!segments.empty()) segments.front().shape.frames_up |= any_frames_down;
-  if (next < chain.size()) plan.runs.push_back({function::Processor::cpu, next, chain.size()});
+  runs.add_on_cpu(chain.size());
+  plan.runs = std::move(runs).take();
+  for (DevicePlan::Run& run : plan.runs) {
+    const bool on_gpu = run.processor == function::Processor::gpu;
+    run.parses = on_gpu && !forks.empty() && !segments[run.segment].shape.up.empty();
+  }
   for (Collected& segment : segments) plan.segments.push_back(std::move(segment.shape));
   for (const PlannedStage& stage : transfers.stages) {
     plan.hash_flows |= stage.processor == function::Processor::gpu && stage.access.reads.has(Field::flow_hash);
@@ -157,7 +242,7 @@ Result<DevicePlan> plan_unshared(std::span<const function::NfTraits> chain, Whol
       plan.runs.back().last = f + 1;
       continue;
     }
-    auto alone = plan_shared(chain.subspan(f, 1), whole);
+    auto alone = plan_shared(chain.subspan(f, 1), whole, {});
     if (!alone) return alone;
     ring::SegmentShape& shape = alone->segments.front();
     shape.stages.front().function = static_cast<std::uint8_t>(f);
@@ -172,8 +257,14 @@ Result<DevicePlan> plan_unshared(std::span<const function::NfTraits> chain, Whol
 
 }  // namespace
 
-Result<DevicePlan> plan_device(std::span<const function::NfTraits> chain, WholeFrames whole, Sharing sharing) {
-  return sharing == Sharing::packets ? plan_shared(chain, whole) : plan_unshared(chain, whole, sharing);
+Result<DevicePlan> plan_device(std::span<const function::NfTraits> chain, WholeFrames whole, Sharing sharing,
+                               std::span<const Fork> forks) {
+  if (sharing == Sharing::packets) return plan_shared(chain, whole, forks);
+  if (forks.empty()) return plan_unshared(chain, whole, sharing);
+  return failure(Error{{},
+                       "functions of a chain with forks must share packets on the GPU",
+                       fmt::format("sharing: {}", kSharingNames[static_cast<std::size_t>(sharing)]),
+                       "sharing: packets"});
 }
 
 FrameRoom growth_of(std::span<const function::NfTraits> chain) {
@@ -233,21 +324,26 @@ std::string describe_down(const ring::SegmentShape& segment) {
   return text;
 }
 
-CrossingBytes crossing_bytes(const DevicePlan& plan, std::uint32_t frame_length) {
+CrossingBytes crossing_bytes(const DevicePlan& plan, std::uint32_t frame_length, std::span<const std::uint8_t> path) {
   CrossingBytes bytes;
   const auto frame = static_cast<std::uint32_t>(aligned_frame(frame_length));
-  for (const ring::SegmentShape& segment : plan.segments) {
+  for (const DevicePlan::Run& run : plan.runs) {
+    if (run.processor != function::Processor::gpu) continue;
+    const ring::SegmentShape& segment = plan.segments[run.segment];
     if (segment.sends_packets) {
       bytes.to_device += ring::kIndexBytes;
       bytes.to_device += segment.frames_up ? frame : std::min(frame, ring::kHeaderBytes);
     }
     if (segment.verdicts_up) bytes.to_device += ring::kVerdictBytes + segment.up.bytes;
     bytes.to_device += state_bytes(segment);
-    bytes.to_host += ring::kVerdictBytes + segment.down.bytes;
-    if (segment.frames_down) bytes.to_host += frame;
+    bytes.to_host += ring::kVerdictBytes;
     for (const ring::SegmentShape::Stage& stage : segment.stages) {
       bytes.to_host += stage.findings_bytes + (stage.changes_shape ? ring::kLengthBytes : 0);
     }
+    // Only packets that the segment forwards come back.
+    if (run.arm && !path.empty() && path[run.arm->fork] != run.arm->arm) continue;
+    bytes.to_host += segment.down.bytes;
+    if (segment.frames_down) bytes.to_host += frame;
   }
   return bytes;
 }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@
 
 #include "base/error.h"
 #include "function/network_function.h"
+#include "plan/fork.h"
 #include "plan/transfer_plan.h"
 #include "ring/lane.h"
 
@@ -33,12 +35,16 @@ enum class Sharing : std::uint8_t { none, parsing, packets };
 inline constexpr std::string_view kSharingNames[] = {"none", "parsing", "packets"};
 
 struct DevicePlan {
-  /// Functions [first, last) of the chain, on one processor.
+  /// Functions [first, last) of the chain, on one processor: all of one arm, or none in an arm. But for those on the
+  /// CPU: a fork whose arms have no stage on the device is in one run, whole.
   struct Run {
     function::Processor processor = function::Processor::cpu;
     std::size_t first = 0;
     std::size_t last = 0;
-    std::size_t segment = 0;  // of the GPU's
+    std::size_t segment = 0;            // of the GPU's
+    std::optional<ArmPlace> arm{};      // that its functions are in: the others' packets pass it by
+    std::optional<std::size_t> fork{};  // that begins with it: arms are decided before it runs
+    bool parses = false;                // records are gathered of packets that no CPU run before it need have parsed
   };
   std::vector<Run> runs;
   std::vector<ring::SegmentShape> segments;  // none: nothing runs on the device
@@ -48,10 +54,11 @@ struct DevicePlan {
 /// `whole`: always: frames cross whole, whatever the plan names (for comparisons, and for functions that will need it).
 /// `sharing`: unless it is packets, each function is planned for as if it were alone; parsing: one behind another on
 /// the device has its layouts, unless the host has changed frames between the two. Fails where a field would have to
-/// cross between two GPU stages that cannot cross alone.
+/// cross between two GPU stages that cannot cross alone, and where packets are not shared and there are forks.
+/// `forks`: the arms of one with a stage on the device are runs one after the other.
 [[nodiscard]] Result<DevicePlan> plan_device(std::span<const function::NfTraits> chain,
                                              WholeFrames whole = WholeFrames::where_needed,
-                                             Sharing sharing = Sharing::packets);
+                                             Sharing sharing = Sharing::packets, std::span<const Fork> forks = {});
 
 /// What the functions add to a frame in all.
 [[nodiscard]] FrameRoom growth_of(std::span<const function::NfTraits> chain);
@@ -71,8 +78,9 @@ struct CrossingBytes {
   std::uint32_t to_host = 0;  // of a packet that is forwarded
 };
 /// Per packet with frames of `frame_length` bytes that stay so long, all that crosses counted: index, verdicts, flow
-/// state, findings, lengths.
-[[nodiscard]] CrossingBytes crossing_bytes(const DevicePlan& plan, std::uint32_t frame_length);
+/// state, findings, lengths. On the path `path`; empty: as if the packet went through all arms.
+[[nodiscard]] CrossingBytes crossing_bytes(const DevicePlan& plan, std::uint32_t frame_length,
+                                           std::span<const std::uint8_t> path = {});
 
 /// "headers (96 bytes)", "verdicts, records of 24 bytes": how the segment's fields cross.
 [[nodiscard]] std::string describe_up(const ring::SegmentShape& segment);

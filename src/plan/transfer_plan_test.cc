@@ -59,7 +59,8 @@ TEST(TransferPlan, AFinishStageRunsOnTheCpu) {
   nids.finish = Access{{Field::mark, Field::payload}, {}};
   const TransferPlan plan = plan_transfers(std::span(&nids, 1), function::Processor::gpu);
   ASSERT_EQ(plan.stages.size(), 2U);
-  EXPECT_EQ(plan.stages[1].name, "nids (finish)");
+  EXPECT_TRUE(plan.stages[1].finish);
+  EXPECT_EQ(plan.stages[1].processor, function::Processor::cpu);
   EXPECT_TRUE(plan.stages[1].to_host == FieldSet{Field::mark}) << "the payload is on the host still";
 }
 
@@ -78,19 +79,32 @@ TEST(TransferPlan, WhatAFinishStageDropsGoesToTheDeviceOnlyWhereThatBeginsAnew) 
   EXPECT_TRUE(apart.stages[3].to_device == kVerdict);
 }
 
-/// An oracle that knows nothing of sets or plans: each side holds a version of every field, writes make new ones, and a
-/// read must see the newest.
-void expect_never_stale(const TransferPlan& plan) {
+/// An oracle that knows nothing of sets or plans: each side holds a version of every field of a packet on this way,
+/// writes make new ones, and a read must see the newest. What crosses before a stage of another arm crosses for this
+/// packet too, if it is the first time: but for what crosses in records.
+void expect_never_stale(const TransferPlan& plan, std::span<const Fork> forks = {}, const Path& path = {}) {
+  const FieldSet in_records{Field::verdict, Field::mark, Field::timestamp};
   std::array<int, kFieldCount> newest{}, host{}, device{};
   device.fill(-1);
+  bool on_device = false;  // a stage has run there
   for (const PlannedStage& stage : plan.stages) {
+    const auto arm = arm_of(forks, stage.function);
+    const bool passed_by = arm && path[arm->fork] != arm->arm;
+    const bool on_gpu = stage.processor == function::Processor::gpu;
     for (unsigned f = 0; f < kFieldCount; ++f) {
       const auto field = static_cast<Field>(f);
-      if (stage.to_device.has(field)) device[f] = host[f];
+      const bool crosses = !passed_by || (!on_device && !in_records.has(field));
+      if (stage.to_device.has(field) && crosses) device[f] = host[f];
+      if (passed_by) continue;
       if (stage.to_host.has(field)) host[f] = device[f];
-      auto& here = stage.processor == function::Processor::gpu ? device : host;
+      auto& here = on_gpu ? device : host;
       if (stage.access.reads.has(field)) RC_ASSERT(here[f] == newest[f]);
       if (stage.access.writes.has(field)) here[f] = ++newest[f];
+    }
+    on_device |= on_gpu;
+    // Packets of all arms come home where an arm is chosen or left.
+    for (unsigned f = 0; f < kFieldCount && !passed_by; ++f) {
+      if (stage.to_host_after.has(static_cast<Field>(f))) host[f] = device[f];
     }
   }
   for (unsigned f = 0; f < kFieldCount; ++f) {
@@ -105,15 +119,19 @@ FieldSet random_fields() {
   return set;
 }
 
+function::NfTraits random_function() {
+  const FieldSet reads = random_fields();
+  const FieldSet writes = random_fields();
+  function::NfTraits nf = *rc::gen::arbitrary<bool>() ? gpu_nf("g", reads, writes) : cpu_nf("c", reads, writes);
+  // What it drops is not told to stages on the device that did not wait for it: see above.
+  if (*rc::gen::inRange(0, 4) == 0) nf.finish = Access{random_fields(), random_fields() - FieldSet{Field::verdict}};
+  return nf;
+}
+
 RC_GTEST_PROP(TransferPlan, NeverReadsStaleDataAndMovesNothingTwice, ()) {
   std::vector<function::NfTraits> chain;
   for (int n = *rc::gen::inRange(1, 7); n > 0; --n) {
-    const FieldSet reads = random_fields();
-    const FieldSet writes = random_fields();
-    chain.push_back(*rc::gen::arbitrary<bool>() ? gpu_nf("g", reads, writes) : cpu_nf("c", reads, writes));
-    // What it drops is not told to stages on the device that did not wait for it: see above.
-    if (*rc::gen::inRange(0, 4) == 0)
-      chain.back().finish = Access{random_fields(), random_fields() - FieldSet{Field::verdict}};
+    chain.push_back(random_function());
   }
   const TransferPlan plan = plan_transfers(chain, function::Processor::gpu);
   expect_never_stale(plan);
@@ -130,6 +148,50 @@ RC_GTEST_PROP(TransferPlan, NeverReadsStaleDataAndMovesNothingTwice, ()) {
       if (stage.access.writes.has(field)) ++writes[f];
     }
   }
+}
+
+RC_GTEST_PROP(TransferPlan, NeverReadsStaleDataOnAnyPathThroughForks, ()) {
+  std::vector<function::NfTraits> chain;
+  std::vector<Fork> forks;
+  const auto add_functions = [&] {
+    for (int n = *rc::gen::inRange(0, 3); n > 0; --n) chain.push_back(random_function());
+  };
+  for (int n = *rc::gen::inRange(1, 4); n > 0; --n) {
+    add_functions();
+    Fork fork{chain.size(), 0, {}};
+    for (int arms = *rc::gen::inRange(1, 4); arms > 0; --arms) {
+      Arm arm{chain.size(), 0, {}, ""};
+      if (*rc::gen::arbitrary<bool>()) arm.conditions.push_back({{0}, {}});
+      add_functions();
+      arm.last = chain.size();
+      fork.arms.push_back(std::move(arm));
+    }
+    fork.last = chain.size();
+    forks.push_back(std::move(fork));
+  }
+  add_functions();
+  const TransferPlan plan = plan_transfers(chain, function::Processor::gpu, forks);
+  for (const Path& path : paths_of(forks, 1000)) expect_never_stale(plan, forks, path);
+}
+
+/// Two arms on the device with a CPU function in one of them:
+///
+///     filter ─▶ ┬ nids ──────────┬ ─▶ router
+///               ├ proxy (CPU) ───┤
+///               └────────────────┘
+TEST(TransferPlan, PlansForEachPathThroughAFork) {
+  constexpr FieldSet kVerdict{Field::verdict};
+  const std::array chain{gpu_nf("filter", kHeaders | kVerdict, kVerdict), gpu_nf("nids", {Field::payload}, {}),
+                         cpu_nf("proxy", {}, {Field::ipv4_ttl}), gpu_nf("router", kTtl | kVerdict, kTtl | kVerdict)};
+  Fork fork{1, 3, {{1, 2, {{{0}, {}}}, ""}, {2, 3, {{{1}, {}}}, ""}}};
+  const TransferPlan plan = plan_transfers(chain, function::Processor::gpu, std::span(&fork, 1));
+  EXPECT_TRUE(plan.stages[0].to_device == (kHeaders | kTtl | kVerdict | FieldSet{Field::payload}))
+      << "for all arms at once: " << to_string(plan.stages[0].to_device);
+  EXPECT_TRUE(plan.stages[0].to_host_after == kVerdict) << "the host chooses the arms";
+  EXPECT_TRUE(plan.stages[1].to_device.empty()) << "it was there";
+  EXPECT_TRUE(plan.stages[3].to_device == (kVerdict | FieldSet{Field::ipv4_ttl}))
+      << "the proxy has changed it for some: " << to_string(plan.stages[3].to_device);
+  EXPECT_TRUE(plan.to_host_at_end == (kTtl | kVerdict));
 }
 
 TEST(TransferPlan, CountsBytesOfANominalFrame) {

@@ -129,8 +129,8 @@ static __global__ void __launch_bounds__(kThreadsPerBlock)
   if (i >= count) return;
   PacketDescriptor& packet = packets[i];
   const Verdict verdict = verdicts[i];
-  // One that was found to be punted when it came stays so.
-  if (!verdict.alive() || packet.verdict.kind != VerdictKind::punt) packet.verdict = verdict;
+  // One that was found to be punted when it came stays so: it may be in another arm now, and forwarded later.
+  if (packet.verdict.kind != VerdictKind::punt) packet.verdict = verdict;
   if (!packet.verdict.alive() || layout.empty()) return;
   scatter(layout, records + std::size_t{i} * layout.bytes, {frames + packet.offset, &packet});
 }

@@ -18,6 +18,7 @@
 
 #include "function/network_function.h"
 #include "plan/device_plan.h"
+#include "plan/fork.h"
 #include "plan/gpu_shares.h"
 #include "port/port.h"
 #include "report/event_log.h"
@@ -65,7 +66,8 @@ struct RunSettings {
 struct Chain {
   std::vector<NamedPort> ports;                         // by PortIndex
   std::vector<std::unique_ptr<report::EventLog>> logs;  // that functions write to, and live longer than these
-  std::vector<NamedFunction> functions;
+  std::vector<NamedFunction> functions;                 // those of a fork's arms follow each other
+  std::vector<plan::Fork> forks;                        // in order
   /// Where a packet leaves that no function chose a port for, by the port it came in; kNoPort: it is consumed.
   std::vector<PortIndex> wiring;
   RunSettings settings;
@@ -84,7 +86,7 @@ struct Chain {
     return all;
   }
   [[nodiscard]] Result<plan::DevicePlan> device_plan() const {
-    return plan::plan_device(traits(), settings.whole_frames, settings.sharing);
+    return plan::plan_device(traits(), settings.whole_frames, settings.sharing, forks);
   }
 };
 

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <cstring>
 #include <map>
 #include <random>
@@ -119,6 +121,71 @@ TEST(CpuExecutor, AsksNoFunctionAboutAPacketThatHasLeft) {
   });
   const Executed done(chain, numbered_frames(300));
   EXPECT_EQ(done.counters->functions[1].in.packets.get(), 100U);
+}
+
+///     route ─▶ ┬ out_port 1: reroute, drops sevens ─┬ ─▶ last
+///              ├ out_port 0: straight on ───────────┤
+///              ├ otherwise: never ──────────────────┤
+TEST(CpuExecutor, TakesPacketsThroughTheArmThatTheyMeetWhereTheForkBegins) {
+  FakeChain chain;
+  FakePort& out = chain.add_sink("out");
+  chain.add_sink("other");
+  chain.add_function("route",
+                     each([](PacketView packet) { return Verdict::forward(PortIndex(number_of(packet) % 2)); }));
+  chain
+      .add_function("reroute", each([](PacketView packet) {
+                      EXPECT_EQ(number_of(packet) % 2, 1U);
+                      return number_of(packet) % 7 == 0 ? Verdict::drop(1) : Verdict::forward(PortIndex{0});
+                    }))
+      .own_traits.drop_reasons = kReasons;
+  chain.add_function("never", each([](PacketView) { return ADD_FAILURE(), Verdict::forward(); }));
+  chain.add_function("last", [](std::span<PacketView>) {});
+  chain.forks = {{1, 3, {{1, 2, {{{}, {1}}}, ""}, {2, 2, {{{}, {0}}}, ""}, {2, 3, {}, ""}}}};
+  const auto frames = numbered_frames(500);
+  const Executed done(chain, frames);
+  const auto odd = [](std::uint64_t n) { return n % 2 == 1; };
+  const auto passes = [](std::uint64_t n) { return n % 2 == 0 || n % 7 != 0; };
+  EXPECT_EQ(of(done.counters->functions[1].in), sum_where(frames, odd));
+  EXPECT_EQ(of(done.counters->functions[1].dropped[1]), sum_where(frames, [&](auto n) { return !passes(n); }));
+  EXPECT_THAT(of(done.counters->functions[2].in), Pair(0, 0));
+  EXPECT_EQ(of(done.counters->functions[3].in), sum_where(frames, passes));
+  EXPECT_TRUE(std::ranges::is_sorted(out.numbers())) << "they join in their order";
+  EXPECT_EQ(of(done.counters->forwarded), sum_where(frames, passes));
+}
+
+///     flows ─▶ ┬ flows, flows ─┬ ─▶ flows
+///              ├ flows ────────┤
+TEST(CpuExecutor, SharesFlowsOnlyInsideAnArm) {
+  FakeChain chain;
+  chain.add_sink("out");
+  std::vector<FakeFunction*> fakes;
+  for (unsigned i = 0; i < 5; ++i) {
+    fakes.push_back(&chain.add_function("f" + std::to_string(i), [](std::span<PacketView>) {}));
+    fakes.back()->own_traits.stack = stack::StackNeed::flow;
+  }
+  chain.forks = {{1, 4, {{1, 3, {{{0}, {}}}, ""}, {3, 4, {}, ""}}}};
+  const Executed done(chain, numbered_frames(10));
+  const auto share = [&](std::size_t a, std::size_t b) {
+    return &fakes[a]->attachment->counters() == &fakes[b]->attachment->counters();
+  };
+  EXPECT_TRUE(share(1, 2));
+  EXPECT_FALSE(share(0, 1));
+  EXPECT_FALSE(share(2, 3));
+  EXPECT_FALSE(share(3, 4));
+  EXPECT_FALSE(share(0, 4)) << "others come between them";
+}
+
+/// A copy of a fragment that another worker carries.
+TEST(CpuExecutor, ShowsCopiesToFunctionsOfArmsThatTheirPortAdmits) {
+  FakeChain chain;
+  chain.add_sink("out");
+  std::string seen;
+  for (const char* const name : {"of port 0", "of port 1", "of all"})
+    chain.add_function(name, [](std::span<PacketView>) {}).observe = [&seen, name](PacketView) { seen += name; };
+  chain.forks = {{0, 2, {{0, 1, {{{0}, {}}}, ""}, {1, 2, {{{1}, {}}}, ""}}}};
+  Executed done(chain, numbered_frames(1));
+  done.executor->observe(done.batch.view(0));
+  EXPECT_EQ(seen, "of port 0of all");
 }
 
 TEST(CpuExecutor, WritesDownWhichFunctionDecided) {

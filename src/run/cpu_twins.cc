@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -30,7 +31,8 @@ std::vector<stack::StackUse> stack_uses(const Chain& chain, std::span<const plan
   for (std::size_t f = 0; f < chain.functions.size(); ++f) {
     while (run < runs.size() && f >= runs[run].last) ++run;
     stack::StackUse use = function::stack_use(*chain.functions[f].function);
-    use.run = run;
+    // Functions of two arms see different packets. Both terms only grow along the chain.
+    use.run = run + plan::section_of(chain.forks, f);
     use.in_batches = run < runs.size() && runs[run].processor == function::Processor::gpu;
     uses.push_back(use);
   }
@@ -98,8 +100,13 @@ void CpuTwins::begin_batch() noexcept {
   for (Function& function : functions_) function.stage->begin_batch();
 }
 
+/// Not to functions of an arm that packets of its port cannot take. Which port would be chosen for it is not known.
 void CpuTwins::observe(PacketView packet) noexcept {
-  for (Function& function : functions_) function.stage->observe(packet);
+  for (std::size_t i = 0; i < functions_.size(); ++i) {
+    const auto arm = plan::arm_of(chain_.forks, i);
+    if (!arm || chain_.forks[arm->fork].arms[arm->arm].admits(packet.packet->in_port))
+      functions_[i].stage->observe(packet);
+  }
 }
 
 void CpuTwins::parse(std::span<const PacketView> burst) noexcept {
@@ -109,6 +116,39 @@ void CpuTwins::parse(std::span<const PacketView> burst) noexcept {
 }
 
 std::span<PacketView> CpuTwins::run(std::span<PacketView> burst, std::size_t first, std::size_t last) noexcept {
+  for (const plan::Fork& fork : chain_.forks) {
+    if (fork.first < first || fork.first >= last) continue;
+    burst = run_straight(burst, first, fork.first);
+    burst = run_fork(fork, burst);
+    first = fork.last;
+  }
+  return run_straight(burst, first, last);
+}
+
+std::span<PacketView> CpuTwins::run_fork(const plan::Fork& fork, std::span<PacketView> burst) noexcept {
+  std::array<std::uint8_t, function::kBurst> arms;  // before any function of the arms changes what they depend on
+  for (std::size_t i = 0; i < burst.size(); ++i) arms[i] = fork.arm_of(*burst[i].packet);
+  std::array<PacketView, function::kBurst> group;
+  for (std::size_t a = 0; a < fork.arms.size(); ++a) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < burst.size(); ++i) {
+      if (arms[i] == a) group[count++] = burst[i];
+    }
+    if (count == 0) continue;
+    const std::span<PacketView> left =
+        run_straight(std::span(group).first(count), fork.arms[a].first, fork.arms[a].last);
+    // Functions may have moved the beginnings of frames.
+    auto next = left.begin();
+    for (std::size_t i = 0; i < burst.size() && next != left.end(); ++i) {
+      if (burst[i].packet == next->packet) burst[i] = *next++;
+    }
+  }
+  const auto end = std::remove_if(burst.begin(), burst.end(), [](PacketView p) { return !p.packet->verdict.alive(); });
+  return burst.first(static_cast<std::size_t>(end - burst.begin()));
+}
+
+std::span<PacketView> CpuTwins::run_straight(std::span<PacketView> burst, std::size_t first,
+                                             std::size_t last) noexcept {
   std::span<PacketView> alive = burst;
   std::uint64_t bytes = function::frame_bytes(alive);
   Clock::time_point before = Clock::now();
@@ -150,15 +190,33 @@ std::span<PacketView> CpuTwins::run_timed(std::size_t index, std::span<PacketVie
 }
 
 std::span<PacketView> CpuTwins::run_traced(PacketView& packet, Trace::Way& way) noexcept {
-  std::span<PacketView> alive(&packet, 1);
-  std::uint64_t bytes = packet.length();
-  for (std::size_t i = 0; i < functions_.size() && !alive.empty(); ++i) {
-    way.before(chain_.functions[i].function->traits(), *functions_[i].stage, functions_[i].name, packet);
-    alive = run_function(i, alive, bytes);
-    way.after(packet);
+  std::size_t first = 0;
+  for (const plan::Fork& fork : chain_.forks) {
+    run_traced(packet, way, first, fork.first);
+    first = fork.last;
+    if (!packet.packet->verdict.alive()) continue;
+    const std::uint8_t taken = fork.arm_of(*packet.packet);
+    const plan::Arm* const arm = taken == plan::Fork::kNoArm ? nullptr : &fork.arms[taken];
+    way.take(arm);
+    if (arm != nullptr) run_traced(packet, way, arm->first, arm->last);
   }
-  for (std::size_t i = 0; i < functions_.size(); ++i) stack_.end_lockstep(i);
-  return alive;
+  run_traced(packet, way, first, functions_.size());
+  return std::span(&packet, packet.packet->verdict.alive() ? 1 : 0);
+}
+
+void CpuTwins::run_traced(PacketView& packet, Trace::Way& way, std::size_t first, std::size_t last) noexcept {
+  std::uint64_t bytes = packet.length();
+  const auto alive = [&packet] { return packet.packet->verdict.alive(); };
+  for (std::size_t i = first; i < last && alive();) {
+    const std::size_t begin = i;
+    const std::size_t end = stack_.lockstep_end(i);
+    for (; i < end && alive(); ++i) {
+      way.before(chain_.functions[i].function->traits(), *functions_[i].stage, functions_[i].name, packet);
+      static_cast<void>(run_function(i, {&packet, 1}, bytes));
+      way.after(packet);
+    }
+    stack_.end_lockstep(begin);
+  }
 }
 
 std::span<PacketView> CpuTwins::run_function(std::size_t index, std::span<PacketView> alive,

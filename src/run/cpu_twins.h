@@ -32,9 +32,12 @@ class CpuTwins {
   void begin_batch() noexcept;
   /// Fills in what the shared stack finds; before `run`, once for what comes in.
   void parse(std::span<const PacketView> burst) noexcept;
-  /// Takes the burst, parsed and all of it forwarded, through functions [first, last). Returns those that go on: the
-  /// first of `burst`, in order.
+  /// Takes the burst, parsed and all of it forwarded, through functions [first, last), and each packet through its arm
+  /// of the forks there, which must be whole. Returns those that go on: the first of `burst`, in order.
   [[nodiscard]] std::span<PacketView> run(std::span<PacketView> burst, std::size_t first, std::size_t last) noexcept;
+  /// The same of functions that all packets of the burst go through, in one arm or in none.
+  [[nodiscard]] std::span<PacketView> run_straight(std::span<PacketView> burst, std::size_t first,
+                                                   std::size_t last) noexcept;
   /// The whole chain for one packet, with its way written down.
   [[nodiscard]] std::span<PacketView> run_traced(PacketView& packet, Trace::Way& way) noexcept;
   void observe(PacketView packet) noexcept;
@@ -53,6 +56,9 @@ class CpuTwins {
     bool changes_shape;
     FrameRoom growth;
   };
+
+  void run_traced(PacketView& packet, Trace::Way& way, std::size_t first, std::size_t last) noexcept;
+  [[nodiscard]] std::span<PacketView> run_fork(const plan::Fork& fork, std::span<PacketView> burst) noexcept;
 
   // `alive`: forwarded packets; what is returned are those of them that go on. `bytes`: of their frames, before and
   // then after. `before`: when the step before ended, then when this one did.

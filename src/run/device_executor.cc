@@ -38,6 +38,7 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, plan::DevicePlan plan,
     flight.frames.resize(chain.settings.batch_packets);
     flight.punted.reserve(chain.settings.batch_packets);
     flight.set_aside.resize(chain.settings.batch_packets);
+    if (!chain.forks.empty()) flight.arms.resize(chain.settings.batch_packets);
     flight.waiting.reserve(waiting * chain.settings.batch_packets);
     if (waiting > 0) flight.exchanged.reserve(chain.settings.batch_packets);
     if (emits_) flight.emissions = function::Emissions(chain.settings.batch_bytes, chain.settings.batch_packets);
@@ -92,11 +93,13 @@ bool DeviceExecutor::submit(Batch& batch) noexcept {
   flight.begin(batch, flight.traced ? nullptr : lane);
   if (emits_) flight.emissions.begin(batch);
   emitter_.go_into(emissions_of(flight));
+  begin_run(flight);
   if (!flight.on_device) return true;  // its turn comes in `retire`
   flight.lane->busy = true;
-  if (flight.current().processor == function::Processor::cpu) {
-    flight_twins_.run(flight, flight.current().first, flight.current().last);
+  while (flight.current().processor == function::Processor::cpu) {
+    flight_twins_.run(flight);
     ++flight.run;
+    begin_run(flight);
   }
   if (!start_segment(flight)) fail(flight);
   return true;
@@ -162,21 +165,30 @@ void DeviceExecutor::advance(Flight& flight, std::size_t limit) noexcept {
       if (progress == gpu::Progress::kRunning) return;
       if (progress == gpu::Progress::kDone) {
         settlement_.settle(flight);
+        flight.restore_other_arms();
       } else {
         fail(flight);
         continue;
       }
     } else {
-      flight_twins_.run(flight, run.first, run.last);
+      flight_twins_.run(flight);
     }
     ++flight.run;
+    begin_run(flight);
     const bool starts_segment = !flight.done() && flight.current().processor == function::Processor::gpu;
     if (starts_segment && flight.on_device && !start_segment(flight)) fail(flight);
   }
 }
 
+/// Before the run that comes next, if any: a fork may begin with it.
+void DeviceExecutor::begin_run(Flight& flight) noexcept {
+  if (!flight.done() && flight.current().fork) flight_twins_.choose_arms(flight, chain_.forks[*flight.current().fork]);
+}
+
 bool DeviceExecutor::start_segment(Flight& flight) noexcept {
+  flight.set_other_arms_aside();
   flight.set_punted_aside();
+  if (flight.current().parses) flight_twins_.parse(flight);
   fill_states(flight);
   flight.started = Batch::Clock::now();
   const bool started = flight.lane->lane->start(*flight.batch, flight.current().segment, flight.listed_frames());
@@ -206,6 +218,7 @@ void DeviceExecutor::fill_states(Flight& flight) noexcept {
 void DeviceExecutor::fail(Flight& flight) noexcept {
   flight.lane->lane->abandon();
   flight.restore_punted();
+  flight.restore_other_arms();
   counters_.device.failures.add(1);
   if (++flight.lane->failures == kMostFailures) counters_.device.lanes_lost.add(1);
   flight.on_device = false;

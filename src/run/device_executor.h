@@ -73,6 +73,7 @@ class DeviceExecutor : public Executor {
   [[nodiscard]] bool all_lost() const noexcept;
   /// As far as it gets now; not past the run that the batch before it is in.
   void advance(Flight& flight, std::size_t limit) noexcept;
+  void begin_run(Flight& flight) noexcept;
   bool start_segment(Flight& flight) noexcept;
   void fill_states(Flight& flight) noexcept;
   void fail(Flight& flight) noexcept;

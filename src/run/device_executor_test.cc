@@ -6,6 +6,7 @@
 
 #include "run/device_executor.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -346,7 +347,8 @@ class CountingFunction final : public function::NetworkFunction {
 
 /// A chain of such functions with two sinks, and all that comes out of it.
 struct Bed {
-  explicit Bed(const std::vector<Position>& positions) {
+  explicit Bed(const std::vector<Position>& positions, std::vector<plan::Fork> forks = {}) {
+    chain.forks = std::move(forks);
     chain.add_sink("a");
     chain.add_sink("b");
     for (const Position& position : positions) {
@@ -361,7 +363,7 @@ struct Bed {
 
   void put_on_lanes(std::size_t count, Behaviour& behaviour, plan::WholeFrames whole = plan::WholeFrames::where_needed,
                     plan::Sharing sharing = plan::Sharing::packets, Trace* trace = nullptr) {
-    auto planned = plan::plan_device(chain.traits(), whole, sharing);
+    auto planned = plan::plan_device(chain.traits(), whole, sharing, chain.forks);
     ASSERT_TRUE(planned) << to_string(planned.error());
     plan = *planned;
     const std::vector<function::NfTraits> traits = chain.traits();
@@ -415,7 +417,10 @@ struct Bed {
     std::uint64_t rounds = 0;
     for (const auto& frames : batches) {
       auto memory = std::make_unique<Memory>(room);
-      for (const Bytes& frame : frames) ASSERT_TRUE(testing::append(memory->batch, frame));
+      for (const Bytes& frame : frames) {
+        const auto in_port = static_cast<PortIndex>(chain.forks.empty() ? 0 : memory->batch.size() % 3 % 2);
+        ASSERT_TRUE(testing::append(memory->batch, frame, in_port));
+      }
       while (!executor->submit(memory->batch)) {
         ASSERT_NO_FATAL_FAILURE(retire());
         ASSERT_LT(++rounds, 1'000'000U) << "it never ends";
@@ -501,11 +506,11 @@ std::vector<Position> chain_of(std::initializer_list<std::pair<int, bool>> posit
 void expect_as_on_the_cpu(const std::vector<Position>& positions, const std::vector<std::vector<Bytes>>& batches,
                           Behaviour& behaviour, std::size_t lanes,
                           plan::WholeFrames whole = plan::WholeFrames::where_needed,
-                          plan::Sharing sharing = plan::Sharing::packets) {
-  Bed device(positions);
+                          plan::Sharing sharing = plan::Sharing::packets, const std::vector<plan::Fork>& forks = {}) {
+  Bed device(positions, forks);
   ASSERT_NO_FATAL_FAILURE(device.put_on_lanes(lanes, behaviour, whole, sharing));
   ASSERT_NO_FATAL_FAILURE(device.run(batches));
-  Bed cpu(positions);
+  Bed cpu(positions, forks);
   cpu.executor = std::make_unique<CpuExecutor>(cpu.chain, 0, *cpu.counters, nullptr);
   ASSERT_NO_FATAL_FAILURE(cpu.run(batches));
   ASSERT_NO_FATAL_FAILURE(expect_equal(device, cpu));
@@ -957,15 +962,92 @@ TEST(DeviceExecutor, ShowsFinishStagesThatWaitOnlyWhatTheyChoose) {
   }
 }
 
+/// A fork over all of two functions, each in an arm of its own, by the port that packets come by.
+std::vector<plan::Fork> fork_by_port(std::size_t first) {
+  return {{first, first + 2, {{first, first + 1, {{{0}, {}}}, ""}, {first + 1, first + 2, {{{1}, {}}}, ""}}}};
+}
+
+/// The device drops nothing that it has not seen whole, also of packets that wait while another arm runs:
+///
+///     ┬ filter ─┬ ─▶
+///     ├ filter ─┤
+TEST(DeviceExecutor, LeavesLongHeadersOfOtherArmsToTheTwins) {
+  const std::vector<Position> positions = chain_of({{kFilters, true}, {kFilters, true}});
+  Behaviour behaviour;
+  expect_as_on_the_cpu(positions, batches_of(4, 200), behaviour, 2, plan::WholeFrames::where_needed,
+                       plan::Sharing::packets, fork_by_port(0));
+}
+
+///     ┬ pad ─┬ ─▶ colour
+///     ├ tag ─┤
+TEST(DeviceExecutor, KeepsFramesOfOtherArmsWhereTheyAre) {
+  Behaviour behaviour;
+  for (const bool second_on_gpu : {false, true}) {
+    expect_as_on_the_cpu(chain_of({{kPads, true}, {kTags, second_on_gpu}, {kScrambles, false}}), batches_of(4, 200),
+                         behaviour, 2, plan::WholeFrames::where_needed, plan::Sharing::packets, fork_by_port(0));
+  }
+}
+
+/// Frames come back whole at the end, with what a CPU function has changed in one arm:
+///
+///     filter ─▶ ┬ route (CPU) ─┬ ─▶ filter
+///               ├ filter ──────┤
+TEST(DeviceExecutor, TellsTheDeviceWhatTheHostHasChangedInOneArm) {
+  Behaviour behaviour;
+  expect_as_on_the_cpu(chain_of({{kFilters, true}, {kRoutes, false}, {kFilters, true}, {kFilters, true}}),
+                       batches_of(4, 200), behaviour, 2, plan::WholeFrames::always, plan::Sharing::packets,
+                       fork_by_port(1));
+}
+
+/// By the port that a packet came by, or by the one that was chosen for it.
+std::vector<plan::ArmCondition> random_conditions() {
+  plan::ArmCondition condition;
+  const auto port = static_cast<PortIndex>(*rc::gen::inRange(0, 2));
+  switch (*rc::gen::inRange(0, 3)) {
+    case 0: condition.in_ports = {port}; break;
+    case 1: condition.out_ports = {port}; break;
+    default: return {};  // all packets
+  }
+  return {condition};
+}
+
+/// Appends functions to `positions`, which all packets go through, or those of a fork.
+void add_random_part(std::vector<Position>& positions, std::vector<plan::Fork>& forks) {
+  const auto add_functions = [&](int most) {
+    for (int n = *rc::gen::inRange(0, most + 1); n > 0; --n)
+      positions.push_back({&kKinds[*rc::gen::inRange(0, kKindCount)], *rc::gen::inRange(0, 4) > 0});
+  };
+  if (*rc::gen::inRange(0, 3) > 0) return add_functions(2);
+  plan::Fork fork{positions.size(), 0, {}};
+  for (int arms = *rc::gen::inRange(1, 4); arms > 0; --arms) {
+    plan::Arm arm{positions.size(), 0, random_conditions(), ""};
+    add_functions(3);
+    arm.last = positions.size();
+    fork.arms.push_back(std::move(arm));
+  }
+  fork.last = positions.size();
+  if (fork.last > fork.first) forks.push_back(std::move(fork));
+}
+
 RC_GTEST_PROP(DeviceExecutor, DoesWhatTheCpuDoesInAnyChainOverAnyDevice, ()) {
-  std::vector<Position> positions;
-  for (int n = *rc::gen::inRange(1, 7); n > 0; --n) {
-    positions.push_back({&kKinds[*rc::gen::inRange(0, kKindCount)], *rc::gen::inRange(0, 4) > 0});
+  std::vector<Position> positions{{&kKinds[*rc::gen::inRange(0, kKindCount)], true}};
+  std::vector<plan::Fork> forks;
+  for (int parts = *rc::gen::inRange(0, 4); parts > 0; --parts) add_random_part(positions, forks);
+  if (*rc::gen::arbitrary<bool>() &&
+      (forks.empty() || forks[0].first > 0)) {  // begins with another function, or a fork
+    positions.erase(positions.begin());
+    for (plan::Fork& fork : forks) {
+      --fork.first, --fork.last;
+      for (plan::Arm& arm : fork.arms) --arm.first, --arm.last;
+    }
+    RC_PRE(!positions.empty());
   }
   std::vector<function::NfTraits> traits;
   for (const Position& p : positions) traits.push_back(traits_of(p));
-  const auto sharing = *rc::gen::element(plan::Sharing::packets, plan::Sharing::parsing, plan::Sharing::none);
-  RC_PRE(plan::plan_device(traits, plan::WholeFrames::where_needed, sharing).has_value());
+  const auto sharing = forks.empty()
+                           ? *rc::gen::element(plan::Sharing::packets, plan::Sharing::parsing, plan::Sharing::none)
+                           : plan::Sharing::packets;
+  RC_PRE(plan::plan_device(traits, plan::WholeFrames::where_needed, sharing, forks).has_value());
   std::vector<std::vector<Bytes>> batches;
   std::uint64_t number = 0;
   for (int n = *rc::gen::inRange(1, 12); n > 0; --n) {
@@ -982,11 +1064,15 @@ RC_GTEST_PROP(DeviceExecutor, DoesWhatTheCpuDoesInAnyChainOverAnyDevice, ()) {
   if (faults == 2) behaviour.refuses = [&] { return next() % 4 == 0; };
   const auto lanes = static_cast<std::size_t>(*rc::gen::inRange(1, 6));
   const auto whole = *rc::gen::arbitrary<bool>() ? plan::WholeFrames::always : plan::WholeFrames::where_needed;
-  RC_PRE(plan::plan_device(traits, whole, sharing).has_value());
+  RC_PRE(plan::plan_device(traits, whole, sharing, forks).has_value());
   std::string text;
   for (const Position& p : positions) text += std::string(p.kind->name) + (p.on_gpu ? "@gpu " : "@cpu ");
+  for (const plan::Fork& fork : forks) {
+    text += fmt::format("fork [{}, {}): ", fork.first, fork.last);
+    for (const plan::Arm& arm : fork.arms) text += fmt::format("[{}, {}) ", arm.first, arm.last);
+  }
   SCOPED_TRACE(text + std::to_string(batches.size()) + " batches, faults " + std::to_string(faults));
-  expect_as_on_the_cpu(positions, batches, behaviour, lanes, whole, sharing);
+  expect_as_on_the_cpu(positions, batches, behaviour, lanes, whole, sharing, forks);
   RC_ASSERT(!::testing::Test::HasFailure());
 }
 

@@ -47,4 +47,25 @@ void Flight::restore_punted() noexcept {
   }
 }
 
+/// On the device they are consumed packets for as long.
+void Flight::set_other_arms_aside() noexcept {
+  if (!current().arm) return;
+  const std::span<PacketDescriptor> packets = batch->packets();
+  const bool will_be_listed = !listed && current().processor == function::Processor::gpu && shape().frames_down;
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    if (is_in_arm(i)) continue;
+    if (will_be_listed) frames[i] = batch->view(i).frame;
+    set_aside[i] = packets[i].verdict;
+    if (packets[i].verdict.alive()) packets[i].verdict = Verdict::consume();
+  }
+}
+
+void Flight::restore_other_arms() noexcept {
+  if (!current().arm) return;
+  const std::span<PacketDescriptor> packets = batch->packets();
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    if (!is_in_arm(i)) packets[i].verdict = set_aside[i];
+  }
+}
+
 }  // namespace penstock::run

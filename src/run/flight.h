@@ -48,7 +48,8 @@ struct Flight {
   FrameScratch scratch;               // for those that the twins are to make longer
   function::Emissions emissions;      // what functions made of its packets
   std::vector<std::uint32_t> punted;  // packets that are not worked on any more on the device
-  std::vector<Verdict> set_aside;     // by packet: of those that are punted, while a later segment runs
+  std::vector<Verdict> set_aside;     // by packet: of those that a segment leaves alone, while it runs
+  std::vector<std::uint8_t> arms;     // by packet, of the fork that was begun last; none where the chain has no forks
   bool finish_waits = false;          // of the last segment, once it is settled
   std::vector<Waiting> waiting;       // in the order in which finish stages are to see them
   std::vector<std::pair<PacketView, std::uint8_t*>> exchanged;  // with which record
@@ -79,6 +80,13 @@ struct Flight {
   /// A segment is to leave those that an earlier one has left to the CPU alone; restore: it does not run after all.
   void set_punted_aside() noexcept;
   void restore_punted() noexcept;
+  /// The same of packets that are not in the arm of the run that is under way, until that run has ended.
+  void set_other_arms_aside() noexcept;
+  void restore_other_arms() noexcept;
+  /// Whether the run that is under way is for this packet.
+  [[nodiscard]] bool is_in_arm(std::size_t packet) const noexcept {
+    return !current().arm || arms[packet] == current().arm->arm;
+  }
 };
 
 }  // namespace penstock::run

@@ -16,23 +16,40 @@ FlightTwins::FlightTwins(const Chain& chain, const plan::DevicePlan& plan, CpuTw
   }
 }
 
-void FlightTwins::run(Flight& flight, std::size_t first, std::size_t last) noexcept {
-  if (need_room(first, last)) flight.give_room_to_all();
+void FlightTwins::run(Flight& flight) noexcept {
+  const plan::DevicePlan::Run& run = flight.current();
+  flight.set_other_arms_aside();
+  if (need_room(run.first, run.last)) flight.give_room_to_all();
   function::for_each_burst(
       *flight.batch, [&](std::size_t i) { return flight.view(i); },
       [&](std::span<PacketView> burst) {
         twins_.parse(burst);
-        const std::span<PacketView> left = twins_.run(burst, first, last);
+        const std::span<PacketView> left =
+            run.arm ? twins_.run_straight(burst, run.first, run.last) : twins_.run(burst, run.first, run.last);
         if (!flight.listed) return;
         for (const PacketView& packet : left) flight.frames[flight.index_of(packet)] = packet.frame;
       });
+  flight.restore_other_arms();
+}
+
+void FlightTwins::choose_arms(Flight& flight, const plan::Fork& fork) noexcept {
+  const std::span<const PacketDescriptor> packets = flight.batch->packets();
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    flight.arms[i] = packets[i].verdict.alive() ? fork.arm_of(packets[i]) : plan::Fork::kNoArm;
+  }
+}
+
+void FlightTwins::parse(Flight& flight) noexcept {
+  function::for_each_burst(
+      *flight.batch, [&](std::size_t i) { return flight.view(i); },
+      [&](std::span<PacketView> burst) { twins_.parse(burst); });
 }
 
 void FlightTwins::run_alone(Flight& flight, std::size_t packet, std::size_t first, std::size_t last) noexcept {
   if (need_room(first, last)) flight.give_room(packet);
   PacketView one = flight.view(packet);
   twins_.parse({&one, 1});
-  static_cast<void>(twins_.run({&one, 1}, first, last));
+  static_cast<void>(twins_.run_straight({&one, 1}, first, last));
   if (flight.listed) flight.frames[packet] = one.frame;
 }
 

@@ -25,10 +25,15 @@ class FlightTwins {
   [[nodiscard]] bool need_room(std::size_t first, std::size_t last) const noexcept {
     return next_growing_[first] < last;
   }
-  /// All packets of the flight through functions [first, last).
-  void run(Flight& flight, std::size_t first, std::size_t last) noexcept;
-  /// One of them.
+  /// All packets of the flight that are forwarded, or those of the arm that the run which is under way is in, through
+  /// the functions of that run.
+  void run(Flight& flight) noexcept;
+  /// One of them, through functions [first, last).
   void run_alone(Flight& flight, std::size_t packet, std::size_t first, std::size_t last) noexcept;
+  /// A fork begins: finds each packet's arm.
+  void choose_arms(Flight& flight, const plan::Fork& fork) noexcept;
+  /// Finds the layouts of all forwarded packets, for the records that a segment sends.
+  void parse(Flight& flight) noexcept;
 
  private:
   CpuTwins& twins_;

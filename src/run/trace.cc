@@ -87,6 +87,12 @@ void Trace::Way::after(PacketView packet) {
   text_ += fmt::format("    {}{}{}\n", decision, why.empty() ? "" : " — ", printable(why));
 }
 
+void Trace::Way::take(const plan::Arm* arm) {
+  if (trace_ == nullptr) return;
+  const char* const empty = arm != nullptr && arm->first == arm->last ? ": straight on" : "";
+  text_ += arm == nullptr ? "  fork — no arm: straight on\n" : fmt::format("  fork — {}{}\n", arm->text, empty);
+}
+
 void Trace::Way::end(PacketView packet, bool reached_the_end) {
   if (trace_ == nullptr) return;
   const Verdict& verdict = packet.packet->verdict;

@@ -32,6 +32,8 @@ class Trace {
     void before(const function::NfTraits& function, const function::CpuStage& stage, std::string_view name,
                 PacketView packet);
     void after(PacketView packet);
+    /// At a fork; null: no arm.
+    void take(const plan::Arm* arm);
     /// `reached_the_end`: no function took the packet; its verdict tells where it went from there.
     void end(PacketView packet, bool reached_the_end);
 

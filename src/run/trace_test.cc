@@ -64,6 +64,24 @@ TEST(Trace, TellsWhatEachFunctionReadChangedAndDecided) {
             "  out on wan\n");
 }
 
+TEST(Trace, ShowsTheArmThatAPacketTakes) {
+  FakeChain chain;
+  chain.add_sink("out");
+  chain.add_function("elsewhere", [](std::span<PacketView>) {});
+  chain.add_function("here", [](std::span<PacketView>) {});
+  chain.add_function("nowhere", [](std::span<PacketView>) {});
+  chain.forks = {{0, 2, {{0, 1, {{{1}, {}}}, "in_port b"}, {1, 2, {{{0}, {}}}, "in_port a"}}},
+                 {2, 3, {{2, 3, {{{}, {1}}}, "out_port b"}}}};
+  EXPECT_EQ(trace_of(chain, 1, 1),
+            "packet 1  0.000000001  from out  50 bytes  IPv4 10.0.0.1:1024 > 192.0.2.1:53 UDP\n"
+            "  fork — in_port a\n"
+            "  here\n"
+            "    read nothing\n"
+            "    forward — number 0\n"
+            "  fork — no arm: straight on\n"
+            "  out on out\n");
+}
+
 TEST(Trace, TellsWhereAPacketEnds) {
   FakeChain chain;
   chain.add_source("in", testing::script({}));

@@ -31,7 +31,7 @@ struct StackUse {
   bool changes_packets = false;  // bytes, lengths or times
   bool in_batches = false;       // its packets come back from a device, a batch at a time: it cannot wait for another
                                  // function before the next packet
-  std::size_t run = 0;           // of the chain's plan: functions of different runs see a batch at different times
+  std::size_t run = 0;           // functions of different runs see a batch at different times, or other packets of it
   TrackerOptions options{};      // of one that needs datagrams or streams; of flows alone the view's are used
 };
 

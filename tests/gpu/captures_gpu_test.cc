@@ -69,7 +69,8 @@ std::string workers(unsigned count) { return "run.workers=" + std::to_string(cou
 
 /// The folders whose chain is run, from the root of the sources.
 std::vector<std::string> chain_folders() {
-  std::vector<std::string> folders{"examples/filter-capture", "examples/gateway", "examples/inspected_gateway"};
+  std::vector<std::string> folders{"examples/branches", "examples/filter-capture", "examples/gateway",
+                                   "examples/inspected_gateway"};
   for (const std::string& name : golden::cases()) folders.push_back("tests/golden/" + name);
   return folders;
 }

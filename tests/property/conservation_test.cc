@@ -218,6 +218,27 @@ TEST_F(Conservation, OfAGatewayWithBothSides) {
   EXPECT_EQ(report["functions"][1]["dropped"]["packets"], 0) << "the first let nothing through that it would drop";
 }
 
+TEST_F(Conservation, OfAChainThatForks) {
+  write_capture(folder_ / "back.pcap", tagged_packets(kFlows, kEach, 1000));
+  const Json report = run_alike(
+      "ports:\n  lan: {pcap: {read: in.pcap, write: lan.pcap}}\n  wan: {pcap: {read: back.pcap, write: wan.pcap}}\n"
+      "chain:\n"
+      "  - router: {routes: routes, ipv4: trie4, interfaces: {in: lan}}\n"
+      "  - fork:\n"
+      "      - {when: {in_port: lan, out_port: wan}, chain: [firewall: {rules: rules}, firewall: {rules: rules}]}\n"
+      "      - {when: [{in_port: wan}, {out_port: lan}], chain: [firewall: {rules: rules}]}\n"
+      "  - firewall: {rules: rules}\n",
+      {"lan.pcap", "wan.pcap"});
+  const auto in = [&](std::size_t function) { return report["functions"][function]["in"]["packets"].get<int>(); };
+  const auto out = [&](std::size_t function) {
+    return report["functions"][function]["forwarded"]["packets"].get<int>();
+  };
+  EXPECT_GT(in(1), 100);
+  EXPECT_GT(in(3), 100);
+  EXPECT_EQ(in(2), out(1));
+  EXPECT_EQ(in(4), out(0) - in(1) + out(2) - in(3) + out(3));
+}
+
 TEST_F(Conservation, OfPacketsThatAPortRefuses) {
   const auto raw = tagged_packets(kFlows, kEach, 1000, LinkType::raw_ip);
   write_capture(folder_ / "raw.pcap", raw);

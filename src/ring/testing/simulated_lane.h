@@ -126,9 +126,7 @@ class SimulatedLane final : public Lane {
       PacketDescriptor on_host = batch.packets()[i];
       Packet& packet = packets_[i];
       crossed_.to_device += kVerdictBytes + shape().up.bytes;
-      if (!on_host.verdict.alive() || packet.descriptor.verdict.kind != VerdictKind::punt) {
-        packet.descriptor.verdict = on_host.verdict;
-      }
+      if (packet.descriptor.verdict.kind != VerdictKind::punt) packet.descriptor.verdict = on_host.verdict;
       if (!packet.descriptor.verdict.alive() || shape().up.empty()) continue;
       std::uint8_t* const frame =
           frames.empty() ? const_cast<std::uint8_t*>(batch.bytes().data()) + on_host.offset : frames[i];
