@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,8 +101,8 @@ struct Seen {
   std::uint64_t number, packets, slot;
   friend bool operator==(const Seen&, const Seen&) = default;
 };
-void PrintTo(const Seen& seen, std::ostream* out) {
-  *out << seen.number << ": " << seen.packets << " packets, slot " << seen.slot;
+std::ostream& operator<<(std::ostream& out, const Seen& seen) {
+  return out << seen.number << ": " << seen.packets << " packets, slot " << seen.slot;
 }
 
 struct Packet {
