@@ -96,11 +96,7 @@ class Case {
       readers_ += pcap["read"] ? 1 : 0;
       if (pcap["write"]) written_[port.first.Scalar()] = pcap["write"].Scalar();
     }
-    for (const auto& function : file["chain"]) {
-      if (!function.IsMap()) continue;
-      routes_ |= function["router"].IsDefined();
-      numbers_ |= function["ipsec"].IsDefined() && !function["ipsec"]["direction"].IsDefined();
-    }
+    note_functions(file["chain"]);
     for (const auto& output : file["outputs"]) {
       if (output.first.Scalar() != "append") logs_.push_back(output.first.Scalar());
     }
@@ -111,6 +107,7 @@ class Case {
   [[nodiscard]] std::size_t readers() const { return readers_; }
   [[nodiscard]] const std::map<std::string, std::string>& written() const { return written_; }  // file names by port
   [[nodiscard]] bool has_router() const { return routes_; }
+  [[nodiscard]] bool has_forks() const { return forks_; }
   /// Packets get numbers in the order in which they come to it: with several workers, others.
   [[nodiscard]] bool numbers_packets() const { return numbers_; }
 
@@ -132,12 +129,25 @@ class Case {
   }
 
  private:
+  /// Those of arms too.
+  void note_functions(const YAML::Node& chain) {
+    for (const auto& function : chain) {
+      if (!function.IsMap()) continue;
+      routes_ |= function["router"].IsDefined();
+      numbers_ |= function["ipsec"].IsDefined() && !function["ipsec"]["direction"].IsDefined();
+      const YAML::Node arms = function["fork"];
+      forks_ |= arms.IsDefined();
+      for (const auto& arm : arms) note_functions(arm["chain"]);
+    }
+  }
+
   std::filesystem::path folder_;
   std::size_t readers_ = 0;
   std::map<std::string, std::string> written_;
   std::vector<std::string> logs_;
   bool routes_ = false;
   bool numbers_ = false;
+  bool forks_ = false;
 };
 
 inline void expect_the_same(const std::vector<Record>& expected, const std::vector<Record>& out) {
