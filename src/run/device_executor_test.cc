@@ -170,6 +170,28 @@ void answer_one(PacketView packet, std::uint32_t found, function::Emitter& emitt
   packet.packet->verdict = Verdict::drop(0);
 }
 
+/// Forwards what it does not join.
+Verdict join(PacketView& packet) { return packet.packet->verdict; }
+
+/// Of three packets, the last becomes a frame with the bytes of all of them, as a datagram does whose fragments wait.
+///
+///     [a]  [b]  [c]   ─▶   consumed, consumed, [c|a|b]
+void join_one(PacketView& packet, std::vector<Bytes>& waiting, function::Emitter& emitter) {
+  const Bytes own(packet.frame, packet.frame + packet.length());
+  if (waiting.size() < 2) {
+    waiting.push_back(own);
+    packet.packet->verdict = Verdict::consume();
+    return;
+  }
+  Bytes all = own;
+  for (const Bytes& other : std::exchange(waiting, {})) all.insert(all.end(), other.begin(), other.end());
+  if (!emitter.replace_frame(packet, all.size())) {
+    packet.packet->verdict = Verdict::drop(1);
+    return;
+  }
+  std::copy(all.begin(), all.end(), packet.frame);
+}
+
 /// Packets of a batch, at most: some bursts.
 constexpr std::size_t kMostPackets = 300;
 
@@ -185,6 +207,7 @@ struct Kind {
   bool answers = false;
   bool watches = false;
   bool chooses = false;  // its finish stage, which of the packets it watches
+  bool joins = false;    // its twin, what its GPU stage leaves to it
 };
 constexpr Kind kKinds[] = {{"filter", filter, kFilter, true},
                            {"route", route, kRoute},
@@ -199,7 +222,8 @@ constexpr Kind kKinds[] = {{"filter", filter, kFilter, true},
                            {"cut", cut, kMoves, false, false, false, {}, true},
                            {"answer", answer, kMeter, true, false, false, {}, false, true},
                            {"watch", watch, kWatch, true, false, false, {}, false, false, true},
-                           {"glance", watch, kWatch, true, false, false, {}, false, false, true, true}};
+                           {"glance", watch, kWatch, true, false, false, {}, false, false, true, true},
+                           {"join", join, kMoves, false, false, true, {}, false, false, false, false, true}};
 constexpr int kKindCount = std::size(kKinds);
 enum {
   kFilters,
@@ -215,7 +239,8 @@ enum {
   kCuts,
   kAnswers,
   kWatches,
-  kGlances
+  kGlances,
+  kJoins
 };
 
 /// Of a chain: which function stands where, and whether it has a GPU stage.
@@ -241,6 +266,7 @@ function::NfTraits traits_of(const Position& position) {
   }
   if (kind.cuts && position.on_gpu) traits.finish = kMoves;
   traits.emits = kind.cuts || kind.answers;
+  traits.replaces_frames = kind.joins;
   traits.growth = kind.growth;
   traits.drop_reasons = kReasons;
   return traits;
@@ -294,6 +320,7 @@ class CountingFunction final : public function::NetworkFunction {
         descriptor.verdict = verdict;
         if (function_.kind_.cuts) cut_one(packet, *emitter_);
         if (function_.kind_.answers) answer_one(packet, found, *emitter_);
+        if (function_.kind_.joins && found % 4 == 1) join_one(packet, function_.waiting_, *emitter_);
       }
     }
     void set_emitter(function::Emitter& emitter) noexcept override { emitter_ = &emitter; }
@@ -342,6 +369,7 @@ class CountingFunction final : public function::NetworkFunction {
   };
   function::NfTraits traits_;
   const Kind& kind_;
+  std::vector<Bytes> waiting_;  // to be joined
 };
 
 /// A chain of such functions with two sinks, and all that comes out of it.
@@ -808,6 +836,36 @@ TEST(DeviceExecutor, SendsWhatFunctionsMakeInItsPlace) {
   ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
   ASSERT_NO_FATAL_FAILURE(bed.run(batches_of(20, 64)));
   EXPECT_GT(bed.counters->generated.packets.get(), 500U);
+}
+
+TEST(DeviceExecutor, KeepsReplacedFramesOnTheCpu) {
+  const std::vector<std::vector<Position>> chains{
+      chain_of({{kJoins, true}}),
+      chain_of({{kJoins, true}, {kScrambles, true}, {kTags, true}}),                   // left to the twins of a segment
+      chain_of({{kJoins, true}, {kRoutes, false}, {kMarks, true}, {kColours, true}}),  // and of later runs
+      chain_of({{kJoins, false}, {kScrambles, true}, {kRoutes, true}}),                // before the device
+      chain_of({{kJoins, true}, {kCuts, true}, {kRoutes, false}}),
+  };
+  for (const auto& positions : chains) {
+    for (const unsigned failing : {0U, 3U, 4U}) {
+      SCOPED_TRACE(positions.back().kind->name + std::string(", failing ") + std::to_string(failing));
+      Behaviour behaviour;
+      unsigned calls = 0;
+      if (failing > 0) behaviour.fails = [&] { return ++calls % failing == 0; };
+      expect_as_on_the_cpu(positions, batches_of(20, 64), behaviour, 3);
+      // Between segments, where frames are sent again: those that were replaced are not.
+      expect_as_on_the_cpu(
+          chain_of({{kShies, true}, {kJoins, false}, {kTags, true}, {kPads, false}, {kJoins, false}, {kFilters, true}}),
+          batches_of(20, 64), behaviour, 3, plan::WholeFrames::where_needed, plan::Sharing::none);
+    }
+  }
+  Behaviour behaviour;
+  Bed bed(chains[1]);
+  ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
+  ASSERT_NO_FATAL_FAILURE(bed.run(batches_of(20, 64)));
+  const std::uint64_t consumed = bed.counters->functions[0].consumed.packets.get();
+  EXPECT_GT(consumed, 100U);
+  EXPECT_EQ(bed.counters->functions[0].in.packets.get(), bed.counters->functions[0].forwarded.packets.get() + consumed);
 }
 
 TEST(DeviceExecutor, GivesRoomToFramesThatAreTraced) {

@@ -129,6 +129,11 @@ void Attachment::observe(PacketView frame) noexcept {
   view_.tracker_.observe(frame, view_.numbers_.of(*frame.packet), view_.sink());
 }
 
+void Attachment::expire(std::uint64_t now_ns) noexcept {
+  view_.settle();
+  view_.tracker_.expire(now_ns, view_.sink());
+}
+
 void Attachment::pass_over(const PacketDescriptor& frame) noexcept {
   if (frame.number != 0) static_cast<void>(view_.numbers_.of(frame));
 }
