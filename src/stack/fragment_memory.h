@@ -61,6 +61,7 @@ struct Datagram {
   std::uint32_t whole_units;  // of 8 bytes, seen from their first to their last byte
   std::uint16_t source;       // its share
   std::uint8_t list;
+  std::uint8_t ecn;  // codepoints of its fragments, a bit each
   bool last_seen;   // the fragment behind which there are none
   bool tail_seen;   // one that does not end at a unit's end
   bool overlapped;  // or so odd that the units do not tell

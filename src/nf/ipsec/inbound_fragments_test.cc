@@ -242,6 +242,24 @@ TEST_F(InboundFragments, OfIpv6AreOpened) {
   }
 }
 
+//   outside [ECT(0)]  [CE]  [ECT(0)]   ─▶   inside [CE]: congestion on the way of any fragment (RFC 3168 §5.3, RFC 6040)
+TEST_F(InboundFragments, PassOnCongestionThatAnyOfThemExperienced) {
+  for (const bool six : {false, true}) {
+    if (six) state_.source = "2001:db8::1", state_.destination = "2001:db8::2";
+    Bytes inner = inner_;
+    inner[14 + 1] = 2;
+    inner = with_right_checksums(inner);
+    auto fragments = fragments_of(sealed_by(state_, inner), {512, 1024}, 7);
+    Bytes& marked = fragments[1];
+    marked[14 + 1] = static_cast<std::uint8_t>(marked[14 + 1] | (six ? 0x30 : 3));
+    if (!six) marked = with_right_checksums(marked);
+    const auto done = inwards(state_(), everything("fwd", tunnel_template(1, state_.source, state_.destination)))(
+        arriving(fragments));
+    inner[14 + 1] = 3;
+    EXPECT_EQ(done[2], (Done{"forwarded", with_right_checksums(inner)})) << six;
+  }
+}
+
 TEST_F(InboundFragments, OnTaggedLinksKeepTheirTag) {
   const Bytes inner =
       packet().eth().vlan(7).ipv4("10.1.0.1", "10.2.0.2").udp(1, 2).payload(std::string(900, 'z')).bytes();
