@@ -99,8 +99,8 @@ std::string units(std::string_view labels) {
 
 //   [ECT(0)]  [CE]   ─▶  CE;     [not ECT]  [CE]   ─▶  as the first fragment       (RFC 3168 §5.3)
 TEST(IpReassembly, TakesOverCongestionOfAnyFragmentIfAllCanTellIt) {
-  for (const std::uint8_t first : {0x80, 0x81, 0x82, 0x83}) {
-    for (const std::uint8_t second : {0x80, 0x81, 0x82, 0x83}) {
+  for (std::uint8_t first = 0x80; first <= 0x83; ++first) {
+    for (std::uint8_t second = 0x80; second <= 0x83; ++second) {
       Reassembly r;
       r.tos = first;
       EXPECT_EQ(r.add4(0, units("a"), true), "");
