@@ -242,7 +242,8 @@ TEST_F(InboundFragments, OfIpv6AreOpened) {
   }
 }
 
-//   outside [ECT(0)]  [CE]  [ECT(0)]   ─▶   inside [CE]: congestion on the way of any fragment (RFC 3168 §5.3, RFC 6040)
+//   outside [ECT(0)]  [CE]  [ECT(0)]   ─▶   inside [CE]: congestion on the way of any fragment (RFC 3168 §5.3, RFC
+//   6040)
 TEST_F(InboundFragments, PassOnCongestionThatAnyOfThemExperienced) {
   for (const bool six : {false, true}) {
     if (six) state_.source = "2001:db8::1", state_.destination = "2001:db8::2";
@@ -253,8 +254,8 @@ TEST_F(InboundFragments, PassOnCongestionThatAnyOfThemExperienced) {
     Bytes& marked = fragments[1];
     marked[14 + 1] = static_cast<std::uint8_t>(marked[14 + 1] | (six ? 0x30 : 3));
     if (!six) marked = with_right_checksums(marked);
-    const auto done = inwards(state_(), everything("fwd", tunnel_template(1, state_.source, state_.destination)))(
-        arriving(fragments));
+    const auto done = inwards(
+        state_(), everything("fwd", tunnel_template(1, state_.source, state_.destination)))(arriving(fragments));
     inner[14 + 1] = 3;
     EXPECT_EQ(done[2], (Done{"forwarded", with_right_checksums(inner)})) << six;
   }
