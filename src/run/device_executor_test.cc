@@ -173,9 +173,12 @@ void answer_one(PacketView packet, std::uint32_t found, function::Emitter& emitt
 /// Forwards what it does not join.
 Verdict join(PacketView& packet) { return packet.packet->verdict; }
 
+/// Joined frames have at least so many bytes, and others have fewer.
+constexpr std::size_t kLeastJoined = 2000;
+
 /// Of three packets, the last becomes a frame with the bytes of all of them, as a datagram does whose fragments wait.
 ///
-///     [a]  [b]  [c]   ─▶   consumed, consumed, [c|a|b]
+///     [a]  [b]  [c]   ─▶   consumed, consumed, [c|a|b|…]
 void join_one(PacketView& packet, std::vector<Bytes>& waiting, function::Emitter& emitter) {
   const Bytes own(packet.frame, packet.frame + packet.length());
   if (waiting.size() < 2) {
@@ -185,6 +188,7 @@ void join_one(PacketView& packet, std::vector<Bytes>& waiting, function::Emitter
   }
   Bytes all = own;
   for (const Bytes& other : std::exchange(waiting, {})) all.insert(all.end(), other.begin(), other.end());
+  all.resize(std::max(all.size(), kLeastJoined));
   if (!emitter.replace_frame(packet, all.size())) {
     packet.packet->verdict = Verdict::drop(1);
     return;
@@ -404,6 +408,7 @@ struct Bed {
         for (const auto& stage : segment.stages) {
           const Kind* const kind = kind_of(stage.function);
           works.back().push_back([kind](PacketView packet, std::byte* finding, const std::byte* state) {
+            EXPECT_LT(packet.length(), kLeastJoined) << "a joined frame is sent to the device";
             if (state != nullptr) return std::memcpy(finding, state, 8), kind->decide(packet);
             const std::uint32_t found = CountingFunction::finding(packet);
             if (finding != nullptr) std::memcpy(finding, &found, sizeof found);
@@ -866,6 +871,30 @@ TEST(DeviceExecutor, KeepsReplacedFramesOnTheCpu) {
   const std::uint64_t consumed = bed.counters->functions[0].consumed.packets.get();
   EXPECT_GT(consumed, 100U);
   EXPECT_EQ(bed.counters->functions[0].in.packets.get(), bed.counters->functions[0].forwarded.packets.get() + consumed);
+}
+
+TEST(Flight, KeepsAReplacedFrameWhereItIs) {
+  alignas(kFrameAlignment) std::array<std::uint8_t, 4096> bytes;
+  std::array<PacketDescriptor, 2> descriptors;
+  Batch batch(bytes, descriptors, {});
+  for (std::uint64_t number : {1, 2}) ASSERT_TRUE(testing::append(batch, numbered(number)));
+  LaneState lane;
+  Flight flight;
+  flight.frames.resize(2);
+  flight.scratch = FrameScratch(bytes.size(), descriptors.size(), {});
+  flight.emissions = function::Emissions(bytes.size(), descriptors.size());
+  flight.emissions.make_room_for_frames(bytes.size(), {});
+  flight.emissions.begin(batch);
+  flight.begin(batch, &lane);
+  PacketView packet = batch.view(1);
+  ASSERT_TRUE(flight.emissions.replace_frame(packet, 60'000));
+  flight.note_frame(packet);
+  EXPECT_EQ(flight.view(0).frame, bytes.data()) << "the others are where they were";
+  EXPECT_EQ(flight.view(1).frame, packet.frame);
+  EXPECT_EQ(flight.punted, std::vector<std::uint32_t>{1}) << "and it stays on the CPU";
+  flight.give_room_to_all();
+  EXPECT_NE(flight.view(0).frame, bytes.data());
+  EXPECT_EQ(flight.view(1).frame, packet.frame) << "it has room";
 }
 
 TEST(DeviceExecutor, GivesRoomToFramesThatAreTraced) {
