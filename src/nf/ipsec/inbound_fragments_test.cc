@@ -299,6 +299,20 @@ TEST_F(InboundFragments, ThatReachTooFarAreRefused) {
               ElementsAre("consumed", "consumed", "fragment", "forwarded"));
 }
 
+//   [IPv6|fragment 0|fragment 0, more|ESP..]  [IPv6|fragment 512, of ESP|..]     nobody sends fragments in fragments
+TEST_F(InboundFragments, InFragmentsAreRefused) {
+  state_.source = "2001:db8::1";
+  state_.destination = "2001:db8::2";
+  End in = inwards(state_(), everything("fwd", tunnel_template(1, state_.source, state_.destination)));
+  for (const Bytes& fragment : fragments_of(sealed_by(state_, inner_), {800}, 7)) {
+    auto nested = fragments_of(fragment, {512}, fragment[14 + 40 + 3]);
+    for (Bytes& one : nested) one[14 + 40] = ip_protocol::kEsp;  // as each says of itself; that of the first one counts
+    nested[0][14 + 40] = ip_protocol::kFragment;
+    std::swap(nested[0], nested[1]);
+    EXPECT_THAT(fates(in(arriving(nested))), ElementsAre("consumed", "fragment"));
+  }
+}
+
 TEST_F(InboundFragments, AreDroppedIfThereIsNoRoomForTheDatagram) {
   const auto fragments = fragments_of(sealed_by(state_, inner_), {512}, 7);
   End in = inwards(state_(), kFwd);

@@ -65,6 +65,10 @@ void InboundStage::find(PacketView& packet, std::uint32_t index) noexcept {
   if (pending.arrival.is_fragment()) {
     if (!reassemble(packet, pending.arrival.esp.udp)) return;
     pending.arrival = look_at(packet);
+    if (pending.arrival.is_fragment()) {  // again: fragments in fragments
+      packet.packet->verdict = Verdict::drop(Reason::fragment);
+      return;
+    }
   }
   const Opening& opening = pending.arrival.opening;
   if (opening.reason != Reason::none) {

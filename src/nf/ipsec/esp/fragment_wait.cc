@@ -104,9 +104,10 @@ void FragmentWait::refuse(Reason reason) noexcept { outcome_ = {Outcome::Kind::d
 void FragmentWait::packet(stack::TrackedPacket& tracked) noexcept {
   const stack::DecodedPacket& packet = tracked.packet;
   if (packet.reassembled) {
-    if (packet.tunnel_depth != 0) return;
-    outcome_ = {
-        Outcome::Kind::completes, Reason::none, {packet.ip.data(), packet.ip.size() + packet.ip_payload.size()}};
+    // The first one, if there are fragments in fragments.
+    if (packet.tunnel_depth != 0 || outcome_.kind == Outcome::Kind::completes) return;
+    const std::span datagram(packet.ip.data(), packet.ip.size() + packet.ip_payload.size());
+    outcome_ = {Outcome::Kind::completes, Reason::none, datagram};
     return;
   }
   static constexpr std::array kRefusing{
