@@ -190,7 +190,7 @@ class End {
   End(const std::string& states, const std::optional<std::string>& policies, const Settings& settings,
       SaRegistry* registry = nullptr)
       : function(make_ipsec(states, policies, settings, registry)), stage(*function) {
-    if (settings.inbound) stage->set_emitter(making->emitter);
+    stage->set_emitter(making->emitter);
   }
 
   std::vector<Done> operator()(const std::vector<Arriving>& batch) {
