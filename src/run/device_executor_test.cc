@@ -877,7 +877,7 @@ TEST(Flight, KeepsAReplacedFrameWhereItIs) {
   alignas(kFrameAlignment) std::array<std::uint8_t, 4096> bytes;
   std::array<PacketDescriptor, 2> descriptors;
   Batch batch(bytes, descriptors, {});
-  for (std::uint64_t number : {1, 2}) ASSERT_TRUE(testing::append(batch, numbered(number)));
+  for (const unsigned number : {1U, 2U}) ASSERT_TRUE(testing::append(batch, numbered(number)));
   LaneState lane;
   Flight flight;
   flight.frames.resize(2);

@@ -175,16 +175,13 @@ TEST_F(KernelFragments, OfPacketsThatTheKernelHasSealedAreOpened) {
     state.source = ipv6 ? "2001:db8:2::1" : "192.0.2.1";
     state.destination = ipv6 ? "2001:db8:7::7" : "198.51.100.7";
     state.algorithms = kCbcSha1;
-    const std::string ip = ipv6 ? "ip -6 " : "ip ";
-    const std::string tunnel = "src " + state.source + " dst " + state.destination + " proto esp reqid 1 mode tunnel";
-    const std::string commands =
-        ip + "xfrm state add src " + state.source + " dst " + state.destination +
-        " proto esp spi 0x1000 reqid 1 mode tunnel"
+    const std::string commands = fmt::format(
+        "ip xfrm state add src {0} dst {1} proto esp spi 0x1000 reqid 1 mode tunnel"
         " auth-trunc 'hmac(sha1)' 0x5c3e9f0a7b2d4861e0f5a9c8d7b6134298eacb07 96"
-        " enc 'cbc(aes)' 0x2f6ad91c58e37b04c1b8f5e29d607a43 && " +
-        ip + "xfrm policy add src " +
-        (ipv6 ? "2001:db8:2::1/128 dst 2001:db8:9::9/128" : "192.0.2.1/32 dst 203.0.113.9/32") + " dir out tmpl " +
-        tunnel;
+        " enc 'cbc(aes)' 0x2f6ad91c58e37b04c1b8f5e29d607a43 && "
+        "ip xfrm policy add {2} dir out tmpl src {0} dst {1} proto esp reqid 1 mode tunnel",
+        state.source, state.destination,
+        ipv6 ? "src 2001:db8:2::1/128 dst 2001:db8:9::9/128" : "src 192.0.2.1/32 dst 203.0.113.9/32");
     std::vector<Sending> sendings;
     for (const std::size_t payload : {100U, 1180U, 1250U, 2600U, 9000U}) {
       sendings.push_back({ipv6, IPPROTO_UDP, 4500, Bytes(payload, 'k')});
