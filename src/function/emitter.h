@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Packets that functions make: fragments, ICMP errors. They pass no further function and leave right behind the packet
-// that caused them, or in its place. `Emissions` owns those of one batch, in memory that is taken when it is made and
-// bounds them; an `Emitter`, one for each worker, is what stages write them by.
+// that caused them, or in its place. And larger frames for packets that outgrow their own, such as reassembled
+// datagrams: those packets go on through the chain. `Emissions` owns both for one batch, in memory that is taken when
+// it is made and bounds them; an `Emitter`, one for each worker, is what stages write them by.
 
 #pragma once
 
@@ -34,8 +35,18 @@ class Emissions {
     entries_.reserve(descriptors_.size());
   }
 
+  /// From now on there is also memory for larger frames, each with `room` around it: for twice the bytes of a batch,
+  /// and at least for a few frames of the largest datagrams. Pages take no memory until they are used.
+  void make_room_for_frames(std::size_t batch_bytes, FrameRoom room) {
+    constexpr std::size_t kLeast = std::size_t{1} << 20;
+    frame_bytes_ = std::max(kLeast, 2 * batch_bytes) / kFrameAlignment * kFrameAlignment;
+    frames_ = std::make_unique_for_overwrite<std::uint8_t[]>(frame_bytes_);
+    room_ = room;
+  }
+
   /// Forgets all that was made, and begins anew with packets that this batch's cause.
   void begin(const Batch& batch) noexcept {
+    frames_used_ = 0;
     causes_ = batch.packets();
     made_.reset(0);
     entries_.clear();
@@ -56,6 +67,29 @@ class Emissions {
     entries_.push_back({index_of(cause), static_cast<std::uint32_t>(entries_.size())});
     arranged_ = false;
     return frame;
+  }
+
+  /// Moves the packet to a frame of this length, which is not written. False, with nothing changed, if there is no
+  /// room.
+  [[nodiscard]] bool replace_frame(PacketView& packet, std::size_t length) noexcept {
+    const std::size_t need = aligned_frame(room_.head) + aligned_frame(length + room_.tail);
+    if (need > frame_bytes_ - frames_used_) return false;
+    packet.packet->offset = static_cast<std::uint32_t>(frames_used_ + aligned_frame(room_.head));
+    packet.packet->length = packet.packet->wire_length = static_cast<std::uint32_t>(length);
+    packet.frame = frames_.get() + packet.packet->offset;
+    frames_used_ += need;
+    return true;
+  }
+  /// Bytes of the memory for larger frames that are in use.
+  [[nodiscard]] std::size_t frames_used() const noexcept { return frames_used_; }
+  /// Whether the frame lies in this memory, after the first `from` bytes.
+  [[nodiscard]] bool has_frame(const std::uint8_t* frame, std::size_t from = 0) const noexcept {
+    const std::less<const std::uint8_t*> lies_before;
+    return frames_ != nullptr && !lies_before(frame, frames_.get() + from) &&
+           lies_before(frame, frames_.get() + frames_used_);
+  }
+  [[nodiscard]] std::uint32_t offset_of(const std::uint8_t* frame) const noexcept {
+    return static_cast<std::uint32_t>(frame - frames_.get());
   }
 
   // For the outlet.
@@ -92,6 +126,10 @@ class Emissions {
   std::vector<Entry> entries_;
   std::size_t next_ = 0;  // those before have left
   bool arranged_ = true;
+  std::unique_ptr<std::uint8_t[]> frames_;  // larger ones; null if no function needs them
+  std::size_t frame_bytes_ = 0;
+  std::size_t frames_used_ = 0;
+  FrameRoom room_;
 };
 
 class Emitter {
@@ -108,6 +146,13 @@ class Emitter {
   /// The same, but the frame is the caller's to write. Null where there is no room.
   [[nodiscard]] std::uint8_t* emit_unwritten(std::size_t length, PacketView cause, PortIndex out = kNoPort) noexcept {
     return into_ == nullptr ? nullptr : into_->append_unwritten(length, *cause.packet, out);
+  }
+
+  /// Moves `packet`, one of those that the stage is given, to a larger frame: the stage writes the frame, which has
+  /// room around it for all that the chain's functions add. Only where the traits say `replaces_frames`. False, with
+  /// nothing changed, if there is no room in this batch any more.
+  [[nodiscard]] bool replace_frame(PacketView& packet, std::size_t length) noexcept {
+    return into_ != nullptr && into_->replace_frame(packet, length);
   }
 
   /// For the executor: what is made from here on belongs to this batch.

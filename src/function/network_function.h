@@ -50,6 +50,7 @@ struct NfTraits {
   bool chooses_port = false;                         // decides where packets leave
   bool finish_waits = false;                         // its finish stage may run once packets have left: it only looks
   bool emits = false;                                // its CPU stages make packets: they are given an Emitter
+  bool replaces_frames = false;                      // its CPU stages move packets to larger frames, by an Emitter
   bool fills_gpu = false;                            // its GPU stage has kernels that StageUse::multiprocessors bounds
   std::span<const std::string_view> drop_reasons{};  // by the value of Verdict::drop
 };
@@ -58,7 +59,8 @@ struct NfTraits {
 class CpuStage {
  public:
   virtual ~CpuStage() = default;
-  /// Once, before the first packets, where the traits say that it makes packets. Borrowed, and the worker's.
+  /// Once, before the first packets, where the traits say that it makes packets or replaces frames. Borrowed, and the
+  /// worker's.
   virtual void set_emitter(Emitter& emitter) noexcept { static_cast<void>(emitter); }
   /// Once, before the first packets, where the traits say that it needs the chain's stack. Borrowed, and the worker's.
   virtual void attach(stack::Attachment& attachment) noexcept { static_cast<void>(attachment); }
@@ -66,7 +68,8 @@ class CpuStage {
   virtual void begin_batch() noexcept {}
   /// Decides about packets by writing their `verdict`; all come in with a `forward` verdict and a parsed layout.
   /// `packets` is a part of a batch, small enough to stay in the first-level cache; it is never empty. A stage whose
-  /// traits write `frame_shape` may move `frame` and change `length`, inside the growth it asked for.
+  /// traits write `frame_shape` may move `frame` and change `length`, inside the growth it asked for. Only by
+  /// Emitter::replace_frame does a packet get a larger frame than that.
   virtual void process(std::span<PacketView> packets) noexcept = 0;
   /// A fragment that another worker carries and decides about, while its datagram may be of a flow of this worker's.
   /// Between batches; its layout is not parsed.

@@ -73,12 +73,19 @@ struct Chain {
   RunSettings settings;
   std::unique_ptr<ring::Timeline> timeline;  // of what its GPUs do; null: none is taken
 
-  /// Whether a function makes packets.
+  /// Whether a function makes packets or replaces frames.
   [[nodiscard]] bool emits() const {
-    for (const NamedFunction& f : functions) {
-      if (f.function->traits().emits) return true;
-    }
-    return false;
+    return replaces_frames() ||
+           std::ranges::any_of(functions, [](const NamedFunction& f) { return f.function->traits().emits; });
+  }
+  [[nodiscard]] bool replaces_frames() const {
+    return std::ranges::any_of(functions, [](const NamedFunction& f) { return f.function->traits().replaces_frames; });
+  }
+  /// For one batch.
+  [[nodiscard]] function::Emissions make_emissions() const {
+    function::Emissions emissions(settings.batch_bytes, settings.batch_packets);
+    if (replaces_frames()) emissions.make_room_for_frames(settings.batch_bytes, plan::growth_of(traits()));
+    return emissions;
   }
   [[nodiscard]] std::vector<function::NfTraits> traits() const {
     std::vector<function::NfTraits> all;

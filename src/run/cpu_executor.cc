@@ -12,7 +12,7 @@ namespace penstock::run {
 CpuExecutor::CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& counters, Trace* trace)
     : chain_(chain), trace_(trace), twins_(chain, {}, worker, counters, emitter_), outlet_(chain, worker, counters) {
   if (!chain.emits()) return;
-  emissions_ = function::Emissions(chain.settings.batch_bytes, chain.settings.batch_packets);
+  emissions_ = chain.make_emissions();
   emitter_.go_into(&emissions_);
 }
 

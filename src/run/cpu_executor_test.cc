@@ -564,6 +564,75 @@ TEST(CpuExecutor, BoundsWhatFunctionsMakeOfABatch) {
   submit_again();
 }
 
+/// Appends `bytes` to the frames of its packets, in larger frames.
+FakeFunction& add_enlarger(FakeChain& chain, std::size_t bytes) {
+  FakeFunction& enlarger = chain.add_function("enlarger", {});
+  enlarger.own_traits.replaces_frames = true;
+  enlarger.own_traits.cpu.writes = {Field::frame_shape, Field::trailer};
+  enlarger.own_traits.drop_reasons = kReasons;
+  enlarger.process = [&enlarger, bytes](std::span<PacketView> packets) {
+    for (PacketView& packet : packets) {
+      const Bytes before(packet.frame, packet.frame + packet.length());
+      if (!enlarger.emitter->replace_frame(packet, before.size() + bytes)) {
+        EXPECT_EQ(Bytes(packet.frame, packet.frame + packet.length()), before) << "nothing has changed";
+        packet.packet->verdict = Verdict::drop(0);
+        continue;
+      }
+      std::fill(std::copy(before.begin(), before.end(), packet.frame), packet.frame + packet.length(), 'z');
+    }
+  };
+  return enlarger;
+}
+
+//   [frame]  ─▶ enlarger ─▶ [frame|zzz…]  ─▶ tags ─▶ [fra|tag|me|zzz…]  ─▶ out
+TEST(CpuExecutor, TakesAPacketInALargerFrameThroughTheRestOfTheChain) {
+  FakeChain chain;
+  FakePort& out = chain.add_sink("out");
+  constexpr std::size_t kMore = 30'000;  // more than the frame and its neighbours have
+  add_enlarger(chain, kMore);
+  auto& tags = chain.add_function("tags", push_tag);
+  tags.own_traits.cpu.writes = {Field::frame_shape, Field::vlan_tags};
+  tags.own_traits.growth = {4, 0};
+  const auto frames = numbered_frames(20);
+  const Executed done(chain, frames, {4, 0});
+  ASSERT_EQ(out.sent[0].size(), 20U);
+  for (std::size_t i = 0; i < 20; ++i) {
+    Bytes want = frames[i];
+    want.insert(want.begin() + 12, {0x81, 0x00, 0x00, 0x07});
+    want.resize(want.size() + kMore, 'z');
+    EXPECT_EQ(out.sent[0][i].bytes, want);
+    EXPECT_EQ(out.sent[0][i].descriptor.wire_length, want.size());
+  }
+  const FunctionCounters& enlarger = done.counters->functions[0];
+  EXPECT_EQ(enlarger.forwarded.bytes.get(), enlarger.in.bytes.get() + 20 * kMore);
+  EXPECT_EQ(done.counters->generated.packets.get(), 0U) << "it is the packet that came";
+}
+
+TEST(CpuExecutor, BoundsLargerFramesOfABatch) {
+  FakeChain chain;
+  FakePort& out = chain.add_sink("out");
+  chain.settings.batch_bytes = 1 << 20;
+  add_enlarger(chain, 500'000);
+  Executed done(chain, numbered_frames(10));
+  EXPECT_EQ(out.sent[0].size(), 4U) << "twice the bytes of a batch";
+  EXPECT_EQ(done.counters->functions[0].dropped[0].packets.get(), 6U);
+  done.batch.reset(0);
+  EXPECT_TRUE(testing::append(done.batch, numbered(1)));
+  EXPECT_TRUE(done.executor->submit(done.batch));
+  EXPECT_EQ(out.sent[0].size(), 5U) << "the next batch has as much";
+}
+
+TEST(CpuExecutorDeathTest, StopsAtAFunctionThatLeavesItsLargerFrame) {
+  FakeChain chain;
+  chain.add_sink("out");
+  FakeFunction& enlarger = add_enlarger(chain, 100);
+  enlarger.process = [&enlarger](std::span<PacketView> packets) {
+    EXPECT_TRUE(enlarger.emitter->replace_frame(packets[0], 100));
+    packets[0].packet->length = 1000;
+  };
+  EXPECT_DEATH(Executed(chain, numbered_frames(1)), "enlarger: extends a frame by more than it declares");
+}
+
 TEST(CpuExecutorDeathTest, StopsAtAPuntOfACpuTwinAndNamesFunctionAndPacket) {
   FakeChain chain;
   chain.add_sink("out");

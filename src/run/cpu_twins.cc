@@ -81,12 +81,17 @@ void broken_invariant(std::string_view function, unsigned worker, const PacketDe
 
 CpuTwins::CpuTwins(const Chain& chain, std::span<const plan::DevicePlan::Run> runs, unsigned worker,
                    WorkerCounters& counters, function::Emitter& emitter)
-    : chain_(chain), worker_(worker), counters_(counters), stack_(all_reads(chain), stack_uses(chain, runs), worker) {
+    : chain_(chain),
+      emitter_(emitter),
+      worker_(worker),
+      counters_(counters),
+      stack_(all_reads(chain), stack_uses(chain, runs), worker) {
   for (const NamedFunction& f : chain.functions) {
     stack::Attachment* const attachment = stack_.attachment(functions_.size());
-    functions_.push_back({f.function->make_cpu_stage(), f.name, f.function->traits().cpu.writes.has(Field::frame_shape),
-                          f.function->traits().growth});
-    if (f.function->traits().emits) functions_.back().stage->set_emitter(emitter);
+    const function::NfTraits& traits = f.function->traits();
+    functions_.push_back({f.function->make_cpu_stage(), f.name, traits.cpu.writes.has(Field::frame_shape),
+                          traits.replaces_frames, traits.growth});
+    if (traits.emits || traits.replaces_frames) functions_.back().stage->set_emitter(emitter);
     if (attachment != nullptr) functions_.back().stage->attach(*attachment);
   }
 }
@@ -250,11 +255,21 @@ std::uint64_t CpuTwins::process_and_settle(Function& function, std::span<PacketV
     const PacketDescriptor& packet = *packets[i].packet;
     before[i] = {packets[i].frame, packet.length, packet.offset, packet.wire_length};
   }
+  const function::Emissions* const emissions = function.replaces_frames ? emitter_.goes_into() : nullptr;
+  const std::size_t replaced_before = emissions != nullptr ? emissions->frames_used() : 0;
   function.stage->process(packets);
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < packets.size(); ++i) {
     const PacketView& packet = packets[i];
     PacketDescriptor& descriptor = *packet.packet;
+    if (emissions != nullptr && emissions->has_frame(packet.frame, replaced_before)) {
+      if (!emissions->has_frame(packet.frame + descriptor.length - 1, replaced_before))
+        broken_invariant(function.name, worker_, descriptor, "extends a frame by more than it declares");
+      descriptor.offset = emissions->offset_of(packet.frame);
+      descriptor.wire_length = descriptor.length;
+      bytes += descriptor.length;
+      continue;
+    }
     const std::ptrdiff_t head = before[i].first - packet.frame;
     const std::ptrdiff_t tail = packet.frame + descriptor.length - (before[i].first + before[i].length);
     if (head > static_cast<std::ptrdiff_t>(function.growth.head) ||

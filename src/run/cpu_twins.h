@@ -54,6 +54,7 @@ class CpuTwins {
     std::unique_ptr<function::CpuStage> stage;
     std::string_view name;
     bool changes_shape;
+    bool replaces_frames;
     FrameRoom growth;
   };
 
@@ -73,6 +74,7 @@ class CpuTwins {
   std::uint64_t process_and_settle(Function& function, std::span<PacketView> packets) noexcept;
 
   const Chain& chain_;
+  const function::Emitter& emitter_;
   const unsigned worker_;
   WorkerCounters& counters_;
   stack::SharedStack stack_;

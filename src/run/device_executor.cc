@@ -36,12 +36,13 @@ DeviceExecutor::DeviceExecutor(const Chain& chain, plan::DevicePlan plan,
   for (Flight& flight : flights_) {
     flight.plan = &plan_;
     flight.frames.resize(chain.settings.batch_packets);
-    flight.punted.reserve(chain.settings.batch_packets);
+    // A packet is noted once by the segment that leaves it to the CPU, and by each run after its frame was replaced.
+    flight.punted.reserve(chain.settings.batch_packets * (chain.replaces_frames() ? plan_.runs.size() + 1 : 1));
     flight.set_aside.resize(chain.settings.batch_packets);
     if (!chain.forks.empty()) flight.arms.resize(chain.settings.batch_packets);
     flight.waiting.reserve(waiting * chain.settings.batch_packets);
     if (waiting > 0) flight.exchanged.reserve(chain.settings.batch_packets);
-    if (emits_) flight.emissions = function::Emissions(chain.settings.batch_bytes, chain.settings.batch_packets);
+    if (emits_) flight.emissions = chain.make_emissions();
     if (flight_twins_.need_room(0, traits.size())) {
       flight.scratch = FrameScratch(chain.settings.batch_bytes, chain.settings.batch_packets, plan::growth_of(traits));
     }

@@ -171,6 +171,32 @@ void answer_one(PacketView packet, std::uint32_t found, function::Emitter& emitt
   packet.packet->verdict = Verdict::drop(0);
 }
 
+/// Forwards what it does not join.
+Verdict join(PacketView& packet) { return packet.packet->verdict; }
+
+/// Joined frames have at least so many bytes, and others have fewer.
+constexpr std::size_t kLeastJoined = 2000;
+
+/// Of three packets, the last becomes a frame with the bytes of all of them, as a datagram does whose fragments wait.
+///
+///     [a]  [b]  [c]   ─▶   consumed, consumed, [c|a|b|…]
+void join_one(PacketView& packet, std::vector<Bytes>& waiting, function::Emitter& emitter) {
+  const Bytes own(packet.frame, packet.frame + packet.length());
+  if (waiting.size() < 2) {
+    waiting.push_back(own);
+    packet.packet->verdict = Verdict::consume();
+    return;
+  }
+  Bytes all = own;
+  for (const Bytes& other : std::exchange(waiting, {})) all.insert(all.end(), other.begin(), other.end());
+  all.resize(std::max(all.size(), kLeastJoined));
+  if (!emitter.replace_frame(packet, all.size())) {
+    packet.packet->verdict = Verdict::drop(1);
+    return;
+  }
+  std::copy(all.begin(), all.end(), packet.frame);
+}
+
 /// Packets of a batch, at most: some bursts.
 constexpr std::size_t kMostPackets = 300;
 
@@ -186,6 +212,7 @@ struct Kind {
   bool answers = false;
   bool watches = false;
   bool chooses = false;  // its finish stage, which of the packets it watches
+  bool joins = false;    // its twin, what its GPU stage leaves to it
 };
 constexpr Kind kKinds[] = {{"filter", filter, kFilter, true},
                            {"route", route, kRoute},
@@ -200,7 +227,8 @@ constexpr Kind kKinds[] = {{"filter", filter, kFilter, true},
                            {"cut", cut, kMoves, false, false, false, {}, true},
                            {"answer", answer, kMeter, true, false, false, {}, false, true},
                            {"watch", watch, kWatch, true, false, false, {}, false, false, true},
-                           {"glance", watch, kWatch, true, false, false, {}, false, false, true, true}};
+                           {"glance", watch, kWatch, true, false, false, {}, false, false, true, true},
+                           {"join", join, kMoves, false, false, true, {}, false, false, false, false, true}};
 constexpr int kKindCount = std::size(kKinds);
 enum {
   kFilters,
@@ -216,7 +244,8 @@ enum {
   kCuts,
   kAnswers,
   kWatches,
-  kGlances
+  kGlances,
+  kJoins
 };
 
 /// Of a chain: which function stands where, and whether it has a GPU stage.
@@ -242,6 +271,7 @@ function::NfTraits traits_of(const Position& position) {
   }
   if (kind.cuts && position.on_gpu) traits.finish = kMoves;
   traits.emits = kind.cuts || kind.answers;
+  traits.replaces_frames = kind.joins;
   traits.growth = kind.growth;
   traits.drop_reasons = kReasons;
   return traits;
@@ -295,6 +325,7 @@ class CountingFunction final : public function::NetworkFunction {
         descriptor.verdict = verdict;
         if (function_.kind_.cuts) cut_one(packet, *emitter_);
         if (function_.kind_.answers) answer_one(packet, found, *emitter_);
+        if (function_.kind_.joins && found % 4 == 1) join_one(packet, function_.waiting_, *emitter_);
       }
     }
     void set_emitter(function::Emitter& emitter) noexcept override { emitter_ = &emitter; }
@@ -343,6 +374,7 @@ class CountingFunction final : public function::NetworkFunction {
   };
   function::NfTraits traits_;
   const Kind& kind_;
+  std::vector<Bytes> waiting_;  // to be joined
 };
 
 /// A chain of such functions with two sinks, and all that comes out of it.
@@ -378,6 +410,7 @@ struct Bed {
         for (const auto& stage : segment.stages) {
           const Kind* const kind = kind_of(stage.function);
           works.back().push_back([kind](PacketView packet, std::byte* finding, const std::byte* state) {
+            EXPECT_LT(packet.length(), kLeastJoined) << "a joined frame is sent to the device";
             if (state != nullptr) return std::memcpy(finding, state, 8), kind->decide(packet);
             const std::uint32_t found = CountingFunction::finding(packet);
             if (finding != nullptr) std::memcpy(finding, &found, sizeof found);
@@ -813,6 +846,60 @@ TEST(DeviceExecutor, SendsWhatFunctionsMakeInItsPlace) {
   ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
   ASSERT_NO_FATAL_FAILURE(bed.run(batches_of(20, 64)));
   EXPECT_GT(bed.counters->generated.packets.get(), 500U);
+}
+
+TEST(DeviceExecutor, KeepsReplacedFramesOnTheCpu) {
+  const std::vector<std::vector<Position>> chains{
+      chain_of({{kJoins, true}}),
+      chain_of({{kJoins, true}, {kScrambles, true}, {kTags, true}}),                   // left to the twins of a segment
+      chain_of({{kJoins, true}, {kRoutes, false}, {kMarks, true}, {kColours, true}}),  // and of later runs
+      chain_of({{kJoins, false}, {kScrambles, true}, {kRoutes, true}}),                // before the device
+      chain_of({{kJoins, true}, {kCuts, true}, {kRoutes, false}}),
+  };
+  for (const auto& positions : chains) {
+    for (const unsigned failing : {0U, 3U, 4U}) {
+      SCOPED_TRACE(positions.back().kind->name + std::string(", failing ") + std::to_string(failing));
+      Behaviour behaviour;
+      unsigned calls = 0;
+      if (failing > 0) behaviour.fails = [&] { return ++calls % failing == 0; };
+      expect_as_on_the_cpu(positions, batches_of(20, 64), behaviour, 3);
+      // Between segments, where frames are sent again: those that were replaced are not.
+      expect_as_on_the_cpu(
+          chain_of({{kShies, true}, {kJoins, false}, {kTags, true}, {kPads, false}, {kJoins, false}, {kFilters, true}}),
+          batches_of(20, 64), behaviour, 3, plan::WholeFrames::where_needed, plan::Sharing::none);
+    }
+  }
+  Behaviour behaviour;
+  Bed bed(chains[1]);
+  ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
+  ASSERT_NO_FATAL_FAILURE(bed.run(batches_of(20, 64)));
+  const std::uint64_t consumed = bed.counters->functions[0].consumed.packets.get();
+  EXPECT_GT(consumed, 100U);
+  EXPECT_EQ(bed.counters->functions[0].in.packets.get(), bed.counters->functions[0].forwarded.packets.get() + consumed);
+}
+
+TEST(Flight, KeepsAReplacedFrameWhereItIs) {
+  alignas(kFrameAlignment) std::array<std::uint8_t, 4096> bytes;
+  std::array<PacketDescriptor, 2> descriptors;
+  Batch batch(bytes, descriptors, {});
+  for (const unsigned number : {1U, 2U}) ASSERT_TRUE(testing::append(batch, numbered(number)));
+  LaneState lane;
+  Flight flight;
+  flight.frames.resize(2);
+  flight.scratch = FrameScratch(bytes.size(), descriptors.size(), {});
+  flight.emissions = function::Emissions(bytes.size(), descriptors.size());
+  flight.emissions.make_room_for_frames(bytes.size(), {});
+  flight.emissions.begin(batch);
+  flight.begin(batch, &lane);
+  PacketView packet = batch.view(1);
+  ASSERT_TRUE(flight.emissions.replace_frame(packet, 60'000));
+  flight.note_frame(packet);
+  EXPECT_EQ(flight.view(0).frame, bytes.data()) << "the others are where they were";
+  EXPECT_EQ(flight.view(1).frame, packet.frame);
+  EXPECT_EQ(flight.punted, std::vector<std::uint32_t>{1}) << "and it stays on the CPU";
+  flight.give_room_to_all();
+  EXPECT_NE(flight.view(0).frame, bytes.data());
+  EXPECT_EQ(flight.view(1).frame, packet.frame) << "it has room";
 }
 
 TEST(DeviceExecutor, GivesRoomToFramesThatAreTraced) {

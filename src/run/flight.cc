@@ -18,11 +18,23 @@ void Flight::begin(Batch& its_batch, LaneState* over) noexcept {
   exchanged.clear();
 }
 
+void Flight::list() noexcept {
+  if (std::exchange(listed, true)) return;
+  for (std::size_t i = 0; i < batch->size(); ++i) frames[i] = batch->view(i).frame;
+}
+
+void Flight::note_frame(PacketView packet) noexcept {
+  const bool is_replaced = emissions.has_frame(packet.frame);
+  if (is_replaced) list();
+  if (!listed) return;
+  frames[index_of(packet)] = packet.frame;
+  if (is_replaced && on_device) punted.push_back(static_cast<std::uint32_t>(index_of(packet)));
+}
+
 void Flight::give_room(std::size_t packet) noexcept {
-  if (!std::exchange(listed, true)) {
-    for (std::size_t i = 0; i < batch->size(); ++i) frames[i] = batch->view(i).frame;
-  }
+  list();
   std::uint8_t*& frame = frames[packet];
+  if (emissions.has_frame(frame)) return;  // it has room
   frame = scratch.with_room(packet, frame, batch->packets()[packet].length);
 }
 

@@ -47,7 +47,7 @@ struct Flight {
   bool listed = false;
   FrameScratch scratch;               // for those that the twins are to make longer
   function::Emissions emissions;      // what functions made of its packets
-  std::vector<std::uint32_t> punted;  // packets that are not worked on any more on the device
+  std::vector<std::uint32_t> punted;  // packets that are not worked on any more on the device; some more than once
   std::vector<Verdict> set_aside;     // by packet: of those that a segment leaves alone, while it runs
   std::vector<std::uint8_t> arms;     // by packet, of the fork that was begun last; none where the chain has no forks
   bool finish_waits = false;          // of the last segment, once it is settled
@@ -73,9 +73,14 @@ struct Flight {
     return listed ? std::span(frames).first(batch->size()) : std::span<std::uint8_t* const>{};
   }
 
+  /// Where the twins have left the packet's frame. One that is not in the batch any more stays on the CPU.
+  void note_frame(PacketView packet) noexcept;
   /// Where the twins are to make its frame longer, and all frames that are alive.
   void give_room(std::size_t packet) noexcept;
   void give_room_to_all() noexcept;
+
+  /// All frames are listed.
+  void list() noexcept;
 
   /// A segment is to leave those that an earlier one has left to the CPU alone; restore: it does not run after all.
   void set_punted_aside() noexcept;

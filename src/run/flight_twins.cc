@@ -7,7 +7,8 @@
 
 namespace penstock::run {
 
-FlightTwins::FlightTwins(const Chain& chain, const plan::DevicePlan& plan, CpuTwins& twins) : twins_(twins) {
+FlightTwins::FlightTwins(const Chain& chain, const plan::DevicePlan& plan, CpuTwins& twins)
+    : twins_(twins), replaces_frames_(chain.replaces_frames()) {
   const std::vector<function::NfTraits> traits = chain.traits();
   next_growing_.assign(traits.size() + 1, traits.size());
   for (std::size_t f = traits.size(); f-- > 0;) {
@@ -26,8 +27,8 @@ void FlightTwins::run(Flight& flight) noexcept {
         twins_.parse(burst);
         const std::span<PacketView> left =
             run.arm ? twins_.run_straight(burst, run.first, run.last) : twins_.run(burst, run.first, run.last);
-        if (!flight.listed) return;
-        for (const PacketView& packet : left) flight.frames[flight.index_of(packet)] = packet.frame;
+        if (!flight.listed && !replaces_frames_) return;
+        for (const PacketView& packet : left) flight.note_frame(packet);
       });
   flight.restore_other_arms();
 }
@@ -50,7 +51,7 @@ void FlightTwins::run_alone(Flight& flight, std::size_t packet, std::size_t firs
   PacketView one = flight.view(packet);
   twins_.parse({&one, 1});
   static_cast<void>(twins_.run_straight({&one, 1}, first, last));
-  if (flight.listed) flight.frames[packet] = one.frame;
+  flight.note_frame(one);
 }
 
 }  // namespace penstock::run

@@ -37,6 +37,7 @@ class FlightTwins {
 
  private:
   CpuTwins& twins_;
+  const bool replaces_frames_;
   std::vector<std::size_t> next_growing_;  // by function: the first from there on that needs room outside the batch
 };
 

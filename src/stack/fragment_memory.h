@@ -61,12 +61,13 @@ struct Datagram {
   std::uint32_t whole_units;  // of 8 bytes, seen from their first to their last byte
   std::uint16_t source;       // its share
   std::uint8_t list;
-  bool last_seen;   // the fragment behind which there are none
-  bool tail_seen;   // one that does not end at a unit's end
-  bool overlapped;  // or so odd that the units do not tell
-  bool contested;   // with other content
-  bool done;        // it was put together once
-  bool only_again;  // since then, fragments came that were there before, and no others
+  std::uint8_t ecn;  // codepoints of its fragments, a bit each
+  bool last_seen;    // the fragment behind which there are none
+  bool tail_seen;    // one that does not end at a unit's end
+  bool overlapped;   // or so odd that the units do not tell
+  bool contested;    // with other content
+  bool done;         // it was put together once
+  bool only_again;   // since then, fragments came that were there before, and no others
 };
 static_assert(std::is_trivial_v<Datagram>, "their memory is not touched before they are used");
 

@@ -41,6 +41,18 @@ bool later_wins(OverlapPolicy policy, const FragmentRecord& earlier, const Fragm
   return false;
 }
 
+/// RFC 3168: the codepoint of a fragment as a bit, for fragments of which the first two bytes are there.
+std::uint8_t ecn_bit(Bytes header) noexcept {
+  if (header.size() < 2) return 0;
+  return static_cast<std::uint8_t>(1U << ((header[0] >> 4 == 4 ? header[1] : header[1] >> 4) & 3));
+}
+
+/// RFC 3168 §5.3: congestion that any fragment experienced is the datagram's, if all of them can tell it.
+bool is_congested(std::uint8_t ecn) noexcept {
+  constexpr unsigned kNotCapable = 0, kExperienced = 3;
+  return (ecn >> kExperienced & 1) != 0 && (ecn >> kNotCapable & 1) == 0;
+}
+
 }  // namespace
 
 struct IpReassembly::Parts {
@@ -187,11 +199,16 @@ struct IpReassembly::Parts {
       // Not computed anew: one that was wrong stays so.
       std::uint16_t checksum = ip.checksum.value();
       checksum = checksum_update(checksum, ip.total_length.value(), static_cast<std::uint16_t>(whole.size()));
+      if (is_congested(datagram.ecn)) {
+        checksum = checksum_update(checksum, ip.tos, static_cast<std::uint16_t>(ip.tos | 3));
+        ip.tos |= 3;
+      }
       ip.checksum.set(checksum_update(checksum, ip.fragment.value(), 0));
       ip.total_length.set(static_cast<std::uint16_t>(whole.size()));
       ip.fragment.set(0);
     } else {
       header[record.next_header_at] = record.next_header;
+      if (is_congested(datagram.ecn)) header[1] |= 3 << 4;
       reinterpret_cast<Ipv6Header*>(header)->payload_length.set(
           static_cast<std::uint16_t>(whole.size() - sizeof(Ipv6Header)));
     }
@@ -520,6 +537,7 @@ void IpReassembly::add(const IpFragment& fragment, DecodedPacket& packet) noexce
     note(decode_event("ipv4.frag_overlap"), decode_event("ipv6.frag_overlap"));
   }
   if (is_kept) datagram.only_again = false;
+  if (is_kept && !datagram.done) datagram.ecn |= ecn_bit(fragment.header);
 
   const bool is_complete = FragmentMemory::complete(datagram);
   p.index = index;

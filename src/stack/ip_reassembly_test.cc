@@ -39,6 +39,7 @@ class Reassembly {
     auto& ip = *reinterpret_cast<Ipv4Header*>(header_.data());
     ip = {};
     ip.version_ihl = 0x45;
+    ip.tos = tos;
     ip.ttl = 9;
     ip.protocol = 17;
     ip.id.set(static_cast<std::uint16_t>(id));
@@ -78,6 +79,7 @@ class Reassembly {
   [[nodiscard]] bool told(DecodeEvent event) const { return packet.events[event.index]; }
 
   bool has_room = true;
+  std::uint8_t tos = 0;
   TrackerCounters counters;
   IpReassembly reassembly;
   DecodedPacket packet;
@@ -93,6 +95,23 @@ std::string units(std::string_view labels) {
   std::string text;
   for (const char label : labels) text += std::string(8, label);
   return text;
+}
+
+//   [ECT(0)]  [CE]   ─▶  CE;     [not ECT]  [CE]   ─▶  as the first fragment       (RFC 3168 §5.3)
+TEST(IpReassembly, TakesOverCongestionOfAnyFragmentIfAllCanTellIt) {
+  for (std::uint8_t first = 0x80; first <= 0x83; ++first) {
+    for (std::uint8_t second = 0x80; second <= 0x83; ++second) {
+      Reassembly r;
+      r.tos = first;
+      EXPECT_EQ(r.add4(0, units("a"), true), "");
+      r.tos = second;
+      EXPECT_EQ(r.add4(8, units("b"), false), units("ab"));
+      const bool both_tell = (first & 3) != 0 && (second & 3) != 0;
+      const bool congested = both_tell && ((first & 3) == 3 || (second & 3) == 3);
+      EXPECT_EQ(r.whole[1], congested ? 0x83 : first);
+      EXPECT_EQ(checksum(r.whole.data(), 20), 0);
+    }
+  }
 }
 
 TEST(IpReassembly, PutsFragmentsTogetherInAnyOrder) {

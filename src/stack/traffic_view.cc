@@ -138,6 +138,11 @@ void Attachment::observe(PacketView frame) noexcept {
 
 void Attachment::note_number(const PacketDescriptor& frame) noexcept { static_cast<void>(view_.numbers_.of(frame)); }
 
+void Attachment::expire(std::uint64_t now_ns) noexcept {
+  view_.settle();
+  view_.tracker_.expire(now_ns, view_.sink());
+}
+
 const TrackerCounters& Attachment::counters() const noexcept { return view_.tracker_.counters(); }
 
 }  // namespace penstock::stack

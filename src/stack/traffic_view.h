@@ -73,6 +73,8 @@ class Attachment {
   void refuse_frame() noexcept;
   /// Where it tracks: a fragment that another worker carries.
   void observe(PacketView frame) noexcept;
+  /// Where it tracks: ends what has timed out by this time of packets, where no packet has shown it yet.
+  void expire(std::uint64_t now_ns) noexcept;
   /// Where it tracks: a frame that comes, and is not to be tracked.
   void pass_over(const PacketDescriptor& frame) noexcept {
     if (frame.number != 0) note_number(frame);

@@ -102,6 +102,8 @@ class StageRun {
   virtual void begin_batch(const Batch& batch) { static_cast<void>(batch); }
   /// A burst. `first`: the position of its first packet among all packets of the run. `findings`: one for each packet.
   virtual void process(std::span<PacketView> packets, std::span<std::byte* const> findings, std::size_t first) = 0;
+  /// Whether it has moved the packet to a larger frame, of the memory that it was given for these.
+  [[nodiscard]] virtual bool has_replaced(PacketView packet) const { return static_cast<void>(packet), false; }
   virtual void end_batch() {}
   /// The results other than packets, at the end of the run: log lines, counts, emitted packets.
   [[nodiscard]] virtual std::string end() { return {}; }
@@ -185,7 +187,10 @@ class Runner {
     into.descriptor.offset -= offset;
     // A stage that does not read lengths may have been given a shorter one.
     const std::size_t length = changes_shape_ ? view.length() : original.bytes.size();
-    if (view.packet->offset + kMargin != at || at < begin || at + length > end) {
+    if (run_.has_replaced(view)) {
+      into.descriptor.offset = 0;
+      into.bytes.assign(view.frame, view.frame + length);
+    } else if (view.packet->offset + kMargin != at || at < begin || at + length > end) {
       outcome_.fault = "moved a frame out of its room";
     } else {
       into.bytes.assign(view.frame, view.frame + length);

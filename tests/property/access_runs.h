@@ -34,12 +34,15 @@ using MakeFunction = std::function<MadeFunction()>;
 /// Emitted packets, log lines and the report, as text.
 class ToldResults {
  public:
-  explicit ToldResults(MadeFunction& made) : made_(made), emissions_(1 << 22, 4096) {}
+  explicit ToldResults(MadeFunction& made) : made_(made), emissions_(1 << 22, 4096) {
+    if (made.function->traits().replaces_frames) emissions_.make_room_for_frames(1 << 22, {});
+  }
 
   void begin_batch(const Batch& batch, function::Emitter& emitter) {
     emissions_.begin(batch);
     emitter.go_into(&emissions_);
   }
+  [[nodiscard]] bool has_frame(PacketView packet) const { return emissions_.has_frame(packet.frame); }
   void end_batch() {
     emissions_.arrange();
     while (!emissions_.none_left()) {
@@ -82,6 +85,7 @@ class CpuRun final : public StageRun {
                std::size_t /*first*/) override {
     stage_.process(packets);
   }
+  bool has_replaced(PacketView packet) const override { return told_.has_frame(packet); }
   void end_batch() override { told_.end_batch(); }
   std::string end() override {
     stage_.reset();

@@ -12,6 +12,8 @@
 
 #include "nf/ipsec/ipsec_for_test.h"
 #include "nf/nids/detect/testing/detection_bed.h"
+#include "packet/parse_core.h"
+#include "packet/testing/fragments.h"
 #include "property/random_packets.h"
 
 namespace penstock::property {
@@ -58,7 +60,28 @@ inline std::vector<Packet> long_packets(RandomPackets& random, std::size_t count
   return packets;
 }
 
-/// What an outbound function makes of random packets, in part damaged or sent twice, between packets in the clear.
+/// The two fragments of an IP packet, in any order; empty if it cannot be cut.
+inline std::vector<Bytes> two_fragments(RandomPackets& random, const Bytes& frame, LinkType link) {
+  PacketDescriptor descriptor = whole(frame, link).descriptor;
+  Bytes copy = frame;
+  const PacketView view{copy.data(), &descriptor};
+  parse(view);
+  const PacketLayout& layout = descriptor.layout;
+  const bool six = layout.network == NetworkLayer::ipv6;
+  const bool whole_ip = layout.is_ip() && layout.has(PacketLayout::kNetworkHeader) &&
+                        !layout.has(PacketLayout::kMalformed) && !layout.has(PacketLayout::kFragment);
+  if (!whole_ip || layout.end != frame.size() || (six && layout.has(PacketLayout::kOptions))) return {};
+  const std::size_t data = layout.end - layout.transport_offset;
+  if (data < 24) return {};
+  auto fragments =
+      penstock::testing::fragments_of(frame, {8 + 8 * random.below(data / 8 - 2)},
+                                      static_cast<std::uint32_t>(random.word() & 0xffff), layout.network_offset);
+  if (random.one_in(3)) std::swap(fragments[0], fragments[1]);
+  return fragments;
+}
+
+/// What an outbound function makes of random packets, in part damaged, cut in fragments or sent twice, between packets
+/// in the clear.
 inline std::vector<Packet> esp_packets(RandomPackets& random, std::size_t count, const std::string& states,
                                        const std::string& policies) {
   ipsec::testing::End out = ipsec::testing::outwards(states, policies);
@@ -76,6 +99,11 @@ inline std::vector<Packet> esp_packets(RandomPackets& random, std::size_t count,
     Bytes bytes = done[i].bytes;
     if (random.one_in(8) && !bytes.empty()) bytes[random.below(bytes.size())] ^= 1;
     if (random.one_in(16)) bytes.resize(random.below(bytes.size() + 1));
+    if (random.one_in(6)) {
+      for (Bytes& fragment : two_fragments(random, bytes, given[i].link)) {
+        packets.push_back(whole(std::move(fragment), given[i].link));
+      }
+    }
     Packet packet = whole(std::move(bytes), given[i].link);
     packet.descriptor.in_port = static_cast<PortIndex>(random.below(3));
     packet.descriptor.mark = random.word();

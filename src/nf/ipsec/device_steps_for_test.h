@@ -90,6 +90,7 @@ class DeviceSteps {
       return Received{tops_[sa], tables_.states()[sa]->window.packets()};
     });
     const CryptoJob job = arrival.opening.job;
+    if (arrival.is_fragment()) return verdict = Verdict::punt(), found;
     if (arrival.opening.reason != Reason::none) return drop(arrival.opening.reason);
     if (job.sa != kNoSa) {
       found = {job.sequence, job.sa, packet.layout().ip_bytes() & 0x7fff'ffff, 0};

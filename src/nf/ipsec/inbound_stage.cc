@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <ctime>
 #include <new>
 
@@ -15,11 +16,22 @@
 namespace penstock::ipsec {
 
 InboundStage::InboundStage(Ipsec& ipsec)
-    : ipsec_(ipsec), tables_(ipsec.tables()), carried_(ipsec.make_counts()), crypto_(tables_.mb_keys()) {}
+    : ipsec_(ipsec),
+      tables_(ipsec.tables()),
+      carried_(ipsec.make_counts()),
+      fragment_counts_(ipsec.make_fragment_counts()),
+      crypto_(tables_.mb_keys()) {}
+
+InboundStage::~InboundStage() {
+  fragment_counts_.publish(fragments_.counts());
+  ipsec_.look_after_sas_at_once();
+}
 
 void InboundStage::begin_batch() noexcept {
   now_ = std::time(nullptr);
   ipsec_.look_after_sas(now_);
+  fragments_.expire(last_packet_ns_);
+  fragment_counts_.publish(fragments_.counts());
 }
 
 void InboundStage::process(std::span<PacketView> packets) noexcept {
@@ -36,6 +48,7 @@ void InboundStage::process_burst(std::span<PacketView> packets) noexcept {
   for (std::size_t i = 0; i < packets.size(); ++i) find(packets[i], static_cast<std::uint32_t>(i));
   open(packets);
   check_policies(packets);
+  last_packet_ns_ = std::max(last_packet_ns_, packets.back().packet->timestamp_ns);
 }
 
 Arrival InboundStage::look_at(PacketView packet) const noexcept {
@@ -46,15 +59,43 @@ Arrival InboundStage::look_at(PacketView packet) const noexcept {
                       });
 }
 
-void InboundStage::find(PacketView packet, std::uint32_t index) noexcept {
+void InboundStage::find(PacketView& packet, std::uint32_t index) noexcept {
   // Made where it stays: what is copied as soon as it is written has to wait for that.
-  const Pending& pending = *new (&pending_[pending_count_]) Pending{index, look_at(packet)};
+  Pending& pending = *new (&pending_[pending_count_]) Pending{index, look_at(packet)};
+  if (pending.arrival.is_fragment()) {
+    if (!reassemble(packet, pending.arrival.esp.udp)) return;
+    pending.arrival = look_at(packet);
+    if (pending.arrival.is_fragment()) {  // again: fragments in fragments
+      packet.packet->verdict = Verdict::drop(Reason::fragment);
+      return;
+    }
+  }
   const Opening& opening = pending.arrival.opening;
   if (opening.reason != Reason::none) {
     packet.packet->verdict = Verdict::drop(opening.reason);
   } else if (opening.job.sa != kNoSa) {
     ++pending_count_;
   }
+}
+
+/// Whether the fragment has become the datagram that it completes. If not, its verdict is final, but for policies.
+bool InboundStage::reassemble(PacketView& packet, bool udp) noexcept {
+  using Kind = FragmentWait::Outcome::Kind;
+  const FragmentWait::Outcome outcome = fragments_.take(packet, udp, tables_.inbound().ports());
+  Verdict& verdict = packet.packet->verdict;
+  if (outcome.kind == Kind::waits) verdict = Verdict::consume();
+  if (outcome.kind == Kind::dropped) verdict = Verdict::drop(outcome.reason);
+  if (outcome.kind != Kind::completes) return false;
+  const std::uint8_t* const fragment = packet.frame;
+  const std::size_t link_bytes = packet.layout().network_offset;
+  if (!emitter_->replace_frame(packet, link_bytes + outcome.datagram.size())) {
+    verdict = Verdict::drop(Reason::no_room);
+    return false;
+  }
+  std::memcpy(packet.frame, fragment, link_bytes);
+  std::ranges::copy(outcome.datagram, packet.frame + link_bytes);
+  parse(packet);
+  return true;
 }
 
 /// In the packets' order, as the window must see them.
@@ -132,6 +173,7 @@ void InboundStage::check_policies(std::span<PacketView> packets) noexcept {
 
 std::string InboundStage::explain(PacketView packet) const {
   const Arrival arrival = look_at(packet);
+  if (arrival.is_fragment()) return "fragment";
   const auto& [reason, job] = arrival.opening;
   if (reason != Reason::none) return std::string(kReasons[static_cast<std::size_t>(reason)]);
   if (job.sa == kNoSa) return "in the clear";

@@ -203,20 +203,6 @@ TEST(InboundStage, RefusesWhatIsCutOrTooShort) {
   }
 }
 
-TEST(InboundStage, RefusesFragmentsOfEspThatIsForUs) {
-  const Bytes good = sealed_by(StateText()).front().bytes;
-  End in = inwards(StateText()(), policy_text("src 10.0.0.0/8 dst 10.0.0.0/8", "fwd", tunnel_template()));
-  Bytes first = good;
-  first[14 + 6] = 0x20;
-  EXPECT_EQ(in(first).fate, "fragment");
-  Bytes later = good;
-  later[14 + 7] = 3;
-  EXPECT_EQ(in(later).fate, "fragment");
-  later[14 + 19] = 77;  // to another address
-  EXPECT_EQ(in(later), (Done{"forwarded", later}));
-  EXPECT_EQ(in(good).fate, "forwarded");
-}
-
 TEST(InboundStage, TakesUdpEncapsulationAsTheSaHasIt) {
   StateText in_udp;
   in_udp.more = kInUdp;

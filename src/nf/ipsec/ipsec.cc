@@ -53,7 +53,13 @@ Ipsec::Ipsec(std::unique_ptr<Tables> tables, std::string left_out)
   traits_.findings_bytes = tables_->settings().inbound ? sizeof(InboundFinding) : sizeof(OutboundFinding);
   traits_.fills_gpu = true;
   traits_.drop_reasons = kReasons;
-  if (!tables_->settings().inbound) traits_.growth = growth_of(*tables_);
+  if (!tables_->settings().inbound) {
+    traits_.growth = growth_of(*tables_);
+    return;
+  }
+  traits_.stack = stack::StackNeed::ip_reassembly;
+  traits_.cpu.reads |= FieldSet{Field::timestamp};  // fragments time out
+  traits_.replaces_frames = true;
 }
 
 Result<void> Ipsec::begin_run() {
@@ -83,6 +89,11 @@ std::unique_ptr<function::FinishStage> Ipsec::make_finish_stage(function::CpuSta
 std::span<report::Traffic> Ipsec::make_counts() {
   const std::lock_guard lock(mutex_);
   return carried_.emplace_back(tables_->sas().size());
+}
+
+report::Published<FragmentCounts>& Ipsec::make_fragment_counts() {
+  const std::lock_guard lock(mutex_);
+  return fragments_.emplace_back();
 }
 
 std::string Ipsec::description() const {
@@ -144,8 +155,16 @@ void Ipsec::report(nlohmann::json& into) const {
   const NumberSource& numbers = tables_->numbers();
   into["state_dir"] = numbers.folder().empty() ? nlohmann::json() : nlohmann::json(numbers.folder());
   if (const std::string fault = numbers.fault(); !fault.empty()) into["fault"] = fault;
-  nlohmann::json& sas = into["sas"] = nlohmann::json::array();
   const std::lock_guard lock(mutex_);
+  FragmentCounts fragments;
+  for (const report::Published<FragmentCounts>& of_stage : fragments_) fragments += of_stage.get();
+  if (fragments.fragments != 0) {
+    into["fragments"] = {{"received", fragments.fragments},
+                         {"reassembled", fragments.reassembled},
+                         {"timed_out", fragments.timed_out},
+                         {"dropped", fragments.dropped}};
+  }
+  nlohmann::json& sas = into["sas"] = nlohmann::json::array();
   for (std::uint32_t i = 0; i < tables_->sas().size(); ++i) {
     const SecurityAssociation& sa = tables_->sas()[i];
     const SaState& state = *tables_->states()[i];

@@ -241,7 +241,10 @@ __global__ void __launch_bounds__(kThreadsPerBlock)
           return Received{inward.tops[sa], inward.windows[sa]};
         });
     job = arrival.opening.job;
-    if (arrival.opening.reason != Reason::none) {
+    if (arrival.is_fragment()) {
+      packet.verdict = Verdict::punt();  // reassembly is the host's
+      packet.verdict.nf = batch.function;
+    } else if (arrival.opening.reason != Reason::none) {
       drop(packet, arrival.opening.reason, batch.function);
       job.sa = kNoSa;
     } else if (job.sa != kNoSa) {

@@ -22,8 +22,10 @@
 #include "gpu/per_device.h"
 #include "gpu/turns.h"
 #include "nf/ipsec/device_tables.h"
+#include "nf/ipsec/esp/fragment_wait.h"
 #include "nf/ipsec/tables.h"
 #include "report/counter.h"
+#include "report/published.h"
 
 namespace penstock::ipsec {
 
@@ -33,6 +35,7 @@ class Ipsec final : public function::NetworkFunction {
   explicit Ipsec(std::unique_ptr<Tables> tables, std::string left_out = {});
 
   const function::NfTraits& traits() const noexcept override { return traits_; }
+  stack::TrackerOptions stack_options() const override { return FragmentWait::stack_options(); }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override;
   std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) override;
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
@@ -41,9 +44,9 @@ class Ipsec final : public function::NetworkFunction {
   void end_run() noexcept override { tables_->end_run(); }
   std::string description() const override;
   /// {"warnings": [what was left out of the files], "state_dir": folder or null, "fault": why no numbers could be
-  /// reserved, where they could not, "sas": [{"spi", "source", "destination", "line", "packets", "bytes", "sent" or
-  /// "received", "replayed", "integrity", "soft", "hard"} …]}: SAs that carried nothing and are at no limit are left
-  /// away.
+  /// reserved, where they could not, "fragments": {"received", "reassembled", "timed_out", "dropped"}, inwards where
+  /// there were any, "sas": [{"spi", "source", "destination", "line", "packets", "bytes", "sent" or "received",
+  /// "replayed", "integrity", "soft", "hard"} …]}: SAs that carried nothing and are at no limit are left away.
   void report(nlohmann::json& into) const override;
 
   [[nodiscard]] const Tables& tables() const noexcept { return *tables_; }
@@ -54,6 +57,8 @@ class Ipsec final : public function::NetworkFunction {
   void look_after_sas_at_once() noexcept;
   /// For one more worker's stage: what it counts of SAs without limits, by SA (Carrier). Its memory is this one's.
   [[nodiscard]] std::span<report::Traffic> make_counts();
+  /// The same for what it counts of fragments.
+  [[nodiscard]] report::Published<FragmentCounts>& make_fragment_counts();
   void limit_reached() noexcept { limit_reached_.store(true, std::memory_order_relaxed); }
 
  private:
@@ -67,8 +72,9 @@ class Ipsec final : public function::NetworkFunction {
   mutable std::mutex mutex_;        // guards what follows: for set-up, and for who looks after the SAs
   std::vector<SaStatus> statuses_;  // by SA, as the devices have them
   gpu::PerDevice<DeviceTables> on_devices_;
-  std::deque<std::vector<report::Traffic>> carried_;      // by stage, and SA
-  std::map<std::pair<int, unsigned>, gpu::Turns> turns_;  // by device and worker; outlive the stages
+  std::deque<std::vector<report::Traffic>> carried_;         // by stage, and SA
+  std::deque<report::Published<FragmentCounts>> fragments_;  // by stage
+  std::map<std::pair<int, unsigned>, gpu::Turns> turns_;     // by device and worker; outlive the stages
 };
 
 /// From the parameters of `ipsec_kind`, but for `state_dir`: `numbers` says where SAs get theirs from.

@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "function/emitter.h"
+#include "function/testing/attached_stage.h"
 #include "nf/ipsec/esp/packets_for_test.h"
 #include "nf/ipsec/ipsec.h"
 #include "nf/ipsec/numbers/numbers_for_test.h"
@@ -129,12 +131,13 @@ struct Arriving {
   Bytes bytes;
   LinkType link = LinkType::ethernet;
   std::uint32_t wire_length = 0;  // where the capture has cut it
+  std::uint64_t time_s = 1;
 
   Arriving(Bytes frame, LinkType of = LinkType::ethernet, std::uint32_t on_wire = 0)  // NOLINT: a frame is one
       : bytes(std::move(frame)), link(of), wire_length(on_wire) {}
 };
 
-/// What became of it: "forwarded", or why it was dropped.
+/// What became of it: "forwarded", "consumed", or why it was dropped.
 struct Done {
   std::string fate;
   Bytes bytes;
@@ -147,6 +150,7 @@ inline void PrintTo(const Done& done, std::ostream* out) {
 }
 
 inline std::string fate_of(const Verdict& verdict) {
+  if (verdict.kind == VerdictKind::consume) return "consumed";
   return verdict.alive() ? "forwarded" : std::string(kReasons.at(verdict.value));
 }
 
@@ -157,6 +161,7 @@ inline std::vector<Done> run(function::CpuStage& stage, const Ipsec& ipsec, cons
   for (const Arriving& one : batch) {
     frames.push_back(std::make_unique<RoomyFrame>(one.bytes, ipsec.traits().growth, one.link, one.wire_length));
     views.push_back(frames.back()->view);
+    views.back().packet->timestamp_ns = one.time_s * 1'000'000'000;
   }
   stage.begin_batch();
   if (!views.empty()) stage.process(views);
@@ -167,13 +172,31 @@ inline std::vector<Done> run(function::CpuStage& stage, const Ipsec& ipsec, cons
   return done;
 }
 
+/// What a worker provides for the packets and frames that its stages make.
+struct Making {
+  Making() {
+    emissions.make_room_for_frames(1 << 16, {});
+    emitter.go_into(&emissions);
+  }
+  Making(const Making&) = delete;
+  Making& operator=(const Making&) = delete;
+
+  function::Emissions emissions{1 << 16, 16};
+  function::Emitter emitter;
+};
+
 class End {
  public:
   End(const std::string& states, const std::optional<std::string>& policies, const Settings& settings,
       SaRegistry* registry = nullptr)
-      : function(make_ipsec(states, policies, settings, registry)), stage(function->make_cpu_stage()) {}
+      : function(make_ipsec(states, policies, settings, registry)), stage(*function) {
+    stage->set_emitter(making->emitter);
+  }
 
-  std::vector<Done> operator()(const std::vector<Arriving>& batch) { return run(*stage, *function, batch); }
+  std::vector<Done> operator()(const std::vector<Arriving>& batch) {
+    making->emissions.begin({});
+    return run(*stage, *function, batch);
+  }
   Done operator()(const Arriving& one) { return (*this)(std::vector<Arriving>{one}).front(); }
   [[nodiscard]] std::string explain(const Arriving& one) const {
     const RoomyFrame frame(one.bytes, {}, one.link, one.wire_length);
@@ -182,7 +205,8 @@ class End {
   [[nodiscard]] const SaState& state(std::size_t sa = 0) const { return *function->tables().states()[sa]; }
 
   std::unique_ptr<Ipsec> function;
-  std::unique_ptr<function::CpuStage> stage;
+  std::unique_ptr<Making> making = std::make_unique<Making>();
+  function::testing::AttachedStage stage;
 };
 
 /// Of ends with one registry each is a function of one process.

@@ -105,13 +105,13 @@ class FarEnd {
   FarEnd& operator=(const FarEnd&) = delete;
 
   /// Towards `near`, whatever destination the frame has.
-  [[nodiscard]] bool send(testing::Bytes frame) const {
+  [[nodiscard]] bool send(penstock::testing::Bytes frame) const {
     std::copy(std::begin(near_mac_), std::end(near_mac_), frame.begin());
     return is_ready_ && ::sendto(fd_, frame.data(), frame.size(), 0, generic_address(), sizeof address_) > 0;
   }
   /// A frame that has come from `near`; empty: there is none.
-  [[nodiscard]] testing::Bytes receive() const {
-    testing::Bytes frame(2048);
+  [[nodiscard]] penstock::testing::Bytes receive() const {
+    penstock::testing::Bytes frame(2048);
     for (;;) {
       sockaddr_ll from{};
       socklen_t length = sizeof from;

@@ -16,6 +16,7 @@
 #include "function/network_function.h"
 #include "nf/ipsec/crypto/mb_crypto.h"
 #include "nf/ipsec/esp/encapsulate_core.h"
+#include "nf/ipsec/esp/fragment_wait.h"
 #include "nf/ipsec/esp/inbound_core.h"
 #include "nf/ipsec/esp/mtu.h"
 #include "nf/ipsec/ipsec.h"
@@ -73,8 +74,10 @@ class InboundStage final : public function::CpuStage {
  public:
   /// Borrows it.
   explicit InboundStage(Ipsec& ipsec);
-  ~InboundStage() override { ipsec_.look_after_sas_at_once(); }
+  ~InboundStage() override;
 
+  void set_emitter(function::Emitter& emitter) noexcept override { emitter_ = &emitter; }
+  void attach(stack::Attachment& attachment) noexcept override { fragments_.attach(attachment); }
   void begin_batch() noexcept override;
   void process(std::span<PacketView> packets) noexcept override;
   std::string explain(PacketView packet) const override;
@@ -84,15 +87,20 @@ class InboundStage final : public function::CpuStage {
 
   void process_burst(std::span<PacketView> packets) noexcept;
   [[nodiscard]] Arrival look_at(PacketView packet) const noexcept;
-  void find(PacketView packet, std::uint32_t index) noexcept;
+  void find(PacketView& packet, std::uint32_t index) noexcept;
+  [[nodiscard]] bool reassemble(PacketView& packet, bool udp) noexcept;
   void open(std::span<PacketView> packets) noexcept;
   void check_policies(std::span<PacketView> packets) noexcept;
 
   Ipsec& ipsec_;
   const Tables& tables_;
   const std::span<report::Traffic> carried_;
+  report::Published<FragmentCounts>& fragment_counts_;
   MbCrypto crypto_;
+  FragmentWait fragments_;
+  function::Emitter* emitter_ = nullptr;
   SaState::Seconds now_ = 0;
+  std::uint64_t last_packet_ns_ = 0;
   /// A packet that an SA is to open.
   struct Pending {
     std::uint32_t packet;

@@ -33,10 +33,10 @@ struct NatTraversalPorts {
 /// What a packet is to IPsec, whoever it is for.
 struct EspPacket {
   enum class Kind : std::uint8_t {
-    none,     // neither ESP, nor to be held up here for any other cause (IKE, also behind port 4500, is one of these)
-    esp,      // and its header is whole
-    refused,  // for `reason`, if it is for us (its SPI is 0 here): a fragment, cut or contradictory ESP, a NAT
-              // keepalive
+    none,      // neither ESP, nor to be held up here for any other cause (IKE, also behind port 4500, is one of these)
+    esp,       // and its header is whole
+    fragment,  // of ESP, or, with `udp`, of a UDP datagram, which may carry ESP
+    refused,   // for `reason`, if it is for us (its SPI is 0 here): cut or contradictory ESP, a NAT keepalive
   };
   Kind kind = Kind::none;
   bool udp = false;
@@ -48,6 +48,12 @@ struct EspPacket {
   std::uint32_t end = 0;          // and behind the ICV
   std::uint32_t protocol_at = 0;  // of the byte that names ESP or UDP
 
+  [[nodiscard]] PENSTOCK_HOST_DEVICE static constexpr EspPacket fragment_of(bool udp) noexcept {
+    EspPacket packet;
+    packet.kind = Kind::fragment;
+    packet.udp = udp;
+    return packet;
+  }
   [[nodiscard]] PENSTOCK_HOST_DEVICE static constexpr EspPacket refuse(Reason why) noexcept {
     EspPacket packet;
     packet.kind = Kind::refused;
@@ -56,14 +62,24 @@ struct EspPacket {
   }
 };
 
+/// Of the first fragment of a UDP datagram, whether the datagram may carry ESP: to one of the ports, and not IKE.
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline bool may_carry_esp(PacketView first,
+                                                             const NatTraversalPorts& ports) noexcept {
+  const PacketLayout& layout = first.layout();
+  const std::uint32_t at = layout.payload_offset;
+  constexpr std::uint32_t kMarkerBytes = 4;
+  return ports.has(first.udp().destination_port.value()) &&
+         (at + kMarkerBytes > layout.end || first.at<EspHeader>(at).spi.value() != 0);
+}
+
 namespace decapsulate_detail {
 
 /// RFC 3948 §2.2, §2.3: what is in UDP to one of the ports. A packet too short to tell is left alone, as in Linux.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline EspPacket find_in_udp(PacketView view,
                                                                 const NatTraversalPorts& ports) noexcept {
   const PacketLayout& layout = view.layout();
+  if (layout.has(PacketLayout::kFragment)) return EspPacket::fragment_of(true);
   if (!layout.has(PacketLayout::kTransportHeader) || !ports.has(view.udp().destination_port.value())) return {};
-  if (layout.has(PacketLayout::kFragment)) return EspPacket::refuse(Reason::fragment);
   const std::uint32_t at = layout.payload_offset;
   const std::uint32_t bytes = view.udp().length.value();
   if (bytes < kBytesOf<UdpHeader>) return {};
@@ -87,7 +103,7 @@ namespace decapsulate_detail {
 
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline EspPacket find_in_ip(PacketView view) noexcept {
   const PacketLayout& layout = view.layout();
-  if (layout.has(PacketLayout::kFragment)) return EspPacket::refuse(Reason::fragment);
+  if (layout.has(PacketLayout::kFragment)) return EspPacket::fragment_of(false);
   if (layout.has(PacketLayout::kTruncated)) return EspPacket::refuse(Reason::truncated);
   if (layout.transport_offset + kBytesOf < EspHeader >> layout.end) return EspPacket::refuse(Reason::malformed);
   EspPacket packet;

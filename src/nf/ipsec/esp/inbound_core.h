@@ -20,11 +20,28 @@ struct Received {
   std::uint32_t window;
 };
 
-/// What is to be done with a packet that came in: without a reason and a job, it is in the clear.
+/// What is to be done with a packet that came in: without a reason and a job, it is in the clear, unless it is one of
+/// the fragments that have to be reassembled first.
 struct Arrival {
   EspPacket esp;
   Opening opening;
+
+  [[nodiscard]] PENSTOCK_HOST_DEVICE bool is_fragment() const noexcept { return esp.kind == EspPacket::Kind::fragment; }
 };
+
+/// Of a fragment: whether it waits for the others. The first one of UDP that may carry ESP, where no SA has ESP in UDP,
+/// is refused; all others are in the clear.
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline Arrival find_fragment(PacketView packet, const EspPacket& esp,
+                                                                const InboundView& inbound,
+                                                                const NatTraversalPorts& ports) noexcept {
+  const PacketLayout& layout = packet.layout();
+  const auto refuse = [](Reason reason) { return Arrival{EspPacket::refuse(reason), {reason, {}}}; };
+  if (takes_fragments(inbound, packet, esp.udp)) {
+    return layout.has(PacketLayout::kTruncated) ? refuse(Reason::truncated) : Arrival{esp, {}};
+  }
+  const bool is_esp = esp.udp && layout.has(PacketLayout::kTransportHeader) && may_carry_esp(packet, ports);
+  return is_esp && takes_fragments(inbound, packet, false) ? refuse(Reason::fragment) : Arrival{};
+}
 
 /// `received_of(sa)` gives a Received; only of SAs with ESN.
 template <typename ReceivedOf>
@@ -33,6 +50,7 @@ template <typename ReceivedOf>
                                                         const ReceivedOf& received_of) noexcept {
   const EspPacket esp = find_esp(packet, ports);
   if (esp.kind == EspPacket::Kind::none) return {};
+  if (esp.kind == EspPacket::Kind::fragment) return find_fragment(packet, esp, inbound, ports);
   const bool whole = esp.kind == EspPacket::Kind::esp;
   const Found found = find_sa(inbound, packet, whole ? esp.spi : 0);
   if (found.kind == Found::Kind::not_ours) return {};

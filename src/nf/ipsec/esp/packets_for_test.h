@@ -98,6 +98,7 @@ inline Reason encapsulate(RoomyFrame& frame, const SaView& sa, std::uint64_t seq
 inline Reason decapsulate(RoomyFrame& frame, const SaView& sa) {
   const EspPacket packet = find_esp(frame.view, {});
   if (packet.kind == EspPacket::Kind::refused) return packet.reason;
+  if (packet.kind == EspPacket::Kind::fragment) return Reason::fragment;
   if (packet.kind == EspPacket::Kind::none) return Reason::wrong_spi;
   const Opening opening = plan_decapsulation(frame.view, packet, sa, 0, packet.sequence);
   if (opening.reason != Reason::none) return opening.reason;

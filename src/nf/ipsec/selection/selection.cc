@@ -312,7 +312,8 @@ Result<InboundTable> InboundTable::build(std::span<const SecurityAssociation> st
     }
     lines[slot] = sa.line;
     table.slots_[slot] = {table_address(sa.destination), sa.spi, i, family_of(sa.destination)};
-    table.slots_[at(sa, 0)] = {table_address(sa.destination), 0, kNoSa, family_of(sa.destination)};
+    SaSlot& address = table.slots_[at(sa, 0)];
+    address = {table_address(sa.destination), 0, kNoSa, family_of(sa.destination), address.udp || sa.udp.has_value()};
     if (!sa.udp || table.ports().has(sa.udp->destination_port)) continue;
     table.other_ports_.resize(NatTraversalPorts::kWords);
     table.other_ports_[sa.udp->destination_port / 32] |= 1U << sa.udp->destination_port % 32;

@@ -173,6 +173,17 @@ struct Found {
   return find_sa(view, family, packet.ipv6().destination_address(), spi);
 }
 
+/// Whether fragments that are for the packet's destination may be of ESP that is ours to open. `udp`: fragments of UDP,
+/// of which only the first one has ports.
+[[nodiscard]] PENSTOCK_HOST_DEVICE inline bool takes_fragments(const InboundView& view, PacketView packet,
+                                                               bool udp) noexcept {
+  const NetworkLayer family = packet.layout().network;
+  const Ipv6Address destination = family == NetworkLayer::ipv4 ? Ipv6Address{0, packet.ipv4().destination.value()}
+                                                               : packet.ipv6().destination_address();
+  const SaSlot& address = view.slots[find_slot(view, family, destination, 0)];
+  return address.family != NetworkLayer::none && (!udp || address.udp);
+}
+
 /// Whether an SA is what a template asks for. Of a tunnel's end points only the source is compared, as in Linux, and
 /// zeros stand for any source of either family. The destination is where the packet has arrived; outward, SAs are
 /// looked up by it.

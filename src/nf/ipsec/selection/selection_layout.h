@@ -79,6 +79,7 @@ struct SaSlot {
   std::uint32_t spi = 0;
   std::uint32_t sa = 0;
   NetworkLayer family = NetworkLayer::none;  // none: the slot is free
+  bool udp = false;                          // of an address: an SA to it has its ESP in UDP
 };
 
 struct InboundView {
