@@ -187,6 +187,12 @@ void DeviceExecutor::begin_run(Flight& flight) noexcept {
 }
 
 bool DeviceExecutor::start_segment(Flight& flight) noexcept {
+  // The first segment sends the packets of all arms, unless their frames are listed: then only those that it works on.
+  // They are listed this early only if a function has replaced one of them, which is rare.
+  if (flight.listed && flight.current().arm && flight.shape().sends_packets) {
+    flight.on_device = false;
+    return true;
+  }
   flight.set_other_arms_aside();
   flight.set_punted_aside();
   if (flight.current().parses) flight_twins_.parse(flight);

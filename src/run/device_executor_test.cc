@@ -1086,6 +1086,18 @@ TEST(DeviceExecutor, TellsTheDeviceWhatTheHostHasChangedInOneArm) {
                        fork_by_port(1));
 }
 
+/*  in_port 0 ─ join (CPU) ─┐
+    in_port 1 ─ scramble ───┤
+                            └─ pad   a batch with a replaced frame stays on the CPU: the segment of one arm, which is
+   the first to send, would leave the other arm's packets behind  */
+TEST(DeviceExecutor, KeepsBatchesWithReplacedFramesOnTheCpuBeforeAFork) {
+  for (const auto whole : {plan::WholeFrames::always, plan::WholeFrames::where_needed}) {
+    Behaviour behaviour;
+    expect_as_on_the_cpu(chain_of({{kJoins, false}, {kScrambles, true}, {kPads, true}}), batches_of(20, 64), behaviour,
+                         2, whole, plan::Sharing::packets, fork_by_port(0));
+  }
+}
+
 /// By the port that a packet came by, or by the one that was chosen for it.
 std::vector<plan::ArmCondition> random_conditions() {
   plan::ArmCondition condition;
