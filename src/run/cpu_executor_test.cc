@@ -32,7 +32,7 @@ using ::testing::Pair;
 
 constexpr std::array<std::string_view, 2> kReasons{"odd", "seven"};
 
-/// One batch through a chain.
+/// Takes one batch through a chain.
 struct Executed {
   Executed(FakeChain& chain, const std::vector<Bytes>& frames, FrameRoom room = {})
       : bytes(1 << 20), descriptors(frames.size()), batch(bytes, descriptors, room) {
@@ -175,7 +175,7 @@ TEST(CpuExecutor, SharesFlowsOnlyInsideAnArm) {
   EXPECT_FALSE(share(0, 4)) << "others come between them";
 }
 
-/// A copy of a fragment that another worker carries.
+/// A copy of a fragment that another worker processes.
 TEST(CpuExecutor, ShowsCopiesToFunctionsOfArmsThatTheirPortAdmits) {
   FakeChain chain;
   chain.add_sink("out");
@@ -317,7 +317,7 @@ TEST(CpuExecutor, HashesFlowsOnlyForThoseWhoReadTheHash) {
   }
 }
 
-/// Puts a VLAN tag into each frame: four bytes more at its head.
+/// Inserts a VLAN tag into each frame, which grows by four bytes at its head.
 void push_tag(std::span<PacketView> packets) {
   for (PacketView& packet : packets) {
     packet.frame -= 4;
@@ -330,9 +330,9 @@ void push_tag(std::span<PacketView> packets) {
   }
 }
 
-/// A gate and a counter with another function between them, all of which drop packets at random or do not. What the
-/// flow of a packet looked like to gate and counter is compared with plain maps: as if each had flows of its own, in
-/// which only those packets count that it let pass.
+/// A gate and a counter with another function between them; each drops packets at random, or none. What gate and
+/// counter see of a packet's flow is compared with plain maps: as if each function had its own flows, in which only the
+/// packets count that it let pass.
 class FlowsOfTwo : public ::testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(WhereOneBetweenThemDropsOrNot, FlowsOfTwo, ::testing::Bool());
 
@@ -372,7 +372,7 @@ TEST_P(FlowsOfTwo, AreAsIfEachHadItsOwn) {
   add(1, GetParam());
   add(2, false);
   const Executed done(chain, frames);
-  // They share flows unless packets are lost between them.
+  // They share flows unless the function between them drops packets.
   EXPECT_EQ(&fakes[0]->attachment->counters() == &fakes[2]->attachment->counters(), !GetParam());
 
   std::array<std::map<unsigned, Flow>, 2> own;
@@ -381,13 +381,13 @@ TEST_P(FlowsOfTwo, AreAsIfEachHadItsOwn) {
       Flow& flow = own[function][flows[i]];
       expected[function].push_back(flow);
       if (passes) ++flow.first, ++flow.second;
-      if (!passes && flow.first > 0) ++flow.second;  // a flow that there is keeps its slot
+      if (!passes && flow.first > 0) ++flow.second;  // an existing flow keeps its slot
       return passes;
     };
     if (pass(0, !drops(i, 0)) && !(GetParam() && drops(i, 1))) pass(1, true);
   }
   EXPECT_EQ(seen[0], expected[0]);
-  // The slot of a flow that began, and was dropped, begins anew.
+  // If the packet that began a flow is dropped, the slot starts again from 0.
   EXPECT_EQ(seen[1], expected[1]);
 }
 
@@ -418,7 +418,7 @@ TEST(CpuExecutor, ParsesAgainBehindAFunctionThatGrowsFrames) {
   }
 }
 
-/// Makes a packet that carries `number` of each for which `wants` says so.
+/// For each packet for which `wants` returns true, emits a packet that carries `number`.
 FakeFunction& add_maker(FakeChain& chain, std::function<bool(std::uint64_t number)> wants, std::uint64_t number,
                         PortIndex out = kNoPort) {
   FakeFunction& maker = chain.add_function("maker", {});
@@ -476,7 +476,8 @@ TEST(CpuExecutor, SendsWhatAFunctionMakesInPlaceOfItsCause) {
                       return n >= 100 && n < 400 ? Verdict::drop(0) : Verdict::forward();
                     }))
       .own_traits.drop_reasons = kReasons;
-  const Executed done(chain, numbered_frames(400));  // of some bursts nothing else is left, nor of the batch's end
+  const Executed done(chain, numbered_frames(400));  // some bursts, and the end of the batch, have only emitted packets
+                                                     // left
   std::vector<std::uint64_t> want;
   for (std::uint64_t n = 0; n < 100; ++n) want.push_back(n);
   for (std::uint64_t n = 100; n < 400; ++n) want.insert(want.end(), {5000, 5001});
@@ -500,7 +501,7 @@ TEST(CpuExecutor, SendsNothingBehindWhatDoesNotLeave) {
   EXPECT_EQ(done.counters->generated.packets.get(), 10U);
   EXPECT_EQ(done.counters->generated_lost.packets.get(), 0U);
 
-  FakeChain sink;  // without an exit
+  FakeChain sink;  // without an output port
   sink.add_port("in");
   add_maker(
       sink, [](auto) { return true; }, 5000);

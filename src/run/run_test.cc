@@ -21,11 +21,11 @@
 #include "run/testing/fakes.h"
 
 namespace {
-/// How many more threads the system allows.
+/// How many more threads may be created.
 std::atomic<int> threads_left{std::numeric_limits<int>::max()};
 }  // namespace
 
-/// The system's own, in front of which this one stands: it is the only limit of threads that binds whoever runs tests.
+/// Interposes the system's function. This is the only limit of threads that works for any user, root included.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
                               void* argument) {
   static const auto system = reinterpret_cast<decltype(&pthread_create)>(::dlsym(RTLD_NEXT, "pthread_create"));
@@ -43,7 +43,7 @@ using ::testing::HasSubstr;
 
 const std::atomic<bool> kNeverStop{false};
 
-/// Each worker gets `count` packets of its own, one a poll.
+/// Each worker gets `count` packets of its own, one per poll.
 FakePort::Poll counted(std::vector<std::uint64_t>& given, std::uint64_t count) {
   return [&given, count](unsigned worker, Batch& batch) {
     if (given[worker] == count) return RxStatus::end;
@@ -304,7 +304,7 @@ TEST(Run, CountsOneThingInTheSingular) {
 }
 
 TEST(Run, StartsNoPortWhereAWorkerHasNoThread) {
-  for (const int allowed : {1, 2, 4}) {  // the first opens the ports
+  for (const int allowed : {1, 2, 4}) {  // the first thread opens the ports
     FakeChain chain;
     FakePort& in = chain.add_source("in", [](unsigned, Batch&) {
       ADD_FAILURE() << "polled";
@@ -328,7 +328,7 @@ TEST(Run, InterruptsPortsThatWaitWhenItsTimeIsOver) {
   FakeChain chain;
   chain.add_source("in", endless());
   FakePort& out = chain.add_sink("out");
-  // A reader that takes nothing: a worker waits for it until it is interrupted.
+  // A reader that takes nothing: a worker waits for it until the run is interrupted.
   out.refuses = [&](PacketView) {
     while (!out.interrupted) std::this_thread::sleep_for(1ms);
     return true;
@@ -403,7 +403,7 @@ TEST(Run, EndsWhenAPortFails) {
   EXPECT_FALSE(result->errors.empty());
 }
 
-/// A log of the chain's, in a file of this process's own.
+/// A log of the chain, in a file with the process id in its name.
 class RunLog : public ::testing::Test {
  protected:
   ~RunLog() override { std::remove(path_.c_str()); }

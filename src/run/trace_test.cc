@@ -20,7 +20,7 @@ using testing::number_of;
 
 constexpr std::array<std::string_view, 1> kReasons{"too_old"};
 
-/// What is traced of the first `packets` of frames 0, 1, 2 … through a chain.
+/// The trace of the first `packets` of frames 0, 1, 2 … through a chain.
 std::string trace_of(FakeChain& chain, std::uint64_t packets, std::uint64_t frames) {
   char* text = nullptr;
   std::size_t length = 0;

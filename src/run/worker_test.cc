@@ -20,7 +20,7 @@ using testing::FakePort;
 using testing::numbered_frames;
 using testing::script;
 
-constexpr int kPatience = 50'000'000;  // polls, so that a broken worker fails a test and does not hang it
+constexpr int kPatience = 50'000'000;  // polls, so that a broken worker fails a test instead of hanging it
 
 std::vector<std::uint64_t> numbers(std::uint64_t count) {
   std::vector<std::uint64_t> all(count);
@@ -33,7 +33,7 @@ std::uint64_t dropped(const WorkerCounters& counters, ChainDrop reason) {
   return counters.dropped_by_chain[static_cast<std::size_t>(reason)].packets.get();
 }
 
-/// A chain that is run by one worker to its end.
+/// Runs a chain with one worker to its end.
 struct Finished {
   explicit Finished(FakeChain& chain) {
     chain.open();
@@ -77,7 +77,7 @@ TEST(Worker, MapsNoQueueWhereAllItsSourcesWait) {
   FakeChain chain;
   chain.add_source("in", script({numbered_frames(10)}));
   FakePort& out = chain.add_sink("out");
-  chain.settings.queue_bytes = std::size_t{1} << 50;  // more than there is address space
+  chain.settings.queue_bytes = std::size_t{1} << 50;  // more than the address space
   const Finished run(chain);
   EXPECT_EQ(out.numbers(), numbers(10));
 }
@@ -88,7 +88,7 @@ TEST(Worker, ClosesABatchWhoseTimeIsOver) {
   int polls = 0;
   chain.add_source("in", [&](unsigned, Batch& batch) {
     if (++polls <= 3) testing::append(batch, testing::numbered(static_cast<std::uint64_t>(polls - 1)));
-    // Nothing else comes before these packets are out.
+    // No more packets arrive until these have left.
     return out->sent[0].size() == 3 || polls == kPatience ? RxStatus::end : RxStatus::idle;
   });
   out = &chain.add_sink("out");
@@ -112,7 +112,7 @@ TEST(Worker, LeavesABatchOpenWhileThereIsTime) {
 
 TEST(Worker, CountsTheLatencyOfEveryPacketThatItTookIn) {
   FakeChain chain;
-  std::vector<std::vector<testing::Bytes>> one_by_one;  // more polls than a batch keeps times of
+  std::vector<std::vector<testing::Bytes>> one_by_one;  // more polls than a batch stores times for
   for (std::uint64_t i = 0; i < 300; ++i) one_by_one.push_back({testing::numbered(i)});
   chain.add_source("in", script(one_by_one));
   chain.add_sink("out");
@@ -125,7 +125,7 @@ TEST(Worker, CountsTheLatencyOfEveryPacketThatItTookIn) {
   EXPECT_EQ(run.counters().latency.count(), 300U);
 }
 
-/// The longest latency of one packet that is stamped with the time before `wait` and polled after it.
+/// The latency of a packet that is stamped before `wait` and polled after it.
 ///
 ///     run's start ──▶ stamp + `shift` ── wait ──▶ poll ──▶ sent
 ///
@@ -246,7 +246,7 @@ TEST(Worker, ReadsOnFromTheOthersWhereASourceHasEnded) {
   EXPECT_EQ(get(run.counters().port_in[1].packets), 7U);
 }
 
-/// Three sources fill a batch each while one is worked on, so the waiting queue is full at the third.
+/// Each of three sources fills a batch while one is being processed, so the waiting queue is full at the third.
 struct ThreeSources {
   static constexpr std::uint64_t kEach = 400;
   static constexpr std::size_t kBatch = 10;
@@ -288,9 +288,9 @@ TEST(Worker, DropsWhatASingleSourceOffersBeyondTheWaitingQueue) {
   FakePort& out = chain.add_sink("out");
   chain.settings.batch_packets = 10;
   chain.settings.batch_bytes = 64 << 10;
-  chain.settings.queue_bytes = 2000;  // reached by the frames of three batches: 640, 720 and 800 bytes in the ring
+  chain.settings.queue_bytes = 2000;  // reached by three batches, with 640, 720 and 800 bytes in the ring
   const Finished run(chain);
-  // All 1000 are there at once.
+  // All 1000 packets are available at once.
   const std::uint64_t lost = dropped(run.counters(), ChainDrop::queue_full);
   EXPECT_GT(lost, 500U);
   EXPECT_EQ(get(run.counters().forwarded.packets) + lost, 1000U);
