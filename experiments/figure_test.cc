@@ -49,7 +49,7 @@ TEST(FigureTable, HasARowForEachXAndAColumnForEachSeries) {
             "packets        gpu    cpu   PCIe\n"
             "         streams=2\n"
             "    256      0.500  49.12  2,000\n"
-            "  4,096             123.5\n"  // the series of the GPU has no such point
+            "  4,096             123.5\n"  // the GPU's series has no such point
             " 65,536      1,234         2,000\n"
             "  Nearest to its limit (PCIe): 62 %, with processor gpu, streams 2, batch 65536.\n"
             "  Medians; repeats of a point differ by at most 4.1 %.\n"

@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Of the experiment chain: a rate by size, and a timeline.
+/// A record of the experiment chain: a rate by size, and a timeline.
 Record good() {
   Record record;
   record.experiment = "chain";

@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::atomic<bool> stop;
-std::string fails_at;  // the value of `size` where the trial fails, throws or is stopped
+std::string fails_at;  // the value of `size` at which the trial fails, throws or is stopped
 enum class How { error, exception, interrupt, interrupt_with_error } how;
 
 class Fake final : public Trial {

@@ -19,7 +19,7 @@ using ring::Work;
 
 const std::vector<ring::SegmentShape> kSegments(2);
 
-/// Each 100 us two streams want the copy engine 10 us apart, which takes 40 us for each; `periods` times.
+/// `periods` times, 100 us apart: two streams want the copy engine, 10 us apart, and each occupies it for 40 us.
 void add_pairs(ring::Timeline& timeline, std::int64_t periods) {
   timeline.name_segments({"firewall, nids", "router"});
   ring::SpanLog& one = timeline.add_stream({0, 0, 0}, kSegments, nullptr);

@@ -76,7 +76,7 @@ TEST(Experiments, PlanNoPointTwice) {
 }
 
 TEST(Limits, AreMeasuredByAnyNumberOfCores) {
-  for (const unsigned cores : {1U, 3U, 12U}) {  // of the latter two, each has no whole share of the memory
+  for (const unsigned cores : {1U, 3U, 12U}) {  // 3 and 12 do not divide the memory evenly
     const Point limits = measure_limits(cores, {}, kNeverStop);
     EXPECT_GT(limits.number("memory_copy_all_cores"), 0.01) << cores;
   }
@@ -136,7 +136,7 @@ TEST(ChainExperiment, MeasuresTheTwinsOfTheLongestChainAndHoldsThemAgainstWhatWe
   EXPECT_EQ(point.text("checked"), "true");
 }
 
-/// Connections that are played several times must be followed each time, not only the first.
+/// Connections that are replayed must be followed each time, not only the first time.
 TEST(ChainExperiment, FollowsAllConnectionsWhereItSaysSo) {
   Options options;
   options.quick = true;

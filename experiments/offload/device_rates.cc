@@ -15,9 +15,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint32_t kSpoiled = 0xdeadbeef;  // no engine answers so
+constexpr std::uint32_t kSpoiled = 0xdeadbeef;  // not a value of any engine
 
-/// Set-up and measuring are no packet path: what the driver refuses ends the run.
+/// Not on the packet path: if the driver refuses something, the run ends.
 void require(bool taken) {
   if (!taken) throw gpu::CudaError(0, "the CUDA driver refuses work: the device's context is lost");
 }
@@ -89,7 +89,7 @@ Result<std::vector<double>> DeviceRates::end_to_end(const DeviceTable& table, st
 }
 
 Result<std::vector<double>> DeviceRates::kernel(const DeviceTable& table, std::size_t batch, const Timing& timing) {
-  constexpr std::size_t kMostLaunches = 256;  // between two looks at the clock
+  constexpr std::size_t kMostLaunches = 256;  // between two checks of the clock
   const std::size_t key_bytes = work_.key_bytes();
   spoil(values_.span());
   gpu::copy(device_values_.data(), values_.data(), values_.size_bytes());

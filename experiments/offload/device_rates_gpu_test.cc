@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The measurements on a device: that they come with right results, and that wrong ones end them.
+// Measurements on a device return correct results, and wrong results end them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

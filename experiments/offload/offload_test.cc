@@ -37,7 +37,7 @@ std::unique_ptr<LookupWork> some_firewall() {
   return std::move(*make_firewall(std::move(firewall::read_rules(rules_text(200), "rules", {})->value)));
 }
 
-/// An engine that is wrong about one key of the sample.
+/// An engine that gives a wrong value for one key of the sample.
 class Liar final : public LookupEngine {
  public:
   explicit Liar(const LookupEngine& honest) : honest_(honest) {}
@@ -147,7 +147,7 @@ TEST(OffloadPlan, SweepsBatchesSizesAndStreams) {
   EXPECT_EQ(values(full, "routes", {{"sweep", {"routes"}}}),
             (std::set<double>{1000, 4000, 16'000, 64'000, 256'000, 1'000'000}));
   EXPECT_LT(plan_of(true).size(), full.size() / 2);
-  // Every point must be in a figure, or nobody sees it.
+  // Every point must be shown in a figure.
   for (const Point& point : full) {
     Record record;
     record.points = {Point(point).set("mpps", 1)};

@@ -29,7 +29,7 @@ Chart chart_of(const Figure& figure, const Record& record) {
   return figure.bars ? bar_chart(figure, record) : curve_chart(figure, record);
 }
 
-/// All figures of all kept records that have a plot.
+/// Visits all figures of all kept records that have a plot.
 void for_each_kept_plot(const std::function<void(const std::string&, const Figure&, const Record&)>& visit) {
   for_each_kept_record(PENSTOCK_RECORDS,
                        [&](const std::string& path, const Experiment& experiment, const Record& record) {

@@ -59,7 +59,7 @@ TEST(StreamsExperiment, ComparesOneBatchAtATimeWithSeveralOnAGpu) {
   EXPECT_EQ(several, one);
 }
 
-/// ESP that one key protects.
+/// An ESP function with one key.
 std::string ipsec(const Workplace& place, const std::string& name, const std::string& key, bool inbound) {
   const std::string state = place.put(name,
                                       "src 192.0.2.1 dst 198.51.100.2\n\tproto esp spi 0x00000100 reqid 1 mode tunnel\n"
