@@ -20,9 +20,9 @@ namespace {
 
 using penstock::testing::Bytes;
 
-constexpr std::size_t kIp = 14;  // behind the Ethernet header
+constexpr std::size_t kIp = 14;  // after the Ethernet header
 
-/// The frame as it leaves a chain of `dscp` alone. The packet goes on, by the port that was chosen before.
+/// The frame after a chain of only `dscp`. The packet must be forwarded by the port that was chosen before.
 Bytes sent(Bytes frame, std::uint8_t value) {
   penstock::PacketDescriptor descriptor;
   descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame.size());
@@ -34,7 +34,7 @@ Bytes sent(Bytes frame, std::uint8_t value) {
   return frame;
 }
 
-/// With this TOS, and the checksum computed anew over the whole header.
+/// The frame with this TOS, and with the checksum recomputed over the whole header.
 Bytes with_tos(Bytes frame, unsigned tos) {
   const std::size_t end = kIp + (frame[kIp] & 15U) * 4;
   frame[kIp + 1] = static_cast<std::uint8_t>(tos);
@@ -91,7 +91,7 @@ TEST(Dscp, LeavesWhatHasNoIpHeaderAsItIs) {
   EXPECT_EQ(sent(cut, 46), cut);
 }
 
-// What the transfer plan relies on: nothing else is read, nothing else is written, nothing is dropped.
+// The transfer plan relies on this: the function reads and writes nothing else, and drops nothing.
 TEST(Dscp, AccessesWhatItsTraitsSay) {
   const auto function = make_dscp(46);
   const auto run = [] {
