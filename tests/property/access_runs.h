@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stages of a network function as runs of the access check: the CPU twin, the GPU stage's per-packet core on the
-// host, and the finish stage with what the GPU stage found.
+// The stages of a network function as runs of the access check: the CPU twin, the GPU stage's core on the host, and the
+// finish stage with the findings of the GPU stage.
 
 #pragma once
 
@@ -24,7 +24,7 @@
 
 namespace penstock::property {
 
-/// A function that has begun its run, with the log that it writes to.
+/// A function whose run has begun, and the log that it writes.
 struct MadeFunction {
   std::unique_ptr<report::EventLog> log;
   std::unique_ptr<function::NetworkFunction> function;
@@ -50,7 +50,7 @@ class ToldResults {
       text_ += '\n';
     }
   }
-  /// After the stages have ended.
+  /// Called after the stages have ended.
   std::string end() {
     if (made_.log != nullptr) {
       EXPECT_TRUE(made_.log->close().empty());
@@ -95,7 +95,7 @@ class CpuRun final : public StageRun {
   function::testing::AttachedStage stage_;
 };
 
-/// What a GPU stage does to one packet, on the host: it writes the verdict and the finding.
+/// What a GPU stage does to one packet, run on the host: writes the verdict and the finding.
 using DeviceCore = std::function<void(PacketView&, std::byte*)>;
 
 class DeviceRun final : public StageRun {
@@ -113,10 +113,10 @@ class DeviceRun final : public StageRun {
   DeviceCore core_;
 };
 
-/// Runs over packets as they were before the GPU stage, with the verdicts that it gave.
+/// Runs over packets as they were before the GPU stage, with the verdicts that the stage gave.
 class FinishRun final : public StageRun {
  public:
-  /// `device`: what the GPU stage made of the same packets. Borrowed.
+  /// `device`: the GPU stage's outcome for the same packets. Borrowed.
   FinishRun(MadeFunction made, const Outcome& device)
       : made_(std::move(made)),
         device_(device),
@@ -154,7 +154,7 @@ class FinishRun final : public StageRun {
   }
 
  private:
-  /// The packets that are still forwarded come back as the GPU stage has left them.
+  /// The packets that are still forwarded come back as the GPU stage left them.
   void take_back(std::span<PacketView> packets, std::size_t first) {
     std::vector<PacketView> returned;
     for (std::size_t i = 0; i < packets.size(); ++i) {
