@@ -32,7 +32,7 @@ TEST(Generator, EveryMoveThatIsOnIsDrawn) {
   for (const Move* move : all_moves()) EXPECT_EQ(drawn.contains(move->name), move->weight > 0) << move->name;
 }
 
-// However many moves change it.
+// Whatever number of moves changed it.
 TEST(Generator, AScriptNamesNothingThatIsNotThere) {
   for (std::uint64_t index = 0; index < 20'000; ++index) {
     const Script script = generate(2, index, {.most_moves = 12});
@@ -60,7 +60,7 @@ TEST(Generator, OnlyTheMovesThatAreAskedForAreDrawn) {
   }
 }
 
-// Without attacks the segments are the stream, each byte once, and the signature is in it.
+// Without attacks, the segments cover the stream, each byte once, and the signature is in it.
 TEST(Generator, SegmentsWithoutAttacksAreTheStream) {
   for (std::uint64_t index = 0; index < 300; ++index) {
     const Script script = generate(1, index, {.only = {"none"}});
@@ -77,7 +77,7 @@ TEST(Generator, SegmentsWithoutAttacksAreTheStream) {
   }
 }
 
-// A script evades here as long as it has the first of its decoys.
+// Here a script counts as an evasion as long as it contains its first decoy.
 TEST(Minimise, LeavesOutWhatDoesNotMatter) {
   const Script script = generate(1, 3, {.only = {"decoy_dies"}, .most_moves = 8});
   const auto evades = [](const Script& candidate) {

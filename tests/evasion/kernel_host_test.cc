@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// That the judge takes right packets, and no wrong ones. Skipped where there is no judge to be had.
+// The kernel host accepts valid packets, and no invalid ones. Skipped if no kernel host can be created.
 
 #include "evasion/kernel_host.h"
 
@@ -55,7 +55,7 @@ TEST_F(Judge, ReadsNoDatagramWithAWrongChecksum) {
   EXPECT_FALSE(reads_datagram(false, {.wrong_checksum = true}, right));
 }
 
-/// One segment of data, after a handshake, as `change` has it.
+/// Plays a handshake and one data segment, which `change` modifies.
 Transcript conversation(KernelHost& host, HostRole role, void (*change)(Packet&)) {
   static std::uint32_t attacker = 100;
   Script script;
@@ -119,7 +119,7 @@ TEST_F(Judge, HasEachProfile) {
     auto other = KernelHost::make(static_cast<HostProfile>(i));
     ASSERT_TRUE(other) << to_string(other.error());
     for (const HostRole role : {HostRole::server, HostRole::client}) {
-      // Both hosts of the thread, in turn.
+      // Both hosts of the thread, alternately.
       EXPECT_TRUE(conversation(**other, role, [](Packet&) {}).read_signature) << name_of(static_cast<HostProfile>(i));
       EXPECT_TRUE(conversation(*host_, role, [](Packet&) {}).read_signature);
     }
