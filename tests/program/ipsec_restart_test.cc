@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs with `ipsec` that are killed, lose what they have kept, or have it set back: what they send by AES-GCM, one run
-// after the other, never has one nonce twice. And who may run beside whom.
+// Runs with `ipsec` that are killed, lose their record, or have it set back: over all runs, AES-GCM never uses a nonce
+// twice. Also, which runs may run at the same time.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class IpsecRestart : public Program {
           "chain: [ipsec: {state: state.txt, policy: policy.txt, state_dir: kept}]\n");
   }
 
-  /// Adds those of the capture, which may break off. How many packets it has.
+  /// Adds those of the capture, which may be truncated. Returns its number of packets.
   std::size_t add_nonces(const std::string& name) {
     constexpr std::size_t kFileHeader = 24, kRecordHeader = 16, kNumberAt = 14 + 20 + 4, kIvAt = kNumberAt + 4;
     const std::string capture = read(name);
@@ -60,7 +60,7 @@ class IpsecRestart : public Program {
   [[nodiscard]] static std::string run(const std::string& more = "") {
     return "'" PENSTOCK_PROGRAM "' run ipsec.yaml -q " + more;
   }
-  /// Packets of one run that ends.
+  /// A run with some packets that ends normally.
   [[nodiscard]] std::string some(const std::string& more = "") const {
     return "penstock run ipsec.yaml -q --set ports.lan='{generator: {packets: 500}}' " + more;
   }
