@@ -45,7 +45,7 @@ def checksum(header):
 
 
 def another(frame, rng):
-    """A packet like `frame` with one thing changed that a gateway looks at."""
+    """A packet like `frame` with one change to something that a gateway examines."""
     f = bytearray(frame)
     v4 = f[12:14] == b"\x08\x00"
     transport = 34 if v4 else 54
