@@ -81,7 +81,7 @@ class Sessions : public ::testing::Test {
   }
 };
 
-TEST_F(Sessions, MeasureWhatIsPlannedAndLeaveOutWhatNeedsAGpu) {
+TEST_F(Sessions, MeasurePlannedPointsAndLeaveOutThoseThatNeedAGpu) {
   Options options;
   options.command = "penstock bench fake";
   Session session = open(options);
@@ -106,7 +106,7 @@ TEST_F(Sessions, MeasureWhatIsPlannedAndLeaveOutWhatNeedsAGpu) {
   EXPECT_GT(record.machine.cores, 0U);
 }
 
-TEST_F(Sessions, MeasureTheChosenPointsAlone) {
+TEST_F(Sessions, MeasureOnlyTheSelectedPoints) {
   Options options;
   options.only = {{"size", {"1", "3"}}, {"processor", {"cpu"}}};
   options.repeats = 2;
@@ -117,7 +117,7 @@ TEST_F(Sessions, MeasureTheChosenPointsAlone) {
   EXPECT_TRUE(session.record().left_out.empty());
 }
 
-TEST_F(Sessions, RefuseAChoiceThatNoPointIsOf) {
+TEST_F(Sessions, RefuseASelectionThatMatchesNoPoint) {
   Options options;
   options.only = {{"sise", {"1"}}};
   EXPECT_EQ(refusal(options), "--only: unknown key: found 'sise', expected size");
@@ -129,7 +129,7 @@ TEST_F(Sessions, RefuseAChoiceThatNoPointIsOf) {
   EXPECT_THAT(refusal(options), HasSubstr("all requested points need a GPU: found "));
 }
 
-TEST_F(Sessions, RefuseWhatTheExperimentCannotUse) {
+TEST_F(Sessions, RefuseOptionsThatTheExperimentCannotUse) {
   Options options;
   options.routes = "routes.txt";
   options.gpus = {0, 7};
@@ -142,7 +142,7 @@ TEST_F(Sessions, RefuseWhatTheExperimentCannotUse) {
   EXPECT_EQ(refusal(bad), "bad:1: no rule");
 }
 
-TEST_F(Sessions, KeepWhatWasMeasuredBeforeAnError) {
+TEST_F(Sessions, KeepPointsMeasuredBeforeAnError) {
   fails_at = "2";
   how = How::error;
   Session session = open({});
@@ -153,7 +153,7 @@ TEST_F(Sessions, KeepWhatWasMeasuredBeforeAnError) {
   EXPECT_THAT(session.record().errors, ElementsAre("a wrong result: found 1, expected 2"));
 }
 
-TEST_F(Sessions, KeepWhatWasMeasuredBeforeAnException) {
+TEST_F(Sessions, KeepPointsMeasuredBeforeAnException) {
   fails_at = "3";
   how = How::exception;
   Session session = open({});
@@ -175,7 +175,7 @@ TEST_F(Sessions, DiscardThePointThatWasStopped) {
   }
 }
 
-TEST(Limits, AreThoseThatWereNotCutShort) {
+TEST(Limits, IncludeOnlyCompletedMeasurements) {
   const std::atomic<bool> at_once{true};
   EXPECT_TRUE(measure_limits(2, {}, at_once).empty());
 }

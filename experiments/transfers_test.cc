@@ -58,7 +58,7 @@ TEST(Transfers, AreThoseToTheDeviceInTheMiddleOfTheRun) {
   }
 }
 
-TEST(Transfers, AreNoneWhereNoneWere) {
+TEST(Transfers, AreEmptyIfNothingWasTransferred) {
   ring::Timeline timeline(10);
   EXPECT_TRUE(transfers_of(timeline).empty());
   timeline.name_segments({"router"});
@@ -67,7 +67,7 @@ TEST(Transfers, AreNoneWhereNoneWere) {
   EXPECT_TRUE(transfers_of(timeline).empty()) << "by kernels";
 }
 
-TEST(Transfers, AreDrawnAsFarAsARecordKeepsThem) {
+TEST(Transfers, AreDrawnUpToTheRecordsLimit) {
   ring::Timeline timeline(100'000);
   timeline.name_segments({"router"});
   ring::SpanLog& log = timeline.add_stream({}, kSegments, nullptr);

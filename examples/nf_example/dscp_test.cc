@@ -60,7 +60,7 @@ TEST(Dscp, SetsTheCodePointOfIpv4WithItsChecksumAndLeavesEcn) {
   }
 }
 
-TEST(Dscp, LeavesAWrongChecksumAsWrongAsItWas) {
+TEST(Dscp, KeepsAWrongChecksumWrong) {
   Bytes frame = penstock::testing::packet().eth().ipv4("10.0.0.1", "192.0.2.1").udp(53, 53).bytes();
   frame[kIp + 11] ^= 1;
   const Bytes out = sent(frame, 46);
@@ -82,7 +82,7 @@ TEST(Dscp, SetsTheCodePointOfIpv6AndLeavesEcnAndFlowLabel) {
   }
 }
 
-TEST(Dscp, LeavesWhatHasNoIpHeaderAsItIs) {
+TEST(Dscp, DoesNotChangePacketsWithoutAnIpHeader) {
   Bytes arp = penstock::testing::packet().eth().ether_type(0x0806).bytes();
   arp.resize(60, 0x45);
   EXPECT_EQ(sent(arp, 46), arp);
@@ -92,7 +92,7 @@ TEST(Dscp, LeavesWhatHasNoIpHeaderAsItIs) {
 }
 
 // The transfer plan relies on this: the function reads and writes nothing else, and drops nothing.
-TEST(Dscp, AccessesWhatItsTraitsSay) {
+TEST(Dscp, AccessesOnlyWhatItsTraitsDeclare) {
   const auto function = make_dscp(46);
   const auto run = [] {
     return std::make_unique<penstock::property::CpuRun>(penstock::property::MadeFunction{nullptr, make_dscp(46)});

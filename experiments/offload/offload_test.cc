@@ -84,7 +84,7 @@ TEST(OffloadRates, AreMeasuredForEachRepeat) {
   }
 }
 
-TEST(OffloadRates, AreRefusedWhereAResultIsWrong) {
+TEST(OffloadRates, AreRefusedIfAResultIsWrong) {
   const auto work = some_routing();
   const auto engine = work->engine("trie4");
   ASSERT_TRUE(engine);
@@ -103,7 +103,7 @@ TEST(OffloadRates, EndEarlyWhenStopped) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::minutes{1});
 }
 
-TEST(TupleKeys, AreTheKeysOfTheTuplesThatTheyStandFor) {
+TEST(TupleKeys, GiveTheKeysOfTheirTuples) {
   const auto keys = firewall::read_tuples("1.2.3.4 5.6.7.8 tcp 1000 80\n1.2.3.4 5.6.7.8 icmp 0 0\n", "");
   ASSERT_TRUE(keys);
   TupleKey tuple{0x01020304, 0x05060708, 1000, 80,

@@ -72,7 +72,7 @@ std::string ipsec(const Workplace& place, const std::string& name, const std::st
                  : "[ipsec: {state: " + yaml_text(state) + ", policy: " + yaml_text(policy) + ", state_dir: none}]";
 }
 
-TEST(ChainRunner, HoldsWhatIsUndoneAgainstWhatWentIn) {
+TEST(ChainRunner, ComparesUndoneOutputWithTheInput) {
   constexpr const char* kKey = "202122232425262728292a2b2c2d2e2f30313233";
   constexpr const char* kOther = "202122232425262728292a2b2c2d2e2f30313234";
   ChainRunner runner(kNeverStop);

@@ -104,7 +104,7 @@ TEST(CpuExecutor, CountsWhatEachFunctionForwardsDropsAndConsumes) {
   EXPECT_THAT(of(done.counters->consumed), Pair(0, 0)) << "by the chain itself: none";
 }
 
-TEST(CpuExecutor, AsksNoFunctionAboutAPacketThatHasLeft) {
+TEST(CpuExecutor, ShowsNoFunctionAPacketThatHasEnded) {
   FakeChain chain;
   chain.add_sink("out");
   chain
@@ -126,7 +126,7 @@ TEST(CpuExecutor, AsksNoFunctionAboutAPacketThatHasLeft) {
 ///     route ─▶ ┬ out_port 1: reroute, drops sevens ─┬ ─▶ last
 ///              ├ out_port 0: straight on ───────────┤
 ///              ├ otherwise: never ──────────────────┤
-TEST(CpuExecutor, TakesPacketsThroughTheArmThatTheyMeetWhereTheForkBegins) {
+TEST(CpuExecutor, TakesPacketsThroughTheArmWhoseConditionHoldsWhereTheForkBegins) {
   FakeChain chain;
   FakePort& out = chain.add_sink("out");
   chain.add_sink("other");
@@ -188,7 +188,7 @@ TEST(CpuExecutor, ShowsCopiesToFunctionsOfArmsThatTheirPortAdmits) {
   EXPECT_EQ(seen, "of port 0of all");
 }
 
-TEST(CpuExecutor, WritesDownWhichFunctionDecided) {
+TEST(CpuExecutor, RecordsWhichFunctionDecided) {
   FakeChain chain;
   chain.add_sink("out");
   chain.add_function("a", each([](auto) { return Verdict::forward(); }));
@@ -218,7 +218,7 @@ TEST(CpuExecutor, KeepsTheOrderWithinEachExit) {
   EXPECT_EQ(done.counters->forwarded.packets.get(), 1000U);
 }
 
-TEST(CpuExecutor, SendsByTheWiringWhereNoFunctionChose) {
+TEST(CpuExecutor, SendsByTheWiringIfNoFunctionChoseAPort) {
   FakeChain chain;
   FakePort& a = chain.add_sink("a");
   FakePort& b = chain.add_sink("b");
@@ -234,7 +234,7 @@ TEST(CpuExecutor, SendsByTheWiringWhereNoFunctionChose) {
   EXPECT_THAT(a.numbers(), ElementsAre(2));
 }
 
-TEST(CpuExecutor, ConsumesWhatHasNowhereToGo) {
+TEST(CpuExecutor, ConsumesPacketsWithoutAnOutputPort) {
   FakeChain chain;
   chain.add_source("in", testing::script({}));
   const auto frames = numbered_frames(10);
@@ -243,7 +243,7 @@ TEST(CpuExecutor, ConsumesWhatHasNowhereToGo) {
   EXPECT_THAT(of(done.counters->forwarded), Pair(0, 0));
 }
 
-TEST(CpuExecutor, DropsWhatIsSentByAPortThatDoesNotWrite) {
+TEST(CpuExecutor, DropsPacketsForAPortThatDoesNotWrite) {
   FakeChain chain;
   chain.add_source("in", testing::script({}));
   chain.add_sink("out");
@@ -258,7 +258,7 @@ TEST(CpuExecutor, DropsWhatIsSentByAPortThatDoesNotWrite) {
             testing::bytes_of(frames));
 }
 
-TEST(CpuExecutor, CountsWhatAPortRefusesToTheByte) {
+TEST(CpuExecutor, CountsRefusedPacketsExactly) {
   FakeChain chain;
   FakePort& out = chain.add_sink("out");
   out.refuses = [](PacketView packet) { return number_of(packet) % 3 == 0; };
@@ -272,7 +272,7 @@ TEST(CpuExecutor, CountsWhatAPortRefusesToTheByte) {
   EXPECT_EQ(of(done.counters->port_out[0]), taken);
 }
 
-TEST(CpuExecutor, CountsWhatAPortLosesAtTheEndOfABatchAsRefusedAndNotAsForwarded) {
+TEST(CpuExecutor, CountsPacketsLostAtTheEndOfABatchAsRefused) {
   FakeChain chain;
   FakePort& out = chain.add_sink("out");
   const auto frames = numbered_frames(300);
@@ -286,7 +286,7 @@ TEST(CpuExecutor, CountsWhatAPortLosesAtTheEndOfABatchAsRefusedAndNotAsForwarded
   EXPECT_EQ(of(done.counters->port_out[0]), kept);
 }
 
-TEST(CpuExecutor, FlushesThePortsThatABatchLeftByOnce) {
+TEST(CpuExecutor, FlushesEachPortOfABatchOnce) {
   FakeChain chain;
   FakePort& used = chain.add_sink("used");
   FakePort& unused = chain.add_sink("unused");
@@ -300,7 +300,7 @@ TEST(CpuExecutor, FlushesThePortsThatABatchLeftByOnce) {
   EXPECT_THAT(used.flushes, ElementsAre(1)) << "an empty batch leaves by none";
 }
 
-TEST(CpuExecutor, HashesFlowsOnlyForThoseWhoReadTheHash) {
+TEST(CpuExecutor, HashesFlowsOnlyIfAFunctionReadsTheHash) {
   for (const bool read : {false, true}) {
     FakeChain chain;
     chain.add_sink("out");
@@ -391,7 +391,7 @@ TEST_P(FlowsOfTwo, AreAsIfEachHadItsOwn) {
   EXPECT_EQ(seen[1], expected[1]);
 }
 
-TEST(CpuExecutor, ParsesAgainBehindAFunctionThatGrowsFrames) {
+TEST(CpuExecutor, ParsesAgainAfterAFunctionThatGrowsFrames) {
   FakeChain chain;
   FakePort& out = chain.add_sink("out");
   auto& first = chain.add_function("tags", push_tag);
@@ -433,7 +433,7 @@ FakeFunction& add_maker(FakeChain& chain, std::function<bool(std::uint64_t numbe
   return maker;
 }
 
-TEST(CpuExecutor, SendsWhatAFunctionMakesRightBehindItsCauseByTheSameWay) {
+TEST(CpuExecutor, SendsEmittedPacketsDirectlyAfterTheirCauseByTheSamePort) {
   FakeChain chain;
   FakePort& even = chain.add_sink("even");
   FakePort& odd = chain.add_sink("odd");
@@ -465,7 +465,7 @@ TEST(CpuExecutor, SendsWhatAFunctionMakesRightBehindItsCauseByTheSameWay) {
   EXPECT_EQ(done.counters->port_out[1].packets.get(), 520U);
 }
 
-TEST(CpuExecutor, SendsWhatAFunctionMakesInPlaceOfItsCause) {
+TEST(CpuExecutor, SendsEmittedPacketsInPlaceOfTheirCause) {
   FakeChain chain;
   FakePort& out = chain.add_sink("out");
   add_maker(
@@ -486,7 +486,7 @@ TEST(CpuExecutor, SendsWhatAFunctionMakesInPlaceOfItsCause) {
   EXPECT_EQ(done.counters->forwarded.packets.get(), 100U);
 }
 
-TEST(CpuExecutor, SendsNothingBehindWhatDoesNotLeave) {
+TEST(CpuExecutor, SendsNothingAfterAPacketThatDoesNotLeave) {
   FakeChain chain;
   FakePort& out = chain.add_sink("out");
   add_maker(
@@ -510,7 +510,7 @@ TEST(CpuExecutor, SendsNothingBehindWhatDoesNotLeave) {
   EXPECT_EQ(consumed.counters->generated.packets.get(), 0U);
 }
 
-TEST(CpuExecutor, CountsWhatFunctionsMakeAndPortsLoseByItself) {
+TEST(CpuExecutor, CountsEmittedPacketsThatPortsLoseSeparately) {
   FakeChain chain;
   FakePort& out = chain.add_sink("out");
   chain.add_port("closed");
@@ -530,7 +530,7 @@ TEST(CpuExecutor, CountsWhatFunctionsMakeAndPortsLoseByItself) {
   EXPECT_EQ(done.counters->port_out[0].packets.get(), 6U);
 }
 
-TEST(CpuExecutor, BoundsWhatFunctionsMakeOfABatch) {
+TEST(CpuExecutor, BoundsThePacketsEmittedForABatch) {
   FakeChain chain;
   FakePort& out = chain.add_sink("out");
   chain.settings.batch_packets = 10;

@@ -523,13 +523,13 @@ TEST(DeviceExecutor, DoesWhatTheCpuDoes) {
   EXPECT_EQ(behaviour.most_in_flight, 4U);
 }
 
-TEST(DeviceExecutor, BringsWholeFramesBack) {
+TEST(DeviceExecutor, CopiesWholeFramesBack) {
   Behaviour behaviour;
   expect_as_on_the_cpu(chain_of({{0, true}, {3, true}, {1, true}}), batches_of(20, 33), behaviour, 3);
   expect_as_on_the_cpu(chain_of({{0, true}, {1, true}}), batches_of(20, 33), behaviour, 3, plan::WholeFrames::always);
 }
 
-TEST(DeviceExecutor, SendsPacketsForEachFunctionWhereTheyAreNotShared) {
+TEST(DeviceExecutor, SendsPacketsForEachFunctionIfTheyAreNotShared) {
   for (const plan::WholeFrames whole : {plan::WholeFrames::where_needed, plan::WholeFrames::always}) {
     for (const plan::Sharing sharing : {plan::Sharing::parsing, plan::Sharing::none}) {
       Behaviour behaviour;
@@ -546,7 +546,7 @@ TEST(DeviceExecutor, RunsFunctionsOnTheCpuBetweenSegments) {
   expect_as_on_the_cpu(chain_of({{3, true}, {1, false}, {2, true}, {4, false}}), batches_of(20, 50), behaviour, 4);
 }
 
-TEST(DeviceExecutor, LeavesWhatIsPuntedToTheTwins) {
+TEST(DeviceExecutor, LeavesPuntedPacketsToTheTwins) {
   Behaviour behaviour;
   Bed device(chain_of({{0, true}, {1, true}}));
   ASSERT_NO_FATAL_FAILURE(device.put_on_lanes(2, behaviour));
@@ -554,7 +554,7 @@ TEST(DeviceExecutor, LeavesWhatIsPuntedToTheTwins) {
   EXPECT_EQ(device.counters->device.punted.get(), 10U) << "every eleventh has longer headers than cross";
 }
 
-TEST(DeviceExecutor, FinishesOnTheCpuWhatTheDeviceFails) {
+TEST(DeviceExecutor, FinishesFailedBatchesOnTheCpu) {
   Behaviour behaviour;
   unsigned calls = 0;
   behaviour.fails = [&] { return ++calls % 5 == 0; };
@@ -566,7 +566,7 @@ TEST(DeviceExecutor, FinishesOnTheCpuWhatTheDeviceFails) {
   expect_as_on_the_cpu(chain_of({{3, true}, {1, false}, {2, true}, {4, false}}), batches_of(40, 20), behaviour, 4);
 }
 
-TEST(DeviceExecutor, GoesOnOnTheCpuOnceTheDeviceIsLost) {
+TEST(DeviceExecutor, ContinuesOnTheCpuAfterTheDeviceIsLost) {
   Behaviour behaviour;
   unsigned calls = 0;
   behaviour.fails = [&] { return ++calls > 10; };
@@ -622,7 +622,7 @@ TEST(DeviceExecutor, GivesUpADeviceThatHangsAtItsFirstBatch) {
   EXPECT_TRUE(ring.filling()->empty());
 }
 
-TEST(DeviceExecutor, CountsWhatItSays) {
+TEST(DeviceExecutor, CountsSegmentsAndTheBytesThatThePlanNames) {
   Behaviour behaviour;
   Bed bed(chain_of({{0, true}, {1, true}}));
   ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
@@ -637,7 +637,7 @@ TEST(DeviceExecutor, CountsWhatItSays) {
   EXPECT_EQ(bed.counters->device.bytes_to_host.get(), 3 * 64 * planned.to_host);
 }
 
-TEST(DeviceExecutor, DropsWhatAFinishStageDropsWhereverLaterFunctionsHaveTakenIt) {
+TEST(DeviceExecutor, DropsWhatAFinishStageDropsWhateverLaterFunctionsDid) {
   Behaviour behaviour;
   for (const auto sharing : {plan::Sharing::packets, plan::Sharing::parsing, plan::Sharing::none}) {
     // For packets that the meter drops, the device has already run the next functions: filter, route, scramble.
@@ -793,7 +793,7 @@ TEST(DeviceExecutor, GivesRoomToFramesThatTheTwinsMakeLonger) {
   }
 }
 
-TEST(DeviceExecutor, SendsWhatFunctionsMakeInItsPlace) {
+TEST(DeviceExecutor, SendsEmittedPacketsInTheirPlace) {
   const std::vector<std::vector<Position>> chains{
       chain_of({{kRoutes, true}, {kCuts, true}}),
       chain_of({{kShies, true}, {kAnswers, true}, {kRoutes, true}, {kPads, true}, {kCuts, true}}),
@@ -816,7 +816,7 @@ TEST(DeviceExecutor, SendsWhatFunctionsMakeInItsPlace) {
   EXPECT_GT(bed.counters->generated.packets.get(), 500U);
 }
 
-TEST(DeviceExecutor, GivesRoomToFramesThatAreTraced) {
+TEST(DeviceExecutor, GivesRoomToTracedFrames) {
   const auto positions = chain_of({{kRoutes, true}, {kTags, true}, {kPads, false}, {kCuts, false}});
   Bed cpu(positions);
   cpu.executor = std::make_unique<CpuExecutor>(cpu.chain, 0, *cpu.counters, nullptr);
@@ -995,7 +995,7 @@ TEST(DeviceExecutor, KeepsFramesOfOtherArmsWhereTheyAre) {
 ///
 ///     filter ─▶ ┬ route (CPU) ─┬ ─▶ filter
 ///               ├ filter ──────┤
-TEST(DeviceExecutor, TellsTheDeviceWhatTheHostHasChangedInOneArm) {
+TEST(DeviceExecutor, SendsTheHostsChangesOfOneArmToTheDevice) {
   Behaviour behaviour;
   expect_as_on_the_cpu(chain_of({{kFilters, true}, {kRoutes, false}, {kFilters, true}, {kFilters, true}}),
                        batches_of(4, 200), behaviour, 2, plan::WholeFrames::always, plan::Sharing::packets,

@@ -48,7 +48,7 @@ std::array<std::vector<Captured>, 2> conversations(unsigned packets_of_each) {
   return captures;
 }
 
-TEST(Merge, CapturesOfSeveralPortsComeByTime) {
+TEST(Merge, CapturesOfSeveralPortsAreMergedByTime) {
   // More than fits into the rings to the workers.
   const auto [requests, answers] = conversations(2000);
   const TemporaryFolder folder;
@@ -87,7 +87,7 @@ TEST(Merge, CapturesOfSeveralPortsComeByTime) {
   }
 }
 
-TEST(Merge, ACaptureThatEndsOrGoesBackInTimeHoldsNobodyUp) {
+TEST(Merge, ACaptureThatEndsOrGoesBackInTimeDelaysNoOther) {
   auto [requests, answers] = conversations(200);
   answers.resize(10);                                                  // ends early
   std::swap(requests[100], requests.back());                           // not in order

@@ -47,7 +47,7 @@ struct Finished {
   std::unique_ptr<Worker> worker;
 };
 
-TEST(Worker, ClosesABatchThatHoldsAllThePacketsItMay) {
+TEST(Worker, ClosesABatchWithTheMaximumNumberOfPackets) {
   FakeChain chain;
   chain.add_source("in", script({numbered_frames(10)}));
   FakePort& out = chain.add_sink("out");
@@ -61,7 +61,7 @@ TEST(Worker, ClosesABatchThatHoldsAllThePacketsItMay) {
   EXPECT_EQ(out.numbers(), numbers(10));
 }
 
-TEST(Worker, ClosesABatchThatHoldsAllTheBytesItMay) {
+TEST(Worker, ClosesABatchWithTheMaximumNumberOfBytes) {
   FakeChain chain;
   chain.add_source("in", script({std::vector<testing::Bytes>(5, testing::numbered(7))}));
   chain.add_sink("out");
@@ -73,7 +73,7 @@ TEST(Worker, ClosesABatchThatHoldsAllTheBytesItMay) {
   EXPECT_EQ(get(run.counters().batches), 3U);
 }
 
-TEST(Worker, MapsNoQueueWhereAllItsSourcesWait) {
+TEST(Worker, MapsNoQueueIfAllItsSourcesCanWait) {
   FakeChain chain;
   chain.add_source("in", script({numbered_frames(10)}));
   FakePort& out = chain.add_sink("out");
@@ -110,7 +110,7 @@ TEST(Worker, LeavesABatchOpenWhileThereIsTime) {
   EXPECT_EQ(get(run.counters().closed_by_end), 1U);
 }
 
-TEST(Worker, CountsTheLatencyOfEveryPacketThatItTookIn) {
+TEST(Worker, CountsTheLatencyOfEveryReceivedPacket) {
   FakeChain chain;
   std::vector<std::vector<testing::Bytes>> one_by_one;  // more polls than a batch stores times for
   for (std::uint64_t i = 0; i < 300; ++i) one_by_one.push_back({testing::numbered(i)});
@@ -148,14 +148,14 @@ std::chrono::nanoseconds latency_of_a_packet(std::optional<std::chrono::nanoseco
   return run.counters().latency.quantile(1);
 }
 
-TEST(Worker, CountsLatencyFromTheArrivalWhereThePortKnowsIt) {
+TEST(Worker, CountsLatencyFromTheArrivalIfThePortKnowsIt) {
   EXPECT_GE(latency_of_a_packet(-1h, 0ms), 20ms) << "not from the poll";
   EXPECT_LT(latency_of_a_packet(-1h, -2h), 1h) << "a packet of an old recording counts from the poll";
   EXPECT_GT(latency_of_a_packet(-1h, 2h), 0ms) << "so does one whose time is yet to come";
   EXPECT_GT(latency_of_a_packet(std::nullopt, 0ms), 0ms);
 }
 
-TEST(Worker, CountsArrivalsOfMorePollsThanABatchKeepsTimesOf) {
+TEST(Worker, CountsArrivalsOfMorePollsThanABatchStoresTimesFor) {
   FakeChain chain;
   std::vector<std::vector<testing::Bytes>> one_by_one;
   for (std::uint64_t i = 0; i < 300; ++i) one_by_one.push_back({testing::numbered(i)});
@@ -194,7 +194,7 @@ TEST(Worker, PassesBatchBoundariesWhenNoPacketsCome) {
 }
 
 //   poll:   0 1 2 │ copy of 9 │ 3 4
-TEST(Worker, ShowsACopyAtItsPlaceAndCountsAndSendsItNot) {
+TEST(Worker, ShowsACopyInItsPlaceWithoutCountingOrSendingIt) {
   FakeChain chain;
   int polls = 0;
   chain.add_source("in", [&](unsigned, Batch& batch) {
@@ -226,7 +226,7 @@ TEST(Worker, ShowsACopyAtItsPlaceAndCountsAndSendsItNot) {
   EXPECT_EQ(get(run.counters().in.packets), 5U);
 }
 
-TEST(Worker, ReturnsAtOnceWhereNoSourceHasAnything) {
+TEST(Worker, ReturnsAtOnceIfAllSourcesHaveEnded) {
   FakeChain chain;
   chain.add_source("a", [](unsigned, Batch&) { return RxStatus::end; });
   chain.add_source("b", [](unsigned, Batch&) { return RxStatus::end; });
@@ -235,7 +235,7 @@ TEST(Worker, ReturnsAtOnceWhereNoSourceHasAnything) {
   EXPECT_EQ(get(run.counters().in.packets), 0U);
 }
 
-TEST(Worker, ReadsOnFromTheOthersWhereASourceHasEnded) {
+TEST(Worker, ContinuesWithTheOtherSourcesAfterOneEnds) {
   FakeChain chain;
   chain.add_source("a", script({numbered_frames(5)}));
   chain.add_source("b", script({numbered_frames(3, 5), {}, {}, numbered_frames(4, 8)}, 1));
@@ -300,7 +300,7 @@ TEST(Worker, DropsWhatASingleSourceOffersBeyondTheWaitingQueue) {
   EXPECT_GT(first[30], 100U) << "the queue was full, and what came was dropped";
 }
 
-TEST(Worker, TakesNothingInFromSourcesThatWaitWhileBatchesWait) {
+TEST(Worker, ReceivesNothingFromSourcesThatCanWaitWhileBatchesWait) {
   FakeChain chain;
   chain.settings.batch_packets = 10;
   std::uint64_t taken_in = 0;
@@ -322,7 +322,7 @@ TEST(Worker, TakesNothingInFromSourcesThatWaitWhileBatchesWait) {
   EXPECT_LE(most, 20U) << "one batch that waits, and one that is filled";
 }
 
-TEST(Worker, LosesNothingOfASourceThatWaits) {
+TEST(Worker, LosesNothingFromASourceThatCanWait) {
   ThreeSources sources({true, false, true});
   const Finished run(sources.chain);
   const auto numbers = sources.out->numbers();
@@ -370,7 +370,7 @@ TEST(Worker, StarvesNoSource) {
   for (PortIndex i = 0; i < 3; ++i) EXPECT_GT(get(worker.counters().port_in[i].packets), 50U) << "source " << i;
 }
 
-TEST(Worker, FinishesWhatItHasTakenInWhenItIsToldToStop) {
+TEST(Worker, FinishesReceivedPacketsWhenItIsStopped) {
   FakeChain chain;
   std::atomic<bool> stop{false};
   std::uint64_t given = 0;
@@ -395,7 +395,7 @@ TEST(Worker, FinishesWhatItHasTakenInWhenItIsToldToStop) {
   EXPECT_EQ(get(worker.counters().closed_by_end), 1U);
 }
 
-TEST(Worker, NumbersItsPacketsInTheOrderTheyCame) {
+TEST(Worker, NumbersItsPacketsInTheOrderOfArrival) {
   FakeChain chain;
   chain.add_source("in", script({numbered_frames(100)}));
   FakePort& out = chain.add_sink("out");

@@ -65,7 +65,7 @@ TEST_F(EvasionFuzz, NothingEvadesTheDefaultSettings) {
   EXPECT_GE(off_path.read, off_path.conversations / 100 * 80);
 }
 
-TEST_F(EvasionFuzz, WithoutAttacksTheHostReadsEverySignatureOffThePathAndNoneOnIt) {
+TEST_F(EvasionFuzz, WithoutAttacksTheHostReadsEverySignatureOffThePathAndNoneInline) {
   options_.conversations = 2000;
   options_.generator.only = {"none"};
   run();

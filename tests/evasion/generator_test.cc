@@ -33,7 +33,7 @@ TEST(Generator, EveryMoveThatIsOnIsDrawn) {
 }
 
 // Whatever number of moves changed it.
-TEST(Generator, AScriptNamesNothingThatIsNotThere) {
+TEST(Generator, AScriptRefersOnlyToThingsThatExist) {
   for (std::uint64_t index = 0; index < 20'000; ++index) {
     const Script script = generate(2, index, {.most_moves = 12});
     for (const Step& step : script.steps) {
@@ -52,7 +52,7 @@ TEST(Generator, AScriptNamesNothingThatIsNotThere) {
   }
 }
 
-TEST(Generator, OnlyTheMovesThatAreAskedForAreDrawn) {
+TEST(Generator, OnlyRequestedMovesAreDrawn) {
   for (std::uint64_t index = 0; index < 500; ++index) {
     for (const std::string_view move : generate(1, index, {.only = {"decoy_"}, .except = {"decoy_rst"}}).moves) {
       EXPECT_TRUE(move.starts_with("decoy_") && move != "decoy_rst") << move;
@@ -78,7 +78,7 @@ TEST(Generator, SegmentsWithoutAttacksAreTheStream) {
 }
 
 // Here a script counts as an evasion as long as it contains its first decoy.
-TEST(Minimise, LeavesOutWhatDoesNotMatter) {
+TEST(Minimise, RemovesWhatDoesNotMatter) {
   const Script script = generate(1, 3, {.only = {"decoy_dies"}, .most_moves = 8});
   const auto evades = [](const Script& candidate) {
     return std::any_of(candidate.steps.begin(), candidate.steps.end(),

@@ -38,7 +38,7 @@ class Judge : public ::testing::Test {
 
 const Bytes kHello = {'h', 'e', 'l', 'l', 'o'};
 
-TEST_F(Judge, ReadsARightDatagram) {
+TEST_F(Judge, ReadsAValidDatagram) {
   const auto right = [](const Endpoint& from, const Endpoint& to) { return udp_datagram(from, to, kHello); };
   EXPECT_TRUE(reads_datagram(false, {}, right));
   EXPECT_EQ(reads_datagram(true, {}, right), host_->has_ipv6());
@@ -84,7 +84,7 @@ Transcript conversation(KernelHost& host, HostRole role, void (*change)(Packet&)
   return play(script, host, attacker++, 1'700'000'000'000'000'000);
 }
 
-TEST_F(Judge, ReadsARightSegment) {
+TEST_F(Judge, ReadsAValidSegment) {
   for (const HostRole role : {HostRole::server, HostRole::client}) {
     const Transcript transcript = conversation(*host_, role, [](Packet&) {});
     EXPECT_TRUE(transcript.read_signature);
@@ -92,7 +92,7 @@ TEST_F(Judge, ReadsARightSegment) {
   }
 }
 
-TEST_F(Judge, ReadsNoSegmentThatIsWrong) {
+TEST_F(Judge, ReadsNoInvalidSegment) {
   const std::pair<const char*, void (*)(Packet&)> wrongs[] = {
       {"checksum", [](Packet& packet) { packet.wrong_checksum = true; }},
       {"IP checksum", [](Packet& packet) { packet.wrong_ip_checksum = true; }},
@@ -107,7 +107,7 @@ TEST_F(Judge, ReadsNoSegmentThatIsWrong) {
   }
 }
 
-TEST_F(Judge, PutsFragmentsTogether) {
+TEST_F(Judge, ReassemblesFragments) {
   const Transcript transcript = conversation(*host_, HostRole::server, [](Packet& packet) {
     packet.fragments = {{.begin = 16, .end = Fragment::kToEnd, .more = false}, {.begin = 0, .end = 16, .more = true}};
   });

@@ -47,7 +47,7 @@ TEST(PacketWriter, SpoiledChecksumsAreWrong) {
   EXPECT_NE(folded_sum(BytesView(ip).first(20)), 0xffffU);
 }
 
-TEST(PacketWriter, AFragmentSaysWhereItLies) {
+TEST(PacketWriter, AFragmentHasItsOffset) {
   const Bytes v4 =
       ip_fragment(kHere, kThere, {.protocol = 17}, {.id = 0x1234, .offset = 16, .more = true}, text("12345678"));
   EXPECT_EQ(get16(v4, 4), 0x1234);
@@ -66,7 +66,7 @@ TEST(PacketWriter, AFragmentSaysWhereItLies) {
   EXPECT_EQ(get16(v6, 4), 24);
 }
 
-TEST(PacketWriter, WhatIsWrittenIsReadAgain) {
+TEST(PacketWriter, WrittenPacketsCanBeParsed) {
   const Bytes segment = tcp_segment(kFrom, kTo,
                                     {.sequence = 7,
                                      .acknowledgment = 8,

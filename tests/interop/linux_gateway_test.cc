@@ -134,7 +134,7 @@ TEST_F(LinuxGateway, ForwardsTheSamePacketsInTheSameOrderOfEachFlow) {
   EXPECT_GT(forwarded, 2000U);
 }
 
-TEST_F(LinuxGateway, MatchesEveryRuleAsOften) {
+TEST_F(LinuxGateway, MatchesEveryRuleEquallyOften) {
   std::map<std::string, std::uint64_t> ours;
   for (const auto& rule : report_["functions"][1]["details"]["rules"])
     ours[rule["text"]] += rule["packets"].get<std::uint64_t>();

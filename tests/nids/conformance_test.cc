@@ -72,7 +72,7 @@ TEST_P(Case, AlertsAsTheReferenceEngineDoes) {
   }
 }
 
-TEST_P(Case, AlertsOnNothingLessWhereEveryVersionOfOverlapsIsInspected) {
+TEST_P(Case, LosesNoAlertsIfEveryVersionOfOverlapsIsInspected) {
   const std::string folder = corpus() + "/ids/" + GetParam();
   ScanOptions options;
   options.tracker.every_version = false;
@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(Conformance, Case, testing::ValuesIn(cases()), [](const
 });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Case);  // if there is no corpus
 
-TEST(Conformance, KnowsNoDifferenceOfACaseThatIsNotThere) {
+TEST(Conformance, ListsNoDifferenceForACaseThatDoesNotExist) {
   if (corpus().empty()) GTEST_SKIP() << "no corpus: set PENSTOCK_CORPUS to the folder of test data";
   const std::vector<std::string> all = cases();
   for (const auto& [name, reason] : known_differences()) {

@@ -136,7 +136,7 @@ TEST(Evasion, ThousandsOfHolesHideNothing) {
 }
 
 // More chunks than are offered at once.
-TEST(Evasion, NothingIsHiddenBehindThousandsOfHolesThatStay) {
+TEST(Evasion, ThousandsOfHolesThatStayHideNothing) {
   for (const bool reset : {false, true}) {
     Scanner scanner(rules_of(kAttackRule));
     Conversation tcp(scanner);
@@ -249,7 +249,7 @@ TEST(Evasion, TooManyFragmentsHideNothingThatPasses) {
 }
 
 // Inline, data that is not part of any stream does not reach the host, which may be less strict than the sensor.
-TEST(Evasion, WhatTheConnectionDoesNotTakeDoesNotPass) {
+TEST(Evasion, SegmentsThatTheConnectionDoesNotAcceptDoNotPass) {
   Scanner scanner(rules_of(kAttackRule), on_the_path());
   Conversation tcp(scanner);
   tcp.handshake();
@@ -370,7 +370,7 @@ TEST(Evasion, OverlappingSegmentsAreSeenAsThePolicysHostsSeeThem) {
   }
 }
 
-TEST(Evasion, AChecksumThatIsWrongIsForTheOperatorToJudge) {
+TEST(Evasion, TheOperatorDecidesAboutWrongChecksums) {
   for (const bool verify : {false, true}) {
     ScanOptions options = with_policy(OverlapPolicy::first);
     options.tracker.verify_checksums = verify;
@@ -439,7 +439,7 @@ TEST(Evasion, NoMixtureOfVersionsHidesAnAttack) {
   }
 }
 
-TEST(Evasion, OverlapsAreSeenByOnePolicyOrTheOtherWhereOnlyThePolicysVersionIsInspected) {
+TEST(Evasion, IfOnlyThePolicysVersionIsInspectedOverlapsAreSeenByOnePolicyOrTheOther) {
   for (const bool chaff_first : {false, true}) {
     for (const OverlapPolicy policy : {OverlapPolicy::first, OverlapPolicy::last}) {
       Scanner scanner(rules_of(std::string(kAttackRule) + "\nalert tcp any any -> any 80 (ttl:<5; sid:2;)"),
@@ -467,7 +467,7 @@ TEST(Evasion, AResetOutsideTheWindowEndsNothing) {
   EXPECT_EQ(alerts_of(scanner), 1U);
 }
 
-TEST(Evasion, DataBehindAResetIsSeenWhereTheConnectionBeginsAgain) {
+TEST(Evasion, DataAfterAResetIsSeenIfTheConnectionRestarts) {
   Scanner scanner(rules_of(kAttackRule));
   {
     Conversation tcp(scanner);
@@ -483,7 +483,7 @@ TEST(Evasion, DataBehindAResetIsSeenWhereTheConnectionBeginsAgain) {
   EXPECT_EQ(alerts_of(scanner), 1U);
 }
 
-TEST(Evasion, DataIsSeenThatWasNeverAcknowledgedBeforeTheEnd) {
+TEST(Evasion, DataThatWasNeverAcknowledgedIsSeenAtTheEnd) {
   for (const bool reset : {false, true}) {
     Scanner scanner(rules_of(kAttackRule));
     Conversation tcp(scanner);
@@ -495,7 +495,7 @@ TEST(Evasion, DataIsSeenThatWasNeverAcknowledgedBeforeTheEnd) {
   }
 }
 
-TEST(Evasion, AGapDoesNotHideWhatIsBehindIt) {
+TEST(Evasion, AGapDoesNotHideWhatFollows) {
   Scanner scanner(rules_of(kAttackRule));
   Conversation tcp(scanner);
   tcp.handshake();
@@ -507,7 +507,7 @@ TEST(Evasion, AGapDoesNotHideWhatIsBehindIt) {
   EXPECT_GE(alerts_of(scanner), 1U) << "in the packet, which is outside of the window, and in the stream";
 }
 
-TEST(Evasion, AGapIsNotClosedOver) {
+TEST(Evasion, DataAroundAGapIsNotJoined) {
   Scanner scanner(rules_of(kAttackRule));
   Conversation tcp(scanner);
   tcp.handshake();

@@ -312,7 +312,7 @@ std::string lacking(const Alerts& a, const Alerts& b) {
   return text;
 }
 
-TEST(Workers, AnyNumberOfThemAlertsTheSame) {
+TEST(Workers, AnyNumberGivesTheSameAlerts) {
   const auto detection = compiled(rules_of(kRules));
   const port::testing::TemporaryFolder folder;
   for (const std::uint32_t seed : {1U, 2U, 3U, 4U}) {

@@ -62,7 +62,7 @@ unsigned sum_of(Bytes bytes) {
   return sum;
 }
 
-TEST(DecoderCorpus, DecodesAllCapturesWithoutAByteTooFar) {
+TEST(DecoderCorpus, DecodesAllCapturesWithoutOverruns) {
   auto files = property::corpus_captures();
   if (files.empty()) GTEST_SKIP() << "no corpus of captures; PENSTOCK_CORPUS names its folder";
   for (const char* folder : {"ids", "reassembly", "ipsec/captures"}) {

@@ -54,7 +54,7 @@ TEST_F(Program, RefusesToPrintJsonOverACaptureOnTheStandardOutput) {
   EXPECT_THAT(read("err"), HasSubstr("--json: an output of the chain already uses standard output"));
 }
 
-TEST_F(Program, SaysSoWhereTheReaderOfItsStandardOutputGoesAway) {
+TEST_F(Program, ReportsThatTheReaderOfItsStandardOutputHasGone) {
   // More than fits into a pipe.
   EXPECT_EQ(shell("penstock run chain.yaml --report report.json --set ports.lan='{generator: {packets: 50000}}'" +
                   kToStdout + " | head -c 100 >head"),
@@ -86,7 +86,7 @@ TEST_F(Program, PassesACaptureThroughPipes) {
   }
 }
 
-TEST_F(Program, CountsWhatAFullDiskOrALimitOfFilesDoesNotTakeAsRefused) {
+TEST_F(Program, CountsPacketsThatAFullDiskOrAFileLimitRefuses) {
   EXPECT_EQ(shell("penstock run chain.yaml --report report.json --set ports.wan.pcap.write=/dev/full"), 1);
   EXPECT_THAT(read("err"), HasSubstr("No space left on device"));
   const auto full = json("report.json");
@@ -110,7 +110,7 @@ TEST_F(Program, LeavesAHangUpToNohup) {
   EXPECT_GT(json("report.json")["elapsed_s"], 0.5);
 }
 
-TEST_F(Program, FailsWhereItsHelpCannotBeWritten) {
+TEST_F(Program, FailsIfItsHelpCannotBeWritten) {
   EXPECT_EQ(shell("penstock --help >/dev/full"), 1);
   EXPECT_THAT(read("err"), HasSubstr("cannot write to standard output"));
   EXPECT_EQ(shell("penstock run --help >/dev/full"), 1);
@@ -157,7 +157,7 @@ std::size_t whole_records(const std::string& capture) {
   return records;
 }
 
-TEST_F(Program, LosesAtMostTheLastBlockOfACompressedCaptureWhereItIsKilled) {
+TEST_F(Program, LosesAtMostTheLastBlockOfACompressedCaptureIfItIsKilled) {
   // 4,000 packets of 8,996 bytes that compress well. The pipe, which delivers nothing more, keeps the run alive. A
   // block ends with the first write, of at most 1 MiB, after its first 1 MiB.
   constexpr std::size_t kPackets = 4'000;
@@ -185,7 +185,7 @@ TEST_F(Program, LosesAtMostTheLastBlockOfACompressedCaptureWhereItIsKilled) {
   }
 }
 
-TEST_F(Program, GivesUpAReaderThatTakesNothingOnceItsTimeIsOver) {
+TEST_F(Program, GivesUpAReaderThatReadsNothingWhenItsTimeIsOver) {
   ASSERT_EQ(shell("mkfifo pipe"), 0);
   const std::string run =
       " run chain.yaml -q --report report.json --set ports.lan='{generator: {}}' --set ports.wan.pcap.write=";
@@ -207,7 +207,7 @@ TEST_F(Program, GivesUpAReaderThatTakesNothingOnceItsTimeIsOver) {
   }
 }
 
-TEST_F(Program, TakesASignalThatComesTwiceForOneAndALaterOneForASecond) {
+TEST_F(Program, TreatsARepeatedSignalAsOneAndALaterOneAsASecond) {
   const std::string start = "'" PENSTOCK_PROGRAM
                             "' run chain.yaml -q --report report.json --set ports.lan='{generator: {}}' --set "
                             "ports.wan='{null: {}}' & run=$!; sleep 2; ";
@@ -218,7 +218,7 @@ TEST_F(Program, TakesASignalThatComesTwiceForOneAndALaterOneForASecond) {
   EXPECT_EQ(shell(start + "kill $run; sleep 1; kill $run; wait $run"), 128 + SIGTERM);
 }
 
-TEST_F(Program, GivesASlowReaderAllOnceItsTimeIsOver) {
+TEST_F(Program, WritesEverythingToASlowReaderWhenItsTimeIsOver) {
   for (const char* name : {"pipe.pcap", "pipe.pcap.gz", "pipe.pcapng.zst"}) {
     const std::string pipe = name;
     // It reads nothing until after the end.
@@ -287,7 +287,7 @@ TEST_F(Program, WaitsForAReaderOfANonBlockingStandardOutput) {
   }
 }
 
-TEST_F(Program, KeepsWhatItPrintsOutOfACaptureWhereAStreamIsClosed) {
+TEST_F(Program, KeepsItsMessagesOutOfACaptureIfAStreamIsClosed) {
   const std::string run = "penstock run chain.yaml --trace 2 --json";
   ASSERT_EQ(shell(run), 0) << read("err");
   EXPECT_EQ(shell(run + " 2>&-"), 0) << "nothing to be told there";
@@ -331,7 +331,7 @@ TEST_F(Program, RefusesACaptureThatAnotherRunIsWriting) {
   EXPECT_EQ(read("out.pcap"), "of an earlier run");
 }
 
-TEST_F(Program, LeavesNothingBehindALinkWhereItCannotStart) {
+TEST_F(Program, CreatesNothingThroughALinkIfItCannotStart) {
   ASSERT_EQ(shell("ln -s new.pcap link"), 0);
   write("link.yaml", "ports:\n  wan: {pcap: {write: link}}\n  lan: {pcap: {read: '-'}}\nchain: []\n");
   EXPECT_EQ(shell("echo no capture | penstock run link.yaml"), 2);
@@ -361,7 +361,7 @@ class AnsweringProgram : public Program {
         ":1: tuple of 1 word: found 'wrong', expected SOURCE DESTINATION PROTOCOL SOURCE-PORT DESTINATION-PORT\n"}}};
 };
 
-TEST_F(AnsweringProgram, FailsAlikeWhereTheStandardInputCannotBeRead) {
+TEST_F(AnsweringProgram, FailsInTheSameWayIfTheStandardInputCannotBeRead) {
   for (const Answering& program : all_) {
     EXPECT_EQ(shell("penstock " + program.command + " <."), 1) << program.command;
     EXPECT_THAT(read("err"), HasSubstr("stdin: cannot read: Is a directory")) << program.command;
@@ -414,7 +414,7 @@ TEST_F(AnsweringProgram, AnswersALineBeforeTheNextIsAsked) {
   }
 }
 
-TEST_F(AnsweringProgram, EndsWithoutAWordWhereNobodyReadsItsAnswers) {
+TEST_F(AnsweringProgram, EndsSilentlyIfNobodyReadsItsAnswers) {
   for (const Answering& program : all_) {
     EXPECT_EQ(shell("set +o pipefail; yes " + program.question + " | penstock " + program.command + " | head -1"), 0);
     EXPECT_EQ(read("out"), program.answer);
@@ -431,7 +431,7 @@ TEST_F(AnsweringProgram, NumbersTheLinesOfItsStandardInputThroughout) {
   EXPECT_THAT(read("out"), HasSubstr("\n10.0.0.2 0.0.0.0/0 "));
 }
 
-TEST_F(Program, RefusesAFileWithoutEndWhateverReadsIt) {
+TEST_F(Program, RefusesAnEndlessFileWhateverReadsIt) {
   write("gateway.yaml",
         "ports: {lan: {pcap: {read: in.pcap}}, wan: 'null'}\nchain: [{firewall: {rules: x}}, {nids: {rules: x}}, "
         "{router: {routes: x}}, {ipsec: {state: x, policy: x}}]\n");
@@ -455,7 +455,7 @@ TEST_F(Program, RefusesAFileWithoutEndWhateverReadsIt) {
   }
 }
 
-TEST_F(Program, DestroysNothingWhereItCannotStart) {
+TEST_F(Program, DestroysNothingIfItCannotStart) {
   write("out.pcap", "of an earlier run");
   write("report.json", "of an earlier run");
   write("text", "no capture");
@@ -479,7 +479,7 @@ TEST_F(Program, DestroysNothingWhereItCannotStart) {
   EXPECT_EQ(read("report.json"), "of an earlier run");
 }
 
-TEST_F(Program, PrintsTheReportWhereItsFileIsTheStandardOutput) {
+TEST_F(Program, PrintsTheReportIfItsFileIsTheStandardOutput) {
   ASSERT_EQ(shell("penstock run chain.yaml --report -"), 0) << read("err");
   EXPECT_EQ(json("out")["packets"]["in"], records("in.pcap").size());
   EXPECT_THAT(read("err"), HasSubstr("packets in"));
@@ -495,7 +495,7 @@ TEST_F(Program, SaysThatATimelineIsOfAGpu) {
   EXPECT_FALSE(records("in.pcap").empty());
 }
 
-TEST_F(Program, EndsWithWhatIsLeftOutAndCallsNoSuchChainWithoutMistakes) {
+TEST_F(Program, EndsWithASummaryOfWhatIsLeftOutInsteadOfNoMistakes) {
   write("rules",
         "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -m geoip --source-country XX -j DROP\n"
         "-A FORWARD -m geoip --source-country YY -j DROP\nCOMMIT\n");

@@ -66,7 +66,7 @@ TEST_F(RunningProgram, ReopensItsLogsOnSighup) {
   EXPECT_THAT(read("eve.json"), StartsWith("{\"timestamp\":"));
 }
 
-TEST_F(RunningProgram, ContinuesInTheOldLogWhereItCannotReopenIt) {
+TEST_F(RunningProgram, ContinuesInTheOldLogIfItCannotReopenIt) {
   const std::string rotate = "mv fast.log fast.1; mkdir fast.log; kill -HUP $pid; until_there err; kill -INT $pid";
   ASSERT_EQ(run_and("--report report.json", rotate), 0) << read("err");
   EXPECT_THAT(
@@ -113,7 +113,7 @@ TEST_F(RunningProgram, OutlivesSignalsWhileItWaitsForAPipe) {
   EXPECT_EQ(json("report.json")["packets"]["in"], records("in.pcap").size());
 }
 
-TEST_F(Program, AppendsToItsLogsUnlessToldOtherwise) {
+TEST_F(Program, AppendsToItsLogsByDefault) {
   write("nids.rules", "alert icmp any any -> any any (msg:\"ping\"; sid:1;)\n");
   write("nids.yaml",
         "ports: {lan: {pcap: {read: in.pcap}}}\nchain: [nids: {rules: [nids.rules]}]\n"

@@ -187,7 +187,7 @@ TEST(AccessCheck, FindsAFunctionThatLeavesTheRoomOfItsFrames) {
   EXPECT_TRUE(violation_of<Overrunning>({FieldSet::all(), FieldSet::all()}));
 }
 
-TEST(AccessCheck, FindsWhatIsFoundOrToldByFieldsThatAreNotRead) {
+TEST(AccessCheck, FindsResultsThatDependOnFieldsThatAreNotRead) {
   class Finding final : public Changing {
     void change(PacketView& packet, std::byte& finding) override {
       finding = static_cast<std::byte>(packet.packet->mark);

@@ -209,7 +209,7 @@ std::vector<Needed> needed_fields() {
           {"nids", "alert, streams", "finish", {Field::tcp_seq, Field::timestamp, Field::in_port, Field::payload}}};
 }
 
-TEST_F(Access, WouldBeFoundWrongIfAFieldWereMissing) {
+TEST_F(Access, FailsTheCheckIfAFieldIsMissing) {
   if (testing::stride() != 1) GTEST_SKIP() << "too few packets under sanitizers";
   for (const Needed& needed : needed_fields()) {
     const auto all = configurations();

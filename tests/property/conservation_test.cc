@@ -358,14 +358,14 @@ TEST_F(Conservation, OfEveryCaptureInTheCorpus) {
   EXPECT_GT(packets, penstock::testing::rounds(10'000));
 }
 
-TEST_F(TwoSenders, NeverSendWithOneNonce) {
+TEST_F(TwoSenders, NeverReuseANonce) {
   for (const Settings& settings : kSettings) {
     SCOPED_TRACE(std::to_string(settings.workers) + " workers, batches of " + settings.packets);
     for (const std::uint64_t packets : send(settings.overrides())) EXPECT_GT(packets, 500U);
   }
 }
 
-TEST_F(TwoSenders, AreRefusedWhereTheirFilesContradictEachOther) {
+TEST_F(TwoSenders, AreRefusedIfTheirFilesContradictEachOther) {
   put("state-b.txt",
       "src 192.0.2.1 dst 192.0.2.2\n\tproto esp spi 0x00001000 reqid 1 mode tunnel\n\treplay-window 0 \n"
       "\taead rfc4106(gcm(aes)) 0xffffe5a7c4f83620d17e4c95b8a3f60213579bdf 128\n");

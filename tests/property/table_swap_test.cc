@@ -24,7 +24,7 @@ class TableSwap : public ::testing::TestWithParam<Fib4Engine> {};
 INSTANTIATE_TEST_SUITE_P(Engines, TableSwap, ::testing::Values(Fib4Engine::kDir24, Fib4Engine::kTrie4),
                          [](const auto& engine) { return engine.param == Fib4Engine::kDir24 ? "dir24" : "trie4"; });
 
-TEST_P(TableSwap, LosesNoPacketAndShowsNoneHalfAChange) {
+TEST_P(TableSwap, LosesNoPacketAndShowsNoneAPartialChange) {
   constexpr std::uint32_t kVersions = 200;
   std::atomic<std::uint32_t> done{0};  // the newest version whose update has completed
   FakeChain chain;

@@ -127,7 +127,7 @@ void turn(Bytes& frame, LinkType link) {
   if (protocol == ip_protocol::kTcp || protocol == ip_protocol::kUdp || protocol == ip_protocol::kSctp) swap(ports, 2);
 }
 
-TEST(WorkerKeyProperty, FlowsOfTheStackComeToOneWorkerWhateverIsAroundThem) {
+TEST(WorkerKeyProperty, FlowsOfTheStackComeToOneWorkerInAnyEncapsulation) {
   Both both;
   RandomPackets random(20263);
   for (int i = 0; i < 60'000; ++i) {
