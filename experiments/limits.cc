@@ -57,12 +57,12 @@ Point measure_limits(unsigned cores, std::span<const gpu::Device> gpus, const st
   };
   add("memory_copy_one_core", memory_copy(1, stop));
   add("memory_copy_all_cores", memory_copy(cores, stop));
-  const auto add_pcie = [&](const std::string& behind, std::span<const int> devices) {
+  const auto add_pcie = [&](const std::string& suffix, std::span<const int> devices) {
     if (stop.load()) return;
     const gpu::PcieRates rates = gpu::measure_pcie(devices);
-    limits.set("pcie_to_device" + behind, rates.to_device)
-        .set("pcie_to_host" + behind, rates.to_host)
-        .set("pcie_both_each_way" + behind, rates.both_each_way);
+    limits.set("pcie_to_device" + suffix, rates.to_device)
+        .set("pcie_to_host" + suffix, rates.to_host)
+        .set("pcie_both_each_way" + suffix, rates.both_each_way);
   };
   std::vector<int> indices;
   for (const gpu::Device& device : gpus) {

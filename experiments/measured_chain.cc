@@ -175,8 +175,8 @@ Result<std::string> ChainRunner::undo(const MeasuredChain& chain, const std::str
   return path;
 }
 
-Result<void> ChainRunner::check(const MeasuredChain& asked) {
-  MeasuredChain chain = asked;
+Result<void> ChainRunner::check(const MeasuredChain& given) {
+  MeasuredChain chain = given;
   chain.workers = 1;
   chain.latency.clear();
   const bool undone = !chain.undone_by.empty();

@@ -86,9 +86,10 @@ TEST_F(Sessions, MeasurePlannedPointsAndLeaveOutThoseThatNeedAGpu) {
   options.command = "penstock bench fake";
   Session session = open(options);
   EXPECT_EQ(session.points(), 3U);
-  std::vector<std::string> told;
+  std::vector<std::string> progress_lines;
   const Errors errors = session.run([&](const Progress& progress) {
-    told.push_back(std::to_string(progress.number) + "/" + std::to_string(progress.count) + " " + progress.what);
+    progress_lines.push_back(std::to_string(progress.number) + "/" + std::to_string(progress.count) + " " +
+                             progress.what);
   });
   EXPECT_TRUE(errors.empty());
   const Record& record = session.record();
@@ -96,8 +97,8 @@ TEST_F(Sessions, MeasurePlannedPointsAndLeaveOutThoseThatNeedAGpu) {
   EXPECT_THAT(sizes(record), ElementsAre("1", "2", "3"));
   ASSERT_EQ(record.left_out.size(), 1U);
   EXPECT_THAT(record.left_out[0], HasSubstr("1 of 4 points, those on a GPU: "));
-  EXPECT_THAT(told, ElementsAre("0/3 the machine's limits", "1/3 size=1 processor=cpu", "2/3 size=2 processor=cpu",
-                                "3/3 size=3 processor=cpu"));
+  EXPECT_THAT(progress_lines, ElementsAre("0/3 the machine's limits", "1/3 size=1 processor=cpu",
+                                          "2/3 size=2 processor=cpu", "3/3 size=3 processor=cpu"));
   EXPECT_EQ(record.points[0].number("repeats"), 5) << "the experiment's own";
   EXPECT_EQ(record.points[0].text("has_limits"), "true") << "limits come first";
   EXPECT_EQ(record.experiment, "fake");

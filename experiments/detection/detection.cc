@@ -64,8 +64,8 @@ class DetectionTrial final : public Trial {
 
   std::vector<Point> plan() override {
     const bool quick = setting_.quick;
-    const auto asked = quick ? std::span<const unsigned>(kQuickRules) : std::span<const unsigned>(kRules);
-    std::vector<unsigned> counts(asked.begin(), asked.end());
+    const auto defaults = quick ? std::span<const unsigned>(kQuickRules) : std::span<const unsigned>(kRules);
+    std::vector<unsigned> counts(defaults.begin(), defaults.end());
     if (own_rules_ != 0) counts = {own_rules_};
     for (const unsigned rules : counts) {
       add("rules", rules, kLargeSize, "gpu", workers_for(kLargeSize));

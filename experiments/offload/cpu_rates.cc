@@ -29,9 +29,9 @@ std::size_t piece_of(const LookupEngine& engine, std::size_t batch, std::vector<
 }
 
 /// One thread, with its position among the keys and its result buffer.
-class Asker {
+class LookupLoop {
  public:
-  Asker(const LookupEngine& engine, std::size_t first, std::size_t batch)
+  LookupLoop(const LookupEngine& engine, std::size_t first, std::size_t batch)
       : engine_(engine),
         at_(first),
         values_(std::max<std::size_t>(batch, 256)),
@@ -69,7 +69,8 @@ Result<void> check(const LookupWork& work, const LookupEngine& engine) {
 
 Result<std::vector<double>> measure_on_cores(const LookupWork& work, const LookupEngine& engine, unsigned cores,
                                              std::size_t batch, const Timing& timing) {
-  auto sums = rates_on_cores(cores, timing, [&](unsigned core) { return Asker(engine, kKeys / cores * core, batch); });
+  auto sums =
+      rates_on_cores(cores, timing, [&](unsigned core) { return LookupLoop(engine, kKeys / cores * core, batch); });
   if (const auto right = check(work, engine); !right) return tl::unexpected(right.error());
   return sums;
 }

@@ -99,7 +99,7 @@ Result<std::vector<double>> DeviceRates::kernel(const DeviceTable& table, std::s
   std::size_t batches = 0;
   const auto run_for = [&](std::chrono::nanoseconds duration) {
     double seconds = 0;
-    std::size_t asked = 0;
+    std::size_t looked_up = 0;
     do {
       const std::size_t launches = std::min(kMostLaunches, kKeys / batch);
       require(start.record(stream));
@@ -111,10 +111,10 @@ Result<std::vector<double>> DeviceRates::kernel(const DeviceTable& table, std::s
       require(end.record(stream));
       end.wait();
       seconds += end.milliseconds_since(start) * 1e-3;
-      asked += launches * batch;
+      looked_up += launches * batch;
     } while (seconds < std::chrono::duration<double>(duration).count() &&
              !timing.stop->load(std::memory_order_relaxed));
-    return static_cast<double>(asked) / seconds;
+    return static_cast<double>(looked_up) / seconds;
   };
   static_cast<void>(run_for(timing.duration / 5));
   std::vector<double> rates;

@@ -93,8 +93,8 @@ void overlap(Draft& draft, std::string_view name) {
   const std::size_t last = std::min(positions.size() - 1, hole + 1 + random.below(4));
   Packet late = draft.script.steps[positions[hole]].packet;
   const std::int64_t begin = draft.script.steps[positions[hole + 1]].packet.at;
-  const Packet& behind = draft.script.steps[positions[last]].packet;
-  const std::int64_t end = behind.at + length_of(behind);
+  const Packet& last_packet = draft.script.steps[positions[last]].packet;
+  const std::int64_t end = last_packet.at + length_of(last_packet);
   if (begin >= end) return;
   draft.insert(positions[last] + 1, late, {});
   draft.script.steps[positions[last] + 1].genuine = true;

@@ -149,16 +149,16 @@ TEST(DecoderCorpus, FindsTheAddressesPortsAndPayloadsThatWiresharkFinds) {
     if (i % step != 0 && file.find("/mix.") == std::string::npos) continue;
     const auto seen = wireshark_of(file);
     TrackerCounters counters;
-    unsigned told = 0;
+    unsigned reported = 0;
     decode_capture(file, {}, counters, [&](std::uint64_t number, const std::vector<DecodedPacket>& packets) {
       const auto found = seen.find(number);
       if (found == seen.end()) return;
       const DecodedPacket& p = packets[0];
       const Seen& s = found->second;
       // Wireshark always takes the last four bytes of a FabricPath frame as its FCS, whether it has one or not.
-      if (p.ip_version == 0 || told > 3 || s.protocols.find(":cfp:") != std::string::npos) return;
+      if (p.ip_version == 0 || reported > 3 || s.protocols.find(":cfp:") != std::string::npos) return;
       const auto expect = [&](const std::string& ours, const std::string& theirs, const char* what) {
-        if (ours != theirs && ++told < 4)
+        if (ours != theirs && ++reported < 4)
           ADD_FAILURE() << file << " frame " << number << ": " << what << " " << ours << ", not " << theirs;
       };
       ++ip;

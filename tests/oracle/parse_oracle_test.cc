@@ -68,7 +68,7 @@ class ParseOracle : public ::testing::Test {
     std::string expression;
     for (unsigned i = 0; i < packet.descriptor.layout.vlan_count; ++i) expression += "vlan and ";
     expression += what;
-    ++asked_[holds];
+    ++queries_[holds];
     ASSERT_EQ(filters_.match(expression, packet), holds) << expression << ": " << described(packet);
   }
 
@@ -185,7 +185,7 @@ class ParseOracle : public ::testing::Test {
   }
 
   Filters filters_;
-  std::map<bool, std::size_t> asked_;
+  std::map<bool, std::size_t> queries_;
   std::size_t packets_ = 0;
 };
 
@@ -196,8 +196,8 @@ TEST_F(ParseOracle, AgreesOnRandomAndDamagedPackets) {
     compare(packet);
   }
   EXPECT_GT(packets_, 15'000U);
-  EXPECT_GT(asked_[true], 50'000U);
-  EXPECT_GT(asked_[false], 50'000U);
+  EXPECT_GT(queries_[true], 50'000U);
+  EXPECT_GT(queries_[false], 50'000U);
 }
 
 TEST_F(ParseOracle, AgreesOnRealPackets) {

@@ -112,7 +112,7 @@ using MakeRun = std::function<std::unique_ptr<StageRun>()>;
 struct Outcome {
   std::vector<Packet> packets;
   std::vector<std::vector<std::byte>> findings;
-  std::string told;
+  std::string output;
   std::string fault;  // a violation of the rules for all stages; empty: none
 };
 
@@ -133,7 +133,7 @@ class Runner {
     for (std::size_t first = 0; first < packets.size() && outcome_.fault.empty(); first += kBatchPackets) {
       batch(std::span(packets).subspan(first, std::min(kBatchPackets, packets.size() - first)), first);
     }
-    outcome_.told = run_.end();
+    outcome_.output = run_.end();
     return std::move(outcome_);
   }
 
@@ -273,9 +273,9 @@ inline std::optional<std::string> violation(const MakeRun& make, Access access, 
                          described(others[i]));
     }
   }
-  if (outcome.told != other.told) {
+  if (outcome.output != other.output) {
     return "tells something else, by fields that it does not read:" +
-           access_detail::difference(outcome.told, other.told);
+           access_detail::difference(outcome.output, other.output);
   }
   packets = std::move(outcome.packets);
   return std::nullopt;

@@ -143,11 +143,11 @@ class Changing : public StageRun {
   void process(std::span<PacketView> packets, std::span<std::byte* const> findings, std::size_t /*first*/) override {
     for (std::size_t i = 0; i < packets.size(); ++i) change(packets[i], *findings[i]);
   }
-  std::string end() override { return told_; }
+  std::string end() override { return output_; }
 
  protected:
   virtual void change(PacketView& packet, std::byte& finding) = 0;
-  std::string told_;
+  std::string output_;
 };
 
 template <typename Run>
@@ -195,7 +195,7 @@ TEST(AccessCheck, FindsResultsThatDependOnFieldsThatAreNotRead) {
   };
   class Telling final : public Changing {
     void change(PacketView& packet, std::byte& /*finding*/) override {
-      told_ += std::to_string(packet.length()) + '\n';
+      output_ += std::to_string(packet.length()) + '\n';
     }
   };
   EXPECT_FALSE(violation_of<Finding>({{Field::mark}, {}}));

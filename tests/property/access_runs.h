@@ -32,9 +32,9 @@ struct MadeFunction {
 using MakeFunction = std::function<MadeFunction()>;
 
 /// Emitted packets, log lines and the report, as text.
-class ToldResults {
+class RunOutput {
  public:
-  explicit ToldResults(MadeFunction& made) : made_(made), emissions_(1 << 22, 4096) {}
+  explicit RunOutput(MadeFunction& made) : made_(made), emissions_(1 << 22, 4096) {}
 
   void begin_batch(const Batch& batch, function::Emitter& emitter) {
     emissions_.begin(batch);
@@ -75,22 +75,22 @@ class CpuRun final : public StageRun {
   }
   FrameRoom room() const override { return made_.function->traits().growth; }
   void begin_batch(const Batch& batch) override {
-    told_.begin_batch(batch, emitter_);
+    output_.begin_batch(batch, emitter_);
     stage_->begin_batch();
   }
   void process(std::span<PacketView> packets, std::span<std::byte* const> /*findings*/,
                std::size_t /*first*/) override {
     stage_.process(packets);
   }
-  void end_batch() override { told_.end_batch(); }
+  void end_batch() override { output_.end_batch(); }
   std::string end() override {
     stage_.reset();
-    return told_.end();
+    return output_.end();
   }
 
  private:
   MadeFunction made_;
-  ToldResults told_{made_};
+  RunOutput output_{made_};
   function::Emitter emitter_;
   function::testing::AttachedStage stage_;
 };
@@ -126,7 +126,7 @@ class FinishRun final : public StageRun {
   }
   FrameRoom room() const override { return made_.function->traits().growth; }
   void begin_batch(const Batch& batch) override {
-    told_.begin_batch(batch, emitter_);
+    output_.begin_batch(batch, emitter_);
     twin_->begin_batch();
   }
   void process(std::span<PacketView> packets, std::span<std::byte* const> /*findings*/, std::size_t first) override {
@@ -146,11 +146,11 @@ class FinishRun final : public StageRun {
     if (!views.empty()) stage_->finish(views, findings);
     if (made_.function->traits().finish->writes.has(Field::frame_shape)) take_back(packets, first);
   }
-  void end_batch() override { told_.end_batch(); }
+  void end_batch() override { output_.end_batch(); }
   std::string end() override {
     stage_.reset();
     twin_.reset();
-    return told_.end();
+    return output_.end();
   }
 
  private:
@@ -172,7 +172,7 @@ class FinishRun final : public StageRun {
 
   MadeFunction made_;
   const Outcome& device_;
-  ToldResults told_{made_};
+  RunOutput output_{made_};
   function::Emitter emitter_;
   function::testing::AttachedStage twin_;
   std::unique_ptr<function::FinishStage> stage_;

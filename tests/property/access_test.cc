@@ -130,7 +130,7 @@ TEST_F(Access, IsCheckedWithPacketsForEveryRuleAndEverySa) {
     const MadeFunction made = make(configuration);
     const MakeRun run = [&] { return std::make_unique<CpuRun>(make(configuration)); };
     const Outcome outcome = outcome_of(run, made.function->traits().cpu, packets_for(configuration, random));
-    const auto report = nlohmann::json::parse(outcome.told.substr(outcome.told.rfind("\n{") + 1));
+    const auto report = nlohmann::json::parse(outcome.output.substr(outcome.output.rfind("\n{") + 1));
     if (kind == "nids") {
       constexpr std::size_t kWithoutAlerts = 1;  // one rule only sets a flowbit
       EXPECT_EQ(report["rules"].size() + kWithoutAlerts, std::ranges::count(std::string_view(kNidsRules), '\n'))
