@@ -1,6 +1,6 @@
-# The target `bundle`: the program, the GPU tests and the benches with the shared libraries they need, in a folder that runs
-# where nothing is installed. The C and C++ runtimes are left out: those of any newer system serve. `cmake --install` alone
-# leaves the bundle out.
+# The target `bundle`: the program, the GPU tests and the benches, with the shared libraries that they need, in a folder
+# that runs on a machine with nothing installed. The C and C++ runtimes are not included: any newer system has
+# compatible ones. A plain `cmake --install` does not install the bundle.
 #
 #   dist/penstock-<version>-<arch>/
 #     bin/penstock  gpu-tests/  benches/  lib/  examples/  tests/golden/  gpu-test  bench  LICENSE
@@ -9,7 +9,7 @@ get_property(gpu_tests GLOBAL PROPERTY PENSTOCK_GPU_TESTS)
 get_property(benches GLOBAL PROPERTY PENSTOCK_BENCHES)
 get_property(fuzzers GLOBAL PROPERTY PENSTOCK_FUZZERS)
 
-# The lists by which tools/ finds what was built.
+# Lists of built tests and benches for the scripts in tools/.
 foreach(kind gpu_tests benches)
   set(paths "")
   foreach(target ${${kind}})
@@ -44,7 +44,7 @@ install(PROGRAMS tools/machine_name DESTINATION . COMPONENT bundle EXCLUDE_FROM_
 install(FILES LICENSE DESTINATION . COMPONENT bundle EXCLUDE_FROM_ALL)
 install(DIRECTORY examples DESTINATION . COMPONENT bundle EXCLUDE_FROM_ALL
         PATTERN "out*" EXCLUDE PATTERN "eve.json" EXCLUDE PATTERN "alerts.log" EXCLUDE)
-# The chains that the GPU tests run, where they lie in the sources.
+# The chains that the GPU tests run, with the same paths as in the sources.
 install(DIRECTORY tests/golden DESTINATION tests COMPONENT bundle EXCLUDE_FROM_ALL
   PATTERN "out*" EXCLUDE
   PATTERN "*.cc" EXCLUDE

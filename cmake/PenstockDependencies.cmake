@@ -1,4 +1,4 @@
-# The libraries that Penstock stands on. `make setup` installs them.
+# The libraries that Penstock depends on. `make setup` installs them.
 
 include(PenstockLibraries)
 find_package(spdlog REQUIRED)
@@ -16,6 +16,6 @@ if(PENSTOCK_BENCH)
 endif()
 
 if(PENSTOCK_TESTS OR PENSTOCK_BENCH)
-  # A peer of our benchmarks and tests; each that has one leaves it out where it is absent.
+  # Used for comparison by benchmarks and tests, which are left out if it is not installed.
   pkg_check_modules(DPDK IMPORTED_TARGET libdpdk)
 endif()

@@ -1,14 +1,14 @@
-# What `cmake --install` lays out, for those who run Penstock and those who build on it:
+# What `cmake --install` installs, for users of Penstock and for programs that are built on it:
 #
 #   bin/penstock  lib/libpenstock_*.a  include/penstock/  lib/cmake/Penstock/  share/doc/penstock/
 #
-# find_package(Penstock) gives the target Penstock::penstock: all but the programs' main. Below include/penstock, headers
-# lie as in src/, whose paths they include each other by.
+# find_package(Penstock) defines the target Penstock::penstock: everything except the program's main. In
+# include/penstock, headers have the same relative paths as in src/, by which they include each other.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# The modules that `module` stands on, itself included, into `out`.
+# Sets `out` to the modules that `module` depends on, including itself.
 function(penstock_modules_below module out)
   set(found ${module})
   get_target_property(links penstock_${module} INTERFACE_LINK_LIBRARIES)
@@ -28,8 +28,8 @@ target_link_libraries(penstock_package INTERFACE penstock::cli)
 target_compile_features(penstock_package INTERFACE cxx_std_20)
 target_compile_options(penstock_package INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
 
-# A network function's headers are its own. Of the commands, a `main` is all that others call. What
-# tests of functions need is part of the package: packets to build, ways to compare stages, checks of accesses.
+# Headers of network functions are private. Of the commands, only the one for a `main` is public. Helpers for tests of
+# functions are part of the package: the packet builder, comparison of stages, access checks.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.h)
 if(PENSTOCK_CUDA)
   file(GLOB_RECURSE cuda_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cuh)

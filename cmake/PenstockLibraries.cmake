@@ -1,5 +1,5 @@
-# The libraries that Penstock's own are linked with: found here for the build, and by the installed package for those who
-# link with it.
+# The libraries that Penstock's own libraries are linked with: found here for the build, and by the installed package
+# for programs that link with it.
 
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
@@ -14,7 +14,7 @@ pkg_check_modules(PCAP REQUIRED IMPORTED_TARGET libpcap)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(HYPERSCAN REQUIRED IMPORTED_TARGET libhs)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
-# It comes without a package description.
+# It has no pkg-config file.
 if(NOT TARGET penstock_ipsec_mb)
   find_path(IPSEC_MB_INCLUDE_DIR intel-ipsec-mb.h REQUIRED)
   find_library(IPSEC_MB_LIBRARY IPSec_MB REQUIRED)

@@ -1,10 +1,10 @@
-# One module is one folder of src/, one static library `penstock_<name>`, and its tests and benches beside it.
+# A module is a folder of src/: a static library `penstock_<name>`, with its tests and benches in the same folder.
 
 # penstock_library(<name> SOURCES ... [ALONE ...] [CUDA_SOURCES ...] [NO_CUDA_SOURCES ...] [DEPENDS ...])
-#   ALONE           those of SOURCES that are compiled by themselves. With PENSTOCK_UNITY the others are compiled several at
-#                   once, for half the time: they must not have names in common in their unnamed namespaces
-#   CUDA_SOURCES    are compiled where the build has CUDA
-#   NO_CUDA_SOURCES stand in for them where it has not
+#   ALONE           SOURCES that are compiled by themselves. With PENSTOCK_UNITY, several of the others are compiled as one,
+#                   in half the time: they must not define the same names in their unnamed namespaces
+#   CUDA_SOURCES    are compiled if the build has CUDA
+#   NO_CUDA_SOURCES replace them if it has not
 function(penstock_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;CUDA_SOURCES;NO_CUDA_SOURCES;DEPENDS" ${ARGN})
   set(sources ${ARG_SOURCES})
@@ -19,7 +19,7 @@ function(penstock_library name)
     target_link_libraries(penstock_${name} PUBLIC ${ARG_DEPENDS} PRIVATE $<BUILD_INTERFACE:penstock_flags>)
     set_target_properties(penstock_${name} PROPERTIES UNITY_BUILD ${PENSTOCK_UNITY} UNITY_BUILD_BATCH_SIZE 8)
     set_source_files_properties(${ARG_ALONE} ${ARG_CUDA_SOURCES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-    if(PENSTOCK_UNITY)  # types of unnamed namespaces are then in an included file, as far as GCC sees
+    if(PENSTOCK_UNITY)  # GCC then sees types of unnamed namespaces in an included file
       target_compile_options(penstock_${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
     endif()
   else()
@@ -32,8 +32,8 @@ function(penstock_library name)
 endfunction()
 
 # penstock_test(<name> SOURCES ... [DEPENDS ...] [LABEL unit|oracle|golden|interop|property|fuzz])
-#   Properties (RapidCheck) see the same random cases in every run of ctest; without it, RC_PARAMS is the caller's. Under
-#   sanitizers there are fewer of them (base/testing/rounds.h has the same for other tests).
+# Properties (RapidCheck) get the same random cases in every run of ctest; outside ctest, RC_PARAMS is the caller's.
+# With sanitizers there are fewer cases (base/testing/rounds.h does the same for other tests).
 function(penstock_test name)
   if(NOT PENSTOCK_TESTS)
     return()
@@ -46,7 +46,7 @@ function(penstock_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} penstock_flags GTest::gmock GTest::gtest_main ${RAPIDCHECK_LIBRARY})
   target_compile_definitions(${name} PRIVATE PENSTOCK_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   penstock_compile_quickly(${name})
-  if(PENSTOCK_FUZZ)  # no fuzzer looks at the coverage of tests
+  if(PENSTOCK_FUZZ)  # the coverage of tests is not used
     target_compile_options(${name} PRIVATE -fno-sanitize=fuzzer-no-link)
   endif()
   set(properties "RC_PARAMS=seed=20261")
@@ -58,7 +58,7 @@ function(penstock_test name)
                        DISCOVERY_TIMEOUT 60)
 endfunction()
 
-# For tests, and for what runs once per command: how long they take to compile matters more than how fast they run.
+# For tests, and for code that runs once per command: compile time matters more than speed.
 function(penstock_compile_quickly name)
   if(PENSTOCK_SANITIZE)
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
@@ -68,8 +68,8 @@ function(penstock_compile_quickly name)
 endfunction()
 
 # penstock_gpu_test(<name> SOURCES ... [DEPENDS ...])
-#   A test that needs a GPU. `make gpu-test` builds and runs it, `make dist` bundles it; ctest does not know it, because the
-#   machines that build have no GPU.
+# A test that needs a GPU. `make gpu-test` builds and runs it, and `make dist` bundles it. ctest does not run it,
+# because build machines have no GPU.
 function(penstock_gpu_test name)
   if(NOT PENSTOCK_TESTS OR NOT PENSTOCK_CUDA)
     return()
@@ -94,10 +94,10 @@ function(penstock_bench name)
 endfunction()
 
 # penstock_fuzz(<name> SOURCES x_fuzz.cc CORPUS <folder> [DEPENDS ...])
-#   One LLVMFuzzerTestOneInput. With PENSTOCK_FUZZ it is a libFuzzer program; without, a test that replays the corpus.
-#   Either fails at an input that takes 10 s or has more than 256 MiB allocated at once (tests/fuzz/cost_limits.h).
-#   As a test the fuzzer begins with the kept corpus and the same seed each time, keeps nothing that it finds but the input
-#   that fails, and ends by itself after its runs or its time.
+#   One LLVMFuzzerTestOneInput. With PENSTOCK_FUZZ, it is a libFuzzer program; without, a test that replays the corpus.
+#   Both fail on an input that takes 10 s or allocates more than 256 MiB at once (tests/fuzz/cost_limits.h).
+#   As a test, the fuzzer always starts with the saved corpus and the same seed, saves only an input that fails, and ends
+#   after its number of runs or its time.
 function(penstock_fuzz name)
   if(NOT PENSTOCK_TESTS)
     return()
@@ -112,7 +112,7 @@ function(penstock_fuzz name)
     add_test(NAME ${name} COMMAND ${name} -seed=20261 -seed_inputs=@${list} -runs=20000 -max_total_time=20 -timeout=10
                                           -malloc_limit_mb=256 -rss_limit_mb=0
                                           -artifact_prefix=${CMAKE_CURRENT_BINARY_DIR}/${name}.)
-    # Of what is mapped without malloc.
+    # Limits memory that is mapped without malloc.
     set_tests_properties(${name} PROPERTIES ENVIRONMENT "ASAN_OPTIONS=hard_rss_limit_mb=2048")
   else()
     add_test(NAME ${name} COMMAND ${name} ${ARG_CORPUS})
@@ -121,7 +121,7 @@ function(penstock_fuzz name)
   set_property(GLOBAL APPEND PROPERTY PENSTOCK_FUZZERS ${name})
 endfunction()
 
-# The program alone. What counts its allocations depends on whose allocator it has.
+# Builds only the program. Allocations are counted in a way that depends on the allocator.
 function(penstock_fuzz_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   set(folder ${PROJECT_SOURCE_DIR}/tests/fuzz)

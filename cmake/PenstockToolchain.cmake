@@ -7,7 +7,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
 if(PENSTOCK_CUDA)
-  # A system toolkit goes before the wheels that `make setup` installs.
+  # A system toolkit takes precedence over the wheels that `make setup` installs.
   if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
     execute_process(COMMAND ${PROJECT_SOURCE_DIR}/tools/find_nvcc OUTPUT_VARIABLE nvcc OUTPUT_STRIP_TRAILING_WHITESPACE)
     if(NOT nvcc)
@@ -17,11 +17,11 @@ if(PENSTOCK_CUDA)
   endif()
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-  # Static, with the driver found at run time: one program runs with and without a GPU. No file needs another's device
-  # functions, so each .cu is linked for the device by itself.
+  # The runtime is static, and the driver is found at run time: one program runs with and without a GPU. No file uses
+  # another file's device functions, so each .cu is device-linked separately.
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
   set(CMAKE_CUDA_SEPARABLE_COMPILATION OFF)
-  # Machine code for Ampere and Hopper, PTX for what follows.
+  # Machine code for Ampere and Hopper, PTX for later architectures.
   set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
   enable_language(CUDA)
   if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 13)
@@ -32,10 +32,10 @@ endif()
 add_library(penstock_flags INTERFACE)
 target_compile_options(penstock_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror>
-  # GCC 12 warns of members of temporary strings that nobody reads, and of strings that are put together as if they
-  # overlapped (its bugs 105562 and 105651, and kin).
+  # GCC 12 has false positives for unused members of temporary strings and for concatenated strings that it takes to
+  # overlap (its bugs 105562 and 105651, and similar ones).
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized -Wno-restrict>
-  # Clang means more by the same names: parameters named as a field is, int for an unsigned loop count.
+  # Clang's warnings of these names include more: parameters named like a member, int as an unsigned loop count.
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-shadow -Wno-sign-conversion>
   $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra -Werror=all-warnings>)
 
@@ -47,7 +47,7 @@ if(PENSTOCK_SANITIZE)
 endif()
 
 if(PENSTOCK_FUZZ)
-  # Coverage of all our code, so that libFuzzer sees where an input leads.
+  # Coverage of all our code, so that libFuzzer sees the effect of inputs.
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
@@ -62,7 +62,8 @@ if(PENSTOCK_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
-# Where a bundle keeps its libraries (PenstockBundle). RPATH and not RUNPATH: it holds for the libraries' own needs too.
+# The libraries' folder in a bundle (PenstockBundle). RPATH instead of RUNPATH, so that it also applies to dependencies
+# of libraries.
 set(CMAKE_INSTALL_RPATH $ORIGIN/../lib)
 set(CMAKE_INSTALL_MESSAGE NEVER)
 add_link_options(-Wl,--disable-new-dtags)

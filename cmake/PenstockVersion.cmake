@@ -1,5 +1,5 @@
-# penstock::version: what base/version.h tells. The commit is looked up at every build, for it changes without CMake being
-# run; version.cc is written anew only when it says something else than before.
+# penstock::version, declared in base/version.h. The commit is determined in every build, because it changes without
+# CMake running; version.cc is only rewritten if its contents change.
 
 if(CMAKE_SCRIPT_MODE_FILE)
   execute_process(COMMAND git -C ${SOURCE_DIR} describe --always --dirty --abbrev=12 --exclude=*

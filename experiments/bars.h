@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bars along a time axis, as a record's points keep them: one text for all of a point's, of rows that are named. In
-// microseconds from where the axis begins: when a bar begins, how long it waits first, and how long it is in all.
+// Bars along a time axis, stored in a record's points as one text per point, with named rows. Each bar has its start,
+// the time that it waits first, and its whole duration, in microseconds from the start of the axis:
 //
 //   "nids: 12.5 0 84.2; 40.1 56.2 140.3 | router: 310.6 0 84.5"
 
@@ -16,7 +16,7 @@
 namespace penstock::experiments {
 
 struct Bar {
-  double begin = 0, waits = 0, length = 0;  // in us, none below 0; it waits for no longer than its length
+  double begin = 0, waits = 0, length = 0;  // in us, not negative; waits <= length
   friend bool operator==(const Bar&, const Bar&) = default;
 };
 
@@ -26,13 +26,13 @@ struct BarRow {
   friend bool operator==(const BarRow&, const BarRow&) = default;
 };
 
-/// Names hold neither ':' nor '|'.
+/// Names must not contain ':' or '|'.
 [[nodiscard]] std::string bars_text(const std::vector<BarRow>& rows);
-/// Nothing where the text is none of bars.
+/// Returns nothing if the text is not in this format.
 [[nodiscard]] std::optional<std::vector<BarRow>> parse_bars(std::string_view text);
 
-/// In which of a row's lanes, from 0, each bar is drawn, so that none lies on another: in the first that is free where
-/// it begins. In the order of the bars.
+/// The lane of each bar in a row, from 0, in the order of the bars: the first lane that is free when the bar begins, so
+/// that no bars overlap.
 [[nodiscard]] std::vector<std::size_t> lanes_of_bars(const std::vector<Bar>& bars);
 
 }  // namespace penstock::experiments

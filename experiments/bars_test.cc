@@ -12,7 +12,7 @@
 namespace penstock::experiments {
 namespace {
 
-TEST(Bars, AreTheSameAsATextAndBack) {
+TEST(Bars, SurviveARoundTripThroughText) {
   const std::vector<BarRow> rows{
       {"nids", {{12.5, 0, 84.2}, {40.1, 56.2, 140.3}}}, {"firewall, nids#2", {}}, {"router", {{310.6, 84.5, 84.5}}}};
   EXPECT_EQ(bars_text(rows), "nids: 12.5 0 84.2; 40.1 56.2 140.3 | firewall, nids#2: | router: 310.6 84.5 84.5");
@@ -21,7 +21,7 @@ TEST(Bars, AreTheSameAsATextAndBack) {
   EXPECT_EQ(parse_bars(""), std::vector<BarRow>{});
 }
 
-TEST(Bars, AreNotReadFromWhatIsNone) {
+TEST(Bars, AreNotReadFromOtherText) {
   for (const char* text :
        {"nids", "nids: 1 2", "nids: 1 0 3 4", "nids: a 0 1", "nids: 1 0 2;", "nids: 1 3 2", "nids: 1 -1 2",
         "nids: -1 0 2", "nids: 1 nan 2", "nids: inf 0 2", "nids: 1 0 inf", "a: 1 0 1 |"}) {
@@ -29,13 +29,13 @@ TEST(Bars, AreNotReadFromWhatIsNone) {
   }
 }
 
-TEST(Bars, LieInTheFirstLaneThatIsFree) {
+TEST(Bars, UseTheFirstFreeLane) {
   const std::vector<Bar> bars{{0, 0, 10}, {5, 0, 10}, {10, 0, 10}, {12, 0, 1}, {15, 0, 1}};
   EXPECT_EQ(lanes_of_bars(bars), (std::vector<std::size_t>{0, 1, 0, 2, 1}));
   EXPECT_TRUE(lanes_of_bars({}).empty());
 }
 
-TEST(Bars, NeverLieOnEachOther) {
+TEST(Bars, NeverOverlap) {
   std::mt19937 random(3);  // NOLINT: the same bars each time
   for (int round = 0; round < 100; ++round) {
     std::vector<Bar> bars(static_cast<std::size_t>(random() % 30));

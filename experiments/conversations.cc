@@ -29,7 +29,7 @@ const std::uint8_t* bytes_of(const Header& header) {
   return reinterpret_cast<const std::uint8_t*>(&header);
 }
 
-/// Text as pages have it, to cut payloads from.
+/// Text like that of web pages, from which payloads are cut.
 std::string page_text() {
   static constexpr std::array<std::string_view, 24> kWords{"<div class=\"item\">",
                                                            "</div>\n",
@@ -92,7 +92,7 @@ class Conversation {
         text_(&text),
         sequence_{0x1000 + number_ * 7919, 0x90000000 + number_ * 104729} {}
 
-  /// Writes the next packet; false where there is none any more.
+  /// Writes the next packet; returns false if there is none.
   bool next(Writer& writer) {
     const std::size_t step = step_++;
     if (step == 0) return send(writer, 0, TcpHeader::kSyn, {});
@@ -104,7 +104,7 @@ class Conversation {
       return send(writer, 0, TcpHeader::kPsh | TcpHeader::kAck,
                   std::string_view(request).substr(0, plan_->frame_bytes - kHeaders));
     }
-    // Two responses and an acknowledgement, again and again.
+    // Repeatedly two responses and an acknowledgement.
     const std::size_t rest = step - 4;
     const std::size_t rounds = (plan_->responses + 1) / 2 * 3;
     if (rest < rounds) {
@@ -154,7 +154,7 @@ class Conversation {
     tcp.data_offset = sizeof tcp / 4 << 4;
     tcp.flags = flags;
     tcp.window.set(0xffff);
-    // Over the pseudo header (RFC 9293 §3.1), whose addresses lie one behind the other in the IP header.
+    // With the pseudo-header (RFC 9293 §3.1), whose addresses are adjacent in the IP header.
     std::uint32_t sum = checksum_add(ip.source.bytes, 2 * sizeof(Be32)) + ip_protocol::kTcp + tcp_bytes;
     sum = checksum_add(bytes_of(tcp), sizeof tcp, sum);
     sum = checksum_add(reinterpret_cast<const std::uint8_t*>(payload.data()),
@@ -177,13 +177,13 @@ class Conversation {
   std::string frame_;
 };
 
-/// Longer than a function remembers connections that are closed.
+/// Longer than functions remember closed connections.
 constexpr std::uint32_t kPauseSeconds = 120;
 
 }  // namespace
 
 double stream_bytes_per_packet(const ConversationPlan& plan) {
-  constexpr std::size_t kOpenAndClose = 7;  // with the request
+  constexpr std::size_t kOpenAndClose = 7;  // including the request
   const std::size_t packets = plan.responses + (plan.responses + 1) / 2 + kOpenAndClose;
   return static_cast<double>(plan.responses * (plan.frame_bytes - kHeaders)) / static_cast<double>(packets);
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much several cores get done together in a second: a thread on each, which all begin at the same time.
+// The total rate of several cores: one thread on each, all started at the same time.
 
 #pragma once
 
@@ -17,12 +17,12 @@ namespace penstock::experiments {
 struct Timing {
   unsigned repeats = 1;
   std::chrono::nanoseconds duration{};      // of one repeat
-  const std::atomic<bool>* stop = nullptr;  // cuts it short
+  const std::atomic<bool>* stop = nullptr;  // ends the measurement early
 };
 
-/// The sum of the threads' rates, of each repeat. A thread's worker is `make(core)`, made there so that its memory is
-/// near it; `worker()` does a piece of work and returns how much that was, again and again until the time is over: a
-/// piece is much shorter than a repeat. A fifth of a repeat comes before the first, to warm up.
+/// Returns the sum of the threads' rates for each repeat. A thread creates its worker with `make(core)` itself, so that
+/// its memory is local. `worker()` does a piece of work, much shorter than a repeat, and returns its amount; it is
+/// called until the time is over. A warm-up of a fifth of a repeat comes first.
 template <typename MakeWorker>
 [[nodiscard]] std::vector<double> rates_on_cores(unsigned cores, const Timing& timing, MakeWorker make) {
   using Clock = std::chrono::steady_clock;

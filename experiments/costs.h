@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a rate costs (Gaviss §5.3, figure 8): prices and power are the user's to say, since they are nobody's to measure
-// here, and stand in each point that was reckoned with them. A kept record can be rendered with other ones.
+// What a rate costs (Gaviss §5.3, figure 8). Prices and power cannot be measured here, so the user states them; each
+// point that uses them contains them. A kept record can be rendered with other prices.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace penstock::experiments {
 
-/// Of one core of the host, as Gaviss has it the CPU's price parted among its cores, or of one GPU.
+/// Cost of one host core (as in Gaviss, a share of the CPU's price) or of one GPU.
 struct Cost {
   double dollars = 0;
   double watts = 0;
@@ -23,13 +23,13 @@ struct Costs {
   std::optional<Cost> core, gpu;
 };
 
-/// "2424:145", dollars and watts; nothing for anything else.
+/// Parses "2424:145", dollars and watts. Returns nothing for any other text.
 [[nodiscard]] std::optional<Cost> parse_cost(std::string_view text);
 
-/// Puts them beside the record's limits (core_dollars, core_watts, gpu_dollars, gpu_watts), and sets, or sets anew, in
-/// each point that has `gbps` and `workers` and whose parts have a cost:
+/// Adds the costs to the record's limits (core_dollars, core_watts, gpu_dollars, gpu_watts), and sets or replaces these
+/// values in each point that has `gbps` and `workers` and whose parts have a cost:
 ///
-///   dollars, watts          of its workers' cores, and of its GPUs where it runs on these
+///   dollars, watts          of the workers' cores, and of the GPUs if it uses them
 ///   mbps_per_dollar, mbps_per_watt
 void add_costs(Record& record, const Costs& costs);
 

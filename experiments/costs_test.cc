@@ -19,7 +19,7 @@ TEST(Costs, AreDollarsAndWatts) {
   }
 }
 
-TEST(Costs, AreThoseOfThePointsCoresAndGpus) {
+TEST(Costs, IncludeThePointsCoresAndGpus) {
   Record record;
   record.machine.gpus = {{0, "a GPU"}, {1, "another"}};
   record.points = {

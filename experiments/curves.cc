@@ -44,7 +44,7 @@ void sort_points(Curve& curve) {
   std::stable_sort(curve.points.begin(), curve.points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
 }
 
-/// As far as a plot or a table shows.
+/// Equal within the precision of plots and tables.
 bool same_line(const Curve& a, const Curve& b) {
   constexpr double kShown = 1e-3;
   return std::equal(a.points.begin(), a.points.end(), b.points.begin(), b.points.end(),
@@ -99,7 +99,7 @@ Curves curves_of(const Figure& figure, const Record& record) {
   if (!has_text) std::sort(curves.xs.begin(), curves.xs.end());
 
   std::map<std::vector<std::string>, std::size_t> number_of;
-  std::vector<Curve> limits;  // one for each series
+  std::vector<Curve> limits;  // one per series
   for (const auto& [point, x] : shown) {
     const std::vector<std::string> labels = labels_of(*point, figure.series);
     const auto [there, is_new] = number_of.try_emplace(labels, curves.series.size());

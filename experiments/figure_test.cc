@@ -49,7 +49,7 @@ TEST(FigureTable, HasARowForEachXAndAColumnForEachSeries) {
             "packets        gpu    cpu   PCIe\n"
             "         streams=2\n"
             "    256      0.500  49.12  2,000\n"
-            "  4,096             123.5\n"  // the series of the GPU has no such point
+            "  4,096             123.5\n"  // the GPU's series has no such point
             " 65,536      1,234         2,000\n"
             "  Nearest to its limit (PCIe): 62 %, with processor gpu, streams 2, batch 65536.\n"
             "  Medians; repeats of a point differ by at most 4.1 %.\n"
@@ -68,7 +68,7 @@ TEST(FigureTable, IsTheSameInMarkdown) {
                                                                     "\n- Nearest to its limit (PCIe): 62 %"));
 }
 
-TEST(FigureTable, EscapesWhatMarkdownAndTerminalsWouldObey) {
+TEST(FigureTable, EscapesControlCharactersOfMarkdownAndTerminals) {
   Record odd;
   odd.points = {point(1, "a|b_c\x1b[31m", 1)};
   EXPECT_THAT(table(figure(), odd, Style::markdown), HasSubstr("a\\|b\\_c\\\\x1b\\[31m"));
@@ -84,7 +84,7 @@ TEST(FigureTable, BreaksColumnsThatDoNotFitATerminal) {
   for (int i = 0; i < 30; ++i) EXPECT_THAT(all, HasSubstr("1,0" + std::string(i < 10 ? "0" : "") + std::to_string(i)));
 }
 
-TEST(FigureTable, TakesTextsForXInTheOrderOfThePoints) {
+TEST(FigureTable, OrdersTextsOnTheXAxisLikeThePoints) {
   Figure chains = figure();
   chains.x = {"chain", "chain"};
   Record record;
@@ -105,7 +105,7 @@ TEST(FigureTable, ShowsALimitOfTheMachineForEveryX) {
   EXPECT_THAT(table(of_machine, record, Style::markdown), HasSubstr("| 1 | 1.000 | 400.0 |\n| 2 | 1.000 | 400.0 |\n"));
 }
 
-TEST(FigureTable, NamesTheKeyOfSeriesThatAreNumbersInTexts) {
+TEST(FigureTable, NamesTheKeyOfSeriesWhoseTextsAreNumbers) {
   Figure by_size = figure();
   by_size.series = {"size"};
   Record record;
@@ -125,14 +125,14 @@ TEST(FigureTable, NamesTheSeriesOfLimitsThatDiffer) {
   EXPECT_THAT(table(figure(), record, Style::markdown), HasSubstr("| packets | gpu | fpga | PCIe gpu | PCIe fpga |"));
 }
 
-TEST(Figure, HasNoPointsWhereNoneIsOfIt) {
+TEST(Figure, HasNoPointsIfNoneMatches) {
   EXPECT_TRUE(has_points(figure(), record()));
   Record none = record();
   for (Point& p : none.points) p.set("sweep", "another");
   EXPECT_FALSE(has_points(figure(), none));
 }
 
-TEST(Figures, BelieveAnEarlierKeyWhereARecordHasIt) {
+TEST(Figures, PreferAnEarlierKeyIfARecordHasIt) {
   Record record;
   record.points = {point(1, "cpu", 5), point(2, "cpu", 7).set("keys_per_us", 6)};
   Figure shown = figure();

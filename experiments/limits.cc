@@ -17,18 +17,19 @@
 namespace penstock::experiments {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 20;         // copied at once
-constexpr std::size_t kLeastBytes = std::size_t{16} << 20;   // a thread's; with its copy more than its share of caches
-constexpr std::size_t kTotalBytes = std::size_t{256} << 20;  // of all threads
+constexpr std::size_t kPiece = std::size_t{1} << 20;         // bytes per copy
+constexpr std::size_t kLeastBytes = std::size_t{16} << 20;   // per thread; with its copy, more than its share of the
+                                                             // caches
+constexpr std::size_t kTotalBytes = std::size_t{256} << 20;  // over all threads
 constexpr unsigned kRepeats = 3;
 constexpr std::chrono::milliseconds kDuration{50};
 
-/// One thread's memory, a number of whole pieces.
+/// One thread's memory: a multiple of kPiece.
 class Copier {
  public:
   explicit Copier(std::size_t bytes) : from_(bytes, 1), to_(bytes, 2) {}
 
-  /// How many bytes it copied.
+  /// Returns the number of bytes copied.
   std::size_t operator()() {
     std::memcpy(to_.data() + at_, from_.data() + at_, kPiece);
     at_ = (at_ + kPiece) % from_.size();
@@ -40,7 +41,7 @@ class Copier {
   std::size_t at_ = 0;
 };
 
-/// GB/s of `cores` threads together.
+/// Total rate of `cores` threads in GB/s.
 double memory_copy(unsigned cores, const std::atomic<bool>& stop) {
   const std::size_t bytes = std::max(kLeastBytes, kTotalBytes / cores / kPiece * kPiece);
   const Timing timing{kRepeats, kDuration, &stop};
@@ -52,16 +53,16 @@ double memory_copy(unsigned cores, const std::atomic<bool>& stop) {
 Point measure_limits(unsigned cores, std::span<const gpu::Device> gpus, const std::atomic<bool>& stop) {
   Point limits;
   const auto add = [&](const char* name, double rate) {
-    if (!stop.load()) limits.set(name, rate);  // else it is cut short
+    if (!stop.load()) limits.set(name, rate);  // else it was stopped early
   };
   add("memory_copy_one_core", memory_copy(1, stop));
   add("memory_copy_all_cores", memory_copy(cores, stop));
-  const auto add_pcie = [&](const std::string& behind, std::span<const int> devices) {
+  const auto add_pcie = [&](const std::string& suffix, std::span<const int> devices) {
     if (stop.load()) return;
     const gpu::PcieRates rates = gpu::measure_pcie(devices);
-    limits.set("pcie_to_device" + behind, rates.to_device)
-        .set("pcie_to_host" + behind, rates.to_host)
-        .set("pcie_both_each_way" + behind, rates.both_each_way);
+    limits.set("pcie_to_device" + suffix, rates.to_device)
+        .set("pcie_to_host" + suffix, rates.to_host)
+        .set("pcie_both_each_way" + suffix, rates.both_each_way);
   };
   std::vector<int> indices;
   for (const gpu::Device& device : gpus) {

@@ -30,7 +30,7 @@ std::string run_section(const MeasuredChain& chain) {
   std::string text = fmt::format("run:\n  workers: {}\n  processor: {}\n", chain.workers, chain.on_gpu ? "gpu" : "cpu");
   if (!chain.latency.empty()) text += "  latency: " + chain.latency + "\n";
   if (!chain.on_gpu) return text;
-  // A queue of a few batches: it is pinned, which takes time.
+  // The queue holds only a few batches: it is pinned, which takes time.
   text += fmt::format(
       "  queue: {{bytes: 32MiB}}\n  gpus: \"{}\"\n  frames: {}\n  sharing: {}\n  transfer: {}\n"
       "  streams: {}\n  gpu_shares: \"{}\"\n",
@@ -52,12 +52,12 @@ std::string generator(const MeasuredChain& chain, const std::string& more) {
   return text + "}}\n";
 }
 
-/// The ports and functions of a chain as it is measured; `more`: further parameters of the generator.
+/// Ports and functions of a chain for a measurement. `more`: further parameters of the generator.
 std::string to_null(const MeasuredChain& chain, const std::string& more) {
   return generator(chain, "frames: kept" + more) + "  wan: {'null': {}}\nchain: " + chain.functions + "\n";
 }
 
-/// Sets each result to the median of the runs'; of `mpps`, the spread too. At least one.
+/// Sets each result to the median over the runs; for `mpps`, also the spread. `results` must not be empty.
 void set_medians(Point& point, const std::vector<Point>& results) {
   for (const auto& [name, value] : results.back()) {
     if (std::holds_alternative<std::string>(value)) {
@@ -76,7 +76,7 @@ void set_medians(Point& point, const std::vector<Point>& results) {
   }
 }
 
-/// Ethernet's minimum length pads short packets. ESP does not carry that.
+/// Removes Ethernet's padding of short packets, which ESP does not carry.
 std::span<const std::uint8_t> without_padding(std::span<const std::uint8_t> frame) {
   constexpr std::size_t kIp = sizeof(EthernetHeader);
   if (frame.size() < kIp + sizeof(Ipv4Header)) return frame;
@@ -85,7 +85,7 @@ std::span<const std::uint8_t> without_padding(std::span<const std::uint8_t> fram
   return frame.first(std::min<std::size_t>(frame.size(), kIp + ip.total_length.value()));
 }
 
-/// What a function that follows connections tells of them, if it does.
+/// Adds the counters of a function that follows connections, if this one does.
 void set_tracked(Point& results, const nlohmann::ordered_json& details, double packets) {
   const auto stack = details.find("stack");
   if (stack == details.end() || stack->value("flows", 0.0) == 0) return;
@@ -101,7 +101,10 @@ void set_tracked(Point& results, const nlohmann::ordered_json& details, double p
 
 }  // namespace
 
-std::string yaml_text(const std::string& path) { return nlohmann::json(path).dump(); }  // which YAML reads alike
+std::string yaml_text(const std::string& path) {
+  return nlohmann::json(path).dump();
+}  // a JSON string is also a YAML
+   // string
 
 Result<config::LoadedChain> ChainRunner::load(const std::string& yaml, bool only_plan) {
   auto loaded = config::load_chain(workplace_.put("chain.yaml", yaml), {.overrides = {}, .only_plan = only_plan});
@@ -115,9 +118,9 @@ Result<void> ChainRunner::try_out(const MeasuredChain& chain) {
   return {};
 }
 
-/// With a timeline, it is put where `timeline` points.
+/// Runs a chain file. If `timeline` is not null, stores the run's timeline there.
 Result<report::RunReport> ChainRunner::run_file(const std::string& yaml, std::unique_ptr<ring::Timeline>* timeline) {
-  constexpr std::size_t kBatches = 1000;  // of each stream, of which there are some hundred in half a second
+  constexpr std::size_t kBatches = 1000;  // per stream; half a second has about a hundred
   auto loaded = load(yaml, false);
   if (!loaded) return tl::unexpected(std::move(loaded.error()));
   if (timeline != nullptr) loaded->chain.timeline = std::make_unique<ring::Timeline>(kBatches);
@@ -149,7 +152,7 @@ Result<void> ChainRunner::measure(Point& point, const MeasuredChain& chain, cons
   return {};
 }
 
-/// One worker, so that the order is known, and frames that do not depend on how batches are filled.
+/// With one worker, so that the order is defined, and with frames that do not depend on how batches are filled.
 Result<std::string> ChainRunner::output_of(const MeasuredChain& chain, const std::string& name) {
   const std::string path = workplace_.path(name);
   const auto run = run_file(
@@ -172,8 +175,8 @@ Result<std::string> ChainRunner::undo(const MeasuredChain& chain, const std::str
   return path;
 }
 
-Result<void> ChainRunner::check(const MeasuredChain& asked) {
-  MeasuredChain chain = asked;
+Result<void> ChainRunner::check(const MeasuredChain& given) {
+  MeasuredChain chain = given;
   chain.workers = 1;
   chain.latency.clear();
   const bool undone = !chain.undone_by.empty();
@@ -239,7 +242,7 @@ Point results_of(const report::RunReport& report, const Point& limits, std::size
   results.set("dropped", packets > 0 ? (dropped - lost) / packets : 0.0);
   for (const report::FunctionReport& function : report.functions) {
     if (function.segments > 0) results.set("segment_us_" + function.name, function.us_per_segment());
-    // Without a share of its own it has all, which is what it was timed with first.
+    // A function without a share may use all multiprocessors, which are the first number that it was timed with.
     std::uint32_t share = function.multiprocessors;
     if (share == 0 && !function.share_times.empty()) share = function.share_times.front().multiprocessors;
     if (share != 0) results.set("share_" + function.name, static_cast<double>(share));

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole chains as experiments measure them: from a generator whose frames stay in the ring's memory, as where a NIC
-// writes them, over a chain's functions to the null port; host memory to host memory. And the proof that what is
-// measured is right: the same chain over fewer packets, against the CPU, byte for byte.
+// Whole chains as experiments measure them, from host memory to host memory: from a generator whose frames stay in the
+// ring's memory (as if a NIC had written them) through the functions to the null port. The output is verified too: the
+// same chain processes fewer packets, and its output is compared with the CPU's, byte for byte.
 
 #pragma once
 
@@ -27,20 +27,20 @@
 
 namespace penstock::experiments {
 
-/// A path as a chain file can hold it, whatever is in it.
+/// Quotes a path for a chain file, whatever characters it contains.
 [[nodiscard]] std::string yaml_text(const std::string& path);
 
-/// A chain, as the parameters of a chain file say it.
+/// A chain, in terms of a chain file's parameters.
 struct MeasuredChain {
-  std::string functions;      // the list under `chain`, paths in it as yaml_text
-  std::string undone_by;      // functions that undo what differs from run to run in what comes out; empty: nothing does
-  std::string undone = "[]";  // functions by which the same then comes out on the CPU; none: what went in
-  std::string capture;        // connections that are played again and again; else the generator's packets
-  std::string checked_capture;  // some that `check` plays once, in place of `capture`
-  std::string payloads;         // capture whose payloads the generator's packets have; zeros where empty
-  std::string destinations;     // file with the prefixes that packets go to; the generator's own where empty
-  std::string size = "64";      // of frames with check sequence, or imix
-  bool tcp = false;             // the generator's packets; else UDP
+  std::string functions;        // the list under `chain`; paths in it as yaml_text
+  std::string undone_by;        // functions that undo changes which differ from run to run; empty: none
+  std::string undone = "[]";    // functions on the CPU that give the same result as `undone_by`; none: the input
+  std::string capture;          // connections that are replayed repeatedly; empty: the generator's packets
+  std::string checked_capture;  // connections that `check` plays once instead of `capture`
+  std::string payloads;         // capture that provides the generator's payloads; empty: zeros
+  std::string destinations;     // file with the destination prefixes; empty: the generator's own
+  std::string size = "64";      // of frames with FCS, or imix
+  bool tcp = false;             // of the generator's packets; else UDP
   bool on_gpu = false;
   std::vector<int> gpus;
   unsigned workers = 1;
@@ -48,11 +48,11 @@ struct MeasuredChain {
   std::string sharing = "packets";
   std::string transfer = "auto";
   unsigned streams = 3;
-  std::string batch_bytes;  // of a GPU's batches; empty: as the program chooses
+  std::string batch_bytes;  // of batches on a GPU; empty: the default
   std::string gpu_shares = "whole";
-  std::string latency;                 // the bound; empty: none
-  std::optional<double> offered_mpps;  // else as many as the chain takes
-  bool timeline = false;               // of its transfers, which transfers_of (transfers.h) then tells of
+  std::string latency;                 // upper bound; empty: none
+  std::optional<double> offered_mpps;  // empty: as many as the chain can process
+  bool timeline = false;               // of its transfers, evaluated by transfers_of (transfers.h)
 };
 
 class ChainRunner {
@@ -62,19 +62,18 @@ class ChainRunner {
 
   [[nodiscard]] const Workplace& workplace() const noexcept { return workplace_; }
 
-  /// Whether there can be such a chain: reads all that it names, and runs nothing.
+  /// Whether the chain is valid: reads all files that it names, but runs nothing.
   [[nodiscard]] Result<void> try_out(const MeasuredChain& chain);
 
-  /// Runs the chain as often and as long as the setting says, and adds the medians of what `results_of` tells to the
-  /// point; of `mpps`, the spread too; of texts, the last run's. An error where the chain cannot run, or batches fail
-  /// on the GPU.
+  /// Runs the chain as often and as long as `setting` says, and adds the medians of `results_of` to the point; for
+  /// `mpps`, the spread too; for texts, the last run's. Fails if the chain cannot run, or if batches fail on the GPU.
   [[nodiscard]] Result<void> measure(Point& point, const MeasuredChain& chain, const Point& limits,
                                      const Setting& setting);
 
-  /// Whether what comes out of the chain, for some 20,000 packets, is what comes out of it on the CPU, in the same
-  /// order; the error tells the first difference. Where two runs differ by right, as encryption does, the chain is
-  /// `undone_by` other functions, on the CPU: then the result must be what comes out of the functions `undone` there,
-  /// whichever processor it ran on. Each configuration is checked once, however often it is asked for.
+  /// Whether the chain's output for some 20,000 packets equals the CPU's, in the same order; the error shows the first
+  /// difference. If outputs of two runs differ by design (encryption), the functions `undone_by` are applied to the
+  /// output on the CPU; the result must then equal the output of the functions `undone` on the CPU, for any processor.
+  /// Each configuration is checked only once.
   [[nodiscard]] Result<void> check(const MeasuredChain& chain);
 
  private:
@@ -85,26 +84,26 @@ class ChainRunner {
 
   const std::atomic<bool>& stop_;
   Workplace workplace_;
-  std::set<std::string> checked_;                // by their chain files
-  std::map<std::string, std::string> expected_;  // captures, by what went in and the functions of the CPU
+  std::set<std::string> checked_;                // by chain file
+  std::map<std::string, std::string> expected_;  // captures, by input and CPU functions
 };
 
-/// Of a run's report. `limits` as of limits.h, `gpus`: how many the chain ran on.
+/// Results from a run's report. `limits`: see limits.h; `gpus`: the number of GPUs that the chain used.
 ///
-///   mpps, gbps                     packets and bits that came in; the bits with check sequence
+///   mpps, gbps                     received packets and bits; bits include the FCS
 ///   to_device, to_host             GB/s
-///   bytes_up, bytes_down           for each packet
-///   limit_mpps, limit_gbps         that PCIe sets with so many bytes (limits.h); nothing where none crossed
-///   of_limit                       share of it that was reached
-///   busy_cores                     processor time of the workers by the time that passed
-///   segment_us_FUNCTION            mean time on the GPU, there and back, of the segment that begins with the function
-///   share_FUNCTION                 multiprocessors that it may fill, where it was given a share or timed for one
-///   lost                           share of the packets that the waiting queue had no room for
+///   bytes_up, bytes_down           per packet
+///   limit_mpps, limit_gbps         PCIe's limit for so many bytes (limits.h); absent if none crossed
+///   of_limit                       share of the limit that was reached
+///   busy_cores                     processor time of the workers divided by elapsed time
+///   segment_us_FUNCTION            mean time on the GPU of the segment that begins with the function, with transfers
+///   share_FUNCTION                 multiprocessors that it may fill, if it has a share or was timed for one
+///   lost                           share of the packets that were dropped because the waiting queue was full
 ///   dropped                        share of the packets that functions dropped
 ///   flows, tcp_sessions, stream_bytes, stream_gaps, unknown_connections
-///                                  of intrusion detection that follows connections: flows, and TCP connections among
-///                                  them; bytes in streams, for each packet that came in; holes in them; packets of
-///                                  connections that it does not know
+///                                  if intrusion detection follows connections: flows, and TCP connections among them;
+///                                  stream bytes per received packet; gaps in streams; packets of connections that it
+///                                  does not know
 [[nodiscard]] Point results_of(const report::RunReport& report, const Point& limits, std::size_t gpus);
 
 }  // namespace penstock::experiments

@@ -13,7 +13,7 @@ namespace penstock::experiments {
 std::string to_text(const Value& value) {
   if (const bool* const flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
   if (const double* const number = std::get_if<double>(&value)) {
-    constexpr double kExact = 9007199254740992.0;  // 2^53: below it every whole number has a double
+    constexpr double kExact = 9007199254740992.0;  // 2^53: a double represents every smaller whole number exactly
     const bool whole = std::abs(*number) < kExact && std::trunc(*number) == *number;
     return whole ? fmt::format("{:.0f}", *number + 0.0) : fmt::format("{}", *number);
   }

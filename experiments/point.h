@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is known of one measured point: names and values in the order in which they were set, parameters and results
-// alike ("engine" dir24, "batch" 65536, "mpps" 812.5). Owns them; a list of some twenty, searched from its front.
+// One measured point: names and values in insertion order, parameters and results alike ("engine" dir24, "batch" 65536,
+// "mpps" 812.5). A list of some twenty entries, searched linearly.
 
 #pragma once
 
@@ -20,12 +20,13 @@ namespace penstock::experiments {
 
 using Value = std::variant<bool, double, std::string>;
 
-/// As users write it behind `--only KEY=`: "65536", "0.5", "true", "dir24".
+/// As users write it after `--only KEY=`: "65536", "0.5", "true", "dir24".
 [[nodiscard]] std::string to_text(const Value& value);
 
 class Point {
  public:
-  /// Adds the value, or replaces that of this name in its place. What is no finite number is not set: JSON has none.
+  /// Adds the value, or replaces the one with this name in its position. Numbers that are not finite are ignored, since
+  /// JSON has none.
   template <typename T>
   Point& set(std::string_view name, const T& value) {
     if constexpr (std::same_as<T, bool> || std::same_as<T, Value>) {
@@ -38,11 +39,11 @@ class Point {
     return *this;
   }
 
-  /// Null where there is none of this name.
+  /// Null if there is no such name.
   [[nodiscard]] const Value* find(std::string_view name) const noexcept;
-  /// Nothing where there is none, or it is no number.
+  /// Returns nothing if there is no such name, or its value is not a number.
   [[nodiscard]] std::optional<double> number(std::string_view name) const noexcept;
-  /// The value's text, "" where there is none.
+  /// The value as text; "" if there is no such name.
   [[nodiscard]] std::string text(std::string_view name) const;
 
   [[nodiscard]] bool empty() const noexcept { return values_.empty(); }
@@ -56,16 +57,16 @@ class Point {
   std::vector<std::pair<std::string, Value>> values_;
 };
 
-/// A choice among points: those whose value of `key` is, as text, one of `values`.
+/// Selects points whose value of `key`, as text, is one of `values`.
 struct Condition {
   std::string key;
   std::vector<std::string> values;
 };
 
-/// Whether the point satisfies all of them. Without such a key it does not.
+/// Whether the point satisfies all conditions. If it lacks a key, it does not.
 [[nodiscard]] bool satisfies(const Point& point, const std::vector<Condition>& conditions);
 
-/// "engine=dir24 batch=65536": all that the point holds.
+/// "engine=dir24 batch=65536": all values of the point.
 [[nodiscard]] std::string describe(const Point& point);
 
 }  // namespace penstock::experiments

@@ -34,7 +34,7 @@ Json json_of(const Point& point) {
   return json;
 }
 
-/// Reads what is expected, and remembers what is not there or is of another type.
+/// Reads expected members, and collects errors for those that are missing or have another type.
 class Reader {
  public:
   explicit Reader(const std::string& file) : file_(file) {}
@@ -83,7 +83,7 @@ class Reader {
       }
     }
   }
-  /// Null where it is not there, or is something else; then that is told.
+  /// Returns null, and reports an error, if the member is missing or has another type.
   const Json* member(const Json& json, const char* path, const char* key, const char* expected,
                      bool (Json::*is_right)() const noexcept) {
     const auto value = json.find(key);
@@ -131,12 +131,12 @@ void read_machine(const Json& json, Record::Machine& machine, Reader& reader) {
   }
 }
 
-/// Whether it can be a record at all: another program's JSON is one mistake, not a list of all that it lacks.
+/// Whether this can be a record at all. JSON of another program is one mistake, not a list of all missing members.
 bool looks_like_record(const Json& json) {
   return json.empty() || json.contains("penstock") || json.contains("experiment") || json.contains("points");
 }
 
-/// "an object with context, benchmarks": the first of its names.
+/// For example "an object with context, benchmarks": its first few names.
 std::string description_of(const Json& object) {
   constexpr std::size_t kMost = 4;
   std::string text = "an object with ";
@@ -148,7 +148,7 @@ std::string description_of(const Json& object) {
   return text;
 }
 
-/// The place of a byte of the text.
+/// Line and column of a byte of the text.
 Place place_of(std::string_view text, std::size_t byte, const std::string& file) {
   const std::string_view before = text.substr(0, byte);
   const std::size_t line_start = before.rfind('\n');
@@ -167,7 +167,7 @@ Result<Json> parse(std::string_view text, const std::string& file) {
     const std::size_t byte = error.byte == 0 ? 0 : std::min(error.byte - 1, text.size());
     return failure({place_of(text, byte, file), "not JSON",
                     byte >= text.size() ? "the end of the file" : in_quotes(text.substr(byte, 20)), kRecordExpected});
-  } catch (const Json::exception&) {  // a number that no double holds
+  } catch (const Json::exception&) {  // a number that does not fit into a double
     return failure({{file, 0, 0}, "a number is out of range", "", kRecordExpected});
   }
 }
@@ -193,7 +193,7 @@ std::string to_json(const Record& record) {
                   {"limits", json_of(record.limits)},
                   {"left_out", Json(record.left_out)},
                   {"errors", Json(record.errors)}};
-  // A point a line: a record has hundreds, and is compared with others line by line. What a user typed may be no UTF-8.
+  // One line per point: a record has hundreds, and is compared by lines. Texts that users typed may be invalid UTF-8.
   std::string text = head.dump(2, ' ', false, Json::error_handler_t::replace);
   text.resize(text.size() - 2);  // "\n}"
   text += ",\n  \"points\": [";

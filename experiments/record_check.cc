@@ -45,7 +45,7 @@ class Check {
     }
   }
 
-  /// Every value by its own, whether a figure shows it or not.
+  /// Checks each value by itself, whether a figure shows it or not.
   void points() {
     for (std::size_t i = 0; i < record_.points.size(); ++i) {
       for (const auto& [key, value] : record_.points[i]) {
@@ -56,7 +56,7 @@ class Check {
     }
   }
 
-  /// The types of all values that the figure takes from its points.
+  /// Checks the types of all values that the figure uses.
   void types(const Figure& figure) {
     for (std::size_t i = 0; i < record_.points.size(); ++i) {
       if (satisfies(record_.points[i], figure.where)) types(figure, i);
@@ -116,7 +116,7 @@ class Check {
     if (value != nullptr && !std::holds_alternative<double>(*value)) wrong(index, key, *value, "a number");
   }
 
-  /// A value that is a number in one point is not text in another.
+  /// A value that is a number in one point must not be a text in another.
   void same_type(std::size_t index, const std::string& key, const Value& value) {
     if (is_wrong(index, key)) return;
     const auto [first, is_new] = type_of_.try_emplace(key, value.index(), index);
@@ -126,7 +126,7 @@ class Check {
     wrong(index, key, value, fmt::format("{}, as in points[{}]", names[type], where));
   }
 
-  /// Of repeats, X_min and X_max enclose the median X.
+  /// For repeats, X_min and X_max must enclose the median X.
   void spread(std::size_t index, const std::string& key) {
     const Point& point = record_.points[index];
     const auto median = point.number(key);
@@ -138,7 +138,7 @@ class Check {
       wrong(index, key + "_max", *point.find(key + "_max"), fmt::format("at least {} ({})", key, to_text(*median)));
   }
 
-  /// A series has one point at an x: of two, a reader cannot know which one is right.
+  /// A series must have one point per x. With two, the reader cannot know which one is right.
   void only_one(std::map<std::string, std::size_t>& places, const Figure& figure, std::size_t index) {
     const Point& point = record_.points[index];
     std::string where;
@@ -156,7 +156,7 @@ class Check {
     return reported_.contains({index, key});
   }
 
-  /// Once, whatever the number of reasons.
+  /// Reports a value only once, for any number of reasons.
   void wrong(std::size_t index, const std::string& key, const Value& found, const std::string& expected) {
     if (reported_.emplace(index, key).second) wrong_value(fmt::format("points[{}].{}", index, key), found, expected);
   }
@@ -172,7 +172,8 @@ class Check {
   const std::string& file_;
   ErrorList errors_;
   std::set<std::pair<std::size_t, std::string>> reported_;                           // point and key
-  std::map<std::string, std::pair<std::size_t, std::size_t>, std::less<>> type_of_;  // Value's index, and the point
+  std::map<std::string, std::pair<std::size_t, std::size_t>, std::less<>> type_of_;  // index in the variant Value, and
+                                                                                     // the point
   std::set<std::size_t> repeated_;
   bool used_ = false;
 };

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether the figures of an experiment can be made from a record. A record that was edited, or damaged, is refused
+// Checks that the figures of an experiment can be made from a record. A record that was edited or damaged is refused
 // before anything is printed or written.
 
 #pragma once
@@ -14,9 +14,9 @@
 
 namespace penstock::experiments {
 
-/// All mistakes: values of the wrong type or outside their range (value_range.h), bars that cannot be read, figures
-/// without a value that can be drawn, two points at one place of a figure, points that no figure shows. `file` names
-/// the record in errors, and `points[3].gbps` the place in it.
+/// Returns all mistakes: values of the wrong type or out of range (value_range.h), unreadable bars, figures without a
+/// value that can be drawn, two points at one position of a figure, points that no figure shows. Errors name the record
+/// as `file`, and the position in it as in `points[3].gbps`.
 [[nodiscard]] Errors check_record(const Record& record, const Experiment& experiment, const std::string& file);
 
 }  // namespace penstock::experiments

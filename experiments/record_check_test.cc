@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Of the experiment chain: a rate by size, and a timeline.
+/// A record of the experiment chain: a rate by size, and a timeline.
 Record good() {
   Record record;
   record.experiment = "chain";
@@ -52,7 +52,7 @@ TEST(RecordCheck, FindsNothingInAGoodRecord) {
   EXPECT_EQ(mistakes([](Record& record) { record.points.clear(); }), "") << "a run that was stopped early";
 }
 
-TEST(RecordCheck, FindsTransfersThatAreGarbled) {
+TEST(RecordCheck, FindsGarbledTransfers) {
   EXPECT_EQ(mistakes([](Record& r) { r.points[1].set("transfers", "nids: 12.5 0 eighty"); }),
             "r.json: points[1].transfers: wrong value: found 'nids: 12.5 0 eighty', expected bars such as "
             "'nids: 12.5 0 84.2; 40.1 56.2 140.3 | router: 310.6 0 84.5'");
@@ -85,7 +85,7 @@ TEST(RecordCheck, FindsCostsThatAreNotPositive) {
             "r.json: points[0].dollars: wrong value: found '0', expected a number above 0, at most 1e15");
 }
 
-TEST(RecordCheck, FindsLimitsThatAreNoRates) {
+TEST(RecordCheck, FindsLimitsThatAreNotRates) {
   EXPECT_EQ(mistakes([](Record& r) { r.limits.set("pcie_to_device", -54.9); }),
             "r.json: limits.pcie_to_device: wrong value: found '-54.9', expected a number above 0, at most 1e15");
   EXPECT_EQ(mistakes([](Record& r) { r.limits.set("pcie_to_host", 0); }),
@@ -143,7 +143,7 @@ TEST(RecordCheck, FindsBarsOutOfRange) {
   }
 }
 
-TEST(RecordCheck, FindsNothingInTheKeptRecordsWhichAllRender) {
+TEST(RecordCheck, FindsNothingInTheKeptRecordsAndRendersAll) {
   for_each_kept_record(PENSTOCK_RECORDS,
                        [](const std::string& path, const Experiment& experiment, const Record& record) {
                          EXPECT_EQ(to_string(check_record(record, experiment, path)), "");

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A record from anywhere: what can be read is written, read again and the same, and renders whatever it holds.
+// Arbitrary input as a record. If it can be read, it is written and read again with the same result, and rendered.
 
 #include "experiments/record.h"
 

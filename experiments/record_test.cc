@@ -44,7 +44,7 @@ Errors errors_of(std::string_view text) {
   return record ? Errors() : record.error();
 }
 
-TEST(Record, ComesBackFromJsonAsItWas) {
+TEST(Record, SurvivesARoundTripThroughJson) {
   for (const Record& record : {sample(), with_points({}), Record{}}) {
     const auto back = parse_record(to_json(record), "r.json");
     ASSERT_TRUE(back) << to_string(back.error());
@@ -52,7 +52,7 @@ TEST(Record, ComesBackFromJsonAsItWas) {
   }
 }
 
-TEST(Record, KeepsEveryNumberToItsLastBit) {
+TEST(Record, KeepsEveryNumberExactly) {
   for (const double number : {0.1, 1.0 / 3, -2.5e-300, 1e300, 9007199254740991.0, -1.0, 18446744073709551616.0}) {
     const auto back = parse_record(to_json(with_points({Point().set("x", number)})), "r.json");
     ASSERT_TRUE(back) << to_string(back.error());
@@ -61,11 +61,11 @@ TEST(Record, KeepsEveryNumberToItsLastBit) {
   EXPECT_THAT(to_json(with_points({Point().set("x", 65536)})), HasSubstr("\"x\":65536}")) << "whole, as it was meant";
 }
 
-TEST(Record, WritesTextsThatAreNoUtf8) {
+TEST(Record, WritesTextsThatAreNotUtf8) {
   EXPECT_TRUE(parse_record(to_json(with_points({Point().set("file", "\xff\x1b\"\n")})), "r.json"));
 }
 
-TEST(Record, TellsWhereJsonIsMalformed) {
+TEST(Record, ReportsWhereJsonIsMalformed) {
   const Errors errors = errors_of("{\n  \"points\": [1,\n}\n");
   ASSERT_EQ(errors.size(), 1U);
   EXPECT_EQ(errors[0].place.file, "r.json");
@@ -78,14 +78,14 @@ TEST(Record, TellsWhereJsonIsMalformed) {
   EXPECT_THAT(to_string(errors_of(std::string(100'000, '['))), HasSubstr("not JSON")) << "and no stack overflow";
 }
 
-TEST(Record, HasABoundOfItsSize) {
+TEST(Record, HasASizeLimit) {
   const auto refused = parse_record(std::string(kMostRecordBytes + 1, '['), "record.json");
   ASSERT_FALSE(refused);
   EXPECT_EQ(to_string(refused.error()),
             "record.json: too large for a record: found more than 16.0 MiB, expected at most 16.0 MiB");
 }
 
-TEST(Record, TellsAllThatIsMissingOrOfAnotherType) {
+TEST(Record, ReportsEverythingThatIsMissingOrOfAnotherType) {
   const std::string all = to_string(errors_of("{}"));
   for (const char* name :
        {"penstock", "experiment", "command", "date", "complete", "machine", "limits", "left_out", "errors", "points"}) {
@@ -114,7 +114,7 @@ TEST(Record, TellsAllThatIsMissingOrOfAnotherType) {
   EXPECT_EQ(broken("\"a mistake\"", "7"), "r.json: errors[0]: wrong value: found '7', expected a string");
 }
 
-TEST(Point, KeepsNoNumberThatJsonCannotHold) {
+TEST(Point, IgnoresNumbersThatJsonCannotRepresent) {
   const Point point = Point().set("nan", std::numeric_limits<double>::quiet_NaN()).set("inf", 1.0 / 0.0).set("one", 1);
   EXPECT_EQ(describe(point), "one=1");
 }
@@ -135,7 +135,7 @@ TEST(Point, SatisfiesConditionsOnTheTextOfItsValues) {
   EXPECT_FALSE(satisfies(point, {{"cores", {""}}})) << "what it lacks is no empty text";
 }
 
-TEST(Spread, TakesTheMedianWhateverTheOrder) {
+TEST(Spread, UsesTheMedianInAnyOrder) {
   const Spread odd = spread_of({3, 1, 2});
   EXPECT_EQ(odd.median, 2);
   EXPECT_EQ(odd.min, 1);

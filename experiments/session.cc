@@ -23,7 +23,7 @@ namespace {
 
 std::string now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
-/// The values of the key that the points have, each once, in their order.
+/// The distinct values of the key in the points, in order.
 std::vector<std::string> values_of(const std::vector<Point>& points, const std::string& key) {
   std::vector<std::string> values;
   for (const Point& point : points) {
@@ -34,7 +34,7 @@ std::vector<std::string> values_of(const std::vector<Point>& points, const std::
   return values;
 }
 
-/// A condition on what no point has would choose nothing, most often for a slip of the pen.
+/// A condition that matches no point would select nothing; usually it is a typo.
 void check(const Condition& condition, const std::vector<Point>& points, Errors& errors) {
   const std::vector<std::string> known = values_of(points, condition.key);
   if (known.empty()) {
@@ -163,7 +163,7 @@ Errors Session::run(const std::function<void(const Progress&)>& on_progress) {
     tell(i + 1, describe(plan_[i]));
     Point point = plan_[i];
     const Result<void> measured = trial_->measure(point, record_.limits);
-    // What was cut short may have come to a wrong result, of which nothing is to be told.
+    // A measurement that was stopped early may have a wrong result, which must not be reported.
     if (stop.load()) break;
     if (!measured) {
       for (const Error& error : measured.error()) record_.errors.push_back(to_string(error));

@@ -20,13 +20,13 @@
 
 namespace penstock::experiments {
 
-/// What the user asks for; what is not given is the experiment's choice.
+/// The user's options. If one is not given, the experiment's default applies.
 struct Options {
   bool quick = false;
   std::optional<unsigned> repeats;
   std::optional<std::chrono::nanoseconds> duration;
   std::optional<unsigned> workers;
-  std::vector<int> gpus;  // none: the first that is usable
+  std::vector<int> gpus;  // empty: the first usable one
   std::string rules, routes;
   std::vector<Condition> only;
   std::string command;  // for the record
@@ -40,15 +40,16 @@ struct Progress {
 
 class Session {
  public:
-  /// Reads the files, plans, and looks at the machine; measures nothing yet. `stop` ends the run, which then lacks the
-  /// points that were not measured; it outlives the session. All mistakes in the options and files are told.
+  /// Reads the files, plans the points and inspects the machine, without measuring. `stop` ends the run, whose record
+  /// then lacks the points that were not measured; it must outlive the session. Reports all mistakes in options and
+  /// files.
   [[nodiscard]] static Result<Session> open(const Experiment& experiment, const Options& options,
                                             const std::atomic<bool>& stop);
 
   [[nodiscard]] std::size_t points() const noexcept { return plan_.size(); }
 
-  /// Measures limits and points into the record, which at every time holds what was measured by then, also when this
-  /// throws (gpu::CudaError). Errors ended the run early. Once.
+  /// Measures limits and points into the record. The record always contains everything measured so far, also if this
+  /// throws (gpu::CudaError). Returned errors ended the run early. Call once.
   [[nodiscard]] Errors run(const std::function<void(const Progress&)>& on_progress);
 
   [[nodiscard]] Record& record() noexcept { return record_; }
@@ -58,7 +59,7 @@ class Session {
   [[nodiscard]] Errors choose_gpus(const Experiment& experiment, const Options& options);
   [[nodiscard]] Errors choose_points(const Options& options);
 
-  std::unique_ptr<Setting> setting_;  // the trial may keep its address
+  std::unique_ptr<Setting> setting_;  // the trial may hold a pointer to it
   std::unique_ptr<Trial> trial_;
   std::vector<Point> plan_;
   std::string no_gpu_;  // why there is none

@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::atomic<bool> stop;
-std::string fails_at;  // the value of `size` where the trial fails, throws or is stopped
+std::string fails_at;  // the value of `size` at which the trial fails, throws or is stopped
 enum class How { error, exception, interrupt, interrupt_with_error } how;
 
 class Fake final : public Trial {
@@ -81,14 +81,15 @@ class Sessions : public ::testing::Test {
   }
 };
 
-TEST_F(Sessions, MeasureWhatIsPlannedAndLeaveOutWhatNeedsAGpu) {
+TEST_F(Sessions, MeasurePlannedPointsAndLeaveOutThoseThatNeedAGpu) {
   Options options;
   options.command = "penstock bench fake";
   Session session = open(options);
   EXPECT_EQ(session.points(), 3U);
-  std::vector<std::string> told;
+  std::vector<std::string> progress_lines;
   const Errors errors = session.run([&](const Progress& progress) {
-    told.push_back(std::to_string(progress.number) + "/" + std::to_string(progress.count) + " " + progress.what);
+    progress_lines.push_back(std::to_string(progress.number) + "/" + std::to_string(progress.count) + " " +
+                             progress.what);
   });
   EXPECT_TRUE(errors.empty());
   const Record& record = session.record();
@@ -96,8 +97,8 @@ TEST_F(Sessions, MeasureWhatIsPlannedAndLeaveOutWhatNeedsAGpu) {
   EXPECT_THAT(sizes(record), ElementsAre("1", "2", "3"));
   ASSERT_EQ(record.left_out.size(), 1U);
   EXPECT_THAT(record.left_out[0], HasSubstr("1 of 4 points, those on a GPU: "));
-  EXPECT_THAT(told, ElementsAre("0/3 the machine's limits", "1/3 size=1 processor=cpu", "2/3 size=2 processor=cpu",
-                                "3/3 size=3 processor=cpu"));
+  EXPECT_THAT(progress_lines, ElementsAre("0/3 the machine's limits", "1/3 size=1 processor=cpu",
+                                          "2/3 size=2 processor=cpu", "3/3 size=3 processor=cpu"));
   EXPECT_EQ(record.points[0].number("repeats"), 5) << "the experiment's own";
   EXPECT_EQ(record.points[0].text("has_limits"), "true") << "limits come first";
   EXPECT_EQ(record.experiment, "fake");
@@ -106,7 +107,7 @@ TEST_F(Sessions, MeasureWhatIsPlannedAndLeaveOutWhatNeedsAGpu) {
   EXPECT_GT(record.machine.cores, 0U);
 }
 
-TEST_F(Sessions, MeasureTheChosenPointsAlone) {
+TEST_F(Sessions, MeasureOnlyTheSelectedPoints) {
   Options options;
   options.only = {{"size", {"1", "3"}}, {"processor", {"cpu"}}};
   options.repeats = 2;
@@ -117,7 +118,7 @@ TEST_F(Sessions, MeasureTheChosenPointsAlone) {
   EXPECT_TRUE(session.record().left_out.empty());
 }
 
-TEST_F(Sessions, RefuseAChoiceThatNoPointIsOf) {
+TEST_F(Sessions, RefuseASelectionThatMatchesNoPoint) {
   Options options;
   options.only = {{"sise", {"1"}}};
   EXPECT_EQ(refusal(options), "--only: unknown key: found 'sise', expected size");
@@ -129,7 +130,7 @@ TEST_F(Sessions, RefuseAChoiceThatNoPointIsOf) {
   EXPECT_THAT(refusal(options), HasSubstr("all requested points need a GPU: found "));
 }
 
-TEST_F(Sessions, RefuseWhatTheExperimentCannotUse) {
+TEST_F(Sessions, RefuseOptionsThatTheExperimentCannotUse) {
   Options options;
   options.routes = "routes.txt";
   options.gpus = {0, 7};
@@ -142,7 +143,7 @@ TEST_F(Sessions, RefuseWhatTheExperimentCannotUse) {
   EXPECT_EQ(refusal(bad), "bad:1: no rule");
 }
 
-TEST_F(Sessions, KeepWhatWasMeasuredBeforeAnError) {
+TEST_F(Sessions, KeepPointsMeasuredBeforeAnError) {
   fails_at = "2";
   how = How::error;
   Session session = open({});
@@ -153,7 +154,7 @@ TEST_F(Sessions, KeepWhatWasMeasuredBeforeAnError) {
   EXPECT_THAT(session.record().errors, ElementsAre("a wrong result: found 1, expected 2"));
 }
 
-TEST_F(Sessions, KeepWhatWasMeasuredBeforeAnException) {
+TEST_F(Sessions, KeepPointsMeasuredBeforeAnException) {
   fails_at = "3";
   how = How::exception;
   Session session = open({});
@@ -175,7 +176,7 @@ TEST_F(Sessions, DiscardThePointThatWasStopped) {
   }
 }
 
-TEST(Limits, AreThoseThatWereNotCutShort) {
+TEST(Limits, IncludeOnlyCompletedMeasurements) {
   const std::atomic<bool> at_once{true};
   EXPECT_TRUE(measure_limits(2, {}, at_once).empty());
 }

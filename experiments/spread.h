@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Repeated measurements of one thing: the median, and how far they lie apart.
+// Repeated measurements of one value: the median and the range.
 
 #pragma once
 
@@ -20,7 +20,7 @@ struct Spread {
   double max = 0;
 };
 
-/// Of at least one; of an even number the median is the mean of the middle two.
+/// `values` must not be empty. For an even number, the median is the mean of the middle two.
 [[nodiscard]] inline Spread spread_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t middle = values.size() / 2;
@@ -28,7 +28,7 @@ struct Spread {
   return {median, values.front(), values.back()};
 }
 
-/// Sets `name` to the median, and `name`_min and `name`_max: what figures draw as error bars.
+/// Sets `name` to the median, and `name`_min and `name`_max, which figures draw as error bars.
 inline void set_spread(Point& point, std::string_view name, const Spread& spread) {
   point.set(name, spread.median)
       .set(std::string(name) + "_min", spread.min)

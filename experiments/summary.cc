@@ -37,7 +37,7 @@ std::string limits_text(const Point& limits) {
   return text.empty() ? text : text + " GB/s";
 }
 
-/// The prices and the power that rates were reckoned with (costs.h).
+/// The prices and power from which rates were computed (costs.h).
 std::string costs_text(const Point& limits) {
   std::string text;
   const auto add = [&](const char* what, const std::string& key) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands above a record's tables: what was measured, where, under which limits, and what is missing.
+// The summary above a record's tables: what was measured, where, under which limits, and what is missing.
 
 #pragma once
 

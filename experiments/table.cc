@@ -16,7 +16,7 @@
 namespace penstock::experiments {
 namespace {
 
-/// Four digits that count, or all before the point; no exponent where a measurement can be.
+/// Four significant digits, or all digits before the point. No exponent in the range of measurements.
 std::string number_text(double value) {
   const double size = std::abs(value);
   if (size >= 1e15) return fmt::format("{:.3e}", value);
@@ -30,7 +30,7 @@ std::string x_text(const Value& x) {
   return whole ? format_count(static_cast<std::uint64_t>(*number)) : printable(to_text(x));
 }
 
-/// A column: its headings from top to bottom, and a cell for each x.
+/// A column: its heading lines from top to bottom, and a cell for each x.
 struct Column {
   std::vector<std::string> headings;
   std::vector<std::string> cells;
@@ -55,7 +55,7 @@ Column column_of(const Curve& curve, std::size_t rows) {
   return column;
 }
 
-/// Of the point that has the x, of which there is one.
+/// Values of the point with this x; there is only one.
 Column column_of(const Axis& axis, const Figure& figure, const Curves& curves, const Record& record) {
   Column column;
   column.headings = {printable(axis.label)};
@@ -70,7 +70,7 @@ Column column_of(const Axis& axis, const Figure& figure, const Curves& curves, c
   return column;
 }
 
-/// What a column is called, a word on a line; all columns then have as many lines, which are returned.
+/// Splits headings into one word per line, and gives all columns the same number of lines, which is returned.
 std::size_t even_headings(std::vector<Column>& columns) {
   std::size_t rows = 1;
   for (Column& column : columns) {
@@ -139,7 +139,7 @@ std::string markdown_table(const Column& xs, const std::vector<Column>& columns)
   return text;
 }
 
-/// How near the points came to their limit, of the series that has come nearest.
+/// How close the points came to their limit, for the series that came closest.
 std::string nearest_to_limit(const Figure& figure, const Record& record) {
   if (!figure.limit || figure.limit->of != LimitLine::Of::point) return "";
   double most = 0;

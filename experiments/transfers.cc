@@ -19,7 +19,7 @@ namespace {
 using ring::Span;
 
 constexpr std::int64_t kShownNs = 2'000'000;
-constexpr std::size_t kMostBars = 400;  // that a record keeps of a point
+constexpr std::size_t kMostBars = 400;  // stored in a point of a record
 
 struct Sum {
   std::size_t count = 0;
@@ -36,7 +36,7 @@ struct Sum {
   [[nodiscard]] double mean(double sum) const { return sum / static_cast<double>(count); }
 };
 
-/// In a tenth of a microsecond.
+/// Rounded to a tenth of a microsecond.
 double us_since(std::int64_t begin_ns, std::int64_t ns) {
   return std::round(static_cast<double>(ns - begin_ns) / 100) / 10;
 }

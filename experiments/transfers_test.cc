@@ -19,7 +19,7 @@ using ring::Work;
 
 const std::vector<ring::SegmentShape> kSegments(2);
 
-/// Each 100 us two streams want the copy engine 10 us apart, which takes 40 us for each; `periods` times.
+/// `periods` times, 100 us apart: two streams want the copy engine, 10 us apart, and each occupies it for 40 us.
 void add_pairs(ring::Timeline& timeline, std::int64_t periods) {
   timeline.name_segments({"firewall, nids", "router"});
   ring::SpanLog& one = timeline.add_stream({0, 0, 0}, kSegments, nullptr);
@@ -58,7 +58,7 @@ TEST(Transfers, AreThoseToTheDeviceInTheMiddleOfTheRun) {
   }
 }
 
-TEST(Transfers, AreNoneWhereNoneWere) {
+TEST(Transfers, AreEmptyIfNothingWasTransferred) {
   ring::Timeline timeline(10);
   EXPECT_TRUE(transfers_of(timeline).empty());
   timeline.name_segments({"router"});
@@ -67,7 +67,7 @@ TEST(Transfers, AreNoneWhereNoneWere) {
   EXPECT_TRUE(transfers_of(timeline).empty()) << "by kernels";
 }
 
-TEST(Transfers, AreDrawnAsFarAsARecordKeepsThem) {
+TEST(Transfers, AreDrawnUpToTheRecordsLimit) {
   ring::Timeline timeline(100'000);
   timeline.name_segments({"router"});
   ring::SpanLog& log = timeline.add_stream({}, kSegments, nullptr);

@@ -46,7 +46,7 @@ constexpr auto kRules = std::to_array<Rule>({
 
 constexpr double kMost = 1e15;
 constexpr double kLeastFrame = 64;
-constexpr double kMostFrame = 9000;  // as the generator's
+constexpr double kMostFrame = 9000;  // the generator's maximum
 
 Kind kind_of(std::string_view key) {
   if (key.starts_with("limit_")) return Kind::positive;
@@ -86,7 +86,7 @@ bool is_right(Kind kind, double number) {
   return false;
 }
 
-/// "NaN", "-inf": a result that was lost.
+/// For "NaN", "-inf" and the like: a result that was lost.
 bool is_not_finite(std::string_view text) {
   if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
   constexpr std::array<std::string_view, 3> kNames{"nan", "inf", "infinity"};
@@ -108,7 +108,7 @@ bool is_right(Kind kind, const Value& value) {
 
 std::optional<std::string> expected_of(Kind kind, const Value& value) {
   if (is_right(kind, value)) return std::nullopt;
-  // A number that is out of range was meant as a number.
+  // A number that is out of range: a number was expected.
   return expected_of(kind == Kind::any && std::holds_alternative<double>(value) ? Kind::number : kind);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which values a record may hold under which name. No measurement is outside these ranges; a record that was edited or
-// damaged may be.
+// The range of each value in a record. No measurement is outside these ranges, but a record that was edited or damaged
+// may be.
 
 #pragma once
 
@@ -14,10 +14,11 @@
 
 namespace penstock::experiments {
 
-/// What is expected under this name of a point ("a whole number from 1 to 1e15"). Nothing if the value is right.
+/// Returns what is expected for this key of a point ("a whole number from 1 to 1e15"), or nothing if the value is
+/// valid.
 [[nodiscard]] std::optional<std::string> expected_of_point(std::string_view key, const Value& value);
 
-/// The same for the limits of the machine: rates, prices and powers.
+/// The same for limits of the machine: rates, prices and power.
 [[nodiscard]] std::optional<std::string> expected_of_limits(const Value& value);
 
 }  // namespace penstock::experiments

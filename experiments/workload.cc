@@ -27,7 +27,7 @@ struct LengthShare {
   std::uint8_t length;
   std::uint32_t routes;
 };
-// How many prefixes of each length the full tables of 2025 have.
+// Number of prefixes of each length in full tables of 2025.
 constexpr LengthShare kShares[] = {{8, 16},     {9, 13},     {10, 40},     {11, 100},   {12, 300},   {13, 590},
                                    {14, 1200},  {15, 2100},  {16, 13500},  {17, 8200},  {18, 13800}, {19, 24900},
                                    {20, 42600}, {21, 50800}, {22, 108600}, {23, 96500}, {24, 537700}};
@@ -48,7 +48,7 @@ std::uint8_t draw_length(std::mt19937_64& random) {
   return std::end(kShares)[-1].length;
 }
 
-/// Of a prefix of at least 8 bits.
+/// For prefixes of at least 8 bits.
 bool is_public(std::uint32_t address) {
   const std::uint32_t first = address >> 24;
   return first != 0 && first != 10 && first != 127 && first < 224;

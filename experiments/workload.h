@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Synthetic inputs of any size, as files that Penstock reads like the user's own. They are the same in every run and on
-// every machine: all randomness is seeded, and no distribution of the standard library is in it.
+// Synthetic input files of any size, in the formats of the user's own. They are the same in every run and on every
+// machine: random numbers are seeded, and no distributions of the standard library are used.
 
 #pragma once
 
@@ -14,42 +14,42 @@
 
 namespace penstock::experiments {
 
-/// A temporary folder, gone with this.
+/// A temporary folder, deleted by the destructor.
 class Workplace {
  public:
-  /// Throws std::system_error where none can be made.
+  /// Throws std::system_error if it cannot be created.
   Workplace();
   Workplace(const Workplace&) = delete;
   Workplace& operator=(const Workplace&) = delete;
   ~Workplace();
 
   [[nodiscard]] std::string path(const std::string& name) const { return folder_ + "/" + name; }
-  /// Writes a file, or writes it anew, and returns its path. Throws std::runtime_error.
+  /// Writes or replaces a file, and returns its path. Throws std::runtime_error.
   std::string put(const std::string& name, const std::string& text) const;
 
  private:
   std::string folder_;
 };
 
-/// The prefixes of a routing table, each once and in no order: the default route, then prefixes of 8 to 24 bits in
-/// unicast space (1.0.0.0 to 223.255.255.255 without 10/8 and 127/8), with the lengths' shares of a full BGP table of
-/// 2025: /24 60 %, /23 11 %, /22 12 %, … A longer one lies in a block of at most 16 bits, as registries give them out.
-/// Full tables have c. 1,000,000; more than 4,000,000 is a programming error.
+/// The prefixes of a routing table, without duplicates, in random order: the default route, then prefixes of 8 to 24
+/// bits in unicast space (1.0.0.0 to 223.255.255.255 without 10/8 and 127/8), with the length distribution of a full
+/// BGP table of 2025: /24 60 %, /23 11 %, /22 12 %, … Longer prefixes lie in blocks of at most 16 bits, as registries
+/// assign them. Full tables have about 1,000,000 prefixes; `count` must not exceed 4,000,000.
 [[nodiscard]] std::vector<Ipv4Prefix> route_prefixes(std::size_t count);
 
-/// `count` of them as `ip route` prints them, `PREFIX via 192.0.2.N dev DEVICE`, with 250 next hops in turn.
+/// `count` routes as `ip route` prints them, `PREFIX via 192.0.2.N dev DEVICE`, with 250 next hops in turn.
 [[nodiscard]] std::string routes_text(std::size_t count, const std::string& device = "wan");
 
-/// `count` rules in ClassBench's format: services on the hosts and networks of 198.18.0.0/15, for sources of all kinds,
-/// with the share of protocols that rule sets have (75 % TCP, 14 % UDP, 4 % ICMP; Rovniagin & Wool 2011, in
-/// Alonistioti §II.B). The last rule lets all through, so that packets to other networks are held against every rule
-/// and go on.
+/// `count` rules in ClassBench's format: services on hosts and networks of 198.18.0.0/15, for all kinds of sources,
+/// with the distribution of protocols in real rule sets (75 % TCP, 14 % UDP, 4 % ICMP; Rovniagin & Wool 2011, in
+/// Alonistioti §II.B). The last rule accepts everything, so packets to other networks are compared with every rule and
+/// pass.
 [[nodiscard]] std::string rules_text(std::size_t count);
 
-/// `count` rules for intrusion detection, on the payloads of all TCP and UDP packets (three quarters of them TCP, as in
-/// public sets): a content of 4 to 20 bytes, of which 60 % are text and the others any bytes, and in every fourth rule
-/// a second one behind it. Nothing that the generator sends holds one, or hardly ever. Packets are judged alone,
-/// without streams, where `of_packets`.
+/// `count` intrusion detection rules for the payloads of TCP and UDP packets (three quarters TCP, as in public rule
+/// sets): a content of 4 to 20 bytes, 60 % of them text, the others any bytes; every fourth rule has a second content
+/// after it. The generator's packets match none, or hardly any. With `of_packets`, rules match packets separately,
+/// without streams.
 [[nodiscard]] std::string detection_rules_text(std::size_t count, bool of_packets);
 
 }  // namespace penstock::experiments

@@ -19,7 +19,7 @@
 namespace penstock::experiments {
 namespace {
 
-TEST(Workload, GivesRoutesThatTheReaderTakesAsTheyAre) {
+TEST(Workload, GivesRoutesThatTheReaderAccepts) {
   for (const std::size_t count : {std::size_t{1}, std::size_t{2}, std::size_t{1000}, std::size_t{20'000}}) {
     router::Devices devices;
     const auto read = router::parse_routes(routes_text(count, "lan"), "routes", devices);
@@ -58,7 +58,7 @@ TEST(Workload, GivesSmallerTablesOfTheSameKind) {
   EXPECT_LT(longest, 700U);
 }
 
-TEST(Workload, GivesRulesThatTheReaderTakesAsTheyAre) {
+TEST(Workload, GivesRulesThatTheReaderAccepts) {
   for (const std::size_t count : {1U, 32U, 8192U, 100'000U}) {
     const auto read = firewall::read_rules(rules_text(count), "rules", {});
     ASSERT_TRUE(read) << to_string(read.error());
@@ -67,7 +67,7 @@ TEST(Workload, GivesRulesThatTheReaderTakesAsTheyAre) {
   }
 }
 
-TEST(Workload, HasALastRuleThatLetsAllThrough) {
+TEST(Workload, HasALastRuleThatAcceptsEverything) {
   const auto rules = firewall::read_rules(rules_text(8192), "rules", {});
   ASSERT_TRUE(rules);
   const auto classifier = classify::make_classifier(classify::Engine::bitvector, rules->value);
@@ -84,14 +84,14 @@ TEST(Workload, HasALastRuleThatLetsAllThrough) {
   EXPECT_EQ(entries[3], classify::kNoEntry) << "the rules are of IPv4";
 }
 
-TEST(Workload, HasRulesThatTheBitVectorsHoldAlsoByTheHundredThousand) {
+TEST(Workload, HasAHundredThousandRulesThatFitIntoBitVectors) {
   const auto rules = firewall::read_rules(rules_text(100'000), "rules", {});
   ASSERT_TRUE(rules);
   const auto classifier = classify::make_classifier(classify::Engine::bitvector, rules->value);
   EXPECT_TRUE(classifier) << to_string(classifier.error());
 }
 
-TEST(Workplace, IsGoneWithItsFiles) {
+TEST(Workplace, IsDeletedWithItsFiles) {
   std::string path;
   {
     const Workplace place;

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The chain firewall → router from port to port on one core, beside the same two functions written by hand on DPDK's
-// rte_acl and rte_fib. Whole runs of the real worker: poll, parse, both functions, send, all accounting.
+// The chain firewall → router from port to port on one core, compared with the same two functions written by hand on
+// DPDK's rte_acl and rte_fib. Measures whole runs of the real worker: poll, parse, both functions, send, all counters.
 //
-// Axes: the entry (memory: captures looped; pcap: a file in the page cache; generator), frame size, rules, routes.
-// Packets start in host memory (memory, generator) or in a file, and end in the null port, or in a file (pcap).
+// Axes: source (memory: captures that are replayed; pcap: a file in the page cache; generator), frame size, rules,
+// routes. Packets start in host memory (memory, generator) or in a file (pcap), and end at the null port or in a file
+// (pcap).
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -36,9 +37,9 @@ using experiments::rules_text;
 using experiments::Workplace;
 
 constexpr std::uint32_t kFlows = 10'000;
-constexpr std::uint32_t kPackets = 40'000;  // in the capture that is looped
+constexpr std::uint32_t kPackets = 40'000;  // in the capture that is replayed
 
-/// For rules, routes and captures.
+/// Holds rules, routes and captures.
 Workplace& workplace() {
   static Workplace place;
   return place;
@@ -56,7 +57,7 @@ report::RunReport run_chain(const std::string& yaml) {
   return result->report;
 }
 
-/// A capture of generated packets for the routes; made once.
+/// A capture of generated packets for the routes; created once.
 std::string capture_of(const std::string& size, std::size_t routes) {
   const std::string path = workplace().path(fmt::format("in-{}-{}.pcap", size, routes));
   if (!std::filesystem::exists(path)) {
@@ -120,7 +121,7 @@ void from_pcap(benchmark::State& state, const std::string& size, std::size_t rul
                        functions_yaml(rules, routes));
 }
 
-/// The limit of a chain from memory: its frames copied into batches and out of sight, nothing else.
+/// The limit of a chain from memory: only copies its frames into batches and discards them.
 void ports_alone(benchmark::State& state, const std::string& size, std::size_t routes) {
   run_bench(state, fmt::format("ports:\n  lan: {{memory: {{read: {}, loop: 50}}}}\n  wan: {{null: {{}}}}\nchain: []\n",
                                capture_of(size, routes)));
@@ -128,7 +129,7 @@ void ports_alone(benchmark::State& state, const std::string& size, std::size_t r
 
 #ifdef PENSTOCK_HAS_DPDK
 std::vector<std::vector<std::uint8_t>> frames_of(const std::string& capture) {
-  // Classic pcap as our own port wrote it: a 24-byte header, then records.
+  // A classic pcap as our own port wrote it: a 24-byte header, then records.
   std::ifstream file(capture, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), {});
   std::vector<std::vector<std::uint8_t>> frames;

@@ -16,7 +16,8 @@ namespace penstock::bench {
 
 DpdkChain::Counts DpdkChain::run(std::span<const std::vector<std::uint8_t>> frames) {
   constexpr std::size_t kBurst = 128;
-  constexpr std::size_t kSlot = 2048 + 64;  // a line more: a power of two would lay all headers in the same cache sets
+  constexpr std::size_t kSlot = 2048 + 64;  // one cache line more: with a power of two, all headers would share the
+                                            // same cache sets
   alignas(64) static std::array<std::uint8_t, kBurst * kSlot> slots;
   std::array<firewall::RteAcl::Tuple, kBurst> tuples;
   std::array<const std::uint8_t*, kBurst> tuple_pointers;

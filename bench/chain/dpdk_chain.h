@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two-function chain as one would write it by hand on DPDK's libraries (its l3fwd-acl example, without a NIC): copy
-// a burst of frames in, rte_acl, rte_fib, TTL and checksum. The chain bench's peer. IPv4 over Ethernet without options
-// only.
+// The chain of two functions as one would write it by hand with DPDK's libraries (like its example l3fwd-acl, without a
+// NIC): copy a burst of frames in, rte_acl, rte_fib, TTL and checksum. The chain bench is compared with it. Handles
+// only IPv4 over Ethernet without options.
 
 #pragma once
 
@@ -24,7 +24,7 @@ class DpdkChain {
     std::uint64_t forwarded = 0;
     std::uint64_t dropped = 0;
   };
-  /// Takes all frames once, in bursts.
+  /// Processes all frames once, in bursts.
   Counts run(std::span<const std::vector<std::uint8_t>> frames);
 
  private:

@@ -1,21 +1,21 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a batch that runs on a GPU costs the core that has it: Gaviss's chain C4 (firewall, nids, router, ipsec; every
-// packet is encrypted, and whole frames come back) over lanes without a device, whose results are there before they are
-// asked for. Firewall, nids and ipsec have their real finish stages; nids finds nothing, as with the experiment's
-// traffic. What a device would take of the core beside it (launches, copies, the index that goes up) is not in it.
+// The cost of a batch on a GPU for the worker's core, for Gaviss's chain C4 (firewall, nids, router, ipsec; every
+// packet is encrypted, and whole frames come back). The lanes have no device; their results are available at once.
+// Firewall, nids and ipsec use their real finish stages; nids finds nothing, as with the experiment's traffic. Not
+// included is what a device costs the core otherwise: launches, copies, the index that is sent.
 //
-// Batches come back in the order in which they were submitted, each when all lanes are busy: so neither descriptors nor
-// results are in the near caches, as where a device has just written them.
+// Batches come back in the order of submission, each only when all lanes are busy. So neither descriptors nor results
+// are in the near caches, as if a device had just written them.
 //
-// `NidsRouter` is the chain nids, router, of which records come back: the fields that the router changes. Here nids
-// looks at every packet, once the batch has been sent, as it was before the router.
+// `NidsRouter` is the chain nids, router, from which records come back: the fields that the router changes. Here nids
+// looks at every packet after the batch was sent, as it was before the router.
 //
-// `C4State` is C4 over TCP connections that nids follows. They come from memory: `fill` copies them.
+// `C4State` is C4 over TCP connections that nids follows. They are played from memory, so `fill` copies them.
 //
-// Axes: size of frames with check sequence. Counters, in ns a packet: `fill`, the generator with `frames: kept`;
-// `host`, submit and retire.
+// Axes: frame size with FCS. Counters, in ns per packet: `fill`, the generator with `frames: kept`; `host`, submit and
+// retire.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -39,13 +39,13 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kLanes = 8;
-constexpr std::uint32_t kGrowth = 50;  // by ESP in tunnel mode, about
+constexpr std::uint32_t kGrowth = 50;  // approximate growth by ESP in tunnel mode
 constexpr std::size_t kBatchBytes = std::size_t{4} << 20;
 
-/// Gives back what it was made with, for as many packets as the batch has.
+/// Returns preset results, for as many packets as the batch has.
 class PresetLane final : public ring::Lane {
  public:
-  /// `busy`: of all lanes, with batches that have not come back. Borrowed.
+  /// `busy`: the number of lanes with a batch in flight. Borrowed.
   PresetLane(const plan::DevicePlan& plan, std::uint32_t length, std::size_t packets, std::size_t& busy)
       : busy_(busy), verdicts_(packets, {VerdictKind::forward, 3, 1}), lengths_(packets, length + kGrowth) {
     const ring::SegmentShape& segment = plan.segments.at(0);
@@ -74,7 +74,7 @@ class PresetLane final : public ring::Lane {
     ++busy_;
     return true;
   }
-  /// The oldest lane is asked first, and is done once all others are busy.
+  /// The executor polls the oldest lane first; it is done when all lanes are busy.
   gpu::Progress progress() noexcept override {
     if (busy_ < kLanes) return gpu::Progress::kRunning;
     --busy_;
@@ -88,7 +88,7 @@ class PresetLane final : public ring::Lane {
  private:
   void preset_nids_router(const ring::SegmentShape& segment, std::size_t packets) {
     nids::PacketLiterals literals;
-    literals.flags = nids::PacketLiterals::kScanned;  // not of a payload: nids looks at it
+    literals.flags = nids::PacketLiterals::kScanned;  // no literal of a payload, so nids looks at the packet
     findings_[0] = repeated(&literals, sizeof literals, packets, segment.stages[0].findings_bytes);
     results_.findings = {findings_[0].data(), nullptr};
     results_.lengths = {nullptr, nullptr};
@@ -119,7 +119,7 @@ std::string generator(const std::string& destinations, std::int64_t size) {
                      experiments::yaml_text(destinations));
 }
 
-/// The chain with its ports open, at its default batches for a GPU.
+/// The chain with its ports open, and the default batches for a GPU.
 config::LoadedChain load(const experiments::Workplace& workplace, const std::string& functions,
                          const std::string& source) {
   const std::string yaml = fmt::format(
@@ -178,7 +178,7 @@ void measure(benchmark::State& state, config::LoadedChain loaded) {
     hosting += end - filled;
     return end - start;
   };
-  for (std::size_t i = 0; i < 2 * batches.size(); ++i) round();  // until all memory has been written
+  for (std::size_t i = 0; i < 2 * batches.size(); ++i) round();  // until all memory has been touched
   packets = 0;
   filling = hosting = {};
   for (auto _ : state) state.SetIterationTime(std::chrono::duration<double>(round()).count());
@@ -186,7 +186,7 @@ void measure(benchmark::State& state, config::LoadedChain loaded) {
     return static_cast<double>(time.count()) / static_cast<double>(packets);
   };
   state.SetItemsProcessed(static_cast<std::int64_t>(packets));
-  state.counters["packets"] = static_cast<double>(packets) / static_cast<double>(state.iterations());  // of a batch
+  state.counters["packets"] = static_cast<double>(packets) / static_cast<double>(state.iterations());  // per batch
   state.counters["fill"] = each(filling);
   state.counters["host"] = each(hosting);
   busy = kLanes;

@@ -18,8 +18,8 @@
 namespace penstock::bench {
 namespace {
 
-/// Without huge pages DPDK's memory is a shared file of small pages. Puts anonymous memory for which the kernel may use
-/// large pages in its place; DPDK has written only a few pages of it so far.
+/// Without huge pages, DPDK's memory is a shared file of small pages. Replaces it with anonymous memory, for which the
+/// kernel may use large pages; DPDK has written only a few of its pages so far.
 int offer_huge_pages(const rte_memseg_list* list, void*) {
   constexpr std::size_t kPage = 4096;
   auto* const base = static_cast<std::byte*>(list->base_va);

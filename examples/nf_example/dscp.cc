@@ -18,13 +18,14 @@ using penstock::Field;
 using penstock::FieldSet;
 namespace function = penstock::function;
 
-// Name, type, default, range, help, required: what reads the value from the chain file, refuses a wrong one, and lists
-// it in `penstock check --parameters`.
+// Name, type, default, range, help, required. Reading the chain file, error messages and `penstock check --parameters`
+// use this table.
 constexpr auto kParameters = std::to_array<penstock::Parameter>({
     {"value", penstock::ParameterType::integer, "", "0..63", "the code point, such as 46 (expedited forwarding)", true},
 });
 
-// What a frame's layout comes from, and what is set. Only a part of each field changes, so it is read as well.
+// The fields that the layout depends on, and those that are set. Only parts of these are written, so they are read as
+// well.
 constexpr FieldSet kSet{Field::ipv4_tos, Field::ipv4_checksum, Field::ipv6_class_label};
 constexpr penstock::Access kAccess{penstock::kParsedFields | kSet | FieldSet{Field::verdict}, kSet};
 

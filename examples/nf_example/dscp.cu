@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The GPU stage: a thread for each packet.
+// The GPU stage, with one thread per packet.
 
 #include "dscp.h"
 #include "gpu/per_packet.cuh"

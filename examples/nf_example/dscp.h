@@ -13,13 +13,13 @@
 
 namespace dscp {
 
-/// What a program hands to Penstock: the function's name in chain files, its parameters, and how it is made.
+/// What a program passes to Penstock: the function's name in chain files, its parameters, and its factory.
 [[nodiscard]] const penstock::function::NfKind& dscp_kind();
 
 /// `value`: 0..63.
 [[nodiscard]] std::unique_ptr<penstock::function::NetworkFunction> make_dscp(std::uint8_t value);
 
-/// dscp.cu, or its twin no_cuda.cc in a build without CUDA.
+/// Defined in dscp.cu, or in no_cuda.cc for a build without CUDA.
 [[nodiscard]] std::unique_ptr<penstock::gpu::GpuStage> make_dscp_gpu_stage(const DscpCore& core);
 
 }  // namespace dscp

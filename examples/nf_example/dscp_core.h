@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What becomes of one packet: written once, compiled for host and device. What is not IP, or has no whole IP header,
-// stays as it is.
+// Processes one packet; written once, compiled for host and device. Packets that are not IP, or lack a complete IP
+// header, are not changed.
 
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace dscp {
 
-/// The DS field is the six upper bits of IPv4's TOS and IPv6's traffic class (RFC 2474 §3); the two below it are ECN's
-/// (RFC 3168 §5).
+/// The DS field is the upper six bits of IPv4's TOS and IPv6's traffic class (RFC 2474 §3); the lower two are ECN (RFC
+/// 3168 §5).
 struct DscpCore {
   std::uint8_t value;  // 0..63
 
@@ -25,7 +25,7 @@ struct DscpCore {
       if (layout.network == penstock::NetworkLayer::ipv4) set(packet.ipv4());
       if (layout.network == penstock::NetworkLayer::ipv6) set(packet.ipv6());
     }
-    // It goes on as it came: a function before this one may have chosen its port.
+    // Keeps the verdict: an earlier function may have chosen the port.
     return packet.packet->verdict;
   }
 

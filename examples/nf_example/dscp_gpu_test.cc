@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The GPU stage against the CPU twin, over every way that batches cross PCIe.
+// Compares the GPU stage with the CPU twin for every way in which batches cross PCIe.
 
 #include <gtest/gtest.h>
 

@@ -20,9 +20,9 @@ namespace {
 
 using penstock::testing::Bytes;
 
-constexpr std::size_t kIp = 14;  // behind the Ethernet header
+constexpr std::size_t kIp = 14;  // after the Ethernet header
 
-/// The frame as it leaves a chain of `dscp` alone. The packet goes on, by the port that was chosen before.
+/// The frame after a chain of only `dscp`. The packet must be forwarded by the port that was chosen before.
 Bytes sent(Bytes frame, std::uint8_t value) {
   penstock::PacketDescriptor descriptor;
   descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame.size());
@@ -34,7 +34,7 @@ Bytes sent(Bytes frame, std::uint8_t value) {
   return frame;
 }
 
-/// With this TOS, and the checksum computed anew over the whole header.
+/// The frame with this TOS, and with the checksum recomputed over the whole header.
 Bytes with_tos(Bytes frame, unsigned tos) {
   const std::size_t end = kIp + (frame[kIp] & 15U) * 4;
   frame[kIp + 1] = static_cast<std::uint8_t>(tos);
@@ -60,7 +60,7 @@ TEST(Dscp, SetsTheCodePointOfIpv4WithItsChecksumAndLeavesEcn) {
   }
 }
 
-TEST(Dscp, LeavesAWrongChecksumAsWrongAsItWas) {
+TEST(Dscp, KeepsAWrongChecksumWrong) {
   Bytes frame = penstock::testing::packet().eth().ipv4("10.0.0.1", "192.0.2.1").udp(53, 53).bytes();
   frame[kIp + 11] ^= 1;
   const Bytes out = sent(frame, 46);
@@ -82,7 +82,7 @@ TEST(Dscp, SetsTheCodePointOfIpv6AndLeavesEcnAndFlowLabel) {
   }
 }
 
-TEST(Dscp, LeavesWhatHasNoIpHeaderAsItIs) {
+TEST(Dscp, DoesNotChangePacketsWithoutAnIpHeader) {
   Bytes arp = penstock::testing::packet().eth().ether_type(0x0806).bytes();
   arp.resize(60, 0x45);
   EXPECT_EQ(sent(arp, 46), arp);
@@ -91,8 +91,8 @@ TEST(Dscp, LeavesWhatHasNoIpHeaderAsItIs) {
   EXPECT_EQ(sent(cut, 46), cut);
 }
 
-// What the transfer plan relies on: nothing else is read, nothing else is written, nothing is dropped.
-TEST(Dscp, AccessesWhatItsTraitsSay) {
+// The transfer plan relies on this: the function reads and writes nothing else, and drops nothing.
+TEST(Dscp, AccessesOnlyWhatItsTraitsDeclare) {
   const auto function = make_dscp(46);
   const auto run = [] {
     return std::make_unique<penstock::property::CpuRun>(penstock::property::MadeFunction{nullptr, make_dscp(46)});

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Penstock with one network function more.
+// Penstock with one more network function.
 
 #include "cli/program_main.h"
 #include "dscp.h"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The twin of dscp.cu in a build without CUDA: no device is there that would ask for a stage.
+// Replaces dscp.cu in builds without CUDA, which have no devices and never request a GPU stage.
 
 #include "dscp.h"
 

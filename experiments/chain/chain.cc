@@ -33,14 +33,15 @@ constexpr std::array<unsigned, 5> kPaperWorkers{4, 6, 8, 12, 16};
 constexpr std::array<unsigned, 3> kStreams{2, 3, 4};
 constexpr std::array<unsigned, 4> kGpus{1, 2, 4, 8};
 constexpr std::array kShareSizes{"512", "1518"};
-constexpr std::array kShares{"whole", "1/2", "1/4", "1/8", "auto"};  // of the multiprocessors, for each that takes one
+constexpr std::array kShares{"whole", "1/2", "1/4", "1/8", "auto"};  // of the multiprocessors, for each function that
+                                                                     // takes a share
 constexpr std::array kShareLatencies{"whole", "auto"};
 constexpr std::array kSharePercentiles{"50", "99"};
-constexpr unsigned kShareLoad = 50;                    // percent of the most that the chain takes in with whole shares
-constexpr std::array<unsigned, 3> kLoads{10, 50, 80};  // percent of the most that the chain takes in
+constexpr unsigned kShareLoad = 50;                    // percent of the maximum rate with whole shares
+constexpr std::array<unsigned, 3> kLoads{10, 50, 80};  // percent of the maximum rate
 constexpr std::array kPercentiles{"1", "10", "25", "50", "75", "90", "95", "99", "99.9"};
 constexpr std::size_t kMostGpus = 8;
-constexpr unsigned kSameLoad = 50;  // percent of the most that the chain takes in unshared
+constexpr unsigned kSameLoad = 50;  // percent of the maximum unshared rate
 constexpr const char* kLargeSize = "1518";
 constexpr const char* kRouting = "firewall-router";
 constexpr unsigned kLatencyWorkers = 4;
@@ -51,17 +52,17 @@ constexpr unsigned kStateStreams = 3;
 constexpr std::size_t kConnections = 8'000;
 constexpr std::size_t kQuickConnections = 1'000;
 
-/// Workers that keep one GPU busy: few do where frames are large, and more only press on the memory; small frames are
-/// bound by what the host does for each. By the sweep over workers.
+/// Workers that keep one GPU busy, from the sweep over workers. With large frames a few are enough, and more only load
+/// the memory; small frames are limited by the host's work per packet.
 unsigned workers_for(std::string_view size, std::string_view frames) {
   if (frames != "whole") return 12;
   if (size == "1518") return 3;
   return size == "512" || size == "1024" ? 4 : 12;
 }
 
-/// How a chain that inspects and encrypts is run on one GPU: each way of sharing as it is fastest, by the sweep over
-/// workers, streams and batches. Functions that bring their packets themselves leave a stream idle more often, and are
-/// faster with a third one.
+/// How a chain that inspects and encrypts runs on one GPU: each way of sharing with its fastest configuration, from the
+/// sweep over workers, streams and batches. Functions with transfers of their own leave a stream idle more often, so
+/// they are faster with a third one.
 struct PaperSetup {
   unsigned workers;
   unsigned streams;
@@ -76,8 +77,8 @@ PaperSetup paper_setup(std::string_view size, std::string_view mode) {
   return {16, streams, ""};
 }
 
-/// Workers that carry such a share of the load, in percent, as soon as they can: with more of them each brings the GPU
-/// smaller batches, more often.
+/// Workers that carry this share of the load, in percent, at the lowest latency: with more workers, each sends smaller
+/// batches to the GPU, more often.
 unsigned latency_workers(unsigned load) { return load <= 10 ? 3 : load <= 50 ? 4 : 6; }
 
 const char* sharing_of(std::string_view mode) {
@@ -89,7 +90,7 @@ class ChainTrial final : public Trial {
   explicit ChainTrial(const Setting& setting)
       : setting_(setting), runner_(*setting.stop), chains_(runner_.workplace()) {}
 
-  /// The user's files, which must make a chain.
+  /// Reads the user's files, which must be usable in a chain.
   Result<void> read() {
     if (auto taken = chains_.take(setting_); !taken) return taken;
     if (setting_.rules.empty() && setting_.routes.empty()) return {};
@@ -158,7 +159,7 @@ class ChainTrial final : public Trial {
     return point;
   }
 
-  /// One of the paper's chains, as it is fastest on so many GPUs.
+  /// One of the paper's chains, in its fastest configuration for so many GPUs.
   Point& add_paper(const char* sweep, const char* chain, const char* tables, const char* size, const char* mode,
                    unsigned gpus = 1) {
     const PaperSetup setup = paper_setup(size, mode);
@@ -191,13 +192,14 @@ class ChainTrial final : public Trial {
     }
   }
 
-  /// The four ways, of which each GPU's comes with what the transfer plan names.
+  /// The four ways of sharing. On the GPU, the fields that the transfer plan names cross.
   void plan_modes(const char* chain, const char* tables, const char* size) {
     for (const char* mode : kOnGpu) add_paper("size", chain, tables, size, mode);
     add("size", chain, tables, size, "cpu", "host", setting_.workers);
   }
 
-  /// TCP connections, with intrusion detection that follows them and without. The host does that, with all its cores.
+  /// TCP connections, with intrusion detection that follows them, and without. The host follows them, with all its
+  /// cores.
   void plan_state(const char* chain, const char* size) {
     const auto add_on_gpu = [&](const char* tracking) {
       add("state", chain, "paper", size, "shared", "planned", kStateWorkers, 1)
@@ -211,7 +213,7 @@ class ChainTrial final : public Trial {
     add_on_gpu(kTrackingOnGpu);
   }
 
-  /// Batches in flight are as many as streams, of each worker.
+  /// There are as many batches in flight per worker as streams.
   void plan_workers_of_paper() {
     for (const char* size : kQuickSizes) {
       for (const unsigned streams : kStreams) {
@@ -244,7 +246,7 @@ class ChainTrial final : public Trial {
     }
   }
 
-  /// What G-NET's way of sharing the device in space gives.
+  /// The gain of dividing the device in space, as G-NET does.
   void plan_shares() {
     for (const char* size : kShareSizes) {
       for (const char* shares : kShares) {
@@ -262,7 +264,7 @@ class ChainTrial final : public Trial {
     }
   }
 
-  /// The router's transfers as the chain around it grows (figure 2).
+  /// The router's transfers in chains of increasing length (figure 2).
   void plan_lengths() {
     for (const char* mode : {"no-memshare", "unshared"}) {
       double functions = 1;
@@ -293,7 +295,7 @@ class ChainTrial final : public Trial {
     return chain;
   }
 
-  /// Of C4, as a chain file has them.
+  /// Shares for C4, in the form of a chain file.
   [[nodiscard]] std::string shares_text(const std::string& shares) const {
     if (!shares.starts_with("1/")) return shares;
     const int all = setting_.gpus.empty() ? 1 : setting_.gpus.front().multiprocessors;
@@ -310,14 +312,14 @@ class ChainTrial final : public Trial {
     return {};
   }
 
-  /// A point that says that it followed connections has done so.
+  /// Verifies that a point with connections has really followed them.
   Result<void> measure_state(Point& point, const Point& limits) {
     if (auto measured = measure_rate(point, limits); !measured) return measured;
     if (setting_.stop->load()) return {};
     const auto of = [&](const char* name) { return point.number(name).value_or(0); };
     if (of("dropped") > 0) return failure({{}, "functions dropped packets", "", "every packet is forwarded"});
     if (point.text("tracking") == "packets") return {};
-    // What is under way when the run ends is not in its streams yet.
+    // Connections still open when the run ends are not in its streams completely.
     const double bytes = 0.9 * Chains::stream_bytes_per_packet(point.text("size"));
     if (of("tcp_sessions") > 0 && of("stream_bytes") >= bytes && of("stream_gaps") == 0 &&
         of("unknown_connections") <= of("tcp_sessions") / 1000) {
@@ -331,7 +333,7 @@ class ChainTrial final : public Trial {
                     fmt::format("sessions, {:.1f} bytes or more, no gaps, no unknown connections", bytes)});
   }
 
-  /// What sharing gives over another way, told with that way's point, which is measured later.
+  /// The gain of sharing, stored in the point of the other way, which is measured later.
   void compare(Point& point) {
     const std::string what = point.text("chain") + ' ' + point.text("tables") + ' ' + point.text("size") + ' ';
     const std::string mode = point.text("mode");
@@ -349,7 +351,7 @@ class ChainTrial final : public Trial {
     if (up && up_shared) point.set("less_up_shared", 100 * (1 - *up_shared / *up));
   }
 
-  /// One run, or some, give all percentiles of a load.
+  /// All percentiles of a load come from the same runs.
   Result<void> measure_latency(Point& point, const Point& limits) {
     const std::string sweep = point.text("sweep");
     auto [measured, is_new] = latencies_.try_emplace(point.text("chain") + ' ' + sweep + ' ' + point.text("mode") +
@@ -374,7 +376,7 @@ class ChainTrial final : public Trial {
     return {};
   }
 
-  /// At the same load for all lengths, that of which the longest can carry.
+  /// At the same load for all lengths: what the longest chain can carry.
   Result<void> measure_length(Point& point, const Point& limits) {
     MeasuredChain chain = chain_of(point);
     if (auto checked = runner_.check(chain); !checked) return checked;
@@ -385,7 +387,7 @@ class ChainTrial final : public Trial {
     chain.offered_mpps = *most * kSameLoad / 100;
     if (auto ran = runner_.measure(point, chain, limits, setting_); !ran) return ran;
     point.set("offered_mpps", *chain.offered_mpps).set("load", kSameLoad).set("checked", true);
-    // The times of the copies alone, in runs of their own: to take them changes what a batch costs.
+    // The times of the copies come from separate runs, because a timeline changes the cost of a batch.
     chain.transfer = "streamed";
     chain.timeline = true;
     Point copies;
@@ -396,7 +398,7 @@ class ChainTrial final : public Trial {
     return {};
   }
 
-  /// With the router by itself in the same mode, which is measured first.
+  /// Compares with the router alone in the same mode, which is measured first.
   void compare_with_alone(Point& point, const char* key, const char* by_alone) {
     const auto time = point.number(key);
     if (!time) return;
@@ -405,7 +407,8 @@ class ChainTrial final : public Trial {
     if (alone > 0) point.set(by_alone, *time / alone);
   }
 
-  /// The transfers of one way, at the same load for all. By the copy engines, as in the paper, however small.
+  /// The transfers of one way of sharing, at the same load for all. The copy engines make them, as in the paper, even
+  /// small ones.
   Result<void> measure_timeline(Point& point, const Point& limits) {
     MeasuredChain chain = chain_of(point);
     if (auto checked = runner_.check(chain); !checked) return checked;
@@ -420,7 +423,7 @@ class ChainTrial final : public Trial {
     return {};
   }
 
-  /// What loads are shares of: what the point's chain takes in, in this mode, where it is fastest.
+  /// The rate to which loads refer: that of the point's chain in this mode, in its fastest configuration.
   Result<double> most_mpps(const Point& point, const char* mode, const Point& limits) {
     const auto [most, is_new] = most_mpps_.try_emplace(point.text("chain") + ' ' + mode);
     if (is_new) {

@@ -76,7 +76,7 @@ TEST(Experiments, PlanNoPointTwice) {
 }
 
 TEST(Limits, AreMeasuredByAnyNumberOfCores) {
-  for (const unsigned cores : {1U, 3U, 12U}) {  // of the latter two, each has no whole share of the memory
+  for (const unsigned cores : {1U, 3U, 12U}) {  // 3 and 12 do not divide the memory evenly
     const Point limits = measure_limits(cores, {}, kNeverStop);
     EXPECT_GT(limits.number("memory_copy_all_cores"), 0.01) << cores;
   }
@@ -100,7 +100,7 @@ TEST(Limits, PcieCarriesMoreOneWayThanBoth) {
   EXPECT_FALSE(pcie_limit_mpps({}, 1000, 0));
 }
 
-TEST(ChainExperiment, MeasuresTheTwins) {
+TEST(ChainExperiment, MeasuresTheCpuTwins) {
   Options options;
   options.quick = true;
   options.repeats = 2;
@@ -118,7 +118,7 @@ TEST(ChainExperiment, MeasuresTheTwins) {
   EXPECT_EQ(point.find("bytes_up"), nullptr) << "nothing crosses PCIe";
 }
 
-TEST(ChainExperiment, MeasuresTheTwinsOfTheLongestChainAndHoldsThemAgainstWhatWentIn) {
+TEST(ChainExperiment, MeasuresTheCpuTwinsOfTheLongestChainAndComparesOutputWithInput) {
   Options options;
   options.quick = true;
   options.repeats = 1;
@@ -136,8 +136,8 @@ TEST(ChainExperiment, MeasuresTheTwinsOfTheLongestChainAndHoldsThemAgainstWhatWe
   EXPECT_EQ(point.text("checked"), "true");
 }
 
-/// Connections that are played several times must be followed each time, not only the first.
-TEST(ChainExperiment, FollowsAllConnectionsWhereItSaysSo) {
+/// Connections that are replayed must be followed each time, not only the first time.
+TEST(ChainExperiment, FollowsAllConnectionsIfItSaysSo) {
   Options options;
   options.quick = true;
   options.repeats = 1;
@@ -206,7 +206,7 @@ TEST(ChainExperiment, RunsThePapersChainsInAllWays) {
   }
 }
 
-TEST(ChainExperiment, TakesTheTimelineOfSharedPacketsAndOfThoseThatAreNot) {
+TEST(ChainExperiment, RecordsTimelinesOfSharedAndUnsharedPackets) {
   const Setting setting{.quick = false, .workers = 16, .gpus = {}, .rules = {}, .routes = {}, .stop = &kNeverStop};
   const auto trial = chain_experiment().start(setting);
   ASSERT_TRUE(trial);
@@ -222,7 +222,7 @@ TEST(ChainExperiment, TakesTheTimelineOfSharedPacketsAndOfThoseThatAreNot) {
   EXPECT_EQ(modes, (std::multiset<std::string>{"no-memshare", "shared"}));
 }
 
-TEST(Chains, AreWhatTheirLettersSay) {
+TEST(Chains, HaveTheFunctionsOfTheirLetters) {
   const Workplace place;
   Chains chains(place);
   const MeasuredChain c4 = chains.chain("C4", "paper");
@@ -251,7 +251,7 @@ TEST(Chains, SpreadFlowsOverTheSas) {
   EXPECT_EQ(count(tunnels_text(1).policy, "src 0.0.0.0/0 "), 1U);
 }
 
-TEST(Chains, TakeTheUsersRulesForTheFunctionThatTheyAreOf) {
+TEST(Chains, UseTheUsersRulesForTheirFunction) {
   const Workplace place;
   const std::string detection = place.put("own.rules", detection_rules_text(5, true));
   const std::string firewall = place.put("firewall.txt", rules_text(5));
@@ -268,7 +268,7 @@ TEST(Chains, TakeTheUsersRulesForTheFunctionThatTheyAreOf) {
   EXPECT_THAT(chains.chain("inspect", "paper").functions, HasSubstr("firewall: {rules: \"" + firewall));
 }
 
-TEST(ChainExperiment, TakesTheUsersFilesAndTellsOfTheirMistakesBeforeItMeasures) {
+TEST(ChainExperiment, ReportsMistakesInTheUsersFilesBeforeItMeasures) {
   const Workplace place;
   const std::string routes = place.put("my \"routes\".txt", "default via 192.0.2.1 dev wan\n10.0.0.0/8 dev wan\n");
   Setting setting{.quick = true, .workers = 1, .gpus = {}, .rules = {}, .routes = routes, .stop = &kNeverStop};
@@ -281,7 +281,7 @@ TEST(ChainExperiment, TakesTheUsersFilesAndTellsOfTheirMistakesBeforeItMeasures)
   EXPECT_THAT(to_string(wrong.error()), HasSubstr("wrong.txt:1"));
 }
 
-TEST(ChainRunner, TellsOfAChainThatCannotRun) {
+TEST(ChainRunner, ReportsAChainThatCannotRun) {
   ChainRunner runner(kNeverStop);
   MeasuredChain chain;
   chain.functions = "[router: {routes: nowhere.txt}]";
@@ -293,7 +293,7 @@ TEST(ChainRunner, TellsOfAChainThatCannotRun) {
   EXPECT_THAT(to_string(run.error()), HasSubstr("nowhere.txt"));
 }
 
-TEST(ChainRunner, CountsWhatPassesBetweenHostAndDevice) {
+TEST(ChainRunner, CountsTheBytesBetweenHostAndDevice) {
   using namespace std::chrono_literals;
   report::RunReport report;
   report.elapsed = 2s;

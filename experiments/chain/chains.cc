@@ -21,10 +21,10 @@
 namespace penstock::experiments {
 namespace {
 
-constexpr std::string_view kByPackets = "packets";    // each on its own, as in the paper
-constexpr std::string_view kWithState = "automaton";  // streams, whose state crosses to the GPU
+constexpr std::string_view kByPackets = "packets";    // each packet on its own, as in the paper
+constexpr std::string_view kWithState = "automaton";  // streams, with state that crosses to the GPU
 
-/// The item of a list that has this name.
+/// The entry of a list with this name.
 template <typename List>
 const auto& named(const List& list, std::string_view name) {
   const auto there = std::ranges::find_if(list, [&](const auto& item) { return item.name == name; });
@@ -32,13 +32,13 @@ const auto& named(const List& list, std::string_view name) {
   return *there;
 }
 
-/// All of whose packets with data have this size, which counts the check sequence.
+/// All packets with data have this frame size, which includes the FCS.
 ConversationPlan connections_of(const std::string& size) {
   constexpr std::size_t kFrameCheckBytes = 4;
   return {.responses = 16, .frame_bytes = std::stoul(size) - kFrameCheckBytes};
 }
 
-/// The path of what the user names. The standard input is read once, and used more often.
+/// The path of a file that the user names. Standard input is saved to a file, because it is needed several times.
 Result<std::string> path_of(const std::string& given, const Workplace& workplace, const char* name) {
   if (given != "-") return std::filesystem::absolute(given).string();
   const auto text = read_stdin();
@@ -46,7 +46,7 @@ Result<std::string> path_of(const std::string& given, const Workplace& workplace
   return workplace.put(name, *text);
 }
 
-/// Whether they are Suricata's or Snort's. What cannot be read is the firewall's to tell of.
+/// Whether they are Suricata or Snort rules. If the file cannot be read, the firewall's reader reports that.
 bool are_for_detection(const std::string& path) {
   const auto text = read_text_file(path);
   if (!text) return false;
@@ -125,7 +125,7 @@ double Chains::stream_bytes_per_packet(const std::string& size) {
   return experiments::stream_bytes_per_packet(connections_of(size));
 }
 
-/// The servers are where the routes lead; of the firewall's rules, packets meet the last one.
+/// The servers' addresses are in the routes' prefixes, and their packets match the last firewall rule.
 const std::string& Chains::connections(const TableSizes& sizes, const std::string& size, std::size_t count) {
   return file(fmt::format("connections{}-{}.pcap", count, size), [&] {
     constexpr std::size_t kServers = 4096;
@@ -141,7 +141,7 @@ const std::string& Chains::connections(const TableSizes& sizes, const std::strin
   });
 }
 
-/// No two runs encrypt alike: the IVs differ.
+/// Outputs of two runs differ, because the IVs do.
 void Chains::undo_encryption(MeasuredChain& chain, std::string_view letters, const TableSizes& sizes,
                              std::string_view tracking) {
   if (!letters.ends_with('I')) return;

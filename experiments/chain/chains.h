@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The chains of the experiment `chain`, and the tables that their functions have. A chain is written as Gaviss's figure
-// 2 writes it, a letter for each function in the packets' order:
+// The chains of the experiment `chain`, and their functions' tables. A chain is written as in Gaviss's figure 2, one
+// letter for each function in packet order:
 //
 //   F  firewall    N  intrusion detection    R  router    I  IPsec gateway
 
@@ -22,59 +22,60 @@
 namespace penstock::experiments {
 
 struct NamedChain {
-  std::string_view name;       // as points have it
+  std::string_view name;       // as in points
   std::string_view functions;  // letters
 };
 
-/// Gaviss §5.1's four; the one that was measured before there was more; one of which nothing comes back; the functions
-/// by themselves, and the chains between these and C4 that figure 2 has.
+/// The four of Gaviss §5.1; firewall-router, which was measured before the others existed; one from which no packets
+/// come back; single functions; and the chains between these and C4 that figure 2 has.
 inline constexpr NamedChain kChains[] = {
     {"firewall-router", "FR"}, {"C1", "NI"},      {"C2", "NRI"}, {"C3", "FNI"},  {"C4", "FNRI"},
     {"inspect", "FN"},         {"firewall", "F"}, {"nids", "N"}, {"ipsec", "I"}, {"router", "R"},
     {"router-ipsec", "RI"},
 };
 
-/// How large the functions' tables are.
+/// Sizes of the functions' tables.
 struct TableSizes {
-  std::string_view name;           // as points have it
-  std::size_t firewall_rules = 0;  // the last of which packets meet
+  std::string_view name;           // as in points
+  std::size_t firewall_rules = 0;  // packets match the last one
   std::size_t detection_rules = 0;
   std::size_t routes = 0;
-  std::size_t sas = 0;  // of one tunnel each; flows are spread over them by their sources
+  std::size_t sas = 0;  // one per tunnel; flows are assigned to SAs by source address
 };
 
 inline constexpr TableSizes kTables[] = {
-    {"", 1'000, 147, 1'000'000, 1},  // of firewall-router
+    {"", 1'000, 147, 1'000'000, 1},  // for firewall-router
     {"paper", 1'000, 147, 10'000, 1},
     {"heavy", 10'000, 1'969, 1'000'000, 1'000},
 };
 
-/// `count` SAs in tunnel mode with AES-128-CTR and HMAC-SHA1 as `ip xfrm state` prints them, keys of their own in each;
-/// and the policies that give each an equal part of 10.0.0.0/8, where the generator's flows come from, the last one
-/// what is left.
+/// `count` SAs in tunnel mode with AES-128-CTR and HMAC-SHA1, each with its own keys, as `ip xfrm state` prints them.
+/// Their policies divide 10.0.0.0/8, the source of the generator's flows, into equal parts; the last policy gets the
+/// remainder.
 struct XfrmTexts {
   std::string state, policy;
 };
 [[nodiscard]] XfrmTexts tunnels_text(std::size_t count);
 
-/// Makes the chains' files when they are first asked for. Borrows the workplace.
+/// Writes the chains' files when they are first needed. Borrows the workplace.
 class Chains {
  public:
   explicit Chains(const Workplace& workplace) : workplace_(workplace) {}
 
-  /// Takes the user's files in place of synthetic ones: routes, which serve as destinations too, and rules, the
-  /// firewall's, or, where they are Suricata's or Snort's, those of intrusion detection with heavy tables.
+  /// Uses the user's files instead of synthetic ones. Routes also provide the destinations. Rules are for the firewall,
+  /// or, if they are Suricata or Snort rules, for intrusion detection with heavy tables.
   [[nodiscard]] Result<void> take(const Setting& setting);
 
-  /// Functions, what packets go to them, and what makes the output comparable. `name`, `tables`: of the lists above.
+  /// The functions, the packets that they get, and what makes the output comparable. `name`, `tables`: from the lists
+  /// above.
   [[nodiscard]] MeasuredChain chain(std::string_view name, std::string_view tables);
 
-  /// Bytes of streams for each packet of with_connections(), where all of them are followed.
+  /// Stream bytes per packet of with_connections() if all connections are followed.
   [[nodiscard]] static double stream_bytes_per_packet(const std::string& size);
 
-  /// The same for TCP connections from their handshake to their end (conversations.h), `count` of them, again and
-  /// again; all packets with data have the size. `tracking`: of intrusion detection, "packets", "streams", or
-  /// "automaton": streams, with the state of the search sent to the GPU.
+  /// The same chain for `count` TCP connections from handshake to end (conversations.h), replayed repeatedly; all
+  /// packets with data have the given size. `tracking` of intrusion detection: "packets", "streams", or "automaton"
+  /// (streams, with the state of the search sent to the GPU).
   [[nodiscard]] MeasuredChain with_connections(std::string_view name, std::string_view tables,
                                                std::string_view tracking, const std::string& size, std::size_t count);
 

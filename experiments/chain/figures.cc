@@ -29,7 +29,7 @@ Figure by_size(const char* id, const char* title, const char* frames, Axis y, st
           .references = {}};
 }
 
-/// Of firewall-router.
+/// A figure of the chain firewall-router.
 Figure routing(const char* id, const char* title, std::vector<Condition> where, Axis x, Axis y,
                std::vector<std::string> series, std::optional<LimitLine> limit, std::vector<Reference> references) {
   const std::string panels = series.size() > 1 ? series[0] : "";
@@ -45,7 +45,7 @@ Figure routing(const char* id, const char* title, std::vector<Condition> where, 
           .panels = panels};
 }
 
-/// Of C1 to C4, by size and chain.
+/// A figure of C1 to C4, by size and chain.
 Figure of_paper(const char* id, const char* title, const char* tables, std::vector<std::string> modes, Axis y,
                 std::vector<Reference> references) {
   const bool has_panels = modes.size() > 1;
@@ -62,7 +62,7 @@ Figure of_paper(const char* id, const char* title, const char* tables, std::vect
           .panels = has_panels ? "chain" : ""};
 }
 
-/// Of one of C1 to C4, all ways that it runs.
+/// A figure of one of C1 to C4, in all ways of sharing.
 Figure of_chain(const std::string& chain, const char* tables) {
   const bool heavy = std::string_view(tables) == "heavy";
   return {.id = (heavy ? "heavy-c" : "rate-c") + chain.substr(1),
@@ -111,7 +111,7 @@ Figure of_shares(const char* id, const char* title, const char* sweep, Axis x, A
           .references = {}};
 }
 
-/// By how many functions there are, each of which brings its packets itself; the router is one of them.
+/// By number of functions, the router among them, each of which transfers its own packets.
 Figure of_lengths(const char* id, const char* what, Axis y, std::vector<Reference> references) {
   return {.id = id,
           .title = std::string("A router's ") + what + " by length of the chain (Gaviss, figure 2)",

@@ -29,13 +29,13 @@ constexpr std::array<unsigned, 2> kQuickRules{147, 2'000};
 constexpr std::array<const char*, 7> kSizes{"64", "128", "256", "512", "1024", "1518", "imix"};
 constexpr std::array<const char*, 2> kQuickSizes{"64", "1518"};
 constexpr std::array<unsigned, 3> kWorkers{4, 8, 16};
-constexpr unsigned kFewRules = 147;  // the paper's
+constexpr unsigned kFewRules = 147;  // as in the paper
 constexpr unsigned kStreamsOfAWorker = 3;
 constexpr unsigned kHeaderBytes = 42;  // of the generator's packets
 constexpr unsigned kFrameCheckBytes = 4;
 constexpr const char* kLargeSize = "1518";
 
-/// Workers that keep one GPU busy: whole frames cross, to the device alone.
+/// Workers that keep one GPU busy. Whole frames cross, but only to the device.
 unsigned workers_for(const std::string& size) {
   return size == "64" || size == "128" || size == "imix" ? 16 : size == "256" || size == "512" ? 12 : 6;
 }
@@ -47,7 +47,7 @@ class DetectionTrial final : public Trial {
         "connections.pcap", conversations_capture({.connections = setting.quick ? 500U : 8'000U, .responses = 16}));
   }
 
-  /// The user's rules, which must be some that can be used.
+  /// Reads the user's rules, some of which must be usable.
   Result<void> take_rules() {
     if (setting_.rules.empty()) return {};
     auto text = read_lines(setting_.rules);
@@ -64,8 +64,8 @@ class DetectionTrial final : public Trial {
 
   std::vector<Point> plan() override {
     const bool quick = setting_.quick;
-    const auto asked = quick ? std::span<const unsigned>(kQuickRules) : std::span<const unsigned>(kRules);
-    std::vector<unsigned> counts(asked.begin(), asked.end());
+    const auto defaults = quick ? std::span<const unsigned>(kQuickRules) : std::span<const unsigned>(kRules);
+    std::vector<unsigned> counts(defaults.begin(), defaults.end());
     if (own_rules_ != 0) counts = {own_rules_};
     for (const unsigned rules : counts) {
       add("rules", rules, kLargeSize, "gpu", workers_for(kLargeSize));
@@ -94,7 +94,7 @@ class DetectionTrial final : public Trial {
 
  private:
   struct Rules {
-    std::string packets, streams;  // files, of rules on packets alone and on streams too
+    std::string packets, streams;  // files: rules that inspect packets only, and rules that inspect streams too
   };
 
   void add(const char* sweep, unsigned rules, const char* size, const char* mode, unsigned workers) {
@@ -158,8 +158,8 @@ class DetectionTrial final : public Trial {
   ChainRunner runner_;
   std::string conversations_;  // capture
   std::string text_;
-  unsigned own_rules_ = 0;           // how many the user has given; 0: none
-  std::map<unsigned, Rules> rules_;  // by their number
+  unsigned own_rules_ = 0;           // number of the user's rules; 0: none given
+  std::map<unsigned, Rules> rules_;  // by number of rules
   std::vector<Point> points_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The experiment `detection`: intrusion detection by rules, by frame sizes, and with streams put together.
+// The experiment `detection`: intrusion detection by number of rules, by frame size, and with stream reassembly.
 
 #pragma once
 

@@ -33,7 +33,7 @@ Options quick_options() {
   return options;
 }
 
-TEST(DetectionExperiment, MeasuresTheTwinAndALibrary) {
+TEST(DetectionExperiment, MeasuresTheCpuTwinAndALibrary) {
   auto session = Session::open(detection_experiment(), quick_options(), kNeverStop);
   ASSERT_TRUE(session) << to_string(session.error());
   const Errors errors = session->run([](const Progress&) {});
@@ -66,7 +66,7 @@ TEST(DetectionExperiment, RefusesAFileWithoutRules) {
   EXPECT_NE(to_string(session.error()).find("no usable rules"), std::string::npos);
 }
 
-TEST(DetectionWorkload, AllRulesLoadAndAreOfPacketsAloneWhereAskedFor) {
+TEST(DetectionWorkload, AllRulesLoadAndInspectOnlyPacketsIfRequested) {
   const auto rules = nids::read_rules_text(detection_rules_text(2000, true));
   ASSERT_TRUE(rules);
   EXPECT_EQ(rules->rules.size(), 2000U);
@@ -99,7 +99,7 @@ TEST(Conversations, EachHasAHandshakeItsResponsesAndAnEnd) {
 }
 
 /*  connection 1 … 9 ─ two minutes ─ connection 10 │ played again: connection 1 … 9 ─ …  */
-TEST(Conversations, ArePlayedAgainOnlyWhenTheyAreForgotten) {
+TEST(Conversations, AreReplayedOnlyAfterTheyAreForgotten) {
   const Workplace place;
   const std::string path = place.put("c.pcap", conversations_capture({.connections = 10, .responses = 3}));
   port::ReadControl control;
@@ -114,7 +114,7 @@ TEST(Conversations, ArePlayedAgainOnlyWhenTheyAreForgotten) {
   EXPECT_LT(times[last - 1] - times[0], 1'000'000'000U);
 }
 
-TEST(Conversations, HaveNoFrameThatIsLargerThanTheResponses) {
+TEST(Conversations, HaveNoFrameLargerThanTheResponses) {
   const Workplace place;
   const std::string path = place.put("c.pcap", conversations_capture({.connections = 2, .frame_bytes = 60}));
   port::ReadControl control;

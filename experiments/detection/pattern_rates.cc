@@ -8,14 +8,14 @@
 namespace penstock::experiments {
 namespace {
 
-/// One thread: its place in the text, from where it goes round.
+/// One thread, with its position in the text, which wraps around.
 class Scanner {
  public:
   Scanner(const nids::PatternMatcher& matcher, std::size_t literals, std::span<const std::uint8_t> text,
           std::size_t block, std::size_t first)
       : matcher_(matcher), scratch_(matcher.make_scratch()), found_(literals), text_(text), block_(block), at_(first) {}
 
-  /// How many bytes it scanned.
+  /// Returns the number of bytes scanned.
   std::size_t operator()() {
     constexpr std::size_t kBlocks = 256;
     for (std::size_t i = 0; i < kBlocks; ++i) {

@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// How much of a batch is given to the engine at once: all of it, unless the clock would then be looked at too seldom.
+/// How many keys the engine gets at once: the whole batch, unless the clock would then be checked too rarely.
 std::size_t piece_of(const LookupEngine& engine, std::size_t batch, std::vector<std::uint32_t>& values) {
   constexpr std::size_t kLeast = 256;
   constexpr double kMostSeconds = 0.01;
@@ -28,16 +28,16 @@ std::size_t piece_of(const LookupEngine& engine, std::size_t batch, std::vector<
              : std::min(batch, kLeast * std::max<std::size_t>(1, static_cast<std::size_t>(kMostSeconds / seconds)));
 }
 
-/// One thread: its place among the keys, and where results go.
-class Asker {
+/// One thread, with its position among the keys and its result buffer.
+class LookupLoop {
  public:
-  Asker(const LookupEngine& engine, std::size_t first, std::size_t batch)
+  LookupLoop(const LookupEngine& engine, std::size_t first, std::size_t batch)
       : engine_(engine),
         at_(first),
         values_(std::max<std::size_t>(batch, 256)),
         piece_(piece_of(engine, batch, values_)) {}
 
-  /// How many keys it asked for: at most a batch of them.
+  /// Looks up at most one batch; returns the number of keys.
   std::size_t operator()() {
     const std::size_t count = std::min(piece_, kKeys - at_);
     engine_.look_up(at_, count, values_.data());
@@ -69,7 +69,8 @@ Result<void> check(const LookupWork& work, const LookupEngine& engine) {
 
 Result<std::vector<double>> measure_on_cores(const LookupWork& work, const LookupEngine& engine, unsigned cores,
                                              std::size_t batch, const Timing& timing) {
-  auto sums = rates_on_cores(cores, timing, [&](unsigned core) { return Asker(engine, kKeys / cores * core, batch); });
+  auto sums =
+      rates_on_cores(cores, timing, [&](unsigned core) { return LookupLoop(engine, kKeys / cores * core, batch); });
   if (const auto right = check(work, engine); !right) return tl::unexpected(right.error());
   return sums;
 }

@@ -15,9 +15,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint32_t kSpoiled = 0xdeadbeef;  // no engine answers so
+constexpr std::uint32_t kSpoiled = 0xdeadbeef;  // not a value of any engine
 
-/// Set-up and measuring are no packet path: what the driver refuses ends the run.
+/// Not on the packet path: if the driver refuses something, the run ends.
 void require(bool taken) {
   if (!taken) throw gpu::CudaError(0, "the CUDA driver refuses work: the device's context is lost");
 }
@@ -89,7 +89,7 @@ Result<std::vector<double>> DeviceRates::end_to_end(const DeviceTable& table, st
 }
 
 Result<std::vector<double>> DeviceRates::kernel(const DeviceTable& table, std::size_t batch, const Timing& timing) {
-  constexpr std::size_t kMostLaunches = 256;  // between two looks at the clock
+  constexpr std::size_t kMostLaunches = 256;  // between two checks of the clock
   const std::size_t key_bytes = work_.key_bytes();
   spoil(values_.span());
   gpu::copy(device_values_.data(), values_.data(), values_.size_bytes());
@@ -99,7 +99,7 @@ Result<std::vector<double>> DeviceRates::kernel(const DeviceTable& table, std::s
   std::size_t batches = 0;
   const auto run_for = [&](std::chrono::nanoseconds duration) {
     double seconds = 0;
-    std::size_t asked = 0;
+    std::size_t looked_up = 0;
     do {
       const std::size_t launches = std::min(kMostLaunches, kKeys / batch);
       require(start.record(stream));
@@ -111,10 +111,10 @@ Result<std::vector<double>> DeviceRates::kernel(const DeviceTable& table, std::s
       require(end.record(stream));
       end.wait();
       seconds += end.milliseconds_since(start) * 1e-3;
-      asked += launches * batch;
+      looked_up += launches * batch;
     } while (seconds < std::chrono::duration<double>(duration).count() &&
              !timing.stop->load(std::memory_order_relaxed));
-    return static_cast<double>(asked) / seconds;
+    return static_cast<double>(looked_up) / seconds;
   };
   static_cast<void>(run_for(timing.duration / 5));
   std::vector<double> rates;

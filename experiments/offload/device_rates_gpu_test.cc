@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The measurements on a device: that they come with right results, and that wrong ones end them.
+// Measurements on a device return correct results, and wrong results end them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,11 +59,11 @@ TEST(DeviceRates, ComeWithTheResultsOfTheCpu) {
 }
 
 TEST(DeviceRates, AreRefusedWhereAResultIsWrong) {
-  const auto asked = routing(20'000);
+  const auto work = routing(20'000);
   const auto other = routing(1'000);
   const auto engine = other->engine("trie4");
   ASSERT_TRUE(engine);
-  DeviceRates device(gpu::current_device(), *asked);
+  DeviceRates device(gpu::current_device(), *work);
   const DeviceTable table = (*engine)->to_device();
   const auto end_to_end = device.end_to_end(table, 4096, 2, kShort);
   ASSERT_FALSE(end_to_end);

@@ -22,7 +22,8 @@ std::vector<Reference> firewall_references() {
           {"paper's CPU, one core", 2.48, std::nullopt, "Alonistioti §III: \"only 2.48 Mpkts/s\""}};
 }
 
-/// Of a figure whose x axis is the batch, where the paper gives its peaks; elsewhere they hold for the whole axis.
+/// For figures whose x axis is the batch, where the paper only gives peaks: drops the x, so they hold for the whole
+/// axis.
 std::vector<Reference> everywhere(std::vector<Reference> references) {
   for (Reference& reference : references) reference.x.reset();
   return references;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the experiment `offload` draws.
+// The figures of the experiment `offload`.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace penstock::experiments {
 
-/// Alonistioti's figures 3 to 6, those by batch size once for each engine.
+/// Alonistioti's figures 3 to 6; those by batch size once per engine.
 [[nodiscard]] const std::vector<Figure>& offload_figures();
 
 }  // namespace penstock::experiments

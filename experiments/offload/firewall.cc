@@ -15,12 +15,12 @@ using classify::Condition;
 using classify::Ruleset;
 using classify::Subject;
 
-/// A value between both, which are in it.
+/// A random value in [low, high].
 std::uint32_t draw(std::mt19937_64& random, std::uint32_t low, std::uint32_t high) {
   return static_cast<std::uint32_t>(low + random() % (std::uint64_t{high} - low + 1));
 }
 
-/// Into the tuple what the condition wants, where it says so in so many words.
+/// Sets the field of the tuple that the condition tests, if the condition names its values directly.
 void satisfy(const Condition& condition, const Ruleset& rules, std::mt19937_64& random, TupleKey& tuple) {
   if (condition.negated) return;
   const auto port = [&] {
@@ -107,7 +107,7 @@ class Firewall final : public LookupWork {
  private:
   const Ruleset rules_;
   std::vector<TupleKey> tuples_;
-  std::vector<classify::Key> keys_;  // as a parser leaves them for the CPU twin
+  std::vector<classify::Key> keys_;  // in the form in which the parser leaves them for the CPU twin
   classify::LinearView linear_;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 using gpu::kThreadsPerBlock;
 
-/// What a thread reads and writes at once.
+/// The unit of a thread's loads and stores.
 struct alignas(16) Addresses {
   Ipv4Address of[kKeysPerThread];
 };
@@ -23,7 +23,7 @@ struct alignas(16) Values {
   std::uint32_t of[kKeysPerThread];
 };
 
-/// Several keys a thread: as many loads are in flight, and keys and values move in 16 bytes.
+/// Several keys per thread, so that as many loads are in flight, and keys and values move in units of 16 bytes.
 template <typename View>
 __global__ void __launch_bounds__(kThreadsPerBlock)
     route(const View table, const Addresses* __restrict__ keys, Values* __restrict__ values, const unsigned count) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels of the experiment `offload`: a thread looks up one key, or a few. No CUDA header is needed here.
+// The kernels of the experiment `offload`: a thread looks up one or several keys. Needs no CUDA header.
 
 #pragma once
 
@@ -16,14 +16,14 @@
 
 namespace penstock::experiments {
 
-/// A table on a device, by value. Routing tables take Ipv4Address keys, firewalls TupleKeys.
+/// A table on a device, passed by value. Routing tables take Ipv4Address keys, firewalls TupleKeys.
 using TableView = std::variant<router::Dir24View, router::Trie4View, router::Trie1View, classify::BitVectorView,
                                classify::LinearView>;
 
 inline constexpr std::size_t kKeysPerThread = 4;
 
-/// Enqueues the look-up of `count` keys, a multiple of kKeysPerThread; keys and values are on the device. False when
-/// the driver refuses the launch.
+/// Enqueues the look-up of `count` keys, a multiple of kKeysPerThread. Keys and values are in device memory. Returns
+/// false if the driver refuses the launch.
 [[nodiscard]] bool enqueue_lookups(const TableView& table, const std::byte* keys, std::uint32_t* values,
                                    std::size_t count, const gpu::Stream& stream) noexcept;
 

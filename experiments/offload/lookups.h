@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is looked up in the experiment `offload`, in which engines: keys with a sample of right answers, and the tables
-// that answer them, on the CPU as on a device.
+// The look-ups of the experiment `offload` and their engines: keys with a sample of correct answers, and the tables
+// that answer them on the CPU and on a device.
 
 #pragma once
 
@@ -23,46 +23,46 @@
 
 namespace penstock::experiments {
 
-inline constexpr std::size_t kKeys = std::size_t{1} << 21;  // a power of two, as batches are
-inline constexpr std::size_t kSampleStep = 997;             // every such key is checked
+inline constexpr std::size_t kKeys = std::size_t{1} << 21;  // a power of two, like batches
+inline constexpr std::size_t kSampleStep = 997;             // every 997th key is checked
 
-/// A table's copy on the device that was current when it was made.
+/// The copy of a table on the device that was current when it was made.
 struct DeviceTable {
   TableView view;
   std::vector<gpu::DeviceBuffer<std::uint32_t>> arrays;    // of a routing table
   std::unique_ptr<const classify::DeviceTables> firewall;  // of a firewall
 };
 
-/// One engine with its table. Immutable; used by many threads. Borrows the work that it is of.
+/// One engine with its table. Immutable, and may be used by several threads. Borrows its LookupWork.
 class LookupEngine {
  public:
   virtual ~LookupEngine() = default;
-  /// The values of the work's keys [first, first + count), by the CPU twin's bulk interface.
+  /// Looks up the work's keys [first, first + count) with the CPU twin's bulk interface.
   virtual void look_up(std::size_t first, std::size_t count, std::uint32_t* values) const noexcept = 0;
   /// Throws gpu::CudaError.
   [[nodiscard]] virtual DeviceTable to_device() const = 0;
   [[nodiscard]] virtual std::size_t memory_bytes() const noexcept = 0;
 };
 
-/// A table's content (routes or rules) and kKeys keys for it. Immutable.
+/// The contents of a table (routes or rules), and kKeys keys for it. Immutable.
 class LookupWork {
  public:
   virtual ~LookupWork() = default;
-  /// As they cross PCIe, one behind the other. A value is four bytes.
+  /// In the form in which they cross PCIe, contiguous. A value has four bytes.
   [[nodiscard]] virtual std::span<const std::byte> keys() const noexcept = 0;
   [[nodiscard]] std::size_t key_bytes() const noexcept { return keys().size() / kKeys; }
-  /// Fails where the table would be too large for it.
+  /// Fails if the table would be too large for the engine.
   [[nodiscard]] virtual Result<std::unique_ptr<LookupEngine>> engine(std::string_view name) const = 0;
-  /// The right value of the key `index`, by the engine that the others are held to.
+  /// The correct value of key `index`, from the reference engine.
   [[nodiscard]] virtual std::uint32_t expected(std::size_t index) const noexcept = 0;
 };
 
-/// Routing by these routes, engines `dir24`, `trie4` and `trie1`; a key is an address of a random route. Values are the
-/// routes' own.
+/// Look-ups in these routes, with engines `dir24`, `trie4` and `trie1`. A key is an address of a random route; values
+/// are those of the routes.
 [[nodiscard]] Result<std::unique_ptr<LookupWork>> make_routing(std::span<const router::Route4> routes);
 
-/// A firewall of these rules, engines `bitvector` and `linear`; three of four keys are drawn from a random rule, and
-/// the fourth from everywhere. Values are entries, as classify::Classifier gives them.
+/// Classification by these rules, with engines `bitvector` and `linear`. Three of four keys match a random rule, the
+/// fourth is random. Values are entries, as in classify::Classifier.
 [[nodiscard]] Result<std::unique_ptr<LookupWork>> make_firewall(classify::Ruleset rules);
 
 }  // namespace penstock::experiments

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The twin of the .cu file in a build without CUDA, where there is never a device to look up on.
+// Replaces the .cu file in builds without CUDA, which have no device to look up on.
 
 #include "experiments/offload/lookup_kernels.h"
 

@@ -22,8 +22,8 @@ namespace penstock::experiments {
 namespace {
 
 constexpr std::size_t kFullTable = 1'000'000;
-constexpr std::size_t kBatchOfSizes = std::size_t{1} << 16;  // the paper's heavy load, where sizes are swept
-constexpr std::size_t kRulesOfBatches = 1024;                // the paper's largest set, where batches are swept
+constexpr std::size_t kBatchOfSizes = std::size_t{1} << 16;  // used where table sizes vary; the paper's heavy load
+constexpr std::size_t kRulesOfBatches = 1024;                // used where batch sizes vary; the paper's largest set
 constexpr unsigned kStreamsOfSizes = 4;
 
 struct Function {
@@ -43,7 +43,7 @@ std::vector<std::size_t> batches(bool quick) {
   return batches;
 }
 
-/// Routes in random order, so that the first of them are a table of any smaller size with the same lengths.
+/// Shuffles the routes, so that the first n are a smaller table with the same length distribution.
 Result<std::vector<router::Route4>> shuffled(Result<Read<router::RouteTable>> read, const std::string& file) {
   if (!read) return tl::unexpected(std::move(read.error()));
   std::vector<router::Route4> routes = std::move(read->value.v4);
@@ -74,7 +74,7 @@ class Offload final : public Trial {
  public:
   explicit Offload(const Setting& setting) : setting_(setting) {}
 
-  /// The user's files.
+  /// Reads the user's files.
   Result<void> read() {
     if (!setting_.routes.empty()) {
       auto routes = read_table(setting_.routes);
@@ -142,7 +142,7 @@ class Offload final : public Trial {
 
   std::vector<std::size_t> sizes_of(const Function& function) const {
     const bool is_router = &function == &functions().front();
-    // A rule set of the user's is no rule set any more without some of its rules.
+    // Part of a user's rule set is not a meaningful rule set, so there is only its own size.
     if (!is_router && !setting_.rules.empty()) return {rules_.rules.size()};
     std::vector<std::size_t> sizes;
     if (is_router) {
@@ -173,8 +173,8 @@ class Offload final : public Trial {
     points_.push_back(point_on("gpu").set("measured", "kernel"));
   }
 
-  /// The work, the engine and, for a point on the GPU, their copies there: kept from the point before where they are
-  /// the same.
+  /// Prepares the work, the engine and, for a point on the GPU, their copies there. Keeps those of the previous point
+  /// if they are the same.
   Result<void> prepare(const Point& point) {
     const std::string function = point.text("function");
     const std::string size = function + point.text(function == "router" ? "routes" : "rules");
@@ -231,7 +231,7 @@ class Offload final : public Trial {
   }
 
   const Setting& setting_;
-  std::vector<router::Route4> routes_;  // the user's, or made when the first are needed
+  std::vector<router::Route4> routes_;  // the user's, or generated when first needed
   classify::Ruleset rules_;             // the user's
   std::vector<Point> points_;
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The experiment `offload`: Alonistioti's figures 3 to 6. Routing look-ups and firewall classification on one core, on
-// all cores and on a GPU, by batch size, by the size of the table, by streams.
+// all cores and on a GPU, by batch size, table size and number of streams.
 
 #pragma once
 

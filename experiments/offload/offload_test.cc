@@ -37,7 +37,7 @@ std::unique_ptr<LookupWork> some_firewall() {
   return std::move(*make_firewall(std::move(firewall::read_rules(rules_text(200), "rules", {})->value)));
 }
 
-/// An engine that is wrong about one key of the sample.
+/// An engine that gives a wrong value for one key of the sample.
 class Liar final : public LookupEngine {
  public:
   explicit Liar(const LookupEngine& honest) : honest_(honest) {}
@@ -84,7 +84,7 @@ TEST(OffloadRates, AreMeasuredForEachRepeat) {
   }
 }
 
-TEST(OffloadRates, AreRefusedWhereAResultIsWrong) {
+TEST(OffloadRates, AreRefusedIfAResultIsWrong) {
   const auto work = some_routing();
   const auto engine = work->engine("trie4");
   ASSERT_TRUE(engine);
@@ -103,7 +103,7 @@ TEST(OffloadRates, EndEarlyWhenStopped) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::minutes{1});
 }
 
-TEST(TupleKeys, AreTheKeysOfTheTuplesThatTheyStandFor) {
+TEST(TupleKeys, GiveTheKeysOfTheirTuples) {
   const auto keys = firewall::read_tuples("1.2.3.4 5.6.7.8 tcp 1000 80\n1.2.3.4 5.6.7.8 icmp 0 0\n", "");
   ASSERT_TRUE(keys);
   TupleKey tuple{0x01020304, 0x05060708, 1000, 80,
@@ -147,7 +147,7 @@ TEST(OffloadPlan, SweepsBatchesSizesAndStreams) {
   EXPECT_EQ(values(full, "routes", {{"sweep", {"routes"}}}),
             (std::set<double>{1000, 4000, 16'000, 64'000, 256'000, 1'000'000}));
   EXPECT_LT(plan_of(true).size(), full.size() / 2);
-  // Every point must be in a figure, or nobody sees it.
+  // Every point must be shown in a figure.
   for (const Point& point : full) {
     Record record;
     record.points = {Point(point).set("mpps", 1)};

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How fast an engine answers, on cores and on a GPU. Rates are keys a second, one for each repeat.
+// Rates of an engine on cores and on a GPU, in keys per second, one for each repeat.
 
 #pragma once
 
@@ -18,39 +18,39 @@
 
 namespace penstock::experiments {
 
-/// On `cores` threads at once, each with keys of its own: batch after batch is given to the engine whole, or in pieces
-/// where one would take longer than 10 ms. Results go to a buffer of the thread, which the next batch overwrites. Fails
-/// where a value of the sample is wrong.
+/// On `cores` threads at once, each with its own keys. The engine gets whole batches, or pieces of a batch that would
+/// take longer than 10 ms. Results are written to a buffer of the thread, which the next batch overwrites. Fails if a
+/// value of the sample is wrong.
 [[nodiscard]] Result<std::vector<double>> measure_on_cores(const LookupWork& work, const LookupEngine& engine,
                                                            unsigned cores, std::size_t batch, const Timing& timing);
 
-/// On one device. Keys and results of both kinds of measurement are checked against the work's own.
+/// Rates on one device. Keys and results of both kinds of measurement are checked against the work's own.
 class DeviceRates {
  public:
-  /// Makes the device the thread's current one, and holds the work's keys in pinned host memory and on the device.
-  /// Throws gpu::CudaError, as all of it does.
+  /// Makes the device current for this thread, and copies the work's keys to pinned host memory and to the device. All
+  /// functions may throw gpu::CudaError.
   DeviceRates(int device, const LookupWork& work);
 
-  /// From pinned host memory to pinned host memory, by the host's clock: batches go round over the streams, each with a
-  /// copy there, a kernel and a copy back. A stream has at most kInFlight batches, and room for one on the device.
+  /// From pinned host memory to pinned host memory, by the host's clock. Batches use the streams in turn, each with a
+  /// copy to the device, a kernel and a copy back. A stream has at most kInFlight batches, and device memory for one.
   [[nodiscard]] Result<std::vector<double>> end_to_end(const DeviceTable& table, std::size_t batch, unsigned streams,
                                                        const Timing& timing);
 
-  /// Keys and results in device memory: kernels of a batch one behind the other on one stream, launches included, by
-  /// CUDA events.
+  /// Keys and results in device memory: kernels of one batch each, back to back on one stream, launches included, timed
+  /// by CUDA events.
   [[nodiscard]] Result<std::vector<double>> kernel(const DeviceTable& table, std::size_t batch, const Timing& timing);
 
  private:
   static constexpr std::size_t kInFlight = 4;
 
-  /// A stream and its room on the device.
+  /// A stream and its device memory.
   struct Lane {
     Lane(std::size_t batch, std::size_t key_bytes) : keys(batch * key_bytes), values(batch) {}
     gpu::Stream stream;
     gpu::DeviceBuffer<std::byte> keys;
     gpu::DeviceBuffer<std::uint32_t> values;
     gpu::Event done[kInFlight];
-    std::size_t batches = 0;  // that were enqueued
+    std::size_t batches = 0;  // enqueued so far
   };
 
   struct Sent {

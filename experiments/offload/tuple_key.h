@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The key of a firewall as it crosses PCIe: an IPv4 packet's 5-tuple with its TCP flags in 16 bytes, a third of what
-// the engines take. The device makes theirs from it, in registers.
+// A firewall's key as it crosses PCIe: the 5-tuple of an IPv4 packet with its TCP flags in 16 bytes, a third of the
+// engines' key. The device builds their key from it, in registers.
 
 #pragma once
 
@@ -17,7 +17,7 @@ namespace penstock::experiments {
 struct alignas(16) TupleKey {
   std::uint32_t source = 0;
   std::uint32_t destination = 0;
-  std::uint16_t source_port = 0;  // of no meaning for protocols without ports
+  std::uint16_t source_port = 0;  // meaningless for protocols without ports
   std::uint16_t destination_port = 0;
   std::uint32_t kind = 0;  // classify::Key::kind
 };

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plot as it lies on paper: panels, curves and texts with their places in pixels, from the top left corner. Layout
-// makes it from a figure and a record, and SVG is written from it. Both are pure.
+// A plot as drawn: panels, curves and texts with positions in pixels from the top left corner. Layout makes it from a
+// figure and a record; SVG is written from it. Both are pure.
 
 #pragma once
 
@@ -35,20 +35,20 @@ struct Text {
   Anchor anchor = Anchor::start;
   double size = 12;
   bool bold = false;
-  bool upwards = false;  // turned by a quarter, to read from below
+  bool upwards = false;  // rotated by 90 degrees, read from bottom to top
 
-  /// What it covers, by an estimate of its width that is rather too large.
+  /// The area that the text covers, by a generous estimate of its width.
   [[nodiscard]] Box box() const noexcept;
 };
 
 [[nodiscard]] double text_width(std::string_view text, double size) noexcept;
-/// Lines of at most `width` pixels, broken between words; a word that is longer stands alone.
+/// Breaks the text between words into lines of at most `width` pixels; a longer word gets its own line.
 [[nodiscard]] std::vector<std::string> wrapped_text(std::string_view text, double size, double width);
 
-/// A measured point: its place, and the spread of its repeats.
+/// A measured point: its position, and the spread of its repeats.
 struct Mark {
   Pixel at;
-  double top = 0, bottom = 0;  // equal to at.y where there is no spread to see
+  double top = 0, bottom = 0;  // equal to at.y if no spread is visible
 };
 
 inline constexpr double kMarkRadius = 4.5;
@@ -58,18 +58,18 @@ struct DrawnCurve {
   std::string label;
   std::size_t style = 0;
   std::vector<Mark> marks;
-  std::vector<Polyline> lines;  // through marks of numbers; never to or from one of a category
+  std::vector<Polyline> lines;  // connect marks of numbers only, not of categories
 };
 
-/// A limit, or a paper's value that holds for all of the axis.
+/// A limit, or a value of a paper that holds for the whole axis.
 struct Guide {
   std::string label;
   std::size_t style = 0;
   bool is_limit = false;
-  std::vector<Polyline> lines;  // empty where all of it lies off the scale: its label has an arrow then
+  std::vector<Polyline> lines;  // empty if it is completely off the scale: its label then has an arrow
 };
 
-/// A paper's values at some places of the axis.
+/// Values of a paper at some positions of the axis.
 struct References {
   std::string label;
   std::size_t style = 0;
@@ -92,11 +92,11 @@ struct Panel {
   std::vector<BarBox> bars;
 };
 
-/// A sample of a curve, of references or of bars, beside its text in the legend.
+/// A sample of a curve, a reference or a bar, next to its text in the legend.
 struct LegendSample {
   enum class Of : std::uint8_t { curve, references, bar, waiting_bar } of = Of::curve;
   std::size_t style = 0;
-  Pixel at;  // the middle of its left end
+  Pixel at;  // the middle of its left edge
 };
 
 inline constexpr double kSampleWidth = 34;
@@ -108,7 +108,7 @@ struct Chart {
   std::vector<LegendSample> legend;
   std::vector<Text> texts;
   std::vector<Polyline> leaders;  // from the end of a guide to its label
-  std::vector<Polyline> arrows;   // beside the labels of what lies off the scale; the head is at the end
+  std::vector<Polyline> arrows;   // next to labels of values off the scale; the head is at the end
 };
 
 [[nodiscard]] std::string to_svg(const Chart& chart);

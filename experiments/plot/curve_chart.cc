@@ -29,7 +29,7 @@ constexpr double kXLabels = 18;
 constexpr double kRowGap = 10;
 constexpr double kColumnGap = 26;
 
-/// Along the x axis four digits need no comma: frame sizes are written so.
+/// Numbers of four digits need no comma on the x axis, where they are mostly frame sizes.
 std::string tick_number(double value) {
   std::string text = axis_number(value);
   constexpr std::size_t kFourDigits = 5;
@@ -37,11 +37,11 @@ std::string tick_number(double value) {
   return text;
 }
 
-/// Where the panels lie: row by row, with room for labels to the right of the columns that have some.
+/// The positions of the panels, row by row, with room for labels to the right of columns that have some.
 struct Grid {
   std::size_t columns = 1;
   std::vector<Box> frames;
-  std::vector<bool> labelled;  // the others' labels are those of the panel to the right, and stand there alone
+  std::vector<bool> labelled;  // panels without labels share those of the panel to their right
   double note_width = 0;       // of the labels
 };
 
@@ -68,7 +68,7 @@ double widest_note(const Figure& figure, const PlotData& data, double most) {
   return width;
 }
 
-/// Labels that would be the same in both. Of limits that vary, the names do not tell whether they are.
+/// Whether the labels of both panels are the same. Names of limits that vary do not show whether they are equal.
 bool same_margin(const Figure& figure, const PlotData& data, const PanelData& one, const PanelData& other) {
   const auto varies = [](const Curve& limit) { return guide_name(limit) == plain_name(limit.labels); };
   return std::ranges::none_of(one.curves.limits, varies) &&
@@ -135,7 +135,7 @@ class CurveChart {
     return entries;
   }
 
-  /// Whether any of its values has a place on the axes.
+  /// Whether any of the reference's values has a position on the axes.
   [[nodiscard]] bool is_drawn(const std::string& reference_name) const {
     return std::ranges::any_of(data_.panels, [&](const PanelData& panel) {
       return std::ranges::any_of(panel.references, [&](const Reference* reference) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two kinds of plots, laid out: curves in panels with shared axes, and bars in rows along a time axis.
+// Lays out the two kinds of plots: curves in panels with shared axes, and bars in rows along a time axis.
 
 #pragma once
 
@@ -11,10 +11,10 @@
 
 namespace penstock::experiments {
 
-/// Every mark lies wholly inside its panel's frame.
+/// Every mark is completely inside its panel's frame.
 [[nodiscard]] Chart curve_chart(const Figure& figure, const Record& record);
 
-/// Of a figure with `bars`.
+/// For a figure with `bars`.
 [[nodiscard]] Chart bar_chart(const Figure& figure, const Record& record);
 
 }  // namespace penstock::experiments

@@ -61,7 +61,7 @@ double add_legend(Chart& chart, const std::vector<LegendEntry>& entries, double 
 }
 
 void add_footer(Chart& chart, std::vector<std::string> notes, const Record& record, double top) {
-  notes.push_back(provenance(record));  // empty ones have no line
+  notes.push_back(provenance(record));  // empty notes are not drawn
   double y = top;
   for (const std::string& note : notes) {
     for (std::string& line : wrapped_text(note, kSmallText, kPageWidth - 2 * kPageMargin)) {
@@ -82,7 +82,7 @@ void add_margin_notes(Chart& chart, const Box& frame, std::vector<MarginNote> no
     tops.push_back(std::max(free, note.end.y - height(note) / 2));
     free = tops.back() + height(note) + kBetween;
   }
-  double most = frame.bottom + kNoteLine / 2;  // from below, where the last ones went too far
+  double most = frame.bottom + kNoteLine / 2;  // upwards from the bottom, if the last ones were placed too low
   for (std::size_t i = notes.size(); i-- > 0;) {
     tops[i] = std::min(tops[i], most - height(notes[i]));
     most = tops[i] - kBetween;
@@ -116,7 +116,7 @@ void add_x_labels(Chart& chart, double baseline, const std::vector<TickLabel>& l
       return box.left < taken.right + kBetween && taken.left < box.right + kBetween;
     });
   };
-  // From the last one on, which is where most figures are read.
+  // Starts with the last label, because the right end of most figures matters most.
   const auto add = [&](std::size_t stride) {
     bool all = true;
     texts.clear();

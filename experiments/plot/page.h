@@ -18,7 +18,7 @@ inline constexpr double kPageWidth = 860;
 inline constexpr double kPageMargin = 12;
 inline constexpr double kSmallText = 11;
 
-/// Returns where the next thing below may begin.
+/// Returns where the next element may begin.
 [[nodiscard]] double add_title(Chart& chart, const std::string& title);
 
 struct LegendEntry {
@@ -27,13 +27,13 @@ struct LegendEntry {
   std::string text;
 };
 
-/// In rows from `top`; returns where the next thing may begin.
+/// In rows from `top`. Returns where the next element may begin.
 [[nodiscard]] double add_legend(Chart& chart, const std::vector<LegendEntry>& entries, double top);
 
-/// The notes, where the record comes from, and the chart's height.
+/// Adds the notes and the record's origin, and sets the chart's height.
 void add_footer(Chart& chart, std::vector<std::string> notes, const Record& record, double top);
 
-/// The label of a guide, or of a reference that lies off the scale.
+/// The label of a guide, or of a reference off the scale.
 struct MarginNote {
   Off off = Off::no;
   Pixel end;  // of the guide's line
@@ -42,7 +42,7 @@ struct MarginNote {
 
 inline constexpr double kNoteIndent = 14;  // from the frame to the text
 
-/// Beside the frame, each as near to its line as the others let it.
+/// Places the notes next to the frame, each as close to its line as the others allow.
 void add_margin_notes(Chart& chart, const Box& frame, std::vector<MarginNote> notes);
 
 struct TickLabel {
@@ -50,8 +50,8 @@ struct TickLabel {
   std::string text;
 };
 
-/// The ticks' labels below the frame. Where not all have room, every second or fourth one of evenly spaced ticks, else
-/// the last one and those that fit.
+/// The tick labels below the frame. If they do not all fit, every second or fourth of evenly spaced ticks; else the
+/// last one and those that fit.
 void add_x_labels(Chart& chart, double baseline, const std::vector<TickLabel>& labels);
 
 }  // namespace penstock::experiments

@@ -27,7 +27,7 @@ DrawnCurve drawn(const Curve& curve, const Curves& curves, const AxisKind y_kind
   return drawn;
 }
 
-/// The parts of the line between the heights.
+/// The parts of the line between the two heights.
 std::vector<Polyline> clipped(const Polyline& line, double top, double bottom) {
   std::vector<Polyline> parts;
   for (std::size_t i = 0; i + 1 < line.size(); ++i) {
@@ -37,7 +37,7 @@ std::vector<Polyline> clipped(const Polyline& line, double top, double bottom) {
     double end = 1;
     const double rise = to.y - from.y;
     for (const auto& [sign, bound] : {std::pair{-1.0, -top}, std::pair{1.0, bottom}}) {
-      const double start = sign * from.y - bound;  // over 0: outside
+      const double start = sign * from.y - bound;  // > 0: outside
       const double change = sign * rise;
       if (start > 0 && start + change > 0) end = -1;
       if (start > 0 && start + change <= 0) begin = std::max(begin, -start / change);
@@ -53,7 +53,7 @@ std::vector<Polyline> clipped(const Polyline& line, double top, double bottom) {
   return parts;
 }
 
-/// A guide, and how its end is labelled.
+/// A guide and the label at its end.
 struct LabelledGuide {
   Guide guide;
   Off off = Off::no;
@@ -74,7 +74,7 @@ LabelledGuide level(const std::string& name, double value, bool is_limit, const 
   return level;
 }
 
-/// A limit that depends on x: a line through the numbers, and a short one at each category.
+/// A limit that depends on x: a line through the numbers, and a short line at each category.
 LabelledGuide varying(const Curve& limit, const Curves& curves, const PlotData& data, const Placement& placement) {
   const Box& frame = placement.frame();
   const std::string name = guide_name(limit);
@@ -125,7 +125,7 @@ std::vector<LabelledGuide> guides_of(const PanelData& panel, const PlotData& dat
   return guides;
 }
 
-/// The paper's values at some places of the axis; those off the scale become notes.
+/// The paper's values at some positions of the axis; those off the scale become notes.
 std::vector<References> references_of(const Figure& figure, const PanelData& panel, const PlotData& data,
                                       const Placement& placement, std::vector<MarginNote>& notes, double note_width) {
   std::map<std::size_t, References> by_style;

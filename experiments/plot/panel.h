@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One panel of curves: from values to pixels within its frame.
+// One panel of curves: converts values to pixels within its frame.
 
 #pragma once
 
@@ -16,7 +16,7 @@ namespace penstock::experiments {
 
 inline constexpr double kInset = 14;  // between the frame and the outermost marks
 
-/// From values to pixels within one frame.
+/// Converts values to pixels within one frame.
 ///
 ///   | numbers                    : imix |
 ///
@@ -41,7 +41,7 @@ class Placement {
     const auto as_number = number_on_axis(value);
     return as_number ? number(*as_number) : category(index_of(data_.categories, to_text(value)));
   }
-  /// Of a place on the y axis; beyond the frame for what lies off the scale.
+  /// For a position on the y axis; outside the frame if the value is off the scale.
   [[nodiscard]] double y_of_place(double place) const {
     const double bottom = frame_.bottom - kInset;
     return bottom - data_.y.share_of(place) * (bottom - frame_.top - kInset);
@@ -59,7 +59,7 @@ class Placement {
   double slot_ = 0, divider_ = 0;
 };
 
-/// All that lies inside the frame. What stands beside it is added to `notes`, in lines of at most `note_width`.
+/// Draws everything inside the frame. Texts beside it are appended to `notes`, in lines of at most `note_width`.
 [[nodiscard]] Panel draw_panel(const Figure& figure, const PlotData& data, const PanelData& panel, const Box& frame,
                                double note_width, std::vector<MarginNote>& notes);
 

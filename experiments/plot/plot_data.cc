@@ -25,7 +25,7 @@ std::string plain(std::string text) {
   return text;
 }
 
-/// The figure of one panel alone.
+/// The figure reduced to one panel.
 Figure figure_of_panel(const Figure& figure, const std::string& value) {
   Figure one = figure;
   if (figure.panels.empty()) return one;
@@ -51,7 +51,7 @@ bool is_constant(const Curve& curve) {
   });
 }
 
-/// Removes the points that an axis cannot show, and counts them.
+/// Removes points that an axis cannot show, and counts them.
 void remove_unshowable(const Figure& figure, Curves& curves, std::size_t& removed) {
   const auto unshowable = [&](const CurvePoint& point) {
     const auto x = number_on_axis(curves.xs[point.x]);
@@ -76,7 +76,7 @@ void add_names(const PanelData& panel, PlotData& data) {
   for (const Curve& curve : panel.curves.series) add_once(data.curve_names, plain_name(curve.labels));
 }
 
-/// Numbers and categories of all points that are drawn.
+/// Adds the numbers and categories of all points that are drawn.
 void add_xs(const PanelData& panel, PlotData& data) {
   for (const Curve& curve : panel.curves.series) {
     for (const CurvePoint& point : curve.points) {
@@ -108,7 +108,7 @@ void find_ranges(const Figure& figure, PlotData& data) {
   }
   data.y = extended_to(range_of(figure.y.kind, values), figure.y.kind, others);
   std::ranges::sort(data.numbers);
-  // Not from 0: along this axis distances count, and not sizes.
+  // The range does not begin at 0: on this axis distances matter, not sizes.
   std::vector<double> places;
   for (const double x : xs) {
     if (can_show(figure.x.kind, x)) places.push_back(place_on(figure.x.kind, x));

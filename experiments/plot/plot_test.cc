@@ -29,7 +29,7 @@ Chart chart_of(const Figure& figure, const Record& record) {
   return figure.bars ? bar_chart(figure, record) : curve_chart(figure, record);
 }
 
-/// All figures of all kept records that have a plot.
+/// Visits all figures of all kept records that have a plot.
 void for_each_kept_plot(const std::function<void(const std::string&, const Figure&, const Record&)>& visit) {
   for_each_kept_record(PENSTOCK_RECORDS,
                        [&](const std::string& path, const Experiment& experiment, const Record& record) {
@@ -51,7 +51,7 @@ void expect_inside(const Pixel& at, double radius, const Box& frame, const std::
   EXPECT_LE(at.y + radius, frame.bottom) << what;
 }
 
-TEST(KeptPlots, HaveAllMarksWhollyInsideTheirFrames) {
+TEST(KeptPlots, HaveAllMarksCompletelyInsideTheirFrames) {
   std::size_t marks = 0;
   for_each_kept_plot([&](const std::string& what, const Figure& figure, const Record& record) {
     for (const Panel& panel : chart_of(figure, record).panels) {
@@ -101,7 +101,7 @@ TEST(KeptPlots, HaveFewSeriesInAPanel) {
   });
 }
 
-TEST(KeptPlots, HaveNoTextOnAnotherOrOffThePage) {
+TEST(KeptPlots, HaveNoOverlappingTextsAndNoneOffThePage) {
   for_each_kept_plot([](const std::string& what, const Figure& figure, const Record& record) {
     const Chart chart = chart_of(figure, record);
     for (std::size_t i = 0; i < chart.texts.size(); ++i) {
@@ -118,7 +118,7 @@ TEST(KeptPlots, HaveNoTextOnAnotherOrOffThePage) {
   });
 }
 
-TEST(KeptPlots, JoinNoCategoryWithANumber) {
+TEST(KeptPlots, ConnectNoCategoryWithANumber) {
   std::size_t with_categories = 0;
   for_each_kept_plot([&](const std::string& what, const Figure& figure, const Record& record) {
     for (const Panel& panel : chart_of(figure, record).panels) {
@@ -134,7 +134,7 @@ TEST(KeptPlots, JoinNoCategoryWithANumber) {
   EXPECT_GT(with_categories, 10U) << "frame sizes with imix";
 }
 
-TEST(KeptPlots, AreSmallAndTheSameEachTime) {
+TEST(KeptPlots, AreSmallAndReproducible) {
   for_each_kept_plot([](const std::string& what, const Figure& figure, const Record& record) {
     const std::string svg = plot_svg(figure, record);
     EXPECT_LT(svg.size(), 20'000U) << what;
@@ -154,7 +154,7 @@ TEST(CurveStyles, DifferInColourAndWithoutIt) {
   }
 }
 
-TEST(GuideStyles, HaveADashOfTheirOwn) {
+TEST(GuideStyles, HaveTheirOwnDashes) {
   for (std::size_t i = 0; i < 8; ++i) {
     for (std::size_t j = 0; j < i; ++j) EXPECT_NE(std::string(guide_style(i).dash), guide_style(j).dash);
   }
@@ -266,7 +266,7 @@ TEST(CurvePlot, HasAPanelForEachValueWithSharedAxes) {
   EXPECT_EQ(chart.legend.size(), 4U) << "three ways, and the paper";
 }
 
-TEST(CurvePlot, LeavesOutWhatALogarithmicAxisCannotShowAndSaysSo) {
+TEST(CurvePlot, LeavesOutValuesThatALogarithmicAxisCannotShowAndSaysSo) {
   Figure logarithmic = by_size();
   logarithmic.y.kind = AxisKind::logarithmic;
   const Chart chart = curve_chart(logarithmic, record_of({point("64", "gpu", 0), point("128", "gpu", 2)}));
@@ -294,7 +294,7 @@ TEST(CurvePlot, DrawsNoMoreSeriesThanThereAreStyles) {
             chart.texts.end());
 }
 
-TEST(Svg, HoldsTextsAsTheyAre) {
+TEST(Svg, KeepsTextsUnchanged) {
   Figure odd = by_size();
   odd.title = "<script>&\"\x1b";
   const std::string svg = plot_svg(odd, record_of({point("64", "a</text>b", 1), point("64", "c", 1)}));
@@ -303,7 +303,7 @@ TEST(Svg, HoldsTextsAsTheyAre) {
   EXPECT_THAT(svg, Not(HasSubstr("<script>")));
 }
 
-TEST(Svg, HasNumbersAloneWhateverTheValues) {
+TEST(Svg, HasOnlyFiniteNumbersForAnyValues) {
   Record record = record_of({point("64", "a", 1e308), point("1518", "a", -1e308), point("imix", "b", 1e-308)});
   record.points[0].set("limit", -1e308);
   const std::string svg = plot_svg(by_size(), record);
@@ -329,7 +329,7 @@ Point timeline(const char* mode, const char* bars) {
   return Point().set("mode", mode).set("rate", 1).set("bars", bars);
 }
 
-TEST(BarPlot, HasARowForEachFunctionAndDrawsNoBarOnAnother) {
+TEST(BarPlot, HasARowForEachFunctionWithoutOverlappingBars) {
   //   apart: nids    |----|
   //                     ::|---|      the second waits (:) for the first
   //   apart: router            |-|

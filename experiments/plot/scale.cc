@@ -71,7 +71,7 @@ double place_on(AxisKind kind, double value) noexcept {
 }
 
 double Range::share_of(double place) const noexcept {
-  const double share = (place / 2 - low / 2) / (high / 2 - low / 2);  // halves: the difference cannot overflow
+  const double share = (place / 2 - low / 2) / (high / 2 - low / 2);  // halved so that the difference cannot overflow
   return std::isfinite(share) ? share : 0.5;
 }
 

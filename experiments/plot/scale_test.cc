@@ -22,7 +22,7 @@ std::vector<std::string> labels_of(const std::vector<Tick>& ticks) {
   return labels;
 }
 
-TEST(Scale, ShowsWhatHasAPlaceOnTheAxis) {
+TEST(Scale, ShowsValuesWithAPositionOnTheAxis) {
   EXPECT_TRUE(can_show(AxisKind::linear, -1));
   EXPECT_FALSE(can_show(AxisKind::logarithmic, 0));
   EXPECT_FALSE(can_show(AxisKind::percentiles, 100));
@@ -43,7 +43,7 @@ TEST(Scale, SpansAFactorOfFourAroundASingleValueOnALogarithmicAxis) {
   EXPECT_NEAR(range.high, std::log10(200), 1e-9);
 }
 
-TEST(Scale, ExtendsToValuesThatLieNearAndLeavesFarOnesOut) {
+TEST(Scale, ExtendsToNearValuesButNotToFarOnes) {
   const Range range = range_of(AxisKind::linear, {100});
   EXPECT_EQ(extended_to(range, AxisKind::linear, {129}).high, 129);
   EXPECT_EQ(extended_to(range, AxisKind::linear, {131}).high, 100);
@@ -69,7 +69,7 @@ TEST(Scale, HasRoundTicks) {
               ElementsAre("10", "50", "90", "99"));
 }
 
-TEST(Scale, HasFewTicksWithinItsRangeWhateverTheValues) {
+TEST(Scale, HasFewTicksWithinItsRangeForAnyValues) {
   std::mt19937 random(7);  // NOLINT: the same values each time
   std::uniform_real_distribution<double> exponent(-300, 300);
   for (int round = 0; round < 1000; ++round) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How curves, references and limits look. Each kind of line has a row of styles that differ in several ways at once,
-// so that a plot can be read by the colour-blind and on a black-and-white printer.
+// The styles of curves, references and limits. Styles of one kind differ in several ways at once, so that plots can be
+// read by colour-blind people and on black-and-white prints.
 
 #pragma once
 
@@ -22,8 +22,8 @@ struct CurveStyle {
   friend bool operator==(const CurveStyle&, const CurveStyle&) = default;
 };
 
-/// Okabe and Ito's colours without yellow, which is too light for lines. The lengths of the cycles have no common
-/// divisor, and curves of the same colour differ in marker, filling and dashes.
+/// Okabe and Ito's colours without yellow, which is too light for lines. The cycle lengths are coprime, and curves of
+/// the same colour differ in marker, filling and dashes.
 [[nodiscard]] constexpr CurveStyle curve_style(std::size_t index) noexcept {
   constexpr std::array kColours{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"};
   constexpr std::array kMarkers{Marker::circle, Marker::square,   Marker::triangle, Marker::diamond,
@@ -33,16 +33,16 @@ struct CurveStyle {
           kDashes[index % kDashes.size()]};
 }
 
-/// No two of the first so many curves look alike. A plot has no more.
+/// The first so many curves all look different. No plot has more.
 inline constexpr std::size_t kMostCurves = 42;
 
-/// A paper's single values.
+/// Markers for single values of a paper.
 [[nodiscard]] constexpr Marker reference_marker(std::size_t index) noexcept {
   constexpr std::array kMarkers{Marker::star, Marker::cross, Marker::plus};
   return kMarkers[index % kMarkers.size()];
 }
 
-/// Limits, and a paper's values that hold for all of an axis.
+/// Limits, and values of a paper that hold for the whole axis.
 struct GuideStyle {
   const char* dash;
   double width;

@@ -16,7 +16,7 @@ constexpr const char* kInk = "#000000";
 constexpr const char* kReferenceInk = "#555555";
 constexpr const char* kBarColour = "#0072b2";
 
-/// A tenth of a pixel: more would make files larger and pictures no better.
+/// Rounded to a tenth of a pixel: higher precision would enlarge the file without a visible difference.
 std::string coordinate(double value) {
   const double tenths = std::round(value * 10) / 10;
   return fmt::format("{:g}", tenths == 0 ? 0 : tenths);
@@ -44,7 +44,7 @@ std::string polyline(const Polyline& line) {
   return path;
 }
 
-/// A closed path through corners given from the middle, in units of the radius.
+/// A closed path through corners relative to `middle`, in units of the radius.
 std::string polygon(const Pixel& middle, std::initializer_list<Pixel> corners) {
   Polyline line;
   for (const Pixel& c : corners) line.push_back({middle.x + c.x * kMarkRadius, middle.y + c.y * kMarkRadius});
@@ -60,7 +60,7 @@ std::string strokes(const Pixel& middle, std::initializer_list<std::pair<Pixel, 
   return path;
 }
 
-/// None reaches further from the middle than its radius; plus, cross and star are the references'.
+/// No marker extends beyond its radius. Plus, cross and star are for references.
 std::string marker_path(Marker marker, const Pixel& at) {
   switch (marker) {
     case Marker::circle: return fmt::format("M{}a4 4 0 1 0 8 0a4 4 0 1 0-8 0Z", pixel({at.x - 4, at.y}));
@@ -105,7 +105,7 @@ std::string curve_element(const CurveStyle& style, const std::vector<Polyline>& 
 std::string references_element(std::size_t style, const std::vector<Pixel>& marks) {
   std::string path;
   for (const Pixel& at : marks) path += marker_path(reference_marker(style), at);
-  // White around them, since they may lie on a curve's mark.
+  // With a white outline, since they may overlap a curve's mark.
   return path_element(path, " fill=\"none\" stroke=\"#fff\" stroke-width=\"4.5\"") +
          path_element(path, fmt::format(" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"", kInk));
 }
@@ -175,7 +175,7 @@ std::string text_element(const Text& text) {
                      turned, escaped(text.text));
 }
 
-/// The line, and a head of two strokes at its end.
+/// The line, with an arrowhead of two strokes at its end.
 std::string arrow_path(const Polyline& arrow) {
   const Pixel& head = arrow.back();
   const double back = arrow.front().y > head.y ? 5 : -5;

@@ -8,14 +8,14 @@
 namespace penstock::experiments {
 
 double text_width(std::string_view text, double size) noexcept {
-  // Of the size, as in DejaVu Sans, which is wider than most.
+  // Relative to the font size, as in DejaVu Sans, which is wider than most fonts.
   constexpr double kNarrow = 0.36;
   constexpr double kWide = 0.9;
   constexpr double kOther = 0.62;
   double width = 0;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if ((byte & 0xc0U) == 0x80U) continue;  // continues a character
+    if ((byte & 0xc0U) == 0x80U) continue;  // UTF-8 continuation byte
     const bool narrow = std::string_view("iljtfI.,:;'|!()[] ").find(c) != std::string_view::npos;
     const bool wide = std::string_view("mwMW%").find(c) != std::string_view::npos || byte >= 0x80U;
     width += narrow ? kNarrow : wide ? kWide : kOther;

@@ -20,16 +20,16 @@
 namespace penstock::experiments {
 namespace {
 
-constexpr std::array<unsigned, 7> kSizes{64, 128, 256, 512, 1024, 1280, 1522};  // the paper's
+constexpr std::array<unsigned, 7> kSizes{64, 128, 256, 512, 1024, 1280, 1522};  // as in the paper
 constexpr std::array<unsigned, 2> kQuickSizes{64, 1522};
 constexpr std::array<unsigned, 6> kStreams{1, 2, 3, 4, 6, 8};
 constexpr unsigned kLargeSize = 1522;
 constexpr unsigned kStreamsOfAWorker = 3;
-constexpr unsigned kRules = 147;  // the paper's, for intrusion detection
+constexpr unsigned kRules = 147;  // as in the paper, for intrusion detection
 
 struct Algorithm {
   const char* name;
-  const char* keys;  // as `ip xfrm state` prints them
+  const char* keys;  // in the format of `ip xfrm state`
 };
 constexpr std::array<Algorithm, 3> kAlgorithms{{
     {"cbc_sha1",
@@ -45,10 +45,10 @@ constexpr const char* kPolicy =
     "src 0.0.0.0/0 dst 0.0.0.0/0 \n\tdir out priority 1 ptype main \n"
     "\ttmpl src 192.0.2.1 dst 198.51.100.2\n\t\tproto esp reqid 1 mode tunnel\n";
 
-/// The points' `algorithm` where the function is intrusion detection.
+/// The points' `algorithm` for intrusion detection.
 constexpr std::string_view kDetection = "rules_147";
 
-/// Workers that keep one GPU busy: whole frames cross there and back.
+/// Workers that keep one GPU busy. Whole frames cross in both directions.
 unsigned workers_for(unsigned size) { return size < 512 ? 12 : size < 1024 ? 6 : 4; }
 
 class StreamsTrial final : public Trial {
@@ -64,7 +64,7 @@ class StreamsTrial final : public Trial {
       chains_[algorithm.name] = {fmt::format("[ipsec: {{state: {}, policy: {}, state_dir: none}}]", state, policy),
                                  fmt::format("[ipsec: {{state: {}, direction: in, state_dir: none}}]", state)};
     }
-    // As in the paper each packet is scanned by itself; nothing comes back but what was found.
+    // As in the paper, each packet is scanned on its own; only findings come back.
     payloads_ = runner_.workplace().put("pages.pcap", conversations_capture({.connections = 500, .responses = 16}));
     chains_[std::string(kDetection)] = {
         fmt::format("[nids: {{rules: [{}], tracking: packets}}]",
@@ -75,7 +75,7 @@ class StreamsTrial final : public Trial {
   std::vector<Point> plan() override {
     for (const Algorithm& algorithm : kAlgorithms) {
       for (const unsigned size : setting_.quick ? std::span<const unsigned>(kQuickSizes) : kSizes) {
-        // The paper compares the two with the first algorithm.
+        // The paper compares both modes with the first algorithm.
         if (&algorithm == kAlgorithms.data()) add("size", algorithm.name, size, "default_stream", 1, 1);
         add("size", algorithm.name, size, "streams", workers_for(size), kStreamsOfAWorker);
         add("size", algorithm.name, size, "cpu", setting_.workers, 0);
@@ -131,7 +131,7 @@ class StreamsTrial final : public Trial {
     chain.workers = static_cast<unsigned>(*point.number("workers"));
     chain.frames = point.text("function") == "nids" ? "planned" : "whole";
     if (const auto streams = point.number("streams")) chain.streams = static_cast<unsigned>(*streams);
-    // One batch at a time: there, the kernels, and back.
+    // One batch at a time: copy to the device, kernels, copy back.
     chain.transfer = point.text("mode") == "default_stream" ? "direct" : "streamed";
     return chain;
   }
@@ -150,7 +150,7 @@ class StreamsTrial final : public Trial {
   const Setting& setting_;
   ChainRunner runner_;
   std::map<std::string, Functions> chains_;  // by algorithm
-  std::string payloads_;                     // capture: what intrusion detection looks into
+  std::string payloads_;                     // capture with the payloads for intrusion detection
   std::vector<Point> points_;
 };
 

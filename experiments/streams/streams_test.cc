@@ -59,7 +59,7 @@ TEST(StreamsExperiment, ComparesOneBatchAtATimeWithSeveralOnAGpu) {
   EXPECT_EQ(several, one);
 }
 
-/// ESP that one key protects.
+/// An ESP function with one key.
 std::string ipsec(const Workplace& place, const std::string& name, const std::string& key, bool inbound) {
   const std::string state = place.put(name,
                                       "src 192.0.2.1 dst 198.51.100.2\n\tproto esp spi 0x00000100 reqid 1 mode tunnel\n"
@@ -72,7 +72,7 @@ std::string ipsec(const Workplace& place, const std::string& name, const std::st
                  : "[ipsec: {state: " + yaml_text(state) + ", policy: " + yaml_text(policy) + ", state_dir: none}]";
 }
 
-TEST(ChainRunner, HoldsWhatIsUndoneAgainstWhatWentIn) {
+TEST(ChainRunner, ComparesUndoneOutputWithTheInput) {
   constexpr const char* kKey = "202122232425262728292a2b2c2d2e2f30313233";
   constexpr const char* kOther = "202122232425262728292a2b2c2d2e2f30313234";
   ChainRunner runner(kNeverStop);

@@ -10,7 +10,7 @@
 namespace penstock::experiments {
 namespace {
 
-TEST(DroppedPackets, AreAsManyAsAskedFor) {
+TEST(DroppedPackets, HaveTheRequestedNumber) {
   for (const char* spread : {"uniform", "random", "cluster"}) {
     for (const unsigned percent : {0U, 10U, 40U, 90U}) {
       const auto dropped = dropped_packets(200, percent, spread);
@@ -19,7 +19,7 @@ TEST(DroppedPackets, AreAsManyAsAskedFor) {
   }
 }
 
-TEST(DroppedPackets, LieAsTheirSpreadSays) {
+TEST(DroppedPackets, AreDistributedAsRequested) {
   const auto uniform = dropped_packets(100, 25, "uniform");
   for (std::size_t i = 0; i < 100; i += 4) EXPECT_EQ(std::count(uniform.begin() + i, uniform.begin() + i + 4, true), 1);
   const auto cluster = dropped_packets(100, 25, "cluster");

@@ -20,7 +20,7 @@ namespace {
 using gpu::blocks_for;
 using gpu::kThreadsPerBlock;
 
-/// A buffer on the device, and where it comes back.
+/// A buffer on the device, and the memory to which it is copied back.
 class Buffer {
  public:
   Buffer(const ReturnCase& the_case, const std::vector<bool>& dropped)
@@ -64,7 +64,7 @@ class Buffer {
     if (!sent_) gpu::check_launch();
   }
 
-  /// 0 where all has arrived; else the number of the first packet, from 1, that has not.
+  /// Returns 0 if everything arrived, else the number, from 1, of the first packet that did not.
   [[nodiscard]] std::uint32_t first_wrong() const {
     const bool in_place = case_.scheme == "all" || case_.scheme == "selective";
     std::size_t at = 0;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ways to bring a buffer of packets back from the device of which some have been dropped (Gaviss §4.2 and §5.6):
+// Ways to copy a buffer of packets, some of which were dropped, back from the device (Gaviss §4.2 and §5.6):
 //
 //   all         the buffer in one copy, dropped packets too: what Gaviss does
 //   selective   a copy for each run of packets that were not dropped
@@ -26,15 +26,15 @@ struct ReturnCase {
   unsigned dropped_percent = 0;  // below 100
 };
 
-/// Which of `count` packets are dropped, true.
+/// Which of `count` packets are dropped.
 [[nodiscard]] std::vector<bool> dropped_packets(std::size_t count, unsigned percent, std::string_view spread);
 
 struct ReturnTime {
   double seconds = 0;             // for one buffer, from the first call to the last byte
-  std::uint32_t first_wrong = 0;  // number, from 1, of the first packet that did not arrive as it was there; 0: all did
+  std::uint32_t first_wrong = 0;  // number, from 1, of the first packet that arrived with wrong bytes; 0: none
 };
 
-/// The mean of `times`, one behind the other, on `device`. Throws gpu::CudaError.
+/// The mean of `times` transfers, one after the other, on `device`. Throws gpu::CudaError.
 [[nodiscard]] ReturnTime time_return(int device, const ReturnCase& the_case, unsigned times);
 
 }  // namespace penstock::experiments

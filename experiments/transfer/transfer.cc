@@ -18,9 +18,9 @@ namespace penstock::experiments {
 namespace {
 
 constexpr std::size_t kRoutes = 10'000;
-constexpr std::size_t kReturnedBytes = std::size_t{160} << 20;  // in one repeat, dropped packets counted
+constexpr std::size_t kReturnedBytes = std::size_t{160} << 20;  // per repeat, including dropped packets
 
-// Gaviss's buffer, of 200 KB and so 200 packets of 1,024 bytes (§5.6), and one as large as a batch.
+// Gaviss's buffer of 200 KB, that is, 200 packets of 1,024 bytes (§5.6), and one as large as a batch.
 constexpr std::size_t kPacketBytes = 1024;
 constexpr std::array<std::size_t, 2> kBufferBytes{200 * kPacketBytes, 4096 * kPacketBytes};
 
@@ -132,7 +132,8 @@ class TransferTrial final : public Trial {
     return {};
   }
 
-  /// A firewall that drops the share by source ports, which the generator draws from 1024 to 65535; then a router.
+  /// A firewall that drops this percentage by source port (the generator draws ports from 1024 to 65535), then a
+  /// router.
   std::string functions(unsigned percent) {
     const unsigned last = 1024 + (65536 - 1024) * percent / 100 - 1;
     const std::string drops = percent == 0 ? "" : fmt::format("-A FORWARD -p udp --sport 1024:{} -j DROP\n", last);

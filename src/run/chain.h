@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A chain that is built and checked: its ports, its functions in order, its wiring and how it is to run. Immutable
-// while it runs, but for what the ports and functions keep for themselves. It owns all of them.
+// A complete, validated chain: its ports, its functions in order, its wiring and its run settings. The chain owns all
+// of them. It does not change during a run, except for the internal state of its ports and functions.
 
 #pragma once
 
@@ -32,46 +32,47 @@ struct NamedPort {
 };
 
 struct NamedFunction {
-  std::string name;  // as the report calls it: the NF's name, with #2, #3 … where it stands in the chain again
+  std::string name;  // name in the report: the function's name, with a suffix #2, #3 … if it occurs more than once
   std::unique_ptr<function::NetworkFunction> function;
 };
 
-/// How batches cross PCIe (Hung & Guo §3.3): one batch at a time by the copy engines, several that overlap, or by
-/// kernels that read and write the host's memory. Automatic: streamed, and small batches by kernels.
+/// How batches cross PCIe (Hung & Guo §3.3). direct: one batch at a time, moved by the copy engines; streamed: several
+/// batches that overlap; zero_copy: kernels read and write host memory. automatic: streamed, but with small batches
+/// moved by kernels.
 enum class Transfer : std::uint8_t { automatic, direct, streamed, zero_copy };
 
 struct RunSettings {
-  function::Processor processor = function::Processor::cpu;  // what runs the functions that have a GPU stage
-  std::vector<int> gpus;  // device numbers, over which workers are spread; not empty for the GPU
-  unsigned streams = 3;   // batches in flight, of each worker
+  function::Processor processor = function::Processor::cpu;  // where functions with a GPU stage run
+  std::vector<int> gpus;  // device numbers; workers are spread over them; not empty on a GPU
+  unsigned streams = 3;   // batches in flight per worker
   Transfer transfer = Transfer::automatic;
-  plan::WholeFrames whole_frames = plan::WholeFrames::where_needed;  // for comparisons, and only for the plan
-  plan::Sharing sharing = plan::Sharing::packets;                    // the same
-  plan::GpuShares gpu_shares;  // where they are chosen by measurement: once the run has begun
+  plan::WholeFrames whole_frames = plan::WholeFrames::where_needed;  // for comparisons only
+  plan::Sharing sharing = plan::Sharing::packets;                    // ditto
+  plan::GpuShares gpu_shares;                                        // with automatic choice, set when the run begins
   unsigned workers = 1;
   std::size_t batch_bytes = 512 << 10;
-  std::size_t batch_packets = 512;  // with their descriptors they stay in the second-level cache
+  std::size_t batch_packets = 512;  // with their descriptors, they fit into the second-level cache
   std::chrono::nanoseconds batch_timeout = std::chrono::microseconds{500};
-  std::size_t queue_bytes = 128 << 20;  // of each worker
+  std::size_t queue_bytes = 128 << 20;  // per worker
   std::chrono::nanoseconds duration{};  // 0: until the sources end
-  std::chrono::nanoseconds latency{};   // bound; 0: none
-  double bits_per_second = 0;           // that the chain is to reach; 0: what PCIe carries
+  std::chrono::nanoseconds latency{};   // upper bound; 0: none
+  double bits_per_second = 0;           // target rate; 0: what PCIe carries
 
   [[nodiscard]] double wished_bits_per_second() const noexcept {
-    constexpr double kOfPcie = 400e9;  // PCIe 5 with 16 lanes
+    constexpr double kOfPcie = 400e9;  // PCIe 5.0, 16 lanes
     return bits_per_second > 0 ? bits_per_second : kOfPcie * static_cast<double>(std::max<std::size_t>(1, gpus.size()));
   }
 };
 
 struct Chain {
   std::vector<NamedPort> ports;                         // by PortIndex
-  std::vector<std::unique_ptr<report::EventLog>> logs;  // that functions write to, and live longer than these
-  std::vector<NamedFunction> functions;                 // those of a fork's arms follow each other
-  std::vector<plan::Fork> forks;                        // in order
-  /// Where a packet leaves that no function chose a port for, by the port it came in; kNoPort: it is consumed.
+  std::vector<std::unique_ptr<report::EventLog>> logs;  // written by functions, and outlive them
+  std::vector<NamedFunction> functions;                 // the functions of a fork's arms are adjacent
+  std::vector<plan::Fork> forks;                        // in chain order
+  /// By input port: where a packet leaves if no function has chosen a port. kNoPort: the packet is consumed.
   std::vector<PortIndex> wiring;
   RunSettings settings;
-  std::unique_ptr<ring::Timeline> timeline;  // of what its GPUs do; null: none is taken
+  std::unique_ptr<ring::Timeline> timeline;  // of GPU activity; null: not recorded
 
   /// Whether a function makes packets or replaces frames.
   [[nodiscard]] bool emits() const {

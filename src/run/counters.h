@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one worker counts. It alone writes; others read while it runs. Every packet that came in is in exactly one of
-// forwarded, dropped and consumed once the worker has stopped.
+// One worker's counters. Only the worker writes them; other threads may read them during the run. Once the worker has
+// stopped, every received packet has been counted as exactly one of forwarded, dropped and consumed.
 
 #pragma once
 
@@ -16,11 +16,11 @@
 
 namespace penstock::run {
 
-/// Why the chain itself, and no function of it, drops a packet.
+/// Reasons for which the chain itself drops a packet, rather than one of its functions.
 enum class ChainDrop : std::uint8_t {
-  queue_full,    // the waiting queue had no room (a source that does not wait)
-  no_such_exit,  // the function chose a port that does not write
-  port_refused,  // the port could not take it
+  queue_full,    // the waiting queue was full (only for sources that do not wait)
+  no_such_exit,  // a function chose a port that does not write
+  port_refused,  // the port did not accept the packet
 };
 inline constexpr std::size_t kChainDropCount = 3;
 inline constexpr std::string_view kChainDropNames[kChainDropCount] = {"queue_full", "no_such_exit", "port_refused"};
@@ -32,18 +32,18 @@ struct FunctionCounters {
   report::Traffic consumed;
   std::deque<report::Traffic> dropped;  // by reason
   report::Counter time_ns;
-  report::Counter segments;         // on a device that began with this function and came to their end there
-  report::Counter segment_time_ns;  // the sum of theirs, from the start until the end was seen
+  report::Counter segments;         // completed segments that began with this function
+  report::Counter segment_time_ns;  // sum over these, from launch until completion was noticed
 };
 
-/// Of batches that went over a device.
+/// Counters of batches that were processed on a device.
 struct DeviceCounters {
-  report::Counter segments;         // that were started
+  report::Counter segments;         // started
   report::Counter punted;           // packets that GPU stages left to the CPU twins
-  report::Counter failures;         // segments that the device failed: the CPU twins did them
-  report::Counter lanes_lost;       // that failed too often, and are used no more
-  report::Counter bytes_to_device;  // across PCIe, of the segments that the device did not fail
-  report::Counter bytes_to_host;    // the same
+  report::Counter failures;         // segments that failed on the device; the CPU twins processed them
+  report::Counter lanes_lost;       // disabled after too many failures
+  report::Counter bytes_to_device;  // over PCIe, without failed segments
+  report::Counter bytes_to_host;    // ditto
 };
 
 struct WorkerCounters {
@@ -54,8 +54,8 @@ struct WorkerCounters {
   report::Traffic forwarded;
   report::Traffic consumed;
   report::Traffic dropped_by_chain[kChainDropCount];
-  report::Traffic generated;       // that functions made and that left: in none of the above
-  report::Traffic generated_lost;  // the same, but no port took them
+  report::Traffic generated;       // emitted by functions and sent; not included in the counters above
+  report::Traffic generated_lost;  // emitted by functions, but not accepted by a port
   std::deque<FunctionCounters> functions;
   std::deque<report::Traffic> port_in;
   std::deque<report::Traffic> port_out;
@@ -64,13 +64,13 @@ struct WorkerCounters {
   report::Counter closed_by_size;
   report::Counter closed_by_time;
   report::Counter closed_by_end;
-  report::Counter closed_by_idleness;   // a device that had nothing to do took what there was
-  report::Counter batch_fill_permille;  // summed over batches
+  report::Counter closed_by_idleness;   // a device was idle, so the batch was closed early
+  report::Counter batch_fill_permille;  // sum over all batches
   report::Counter stack_time_ns;        // parsing and hashing
   report::Counter send_time_ns;
-  report::Counter cpu_time_ns;  // of the worker's thread, once it has stopped
+  report::Counter cpu_time_ns;  // of the worker's thread; set when it stops
   DeviceCounters device;
-  report::LatencyHistogram latency;  // from the arrival, or the poll where that is unknown, to the send
+  report::LatencyHistogram latency;  // from arrival (or from the poll if that is unknown) to sending
 };
 
 }  // namespace penstock::run

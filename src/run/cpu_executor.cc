@@ -30,7 +30,7 @@ Batch* CpuExecutor::retire() noexcept { return std::exchange(done_, nullptr); }
 
 namespace {
 
-/// One packet at a time, with the way of each written down.
+/// One packet at a time, each with its trace.
 void run_traced(std::span<PacketView> burst, Trace& trace, CpuTwins& twins, Outlet& outlet,
                 function::Emissions* emissions) noexcept {
   for (PacketView& packet : burst) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Takes batches through a chain on the CPU: parse, each function in turn on what is still alive, then out. One worker's
-// own.
+// Processes batches on the CPU: parses packets, runs each function on those that are still forwarded, and sends the
+// rest. Each worker has its own.
 
 #pragma once
 
@@ -18,13 +18,13 @@ namespace penstock::run {
 
 class CpuExecutor final : public Executor {
  public:
-  /// Borrows all of them. `trace` may be null.
+  /// Borrows all arguments. `trace` may be null.
   CpuExecutor(const Chain& chain, unsigned worker, WorkerCounters& counters, Trace* trace);
 
-  /// The whole way of all its packets: `retire` gives the batch back at once.
+  /// Processes the whole batch before it returns; the next `retire` returns the batch.
   bool submit(Batch& batch) noexcept override;
   Batch* retire() noexcept override;
-  /// A larger batch is worked on no sooner than a small one, but with less effort for each packet.
+  /// Always false: processing starts no later for a full batch, and costs less per packet.
   bool idle() const noexcept override { return false; }
   void observe(PacketView packet) noexcept override { twins_.observe(packet); }
   void pass_boundary() noexcept override { twins_.begin_batch(); }
@@ -40,8 +40,9 @@ class CpuExecutor final : public Executor {
   Batch* done_ = nullptr;
 };
 
-/// The whole way of a batch over the CPU twins, which have begun it, and out; for any executor. `frames`: where the
-/// packets' frames are; empty: in the batch. `emissions`: null where no function makes packets. `trace` may be null.
+/// Takes a batch through all CPU twins and sends it; used by every executor. The twins' `begin_batch` has been called
+/// already. `frames`: where the packets' frames are; empty: in the batch. `emissions`: null if no function emits
+/// packets. `trace` may be null.
 void run_on_twins(Batch& batch, std::span<std::uint8_t* const> frames, CpuTwins& twins, Outlet& outlet,
                   function::Emissions* emissions, std::size_t functions, Trace* trace) noexcept;
 

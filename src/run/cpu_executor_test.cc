@@ -32,7 +32,7 @@ using ::testing::Pair;
 
 constexpr std::array<std::string_view, 2> kReasons{"odd", "seven"};
 
-/// One batch through a chain.
+/// Takes one batch through a chain.
 struct Executed {
   Executed(FakeChain& chain, const std::vector<Bytes>& frames, FrameRoom room = {})
       : bytes(1 << 20), descriptors(frames.size()), batch(bytes, descriptors, room) {
@@ -104,7 +104,7 @@ TEST(CpuExecutor, CountsWhatEachFunctionForwardsDropsAndConsumes) {
   EXPECT_THAT(of(done.counters->consumed), Pair(0, 0)) << "by the chain itself: none";
 }
 
-TEST(CpuExecutor, AsksNoFunctionAboutAPacketThatHasLeft) {
+TEST(CpuExecutor, ShowsNoFunctionAPacketThatHasEnded) {
   FakeChain chain;
   chain.add_sink("out");
   chain
@@ -126,7 +126,7 @@ TEST(CpuExecutor, AsksNoFunctionAboutAPacketThatHasLeft) {
 ///     route ─▶ ┬ out_port 1: reroute, drops sevens ─┬ ─▶ last
 ///              ├ out_port 0: straight on ───────────┤
 ///              ├ otherwise: never ──────────────────┤
-TEST(CpuExecutor, TakesPacketsThroughTheArmThatTheyMeetWhereTheForkBegins) {
+TEST(CpuExecutor, TakesPacketsThroughTheArmWhoseConditionHoldsWhereTheForkBegins) {
   FakeChain chain;
   FakePort& out = chain.add_sink("out");
   chain.add_sink("other");
@@ -175,7 +175,7 @@ TEST(CpuExecutor, SharesFlowsOnlyInsideAnArm) {
   EXPECT_FALSE(share(0, 4)) << "others come between them";
 }
 
-/// A copy of a fragment that another worker carries.
+/// A copy of a fragment that another worker processes.
 TEST(CpuExecutor, ShowsCopiesToFunctionsOfArmsThatTheirPortAdmits) {
   FakeChain chain;
   chain.add_sink("out");
@@ -188,7 +188,7 @@ TEST(CpuExecutor, ShowsCopiesToFunctionsOfArmsThatTheirPortAdmits) {
   EXPECT_EQ(seen, "of port 0of all");
 }
 
-TEST(CpuExecutor, WritesDownWhichFunctionDecided) {
+TEST(CpuExecutor, RecordsWhichFunctionDecided) {
   FakeChain chain;
   chain.add_sink("out");
   chain.add_function("a", each([](auto) { return Verdict::forward(); }));
@@ -218,7 +218,7 @@ TEST(CpuExecutor, KeepsTheOrderWithinEachExit) {
   EXPECT_EQ(done.counters->forwarded.packets.get(), 1000U);
 }
 
-TEST(CpuExecutor, SendsByTheWiringWhereNoFunctionChose) {
+TEST(CpuExecutor, SendsByTheWiringIfNoFunctionChoseAPort) {
   FakeChain chain;
   FakePort& a = chain.add_sink("a");
   FakePort& b = chain.add_sink("b");
@@ -234,7 +234,7 @@ TEST(CpuExecutor, SendsByTheWiringWhereNoFunctionChose) {
   EXPECT_THAT(a.numbers(), ElementsAre(2));
 }
 
-TEST(CpuExecutor, ConsumesWhatHasNowhereToGo) {
+TEST(CpuExecutor, ConsumesPacketsWithoutAnOutputPort) {
   FakeChain chain;
   chain.add_source("in", testing::script({}));
   const auto frames = numbered_frames(10);
@@ -243,7 +243,7 @@ TEST(CpuExecutor, ConsumesWhatHasNowhereToGo) {
   EXPECT_THAT(of(done.counters->forwarded), Pair(0, 0));
 }
 
-TEST(CpuExecutor, DropsWhatIsSentByAPortThatDoesNotWrite) {
+TEST(CpuExecutor, DropsPacketsForAPortThatDoesNotWrite) {
   FakeChain chain;
   chain.add_source("in", testing::script({}));
   chain.add_sink("out");
@@ -258,7 +258,7 @@ TEST(CpuExecutor, DropsWhatIsSentByAPortThatDoesNotWrite) {
             testing::bytes_of(frames));
 }
 
-TEST(CpuExecutor, CountsWhatAPortRefusesToTheByte) {
+TEST(CpuExecutor, CountsRefusedPacketsExactly) {
   FakeChain chain;
   FakePort& out = chain.add_sink("out");
   out.refuses = [](PacketView packet) { return number_of(packet) % 3 == 0; };
@@ -272,7 +272,7 @@ TEST(CpuExecutor, CountsWhatAPortRefusesToTheByte) {
   EXPECT_EQ(of(done.counters->port_out[0]), taken);
 }
 
-TEST(CpuExecutor, CountsWhatAPortLosesAtTheEndOfABatchAsRefusedAndNotAsForwarded) {
+TEST(CpuExecutor, CountsPacketsLostAtTheEndOfABatchAsRefused) {
   FakeChain chain;
   FakePort& out = chain.add_sink("out");
   const auto frames = numbered_frames(300);
@@ -286,7 +286,7 @@ TEST(CpuExecutor, CountsWhatAPortLosesAtTheEndOfABatchAsRefusedAndNotAsForwarded
   EXPECT_EQ(of(done.counters->port_out[0]), kept);
 }
 
-TEST(CpuExecutor, FlushesThePortsThatABatchLeftByOnce) {
+TEST(CpuExecutor, FlushesEachPortOfABatchOnce) {
   FakeChain chain;
   FakePort& used = chain.add_sink("used");
   FakePort& unused = chain.add_sink("unused");
@@ -300,7 +300,7 @@ TEST(CpuExecutor, FlushesThePortsThatABatchLeftByOnce) {
   EXPECT_THAT(used.flushes, ElementsAre(1)) << "an empty batch leaves by none";
 }
 
-TEST(CpuExecutor, HashesFlowsOnlyForThoseWhoReadTheHash) {
+TEST(CpuExecutor, HashesFlowsOnlyIfAFunctionReadsTheHash) {
   for (const bool read : {false, true}) {
     FakeChain chain;
     chain.add_sink("out");
@@ -317,7 +317,7 @@ TEST(CpuExecutor, HashesFlowsOnlyForThoseWhoReadTheHash) {
   }
 }
 
-/// Puts a VLAN tag into each frame: four bytes more at its head.
+/// Inserts a VLAN tag into each frame, which grows by four bytes at its head.
 void push_tag(std::span<PacketView> packets) {
   for (PacketView& packet : packets) {
     packet.frame -= 4;
@@ -330,9 +330,9 @@ void push_tag(std::span<PacketView> packets) {
   }
 }
 
-/// A gate and a counter with another function between them, all of which drop packets at random or do not. What the
-/// flow of a packet looked like to gate and counter is compared with plain maps: as if each had flows of its own, in
-/// which only those packets count that it let pass.
+/// A gate and a counter with another function between them; each drops packets at random, or none. What gate and
+/// counter see of a packet's flow is compared with plain maps: as if each function had its own flows, in which only the
+/// packets count that it let pass.
 class FlowsOfTwo : public ::testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(WhereOneBetweenThemDropsOrNot, FlowsOfTwo, ::testing::Bool());
 
@@ -372,7 +372,7 @@ TEST_P(FlowsOfTwo, AreAsIfEachHadItsOwn) {
   add(1, GetParam());
   add(2, false);
   const Executed done(chain, frames);
-  // They share flows unless packets are lost between them.
+  // They share flows unless the function between them drops packets.
   EXPECT_EQ(&fakes[0]->attachment->counters() == &fakes[2]->attachment->counters(), !GetParam());
 
   std::array<std::map<unsigned, Flow>, 2> own;
@@ -381,17 +381,17 @@ TEST_P(FlowsOfTwo, AreAsIfEachHadItsOwn) {
       Flow& flow = own[function][flows[i]];
       expected[function].push_back(flow);
       if (passes) ++flow.first, ++flow.second;
-      if (!passes && flow.first > 0) ++flow.second;  // a flow that there is keeps its slot
+      if (!passes && flow.first > 0) ++flow.second;  // an existing flow keeps its slot
       return passes;
     };
     if (pass(0, !drops(i, 0)) && !(GetParam() && drops(i, 1))) pass(1, true);
   }
   EXPECT_EQ(seen[0], expected[0]);
-  // The slot of a flow that began, and was dropped, begins anew.
+  // If the packet that began a flow is dropped, the slot starts again from 0.
   EXPECT_EQ(seen[1], expected[1]);
 }
 
-TEST(CpuExecutor, ParsesAgainBehindAFunctionThatGrowsFrames) {
+TEST(CpuExecutor, ParsesAgainAfterAFunctionThatGrowsFrames) {
   FakeChain chain;
   FakePort& out = chain.add_sink("out");
   auto& first = chain.add_function("tags", push_tag);
@@ -418,7 +418,7 @@ TEST(CpuExecutor, ParsesAgainBehindAFunctionThatGrowsFrames) {
   }
 }
 
-/// Makes a packet that carries `number` of each for which `wants` says so.
+/// For each packet for which `wants` returns true, emits a packet that carries `number`.
 FakeFunction& add_maker(FakeChain& chain, std::function<bool(std::uint64_t number)> wants, std::uint64_t number,
                         PortIndex out = kNoPort) {
   FakeFunction& maker = chain.add_function("maker", {});
@@ -433,7 +433,7 @@ FakeFunction& add_maker(FakeChain& chain, std::function<bool(std::uint64_t numbe
   return maker;
 }
 
-TEST(CpuExecutor, SendsWhatAFunctionMakesRightBehindItsCauseByTheSameWay) {
+TEST(CpuExecutor, SendsEmittedPacketsDirectlyAfterTheirCauseByTheSamePort) {
   FakeChain chain;
   FakePort& even = chain.add_sink("even");
   FakePort& odd = chain.add_sink("odd");
@@ -465,7 +465,7 @@ TEST(CpuExecutor, SendsWhatAFunctionMakesRightBehindItsCauseByTheSameWay) {
   EXPECT_EQ(done.counters->port_out[1].packets.get(), 520U);
 }
 
-TEST(CpuExecutor, SendsWhatAFunctionMakesInPlaceOfItsCause) {
+TEST(CpuExecutor, SendsEmittedPacketsInPlaceOfTheirCause) {
   FakeChain chain;
   FakePort& out = chain.add_sink("out");
   add_maker(
@@ -476,7 +476,8 @@ TEST(CpuExecutor, SendsWhatAFunctionMakesInPlaceOfItsCause) {
                       return n >= 100 && n < 400 ? Verdict::drop(0) : Verdict::forward();
                     }))
       .own_traits.drop_reasons = kReasons;
-  const Executed done(chain, numbered_frames(400));  // of some bursts nothing else is left, nor of the batch's end
+  const Executed done(chain, numbered_frames(400));  // some bursts, and the end of the batch, have only emitted packets
+                                                     // left
   std::vector<std::uint64_t> want;
   for (std::uint64_t n = 0; n < 100; ++n) want.push_back(n);
   for (std::uint64_t n = 100; n < 400; ++n) want.insert(want.end(), {5000, 5001});
@@ -485,7 +486,7 @@ TEST(CpuExecutor, SendsWhatAFunctionMakesInPlaceOfItsCause) {
   EXPECT_EQ(done.counters->forwarded.packets.get(), 100U);
 }
 
-TEST(CpuExecutor, SendsNothingBehindWhatDoesNotLeave) {
+TEST(CpuExecutor, SendsNothingAfterAPacketThatDoesNotLeave) {
   FakeChain chain;
   FakePort& out = chain.add_sink("out");
   add_maker(
@@ -500,7 +501,7 @@ TEST(CpuExecutor, SendsNothingBehindWhatDoesNotLeave) {
   EXPECT_EQ(done.counters->generated.packets.get(), 10U);
   EXPECT_EQ(done.counters->generated_lost.packets.get(), 0U);
 
-  FakeChain sink;  // without an exit
+  FakeChain sink;  // without an output port
   sink.add_port("in");
   add_maker(
       sink, [](auto) { return true; }, 5000);
@@ -509,7 +510,7 @@ TEST(CpuExecutor, SendsNothingBehindWhatDoesNotLeave) {
   EXPECT_EQ(consumed.counters->generated.packets.get(), 0U);
 }
 
-TEST(CpuExecutor, CountsWhatFunctionsMakeAndPortsLoseByItself) {
+TEST(CpuExecutor, CountsEmittedPacketsThatPortsLoseSeparately) {
   FakeChain chain;
   FakePort& out = chain.add_sink("out");
   chain.add_port("closed");
@@ -529,7 +530,7 @@ TEST(CpuExecutor, CountsWhatFunctionsMakeAndPortsLoseByItself) {
   EXPECT_EQ(done.counters->port_out[0].packets.get(), 6U);
 }
 
-TEST(CpuExecutor, BoundsWhatFunctionsMakeOfABatch) {
+TEST(CpuExecutor, BoundsThePacketsEmittedForABatch) {
   FakeChain chain;
   FakePort& out = chain.add_sink("out");
   chain.settings.batch_packets = 10;

@@ -69,7 +69,7 @@ std::vector<std::span<std::uint8_t>> DeviceExecutor::memory_sent_again() const {
 }
 
 LaneState* DeviceExecutor::free_lane() noexcept {
-  // One after the other, so that each takes up new tables now and then.
+  // Round robin, so that every lane passes a batch boundary, and switches to new tables, now and then.
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     next_lane_ = (next_lane_ + 1) % lanes_.size();
     LaneState& state = lanes_[next_lane_];
@@ -124,18 +124,18 @@ void DeviceExecutor::end() noexcept {
 void DeviceExecutor::release() noexcept { lanes_.clear(); }
 
 Batch* DeviceExecutor::retire() noexcept {
-  std::size_t run_before = plan_.runs.size();  // where the batch before stands: this one must not pass it
+  std::size_t run_before = plan_.runs.size();  // where the previous batch is: this one must not pass it
   for (std::size_t i = 0; i < count_; ++i) {
     Flight& flight = flights_[(first_ + i) % flights_.size()];
     if (!flight.traced) advance(flight, run_before);
     run_before = flight.run;
-    // What waits for this batch to be sent has to see its packets before those of the next one.
+    // Finish stages that wait for this batch to be sent must see its packets before those of the next one.
     if (!flight.waiting.empty()) break;
   }
   if (count_ == 0) return nullptr;
   Flight& flight = flights_[first_];
   if (flight.traced) {
-    // With packets that are traced it goes the way of the twins, all at once.
+    // A batch with traced packets is processed by the CPU twins, all at once.
     if (flight_twins_.need_room(0, chain_.functions.size())) flight.give_room_to_all();
     emitter_.go_into(emissions_of(flight));
     run_on_twins(*flight.batch, flight.listed_frames(), twins_, outlet_, emissions_of(flight), chain_.functions.size(),
@@ -148,8 +148,8 @@ Batch* DeviceExecutor::retire() noexcept {
   }
   if (flight.lane != nullptr) {
     flight.lane->busy = false;
-    if (flight.on_device) flight.lane->failures = 0;  // it has done a whole batch
-    // One that is given up takes its stages along: they would never let go of their tables.
+    if (flight.on_device) flight.lane->failures = 0;  // it has completed a batch
+    // A disabled lane is destroyed with its stages, which would never release their tables otherwise.
     if (flight.lane->failures >= kMostFailures) flight.lane->lane.reset();
   }
   first_ = (first_ + 1) % flights_.size();
@@ -181,7 +181,7 @@ void DeviceExecutor::advance(Flight& flight, std::size_t limit) noexcept {
   }
 }
 
-/// Before the run that comes next, if any: a fork may begin with it.
+/// Called before the next run, if any: a fork may begin with it.
 void DeviceExecutor::begin_run(Flight& flight) noexcept {
   if (!flight.done() && flight.current().fork) flight_twins_.choose_arms(flight, chain_.forks[*flight.current().fork]);
 }
@@ -203,7 +203,7 @@ bool DeviceExecutor::start_segment(Flight& flight) noexcept {
   return started;
 }
 
-/// Batches start their segments in order, so state stages see packets in order, too.
+/// Batches start their segments in order, so state stages see packets in order.
 void DeviceExecutor::fill_states(Flight& flight) noexcept {
   const std::vector<ring::SegmentShape::Stage>& stages = flight.shape().stages;
   for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -220,8 +220,8 @@ void DeviceExecutor::fill_states(Flight& flight) noexcept {
   }
 }
 
-/// The device has failed this batch: from the run that it is in, it goes on on the CPU. The host's batch is as it was
-/// when the run began.
+/// The device has failed this batch. The CPU continues from the current run: on the host, the batch is as it was when
+/// that run began.
 void DeviceExecutor::fail(Flight& flight) noexcept {
   flight.lane->lane->abandon();
   flight.restore_punted();

@@ -1,13 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Takes batches through a chain that runs on a GPU, in part or whole: several batches in flight, each on a lane of its
-// own (Araujo's non-blocking stream pool), asked after and never waited for.
+// Processes batches in a chain that runs wholly or partly on a GPU. Several batches are in flight, each on its own lane
+// (Araujo's non-blocking stream pool). Lanes are polled and never blocked on.
 //
 //     batch ─▶ [CPU run] ─▶ lane: segment ─▶ settle ─▶ [CPU run ─▶ segment ─▶ settle …] ─▶ out, in order of submission
 //                                   └── punted packets, and batches whose device fails: the CPU twins ──┘
 //
-// Finish stages that wait (NfTraits::finish_waits) see the batch behind `out`, and before the next batch is settled.
+// Finish stages that may wait (NfTraits::finish_waits) see the batch after it was sent, and before the next batch is
+// settled.
 
 #pragma once
 
@@ -37,11 +38,10 @@ namespace penstock::run {
 
 class DeviceExecutor : public Executor {
  public:
-  /// Batches that a lane fails, one behind the other, after which it is used no more. Without lanes the chain runs on
-  /// the CPU.
+  /// A lane is disabled after this many consecutive failed batches. If no lane is left, the chain runs on the CPU.
   static constexpr unsigned kMostFailures = 3;
 
-  /// Borrows chain, counters and `trace`, which may be null.
+  /// Borrows `chain`, `counters` and `trace`, which may be null.
   DeviceExecutor(const Chain& chain, plan::DevicePlan plan, std::vector<std::unique_ptr<ring::Lane>> lanes,
                  unsigned worker, WorkerCounters& counters, Trace* trace);
   DeviceExecutor(const DeviceExecutor&) = delete;
@@ -61,8 +61,8 @@ class DeviceExecutor : public Executor {
   void end() noexcept override;
   void release() noexcept override;
 
-  /// The memory from which a segment may send frames that the twins have made longer: to be pinned. Empty where none
-  /// does.
+  /// Memory for frames that CPU twins have made longer, if a later segment may send frames from there; the caller must
+  /// pin it. Otherwise empty.
   [[nodiscard]] std::vector<std::span<std::uint8_t>> memory_sent_again() const;
 
  private:
@@ -71,7 +71,8 @@ class DeviceExecutor : public Executor {
   }
   [[nodiscard]] LaneState* free_lane() noexcept;
   [[nodiscard]] bool all_lost() const noexcept;
-  /// As far as it gets now; not past the run that the batch before it is in.
+  /// Moves the flight forward as far as possible without blocking, but not past run `limit`, where the previous batch
+  /// is.
   void advance(Flight& flight, std::size_t limit) noexcept;
   void begin_run(Flight& flight) noexcept;
   bool start_segment(Flight& flight) noexcept;
@@ -92,7 +93,7 @@ class DeviceExecutor : public Executor {
   std::vector<std::unique_ptr<function::StateStage>> state_stages_;  // by function; null if it has none
   std::vector<LaneState> lanes_;
   std::size_t next_lane_ = 0;
-  std::vector<Flight> flights_;  // a circle, oldest at first_
+  std::vector<Flight> flights_;  // ring buffer; the oldest is at first_
   std::size_t first_ = 0;
   std::size_t count_ = 0;
 };

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The executor over a simulated device against the CPU executor: the same packets out in the same order, the same
-// counts, however slow, late or faulty the device is.
+// Compares the executor over a simulated device with the CPU executor: the same packets leave in the same order, with
+// the same counts, however slow, late or faulty the device is.
 
 #include "run/device_executor.h"
 
@@ -36,10 +36,10 @@ constexpr std::array<std::string_view, 2> kReasons{"expired", "unwanted"};
 constexpr FieldSet kTtl{Field::ipv4_ttl, Field::ipv4_checksum};
 constexpr FieldSet kVerdict{Field::verdict};
 
-// Functions that look only at what their accesses say. They decide as a GPU stage does, which also sets the offset of a
-// frame whose beginning it moves.
+// Functions that read only what their accesses declare. They decide as a GPU stage does, which also sets the offset of
+// a frame whose start it moves.
 
-/// Whether its fields can be read; it may have been cut short.
+/// Whether the IPv4 header can be read; it may be cut off.
 bool has_ipv4(PacketView packet) {
   return packet.layout().network == NetworkLayer::ipv4 && packet.layout().has(PacketLayout::kNetworkHeader);
 }
@@ -52,7 +52,7 @@ Verdict filter(PacketView& packet) {
 }
 constexpr Access kFilter{kParsedFields | kVerdict | FieldSet{Field::l4_src_port}, kVerdict};
 
-/// Ages, and chooses a port by the flow's hash.
+/// Decrements the TTL, and chooses a port by flow hash.
 Verdict route(PacketView& packet) {
   if (!has_ipv4(packet)) return packet.packet->verdict;
   if (packet.ipv4().ttl <= 1) return Verdict::drop(0);
@@ -62,7 +62,7 @@ Verdict route(PacketView& packet) {
 }
 constexpr Access kRoute{kParsedFields | kTtl | FieldSet{Field::flow_hash}, kTtl | kVerdict};
 
-/// Marks, by the payload's last byte.
+/// Marks by the last byte of the payload.
 Verdict mark(PacketView& packet) {
   const std::uint32_t end = packet.layout().end;
   if (end > packet.layout().payload_offset) packet.packet->mark += packet.frame[end - 1] % 7;
@@ -71,14 +71,14 @@ Verdict mark(PacketView& packet) {
 constexpr Access kMark{kParsedFields | kVerdict | FieldSet{Field::payload, Field::mark, Field::verdict},
                        {Field::mark, Field::verdict}};
 
-/// Turns the payload's bytes.
+/// Inverts bits of each payload byte.
 Verdict scramble(PacketView& packet) {
   for (std::uint32_t i = packet.layout().payload_offset; i < packet.layout().end; ++i) packet.frame[i] ^= 0x55;
   return packet.packet->verdict;
 }
 constexpr Access kScramble{kParsedFields | kVerdict | FieldSet{Field::payload}, {Field::payload, Field::verdict}};
 
-/// Changes the type of service by the mark that an earlier function left.
+/// Sets the type of service from the mark that an earlier function left.
 Verdict colour(PacketView& packet) {
   if (has_ipv4(packet)) {
     packet.ipv4().tos = static_cast<std::uint8_t>(packet.packet->mark % 3);
@@ -87,11 +87,11 @@ Verdict colour(PacketView& packet) {
 }
 constexpr Access kColour{kParsedFields | kVerdict | FieldSet{Field::mark}, {Field::ipv4_tos, Field::verdict}};
 
-/// Forwards all; its finish stage, as its twin, drops by what it has seen before (`CountingFunction::remembers`).
+/// Forwards all. Its finish stage and its twin drop packets depending on earlier ones (`CountingFunction::remembers`).
 Verdict meter(PacketView& packet) { return packet.packet->verdict; }
 constexpr Access kMeter{kParsedFields | kVerdict | FieldSet{Field::l4_src_port}, kVerdict};
 
-/// All bytes of a frame: of functions that move them.
+/// All bytes of a frame, for functions that move them.
 constexpr FieldSet every_byte() {
   FieldSet all{Field::frame_shape, Field::wire_length};
   for (unsigned f = 0; f < kByteFieldCount; ++f) all |= {static_cast<Field>(f)};
@@ -99,7 +99,7 @@ constexpr FieldSet every_byte() {
 }
 constexpr Access kMoves{every_byte() | kVerdict, every_byte() | kVerdict};
 
-/// Forwards all; its finish stage, as its twin, looks at every byte (`CountingFunction::watches`).
+/// Forwards all. Its finish stage and its twin look at every byte (`CountingFunction::watches`).
 Verdict watch(PacketView& packet) { return packet.packet->verdict; }
 constexpr Access kWatch{every_byte() | kVerdict, kVerdict};
 
@@ -110,7 +110,7 @@ void move_bounds(PacketView& packet, std::int32_t head, std::int32_t tail) {
   packet.packet->wire_length += static_cast<std::uint32_t>(head + tail);
 }
 
-/// Tags Ethernet frames with a VLAN, but for those of some ports.
+/// Adds a VLAN tag to frames, except for some ports.
 Verdict tag(PacketView& packet) {
   if (packet.has_ports() && packet.udp().source_port.value() % 3 == 0) return packet.packet->verdict;
   move_bounds(packet, 4, 0);
@@ -120,7 +120,7 @@ Verdict tag(PacketView& packet) {
   return packet.packet->verdict;
 }
 
-/// Takes the tag away, and drops some that have one.
+/// Removes the tag, and drops some of the packets that have one.
 Verdict untag(PacketView& packet) {
   if (packet.layout().vlan_count == 0) return packet.packet->verdict;
   std::memmove(packet.frame + 4, packet.frame, 12);
@@ -128,7 +128,7 @@ Verdict untag(PacketView& packet) {
   return packet.frame[packet.length() - 1] % 5 == 2 ? Verdict::drop(1) : packet.packet->verdict;
 }
 
-/// Puts a trailer of some bytes behind each frame, and drops some that it has made longer.
+/// Appends a trailer of some bytes to each frame, and drops some of the frames that became longer.
 Verdict pad(PacketView& packet) {
   const std::uint8_t last = packet.frame[packet.length() - 1];
   const std::int32_t bytes = 1 + last % 20;
@@ -137,7 +137,7 @@ Verdict pad(PacketView& packet) {
   return last % 11 == 4 ? Verdict::drop(0) : packet.packet->verdict;
 }
 
-/// Marks; its GPU stage leaves some to its twin.
+/// Marks; its GPU stage punts some packets to its twin.
 Verdict shy(PacketView& packet) {
   packet.packet->mark += 3;
   return packet.packet->verdict;
@@ -145,11 +145,11 @@ Verdict shy(PacketView& packet) {
 constexpr Access kShy{kParsedFields | kVerdict | FieldSet{Field::l4_src_port, Field::mark},
                       {Field::mark, Field::verdict}};
 
-/// Forwards what its finish stage, as its twin, cuts in two or answers.
+/// Forward all; finish stage and twin cut packets in two, or answer them.
 Verdict cut(PacketView& packet) { return packet.packet->verdict; }
 Verdict answer(PacketView& packet) { return packet.packet->verdict; }
 
-/// What is longer goes on as two frames: as a fragmenting function does. Drops what it has no room to cut.
+/// Longer frames continue as two, as after fragmentation. Drops packets that it has no room to cut.
 void cut_one(PacketView packet, function::Emitter& emitter) {
   constexpr std::uint32_t kMost = 64;
   const std::uint32_t length = packet.length();
@@ -164,7 +164,7 @@ void cut_one(PacketView packet, function::Emitter& emitter) {
   packet.packet->length = kMost;
 }
 
-/// Drops, and answers by the port that the packet came by.
+/// Drops packets, and answers by the port that they arrived on.
 void answer_one(PacketView packet, std::uint32_t found, function::Emitter& emitter) {
   if (!packet.packet->verdict.alive() || found % 6 != 2) return;
   EXPECT_TRUE(emitter.emit(numbered(found), packet, packet.packet->in_port));
@@ -204,8 +204,8 @@ struct Kind {
   const char* name;
   Verdict (*decide)(PacketView&);
   Access access;
-  bool finds = false;      // tells its finish stage what it finds
-  bool remembers = false;  // and that one drops
+  bool finds = false;      // reports findings to its finish stage
+  bool remembers = false;  // which drops
   bool punts = false;
   FrameRoom growth{};
   bool cuts = false;
@@ -248,7 +248,7 @@ enum {
   kJoins
 };
 
-/// Of a chain: which function stands where, and whether it has a GPU stage.
+/// A function at its place in the chain, and whether it has a GPU stage.
 struct Position {
   const Kind* kind;
   bool on_gpu;
@@ -277,7 +277,7 @@ function::NfTraits traits_of(const Position& position) {
   return traits;
 }
 
-/// A function whose CPU twin counts and remembers what its finish stage counts and remembers.
+/// A function whose CPU twin counts and remembers the same as its finish stage.
 class CountingFunction final : public function::NetworkFunction {
  public:
   CountingFunction(const function::NfTraits& traits, const Kind& kind) : traits_(traits), kind_(kind) {}
@@ -287,17 +287,17 @@ class CountingFunction final : public function::NetworkFunction {
     return traits_.finish ? std::make_unique<Finish>(*this) : nullptr;
   }
   std::string description() const override { return kind_.name; }
-  /// Of a packet, for the sum.
+  /// The packet's contribution to the sum.
   static std::uint32_t finding(PacketView packet) { return packet.has_ports() ? packet.udp().source_port.value() : 1U; }
   std::uint64_t sum = 0;
-  std::uint64_t passed = 0;  // bytes of the packets that it need not watch
-  std::size_t finished = 0;  // packets that its finish stage was shown
-  bool consumes = false;     // as no finish stage may
+  std::uint64_t passed = 0;  // bytes of packets that it need not watch
+  std::size_t finished = 0;  // packets that its finish stage saw
+  bool consumes = false;     // which finish stages must not do
   std::function<void()> while_finishing = [] {};
 
  private:
   [[nodiscard]] bool passes(std::uint32_t found) const { return kind_.chooses && found % 3 != 0; }
-  /// Depends on all packets before this one, in their order.
+  /// Depends on all earlier packets and their order.
   void settle(std::uint32_t found, PacketView packet, std::uint32_t length, Verdict& verdict) {
     if (passes(found)) {
       passed += length;
@@ -319,7 +319,7 @@ class CountingFunction final : public function::NetworkFunction {
         const PacketDescriptor before = descriptor;
         const std::uint32_t found = finding(packet);
         Verdict verdict = function_.kind_.decide(packet);
-        descriptor.offset = before.offset;  // the executor's to set
+        descriptor.offset = before.offset;  // the executor sets it
         descriptor.wire_length = before.wire_length;
         if (function_.kind_.finds) function_.settle(found, packet, before.length, verdict);
         descriptor.verdict = verdict;
@@ -377,7 +377,7 @@ class CountingFunction final : public function::NetworkFunction {
   std::vector<Bytes> waiting_;  // to be joined
 };
 
-/// A chain of such functions with two sinks, and all that comes out of it.
+/// A chain of such functions with two sinks, and everything that leaves it.
 struct Bed {
   explicit Bed(const std::vector<Position>& positions, std::vector<plan::Fork> forks = {}) {
     chain.forks = std::move(forks);
@@ -431,7 +431,7 @@ struct Bed {
     return nullptr;
   }
 
-  /// Runs all batches through, as many at once as the executor takes.
+  /// Processes all batches, as many at a time as the executor accepts.
   void run(const std::vector<std::vector<Bytes>>& batches) {
     struct Memory {
       explicit Memory(FrameRoom in_batches) : batch(bytes, descriptors, in_batches) {}
@@ -469,7 +469,7 @@ struct Bed {
   }
 
   FakeChain chain;
-  FrameRoom room;  // in batches
+  FrameRoom room;  // of frames in batches
   plan::DevicePlan plan;
   std::unique_ptr<WorkerCounters> counters;
   std::unique_ptr<Executor> executor;
@@ -508,7 +508,7 @@ void expect_equal(Bed& device, Bed& cpu) {
   }
 }
 
-/// Frames of several flows and TTLs, some with headers longer than what crosses as headers.
+/// Frames of several flows and TTLs. Some have headers longer than what crosses as headers.
 Bytes frame(std::uint64_t number) {
   if (number % 11 == 7) {
     auto builder = penstock::testing::packet().eth().ipv6("2001:db8::1", "2001:db8::2");
@@ -556,13 +556,13 @@ TEST(DeviceExecutor, DoesWhatTheCpuDoes) {
   EXPECT_EQ(behaviour.most_in_flight, 4U);
 }
 
-TEST(DeviceExecutor, BringsWholeFramesBack) {
+TEST(DeviceExecutor, CopiesWholeFramesBack) {
   Behaviour behaviour;
   expect_as_on_the_cpu(chain_of({{0, true}, {3, true}, {1, true}}), batches_of(20, 33), behaviour, 3);
   expect_as_on_the_cpu(chain_of({{0, true}, {1, true}}), batches_of(20, 33), behaviour, 3, plan::WholeFrames::always);
 }
 
-TEST(DeviceExecutor, SendsPacketsForEachFunctionWhereTheyAreNotShared) {
+TEST(DeviceExecutor, SendsPacketsForEachFunctionIfTheyAreNotShared) {
   for (const plan::WholeFrames whole : {plan::WholeFrames::where_needed, plan::WholeFrames::always}) {
     for (const plan::Sharing sharing : {plan::Sharing::parsing, plan::Sharing::none}) {
       Behaviour behaviour;
@@ -579,7 +579,7 @@ TEST(DeviceExecutor, RunsFunctionsOnTheCpuBetweenSegments) {
   expect_as_on_the_cpu(chain_of({{3, true}, {1, false}, {2, true}, {4, false}}), batches_of(20, 50), behaviour, 4);
 }
 
-TEST(DeviceExecutor, LeavesWhatIsPuntedToTheTwins) {
+TEST(DeviceExecutor, LeavesPuntedPacketsToTheTwins) {
   Behaviour behaviour;
   Bed device(chain_of({{0, true}, {1, true}}));
   ASSERT_NO_FATAL_FAILURE(device.put_on_lanes(2, behaviour));
@@ -587,7 +587,7 @@ TEST(DeviceExecutor, LeavesWhatIsPuntedToTheTwins) {
   EXPECT_EQ(device.counters->device.punted.get(), 10U) << "every eleventh has longer headers than cross";
 }
 
-TEST(DeviceExecutor, FinishesOnTheCpuWhatTheDeviceFails) {
+TEST(DeviceExecutor, FinishesFailedBatchesOnTheCpu) {
   Behaviour behaviour;
   unsigned calls = 0;
   behaviour.fails = [&] { return ++calls % 5 == 0; };
@@ -599,7 +599,7 @@ TEST(DeviceExecutor, FinishesOnTheCpuWhatTheDeviceFails) {
   expect_as_on_the_cpu(chain_of({{3, true}, {1, false}, {2, true}, {4, false}}), batches_of(40, 20), behaviour, 4);
 }
 
-TEST(DeviceExecutor, GoesOnOnTheCpuOnceTheDeviceIsLost) {
+TEST(DeviceExecutor, ContinuesOnTheCpuAfterTheDeviceIsLost) {
   Behaviour behaviour;
   unsigned calls = 0;
   behaviour.fails = [&] { return ++calls > 10; };
@@ -610,7 +610,7 @@ TEST(DeviceExecutor, GoesOnOnTheCpuOnceTheDeviceIsLost) {
 TEST(DeviceExecutor, GivesUpADeviceThatFailsEachBatchInALaterSegment) {
   Behaviour behaviour;
   unsigned starts = 0;
-  behaviour.refuses = [&] { return ++starts % 2 == 0; };  // with one lane, every second segment of two
+  behaviour.refuses = [&] { return ++starts % 2 == 0; };  // with one lane: every second segment of two
   Bed device(chain_of({{0, true}, {1, false}, {2, true}}));
   ASSERT_NO_FATAL_FAILURE(device.put_on_lanes(1, behaviour));
   ASSERT_EQ(device.plan.segments.size(), 2U);
@@ -622,7 +622,7 @@ TEST(DeviceExecutor, GivesUpADeviceThatFailsEachBatchInALaterSegment) {
 TEST(DeviceExecutor, WarmsUpEachLaneWithBatchesOfAllKinds) {
   Behaviour behaviour;
   std::size_t starts = 0;
-  behaviour.refuses = [&] { return ++starts == 3; };  // once: it is tried again
+  behaviour.refuses = [&] { return ++starts == 3; };  // once: the segment is started again
   Bed bed(chain_of({{0, true}, {1, false}, {2, true}}));
   ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
   ASSERT_EQ(bed.plan.segments.size(), 2U);
@@ -655,11 +655,11 @@ TEST(DeviceExecutor, GivesUpADeviceThatHangsAtItsFirstBatch) {
   EXPECT_TRUE(ring.filling()->empty());
 }
 
-TEST(DeviceExecutor, CountsWhatItSays) {
+TEST(DeviceExecutor, CountsSegmentsAndTheBytesThatThePlanNames) {
   Behaviour behaviour;
   Bed bed(chain_of({{0, true}, {1, true}}));
   ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
-  std::vector<Bytes> frames(64, numbered(0));  // of one length, none of them dropped
+  std::vector<Bytes> frames(64, numbered(0));  // all of one length, and none is dropped
   ASSERT_NO_FATAL_FAILURE(bed.run({frames, frames, frames}));
   const plan::CrossingBytes planned = plan::crossing_bytes(bed.plan, static_cast<std::uint32_t>(frames[0].size()));
   EXPECT_EQ(bed.counters->forwarded.packets.get(), 3 * 64U);
@@ -670,21 +670,22 @@ TEST(DeviceExecutor, CountsWhatItSays) {
   EXPECT_EQ(bed.counters->device.bytes_to_host.get(), 3 * 64 * planned.to_host);
 }
 
-TEST(DeviceExecutor, DropsWhatAFinishStageDropsWhereverLaterFunctionsHaveTakenIt) {
+TEST(DeviceExecutor, DropsWhatAFinishStageDropsWhateverLaterFunctionsDid) {
   Behaviour behaviour;
   for (const auto sharing : {plan::Sharing::packets, plan::Sharing::parsing, plan::Sharing::none}) {
-    // What the meter drops, the filter behind it has dropped, the route has sent out, the scrambler has brought back.
+    // For packets that the meter drops, the device has already run the next functions: filter, route, scramble.
     expect_as_on_the_cpu(chain_of({{kMeters, true}, {kFilters, true}, {kRoutes, true}}), batches_of(20, 64), behaviour,
                          3, plan::WholeFrames::where_needed, sharing);
     expect_as_on_the_cpu(chain_of({{kFilters, true}, {kMeters, true}, {kScrambles, true}, {kMeters, true}}),
                          batches_of(20, 64), behaviour, 3, plan::WholeFrames::where_needed, sharing);
-    // Told to the device where a later segment runs there; punted ones are counted in their place.
+    // If a later segment follows on the device, it must learn of the meter's drops. Punted packets are counted at their
+    // place in the order.
     expect_as_on_the_cpu(chain_of({{kMeters, true}, {kMarks, false}, {kMeters, true}, {kShies, true}, {kMeters, true}}),
                          batches_of(20, 64), behaviour, 3, plan::WholeFrames::where_needed, sharing);
   }
 }
 
-/// Gives each packet its number as state, which the device returns as its finding.
+/// Sends each packet's number as its state; the device returns it as the finding.
 class NumberingFunction final : public function::NetworkFunction {
  public:
   explicit NumberingFunction(bool finish_waits) {
@@ -781,7 +782,7 @@ TEST(DeviceExecutor, CountsTheBytesThatEachFunctionSaw) {
   Bed bed(chain_of({{kTags, true}, {kPads, true}}));
   ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
   ASSERT_EQ(bed.plan.segments.size(), 1U);
-  const Bytes frame = numbered(9, 2);  // of port 1026, which is not tagged, and padded by 10 bytes
+  const Bytes frame = numbered(9, 2);  // of port 1026: not tagged, and padded by 10 bytes
   ASSERT_NO_FATAL_FAILURE(bed.run({std::vector<Bytes>(64, frame)}));
   const auto length = static_cast<std::uint32_t>(frame.size());
   EXPECT_EQ(bed.counters->functions[1].in.bytes.get(), 64 * length);
@@ -794,23 +795,23 @@ TEST(DeviceExecutor, CountsTheBytesThatEachFunctionSaw) {
 
 TEST(DeviceExecutor, GivesRoomToFramesThatTheTwinsMakeLonger) {
   const std::vector<std::vector<Position>> chains{
-      chain_of({{kFilters, true}, {kTags, true}, {kPads, true}}),                  // punted, in one segment
-      chain_of({{kShies, true}, {kTags, true}, {kShies, true}, {kPads, true}}),    // before and behind growth
-      chain_of({{kRoutes, true}, {kTags, false}, {kPads, false}}),                 // behind records
-      chain_of({{kScrambles, true}, {kTags, false}, {kPads, false}}),              // behind whole frames
-      chain_of({{kPads, false}, {kTags, true}, {kPads, true}, {kUntags, false}}),  // in the batch, then there
+      chain_of({{kFilters, true}, {kTags, true}, {kPads, true}}),                  // punted, within one segment
+      chain_of({{kShies, true}, {kTags, true}, {kShies, true}, {kPads, true}}),    // before and after growth
+      chain_of({{kRoutes, true}, {kTags, false}, {kPads, false}}),                 // after records
+      chain_of({{kScrambles, true}, {kTags, false}, {kPads, false}}),              // after whole frames
+      chain_of({{kPads, false}, {kTags, true}, {kPads, true}, {kUntags, false}}),  // in the batch, then on the device
   };
   for (const auto& positions : chains) {
     for (const unsigned fault : {0U, 1U, 2U}) {
       Behaviour behaviour;
       unsigned calls = 0;
       if (fault == 1) behaviour.fails = [&] { return ++calls % 3 == 0; };
-      if (fault == 2) behaviour.fails = [&] { return ++calls > 4; };  // lost
+      if (fault == 2) behaviour.fails = [&] { return ++calls > 4; };  // lane disabled
       SCOPED_TRACE(positions.front().kind->name + std::string(", fault ") + std::to_string(fault));
       expect_as_on_the_cpu(positions, batches_of(20, 64), behaviour, 3);
     }
   }
-  // Sent again from where they have grown, and failing in each of the segments.
+  // Frames that grew in scratch memory are sent again, and the device refuses some of the segments.
   for (const unsigned failing : {0U, 2U, 3U, 5U}) {
     Behaviour behaviour;
     unsigned calls = 0;
@@ -825,7 +826,7 @@ TEST(DeviceExecutor, GivesRoomToFramesThatTheTwinsMakeLonger) {
   }
 }
 
-TEST(DeviceExecutor, SendsWhatFunctionsMakeInItsPlace) {
+TEST(DeviceExecutor, SendsEmittedPacketsInTheirPlace) {
   const std::vector<std::vector<Position>> chains{
       chain_of({{kRoutes, true}, {kCuts, true}}),
       chain_of({{kShies, true}, {kAnswers, true}, {kRoutes, true}, {kPads, true}, {kCuts, true}}),
@@ -926,7 +927,7 @@ TEST(FrameScratch, HasRoomForAFullBatchThatHasGrownOnTheDevice) {
   for (int round = 0; round < 2; ++round) {
     std::vector<std::uint8_t*> frames;
     for (std::size_t i = 0; i < 64; ++i) {
-      Bytes bytes(32 + 5 + 9, static_cast<std::uint8_t>(i));  // all that it may have grown by now
+      Bytes bytes(32 + 5 + 9, static_cast<std::uint8_t>(i));  // the most that it may have grown to
       std::uint8_t* const frame = scratch.with_room(i, bytes.data(), static_cast<std::uint32_t>(bytes.size()));
       std::memset(frame - kGrowth.head, static_cast<int>(i), bytes.size() + kGrowth.head + kGrowth.tail);
       EXPECT_EQ(scratch.with_room(i, frame - 3, 50), frame - 3) << "it has room already";
@@ -952,8 +953,8 @@ TEST(DeviceExecutorDeathTest, StopsAtAFinishStageThatDoesMoreThanDrop) {
                "penstock: meter: its finish stage does more than drop \\(packet 0 of worker 0");
 }
 
-/// Packets that had been sent of two, the second of this flow, when the finish stage of the chain's first function saw
-/// the first.
+/// How many of two packets had been sent when the finish stage of the chain's first function saw the first one. The
+/// second is of flow `flow`.
 std::size_t sent_before_finish(const std::vector<Position>& positions, unsigned flow = 2) {
   Bed bed(positions);
   Behaviour behaviour;
@@ -990,7 +991,8 @@ TEST(DeviceExecutor, ShowsFinishStagesThatWaitWhatTheTwinsSee) {
       chain_of({{kFilters, true}, {kGlances, true}, {kWatches, true}, {kRoutes, true}, {kColours, true}}),
       chain_of({{kGlances, true}, {kMarks, true}, {kPads, true}}),
   };
-  // In every other batch nothing is punted: what waits there comes before what the twins are given of the next.
+  // Nothing is punted in every other batch. Its waiting finish stages must run before the twins get packets of the next
+  // batch.
   std::vector<std::vector<Bytes>> batches = batches_of(20, 64);
   for (std::size_t b = 0; b < batches.size(); b += 2) batches[b].assign(64, numbered(b, 2));
   for (const auto& positions : chains) {
@@ -1007,12 +1009,13 @@ TEST(DeviceExecutor, ShowsFinishStagesThatWaitWhatTheTwinsSee) {
 
 TEST(DeviceExecutor, SettlesBurstsInWhichOnePacketEndsOrIsLeftToTheTwins) {
   const std::vector<std::vector<Position>> chains{
-      chain_of({{kFilters, true}, {kGlances, true}, {kRoutes, true}, {kPads, true}}),    // as C4: frames come back
+      chain_of({{kFilters, true}, {kGlances, true}, {kRoutes, true}, {kPads, true}}),    // frames come back
       chain_of({{kFilters, true}, {kGlances, true}, {kMeters, true}, {kRoutes, true}}),  // records come back
       chain_of({{kGlances, true}, {kShies, true}, {kPads, true}, {kFilters, true}, {kMeters, true}}),
       chain_of({{kShies, true}, {kFilters, true}, {kMarks, false}, {kPads, true}, {kTags, true}}),
   };
-  // Of flows that pass: one that is filtered; one that is left to a twin; one that the padding function drops.
+  // Three unusual packets: one is filtered, one is punted to a twin, one is dropped by the padding function. All others
+  // pass.
   const std::array odd{numbered(7, 9), numbered(7, 1), numbered(4, 2)};
   for (const auto& positions : chains) {
     SCOPED_TRACE(positions.back().kind->name);
@@ -1023,7 +1026,7 @@ TEST(DeviceExecutor, SettlesBurstsInWhichOnePacketEndsOrIsLeftToTheTwins) {
         batches.emplace_back();
         for (std::size_t i = 0; i < kMostPackets; ++i) batches.back().push_back(i == at ? frame : numbered(8 + i, 2));
         for (Bytes& other : batches.back()) {
-          if (number_of(other) % 11 == 4) other = numbered(8, 2);  // of which the padding function drops some
+          if (number_of(other) % 11 == 4) other = numbered(8, 2);  // the padding function drops some of these
         }
         batches.back()[at] = frame;
       }
@@ -1041,7 +1044,7 @@ TEST(DeviceExecutor, ShowsFinishStagesThatWaitOnlyWhatTheyChoose) {
     Bed bed(positions);
     ASSERT_NO_FATAL_FAILURE(bed.put_on_lanes(2, behaviour));
     std::vector<Bytes> frames;
-    for (unsigned i = 0; i < kMostPackets; ++i) frames.push_back(numbered(8, i % 30));  // a third of them has port 3n
+    for (unsigned i = 0; i < kMostPackets; ++i) frames.push_back(numbered(8, i % 30));  // a third of them has a port 3n
     ASSERT_NO_FATAL_FAILURE(bed.run({frames, std::vector<Bytes>(kMostPackets, numbered(8, 0))}));
     const auto& glances = static_cast<CountingFunction&>(*bed.chain.functions[0].function);
     EXPECT_EQ(glances.finished, kMostPackets / 3);
@@ -1049,12 +1052,12 @@ TEST(DeviceExecutor, ShowsFinishStagesThatWaitOnlyWhatTheyChoose) {
   }
 }
 
-/// A fork over all of two functions, each in an arm of its own, by the port that packets come by.
+/// A fork over two functions, each in its own arm, by input port.
 std::vector<plan::Fork> fork_by_port(std::size_t first) {
   return {{first, first + 2, {{first, first + 1, {{{0}, {}}}, ""}, {first + 1, first + 2, {{{1}, {}}}, ""}}}};
 }
 
-/// The device drops nothing that it has not seen whole, also of packets that wait while another arm runs:
+/// The device drops only packets whose headers it has seen completely, also while they wait for another arm:
 ///
 ///     ┬ filter ─┬ ─▶
 ///     ├ filter ─┤
@@ -1075,11 +1078,11 @@ TEST(DeviceExecutor, KeepsFramesOfOtherArmsWhereTheyAre) {
   }
 }
 
-/// Frames come back whole at the end, with what a CPU function has changed in one arm:
+/// Frames come back whole at the end, including what a CPU function in one arm changed:
 ///
 ///     filter ─▶ ┬ route (CPU) ─┬ ─▶ filter
 ///               ├ filter ──────┤
-TEST(DeviceExecutor, TellsTheDeviceWhatTheHostHasChangedInOneArm) {
+TEST(DeviceExecutor, SendsTheHostsChangesOfOneArmToTheDevice) {
   Behaviour behaviour;
   expect_as_on_the_cpu(chain_of({{kFilters, true}, {kRoutes, false}, {kFilters, true}, {kFilters, true}}),
                        batches_of(4, 200), behaviour, 2, plan::WholeFrames::always, plan::Sharing::packets,
@@ -1110,7 +1113,7 @@ std::vector<plan::ArmCondition> random_conditions() {
   return {condition};
 }
 
-/// Appends functions to `positions`, which all packets go through, or those of a fork.
+/// Appends functions that all packets pass, or a fork.
 void add_random_part(std::vector<Position>& positions, std::vector<plan::Fork>& forks) {
   const auto add_functions = [&](int most) {
     for (int n = *rc::gen::inRange(0, most + 1); n > 0; --n)
@@ -1132,8 +1135,7 @@ RC_GTEST_PROP(DeviceExecutor, DoesWhatTheCpuDoesInAnyChainOverAnyDevice, ()) {
   std::vector<Position> positions{{&kKinds[*rc::gen::inRange(0, kKindCount)], true}};
   std::vector<plan::Fork> forks;
   for (int parts = *rc::gen::inRange(0, 4); parts > 0; --parts) add_random_part(positions, forks);
-  if (*rc::gen::arbitrary<bool>() &&
-      (forks.empty() || forks[0].first > 0)) {  // begins with another function, or a fork
+  if (*rc::gen::arbitrary<bool>() && (forks.empty() || forks[0].first > 0)) {  // begins with another function or a fork
     positions.erase(positions.begin());
     for (plan::Fork& fork : forks) {
       --fork.first, --fork.last;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What takes a worker's batches through the chain, on whichever processor. It never waits: work that is under way
-// elsewhere is asked after. One worker's own.
+// Takes a worker's batches through the chain, on any processor. It never blocks: work in progress elsewhere is polled.
+// Each worker has its own.
 
 #pragma once
 
@@ -14,24 +14,24 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  /// In the thread that calls all of the following, before any of them.
+  /// Called first, in the thread that makes all other calls.
   virtual void begin() noexcept {}
-  /// Takes a closed batch on, whose memory stays as it is until `retire` gives the batch back. False: there is no room
-  /// now, the batch is the caller's still.
+  /// Accepts a closed batch, whose memory must stay unchanged until `retire` returns it. False: there is no room now,
+  /// and the batch stays with the caller.
   [[nodiscard]] virtual bool submit(Batch& batch) noexcept = 0;
-  /// Moves on what is under way. Returns the next batch, in order of submission, all of whose packets are at their end
-  /// and accounted for; null: none is now.
+  /// Advances the work in progress. Returns batches in the order of submission, each when all of its packets are done
+  /// and counted; null: none is done.
   [[nodiscard]] virtual Batch* retire() noexcept = 0;
-  /// Whether a batch that is submitted now is worked on at once: then a small batch need not wait to be filled.
+  /// Whether a batch submitted now would be processed at once, so that a small batch need not be filled first.
   [[nodiscard]] virtual bool idle() const noexcept = 0;
-  /// Shows the functions a frame that another worker carries. Nothing is under way.
+  /// Shows the functions a frame that another worker processes. Called only when nothing is in progress.
   virtual void observe(PacketView packet) noexcept = 0;
-  /// Nothing is under way and nothing comes: functions may take up new tables all the same.
+  /// Called when nothing is in progress and no packets arrive, so that functions can switch to new tables nevertheless.
   virtual void pass_boundary() noexcept = 0;
-  /// No batch comes any more and none is under way: the stages do what is left to them, and go, so that no update waits
-  /// for a batch boundary of theirs.
+  /// Called when nothing is in progress and no more batches will come. Stages finish their work and are destroyed, so
+  /// that no table update waits for their next batch boundary.
   virtual void end() noexcept = 0;
-  /// After `end`: what a device has for them goes too, which takes its driver milliseconds and is no packet's time.
+  /// After `end`: frees device resources. This takes the driver milliseconds, which must not count as packet time.
   virtual void release() noexcept {}
 };
 

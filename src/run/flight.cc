@@ -59,7 +59,7 @@ void Flight::restore_punted() noexcept {
   }
 }
 
-/// On the device they are consumed packets for as long.
+/// While they are set aside, the device treats them as consumed.
 void Flight::set_other_arms_aside() noexcept {
   if (!current().arm) return;
   const std::span<PacketDescriptor> packets = batch->packets();

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A batch on its way over a device: where its frames are, what was left to the CPU, and what waits until it is sent.
+// A batch on its way through a device: where its frames are, which packets are left to the CPU, and what waits until
+// the batch is sent.
 
 #pragma once
 
@@ -20,30 +21,31 @@
 
 namespace penstock::run {
 
-/// A lane of the executor's.
+/// One of the executor's lanes.
 struct LaneState {
   std::unique_ptr<ring::Lane> lane;
-  unsigned failures = 0;  // one behind the other
+  unsigned failures = 0;  // consecutive
   bool busy = false;
 };
 
 struct Flight {
-  /// A packet as a finish stage that waits is to see it.
+  /// A packet for a finish stage that runs after sending, with the lengths that the stage must see.
   struct Waiting {
     PacketView packet;
     std::uint32_t length;
     std::uint32_t wire_length;
-    std::size_t stage;  // of the segment
+    std::size_t stage;  // index in the segment
   };
 
   const plan::DevicePlan* plan = nullptr;
   Batch* batch = nullptr;
-  LaneState* lane = nullptr;  // kept until the batch is done: its frames may lie there
-  bool on_device = false;     // false: on the CPU from here on
+  LaneState* lane = nullptr;  // held until the batch is done, because its frames may be in the lane's memory
+  bool on_device = false;     // false: the CPU does the rest
   bool traced = false;
-  std::size_t run = 0;                // of the plan, under way; the plan's size: done
-  Batch::Clock::time_point started;   // the segment that is under way
-  std::vector<std::uint8_t*> frames;  // by packet that is alive, where `listed`; else they are in the batch
+  std::size_t run = 0;                // index into the plan's runs; their number: done
+  Batch::Clock::time_point started;   // start time of the current segment
+  std::vector<std::uint8_t*> frames;  // by packet, for forwarded packets; only valid if `listed`, else frames are in
+                                      // the batch
   bool listed = false;
   FrameScratch scratch;               // for those that the twins are to make longer
   function::Emissions emissions;      // what functions made of its packets
@@ -54,12 +56,12 @@ struct Flight {
   std::vector<Waiting> waiting;       // in the order in which finish stages are to see them
   std::vector<std::pair<PacketView, std::uint8_t*>> exchanged;  // with which record
 
-  /// The batch begins its way, over `over`, or on the CPU where that is null.
+  /// Starts a new batch on lane `over`, or on the CPU if `over` is null.
   void begin(Batch& its_batch, LaneState* over) noexcept;
 
   [[nodiscard]] bool done() const noexcept { return run == plan->runs.size(); }
   [[nodiscard]] const plan::DevicePlan::Run& current() const noexcept { return plan->runs[run]; }
-  /// Of the segment that is under way.
+  /// The current segment.
   [[nodiscard]] const ring::SegmentShape& shape() const noexcept { return plan->segments[current().segment]; }
   [[nodiscard]] std::size_t index_of(PacketView packet) const noexcept {
     return static_cast<std::size_t>(packet.packet - batch->packets().data());
@@ -68,7 +70,7 @@ struct Flight {
     if (!listed) return batch->view(packet);
     return {frames[packet], &batch->packets()[packet]};
   }
-  /// As the lane and the twins take them: empty where they are in the batch.
+  /// In the form that lanes and twins expect: empty if the frames are in the batch.
   [[nodiscard]] std::span<std::uint8_t* const> listed_frames() const noexcept {
     return listed ? std::span(frames).first(batch->size()) : std::span<std::uint8_t* const>{};
   }
@@ -85,10 +87,10 @@ struct Flight {
   /// A segment is to leave those that an earlier one has left to the CPU alone; restore: it does not run after all.
   void set_punted_aside() noexcept;
   void restore_punted() noexcept;
-  /// The same of packets that are not in the arm of the run that is under way, until that run has ended.
+  /// Likewise for packets outside the current run's arm, until that run has ended.
   void set_other_arms_aside() noexcept;
   void restore_other_arms() noexcept;
-  /// Whether the run that is under way is for this packet.
+  /// Whether the current run processes this packet.
   [[nodiscard]] bool is_in_arm(std::size_t packet) const noexcept {
     return !current().arm || arms[packet] == current().arm->arm;
   }

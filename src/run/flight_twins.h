@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU's part of a flight: runs of functions without a GPU stage, packets that the device left to the CPU (punts),
-// and whole batches whose device failed.
+// The CPU's part in a flight: runs of functions without a GPU stage, packets that the device punted, and whole batches
+// whose device failed.
 
 #pragma once
 
@@ -21,18 +21,17 @@ class FlightTwins {
   /// Borrows the twins.
   FlightTwins(const Chain& chain, const plan::DevicePlan& plan, CpuTwins& twins);
 
-  /// Whether a function in [first, last) makes frames longer for which batches have no room.
+  /// Whether a function in [first, last) makes frames longer than batches have room for.
   [[nodiscard]] bool need_room(std::size_t first, std::size_t last) const noexcept {
     return next_growing_[first] < last;
   }
-  /// All packets of the flight that are forwarded, or those of the arm that the run which is under way is in, through
-  /// the functions of that run.
+  /// Takes all forwarded packets (or only those of the current run's arm) through the functions of the current run.
   void run(Flight& flight) noexcept;
-  /// One of them, through functions [first, last).
+  /// Takes one packet through functions [first, last).
   void run_alone(Flight& flight, std::size_t packet, std::size_t first, std::size_t last) noexcept;
-  /// A fork begins: finds each packet's arm.
+  /// Chooses each packet's arm at the beginning of a fork.
   void choose_arms(Flight& flight, const plan::Fork& fork) noexcept;
-  /// Finds the layouts of all forwarded packets, for the records that a segment sends.
+  /// Parses all forwarded packets, for the records that a segment sends.
   void parse(Flight& flight) noexcept;
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random chains with forks on the CPU, compared with a model that takes one packet after the other by the definition of
-// a fork, and keeps flows in plain maps.
+// Random chains with forks on the CPU, compared with a model that takes one packet at a time through the forks by their
+// definition, and keeps flows in plain maps.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -34,10 +34,10 @@ using testing::numbered;
 
 constexpr std::array<std::string_view, 1> kReasons{"some"};
 
-/// What a function does; those that count ask for the flow of each packet.
+/// Functions that count ask for each packet's flow.
 enum class Kind : std::uint8_t { drops, routes, counts, counts_and_drops };
 
-/// Functions and forks of a chain. Conditions are about two ports.
+/// Functions and forks of a chain. Conditions refer to two ports.
 struct Shape {
   std::vector<Kind> kinds;
   std::vector<plan::Fork> forks;
@@ -96,7 +96,8 @@ PortIndex port_of(std::uint64_t number, std::size_t function) {
 }
 bool counts(Kind kind) { return kind == Kind::counts || kind == Kind::counts_and_drops; }
 
-/// One packet at one function: its number; of a function that counts, the flow's packets that passed, and its slot.
+/// What one function saw of one packet: its number and, if the function counts, the packets of the flow that passed,
+/// and the slot.
 struct Seen {
   std::uint64_t number, packets, slot;
   friend bool operator==(const Seen&, const Seen&) = default;
@@ -115,7 +116,7 @@ struct Outcome {
   std::array<std::vector<std::uint64_t>, 2> sent;  // by port: numbers
 };
 
-/// What is to happen.
+/// The expected outcome.
 class Model {
  public:
   explicit Model(const Shape& shape) : shape_(shape), flows_(shape.kinds.size()) {
@@ -151,7 +152,7 @@ class Model {
     }
     return false;
   }
-  /// Functions [first, last); whether the packet comes out.
+  /// Takes the packet through functions [first, last). Returns whether it is forwarded.
   bool pass(std::size_t first, std::size_t last, std::uint64_t number, const Packet& packet,
             std::optional<PortIndex>& out) {
     for (std::size_t f = first; f < last; ++f) {
@@ -172,11 +173,11 @@ class Model {
   }
 
   const Shape& shape_;
-  std::vector<std::map<unsigned, Flow>> flows_;  // by function: each as if it had its own
+  std::vector<std::map<unsigned, Flow>> flows_;  // by function, as if each had its own flows
   Outcome outcome_;
 };
 
-/// The first `traced` packets are traced, which changes nothing.
+/// The first `traced` packets are traced, which must not change the outcome.
 Outcome run_on_cpu(const Shape& shape, const std::vector<Packet>& packets, std::uint64_t traced) {
   Outcome outcome;
   outcome.seen.resize(shape.kinds.size());

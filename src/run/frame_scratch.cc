@@ -36,7 +36,8 @@ std::uint8_t* FrameScratch::with_room(std::size_t packet, std::uint8_t* frame, s
   if (!lies_before(frame, all.data()) && lies_before(frame, all.data() + all.size())) return frame;
   std::uint8_t*& slot = slots_[packet];
   if (slot == nullptr) {
-    // Enough for wherever in the chain it comes here again, from the device: it grows no further in between.
+    // Large enough for the rest of the chain: the frame may have to be copied here again after a segment, but it does
+    // not outgrow `growth_`.
     slot = all.data() + used_;
     used_ += aligned_frame(growth_.head) + aligned_frame(length + growth_.head + growth_.tail);
     assert(used_ <= all.size());

@@ -24,7 +24,7 @@ namespace penstock::run {
 
 namespace {
 
-/// What the timeline calls the plan's segments: by their functions.
+/// Names of the plan's segments in the timeline: the names of their functions.
 std::vector<std::string> segment_names(const Chain& chain, const plan::DevicePlan& plan) {
   std::vector<std::string> names;
   for (const ring::SegmentShape& segment : plan.segments) {
@@ -80,7 +80,7 @@ std::vector<std::unique_ptr<ring::Lane>> make_lanes(const Chain& chain, const pl
   return lanes;
 }
 
-/// What must be there before the lanes, and go after them.
+/// Bases are constructed before the lanes and destroyed after them.
 struct OnDevice {
   int device;
   gpu::PinnedRegion pinned;
@@ -100,23 +100,21 @@ class GpuExecutor final : private OnDevice, public DeviceExecutor {
 
   GpuExecutor(const GpuExecutor&) = delete;
   GpuExecutor& operator=(const GpuExecutor&) = delete;
-  /// No lane touches the scratch memory any more when it is let go.
+  /// Destroys the lanes first, because they use the pinned scratch memory.
   ~GpuExecutor() override { release(); }
 
   void begin() noexcept override {
-    // What the worker's thread launches goes to its device. Where this fails, all launches do, and the twins do the
-    // work.
+    // Selects the device for this thread. If that fails, all launches fail too, and the CPU twins do the work.
     try {
       gpu::use_device(device);
     } catch (const gpu::CudaError&) {
     }
-    // The runtime has its own state for each thread.
+    // The CUDA runtime has state per thread, so this thread warms up as well.
     static_cast<void>(send_first_batches());
   }
 
  private:
-  /// False where the device fails. A device that hangs cannot be let go of, for the driver would wait for it too: so it
-  /// ends the process.
+  /// False if the device fails. If it hangs, the process ends: destroying its resources would block in the driver.
   bool send_first_batches() noexcept {
     const SlowNotice notice(fmt::format("waiting for GPU {} to finish its first batch; giving up after {} s …", device,
                                         kMostWarmUp.count()));
@@ -153,7 +151,7 @@ std::unique_ptr<Executor> make_gpu_executor(const Chain& chain, unsigned worker,
   const int device = settings.gpus[worker % settings.gpus.size()];
   gpu::use_device(device);
   auto plan = chain.device_plan();
-  if (!plan) throw gpu::CudaError(0, to_string(plan.error()));  // config has made sure that there is one
+  if (!plan) throw gpu::CudaError(0, to_string(plan.error()));  // the configuration was checked
   return std::make_unique<GpuExecutor>(chain, device, *plan, worker, ring, counters, trace);
 }
 

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a worker needs to run its chain on a GPU: its ring pinned, and lanes with the functions' GPU stages on its
-// device.
+// What a worker needs to run its chain on a GPU: a pinned ring, and lanes with the functions' GPU stages.
 
 #pragma once
 
@@ -16,14 +15,14 @@
 
 namespace penstock::run {
 
-/// Batches that one worker has on its device at most.
+/// The largest number of batches that one worker has in flight.
 [[nodiscard]] unsigned lanes_of(const RunSettings& settings) noexcept;
 
-/// That frames have in a batch: for the functions on the CPU before the first on a GPU. The others' frames get it where
-/// they are worked on.
+/// Headroom and tailroom of frames in a batch: enough for the CPU functions before the first GPU function. Later
+/// functions get room elsewhere, on the device or in FrameScratch.
 [[nodiscard]] FrameRoom room_in_batches(const Chain& chain);
 
-/// On the device that falls to this worker. Borrows all of them. Throws CudaError.
+/// Chooses the worker's device. Borrows all arguments. Throws CudaError.
 [[nodiscard]] std::unique_ptr<Executor> make_gpu_executor(const Chain& chain, unsigned worker, ring::PacketRing& ring,
                                                           WorkerCounters& counters, Trace* trace);
 

@@ -10,7 +10,7 @@ namespace {
 
 using report::TrafficSum;
 
-/// The workers' counters, to be added up by what `pick` takes from each one's.
+/// The workers' counters. `pick` selects what is added up.
 class Sums {
  public:
   explicit Sums(std::span<const std::unique_ptr<Worker>> workers) : workers_(workers) {}
@@ -39,7 +39,7 @@ class Sums {
   [[nodiscard]] std::chrono::nanoseconds time(report::Counter WorkerCounters::*of) const {
     return std::chrono::nanoseconds(count(of));
   }
-  // Of a function.
+  // Counters of one function.
   [[nodiscard]] TrafficSum traffic(std::size_t function, report::Traffic FunctionCounters::*of) const {
     return traffic([=](const WorkerCounters& c) -> const report::Traffic& { return c.functions[function].*of; });
   }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Adds up what the workers have counted.
+// Adds up the workers' counters to a report.
 
 #pragma once
 
@@ -15,7 +15,8 @@
 
 namespace penstock::run {
 
-/// Any thread, while the workers run too: packets on their way are counted in, and in nothing else yet.
+/// May be called from any thread, also during the run: then packets in flight count as received and as nothing else
+/// yet.
 [[nodiscard]] report::RunReport make_report(const Chain& chain, std::span<const std::unique_ptr<Worker>> workers,
                                             std::chrono::nanoseconds elapsed);
 

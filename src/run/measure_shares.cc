@@ -28,11 +28,11 @@ namespace penstock::run {
 namespace {
 
 constexpr std::uint32_t kFrameBytes = 1514;
-constexpr std::size_t kSlack = 16;  // that kernels read before and behind frames
-constexpr int kRounds = 3;          // of which the fastest counts: the first may load kernels
-constexpr int kTogether = 4;        // of a round, one behind the other, so that launching takes no time of its own
+constexpr std::size_t kSlack = 16;  // kernels read beyond both ends of the frames
+constexpr int kRounds = 3;          // the fastest counts: the first one may load kernels
+constexpr int kTogether = 4;        // launches per round, back to back, to hide the time of the launch itself
 
-/// TCP from 10.0.0.1 to 10.0.0.2, and text that is no rule's.
+/// TCP from 10.0.0.1 to 10.0.0.2, with a text that matches no rule.
 std::array<std::uint8_t, kFrameBytes> large_frame() {
   constexpr std::uint8_t kHeaders[] = {
       0x02, 0,    0,    0,    0, 1, 0x02, 0, 0,  0, 0, 2, 0x08, 0x00,                            // Ethernet
@@ -61,13 +61,13 @@ class FullBatch {
     for (std::size_t i = 0; i < batch_.size(); ++i) parse(batch_.view(i));
     packets_ = gpu::DeviceBuffer<PacketDescriptor>(batch_.size());
     findings_ = gpu::DeviceBuffer<std::byte>(batch_.size() * findings_bytes);
-    // The slack is read, and is of no consequence.
+    // Kernels read the slack, but ignore its contents.
     if (!gpu::zero_async(frames_.data(), frames_.size(), stream))
       throw gpu::CudaError(0, "cannot zero memory on the GPU");
     stream.wait();
   }
 
-  /// As it was made, for another stage.
+  /// Restores the batch on the device, for the next stage.
   [[nodiscard]] gpu::DevicePackets put_on_device() {
     gpu::copy(frames(), memory_.data(), batch_.bytes().size());
     gpu::copy(packets_.data(), descriptors_.data(), batch_.size() * sizeof(PacketDescriptor));
@@ -93,7 +93,7 @@ class FullBatch {
   gpu::DeviceBuffer<std::byte> findings_;
 };
 
-/// Of what `enqueue()` enqueues, which returns false where the driver refuses it. Throws CudaError.
+/// Time of what `enqueue()` enqueues; it returns false if the driver refuses. Throws CudaError.
 template <typename Enqueue>
 double time_us(const gpu::Stream& stream, const Enqueue& enqueue) {
   const gpu::Event begin(gpu::Event::Timing::kOn);
@@ -112,7 +112,7 @@ double time_us(const gpu::Stream& stream, const Enqueue& enqueue) {
   return least_ms * 1e3 / kTogether;
 }
 
-/// Of a batch, by what of it crosses.
+/// Time of one batch's transfers, by the bytes that the plan transfers per packet.
 double transfer_us(FullBatch& batch, const plan::DevicePlan& plan, const gpu::Stream& stream) {
   const double up_us = time_us(stream, [&] { return batch.copy_up(stream); });
   const double down_us = time_us(stream, [&] { return batch.copy_down(stream); });
@@ -134,12 +134,12 @@ void choose_gpu_shares(Chain& chain) {
   RunSettings& settings = chain.settings;
   const std::vector<function::NfTraits> traits = chain.traits();
   const auto plan = chain.device_plan();
-  if (!plan) throw gpu::CudaError(0, to_string(plan.error()));  // config has made sure that there is one
+  if (!plan) throw gpu::CudaError(0, to_string(plan.error()));  // the configuration was checked
   gpu::use_device(settings.gpus.front());
   const std::uint32_t multiprocessors = multiprocessors_of(settings.gpus.front());
   const gpu::Stream stream;
   FullBatch batch(settings, std::ranges::max(traits, {}, &function::NfTraits::findings_bytes).findings_bytes, stream);
-  if (batch.size() == 0) return;  // no large frame fits
+  if (batch.size() == 0) return;  // batches are too small for large frames
   std::vector<plan::GpuShares::Share>& shares = settings.gpu_shares.functions;
   shares.assign(chain.functions.size(), {});
   for (std::size_t f = 0; f < chain.functions.size(); ++f) {
@@ -150,7 +150,7 @@ void choose_gpu_shares(Chain& chain) {
       if (stage == nullptr) throw gpu::CudaError(0, chain.functions[f].name + " has no GPU stage in this program");
       gpu::DevicePackets packets = batch.put_on_device();
       packets.function = static_cast<std::uint8_t>(f);
-      if (!stage->rehearse(packets, stream)) break;  // it has no work to be timed by: no SA, say
+      if (!stage->rehearse(packets, stream)) break;  // nothing to measure, for example no SA
       shares[f].times.push_back({share, time_us(stream, [&] { return stage->rehearse(packets, stream); })});
     }
   }

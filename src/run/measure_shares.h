@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The times that shares of a GPU are chosen by (gpu_shares.h), measured on it before the first packets.
+// Measures, before the first packets, the times from which shares of a GPU are chosen (plan/gpu_shares.h).
 
 #pragma once
 
@@ -9,9 +9,9 @@
 
 namespace penstock::run {
 
-/// Chooses the shares of a chain that is to run on GPUs: each stage that has kernels which fill one rehearses a full
-/// batch of large frames with all of its multiprocessors and with parts of them, each in some ten microseconds to a
-/// millisecond. Once for all workers, on the first of the GPUs, as which the others are taken to be. Throws CudaError.
+/// Chooses the shares of a chain that runs on GPUs. Each stage whose kernels fill a GPU processes a full batch of large
+/// frames, once with all multiprocessors and once with each share to be tried; one pass takes tens of microseconds to a
+/// millisecond. Measured once for all workers, on the first GPU; the others are assumed to be equal. Throws CudaError.
 void choose_gpu_shares(Chain& chain);
 
 }  // namespace penstock::run

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Captures of several ports come to a chain merged by time.
+// Captures of several ports are merged by time.
 
 #include <gtest/gtest.h>
 
@@ -25,8 +25,8 @@ using port::testing::write_capture;
 
 constexpr unsigned kFlows = 64;
 
-/// Conversations in which request and answer take turns, a microsecond between any two packets, parted by direction:
-/// the first capture has the requests. The payload's two bytes are the packet's number in its conversation.
+/// Conversations with alternating requests and answers, a microsecond apart, split by direction: the first capture has
+/// the requests. The two payload bytes are the packet's number in its conversation.
 std::array<std::vector<Captured>, 2> conversations(unsigned packets_of_each) {
   std::array<std::vector<Captured>, 2> captures;
   std::uint64_t time = 1'700'000'000'000'000'000;
@@ -48,8 +48,8 @@ std::array<std::vector<Captured>, 2> conversations(unsigned packets_of_each) {
   return captures;
 }
 
-TEST(Merge, CapturesOfSeveralPortsComeByTime) {
-  // More than the rings to the workers hold.
+TEST(Merge, CapturesOfSeveralPortsAreMergedByTime) {
+  // More than fits into the rings to the workers.
   const auto [requests, answers] = conversations(2000);
   const TemporaryFolder folder;
   write_capture(folder / "requests.pcap", requests);
@@ -60,7 +60,7 @@ TEST(Merge, CapturesOfSeveralPortsComeByTime) {
     chain.ports.push_back({"a", port::testing::must_make("pcap", {{"read", {folder / "requests.pcap"}}}, 0)});
     chain.ports.push_back({"b", port::testing::must_make("pcap", {{"read", {folder / "answers.pcap"}}}, 1)});
     chain.wiring = {kNoPort, kNoPort};
-    // Each flow is one worker's: nothing here is shared.
+    // Each flow belongs to one worker, so nothing here is shared.
     struct alignas(64) Seen {
       std::uint64_t time = 0;
       unsigned packets = 0;
@@ -87,10 +87,10 @@ TEST(Merge, CapturesOfSeveralPortsComeByTime) {
   }
 }
 
-TEST(Merge, ACaptureThatEndsOrGoesBackInTimeHoldsNobodyUp) {
+TEST(Merge, ACaptureThatEndsOrGoesBackInTimeDelaysNoOther) {
   auto [requests, answers] = conversations(200);
   answers.resize(10);                                                  // ends early
-  std::swap(requests[100], requests.back());                           // out of order in itself
+  std::swap(requests[100], requests.back());                           // not in order
   for (Captured& packet : answers) packet.timestamp_ns += 50'000'000;  // in the middle of the others
   const TemporaryFolder folder;
   write_capture(folder / "requests.pcap", requests);

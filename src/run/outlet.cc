@@ -32,8 +32,8 @@ void Outlet::send(std::span<PacketView> packets, function::Emissions* emissions)
   send_merged(packets, *emissions, 0);
 }
 
-/// With what was made of each right behind it, and what was made of others in their places; at last all that was made
-/// of packets before `end`.
+/// Sends packets, each followed directly by what functions emitted for it; what they emitted for packets that do not
+/// leave takes those packets' places. Finally sends what was emitted for packets before `end`.
 void Outlet::send_merged(std::span<const PacketView> packets, function::Emissions& emissions,
                          std::uint32_t end) noexcept {
   std::array<PacketView, function::kBurst> burst;
@@ -42,7 +42,7 @@ void Outlet::send_merged(std::span<const PacketView> packets, function::Emission
     burst[count++] = packet;
     if (count == function::kBurst) send_burst(std::span(burst).first(std::exchange(count, 0)), &emissions);
   };
-  // What goes by the way of a cause that does not leave, goes nowhere.
+  // A packet emitted without a port uses its cause's port. If the cause does not leave, neither does the packet.
   const auto put_made_before = [&](std::uint32_t cause) {
     while (!emissions.none_left() && emissions.next_cause() < cause) {
       const PacketView made = emissions.take();
@@ -68,7 +68,8 @@ void Outlet::send_merged(std::span<const PacketView> packets, function::Emission
 
 void Outlet::send_burst(std::span<PacketView> packets, const function::Emissions* emissions) noexcept {
   const Clock::time_point start = Clock::now();
-  // Nearly always all leave by one port; otherwise one pass for each port, which keeps the order of flows.
+  // Nearly always, all packets leave by one port. Otherwise there is one pass for each port, which keeps flows in
+  // order.
   const PortIndex first = exit_of(packets.front());
   bool all_by_the_first = true;
   for (const PacketView& packet : packets) {
@@ -116,7 +117,7 @@ void Outlet::send_by(PortIndex port, std::span<const PacketView> packets,
     for (const PacketView& packet : packets) packet.packet->verdict = Verdict::drop(ChainDrop::no_such_exit);
     return drop(ChainDrop::no_such_exit, sent);
   }
-  // What a port refuses it marks, so that bytes are counted to the byte.
+  // The port marks the packets that it refuses, so that their exact bytes are counted.
   if (exits_[port]->send(packets) < packets.size()) {
     Sent refused;
     for (const PacketView& packet : packets) {
@@ -141,8 +142,8 @@ void Outlet::end_batch(const Batch& batch, function::Emissions* emissions) noexc
   count_latency(batch);
 }
 
-/// From the arrival, where the packet's time tells it; else from the poll. A time before the chain was built, as of a
-/// capture that is sent through a pipe, is no arrival, nor is one that is yet to come.
+/// Latency counts from arrival if timestamps are arrival times, else from the poll. A timestamp from before the chain
+/// was built (such as in a capture read from a pipe) or in the future is not an arrival time.
 void Outlet::count_latency(const Batch& batch) noexcept {
   const Clock::time_point now = Clock::now();
   std::size_t from = 0;
@@ -157,8 +158,8 @@ void Outlet::count_latency(const Batch& batch) noexcept {
   }
 }
 
-/// The end of a batch for one port: only now is it known what it has brought to its destination. What it has lost
-/// counts as packets that arrived, as far as it can be.
+/// At the end of a batch: only now is it known what reached the port's destination. Lost packets are taken to be
+/// received ones first, and emitted ones only beyond that.
 void Outlet::flush(PortIndex port) noexcept {
   const port::Lost lost = exits_[port]->flush();
   const Sent sent = std::exchange(sent_[port], {});

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where packets leave the chain: each by the port that a function chose, or that the wiring names, all accounted for.
-// One worker's own.
+// Sends packets out of the chain, each by the port that a function chose or that the wiring names, and counts them.
+// Each worker has its own.
 
 #pragma once
 
@@ -21,20 +21,22 @@ namespace penstock::run {
 
 class Outlet {
  public:
-  /// Borrows both.
+  /// Borrows `chain` and `counters`.
   Outlet(const Chain& chain, unsigned worker, WorkerCounters& counters);
 
-  /// Packets that have passed all functions, at most kBurst, in the order of their batch, with what functions made of
-  /// them and of those before them; null: they make none. Those of a flow stay in order.
+  /// Sends packets that have passed all functions: at most kBurst, in batch order, together with the packets that
+  /// functions emitted for them and for earlier packets. `emissions`: null if no function emits packets. Packets of a
+  /// flow stay in order.
   void send(std::span<PacketView> packets, function::Emissions* emissions) noexcept;
-  /// All packets of the batch have been sent or dropped: the rest of what was made of them follows.
+  /// Called when all packets of the batch have been sent or dropped: sends the remaining emitted packets and flushes
+  /// the ports.
   void end_batch(const Batch& batch, function::Emissions* emissions) noexcept;
 
  private:
-  /// Of one port, in this batch.
+  /// Traffic sent to one port in this batch.
   struct Sent {
     report::TrafficSum arrived;
-    report::TrafficSum made;  // by functions
+    report::TrafficSum made;  // emitted by functions
   };
   [[nodiscard]] PortIndex exit_of(PacketView packet) const noexcept;
   void send_merged(std::span<const PacketView> packets, function::Emissions& emissions, std::uint32_t end) noexcept;
@@ -47,8 +49,8 @@ class Outlet {
   const Chain& chain_;
   WorkerCounters& counters_;
   const Batch::Clock::time_point built_at_ = Batch::Clock::now();
-  std::vector<port::TxQueue*> exits_;  // by PortIndex; null where the port does not write
-  std::vector<Sent> sent_;             // by PortIndex; forwarded once the port has flushed it
+  std::vector<port::TxQueue*> exits_;  // by PortIndex; null if the port does not write
+  std::vector<Sent> sent_;             // by PortIndex; counted as forwarded when the port is flushed
 };
 
 }  // namespace penstock::run

@@ -35,7 +35,7 @@ void append_named(Errors& errors, const NamedPort& port, Errors more) {
   }
 }
 
-/// Ports and logs.
+/// Closes ports and logs.
 Errors close_outlets(Chain& chain) {
   Errors errors;
   for (NamedPort& named : chain.ports) append_named(errors, named, named.port->close());
@@ -43,7 +43,7 @@ Errors close_outlets(Chain& chain) {
   return errors;
 }
 
-/// Up to the first that fails: the next could wait for a pipe while the user waits to hear of the failure.
+/// Stops at the first failure: opening the next port could wait for a pipe while the user waits for the error message.
 Result<void> open_outlets(Chain& chain) {
   for (NamedPort& named : chain.ports) {
     auto opened = named.port->open(chain.settings.workers);
@@ -105,11 +105,12 @@ class RunningChain final : public Running {
   Clock::time_point start_;
 };
 
-/// The workers' threads. All are there before the first of them begins, and all have begun before the first takes a
-/// packet: a run lacks none of them, and its time is that of packets.
+/// The workers' threads. All of them are created before the first calls `begin`, and all have returned from `begin`
+/// before the first packet is received. So no run starts with a thread missing, and its time is only that of packets.
 class WorkerThreads {
  public:
-  /// Throws std::system_error where the system allows no more threads; those that are there end, and none has begun.
+  /// Throws std::system_error if the system allows no more threads; then the threads that exist end without having
+  /// begun.
   template <typename Begin, typename Run>
   WorkerThreads(std::size_t count, Begin begin, Run run) : begun_(static_cast<std::ptrdiff_t>(count)) {
     threads_.reserve(count);
@@ -131,7 +132,7 @@ class WorkerThreads {
       throw;
     }
   }
-  /// Returns once all have begun.
+  /// Returns when `begin` has returned in all threads.
   void begin() noexcept {
     all_there_.count_down();
     begun_.wait();
@@ -145,7 +146,7 @@ class WorkerThreads {
   std::latch all_there_{1};
   std::latch begun_;
   std::latch started_{1};
-  bool lacks_some_ = false;  // written before `all_there_` opens, read behind it
+  bool lacks_some_ = false;  // written before `all_there_` opens, read afterwards
   std::vector<std::thread> threads_;
 };
 
@@ -163,7 +164,7 @@ Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic
   const auto is_over = [&](Clock::time_point start) {
     return stop.load() || (duration.count() > 0 && Clock::now() - start >= duration);
   };
-  // Before an output is opened, which destroys what it held.
+  // Before outputs are opened, which truncates them.
   for (NamedFunction& named : chain.functions) {
     if (auto begun = named.function->begin_run(); !begun) return failure(std::move(begun.error()));
   }
@@ -205,7 +206,7 @@ Result<RunResult> run(Chain& chain, const RunOptions& options, const std::atomic
         workers.size(), [&](std::size_t worker) { workers[worker]->begin(); },
         [&](std::size_t worker) {
           workers[worker]->run(stop_workers);
-          // By the last of them, so that the ports can be interrupted while they wait to write what is left.
+          // In the last worker's thread, so that ports can be interrupted while they wait to write the rest.
           if (running.fetch_sub(1) == 1) close();
         });
   } catch (const std::system_error& error) {

@@ -29,12 +29,12 @@ std::size_t Settlement::waiting_stages() const noexcept {
 
 namespace {
 
-/// How far ahead of a loop over packets their descriptors are fetched, which have been out of the near caches since the
-/// batch was filled.
+/// How far ahead in the loop over packets descriptors are prefetched. They have left the near caches since the batch
+/// was filled.
 constexpr std::size_t kFetchAhead = 16;
 
-/// The findings of a stage that has the most of them: whole lines for a few packets, where the others' streams come by
-/// themselves.
+/// The stage with the largest findings. They take whole cache lines for a few packets, so they are prefetched; the
+/// hardware prefetches the smaller ones.
 struct Widest {
   const std::byte* findings = nullptr;
   std::size_t bytes = 0;
@@ -49,8 +49,6 @@ Widest widest(const ring::SegmentShape& shape, const ring::SegmentResults& resul
 
 }  // namespace
 
-/// What came back goes into the batch, and is accounted for. All functions see the packets in their order, whether on
-/// the device or, one that is left to them, on the twins.
 void Settlement::settle(Flight& flight) noexcept {
   const plan::DevicePlan::Run run = flight.current();
   FunctionCounters& first = counters_.functions[run.first];
@@ -62,7 +60,7 @@ void Settlement::settle(Flight& flight) noexcept {
   counters_.device.bytes_to_device.add(crossed.to_device);
   counters_.device.bytes_to_host.add(crossed.to_host);
   flight.finish_waits = may_wait(flight, results);
-  // Those that come back are listed as they do; until then they are where they were.
+  // Frames that come back are then listed; until they are taken back, each is where it was.
   const bool were_listed = std::exchange(flight.listed, flight.listed || flight.shape().frames_down);
   const auto view_before = [&](std::size_t i) {
     return were_listed ? PacketView{flight.frames[i], &flight.batch->packets()[i]} : flight.batch->view(i);
@@ -83,7 +81,7 @@ void Settlement::settle(Flight& flight) noexcept {
   const Widest findings = widest(flight.shape(), results);
   for (std::size_t i = 0; i < packets.size(); ++i) {
     if (i + kFetchAhead < packets.size()) __builtin_prefetch(&packets[i + kFetchAhead], 1);
-    __builtin_prefetch(findings.findings + i * findings.bytes);  // for when the burst is settled
+    __builtin_prefetch(findings.findings + i * findings.bytes);  // needed when the burst is settled
     Verdict& verdict = packets[i].verdict;
     const bool punted_before = verdict.kind == VerdictKind::punt;
     if (punted_before) {
@@ -102,7 +100,7 @@ void Settlement::settle(Flight& flight) noexcept {
       flight.punted.push_back(static_cast<std::uint32_t>(i));
     }
     settle_those();
-    // What functions of the segment did to it before one left it to the CPU is on the device alone: from the start.
+    // The segment's changes to this packet are only on the device, so the twins start from the first function.
     if (flight.listed) flight.frames[i] = view_before(i).frame;
     twins_.run_alone(flight, i, run.first, run.last);
   }
@@ -111,14 +109,14 @@ void Settlement::settle(Flight& flight) noexcept {
 
 namespace {
 
-/// Of a packet of a segment, whose verdict names the function that decided: whether it got to this one, ...
+/// For a packet in a segment, whose verdict names the function that decided: whether the packet reached this function …
 bool reached(Verdict verdict, std::size_t function) noexcept { return verdict.alive() || verdict.nf >= function; }
-/// ... and whether it ended there.
+/// … and whether it ended there.
 bool ended_at(Verdict verdict, std::size_t function) noexcept { return !verdict.alive() && verdict.nf == function; }
 
 }  // namespace
 
-/// Counts as the CPU twins do. The packets are those that the device worked on, with its verdicts.
+/// Counts as the CPU twins do. All packets of the burst were processed on the device, and have its verdicts.
 void Settlement::settle_burst(Flight& flight, const ring::SegmentResults& results, Returned& next,
                               Settled burst) noexcept {
   const ring::SegmentShape& shape = flight.shape();
@@ -147,7 +145,7 @@ void Settlement::settle_burst(Flight& flight, const ring::SegmentResults& result
   }
 }
 
-/// Those behind the stage. Returns the bytes of all frames that have reached it.
+/// Sets the lengths that frames have after the stage. Returns the bytes of all frames that reached it.
 std::uint64_t Settlement::set_lengths(const Flight& flight, std::size_t stage, const ring::SegmentResults& results,
                                       const Settled& burst) noexcept {
   const std::size_t function = flight.shape().stages[stage].function;
@@ -157,7 +155,7 @@ std::uint64_t Settlement::set_lengths(const Flight& flight, std::size_t stage, c
     PacketDescriptor& descriptor = *packet.packet;
     const std::size_t i = flight.index_of(packet);
     if (burst.any_ended && !reached(descriptor.verdict, function)) continue;
-    // What the finish stage dropped has the length that the function was given.
+    // A packet that the finish stage dropped keeps the length that it had before the function.
     if (!burst.any_ended || !ended_at(descriptor.verdict, function) || ended_at(results.verdicts[i], function)) {
       descriptor.wire_length += lengths[i] - descriptor.length;  // modulo 2^32
       descriptor.length = lengths[i];
@@ -167,7 +165,8 @@ std::uint64_t Settlement::set_lengths(const Flight& flight, std::size_t stage, c
   return bytes;
 }
 
-/// Whether finish stages see the same once the batch is sent, and in the same order as what goes to the twins.
+/// Whether finish stages may wait: they see the same after the batch was sent, and no packet goes to the twins, so the
+/// order is kept too.
 bool Settlement::may_wait(const Flight& flight, const ring::SegmentResults& results) const noexcept {
   const auto waits = [&](const ring::SegmentShape::Stage& stage) { return finish_[stage.function].waits; };
   return flight.run + 1 == flight.plan->runs.size() && std::ranges::any_of(flight.shape().stages, waits) &&
@@ -175,7 +174,7 @@ bool Settlement::may_wait(const Flight& flight, const ring::SegmentResults& resu
          std::ranges::none_of(results.verdicts, [](Verdict verdict) { return verdict.kind == VerdictKind::punt; });
 }
 
-/// The packets of the burst that have reached the stage, and what it found of them.
+/// Finds the packets of the burst that reached the stage, and their findings.
 void Settlement::find_worked_on(const Flight& flight, std::size_t stage, const ring::SegmentResults& results,
                                 const Settled& burst, WorkedOn& those) const noexcept {
   const ring::SegmentShape::Stage& shape = flight.shape().stages[stage];
@@ -183,7 +182,7 @@ void Settlement::find_worked_on(const Flight& flight, std::size_t stage, const r
   if (!burst.any_ended) {
     those.packets = burst.packets;
     const std::size_t first = flight.index_of(burst.packets.front());
-    if (flight.index_of(burst.packets.back()) - first + 1 == burst.packets.size()) {  // all of a part of the batch
+    if (flight.index_of(burst.packets.back()) - first + 1 == burst.packets.size()) {  // adjacent in the batch
       const std::byte* next = findings + first * shape.findings_bytes;
       for (const std::byte*& of_this : std::span(those.of_each).first(burst.packets.size())) {
         of_this = next;
@@ -203,7 +202,7 @@ void Settlement::find_worked_on(const Flight& flight, std::size_t stage, const r
   if (burst.any_ended) those.packets = std::span(those.some).first(count);
 }
 
-/// Those that were sent with the packets, to the finish stage that is about to see these.
+/// Gives the finish stage the states that were sent with the packets that it sees next.
 void Settlement::give_states(const Flight& flight, std::size_t segment, std::size_t stage,
                              std::span<const PacketView> packets) noexcept {
   const ring::SegmentShape::Stage& shape = flight.plan->segments[segment].stages[stage];
@@ -229,7 +228,7 @@ void Settlement::put_off(Flight& flight, std::size_t stage, const ring::SegmentR
   }
 }
 
-/// The batch has been sent, and its memory is still ours: the packets are made again what they were before the segment.
+/// Restores the packets as they were before the segment, and runs the finish stages that waited.
 void Settlement::finish_sent(Flight& flight) noexcept {
   if (flight.waiting.empty()) return;
   const plan::DevicePlan::Run& run = flight.plan->runs.back();
@@ -253,7 +252,7 @@ void Settlement::finish_sent(Flight& flight) noexcept {
   }
 }
 
-/// Whether it dropped any.
+/// Returns whether the finish stage dropped any packet.
 bool Settlement::finish(const Flight& flight, std::size_t stage, const ring::SegmentResults& results,
                         const Settled& burst) noexcept {
   const std::uint8_t function = flight.shape().stages[stage].function;
@@ -290,7 +289,8 @@ bool Settlement::finish(const Flight& flight, std::size_t stage, const ring::Seg
   return any_dropped;
 }
 
-/// Frames and records of those that the device forwards, also where a finish stage has dropped them since.
+/// Takes back frames and records of the packets that the device forwards, including those that a finish stage has
+/// dropped since.
 void Settlement::take_back(Flight& flight, const ring::SegmentResults& results, Returned& next, const Settled& burst,
                            const Waits& waits) noexcept {
   const std::size_t segment = flight.current().segment;
@@ -327,7 +327,7 @@ void Settlement::take_back(Flight& flight, const ring::SegmentResults& results, 
   }
 }
 
-/// What the finish stage of the segment's last function does with the frames that have come back. Whether it dropped
+/// Lets the finish stage of the segment's last function change the frames that came back. Returns whether it dropped
 /// any.
 bool Settlement::change_returned(std::size_t function, std::span<const PacketView> packets) noexcept {
   std::array<PacketView, function::kBurst> alive;
@@ -347,7 +347,7 @@ bool Settlement::change_returned(std::size_t function, std::span<const PacketVie
     PacketDescriptor& packet = *alive[n].packet;
     if (packet.length > lengths[n])
       broken_invariant(chain_.functions[function].name, worker_, packet, "its finish stage makes a frame longer");
-    packet.wire_length = wire_lengths[n] + packet.length - lengths[n];  // whether or not the stage has seen to it
+    packet.wire_length = wire_lengths[n] + packet.length - lengths[n];  // whether or not the stage has set it
     if (packet.verdict.alive()) continue;
     if (packet.verdict.kind != VerdictKind::drop)
       broken_invariant(chain_.functions[function].name, worker_, packet, "its finish stage does more than drop");

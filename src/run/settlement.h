@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What has come back from a device goes into its batch, and is accounted for as the CPU twins would: verdicts, lengths,
-// frames and records; finish stages see what GPU stages found; packets that were left to the CPU go there.
+// Applies the results of a segment to its batch, and counts packets as the CPU twins would: verdicts, lengths, frames
+// and records. Finish stages get the findings of GPU stages; packets that the device punted go to the CPU twins.
 
 #pragma once
 
@@ -30,47 +30,47 @@ namespace penstock::run {
 
 class Settlement {
  public:
-  /// Makes the worker's finish stages. Borrows all but the plan's segments.
+  /// Creates the worker's finish stages. Borrows all arguments except `plan`.
   Settlement(const Chain& chain, const plan::DevicePlan& plan, unsigned worker, WorkerCounters& counters,
              CpuTwins& stages, function::Emitter& emitter, FlightTwins& twins);
 
-  /// How many finish stages may wait.
+  /// The number of finish stages that may wait until the batch is sent.
   [[nodiscard]] std::size_t waiting_stages() const noexcept;
-  /// The segment that is under way is done. All functions see the packets in their order, whether on the device or, one
-  /// that is left to them, on the twins.
+  /// Settles the current segment, which is done. Each function sees all packets in order, whether the device or the CPU
+  /// twins processed them.
   void settle(Flight& flight) noexcept;
-  /// The batch has been sent, and its memory is still ours: finish stages that wait see its packets.
+  /// Called when the batch was sent, while its memory is still valid: runs the finish stages that waited.
   void finish_sent(Flight& flight) noexcept;
   /// Ends the finish stages.
   void end() noexcept { finish_.clear(); }
 
  private:
   struct Finish {
-    std::unique_ptr<function::FinishStage> stage;  // null where there is none
-    bool drops = false;                            // it may
-    bool takes_back = false;                       // it changes frames that have come back
-    bool waits = false;                            // it may
+    std::unique_ptr<function::FinishStage> stage;  // null if the function has none
+    bool drops = false;                            // may drop packets
+    bool takes_back = false;                       // changes frames after they have come back
+    bool waits = false;                            // may run after the batch was sent
   };
-  /// Packets of one batch, at most kBurst, that the device has worked on.
+  /// At most kBurst packets of one batch that the device has processed.
   struct Settled {
     std::span<PacketView> packets;
-    std::uint64_t bytes = 0;  // of their frames, before the segment
-    bool any_ended = false;   // not all are forwarded
+    std::uint64_t bytes = 0;  // of their frames before the segment
+    bool any_ended = false;   // some are not forwarded
   };
-  /// Packets of a burst as a finish stage is given them.
+  /// The packets of a burst that a finish stage gets, with their findings.
   struct WorkedOn {
     std::span<const PacketView> packets;
     std::array<const std::byte*, function::kBurst> of_each;
-    // Where they are not all of the burst.
+    // Only used if they are not all packets of the burst.
     std::array<PacketView, function::kBurst> some;
-    std::array<std::uint8_t, function::kBurst> at;  // in the burst
+    std::array<std::uint8_t, function::kBurst> at;  // indices in the burst
 
     [[nodiscard]] std::span<const std::byte* const> findings() const noexcept {
       return std::span(of_each).first(packets.size());
     }
   };
   using Waits = std::array<bool, function::kBurst>;  // by packet of a burst
-  /// Where the next of the packets is that have come back.
+  /// Where the next returned record and frame are.
   struct Returned {
     std::uint8_t* record;
     std::uint8_t* frame;
@@ -100,7 +100,7 @@ class Settlement {
   FlightTwins& twins_;
   std::vector<Finish> finish_;                             // by function
   std::vector<ring::RecordScatter> scatter_;               // by segment
-  std::array<const std::byte*, function::kBurst> states_;  // of the packets that a finish stage is given
+  std::array<const std::byte*, function::kBurst> states_;  // states for the packets that a finish stage gets
 };
 
 }  // namespace penstock::run

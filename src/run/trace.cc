@@ -13,7 +13,7 @@ namespace penstock::run {
 
 namespace {
 
-/// " ipv4_ttl=64 ipv4_dst=192.0.2.1" of the fields that the packet has.
+/// For example " ipv4_ttl=64 ipv4_dst=192.0.2.1"; only fields that the packet has.
 std::string values_of(FieldSet fields, PacketView packet) {
   std::string text;
   for (unsigned f = 0; f < kFieldCount; ++f) {
@@ -83,7 +83,7 @@ void Trace::Way::after(PacketView packet) {
     case VerdictKind::consume: decision = "consume"; break;
   }
   std::string why = stage_->explain(was);
-  if (decision.ends_with(" " + why)) why.clear();  // the reason says it all
+  if (decision.ends_with(" " + why)) why.clear();  // the drop reason says everything
   text_ += fmt::format("    {}{}{}\n", decision, why.empty() ? "" : " — ", printable(why));
 }
 

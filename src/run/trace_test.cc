@@ -20,7 +20,7 @@ using testing::number_of;
 
 constexpr std::array<std::string_view, 1> kReasons{"too_old"};
 
-/// What is traced of the first `packets` of frames 0, 1, 2 … through a chain.
+/// The trace of the first `packets` of frames 0, 1, 2 … through a chain.
 std::string trace_of(FakeChain& chain, std::uint64_t packets, std::uint64_t frames) {
   char* text = nullptr;
   std::size_t length = 0;
@@ -42,7 +42,7 @@ std::string trace_of(FakeChain& chain, std::uint64_t packets, std::uint64_t fram
   return result;
 }
 
-TEST(Trace, TellsWhatEachFunctionReadChangedAndDecided) {
+TEST(Trace, ShowsWhatEachFunctionReadChangedAndDecided) {
   FakeChain chain;
   chain.add_sink("lan");
   chain.add_sink("wan");
@@ -82,7 +82,7 @@ TEST(Trace, ShowsTheArmThatAPacketTakes) {
             "  out on out\n");
 }
 
-TEST(Trace, TellsWhereAPacketEnds) {
+TEST(Trace, ShowsWhereAPacketEnds) {
   FakeChain chain;
   chain.add_source("in", testing::script({}));
   chain.add_sink("out").refuses = [](PacketView packet) { return number_of(packet) == 3; };
@@ -114,13 +114,13 @@ TEST(Trace, TellsWhereAPacketEnds) {
   EXPECT_THAT(ways[4], HasSubstr("  out on out\n"));
 }
 
-TEST(Trace, SaysThatAPacketWithoutAnExitIsConsumed) {
+TEST(Trace, ShowsThatAPacketWithoutAnOutputPortIsConsumed) {
   FakeChain chain;
   chain.add_source("in", testing::script({}));
   EXPECT_THAT(trace_of(chain, 1, 1), HasSubstr("UDP\n  consumed\n"));
 }
 
-TEST(Trace, StopsAfterAsManyPacketsAsItWasTold) {
+TEST(Trace, StopsAfterTheRequestedNumberOfPackets) {
   FakeChain chain;
   auto& out = chain.add_sink("out");
   const std::string text = trace_of(chain, 2, 200);

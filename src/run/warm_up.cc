@@ -33,13 +33,13 @@ WarmUp warm_up(std::span<LaneState> lanes, const plan::DevicePlan& plan, Batch& 
   WarmUp result = WarmUp::done;
   const auto takes_over = [&](const LaneState& state) {
     result = take_over(*state.lane, plan, batch, deadline);
-    // A lane that cannot enqueue as it prefers to does so otherwise the next time.
+    // A lane that fails to enqueue in its preferred way uses another way next time.
     if (result == WarmUp::failed) result = take_over(*state.lane, plan, batch, deadline);
     return result == WarmUp::done;
   };
   for (const ring::BatchSize& size : ring::kBatchOfEachWay) {
     const std::span frame = std::span(kFrame).first(size.frame_bytes);
-    // As many as there is room for.
+    // As many packets as fit.
     while (batch.size() < size.packets && batch.append(frame, {0, size.frame_bytes, 0, LinkType::ethernet})) continue;
     const bool good = std::ranges::all_of(lanes, takes_over);
     batch.reset(0);

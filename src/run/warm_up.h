@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batches over each lane before the first packets: a device loads kernels, and its driver makes graphs, when they are
-// first launched, which takes so long that the first packets would be lost.
+// Sends batches over each lane before the first packets. On first launch, the device loads kernels and the driver
+// instantiates graphs; this takes so long that packets would be lost.
 
 #pragma once
 
@@ -18,12 +18,13 @@ namespace penstock::run {
 
 enum class WarmUp : std::uint8_t {
   done,
-  failed,  // a batch did not come back from a lane, nor when it was sent again
-  hangs,   // a batch was still on its way when the time was over: the device cannot be waited for any more
+  failed,  // a batch failed on a lane twice in a row
+  hangs,   // a batch was still in flight when the time was up; waiting for the device could block forever
 };
 inline constexpr std::chrono::seconds kMostWarmUp{30};
 
-/// Takes batches of all kinds over each lane, and forgets them. `batch` is of the ring, pinned, and left empty.
+/// Sends batches of all kinds over each lane, and discards them. `batch` must be in the pinned memory of the ring; it
+/// is empty afterwards.
 [[nodiscard]] WarmUp warm_up(std::span<LaneState> lanes, const plan::DevicePlan& plan, Batch& batch,
                              std::chrono::nanoseconds limit = kMostWarmUp) noexcept;
 

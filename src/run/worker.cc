@@ -23,14 +23,14 @@ ring::RingShape ring_shape(const Chain& chain) {
   ring::RingShape shape;
   shape.room = on_gpu ? room_in_batches(chain) : plan::growth_of(chain.traits());
   shape.batch_bytes = settings.batch_bytes;
-  // No more descriptors than frames fit, however many there may be.
+  // Not more descriptors than the smallest frames that fit.
   shape.batch_packets = std::clamp<std::size_t>(settings.batch_bytes / kFrameAlignment, 1, settings.batch_packets);
-  // As many batches as the queue holds of the smallest frames: memory is only used once it is filled. A GPU's is
-  // pinned, and so all used.
+  // Enough batches to fill the queue with the smallest frames. On the CPU, memory is only used once it is filled; for a
+  // GPU, all of it is pinned, so the number is that of full batches.
   const std::size_t least = std::min(shape.batch_bytes, shape.batch_packets * ring::kSmallestFrame);
   shape.waiting_bytes = settings.queue_bytes;
   shape.waiting_batches = std::max<std::size_t>(1, settings.queue_bytes / (on_gpu ? shape.batch_bytes : least));
-  // Sources that all wait are not polled while a batch waits. Address space for a queue would be of no use.
+  // If all sources can wait, they are not polled while a batch waits, so a longer queue would only waste address space.
   const bool all_wait = std::ranges::all_of(
       chain.ports, [](const NamedPort& named) { return !named.port->reads() || named.port->lossless(); });
   if (!on_gpu && all_wait) shape.waiting_batches = std::min<std::size_t>(shape.waiting_batches, 2);
@@ -63,7 +63,7 @@ Worker::Worker(const Chain& chain, unsigned index, Trace* trace)
 
 void Worker::begin() noexcept {
   executor_->begin();
-  // A GPU's ring is pinned, so all of it is resident. Others get memory only as far as the queue fills up.
+  // A GPU's ring is pinned, so all of it is resident. Other rings use memory only as the queue fills up.
   if (chain_.settings.processor != function::Processor::gpu) return;
   ring_.visit_all([this](Batch& batch) {
     for (const Source& source : sources_) source.queue->prepare(batch);
@@ -87,7 +87,7 @@ void Worker::run_until(const std::atomic<bool>& stop) noexcept {
     if (filling_ != nullptr && !filling_->empty() && !copy_waits_) {
       if (stopping || all_ended()) {
         close(counters_.closed_by_end);
-      } else if (!any_waits()) {  // else it is worked on no sooner for being closed
+      } else if (!any_waits()) {  // else it would not be processed sooner
         if (executor_->idle()) {
           close(counters_.closed_by_idleness);
         } else if (Clock::now() - filling_->opened_at() >= chain_.settings.batch_timeout) {
@@ -110,7 +110,7 @@ void Worker::run_until(const std::atomic<bool>& stop) noexcept {
 bool Worker::receive() noexcept {
   if (copy_waits_) return observe_copy();
   bool received = false;
-  // One source after the other, and another one first in the next round, so that none starves.
+  // Each round begins with another source, so that none starves.
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     Source& source = sources_[(next_source_ + i) % sources_.size()];
     if (!source.ended && !copy_waits_) received |= receive_from(source);
@@ -120,9 +120,10 @@ bool Worker::receive() noexcept {
 }
 
 bool Worker::receive_from(Source& source) noexcept {
-  // Where all sources wait, none is asked while batches wait: they would only grow cold. What is at one that does not
-  // wait is taken in at once, into the queue or, once that is full, to be dropped and counted; it would else pile up
-  // unseen. The bound lets the packets in the queue go on under any overload.
+  // If all sources can wait, they are not polled while batches wait: packets would only leave the caches. Packets of
+  // other sources are received at once, into the queue or, when it is full, to be dropped and counted; otherwise the
+  // losses would happen unseen. The number of rounds is bounded, so that queued packets are processed under any
+  // overload.
   if (all_lossless_ && any_waits()) return false;
   constexpr unsigned kMostRounds = 16;
   bool received = false;
@@ -154,7 +155,7 @@ port::RxStatus Worker::take_in(Source& source) noexcept {
   return status;
 }
 
-/// Once all packets before it are done.
+/// Waits until all packets before the copy are done.
 bool Worker::observe_copy() noexcept {
   if (in_flight_ > 0 || any_waits()) return false;
   executor_->observe(filling_->view(0));
@@ -163,7 +164,7 @@ bool Worker::observe_copy() noexcept {
   return true;
 }
 
-/// When, by the captures' times, the next packet of the other sources that have such times came.
+/// The capture time of the next packet among the other sources with timestamps.
 std::uint64_t Worker::others_come_at(const Source& source) noexcept {
   std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
   for (const Source& other : sources_) {
@@ -195,7 +196,7 @@ void Worker::close(report::Counter& cause) noexcept {
   filling_ = nullptr;
 }
 
-/// Gives the executor a batch, where it takes one, and takes back what is done.
+/// Submits a batch if the executor accepts one, and retires finished batches.
 bool Worker::execute() noexcept {
   if (next_ == nullptr) next_ = ring_.take();
   const bool submitted = next_ != nullptr && executor_->submit(*next_);

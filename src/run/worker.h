@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A worker owns everything it touches: its receive and send queues, packet ring, stages and counters (the life of a
-// packet). It takes packets in, closes batches by size or by time, and executes the oldest waiting one. It waits
-// for nothing but an output that has no room (`TxQueue::send`), and for that no longer once the run is to end.
+// A worker owns everything that it touches: receive and send queues, packet ring, stages and counters (ARCHITECTURE.md,
+// "The life of a packet"). It receives packets, closes batches when they are full or too old, and executes the oldest
+// waiting batch. It blocks only on an output without room (`TxQueue::send`), and not even there once the run is ending.
 
 #pragma once
 
@@ -21,19 +21,19 @@ namespace penstock::run {
 
 class Worker {
  public:
-  /// Borrows the chain, whose ports are open, and `trace`, which may be null. Throws gpu::CudaError where the chain is
-  /// to run on a GPU and cannot.
+  /// Borrows the chain, whose ports must be open, and `trace`, which may be null. Throws gpu::CudaError if the chain
+  /// cannot run on its GPU.
   Worker(const Chain& chain, unsigned index, Trace* trace);
 
-  /// First, in the thread that then runs: makes the executor ready for packets.
+  /// Makes the executor ready for packets. Called first, in the thread that will call `run`.
   void begin() noexcept;
 
-  /// Returns when all sources have ended and all their packets are done, or, once `stop` is set, when what has been
-  /// taken in is done.
+  /// Returns when all sources have ended and all packets are done. If `stop` is set, it stops receiving, and returns
+  /// when the packets received so far are done.
   void run(const std::atomic<bool>& stop) noexcept;
 
   [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
-  /// When all packets were done; once `run` has returned.
+  /// The time when all packets were done; valid after `run` has returned.
   [[nodiscard]] Batch::Clock::time_point ended_at() const noexcept { return ended_at_; }
 
  private:
@@ -42,7 +42,7 @@ class Worker {
     port::RxQueue* queue;
     PortIndex port;
     bool lossless;
-    bool timed;  // its packets carry times to merge it with others by
+    bool timed;  // its packets have timestamps by which sources are merged
     bool ended = false;
   };
 
@@ -50,7 +50,7 @@ class Worker {
   bool receive() noexcept;
   bool receive_from(Source& source) noexcept;
   void count_arrivals(const Source& source, std::uint64_t packets, std::uint64_t bytes) noexcept;
-  /// Into the batch that is being filled, or, where the waiting queue is full, to be dropped and counted.
+  /// Polls into the open batch.
   port::RxStatus take_in(Source& source) noexcept;
   [[nodiscard]] std::uint64_t others_come_at(const Source& source) noexcept;
   port::RxStatus lose(Source& source) noexcept;
@@ -59,20 +59,20 @@ class Worker {
   bool execute() noexcept;
   bool retire() noexcept;
   [[nodiscard]] bool all_ended() const noexcept;
-  /// Batches that are closed and not worked on yet.
+  /// Whether closed batches wait for the executor.
   [[nodiscard]] bool any_waits() const noexcept { return next_ != nullptr || ring_.waiting() > 0; }
 
   const Chain& chain_;
   WorkerCounters counters_;
   ring::PacketRing ring_;
   std::unique_ptr<Executor> executor_;
-  Batch* next_ = nullptr;      // the oldest that waits, once it is out of the ring's queue
-  std::size_t in_flight_ = 0;  // batches that the executor has
+  Batch* next_ = nullptr;      // the oldest waiting batch, already taken from the ring's queue
+  std::size_t in_flight_ = 0;  // batches that the executor holds
   std::vector<Source> sources_;
   bool all_lossless_ = true;
   std::size_t next_source_ = 0;
   Batch* filling_ = nullptr;
-  bool copy_waits_ = false;  // alone in the batch that is filled, until all packets before it are done
+  bool copy_waits_ = false;  // a copy is alone in the open batch until all packets before it are done
   Clock::time_point ended_at_;
 };
 

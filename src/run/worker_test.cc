@@ -20,7 +20,7 @@ using testing::FakePort;
 using testing::numbered_frames;
 using testing::script;
 
-constexpr int kPatience = 50'000'000;  // polls, so that a broken worker fails a test and does not hang it
+constexpr int kPatience = 50'000'000;  // polls, so that a broken worker fails a test instead of hanging it
 
 std::vector<std::uint64_t> numbers(std::uint64_t count) {
   std::vector<std::uint64_t> all(count);
@@ -33,7 +33,7 @@ std::uint64_t dropped(const WorkerCounters& counters, ChainDrop reason) {
   return counters.dropped_by_chain[static_cast<std::size_t>(reason)].packets.get();
 }
 
-/// A chain that is run by one worker to its end.
+/// Runs a chain with one worker to its end.
 struct Finished {
   explicit Finished(FakeChain& chain) {
     chain.open();
@@ -47,7 +47,7 @@ struct Finished {
   std::unique_ptr<Worker> worker;
 };
 
-TEST(Worker, ClosesABatchThatHoldsAllThePacketsItMay) {
+TEST(Worker, ClosesABatchWithTheMaximumNumberOfPackets) {
   FakeChain chain;
   chain.add_source("in", script({numbered_frames(10)}));
   FakePort& out = chain.add_sink("out");
@@ -61,7 +61,7 @@ TEST(Worker, ClosesABatchThatHoldsAllThePacketsItMay) {
   EXPECT_EQ(out.numbers(), numbers(10));
 }
 
-TEST(Worker, ClosesABatchThatHoldsAllTheBytesItMay) {
+TEST(Worker, ClosesABatchWithTheMaximumNumberOfBytes) {
   FakeChain chain;
   chain.add_source("in", script({std::vector<testing::Bytes>(5, testing::numbered(7))}));
   chain.add_sink("out");
@@ -73,11 +73,11 @@ TEST(Worker, ClosesABatchThatHoldsAllTheBytesItMay) {
   EXPECT_EQ(get(run.counters().batches), 3U);
 }
 
-TEST(Worker, MapsNoQueueWhereAllItsSourcesWait) {
+TEST(Worker, MapsNoQueueIfAllItsSourcesCanWait) {
   FakeChain chain;
   chain.add_source("in", script({numbered_frames(10)}));
   FakePort& out = chain.add_sink("out");
-  chain.settings.queue_bytes = std::size_t{1} << 50;  // more than there is address space
+  chain.settings.queue_bytes = std::size_t{1} << 50;  // more than the address space
   const Finished run(chain);
   EXPECT_EQ(out.numbers(), numbers(10));
 }
@@ -88,7 +88,7 @@ TEST(Worker, ClosesABatchWhoseTimeIsOver) {
   int polls = 0;
   chain.add_source("in", [&](unsigned, Batch& batch) {
     if (++polls <= 3) testing::append(batch, testing::numbered(static_cast<std::uint64_t>(polls - 1)));
-    // Nothing else comes before these packets are out.
+    // No more packets arrive until these have left.
     return out->sent[0].size() == 3 || polls == kPatience ? RxStatus::end : RxStatus::idle;
   });
   out = &chain.add_sink("out");
@@ -110,9 +110,9 @@ TEST(Worker, LeavesABatchOpenWhileThereIsTime) {
   EXPECT_EQ(get(run.counters().closed_by_end), 1U);
 }
 
-TEST(Worker, CountsTheLatencyOfEveryPacketThatItTookIn) {
+TEST(Worker, CountsTheLatencyOfEveryReceivedPacket) {
   FakeChain chain;
-  std::vector<std::vector<testing::Bytes>> one_by_one;  // more polls than a batch keeps times of
+  std::vector<std::vector<testing::Bytes>> one_by_one;  // more polls than a batch stores times for
   for (std::uint64_t i = 0; i < 300; ++i) one_by_one.push_back({testing::numbered(i)});
   chain.add_source("in", script(one_by_one));
   chain.add_sink("out");
@@ -125,7 +125,7 @@ TEST(Worker, CountsTheLatencyOfEveryPacketThatItTookIn) {
   EXPECT_EQ(run.counters().latency.count(), 300U);
 }
 
-/// The longest latency of one packet that is stamped with the time before `wait` and polled after it.
+/// The latency of a packet that is stamped before `wait` and polled after it.
 ///
 ///     run's start ──▶ stamp + `shift` ── wait ──▶ poll ──▶ sent
 ///
@@ -148,14 +148,14 @@ std::chrono::nanoseconds latency_of_a_packet(std::optional<std::chrono::nanoseco
   return run.counters().latency.quantile(1);
 }
 
-TEST(Worker, CountsLatencyFromTheArrivalWhereThePortKnowsIt) {
+TEST(Worker, CountsLatencyFromTheArrivalIfThePortKnowsIt) {
   EXPECT_GE(latency_of_a_packet(-1h, 0ms), 20ms) << "not from the poll";
   EXPECT_LT(latency_of_a_packet(-1h, -2h), 1h) << "a packet of an old recording counts from the poll";
   EXPECT_GT(latency_of_a_packet(-1h, 2h), 0ms) << "so does one whose time is yet to come";
   EXPECT_GT(latency_of_a_packet(std::nullopt, 0ms), 0ms);
 }
 
-TEST(Worker, CountsArrivalsOfMorePollsThanABatchKeepsTimesOf) {
+TEST(Worker, CountsArrivalsOfMorePollsThanABatchStoresTimesFor) {
   FakeChain chain;
   std::vector<std::vector<testing::Bytes>> one_by_one;
   for (std::uint64_t i = 0; i < 300; ++i) one_by_one.push_back({testing::numbered(i)});
@@ -194,7 +194,7 @@ TEST(Worker, PassesBatchBoundariesWhenNoPacketsCome) {
 }
 
 //   poll:   0 1 2 │ copy of 9 │ 3 4
-TEST(Worker, ShowsACopyAtItsPlaceAndCountsAndSendsItNot) {
+TEST(Worker, ShowsACopyInItsPlaceWithoutCountingOrSendingIt) {
   FakeChain chain;
   int polls = 0;
   chain.add_source("in", [&](unsigned, Batch& batch) {
@@ -226,7 +226,7 @@ TEST(Worker, ShowsACopyAtItsPlaceAndCountsAndSendsItNot) {
   EXPECT_EQ(get(run.counters().in.packets), 5U);
 }
 
-TEST(Worker, ReturnsAtOnceWhereNoSourceHasAnything) {
+TEST(Worker, ReturnsAtOnceIfAllSourcesHaveEnded) {
   FakeChain chain;
   chain.add_source("a", [](unsigned, Batch&) { return RxStatus::end; });
   chain.add_source("b", [](unsigned, Batch&) { return RxStatus::end; });
@@ -235,7 +235,7 @@ TEST(Worker, ReturnsAtOnceWhereNoSourceHasAnything) {
   EXPECT_EQ(get(run.counters().in.packets), 0U);
 }
 
-TEST(Worker, ReadsOnFromTheOthersWhereASourceHasEnded) {
+TEST(Worker, ContinuesWithTheOtherSourcesAfterOneEnds) {
   FakeChain chain;
   chain.add_source("a", script({numbered_frames(5)}));
   chain.add_source("b", script({numbered_frames(3, 5), {}, {}, numbered_frames(4, 8)}, 1));
@@ -246,7 +246,7 @@ TEST(Worker, ReadsOnFromTheOthersWhereASourceHasEnded) {
   EXPECT_EQ(get(run.counters().port_in[1].packets), 7U);
 }
 
-/// Three sources fill a batch each while one is worked on, so the waiting queue is full at the third.
+/// Each of three sources fills a batch while one is being processed, so the waiting queue is full at the third.
 struct ThreeSources {
   static constexpr std::uint64_t kEach = 400;
   static constexpr std::size_t kBatch = 10;
@@ -288,9 +288,9 @@ TEST(Worker, DropsWhatASingleSourceOffersBeyondTheWaitingQueue) {
   FakePort& out = chain.add_sink("out");
   chain.settings.batch_packets = 10;
   chain.settings.batch_bytes = 64 << 10;
-  chain.settings.queue_bytes = 2000;  // reached by the frames of three batches: 640, 720 and 800 bytes in the ring
+  chain.settings.queue_bytes = 2000;  // reached by three batches, with 640, 720 and 800 bytes in the ring
   const Finished run(chain);
-  // All 1000 are there at once.
+  // All 1000 packets are available at once.
   const std::uint64_t lost = dropped(run.counters(), ChainDrop::queue_full);
   EXPECT_GT(lost, 500U);
   EXPECT_EQ(get(run.counters().forwarded.packets) + lost, 1000U);
@@ -300,7 +300,7 @@ TEST(Worker, DropsWhatASingleSourceOffersBeyondTheWaitingQueue) {
   EXPECT_GT(first[30], 100U) << "the queue was full, and what came was dropped";
 }
 
-TEST(Worker, TakesNothingInFromSourcesThatWaitWhileBatchesWait) {
+TEST(Worker, ReceivesNothingFromSourcesThatCanWaitWhileBatchesWait) {
   FakeChain chain;
   chain.settings.batch_packets = 10;
   std::uint64_t taken_in = 0;
@@ -322,7 +322,7 @@ TEST(Worker, TakesNothingInFromSourcesThatWaitWhileBatchesWait) {
   EXPECT_LE(most, 20U) << "one batch that waits, and one that is filled";
 }
 
-TEST(Worker, LosesNothingOfASourceThatWaits) {
+TEST(Worker, LosesNothingFromASourceThatCanWait) {
   ThreeSources sources({true, false, true});
   const Finished run(sources.chain);
   const auto numbers = sources.out->numbers();
@@ -370,7 +370,7 @@ TEST(Worker, StarvesNoSource) {
   for (PortIndex i = 0; i < 3; ++i) EXPECT_GT(get(worker.counters().port_in[i].packets), 50U) << "source " << i;
 }
 
-TEST(Worker, FinishesWhatItHasTakenInWhenItIsToldToStop) {
+TEST(Worker, FinishesReceivedPacketsWhenItIsStopped) {
   FakeChain chain;
   std::atomic<bool> stop{false};
   std::uint64_t given = 0;
@@ -395,7 +395,7 @@ TEST(Worker, FinishesWhatItHasTakenInWhenItIsToldToStop) {
   EXPECT_EQ(get(worker.counters().closed_by_end), 1U);
 }
 
-TEST(Worker, NumbersItsPacketsInTheOrderTheyCame) {
+TEST(Worker, NumbersItsPacketsInTheOrderOfArrival) {
   FakeChain chain;
   chain.add_source("in", script({numbered_frames(100)}));
   FakePort& out = chain.add_sink("out");

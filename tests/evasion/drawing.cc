@@ -56,7 +56,7 @@ class Drawing {
   }
 
  private:
-  /// From the SYN that is nearest.
+  /// Relative to the nearest SYN.
   std::int64_t relative(std::uint32_t sequence, bool from_host) const {
     std::optional<std::int64_t> nearest;
     const auto consider = [&](std::uint32_t isn) {
@@ -144,7 +144,7 @@ class Drawing {
     };
     add(bytes.subspan(addresses, addresses_end - addresses));
     const std::size_t length = bytes[0] >> 4 == 6 ? get16(bytes, 4) : get16(bytes, 2) - at;
-    if (at + length < bytes.size()) {  // a trailer
+    if (at + length < bytes.size()) {  // it has a trailer
       sum -= bytes.size() - at - length;
       bytes = bytes.first(at + length);
     }

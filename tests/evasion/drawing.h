@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A conversation as text: a line for each packet, with sequence numbers from each side's first SYN on.
+// A conversation as text: one line per packet, with sequence numbers relative to each side's first SYN.
 
 #pragma once
 

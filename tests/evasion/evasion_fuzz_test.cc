@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fuzzer with a fixed seed: nothing evades the intrusion detection at its default settings. And that the fuzzer
-// would find it. Skipped where there is no judge to be had.
+// The fuzzer with a fixed seed: nothing evades intrusion detection with default settings, and the fuzzer would find
+// evasions. Skipped if no kernel host can be created.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kConversations = penstock::testing::rounds(40'000);
 
-/// The first few evasions, each as small as it gets.
+/// The first few evasions, minimised.
 std::string drawings_of(const FuzzResult& result, const FuzzOptions& options) {
   constexpr std::size_t kMost = 3;
   std::string text;
@@ -60,12 +60,12 @@ TEST_F(EvasionFuzz, NothingEvadesTheDefaultSettings) {
   run();
   if (IsSkipped()) return;
   EXPECT_EQ(result_.findings.size(), 0U) << drawings_of(result_, options_);
-  // Or all of this proves nothing.
+  // Otherwise the test would prove nothing.
   const FuzzCounts& off_path = result_.counts[Mode::off_path];
   EXPECT_GE(off_path.read, off_path.conversations / 100 * 80);
 }
 
-TEST_F(EvasionFuzz, WithoutAttacksTheHostReadsEverySignatureOffThePathAndNoneOnIt) {
+TEST_F(EvasionFuzz, WithoutAttacksTheHostReadsEverySignatureOffThePathAndNoneInline) {
   options_.conversations = 2000;
   options_.generator.only = {"none"};
   run();
@@ -75,7 +75,7 @@ TEST_F(EvasionFuzz, WithoutAttacksTheHostReadsEverySignatureOffThePathAndNoneOnI
   EXPECT_EQ(result_.findings.size(), 0U) << drawings_of(result_, options_);
 }
 
-// A sensor that looks at each packet on its own misses what lies in two.
+// A sensor that inspects each packet on its own misses signatures that are split over two packets.
 TEST_F(EvasionFuzz, FindsWhatEvadesASensorWithoutStreams) {
   options_.conversations = 500;
   options_.generator.only = {"cut"};
@@ -85,7 +85,7 @@ TEST_F(EvasionFuzz, FindsWhatEvadesASensorWithoutStreams) {
   EXPECT_GT(result_.findings.size(), 50U);
 }
 
-// On the path, what is harmless arrives.
+// Inline, harmless conversations arrive.
 TEST_F(EvasionFuzz, WithoutAttacksHarmlessConversationsPass) {
   options_.conversations = 2000;
   options_.generator.only = {"none", "reorder", "cut", "resend_same", "fragments", "host_speaks"};

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fuzzer by hand: README.md of this folder is its manual page.
+// The fuzzer's command line; README.md in this folder is its manual page.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -77,7 +77,7 @@ void print_summary(const FuzzResult& result, double seconds) {
   for (const auto& [move, count] : by_move) fmt::print("  {:6} with {}\n", count, move);
 }
 
-/// Makes each evasion as small as it gets, and draws one of each class.
+/// Minimises each evasion, and draws one of each class.
 int classify(const Arguments& arguments, const FuzzResult& result) {
   struct Class {
     std::uint64_t count = 0;
@@ -97,7 +97,7 @@ int classify(const Arguments& arguments, const FuzzResult& result) {
       profile = evasion.profile;
     }
     Script script = generate(arguments.fuzz.seed, evasion.index, arguments.fuzz.generator);
-    // Each attacker is another one, whose fragments and segments may come to another worker.
+    // Attackers differ between plays, so their fragments and segments may come to different workers.
     const bool innocent = arguments.fuzz.generator.innocent;
     const auto is_one = [&](const Replay::Outcome& outcome) {
       if (!innocent) return outcome.evaded;
@@ -109,7 +109,7 @@ int classify(const Arguments& arguments, const FuzzResult& result) {
       }
       return false;
     };
-    if (!evades(script)) {  // not by itself: another conversation or the time had a part in it
+    if (!evades(script)) {  // not on its own: another conversation or timing contributed
       ++lost;
       fmt::print("did not come again: --replay {} --workers {} {}: {}\n", evasion.index, evasion.workers,
                  name_of(evasion.mode), joined(evasion.moves));

@@ -19,9 +19,10 @@ namespace {
 
 constexpr std::uint64_t kBatch = 500;
 constexpr std::uint64_t kBeginNs = 1'700'000'000'000'000'000;
-constexpr std::uint64_t kBetweenConversationsNs = 3'000'000;  // shorter than most are: they are interleaved
+constexpr std::uint64_t kBetweenConversationsNs = 3'000'000;  // shorter than most conversations, so that they are
+                                                              // interleaved
 
-/// The host may remember an attacker (fragments that wait, ports): each conversation has another one.
+/// The host may keep state about an attacker (waiting fragments, ports), so each conversation uses another one.
 std::uint32_t attacker_of(std::uint64_t index, Mode mode) {
   return static_cast<std::uint32_t>((index * 2 + (mode == Mode::on_path ? 1 : 0)) & 0xffffff);
 }
@@ -36,13 +37,13 @@ SensorOnPath on_path_sensor(LiveSensor& sensor) {
   };
 }
 
-/// One thread's.
+/// The state of one thread.
 class Runner {
  public:
   explicit Runner(const FuzzOptions& options)
       : options_(options), off_path_(options.sensor), on_path_(true, options.sensor) {}
 
-  /// Batch `number`, into `result`. An error: there is no such host here.
+  /// Plays batch `number`, and adds to `result`. Fails if no such host can be created.
   Result<void> run(std::uint64_t number, FuzzResult& result) {
     profile_ = options_.profiles[number % options_.profiles.size()];
     std::unique_ptr<KernelHost>& host = hosts_[static_cast<std::size_t>(profile_)];
@@ -122,7 +123,7 @@ class Runner {
       const Transcript transcript =
           play(one, *host_, attacker_of(index, Mode::on_path), now_ns, on_path_sensor(on_path_));
       counts.packets += transcript.packets.size();
-      // Time never goes back, and one conversation comes after another.
+      // Times must not go back, and conversations follow each other.
       if (!transcript.packets.empty()) now_ns = transcript.packets.back().time_ns + kBetweenConversationsNs;
       if (transcript.read_signature) {
         ++counts.read;
@@ -139,8 +140,8 @@ class Runner {
   [[nodiscard]] bool innocent() const { return options_.generator.innocent; }
 
   const FuzzOptions& options_;
-  std::array<std::unique_ptr<KernelHost>, kHostProfiles> hosts_;  // once they are needed
-  KernelHost* host_ = nullptr;                                    // the batch's
+  std::array<std::unique_ptr<KernelHost>, kHostProfiles> hosts_;  // created when first needed
+  KernelHost* host_ = nullptr;                                    // of the current batch
   HostProfile profile_ = HostProfile::standard;
   OffPathSensor off_path_;
   LiveSensor on_path_;
@@ -166,7 +167,7 @@ std::string_view name_of(Mode mode) { return mode == Mode::off_path ? "off the p
 Result<FuzzResult> fuzz(const FuzzOptions& options, const std::function<void(const FuzzResult&)>& on_progress) {
   const std::uint64_t batches = (options.conversations + kBatch - 1) / kBatch;
   std::atomic<std::uint64_t> next{0};
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards the following variables
   FuzzResult result;
   Errors errors;
   const auto work = [&] {
@@ -207,7 +208,7 @@ Replay::Outcome Replay::play(const Script& script, Mode mode, unsigned workers) 
   sensor.restart(workers);
   const std::uint64_t alerts = sensor.alerts(sid_of(script.signature));
   Outcome outcome;
-  // Each time by another attacker: the host may remember the ports of the last.
+  // A different attacker each time, because the host may remember the ports of the last one.
   const std::uint32_t attacker = next_attacker_++ & 0xffffff;
   outcome.transcript = evasion::play(script, *host_, attacker, kBeginNs, on_path_sensor(sensor));
   sensor.finish();

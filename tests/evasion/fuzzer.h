@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs conversations in batches, off the path and on it, and keeps those in which the host read what the sensor did not
-// report or stop. Threads share nothing but the next batch's number and the results.
+// Plays conversations in batches, off the path and inline, and collects those in which the host read what the sensor
+// did not report or block. Threads share only the next batch's number and the results.
 
 #pragma once
 
@@ -27,30 +27,30 @@ struct FuzzOptions {
   std::uint64_t seed = 1;
   std::uint64_t first = 0, conversations = 1000;
   std::vector<Mode> modes = {Mode::off_path, Mode::on_path};
-  std::vector<unsigned> workers = {1, 2, 3, 4, 5, 6, 7, 8};     // one after another, a batch each
-  std::vector<HostProfile> profiles = {HostProfile::standard};  // one after another, a batch each
+  std::vector<unsigned> workers = {1, 2, 3, 4, 5, 6, 7, 8};     // in turn, one per batch
+  std::vector<HostProfile> profiles = {HostProfile::standard};  // in turn, one per batch
   unsigned threads = 2;
-  std::uint64_t most_findings = 1000;  // then the run ends
+  std::uint64_t most_findings = 1000;  // the run then ends
   GeneratorOptions generator;
   SensorSettings sensor;
 };
 
-/// An evasion; of innocent conversations, one that was alerted on or stopped.
+/// An evasion; or an innocent conversation that was alerted on or blocked.
 struct Finding {
   std::uint64_t index = 0;
   Mode mode = Mode::off_path;
   unsigned workers = 1;
   HostProfile profile = HostProfile::standard;
   std::vector<std::string_view> moves;
-  std::string drawing;  // of this play: the host's timers, or other conversations, may have had a part in it
+  std::string drawing;  // of this play: host timers or other conversations may have influenced it
 };
 
 struct FuzzCounts {
   std::uint64_t conversations = 0, packets = 0;
-  std::uint64_t read = 0;          // the host read the signature; of the innocent, their text
-  std::uint64_t false_alerts = 0;  // off the path: alerts where it did not, or where there is none
-  std::uint64_t stopped = 0;       // on the path: the host did not read it
-  std::uint64_t alerted = 0;       // … with an alert, before the next conversation
+  std::uint64_t read = 0;          // the host read the signature, or the text of an innocent conversation
+  std::uint64_t false_alerts = 0;  // off the path: alerts although the host did not read it, or there was none
+  std::uint64_t stopped = 0;       // inline: the host did not read it
+  std::uint64_t alerted = 0;       // … and there was an alert before the next conversation
 };
 
 struct FuzzResult {
@@ -58,16 +58,16 @@ struct FuzzResult {
   std::vector<Finding> findings;
 };
 
-/// `on_progress` is called now and then, by one thread at a time, with what is done so far. An error: there is no host
-/// here.
+/// `on_progress` is called from time to time, by one thread at a time, with the results so far. Fails if no host can be
+/// created on this machine.
 [[nodiscard]] Result<FuzzResult> fuzz(const FuzzOptions& options,
                                       const std::function<void(const FuzzResult&)>& on_progress = {});
 
-/// Plays one script; tells whether it evades the sensor. Off the path, too, the sensor is the function's stages alone,
-/// which are much sooner made than a whole chain.
+/// Plays one script, and reports whether it evades the sensor. Off the path too, the sensor consists of the function's
+/// stages alone, which are created much faster than a whole chain.
 class Replay {
  public:
-  /// An error: there is no host here.
+  /// Fails if no host can be created on this machine.
   static Result<std::unique_ptr<Replay>> make(HostProfile profile, const SensorSettings& settings = {});
   struct Outcome {
     Transcript transcript;

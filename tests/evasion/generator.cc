@@ -19,7 +19,7 @@ Bytes filler_around(const std::string& signature, Random& random, std::size_t co
   return random.percent(15) ? pieces_of(signature, random, count) : filler(random, count);
 }
 
-/// Mostly short; now and then over what is inspected at once.
+/// Mostly short; sometimes longer than what is inspected at once.
 std::size_t filler_size(Random& random) {
   const std::uint64_t kind = random.below(10);
   return static_cast<std::size_t>(kind < 4   ? random.below(8)
@@ -85,7 +85,7 @@ void add_data(Draft& draft) {
   draft.insert(draft.script.steps.size(), Step::Kind::resend, draft.attacked, {});
 }
 
-/// The host's server answers with the signature; the attacker acknowledges as it comes.
+/// The host's server answers with the signature; the attacker acknowledges it piece by piece.
 void add_answer(Draft& draft) {
   Random& random = draft.random;
   const auto text = [&](std::size_t size) {
@@ -182,7 +182,7 @@ const Move& pick_move(const std::vector<const Move*>& moves, Random& random) {
   return *moves.front();
 }
 
-/// Whether the host surely takes it as the end of the handshake, and the sensor too.
+/// Whether the host, and the sensor too, certainly takes it as the end of the handshake.
 bool establishes(const Step& step, std::uint8_t attacked) {
   const Packet& packet = step.packet;
   return step.kind == Step::Kind::packet && packet.connection == attacked && packet.at == 0 &&
@@ -192,10 +192,10 @@ bool establishes(const Step& step, std::uint8_t attacked) {
          !packet.wrong_ip_checksum && packet.ip_length_shift == 0 && !packet.data_offset && packet.fragments.empty();
 }
 
-/// A handshake that takes a minute is forgotten, by default (`tcp_new_timeout`).
+/// By default, a handshake that takes a minute times out (`tcp_new_timeout`).
 void shorten_pauses_of_handshakes(Script& script, std::uint8_t attacked) {
   constexpr std::uint32_t kLong = 60, kShort = 31;
-  // With these the first ACK need not be the end of it.
+  // With these moves, the first ACK may not end the handshake.
   constexpr std::array<std::string_view, 4> kOdd = {"syn_shifted", "split_handshake", "without_handshake_ack",
                                                     "early_data"};
   const bool is_odd = std::any_of(script.moves.begin(), script.moves.end(), [&](std::string_view move) {

@@ -16,10 +16,10 @@ namespace penstock::evasion {
 
 struct GeneratorOptions {
   bool ipv6 = true;
-  std::vector<std::string> only{};    // names of moves: no others; empty: all that are on by default
-  std::vector<std::string> except{};  // names of moves that are left out
+  std::vector<std::string> only{};    // names of the moves to use; empty: all that are on by default
+  std::vector<std::string> except{};  // names of moves to leave out
   unsigned most_moves = 5;
-  bool innocent = false;  // no signature: a text that no rule describes stands in its place
+  bool innocent = false;  // no signature: a text that no rule matches replaces it
 };
 
 [[nodiscard]] Script generate(std::uint64_t seed, std::uint64_t index, const GeneratorOptions& options);

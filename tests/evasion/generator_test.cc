@@ -32,8 +32,8 @@ TEST(Generator, EveryMoveThatIsOnIsDrawn) {
   for (const Move* move : all_moves()) EXPECT_EQ(drawn.contains(move->name), move->weight > 0) << move->name;
 }
 
-// However many moves change it.
-TEST(Generator, AScriptNamesNothingThatIsNotThere) {
+// Whatever number of moves changed it.
+TEST(Generator, AScriptRefersOnlyToThingsThatExist) {
   for (std::uint64_t index = 0; index < 20'000; ++index) {
     const Script script = generate(2, index, {.most_moves = 12});
     for (const Step& step : script.steps) {
@@ -52,7 +52,7 @@ TEST(Generator, AScriptNamesNothingThatIsNotThere) {
   }
 }
 
-TEST(Generator, OnlyTheMovesThatAreAskedForAreDrawn) {
+TEST(Generator, OnlyRequestedMovesAreDrawn) {
   for (std::uint64_t index = 0; index < 500; ++index) {
     for (const std::string_view move : generate(1, index, {.only = {"decoy_"}, .except = {"decoy_rst"}}).moves) {
       EXPECT_TRUE(move.starts_with("decoy_") && move != "decoy_rst") << move;
@@ -60,7 +60,7 @@ TEST(Generator, OnlyTheMovesThatAreAskedForAreDrawn) {
   }
 }
 
-// Without attacks the segments are the stream, each byte once, and the signature is in it.
+// Without attacks, the segments cover the stream, each byte once, and the signature is in it.
 TEST(Generator, SegmentsWithoutAttacksAreTheStream) {
   for (std::uint64_t index = 0; index < 300; ++index) {
     const Script script = generate(1, index, {.only = {"none"}});
@@ -77,8 +77,8 @@ TEST(Generator, SegmentsWithoutAttacksAreTheStream) {
   }
 }
 
-// A script evades here as long as it has the first of its decoys.
-TEST(Minimise, LeavesOutWhatDoesNotMatter) {
+// Here a script counts as an evasion as long as it contains its first decoy.
+TEST(Minimise, RemovesWhatDoesNotMatter) {
   const Script script = generate(1, 3, {.only = {"decoy_dies"}, .most_moves = 8});
   const auto evades = [](const Script& candidate) {
     return std::any_of(candidate.steps.begin(), candidate.steps.end(),

@@ -28,7 +28,7 @@ constexpr const char* kDevice = "evasion";
 constexpr const char* kPageDevice = "evasion_page";
 constexpr std::size_t kLargestPacket = 65536;
 
-/// The namespace that the thread began in, once it has left it; and whose it is in now.
+/// The thread's original namespace, once it has left it; and the owner of the one that it is in now.
 thread_local Descriptor outer_namespace;
 thread_local const void* namespace_owner = nullptr;
 
@@ -38,13 +38,13 @@ struct Setting {
   const char* value;
   bool required;
 };
-/// None of these changes which bytes a host takes.
+/// None of these affects which bytes a host accepts.
 constexpr Setting kSettings[] = {
-    // Answers to invalid packets are limited by time: whether one comes would depend on how fast the fuzzer is.
+    // Answers to invalid packets are rate-limited; with a limit, results would depend on the fuzzer's speed.
     {"net/ipv4/tcp_invalid_ratelimit", "0", false},
     {"net/ipv4/tcp_challenge_ack_limit", "2147483647", false},
     {"net/ipv4/icmp_ratelimit", "0", false},
-    // What conversations that are over have left: half-open connections, connections in TIME_WAIT, fragments.
+    // Leftovers of finished conversations: half-open connections, connections in TIME_WAIT, fragments.
     {"net/ipv4/tcp_synack_retries", "0", false},
     {"net/ipv4/tcp_max_syn_backlog", "65535", true},
     {"net/core/somaxconn", "65535", true},
@@ -52,23 +52,23 @@ constexpr Setting kSettings[] = {
     {"net/ipv4/ipfrag_low_thresh", "402653184", false},
     {"net/ipv6/ip6frag_high_thresh", "536870912", false},
     {"net/ipv6/ip6frag_low_thresh", "402653184", false},
-    // No memory of earlier connections with an address.
+    // No metrics of earlier connections with an address.
     {"net/ipv4/tcp_no_metrics_save", "1", false},
-    // Packets come from anywhere by one device.
+    // Packets from any address arrive on one device.
     {"net/ipv4/conf/all/rp_filter", "0", true},
     {"net/ipv4/conf/default/rp_filter", "0", true},
-    // No traffic of its own, and the addresses can be used at once.
+    // No traffic of its own, and addresses that can be used at once.
     {"net/ipv6/conf/default/accept_dad", "0", false},
     {"net/ipv6/conf/default/router_solicitations", "0", false},
     {"net/ipv6/conf/default/addr_gen_mode", "1", false},
     {"net/ipv6/conf/all/disable_ipv6", "0", false},
 };
 
-/// Of a profile. Where the kernel does not know one, the host is as it is without.
+/// Settings of a profile. If the kernel does not know one of them, the host keeps its default.
 constexpr Setting kProfileSettings[kHostProfiles] = {
     {nullptr, nullptr, false},
     {"net/ipv4/tcp_syncookies", "2", false},
-    {"net/ipv4/tcp_fastopen", "1539", false},  // client, server, without a cookie, all listeners
+    {"net/ipv4/tcp_fastopen", "1539", false},  // client, server, without cookies, all listeners
     {"net/ipv4/tcp_timestamps", "0", false},
     {"net/ipv4/tcp_window_scaling", "0", false},
     {"net/ipv4/tcp_sack", "0", false},
@@ -204,7 +204,7 @@ Result<void> HostNetwork::open_devices() {
   ifreq request = request_for(kPageDevice);
   if (!page_device_ || ::ioctl(page_device_.get(), SIOCGIFHWADDR, &request) < 0)
     return refused("cannot make a TAP device");
-  frame_.assign(request.ifr_hwaddr.sa_data, request.ifr_hwaddr.sa_data + 6);  // to the device itself
+  frame_.assign(request.ifr_hwaddr.sa_data, request.ifr_hwaddr.sa_data + 6);  // addressed to the device itself
   frame_.insert(frame_.end(), {2, 0, 0, 0, 0, 2, 0, 0});
   packet_.resize(kLargestPacket);
   return {};
@@ -247,7 +247,7 @@ bool HostNetwork::configure_ipv6(const Address& address) const {
 }
 
 void HostNetwork::deliver(BytesView packet, bool in_page) {
-  // What is not even IP is refused with EINVAL: no host reads that.
+  // Packets that are not IP at all are refused with EINVAL; no host would read them.
   if (!in_page || packet.empty()) {
     static_cast<void>(::write(device_.get(), packet.data(), packet.size()));
     return;

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A network namespace for one host: its settings, the devices by which packets come and go, its addresses and routes.
-// The thread that makes it is in it until it is destroyed, or until it makes or enters another one. Nothing outside of
-// the namespace is touched.
+// A network namespace for one host: its settings, devices, addresses and routes. The thread that creates it is in it
+// until it is destroyed, or until the thread creates or enters another one. Nothing outside the namespace is changed.
 
 #pragma once
 
@@ -20,11 +19,11 @@ struct sockaddr_storage;
 
 namespace penstock::evasion {
 
-/// Where a process may not make a network namespace (it is not root), puts it into a user namespace in which it may.
-/// Once, before there are threads. Without effect where neither is allowed: HostNetwork::make will tell.
+/// If the process may not create network namespaces (it is not root), moves it into a user namespace in which it may.
+/// Call it once, before threads are started. If neither is allowed, it has no effect, and HostNetwork::make fails.
 void allow_network_namespaces();
 
-/// Closes what it holds.
+/// A file descriptor, closed by the destructor.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -42,15 +41,15 @@ class Descriptor {
   int fd_ = -1;
 };
 
-/// How the host's administrator has set it up: the settings that differ from the kernel's defaults.
+/// The host's configuration: settings that differ from the kernel's defaults.
 enum class HostProfile : std::uint8_t {
   standard,
-  syn_cookies,  // always, as under a flood
-  fast_open,    // servers take data with the SYN, with and without a cookie
+  syn_cookies,  // always sent, as under a flood
+  fast_open,    // servers accept data in the SYN, with and without a cookie
   no_timestamps,
   no_window_scaling,
   no_sack,
-  quick_timers,  // what lasts half a minute lasts a second: for Step::Kind::host_waits
+  quick_timers,  // timers of 30 s run for 1 s, for Step::Kind::host_waits
 };
 inline constexpr std::size_t kHostProfiles = 7;
 [[nodiscard]] std::string_view name_of(HostProfile profile);
@@ -58,19 +57,20 @@ inline constexpr std::size_t kHostProfiles = 7;
 
 class HostNetwork {
  public:
-  /// An error says what cannot be had here: namespaces, TUN devices, a setting.
+  /// The error says what is not available: namespaces, TUN devices, a setting.
   static Result<std::unique_ptr<HostNetwork>> make(HostProfile profile, const Address& ipv4, const Address& ipv6);
   ~HostNetwork();
   HostNetwork(const HostNetwork&) = delete;
   HostNetwork& operator=(const HostNetwork&) = delete;
 
-  /// Sockets that the thread makes from now on are in it.
+  /// Moves the thread into the namespace, where it then creates its sockets.
   void enter();
   [[nodiscard]] bool has_ipv6() const noexcept { return has_ipv6_; }
 
-  /// Received by the host, processed when the call returns. `in_page`: by the TAP device, else by the TUN device.
+  /// The host receives the packet, and has processed it when the call returns. `in_page`: by the TAP device, else by
+  /// the TUN device.
   void deliver(BytesView packet, bool in_page);
-  /// The next packet that the host has sent, by the TUN device; valid until the next call. Empty: there is none.
+  /// The next packet that the host has sent by the TUN device; valid until the next call. Empty: there is none.
   [[nodiscard]] BytesView sent();
 
  private:
@@ -83,11 +83,11 @@ class HostNetwork {
   Descriptor device_;       // TUN
   Descriptor page_device_;  // TAP
   bool has_ipv6_ = false;
-  Bytes frame_;  // for the TAP device; begins with its Ethernet header
+  Bytes frame_;  // for the TAP device; begins with the Ethernet header
   Bytes packet_;
 };
 
-/// The system's reason is in `errno`.
+/// The reason is taken from `errno`.
 [[nodiscard]] tl::unexpected<Errors> refused(std::string what);
 [[nodiscard]] sockaddr_storage socket_address(const Endpoint& endpoint);
 

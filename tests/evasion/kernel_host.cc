@@ -101,7 +101,8 @@ Result<void> KernelHost::begin() {
   return {};
 }
 
-// An IPv6 address is not there at once. And whatever keeps packets from the host is told here, not in conversations.
+// An IPv6 address is not usable at once. Also, anything that keeps packets from the host is reported here, not during
+// conversations.
 bool KernelHost::takes_datagrams(bool v6, bool in_page) {
   const Endpoint from{attacker(v6, 0xffffff), 4000}, to{address(v6), kUdpPorts[0]};
   IpFields ip;
@@ -131,7 +132,8 @@ Result<void> KernelHost::listen_on_ports(bool v6) {
   for (const auto& [port, buffer] : kTcpPorts) {
     Descriptor socket = bound(SOCK_STREAM, port, buffer);
     const int waiting = 1000;
-    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_FASTOPEN, &waiting, sizeof waiting);  // counts where it is set up
+    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_FASTOPEN, &waiting, sizeof waiting);  // has an effect if the profile
+                                                                                      // enables it
     if (!socket || ::listen(socket.get(), 65535) != 0) return refused(fmt::format("cannot listen on port {}", port));
     listeners_.push_back(std::move(socket));
   }
@@ -176,7 +178,7 @@ bool KernelHost::read(const Descriptor& socket, std::string& read) {
     const ssize_t length = ::recv(socket.get(), text_.data(), text_.size(), MSG_DONTWAIT);
     if (length > 0) {
       read.append(text_.data(), static_cast<std::size_t>(length));
-      // A short read does not mean that there is no more: reads end at an urgent byte.
+      // A short read does not mean that there is no more data: reads end at an urgent byte.
     } else {
       return length < 0 && (errno == EAGAIN || errno == EINPROGRESS || errno == ENOTCONN);
     }

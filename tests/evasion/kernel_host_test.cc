@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// That the judge takes right packets, and no wrong ones. Skipped where there is no judge to be had.
+// The kernel host accepts valid packets, and no invalid ones. Skipped if no kernel host can be created.
 
 #include "evasion/kernel_host.h"
 
@@ -38,7 +38,7 @@ class Judge : public ::testing::Test {
 
 const Bytes kHello = {'h', 'e', 'l', 'l', 'o'};
 
-TEST_F(Judge, ReadsARightDatagram) {
+TEST_F(Judge, ReadsAValidDatagram) {
   const auto right = [](const Endpoint& from, const Endpoint& to) { return udp_datagram(from, to, kHello); };
   EXPECT_TRUE(reads_datagram(false, {}, right));
   EXPECT_EQ(reads_datagram(true, {}, right), host_->has_ipv6());
@@ -55,7 +55,7 @@ TEST_F(Judge, ReadsNoDatagramWithAWrongChecksum) {
   EXPECT_FALSE(reads_datagram(false, {.wrong_checksum = true}, right));
 }
 
-/// One segment of data, after a handshake, as `change` has it.
+/// Plays a handshake and one data segment, which `change` modifies.
 Transcript conversation(KernelHost& host, HostRole role, void (*change)(Packet&)) {
   static std::uint32_t attacker = 100;
   Script script;
@@ -84,7 +84,7 @@ Transcript conversation(KernelHost& host, HostRole role, void (*change)(Packet&)
   return play(script, host, attacker++, 1'700'000'000'000'000'000);
 }
 
-TEST_F(Judge, ReadsARightSegment) {
+TEST_F(Judge, ReadsAValidSegment) {
   for (const HostRole role : {HostRole::server, HostRole::client}) {
     const Transcript transcript = conversation(*host_, role, [](Packet&) {});
     EXPECT_TRUE(transcript.read_signature);
@@ -92,7 +92,7 @@ TEST_F(Judge, ReadsARightSegment) {
   }
 }
 
-TEST_F(Judge, ReadsNoSegmentThatIsWrong) {
+TEST_F(Judge, ReadsNoInvalidSegment) {
   const std::pair<const char*, void (*)(Packet&)> wrongs[] = {
       {"checksum", [](Packet& packet) { packet.wrong_checksum = true; }},
       {"IP checksum", [](Packet& packet) { packet.wrong_ip_checksum = true; }},
@@ -107,7 +107,7 @@ TEST_F(Judge, ReadsNoSegmentThatIsWrong) {
   }
 }
 
-TEST_F(Judge, PutsFragmentsTogether) {
+TEST_F(Judge, ReassemblesFragments) {
   const Transcript transcript = conversation(*host_, HostRole::server, [](Packet& packet) {
     packet.fragments = {{.begin = 16, .end = Fragment::kToEnd, .more = false}, {.begin = 0, .end = 16, .more = true}};
   });
@@ -119,7 +119,7 @@ TEST_F(Judge, HasEachProfile) {
     auto other = KernelHost::make(static_cast<HostProfile>(i));
     ASSERT_TRUE(other) << to_string(other.error());
     for (const HostRole role : {HostRole::server, HostRole::client}) {
-      // Both hosts of the thread, in turn.
+      // Both hosts of the thread, alternately.
       EXPECT_TRUE(conversation(**other, role, [](Packet&) {}).read_signature) << name_of(static_cast<HostProfile>(i));
       EXPECT_TRUE(conversation(*host_, role, [](Packet&) {}).read_signature);
     }

@@ -39,7 +39,7 @@ constexpr Simplify kSimplifications[] = {
     [](Packet& p) { p.ip_length_shift = 0; },
 };
 
-/// Leaves out `count` bytes of a connection's stream from `begin` on, wherever they are sent.
+/// Removes `count` bytes of a connection's stream from `begin` on, wherever they are sent.
 void cut_stream(Script& script, std::size_t connection, std::int64_t begin, std::int64_t count) {
   const std::int64_t end = begin + count;
   const auto from = script.connections[connection].stream.begin() + begin;
@@ -119,7 +119,7 @@ class Minimiser {
     return changed;
   }
 
-  /// What is ahead of the signature and what is behind it, by halves.
+  /// Halves the data before and after the signature.
   bool shorten_streams() {
     bool changed = false;
     for (std::size_t i = 0; i < script_.connections.size(); ++i) {
@@ -243,7 +243,7 @@ std::string outline_of(const Script& script) {
   std::string last;
   for (const Step& step : script.steps) {
     const std::string one = text_of(step);
-    // What any conversation has says nothing.
+    // Steps that every conversation has are omitted.
     if (one == "S" || one == "SA" || one == "A" || one == "A+data" || one == "resend" || one == "connect") continue;
     if (one != last) text += (last.empty() ? " " : "; ") + one;
     last = one;

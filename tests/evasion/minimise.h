@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least of a script that still evades: steps and fragments are left out, and what is odd about packets is made
-// plain, one after another, until nothing more can be.
+// Reduces a script while it still evades: steps and fragments are removed and odd packet fields reset, one after
+// another, until nothing more can be removed.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace penstock::evasion {
 
-/// The script in a line, without numbers: scripts that do the same to the sensor mostly have the same.
+/// The script as one line without numbers. Scripts with the same effect on the sensor usually have the same outline.
 [[nodiscard]] std::string outline_of(const Script& script);
 
 [[nodiscard]] Script minimised(Script script, const std::function<bool(const Script&)>& evades);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attacks on a connection's course and end: FINs, what the host says, pauses, another connection by the same ports.
+// Attacks on a connection's course and end: FINs, data from the host, pauses, another connection on the same ports.
 
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@ void end_earlier(Draft& draft, std::uint8_t connection, std::int64_t size, std::
   const auto add = [&](Packet packet) { draft.insert(at++, std::move(packet), name); };
   const auto add_step = [&](Step::Kind kind) { draft.insert(at++, kind, 0, name); };
   switch (random.below(8)) {
-    case 0: {  // a RST that fits
+    case 0: {  // a valid RST
       Packet rst = segment(connection, size, random.percent(50) ? tcp::kRst : tcp::kRst | tcp::kAck);
       if (random.percent(30)) rst.timestamp_shift = -1'000'000;
       if (random.percent(20)) rst.ack_shift = random.between(-70'000, 70'000);
@@ -27,7 +27,7 @@ void end_earlier(Draft& draft, std::uint8_t connection, std::int64_t size, std::
       add(rst);
       break;
     }
-    case 1:  // a RST at the end of what came behind a hole
+    case 1:  // a RST at the end of data that follow a hole
       add(segment(connection, size + 10, tcp::kAck, "##########"));
       add(segment(connection, size + 20, tcp::kRst));
       break;
@@ -37,28 +37,28 @@ void end_earlier(Draft& draft, std::uint8_t connection, std::int64_t size, std::
       add(segment(connection, size + 1, tcp::kAck));
       break;
     }
-    case 3: {  // the host does: TIME_WAIT
+    case 3: {  // the host closes first: TIME_WAIT
       add_step(Step::Kind::host_closes);
       add(segment(connection, size, tcp::kAck));
       add(segment(connection, size, tcp::kFin | tcp::kAck));
       break;
     }
-    case 4:  // both at once
+    case 4:  // both close at once
       add_step(Step::Kind::host_shuts);
       add(segment(connection, size, tcp::kFin | tcp::kAck));
       add_step(Step::Kind::host_closes);
       break;
-    case 5: {  // closed, and a RST behind the FIN
+    case 5: {  // closed, and a RST after the FIN
       add(segment(connection, size, tcp::kFin | tcp::kAck));
       add(segment(connection, size + static_cast<std::int64_t>(random.below(2)), tcp::kRst));
       break;
     }
-    case 6: {  // the host aborts: data come that nobody reads
+    case 6: {  // the host aborts: data arrive that nobody reads
       add_step(Step::Kind::host_closes);
       add(segment(connection, size, tcp::kAck, "####"));
       break;
     }
-    default: {  // TIME_WAIT, and a RST in it
+    default: {  // TIME_WAIT, and a RST in that state
       add_step(Step::Kind::host_closes);
       add(segment(connection, size, tcp::kFin | tcp::kAck));
       add(segment(connection, size + 1, tcp::kAck));
@@ -78,8 +78,8 @@ void fin_early(Draft& draft, std::string_view name) {
   switch (random.below(6)) {
     case 0: fin.dies = true; break;
     case 1: fin.wrong_checksum = true; break;
-    case 2: fin.at += random.between(70'000, 1 << 20); break;                    // outside of the window
-    case 3: fin.at = random.between(target.at + 1, draft.stream_size()); break;  // behind a hole
+    case 2: fin.at += random.between(70'000, 1 << 20); break;                    // outside the window
+    case 3: fin.at = random.between(target.at + 1, draft.stream_size()); break;  // after a hole
     case 4: fin.at -= random.between(1, 2); break;
     default: fin.ack_shift = random.between(-3, 100'000); break;
   }
@@ -92,13 +92,13 @@ void host_speaks(Draft& draft, std::string_view name) {
   draft.insert_write(*position, std::string(static_cast<std::size_t>(draft.random.between(1, 2000)), '.'), name);
 }
 
-/// The host's application says that it is done, and goes on reading.
+/// The host's application shuts down its side, and continues reading.
 void host_shuts(Draft& draft, std::string_view name) {
   const auto position = draft.any_genuine();
   if (!position) return;
   draft.insert(*position, Step::Kind::host_shuts, 0, name);
   if (!draft.random.percent(50)) return;
-  Packet fin;  // and the attacker seems to be, too
+  Packet fin;  // the attacker appears to do the same
   fin.connection = draft.attacked;
   fin.at = draft.stream_size() + draft.random.between(0, 10);
   fin.flags = tcp::kFin | tcp::kAck;
@@ -109,7 +109,7 @@ void host_shuts(Draft& draft, std::string_view name) {
   draft.insert(*position + 1 + draft.random.below(2), fin, name);
 }
 
-/// ACKs of the attacker's while the host answers.
+/// ACKs from the attacker while the host answers.
 void answer_acks(Draft& draft, std::string_view name) {
   std::vector<std::size_t> writes;
   for (std::size_t i = 0; i < draft.script.steps.size(); ++i) {
@@ -150,7 +150,7 @@ void earlier_connection(Draft& draft, std::string_view name) {
   const std::int64_t size = draft.random.between(0, 60);
   const std::uint8_t connection = draft.add_connection(Bytes(static_cast<std::size_t>(size), '-'));
   Connection& earlier = draft.script.connections[connection];
-  // In TIME_WAIT a host takes a SYN with higher numbers.
+  // In TIME_WAIT, a host accepts a SYN with higher numbers.
   if (draft.random.percent(80)) {
     earlier.isn = draft.connection().isn - 100 - static_cast<std::uint32_t>(draft.random.below(200'000));
   }
@@ -166,7 +166,7 @@ void earlier_connection(Draft& draft, std::string_view name) {
   end_earlier(draft, connection, size, at, name);
 }
 
-/// The host never sees that the connection ends and begins anew; the sensor does.
+/// The connection appears to end and restart; the sensor sees this, but the host does not.
 void false_restart(Draft& draft, std::string_view name) {
   const auto position = draft.any_genuine();
   if (!position) return;

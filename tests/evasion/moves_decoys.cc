@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decoys: in the place of a segment, ahead of it or behind it, and not taken by the host, for one reason each.
+// Decoys at the position of a segment, before or after it. For one reason each, the host does not accept them.
 
 #include <algorithm>
 #include <array>

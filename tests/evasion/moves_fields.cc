@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fields of the TCP header that are odd, in segments that a host takes all the same: flags, timestamps, pointers,
-// options.
+// Odd TCP header fields in segments that a host still accepts: flags, timestamps, pointers, options.
 
 #include <algorithm>
 #include <array>
@@ -62,7 +61,7 @@ void odd_window(Draft& draft, std::string_view name) {
   packet.window = draft.random.pick(std::span<const std::uint16_t>(kWindows));
 }
 
-/// A segment without bytes that is meant to spoil the sensor's idea of timestamps, windows or numbers.
+/// An empty segment that tries to corrupt the sensor's view of timestamps, windows or sequence numbers.
 void odd_empty(Draft& draft, std::string_view name) {
   const auto position = draft.any_genuine();
   if (!position) return;
@@ -90,14 +89,14 @@ void odd_empty(Draft& draft, std::string_view name) {
   draft.insert(*position, packet, name);
 }
 
-/// Checksums of 0 may be written in two ways.
+/// A checksum of 0 can be written in two ways.
 void odd_checksum(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (position) draft.change(*position, name).minus_zero = true;
 }
 
-/// Which timestamp did the host take for the latest? One that is far ahead, in a packet that it takes or not; then
-/// decoys with older ones, or its clock goes on from there.
+/// Which timestamp is the host's latest? Sends one that is far ahead, in a packet that the host accepts or not. Then
+/// sends decoys with older timestamps, or continues from the new one.
 void timestamp_jump(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (!position) return;
@@ -109,10 +108,10 @@ void timestamp_jump(Draft& draft, std::string_view name) {
   Packet packet;
   switch (random.below(6)) {
     case 0: packet = draft.data(target.at, 0); break;                           // an ACK
-    case 1: packet = draft.data(target.at - random.between(1, 10), 20); break;  // begins in what was sent
-    case 2: packet = draft.data(target.at - 5, random.between(0, 4)); break;    // all of it was
-    case 3: packet = draft.data(target.at + random.between(1, 5), 10); break;   // behind a hole
-    case 4: packet = draft.data(target.at + 1'000'000, 10); break;              // outside of the window
+    case 1: packet = draft.data(target.at - random.between(1, 10), 20); break;  // begins within data already sent
+    case 2: packet = draft.data(target.at - 5, random.between(0, 4)); break;    // completely sent before
+    case 3: packet = draft.data(target.at + random.between(1, 5), 10); break;   // after a hole
+    case 4: packet = draft.data(target.at + 1'000'000, 10); break;              // outside the window
     default: packet = draft.data(target.at - 1, 0); break;                      // a keep-alive
   }
   if (packet.payload.empty()) packet.flags = tcp::kAck;
@@ -129,7 +128,7 @@ void timestamp_jump(Draft& draft, std::string_view name) {
     draft.insert(at, Step::Kind::clock, static_cast<std::uint32_t>(jump + random.between(-1, 1)), name);
 }
 
-/// The segment's bytes with others among them that the host takes for urgent.
+/// Inserts bytes into the segment that the host treats as urgent.
 void urgent(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (!position) return;
@@ -142,15 +141,15 @@ void urgent(Draft& draft, std::string_view name) {
                                        : static_cast<std::uint16_t>(random.between(0, length_of(packet) + 4));
     return;
   }
-  // The stream gets one more byte, which goes another way.
+  // The stream gets one more byte, which is urgent.
   const std::int64_t before = packet.at;
   const std::int64_t at = before + random.between(0, length_of(packet) - 1);
   draft.lengthen_stream(at, {'!'});
-  // The pointer is in the segment itself, or in one before it.
+  // The pointer is in the segment itself, or in an earlier one.
   const bool earlier = random.percent(40);
   Packet pointer = earlier ? draft.data(before, 0) : packet;
   Packet& holder = draft.script.steps[*position].packet;
-  if (at < holder.at) {  // the byte became the segment's first
+  if (at < holder.at) {  // the byte is now the first of the segment
     holder = draft.data(at, length_of(holder) + 1);
   }
   if (earlier) {
@@ -165,7 +164,7 @@ void urgent(Draft& draft, std::string_view name) {
   }
 }
 
-/// Pointers to so many urgent bytes that a sensor cannot keep all of them.
+/// Pointers to more urgent bytes than a sensor can store.
 void many_urgent(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (!position) return;

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attacks on how a connection begins: SYNs and SYN/ACKs that no host takes, data in them, packets ahead of them.
+// Attacks on the start of a connection: SYNs and SYN/ACKs that the host does not accept, data in them, packets before
+// them.
 
 #include <algorithm>
 #include <array>
@@ -14,8 +15,7 @@ namespace {
 
 using For = Move::For;
 
-/// SYNs (of an attacker that is the server: SYN/ACKs) with other numbers that the host never sees, ahead of the real
-/// one.
+/// SYNs (SYN/ACKs if the attacker is the server) with other numbers that the host never sees, before the real one.
 void syn_decoys(Draft& draft, std::string_view name) {
   const std::uint64_t count = draft.random.percent(70) ? 1 : 1 + draft.random.below(8);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -28,7 +28,7 @@ void syn_decoys(Draft& draft, std::string_view name) {
   }
 }
 
-/// The same behind the real one, before or behind the handshake's end.
+/// Likewise after the real one, before or after the end of the handshake.
 void syn_decoys_later(Draft& draft, std::string_view name) {
   const std::uint64_t count = draft.random.percent(70) ? 1 : 1 + draft.random.below(8);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -41,7 +41,7 @@ void syn_decoys_later(Draft& draft, std::string_view name) {
   }
 }
 
-/// The same number again with other options, and mostly hidden: which of them does the connection have?
+/// The same number again with other options, mostly hidden from the host: which options does the connection have?
 void syn_again(Draft& draft, std::string_view name) {
   const std::size_t position = draft.handshake();
   Packet packet = draft.script.steps[position].packet;
@@ -58,7 +58,7 @@ void syn_again(Draft& draft, std::string_view name) {
   draft.insert(position + (random.percent(70) ? 0 : 1), packet, name);
 }
 
-/// Before the connection begins: packets of none, by its addresses and ports.
+/// Packets on the connection's addresses and ports before it begins.
 void stray_first(Draft& draft, std::string_view name) {
   Random& random = draft.random;
   if (draft.script.role == HostRole::client && draft.script.host_port == 0) {
@@ -78,7 +78,7 @@ void stray_first(Draft& draft, std::string_view name) {
   if (random.percent(10)) draft.insert(count, Step::Kind::pause, 61, name);
 }
 
-/// As if the host had sent it: whoever is asked to watch both directions by one wire cannot tell.
+/// Packets that appear to come from the host. A sensor that sees both directions on one wire cannot tell.
 void spoofed(Draft& draft, std::string_view name) {
   const auto position = draft.any_genuine();
   if (!position) return;
@@ -93,7 +93,7 @@ void spoofed(Draft& draft, std::string_view name) {
   draft.insert(*position, packet, name);
 }
 
-/// A SYN that the host answers, then a RST of it.
+/// A SYN that the host answers, then a RST for it.
 void syn_then_rst(Draft& draft, std::string_view name) {
   if (!draft.is_server()) return;
   const std::size_t position = draft.handshake();
@@ -110,7 +110,7 @@ void syn_with_data(Draft& draft, std::string_view name) {
   Packet& syn = draft.change(draft.handshake(), name);
   const std::int64_t length = draft.random.between(1, 60);
   syn.payload = draft.random.percent(70) ? draft.decoy(0, length).payload : draft.data(0, length).payload;
-  if (draft.random.percent(30)) syn.options = {34, 2, 1, 1};  // asks for a fast open cookie
+  if (draft.random.percent(30)) syn.options = {34, 2, 1, 1};  // requests a TCP Fast Open cookie
   if (draft.random.percent(20)) syn.options = {34, 10, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1};
   if (draft.random.percent(10)) {
     syn.flags |= tcp::kUrg;
@@ -118,7 +118,7 @@ void syn_with_data(Draft& draft, std::string_view name) {
   }
 }
 
-/// The SYN's number is a little ahead of the connection's: a host that answers with a SYN cookie may believe the ACK.
+/// The SYN's number is a little higher than the connection's: a host that answers with a SYN cookie may accept the ACK.
 void syn_shifted(Draft& draft, std::string_view name) {
   if (draft.is_server()) draft.change(draft.handshake(), name).at += draft.random.between(1, 4);
 }
@@ -135,7 +135,7 @@ void syn_odd(Draft& draft, std::string_view name) {
   }
 }
 
-/// The ACK that ends the handshake is left out, or comes late: data do its work.
+/// The ACK that ends the handshake is omitted or comes late; data complete the handshake instead.
 void without_handshake_ack(Draft& draft, std::string_view name) {
   if (!draft.is_server()) return;
   for (std::size_t i = draft.handshake() + 1; i < draft.script.steps.size(); ++i) {
@@ -149,7 +149,7 @@ void without_handshake_ack(Draft& draft, std::string_view name) {
   }
 }
 
-/// Before the handshake's end: numbers that the host does not take.
+/// Data with numbers that the host does not accept, before the handshake ends.
 void early_data(Draft& draft, std::string_view name) {
   const std::size_t real = draft.handshake();
   Packet packet = draft.decoy(draft.random.between(0, 3), draft.random.between(1, 40));
@@ -163,7 +163,7 @@ void early_data(Draft& draft, std::string_view name) {
   draft.insert(real + 1, packet, name);
 }
 
-/// A RST or FIN that the host does not take, soon after the SYN.
+/// A RST or FIN that the host does not accept, soon after the SYN.
 void early_rst(Draft& draft, std::string_view name) {
   const std::size_t real = draft.handshake();
   Packet packet = segment(draft.attacked, draft.random.between(-1, 2), tcp::kRst);

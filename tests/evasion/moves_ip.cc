@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attacks below TCP and UDP: fragments, IP options and extension headers; and decoys of datagrams.
+// Attacks below TCP and UDP: fragments, IP options and extension headers; also decoys of datagrams.
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@ namespace {
 using For = Move::For;
 
 std::vector<Fragment> fragments_of(const Packet& packet, Random& random) {
-  // TCP's options are not known yet: at least this long.
+  // The TCP options are not known yet, so this is the minimum length.
   const auto size = static_cast<std::uint32_t>((packet.protocol == 6 ? 20 : 8) + packet.payload.size());
   const std::int64_t most = random.percent(30) ? 3 : size / 8;
   const auto unit = static_cast<std::uint32_t>(8 * random.between(1, most));
@@ -26,7 +26,7 @@ std::vector<Fragment> fragments_of(const Packet& packet, Random& random) {
   return fragments;
 }
 
-/// The step's packet goes in fragments; those of it.
+/// Fragments the step's packet; returns its fragments.
 std::vector<Fragment>* fragmented(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (!position) return nullptr;
@@ -71,7 +71,7 @@ void fragment_decoy(Draft& draft, std::string_view name) {
   all->insert(all->begin() + static_cast<std::ptrdiff_t>(draft.random.below(which + 1)), decoy);
 }
 
-/// Fragments over each other: a host gives up what it had of the datagram, and takes what comes then.
+/// Overlapping fragments: a host discards what it had of the datagram, and accepts what arrives afterwards.
 void fragment_overlap(Draft& draft, std::string_view name) {
   std::vector<Fragment>* const all = fragmented(draft, name);
   if (all == nullptr || all->size() > 200) return;
@@ -94,7 +94,7 @@ void fragment_overlap(Draft& draft, std::string_view name) {
     }
     all->insert(all->begin() + static_cast<std::ptrdiff_t>(random.below(all->size() + 1)), over);
   }
-  // Then all of it anew, once or in part.
+  // Then the whole datagram again, once or in part.
   if (random.percent(70)) {
     all->insert(all->end(),
                 fresh.begin() + static_cast<std::ptrdiff_t>(random.percent(70) ? 0 : random.below(fresh.size())),
@@ -102,7 +102,7 @@ void fragment_overlap(Draft& draft, std::string_view name) {
   }
 }
 
-/// Some fragments with decoys; then other datagrams' fragments, so many that the host forgets them; then all anew.
+/// Some fragments with decoys; then so many fragments of other datagrams that the host discards them; then all again.
 void fragment_distance(Draft& draft, std::string_view name) {
   std::vector<Fragment>* const all = fragmented(draft, name);
   if (all == nullptr || all->size() > 60 || all->size() < 2) return;
@@ -123,7 +123,7 @@ void fragment_distance(Draft& draft, std::string_view name) {
   *all = std::move(now);
 }
 
-/// Any packet in fragments: a SYN, a decoy.
+/// Fragments any packet, such as a SYN or a decoy.
 void fragment_any(Draft& draft, std::string_view) {
   const std::size_t position = draft.random.below(draft.script.steps.size());
   Step& step = draft.script.steps[position];
@@ -131,14 +131,14 @@ void fragment_any(Draft& draft, std::string_view) {
   step.packet.fragments = fragments_of(step.packet, draft.random);
 }
 
-/// The host forgets what it has of a datagram; then all of it comes anew.
+/// The host's reassembly of a datagram times out; then the whole datagram is sent again.
 void fragment_timeout(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (!position) return;
   Packet packet = draft.script.steps[*position].packet;
   std::vector<Fragment> fresh = fragments_of(packet, draft.random);
   if (fresh.size() < 2) return;
-  // A packet has its own id: the later one says what the earlier had.
+  // A packet has one id, so the later one has the id of the earlier one.
   packet.fragments = fresh;
   packet.fragments.resize(1 + draft.random.below(fresh.size() - 1));
   for (Fragment& fragment : packet.fragments) fragment.decoy = true;
@@ -149,7 +149,7 @@ void fragment_timeout(Draft& draft, std::string_view name) {
   draft.change(*position + 2, name).fragments = fresh;
 }
 
-/// A fragment whose kind no host takes, or takes only in part.
+/// A fragment of a kind that hosts reject, or accept only in part.
 void fragment_odd(Draft& draft, std::string_view name) {
   std::vector<Fragment>* const all = fragmented(draft, name);
   if (all == nullptr || all->size() > 200) return;
@@ -158,26 +158,26 @@ void fragment_odd(Draft& draft, std::string_view name) {
   const std::size_t which = random.below(all->size());
   Fragment& one = (*all)[which];
   switch (random.below(5)) {
-    case 0:  // without bytes
+    case 0:  // without data
       all->insert(all->begin() + static_cast<std::ptrdiff_t>(which),
                   {.begin = one.begin, .end = one.begin, .more = random.percent(70)});
       break;
-    case 1:  // ends within a unit, and there are more
+    case 1:  // ends within a unit of 8 bytes although more fragments follow
       if (one.end != Fragment::kToEnd) one.end += static_cast<std::uint32_t>(random.between(1, 7));
       break;
-    case 2: one.tos = static_cast<std::uint8_t>(1 + random.below(3)); break;  // congestion marks that do not agree
+    case 2: one.tos = static_cast<std::uint8_t>(1 + random.below(3)); break;  // contradictory ECN marks
     case 3: one.dont_fragment = true; break;
-    default:  // another end than the others say
+    default:  // its end contradicts the others'
       one.more = false;
       break;
   }
-  if (random.percent(40)) {  // with decoys, and then all anew
+  if (random.percent(40)) {  // with decoys, and then all fragments again
     for (Fragment& fragment : *all) fragment.decoy = true;
   }
   if (random.percent(60)) all->insert(all->end(), fresh.begin(), fresh.end());
 }
 
-/// IPv6 extension headers (RFC 8200): a padding option each.
+/// IPv6 extension headers (RFC 8200) with a padding option each.
 Bytes destination_options(std::size_t count, std::uint8_t next) {
   Bytes bytes;
   for (std::size_t i = 0; i < count; ++i) {
@@ -186,7 +186,7 @@ Bytes destination_options(std::size_t count, std::uint8_t next) {
   return bytes;
 }
 
-/// A segment with options for which the host drops it.
+/// A segment with IP options because of which the host drops it.
 void decoy_ip_options(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (!position) return;
@@ -197,7 +197,7 @@ void decoy_ip_options(Draft& draft, std::string_view name) {
     const std::uint8_t next = packet.protocol;
     const std::array<Bytes, 4> headers = {
         Bytes{next, 0, 0x5e, 4, 1, 2, 3, 4},                                               // unknown: discard
-        Bytes{next, 0, 0xde, 4, 1, 2, 3, 4},                                               // … and say so
+        Bytes{next, 0, 0xde, 4, 1, 2, 3, 4},                                               // … and report it
         Bytes{next, 2, 0, 1, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8},  // routing header of type 0
         Bytes{next, 0, 1, 9, 0, 0, 0, 0}};                                                 // longer than its header
     const std::size_t which = random.below(headers.size());
@@ -226,7 +226,7 @@ void ip_options(Draft& draft, std::string_view name) {
   Packet& packet = draft.change(*position, name);
   Random& random = draft.random;
   if (draft.script.v6) {
-    // next header, length, options: PadN, an unknown one that is skipped
+    // Next header, length, options: PadN, and an unknown option that is skipped.
     const std::uint8_t next = packet.protocol;
     struct Header {
       std::uint8_t kind;
@@ -245,7 +245,7 @@ void ip_options(Draft& draft, std::string_view name) {
   packet.ip_options = random.pick(std::span<const Bytes>(options));
 }
 
-/// Bytes behind the IP packet that are none of it.
+/// Bytes after the IP packet that do not belong to it.
 void trailer(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (!position) return;
@@ -272,7 +272,7 @@ void udp_length(Draft& draft, std::string_view name) {
   if (!position) return;
   Packet& packet = draft.change(*position, name);
   if (!packet.udp_length &&
-      draft.random.percent(70)) {  // shorter than the IP payload: the rest is none of the datagram
+      draft.random.percent(70)) {  // shorter than the IP payload, whose rest does not belong to the datagram
     packet.udp_length = static_cast<std::uint16_t>(8 + packet.payload.size());
     packet.payload.insert(packet.payload.end(), static_cast<std::size_t>(draft.random.between(1, 30)), '#');
   } else if (draft.script.v6) {

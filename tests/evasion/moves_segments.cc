@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attacks on the data of an established connection: segments in another order, sent again, over each other, in any
-// size.
+// Attacks on the data of an established connection: segments reordered, sent again, overlapping, of any size.
 
 #include <algorithm>
 #include <array>
@@ -15,7 +14,7 @@ namespace {
 
 using For = Move::For;
 
-/// Segments that follow each other arrive in another order.
+/// Consecutive segments arrive in another order.
 void reorder(Draft& draft, std::string_view) {
   const auto positions = draft.genuine();
   if (positions.size() < 2) return;
@@ -27,7 +26,7 @@ void reorder(Draft& draft, std::string_view) {
   }
 }
 
-/// A segment is cut in two or more.
+/// Splits a segment into two or more.
 void cut(Draft& draft, std::string_view) {
   const auto position = draft.signature_step();
   if (!position) return;
@@ -54,7 +53,7 @@ void cut(Draft& draft, std::string_view) {
   }
 }
 
-/// The same bytes again, in segments with other bounds.
+/// The same bytes again, in segments with other boundaries.
 void resend_same(Draft& draft, std::string_view name) {
   const auto position = draft.any_genuine();
   if (!position) return;
@@ -65,7 +64,7 @@ void resend_same(Draft& draft, std::string_view name) {
                name);
 }
 
-/// Other bytes in the place of what was sent, and mostly acknowledged.
+/// Other bytes at the position of data that were sent and mostly acknowledged.
 void resend_changed(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (!position) return;
@@ -75,7 +74,7 @@ void resend_changed(Draft& draft, std::string_view name) {
   draft.insert(*position + 1 + draft.random.below(3), draft.decoy(begin, end - begin), name);
 }
 
-/// Bytes in front of a segment that the host already has, and others than it has.
+/// A segment that begins with bytes which the host already has, with other contents.
 void begins_earlier(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (!position) return;
@@ -85,7 +84,7 @@ void begins_earlier(Draft& draft, std::string_view name) {
   packet.at -= by;
 }
 
-/// Behind a hole, segments and decoys lie over each other; what fills the hole comes last.
+/// After a hole, segments and decoys overlap; the data that fill the hole come last.
 void overlap(Draft& draft, std::string_view name) {
   const auto positions = draft.genuine();
   if (positions.size() < 2) return;
@@ -94,8 +93,8 @@ void overlap(Draft& draft, std::string_view name) {
   const std::size_t last = std::min(positions.size() - 1, hole + 1 + random.below(4));
   Packet late = draft.script.steps[positions[hole]].packet;
   const std::int64_t begin = draft.script.steps[positions[hole + 1]].packet.at;
-  const Packet& behind = draft.script.steps[positions[last]].packet;
-  const std::int64_t end = behind.at + length_of(behind);
+  const Packet& last_packet = draft.script.steps[positions[last]].packet;
+  const std::int64_t end = last_packet.at + length_of(last_packet);
   if (begin >= end) return;
   draft.insert(positions[last] + 1, late, {});
   draft.script.steps[positions[last] + 1].genuine = true;
@@ -106,7 +105,7 @@ void overlap(Draft& draft, std::string_view name) {
     const Step& step = draft.script.steps[std::min(near, draft.script.steps.size() - 1)];
     Packet decoy;
     if (step.genuine && random.percent(70)) {
-      // A little more or less than a segment, as what wins depends on it.
+      // A little more or less than a segment, because that affects which bytes are kept.
       const std::int64_t from = std::max(begin, step.packet.at + random.between(-2, 2));
       const std::int64_t to = step.packet.at + length_of(step.packet) + random.between(-2, 2);
       decoy = draft.decoy(from, std::max<std::int64_t>(1, to - from));
@@ -114,7 +113,7 @@ void overlap(Draft& draft, std::string_view name) {
       const std::int64_t from = random.between(begin, end - 1);
       decoy = draft.decoy(from, random.between(1, std::min<std::int64_t>(end - from + 3, 60)));
     }
-    if (random.percent(30)) {  // the stream's own bytes in other bounds: some segment must bring them
+    if (random.percent(30)) {  // the stream's own bytes in other boundaries: some segment must deliver them
       const Packet own = draft.data(decoy.at, length_of(decoy));
       draft.insert(near, own, name);
     } else {
@@ -123,7 +122,7 @@ void overlap(Draft& draft, std::string_view name) {
   }
 }
 
-/// Segments far ahead of a hole, many of them: a host has room for a window of bytes, not of segments.
+/// Many segments far ahead of a hole: a host's buffer is limited by the bytes of a window, not by segments.
 void fill_buffer(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (!position) return;
@@ -141,8 +140,8 @@ void fill_buffer(Draft& draft, std::string_view name) {
   draft.insert(at, decoy, name);
 }
 
-/// So many versions of the same bytes that a sensor cannot keep all of them: one that the host does not get first, then
-/// the stream's own behind a hole, then others, each different, that the host has no use for.
+/// More versions of the same bytes than a sensor can store: first one that the host does not get, then the stream's own
+/// after a hole, then others, all different, that the host does not need.
 void many_versions(Draft& draft, std::string_view name) {
   const auto position = draft.signature_step();
   if (!position) return;
@@ -168,7 +167,7 @@ void many_versions(Draft& draft, std::string_view name) {
   for (std::uint64_t i = 0; i < before; ++i) draft.insert(at++, other(true), name);
   draft.insert(at++, draft.data(begin, length), name);
   for (std::uint64_t i = 0; i < after; ++i) draft.insert(at++, other(random.percent(50)), name);
-  if (random.percent(70)) draft.change(at, name).payload.resize(1);  // the hole alone
+  if (random.percent(70)) draft.change(at, name).payload.resize(1);  // only the hole
 }
 
 void ahead_of_window(Draft& draft, std::string_view name) {
@@ -179,13 +178,13 @@ void ahead_of_window(Draft& draft, std::string_view name) {
   Packet packet = draft.decoy_of(target);
   if (draft.random.percent(50)) {
     packet.at += draft.random.pick(std::span<const std::int64_t>(kAhead)) + draft.random.between(-3, 3);
-  } else {  // begins in the window and ends outside of it
+  } else {  // begins within the window, ends outside
     packet = draft.decoy(target.at, draft.random.between(20'000, 60'000));
   }
   draft.insert(*position, packet, name);
 }
 
-/// One byte, or none, in front of what is next.
+/// One byte, or none, before the next sequence number.
 void keep_alive(Draft& draft, std::string_view name) {
   const auto position = draft.any_genuine();
   if (!position) return;
@@ -208,7 +207,7 @@ void full_window(Draft& draft, std::string_view name) {
   std::size_t step = *position;
   draft.lengthen_stream(at, bytes);
   const auto size = static_cast<std::int64_t>(bytes.size());
-  // The segment at `at` has them now, unless it moved; they come by themselves anyway.
+  // The segment at `at` already has them unless it moved; they are sent separately anyway.
   Packet& target = draft.script.steps[*position].packet;
   if (target.at == at) {
     target.payload.erase(target.payload.begin(),

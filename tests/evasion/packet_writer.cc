@@ -71,7 +71,7 @@ Bytes ipv6_header(const Address& from, const Address& to, const IpFields& fields
   std::copy_n(to.bytes.begin(), 16, header.begin() + 24);
   Bytes options = fields.options;
   if (!options.empty() && fragment != nullptr) {
-    // The last of the extension headers names what follows: walk to it.
+    // The last extension header names the next protocol, so walk to it.
     std::size_t at = 0;
     for (;;) {
       const std::size_t next = at + (std::size_t{options[at + 1]} + 1) * 8;
@@ -163,7 +163,7 @@ Bytes udp_datagram(const Endpoint& from, const Endpoint& to, BytesView payload, 
   put16(datagram, 2, to.port);
   const std::uint16_t stated = length.value_or(static_cast<std::uint16_t>(datagram.size()));
   put16(datagram, 4, stated);
-  // The checksum covers what the length says.
+  // The checksum covers as many bytes as the length field says.
   const std::size_t covered = stated >= 8 && stated <= datagram.size() ? stated : datagram.size();
   const std::uint64_t sum = pseudo_header(from.address, to.address, kUdp, covered);
   const std::uint16_t right = folded(sum_of(BytesView(datagram).first(covered), sum));
@@ -172,7 +172,7 @@ Bytes udp_datagram(const Endpoint& from, const Endpoint& to, BytesView payload, 
 }
 
 void make_checksum_minus_zero(Bytes& segment) {
-  // The sum is one's complement: what the checksum was belongs in the pointer to make it 0.
+  // In one's complement, moving the checksum's value into the pointer makes the checksum 0.
   const std::uint16_t checksum = get16(segment, 16);
   put16(segment, 18, folded(std::uint64_t{0xffff} - checksum + 0xffff - get16(segment, 18)));
   put16(segment, 16, 0xffff);
@@ -182,7 +182,7 @@ void spoil_checksum(std::uint8_t protocol, Bytes& transport) {
   const std::size_t at = protocol == kTcp ? 16 : 6;
   if (transport.size() < at + 2) return;
   std::uint16_t wrong = static_cast<std::uint16_t>(get16(transport, at) ^ 0x0101);
-  if (wrong == 0) wrong = 0x0202;  // UDP: no checksum
+  if (wrong == 0) wrong = 0x0202;  // in UDP, 0 means no checksum
   put16(transport, at, wrong);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// IP packets with TCP and UDP in them, header by header, right or wrong as asked for.
+// IP packets with TCP or UDP, written header by header, with correct or wrong values as requested.
 
 #pragma once
 
@@ -18,7 +18,7 @@ namespace penstock::evasion {
 using Bytes = std::vector<std::uint8_t>;
 using BytesView = std::span<const std::uint8_t>;
 
-/// An IPv4 address has its four bytes in front.
+/// An IPv4 address uses the first four bytes.
 struct Address {
   bool v6 = false;
   std::array<std::uint8_t, 16> bytes{};
@@ -38,19 +38,19 @@ inline constexpr std::uint8_t kFin = 1, kSyn = 2, kRst = 4, kPsh = 8, kAck = 16,
 struct TcpFields {
   std::uint32_t sequence = 0, acknowledgment = 0;
   std::uint8_t flags = 0;
-  std::uint8_t reserved = 0;  // the low four bits of the data offset's byte
+  std::uint8_t reserved = 0;  // the low four bits of the byte with the data offset
   std::uint16_t window = 65535, urgent = 0;
   Bytes options{};                            // padded to four bytes with zeros
-  std::optional<std::uint8_t> data_offset{};  // instead of the right one, in 4-byte words
+  std::optional<std::uint8_t> data_offset{};  // replaces the correct one; in 4-byte words
 };
 
 [[nodiscard]] Bytes tcp_segment(const Endpoint& from, const Endpoint& to, const TcpFields& fields, BytesView payload);
 
-/// `length`, `checksum`: instead of the right ones.
+/// `length`, `checksum`: replace the correct ones.
 [[nodiscard]] Bytes udp_datagram(const Endpoint& from, const Endpoint& to, BytesView payload,
                                  std::optional<std::uint16_t> length = {}, std::optional<std::uint16_t> checksum = {});
 
-/// Changes the urgent pointer of a TCP segment so that its checksum becomes 0, and writes that as 0xffff.
+/// Changes the urgent pointer of a TCP segment so that its checksum becomes 0, which is then written as 0xffff.
 void make_checksum_minus_zero(Bytes& segment);
 
 /// Makes the checksum of a TCP segment or UDP datagram wrong.
@@ -61,11 +61,11 @@ struct IpFields {
   std::uint8_t ttl = 64, tos = 0;
   std::uint16_t id = 0;  // IPv4
   bool dont_fragment = false;
-  Bytes options{};                   // IPv4: padded to four bytes with zeros. IPv6: extension headers, whole
-  std::uint8_t first_extension = 0;  // IPv6: what the first of them is; the last names `protocol` itself
+  Bytes options{};                   // IPv4: padded to four bytes with zeros. IPv6: complete extension headers
+  std::uint8_t first_extension = 0;  // IPv6: the type of the first one; the last one must name `protocol` itself
   bool wrong_checksum = false;       // IPv4
-  bool minus_zero = false;           // IPv4: the id is such that the checksum is 0, which is written as 0xffff
-  int length_shift = 0;              // added to the right length
+  bool minus_zero = false;           // IPv4: chooses an id for which the checksum is 0, and writes it as 0xffff
+  int length_shift = 0;              // added to the correct length
 };
 
 struct FragmentFields {
@@ -78,7 +78,7 @@ struct FragmentFields {
 [[nodiscard]] Bytes ip_fragment(const Address& from, const Address& to, const IpFields& fields,
                                 const FragmentFields& fragment, BytesView payload);
 
-/// What the fuzzer reads of a packet that the host sent.
+/// The fields that the fuzzer reads from a packet that the host sent.
 struct ParsedPacket {
   Endpoint source, destination;
   std::uint8_t protocol = 0;
@@ -89,7 +89,7 @@ struct ParsedPacket {
   std::uint8_t window_scale = 0;
   BytesView payload;
 };
-/// Nothing where it is neither TCP nor UDP, or is a fragment or cut short.
+/// Returns nothing if it is neither TCP nor UDP, or is a fragment or truncated.
 [[nodiscard]] std::optional<ParsedPacket> parse_packet(BytesView packet);
 
 void put16(Bytes& to, std::size_t at, std::uint16_t value);

@@ -16,7 +16,7 @@ const Endpoint kFrom{kHere, 4000}, kTo{kThere, 80};
 
 Bytes text(std::string_view characters) { return {characters.begin(), characters.end()}; }
 
-/// Of the words of a range that holds its own checksum: all ones where it is right.
+/// Sum over a range that contains its own checksum: all ones if it is correct.
 std::uint32_t folded_sum(BytesView bytes, std::uint32_t sum = 0) {
   for (std::size_t i = 0; i < bytes.size(); ++i) sum += i % 2 == 0 ? bytes[i] * 256U : bytes[i];
   while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
@@ -47,14 +47,14 @@ TEST(PacketWriter, SpoiledChecksumsAreWrong) {
   EXPECT_NE(folded_sum(BytesView(ip).first(20)), 0xffffU);
 }
 
-TEST(PacketWriter, AFragmentSaysWhereItLies) {
+TEST(PacketWriter, AFragmentHasItsOffset) {
   const Bytes v4 =
       ip_fragment(kHere, kThere, {.protocol = 17}, {.id = 0x1234, .offset = 16, .more = true}, text("12345678"));
   EXPECT_EQ(get16(v4, 4), 0x1234);
   EXPECT_EQ(get16(v4, 6), 0x2002);
   Address here = kHere, there = kThere;
   here.v6 = there.v6 = true;
-  // Behind another extension header, which then names it.
+  // After another extension header, which then names it.
   const Bytes v6 =
       ip_fragment(here, there, {.protocol = 17, .options = {17, 0, 1, 4, 0, 0, 0, 0}, .first_extension = 60},
                   {.id = 0x12345678, .offset = 16, .more = true}, text("12345678"));
@@ -66,7 +66,7 @@ TEST(PacketWriter, AFragmentSaysWhereItLies) {
   EXPECT_EQ(get16(v6, 4), 24);
 }
 
-TEST(PacketWriter, WhatIsWrittenIsReadAgain) {
+TEST(PacketWriter, WrittenPacketsCanBeParsed) {
   const Bytes segment = tcp_segment(kFrom, kTo,
                                     {.sequence = 7,
                                      .acknowledgment = 8,

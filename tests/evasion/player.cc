@@ -22,16 +22,16 @@ constexpr std::uint64_t kMillisecond = 1'000'000;
 
 std::int32_t distance(std::uint32_t to, std::uint32_t from) { return static_cast<std::int32_t>(to - from); }
 
-/// What the attacker knows of the host's side of the connection.
+/// The attacker's view of the host's side of the connection.
 struct HostView {
-  bool heard = false;  // a SYN or SYN/ACK has come
+  bool heard = false;  // a SYN or SYN/ACK has arrived
   std::uint32_t isn = 0;
-  std::uint32_t next = 0;  // behind what the host has sent without a hole
+  std::uint32_t next = 0;  // after the contiguous data that the host has sent
   bool acknowledged = false;
   std::uint32_t ack = 0;  // the highest acknowledgment number
   bool has_timestamp = false;
   std::uint32_t timestamp = 0;
-  std::uint32_t window = 0;  // behind `ack`
+  std::uint32_t window = 0;  // relative to `ack`
   std::uint8_t scale = 0;
 };
 
@@ -130,7 +130,7 @@ class Player::Conversation {
       if (of.sack) options.insert(options.end(), {1, 1, 4, 2});
       if (of.window_scale) options.insert(options.end(), {1, 3, 3, of.scale});
     }
-    // An answer offers what the question did.
+    // An answer offers the same options as the request.
     const bool agreed = of.timestamps && (packet.handshake_options || !view_.heard || view_.has_timestamp);
     append_timestamps(packet, agreed, options);
     return options;
@@ -203,7 +203,8 @@ class Player::Conversation {
     }
   }
 
-  /// What the host has not acknowledged, in its window, until there is nothing left or it takes no more.
+  /// Sends the data that the host has not acknowledged, within its window, until all is acknowledged or the host
+  /// accepts no more.
   void resend(std::size_t number, std::string_view move) {
     constexpr std::size_t kMostBytes = 1200;
     constexpr int kMostRounds = 24;
@@ -233,7 +234,7 @@ class Player::Conversation {
     if (pass_sensor()) take_answers();
   }
 
-  /// The last packet, and what waited in the sensor for it. Returns whether the host has been given something.
+  /// Handles the last packet and those that waited in the sensor for it. Returns whether the host got a packet.
   bool pass_sensor() {
     const std::size_t last = transcript_.packets.size() - 1;
     if (!sensor_) return arrive(last);
@@ -245,7 +246,7 @@ class Player::Conversation {
     bool given = false;
     for (const Decision& decision : sensor_(offered.packet, number, now_ns_)) {
       const auto found = waiting_.find(decision.packet);
-      if (found == waiting_.end()) continue;  // of an earlier conversation
+      if (found == waiting_.end()) continue;  // from an earlier conversation
       const Waiting was = found->second;
       waiting_.erase(found);
       transcript_.packets[was.place].fate = decision.passes ? was.fate : Fate::dropped_by_sensor;
@@ -271,7 +272,7 @@ class Player::Conversation {
       const BytesView packet = host_.sent();
       if (packet.empty()) return;
       const auto parsed = parse_packet(packet);
-      if (parsed ? parsed->destination.address != here_.address : !is_to_here(packet)) continue;  // of an earlier one
+      if (parsed ? parsed->destination.address != here_.address : !is_to_here(packet)) continue;  // from an earlier one
       now_ns_ += 5'000 + timing_.below(30'000);
       if (parsed && parsed->protocol == kTcp && parsed->source.port != there_.port) there_.port = parsed->source.port;
       transcript_.packets.push_back({now_ns_, Bytes(packet.begin(), packet.end()), true, Fate::delivered, {}});
@@ -318,12 +319,12 @@ class Player::Conversation {
 
   void connect() {
     there_.port = script_.host_port;
-    // The socket that it had is closed first, if there is one: this may have the same port.
+    // First closes the previous socket, which may have the same port.
     for (Socket& socket : sockets_) socket.descriptor = Descriptor();
     const std::size_t before = transcript_.packets.size();
     sockets_.push_back({host_.connect(here_, script_.host_port), {}, true});
     take_answers();
-    // A busy kernel may take its time, and has been seen to lose a SYN: to all that watch, this host then is a server.
+    // A busy kernel may be slow, and occasionally loses a SYN: to every observer, this host is then a server.
     constexpr int kTries = 1000;
     for (int i = 0; i < kTries && transcript_.packets.size() == before; ++i) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -370,7 +371,7 @@ class Player::Conversation {
   void judge() {
     const auto holds = [&](const std::string& text) { return text.find(script_.signature_text) != std::string::npos; };
     for (Socket& socket : sockets_) transcript_.streams.push_back(std::move(socket.read));
-    if (script_.signature == SignatureKind::from_host) {  // it is the attacker who reads it
+    if (script_.signature == SignatureKind::from_host) {  // the attacker reads the signature
       transcript_.streams.assign(1, received_);
     }
     const bool read = std::any_of(transcript_.streams.begin(), transcript_.streams.end(), holds) ||
@@ -381,11 +382,11 @@ class Player::Conversation {
   const Script& script_;
   KernelHost& host_;
   struct Waiting {
-    std::size_t place;  // in the transcript
+    std::size_t place;  // index in the transcript
     Fate fate;          // if it passes
   };
   const SensorOnPath sensor_;
-  std::map<std::uint64_t, Waiting> waiting_;  // in the sensor, by number
+  std::map<std::uint64_t, Waiting> waiting_;  // packets in the sensor, by number
   const std::uint64_t begin_ns_;
   std::uint64_t now_ns_;
   Random timing_;
@@ -394,10 +395,10 @@ class Player::Conversation {
   std::uint32_t timestamp_base_ = 0;
   std::uint32_t ip_id_ = 0;
   std::vector<Socket> sockets_;
-  std::string received_;  // what the host has sent, in its order
+  std::string received_;  // data that the host has sent, in order
   Transcript transcript_;
   bool lost_syn_ = false;
-  std::size_t next_ = 0;  // step
+  std::size_t next_ = 0;  // index of the next step
 };
 
 Player::Player(const Script& script, KernelHost& host, std::uint32_t attacker, std::uint64_t begin_ns,

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Holds a conversation with a host: plays the attacker's steps and the application's, and keeps the attacker's view of
-// the connection. Each packet passes the sensor on the path, if there is one, before the other side sees it.
+// Plays a conversation with a host: performs the steps of the attacker and the application, and keeps the attacker's
+// view of the connection. Each packet passes the inline sensor, if there is one, before the other side sees it.
 
 #pragma once
 
@@ -18,21 +18,22 @@
 
 namespace penstock::evasion {
 
-/// Decides on packets (from the IP header on) that come with their number and time, each at once or once a later one
-/// has come: fragments may wait for their datagram's first. The decisions are valid until the next call.
+/// Decides on packets (from the IP header on) with their number and time. A decision is returned at once or with a
+/// later packet, because fragments may wait for their datagram's first one. Decisions are valid until the next call.
 using SensorOnPath =
     std::function<std::span<const Decision>(BytesView packet, std::uint64_t number, std::uint64_t time_ns)>;
 
-/// One conversation. Borrows all.
+/// One conversation. Borrows all arguments.
 class Player {
  public:
-  /// The attacker has this number, which no conversation of the same sensor had. `begin_ns`: when it begins.
+  /// No other conversation of the same sensor may use the attacker's number. `begin_ns`: start time.
   Player(const Script& script, KernelHost& host, std::uint32_t attacker, std::uint64_t begin_ns,
          SensorOnPath sensor = {});
   ~Player();
   Player(Player&&) noexcept;
 
-  /// Plays on, to the end or until the host waits: then true, and it goes on once `kHostWaits` have passed.
+  /// Continues until the end, or until the host waits. In the latter case it returns true, and must be called again
+  /// after `kHostWaits`.
   bool go_on();
   static constexpr std::chrono::milliseconds kHostWaits{1500};
   [[nodiscard]] Transcript finish();
@@ -42,7 +43,7 @@ class Player {
   std::unique_ptr<Conversation> conversation_;
 };
 
-/// All of it, with the waiting.
+/// Plays the whole conversation, including the waits.
 [[nodiscard]] Transcript play(const Script& script, KernelHost& host, std::uint32_t attacker, std::uint64_t begin_ns,
                               SensorOnPath sensor = {});
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random numbers that are the same on every machine for the same seed, and cost nothing to seed.
+// Random numbers that are the same on every machine for the same seed. Seeding is cheap.
 
 #pragma once
 
@@ -15,7 +15,7 @@ namespace penstock::evasion {
 class Random {
  public:
   explicit Random(std::uint64_t seed) noexcept : state_(seed) {}
-  /// Of item `index` of a sequence, independent of the others.
+  /// Numbers for item `index` of a sequence, independent of the other items.
   Random(std::uint64_t seed, std::uint64_t index) noexcept : state_(seed) { state_ = next() ^ (index * kStep); }
 
   std::uint64_t next() noexcept {
@@ -27,7 +27,7 @@ class Random {
   std::uint32_t word() noexcept { return static_cast<std::uint32_t>(next() >> 32); }
   /// 0 … bound - 1; 0 if the bound is 0.
   std::uint64_t below(std::uint64_t bound) noexcept { return bound == 0 ? 0 : next() % bound; }
-  /// Both bounds included.
+  /// Both bounds are included.
   std::int64_t between(std::int64_t least, std::int64_t most) noexcept {
     return least >= most ? least
                          : least + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(most - least) + 1));

@@ -52,7 +52,7 @@ void append_frame(BytesView packet, Bytes& to) {
 }
 
 template <typename T>
-void append_word(Bytes& to, T word) {  // in this machine's byte order, as captures are
+void append_word(Bytes& to, T word) {  // in this machine's byte order, as in captures
   const std::size_t at = to.size();
   to.resize(at + sizeof word);
   std::memcpy(to.data() + at, &word, sizeof word);

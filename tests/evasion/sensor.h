@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Penstock's intrusion detection with the rules of signatures.h and default settings: off the path, as a whole chain
-// over a capture; on the path, as the function's CPU stages, a packet at a time.
+// Penstock's intrusion detection with the rules of signatures.h and default settings: off the path as a whole chain
+// over a capture, inline as the function's CPU stages, one packet at a time.
 
 #pragma once
 
@@ -24,13 +24,13 @@
 
 namespace penstock::evasion {
 
-/// Parameters of `nids` that are not the defaults: {"stream_policy", "first"}.
+/// Parameters of `nids` other than the defaults: {"stream_policy", "first"}.
 using SensorSettings = std::vector<std::pair<std::string, std::string>>;
 
-/// Attackers (by number) and the rules (by sid) that alerted on a conversation of theirs.
+/// Pairs of an attacker's number and the sid of a rule that alerted on one of its conversations.
 using AlertsByAttacker = std::set<std::pair<std::uint32_t, std::uint32_t>>;
 
-/// A folder for rules, captures and logs, in memory if there is one there; removed at the end.
+/// A folder for rules, captures and logs, in a memory file system if there is one; deleted by the destructor.
 class WorkFolder {
  public:
   WorkFolder();
@@ -43,14 +43,14 @@ class WorkFolder {
   std::string path_;
 };
 
-/// Writes packets in the order of their times as a capture of Ethernet frames.
+/// Writes the packets as a capture of Ethernet frames, ordered by time.
 void write_capture(const std::string& path, std::span<const Transcript> conversations);
 
-/// Stops the program where the chain cannot run: a mistake of the fuzzer's.
+/// Stops the program if the chain cannot run, which would be an error of the fuzzer.
 class OffPathSensor {
  public:
   explicit OffPathSensor(SensorSettings settings = {});
-  /// What a chain of `nids` alerts on in these conversations, which are interleaved as their times say.
+  /// Returns the alerts of a chain of `nids` for these conversations, interleaved by their times.
   [[nodiscard]] AlertsByAttacker scan(std::span<const Transcript> conversations, unsigned workers);
 
  private:
@@ -58,18 +58,18 @@ class OffPathSensor {
   WorkFolder folder_;
 };
 
-/// The function's CPU stages, a packet at a time. On the path it drops.
+/// The function's CPU stages, one packet at a time. Inline it drops packets.
 class LiveSensor {
  public:
   LiveSensor(bool on_path, SensorSettings settings);
   ~LiveSensor();
-  /// Forgets all flows; from now on there are as many workers.
+  /// Forgets all flows, and changes the number of workers.
   void restart(unsigned workers);
-  /// The packet, and what waited for it: the frames come to the workers as from a port.
+  /// Decides on the packet and on those that waited for it. Frames are assigned to workers as by a port.
   std::span<const Decision> decide(BytesView packet, std::uint64_t number, std::uint64_t time_ns);
-  /// Ends all flows, as at a capture's end.
+  /// Ends all flows, as at the end of a capture.
   void finish();
-  /// How often the rule has alerted so far.
+  /// The number of the rule's alerts so far.
   [[nodiscard]] std::uint64_t alerts(std::uint32_t sid) const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules that the sensor has, and texts that they describe. Each kind of signature has a rule of its own.
+// The sensor's rules, and texts that they match. Each kind of signature has its own rule.
 
 #pragma once
 
@@ -14,12 +14,12 @@
 
 namespace penstock::evasion {
 
-/// All of them, one for each SignatureKind; its sid is the kind's number and 1.
+/// All rules, one for each SignatureKind; the sid is the kind's number plus 1.
 [[nodiscard]] std::string_view rules_text();
 [[nodiscard]] constexpr std::uint32_t sid_of(SignatureKind kind) { return static_cast<std::uint32_t>(kind) + 1; }
 [[nodiscard]] std::string_view name_of(SignatureKind kind);
 
-/// A text that the kind's rule describes.
+/// A text that the kind's rule matches.
 [[nodiscard]] std::string signature_text(SignatureKind kind, Random& random);
 
 }  // namespace penstock::evasion

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What was on the wire of one conversation, as the sensor saw it, and what the host's application read.
+// The packets of one conversation as the sensor saw them, and what the host's application read.
 
 #pragma once
 
@@ -14,10 +14,10 @@
 
 namespace penstock::evasion {
 
-/// What became of a packet behind the sensor.
+/// What happened to a packet after the sensor.
 enum class Fate : std::uint8_t { delivered, died, dropped_by_sensor, held_by_sensor };
 
-/// On a packet that the sensor on the path was offered.
+/// The inline sensor's decision on a packet.
 struct Decision {
   std::uint64_t packet;  // its number
   bool passes;
@@ -34,8 +34,8 @@ struct WirePacket {
 struct Transcript {
   std::uint32_t attacker = 0;  // its number
   std::vector<WirePacket> packets;
-  std::vector<std::string> streams;    // what the application read of each connection
-  std::vector<std::string> datagrams;  // each that it read
+  std::vector<std::string> streams;    // what the application read, by connection
+  std::vector<std::string> datagrams;  // each datagram that it read
   bool read_signature = false;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any text as a chain file, and what follows a line "--set" as overrides, a line each: read, checked and built, never
-// run. It can name the files of its own folder alone: text that could lead out of it is not tried.
+// Arbitrary text as a chain file; the lines after a line "--set" are overrides. The chain is read, checked and built,
+// but never run. It can name only files of its own folder: texts that could name others are skipped.
 
 #include <unistd.h>
 
@@ -43,7 +43,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-/// The working directory, as long as this lives: overrides' files are relative to it.
+/// Changes the working directory, to which overrides' file names are relative, and restores it in the destructor.
 class InFolder {
  public:
   explicit InFolder(const std::string& folder) : before_(std::filesystem::current_path()) {
@@ -62,7 +62,7 @@ class InFolder {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const Folder folder;
   std::string_view text(reinterpret_cast<const char*>(data), size);
-  // A backslash may stand for a slash. A DIR-24-8 table for each input would be slow.
+  // A backslash may encode a slash. Building a DIR-24-8 table for each input would be slow.
   if (text.find_first_of("/\\") != std::string_view::npos || text.find("dir24") != std::string_view::npos) return 0;
   const InFolder in_folder(folder / "");
 
@@ -87,7 +87,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (strict && !loaded->unsupported.empty()) std::abort();
       static_cast<void>(plan::plan_transfers(chain.traits(), chain.settings.processor));
     } else {
-      if (loaded.error().empty()) std::abort();  // "failed" and no word why
+      if (loaded.error().empty()) std::abort();  // failed without a reason
       static_cast<void>(to_string(loaded.error()));
     }
   }

@@ -20,7 +20,7 @@ constinit std::atomic<std::int64_t> in_use{0};
 constinit std::atomic<std::int64_t> most_in_use{std::numeric_limits<std::int64_t>::max()};
 constinit std::atomic<const char*> current{""};
 
-/// Allocates nothing: it is called where there may be no memory, and from a signal's handler.
+/// Does not allocate: it is called when memory may be exhausted, and from a signal handler.
 void write_text(const char* text) noexcept { static_cast<void>(!::write(STDERR_FILENO, text, std::strlen(text))); }
 
 [[noreturn]] void stop(const char* why) noexcept {

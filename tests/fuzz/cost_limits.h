@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one input of a fuzzer may cost. An input that costs more stops the program, by abort(), with a message that
-// names it: a reader whose memory or time has no bound fails like one that crashes.
+// Cost limits for one input of a fuzzer. If an input costs more, the program aborts with a message that names the
+// input. So a reader whose memory or time is not bounded fails like one that crashes.
 
 #pragma once
 
@@ -12,16 +12,16 @@
 namespace penstock::fuzz {
 
 struct CostLimits {
-  std::size_t bytes = std::size_t{256} << 20;  // allocated at once, beyond what was before the input
-  unsigned seconds = 10;                       // of CPU time, of all threads; 0: any
+  std::size_t bytes = std::size_t{256} << 20;  // allocated at once, in addition to the memory in use before the input
+  unsigned seconds = 10;                       // of CPU time, over all threads; 0: no limit
 };
 
-/// The limits hold from here on, until the next call. `input` is its name, kept alive by the caller.
+/// Sets the limits from here to the next call. `input` is its name, which the caller keeps alive.
 void begin_input(const char* input, const CostLimits& limits) noexcept;
 
-/// For what counts allocations: by how much the memory in use has grown.
+/// Called by the allocation counter: by how much the memory in use has grown.
 void count_allocation(std::int64_t bytes) noexcept;
-/// Begins to count; called once.
+/// Starts counting; called once.
 void start_counting() noexcept;
 
 }  // namespace penstock::fuzz

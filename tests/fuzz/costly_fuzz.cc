@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Takes as much memory and time as its input says, to test the limits of both: "memory MEGABYTES" in many blocks, all
-// at once; "turns MEGABYTES" one block after the other; "time": for ever.
+// Uses as much memory and time as its input says, to test both limits. "memory MEGABYTES": in many blocks at the same
+// time; "turns MEGABYTES": one block after the other; "time": runs forever.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counts allocations in builds without a sanitizer: the program's own malloc and its kin, which call glibc's. What is
-// mapped without them is not counted.
+// Counts allocations in builds without a sanitizer, with wrappers of glibc's malloc and its relatives. Memory that is
+// mapped directly is not counted.
 
 #include <malloc.h>
 
@@ -33,7 +33,7 @@ void* counted(void* block) {
 }  // namespace
 
 namespace penstock::fuzz {
-void start_counting() noexcept {}  // it counts from the program's start
+void start_counting() noexcept {}  // counts from the program's start
 }  // namespace penstock::fuzz
 
 extern "C" {
@@ -53,7 +53,7 @@ int posix_memalign(void** block, std::size_t alignment, std::size_t size) {
 void* realloc(void* block, std::size_t size) {
   const std::int64_t before = size_of(block);
   void* const made = __libc_realloc(block, size);
-  // Where there is no memory, the block stays.
+  // If there is no memory, the block stays.
   if (made != nullptr || size == 0) penstock::fuzz::count_allocation(size_of(made) - before);
   return made;
 }

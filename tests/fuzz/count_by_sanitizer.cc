@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counts allocations in builds with a sanitizer, which has an allocator of its own.
+// Counts allocations in builds with a sanitizer, which has its own allocator.
 
 #include <cstddef>
 #include <cstdint>
 
 #include "fuzz/cost_limits.h"
 
-// Of <sanitizer/allocator_interface.h>, which GCC does not install.
+// From <sanitizer/allocator_interface.h>, which GCC does not install.
 extern "C" {
 int __sanitizer_install_malloc_and_free_hooks(void (*malloc_hook)(const volatile void*, std::size_t),
                                               void (*free_hook)(const volatile void*));

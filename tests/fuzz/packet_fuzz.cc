@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a frame of any link type, through all that looks at frames: parser, fields, words, flow hash, and the
-// firewall's and the router's CPU twins. The frame lies in memory of just its size, so that a byte too far is seen.
+// Arbitrary bytes as a frame of any link type, through everything that reads frames: parser, fields, words, flow hash,
+// and the CPU twins of firewall and router. The frame is in memory of exactly its size, so that overruns are detected.
 //
-// Input: link type, in port, bytes that the capture cut off (two, big-endian); the frame follows.
+// Input: link type, in port, number of bytes that the capture cut off (two bytes, big-endian), frame.
 
 #include <algorithm>
 #include <array>
@@ -100,7 +100,7 @@ void check_layout(PacketView packet) {
   require(std::all_of(fields.begin(), fields.end(), [](unsigned n) { return n == 1; }));
 }
 
-/// The function's verdict about the packet, which stays as it was where it is dropped.
+/// The function's verdict on the packet. A packet that is dropped must not change.
 Verdict run(Function& function, PacketView packet) {
   static_cast<void>(function.stage->explain(packet));
   const std::vector<std::uint8_t> before(packet.frame, packet.frame + packet.length());

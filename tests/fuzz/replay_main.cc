@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The main() of a fuzzer where there is no libFuzzer: it gives each file named on the command line, and each file in
-// each folder named there, to the fuzzer once. So the kept corpora are a regression test of every build.
-// -megabytes=N and -seconds=N set the limits of an input (cost_limits.h).
+// The main() of fuzzers without libFuzzer: passes each file on the command line, and each file in each folder there, to
+// the fuzzer once. So the saved corpora are a regression test of every build. -megabytes=N and -seconds=N set the
+// limits for an input (cost_limits.h).
 
 #include <algorithm>
 #include <cstddef>
@@ -32,7 +32,7 @@ std::vector<std::filesystem::path> files_of(const std::filesystem::path& argumen
   return files;
 }
 
-/// Whether the argument is a limit, which then is set.
+/// If the argument is a limit, sets it and returns true.
 bool is_limit(std::string_view argument, penstock::fuzz::CostLimits& limits) {
   const std::size_t equals = argument.find('=');
   const std::string_view name = argument.substr(0, equals);
@@ -63,6 +63,6 @@ int main(int argc, char** argv) {
     }
   }
   std::printf("%zu inputs replayed\n", replayed);
-  // A corpus that is not there would make a test that cannot fail.
+  // Without a corpus, the test could not fail.
   return replayed > 0 ? 0 : 1;
 }

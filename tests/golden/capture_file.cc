@@ -60,7 +60,7 @@ std::string unpacked(const std::string& path) {
   return bytes;
 }
 
-/// Bytes of the link header, of the frames that are in flows.
+/// Length of the link header, for frames that belong to flows.
 std::size_t link_header_length(int link_type, std::string_view frame) {
   switch (link_type) {
     case DLT_NULL:

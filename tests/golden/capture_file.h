@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A capture as libpcap alone reads it, with none of our code: what golden tests compare.
+// A capture as libpcap reads it, without any of our code: what golden tests compare.
 
 #pragma once
 
@@ -25,12 +25,12 @@ struct CaptureFile {
   std::vector<Record> records;
 };
 
-/// pcap or pcapng, also in gzip or Zstandard. Throws std::runtime_error with the reason.
+/// Reads pcap or pcapng, also compressed with gzip or Zstandard. Throws std::runtime_error with the reason.
 [[nodiscard]] CaptureFile read_capture_file(const std::string& path);
 
-/// The records of each flow, in order. A flow is what must stay in order: addresses, protocol and ports of IP packets;
-/// of fragments their datagram, since those that come before the first one wait for it. A packet of no flow that is
-/// known here is a flow of its own.
+/// The records of each flow, in order. A flow is the unit that must stay in order: for IP packets, addresses, protocol
+/// and ports; for fragments, their datagram, because fragments before the first one wait for it. Any other packet is a
+/// flow of its own.
 [[nodiscard]] std::map<std::string, std::vector<Record>> flows_of(const CaptureFile& capture);
 
 /// For messages: "1795211903.664114000 98 of 98 bytes 0200…".

@@ -1,4 +1,4 @@
-# A ClassBench filter set of our own, packets on and beside the edges of its rules, and what linear search says of them.
+# A ClassBench filter set of our own, packets at and near the bounds of its rules, and the results of a linear search.
 # Format: Taylor & Turner, ClassBench, INFOCOM 2005.
 
 import ipaddress

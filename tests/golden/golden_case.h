@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A folder with a chain file that reads captures and writes captures and alerts: run with what it writes going
-// elsewhere, and what came out compared.
+// A folder with a chain file that reads captures and writes captures and alerts. A test redirects the outputs to
+// another folder and compares them.
 
 #pragma once
 
@@ -30,7 +30,7 @@
 
 namespace penstock::golden {
 
-/// Where tests/ and examples/ lie: in the bundle that this program is in, or else in the source tree.
+/// The root of tests/ and examples/: the bundle that contains this program, or else the source tree.
 [[nodiscard]] inline const std::filesystem::path& root() {
   static const std::filesystem::path found = [] {
     std::error_code none;
@@ -41,7 +41,7 @@ namespace penstock::golden {
   return found;
 }
 
-/// The names of the cases of tests/golden.
+/// The names of the cases in tests/golden.
 [[nodiscard]] inline std::vector<std::string> cases() {
   std::vector<std::string> names;
   std::error_code none;
@@ -52,7 +52,7 @@ namespace penstock::golden {
   return names;
 }
 
-/// A folder for what a run writes; goes away with all that is in it.
+/// A folder for the outputs of a run, deleted with its contents by the destructor.
 class OutFolder {
  public:
   OutFolder() {
@@ -74,10 +74,10 @@ class OutFolder {
 
 struct CaseRun {
   nlohmann::ordered_json report;
-  std::size_t unsupported = 0;  // constructs that the readers left out
+  std::size_t unsupported = 0;  // constructs that readers left out
 };
 
-/// The catalog's, of which each run gives the same packets.
+/// The functions of the catalog, set up so that each run gives the same packets.
 inline function::NfKinds repeatable_kinds() {
   static const std::vector<const function::NfKind*> kKinds = [] {
     std::vector<const function::NfKind*> kinds(nf::catalog().begin(), nf::catalog().end());
@@ -103,7 +103,7 @@ class Case {
   }
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
-  /// Ports that read. One worker merges them by time; several workers share them out.
+  /// The number of ports that read. One worker merges them by time; several workers divide them.
   [[nodiscard]] std::size_t readers() const { return readers_; }
   [[nodiscard]] const std::map<std::string, std::string>& written() const { return written_; }  // file names by port
   [[nodiscard]] bool has_router() const { return routes_; }
@@ -111,10 +111,10 @@ class Case {
   /// Packets get numbers in the order in which they come to it: with several workers, others.
   [[nodiscard]] bool numbers_packets() const { return numbers_; }
 
-  /// Of the chain's outputs: eve, fast_log.
+  /// Whether the chain has the outputs eve and fast_log.
   [[nodiscard]] bool writes_alerts() const { return std::ranges::find(logs_, "fast_log") != logs_.end(); }
 
-  /// Runs the chain, with its captures and logs written to `out`.
+  /// Runs the chain, with its captures and logs redirected to `out`.
   void run(const OutFolder& out, std::vector<config::Override> overrides, CaseRun& into) const {
     for (const auto& [port, name] : written_) overrides.push_back({"ports." + port + ".pcap.write", out / name, ""});
     for (const std::string& log : logs_) overrides.push_back({"outputs." + log, out / log, ""});
@@ -167,7 +167,7 @@ inline void expect_the_same_flows(const CaptureFile& expected, const CaptureFile
   for (const auto& [flow, records] : flows) ADD_FAILURE() << "unexpected: " << to_string(records.front());
 }
 
-/// The lines of a text file; a test fails where there is none.
+/// The lines of a text file. The test fails if it does not exist.
 [[nodiscard]] inline std::vector<std::string> lines_of(const std::string& path) {
   std::ifstream file(path);
   EXPECT_TRUE(file) << path;
@@ -176,15 +176,15 @@ inline void expect_the_same_flows(const CaptureFile& expected, const CaptureFile
   return lines;
 }
 
-/// Of a line of fast.log, what does not depend on which packet of a host's was the first: "[1:1000008:1] Traceroute".
+/// The part of a fast.log line that does not depend on which packet of a host came first: "[1:1000008:1] Traceroute".
 [[nodiscard]] inline std::string rule_of(const std::string& alert) {
   const std::size_t from = alert.find("[**] ");
   const std::size_t to = alert.find(" [**]", from + 1);
   return from == std::string::npos || to == std::string::npos ? alert : alert.substr(from + 5, to - from - 5);
 }
 
-/// Alerts by rule. Several workers see a host's packets in no order, and so another one may be that which a threshold
-/// lets through.
+/// Alerts by rule. Several workers see a host's packets in no particular order, so a threshold may let another one
+/// through.
 [[nodiscard]] inline std::map<std::string, unsigned> alerts_by_rule(const std::vector<std::string>& alerts) {
   std::map<std::string, unsigned> count;
   for (const std::string& alert : alerts) ++count[rule_of(alert)];

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole chains: each folder here is a case. `chain.yaml` is run as it stands; every capture that it writes, out-x, must
-// hold the records of expected-x, its alerts must be the lines of expected-alerts.txt, and its report's counts those of
-// expected.json. Each README tells where these come from.
+// Whole chains: each folder here is a case. `chain.yaml` is run unchanged; every capture out-x that it writes must
+// contain the records of expected-x, its alerts must be the lines of expected-alerts.txt, and the counts in its report
+// those of expected.json. The README of each case explains where these come from.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A chain's report, as expected.json has it: packets, what was dropped and why, what the readers left out.
+/// A chain's report in the form of expected.json: packets, drops with reasons, constructs that readers left out.
 json counts_of(const CaseRun& run) {
   const json report = run.report;
   json counts{{"packets", json::object()}, {"dropped", json::object()}, {"unsupported", run.unsupported}};
@@ -52,7 +52,7 @@ class Golden : public ::testing::TestWithParam<std::string> {
     EXPECT_EQ(counts_of(run), json::parse(std::ifstream(case_.folder() / "expected.json")));
   }
 
-  /// Each written capture beside its expectation.
+  /// Calls `compare` with each written capture and its expectation.
   template <typename Compare>
   void for_each_capture(Compare compare) {
     for (const auto& [port, name] : case_.written()) {
@@ -65,7 +65,7 @@ class Golden : public ::testing::TestWithParam<std::string> {
     }
   }
 
-  /// What a chain that alerts wrote, beside its expectation.
+  /// Calls `compare` with the alerts and their expectation, if the chain alerts.
   template <typename Compare>
   void for_alerts(Compare compare) {
     const auto expected = case_.folder() / "expected-alerts.txt";

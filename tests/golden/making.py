@@ -1,5 +1,5 @@
-# What the packets.py of the cases share: each packet is stated with its fate, and the case's captures and counts are
-# written from that. scapy builds the bytes; nothing of Penstock is asked.
+# Shared by the cases' packets.py: each packet is stated with its expected result, from which captures and counts are
+# written. scapy builds the bytes; no code of Penstock is used.
 
 import collections
 import gzip
@@ -9,7 +9,7 @@ import struct
 import subprocess
 
 LINKS = {"bsd": 0, "ethernet": 1, "ppp": 9, "raw": 101, "hdlc": 104, "loop": 108, "sll": 113, "sll2": 276}
-START = 1_800_000_000_000_000_000  # ns; packets come a millisecond and a bit apart
+START = 1_800_000_000_000_000_000  # ns; packets are a little more than a millisecond apart
 STEP = 1_000_111_000
 
 

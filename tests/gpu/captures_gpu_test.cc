@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole chains over captures on a GPU: whichever way batches cross and however small they are, the captures that come
-// out and the report's counts are those of the CPU.
+// Whole chains over captures on a GPU: in whatever way batches cross, and however small they are, the written captures
+// and the report's counts equal those of the CPU.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ using golden::CaseRun;
 using golden::OutFolder;
 using golden::read_capture_file;
 
-/// `ordered`: record after record; else in the order of flows.
+/// `ordered`: compares record by record; otherwise by flow.
 void expect_the_same_capture(const std::string& expected_path, const std::string& out_path, bool ordered) {
   const CaptureFile expected = read_capture_file(expected_path);
   const CaptureFile out = read_capture_file(out_path);
@@ -44,7 +44,7 @@ void expect_the_same_capture(const std::string& expected_path, const std::string
       << "the records are equal and the files are not";
 }
 
-/// How batches are cut, and how many of them wait.
+/// The size of batches, and how many are in flight.
 struct Batches {
   const char* packets;
   const char* bytes;
@@ -67,7 +67,7 @@ std::vector<std::string> settings_of(const Batches& batches) {
 }
 std::string workers(unsigned count) { return "run.workers=" + std::to_string(count); }
 
-/// The folders whose chain is run, from the root of the sources.
+/// The folders whose chains are run, relative to the root of the sources.
 std::vector<std::string> chain_folders() {
   std::vector<std::string> folders{"examples/branches", "examples/filter-capture", "examples/gateway",
                                    "examples/inspected_gateway"};
@@ -77,7 +77,8 @@ std::vector<std::string> chain_folders() {
 
 class ShippedChains : public ::testing::TestWithParam<std::string> {
  protected:
-  /// Runs the chain on the CPU with these settings, and compares in each of the ways, with up to so many workers.
+  /// Runs the chain on the CPU with these settings, and compares it in each of the ways, with up to `most_workers`
+  /// workers.
   void compare(const std::vector<std::string>& settings, std::span<const Way> ways, unsigned most_workers) {
     SCOPED_TRACE(fmt::format("{}", fmt::join(settings, " ")));
     const OutFolder expected_out;
@@ -103,12 +104,12 @@ class ShippedChains : public ::testing::TestWithParam<std::string> {
           EXPECT_EQ(golden::alerts_by_rule(golden::lines_of(out / "fast_log")),
                     golden::alerts_by_rule(golden::lines_of(expected_out / "fast_log")));
         }
-        if (HasFailure()) return;  // the other ways would say the same
+        if (HasFailure()) return;  // the other ways would fail in the same way
       }
     }
   }
 
-  /// Small tables, which are soon on the device: they are brought there for every run.
+  /// Small tables, because they are copied to the device for every run.
   [[nodiscard]] std::vector<std::string> small_tables() const {
     return std::vector<std::string>(case_.has_router() ? 1 : 0, "chain.router.ipv4=trie4");
   }
@@ -133,7 +134,7 @@ TEST_P(ShippedChains, SendAndCountAsOnTheCpuInTinyBatches) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Folders, ShippedChains, ::testing::ValuesIn(chain_folders()), [](const auto& one) {
-  // Two folders may be called alike.
+  // Two folders may have the same name.
   std::string name = one.param.starts_with("examples/") ? "example_" : "";
   name += std::filesystem::path(one.param).filename().string();
   std::replace(name.begin(), name.end(), '-', '_');
@@ -161,7 +162,7 @@ class ChainsOverCaptures : public property::Chains {
         "10.0.0.2 dev lan lladdr 02:00:00:00:00:02 STALE\n");
   }
 
-  /// `in`: what the port `in` is.
+  /// `in`: the definition of the port `in`.
   static std::string chain_from(const std::string& in) {
     return "ports:\n  in: " + in +
            "\n  lan: {pcap: {write: lan.pcapng}}\n  wan: {pcap: {write: wan.pcapng}}\n"
@@ -169,7 +170,7 @@ class ChainsOverCaptures : public property::Chains {
            "  - router: {routes: routes, neighbours: neighbours, ipv4: trie4, macs: {wan: \"02:00:00:00:00:0a\"}}\n";
   }
 
-  /// Its captures are then expected.
+  /// The captures of this run are the expectation.
   void run_on_cpu(const std::string& yaml, const std::vector<std::string>& settings) {
     expected_ = run(yaml, settings + std::vector<std::string>{"run.processor=cpu"});
     for (const char* name : kOutputs) std::filesystem::rename(folder_ / name, folder_ / expected(name));
@@ -215,7 +216,7 @@ TEST_F(ChainsOverCaptures, SendAndCountAsOnTheCpuThroughThousandsOfBatches) {
 }
 
 TEST_F(ChainsOverCaptures, SendAllOfAFileWhileTheWaitingQueueOverflowsWithOtherPackets) {
-  // What is generated goes nowhere, lost or not; what the file holds comes out as if it were alone.
+  // Generated packets are discarded, whether lost or not; packets of the file leave as if they were alone.
   const std::string in = "{pcap: {read: \"" + (golden::root() / "examples/gateway/lan.pcap").string() + "\"}}";
   std::string yaml = chain_from(in);
   ASSERT_NO_FATAL_FAILURE(run_on_cpu(yaml, {}));
@@ -240,8 +241,8 @@ TEST_F(ChainsOverCaptures, SendAllOfAFileWhileTheWaitingQueueOverflowsWithOtherP
   EXPECT_GT(lost, 0U) << "the waiting queue was never full";
 }
 
-/// Captures that are read in one run: sound ones of one link type together, because libpcap reads what comes out only
-/// then; a broken one alone, because it ends the run.
+/// Captures that are read in one run. Valid captures of one link type are read together, because libpcap can then read
+/// the output; a broken capture is read alone, because it ends the run.
 std::vector<std::vector<std::string>> groups_of(const std::vector<std::string>& files) {
   constexpr std::size_t kMost = 24;
   std::vector<std::vector<std::string>> groups;
@@ -249,7 +250,7 @@ std::vector<std::vector<std::string>> groups_of(const std::vector<std::string>& 
   for (const std::string& file : files) {
     port::ReadControl control;
     auto sequence = port::CaptureSequence::open({file}, control);
-    if (!sequence) continue;  // of a link type that carries no IP, or broken on purpose
+    if (!sequence) continue;  // of a link type without IP, or broken on purpose
     LinkType link_type{};
     for (port::CapturedFrame frame; sequence->next(frame);) link_type = frame.link_type;
     if (!sequence->errors().empty()) {
@@ -279,7 +280,7 @@ TEST_F(ChainsOverCaptures, SendAndCountAsOnTheCpuWhatIsInTheCorpus) {
     ASSERT_NO_FATAL_FAILURE(run_on_cpu(yaml, settings));
     packets += expected_.report["packets"]["in"].get<std::uint64_t>();
     forwarded += expected_.report["packets"]["forwarded"].get<std::uint64_t>();
-    // Broken captures are many and short: each goes one way.
+    // There are many broken captures, and they are short, so each is tested in only one way.
     for (std::size_t i = 0; i < (files.size() > 1 ? std::size(kWays) : 1); ++i) {
       const Way& way = kWays[next++ % std::size(kWays)];
       ASSERT_NO_FATAL_FAILURE(compare(yaml, settings, way, 1));

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bytes that cross PCIe: as the plan says for each packet, as the lanes count them, and as the report tells them.
+// The bytes that cross PCIe: the plan's numbers per packet, the lanes' counters and the report agree.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, CrossingBytes, ::testing::ValuesIn(kWays),
                          [](const auto& way) { return test_name(way.param); });
 
 TEST_P(CrossingBytes, AreThoseOfThePlanForEachPacketWhereNoneIsDropped) {
-  constexpr std::uint64_t kBatch = 256;  // an even number: what comes back of a batch is padded to 8 bytes
+  constexpr std::uint64_t kBatch = 256;  // even, because what comes back of a batch is padded to 8 bytes
   constexpr std::uint64_t kBatches = 40;
   put("rules", "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -p udp -m udp --dport 53 -j DROP\nCOMMIT\n");
   put("routes", "default dev out\n2000::/3 dev out\n");
@@ -59,7 +59,7 @@ TEST_P(CrossingBytes, AreThoseOfThePlanForEachPacketWhereNoneIsDropped) {
       ASSERT_TRUE(loaded) << penstock::to_string(loaded.error());
       const auto plan = plan::plan_device(loaded->chain.traits(), GetParam().frames, GetParam().sharing);
       ASSERT_TRUE(plan) << penstock::to_string(plan.error());
-      // The generator's sizes count the frame check sequence, which is not there.
+      // The generator's sizes include an FCS, which frames in memory do not have.
       const plan::CrossingBytes planned = plan::crossing_bytes(*plan, size - 4);
       EXPECT_EQ(report["pcie"]["to_device_bytes"], planned.to_device * kBatch * kBatches);
       EXPECT_EQ(report["pcie"]["to_host_bytes"], planned.to_host * kBatch * kBatches);
@@ -67,7 +67,7 @@ TEST_P(CrossingBytes, AreThoseOfThePlanForEachPacketWhereNoneIsDropped) {
   }
 }
 
-/// A lane, and what crossed over it in all.
+/// A lane, and the total of what crossed over it.
 class CountedLane final : public ring::Lane {
  public:
   CountedLane(std::unique_ptr<ring::Lane> lane, Crossed& sum) : lane_(std::move(lane)), sum_(sum) {}

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Devices that fail while a chain runs over them: the CPU goes on from where they fail, no packet is lost or sent
-// twice, and the report tells. A device that is lost takes the process's CUDA context with it, so these tests run in
-// processes of their own.
+// Devices that fail while a chain uses them: the CPU continues where they fail, no packet is lost or sent twice, and
+// the report shows it. A lost device also ends the process's CUDA context, so these tests run in processes of their
+// own.
 
 #include <fmt/format.h>
 #include <gtest/gtest-spi.h>
@@ -37,13 +37,13 @@ namespace {
 using penstock::testing::Frame;
 using penstock::testing::RandomFrames;
 
-/// Batches of three workers with three lanes each, in two rounds.
+/// Batches of warm-up: three workers with three lanes each, in two rounds.
 constexpr unsigned kToWarmUp = 2 * 3 * 3 * ring::kBatchOfEachWay.size();
-constexpr unsigned kFrom = kToWarmUp + 12;  // batches of all workers together before the fault
+constexpr unsigned kFrom = kToWarmUp + 12;  // batches of all workers before the fault
 constexpr std::size_t kBatchPackets = 33;
-constexpr std::size_t kBatchesEach = 120;  // of a worker
+constexpr std::size_t kBatchesEach = 120;  // per worker
 
-/// What a chain is run over: the same on every call, and different for each worker.
+/// The input of a chain: the same on every call, and different for each worker.
 const std::vector<std::vector<Frame>>& frames_by_worker() {
   static const auto frames = [] {
     std::vector<std::vector<Frame>> all;
@@ -63,12 +63,12 @@ const std::vector<std::vector<Frame>>& frames_by_worker() {
 
 struct Layout {
   const char* name;
-  bool in_two_segments;  // a function on the CPU stands behind the firewall
+  bool in_two_segments;  // a CPU function follows the firewall
 };
 constexpr Layout kOneSegment{"one segment", false};
 constexpr Layout kTwoSegments{"two segments", true};
 
-/// Firewall, the faulty function, router; three ports for what leaves.
+/// Firewall, faulty function, router; three output ports.
 struct Bed {
   Bed(const Layout& layout, unsigned workers, Fault fault) : next(workers) {
     for (const std::string& port : router::kTestPorts) sinks.push_back(&chain.add_sink(port));
@@ -124,11 +124,11 @@ struct Bed {
   std::vector<run::testing::FakePort*> sinks;
   FaultPlan* faulty = nullptr;
   router::Router* router = nullptr;
-  std::vector<std::size_t> next;  // frame, by worker
+  std::vector<std::size_t> next;  // index of the next frame, by worker
   Json report;
 };
 
-/// Packet after packet, of each worker by each port.
+/// Compares packet by packet, by worker and port.
 void expect_the_same_packets(const Bed& expected, const Bed& out) {
   for (std::size_t port = 0; port < expected.sinks.size(); ++port) {
     for (std::size_t worker = 0; worker < expected.sinks[port]->sent.size(); ++worker) {
@@ -167,7 +167,7 @@ std::string name_of(const FaultyRun& run) {
 }
 void PrintTo(const FaultyRun& run, std::ostream* out) { *out << name_of(run); }
 
-/// Runs a chain over a device that fails for good, and compares.
+/// Runs a chain on a device that fails permanently, and compares.
 void expect_that_the_cpu_goes_on(const FaultyRun& faulty, Bed& bed) {
   ASSERT_NO_FATAL_FAILURE(put_on_gpu(bed.chain.settings, faulty.way));
   ASSERT_NO_FATAL_FAILURE(bed.run());
@@ -207,8 +207,8 @@ TEST_P(RefusedBatches, AreDoneByTheCpu) {
   ASSERT_NO_FATAL_FAILURE(expect_what_the_cpu_does(*faulty.layout, faulty.workers, bed));
 }
 
-/// Does `body` in a process of its own, to its very end, and prints what failed there. The name of a test suite that
-/// calls it ends with DeathTest, so that it comes before those that use the device in this process.
+/// Runs `body` in a process of its own, to the end, and prints its failures. Test suites that call it must have names
+/// that end in DeathTest, so that they run before tests that use the device in this process.
 template <typename Body>
 void in_own_process(Body body) {
   if (std::getenv("COMPUTE_SANITIZER") != nullptr) GTEST_SKIP() << "the fault would be a finding";
@@ -255,14 +255,14 @@ TEST_P(LostDeviceDeathTest, LeavesItsBatchesToTheCpuAndTheProcessSound) {
     Bed bed(*faulty.layout, faulty.workers, faulty.fault);
     ASSERT_NO_FATAL_FAILURE(expect_that_the_cpu_goes_on(faulty, bed));
 
-    // The tables, of which the lost device has a copy, still change.
+    // Tables can still be changed, although the lost device has a copy.
     router::RouterChange change;
     change.routes = router::config_of("default via 10.1.0.2 dev dmz\n").routes;
     EXPECT_TRUE(bed.router->update(change));
     router::TestPacket packet(penstock::testing::packet().eth().ipv4("10.9.9.9", "8.8.8.8").udp(1, 2));
     EXPECT_EQ(router::send_one(*bed.router, packet), "dmz");
 
-    // A further run over the device is refused, and leaves no trace.
+    // Another run on the device is refused, and leaves nothing behind.
     Bed again(*faulty.layout, faulty.workers, Fault::none);
     again.chain.settings = bed.chain.settings;
     const std::atomic<bool> never{false};

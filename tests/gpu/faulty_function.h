@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A network function whose GPU stage misbehaves from one of its batches on. What it does to a packet can be seen, and
-// also if it is done twice. Its CPU twin is sound.
+// A network function whose GPU stage misbehaves from a certain batch on. Its effect on a packet is visible, also if it
+// is applied twice. Its CPU twin works correctly.
 
 #pragma once
 
@@ -20,20 +20,20 @@ namespace penstock::on_gpu {
 
 enum class Fault : std::uint8_t {
   none,
-  now_and_then_refused,  // every fifth batch: the launch fails
-  refused,               // every batch: the launch fails
-  trapped,               // the kernel stops itself, and with it the process's context
-  stray_write,           // the kernel writes where nothing is: the same
+  now_and_then_refused,  // every fifth launch fails
+  refused,               // every launch fails
+  trapped,               // the kernel traps, which also ends the process's CUDA context
+  stray_write,           // the kernel writes to an invalid address: likewise
 };
 
-/// What all stages of a function share.
+/// State shared by all stages of a function.
 struct FaultPlan {
   Fault fault = Fault::none;
-  unsigned from = 0;  // the first of the batches, of all stages together, that may be hit
+  unsigned from = 0;  // the first batch, counted over all stages, that may be affected
   std::atomic<unsigned> batches{0};
   std::atomic<unsigned> hit{0};
 
-  /// Of the next batch.
+  /// Whether the next batch is affected.
   [[nodiscard]] bool strikes() noexcept {
     const unsigned batch = batches.fetch_add(1);
     if (fault == Fault::none || batch < from) return false;
@@ -43,7 +43,7 @@ struct FaultPlan {
   }
 };
 
-/// Counts the source address of an Ethernet frame up.
+/// Increments the source address of an Ethernet frame.
 struct CountUpCore {
   PENSTOCK_HOST_DEVICE Verdict operator()(PacketView packet) const noexcept {
     if (packet.packet->link_type == LinkType::ethernet && packet.layout().network_offset >= 14) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The faults themselves: behind the work on the batch, so that the device has changed it when it fails.
+// Triggers the faults after the work on the batch, so that the device has changed it when it fails.
 
 #include "gpu/faulty_function.h"
 #include "gpu/per_packet.cuh"
@@ -24,7 +24,7 @@ class FaultyStage final : public gpu::GpuStage {
     if (!struck) return true;
     switch (plan_.fault) {
       case Fault::trapped: stop<<<1, 1, 0, stream.get()>>>(); break;
-      // Beyond all that a process has mapped, on the host or a device.
+      // Beyond all memory that a process has mapped, on host or device.
       case Fault::stray_write:
         write_to<<<1, 1, 0, stream.get()>>>(reinterpret_cast<volatile unsigned*>(std::uintptr_t{1} << 46));
         break;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Intrusion detection with payloads scanned on a GPU: the same alerts, field for field, as by the CPU alone, whichever
-// way batches cross and however small they are, and the same packets dropped.
+// Intrusion detection with payloads scanned on a GPU: the same alerts as on the CPU alone, field by field, and the same
+// drops, in whatever way batches cross and however small they are.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -34,11 +34,11 @@ using port::testing::TemporaryFolder;
 std::vector<std::string> shipped_captures() { return nids::test::shipped_captures(golden::root()); }
 
 struct Scan {
-  std::vector<std::string> alerts;  // lines of EVE, sorted
+  std::vector<std::string> alerts;  // EVE lines, sorted
   Json report;
 };
 
-/// Scans a capture, one chain of nids alone. `run`: lines of the chain file's run section.
+/// Scans a capture with a chain of only nids. `run`: lines of the chain file's run section.
 Scan scan(const std::string& capture, const std::string& nids, const std::string& run) {
   const TemporaryFolder folder;
   const std::string eve = folder / "eve.json";
@@ -54,14 +54,14 @@ Scan scan(const std::string& capture, const std::string& nids, const std::string
   auto ran = run::run(loaded->chain, {}, kNever);
   if (!ran) throw std::runtime_error(to_string(ran.error()));
   result.report = report::to_json(ran->report);
-  loaded = tl::unexpected(Errors{});  // all logs are written
+  loaded = tl::unexpected(Errors{});  // closes the chain, so that all logs are written
   const auto lines = read_text_file(eve);
   if (!lines) throw std::runtime_error(to_string(lines.error()));
   std::istringstream stream(*lines);
   for (std::string line; std::getline(stream, line);) {
     Json event = Json::parse(line);
     if (event["event_type"] == "stats") continue;
-    event.erase("flow_id");  // of the worker that came first
+    event.erase("flow_id");  // it depends on which worker came first
     result.alerts.push_back(event.dump());
   }
   std::ranges::sort(result.alerts);
@@ -104,7 +104,7 @@ TEST_F(NidsOnGpu, AlertsAsItsTwinOnEveryShippedCapture) {
   for (const std::string& capture : shipped_captures()) {
     const Scan expected = scan(capture, nids, on_cpu());
     alerts += expected.alerts.size();
-    // Each in three of the ways: a run's start takes longer than such a capture.
+    // Three ways for each: starting a run takes longer than such a capture.
     for (int n = 0; n < 3; ++n) {
       const Way& way = kWays[next_way++ % std::size(kWays)];
       ASSERT_NO_FATAL_FAILURE(expect_the_same(capture, nids, expected, on_this(way, "4096", 1)));
@@ -170,7 +170,7 @@ TEST_F(NidsOnGpu, AlertsOnPacketsByThemselvesAsItsTwin) {
   EXPECT_GT(alerts, 20U);
 }
 
-/// Of PENSTOCK_CORPUS, where it is set: real rules and generated ones on real captures.
+/// With PENSTOCK_CORPUS: real and generated rules on real captures.
 TEST_F(NidsOnGpu, AlertsAsItsTwinOnTheCorpus) {
   const char* const corpus = std::getenv("PENSTOCK_CORPUS");
   if (corpus == nullptr) GTEST_SKIP() << "PENSTOCK_CORPUS names no folder";
@@ -198,7 +198,7 @@ TEST_F(NidsOnGpu, AlertsAsItsTwinOnTheCorpus) {
     try {
       got = scan(capture, nids, on_gpu);
     } catch (const std::runtime_error& error) {
-      // Rules without a content have nothing to be scanned for.
+      // Rules without a content have no literals to search for.
       ASSERT_NE(std::string(error.what()).find("no function of the chain has a GPU stage"), std::string::npos)
           << error.what();
       continue;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chains whose functions have shares of the GPU, given or chosen by measurement: what becomes of packets must not
-// depend on them.
+// Chains whose functions have shares of the GPU, given or chosen by measurement: shares must not affect what happens to
+// packets.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST_F(GpuShares, ChangeNothingThatIsCounted) {
     const Json report = report_of({"run.processor=gpu", std::string("run.gpu_shares=") + shares});
     ASSERT_FALSE(report.is_null());
     expect_all_on_device(report);
-    // The sequence numbers that SAs have given out among them: measuring takes none.
+    // Including the sequence numbers of SAs: measuring must not use any.
     expect_the_same_counts(expected, report);
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: a chain with a firewall and a router, whose tables change while it runs, and what the packets behind it
-// tell of them.
+// For tests: a chain with a firewall and a router whose tables change during the run, and checks of the packets that
+// leave it.
 
 #pragma once
 
@@ -31,7 +31,7 @@ struct SwapBed {
   static constexpr unsigned kWorkers = 2;
   static constexpr std::size_t kBatch = 300;
 
-  /// The fault's function stands between the two, if there is a fault.
+  /// If there is a fault, its function is between the two.
   SwapBed(router::Fib4Engine engine, Fault fault, unsigned from) {
     chain.settings.workers = kWorkers;
     chain.settings.batch_packets = kBatch;
@@ -39,7 +39,7 @@ struct SwapBed {
     chain.settings.queue_bytes = 256 << 10;
     chain.add_source("source", [this](unsigned, Batch& batch) {
       if (!batch.empty()) return port::RxStatus::more;
-      // Each packet carries, as its time, its batch and the version that this must see at least.
+      // Each packet carries, in its timestamp, its batch and the oldest version that it may see.
       const std::uint64_t carried = std::uint64_t{done.load()} << 32 | ++batches;
       for (std::size_t i = 0; batch.append(frames[i % 2], {carried, 0, 0, LinkType::ethernet}); ++i) continue;
       return port::RxStatus::more;
@@ -57,7 +57,7 @@ struct SwapBed {
     chain.add_function("takes", run::testing::each([](PacketView) { return Verdict::consume(); }));
   }
 
-  /// Runs the chain until so many versions have been in use.
+  /// Runs the chain until this many versions have been used.
   void run(std::uint32_t versions) {
     std::atomic<bool> stop{false};
     auto running = std::async(std::launch::async, [&] { return run::run(chain, {}, stop); });
@@ -66,7 +66,7 @@ struct SwapBed {
       const std::uint64_t before = packets;
       EXPECT_TRUE(router->update(property::version(v)));
       done = v;
-      while (packets < before + 4 * kBatch && is_running()) std::this_thread::yield();  // traffic between the changes
+      while (packets < before + 4 * kBatch && is_running()) std::this_thread::yield();  // traffic between changes
     }
     stop = true;
     const auto result = running.get();
@@ -76,7 +76,7 @@ struct SwapBed {
     EXPECT_EQ(done, versions) << "the run ended before";
   }
 
-  /// What must be so whatever the device does.
+  /// Expectations that hold whatever the device does.
   void expect_sound() const {
     EXPECT_EQ(half_changes, 0U) << "packets with a port of one version and a MAC of another";
     EXPECT_EQ(mixed_batches, 0U) << "batches by two versions: tables are swapped at batch boundaries";
@@ -90,13 +90,13 @@ struct SwapBed {
   run::testing::FakeChain chain;
   router::Router* router = nullptr;
   Json report;
-  std::atomic<std::uint32_t> done{0};  // the newest version whose update has returned
+  std::atomic<std::uint32_t> done{0};  // the newest version whose update has completed
   std::atomic<std::uint32_t> batches{0};
   std::atomic<std::uint64_t> packets{0}, half_changes{0}, too_old{0}, too_new{0}, mixed_batches{0}, steps_back{0};
 
  private:
   void check(std::span<PacketView> burst) {
-    // A worker's.
+    // Per worker.
     thread_local const SwapBed* of = nullptr;
     thread_local std::uint32_t last_batch = 0;
     thread_local std::uint32_t last_version = 0;

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The router's tables change while a GPU forwards by them: each packet that comes out tells which version of them
-// decided about it.
+// The router's tables change while a GPU forwards with them: each packet that leaves shows which version decided on it.
 
 #include <gtest/gtest.h>
 

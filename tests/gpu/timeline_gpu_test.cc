@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The timeline of a chain on a GPU: all that crossed and nothing else, each stream's one behind the other.
+// The timeline of a chain on a GPU: everything that crossed and nothing else, in order within each stream.
 
 #include "ring/timeline.h"
 
@@ -24,7 +24,7 @@ namespace {
 
 class TimelineOfAChain : public property::Chains, public ::testing::WithParamInterface<Way> {
  protected:
-  /// Runs a small chain, which fills `spans_`.
+  /// Runs a small chain, and fills `spans_`.
   void run_with(const std::vector<std::string>& more) {
     put("rules", "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -p udp -m udp --dport 53 -j DROP\nCOMMIT\n");
     put("routes", "default dev out\n");
@@ -99,14 +99,14 @@ TEST_P(TimelineOfAChain, HasAllThatCrossed) {
 TEST_P(TimelineOfAChain, HasEachStreamsWorkInItsOrder) {
   ASSERT_NO_FATAL_FAILURE(run_with({}));
   ASSERT_FALSE(spans_.empty());
-  constexpr std::int64_t kClocksApart = 1'000'000;  // ns; both clocks are read some microseconds apart
+  constexpr std::int64_t kClocksApart = 1'000'000;  // ns; the two clocks are read some microseconds apart
   std::map<std::uint32_t, const ring::Span*> last;  // by stream
   for (const ring::Span& span : spans_) {
     EXPECT_LE(span.ready_ns, span.end_ns);
     EXPECT_GT(span.ready_ns + kClocksApart, span.enqueued_ns) << "nothing is ready that is not enqueued";
     const ring::Span*& before = last[span.stream];
     if (before != nullptr) {
-      EXPECT_LE(before->end_ns, span.ready_ns + 1000);  // to the resolution of events
+      EXPECT_LE(before->end_ns, span.ready_ns + 1000);  // within the resolution of events
       EXPECT_LE(before->batch, span.batch);
       EXPECT_LE(before->enqueued_ns, span.enqueued_ns);
     }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two functions that send by one SA on a GPU count in one place there, whatever batches, workers, streams and GPUs.
+// Two functions that send on one SA on a GPU share one counter there, for any batches, workers, streams and GPUs.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 using property::TwoSenders;
 
-/// Two GPUs of which the second can count in the memory of the first; else why there are none.
+/// Two GPUs of which the second can use a counter in the first one's memory; otherwise the reason why there are none.
 Result<std::pair<int, int>> two_gpus_that_count_together() {
   std::vector<int> usable;
   for (const gpu::Device& device : gpu::list_devices().devices) {
@@ -75,7 +75,7 @@ TEST_F(TwoSenders, NeverSendWithOneNonceOnTwoGpus) {
   }
 }
 
-/// Each run begins where the one before it has left off, with the counter in the memory of another GPU.
+/// Each run continues after the previous one, with the counter in the memory of another GPU.
 TEST_F(TwoSenders, GoOnWhereAnotherGpuHasLeftOff) {
   const auto gpus = two_gpus_that_count_together();
   if (!gpus) GTEST_SKIP() << to_string(gpus.error());

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests of whole chains on a GPU: the ways in which batches cross, and what must not depend on them.
+// For tests of whole chains on a GPU: the ways in which batches cross, and the results that must not depend on them.
 
 #pragma once
 
@@ -60,18 +60,18 @@ inline std::string to_string(const Way& way) {
 }
 inline void PrintTo(const Way& way, std::ostream* out) { *out << to_string(way); }
 
-/// For the name of a parameterised test: "direct_planned".
+/// For names of parameterised tests: "direct_planned".
 inline std::string test_name(const Way& way) {
   return transfer_of(way) + "_" + frames_of(way) +
          (way.sharing == plan::Sharing::packets ? "" : "_sharing_" + sharing_of(way));
 }
 
-/// The run section that puts a chain on a GPU, as `--set` gives it.
+/// The run section that puts a chain on a GPU, in the form of `--set`.
 inline std::vector<std::string> settings_of(const Way& way) {
   return {"run.processor=gpu", "run.transfer=" + transfer_of(way), "run.frames=" + frames_of(way),
           "run.sharing=" + sharing_of(way)};
 }
-/// The same for a chain that is built by hand: on the first GPU.
+/// Likewise for a chain that is built by hand, on the first GPU.
 inline void put_on_gpu(run::RunSettings& settings, const Way& way) {
   settings.processor = function::Processor::gpu;
   for (const gpu::Device& device : gpu::list_devices().devices) {
@@ -89,8 +89,8 @@ inline std::vector<config::Override> overrides_of(const std::vector<std::string>
   return overrides;
 }
 
-/// What a function counted, less what says how intrusion detection came to its rules: where literals were looked for,
-/// and how many rules were tried, since a GPU looks for parts of literals and for those of all rules.
+/// A function's counters, without those that show how intrusion detection selected rules (where it searched for
+/// literals, how many rules it tried), because a GPU searches for parts of the literals of all rules.
 inline Json details_of(const Json& function) {
   Json details = function.value("details", Json{});
   if (details.contains("inspection")) {
@@ -99,14 +99,14 @@ inline Json details_of(const Json& function) {
   return details;
 }
 
-/// What came and went by each port. Only where there are several workers, fragments are spread over them.
+/// Packets in and out by port. Fragments are only distributed if there are several workers.
 inline Json ports_of(const Json& report) {
   Json ports = report.at("ports");
   for (Json& port : ports) port.erase("fragments");
   return ports;
 }
 
-/// What became of the packets, and what the functions counted.
+/// Compares what happened to the packets, and the functions' counters.
 inline void expect_the_same_counts(const Json& expected, const Json& out) {
   for (const char* part : {"packets", "bytes", "dropped_by_chain"}) {
     EXPECT_EQ(out.at(part), expected.at(part)) << part;
@@ -122,7 +122,7 @@ inline void expect_the_same_counts(const Json& expected, const Json& out) {
   }
 }
 
-/// Every batch went over the device, and the device failed none.
+/// All batches were processed on the device, without failures.
 inline void expect_all_on_device(const Json& report) {
   EXPECT_EQ(report.at("processor"), "gpu");
   EXPECT_GE(report.at("gpu").at("segments"), report.at("batches").at("count"));

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// ESP between our chains and others: Wireshark reads what a chain protects, DPDK's librte_ipsec opens it and protects
-// what a chain opens, and captures of others' ESP and of real traffic go through. Each part is skipped where its peer
-// is absent.
+// ESP between our chains and other software: Wireshark reads what a chain protects; DPDK's librte_ipsec opens it, and
+// protects what a chain opens; captures with other implementations' ESP and of real traffic are processed. Each part is
+// skipped if the software or the corpus is missing.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ std::string key(std::size_t bytes, unsigned first) {
   return text;
 }
 
-/// What a command prints, and how it ends.
+/// A command's output, and its exit status.
 std::pair<std::string, int> output_of(const std::string& command) {
   std::string text;
   FILE* pipe = popen(command.c_str(), "r");
@@ -56,7 +56,7 @@ std::pair<std::string, int> output_of(const std::string& command) {
   return {text, WIFEXITED(status) ? WEXITSTATUS(status) : -1};
 }
 
-/// Bare IP packets of UDP, in several lengths.
+/// IP packets with UDP and without a link header, of several lengths.
 std::vector<Bytes> datagrams(bool ipv6, std::uint16_t port) {
   std::vector<Bytes> all;
   for (const std::size_t payload : {0U, 1U, 10U, 17U, 100U, 1200U}) {
@@ -67,7 +67,7 @@ std::vector<Bytes> datagrams(bool ipv6, std::uint16_t port) {
   return all;
 }
 
-/// An SA's end points: gateways in tunnel mode, hosts in transport mode.
+/// The SA between these end points: gateways in tunnel mode, hosts in transport mode.
 StateText state_between(bool ipv6, bool tunnel) {
   StateText state;
   if (tunnel) {
@@ -103,7 +103,8 @@ class EspPeers : public property::Chains {
     return packets;
   }
 
-  /// What becomes of the capture `in` by the files `state` and `policy`. Each run is a new machine.
+  /// Runs `ipsec` over the capture `in` with the files `state` and `policy`. Each run acts as a new machine: it records
+  /// no numbers.
   Json run_ipsec(const std::string& direction, const std::string& in, const std::string& out,
                  const std::string& policy = ", policy: policy") {
     return run("ports: {in: {pcap: {read: \"" + in + "\"}}, out: {pcap: {write: " + out + "}}}\n" +
@@ -114,7 +115,7 @@ class EspPeers : public property::Chains {
 
 // Wireshark.
 
-/// The texts of all SAs that Wireshark can check: of SAs with ESN it finds the ICV wrong.
+/// The SAs that Wireshark can check. For SAs with ESN, it reports the ICV as wrong.
 std::vector<std::string> algorithms_of_wireshark() {
   std::vector<std::string> all;
   for (const char* const integrity : {"hmac(sha1) 0x{} 96", "hmac(sha256) 0x{} 128", "hmac(sha256) 0x{} 96"}) {
@@ -160,7 +161,7 @@ TEST_F(EspPeers, WiresharkAuthenticatesAndDecryptsWhatAChainProtects) {
                             "out", template_of(state), 1);
             for (const Bytes& bytes : datagrams(inner_ipv6, port)) {
               packets.push_back(bytes);
-              // What is inside, as RFC 4303 §2.4 has it.
+              // The plain text, in the form of RFC 4303 §2.4.
               Bytes text(bytes.begin() + (tunnel ? 0 : inner_ipv6 ? 40 : 20), bytes.end());
               const std::size_t unit = algorithms.find("cbc") != std::string::npos ? 16 : 4;
               std::uint8_t padding = 0;
@@ -199,7 +200,7 @@ TEST_F(EspPeers, WiresharkAuthenticatesAndDecryptsWhatAChainProtects) {
     ASSERT_EQ(s, w) << "packet " << line;
   }
   EXPECT_EQ(line, packets.size());
-  // 0 is what it says of a wrong one; of several headers in a packet, one behind the other.
+  // 0 means a wrong checksum. If a packet has several headers, their values follow each other.
   EXPECT_EQ(tshark("-e ip.checksum.status -e udp.checksum.status").find('0'), std::string::npos);
 }
 
@@ -208,8 +209,8 @@ TEST_F(EspPeers, WiresharkAuthenticatesAndDecryptsWhatAChainProtects) {
 #ifdef PENSTOCK_RTE_IPSEC_PEER
 
 struct PeerAlgorithm {
-  std::string text;       // as `ip xfrm state` prints it
-  std::string arguments;  // as the peer takes it
+  std::string text;       // in the format of `ip xfrm state`
+  std::string arguments;  // of the peer
 };
 
 std::vector<PeerAlgorithm> algorithms_of_dpdk() {
@@ -243,7 +244,7 @@ constexpr PeerMode kPeerModes[] = {{true, false, false}, {true, false, true},   
 
 class EspWithDpdk : public EspPeers {
  protected:
-  /// False where it cannot run here.
+  /// Returns false if it cannot run here.
   bool peer(const std::string& what, const std::string& in, const std::string& out, const std::string& arguments) {
     const auto [text, status] =
         output_of("ASAN_OPTIONS=detect_leaks=0 " + std::string(PENSTOCK_RTE_IPSEC_PEER) + " " + what + " " +
@@ -263,7 +264,7 @@ class EspWithDpdk : public EspPeers {
     put("policy", everything("out", template_of(state)) + everything("fwd", template_of(state)));
     const std::vector<Bytes> packets = datagrams(mode.inner_ipv6, 2000);
     write_raw("plain.pcap", packets);
-    // It wants to know the number received last, but that to be sent next.
+    // Inbound it expects the last received number, outbound the next one to be sent.
     const auto arguments = [&](std::uint64_t sequence) {
       return fmt::format("{} spi=0x{:x} sequence={} mode={} source={} destination={} inner={} esn={}",
                          algorithm.arguments, state.spi, sequence, state.mode, state.source, state.destination,
@@ -317,7 +318,7 @@ std::filesystem::path corpus() {
   return set != nullptr ? set : PENSTOCK_SOURCE_DIR "/../shared/data";
 }
 
-/// Another implementation's ESP, of whose 96 bits of ICV nobody knows the key.
+/// ESP of another implementation, with a 96-bit ICV whose key is unknown.
 TEST_F(EspCaptures, OfAnotherImplementationAreOpened) {
   const std::filesystem::path capture = corpus() / "ipsec/captures/08-sunrise-sunset-aes.pcap";
   if (!std::filesystem::exists(capture)) GTEST_SKIP() << "no corpus: set PENSTOCK_CORPUS to the folder of test data";
@@ -343,7 +344,7 @@ TEST_F(EspCaptures, OfAnotherImplementationAreOpened) {
   }
 }
 
-/// A packet as it must come back from a tunnel, or why it does not go into one.
+/// The packet that must come back from a tunnel, or the reason why it does not enter one.
 struct Expected {
   std::string reason;
   Captured packet;
@@ -354,7 +355,7 @@ Expected expectation_of(const Captured& given, bool cbc) {
       parse(given.bytes.data(), static_cast<std::uint32_t>(given.bytes.size()), given.wire_length, given.link_type);
   if (!layout.is_ip()) return expected;
   const bool header = layout.has(PacketLayout::kNetworkHeader);
-  // What contradicts itself is told before what was cut off, where there is a header to say so.
+  // If there is a complete header, a contradiction in it takes precedence over truncation.
   if (header && layout.has(PacketLayout::kMalformed)) {
     expected.reason = "malformed";
   } else if (layout.has(PacketLayout::kTruncated)) {
@@ -362,13 +363,13 @@ Expected expectation_of(const Captured& given, bool cbc) {
   } else if (!header) {
     expected.reason = "malformed";
   } else {
-    // ESP header, IV, the padded text and the ICV; IPv4's length field counts its header too.
+    // ESP header, IV, the padded plain text and the ICV; IPv4's length field includes its own header.
     const std::uint32_t unit = cbc ? 16 : 4;
     const std::uint32_t text = (layout.end - layout.network_offset + 2 + unit - 1) / unit * unit;
     const std::uint32_t length = (layout.network == NetworkLayer::ipv4 ? 20 : 0) + 8 + text + (cbc ? 16 + 12 : 8 + 16);
     if (length > 0xffff) expected.reason = "too_long";
   }
-  // Nothing but the link's padding stays behind, of which the wire may have had more.
+  // Only the link's padding is removed, and the wire may have had more of it.
   expected.packet.wire_length -= static_cast<std::uint32_t>(given.bytes.size()) - layout.end;
   expected.packet.bytes.resize(layout.end);
   return expected;
@@ -387,7 +388,7 @@ TEST_F(EspCaptures, OfRealTrafficComeBackFromATunnel) {
     auto capture = port::CaptureSequence::open({file}, control);
     if (!capture) continue;
     SCOPED_TRACE(file);
-    const bool cbc = captures % 2 == 1;  // in turns
+    const bool cbc = captures % 2 == 1;  // alternately
     std::vector<Captured> expected;
     std::map<std::string, std::size_t> dropped;
     port::CapturedFrame frame;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-# Sends captures, and packets like theirs, through the Linux gateway of this network namespace, and records what it sends out.
+# Sends captures, and similar packets, through the Linux gateway of this network namespace, and records its output.
 #
 # usage: linux_gateway.py EXAMPLE FOLDER     the ports' far ends are lan_far, wan_far, dmz_far
 #
-# Writes to FOLDER what went in, {lan,wan,dmz}.pcap, and what came out, kernel-{lan,wan,dmz}.pcap.
+# Writes the input to FOLDER as {lan,wan,dmz}.pcap, and the output as kernel-{lan,wan,dmz}.pcap.
 
 import random
 import select
@@ -15,13 +15,13 @@ import time
 PORTS = ("lan", "wan", "dmz")
 PACKET_OUTGOING = 4
 HEADER = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, 1)
-# Not 0.1.2.3: Linux forwards it since 5.3, RFC 1812 §5.3.7 does not.
+# Without 0.1.2.3: Linux has forwarded it since 5.3, contrary to RFC 1812 §5.3.7.
 SOURCES4 = ["192.168.1.10", "192.168.1.19", "192.168.1.20", "192.168.1.66", "192.0.2.80", "203.0.113.80", "10.0.0.1", "8.8.8.8",
             "0.0.0.0", "127.0.0.1", "127.9.9.9", "169.254.1.1", "224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255"]
 TARGETS4 = ["192.168.1.10", "192.0.2.80", "203.0.113.80", "203.0.113.127", "203.0.113.128", "203.0.113.255", "198.51.100.1",
             "8.8.8.8", "10.0.0.1", "172.16.0.1", "172.32.0.1", "192.168.1.1", "192.168.1.255", "192.0.2.1", "127.0.0.1",
             "0.0.0.0", "224.0.0.1", "240.0.0.1", "255.255.255.255"]
-# No link-local targets: Linux takes them through its rules before it finds that there is no such neighbour.
+# No link-local destinations: Linux applies its rules to them before it finds that there is no such neighbour.
 SOURCES6 = ["2001:db8:1::10", "2001:db8:1::11", "2001:db8:2::80", "2001:db8:100::80", "2001:db8::1", "fd00::1", "fe80::1", "::",
             "::1", "ff02::1", "::192.0.2.1", "64:ff9b::1"]
 TARGETS6 = ["2001:db8:1::10", "2001:db8:2::80", "2001:db8:100::80", "2001:db8:100:ffff::1", "2001:db8:101::1", "2001:db8:dead::1",
@@ -45,7 +45,7 @@ def checksum(header):
 
 
 def another(frame, rng):
-    """A packet like `frame` with one thing changed that a gateway looks at."""
+    """A packet like `frame` with one change to something that a gateway examines."""
     f = bytearray(frame)
     v4 = f[12:14] == b"\x08\x00"
     transport = 34 if v4 else 54
@@ -112,7 +112,7 @@ def main(example, folder):
     for number, (port, frame) in enumerate(frames):
         ends[port].send(frame)
         keep(sent[port], number, frame)
-        if number % 32 == 31:  # no more at once than the kernel queues
+        if number % 32 == 31:  # not more at a time than the kernel queues
             take(0.001)
     take(0.3)
 

@@ -1,11 +1,11 @@
 #!/bin/sh
-# In a network namespace of its own: sets a Linux gateway up as examples/gateway was, sends packets through it, and tells what
-# it forwarded. Exit status 77: this machine has no such namespaces.
+# In a network namespace of its own: sets up a Linux gateway like that of examples/gateway, sends packets through it,
+# and records what it forwarded. Exit status 77: this machine does not support this.
 #
 # usage: unshare -rn tests/interop/linux_gateway.sh PROJECT FOLDER
 #
-# FOLDER gets {lan,wan,dmz}.pcap (in), expected-{lan,wan,dmz}.pcap (forwarded), routes.txt, local.txt, neighbours.txt and
-# counted.txt (the rules with how often each matched).
+# Writes to FOLDER: {lan,wan,dmz}.pcap (input), expected-{lan,wan,dmz}.pcap (forwarded), routes.txt, local.txt,
+# neighbours.txt and counted.txt (the rules with their numbers of matches).
 example=$1/examples/gateway
 cd "$2" || exit 77
 ip link set lo up || exit 77

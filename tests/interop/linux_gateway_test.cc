@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same packets through a Linux gateway in a network namespace and through our chain with its routes, neighbours and
-// rules: what leaves must be the same, byte for byte, and every rule must have matched as often. Skipped where
-// namespaces, iptables or Python are not to be had.
+// The same packets through a Linux gateway in a network namespace, and through our chain with its routes, neighbours
+// and rules. The output must be equal, byte for byte, and every rule must have matched as often. Skipped if namespaces,
+// iptables or Python are not available.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ chain:
   - firewall: {rules: counted.txt}
 )";
 
-/// How often each rule that decides has matched, by its text, as `iptables-save -c` counts: "[5:420] -A FORWARD …".
+/// Number of matches of each rule with a verdict, by its text, as `iptables-save -c` counts: "[5:420] -A FORWARD …".
 std::map<std::string, std::uint64_t> counts_of_the_kernel(const std::string& path) {
   std::map<std::string, std::uint64_t> counts;
   std::ifstream file(path);
@@ -60,7 +60,7 @@ std::map<std::string, std::uint64_t> counts_of_the_kernel(const std::string& pat
   return counts;
 }
 
-/// Runs both once for all tests of this file.
+/// Runs both once for all tests in this file.
 class LinuxGateway : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -72,7 +72,7 @@ class LinuxGateway : public ::testing::Test {
     std::stringstream log;
     log << std::ifstream(directory_ + "/log").rdbuf();
     log_ = log.str();
-    // 1: unshare itself is refused; 77: the script lacks what it needs; 127: there is no unshare.
+    // 1: unshare itself is not permitted; 77: the script lacks a dependency; 127: unshare does not exist.
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     skipped_ = code == 77 || code == 127 || log_.starts_with("unshare:");
     if (skipped_) return;
@@ -91,10 +91,10 @@ class LinuxGateway : public ::testing::Test {
     ASSERT_FALSE(report_.is_null()) << log_;
   }
 
-  /// The flows, parted by the port that their packets came by: between ports there is no order.
+  /// The flows, separated by input port, because there is no order between ports.
   static auto flows_by_port(const CaptureFile& out) {
     static const auto arrivals = [] {
-      std::map<std::uint64_t, std::string> ports;  // by time: the captures' times are all different
+      std::map<std::uint64_t, std::string> ports;  // by time: all packets have different times
       for (const std::string port : {"lan", "wan", "dmz"}) {
         for (const Record& record : read_capture_file(directory_ + "/" + port + ".pcap").records)
           ports[record.time_ns] = port;
@@ -134,7 +134,7 @@ TEST_F(LinuxGateway, ForwardsTheSamePacketsInTheSameOrderOfEachFlow) {
   EXPECT_GT(forwarded, 2000U);
 }
 
-TEST_F(LinuxGateway, MatchesEveryRuleAsOften) {
+TEST_F(LinuxGateway, MatchesEveryRuleEquallyOften) {
   std::map<std::string, std::uint64_t> ours;
   for (const auto& rule : report_["functions"][1]["details"]["rules"])
     ours[rule["text"]] += rule["packets"].get<std::uint64_t>();

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A second implementation of ESP: DPDK's librte_ipsec, with the ciphers of OpenSSL (crypto_openssl). Protects or opens
-// the packets of a capture with one SA; neither shares a line with ours. Raw IP in and out, so that no link layer has a
-// say.
+// A second implementation of ESP: DPDK's librte_ipsec with OpenSSL's ciphers (crypto_openssl). Protects or opens the
+// packets of a capture with one SA, and shares no code with ours. Input and output are raw IP, so that no link layer is
+// involved.
 //
 // usage: rte_ipsec_peer protect|open IN.pcap OUT.pcap NAME=VALUE...
 //   cipher=aes-cbc|aes-ctr|aes-gcm  key=HEX  salt=HEX  auth=sha1|sha256  auth-key=HEX  spi=N  sequence=N
 //   mode=tunnel|transport  source=ADDRESS  destination=ADDRESS  inner=4|6  esn=0|1
-// Prints how many packets came out, and how many did not.
+// Prints how many packets were processed, and how many were not.
 
 #include <arpa/inet.h>
 #include <pcap/pcap.h>
@@ -59,10 +59,10 @@ void need(bool condition, const std::string& what) {
 }
 
 constexpr std::uint16_t kIvOffset = sizeof(rte_crypto_op) + sizeof(rte_crypto_sym_op);
-constexpr std::uint16_t kRoom = 256;  // of a packet, before and behind it
+constexpr std::uint16_t kRoom = 256;  // headroom and tailroom of a packet
 constexpr std::uint16_t kMostBytes = 9000;
 
-/// The ciphers as DPDK wants them: in the order in which they work.
+/// The transforms in the order in which DPDK applies them.
 struct Transforms {
   rte_crypto_sym_xform cipher{};
   rte_crypto_sym_xform auth{};
@@ -105,7 +105,7 @@ std::unique_ptr<Transforms> make_transforms(const Options& options, bool protect
   return made;
 }
 
-/// Sends the packets through the SA, one after the other.
+/// Passes packets through the SA, one at a time.
 class Peer {
  public:
   Peer(const Options& options, bool protects) : protects_(protects), transforms_(make_transforms(options, protects)) {
@@ -130,7 +130,7 @@ class Peer {
     make_sa(options);
   }
 
-  /// Empty: it does not come out.
+  /// Returns an empty packet if it was not processed.
   Bytes take(const Bytes& packet) {
     rte_mbuf* mbuf = rte_pktmbuf_alloc(packets_);
     need(mbuf != nullptr, "packet");
@@ -185,7 +185,7 @@ class Peer {
       parameters.tun.hdr = header_.data();
       ipsec.tunnel.ipv4.ttl = 64;
     } else {
-      parameters.trs.proto = inner;  // the family of the packets, not what they carry
+      parameters.trs.proto = inner;  // the packets' address family, not their payload
     }
     const int size = rte_ipsec_sa_size(&parameters);
     need(size > 0, "size of an SA");
@@ -217,7 +217,7 @@ class Peer {
     need(inet_pton(family, destination.c_str(), &header_[ipv6 ? 24 : 16]) == 1, destination);
   }
 
-  /// The library leaves lengths and checksums of the IP header to the NIC.
+  /// The library leaves the IP header's lengths and checksums to the NIC.
   static void fill_in_lengths(Bytes& packet) {
     if ((packet[0] >> 4) == 6) {
       const std::size_t length = packet.size() - 40;

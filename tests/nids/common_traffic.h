@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests that hold one way of inspection to another: traffic that is here, and rules that find something in it.
+// For tests that compare two ways of inspection: the traffic in this repository, and rules that match in it.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace penstock::nids::test {
 
-/// Rules that any traffic matches: short contents, streams, positions, and some that no content selects.
+/// Rules that match any traffic: short contents, streams, positions, and some that no content selects.
 inline constexpr const char* kCommonRules =
     "alert tcp any any -> any any (msg:\"a\"; content:\"GET \"; sid:1;)\n"
     "alert tcp-pkt any any -> any any (msg:\"b\"; content:\"|00 00|\"; content:\"|00|\"; distance:1; sid:2;)\n"
@@ -26,7 +26,7 @@ inline constexpr const char* kCommonRules =
     "alert tcp any any -> any any (msg:\"i\"; content:\"HTTP/1.1 200 OK|0d 0a|Server\"; pcre:\"/Date: [A-Z]/R\"; "
     "sid:9;)\n";
 
-/// In the order of their names, but for those that runs of the examples have left.
+/// In the order of their names, without those that runs of the examples have written.
 inline std::vector<std::string> captures_below(const std::filesystem::path& folder) {
   std::vector<std::string> captures;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
@@ -37,7 +37,7 @@ inline std::vector<std::string> captures_below(const std::filesystem::path& fold
   return captures;
 }
 
-/// Those that lie in examples/ and tests/golden/ of this root.
+/// The captures in examples/ and tests/golden/ below this root.
 inline std::vector<std::string> shipped_captures(const std::filesystem::path& root) {
   std::vector<std::string> captures = captures_below(root / "examples");
   std::ranges::move(captures_below(root / "tests/golden"), std::back_inserter(captures));

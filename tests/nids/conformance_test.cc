@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Alerts as a reference engine really gave them (the corpus' ids folder): cases of a public conformance suite, rules
-// that were made from payloads, and real rules on a mix of real captures. What differs is listed here, with its reason;
-// a difference that is not listed fails, and so does one that is listed and is gone.
+// Alerts that a reference engine really gave (the corpus' folder ids): cases of a public conformance suite, rules made
+// from payloads, and real rules on a mix of real captures. Differences are listed here, with the reason. A difference
+// that is not listed fails the test, and so does a listed one that no longer exists.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// By the case's folder: why its alerts are others than the reference engine's.
+/// By the case's folder: why its alerts differ from the reference engine's.
 const std::map<std::string, std::string>& known_differences() {
   static const std::map<std::string, std::string> known{};
   return known;
@@ -61,7 +61,7 @@ TEST_P(Case, AlertsAsTheReferenceEngineDoes) {
     if (count.get<std::uint64_t>() != 0) expected[static_cast<std::uint32_t>(std::stoul(sid))] = count;
   }
   ScanOptions options;
-  options.tracker.every_version = false;  // the reference engine looks at the policy's alone
+  options.tracker.every_version = false;  // the reference engine inspects only the policy's version
   Scanner scanner(rules_from(folder + "/test.rules"), options);
   ASSERT_TRUE(scanner.capture(folder + "/in.pcap"));
   const auto known = known_differences().find(GetParam());
@@ -72,7 +72,7 @@ TEST_P(Case, AlertsAsTheReferenceEngineDoes) {
   }
 }
 
-TEST_P(Case, AlertsOnNothingLessWhereEveryVersionOfOverlapsIsInspected) {
+TEST_P(Case, LosesNoAlertsIfEveryVersionOfOverlapsIsInspected) {
   const std::string folder = corpus() + "/ids/" + GetParam();
   ScanOptions options;
   options.tracker.every_version = false;
@@ -91,16 +91,16 @@ INSTANTIATE_TEST_SUITE_P(Conformance, Case, testing::ValuesIn(cases()), [](const
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   return name;
 });
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Case);  // where there is no corpus
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Case);  // if there is no corpus
 
-TEST(Conformance, KnowsNoDifferenceOfACaseThatIsNotThere) {
+TEST(Conformance, ListsNoDifferenceForACaseThatDoesNotExist) {
   if (corpus().empty()) GTEST_SKIP() << "no corpus: set PENSTOCK_CORPUS to the folder of test data";
   const std::vector<std::string> all = cases();
   for (const auto& [name, reason] : known_differences()) {
     EXPECT_NE(std::find(all.begin(), all.end(), name), all.end()) << name;
     EXPECT_FALSE(reason.empty()) << name;
   }
-  EXPECT_LE(known_differences().size() * 20, all.size());  // 95 % agree at least
+  EXPECT_LE(known_differences().size() * 20, all.size());  // at least 95 % agree
 }
 
 TEST(Conformance, GeneratedRulesAlertAsTheReferenceEngineDoes) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A TCP connection that a test writes segment by segment, as an evader would: at any place of the stream, with any
-// flags, TTL, checksum, urgent pointer.
+// A TCP connection that a test writes segment by segment, as an attacker would: at any position of the stream, with any
+// flags, TTL, checksum and urgent pointer.
 
 #pragma once
 
@@ -20,17 +20,18 @@ using penstock::testing::Bytes;
 
 struct Segment {
   bool to_server = true;
-  std::uint32_t at = 0;  // of the first byte in its direction's stream: 0 is the byte behind the SYN
+  std::uint32_t at = 0;  // position of the first byte in its direction's stream; 0 is the byte after the SYN
   std::string_view payload{};
   std::uint8_t flags = TcpHeader::kAck | TcpHeader::kPsh;
   std::uint8_t ttl = 64;
-  std::uint32_t acked = 0xffffffff;  // of the other direction's stream; not given: all that was sent there
+  std::uint32_t acked = 0xffffffff;  // position in the other direction's stream; default: everything that was sent
+                                     // there
   std::uint16_t urgent = 0;
   bool wrong_checksum = false;
   Bytes options{};
 };
 
-/// Sends frames to a scanner, a millisecond after each other. 10.0.0.1:4000 → 10.0.0.2:80.
+/// Sends frames from 10.0.0.1:4000 to 10.0.0.2:80 through a scanner, one millisecond apart.
 class Conversation {
  public:
   explicit Conversation(Scanner& scanner, std::uint16_t client_port = 4000)
@@ -48,12 +49,12 @@ class Conversation {
 
   void send(const Segment& segment) { scanner_.frame(frame(segment), now_ns_ += 1'000'000); }
 
-  /// The other side says that it has all up to there.
+  /// The other side acknowledges all bytes up to `up_to`.
   void acknowledge(bool by_server, std::uint32_t up_to) {
     send({.to_server = !by_server, .at = sent_[by_server ? 1 : 0], .flags = TcpHeader::kAck, .acked = up_to});
   }
 
-  /// Both sides say that they are done, and have all.
+  /// Both sides send FINs and acknowledge everything.
   void close() {
     send({.at = sent_[0], .flags = TcpHeader::kFin | TcpHeader::kAck});
     send({.to_server = false, .at = sent_[1], .flags = TcpHeader::kFin | TcpHeader::kAck, .acked = sent_[0] + 1});
@@ -92,7 +93,7 @@ class Conversation {
     put16(b, at + 2, value);
   }
 
-  static constexpr std::uint32_t kFirst[2] = {0xfffffff0, 7};  // the client's sequence numbers wrap soon
+  static constexpr std::uint32_t kFirst[2] = {0xfffffff0, 7};  // the client's sequence numbers soon wrap around
   Scanner& scanner_;
   std::uint16_t client_port_;
   std::uint64_t now_ns_ = 1'700'000'000'000'000'000;

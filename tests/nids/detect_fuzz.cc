@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any rules on any frames: what loads is compiled with each matcher, and all of them are to alert alike, whatever the
-// frames are. Frames lie in memory of just their size.
+// Arbitrary rules on arbitrary frames: rules that load are compiled with each matcher, and all matchers must give the
+// same alerts. Frames are in memory of exactly their size.
 //
-// Input: rules, a line each, up to a zero byte; a byte of options; then frames: link type, time step (signed, in units
-// of 1/8 s), length (two, big-endian), bytes.
+// Input: rules, one per line, up to a zero byte; a byte of options; then frames: link type, time step (signed, in units
+// of 1/8 s), length (two bytes, big-endian), bytes.
 
 #include <cstddef>
 #include <cstdint>
@@ -51,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   constexpr std::size_t kMostText = 4096;
   if (end == std::string_view::npos || end > kMostText || end + 2 > size) return 0;
   auto rules = read_rules_text(text.substr(0, end), "fuzz.rules");
-  if (!rules) std::abort();  // what is wrong with a rule is said in `left_out`
+  if (!rules) std::abort();  // mistakes in rules are in `left_out`
   const std::uint8_t way = data[end + 1];
   const std::vector<Frame> frames = frames_of({data + end + 2, size - end - 2});
 
@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.tracker.verify_checksums = (way & 32) != 0;
   options.tracker.async_oneside = (way & 64) != 0;
   options.inspector.drops = (way & 128) != 0;
-  // Little memory: it is mapped for each input, and is soon full.
+  // Little memory, because it is mapped for each input, and so that it is soon full.
   options.tracker.flow_memory = 256 << 10;
   options.tracker.stream_memory = 1 << 20;
   options.tracker.fragment_memory = 256 << 10;
@@ -72,7 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const MatcherKind matcher : {MatcherKind::hyperscan, MatcherKind::aho_corasick, MatcherKind::hashed_filter}) {
     options.detection.matcher = matcher;
     auto detection = Detection::compile(*rules, options.detection);
-    if (!detection) return 0;  // a matcher
+    if (!detection) return 0;  // this matcher cannot compile the rules
     test::Scanner scanner(**detection, options);
     for (const Frame& frame : frames) scanner.frame(frame.bytes, frame.timestamp_ns, frame.link_type);
     scanner.finish();

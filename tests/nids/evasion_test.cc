@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an evader does to hide from rules (Ptacek & Newsham 1998), and what is seen all the same: bytes in tiny pieces,
-// in any order, several times with other contents, with checksums, TTLs or urgent pointers that the watched host makes
-// something else of than a careless watcher does. Where hosts differ, the policy says whose way is followed.
+// What an attacker does to evade rules (Ptacek & Newsham 1998), and what must be detected nevertheless: bytes in tiny
+// pieces, in any order, several times with different contents, with checksums, TTLs or urgent pointers that the host
+// treats differently from a simple sensor. If hosts differ, the policy selects one behaviour.
 
 #include <gtest/gtest.h>
 
@@ -109,7 +109,7 @@ TEST(Evasion, AFakedStartOfEncryptionHidesNothing) {
   }
 }
 
-const Bytes kWindowScale = {1, 3, 3, 7};  // RFC 7323: of 2^7
+const Bytes kWindowScale = {1, 3, 3, 7};  // RFC 7323: by 2^7
 
 TEST(Evasion, ThousandsOfHolesHideNothing) {
   for (const auto& [reversed, options] :
@@ -117,7 +117,7 @@ TEST(Evasion, ThousandsOfHolesHideNothing) {
     Scanner scanner(rules_of(kAttackRule), options);
     Conversation tcp(scanner);
     tcp.handshake(kWindowScale);
-    tcp.acknowledge(true, 0);  // the first with the window as it is scaled
+    tcp.acknowledge(true, 0);  // the first segment with the scaled window
     const std::string text = std::string(20000, '.') + std::string(kAttack);  // within the window
     std::vector<std::size_t> odd;
     for (std::size_t at = 1; at < text.size(); at += 2) odd.push_back(at);
@@ -135,13 +135,13 @@ TEST(Evasion, ThousandsOfHolesHideNothing) {
   }
 }
 
-// Thousands of chunks are more than are offered at once.
-TEST(Evasion, NothingIsHiddenBehindThousandsOfHolesThatStay) {
+// More chunks than are offered at once.
+TEST(Evasion, ThousandsOfHolesThatStayHideNothing) {
   for (const bool reset : {false, true}) {
     Scanner scanner(rules_of(kAttackRule));
     Conversation tcp(scanner);
     tcp.handshake(kWindowScale);
-    tcp.acknowledge(true, 0);  // the first with the window as it is scaled
+    tcp.acknowledge(true, 0);  // the first segment with the scaled window
     std::uint32_t at = 0;
     for (; at < 9000; at += 2) tcp.send({.at = at, .payload = ".", .acked = 0});
     tcp.send({.at = at + 1, .payload = kAttack.substr(0, 10), .acked = 0});
@@ -152,8 +152,8 @@ TEST(Evasion, NothingIsHiddenBehindThousandsOfHolesThatStay) {
   }
 }
 
-// 2560 bytes are inspected at once: an evader knows where that ends, and the reference engine sees nothing that lies
-// across.
+// 2560 bytes are inspected at once. An attacker knows where that ends, and the reference engine misses matches across
+// this boundary.
 TEST(Evasion, APatternAcrossTwoInspectionsIsFound) {
   for (std::size_t before = 2560 - 16; before <= 2560 + 2; ++before) {
     Scanner scanner(rules_of(kAttackRule));
@@ -170,7 +170,7 @@ TEST(Evasion, APatternAcrossTwoInspectionsIsFound) {
   }
 }
 
-// What has no room in a stream is not seen as one: on the path it does not pass, unless the operator wants it to.
+// Data for which a stream has no memory is not inspected as part of it. Inline it does not pass, unless configured.
 TEST(Evasion, FullMemoryHidesNothingThatPasses) {
   for (const bool refuses : {false, true}) {
     ScanOptions options = on_the_path();
@@ -178,7 +178,7 @@ TEST(Evasion, FullMemoryHidesNothingThatPasses) {
     options.tracker.stream_memory = 1 << 20;
     Scanner scanner(rules_of(kAttackRule), options);
     const std::string chaff(400, '.');
-    for (std::uint16_t port = 1; port < 500; ++port) {  // from each, segments behind holes
+    for (std::uint16_t port = 1; port < 500; ++port) {  // each sends segments after holes
       Conversation tcp(scanner, port);
       tcp.handshake();
       tcp.send({.at = 1, .payload = chaff, .acked = 0});
@@ -208,7 +208,7 @@ Bytes attack_datagram() {
       .bytes();
 }
 
-/// A fragment of it.
+/// A fragment of the attack.
 Bytes attack_fragment(std::uint16_t field, Bytes data) {
   return penstock::testing::packet()
       .eth()
@@ -218,7 +218,7 @@ Bytes attack_fragment(std::uint16_t field, Bytes data) {
       .bytes();
 }
 
-// Fragments that waited are not given up while their datagram may still be completed: the host has them.
+// Waiting fragments are not discarded while their datagram may still be completed, because the host has them.
 TEST(Evasion, TooManyFragmentsHideNothingThatPasses) {
   for (const bool refuses : {false, true}) {
     ScanOptions options = on_the_path();
@@ -248,8 +248,8 @@ TEST(Evasion, TooManyFragmentsHideNothingThatPasses) {
   }
 }
 
-// On the path, bytes that no stream has do not reach a host that may be less strict than this watcher.
-TEST(Evasion, WhatTheConnectionDoesNotTakeDoesNotPass) {
+// Inline, data that is not part of any stream does not reach the host, which may be less strict than the sensor.
+TEST(Evasion, SegmentsThatTheConnectionDoesNotAcceptDoNotPass) {
   Scanner scanner(rules_of(kAttackRule), on_the_path());
   Conversation tcp(scanner);
   tcp.handshake();
@@ -272,7 +272,7 @@ std::string tls_record(char type, const std::string& data) {
   return std::string{type, 3, 3, static_cast<char>(data.size() >> 8), static_cast<char>(data.size())} + data;
 }
 
-// What is encrypted is not looked into: that it is, takes both sides.
+// Encrypted data is not inspected; both sides must have agreed on encryption.
 TEST(Evasion, OneSideAloneCannotSayThatItIsEncrypted) {
   const std::string client_hello = tls_record(22, '\1' + std::string(60, 'c')),
                     server_hello = tls_record(22, '\2' + std::string(60, 's')), change = tls_record(20, "\1"),
@@ -296,7 +296,7 @@ TEST(Evasion, OneSideAloneCannotSayThatItIsEncrypted) {
       tcp.send({.payload = one.first});
       tcp.send({.to_server = false, .payload = one.answer});
       const auto at = static_cast<std::uint32_t>(one.first.size());
-      // One record makes the session encrypted, what follows is not looked at.
+      // One record makes the session encrypted; later data is not inspected.
       tcp.send({.at = at, .payload = data});
       tcp.acknowledge(true, at + static_cast<std::uint32_t>(data.size()));
       tcp.send({.at = at + static_cast<std::uint32_t>(data.size()), .payload = one.then});
@@ -308,19 +308,21 @@ TEST(Evasion, OneSideAloneCannotSayThatItIsEncrypted) {
   }
 }
 
-/// Novak & Sturges, "Target-Based TCP Stream Reassembly" (2007), by how a new segment lies to one that is there.
+/// Novak & Sturges, "Target-Based TCP Stream Reassembly" (2007), by the position of a new segment relative to an old
+/// one.
 bool new_segment_is_kept(OverlapPolicy policy, int begin, int end, int old_begin, int old_end) {
   switch (policy) {
     case OverlapPolicy::first: return false;
     case OverlapPolicy::last: return true;
-    case OverlapPolicy::bsd:      // the old one, unless the new one begins before it
+    case OverlapPolicy::bsd:      // the old one, unless the new one begins earlier
     case OverlapPolicy::windows:  // the same
       return begin < old_begin;
-    case OverlapPolicy::linux_host:  // or begins with it and ends behind it
+    case OverlapPolicy::linux_host:  // also if it begins at the same byte and ends later
       return begin < old_begin || (begin == old_begin && end > old_end);
-    case OverlapPolicy::solaris:  // the new one, unless the old one ends behind it, or begins before and ends with it
+    case OverlapPolicy::solaris:  // the new one, unless the old one ends later, or ends at the same byte and begins
+                                  // earlier
       return end > old_end || (end == old_end && begin <= old_begin);
-    case OverlapPolicy::bsd_right: break;  // of fragments alone
+    case OverlapPolicy::bsd_right: break;  // only used for fragments
   }
   ADD_FAILURE();
   return false;
@@ -354,7 +356,7 @@ TEST(Evasion, OverlappingSegmentsAreSeenAsThePolicysHostsSeeThem) {
         send(o, kOldBegin, kOldEnd);
         send(n, begin, end);
         send(dots, std::max(end, kOldEnd), kLength);
-        send(dots, 0, std::min(begin, kOldBegin));  // the first byte comes last: nothing was looked at before
+        send(dots, 0, std::min(begin, kOldBegin));  // the first byte comes last, so nothing was inspected before
         tcp.acknowledge(true, kLength);
         tcp.close();
         scanner.finish();
@@ -368,7 +370,7 @@ TEST(Evasion, OverlappingSegmentsAreSeenAsThePolicysHostsSeeThem) {
   }
 }
 
-TEST(Evasion, AChecksumThatIsWrongIsForTheOperatorToJudge) {
+TEST(Evasion, TheOperatorDecidesAboutWrongChecksums) {
   for (const bool verify : {false, true}) {
     ScanOptions options = with_policy(OverlapPolicy::first);
     options.tracker.verify_checksums = verify;
@@ -376,7 +378,7 @@ TEST(Evasion, AChecksumThatIsWrongIsForTheOperatorToJudge) {
     Conversation tcp(scanner);
     tcp.handshake();
     const std::string chaff(kAttack.size(), 'x');
-    tcp.send({.payload = chaff, .acked = 0, .wrong_checksum = true});  // the host never takes it
+    tcp.send({.payload = chaff, .acked = 0, .wrong_checksum = true});  // the host never accepts it
     tcp.send({.payload = kAttack, .acked = 0});
     tcp.acknowledge(true, static_cast<std::uint32_t>(kAttack.size()));
     tcp.close();
@@ -386,7 +388,7 @@ TEST(Evasion, AChecksumThatIsWrongIsForTheOperatorToJudge) {
   }
 }
 
-/// The attack, and as much chaff in its place that dies before the host.
+/// Sends the attack, and chaff at the same position that expires before the host.
 void send_with_chaff(Conversation& tcp, bool chaff_first) {
   const std::string chaff(kAttack.size(), 'x');
   const Segment lost{.payload = chaff, .ttl = 2, .acked = 0}, real{.payload = kAttack, .acked = 0};
@@ -399,7 +401,7 @@ void send_with_chaff(Conversation& tcp, bool chaff_first) {
 //     seq 0 "xxxxxxx", TTL 2  ─▶     ✕
 //     seq 0 "attack", TTL 64  ─▶         ─▶   reads it
 //
-// Which of both reached the host, only the host knows: both are inspected.
+// Only the host knows which of them arrived, so both are inspected.
 TEST(Evasion, ASegmentThatDiesOnTheWayHidesNothing) {
   for (const bool chaff_first : {false, true}) {
     for (const OverlapPolicy policy : {OverlapPolicy::first, OverlapPolicy::last, OverlapPolicy::linux_host}) {
@@ -417,7 +419,7 @@ TEST(Evasion, ASegmentThatDiesOnTheWayHidesNothing) {
   }
 }
 
-// Pieces of the attack in turn from the one version and the other: no version has all of it.
+// The attack's pieces come alternately from the two versions, so neither version has all of it.
 TEST(Evasion, NoMixtureOfVersionsHidesAnAttack) {
   for (const std::size_t piece : {1U, 3U, 5U}) {
     Scanner scanner(rules_of(kAttackRule));
@@ -437,7 +439,7 @@ TEST(Evasion, NoMixtureOfVersionsHidesAnAttack) {
   }
 }
 
-TEST(Evasion, OverlapsAreSeenByOnePolicyOrTheOtherWhereOnlyThePolicysVersionIsInspected) {
+TEST(Evasion, IfOnlyThePolicysVersionIsInspectedOverlapsAreSeenByOnePolicyOrTheOther) {
   for (const bool chaff_first : {false, true}) {
     for (const OverlapPolicy policy : {OverlapPolicy::first, OverlapPolicy::last}) {
       Scanner scanner(rules_of(std::string(kAttackRule) + "\nalert tcp any any -> any 80 (ttl:<5; sid:2;)"),
@@ -465,7 +467,7 @@ TEST(Evasion, AResetOutsideTheWindowEndsNothing) {
   EXPECT_EQ(alerts_of(scanner), 1U);
 }
 
-TEST(Evasion, DataBehindAResetIsSeenWhereTheConnectionBeginsAgain) {
+TEST(Evasion, DataAfterAResetIsSeenIfTheConnectionRestarts) {
   Scanner scanner(rules_of(kAttackRule));
   {
     Conversation tcp(scanner);
@@ -481,7 +483,7 @@ TEST(Evasion, DataBehindAResetIsSeenWhereTheConnectionBeginsAgain) {
   EXPECT_EQ(alerts_of(scanner), 1U);
 }
 
-TEST(Evasion, DataIsSeenThatWasNeverAcknowledgedBeforeTheEnd) {
+TEST(Evasion, DataThatWasNeverAcknowledgedIsSeenAtTheEnd) {
   for (const bool reset : {false, true}) {
     Scanner scanner(rules_of(kAttackRule));
     Conversation tcp(scanner);
@@ -493,19 +495,19 @@ TEST(Evasion, DataIsSeenThatWasNeverAcknowledgedBeforeTheEnd) {
   }
 }
 
-TEST(Evasion, AGapDoesNotHideWhatIsBehindIt) {
+TEST(Evasion, AGapDoesNotHideWhatFollows) {
   Scanner scanner(rules_of(kAttackRule));
   Conversation tcp(scanner);
   tcp.handshake();
   tcp.send({.payload = "something that comes first"});
-  tcp.send({.at = 1000, .payload = kAttack});  // what lies between was lost to us alone
+  tcp.send({.at = 1000, .payload = kAttack});  // the data between was lost only for the sensor
   tcp.acknowledge(true, 1000 + static_cast<std::uint32_t>(kAttack.size()));
   tcp.close();
   scanner.finish();
   EXPECT_GE(alerts_of(scanner), 1U) << "in the packet, which is outside of the window, and in the stream";
 }
 
-TEST(Evasion, AGapIsNotClosedOver) {
+TEST(Evasion, DataAroundAGapIsNotJoined) {
   Scanner scanner(rules_of(kAttackRule));
   Conversation tcp(scanner);
   tcp.handshake();
@@ -528,7 +530,7 @@ TEST(Evasion, DirectionsAreNotMixedUp) {
   EXPECT_EQ(alerts_of(scanner), 0U);
 }
 
-// RFC 6093: what the pointer means differs between hosts. The byte before it is out of band, and not in the stream.
+// RFC 6093: hosts differ in how they use the pointer. The byte before it is out of band, and not in the stream.
 TEST(Evasion, AnUrgentByteHidesNothing) {
   Scanner scanner(rules_of(kAttackRule));
   Conversation tcp(scanner);
@@ -545,7 +547,7 @@ TEST(Evasion, AnUrgentByteHidesNothing) {
   EXPECT_EQ(alerts_of(scanner), 1U);
 }
 
-/// A UDP datagram in pieces of eight bytes, in an order of its own.
+/// A UDP datagram in fragments of eight bytes, in any order.
 TEST(Evasion, TinyFragmentsInAnyOrderHideNothing) {
   for (const bool reversed : {false, true}) {
     Scanner scanner(rules_of(R"(alert udp any any -> any 53 (content:"attack at dawn"; sid:1;))"));
@@ -567,7 +569,7 @@ TEST(Evasion, TinyFragmentsInAnyOrderHideNothing) {
   }
 }
 
-/// The corpus' overlapping fragments, two published models.
+/// The corpus' overlapping fragments, with two published models.
 TEST(Evasion, OverlappingFragmentsAreSeenAsThePolicysHostsSeeThem) {
   const std::string folder = corpus();
   if (folder.empty()) GTEST_SKIP() << "no corpus: set PENSTOCK_CORPUS to the folder of test data";
@@ -578,7 +580,7 @@ TEST(Evasion, OverlappingFragmentsAreSeenAsThePolicysHostsSeeThem) {
       {"solaris", OverlapPolicy::solaris}};
   for (const auto& model : nlohmann::json::parse(std::ifstream(folder + "/reassembly/overlap_models.json"))) {
     std::string rules;
-    std::vector<std::string> views;  // what policies keep: the sid is the place
+    std::vector<std::string> views;  // what the policies keep; the sid is the index
     std::map<std::string, std::size_t> sid_of;
     for (const auto& [name, policy] : policies) {
       std::string text;  // the first unit is the UDP header
@@ -599,7 +601,7 @@ TEST(Evasion, OverlappingFragmentsAreSeenAsThePolicysHostsSeeThem) {
             folder + "/reassembly/overlap_" + model.at("model").get<std::string>() + "_" + version + ".pcap";
         ASSERT_TRUE(scanner.capture(file)) << file;
         AlertCounts expected{{static_cast<std::uint32_t>(sid_of.at(name)), 1}};
-        // The models are older than Linux 4.20, which discards what overlaps.
+        // The models are older than Linux 4.20, which discards overlapping fragments.
         if (policy == OverlapPolicy::linux_host) expected.clear();
         EXPECT_EQ(scanner.counts(), expected) << file << " " << name;
       }

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Real captures, damaged: bytes changed, frames cut, repeated, exchanged, put into other flows, at times that jump.
-// Nothing may break (the build with sanitizers runs this too), flows are ended as they are begun, and all matchers find
-// the same.
+// Real captures, damaged: bytes changed; frames cut, repeated, swapped, moved to other flows; times that jump. Nothing
+// may crash (the sanitizer builds run this too), every flow that begins must end, and all matchers must find the same.
 
 #include <gtest/gtest.h>
 
@@ -49,7 +48,7 @@ class Damage {
   void change(std::vector<std::uint8_t>& bytes) {
     if (bytes.empty()) return;
     for (std::uint64_t n = 1 + below(4); n > 0; --n) {
-      // Mostly where the headers are.
+      // Mostly in the headers.
       std::uint8_t& byte = bytes[one_in(4) ? below(bytes.size()) : below(std::min<std::size_t>(bytes.size(), 80))];
       byte = one_in(2) ? static_cast<std::uint8_t>(byte ^ 1U << below(8)) : static_cast<std::uint8_t>(random_());
     }
@@ -71,7 +70,7 @@ TEST(Mutation, DamagedCapturesBreakNothingAndAllMatchersFindTheSame) {
   }
   std::uint32_t seed = 0;
   std::uint64_t alerts = 0;
-  std::vector<Damaged> mixed;  // of several captures, so that flows of one are others' too
+  std::vector<Damaged> mixed;  // from several captures, so that flows of one also occur in others
   const auto scan_mixed = [&] {
     const std::vector<Damaged> damaged = Damage(++seed).of(mixed);
     mixed.clear();

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a GPU has told which literals are in a packet, the alerts are those of a scan on the host.
+// If a GPU reports which literals are in a packet, alerts equal those of a scan on the host.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::uint64_t seams_known = 0;  // by all tests
+std::uint64_t seams_known = 0;  // over all tests
 
 void expect_the_same(const Detection& detection, const std::string& capture, ScanOptions options = {}) {
   Scanner here(detection, options);

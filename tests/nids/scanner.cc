@@ -53,7 +53,7 @@ std::unique_ptr<const Detection> compiled(RuleSet rules, const DetectionOptions&
   return must(Detection::compile(std::move(rules), options));
 }
 
-/// What a device does, by a matcher of the host.
+/// Does a device's work with a matcher on the host.
 struct Scanner::Elsewhere {
   Elsewhere(std::span<const Literal> all, bool flow_states)
       : literals(cut_literals(all)),
@@ -116,7 +116,7 @@ Scanner::~Scanner() = default;
 
 void Scanner::frame(std::span<const std::uint8_t> bytes, std::uint64_t timestamp_ns, LinkType link_type,
                     std::uint32_t wire_length) {
-  // In memory of its own, so that a sanitizer sees a byte too far.
+  // In memory of exactly its size, so that a sanitizer detects overruns.
   bytes_ = std::vector<std::uint8_t>(bytes.begin(), bytes.end());
   PacketDescriptor descriptor;
   descriptor.timestamp_ns = timestamp_ns;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Frames through all of the intrusion detection, as one worker has it: tracker, detection, inspector; and a sink that
-// counts. Of captures, and of frames that a test makes.
+// Passes frames through a worker's intrusion detection: tracker, detection, inspector, and a sink that counts. Frames
+// come from captures or from tests.
 
 #pragma once
 
@@ -25,32 +25,32 @@
 namespace penstock::nids::test {
 
 struct ScanOptions {
-  stack::TrackerOptions tracker;  // seam_bytes are the rules' own
+  stack::TrackerOptions tracker;  // seam_bytes is taken from the rules
   DetectionOptions detection;
   InspectorOptions inspector;
   std::size_t host_bytes = HostMemory::kDefaultBytes;
-  /// Literals are looked for as on a GPU: of each frame, cut, in what a device scans, and no more told than a finding
-  /// holds.
+  /// Literals are found as on a GPU: in the part of each frame that a device scans, and reported within the bounds of a
+  /// finding.
   bool scanned_elsewhere = false;
-  bool flow_states = false;  // and from the state of their flow on
+  bool flow_states = false;  // and from the state of the flow on
 };
 
-/// By sid; what never alerted is not in it.
+/// By sid, without rules that never alerted.
 using AlertCounts = std::map<std::uint32_t, std::uint64_t>;
 
 class CountingSink final : public AlertSink {
  public:
   void alert(const Alert& alert) noexcept override;
   AlertCounts counts;
-  std::uint64_t tagged = 0;   // packets that are logged for a tag
+  std::uint64_t tagged = 0;   // packets logged because of a tag
   std::uint64_t dropped = 0;  // alerts whose packet is dropped
 };
 
 class Scanner {
  public:
-  /// Stops the test's program where the rules cannot be compiled.
+  /// Stops the test program if the rules cannot be compiled.
   explicit Scanner(RuleSet rules, const ScanOptions& options = {});
-  /// Borrows the detection, which is compiled once for many scans; of the options, those of the detection say nothing.
+  /// Borrows the detection, which is compiled once for many scans; the detection's options in `options` are ignored.
   explicit Scanner(const Detection& detection, const ScanOptions& options = {});
   ~Scanner();
 
@@ -62,7 +62,7 @@ class Scanner {
     return counters().dropped[static_cast<std::size_t>(reason)];
   }
   void finish();
-  /// The whole capture, to its end or to where it is broken. False where it cannot be opened.
+  /// Scans the capture up to its end or to the point where it is damaged. Returns false if it cannot be opened.
   bool capture(const std::string& path);
 
   [[nodiscard]] const AlertCounts& counts() const noexcept { return sink_.counts; }
@@ -71,7 +71,7 @@ class Scanner {
   [[nodiscard]] const stack::TrackerCounters& tracker() const noexcept { return tracker_.counters(); }
 
  private:
-  std::unique_ptr<const Detection> detection_;  // null where it is borrowed
+  std::unique_ptr<const Detection> detection_;  // null if it is borrowed
   HostMemory hosts_;
   CountingSink sink_;
   stack::Tracker tracker_;
@@ -79,14 +79,14 @@ class Scanner {
   std::vector<std::uint8_t> bytes_;
   std::uint64_t number_ = 0;
   struct Elsewhere;
-  std::unique_ptr<Elsewhere> elsewhere_;  // null where the inspector scans itself
+  std::unique_ptr<Elsewhere> elsewhere_;  // null if the inspector scans itself
 };
 
-/// Both stop the test's program where one rule does not load, or compile.
+/// Both stop the test program if a rule cannot be loaded or compiled.
 [[nodiscard]] RuleSet rules_of(std::string_view text);
 [[nodiscard]] std::unique_ptr<const Detection> compiled(RuleSet rules, const DetectionOptions& options = {});
 
-/// The folder of the corpus (PENSTOCK_CORPUS, or beside the project); empty where it is absent.
+/// The folder of the corpus (PENSTOCK_CORPUS, or next to the project); empty if it does not exist.
 [[nodiscard]] std::string corpus();
 
 }  // namespace penstock::nids::test

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rules that keep no state beyond a flow alert the same with any number of workers, whatever the traffic looks like:
-// fragments of every size in every order, tunnels whose two directions have other ports, labels on one direction alone,
-// ICMP errors about a flow.
+// Rules that keep no state beyond a flow give the same alerts with any number of workers, for any traffic: fragments of
+// every size in any order, tunnels whose two directions have different ports, labels in only one direction, ICMP errors
+// about a flow.
 //
 //   connection ─▶ packets ─▶ tunnel? ─▶ fragments? ─▶ link header ─┐
 //   connection ─▶ …                                                ├─▶ one capture ─▶ port ─▶ N workers ─▶ alerts
@@ -59,7 +59,7 @@ class Traffic {
  public:
   explicit Traffic(std::uint32_t seed) : random_(seed) {}
 
-  /// Frames of many connections, those of each in order but for fragments.
+  /// Frames of many connections; those of each are in order, except fragments.
   std::vector<Bytes> frames(int connections) {
     std::vector<std::vector<Bytes>> all;
     for (int i = 0; i < connections; ++i) all.push_back(connection());
@@ -89,7 +89,7 @@ class Traffic {
     if (one_in(3)) return {"fd00::1:" + number, "fd00::2:" + other, true};
     return {"10.0.1." + number, "10.0.2." + other, false};
   }
-  /// Without a link header.
+  /// A packet without a link header.
   static PacketBuilder ip(const Hosts& hosts, bool to_server) {
     const std::string &from = to_server ? hosts.client : hosts.server, &to = to_server ? hosts.server : hosts.client;
     return hosts.v6 ? packet().ipv6(from, to) : packet().ipv4(from, to);
@@ -98,8 +98,8 @@ class Traffic {
   struct Way {
     Tunnel tunnel;
     Hosts ends;              // of the tunnel
-    std::uint16_t ports[2];  // of its packets there and back
-    int link[2];             // how frames are encapsulated there and back
+    std::uint16_t ports[2];  // of its packets in each direction
+    int link[2];             // encapsulation of frames in each direction
     bool fragments, outer_fragments;
   };
   Way way() {
@@ -113,7 +113,7 @@ class Traffic {
     return way;
   }
 
-  /// The frames of one packet, of which some may come late.
+  /// The frames of one packet, some of which may come late.
   std::vector<Bytes> sent(const Way& way, const Bytes& ip_packet, bool to_server) {
     std::vector<Bytes> packets = way.fragments ? fragmented(ip_packet) : std::vector<Bytes>{ip_packet};
     std::vector<Bytes> frames;
@@ -156,7 +156,7 @@ class Traffic {
     const unsigned type = packet[0] >> 4 == 6 ? ether_type::kIpv6 : ether_type::kIpv4;
     Bytes frame(12, 4);
     switch (link) {
-      case 1: append(frame, be16({0x8847, 0x0001, 0x5140})); break;  // a label
+      case 1: append(frame, be16({0x8847, 0x0001, 0x5140})); break;  // an MPLS label
       case 2:
         append(frame, be16({0x8864, 0x1100, 1, static_cast<unsigned>(packet.size() + 2),
                             type == ether_type::kIpv6 ? 0x57U : 0x21U}));
@@ -176,7 +176,7 @@ class Traffic {
     }
   }
 
-  /// Has no ports: all between two hosts are one flow, and so in one tunnel.
+  /// Without ports, all pings between two hosts are one flow, and so in one tunnel.
   std::vector<Bytes> ping() {
     const Way way = this->way();
     const Hosts hosts = way.tunnel == Tunnel::none ? this->hosts() : way.ends;
@@ -203,7 +203,7 @@ class Traffic {
     }
     return frames;
   }
-  /// By a router on the way, or by the server itself.
+  /// Sent by a router on the way, or by the server itself.
   Bytes unreachable(const Hosts& hosts, const Bytes& quoted) {
     const bool far = one_in(2);
     const Bytes head(quoted.begin(), quoted.begin() + 28);
@@ -255,7 +255,7 @@ class Traffic {
   std::uint32_t id_ = 0, port_ = 1024;
 };
 
-/// Alerts by rule and packet, not when they came; sorted.
+/// Alerts by rule and packet, sorted, without times.
 using Alerts = std::vector<std::string>;
 
 class AlertBag final : public AlertSink {
@@ -303,7 +303,7 @@ Alerts alerts_of(const std::string& capture, const std::string& kind, unsigned w
   return alerts.seen;
 }
 
-/// Those of `a` that are not in `b`.
+/// Those in `a` that are not in `b`.
 std::string lacking(const Alerts& a, const Alerts& b) {
   Alerts missing;
   std::ranges::set_difference(a, b, std::back_inserter(missing));
@@ -312,7 +312,7 @@ std::string lacking(const Alerts& a, const Alerts& b) {
   return text;
 }
 
-TEST(Workers, AnyNumberOfThemAlertsTheSame) {
+TEST(Workers, AnyNumberGivesTheSameAlerts) {
   const auto detection = compiled(rules_of(kRules));
   const port::testing::TemporaryFolder folder;
   for (const std::uint32_t seed : {1U, 2U, 3U, 4U}) {

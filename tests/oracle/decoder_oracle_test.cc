@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The decoder over a corpus of real and of broken captures: nothing is read that is not there, and addresses, ports and
-// payloads are those that Wireshark finds by code of its own. Overlapping fragments keep the bytes that published
-// models of hosts say.
+// The decoder over a corpus of real and broken captures: it never reads out of bounds, and addresses, ports and
+// payloads are those that Wireshark finds. Of overlapping fragments, it keeps the bytes that published models of hosts
+// keep.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ std::filesystem::path corpus() {
   return given != nullptr ? given : PENSTOCK_SOURCE_DIR "/../shared/data";
 }
 
-/// Calls `use(frame number, packets)` for each frame of a capture. False where it cannot be read.
+/// Calls `use(frame number, packets)` for each frame of a capture. Returns false if the capture cannot be read.
 template <typename Use>
 bool decode_capture(const std::string& path, const TrackerOptions& options, TrackerCounters& counters, Use&& use) {
   port::ReadControl control;
@@ -41,7 +41,7 @@ bool decode_capture(const std::string& path, const TrackerOptions& options, Trac
   std::uint64_t number = 0;
   std::vector<DecodedPacket> packets;
   for (port::CapturedFrame frame; captures->next(frame);) {
-    std::vector<std::uint8_t> bytes;  // of just the frame's size, so that a byte too far is seen
+    std::vector<std::uint8_t> bytes;  // exactly the frame's size, so that overruns are detected
     bytes.reserve(frame.bytes.size() + 1);
     bytes.assign(frame.bytes.begin(), frame.bytes.end());
     PacketDescriptor descriptor;
@@ -62,7 +62,7 @@ unsigned sum_of(Bytes bytes) {
   return sum;
 }
 
-TEST(DecoderCorpus, DecodesAllCapturesWithoutAByteTooFar) {
+TEST(DecoderCorpus, DecodesAllCapturesWithoutOverruns) {
   auto files = property::corpus_captures();
   if (files.empty()) GTEST_SKIP() << "no corpus of captures; PENSTOCK_CORPUS names its folder";
   for (const char* folder : {"ids", "reassembly", "ipsec/captures"}) {
@@ -112,7 +112,7 @@ struct Seen {
       tcp_length, udp_source, udp_destination, udp_length;
 };
 
-/// By frame: what Wireshark sees of the outermost packet.
+/// By frame: Wireshark's view of the outermost packet.
 std::map<std::uint64_t, Seen> wireshark_of(const std::string& path) {
   std::map<std::uint64_t, Seen> frames;
   std::istringstream lines(
@@ -141,7 +141,7 @@ TEST(DecoderCorpus, FindsTheAddressesPortsAndPayloadsThatWiresharkFinds) {
   if (output_of("tshark --version 2>/dev/null").find("TShark") == std::string::npos) GTEST_SKIP() << "no tshark here";
   const auto files = property::corpus_captures();
   if (files.empty()) GTEST_SKIP() << "no corpus of captures; PENSTOCK_CORPUS names its folder";
-  const char* every = std::getenv("PENSTOCK_EVERY");  // all: 1; it takes minutes
+  const char* every = std::getenv("PENSTOCK_EVERY");  // 1: all frames, which takes minutes
   const std::size_t step = every != nullptr ? std::stoul(every) : 64;
   std::uint64_t ip = 0, tcp = 0, udp = 0;
   for (std::size_t i = 0; i < files.size(); ++i) {
@@ -149,16 +149,16 @@ TEST(DecoderCorpus, FindsTheAddressesPortsAndPayloadsThatWiresharkFinds) {
     if (i % step != 0 && file.find("/mix.") == std::string::npos) continue;
     const auto seen = wireshark_of(file);
     TrackerCounters counters;
-    unsigned told = 0;
+    unsigned reported = 0;
     decode_capture(file, {}, counters, [&](std::uint64_t number, const std::vector<DecodedPacket>& packets) {
       const auto found = seen.find(number);
       if (found == seen.end()) return;
       const DecodedPacket& p = packets[0];
       const Seen& s = found->second;
-      // Wireshark counts the last four bytes of a FabricPath frame as its check sequence, there or not.
-      if (p.ip_version == 0 || told > 3 || s.protocols.find(":cfp:") != std::string::npos) return;
+      // Wireshark always takes the last four bytes of a FabricPath frame as its FCS, whether it has one or not.
+      if (p.ip_version == 0 || reported > 3 || s.protocols.find(":cfp:") != std::string::npos) return;
       const auto expect = [&](const std::string& ours, const std::string& theirs, const char* what) {
-        if (ours != theirs && ++told < 4)
+        if (ours != theirs && ++reported < 4)
           ADD_FAILURE() << file << " frame " << number << ": " << what << " " << ours << ", not " << theirs;
       };
       ++ip;
@@ -212,7 +212,7 @@ TEST(DecoderCorpus, KeepsTheOverlappingBytesThatModelsOfHostsKeep) {
               const Bytes payload = packets[1].payload;
               for (std::size_t i = 0; i + 8 <= payload.size(); i += 8) kept += static_cast<char>(payload[i]);
             }));
-        // The models are older than Linux 4.20, which discards what overlaps.
+        // The models are older than Linux 4.20, which discards overlapping fragments.
         const bool discards = options.fragment_policy == OverlapPolicy::linux_host;
         EXPECT_EQ(kept, discards ? "1" : units.get<std::string>());
         EXPECT_EQ(counters.reassembled, discards ? 0U : 1U);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What our parser says of a packet, put to libpcap as a filter expression that must match it: link types, tags,
-// protocols, fragments, where headers and payload lie. libpcap finds them by code of its own.
+// Our parser's results, given to libpcap as filter expressions that must match the packet: link types, tags, protocols,
+// fragments, positions of headers and payload. libpcap uses its own parser.
 
 #include <gtest/gtest.h>
 #include <pcap/pcap.h>
@@ -63,26 +63,26 @@ class Filters {
 
 class ParseOracle : public ::testing::Test {
  protected:
-  /// Asks libpcap whether `what` holds of the packet, behind as many VLAN tags as we have found.
+  /// Expects that libpcap's result for `what` is `holds`, after as many VLAN tags as we have found.
   void expect(Packet& packet, const std::string& what, bool holds) {
     std::string expression;
     for (unsigned i = 0; i < packet.descriptor.layout.vlan_count; ++i) expression += "vlan and ";
     expression += what;
-    ++asked_[holds];
+    ++queries_[holds];
     ASSERT_EQ(filters_.match(expression, packet), holds) << expression << ": " << described(packet);
   }
 
   static bool libpcap_knows(const Packet& packet) {
     const PacketLayout& layout = packet.descriptor.layout;
-    // It does not mind a link header whose end is missing.
+    // It accepts a link header with its end missing.
     if (layout.network == NetworkLayer::none && layout.flags != 0) return false;
     switch (packet.descriptor.link_type) {
-      // Nine tags are malformed to us. The EtherTypes of tags are the same for both.
+      // Our parser treats nine tags as malformed. Both accept the same EtherTypes for tags.
       case LinkType::ethernet: return layout.vlan_count < 8;
-      // It takes families by the host's own numbers and byte order; we know other systems' too.
+      // It accepts address families only by the host's own numbers and byte order; we also accept other systems'.
       case LinkType::null_host: return packet.bytes.size() >= 4 && (packet.bytes[0] == 2 || packet.bytes[0] == 10);
       case LinkType::loop: return packet.bytes.size() >= 4 && (packet.bytes[3] == 2 || packet.bytes[3] == 10);
-      // It wants the address and control bytes, which may be left out.
+      // It requires the address and control bytes, which are optional.
       case LinkType::ppp:
         return packet.bytes.size() >= 4 && packet.bytes[0] == 0xff && packet.bytes[1] == 3 && packet.bytes[2] == 0;
       default: return true;
@@ -99,10 +99,10 @@ class ParseOracle : public ::testing::Test {
     if (packet.descriptor.link_type == LinkType::ethernet) {
       expect(packet, "arp", layout.network == NetworkLayer::arp);
       if (layout.vlan_count > 0) {
-        // With tags left of it, this is about the innermost; the outermost is ours.
+        // With outer tags consumed, this refers to the innermost tag; ours is the outermost.
         ASSERT_TRUE(filters_.match("vlan " + std::to_string(layout.vlan_tci & 0xfff), packet)) << described(packet);
       }
-      // Our tags are all there are.
+      // There are no more tags than we found.
       if (!layout.has(PacketLayout::kTruncated) && !layout.has(PacketLayout::kMalformed)) {
         expect(packet, "vlan", false);
       }
@@ -124,7 +124,7 @@ class ParseOracle : public ::testing::Test {
       expect(packet, "ip[2:2] = " + std::to_string(layout.end - layout.network_offset), true);
     }
     compare_transport(packet, "");
-    // What libpcap finds and we do not is a header that is not whole.
+    // If libpcap finds a header that we do not, it is incomplete.
     if (!layout.has(PacketLayout::kTransportHeader) && !layout.has(PacketLayout::kMalformedTransport) &&
         !layout.has(PacketLayout::kTruncated) && !layout.has(PacketLayout::kLaterFragment)) {
       expect(packet, "(tcp or udp or sctp or icmp)", false);
@@ -142,9 +142,9 @@ class ParseOracle : public ::testing::Test {
       }
       return compare_transport(packet, "ip6 and ");
     }
-    // Filters with protochain cannot look behind the headers it steps over, nor stand behind tags.
+    // After protochain, filters cannot read beyond the headers that it skips, nor be combined with tags.
     if (layout.vlan_count > 0 || packet.descriptor.link_type != LinkType::ethernet) return;
-    // It goes on from an authentication header as if that began the packet.
+    // It continues after an authentication header as if that began the packet.
     if (filters_.match("ip6 protochain 51", packet)) return;
     for (const unsigned protocol : {6U, 17U, 58U, 132U, 50U, 47U}) {
       expect(packet, "ip6 protochain " + std::to_string(protocol), layout.transport == protocol);
@@ -166,7 +166,7 @@ class ParseOracle : public ::testing::Test {
     const std::uint32_t l4 = layout.transport_offset;
     if (layout.transport == ip_protocol::kTcp) {
       expect(packet, family + "tcp", true);
-      if (v6) return;  // tcp[…] is IPv4's alone
+      if (v6) return;  // tcp[…] works only for IPv4
       expect(packet, "tcp[13] = " + byte_at(l4 + 13), true);
       expect(packet, "(tcp[12] & 0xf0) >> 2 = " + std::to_string(layout.payload_offset - l4), true);
       if (payload) expect(packet, "tcp[(tcp[12] & 0xf0) >> 2] = " + byte_at(layout.payload_offset), true);
@@ -185,7 +185,7 @@ class ParseOracle : public ::testing::Test {
   }
 
   Filters filters_;
-  std::map<bool, std::size_t> asked_;
+  std::map<bool, std::size_t> queries_;
   std::size_t packets_ = 0;
 };
 
@@ -196,8 +196,8 @@ TEST_F(ParseOracle, AgreesOnRandomAndDamagedPackets) {
     compare(packet);
   }
   EXPECT_GT(packets_, 15'000U);
-  EXPECT_GT(asked_[true], 50'000U);
-  EXPECT_GT(asked_[false], 50'000U);
+  EXPECT_GT(queries_[true], 50'000U);
+  EXPECT_GT(queries_[false], 50'000U);
 }
 
 TEST_F(ParseOracle, AgreesOnRealPackets) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All real and broken captures of a corpus: every flow that begins ends, streams never go back, memory is given back.
+// All real and broken captures of a corpus: every flow that begins ends, streams never go back, all memory is freed.
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ std::vector<std::string> captures_of_corpus() {
   return paths;
 }
 
-/// Holds what comes to what must be so.
+/// Checks these invariants for everything that the tracker reports.
 class Watcher final : public PacketSink {
  public:
   struct Open {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs with `ipsec` that are killed, lose what they have kept, or have it set back: what they send by AES-GCM, one run
-// after the other, never has one nonce twice. And who may run beside whom.
+// Runs with `ipsec` that are killed, lose their record, or have it set back: over all runs, AES-GCM never uses a nonce
+// twice. Also, which runs may run at the same time.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class IpsecRestart : public Program {
           "chain: [ipsec: {state: state.txt, policy: policy.txt, state_dir: kept}]\n");
   }
 
-  /// Adds those of the capture, which may break off. How many packets it has.
+  /// Adds those of the capture, which may be truncated. Returns its number of packets.
   std::size_t add_nonces(const std::string& name) {
     constexpr std::size_t kFileHeader = 24, kRecordHeader = 16, kNumberAt = 14 + 20 + 4, kIvAt = kNumberAt + 4;
     const std::string capture = read(name);
@@ -60,7 +60,7 @@ class IpsecRestart : public Program {
   [[nodiscard]] static std::string run(const std::string& more = "") {
     return "'" PENSTOCK_PROGRAM "' run ipsec.yaml -q " + more;
   }
-  /// Packets of one run that ends.
+  /// A run with some packets that ends normally.
   [[nodiscard]] std::string some(const std::string& more = "") const {
     return "penstock run ipsec.yaml -q --set ports.lan='{generator: {packets: 500}}' " + more;
   }
@@ -68,7 +68,7 @@ class IpsecRestart : public Program {
   std::vector<std::string> numbers_, ivs_;  // of all packets
 };
 
-TEST_F(IpsecRestart, RunsThatAreKilledNeverSendWithOneNonce) {
+TEST_F(IpsecRestart, KilledRunsNeverReuseANonce) {
   int with_packets = 0;
   for (int round = 0; round < 12; ++round) {
     const std::string workers = round % 3 == 0 ? "--workers 2" : "";
@@ -84,7 +84,7 @@ TEST_F(IpsecRestart, RunsThatAreKilledNeverSendWithOneNonce) {
   EXPECT_TRUE(differ(numbers_)) << "a number comes twice";
 }
 
-TEST_F(IpsecRestart, RunsThatEndGoOnWithoutAGap) {
+TEST_F(IpsecRestart, RunsThatEndContinueWithoutAGap) {
   for (int round = 0; round < 3; ++round) {
     ASSERT_EQ(shell(some("--report report.json")), 0) << read("err");
     EXPECT_EQ(json("report.json")["functions"][0]["details"]["sas"][0]["sent"], 500 * (round + 1));
@@ -94,7 +94,7 @@ TEST_F(IpsecRestart, RunsThatEndGoOnWithoutAGap) {
   EXPECT_TRUE(differ(numbers_));
 }
 
-TEST_F(IpsecRestart, WithoutWhatWasKeptIvsStillDiffer) {
+TEST_F(IpsecRestart, WithoutTheRecordIvsStillDiffer) {
   for (const char* const loss : {"rm -r kept", "true", "cp kept/[0-9a-f]* old", "cat old >$(ls kept/[0-9a-f]*)",
                                  "cat old >$(ls kept/[0-9a-f]*)", "rm -r kept"}) {
     ASSERT_EQ(shell(some() + "&& " + loss), 0) << read("err");
@@ -106,7 +106,7 @@ TEST_F(IpsecRestart, WithoutWhatWasKeptIvsStillDiffer) {
   EXPECT_FALSE(differ(numbers_)) << "nobody could know them: the test has set them back";
 }
 
-TEST_F(IpsecRestart, AClockThatIsSetBackOrStandsStillRepeatsNothing) {
+TEST_F(IpsecRestart, AClockThatIsSetBackOrStandsStillRepeatsNoNonce) {
 #ifdef PENSTOCK_WRONG_CLOCK
   for (const char* const then : {"true", "true", "rm -r kept", "rm -r kept"}) {
     ASSERT_EQ(shell("export LD_PRELOAD='" PENSTOCK_WRONG_CLOCK "'; date +%Y; " + some() + "&& " + then), 0)
@@ -162,7 +162,7 @@ TEST_F(IpsecRestart, ASecondProcessOnOneSaIsRefusedAsLongAsTheFirstRuns) {
   EXPECT_TRUE(exists("third.pcap"));
 }
 
-TEST_F(IpsecRestart, ACheckBesideARunFindsNoMistake) {
+TEST_F(IpsecRestart, ACheckDuringARunFindsNoMistake) {
   EXPECT_EQ(
       shell(run() + " & first=$!; sleep 0.5; penstock check ipsec.yaml; status=$?; kill $first; wait $first; exit "
                     "$status"),
@@ -171,12 +171,12 @@ TEST_F(IpsecRestart, ACheckBesideARunFindsNoMistake) {
   EXPECT_THAT(read("out"), HasSubstr("; state in "));
 }
 
-TEST_F(IpsecRestart, CheckMakesNothing) {
+TEST_F(IpsecRestart, CheckCreatesNothing) {
   EXPECT_EQ(shell("penstock check ipsec.yaml"), 0) << read("err");
   EXPECT_FALSE(exists("kept"));
 }
 
-TEST_F(IpsecRestart, SaysWhereNothingIsKept) {
+TEST_F(IpsecRestart, WarnsIfNothingIsRecorded) {
   EXPECT_EQ(shell(some("--set chain.0.ipsec.state_dir=none --report report.json")), 0);
   EXPECT_THAT(read("err"),
               HasSubstr("warning: --set chain.0.ipsec.state_dir=none: each run begins with the sequence numbers of the "
@@ -189,7 +189,7 @@ TEST_F(IpsecRestart, SaysWhereNothingIsKept) {
   EXPECT_EQ(json("report.json")["functions"][0]["details"]["state_dir"], "kept");
 }
 
-TEST_F(IpsecRestart, WithoutAParameterStateIsKeptWhereTheUsersIs) {
+TEST_F(IpsecRestart, WithoutAParameterStateIsInTheStateDirectory) {
   write("ipsec.yaml",
         "ports:\n  lan: {generator: {packets: 10}}\n  wan: {pcap: {write: out.pcap}}\n"
         "chain: [ipsec: {state: state.txt, policy: policy.txt}]\n");
@@ -197,7 +197,7 @@ TEST_F(IpsecRestart, WithoutAParameterStateIsKeptWhereTheUsersIs) {
   EXPECT_TRUE(exists("unit/ipsec/locks"));
 }
 
-TEST_F(IpsecRestart, WhereNothingCanBeKeptNothingIsSent) {
+TEST_F(IpsecRestart, IfNothingCanBeRecordedNothingIsSent) {
   write("file", "");
   for (const char* const command : {"penstock run ipsec.yaml", "penstock check ipsec.yaml"}) {
     EXPECT_EQ(shell(std::string(command) + " --set chain.0.ipsec.state_dir=file"), 2);

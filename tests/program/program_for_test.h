@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program as a shell runs it. Each test has a folder of its own, in which its commands run and `penstock` is the
-// program; what runs keep lies there too.
+// The program as a shell runs it. Each test has its own folder, in which its commands run and `penstock` is the
+// program; output files of runs are there too.
 
 #pragma once
 
@@ -47,8 +47,8 @@ class Program : public ::testing::Test {
   }
   [[nodiscard]] bool exists(const std::string& name) const { return fs::exists(folder_ / name); }
 
-  /// Runs a command line; what it prints lies in the files `out` and `err`. Returns its exit status: 124 where it ran
-  /// for longer than any test takes.
+  /// Runs a command line. Its output is in the files `out` and `err`. Returns the exit status: 124 if it exceeded the
+  /// time limit.
   [[nodiscard]] int shell(const std::string& command) const {
     write("command", "penstock() { timeout 60 '" PENSTOCK_PROGRAM "' \"$@\"; }\n" + command + "\n");
     const int status =

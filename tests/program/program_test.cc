@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program as a shell runs it: pipes, signals, exit codes, and what lies on the disk behind it.
+// The program as a shell runs it: pipes, signals, exit codes, and the files that it leaves.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -54,8 +54,8 @@ TEST_F(Program, RefusesToPrintJsonOverACaptureOnTheStandardOutput) {
   EXPECT_THAT(read("err"), HasSubstr("--json: an output of the chain already uses standard output"));
 }
 
-TEST_F(Program, SaysSoWhereTheReaderOfItsStandardOutputGoesAway) {
-  // More than a pipe holds.
+TEST_F(Program, ReportsThatTheReaderOfItsStandardOutputHasGone) {
+  // More than fits into a pipe.
   EXPECT_EQ(shell("penstock run chain.yaml --report report.json --set ports.lan='{generator: {packets: 50000}}'" +
                   kToStdout + " | head -c 100 >head"),
             1);
@@ -86,7 +86,7 @@ TEST_F(Program, PassesACaptureThroughPipes) {
   }
 }
 
-TEST_F(Program, CountsWhatAFullDiskOrALimitOfFilesDoesNotTakeAsRefused) {
+TEST_F(Program, CountsPacketsThatAFullDiskOrAFileLimitRefuses) {
   EXPECT_EQ(shell("penstock run chain.yaml --report report.json --set ports.wan.pcap.write=/dev/full"), 1);
   EXPECT_THAT(read("err"), HasSubstr("No space left on device"));
   const auto full = json("report.json");
@@ -110,7 +110,7 @@ TEST_F(Program, LeavesAHangUpToNohup) {
   EXPECT_GT(json("report.json")["elapsed_s"], 0.5);
 }
 
-TEST_F(Program, FailsWhereItsHelpCannotBeWritten) {
+TEST_F(Program, FailsIfItsHelpCannotBeWritten) {
   EXPECT_EQ(shell("penstock --help >/dev/full"), 1);
   EXPECT_THAT(read("err"), HasSubstr("cannot write to standard output"));
   EXPECT_EQ(shell("penstock run --help >/dev/full"), 1);
@@ -121,7 +121,7 @@ TEST_F(Program, CanBeStoppedWhileItWaitsForTheOtherEndOfAPipe) {
   for (const char* port : {"lan.pcap.read", "wan.pcap.write"}) {
     const std::string run = "penstock run chain.yaml --report report.json --set ports." + std::string(port) + "=pipe";
     for (const char* signal : {"INT", "TERM"}) {
-      // timeout(1) sends the signal to the program alone, and tells of having had to by 124.
+      // timeout(1) sends the signal only to the program, and exits with 124 if it had to.
       const std::string program = std::string("timeout --preserve-status -k 20 -s ") + signal + " 1 '" +
                                   PENSTOCK_PROGRAM "' " + run.substr(run.find(' '));
       EXPECT_EQ(shell(program), 1) << port << ' ' << signal;
@@ -143,7 +143,7 @@ TEST_F(Program, WritesTheRecordOfAnExperimentThatWasStopped) {
   EXPECT_THAT(read("out"), HasSubstr("incomplete  0 points"));
 }
 
-/// The whole records that a classic capture begins with, which may break off.
+/// The number of complete records at the start of a classic capture, which may be truncated.
 std::size_t whole_records(const std::string& capture) {
   constexpr std::size_t kFileHeader = 24;
   constexpr std::size_t kRecordHeader = 16;
@@ -157,8 +157,8 @@ std::size_t whole_records(const std::string& capture) {
   return records;
 }
 
-TEST_F(Program, LosesAtMostTheLastBlockOfACompressedCaptureWhereItIsKilled) {
-  // 4,000 packets of 8,996 bytes that compress well; the pipe, of which nothing more comes, keeps the run alive. A
+TEST_F(Program, LosesAtMostTheLastBlockOfACompressedCaptureIfItIsKilled) {
+  // 4,000 packets of 8,996 bytes that compress well. The pipe, which delivers nothing more, keeps the run alive. A
   // block ends with the first write, of at most 1 MiB, after its first 1 MiB.
   constexpr std::size_t kPackets = 4'000;
   constexpr std::size_t kLeast = kPackets - 2 * (1U << 20) / (16 + 8996) - 1;
@@ -170,7 +170,7 @@ TEST_F(Program, LosesAtMostTheLastBlockOfACompressedCaptureWhereItIsKilled) {
     const std::string count = "penstock run chain.yaml -q --set ports.lan.pcap.read=" + name +
                               " --set ports.wan='{null: {}}' --report report.json";
     const std::string unpack = name.ends_with("gz") ? "gunzip -c" : name.ends_with("zst") ? "zstd -dcq" : "cat";
-    // Until the file holds what it must, for at most 20 s.
+    // Until the file contains what it must, for at most 20 s.
     EXPECT_EQ(shell("exec 3<>pipe; head -c 24 in.pcap >&3\n'" PENSTOCK_PROGRAM
                     "' run kill.yaml -q --set ports.wan.pcap.write=" +
                     name + " & run=$!\nfor i in $(seq 100); do sleep 0.2; " + count +
@@ -185,13 +185,13 @@ TEST_F(Program, LosesAtMostTheLastBlockOfACompressedCaptureWhereItIsKilled) {
   }
 }
 
-TEST_F(Program, GivesUpAReaderThatTakesNothingOnceItsTimeIsOver) {
+TEST_F(Program, GivesUpAReaderThatReadsNothingWhenItsTimeIsOver) {
   ASSERT_EQ(shell("mkfifo pipe"), 0);
   const std::string run =
       " run chain.yaml -q --report report.json --set ports.lan='{generator: {}}' --set ports.wan.pcap.write=";
   const std::string stop = "timeout --preserve-status -k 10 -s TERM 1 '" PENSTOCK_PROGRAM "'";
   for (const std::string& how : {"penstock" + run + "pipe --duration 300ms",              // by its name
-                                 "penstock" + run + "- --duration 300ms >pipe",           // by the standard output
+                                 "penstock" + run + "- --duration 300ms >pipe",           // as standard output
                                  "penstock" + run + "pipe --duration 300ms --workers 2",  // a worker holds the lock
                                  stop + run + "pipe", stop + run + "- >pipe"}) {
     // The shell has the pipe open at both ends, and reads it only afterwards.
@@ -207,21 +207,21 @@ TEST_F(Program, GivesUpAReaderThatTakesNothingOnceItsTimeIsOver) {
   }
 }
 
-TEST_F(Program, TakesASignalThatComesTwiceForOneAndALaterOneForASecond) {
+TEST_F(Program, TreatsARepeatedSignalAsOneAndALaterOneAsASecond) {
   const std::string start = "'" PENSTOCK_PROGRAM
                             "' run chain.yaml -q --report report.json --set ports.lan='{generator: {}}' --set "
                             "ports.wan='{null: {}}' & run=$!; sleep 2; ";
   EXPECT_EQ(shell(start + "kill $run; kill $run; wait $run"), 0) << read("err");
   EXPECT_GT(json("report.json")["packets"]["in"], 0);
-  // Nobody ever reads the report.
+  // Nobody reads the report.
   ASSERT_EQ(shell("rm report.json; mkfifo report.json"), 0);
   EXPECT_EQ(shell(start + "kill $run; sleep 1; kill $run; wait $run"), 128 + SIGTERM);
 }
 
-TEST_F(Program, GivesASlowReaderAllOnceItsTimeIsOver) {
+TEST_F(Program, WritesEverythingToASlowReaderWhenItsTimeIsOver) {
   for (const char* name : {"pipe.pcap", "pipe.pcap.gz", "pipe.pcapng.zst"}) {
     const std::string pipe = name;
-    // It takes nothing until after the end.
+    // It reads nothing until after the end.
     EXPECT_EQ(shell("mkfifo " + pipe + "; { sleep 0.4; cat; } <" + pipe + " >got-" + pipe +
                     " & penstock run chain.yaml --report report.json --set ports.lan='{generator: {size: 1518, payload:"
                     " random}}' --duration 200ms --set ports.wan.pcap.write=" +
@@ -235,7 +235,7 @@ TEST_F(Program, GivesASlowReaderAllOnceItsTimeIsOver) {
   }
 }
 
-/// What comes out of a pipe that others have made non-blocking, and that is read slowly.
+/// The output of a pipe that was made non-blocking, and that is read slowly.
 class SlowNonBlockingPipe {
  public:
   SlowNonBlockingPipe() {
@@ -246,7 +246,7 @@ class SlowNonBlockingPipe {
     close_writer();
     ::close(ends_[0]);
   }
-  /// What the shell's command writes to, behind a `>`.
+  /// The target of a shell redirection, to be written after `>`.
   [[nodiscard]] std::string name() const { return "&" + std::to_string(ends_[1]); }
   void close_writer() { ::close(std::exchange(ends_[1], -1)); }
   [[nodiscard]] std::string read_all() const {
@@ -287,7 +287,7 @@ TEST_F(Program, WaitsForAReaderOfANonBlockingStandardOutput) {
   }
 }
 
-TEST_F(Program, KeepsWhatItPrintsOutOfACaptureWhereAStreamIsClosed) {
+TEST_F(Program, KeepsItsMessagesOutOfACaptureIfAStreamIsClosed) {
   const std::string run = "penstock run chain.yaml --trace 2 --json";
   ASSERT_EQ(shell(run), 0) << read("err");
   EXPECT_EQ(shell(run + " 2>&-"), 0) << "nothing to be told there";
@@ -331,7 +331,7 @@ TEST_F(Program, RefusesACaptureThatAnotherRunIsWriting) {
   EXPECT_EQ(read("out.pcap"), "of an earlier run");
 }
 
-TEST_F(Program, LeavesNothingBehindALinkWhereItCannotStart) {
+TEST_F(Program, CreatesNothingThroughALinkIfItCannotStart) {
   ASSERT_EQ(shell("ln -s new.pcap link"), 0);
   write("link.yaml", "ports:\n  wan: {pcap: {write: link}}\n  lan: {pcap: {read: '-'}}\nchain: []\n");
   EXPECT_EQ(shell("echo no capture | penstock run link.yaml"), 2);
@@ -340,13 +340,13 @@ TEST_F(Program, LeavesNothingBehindALinkWhereItCannotStart) {
   EXPECT_EQ(records("new.pcap"), records("in.pcap"));
 }
 
-/// A command that answers a line of its standard input by one of its output.
+/// A command that answers each line of its standard input with a line of output.
 struct Answering {
   std::string command, question, answer;
-  std::string not_a_question;  // what it says of the word "wrong", behind the line's number
+  std::string not_a_question;  // what it prints for the word "wrong", after the line number
 };
 
-/// With the files that they read.
+/// The program, with the files that these commands read.
 class AnsweringProgram : public Program {
  protected:
   void SetUp() override {
@@ -361,7 +361,7 @@ class AnsweringProgram : public Program {
         ":1: tuple of 1 word: found 'wrong', expected SOURCE DESTINATION PROTOCOL SOURCE-PORT DESTINATION-PORT\n"}}};
 };
 
-TEST_F(AnsweringProgram, FailsAlikeWhereTheStandardInputCannotBeRead) {
+TEST_F(AnsweringProgram, FailsInTheSameWayIfTheStandardInputCannotBeRead) {
   for (const Answering& program : all_) {
     EXPECT_EQ(shell("penstock " + program.command + " <."), 1) << program.command;
     EXPECT_THAT(read("err"), HasSubstr("stdin: cannot read: Is a directory")) << program.command;
@@ -378,12 +378,12 @@ TEST_F(Program, ReadsRoutesAndRulesFromItsStandardInput) {
   EXPECT_EQ(read("out"), "10.0.0.1 10.0.0.0/8 dev lan\n11.0.0.1 0.0.0.0/0 via 192.0.2.1 dev wan\n");
   EXPECT_EQ(shell("cat rules | penstock classify --rules - 10.0.0.1 10.0.0.2 tcp 1 2"), 0) << read("err");
   EXPECT_EQ(read("out"), "0 accept\n");
-  // What is asked cannot come from there as well.
+  // The questions cannot come from standard input as well.
   EXPECT_EQ(shell("penstock route --routes - <routes"), 2);
   EXPECT_EQ(read("err"), "--routes -: standard input can be read only once: expected addresses as arguments\n");
   EXPECT_EQ(shell("penstock classify --rules - <rules"), 2);
   EXPECT_EQ(read("err"), "--rules -: standard input can be read only once: expected tuples as arguments\n");
-  // Their mistakes are told by its name.
+  // Errors in it are reported under the name stdin.
   EXPECT_EQ(shell("echo 10.0.0/8 | penstock route --routes - 10.0.0.1"), 2);
   EXPECT_THAT(read("err"), HasSubstr("stdin:1:1: "));
   EXPECT_EQ(shell("echo wrong | penstock classify --rules - 10.0.0.1 10.0.0.2 tcp 1 2"), 2);
@@ -414,7 +414,7 @@ TEST_F(AnsweringProgram, AnswersALineBeforeTheNextIsAsked) {
   }
 }
 
-TEST_F(AnsweringProgram, EndsWithoutAWordWhereNobodyReadsItsAnswers) {
+TEST_F(AnsweringProgram, EndsSilentlyIfNobodyReadsItsAnswers) {
   for (const Answering& program : all_) {
     EXPECT_EQ(shell("set +o pipefail; yes " + program.question + " | penstock " + program.command + " | head -1"), 0);
     EXPECT_EQ(read("out"), program.answer);
@@ -431,7 +431,7 @@ TEST_F(AnsweringProgram, NumbersTheLinesOfItsStandardInputThroughout) {
   EXPECT_THAT(read("out"), HasSubstr("\n10.0.0.2 0.0.0.0/0 "));
 }
 
-TEST_F(Program, RefusesAFileWithoutEndWhateverReadsIt) {
+TEST_F(Program, RefusesAnEndlessFileWhateverReadsIt) {
   write("gateway.yaml",
         "ports: {lan: {pcap: {read: in.pcap}}, wan: 'null'}\nchain: [{firewall: {rules: x}}, {nids: {rules: x}}, "
         "{router: {routes: x}}, {ipsec: {state: x, policy: x}}]\n");
@@ -455,7 +455,7 @@ TEST_F(Program, RefusesAFileWithoutEndWhateverReadsIt) {
   }
 }
 
-TEST_F(Program, DestroysNothingWhereItCannotStart) {
+TEST_F(Program, DestroysNothingIfItCannotStart) {
   write("out.pcap", "of an earlier run");
   write("report.json", "of an earlier run");
   write("text", "no capture");
@@ -470,7 +470,7 @@ TEST_F(Program, DestroysNothingWhereItCannotStart) {
   EXPECT_EQ(shell("penstock run chain.yaml --report none/report.json"), 2);
   EXPECT_THAT(read("err"), HasSubstr("none/report.json: cannot write: No such file or directory"));
   EXPECT_EQ(read("out.pcap"), "of an earlier run");
-  // What comes from a pipe is looked at when the outputs are open already.
+  // The contents of a pipe are only read after the outputs are open.
   EXPECT_EQ(shell("cat text | " + run + "-"), 2);
   EXPECT_THAT(read("err"), HasSubstr("standard input: port dmz: not a readable capture"));
   EXPECT_EQ(shell("cat text | " + run + "- --set ports.wan.pcap.write=new.pcap"), 2);
@@ -479,7 +479,7 @@ TEST_F(Program, DestroysNothingWhereItCannotStart) {
   EXPECT_EQ(read("report.json"), "of an earlier run");
 }
 
-TEST_F(Program, PrintsTheReportWhereItsFileIsTheStandardOutput) {
+TEST_F(Program, PrintsTheReportIfItsFileIsTheStandardOutput) {
   ASSERT_EQ(shell("penstock run chain.yaml --report -"), 0) << read("err");
   EXPECT_EQ(json("out")["packets"]["in"], records("in.pcap").size());
   EXPECT_THAT(read("err"), HasSubstr("packets in"));
@@ -495,7 +495,7 @@ TEST_F(Program, SaysThatATimelineIsOfAGpu) {
   EXPECT_FALSE(records("in.pcap").empty());
 }
 
-TEST_F(Program, EndsWithWhatIsLeftOutAndCallsNoSuchChainWithoutMistakes) {
+TEST_F(Program, EndsWithASummaryOfWhatIsLeftOutInsteadOfNoMistakes) {
   write("rules",
         "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -m geoip --source-country XX -j DROP\n"
         "-A FORWARD -m geoip --source-country YY -j DROP\nCOMMIT\n");

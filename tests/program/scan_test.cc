@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `penstock scan` as an analyst runs it: folders of captures of which some are broken, Suricata's options, compressed
-// rules, the packets of alerts.
+// `penstock scan` as an analyst runs it: folders of captures, some of them broken; Suricata's options; compressed
+// rules; the packets of alerts.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

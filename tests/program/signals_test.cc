@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What signals make of a run, and what its logs hold after it.
+// How a run reacts to signals, and the contents of its logs afterwards.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-/// A run over generated packets, each of which is an alert, until a signal ends it.
+/// A run over generated packets, each of which causes an alert, until a signal ends it.
 class RunningProgram : public Program {
  protected:
   void SetUp() override {
@@ -29,7 +29,7 @@ class RunningProgram : public Program {
           "chain: [nids: {rules: [nids.rules]}]\n"
           "outputs: {eve: eve.json, fast_log: fast.log}\n");
   }
-  /// `then` is run once the first alerts are written; `$pid` is the program's.
+  /// `then` is run after the first alerts were written; `$pid` is the program's.
   [[nodiscard]] int run_and(const std::string& options, const std::string& then) const {
     return shell("rm -f eve.json fast.log\n'" PENSTOCK_PROGRAM "' run endless.yaml --duration 50s " + options +
                  " &\npid=$!\n"
@@ -66,7 +66,7 @@ TEST_F(RunningProgram, ReopensItsLogsOnSighup) {
   EXPECT_THAT(read("eve.json"), StartsWith("{\"timestamp\":"));
 }
 
-TEST_F(RunningProgram, ContinuesInTheOldLogWhereItCannotReopenIt) {
+TEST_F(RunningProgram, ContinuesInTheOldLogIfItCannotReopenIt) {
   const std::string rotate = "mv fast.log fast.1; mkdir fast.log; kill -HUP $pid; until_there err; kill -INT $pid";
   ASSERT_EQ(run_and("--report report.json", rotate), 0) << read("err");
   EXPECT_THAT(
@@ -102,7 +102,7 @@ TEST_F(RunningProgram, SaysOnSigusr2ThatItCannotReloadAndContinues) {
   EXPECT_GT(json("report.json")["packets"]["in"], 0);
 }
 
-// Before the first packet there is nothing to reopen and nothing to report, and no reason to end.
+// Before the first packet there is nothing to reopen and nothing to report, but the run must not end.
 TEST_F(RunningProgram, OutlivesSignalsWhileItWaitsForAPipe) {
   EXPECT_EQ(shell("mkfifo pipe\n'" PENSTOCK_PROGRAM
                   "' run chain.yaml --report report.json --set ports.lan.pcap.read=pipe &\npid=$!\n"
@@ -113,7 +113,7 @@ TEST_F(RunningProgram, OutlivesSignalsWhileItWaitsForAPipe) {
   EXPECT_EQ(json("report.json")["packets"]["in"], records("in.pcap").size());
 }
 
-TEST_F(Program, AppendsToItsLogsUnlessToldOtherwise) {
+TEST_F(Program, AppendsToItsLogsByDefault) {
   write("nids.rules", "alert icmp any any -> any any (msg:\"ping\"; sid:1;)\n");
   write("nids.yaml",
         "ports: {lan: {pcap: {read: in.pcap}}}\nchain: [nids: {rules: [nids.rules]}]\n"

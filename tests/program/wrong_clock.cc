@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// To be preloaded: the time of day stands still, on a day long ago. Other clocks go on.
+// Preloaded library: the time of day stands still, on a day long ago. Other clocks are not affected.
 
 #include <dlfcn.h>
 #include <sys/time.h>

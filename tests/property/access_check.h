@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares what a stage does with its declared access. Two runs from the same state get the same packets, except that
-// in the second run all that the stage does not read is random. Both must have the same results, and must leave all
-// that the stage does not write as it was. A stage that writes a field of only some packets must also read it: the old
-// value shows in the others. Stages that read every field that the layout depends on get the layout.
+// Compares a stage's behaviour with its declared access. Two runs from the same state get the same packets, except that
+// in the second run everything that the stage does not read is random. Both must have the same results, and must not
+// change what the stage does not write. A stage that writes a field of only some packets must also read it, because the
+// old value remains in the others. Stages that read every field that the layout depends on get the layout.
 
 #pragma once
 
@@ -91,36 +91,36 @@ inline std::string described(Packet& packet) {
                      packet.descriptor.wire_length, hex);
 }
 
-/// A stage under test, with the state that it begins with.
+/// A stage under test, with its initial state.
 class StageRun {
  public:
   virtual ~StageRun() = default;
-  /// By how much it may make frames longer.
+  /// The most by which it may make frames longer.
   [[nodiscard]] virtual FrameRoom room() const { return {}; }
-  /// Bytes that it finds in each packet, for a finish stage.
+  /// Bytes of findings for each packet, for a finish stage.
   [[nodiscard]] virtual std::size_t findings_bytes() const { return 0; }
   virtual void begin_batch(const Batch& batch) { static_cast<void>(batch); }
-  /// A burst. `first`: the position of its first packet among all packets of the run. `findings`: one for each packet.
+  /// Processes a burst. `first`: index of its first packet in the run. `findings`: one for each packet.
   virtual void process(std::span<PacketView> packets, std::span<std::byte* const> findings, std::size_t first) = 0;
   /// Whether it has moved the packet to a larger frame, of the memory that it was given for these.
   [[nodiscard]] virtual bool has_replaced(PacketView packet) const { return static_cast<void>(packet), false; }
   virtual void end_batch() {}
-  /// The results other than packets, at the end of the run: log lines, counts, emitted packets.
+  /// Results other than packets at the end of the run: log lines, counts, emitted packets.
   [[nodiscard]] virtual std::string end() { return {}; }
 };
 using MakeRun = std::function<std::unique_ptr<StageRun>()>;
 
-/// What a run leaves: the packets as they came out, and the rest of its results.
+/// The results of a run: the packets afterwards, and everything else.
 struct Outcome {
   std::vector<Packet> packets;
   std::vector<std::vector<std::byte>> findings;
-  std::string told;
-  std::string fault;  // what it did that no stage may do; empty: nothing
+  std::string output;
+  std::string fault;  // a violation of the rules for all stages; empty: none
 };
 
 namespace access_detail {
 
-/// The packets of a run, batch by batch, in memory that has a fixed value outside the room of the frames.
+/// The packets of a run, batch by batch, in memory with a fixed value outside the room of the frames.
 class Runner {
  public:
   Runner(StageRun& run, bool changes_shape)
@@ -135,7 +135,7 @@ class Runner {
     for (std::size_t first = 0; first < packets.size() && outcome_.fault.empty(); first += kBatchPackets) {
       batch(std::span(packets).subspan(first, std::min(kBatchPackets, packets.size() - first)), first);
     }
-    outcome_.told = run_.end();
+    outcome_.output = run_.end();
     return std::move(outcome_);
   }
 
@@ -178,14 +178,14 @@ class Runner {
     }
   }
 
-  /// The packet as the stage left it. Its offset counts from where the frame began.
+  /// Stores the packet as the stage left it. Its offset is relative to where the frame began.
   void take(const PacketView& view, const Packet& original, std::uint32_t offset, Packet& into) {
     const std::size_t begin = kMargin + offset - room_.head;
     const std::size_t end = kMargin + offset + original.bytes.size() + room_.tail;
     const auto at = static_cast<std::size_t>(view.frame - memory_.data());
     into.descriptor = *view.packet;
     into.descriptor.offset -= offset;
-    // A stage that does not read lengths may have been given a shorter one.
+    // A stage that does not read lengths may have got a shorter one.
     const std::size_t length = changes_shape_ ? view.length() : original.bytes.size();
     if (run_.has_replaced(view)) {
       into.descriptor.offset = 0;
@@ -194,7 +194,7 @@ class Runner {
       outcome_.fault = "moved a frame out of its room";
     } else {
       into.bytes.assign(view.frame, view.frame + length);
-      into.bytes.reserve(length + 1);  // never a null pointer
+      into.bytes.reserve(length + 1);  // so that it is never a null pointer
     }
     std::fill_n(memory_.begin() + static_cast<std::ptrdiff_t>(begin), end - begin, kFiller);
   }
@@ -214,7 +214,7 @@ inline std::string difference(const std::string& a, const std::string& b) {
   return fmt::format("\n  {}\n  {}", a.substr(line, a.find('\n', at) - line), b.substr(line, b.find('\n', at) - line));
 }
 
-/// What became of one packet in both runs, against the access; or nothing.
+/// Returns how one packet of the two runs violates the access, or nothing.
 inline std::optional<std::string> violation_in(Access access, const Packet& before, const Packet& other_before,
                                                Packet& after, Packet& other_after) {
   Packet original = before;
@@ -227,7 +227,7 @@ inline std::optional<std::string> violation_in(Access access, const Packet& befo
              !(other_after.descriptor.layout == other_before.descriptor.layout)) {
     return "changed the layout of " + described(original);
   } else {
-    // The fields lie where they did, whatever layout the stage was given.
+    // The fields are where they were, whatever layout the stage got.
     other_after.descriptor.layout = original.descriptor.layout;
   }
   other.descriptor.layout = original.descriptor.layout;
@@ -239,7 +239,7 @@ inline std::optional<std::string> violation_in(Access access, const Packet& befo
                          format_field(field, after.view()), format_field(field, other_after.view()),
                          described(original), described(other));
     }
-    // Nothing that has been dropped goes on: only its verdict counts.
+    // Dropped packets do not continue: only the verdict counts.
     const bool dropped = access.writes.has(Field::frame_shape) && !after.descriptor.verdict.alive();
     if (dropped && f < kByteFieldCount) continue;
     if (!same(field, after, original) || !same(field, other_after, other)) {
@@ -251,13 +251,13 @@ inline std::optional<std::string> violation_in(Access access, const Packet& befo
 
 }  // namespace access_detail
 
-/// What the stage does with `packets`.
+/// The results of the stage for `packets`.
 inline Outcome outcome_of(const MakeRun& make, Access access, const std::vector<Packet>& packets) {
   const std::unique_ptr<StageRun> run = make();
   return access_detail::Runner(*run, access.writes.has(Field::frame_shape))(packets);
 }
 
-/// What the stage does that its access does not allow, or nothing. The packets come out processed.
+/// Returns how the stage violates its access, or nothing. `packets` are processed in place.
 inline std::optional<std::string> violation(const MakeRun& make, Access access, std::vector<Packet>& packets,
                                             RandomPackets& random) {
   std::vector<Packet> others = packets;
@@ -278,9 +278,9 @@ inline std::optional<std::string> violation(const MakeRun& make, Access access, 
                          described(others[i]));
     }
   }
-  if (outcome.told != other.told) {
+  if (outcome.output != other.output) {
     return "tells something else, by fields that it does not read:" +
-           access_detail::difference(outcome.told, other.told);
+           access_detail::difference(outcome.output, other.output);
   }
   packets = std::move(outcome.packets);
   return std::nullopt;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The access check itself, and the fields that the layout depends on.
+// Tests the access check itself, and the fields that the layout depends on.
 
 #include "property/access_check.h"
 
@@ -15,7 +15,7 @@
 namespace penstock::property {
 namespace {
 
-/// Whether the parser went through all headers of the packet that it knows, so that no header byte is `payload`.
+/// Whether the parser passed all headers of the packet that it knows, so that no header byte is `payload`.
 bool headers_are_whole(const Packet& packet) {
   const PacketLayout& layout = packet.descriptor.layout;
   constexpr unsigned kBroken = PacketLayout::kMalformed | PacketLayout::kMalformedTransport | PacketLayout::kTruncated;
@@ -33,7 +33,7 @@ TEST(ParsedFields, AreAllThatTheLayoutDependsOn) {
     scramble(other, FieldSet::all() - kParsedFields, random);
     PacketLayout again =
         parse(other.bytes.data(), other.descriptor.length, other.descriptor.wire_length, other.descriptor.link_type);
-    // What is in a tunnel depends on ports and payload too, and says so.
+    // The contents of a tunnel also depend on ports and payload, for which there are separate fields.
     again.tunnel = packet.descriptor.layout.tunnel;
     again.inner_offset = packet.descriptor.layout.inner_offset;
     ASSERT_TRUE(again == packet.descriptor.layout) << described(packet) << "\nand " << described(other);
@@ -41,7 +41,7 @@ TEST(ParsedFields, AreAllThatTheLayoutDependsOn) {
   EXPECT_GT(whole, 10'000U);
 }
 
-/// Functions that do what their access does not say.
+/// Functions that violate their access.
 class Deciding final : public StageRun {
  public:
   explicit Deciding(void (*decide)(PacketView)) : decide_(decide) {}
@@ -91,7 +91,7 @@ TEST(AccessCheck, FindsAFunctionThatUsesTheLayoutWithoutReadingAllThatItComesFro
     if ((kParsedFields & one).empty()) continue;
     EXPECT_TRUE(violation_of({FieldSet::all() - one, kVerdict}, by_network)) << name(static_cast<Field>(f));
   }
-  // The layout's word on tunnels needs more: the ports, and what is behind the transport header.
+  // The layout's tunnel needs more: the ports, and what follows the transport header.
   const auto by_tunnel = [](PacketView packet) {
     packet.packet->verdict = packet.layout().tunnel != Tunnel::none ? Verdict::forward(1) : Verdict::forward(2);
   };
@@ -135,7 +135,7 @@ TEST(AccessCheck, FindsAFunctionThatLiesAboutWhatItWrites) {
                            }));
 }
 
-/// Packets that a run changes in any way.
+/// A run that changes packets in any way.
 class Changing : public StageRun {
  public:
   FrameRoom room() const override { return {16, 8}; }
@@ -143,11 +143,11 @@ class Changing : public StageRun {
   void process(std::span<PacketView> packets, std::span<std::byte* const> findings, std::size_t /*first*/) override {
     for (std::size_t i = 0; i < packets.size(); ++i) change(packets[i], *findings[i]);
   }
-  std::string end() override { return told_; }
+  std::string end() override { return output_; }
 
  protected:
   virtual void change(PacketView& packet, std::byte& finding) = 0;
-  std::string told_;
+  std::string output_;
 };
 
 template <typename Run>
@@ -187,7 +187,7 @@ TEST(AccessCheck, FindsAFunctionThatLeavesTheRoomOfItsFrames) {
   EXPECT_TRUE(violation_of<Overrunning>({FieldSet::all(), FieldSet::all()}));
 }
 
-TEST(AccessCheck, FindsWhatIsFoundOrToldByFieldsThatAreNotRead) {
+TEST(AccessCheck, FindsResultsThatDependOnFieldsThatAreNotRead) {
   class Finding final : public Changing {
     void change(PacketView& packet, std::byte& finding) override {
       finding = static_cast<std::byte>(packet.packet->mark);
@@ -195,7 +195,7 @@ TEST(AccessCheck, FindsWhatIsFoundOrToldByFieldsThatAreNotRead) {
   };
   class Telling final : public Changing {
     void change(PacketView& packet, std::byte& /*finding*/) override {
-      told_ += std::to_string(packet.length()) + '\n';
+      output_ += std::to_string(packet.length()) + '\n';
     }
   };
   EXPECT_FALSE(violation_of<Finding>({{Field::mark}, {}}));

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of the catalog in the configurations in which their accesses are checked, with the files that they
-// read.
+// The configurations in which accesses of the catalog's functions are checked, with the files that they read.
 
 #pragma once
 
@@ -94,8 +93,9 @@ inline constexpr std::array<Algorithm, 7> kAlgorithms{{
     {"NULL, digest_null", "\tauth-trunc digest_null  0\n\tenc ecb(cipher_null) \n"},
 }};
 
-/// A tunnel and a transport-mode SA over IPv4 and over IPv6. The algorithms rotate, so that `kAlgorithms.size()` turns
-/// have each in every SA; every other SA of a turn is in UDP or has extended sequence numbers.
+/// A tunnel and a transport-mode SA for each of IPv4 and IPv6. The algorithms rotate, so that over `kAlgorithms.size()`
+/// turns, every SA has had each of them. In each turn, half of the SAs use UDP encapsulation, and half use extended
+/// sequence numbers.
 inline std::string states_of(std::size_t turn) {
   struct Kind {
     const char* mode;
@@ -127,13 +127,13 @@ inline std::string states_of(std::size_t turn) {
   return text;
 }
 
-/// In a direction of `ip xfrm policy`.
+/// Policies of `ip xfrm policy` in this direction.
 inline std::string policies_of(const std::string& direction) {
   using namespace ipsec::testing;
   const std::string four = "src 0.0.0.0/0 dst 0.0.0.0/0", six = "src ::/0 dst ::/0";
   const std::string by_four = tunnel_template(1);
   const std::string by_six = tunnel_template(2, "2001:db8::f1", "2001:db8::f2");
-  // Outwards, `dev` is the interface that packets leave by, and the chain may not know it yet.
+  // Outbound, `dev` is the output interface, which the chain may not know yet.
   const std::string dev = direction == "out" ? "" : " dev lan";
   return policy_text(four + " proto udp dport 80" + dev, direction + " action block", "", 1) +
          policy_text("src 0.0.0.0/0 dst 8.8.8.8/32", direction, transport_template(3), 2) +
@@ -149,17 +149,17 @@ inline std::string policies_of(const std::string& direction) {
 enum class Traffic : std::uint8_t {
   random,         // packets of all kinds
   long_packets,   // more of them longer than an MTU
-  esp,            // what the SAs of the same turn protect, damaged and repeated in part, and packets in the clear
-  conversations,  // TCP connections, datagrams and fragments with what rules look for
+  esp,            // output of the SAs of the same turn, partly damaged and repeated, and packets in the clear
+  conversations,  // TCP connections, datagrams and fragments with contents that rules search for
 };
 
 struct Configuration {
   std::string name;
   const char* kind;
-  std::vector<Given> parameters;  // "@routes": the file with that text
+  std::vector<Given> parameters;  // "@routes": the file with this text
   bool out_port_known = false;
   Traffic traffic = Traffic::random;
-  std::size_t turn = 0;  // of `states_of`
+  std::size_t turn = 0;  // argument of `states_of`
 };
 
 /// By name.
@@ -243,7 +243,7 @@ inline void add_nids(std::vector<Configuration>& all) {
                  Traffic::conversations});
 }
 
-/// Of every function in the catalog.
+/// For every function in the catalog.
 inline std::vector<Configuration> configurations() {
   std::vector<Configuration> all;
   add_firewalls(all);

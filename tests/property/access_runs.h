@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stages of a network function as runs of the access check: the CPU twin, the GPU stage's per-packet core on the
-// host, and the finish stage with what the GPU stage found.
+// The stages of a network function as runs of the access check: the CPU twin, the GPU stage's core on the host, and the
+// finish stage with the findings of the GPU stage.
 
 #pragma once
 
@@ -24,7 +24,7 @@
 
 namespace penstock::property {
 
-/// A function that has begun its run, with the log that it writes to.
+/// A function whose run has begun, and the log that it writes.
 struct MadeFunction {
   std::unique_ptr<report::EventLog> log;
   std::unique_ptr<function::NetworkFunction> function;
@@ -32,7 +32,7 @@ struct MadeFunction {
 using MakeFunction = std::function<MadeFunction()>;
 
 /// Emitted packets, log lines and the report, as text.
-class ToldResults {
+class RunOutput {
  public:
   explicit ToldResults(MadeFunction& made) : made_(made), emissions_(1 << 22, 4096) {
     if (made.function->traits().replaces_frames) emissions_.make_room_for_frames(1 << 22, {});
@@ -53,7 +53,7 @@ class ToldResults {
       text_ += '\n';
     }
   }
-  /// After the stages have ended.
+  /// Called after the stages have ended.
   std::string end() {
     if (made_.log != nullptr) {
       EXPECT_TRUE(made_.log->close().empty());
@@ -78,7 +78,7 @@ class CpuRun final : public StageRun {
   }
   FrameRoom room() const override { return made_.function->traits().growth; }
   void begin_batch(const Batch& batch) override {
-    told_.begin_batch(batch, emitter_);
+    output_.begin_batch(batch, emitter_);
     stage_->begin_batch();
   }
   void process(std::span<PacketView> packets, std::span<std::byte* const> /*findings*/,
@@ -89,17 +89,17 @@ class CpuRun final : public StageRun {
   void end_batch() override { told_.end_batch(); }
   std::string end() override {
     stage_.reset();
-    return told_.end();
+    return output_.end();
   }
 
  private:
   MadeFunction made_;
-  ToldResults told_{made_};
+  RunOutput output_{made_};
   function::Emitter emitter_;
   function::testing::AttachedStage stage_;
 };
 
-/// What a GPU stage does to one packet, on the host: it writes the verdict and the finding.
+/// What a GPU stage does to one packet, run on the host: writes the verdict and the finding.
 using DeviceCore = std::function<void(PacketView&, std::byte*)>;
 
 class DeviceRun final : public StageRun {
@@ -117,10 +117,10 @@ class DeviceRun final : public StageRun {
   DeviceCore core_;
 };
 
-/// Runs over packets as they were before the GPU stage, with the verdicts that it gave.
+/// Runs over packets as they were before the GPU stage, with the verdicts that the stage gave.
 class FinishRun final : public StageRun {
  public:
-  /// `device`: what the GPU stage made of the same packets. Borrowed.
+  /// `device`: the GPU stage's outcome for the same packets. Borrowed.
   FinishRun(MadeFunction made, const Outcome& device)
       : made_(std::move(made)),
         device_(device),
@@ -130,7 +130,7 @@ class FinishRun final : public StageRun {
   }
   FrameRoom room() const override { return made_.function->traits().growth; }
   void begin_batch(const Batch& batch) override {
-    told_.begin_batch(batch, emitter_);
+    output_.begin_batch(batch, emitter_);
     twin_->begin_batch();
   }
   void process(std::span<PacketView> packets, std::span<std::byte* const> /*findings*/, std::size_t first) override {
@@ -150,15 +150,15 @@ class FinishRun final : public StageRun {
     if (!views.empty()) stage_->finish(views, findings);
     if (made_.function->traits().finish->writes.has(Field::frame_shape)) take_back(packets, first);
   }
-  void end_batch() override { told_.end_batch(); }
+  void end_batch() override { output_.end_batch(); }
   std::string end() override {
     stage_.reset();
     twin_.reset();
-    return told_.end();
+    return output_.end();
   }
 
  private:
-  /// The packets that are still forwarded come back as the GPU stage has left them.
+  /// The packets that are still forwarded come back as the GPU stage left them.
   void take_back(std::span<PacketView> packets, std::size_t first) {
     std::vector<PacketView> returned;
     for (std::size_t i = 0; i < packets.size(); ++i) {
@@ -176,7 +176,7 @@ class FinishRun final : public StageRun {
 
   MadeFunction made_;
   const Outcome& device_;
-  ToldResults told_{made_};
+  RunOutput output_{made_};
   function::Emitter emitter_;
   function::testing::AttachedStage twin_;
   std::unique_ptr<function::FinishStage> stage_;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Accesses are checked, not trusted: every function of the catalog, in many configurations, over packets of all kinds,
-// with the accesses of its CPU twin, its GPU stage and its finish stage.
+// Accesses are verified: for every function of the catalog, in many configurations, over packets of all kinds, for the
+// accesses of its CPU twin, its GPU stage and its finish stage.
 
 #include <gtest/gtest.h>
 
@@ -77,7 +77,7 @@ class Access : public ::testing::Test {
   mutable unsigned logs_ = 0;
 };
 
-/// One stage of a function, with what it is given.
+/// One stage of a function, with its input.
 struct Stage {
   std::string name;
   penstock::Access access;
@@ -85,7 +85,7 @@ struct Stage {
   std::vector<Packet> packets;
 };
 
-/// The stages that the function has, each with packets that reach it.
+/// The function's stages, each with packets that reach it.
 std::vector<Stage> stages_of(const MakeFunction& make, const std::vector<Packet>& packets, Outcome& device) {
   const function::NfTraits traits = make().function->traits();
   std::vector<Stage> stages;
@@ -130,9 +130,9 @@ TEST_F(Access, IsCheckedWithPacketsForEveryRuleAndEverySa) {
     const MadeFunction made = make(configuration);
     const MakeRun run = [&] { return std::make_unique<CpuRun>(make(configuration)); };
     const Outcome outcome = outcome_of(run, made.function->traits().cpu, packets_for(configuration, random));
-    const auto report = nlohmann::json::parse(outcome.told.substr(outcome.told.rfind("\n{") + 1));
+    const auto report = nlohmann::json::parse(outcome.output.substr(outcome.output.rfind("\n{") + 1));
     if (kind == "nids") {
-      constexpr std::size_t kWithoutAlerts = 1;  // sets a flowbit
+      constexpr std::size_t kWithoutAlerts = 1;  // one rule only sets a flowbit
       EXPECT_EQ(report["rules"].size() + kWithoutAlerts, std::ranges::count(std::string_view(kNidsRules), '\n'))
           << report["rules"].dump(1);
       continue;
@@ -175,7 +175,7 @@ TEST_F(Access, IsWhatTheFunctionReadsAndWritesOfRealPackets) {
   }
 }
 
-/// Each field that a stage reads is missed where it is left out of the access.
+/// If a field that a stage reads is removed from its access, the check must fail.
 struct Needed {
   const char* kind;
   std::string configuration;
@@ -209,7 +209,7 @@ std::vector<Needed> needed_fields() {
           {"nids", "alert, streams", "finish", {Field::tcp_seq, Field::timestamp, Field::in_port, Field::payload}}};
 }
 
-TEST_F(Access, WouldBeFoundWrongIfAFieldWereMissing) {
+TEST_F(Access, FailsTheCheckIfAFieldIsMissing) {
   if (testing::stride() != 1) GTEST_SKIP() << "too few packets under sanitizers";
   for (const Needed& needed : needed_fields()) {
     const auto all = configurations();

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packets for the access check: besides random ones, those that functions with state go by.
+// Packets for the access check: besides random ones, packets for functions with state.
 
 #pragma once
 
@@ -39,7 +39,7 @@ inline std::vector<Packet> long_packets(RandomPackets& random, std::size_t count
       if (random.one_in(4)) b.vlan(7);
       const char* const to4 = random.one_in(3) ? "8.8.8.8" : "10.2.0.2";
       const char* const to6 = random.one_in(3) ? "2001:db8:1::2" : "2001:db8:7::7";
-      const Bytes options = random.one_in(3) ? Bytes{0x94, 4, 0, 0} : Bytes{};  // router alert: fragments have it too
+      const Bytes options = random.one_in(3) ? Bytes{0x94, 4, 0, 0} : Bytes{};  // router alert: copied into fragments
       const std::uint16_t fragment = random.one_in(2) ? Ipv4Header::kDontFragment : 0;
       if (random.one_in(3)) {
         b.ipv6("2001:db8:8::1", to6);
@@ -180,7 +180,7 @@ class Conversations {
   std::array<Connection, 16> connections_;
   std::uint16_t next_port_ = 10'000;
   std::uint64_t now_ns_ = 1'700'000'000'000'000'000;
-  std::array<std::uint32_t, 3> numbers_{0, 0xffff'ff00, 0x8000'0000};  // by port: one wraps
+  std::array<std::uint32_t, 3> numbers_{0, 0xffff'ff00, 0x8000'0000};  // by port; one wraps around
   std::vector<Packet> packets_;
 };
 

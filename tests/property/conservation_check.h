@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chains that are run as a user runs them, and the sums that must come out whatever the chain.
+// Chains that are run as a user runs them, and the sums that must hold for every chain.
 
 #pragma once
 
@@ -35,8 +35,9 @@ struct Sum {
 };
 inline void PrintTo(const Sum& sum, std::ostream* out) { *out << sum.packets << " packets, " << sum.bytes << " bytes"; }
 
-/// in = forwarded + dropped + consumed, of each function and in all, and nothing is lost between two of them. Bytes
-/// too, unless a function changes lengths. `forks`: a function need not get what the one before it forwards.
+/// in = forwarded + dropped + consumed for each function and in total, and no packets are lost between two functions.
+/// Likewise for bytes, unless a function changes lengths. `forks`: a function need not get all packets that the one
+/// before it forwards.
 inline void expect_conserved(const Json& report, bool lengths_change = false, bool forks = false) {
   const auto sum = [&](std::uint64_t packets, std::uint64_t bytes) { return Sum(packets, lengths_change ? 0 : bytes); };
   const auto sum_of = [&](const Json& json) { return sum(json.at("packets"), json.at("bytes")); };
@@ -78,13 +79,13 @@ inline void expect_conserved(const Json& report, bool lengths_change = false, bo
                                   batches["closed_by_end"].get<int>() + batches["closed_by_idleness"].get<int>());
 }
 
-/// What a run came to, with the report as a user reads it; null where it did not begin.
+/// The outcome of a run, with the report as a user reads it; null if the run did not begin.
 struct Outcome {
   Json report;
   Errors errors;
 };
 
-/// A folder with a chain file and what it names, and what a run keeps.
+/// A folder with a chain file, the files that it names, and the outputs of a run.
 class Chains : public ::testing::Test {
  protected:
   Chains() { ::setenv("STATE_DIRECTORY", (folder_ / "kept").c_str(), 1); }
@@ -108,15 +109,15 @@ class Chains : public ::testing::Test {
   }
 
   static inline const std::atomic<bool> kNever{false};
-  bool lengths_change_ = false;  // by a function of the chains
+  bool lengths_change_ = false;  // a function of the chains changes lengths
   port::testing::TemporaryFolder folder_;
 };
 
-/// The packets of such flows are fragments of one datagram in each direction, the first one and the last in turns.
+/// In each direction, the packets of these flows are fragments of one datagram, alternately the first and the last one.
 inline bool is_fragmented(std::uint32_t flow) { return flow % 13 == 7 && flow % 5 != 4; }
 inline bool is_back(std::uint32_t place) { return place % 3 == 2; }
 
-/// What a frame ends with: its flow, and its place in it.
+/// The end of each frame: its flow, and its position in the flow.
 struct Tag {
   std::uint32_t flow = 0, place = 0;
   friend auto operator<=>(const Tag&, const Tag&) = default;
@@ -128,7 +129,7 @@ inline Tag tag_of(const port::testing::Bytes& frame) {
   return tag;
 }
 
-/// Flows of all kinds in turns, each packet with a tag that no other has. Both directions of a flow carry its number.
+/// Flows of all kinds, interleaved, each packet with a unique tag. Both directions of a flow carry the flow's number.
 inline std::vector<Captured> tagged_packets(std::uint32_t flows, std::uint32_t each, std::uint32_t first_flow = 0,
                                             LinkType link = LinkType::ethernet) {
   std::vector<Captured> packets;
@@ -167,8 +168,8 @@ inline std::vector<Captured> tagged_packets(std::uint32_t flows, std::uint32_t e
   return packets;
 }
 
-/// The tags of a capture that a chain wrote. Within each flow they must be in order, and none may come twice. Fragments
-/// wait for the first one of their datagram: of them, those of a direction are in order.
+/// The tags in a capture that a chain wrote. Within a flow they must be in order, without duplicates. Fragments wait
+/// for the first one of their datagram, so among them each direction must be in order.
 inline std::vector<Tag> tags_of(const std::vector<Captured>& packets) {
   std::vector<Tag> tags;
   std::map<std::pair<std::uint32_t, bool>, std::int64_t> last;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// No packet is lost, doubled or counted wrong, on any kind of chain, with any number of workers and any batches; and
+// No packet is lost, duplicated or miscounted, on any kind of chain, with any number of workers and any batches; and
 // what the chain does with each packet depends on neither.
 
 #include "property/conservation_check.h"
@@ -54,8 +54,8 @@ class Conservation : public Chains {
     write_capture(folder_ / "in.pcap", packets_);
   }
 
-  /// Runs the chain with all settings. What comes out by each of `outputs`, and why the rest does not, is always the
-  /// same; returns one of the reports.
+  /// Runs the chain with all settings. The packets that leave by each of `outputs`, and the reasons for the others,
+  /// must always be the same. Returns one of the reports.
   Json run_alike(const std::string& yaml, const std::vector<std::string>& outputs,
                  const std::vector<std::string>& more = {}) {
     std::optional<Json> first;
@@ -65,7 +65,7 @@ class Conservation : public Chains {
       auto overrides = settings.overrides();
       overrides.insert(overrides.end(), more.begin(), more.end());
       Json report = run(yaml, overrides).report;
-      for (Json& port : report["ports"]) port.erase("fragments");  // of several workers alone
+      for (Json& port : report["ports"]) port.erase("fragments");  // only with several workers
       std::vector<std::vector<Tag>> tags;
       std::uint64_t packets = 0;
       std::uint64_t bytes = 0;
@@ -112,7 +112,7 @@ TEST_F(Conservation, OfAChainWithoutFunctions) {
   EXPECT_EQ(got, want) << "byte for byte";
 }
 
-/// A tunnel for both families, of AES-GCM.
+/// A tunnel for both families with AES-GCM.
 constexpr const char* kSa =
     "src 192.0.2.1 dst 192.0.2.2\n\tproto esp spi 0x00001000 reqid 1 mode tunnel\n\treplay-window 0 \n"
     "\taead rfc4106(gcm(aes)) 0x9b1de5a7c4f83620d17e4c95b8a3f60213579bdf 128\n";
@@ -131,7 +131,7 @@ TEST_F(Conservation, OfPacketsThatGoThroughATunnel) {
   lengths_change_ = true;
   put("state", kSa);
   put("policy", tunnel_policies());
-  // No window: packets of several workers come in no order.
+  // No replay window: packets of several workers arrive in any order.
   const Json report = run_alike(
       "ports: {in: {pcap: {read: in.pcap}}, wan: {pcap: {write: wan.pcap}}, lan: {pcap: {write: lan.pcap}}}\n"
       "chain: [firewall: {rules: rules}, ipsec: {state: state, policy: policy},\n"
@@ -144,14 +144,14 @@ TEST_F(Conservation, OfPacketsThatGoThroughATunnel) {
   EXPECT_GT(report["functions"][1]["forwarded"]["bytes"], report["functions"][1]["in"]["bytes"]);
 }
 
-/// Each packet of an SA has a number of its own, and all come out of the other end, whoever protected them.
+/// Each packet of an SA has its own number, and the other end accepts all of them, whichever worker protected them.
 TEST_F(Conservation, OfTheNumbersOfAnSaThatAllWorkersShare) {
   lengths_change_ = true;
   put("state", kSa);
   put("policy", tunnel_policies());
   const std::string chain = "chain: [ipsec: {state: state, policy: policy, direction: ";
-  std::set<std::string> ivs;      // of all runs
-  std::uint32_t sent_before = 0;  // in the runs before: numbers go on
+  std::set<std::string> ivs;      // over all runs
+  std::uint32_t sent_before = 0;  // in earlier runs: numbers continue
   for (const Settings& settings : kSettings) {
     SCOPED_TRACE(std::to_string(settings.workers) + " workers, batches of " + settings.packets);
     const Json out = run("ports: {in: {pcap: {read: in.pcap}}, out: {pcap: {write: esp.pcap}}}\n" + chain + "out}]\n",
@@ -247,7 +247,7 @@ TEST_F(Conservation, OfPacketsThatAPortRefuses) {
         run("ports:\n  in: {pcap: {read: in.pcap}}\n  raw: {pcap: {read: raw.pcap}}\n  out: {pcap: {write: out.pcap}}\n"
             "chain: []\n",
             settings.overrides());
-    // Which of the two comes first decides what the file holds.
+    // Which of the two comes first determines the contents of the file.
     const Json& report = result.report;
     EXPECT_EQ(report["dropped_by_chain"]["port_refused"], packets_.size());
     const auto bytes = report["bytes"]["forwarded"].get<std::uint64_t>();
@@ -334,7 +334,7 @@ TEST_F(Conservation, OfEveryCaptureInTheCorpus) {
   std::uint64_t packets = 0;
   for (std::size_t i = 0; i < files.size(); i += penstock::testing::stride()) {
     const std::string& file = files[i];
-    if (std::filesystem::file_size(file) > 4'000'000) continue;  // has its own place in the golden tests
+    if (std::filesystem::file_size(file) > 4'000'000) continue;  // has its own case in the golden tests
     port::ReadControl control;
     auto read = port::CaptureSequence::open({file}, control);
     if (!read) continue;
@@ -358,14 +358,14 @@ TEST_F(Conservation, OfEveryCaptureInTheCorpus) {
   EXPECT_GT(packets, penstock::testing::rounds(10'000));
 }
 
-TEST_F(TwoSenders, NeverSendWithOneNonce) {
+TEST_F(TwoSenders, NeverReuseANonce) {
   for (const Settings& settings : kSettings) {
     SCOPED_TRACE(std::to_string(settings.workers) + " workers, batches of " + settings.packets);
     for (const std::uint64_t packets : send(settings.overrides())) EXPECT_GT(packets, 500U);
   }
 }
 
-TEST_F(TwoSenders, AreRefusedWhereTheirFilesContradictEachOther) {
+TEST_F(TwoSenders, AreRefusedIfTheirFilesContradictEachOther) {
   put("state-b.txt",
       "src 192.0.2.1 dst 192.0.2.2\n\tproto esp spi 0x00001000 reqid 1 mode tunnel\n\treplay-window 0 \n"
       "\taead rfc4106(gcm(aes)) 0xffffe5a7c4f83620d17e4c95b8a3f60213579bdf 128\n");

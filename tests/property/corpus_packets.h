@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The captures of the corpus, for tests that are skipped where it is absent.
+// The captures of the corpus, for tests that are skipped if it does not exist.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace penstock::property {
 
-/// All files of the corpus' captures, in order; none where it is absent.
+/// All capture files of the corpus, in order; empty if it does not exist.
 inline std::vector<std::string> corpus_captures() {
   const char* set = std::getenv("PENSTOCK_CORPUS");
   const std::filesystem::path corpus = set != nullptr ? set : PENSTOCK_SOURCE_DIR "/../shared/data";

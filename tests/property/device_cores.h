@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the GPU stage of each function in the catalog does to a packet, on the host.
+// What the GPU stage of each function in the catalog does to a packet, run on the host.
 
 #pragma once
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packets of all kinds, whole and damaged, from a seed: every link type, tags, options, extension headers, transports,
-// tunnels; bytes flipped, frames cut on the wire or by the capture. Addresses and ports come from small sets, so that
-// rules and routes about them meet.
+// Packets of all kinds, intact and damaged, from a seed: every link type, tags, options, extension headers, transports,
+// tunnels; flipped bits, frames cut on the wire or by the capture. Addresses and ports come from small sets, so that
+// rules and routes match them.
 
 #pragma once
 
@@ -155,7 +155,7 @@ class RandomPackets {
       case LinkType::linux_sll:
         header = some_bytes(14);
         header[0] = 0;
-        header[1] = static_cast<std::uint8_t>(below(5));  // <linux/if_packet.h>: to this host, to all, to a group …
+        header[1] = static_cast<std::uint8_t>(below(5));  // <linux/if_packet.h>: to this host, broadcast, multicast …
         header.insert(header.end(), {high, low});
         break;
       case LinkType::linux_sll2:

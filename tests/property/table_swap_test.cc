@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables change under load: each packet that comes out tells which version of them decided about it.
+// Tables change under load: each packet that leaves shows which version decided on it.
 
 #include <gtest/gtest.h>
 
@@ -24,13 +24,13 @@ class TableSwap : public ::testing::TestWithParam<Fib4Engine> {};
 INSTANTIATE_TEST_SUITE_P(Engines, TableSwap, ::testing::Values(Fib4Engine::kDir24, Fib4Engine::kTrie4),
                          [](const auto& engine) { return engine.param == Fib4Engine::kDir24 ? "dir24" : "trie4"; });
 
-TEST_P(TableSwap, LosesNoPacketAndShowsNoneHalfAChange) {
+TEST_P(TableSwap, LosesNoPacketAndShowsNoneAPartialChange) {
   constexpr std::uint32_t kVersions = 200;
-  std::atomic<std::uint32_t> done{0};  // the newest version whose update has returned
+  std::atomic<std::uint32_t> done{0};  // the newest version whose update has completed
   FakeChain chain;
   chain.settings.workers = 2;
   chain.settings.batch_packets = 300;  // several bursts
-  // Each packet carries, as its time, the version that its batch must see at least; as its wire length, its batch.
+  // Each packet carries the oldest version that its batch may see in its timestamp, and its batch in its wire length.
   std::atomic<std::uint32_t> batches{0};
   const std::vector<run::testing::Bytes> frames = run::testing::numbered_frames(2);
   chain.add_source("source", [&](unsigned, Batch& batch) {
@@ -66,7 +66,7 @@ TEST_P(TableSwap, LosesNoPacketAndShowsNoneHalfAChange) {
     const std::uint64_t before = packets;
     ASSERT_TRUE(router.update(version(v)));
     done = v;
-    while (packets < before + 500) std::this_thread::yield();  // traffic goes on between the changes
+    while (packets < before + 500) std::this_thread::yield();  // traffic continues between changes
   }
   stop = true;
   const auto result = running.get();

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Router tables that come in versions. Version v sends packets to a next hop whose MAC holds v, by the port v % 2: so
-// each packet that comes out tells which tables decided about it, and whether it saw half of a change.
+// Router tables with versions. Version v sends packets by port v % 2 to a next hop whose MAC contains v. So each packet
+// that leaves shows which version decided on it, and whether it saw only half of a change.
 
 #pragma once
 

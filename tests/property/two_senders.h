@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A chain in which two functions send by one SA, run after run: no nonce and no number may come twice.
+// A chain in which two functions send on one SA, run after run: no nonce and no sequence number may be used twice.
 //
 //     … > 53 UDP  ─▶ ipsec (by a.txt) ──ESP──▶ ipsec#2 ────────────────────▶ pcap
 //     … > 443 UDP ─▶ ipsec ──────────────────▶ ipsec#2 (by b.txt) ──ESP──▶ pcap
@@ -38,7 +38,7 @@ class TwoSenders : public Chains {
     port::testing::write_capture(folder_ / "in.pcap", packets_);
   }
 
-  /// One more run. How many packets each of the two has protected.
+  /// Runs the chain again. Returns how many packets each of the two functions has protected.
   std::vector<std::uint64_t> send(const std::vector<std::string>& settings) {
     report_ = run("ports: {in: {pcap: {read: in.pcap}}, out: {pcap: {write: esp.pcap}}}\n"
                   "chain: [ipsec: {state: state-a.txt, policy: a.txt}, ipsec: {state: state-b.txt, policy: b.txt}]\n",

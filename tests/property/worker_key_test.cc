@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ports choose workers by code of their own, ahead of the stack: whatever the stack's flow table takes for one flow
-// must come to one worker, whatever lies around it and in whichever direction it goes; and ports take for fragments of
-// one datagram what the stack's reassembly takes for such.
+// Ports choose workers with code of their own, before the stack. Packets that the stack's flow table treats as one flow
+// must come to one worker, in any encapsulation and in either direction; and ports must treat fragments as one datagram
+// if the stack's reassembly does.
 
 #include "port/worker_key.h"
 
@@ -26,14 +26,14 @@ namespace {
 
 using stack::Endpoint;
 
-/// A flow as the table tells it from others, but for its VLANs: those of one flow differ in no worker.
+/// A flow's key as in the flow table, but without VLANs, which do not affect the choice of a worker.
 using Flow = std::tuple<Endpoint, Endpoint, unsigned, unsigned>;
 
 Flow flow_of(const stack::FlowKey& key) {
   return {std::min(key.client, key.server), std::max(key.client, key.server), key.ip_version, key.protocol};
 }
 
-/// One frame through the decoder and to a worker's hash.
+/// One frame through the decoder, and through the choice of a worker.
 class Both {
  public:
   Both() : decoder_(stack::TrackerOptions{}, counters_) {}
@@ -111,7 +111,7 @@ Bytes wrapped(const Bytes& frame, const port::Network& network, RandomPackets& r
   return bytes;
 }
 
-/// The answer: addresses and ports change places.
+/// The answer: addresses and ports are swapped.
 void turn(Bytes& frame, LinkType link) {
   const port::Network network = port::network_of(frame, link);
   const std::size_t ip = static_cast<std::size_t>(network.bytes.data() - frame.data());
@@ -127,7 +127,7 @@ void turn(Bytes& frame, LinkType link) {
   if (protocol == ip_protocol::kTcp || protocol == ip_protocol::kUdp || protocol == ip_protocol::kSctp) swap(ports, 2);
 }
 
-TEST(WorkerKeyProperty, FlowsOfTheStackComeToOneWorkerWhateverIsAroundThem) {
+TEST(WorkerKeyProperty, FlowsOfTheStackComeToOneWorkerInAnyEncapsulation) {
   Both both;
   RandomPackets random(20263);
   for (int i = 0; i < 60'000; ++i) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: ports and functions made of lambdas, packets that carry a number, and chains of them. A chain owns its
-// fakes; a test keeps a plain reference and looks at them once the workers have stopped.
+// For tests: ports and functions made of lambdas, packets that carry a number, and chains of these. A chain owns its
+// fakes; a test keeps references to them, and reads them after the workers have stopped.
 
 #pragma once
 
@@ -23,7 +23,7 @@ namespace penstock::run::testing {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// A UDP frame of flow `flow` that ends with `number`. Its length differs from one number to the next.
+/// A UDP frame of flow `flow` that ends with `number`. Consecutive numbers have different lengths.
 inline Bytes numbered(std::uint64_t number, unsigned flow = 0) {
   std::string payload(number % 50, 'x');
   for (int shift = 56; shift >= 0; shift -= 8) payload += static_cast<char>(number >> shift);
@@ -69,12 +69,12 @@ class FakePort final : public port::Port {
   Poll poll;  // empty: the port does not read
   std::optional<std::chrono::nanoseconds> arrivals_to_clock;
   bool is_sink = false;
-  Refuses refuses;  // empty: none
+  Refuses refuses;  // empty: accepts all
   bool waits = true;
   Errors check_errors, open_errors, close_errors;
   std::function<void()> while_opening = [] {};
   std::function<void()> while_closing = [] {};
-  std::function<port::Lost()> loses = [] { return port::Lost{}; };  // at each flush
+  std::function<port::Lost()> loses = [] { return port::Lost{}; };  // called at each flush
   std::optional<port::OfferedLoad> load;
   std::optional<port::FragmentCounts> fragment_counts;
   std::function<bool()> has_failed = [] { return false; };
@@ -157,7 +157,7 @@ class FakePort final : public port::Port {
   std::vector<std::unique_ptr<Queue>> queues_;
 };
 
-/// Gives one group of frames at a poll, what does not fit at the next, and then ends; for one worker.
+/// Polls one group of frames at a time; frames that do not fit follow at the next poll. Then ends. For one worker.
 inline FakePort::Poll script(std::vector<std::vector<Bytes>> groups, PortIndex in_port = 0) {
   return [groups = std::move(groups), in_port, group = std::size_t{0}, next = std::size_t{0}](unsigned,
                                                                                               Batch& batch) mutable {
@@ -179,10 +179,10 @@ class FakeFunction final : public function::NetworkFunction {
   Errors check_errors, begin_errors;
   std::function<void()> at_begin = [] {};  // of the run
   std::function<void()> at_end = [] {};
-  std::atomic<int> boundaries{0};  // calls of begin_batch, of all stages
+  std::atomic<int> boundaries{0};  // calls of begin_batch, over all stages
   std::function<void(PacketView packet)> observe = [](PacketView) {};
-  function::Emitter* emitter = nullptr;     // of the stage that was made last, where the traits ask for one
-  stack::Attachment* attachment = nullptr;  // the same
+  function::Emitter* emitter = nullptr;     // of the latest stage, if the traits request one
+  stack::Attachment* attachment = nullptr;  // ditto
 
   const function::NfTraits& traits() const noexcept override { return own_traits; }
   std::unique_ptr<function::CpuStage> make_cpu_stage() override { return std::make_unique<Stage>(*this); }
@@ -211,7 +211,7 @@ class FakeFunction final : public function::NetworkFunction {
   };
 };
 
-/// A function that decides about each packet on its own.
+/// A function that decides on each packet separately.
 inline FakeFunction::Process each(std::function<Verdict(PacketView packet)> decide) {
   return [decide = std::move(decide)](std::span<PacketView> packets) {
     for (const PacketView packet : packets) packet.packet->verdict = decide(packet);
@@ -231,7 +231,7 @@ struct FakeChain : Chain {
     port.poll = std::move(poll);
     return port;
   }
-  /// All packets leave by it, unless a function or the test says otherwise.
+  /// All packets leave by this port, unless a function or the test decides otherwise.
   FakePort& add_sink(std::string name) {
     FakePort& port = add_port(std::move(name));
     port.is_sink = true;

@@ -12,7 +12,7 @@ def packet(source, destination, transport, drop=None):
 
 
 SERVICE, ELSEWHERE = "198.51.100.7", "203.0.113.7"
-# The rule on connections is left out as a whole: answers are not let through by it.
+# The rule with a connection state is left out completely, so it accepts no answers.
 packet("203.0.113.80", ELSEWHERE, TCP(sport=443, dport=5000, flags="A"), DENIED)
 packet("192.0.2.1", SERVICE, TCP(sport=5000, dport=80), DENIED)
 packet("192.0.3.1", SERVICE, TCP(sport=5000, dport=80))
@@ -23,14 +23,14 @@ packet("203.0.113.80", SERVICE, TCP(sport=1023, dport=81), REJECTED)
 packet("203.0.113.80", SERVICE, TCP(sport=1024, dport=81), DENIED)
 packet("203.0.113.80", SERVICE, SCTP(sport=5000, dport=81) / Raw(bytes(16)))
 packet("10.0.0.1", SERVICE, SCTP(sport=5000, dport=81) / Raw(bytes(16)), DENIED)
-# RETURN goes on behind the call.
+# RETURN continues after the call.
 packet("10.0.0.5", SERVICE, TCP(sport=5000, dport=22), REJECTED)
 packet("10.0.0.4", SERVICE, TCP(sport=5000, dport=22), DENIED)
 packet("10.0.0.9", ELSEWHERE, TCP(sport=5000, dport=22), REJECTED)
 packet("10.0.0.10", ELSEWHERE, TCP(sport=5000, dport=22), DENIED)
 packet("10.0.0.7", ELSEWHERE, UDP(sport=5000, dport=1023), REJECTED)
 packet("10.0.0.7", ELSEWHERE, UDP(sport=5000, dport=1024))
-# Behind -g there is no way back: the chain's end is that of the whole.
+# After -g there is no return: the chain's end ends the traversal.
 packet("10.0.0.7", ELSEWHERE, ICMP(), DENIED)
 for icmp_type, code, drop in ((3, 4, None), (3, 3, DENIED), (8, 0, DENIED)):
     packet("203.0.113.80", ELSEWHERE, ICMP(type=icmp_type, code=code), drop)

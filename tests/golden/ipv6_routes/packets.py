@@ -38,7 +38,8 @@ leaves(to("2001:db8:a::1", hlim=2), ISP)
 case.packet(to("2001:db8:a::1", hlim=1), drop="router.ttl_exceeded")
 case.packet(to("2001:db8:a::1", hlim=0), drop="router.ttl_exceeded")
 
-# RFC 4291: loopback, unspecified, link-local, groups. Mapped IPv4 addresses as Linux, which drops them in ip6_rcv_core.
+# RFC 4291: loopback, unspecified, link-local, multicast. Mapped IPv4 addresses as in Linux, which drops them in
+# ip6_rcv_core.
 for source in ("::", "::1", "fe80::10", "febf::1", "ff02::1", "::ffff:192.0.2.1"):
     case.packet(to("2001:db8:a::1", source=source), drop="router.martian")
 for destination in ("::", "::1", "fe80::1"):
@@ -48,7 +49,7 @@ case.packet(to("ff0e::1"), drop="router.multicast")
 case.packet(Ether(dst="33:33:ff:00:00:01", src=LAN_SIDE.src) / IPv6(src="fe80::10", dst="ff02::1:ff00:1", hlim=255) /
             ICMPv6ND_NS(tgt="2001:db8:1::1"), drop="router.multicast")
 
-# Extension headers and contents stay as they are.
+# Extension headers and contents do not change.
 header = IPv6(src="2001:db8:1::10", dst="2001:db8:a::1", tc=0xB8, fl=0x12345)
 leaves(LAN_SIDE / header / TCP(sport=1, dport=2, flags="S"), ISP)
 leaves(LAN_SIDE / header / ICMPv6EchoRequest(data=b"ping"), ISP)

@@ -18,7 +18,7 @@ def bad(frame, reason):
     case.packet(frame, drop=reason)
 
 
-# The frame ends in its own or in the IP header, and nothing was cut off.
+# The frame ends within its link header or its IP header, but was not cut by the capture.
 whole4, whole6 = bytes(ETHER / IP(**V4) / UDP()), bytes(ETHER / IPv6(**V6) / UDP())
 for length in (0, 1, 12, 13):
     bad(whole4[:length], "router.not_ip")
@@ -38,7 +38,7 @@ for length in (0, 19, 29, 65535):
     bad(ETHER / IP(**V4, len=length) / UDP(), BAD_IP)
 leaves(ETHER / IP(**V4, proto=253, len=20) / Raw(b"behind the packet"))
 
-# IPv6: version, payload length, extension headers that lead out of the packet.
+# IPv6: version, payload length, extension headers that extend beyond the packet.
 bad(ETHER / IPv6(**V6, version=4) / UDP(), BAD_IP)
 bad(ETHER / IPv6(**V6, plen=9) / UDP(), BAD_IP)
 bad(ETHER / IPv6(**V6, plen=65535) / UDP(), BAD_IP)
@@ -48,7 +48,7 @@ for extension in (IPv6ExtHdrHopByHop(len=1), IPv6ExtHdrRouting(len=4)):
 bad(ETHER / IPv6(**V6, nh=44) / Raw(bytes(4)), BAD_TRANSPORT)
 bad(ETHER / IPv6(**V6, nh=0) / Raw(b"\x3c"), BAD_TRANSPORT)
 
-# Transport headers that do not fit: no filter can tell what they are.
+# Invalid transport headers: filters cannot tell what they are.
 for frame in (ETHER / IP(**V4, proto=6) / Raw(bytes(19)), ETHER / IP(**V4, proto=17) / Raw(bytes(7)),
               ETHER / IP(**V4, proto=1) / Raw(bytes(3)), ETHER / IP(**V4, proto=132) / Raw(bytes(11)),
               ETHER / IP(**V4) / TCP(dataofs=4), ETHER / IP(**V4) / TCP(dataofs=6), ETHER / IP(**V4) / TCP(dataofs=0),
@@ -56,7 +56,7 @@ for frame in (ETHER / IP(**V4, proto=6) / Raw(bytes(19)), ETHER / IP(**V4, proto
               ETHER / IPv6(**V6, nh=6) / Raw(bytes(19)), ETHER / IPv6(**V6, nh=17) / Raw(bytes(7)),
               ETHER / IPv6(**V6) / TCP(dataofs=15), ETHER / IPv6(**V6, nh=58) / Raw(bytes(3))):
     bad(frame, BAD_TRANSPORT)
-# What looks odd and is right.
+# Unusual, but valid.
 leaves(ETHER / IP(**V4) / TCP(dataofs=15, options=[("NOP", None)] * 40))
 leaves(ETHER / IP(**V4, frag=3) / Raw(b"\x01"))
 leaves(ETHER / IP(**V4, proto=17, frag=3) / Raw(bytes(2)))

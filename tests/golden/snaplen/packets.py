@@ -22,19 +22,19 @@ for link in (v4, v6):
             cut(frame, snap)
     cut(telnet, header + 20, drop="firewall.denied")
     cut(telnet, 96, drop="firewall.denied")
-    # The ports are not there: no rule on them can hold.
+    # The ports are missing, so no rule with ports can hold.
     for frame in (web, telnet):
         for snap in (header, header + 4, header + 19):
             cut(frame, snap, drop="firewall.truncated")
     cut(names, header + 7, drop="firewall.truncated")
-    # No rule looks at this header.
+    # No rule reads this header.
     cut(link / GRE() / Raw(bytes(100)), header + 3)
-    # The IP header is not there.
+    # The IP header is missing.
     for snap in (14, 15, header - 1):
         cut(web, snap, drop="firewall.truncated")
     cut(web, 13, drop="router.not_ip")
 case.packet(v4 / UDP(), drop="router.not_ip", snap=0)
-# The protocol stands behind the extension header, which is cut, or just is not.
+# The protocol follows the extension header, which is cut, or not quite.
 hidden = v6 / IPv6ExtHdrHopByHop() / TCP(sport=4000, dport=23) / Raw(bytes(100))
 for snap in (54, 55, 61, 62, 81):
     cut(hidden, snap, drop="firewall.truncated")
