@@ -34,7 +34,7 @@ using MakeFunction = std::function<MadeFunction()>;
 /// Emitted packets, log lines and the report, as text.
 class RunOutput {
  public:
-  explicit ToldResults(MadeFunction& made) : made_(made), emissions_(1 << 22, 4096) {
+  explicit RunOutput(MadeFunction& made) : made_(made), emissions_(1 << 22, 4096) {
     if (made.function->traits().replaces_frames) emissions_.make_room_for_frames(1 << 22, {});
   }
 
@@ -85,8 +85,8 @@ class CpuRun final : public StageRun {
                std::size_t /*first*/) override {
     stage_.process(packets);
   }
-  bool has_replaced(PacketView packet) const override { return told_.has_frame(packet); }
-  void end_batch() override { told_.end_batch(); }
+  bool has_replaced(PacketView packet) const override { return output_.has_frame(packet); }
+  void end_batch() override { output_.end_batch(); }
   std::string end() override {
     stage_.reset();
     return output_.end();
