@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ports of one side of a rule's header: sorted ranges that do not touch.
+// The ports of one side of a rule's header, as sorted ranges that neither overlap nor touch.
 
 #pragma once
 
@@ -14,7 +14,7 @@ namespace penstock::nids {
 class PortSet {
  public:
   struct Range {
-    std::uint16_t first, last;  // both are in it
+    std::uint16_t first, last;  // inclusive
     friend bool operator==(const Range&, const Range&) = default;
   };
 
