@@ -85,8 +85,8 @@ class NidsStage final : public function::CpuStage, private stack::FrameSink {
   void publish() noexcept;
 
   WorkerCounts& counts_;
-  const bool literals_tell_all_;  // literals decide alone whether a packet can match, and packets are inspected one by
-                                  // one
+  const bool literals_tell_all_;  // a packet without literals needs no inspection: they select all rules, and no flows
+                                  // are kept
   WorkerCounts::Numbers numbers_;
   AlertWriter writer_;
   Inspector inspector_;

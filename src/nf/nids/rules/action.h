@@ -15,7 +15,7 @@ enum class Action : std::uint8_t { pass, drop, reject, reject_source, reject_des
 [[nodiscard]] constexpr bool is_reject(Action action) noexcept {
   return action >= Action::reject && action <= Action::reject_both;
 }
-/// Whether the action drops the packet if `nids` may drop. A reject drops, and notifies the sender.
+/// Whether the action drops packets if `nids` may drop: `drop` and all forms of `reject`.
 [[nodiscard]] constexpr bool drops(Action action) noexcept { return action == Action::drop || is_reject(action); }
 
 }  // namespace penstock::nids
