@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// First match by trying one entry after the other, condition by condition as the user wrote them: the engine for small
-// rule sets, and the oracle of all others. Reads a Ruleset's own arrays, or their copy on the device.
+// First match by testing one entry after the other, condition by condition as the user wrote them. It is the engine for
+// small rule sets, and the reference in tests of the others. Reads a Ruleset's own arrays, or a copy on the device.
 
 #pragma once
 
@@ -80,7 +80,7 @@ struct LinearView {
   return true;
 }
 
-/// The entry that decides about `key`, or kNoEntry: the policy does.
+/// The entry that decides `key`, or kNoEntry: then the policy decides.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t deciding_entry(const LinearView& rules,
                                                                        const Key& key) noexcept {
   for (std::uint32_t i = 0; i < rules.entry_count;) {
