@@ -19,8 +19,8 @@ namespace penstock::classify {
 /// that stand for any detail (a tuple without TCP flags: all conditions on the detail hold).
 inline constexpr std::uint32_t kKindDetailBits = 16;
 inline constexpr std::uint32_t kKindNoDetail = 256U << kKindDetailBits;
-inline constexpr std::uint32_t kKindUntoldDetail = kKindNoDetail + 256;
-inline constexpr std::uint32_t kKindCount = kKindUntoldDetail + 256;
+inline constexpr std::uint32_t kKindAnyDetail = kKindNoDetail + 256;
+inline constexpr std::uint32_t kKindCount = kKindAnyDetail + 256;
 
 /// a <= b, branch-free.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool not_after(const Ipv6Address& a, const Ipv6Address& b) noexcept {
@@ -36,7 +36,7 @@ struct Key {
   std::uint32_t source_port = kNoTransportPort;
   std::uint32_t destination_port = kNoTransportPort;
   /// protocol << 16 | detail: the TCP flags byte, or ICMP's type << 8 | code, or 0; or protocol + kKindNoDetail, or
-  /// protocol + kKindUntoldDetail.
+  /// protocol + kKindAnyDetail.
   std::uint32_t kind = kKindNoDetail;
   PortIndex in_port = kNoPort;
   PortIndex out_port = kNoPort;
@@ -44,7 +44,7 @@ struct Key {
   bool later_fragment = false;
 
   [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool has_detail() const noexcept { return kind < kKindNoDetail; }
-  [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool untold_detail() const noexcept { return kind >= kKindUntoldDetail; }
+  [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool is_any_detail() const noexcept { return kind >= kKindAnyDetail; }
   [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t protocol() const noexcept {
     return has_detail() ? kind >> kKindDetailBits : kind & 0xff;
   }

@@ -61,9 +61,9 @@ struct LinearView {
     case Subject::protocol: return (((key.protocol() ^ condition.low) & condition.high) == 0) != condition.negated;
     case Subject::detail:
       if (key.protocol() != condition.index) return false;
-      if (key.untold_detail()) return true;
+      if (key.is_any_detail()) return true;
       return key.has_detail() && (((key.detail() ^ condition.low) & condition.high) == 0) != condition.negated;
-    case Subject::transport: return (key.has_detail() || key.untold_detail()) != condition.negated;
+    case Subject::transport: return (key.has_detail() || key.is_any_detail()) != condition.negated;
     case Subject::later_fragment: return key.later_fragment != condition.negated;
     case Subject::in_port: return interface_holds(condition, key.in_port);
     case Subject::out_port: return interface_holds(condition, key.out_port);

@@ -44,7 +44,7 @@ class Draw {
     key.destination = address(key.family);
     const std::uint32_t protocol = this->protocol();
     key.kind = one_of({protocol << kKindDetailBits | (protocol == 6 ? below(256) : below(4) << 8 | below(4)),
-                       kKindNoDetail + protocol, kKindUntoldDetail + protocol});
+                       kKindNoDetail + protocol, kKindAnyDetail + protocol});
     if (!chance(4)) {
       key.source_port = port();
       key.destination_port = port();

@@ -77,7 +77,7 @@ inline Workload classbench(const CorpusSet& set, std::size_t keys) {
     for (const classify::Entry& entry : work.rules.entries) {
       classify::Key key;
       key.family = entry.family;
-      key.kind = classify::kKindUntoldDetail;
+      key.kind = classify::kKindAnyDetail;
       key.source_port = key.destination_port = 0;
       for (std::uint32_t c = 0; c < entry.condition_count; ++c) {
         const classify::Condition& condition = work.rules.conditions[entry.first_condition + c];
@@ -88,7 +88,7 @@ inline Workload classbench(const CorpusSet& set, std::size_t keys) {
         if (condition.subject == classify::Subject::destination_port) {
           key.destination_port = work.rules.port_ranges[condition.index].low;
         }
-        if (condition.subject == classify::Subject::protocol) key.kind = classify::kKindUntoldDetail + condition.low;
+        if (condition.subject == classify::Subject::protocol) key.kind = classify::kKindAnyDetail + condition.low;
       }
       work.keys.push_back(key);
     }

@@ -63,7 +63,7 @@ std::vector<classify::Key> trace_keys(const std::string& text, NetworkLayer fami
     key.destination = parse_decimal(words[1].text);
     key.source_port = number(2);
     key.destination_port = number(3);
-    key.kind = classify::kKindUntoldDetail + number(4);
+    key.kind = classify::kKindAnyDetail + number(4);
     keys.push_back(key);
   }
   return keys;

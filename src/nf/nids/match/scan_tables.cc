@@ -13,8 +13,8 @@ namespace penstock::nids {
 
 namespace {
 
-/// Up to here the automaton's rows lie in shared memory, and blocks have them there in no more time than they have the
-/// filter's bits.
+/// Up to this size, the automaton's rows are in shared memory, and loading them takes a block no longer than loading
+/// the filter's bits.
 constexpr std::size_t kMostRowBytes = 32 << 10;
 
 bool fits_automaton(std::span<const Literal> literals) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers in buffers: byte_test, byte_jump, byte_extract, byte_math; isdataat, bsize, base64, and the options that name
-// a buffer.
+// Options about numbers in buffers: byte_test, byte_jump, byte_extract, byte_math. Also isdataat, bsize, base64, and
+// the options that name a buffer.
 
 #include <array>
 #include <limits>
@@ -15,14 +15,14 @@ namespace penstock::nids {
 
 namespace {
 
-// The longest texts whose numbers fit into 64 bits: octal with a zero in front, decimal, hexadecimal.
+// The longest texts of numbers that fit into 64 bits: octal with a leading zero, decimal, hexadecimal.
 constexpr std::int64_t kMostTextBytes = 23;
 constexpr std::int64_t kMostDecimalBytes = 20;
 constexpr std::int64_t kMostHexBytes = 14;
 constexpr std::int64_t kMostBinaryBytes = 8;
 constexpr std::int64_t kMostOffset = 65535;
 
-/// `string`, its base, the byte order, relative: what all of them have.
+/// The words that these options have in common: `string`, its base, the byte order, `relative`.
 struct Encoding {
   bool relative = false;
   bool text = false;
@@ -30,7 +30,7 @@ struct Encoding {
   ByteOrder order = ByteOrder::big;
   std::optional<NumberText> base;
 
-  /// False: the word is none of these, or (the draft then has a complaint) is wrong.
+  /// False if the word is none of these, or is wrong (the draft then has a complaint).
   bool take(RuleDraft& draft, std::string_view word, bool& known) {
     known = true;
     if (word == "relative") {
@@ -61,7 +61,7 @@ struct Encoding {
     return true;
   }
 
-  /// `without`: what `string` means without a base.
+  /// `without`: the base of `string` if none is given.
   [[nodiscard]] NumberText number_text(NumberText without) const noexcept {
     return text ? base.value_or(without) : NumberText::none;
   }
@@ -88,7 +88,7 @@ bool few_words(RuleDraft& draft, const OptionValue& value, const char* expected)
   return draft.fail(value.text, "too few values", in_quotes(value.text), expected);
 }
 
-/// "multiplier 4" and the like: what stands behind the keyword.
+/// The value after a keyword, as in "multiplier 4".
 std::optional<std::string_view> behind(std::string_view field, std::string_view keyword) {
   if (!field.starts_with(keyword)) return std::nullopt;
   const std::string_view rest = field.substr(keyword.size());
@@ -134,7 +134,7 @@ bool read_test_operator(RuleDraft& draft, std::string_view text, ByteTest& test)
   return true;
 }
 
-/// 64 bits without a sign; in `value` they lie as they are.
+/// An unsigned 64-bit number; `value` holds its bit pattern.
 bool read_test_value(RuleDraft& draft, std::string_view text, Number& out) {
   if (text.empty() || text.front() < '0' || text.front() > '9') {
     return read_number(draft, text, 0, std::numeric_limits<std::int64_t>::max(), "value", out);
@@ -384,7 +384,7 @@ bool read_base64_decode(RuleDraft& draft, const OptionValue& value) {
   return true;
 }
 
-/// `tcp.hdr;` and the like: what comes behind it is of this buffer.
+/// `tcp.hdr;` and similar options: following options apply to this buffer.
 bool read_buffer(RuleDraft& draft, const OptionValue& value) {
   struct Name {
     std::string_view name;

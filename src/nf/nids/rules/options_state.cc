@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Options about what lasts beyond a packet: bits, numbers, thresholds, tags.
+// Options about state that outlives a packet: bits, numbers, thresholds, tags.
 
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@ bool check_name(RuleDraft& draft, std::string_view name) {
   return draft.fail(name, "wrong name", in_quotes(name), "a name without spaces");
 }
 
-/// The `key value` pairs of threshold and detection_filter, in any order, each once.
+/// The `key value` pairs of threshold and detection_filter, in any order, each at most once.
 struct CountFields {
   std::string_view type, track, count, seconds, multiplier;
 
@@ -71,7 +71,7 @@ bool read_bits(RuleDraft& draft, std::string_view text, char separator, std::vec
 
 }  // namespace
 
-/// `set,name`, `isset,a|b`, `noalert`; Snort's `a&b` stands for both.
+/// `set,name`, `isset,a|b`, `noalert`; in Snort's `a&b` both bits are meant.
 bool read_flowbits(RuleDraft& draft, const OptionValue& value) {
   const std::size_t comma = value.text.find(',');
   const std::string_view command = trimmed(value.text.substr(0, comma));
@@ -214,7 +214,7 @@ bool read_xbits(RuleDraft& draft, const OptionValue& value) {
   return true;
 }
 
-/// `type limit, track by_src, count 1, seconds 60`; of backoff `multiplier 10` instead of the seconds
+/// `type limit, track by_src, count 1, seconds 60`; backoff has `multiplier 10` instead of seconds.
 bool read_threshold(RuleDraft& draft, const OptionValue& value) {
   CountFields fields;
   if (!fields.read(draft, value)) return false;
@@ -272,7 +272,8 @@ bool read_detection_filter(RuleDraft& draft, const OptionValue& value) {
   return set_threshold(draft, value, threshold);
 }
 
-/// `session`, `session,10,packets`, `host,100,packets,src`; Snort's `host,src` and `session,exclusive` are not in use.
+/// `session`, `session,10,packets`, `host,100,packets,src`. Snort's `host,src` and `session,exclusive` are not
+/// supported.
 bool read_tag(RuleDraft& draft, const OptionValue& value) {
   const std::vector<std::string_view> fields = split_fields(value.text);
   Tag tag;
