@@ -12,12 +12,12 @@
 namespace penstock::classify {
 namespace {
 
-// The same cases in every run, unless the caller chooses others.
+// The same cases in every run, unless the user sets a seed.
 [[maybe_unused]] const int kFixedSeed = ::setenv("RC_PARAMS", "seed=1", 0);
 
 constexpr Interval kDomain{number(0), number(63)};
 
-/// Numbers below 64 as bits: the slow answer.
+/// Sets of numbers below 64 as bits: the reference.
 using Bits = std::bitset<64>;
 
 std::vector<Interval> random_intervals() {

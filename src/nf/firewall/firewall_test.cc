@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The network function over packets whose layout is written down here, so that nothing else decides what they are.
+// Tests the network function with packets whose layout is written out here, so that the result does not depend on the
+// parser.
 
 #include "nf/firewall/firewall.h"
 
@@ -55,7 +56,7 @@ class Packet {
     view().icmp().code = code;
     return *this;
   }
-  /// IPv6: the header stands between the IP header and the transport protocol.
+  /// IPv6: adds a fragment header between the IP header and the transport protocol.
   Packet& fragment_header() {
     descriptor_.layout.transport_offset = sizeof(Ipv6Header) + sizeof(Ipv6FragmentHeader);
     return *this;
@@ -191,7 +192,7 @@ TEST(Firewall, DropsIpv6PacketsThatAreCutInsideTheirExtensionHeaders) {
         << +protocol;
     EXPECT_EQ(decide(*nf, packet.flags(kCut | PacketLayout::kOptions | PacketLayout::kMalformed)),
               Verdict::drop(DropReason::malformed));
-    // A later fragment has no more headers to cut.
+    // A later fragment has no further headers that could be cut off.
     EXPECT_EQ(decide(*nf, packet.flags(kLater | PacketLayout::kTruncated)), Verdict::forward()) << +protocol;
   }
 }
@@ -278,7 +279,7 @@ TEST(Firewall, ReadsOnlyTheFieldsThatItsRulesLookAt) {
   EXPECT_EQ(nf->traits().cpu.writes, FieldSet{Field::verdict});
 }
 
-/// Makes a firewall by way of its parameters, as a chain file does.
+/// Makes a firewall from parameters, like a chain file does.
 class FromParameters : public ::testing::Test {
  protected:
   Result<std::unique_ptr<function::NetworkFunction>> make(std::vector<std::pair<std::string, std::string>> values) {

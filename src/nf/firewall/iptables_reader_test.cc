@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-/// A filter table whose FORWARD chain drops by default and holds `rules`.
+/// A filter table whose FORWARD chain has the policy DROP and contains `rules`.
 std::string table(std::string_view rules, std::string_view chains = "") {
   return "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD DROP [0:0]\n" + std::string(chains) + std::string(rules) + "COMMIT\n";
 }
@@ -352,7 +352,7 @@ TEST(IptablesReader, EachDportOfItsOwnTcpMatchHolds) {
 }
 
 TEST(IptablesReader, ARuleThatIsLeftOutIsNotAskedForAProtocol) {
-  // What an extension that we do not know makes of an option is its own matter.
+  // An unknown extension may give the option any meaning.
   const auto read = read_rules(table("-A FORWARD -m frob --dport 7 -j DROP\n"), "rules", {});
   ASSERT_TRUE(read) << to_string(read.error());
   EXPECT_THAT(to_string(read->unsupported), HasSubstr("match extension frob is not supported"));

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The core that GPU stages run, on the host, with the finish stage behind it, against the CPU twin.
+// Compares the core of the GPU stages, run on the host and followed by the finish stage, with the CPU twin.
 
 #include "nf/firewall/judge_core.h"
 
@@ -48,7 +48,7 @@ struct Packets {
   std::vector<PacketView> views;
 };
 
-/// What a GPU stage and the finish stage do, without a GPU.
+/// Does what a GPU stage and the finish stage do, without a GPU.
 template <typename EngineView>
 void judge(const JudgeCore<EngineView>& core, Firewall& firewall, Packets& packets) {
   std::vector<std::uint32_t> found(packets.views.size());
@@ -98,7 +98,7 @@ void expect_the_twins_results(const classify::Ruleset& rules, std::size_t most_u
 }
 
 TEST(JudgeCore, DecidesAndCountsAsTheCpuTwin) {
-  // A rule that calls a chain and one that returns from it have no counts of their own.
+  // A rule that calls a chain and one that returns from it have no counters of their own.
   expect_the_twins_results(rules_about_random_frames(), 2);
 }
 

@@ -15,7 +15,7 @@
 namespace penstock::router {
 namespace {
 
-/// Routes and addresses of either family by one name: the text of the address's highest 32 bits and a length.
+/// Makes routes and addresses of either family from the highest 32 bits of the address and a length.
 template <typename View>
 class Fib : public ::testing::Test {
  public:
@@ -92,7 +92,7 @@ TYPED_TEST(Fib, OfDuplicatesTheLaterCounts) {
 
 TYPED_TEST(Fib, EraseGivesTheRangeToTheCoveringRouteAlone) {
   auto table = this->table_of({{this->prefix(0x0a00'0000, 8), 1},
-                               {this->prefix(0x0a00'0000, 12), 1},  // equal values must not be taken for one route
+                               {this->prefix(0x0a00'0000, 12), 1},  // equal values must not be confused with one route
                                {this->prefix(0x0a00'0000, 20), 2},
                                {this->prefix(0x0a00'0000, 28), 1}});
   ASSERT_TRUE(table.erase(this->prefix(0x0a00'0000, 8)));
@@ -122,7 +122,7 @@ TYPED_TEST(Fib, ErasesOneOfTwoEqualHalvesInTheMemoryThatThereIs) {
 }
 
 TYPED_TEST(Fib, ErasesAmongEqualSiblingsInTheMemoryThatThereIs) {
-  // Few values in few places, so that siblings are often equal and ranges often covered by longer routes.
+  // Few values at few addresses, so that siblings are often equal and ranges are often covered by longer routes.
   std::mt19937 random(3);
   auto table = this->table_of({});
   LinearOracle<typename TestFixture::Prefix> oracle;

@@ -47,7 +47,7 @@ TEST(NeighbourReader, ReadsEveryStateThatHasAMac) {
                                                  "fe80::2 lan 02:00:00:00:00:05", "192.0.2.4 wan 02:00:00:00:00:06"));
 }
 
-// What iproute2 6.1 prints with -j, -s -j and -6 -j.
+// The output of iproute2 6.1 with -j, -s -j and -6 -j.
 TEST(NeighbourReader, ReadsTheJsonOfIproute2) {
   Devices devices(kPorts);
   const auto read = parse_neighbours(
@@ -172,7 +172,7 @@ TEST(NeighbourTable, AgreesWithAMapUnderRandomChanges) {
   NeighbourTable table;
   std::map<std::pair<Ipv6Address, PortIndex>, MacAddress> oracle;
   for (int i = 0; i < 20'000; ++i) {
-    // Few addresses, so that erases hit, and long runs of taken slots come about.
+    // Few addresses, so that erases often succeed and slots form long runs.
     const Ipv6Address address{random() % 2, random() % 300};
     const auto device = static_cast<PortIndex>(random() % 3);
     if (random() % 3 == 0) {

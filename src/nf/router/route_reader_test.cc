@@ -35,7 +35,7 @@ std::vector<std::string> lines_of(const RouteTable& table, const Devices& device
   return lines;
 }
 
-/// The routes as they are printed again, all of a text that has no mistakes.
+/// The routes of a text without errors, as printed again.
 std::vector<std::string> read(std::string_view text) {
   Devices devices;
   const auto table = parse_routes(text, "routes.txt", devices);
@@ -188,7 +188,7 @@ TEST(RouteReader, LeavesOutEmptyLinesAndComments) {
               ElementsAre("0.0.0.0/0 via 10.1.0.2 dev wan"));
 }
 
-// What iproute2 6.1 prints of the same routes with -j and without.
+// The output of iproute2 6.1 for the same routes, with and without -j.
 TEST(RouteReader, ReadsTheJsonOfIproute2AsItsText) {
   const std::string json =
       R"([{"dst":"default","gateway":"192.0.2.254","dev":"wan","metric":100,"flags":[]},)"

@@ -22,10 +22,10 @@ using penstock::testing::Bytes;
 using penstock::testing::packet;
 using penstock::testing::slow_checksum;
 
-// The same cases in every run, unless the caller asks for others.
+// The same cases in every run, unless the user sets a seed.
 const bool kSeeded = ::setenv("RC_PARAMS", "seed=20 max_success=300", 0) == 0;
 
-/// An IPv4 header of any length and contents, with the right checksum.
+/// An IPv4 header of any length and content, with a correct checksum.
 Bytes any_header() {
   const auto words = *rc::gen::inRange<std::size_t>(5, 16);
   Bytes header = *rc::gen::container<Bytes>(words * 4, rc::gen::arbitrary<std::uint8_t>());
@@ -92,7 +92,7 @@ TEST(EcmpProperty, SharesOfTheHashesAreThoseOfTheWeights) {
       RC_ASSERT(std::abs((above - below) - group[i].weight / all * 4294967296.0) <= 1.0);
       below = above;
     }
-    RC_ASSERT(below == 4294967296.0);  // every hash has a hop
+    RC_ASSERT(below == 4294967296.0);  // the hops cover all hashes
   }));
 }
 
@@ -171,7 +171,7 @@ TEST(EcmpProperty, FlowsSpreadByTheWeights) {
     stage->process(views);
     ++count.at(p.descriptor.verdict.value);
   }
-  // Five standard deviations of a binomial distribution; the flows are always the same.
+  // Within five standard deviations of a binomial distribution. The flows are always the same.
   const auto near = [](int got, double share) {
     return std::abs(got - kFlows * share) < 5 * std::sqrt(kFlows * share * (1 - share));
   };
@@ -186,7 +186,7 @@ TEST(AccessProperty, DecidesByTheFieldsItReadsAndChangesThoseItWrites) {
   config.neighbours = neighbours_of(
       "10.1.0.2 dev wan lladdr 02:00:00:00:01:02 STALE\nfe80::1 dev lan lladdr 02:00:00:00:01:03 STALE\n"
       "10.1.0.1 dev lan lladdr 02:00:00:00:01:04 STALE\n10.0.0.7 dev lan lladdr 02:00:00:00:01:05 STALE\n");
-  config.rules.verify_checksum = false;  // so that some bytes of the header are free
+  config.rules.verify_checksum = false;  // so that some bytes of the header may have any value
   config.ports[kWan] = {{{2, 0, 0, 0, 9, 9}}, true};
   const auto router = build(std::move(config));
   const Access access = router->traits().cpu;

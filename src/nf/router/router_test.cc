@@ -116,7 +116,7 @@ TEST(Router, DropsPacketsThatACookedHeaderSaysWentToAllOrToAGroup) {
   } cooked[] = {{LinkType::linux_sll, sizeof(LinuxSllHeader), 14, 1},
                 {LinkType::linux_sll2, sizeof(LinuxSll2Header), 0, 10}};
   for (const auto& [link, header, type_at, packet_type_at] : cooked) {
-    // <linux/if_packet.h>: to this host, to all, to a group, to another host, by this host.
+    // <linux/if_packet.h>: to this host, broadcast, multicast, to another host, from this host.
     for (const auto& [packet_type, fate] : {std::pair(0, "wan"), std::pair(1, "multicast"), std::pair(2, "multicast"),
                                             std::pair(3, "wan"), std::pair(4, "wan")}) {
       Bytes frame(header);
@@ -158,7 +158,7 @@ TEST(Router, TellsACutHeaderFromAMalformedOne) {
 
 TEST(Router, DropsAWrongHeaderChecksumUnlessToldNotToLook) {
   Bytes frame = packet().eth().ipv4("10.9.9.9", "8.8.8.8").udp(1, 2).bytes();
-  frame[14 + 1] ^= 4;  // the type of service
+  frame[14 + 1] ^= 4;  // the TOS byte
   TestPacket p(frame);
   EXPECT_EQ(send_one(*build(config_of(kRoutes)), p), "bad_checksum");
   EXPECT_EQ(p.bytes, frame);
@@ -195,7 +195,7 @@ TEST(Router, RewritesMacsByTheNeighbours) {
   config.neighbours = neighbours_of(
       "10.1.0.2 dev wan lladdr 02:00:00:00:01:02 REACHABLE\n"
       "10.0.0.7 dev lan lladdr 02:00:00:00:00:07 STALE\n"
-      "10.0.0.9 dev wan lladdr 02:00:00:00:00:09 STALE\n"  // of another port
+      "10.0.0.9 dev wan lladdr 02:00:00:00:00:09 STALE\n"  // on another port
       "2001:db8:1::5 dev lan lladdr 02:00:00:00:00:05 STALE\n");
   const MacAddress wan_mac{{2, 0, 0, 0, 0xaa, 1}};
   config.ports[kWan] = {wan_mac, true};

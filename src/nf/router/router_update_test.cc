@@ -80,7 +80,7 @@ TEST(RouterUpdate, TellsByTheVersionsWhichTablesItChanged) {
 TEST(RouterUpdate, LeavesAllAsItWasAfterAnError) {
   const auto router = build(config_of("10.0.0.0/8 dev lan\n"));
   RouterChange change = change_of("10.0.0.0/8 via 10.0.0.1 dev wan\n11.0.0.0/8 via 10.0.0.1 dev wan\n");
-  change.routes.v4[1].prefix.address.bits |= 1;  // behind the prefix length
+  change.routes.v4[1].prefix.address.bits |= 1;  // a host bit
   const std::string before = router->description();
   ASSERT_FALSE(router->update(change));
   EXPECT_EQ(router->description(), before);
@@ -95,7 +95,7 @@ TEST(RouterUpdate, KeepsTheNextHopsOfARouteThatIsErasedAndSetAgain) {
   RouterChange change = change_of("10.0.0.0/8 via 10.0.0.1 dev lan\n");
   change.erase4 = {*parse_ipv4_prefix("10.0.0.0/8")};
   ASSERT_TRUE(router->update(change));
-  ASSERT_TRUE(router->update(change_of("11.0.0.0/8 via 10.1.0.1 dev wan\n")));  // takes no place that is in use
+  ASSERT_TRUE(router->update(change_of("11.0.0.0/8 via 10.1.0.1 dev wan\n")));  // does not take a place that is in use
   EXPECT_EQ(way_to(*router, "10.1.2.3"), "lan");
   EXPECT_EQ(way_to(*router, "11.1.2.3"), "wan");
   nlohmann::json report;
@@ -105,7 +105,7 @@ TEST(RouterUpdate, KeepsTheNextHopsOfARouteThatIsErasedAndSetAgain) {
 }
 
 TEST(RouterUpdate, ExplainsByTheNextHopThatTookAnothersPlace) {
-  // What packets see of both gateways is the same: only the explanation tells them apart.
+  // Both gateways look the same to packets; only the explanation differs.
   const auto router = build(config_of("10.0.0.0/8 dev lan\n11.0.0.0/8 via 10.0.0.1 dev wan\n"));
   RouterChange erase;
   erase.erase4 = {*parse_ipv4_prefix("11.0.0.0/8")};
@@ -122,7 +122,7 @@ TEST(RouterUpdate, LetsReportsAndTracesGoOnWhileItWaitsForAWorker) {
   const auto stage = router->make_cpu_stage();  // a worker in the middle of a batch
   auto update =
       std::async(std::launch::async, [&] { return router->update(change_of("10.0.0.0/8 via 10.1.0.1 dev wan\n")); });
-  while (way_to(*router, "10.1.2.3") != "wan") std::this_thread::yield();  // published, and waiting for that worker
+  while (way_to(*router, "10.1.2.3") != "wan") std::this_thread::yield();  // published, and waiting for that
   auto reports = std::async(std::launch::async, [&] {
     nlohmann::json report;
     router->report(report);
@@ -141,19 +141,19 @@ TEST(RouterUpdate, LetsReportsAndTracesGoOnWhileItWaitsForAWorker) {
   EXPECT_EQ(stage->explain(p.view()), "10.0.0.0/8 via 10.1.0.1 dev wan");
 }
 
-/// All that a user sees of a router: where packets of many destinations go and why, and what it reports.
+/// Everything that a user sees of a router: where packets to many destinations go and why, and what it reports.
 std::string sight_of(Router& router) {
   std::string text = router.description();
   nlohmann::json report;
   router.report(report);
-  report["next_hops"].erase("bytes");  // places that are free again count
+  report["next_hops"].erase("bytes");  // includes places that are free again
   text = report.dump();
   for (const char* const destination :
        {"10.1.2.3", "10.2.2.3", "10.1.255.3", "11.1.2.3", "12.1.2.3", "13.1.2.3", "14.1.2.3", "15.1.2.3"}) {
     for (std::uint16_t port = 0; port < 4; ++port) {
       TestPacket p(packet().eth().ipv4("10.9.9.9", destination).udp(port, 2));
       text += "\n";
-      text += explain_one(router, p);  // as it came in
+      text += explain_one(router, p);  // as received
       text += ": ";
       text += send_one(router, p);
       text += " ";
@@ -175,7 +175,7 @@ RouterConfig many_kinds_of_routes() {
   return config;
 }
 
-/// Replaces, erases, erases and sets again, adds groups of new sizes, and takes so many that all tables grow.
+/// Replaces, erases, erases and adds again, adds groups of new sizes, and adds so many routes that all tables grow.
 RouterChange change_of_all() {
   std::string routes =
       "10.0.0.0/8 via 10.1.0.1 dev wan\n"
@@ -233,7 +233,8 @@ TEST(RouterUpdate, IsDoneWholeOrNotAtAllWhereMemoryRunsOut) {
       ASSERT_NE(failed, done);
       ++(failed ? thrown : without_shadow);
       ASSERT_EQ(sight_of(*router), failed ? before : after);
-      if (failed && allocation % 2 == 0) {  // another change than the one that failed, of which nothing may be left
+      if (failed && allocation % 2 == 0) {  // a different change than the one that failed, which must not have left
+                                            // anything
         ASSERT_TRUE(router->update(later));
         ASSERT_EQ(sight_of(*router), later_alone);
       }
@@ -310,7 +311,7 @@ TEST(RouterUpdate, AgreesWithARouterBuiltAnewAfterRandomChanges) {
           break;
         default: route = "blackhole " + to_string(prefix) + "\n";
       }
-      // Of two for one prefix the reader takes the first.
+      // Of two routes for one prefix, the reader uses the first.
       if (text.find(to_string(prefix) + " ") != std::string::npos ||
           text.find(to_string(prefix) + "\n") != std::string::npos)
         continue;
@@ -339,8 +340,8 @@ TEST(RouterUpdate, AgreesWithARouterBuiltAnewAfterRandomChanges) {
 }
 
 TEST(RouterUpdate, ShowsNoHalfOfAChangeToReadersThatRun) {
-  // All routes lead out by one port, and each change moves all of them at once: two packets of one batch must never
-  // leave by different ports. Groups of three hops take and free places, so a torn table would also misroute.
+  // All routes use one output port, and each change moves all of them at once: two packets of one batch must never
+  // leave by different ports. Groups of three hops take and free places, so an inconsistent table would also misroute.
   constexpr int kRoutes = 64;
   const auto routes_by = [](int round) {
     const std::string port = kTestPorts[static_cast<std::size_t>(round) % kTestPorts.size()];
@@ -371,7 +372,7 @@ TEST(RouterUpdate, ShowsNoHalfOfAChangeToReadersThatRun) {
     for (TestPacket& p : packets) views.push_back(p.view());
     while (!stop) {
       stage->begin_batch();
-      for (int part = 0; part < 4; ++part) {  // the parts of one batch see one table
+      for (int part = 0; part < 4; ++part) {  // all parts of a batch see the same
         stage->process(views);
         const Verdict first = packets[0].descriptor.verdict;
         for (TestPacket& p : packets) {
@@ -379,7 +380,7 @@ TEST(RouterUpdate, ShowsNoHalfOfAChangeToReadersThatRun) {
         }
       }
       for (TestPacket& p : packets) {
-        Ipv4Header& ip = p.view().ipv4();  // may go round again
+        Ipv4Header& ip = p.view().ipv4();  // restore it for the next round
         ip.ttl = 255;
         ip.checksum.set(0);
         ip.checksum.set(checksum(p.bytes.data() + 14, 20));
