@@ -29,7 +29,7 @@ Frame segment(std::uint16_t port, std::uint32_t sequence, std::string_view paylo
 
 class FlowStates : public ::testing::Test {
  protected:
-  /// The state that is sent with each frame, as text; "-": none.
+  /// The state sent with each frame, as text; "-": none.
   std::vector<std::string> states_of(std::vector<Frame> frames) {
     std::vector<PacketDescriptor> descriptors(frames.size());
     std::vector<PacketView> packets;

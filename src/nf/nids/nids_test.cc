@@ -52,7 +52,7 @@ Frame question(std::string_view text, std::uint16_t port = 4000) {
 
 Literal literal_of(std::string_view text) { return {{text.begin(), text.end()}, false}; }
 
-/// Frames in a batch of their own, a millisecond apart, numbered from 1.
+/// Frames in one batch, a millisecond apart, numbered from 1.
 class Frames {
  public:
   explicit Frames(const std::vector<Frame>& frames) : bytes_(1 << 20), descriptors_(frames.size()) {
@@ -226,7 +226,7 @@ TEST_F(NidsFunction, DropsThePacketAndTheRestOfItsFlowWhereItIsTo) {
   EXPECT_EQ(drops({}), (std::vector<bool>{false, false, false, false}));
 }
 
-/// Contents 400 bytes apart, in segments of 100 bytes: the one that completes the match is the first that is dropped.
+/// Contents 400 bytes apart, in segments of 100 bytes: the segment that completes the match is the first one dropped.
 ///
 ///     segment  0    1    2    3    4    5    6
 ///             .... FIRST ...  ...  ...  SECOND ...
@@ -250,7 +250,7 @@ TEST_F(NidsFunction, DropsInlineTheSegmentThatCompletesAMatchOfSeveral) {
   EXPECT_EQ(dropped, (std::vector<bool>{false, false, false, false, false, true, true}));
 }
 
-/// Bytes [from, to) of a frame's IP payload, as a fragment of their own.
+/// Bytes [from, to) of a frame's IP payload, as a fragment.
 Frame fragment_of(const Frame& whole, std::size_t from, std::size_t to, std::uint8_t id) {
   constexpr std::size_t kIp = 14, kPayload = kIp + 20;
   Frame frame = whole;
@@ -264,7 +264,7 @@ Frame fragment_of(const Frame& whole, std::size_t from, std::size_t to, std::uin
   return penstock::testing::with_right_checksums(std::move(frame));
 }
 
-// The host keeps the first fragment: were the last let through when it comes again, it would have the datagram.
+// The host keeps the first fragment. If the last one passed when it is retransmitted, the host would have the datagram.
 TEST_F(NidsFunction, DropsWhatComesAgainOfADatagramThatItDropped) {
   const std::string rules = "drop udp any any -> any any (msg:\"bad\"; content:\"bad\"; sid:1;)\n";
   const Frame bad = question("12345678bad"), good = question("12345678good", 5000);
@@ -295,7 +295,7 @@ TEST_F(NidsFunction, TellsWhatItLoadedAndWhatNot) {
 
 TEST_F(NidsFunction, DropsWhatMemoryHasNoRoomForAndSaysSo) {
   const std::string rules = "alert tcp any any -> any any (content:\"attack\"; sid:1;)\n";
-  std::vector<Frame> segments;  // of more connections than there is room for, with a hole before each
+  std::vector<Frame> segments;  // of more connections than fit, with a hole before each
   for (std::uint16_t port = 1; port < 2000; ++port) {
     testing::Conversation talk(port);
     for (const Frame& frame : talk.handshake()) segments.push_back(frame);
@@ -328,7 +328,7 @@ TEST_F(NidsFunction, DropsWhatMemoryHasNoRoomForAndSaysSo) {
   }
 }
 
-// What it does not understand it cannot inspect. Nothing that is no IP by its nature is dropped.
+// It cannot inspect what it cannot decode. Frames that carry no IP by design are never dropped.
 TEST_F(NidsFunction, DropsInlineWhatItCannotDecodeWhereItIsToAndCountsItAnyway) {
   const std::string rules = "alert udp any any -> any any (content:\"bad\"; sid:1;)\n";
   const Frame good = question("good");
@@ -363,7 +363,7 @@ TEST_F(NidsFunction, DropsInlineWhatItCannotDecodeWhereItIsToAndCountsItAnyway) 
   }
 }
 
-/// A GPU that found no literal in a frame has not decoded it.
+/// A GPU that found no literals in a frame has not decoded it.
 TEST_F(NidsFunction, DecodesFramesThatAGpuHasClearedWhereItIsToDropWhatItCannot) {
   const auto nids = make("alert udp any any -> any any (content:\"bad\"; sid:1;)\n",
                          {{"action", {"drop"}}, {"undecodable", {"drop"}}, {"tracking", {"packets"}}});
@@ -378,7 +378,7 @@ TEST_F(NidsFunction, DecodesFramesThatAGpuHasClearedWhereItIsToDropWhatItCannot)
   EXPECT_EQ(frames.views[0].packet->verdict, Verdict::drop(DropReason::undecodable));
 }
 
-/// Conversations that go on beside each other: segments in and out of order, again with the same or other bytes.
+/// Interleaved conversations: segments in and out of order, repeated with the same or other bytes.
 std::vector<Frame> tangled_conversations(std::mt19937& random) {
   std::vector<testing::Conversation> talks;
   std::vector<Frame> frames;
@@ -403,9 +403,9 @@ std::vector<Frame> tangled_conversations(std::mt19937& random) {
   return frames;
 }
 
-// Each function writes the same alerts, to the byte, whether it has the tracker to itself or shares it. Where bytes are
-// contested, that holds for functions whose longest contents are equally long: the tracker keeps the bytes of a stream
-// for the longest one, and compares new segments with all that it keeps.
+// Each function writes the same alerts, byte for byte, whether or not it shares its tracker. For contested bytes, this
+// only holds for functions whose longest contents are equally long: the tracker keeps the bytes of a stream for the
+// longest one, and compares new segments with everything that it keeps.
 TEST_F(NidsFunction, FindsTheSameWhereItSharesItsTracker) {
   const std::string long_rule = "alert tcp any any -> any any (content:\"" + std::string(1000, 'x') + "\"; sid:4;)\n";
   std::array<std::string, 2> rules{
@@ -485,7 +485,7 @@ TEST_F(NidsFunction, LooksForTunnelsAtThePortsThatItIsGiven) {
   EXPECT_EQ(alerts(4789, {{"vxlan_ports", {"0"}}}), 0);
 }
 
-// The defaults of the field; whoever has connections that are silent for longer says so.
+// The defaults are the usual ones; users with connections that are idle for longer can change them.
 TEST_F(NidsFunction, FollowsConnectionsForAsLongAsItIsToAndCountsThoseThatItForgets) {
   const std::string rules = "alert tcp any any -> any any (flow:established; content:\"attack\"; sid:1;)\n";
   testing::Conversation silent(1), slow(2);
@@ -622,7 +622,7 @@ TEST_F(NidsFunction, WaitsOnlyForPacketsThatAGpuHasNotClearedAndComesToTheSame) 
     packets.push_back(question(i % 9 == 4 ? "a needle" : "hay", static_cast<std::uint16_t>(4000 + i)));
   }
   Frames frames(packets);
-  // Unscanned, or with more than was told: the worker's own scan finds it.
+  // Not scanned, or with more literals than reported: the worker's own scan finds them.
   std::vector<PacketLiterals> found(packets.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     found[i].flags = PacketLiterals::kScanned | PacketLiterals::kPayload;

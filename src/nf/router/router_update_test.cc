@@ -122,7 +122,7 @@ TEST(RouterUpdate, LetsReportsAndTracesGoOnWhileItWaitsForAWorker) {
   const auto stage = router->make_cpu_stage();  // a worker in the middle of a batch
   auto update =
       std::async(std::launch::async, [&] { return router->update(change_of("10.0.0.0/8 via 10.1.0.1 dev wan\n")); });
-  while (way_to(*router, "10.1.2.3") != "wan") std::this_thread::yield();  // published, and waiting for that
+  while (way_to(*router, "10.1.2.3") != "wan") std::this_thread::yield();  // published, and waiting for that worker
   auto reports = std::async(std::launch::async, [&] {
     nlohmann::json report;
     router->report(report);

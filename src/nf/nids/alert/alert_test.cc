@@ -38,7 +38,7 @@ void append(Frame& frame, std::initializer_list<int> bytes) {
   for (const int byte : bytes) frame.push_back(static_cast<std::uint8_t>(byte));
 }
 
-/// Ethernet and IPv4 without options; `behind` bytes of IP payload are to follow.
+/// Ethernet and IPv4 without options, to be followed by `behind` bytes of IP payload.
 Frame ipv4_frame(std::uint8_t protocol, std::uint16_t behind) {
   Frame frame(12, 2);
   const int length = 20 + behind;
@@ -50,7 +50,7 @@ Frame ipv4_frame(std::uint8_t protocol, std::uint16_t behind) {
 class Alerts : public ::testing::Test {
  protected:
   Alerts() {
-    ::setenv("TZ", "XYZ-1", 1);  // an hour before Greenwich
+    ::setenv("TZ", "XYZ-1", 1);  // one hour ahead of UTC
     ::tzset();
     stack::DecodedPacket& packet = tracked_.packet;
     packet.timestamp_ns = kTime;
@@ -167,7 +167,7 @@ TEST_F(Alerts, NameSourceAndTargetWhereTheRuleDoes) {
   EXPECT_EQ(eve()["alert"]["source"].dump(), R"({"ip":"192.0.2.1","port":80})");
   EXPECT_EQ(eve()["alert"]["target"].dump(), R"({"ip":"192.0.2.2","port":4321})");
   rule_.target = "src_ip";
-  tracked_.packet.protocol = 1;  // has no ports
+  tracked_.packet.protocol = 1;  // ICMP has no ports
   EXPECT_EQ(eve()["alert"]["source"].dump(), R"({"ip":"192.0.2.2"})");
   EXPECT_EQ(eve()["alert"]["target"].dump(), R"({"ip":"192.0.2.1"})");
 }
@@ -175,7 +175,7 @@ TEST_F(Alerts, NameSourceAndTargetWhereTheRuleDoes) {
 TEST_F(Alerts, SayWhetherThePacketWasBlocked) {
   Alert dropped = alert();
   rule_.action = Action::drop;
-  EXPECT_EQ(eve(dropped)["alert"]["action"], "allowed");  // where nothing is dropped
+  EXPECT_EQ(eve(dropped)["alert"]["action"], "allowed");  // without dropping
   EXPECT_NE(fast(dropped).find("  [wDrop] [**]"), std::string::npos);
   dropped.dropped = true;
   EXPECT_EQ(eve(dropped)["alert"]["action"], "blocked");
@@ -415,7 +415,7 @@ TEST_F(Alerts, OfSeveralWorkersGoIntoOneLogAndAreCountedByRule) {
         packet.packet.number = w * kEach + i + 1;
         writer.alert({&rules[i % 2], &packet});
       }
-      writer.alert({nullptr, &packet});  // a tag's: counted for no rule
+      writer.alert({nullptr, &packet});  // a tagged packet: counted for no rule
     });
   }
   for (std::thread& worker : workers) worker.join();

@@ -102,8 +102,7 @@ class ContestedReader {
   std::uint64_t work_ = 0;
   static constexpr std::size_t kMostOptions = 64;
   static constexpr std::uint32_t kNotLaid = ~std::uint32_t{0};
-  std::array<std::uint32_t, kMostOptions> content_ends_{};  // ends in the reading of the contents among the rule's
-                                                            // first options
+  std::array<std::uint32_t, kMostOptions> content_ends_{};  // in the reading, by index of the option
   using Version = stack::ContestedBytes::Version;
   std::array<const Version*, stack::ContestedBytes::kMostVersions> versions_{}, order_{};  // newest first
   std::size_t version_count_ = 0, tried_ = 0;

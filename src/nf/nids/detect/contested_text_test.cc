@@ -29,7 +29,7 @@ using ::testing::UnorderedElementsAre;
 
 std::string text_of(std::span<const std::uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
 
-/// A chunk that begins at byte 100 of its stream, or elsewhere.
+/// A chunk, by default at byte 100 of its stream.
 class Chunk {
  public:
   explicit Chunk(std::string text, std::uint64_t begin = 100) : text_(std::move(text)), begin_(begin) {}
@@ -41,7 +41,7 @@ class Chunk {
     urgent_.push_back({.offset = begin_ + at});
     return *this;
   }
-  /// Borrows from this one.
+  /// Borrows from this object.
   [[nodiscard]] StreamChunk get() const {
     versions_.clear();
     for (const Given& version : given_) {
@@ -57,7 +57,7 @@ class Chunk {
     text.read(get(), left_out);
     return text;
   }
-  /// All that the receiver may have read, by trying each choice at each place.
+  /// Everything that the receiver may have read, found by trying each choice at each position.
   [[nodiscard]] std::set<std::string> readings() const {
     std::set<std::string> all{""};
     for (std::size_t i = 0; i < text_.size(); ++i) {
@@ -122,7 +122,7 @@ TEST(ContestedText, ReadsAVersionAroundAnUrgentByte) {
   EXPECT_TRUE(text.find(bytes_of("GRAD"), false));
 }
 
-// By trying all readings: contents are found where, and only where, one has them.
+// Compared with all readings: a content is found if, and only if, one of them has it.
 TEST(ContestedText, FindsAContentWhereAReadingHasIt) {
   std::mt19937 random(1);
   const auto any = [&](unsigned below) { return static_cast<std::size_t>(random() % below); };
@@ -146,7 +146,7 @@ TEST(ContestedText, FindsAContentWhereAReadingHasIt) {
     for (const std::string& reading : readings) has = has || reading.find(content) != std::string::npos;
     ASSERT_EQ(text.find(bytes_of(content), false).has_value(), has) << content;
 
-    // A rule of this content holds on the reading that is found, and that is one that the receiver may have had.
+    // A rule with this content matches the reading found, which is one that the receiver may have had.
     Content option;
     option.bytes.assign(content.begin(), content.end());
     const std::vector<BufferMatch> options{option};
@@ -161,7 +161,7 @@ TEST(ContestedText, FindsAContentWhereAReadingHasIt) {
   EXPECT_GT(found, 300U);
 }
 
-// By trying all readings, too: an expression matches where, and only where, it matches in one.
+// Compared with all readings: an expression matches if, and only if, it matches one of them.
 TEST(ContestedReading, FindsAnExpressionWhereAReadingHasIt) {
   std::mt19937 random(3);
   const auto any = [&](unsigned below) { return static_cast<std::size_t>(random() % below); };
@@ -240,7 +240,7 @@ TEST(ContestedReading, LaysContentsOfSeveralVersions) {
                           [](std::span<const std::uint8_t> bytes) { return text_of(bytes) == "ONE two three"; }));
 }
 
-//   the sender    |one |two |three!|         and somebody else, who hides it
+//   the sender    |one |two |three!|         and another sender, who hides it
 //                   |xxxxx|   |yyyy|
 TEST(ContestedReading, TellsSegmentsApartThatContradictEachOther) {
   Chunk chunk("onxxxxxhreyyyy");
@@ -254,7 +254,7 @@ TEST(ContestedReading, TellsSegmentsApartThatContradictEachOther) {
   EXPECT_THAT(read, ::testing::IsSupersetOf({"onxxxxxhreyyyy", "one two three!", "onxxxxx three!"}));
 }
 
-// A decoy that comes last, over segments of one byte each.
+// A decoy that arrives last, over segments of one byte each.
 TEST(ContestedReading, FindsTheManyWhereOneContradictsThemAll) {
   const std::string attack = "EXPRESSION";
   Chunk chunk("##########");
@@ -277,7 +277,7 @@ TEST(ContestedSearch, FindsTheLiteralsThatMayBeThere) {
   EXPECT_TRUE(search.search(text, literals, [&](std::uint32_t index) {
     found.insert(text_of(literals[index].bytes) + (literals[index].nocase ? "/i" : ""));
   }));
-  // Of one byte, the case is left to the rule.
+  // For single bytes, the rule checks the case.
   EXPECT_THAT(found, ElementsAre("GOTH", "H", "TD", "goth/i", "h"));
 }
 

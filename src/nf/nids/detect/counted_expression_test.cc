@@ -40,7 +40,7 @@ TEST(CountedExpression, HasOneWithinWhatIsRepeatedManyTimes) {
   EXPECT_EQ(counted(".{16,20}"), ".{16,20}(?C)");
   EXPECT_EQ(counted(".{17,20}+\\d{100,}?"), ".{16}(?C1).{1,4}+(?C)\\d{16}(?C1)\\d{84,}?(?C)");
   EXPECT_EQ(counted("(?:a){500}"), "(?:a(?C)){500}");
-  EXPECT_EQ(counted("\\12"), "(?C1)\\12");  // it may be a group of any length
+  EXPECT_EQ(counted("\\12"), "(?C1)\\12");  // may refer to a group of any length
   EXPECT_EQ(with_callouts("a*", false)->longest_repeat, 0U);
 }
 

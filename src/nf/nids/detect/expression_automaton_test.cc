@@ -14,7 +14,7 @@ namespace {
 
 using Kind = ExpressionAutomaton::Instruction::Kind;
 
-/// By trying all ways, one after the other.
+/// Tries all paths, one after the other.
 bool accepts(const ExpressionAutomaton& automaton, std::string_view text) {
   const auto instructions = automaton.instructions();
   const auto accepts_from = [&](const auto& self, std::size_t instruction, std::size_t at,
@@ -70,7 +70,7 @@ TEST(ExpressionAutomaton, KnowsWhereTheTextBeginsAndEnds) {
   EXPECT_FALSE(accepts("ab\\z", "abxx"));
 }
 
-// What it does not know makes it accept more, never less.
+// Constructs that it does not support make it accept more, never less.
 TEST(ExpressionAutomaton, AcceptsMoreWhereItDoesNotKnow) {
   EXPECT_TRUE(accepts("(a|b)x\\1", "axb")) << "a reference";
   EXPECT_TRUE(accepts("a(?!b)", "ab")) << "a lookahead";

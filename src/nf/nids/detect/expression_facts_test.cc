@@ -31,7 +31,7 @@ TEST(ExpressionFacts, KnowHowFarAMatchReaches) {
   EXPECT_EQ(longest("a?[bc]{2,5}(?:d|ef){3}"), 1 + 5 + 6);
   EXPECT_EQ(longest("\\x41\\d\\{.\\012"), 5);
   EXPECT_EQ(longest("(?<!ab)c(?=de)"), 5);
-  EXPECT_EQ(longest("\\bword\\W"), 6);  // the assertion looks at the byte before
+  EXPECT_EQ(longest("\\bword\\W"), 6);  // the assertion tests the byte before
   EXPECT_EQ(longest(""), 0);
 }
 

@@ -71,7 +71,7 @@ TEST(FastPattern, IsOfAnExpressionWhereThereIsNoContent) {
   rule.buffers = {{Buffer::payload, {pcre}}};
   EXPECT_EQ(text_of(fast_pattern(rule)), "none");
   pcre.negated = false;
-  pcre.of = Pcre::Of::request_target;  // its bytes may be written in another way
+  pcre.of = Pcre::Of::request_target;  // its bytes may be encoded differently
   rule.buffers = {{Buffer::payload, {pcre}}};
   EXPECT_EQ(text_of(fast_pattern(rule)), "none");
 }

@@ -30,7 +30,7 @@ TEST(Inspector, FindsAContentOfAnyLengthWhateverLooksForLiterals) {
     DetectionBed bed(rules, {}, {.matcher = matcher});
     bed.frame(udp("evil " + content));
     std::string other = content;
-    other[4999] = 'z';  // nowhere near the part that is looked for first
+    other[4999] = 'z';  // far away from the part that is searched first
     bed.frame(udp("evil " + other));
     EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 1}, SeenAlert{1, 2}, SeenAlert{2, 2}));
   }
@@ -49,7 +49,7 @@ TEST(Inspector, LeavesOutRulesForWhoseExpressionsThereIsNoRoom) {
   EXPECT_EQ(set.left_out[0].reason, "regular expression");
   EXPECT_THAT(to_string(set.left_out[0].why), ::testing::HasSubstr("no memory left for another regular expression"));
   for (const RuleSet::Left& left : set.left_out) EXPECT_NE(left.sid, 1000U) << "it has none";
-  for (std::uint32_t sid = 2; sid <= 10; sid += 2) {  // of the highest priority, and the first of them
+  for (std::uint32_t sid = 2; sid <= 10; sid += 2) {  // highest priority, and first in order
     EXPECT_TRUE(std::ranges::any_of(set.rules, [&](const Rule& rule) { return rule.sid == sid; })) << sid;
   }
   EXPECT_TRUE(compiled(rules_of(rules))->rules().left_out.empty());
@@ -79,7 +79,7 @@ alert udp any any -> any any (pcre:"/^ab/"; sid:2;)
 alert udp any any -> any any (content:!"ab"; sid:3;))");
   bed.frame(udp("abc"));
   bed.frame(udp("xyzz"));
-  bed.frame(udp(""));  // a negated content does not hold on nothing
+  bed.frame(udp(""));  // a negated content does not match an empty payload
   EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 1}, SeenAlert{1, 2}, SeenAlert{2, 3}));
 }
 
@@ -123,7 +123,7 @@ alert udp any any -> any any (content:"a"; priority:2; sid:3;))",
 }
 
 TEST(Inspector, GivesUpWhatIsOverTheBudgetOfAFrame) {
-  // Ten bytes are looked at, and a step is taken for the evaluation, its option and its search.
+  // Ten bytes are tested, with one step each for the evaluation, its option and its search.
   constexpr std::uint64_t kOne = 3 * kWorkOfStep + 10;
   constexpr std::string_view kRules = R"(
 alert udp any any -> any any (content:!"x"; sid:1;)
@@ -153,7 +153,7 @@ TEST(Inspector, CountsWhatRulesKeepOfFlowsInTheBudget) {
   enough.frame(udp("a"));
   EXPECT_EQ(enough.inspector().counters().evaluations, 1000U);
   EXPECT_EQ(enough.inspector().counters().frames_over_budget, 0U);
-  // A step for each evaluation, and another for each of its two changes.
+  // One step for each evaluation, and one for each of its two changes.
   DetectionBed scarce(rules, {.budget = {.work = 600 * kWorkOfStep + 1, .work_per_byte = 0}});
   scarce.frame(udp("a"));
   EXPECT_EQ(scarce.inspector().counters().evaluations, 200U);
@@ -272,7 +272,7 @@ alert udp any any -> any any (content:"evil"; sid:1;)
 alert udp any any -> any any (content:"good"; sid:2;))");
   std::uint32_t evil = 0;
   while (bed.detection().literals()[evil].bytes[0] != 'e') ++evil;
-  bed.frame(udp("good and evil"), {.known = true, .literals = {}});  // believed
+  bed.frame(udp("good and evil"), {.known = true, .literals = {}});  // the inspector trusts it
   EXPECT_THAT(bed.sids(), IsEmpty());
   bed.frame(udp("good and evil"), {.known = true, .literals = {&evil, 1}});
   EXPECT_THAT(bed.sids(), ElementsAre(1));
@@ -316,7 +316,7 @@ TEST(InspectorOfStreams, FindsAContentLongerThanAChunk) {
   }
 }
 
-/// Each byte by itself, behind bytes in which many rules have their literal: the work of a frame has its bound.
+/// One byte at a time, after bytes with the literals of many rules: the frame's budget bounds the work.
 TEST(InspectorOfStreams, BoundsWhatRulesCostThatHaveTheirLiteralInOlderBytes) {
   std::string rules;
   for (int i = 1; i <= 300; ++i) {

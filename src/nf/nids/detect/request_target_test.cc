@@ -82,7 +82,7 @@ TEST(RequestTargets, AreWhatExpressionsWithTheFlagsLookAt) {
   EXPECT_TRUE(matches("(two)+", Of::request_target, kStream));
   EXPECT_FALSE(matches("one", Of::request_target, kStream));
   EXPECT_TRUE(matches("one", Of::buffer, kStream));
-  EXPECT_TRUE(matches("two", Of::request_target, kStream, true));  // one of them has it not
+  EXPECT_TRUE(matches("two", Of::request_target, kStream, true));  // one of them does not have it
   EXPECT_FALSE(matches("t", Of::request_target, "no request", true));
 }
 

@@ -86,7 +86,7 @@ TEST_F(RuleGroupsTest, LeaveOutRulesOfAddressesAlone) {
 TEST_F(RuleGroupsTest, StayWithinTheirLimits) {
   for (std::uint16_t i = 1; i <= 500; ++i) add(PortSet::any(), port(static_cast<std::uint16_t>(i * 7)));
   const RuleGroups groups(rules_, {.groups = 10, .rules = 100'000});
-  // Ten to the server, one to the client, and the empty one.
+  // Ten groups to the server, one to the client, and the empty one.
   EXPECT_LE(groups.groups().size(), 12U);
   for (std::uint16_t i = 1; i <= 500; ++i) {
     EXPECT_THAT(of(groups, Direction::to_server, 1, static_cast<std::uint16_t>(i * 7)), ::testing::Contains(i - 1));
@@ -106,7 +106,7 @@ TEST_F(RuleGroupsTest, HaveEveryRuleOfAPortWhateverTheRanges) {
     }
     add(PortSet::any(), std::move(ports));
   }
-  // Without room for some of the slices, for most, and for all but one.
+  // Without room for some slices, for most, and for all but one.
   for (const GroupLimits& limits :
        {GroupLimits{}, GroupLimits{.kept = 1000}, GroupLimits{.sliced = 200}, GroupLimits{.sliced = 0}}) {
     const RuleGroups groups(rules_, limits);

@@ -35,7 +35,7 @@ TEST(StreamReach, IsWhatAMatchMayTakeButItsLastByte) {
   EXPECT_EQ(reach_of(R"(pcre:"/attack/";)"), 5U);
   EXPECT_EQ(reach_of(R"(pcre:"/^attack/m";)"), 6U);
   EXPECT_EQ(reach_of(R"(pcre:"/att.{1,9}ack/"; content:"dawn"; within:10;)"), 24U);
-  // Places that count from the stream's first byte are known anywhere in it.
+  // Positions that count from the stream's first byte are known anywhere in it.
   EXPECT_EQ(reach_of(R"(content:"attack"; offset:100;)"), 5U);
   EXPECT_EQ(reach_of(R"(content:"attack"; depth:100;)"), 5U);
   EXPECT_EQ(reach_of(R"(content:"attack"; startswith; content:"dawn"; within:10;)"), 15U);
@@ -60,7 +60,7 @@ TEST(StreamReach, IsAChunkWhereNothingBoundsIt) {
 TEST(StreamReach, HasABound) {
   EXPECT_EQ(reach_of(R"(content:"attack"; content:"dawn"; within:5000;)"), kMostStreamReach);
   EXPECT_EQ(reach_of("content:\"" + std::string(2000, 'a') + "\";"), 1999U);
-  // Contents are found however long they are.
+  // Contents are found whatever their length.
   EXPECT_EQ(reach_of("content:\"" + std::string(5000, 'a') + "\";"), 4999U);
   EXPECT_EQ(reach_of("content:\"" + std::string(2000, 'a') + "\"; content:\"" + std::string(2000, 'b') + "\";"), 4000U);
 }

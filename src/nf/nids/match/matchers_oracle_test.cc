@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hyperscan, the Aho-Corasick automaton and the hashed filter against a search for each literal at each position.
+// Compares Hyperscan, the Aho-Corasick automaton and the hashed filter with a search for each literal at each position.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class Matchers : public ::testing::TestWithParam<MatcherKind> {
     scratch_ = matcher_->make_scratch();
   }
 
-  /// In memory of its own size, so that a sanitizer sees what is read behind it.
+  /// In memory of exactly its size, so that a sanitizer detects reads past its end.
   Found scan(std::span<const std::uint8_t> text) {
     const Bytes own(text.begin(), text.end());
     LiteralSet found(literals_.size());
@@ -122,7 +122,7 @@ TEST_P(Matchers, FindRandomLiteralsOfFewLettersInTextsOfThem) {
     for (int i = 0; i < 200; ++i) {
       literals.push_back({draw.bytes(1 + draw.below(draw.one_in(4) ? 40 : 10), alphabet), draw.one_in(2)});
     }
-    // Suffixes and prefixes of each other, and one twice.
+    // Literals that are suffixes and prefixes of each other, and one twice.
     for (int i = 0; i < 20; ++i) {
       const Literal whole = literals[draw.below(200)];
       const auto cut = draw.below(static_cast<std::uint32_t>(whole.bytes.size()));
@@ -165,14 +165,14 @@ TEST_P(Matchers, FindALiteralAtEveryPlaceOfTextsOfEveryLength) {
         Bytes text(length, std::uint8_t{'.'});
         draw.plant_at(each, text, at);
         ASSERT_NO_FATAL_FAILURE(expect_oracle(text));
-        text.pop_back();  // its last byte is missing where it lay at the end
+        text.pop_back();  // if the literal was at the end, its last byte is now missing
         ASSERT_NO_FATAL_FAILURE(expect_oracle(text));
       }
     }
   }
 }
 
-/// How streams use it: literals of at most a few bytes, the parts by themselves, and the seams.
+/// How streams use it: literals of at most a few bytes, the parts separately, and the seams.
 TEST_P(Matchers, FindInBothPartsAndAcrossTheSeamWhatIsInTheWholeWhereverItIsCut) {
   Draw draw(4);
   std::vector<Literal> literals;

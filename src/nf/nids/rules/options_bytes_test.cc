@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Options that look at bytes: content and its modifiers, pcre, byte_*, base64, the buffers.
+// Options that test bytes: content and its modifiers, pcre, byte_*, base64, the buffers.
 
 #include <gmock/gmock.h>
 
@@ -78,7 +78,7 @@ TEST(ContentOption, TakesItsModifiers) {
   const Content content = content_with("content:\"abc\"; nocase; offset:3; depth:10; fast_pattern; rawbytes;");
   EXPECT_TRUE(content.nocase);
   EXPECT_EQ(content.offset->value, 3);
-  EXPECT_EQ(content.depth->value, 10);  // as written: it counts from the offset
+  EXPECT_EQ(content.depth->value, 10);  // as written; it counts from the offset
   EXPECT_TRUE(content.fast_pattern);
   EXPECT_FALSE(content.distance);
   const Content relative = last<Content>(rule_with("content:\"a\"; content:\"bc\"; within:20; distance:-5;"));
@@ -93,7 +93,7 @@ TEST(ContentOption, TakesItsModifiers) {
   EXPECT_EQ(first.offset->value, 0);
   EXPECT_EQ(first.depth->value, 3);
   EXPECT_TRUE(content_with("content:\"abc\"; endswith;").ends_with);
-  // The last content it is, whatever stands between.
+  // It applies to the last content, whatever is between them.
   EXPECT_TRUE(std::get<Content>(rule_with("content:\"a\"; pcre:\"/b/\"; nocase;").buffers[0].matches[0]).nocase);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Options on headers and flows, about what lasts, and about what a rule is.
+// Options about headers, flows and state, and options that describe a rule.
 
 #include <gmock/gmock.h>
 
@@ -251,7 +251,7 @@ TEST(FlowbitsOption, ReadsItsCommands) {
   EXPECT_TRUE(std::get<FlowbitsMatch>(first.state_matches[1]).negated);
   EXPECT_EQ(std::get<FlowbitsChange>(first.state_changes[0]).how, FlowbitsChange::How::set);
   const Rule& second = set.rules[1];
-  EXPECT_EQ(second.state_matches.size(), 2U);  // Snort's `&`: both
+  EXPECT_EQ(second.state_matches.size(), 2U);  // Snort's `&` means both
   EXPECT_EQ(std::get<FlowbitsChange>(second.state_changes[0]).how, FlowbitsChange::How::unset);
   EXPECT_EQ(std::get<FlowbitsChange>(second.state_changes[1]).how, FlowbitsChange::How::toggle);
   expect_all_refused({"flowbits:set;", "flowbits:set,;", "flowbits:nonsense,a;", "flowbits:set,a b;",

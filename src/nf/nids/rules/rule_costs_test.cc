@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// What refuses `text`; "" where it is read.
+/// The error for `text`; empty if it is read.
 std::string refusal(const std::string& text, std::size_t most_rules, const Variables& variables = default_variables()) {
   const auto set = read_rules_text(text, "test.rules", variables, most_rules);
   return set ? "" : to_string(set.error());
@@ -57,7 +57,7 @@ TEST(RuleCosts, RefuseMoreAddressesThanTheBoundInAllRules) {
               HasSubstr("too many addresses and ports in all rules: found more than 36.0 KiB"));
 }
 
-/// A_0 has many networks; each next variable names the one before it many times, and is as long.
+/// A_0 has many networks; each following variable names the previous one many times, and is as long.
 TEST(VariableResolver, RefusesListsThatTakeTooLongToPutTogether) {
   Variables variables;
   std::string& first = variables["A_0"];

@@ -147,14 +147,14 @@ TEST_F(RuleFilesTest, AppliesThresholdsAsSuricataDoes) {
   ASSERT_TRUE(set) << to_string(set.error());
   EXPECT_EQ(set->rules[0].threshold->type, Threshold::Type::both);
   EXPECT_EQ(set->rules[0].threshold->seconds, 30U);
-  // A line for its sid goes before the rule's own …
+  // A line for its sid takes precedence over the rule's own …
   EXPECT_EQ(set->rules[1].threshold->type, Threshold::Type::threshold);
   EXPECT_EQ(set->rules[1].threshold->track, TrackBy::rule);
   EXPECT_EQ(set->rules[2].threshold->type, Threshold::Type::rate_filter);
   EXPECT_EQ(set->rules[2].threshold->new_action, Action::drop);
   EXPECT_EQ(set->rules[2].threshold->timeout_s, 7U);
   EXPECT_EQ(set->rules[3].threshold->count, 1U);
-  // … but for rate_filter.
+  // … except rate_filter.
   EXPECT_EQ(set->rules[4].threshold->type, Threshold::Type::limit);
   ASSERT_EQ(set->suppressions.size(), 2U);
   EXPECT_TRUE(set->suppressions[0].always);

@@ -50,7 +50,7 @@ TEST(Addresses, AnyIsAllOfBothVersions) {
 TEST(Addresses, ReadsAllForms) {
   EXPECT_TRUE(has(addresses("10.0.0.1"), "10.0.0.1"));
   EXPECT_FALSE(has(addresses("10.0.0.1"), "10.0.0.2"));
-  // Bits behind the length do not count.
+  // Host bits are ignored.
   EXPECT_TRUE(has(addresses("10.1.2.3/8"), "10.255.0.0"));
   EXPECT_TRUE(has(addresses("10.1.2.3/255.255.0.0"), "10.1.255.255"));
   EXPECT_FALSE(has(addresses("10.1.2.3/255.255.0.0"), "10.2.0.0"));
@@ -81,7 +81,7 @@ TEST(Addresses, ListsAreWhatIsNamedWithoutWhatIsNegated) {
   EXPECT_FALSE(has(only_negated, "10.0.0.3"));
   EXPECT_TRUE(has(only_negated, "10.0.0.2"));
   EXPECT_TRUE(has(only_negated, "::"));
-  // The order does not matter, nor how deep a list is.
+  // Neither order nor depth of nesting matters.
   EXPECT_EQ(addresses("[!10.1.0.0/16,[[10.0.0.0/8]]]"), addresses("[10.0.0.0/8,!10.1.0.0/16]"));
 }
 
@@ -177,7 +177,7 @@ TEST(Ports, RefusesWhatIsNone) {
   }
 }
 
-/// The same set twice: as ranges, and as one bit for each port.
+/// Compares sets as ranges with sets as one bit per port.
 TEST(Ports, SetsOfRandomListsAreThoseOfTheirMembers) {
   std::mt19937 random(20261);
   const auto number = [&](unsigned most) { return std::uniform_int_distribution<unsigned>(0, most)(random); };
