@@ -37,7 +37,7 @@ RC_GTEST_PROP(Engines, AgreeOnRandomRules, ()) {
   expect_agreement(draw.rules(entries), draw, penstock::testing::rounds(300));
 }
 
-TEST(Engines, AgreeWhereASummaryTakesSeveralWords) {
+TEST(Engines, AgreeIfASummaryTakesSeveralWords) {
   // 4,096 entries fill a summary word.
   for (const std::uint32_t entries : {4095U, 4096U, 4097U, 9000U}) {
     if (entries != 4097 && penstock::testing::stride() > 1) continue;  // a minute under sanitizers

@@ -61,7 +61,7 @@ RC_GTEST_PROP(IntervalSet, UnionIntersectionAndComplementAreThoseOfTheValues, ()
   RC_ASSERT(is_canonical(rest));
 }
 
-TEST(IntervalSet, CountsOnFromOneWordToTheNext) {
+TEST(IntervalSet, CarriesFromOneWordToTheNext) {
   const Number last{0, ~std::uint64_t{0}};
   EXPECT_EQ(successor(last), (Number{1, 0}));
   EXPECT_EQ(predecessor(Number{1, 0}), last);

@@ -79,7 +79,7 @@ class ClassBench : public ::testing::TestWithParam<const char*> {
   }
 };
 
-TEST_P(ClassBench, BitVectorsGiveTheTruth) {
+TEST_P(ClassBench, BitVectorsGiveTheExpectedResults) {
   if (set_->truth.empty()) GTEST_SKIP() << "the corpus has no truth for this set";
   const std::vector<std::uint32_t> entries = classify(classify::Engine::bitvector, set_->keys);
   ASSERT_EQ(entries.size(), set_->truth.size());

@@ -40,7 +40,7 @@ std::string deep_table(int depth, Match match) {
   return table(chains, rules);
 }
 
-TEST(IptablesChains, MayBeAsDeepAsThereAreChains) {
+TEST(IptablesChains, MayBeNestedToAnyDepth) {
   const classify::Ruleset rules = rules_of(deep_table(50'000, [](int) { return "-p tcp"; }));
   EXPECT_EQ(rules.entries.size(), 1U);
   EXPECT_EQ(rules.conditions.size(), 1U) << "equal conditions are kept once";
@@ -67,7 +67,7 @@ std::string doubling_table(int depth) {
   return table(chains + fmt::format(":c{} - [0:0]\n", depth), rules);
 }
 
-TEST(IptablesChains, ThatMultiplyAreRefusedByTheRuleThatIsOneTooMany) {
+TEST(IptablesChains, ThatMultiplyAreRefusedAtTheFirstRuleOverTheLimit) {
   EXPECT_EQ(
       errors_of(doubling_table(40)),
       "rules:121: too many rules after expanding the chains called here: found more than 1,000,000, expected at most "
@@ -77,14 +77,14 @@ TEST(IptablesChains, ThatMultiplyAreRefusedByTheRuleThatIsOneTooMany) {
   EXPECT_THAT(errors_of(doubling_table(9), with_most_rules(1022)), HasSubstr("found more than 1,022"));
 }
 
-TEST(IptablesChains, CountRulesThatAreLeftOutEachTimeThatTheyAreMet) {
+TEST(IptablesChains, CountRulesThatAreLeftOutForEachCall) {
   std::string rules = "-A c -m unknown -j DROP\n";
   for (int i = 0; i < 100; ++i) rules += "-A FORWARD -j c\n";
   EXPECT_EQ(errors_of(table(":c - [0:0]\n", rules), with_most_rules(200)), "read without an error");
   EXPECT_THAT(errors_of(table(":c - [0:0]\n", rules), with_most_rules(199)), HasSubstr("too many rules"));
 }
 
-TEST(IptablesChains, CalledFromManyPlacesAreWrittenOutAtEach) {
+TEST(IptablesChains, CalledFromManyPlacesAreExpandedAtEach) {
   std::string chains = ":logdrop - [0:0]\n", rules = "-A logdrop -p tcp -j REJECT\n-A logdrop -j DROP\n";
   for (int i = 0; i < 20'000; ++i) {
     rules += fmt::format("-A FORWARD -s 10.{}.{}.0/24 -j logdrop\n", i / 256, i % 256);
@@ -96,7 +96,7 @@ TEST(IptablesChains, CalledFromManyPlacesAreWrittenOutAtEach) {
   EXPECT_EQ(decide(read, tuple("10.78.32.1 2.2.2.2 udp 1 1")), "- drop");
 }
 
-TEST(IptablesReader, RefusesAFileOfTooManyLines) {
+TEST(IptablesReader, RefusesAFileWithTooManyLines) {
   std::string rules;
   for (int i = 0; i < 10; ++i) rules += "-A FORWARD -p tcp -j ACCEPT\n";
   // The table, its chain and COMMIT count as lines; the comment does not.
@@ -122,7 +122,7 @@ TEST(IptablesReader, BoundsTheConditionsOfARule) {
       << "it counts as 1024 / 8 rules, beside the table, its chain and COMMIT";
 }
 
-TEST(ClassBenchReader, RefusesAFileOfTooManyRules) {
+TEST(ClassBenchReader, RefusesAFileWithTooManyRules) {
   const std::string rule = "@1.0.0.0/8 2.0.0.0/8 0 : 65535 0 : 65535 0x06/0xFF\n";
   EXPECT_EQ(errors_of(rule + rule, with_most_rules(2)), "read without an error");
   EXPECT_EQ(errors_of(rule + rule + rule, with_most_rules(2)),

@@ -24,7 +24,7 @@ TEST(TupleReader, ReadsBothFamiliesAndProtocolNames) {
   EXPECT_EQ((*keys)[1].protocol(), 17U);
 }
 
-TEST(TupleReader, EveryMistakeIsReportedWithItsPlace) {
+TEST(TupleReader, EveryErrorIsReportedWithItsPlace) {
   const auto keys = read_tuples(
       "10.0.0.1 10.0.0.2 tcp 1 2\n10.0.0.1 10.0.0.256 tpc 1 65536\n10.0.0.1 ::1 tcp 1 2\n1.1.1.1\n", "stdin");
   ASSERT_FALSE(keys);

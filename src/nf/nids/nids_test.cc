@@ -125,7 +125,7 @@ class NidsFunction : public ::testing::Test {
   Errors unsupported_;
 };
 
-TEST_F(NidsFunction, SeesWhatLiesOverTheSeamOfAStreamsPieces) {
+TEST_F(NidsFunction, FindsAMatchAcrossTheSeamOfAStream) {
   const auto nids = make("alert tcp any any -> any any (content:\"attack at dawn\"; sid:1;)\n");
   testing::Conversation talk;
   std::vector<Frame> frames = talk.handshake();
@@ -171,7 +171,7 @@ TEST_F(NidsFunction, ShowsItsCountsAtBatchBoundaries) {
   EXPECT_EQ(report_of(*nids)["stack"]["packets"], 1);
 }
 
-TEST_F(NidsFunction, LooksAtWhatIsLeftOfStreamsWhenTheStageEndsAndWritesStatisticsBehindIt) {
+TEST_F(NidsFunction, InspectsRemainingStreamsWhenTheStageEndsThenWritesStatistics) {
   report::EventLog eve(eve_path_, report::EventLog::Start::anew);
   ASSERT_TRUE(eve.open());
   eve.begin();
@@ -209,7 +209,7 @@ TEST_F(NidsFunction, LooksAtWhatIsLeftOfStreamsWhenTheStageEndsAndWritesStatisti
   EXPECT_EQ(all[1]["stats"]["detect"]["alert"], 1);
 }
 
-TEST_F(NidsFunction, DropsThePacketAndTheRestOfItsFlowWhereItIsTo) {
+TEST_F(NidsFunction, DropsThePacketAndTheRestOfItsFlowWithActionDrop) {
   const std::string rules = "drop udp any any -> any any (msg:\"bad\"; content:\"bad\"; sid:1;)\n";
   const std::vector<Frame> packets{question("good"), question("bad"), question("good"), question("good", 5000)};
   const auto drops = [&](const std::vector<Given>& given) {
@@ -265,7 +265,7 @@ Frame fragment_of(const Frame& whole, std::size_t from, std::size_t to, std::uin
 }
 
 // The host keeps the first fragment. If the last one passed when it is retransmitted, the host would have the datagram.
-TEST_F(NidsFunction, DropsWhatComesAgainOfADatagramThatItDropped) {
+TEST_F(NidsFunction, DropsRetransmittedFragmentsOfADroppedDatagram) {
   const std::string rules = "drop udp any any -> any any (msg:\"bad\"; content:\"bad\"; sid:1;)\n";
   const Frame bad = question("12345678bad"), good = question("12345678good", 5000);
   const auto nids = make(rules, {{"action", {"drop"}}});
@@ -278,7 +278,7 @@ TEST_F(NidsFunction, DropsWhatComesAgainOfADatagramThatItDropped) {
   EXPECT_EQ(dropped, (std::vector<bool>{false, true, true, true, false, false}));
 }
 
-TEST_F(NidsFunction, TellsWhatItLoadedAndWhatNot) {
+TEST_F(NidsFunction, ReportsLoadedAndLeftOutRules) {
   const auto nids = make(
       "alert udp any any -> any any (content:\"o\"; sid:1;)\n"
       "alert udp any any -> any any (frobnicate:1; sid:2;)\nalert udp any any -> any any (frobnicate:1; sid:3;)\n");
@@ -293,7 +293,7 @@ TEST_F(NidsFunction, TellsWhatItLoadedAndWhatNot) {
   EXPECT_EQ(load["reasons"][0]["rules"], 2);
 }
 
-TEST_F(NidsFunction, DropsWhatMemoryHasNoRoomForAndSaysSo) {
+TEST_F(NidsFunction, DropsPacketsWithoutMemoryAndReportsIt) {
   const std::string rules = "alert tcp any any -> any any (content:\"attack\"; sid:1;)\n";
   std::vector<Frame> segments;  // of more connections than fit, with a hole before each
   for (std::uint16_t port = 1; port < 2000; ++port) {
@@ -329,7 +329,7 @@ TEST_F(NidsFunction, DropsWhatMemoryHasNoRoomForAndSaysSo) {
 }
 
 // It cannot inspect what it cannot decode. Frames that carry no IP by design are never dropped.
-TEST_F(NidsFunction, DropsInlineWhatItCannotDecodeWhereItIsToAndCountsItAnyway) {
+TEST_F(NidsFunction, DropsUndecodableFramesOnRequestAndAlwaysCountsThem) {
   const std::string rules = "alert udp any any -> any any (content:\"bad\"; sid:1;)\n";
   const Frame good = question("good");
   Frame unknown = good, lldp = good;
@@ -364,7 +364,7 @@ TEST_F(NidsFunction, DropsInlineWhatItCannotDecodeWhereItIsToAndCountsItAnyway) 
 }
 
 /// A GPU that found no literals in a frame has not decoded it.
-TEST_F(NidsFunction, DecodesFramesThatAGpuHasClearedWhereItIsToDropWhatItCannot) {
+TEST_F(NidsFunction, DecodesFramesClearedByAGpuToDropUndecodableOnes) {
   const auto nids = make("alert udp any any -> any any (content:\"bad\"; sid:1;)\n",
                          {{"action", {"drop"}}, {"undecodable", {"drop"}}, {"tracking", {"packets"}}});
   Frame vxlan = packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(1, 4789).payload(std::string(40, 8)).bytes();
@@ -406,7 +406,7 @@ std::vector<Frame> tangled_conversations(std::mt19937& random) {
 // Each function writes the same alerts, byte for byte, whether or not it shares its tracker. For contested bytes, this
 // only holds for functions whose longest contents are equally long: the tracker keeps the bytes of a stream for the
 // longest one, and compares new segments with everything that it keeps.
-TEST_F(NidsFunction, FindsTheSameWhereItSharesItsTracker) {
+TEST_F(NidsFunction, FindsTheSameWithASharedTracker) {
   const std::string long_rule = "alert tcp any any -> any any (content:\"" + std::string(1000, 'x') + "\"; sid:4;)\n";
   std::array<std::string, 2> rules{
       "alert tcp any any -> any any (content:\"one two\"; sid:1;)\n"
@@ -463,7 +463,7 @@ TEST_F(NidsFunction, FindsTheSameWhereItSharesItsTracker) {
 }
 
 /*  UDP 50000 → 5555 │ VXLAN │ Ethernet │ IPv4 │ TCP to port 80 │ "bad"  */
-TEST_F(NidsFunction, LooksForTunnelsAtThePortsThatItIsGiven) {
+TEST_F(NidsFunction, DecodesTunnelsAtTheGivenPorts) {
   const std::string rules = "alert tcp any any -> any 80 (flags:S; content:\"bad\"; sid:1;)\n";
   const Frame inner = packet().eth().ipv4("10.1.0.1", "10.1.0.2").tcp(4000, 80, TcpHeader::kSyn).payload("bad").bytes();
   const auto alerts = [&](std::uint16_t port, const std::vector<Given>& given) {
@@ -486,7 +486,7 @@ TEST_F(NidsFunction, LooksForTunnelsAtThePortsThatItIsGiven) {
 }
 
 // The defaults are the usual ones; users with connections that are idle for longer can change them.
-TEST_F(NidsFunction, FollowsConnectionsForAsLongAsItIsToAndCountsThoseThatItForgets) {
+TEST_F(NidsFunction, FollowsConnectionsUntilTheirTimeoutAndCountsExpiredOnes) {
   const std::string rules = "alert tcp any any -> any any (flow:established; content:\"attack\"; sid:1;)\n";
   testing::Conversation silent(1), slow(2);
   std::vector<Frame> packets = silent.handshake();
@@ -515,7 +515,7 @@ TEST_F(NidsFunction, FollowsConnectionsForAsLongAsItIsToAndCountsThoseThatItForg
   EXPECT_EQ(longer["stack"]["tcp_unknown_connection"], 0);
 }
 
-TEST_F(NidsFunction, WaitsForFragmentsAsLongAsItIsTo) {
+TEST_F(NidsFunction, WaitsForFragmentsUntilTheirTimeout) {
   const Frame whole = question("12345678bad");
   for (const auto& [timeout, reassembled] : {std::pair{"10s", 0}, {"30s", 1}}) {
     const auto nids =
@@ -615,7 +615,7 @@ TEST_F(NidsFunction, FindsTheSameWithTheStateOfFlows) {
   EXPECT_GT(with["inspection"]["seams_known"], 30);
 }
 
-TEST_F(NidsFunction, WaitsOnlyForPacketsThatAGpuHasNotClearedAndComesToTheSame) {
+TEST_F(NidsFunction, WaitsOnlyForPacketsNotClearedByAGpuAndFindsTheSame) {
   const std::string rules = "alert udp any any -> any any (msg:\"needle\"; content:\"needle\"; sid:1;)\n";
   std::vector<Frame> packets;
   for (unsigned i = 0; i < 100; ++i) {

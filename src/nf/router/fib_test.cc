@@ -81,7 +81,7 @@ TYPED_TEST(Fib, AHostRouteMatchesItsAddressAlone) {
   EXPECT_EQ(table.lookup(previous(this->address(0x0a01'0101))), kNoRoute);
 }
 
-TYPED_TEST(Fib, OfDuplicatesTheLaterCounts) {
+TYPED_TEST(Fib, TheLaterOfDuplicateRoutesCounts) {
   auto table = this->table_of({{this->prefix(0x0a00'0000, 8), 9}, {this->prefix(0x0a00'0000, 8), 4}});
   EXPECT_EQ(table.lookup(this->address(0x0a00'0001)), 4u);
   EXPECT_EQ(table.size(), 1u);
@@ -90,7 +90,7 @@ TYPED_TEST(Fib, OfDuplicatesTheLaterCounts) {
   EXPECT_EQ(table.size(), 1u);
 }
 
-TYPED_TEST(Fib, EraseGivesTheRangeToTheCoveringRouteAlone) {
+TYPED_TEST(Fib, EraseGivesTheRangeOnlyToTheCoveringRoute) {
   auto table = this->table_of({{this->prefix(0x0a00'0000, 8), 1},
                                {this->prefix(0x0a00'0000, 12), 1},  // equal values must not be confused with one route
                                {this->prefix(0x0a00'0000, 20), 2},
@@ -105,7 +105,7 @@ TYPED_TEST(Fib, EraseGivesTheRangeToTheCoveringRouteAlone) {
   EXPECT_EQ(table.lookup(this->address(0x0a00'000f)), 1u);
 }
 
-TYPED_TEST(Fib, ErasesOneOfTwoEqualHalvesInTheMemoryThatThereIs) {
+TYPED_TEST(Fib, ErasesOneOfTwoEqualHalvesWithoutMoreMemory) {
   auto table = this->table_of({});
   ASSERT_TRUE(table.insert({this->prefix(0x0a00'0000, 25), 7}));
   ASSERT_TRUE(table.insert({this->prefix(0x0a00'0080, 25), 7}));
@@ -121,7 +121,7 @@ TYPED_TEST(Fib, ErasesOneOfTwoEqualHalvesInTheMemoryThatThereIs) {
   EXPECT_EQ(copy.lookup(this->address(0x0a00'0080)), kNoRoute);
 }
 
-TYPED_TEST(Fib, ErasesAmongEqualSiblingsInTheMemoryThatThereIs) {
+TYPED_TEST(Fib, ErasesAmongEqualSiblingsWithoutMoreMemory) {
   // Few values at few addresses, so that siblings are often equal and ranges are often covered by longer routes.
   std::mt19937 random(3);
   auto table = this->table_of({});
@@ -153,7 +153,7 @@ TYPED_TEST(Fib, EraseOfAnUnknownPrefixChangesNothing) {
   EXPECT_EQ(this->bytes_of(table), before);
 }
 
-TYPED_TEST(Fib, HoldsTheLargestValueAndRefusesTheNext) {
+TYPED_TEST(Fib, AcceptsTheLargestValueAndRefusesTheNext) {
   auto table = this->table_of({});
   ASSERT_TRUE(table.insert({this->host(1), kMaxValue}));
   EXPECT_EQ(table.lookup(this->address(1)), kMaxValue);
@@ -173,7 +173,7 @@ TYPED_TEST(Fib, BuildReportsEveryBadRoute) {
   EXPECT_EQ(built.error().size(), 2u);
 }
 
-TYPED_TEST(Fib, AFullTableRefusesARouteAndStaysAsItWas) {
+TYPED_TEST(Fib, AFullTableRefusesARouteAndDoesNotChange) {
   auto roomy = this->table_of({{this->host(0x0a00'0000), 1}});
   auto table = this->table_of({{this->host(0x0a00'0000), 1}}, {roomy.memory_bytes()});
   const auto before = this->bytes_of(table);

@@ -377,7 +377,7 @@ TEST_F(KernelInterop, MatchedRoutesAreTheKernels) {
   }
 }
 
-TEST_F(KernelInterop, EveryFormOfTheListingHoldsTheSameRoutes) {
+TEST_F(KernelInterop, EveryOutputFormatHasTheSameRoutes) {
   const auto lines = [](const Ours& ours) {
     std::vector<std::string> all;
     for (const Route4& route : ours.routes.v4) {

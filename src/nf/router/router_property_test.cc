@@ -39,7 +39,7 @@ Bytes any_header() {
 
 Ipv4Header& ipv4_of(Bytes& header) { return *reinterpret_cast<Ipv4Header*>(header.data()); }
 
-TEST(ForwardProperty, TheChecksumAfterTheTtlIsThatOfTheWholeHeader) {
+TEST(ForwardProperty, TheUpdatedChecksumIsThatOfTheWholeHeader) {
   EXPECT_TRUE(rc::check([] {
     Bytes header = any_header();
     header[8] = std::max<std::uint8_t>(header[8], 1);
@@ -54,7 +54,7 @@ TEST(ForwardProperty, TheChecksumAfterTheTtlIsThatOfTheWholeHeader) {
   }));
 }
 
-TEST(ForwardProperty, AHeaderPassesIfAndOnlyIfItsSumIsRight) {
+TEST(ForwardProperty, AHeaderPassesIfAndOnlyIfItsChecksumIsCorrect) {
   EXPECT_TRUE(rc::check([] {
     Bytes header = any_header();
     RC_ASSERT(ipv4_checksum_is_right(ipv4_of(header)));
@@ -80,7 +80,7 @@ std::vector<Hop> hops_of(const std::vector<NextHop>& group) {
   return hops;
 }
 
-TEST(EcmpProperty, SharesOfTheHashesAreThoseOfTheWeights) {
+TEST(EcmpProperty, HashSharesAreProportionalToTheWeights) {
   EXPECT_TRUE(rc::check([] {
     const auto group = any_group();
     const auto hops = hops_of(group);
@@ -96,7 +96,7 @@ TEST(EcmpProperty, SharesOfTheHashesAreThoseOfTheWeights) {
   }));
 }
 
-TEST(EcmpProperty, TheHopOfAShareIsTheOneInWhoseRangeItLies) {
+TEST(EcmpProperty, TheHopOfAShareIsTheOneWhoseRangeContainsIt) {
   EXPECT_TRUE(rc::check([] {
     const auto hops = hops_of(any_group());
     const auto share = *rc::gen::arbitrary<std::uint32_t>();
@@ -107,7 +107,7 @@ TEST(EcmpProperty, TheHopOfAShareIsTheOneInWhoseRangeItLies) {
   }));
 }
 
-TEST(Ecmp, ThePacketsOfEveryWorkerGoByAllNextHopsInProportion) {
+TEST(Ecmp, EveryWorkersPacketsUseAllNextHopsInProportion) {
   constexpr unsigned kFlows = 12'000;
   for (const unsigned workers : {2U, 3U, 4U, 8U}) {
     for (const auto& group : {std::vector<NextHop>{{{0, 1}, kLan, 1}, {{0, 2}, kWan, 1}},
@@ -136,7 +136,7 @@ const std::string kThreeWays =
     "10.1.0.3 "
     "dev dmz weight 1\n";
 
-TEST(EcmpProperty, AFlowKeepsItsWayAndItsAnswersHaveTheSame) {
+TEST(EcmpProperty, BothDirectionsOfAFlowKeepTheSamePath) {
   const auto router =
       build(config_of(kThreeWays + "9.0.0.0/8\n\tnexthop via 10.1.0.1 dev lan weight 1\n\tnexthop via 10.1.0.2 dev "
                                    "wan weight 2\n\tnexthop via 10.1.0.3 dev dmz weight 1\n"));

@@ -51,7 +51,7 @@ TEST(RouterUpdate, AddsReplacesAndErasesRoutes) {
   EXPECT_EQ(send_one(*router, v6), "no_route");
 }
 
-TEST(RouterUpdate, SetsARouteThatTheSameChangeErases) {
+TEST(RouterUpdate, AddsARouteThatTheSameChangeErases) {
   const auto router = build(config_of("10.0.0.0/8 dev lan\n"));
   RouterChange change = change_of("10.0.0.0/8 via 10.0.0.1 dev wan\n");
   change.erase4 = {*parse_ipv4_prefix("10.0.0.0/8")};
@@ -60,7 +60,7 @@ TEST(RouterUpdate, SetsARouteThatTheSameChangeErases) {
   EXPECT_EQ(way_to(*router, "10.1.2.3"), "wan");
 }
 
-TEST(RouterUpdate, TellsByTheVersionsWhichTablesItChanged) {
+TEST(RouterUpdate, VersionsShowWhichTablesChanged) {
   RouterTables tables{*Fib4::build(Fib4Engine::kTrie4, {}), *Fib6::build({}), {}, {}, {}, false, {}, {}};
   const TableVersions before = tables.versions;
   std::vector<std::uint32_t> replaced;
@@ -77,7 +77,7 @@ TEST(RouterUpdate, TellsByTheVersionsWhichTablesItChanged) {
   EXPECT_EQ(tables.versions, (TableVersions{before.v4 + 1, before.v6 + 1, before.hops + 1, before.neighbours}));
 }
 
-TEST(RouterUpdate, LeavesAllAsItWasAfterAnError) {
+TEST(RouterUpdate, ChangesNothingAfterAnError) {
   const auto router = build(config_of("10.0.0.0/8 dev lan\n"));
   RouterChange change = change_of("10.0.0.0/8 via 10.0.0.1 dev wan\n11.0.0.0/8 via 10.0.0.1 dev wan\n");
   change.routes.v4[1].prefix.address.bits |= 1;  // a host bit
@@ -90,7 +90,7 @@ TEST(RouterUpdate, LeavesAllAsItWasAfterAnError) {
   EXPECT_EQ(way_to(*router, "11.1.2.3"), "dmz");
 }
 
-TEST(RouterUpdate, KeepsTheNextHopsOfARouteThatIsErasedAndSetAgain) {
+TEST(RouterUpdate, KeepsTheNextHopsOfARouteThatIsErasedAndAddedAgain) {
   const auto router = build(config_of("10.0.0.0/8 via 10.0.0.1 dev lan\n"));
   RouterChange change = change_of("10.0.0.0/8 via 10.0.0.1 dev lan\n");
   change.erase4 = {*parse_ipv4_prefix("10.0.0.0/8")};
@@ -104,7 +104,7 @@ TEST(RouterUpdate, KeepsTheNextHopsOfARouteThatIsErasedAndSetAgain) {
   EXPECT_EQ(report["routes_by_kind"]["unicast"], 2);
 }
 
-TEST(RouterUpdate, ExplainsByTheNextHopThatTookAnothersPlace) {
+TEST(RouterUpdate, ExplainsWithTheNextHopThatReusedAPlace) {
   // Both gateways look the same to packets; only the explanation differs.
   const auto router = build(config_of("10.0.0.0/8 dev lan\n11.0.0.0/8 via 10.0.0.1 dev wan\n"));
   RouterChange erase;
@@ -117,7 +117,7 @@ TEST(RouterUpdate, ExplainsByTheNextHopThatTookAnothersPlace) {
   EXPECT_EQ(explain_one(*router, p), "12.0.0.0/8 via 10.0.0.2 dev wan");
 }
 
-TEST(RouterUpdate, LetsReportsAndTracesGoOnWhileItWaitsForAWorker) {
+TEST(RouterUpdate, DoesNotBlockReportsAndTracesWhileItWaitsForAWorker) {
   const auto router = build(config_of("10.0.0.0/8 dev lan\n"));
   const auto stage = router->make_cpu_stage();  // a worker in the middle of a batch
   auto update =
@@ -193,7 +193,7 @@ RouterChange change_of_all() {
   return change;
 }
 
-TEST(RouterUpdate, IsDoneWholeOrNotAtAllWhereMemoryRunsOut) {
+TEST(RouterUpdate, IsAppliedCompletelyOrNotAtAllIfMemoryRunsOut) {
   const RouterChange change = change_of_all();
   const RouterChange later = change_of("11.0.0.0/8 via 10.1.0.1 dev wan\n15.1.1.1/32 via 10.0.1.1 dev dmz\n");
   const auto never = build(many_kinds_of_routes());
@@ -277,7 +277,7 @@ TEST(RouterUpdate, GivesNextHopsTheMacsOfNewNeighbours) {
   EXPECT_EQ(way_to(*router, "11.1.2.3"), "lan");
 }
 
-TEST(RouterUpdate, AgreesWithARouterBuiltAnewAfterRandomChanges) {
+TEST(RouterUpdate, EqualsANewlyBuiltRouterAfterRandomChanges) {
   std::mt19937 random(11);
   std::map<std::string, std::string> oracle;  // prefix, route
   RouterConfig config = config_of("");
@@ -339,7 +339,7 @@ TEST(RouterUpdate, AgreesWithARouterBuiltAnewAfterRandomChanges) {
   }
 }
 
-TEST(RouterUpdate, ShowsNoHalfOfAChangeToReadersThatRun) {
+TEST(RouterUpdate, NeverShowsAPartialChangeToRunningReaders) {
   // All routes use one output port, and each change moves all of them at once: two packets of one batch must never
   // leave by different ports. Groups of three hops take and free places, so an inconsistent table would also misroute.
   constexpr int kRoutes = 64;
@@ -398,7 +398,7 @@ TEST(RouterUpdate, ShowsNoHalfOfAChangeToReadersThatRun) {
   EXPECT_EQ(mixed, 0);
 }
 
-TEST(RouterUpdate, UsesThePlacesOfNextHopsAgain) {
+TEST(RouterUpdate, ReusesThePlacesOfNextHops) {
   const auto router = build(config_of("10.0.0.0/8 dev lan\n"));
   nlohmann::json first;
   nlohmann::json last;

@@ -195,7 +195,7 @@ TEST_F(Alerts, WriteIpv6AddressesInFull) {
   EXPECT_EQ(record["flow"]["dest_ip"], "2001:0db8:0000:0000:0000:0000:0000:0001");
 }
 
-TEST_F(Alerts, HaveTypeAndCodeOfIcmpAndNoPorts) {
+TEST_F(Alerts, HaveTypeAndCodeForIcmpInsteadOfPorts) {
   const Frame icmp{3, 1, 0, 0, 0, 0, 0, 0};
   tracked_.packet.protocol = 1;
   tracked_.packet.source.port = tracked_.packet.destination.port = 0;
@@ -215,13 +215,13 @@ TEST_F(Alerts, GiveVlansInOrder) {
   EXPECT_EQ(eve()["vlan"].dump(), "[100,20]");
 }
 
-TEST_F(Alerts, OfNoFlowHaveNeitherFlowNorDirection) {
+TEST_F(Alerts, WithoutAFlowHaveNeitherFlowNorDirection) {
   tracked_.flow = nullptr;
   const Json record = eve();
   for (const char* member : {"flow", "flow_id", "direction"}) EXPECT_FALSE(record.contains(member)) << member;
 }
 
-TEST_F(Alerts, OfWhatIsNoIpHaveNoAddresses) {
+TEST_F(Alerts, OnPacketsOtherThanIpHaveNoAddresses) {
   tracked_.flow = nullptr;
   tracked_.packet.ip_version = 0;
   EXPECT_EQ(
@@ -244,7 +244,7 @@ TEST_F(Alerts, HavePayloadAndPacketOnRequest) {
   EXPECT_EQ(record["packet_info"].dump(), R"({"linktype":1,"linktype_name":"EN10MB"})");
 }
 
-TEST_F(Alerts, OfAStreamShowWhatWasLookedAtToFourKilobytes) {
+TEST_F(Alerts, OnAStreamShowUpToFourKilobytesOfInspectedBytes) {
   Alert in_stream = alert();
   in_stream.in_stream = true;
   in_stream.stream = bytes_of("seen");
@@ -295,7 +295,7 @@ TEST_F(Alerts, SayWhereThePacketCameFrom) {
   EXPECT_EQ(eve()["pkt_src"], "teredo tunnel");
 }
 
-TEST_F(Alerts, OfATagAreRecordsOfThePacket) {
+TEST_F(Alerts, OfATagArePacketRecords) {
   EXPECT_EQ(eve(Alert{nullptr, &tracked_}).dump(),
             R"({"timestamp":"2026-11-21T21:24:41.123456+0100","flow_id":123456789012345,"pcap_cnt":7,)"
             R"("event_type":"packet","src_ip":"192.0.2.1","src_port":80,"dest_ip":"192.0.2.2","dest_port":4321,)"
@@ -314,7 +314,7 @@ TEST_F(Alerts, AreFastLogLinesAsSuricataWritesThem) {
             std::string::npos);
 }
 
-TEST(TimeText, IsOfEachPacketsOwnTime) {
+TEST(TimeText, IsEachPacketsTime) {
   TimeText times;
   std::string text;
   for (const std::uint64_t seconds : {0U, 59U, 60U, 59U, 1'000'000'000U}) {
@@ -326,7 +326,7 @@ TEST(TimeText, IsOfEachPacketsOwnTime) {
             "01/01/1970-00:00:59.999999\n09/09/2001-01:46:40.999999\n");
 }
 
-TEST(ProtocolName, IsThatOfTheRegistry) {
+TEST(ProtocolName, IsTheRegistrysKeyword) {
   EXPECT_EQ(protocol_name(0), "HOPOPT");
   EXPECT_EQ(protocol_name(6), "TCP");
   EXPECT_EQ(protocol_name(17), "UDP");
@@ -380,7 +380,7 @@ TEST(EveStats, IsARecordOfAllCounters) {
   EXPECT_FALSE(all.contains("ips"));
 }
 
-TEST(EveStats, TellWhyFramesWereDroppedWhereTheyCanBe) {
+TEST(EveStats, HaveDropReasonsIfFramesCanBeDropped) {
   EveStats stats;
   stats.tracker.fragment_memory_refused = 7;
   stats.dropped.emplace();
@@ -435,7 +435,7 @@ TEST_F(Alerts, OfSeveralWorkersGoIntoOneLogAndAreCountedByRule) {
   }
 }
 
-TEST(FrameSet, HoldsEachFrameOnceAndCountsWhatHasNone) {
+TEST(FrameSet, HasEachFrameOnceAndCountsAlertsWithoutAFrame) {
   FrameSet frames;
   frames.add(1, 5'000);
   frames.add(130, 6'000);

@@ -58,12 +58,12 @@ Outcomes compare(std::uint64_t seed, unsigned cases, Buffer kind, bool complete)
   return outcomes;
 }
 
-TEST(BufferProgramOracle, FindsWhatTryingEveryPlaceFinds) {
+TEST(BufferProgramOracle, FindsWhatTryingEveryPositionFinds) {
   const Outcomes outcomes = compare(1, penstock::testing::rounds(200'000), Buffer::tcp_header, true);
   EXPECT_GT(outcomes.found, outcomes.cases / 4);  // three buffers per case
 }
 
-TEST(BufferProgramOracle, FindsNothingThatTryingEveryPlaceDoesNot) {
+TEST(BufferProgramOracle, FindsNothingThatTryingEveryPositionDoesNot) {
   for (const Buffer buffer : {Buffer::payload, Buffer::tcp_header}) {
     const Outcomes outcomes = compare(2, penstock::testing::rounds(150'000), buffer, false);
     EXPECT_GT(outcomes.found, outcomes.cases / 4);
@@ -73,7 +73,7 @@ TEST(BufferProgramOracle, FindsNothingThatTryingEveryPlaceDoesNot) {
   }
 }
 
-TEST(ContentSearchOracle, FindsTheFirstPlace) {
+TEST(ContentSearchOracle, FindsTheFirstPosition) {
   std::mt19937_64 random(3);
   for (std::uint32_t round = 0; round < penstock::testing::rounds(300'000); ++round) {
     const auto below = [&](std::size_t end) { return static_cast<std::size_t>(random() % end); };

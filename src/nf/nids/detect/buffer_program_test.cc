@@ -89,7 +89,7 @@ TEST(BufferProgram, PlacesByDistanceAndWithinFromTheLastEnd) {
   EXPECT_FALSE(match("xxab", {content("a"), content("b").distance(-2).within(2)}));
 }
 
-TEST(BufferProgram, GoesBackToWhereAnEarlierContentMatchesElsewhere) {
+TEST(BufferProgram, BacktracksToAnotherMatchOfAnEarlierContent) {
   EXPECT_TRUE(match("a1111a2b", {content("a"), content("b").within(2)}));
   EXPECT_TRUE(match("ax ax axb", {content("a"), content("x").within(1), content("b").within(1)}));
   EXPECT_TRUE(match("aab", {content("a"), content("b").distance(0).within(1)}));
@@ -98,7 +98,7 @@ TEST(BufferProgram, GoesBackToWhereAnEarlierContentMatchesElsewhere) {
   EXPECT_TRUE(match("aaaab", {content("aaa"), content("b").within(1)}));
 }
 
-TEST(BufferProgram, GivesUpWhereNoOtherPlaceIsTried) {
+TEST(BufferProgram, GivesUpIfNoOtherPositionIsTried) {
   // Nothing depends on the position of 'a', so its second occurrence, which would match, is not tried.
   EXPECT_TRUE(match("a1a2", {content("a"), byte_test(1, Is::equal, '2', 0).relative()}));
   EXPECT_FALSE(match("a1a2", {content("a"), isdataat(0), byte_test(1, Is::equal, '2', 0).relative()}));
@@ -139,7 +139,7 @@ TEST(BufferProgram, EndsWithTheBuffersEnd) {
   EXPECT_FALSE(match("abcabcx", {content("abc"), isdataat(1).relative().negated()}));
 }
 
-TEST(BufferProgram, AsksWhetherDataAreAtAPlace) {
+TEST(BufferProgram, TestsWhetherDataAreAtAPosition) {
   EXPECT_TRUE(match("0123456789", {isdataat(9)}));
   EXPECT_FALSE(match("0123456789", {isdataat(10)}));
   EXPECT_TRUE(match("0123456789", {isdataat(10).negated()}));
@@ -215,7 +215,7 @@ TEST(BufferProgram, TestsNumbersInText) {
   EXPECT_FALSE(is("18446744073709551616", 20, NumberText::decimal, 0));
 }
 
-TEST(BufferProgram, JumpsBehindTheNumberThatItReads) {
+TEST(BufferProgram, JumpsPastTheNumberThatItReads) {
   const auto jump = byte_jump(1, 0).relative();
   // 2 bytes after the length byte.
   EXPECT_TRUE(match("k\x02..b"sv, {content("k"), jump, content("b").within(1)}));
@@ -245,7 +245,7 @@ TEST(BufferProgram, JumpsBehindTheNumberThatItReads) {
                                                     content("b").within(1)}));
 }
 
-TEST(BufferProgram, ExtractsVariablesForWhatFollows) {
+TEST(BufferProgram, ExtractsVariablesForLaterOptions) {
   // "\x02" is offset, depth, distance, within, or a value.
   EXPECT_TRUE(match("\x02.ab"sv, {byte_extract(1, 0, 0), content("a").offset(variable(0))}));
   EXPECT_FALSE(
@@ -338,7 +338,7 @@ TEST(BufferProgram, RunsRegularExpressions) {
   EXPECT_TRUE(match("k1 k2", {content("k"), pcre("^2").relative()}));
 }
 
-TEST(BufferProgram, SaysWhichExpressionDoesNotCompile) {
+TEST(BufferProgram, ReportsTheExpressionThatDoesNotCompile) {
   const auto program = BufferProgram::compile(Matches{pcre("a(b")});
   ASSERT_FALSE(program);
   EXPECT_EQ(to_string(program.error()), "regular expression: missing closing parenthesis at byte 3: found 'a(b'");
@@ -363,7 +363,7 @@ TEST(BufferProgram, RunsExpressionsOnLongBuffers) {
   }
 }
 
-TEST(BufferProgram, RunsDearExpressionsAsFarAsTheyMayGo) {
+TEST(BufferProgram, RunsExpensiveExpressionsWithinTheirLimits) {
   // Some positions take far more steps than others; most take none.
   const std::string gap(700, 'y');
   for (const std::size_t before : {0UL, 1000UL, 20000UL, 60000UL}) {
@@ -410,7 +410,7 @@ TEST(BufferProgram, GivesUpExpressionsThatTakeTooMuchWork) {
 }
 
 /// Each of these takes quadratic time or more if nothing bounds it.
-TEST(BufferProgram, BoundsTheWorkOfEachKindOfDearExpression) {
+TEST(BufferProgram, BoundsTheWorkOfEachKindOfExpensiveExpression) {
   const std::string as = std::string(60'000, 'a') + "\nb";
   for (const char* const pattern :
        {"a.*b", "a.*?b", "(a|a)*b", "(?:a+)+b", "a{1,1000}?a{1,1000}b", "(a)(?:.|c)*b", "[^\n]{50000}b", "a(?=.*b)",
@@ -422,7 +422,7 @@ TEST(BufferProgram, BoundsTheWorkOfEachKindOfDearExpression) {
   }
 }
 
-TEST(BufferProgram, FindsTheSameByTheSameWorkEachTime) {
+TEST(BufferProgram, TakesTheSameWorkEachTime) {
   // The budget runs out somewhere in the text, at a position that depends on nothing but the text.
   const std::string text = std::string(3000, 'a') + "c" + std::string(3000, 'a');
   const auto least_that_does = [&] {
@@ -445,7 +445,7 @@ TEST(BufferProgram, FindsTheSameByTheSameWorkEachTime) {
   EXPECT_EQ(least_that_does(), least);
 }
 
-TEST(BufferProgram, GivesUpWhatIsOverAFramesWork) {
+TEST(BufferProgram, GivesUpWhenAFramesBudgetIsUsedUp) {
   InspectionBudget budget;
   budget.work = 1000;
   budget.work_per_byte = 10;
@@ -495,7 +495,7 @@ TEST(BufferProgram, DecodesBase64ForTheCaller) {
   EXPECT_TRUE(scratch().base64().empty());
 }
 
-TEST(BufferProgram, TestsDecodedBase64WhereItIsGivenItsOptions) {
+TEST(BufferProgram, TestsDecodedBase64IfItIsGivenTheOptions) {
   const auto in = [](std::string_view text, const Matches& matches, const Matches& data) {
     return match_in(Buffer::payload, text, matches, data);
   };

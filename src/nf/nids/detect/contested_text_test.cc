@@ -89,7 +89,7 @@ class Chunk {
   std::vector<ContestedBytes::UrgentMark> urgent_;
 };
 
-TEST(ContestedText, HoldsWhatAnyChoiceOfVersionsSpells) {
+TEST(ContestedText, HasEveryReadingThatAChoiceOfVersionsGives) {
   const ContestedText text = Chunk("GOODxy").version(2, "TH").read();
   EXPECT_TRUE(text.differs());
   EXPECT_TRUE(text.find(bytes_of("GOOD"), false));
@@ -102,7 +102,7 @@ TEST(ContestedText, HoldsWhatAnyChoiceOfVersionsSpells) {
   EXPECT_FALSE(text.find(bytes_of("xyz"), false)) << "beyond the end";
 }
 
-TEST(ContestedText, KnowsNothingOfVersionsThatTheReceiverCannotHave) {
+TEST(ContestedText, IgnoresVersionsThatTheReceiverCannotHave) {
   EXPECT_FALSE(Chunk("GOOD").version(0, "EVIL", false).read().differs());
   EXPECT_FALSE(Chunk("GOOD").version(4, "EVIL").read().differs()) << "behind the chunk";
 }
@@ -123,7 +123,7 @@ TEST(ContestedText, ReadsAVersionAroundAnUrgentByte) {
 }
 
 // Compared with all readings: a content is found if, and only if, one of them has it.
-TEST(ContestedText, FindsAContentWhereAReadingHasIt) {
+TEST(ContestedText, FindsAContentIfAReadingHasIt) {
   std::mt19937 random(1);
   const auto any = [&](unsigned below) { return static_cast<std::size_t>(random() % below); };
   const auto any_text = [&](std::size_t length) {
@@ -162,7 +162,7 @@ TEST(ContestedText, FindsAContentWhereAReadingHasIt) {
 }
 
 // Compared with all readings: an expression matches if, and only if, it matches one of them.
-TEST(ContestedReading, FindsAnExpressionWhereAReadingHasIt) {
+TEST(ContestedReading, FindsAnExpressionIfAReadingMatches) {
   std::mt19937 random(3);
   const auto any = [&](unsigned below) { return static_cast<std::size_t>(random() % below); };
   const auto any_text = [&](std::size_t length) {
@@ -229,7 +229,7 @@ TEST(ContestedReading, FollowsAnExpressionThroughDecoysThatBeginLikeIt) {
   EXPECT_TRUE(reader.find(text, chunk.get(), options, expressions_of(options), matches));
 }
 
-TEST(ContestedReading, LaysContentsOfSeveralVersions) {
+TEST(ContestedReading, CombinesContentsOfSeveralVersions) {
   const Chunk chunk = Chunk("one xxx three").version(4, "two").version(0, "ONE");
   Content one, two;
   one.bytes = {'O', 'N', 'E'};
@@ -242,7 +242,7 @@ TEST(ContestedReading, LaysContentsOfSeveralVersions) {
 
 //   the sender    |one |two |three!|         and another sender, who hides it
 //                   |xxxxx|   |yyyy|
-TEST(ContestedReading, TellsSegmentsApartThatContradictEachOther) {
+TEST(ContestedReading, SeparatesSegmentsThatContradictEachOther) {
   Chunk chunk("onxxxxxhreyyyy");
   chunk.version(2, "xxxxx").version(10, "yyyy").version(0, "one ").version(4, "two ").version(8, "three!");
   ContestedReader reader;
@@ -255,7 +255,7 @@ TEST(ContestedReading, TellsSegmentsApartThatContradictEachOther) {
 }
 
 // A decoy that arrives last, over segments of one byte each.
-TEST(ContestedReading, FindsTheManyWhereOneContradictsThemAll) {
+TEST(ContestedReading, FindsManySegmentsThatOneContradicts) {
   const std::string attack = "EXPRESSION";
   Chunk chunk("##########");
   for (std::size_t i = 0; i < attack.size(); ++i) chunk.version(i, attack.substr(i, 1));

@@ -120,7 +120,7 @@ class RandomExpression {
   unsigned groups_ = 0;
 };
 
-TEST(CountedExpressionOracle, FindsWhatTheExpressionAloneFinds) {
+TEST(CountedExpressionOracle, FindsWhatThePlainExpressionFinds) {
   std::mt19937 random(1);
   RandomExpression expressions(random);
   PcreScratch scratch;

@@ -35,7 +35,7 @@ TEST(ExpressionFacts, KnowHowFarAMatchReaches) {
   EXPECT_EQ(longest(""), 0);
 }
 
-TEST(ExpressionFacts, KnowNoBoundWhereThereIsNone) {
+TEST(ExpressionFacts, KnowNoBoundOfUnboundedExpressions) {
   for (const char* const pattern : {"a*", "a+", "a{2,}", "(?:a|b+)c", "(a)\\1", "\\R", "(?R)", "a{60000}b{60000}"}) {
     EXPECT_EQ(longest(pattern), -1) << pattern;
   }

@@ -23,7 +23,7 @@ HostKey key_of(std::uint64_t address, std::uint32_t index = 0, HostRecordKind ki
 
 const Threshold kOnce{.type = Threshold::Type::limit, .track = TrackBy::source, .count = 1, .seconds = 3600};
 
-TEST(HostMemory, IsBoundedWhateverManySourcesThereAre) {
+TEST(HostMemory, IsBoundedForAnyNumberOfSources) {
   constexpr std::size_t kBytes = std::size_t{8} << 20;
   HostMemory memory(kBytes);
   HostMemory::Parts& parts = memory.parts();
@@ -38,7 +38,7 @@ TEST(HostMemory, IsBoundedWhateverManySourcesThereAre) {
   EXPECT_EQ(memory.counters().records + memory.counters().evicted, kSources);
 }
 
-TEST(HostMemory, ForgetsTheLongestUnusedFirst) {
+TEST(HostMemory, EvictsTheLeastRecentlyUsed) {
   HostMemory memory(0);  // the minimum: one shard
   HostMemory::Parts& parts = memory.parts();
   const std::uint64_t room = parts.capacity();
@@ -53,7 +53,7 @@ TEST(HostMemory, ForgetsTheLongestUnusedFirst) {
   EXPECT_EQ(parts.count(key_of(1), kOnce, 0), Counted::alert);
 }
 
-TEST(HostMemory, TellsKindsVersionsIndicesAndPairsApart) {
+TEST(HostMemory, DistinguishesKindsVersionsIndicesAndPairs) {
   HostMemory memory;
   HostMemory::Parts& parts = memory.parts();
   HostKey key = key_of(1);
@@ -70,7 +70,7 @@ TEST(HostMemory, TellsKindsVersionsIndicesAndPairsApart) {
   EXPECT_EQ(parts.count(key_of(1), kOnce, 0), Counted::silent);
 }
 
-TEST(HostMemory, ABitLastsToItsTimeAndIsNotRenewed) {
+TEST(HostMemory, ABitLastsUntilItsExpiryAndIsNotRenewed) {
   HostMemory memory;
   HostMemory::Parts& parts = memory.parts();
   const HostKey bit = key_of(7, 3, HostRecordKind::xbit);
@@ -138,7 +138,7 @@ TEST(HostMemory, LosesNoCountBetweenWorkers) {
 }
 
 // Workers evict each other's records all the time.
-TEST(HostMemory, StaysWholeWhileWorkersEvict) {
+TEST(HostMemory, StaysConsistentWhileWorkersEvict) {
   HostMemory memory(0);
   std::vector<std::thread> workers;
   for (unsigned worker = 0; worker < 4; ++worker) {

@@ -264,8 +264,7 @@ TEST(InspectorOracle, AgreesOnRandomRulesAndPackets) {
   EXPECT_GT(rules_read, penstock::testing::rounds(1500));
 }
 
-// --- Candidates from a GPU
-// --------------------------------------------------------------------------------------------
+// --- Candidates from a GPU -----------------------------------------------------------------------------------------
 
 bool occurs(const Literal& literal, Bytes text, std::size_t most) {
   const Bytes wanted = Bytes(literal.bytes).first(std::min(most, literal.bytes.size()));
@@ -288,7 +287,7 @@ std::optional<std::vector<std::uint32_t>> found_elsewhere(const Detection& detec
   return found;
 }
 
-TEST(InspectorOracle, GivesTheSameAlertsWithCandidatesFromElsewhere) {
+TEST(InspectorOracle, GivesTheSameAlertsWithCandidatesFromAGpu) {
   std::uint64_t saved = 0;
   for (unsigned seed = 0; seed < penstock::testing::rounds(60); ++seed) {
     SCOPED_TRACE(seed);
@@ -393,7 +392,7 @@ std::vector<Frame> mostly_in_order(const std::vector<std::string>& contents, std
 }
 
 //   ┄┄┄┄ a b c a b | c a b | c a b c ┄┄┄┄     one content over several segments, its rarest part in any of them
-TEST(InspectorOracle, GivesTheSameAlertsWhereADeviceHasSearchedTheSeams) {
+TEST(InspectorOracle, GivesTheSameAlertsIfADeviceHasSearchedTheSeams) {
   std::uint64_t seams_known = 0;
   std::size_t alerts = 0;
   for (unsigned seed = 0; seed < penstock::testing::rounds(150); ++seed) {

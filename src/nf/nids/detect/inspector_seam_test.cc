@@ -47,7 +47,7 @@ class Seam : public ::testing::TestWithParam<std::tuple<Mode, SearchedBy>> {
   }
 };
 
-TEST_P(Seam, AContentIsToldOnce) {
+TEST_P(Seam, ReportsAContentOnce) {
   expect_once_at_every_place({R"(alert tcp any any -> any any (content:"attack at dawn"; sid:1;))", "attack at dawn"});
   expect_once_at_every_place({R"(alert tcp any any -> any any (content:"AT"; nocase; sid:1;))", "at"});
   const std::string longer = "a pattern that takes more than a piece of the stream, and some of the next";
@@ -55,7 +55,7 @@ TEST_P(Seam, AContentIsToldOnce) {
   expect_once_at_every_place({rule.c_str(), longer});
 }
 
-TEST_P(Seam, ContentsOnEitherSideAreToldOnce) {
+TEST_P(Seam, ReportsContentsOnEitherSideOnce) {
   const std::string text = "attack in twenty days at dawn";
   for (const char* const rule :
        {R"(alert tcp any any -> any any (content:"attack"; content:"dawn"; distance:0; sid:1;))",
@@ -71,7 +71,7 @@ TEST_P(Seam, ContentsOnEitherSideAreToldOnce) {
   }
 }
 
-TEST_P(Seam, AnExpressionIsToldOnce) {
+TEST_P(Seam, ReportsAnExpressionOnce) {
   expect_once_at_every_place(
       {R"(alert tcp any any -> any any (pcre:"/att.ck\s+at\s+d[a-z]wn/"; sid:1;))", "attack at dawn"});
   expect_once_at_every_place({R"(alert tcp any any -> any any (content:"attack"; pcre:"/^ at .*dawn/R"; sid:1;))",
@@ -82,11 +82,10 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, Seam,
                          ::testing::Combine(::testing::Values(Mode::watching, Mode::inline_),
                                             ::testing::Values(SearchedBy::us, SearchedBy::another)));
 
-// --- Rules with positions
-// ---------------------------------------------------------------------------------------------
+// --- Rules with positions ------------------------------------------------------------------------------------------
 
 /// The alerts for a stream in exactly these segments.
-std::vector<std::uint32_t> told(std::string_view rules, const std::vector<std::string>& segments, Mode mode) {
+std::vector<std::uint32_t> sids_of(std::string_view rules, const std::vector<std::string>& segments, Mode mode) {
   stack::TrackerOptions tracker;
   tracker.chunk_bytes = 1;
   tracker.inline_streams = mode == Mode::inline_;
@@ -110,9 +109,9 @@ TEST(SeamOfPlaces, PlacesCountFromWhereNewBytesBegin) {
   for (const Mode mode : {Mode::watching, Mode::inline_}) {
     // Rules that match anywhere after a position of the stream also match across a seam.
     const std::vector<std::string> straddles{much, much, "att", "ack"};
-    EXPECT_THAT(told(kPlaced, straddles, mode), ::testing::UnorderedElementsAre(3, 4));
+    EXPECT_THAT(sids_of(kPlaced, straddles, mode), ::testing::UnorderedElementsAre(3, 4));
     // Off the path, rules 1 and 2 also test the packet.
-    const std::vector<std::uint32_t> sids = told(kPlaced, {much, much, "attack", "..."}, mode);
+    const std::vector<std::uint32_t> sids = sids_of(kPlaced, {much, much, "attack", "..."}, mode);
     EXPECT_THAT((std::set<std::uint32_t>(sids.begin(), sids.end())), ElementsAre(1, 2, 3, 4, 5));
   }
 }
@@ -122,32 +121,31 @@ TEST(SeamOfPlaces, AtTheStreamsStartTheyCountFromThere) {
     // Add a rule without a position, since the tracker keeps bytes only for such rules.
     const std::string rules = std::string(kPlaced) + R"(
 alert tcp any any -> any any (content:"0123456789"; sid:6;))";
-    EXPECT_THAT(told(rules, {".att", "ack"}, mode), ::testing::UnorderedElementsAre(1, 3, 4));
-    EXPECT_THAT(told(rules, {"a", "ttac", "k"}, mode), ::testing::UnorderedElementsAre(1, 2, 4, 5));
+    EXPECT_THAT(sids_of(rules, {".att", "ack"}, mode), ::testing::UnorderedElementsAre(1, 3, 4));
+    EXPECT_THAT(sids_of(rules, {"a", "ttac", "k"}, mode), ::testing::UnorderedElementsAre(1, 2, 4, 5));
   }
 }
 
-TEST(SeamOfPlaces, ALineBeginsOnlyBehindALine) {
+TEST(SeamOfPlaces, ALineBeginsOnlyAfterALine) {
   constexpr std::string_view kRule = R"(alert tcp any any -> any any (pcre:"/^attack/m"; sid:1;))";
   for (const Mode mode : {Mode::watching, Mode::inline_}) {
-    EXPECT_THAT(told(kRule, {std::string(9, '.') + "\nat", "tack"}, mode), ElementsAre(1));
+    EXPECT_THAT(sids_of(kRule, {std::string(9, '.') + "\nat", "tack"}, mode), ElementsAre(1));
     // The bytes kept begin with the word, which is in the middle of a line.
-    EXPECT_THAT(told(kRule, {"..........", "atta" + std::string(kMostStreamReach - 4, 'x'), "ck"}, mode), IsEmpty());
-    EXPECT_THAT(told(R"(alert tcp any any -> any any (pcre:"/^attack.*dawn/ms"; sid:1;))",
-                     {std::string(9, '.'), "attack" + std::string(kMostStreamReach - 6, 'x'), "dawn"}, mode),
+    EXPECT_THAT(sids_of(kRule, {"..........", "atta" + std::string(kMostStreamReach - 4, 'x'), "ck"}, mode), IsEmpty());
+    EXPECT_THAT(sids_of(R"(alert tcp any any -> any any (pcre:"/^attack.*dawn/ms"; sid:1;))",
+                        {std::string(9, '.'), "attack" + std::string(kMostStreamReach - 6, 'x'), "dawn"}, mode),
                 IsEmpty());
   }
 }
 
-TEST(SeamOfPlaces, TheTargetOfARequestIsReadOverIt) {
+TEST(SeamOfPlaces, TheTargetOfARequestIsReadAcrossIt) {
   constexpr std::string_view kRule = R"(alert tcp any any -> any any (pcre:"/evil\.php/U"; sid:1;))";
   for (const Mode mode : {Mode::watching, Mode::inline_}) {
-    EXPECT_THAT(told(kRule, {"Host: a\r\n\r\nGET /ev", "il.php HTTP/1.1\r\n"}, mode), ElementsAre(1));
+    EXPECT_THAT(sids_of(kRule, {"Host: a\r\n\r\nGET /ev", "il.php HTTP/1.1\r\n"}, mode), ElementsAre(1));
   }
 }
 
-// --- Matches over long distances
-// --------------------------------------------------------------------------------------
+// --- Matches over long distances -----------------------------------------------------------------------------------
 
 constexpr std::string_view kApart = R"(
 alert tcp any any -> any any (content:"FIRST"; content:"SECOND"; distance:0; sid:1;)
@@ -162,7 +160,7 @@ alert tcp any any -> any any (content:"IRS"; byte_jump:1,1,relative,multiplier 1
 /// FIRST and SECOND at a distance, in segments of 100 bytes:
 ///
 ///     …|..FIRST..|.........|  …  |....SECO|ND......|…
-TEST_P(Seam, WhatLiesFarApartIsTold) {
+TEST_P(Seam, ReportsContentsThatAreFarApart) {
   const auto [mode, who] = GetParam();
   std::mt19937 random(3);
   for (const std::size_t apart : {1UL, 400UL, 1500UL, 2540UL}) {
@@ -177,26 +175,25 @@ TEST_P(Seam, WhatLiesFarApartIsTold) {
   }
 }
 
-// --- Reported matches
-// -------------------------------------------------------------------------------------------------
+// --- Reported matches ----------------------------------------------------------------------------------------------
 
 /// The second match crosses a seam directly after the first one, which is inspected again together with it.
-TEST(SeamOfRepeats, AMatchBehindOneThatWasToldIsToldToo) {
+TEST(SeamOfRepeats, ReportsAMatchAfterAReportedOne) {
   constexpr std::string_view kRule = R"(alert tcp any any -> any any (content:"att"; content:"ack"; sid:1;))";
   for (const Mode mode : {Mode::watching, Mode::inline_}) {
-    EXPECT_THAT(told(kRule, {"attack", "att", ".", "ack", "."}, mode), ElementsAre(1, 1));
-    EXPECT_THAT(told(kRule, {"att", "ack", ".att.", "ack", "."}, mode), ElementsAre(1, 1));
-    EXPECT_THAT(told(kRule, {"att", "ack", ".ack.", "ack", "."}, mode), ElementsAre(1)) << "bytes of one match";
+    EXPECT_THAT(sids_of(kRule, {"attack", "att", ".", "ack", "."}, mode), ElementsAre(1, 1));
+    EXPECT_THAT(sids_of(kRule, {"att", "ack", ".att.", "ack", "."}, mode), ElementsAre(1, 1));
+    EXPECT_THAT(sids_of(kRule, {"att", "ack", ".ack.", "ack", "."}, mode), ElementsAre(1)) << "bytes of one match";
   }
 }
 
-TEST(SeamOfRepeats, EachNewMatchIsToldAndNoneAgain) {
+TEST(SeamOfRepeats, ReportsEachNewMatchOnce) {
   constexpr std::string_view kRules = R"(
 alert tcp any any -> any any (content:"attack"; sid:1;)
 alert tcp any any -> any any (content:"att"; content:"ack"; within:3; sid:2;))";
   for (const Mode mode : {Mode::watching, Mode::inline_}) {
-    EXPECT_THAT(told(kRules, {"attack", ".", ".", "."}, mode), ::testing::UnorderedElementsAre(1, 2));
-    EXPECT_THAT(told(kRules, {"attack", "att", "ack", "."}, mode), ::testing::UnorderedElementsAre(1, 2, 1, 2));
+    EXPECT_THAT(sids_of(kRules, {"attack", ".", ".", "."}, mode), ::testing::UnorderedElementsAre(1, 2));
+    EXPECT_THAT(sids_of(kRules, {"attack", "att", "ack", "."}, mode), ::testing::UnorderedElementsAre(1, 2, 1, 2));
   }
 }
 

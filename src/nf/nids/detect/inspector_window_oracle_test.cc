@@ -127,11 +127,11 @@ class WindowOracle : public ::testing::TestWithParam<std::tuple<Mode, SearchedBy
   }
 };
 
-TEST_P(WindowOracle, TellsWhatTheWholeStreamAtOnceHas) { expect_found(options, stream, true); }
+TEST_P(WindowOracle, ReportsTheMatchesOfTheWholeStream) { expect_found(options, stream, true); }
 
 /// If positions count from the start, segments and chunks are also tried from their own start, so there may be more
 /// alerts.
-TEST_P(WindowOracle, TellsWhatTheWholeStreamHasAtPlacesFromItsStart) {
+TEST_P(WindowOracle, ReportsTheMatchesOfTheWholeStreamAtPositionsFromItsStart) {
   expect_found(
       [](std::mt19937& random) {
         const std::vector<std::string> placed{

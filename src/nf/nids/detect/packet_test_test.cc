@@ -435,7 +435,7 @@ TEST_F(PacketTest, TestsTheSizesOfStreams) {
   EXPECT_EQ(held("either,>=,4"), "00011");
 }
 
-TEST_F(PacketTest, GivesTheBytesOfHeaders) {
+TEST_F(PacketTest, ReturnsTheBytesOfHeaders) {
   const auto size = [](Buffer buffer, const TrackedPacket& p) { return header_buffer(buffer, p.packet).size(); };
   const TrackedPacket& p = decode(packet()
                                       .eth()

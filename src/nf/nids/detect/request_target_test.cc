@@ -73,7 +73,7 @@ bool matches(std::string_view pattern, Pcre::Of of, std::string_view payload, bo
   return program->matches(bytes(payload), scratch);
 }
 
-TEST(RequestTargets, AreWhatExpressionsWithTheFlagsLookAt) {
+TEST(RequestTargets, AreMatchedByExpressionsWithTheFlags) {
   constexpr std::string_view kStream = "GET /x%41 HTTP/1.0\r\nA: one\r\n\r\nGET /two HTTP/1.0\r\n\r\n";
   using Of = Pcre::Of;
   EXPECT_TRUE(matches("^/xA$", Of::request_target, kStream));

@@ -67,7 +67,7 @@ TEST_F(RuleGroupsTest, AreByDirectionAndProtocol) {
   EXPECT_THAT(of(groups, Direction::to_client, 0, 0, ProtocolClass::sctp), IsEmpty());
 }
 
-TEST_F(RuleGroupsTest, HaveARuleOfBothWaysByEitherPort) {
+TEST_F(RuleGroupsTest, HaveABidirectionalRuleByEitherPort) {
   add(port(1000), port(2000));
   texts_.back().direction = RuleDirection::both_ways;
   const RuleGroups groups(rules_);
@@ -77,7 +77,7 @@ TEST_F(RuleGroupsTest, HaveARuleOfBothWaysByEitherPort) {
   }
 }
 
-TEST_F(RuleGroupsTest, LeaveOutRulesOfAddressesAlone) {
+TEST_F(RuleGroupsTest, LeaveOutAddressOnlyRules) {
   add(PortSet::any(), PortSet::any()).type = RuleType::ip_only;
   const RuleGroups groups(rules_);
   EXPECT_THAT(of(groups, Direction::to_server, 1, 2), IsEmpty());
@@ -121,7 +121,7 @@ TEST_F(RuleGroupsTest, HaveEveryRuleOfAPortWhateverTheRanges) {
   }
 }
 
-TEST_F(RuleGroupsTest, AreMadeInBoundedMemoryOfRulesThatOverlapAtEveryPort) {
+TEST_F(RuleGroupsTest, UseBoundedMemoryForRulesThatOverlapAtEveryPort) {
   for (std::uint16_t i = 0; i < 20'000; ++i) add(PortSet::any(), port(i, static_cast<std::uint16_t>(65'535 - i)));
   const RuleGroups groups(rules_);
   for (const std::uint16_t at :

@@ -62,7 +62,7 @@ TEST(StateStore, FlowbitsBelongToTheirFlow) {
   EXPECT_FALSE(s.store.holds(isset({5}), in_one));
 }
 
-TEST(StateStore, WithoutAFlowNothingOfFlowsHolds) {
+TEST(StateStore, FlowStateDoesNotMatchWithoutAFlow) {
   Store s;
   const TrackedPacket packet = packet_of(1, 2);
   s.store.change(FlowbitsChange{FlowbitsChange::How::set, 5}, packet);
@@ -106,7 +106,7 @@ TEST(StateStore, FlowintsCompareOnlyWhenSet) {
   EXPECT_TRUE(holds(Is::equal, 1, 2));
 }
 
-TEST(StateStore, XbitsOfPairsSeeBothDirectionsAndThoseOfHostsTheirOwn) {
+TEST(StateStore, XbitsOfPairsIgnoreDirectionAndThoseOfHostsDoNot) {
   Store s;
   const auto set = [&](TrackBy track, const TrackedPacket& packet) {
     s.store.change(XbitsChange{XbitsChange::How::set, 4, track, 10}, packet);
@@ -231,7 +231,7 @@ unsigned alerts(Store& s, const Rule& rule, std::uint32_t index, const std::vect
   return alerts;
 }
 
-TEST(StateStore, CountsForEachWhoIsTracked) {
+TEST(StateStore, CountsPerTrackedHostPairRuleOrFlow) {
   Flow flow_a, flow_b;
   const std::vector<TrackedPacket> packets{packet_of(1, 2, 0, &flow_a), packet_of(2, 1, 1, &flow_a),
                                            packet_of(1, 3, 2, &flow_b), packet_of(1, 2, 3, &flow_a),
@@ -251,21 +251,21 @@ TEST(StateStore, CountsForEachWhoIsTracked) {
   EXPECT_EQ(limited_to_one(TrackBy::flow), 2U);  // a packet without a flow does not match at all
 }
 
-TEST(StateStore, CountsRulesApart) {
+TEST(StateStore, CountsEachRuleSeparately) {
   Store s;
   const Rule rule = rule_with({.type = Threshold::Type::limit, .track = TrackBy::rule, .count = 1, .seconds = 60});
   EXPECT_EQ(alerts(s, rule, 0, {packet_of(1, 2), packet_of(1, 2)}), 1U);
   EXPECT_EQ(alerts(s, rule, 1, {packet_of(1, 2), packet_of(1, 2)}), 1U);
 }
 
-TEST(StateStore, AThresholdOfOneIsNone) {
+TEST(StateStore, AThresholdOfOneAlwaysAlerts) {
   Store s;
   const Rule rule = rule_with({.type = Threshold::Type::threshold, .track = TrackBy::source, .count = 1, .seconds = 1});
   EXPECT_EQ(alerts(s, rule, 0, {packet_of(1, 2, 0), packet_of(1, 2, 1), packet_of(1, 2, 5), packet_of(1, 2, 9)}), 4U);
   EXPECT_EQ(s.hosts.counters().records, 0U);
 }
 
-TEST(StateStore, ActsWhereAlertsAreLimitedAndNotBeforeADetectionFilter) {
+TEST(StateStore, ActsOnLimitedAlertsButNotBeforeADetectionFilter) {
   Store s;
   const TrackedPacket packet = packet_of(1, 2);
   const Rule limit = rule_with({.type = Threshold::Type::limit, .track = TrackBy::source, .count = 1, .seconds = 60});
@@ -283,7 +283,7 @@ TEST(StateStore, ActsWhereAlertsAreLimitedAndNotBeforeADetectionFilter) {
   EXPECT_TRUE(decision.acts);
 }
 
-TEST(StateStore, ARateFilterPutsItsActionInTheRulesPlace) {
+TEST(StateStore, ARateFilterReplacesTheRulesAction) {
   Store s;
   Rule rule = rule_with({.type = Threshold::Type::rate_filter, .track = TrackBy::both, .count = 1, .seconds = 60});
   rule.threshold->new_action = Action::drop;
@@ -298,7 +298,7 @@ TEST(StateStore, ARateFilterPutsItsActionInTheRulesPlace) {
   EXPECT_FALSE(decision.alerts);
 }
 
-TEST(StateStore, WhatIsNotIpIsNotCounted) {
+TEST(StateStore, DoesNotCountPacketsOtherThanIp) {
   Store s;
   TrackedPacket packet = packet_of(1, 2);
   packet.packet.ip_version = 0;
@@ -335,7 +335,7 @@ TEST(StateStore, SuppressesByRuleGroupAndAddress) {
   for (std::uint32_t rule = 0; rule < 3; ++rule) EXPECT_TRUE(store.suppressed(rule, packet_of(77, 101)));
 }
 
-TEST(StateStore, TagsLogThePacketsBehindTheAlert) {
+TEST(StateStore, TagsLogThePacketsAfterTheAlert) {
   Store s;
   Flow flow;
   Rule rule;
@@ -392,7 +392,7 @@ TEST(StateStore, TheFirstFateStays) {
   EXPECT_EQ(s.store.fate(flow), Fate::inspected);
 }
 
-TEST(StateStore, FlowsAreBoundedInMemoryAndTheLongestUnusedLoses) {
+TEST(StateStore, EvictsTheLeastRecentlyUsedFlowWhenFull) {
   RuleSet rules;
   HostMemory hosts;
   StateStore store(rules, hosts, 48 * 100);  // a hundred cells
@@ -418,7 +418,7 @@ TEST(StateStore, FlowsAreBoundedInMemoryAndTheLongestUnusedLoses) {
   EXPECT_EQ(store.counters().flows, 0U);
 }
 
-TEST(StateStore, KeepsWhateverNumberOfRecordsAFlowHas) {
+TEST(StateStore, KeepsAnyNumberOfRecordsPerFlow) {
   RuleSet rules;
   HostMemory hosts;
   StateStore store(rules, hosts);
@@ -445,7 +445,7 @@ TEST(StateStore, KeepsWhateverNumberOfRecordsAFlowHas) {
   EXPECT_FALSE(store.holds(isset({5}), packet_of(1, 2, 0, &flows[0])));
 }
 
-TEST(StateStore, GivesBackWhatEndedFlowsHad) {
+TEST(StateStore, FreesTheStateOfEndedFlows) {
   RuleSet rules;
   HostMemory hosts;
   StateStore store(rules, hosts, 48 * 1000);

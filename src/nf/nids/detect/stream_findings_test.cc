@@ -45,8 +45,7 @@ class StreamFindingsTest : public ::testing::Test {
   std::vector<std::uint32_t> literals_;  // of the last lookup
 };
 
-// --- Payloads searched by a GPU
-// ---------------------------------------------------------------------------------------
+// --- Payloads searched by a GPU ------------------------------------------------------------------------------------
 
 TEST_F(StreamFindingsTest, LeaveTheSeamsBetweenSegments) {
   note(0, 0);  // the handshake
@@ -58,7 +57,7 @@ TEST_F(StreamFindingsTest, LeaveTheSeamsBetweenSegments) {
   EXPECT_THAT(literals_, ElementsAre(8, 9));
 }
 
-TEST_F(StreamFindingsTest, LeaveWhatCameBeforeTheFirstNote) {
+TEST_F(StreamFindingsTest, LeaveBytesBeforeTheFirstNote) {
   note(0, 100);
   EXPECT_THAT(rest_of(0, 100), ElementsAre(Range{0, 100}));
   note(50, 150);  // the stream may have kept an earlier packet's bytes for its first half
@@ -82,7 +81,7 @@ TEST_F(StreamFindingsTest, LeaveSegmentsThatWereNotSearched) {
 //           |-- overlaps with it --|
 //                                  |-- noted --|
 //           50                    200         300
-TEST_F(StreamFindingsTest, LeaveSegmentsThatOverlapWithOthers) {
+TEST_F(StreamFindingsTest, LeaveOverlappingSegments) {
   note(0, 0);
   note(0, 100);
   note(50, 200);
@@ -102,15 +101,14 @@ TEST_F(StreamFindingsTest, LeaveGaps) {
   EXPECT_THAT(rest_of(0, 200), ElementsAre(Range{85, 135}));
 }
 
-TEST_F(StreamFindingsTest, ForgetTheOldestWhereThereIsNoRoom) {
+TEST_F(StreamFindingsTest, ForgetTheOldestWhenFull) {
   note(0, 0);
   for (std::uint64_t at = 0; at < 10'000; at += 100) note(at, at + 100);
   EXPECT_THAT(rest_of(0, 100), ElementsAre(Range{0, 100}));
   EXPECT_THAT(rest_of(9900, 10'000), IsEmpty());
 }
 
-// --- Payloads searched with the state of their flow
-// -------------------------------------------------------------------
+// --- Payloads searched with the state of their flow ----------------------------------------------------------------
 
 /// A stream of digits; its segments come with the bytes before them as state.
 class JoinedFindings : public StreamFindingsTest {
@@ -145,7 +143,7 @@ TEST_F(JoinedFindings, LeaveNothingOfSegmentsThatWereSearchedAsOne) {
   EXPECT_THAT(rest_of(200, 300), IsEmpty());
 }
 
-TEST_F(JoinedFindings, LeaveSeamsWhereTheStateIsNotThatOfTheStream) {
+TEST_F(JoinedFindings, LeaveSeamsIfTheStateIsNotTheStreams) {
   note_with_state(0, 0);
   note_with_state(0, 100);
   note_with_state(100, 200, false);
@@ -158,7 +156,7 @@ TEST_F(JoinedFindings, LeaveSeamsWhereTheStateIsNotThatOfTheStream) {
 
 //     0       100   110      200
 //     |--------| lost |-------|         the digits repeat: the bytes before the gap are as those before its end
-TEST_F(JoinedFindings, LeaveGapsWhoseStateIsAsTheBytesBeforeThem) {
+TEST_F(JoinedFindings, LeaveGapsWhoseStateEqualsTheBytesBefore) {
   note_with_state(0, 0);
   note_with_state(0, 100);
   note_with_state(110, 200);
@@ -166,7 +164,7 @@ TEST_F(JoinedFindings, LeaveGapsWhoseStateIsAsTheBytesBeforeThem) {
 }
 
 /// A literal of six bytes may begin five bytes before a seam, where no parts of it were searched for.
-TEST_F(JoinedFindings, LeaveSeamsNearWhereTheyBegin) {
+TEST_F(JoinedFindings, LeaveSeamsNearTheStartOfJoinedBytes) {
   note_with_state(0, 0);
   note_with_state(0, 100, true, false);
   note_with_state(100, 104);
@@ -193,8 +191,7 @@ TEST_F(JoinedFindings, LeaveSeamsOfBytesThatMayHaveChanged) {
   EXPECT_THAT(rest_of(250, 400), IsEmpty());
 }
 
-// --- Inspected bytes
-// --------------------------------------------------------------------------------------------------
+// --- Inspected bytes -----------------------------------------------------------------------------------------------
 
 TEST_F(StreamFindingsTest, LeaveOnlyNewBytesOfAStreamThatWasInspected) {
   searched(0, 100, {{7, 100}});
@@ -217,7 +214,7 @@ TEST_F(StreamFindingsTest, LeaveNothingOfAHoleThatWasFilled) {
 }
 
 /// Ranges are only joined if no literal can cross the seam.
-TEST_F(StreamFindingsTest, LeaveTheSeamOfBytesThatWereInspectedApart) {
+TEST_F(StreamFindingsTest, LeaveTheSeamOfSeparatelyInspectedBytes) {
   searched(0, 100);
   searched(100, 200);
   EXPECT_THAT(rest_of(0, 200), ElementsAre(Range{95, 105}));
@@ -227,7 +224,7 @@ TEST_F(StreamFindingsTest, LeaveTheSeamOfBytesThatWereInspectedApart) {
   EXPECT_THAT(rest_of(250, 400), IsEmpty());
 }
 
-TEST_F(StreamFindingsTest, KnowALiteralWhereItWasFoundLast) {
+TEST_F(StreamFindingsTest, KnowTheLastPositionOfALiteral) {
   searched(0, 100, {{7, 100}});
   searched(50, 200, {{7, 200}});
   EXPECT_THAT(rest_of(150, 250), ElementsAre(Range{195, 250}));
@@ -238,7 +235,7 @@ TEST_F(StreamFindingsTest, KnowALiteralWhereItWasFoundLast) {
   EXPECT_THAT(literals_, ElementsAre(7));
 }
 
-TEST_F(StreamFindingsTest, ForgetBytesWhoseLiteralsHaveNoRoom) {
+TEST_F(StreamFindingsTest, ForgetBytesWhoseLiteralsDoNotFit) {
   std::vector<Found> found;
   for (std::uint32_t i = 0; i < StreamFindings::Known::kMostLiterals; ++i) found.push_back({i, 100});
   searched(0, 100, found);
@@ -248,7 +245,7 @@ TEST_F(StreamFindingsTest, ForgetBytesWhoseLiteralsHaveNoRoom) {
   EXPECT_THAT(literals_, ElementsAre(1000));
 }
 
-TEST_F(StreamFindingsTest, KnowNothingOfBytesWithMoreLiteralsThanThereIsRoomFor) {
+TEST_F(StreamFindingsTest, KnowNothingOfBytesWithTooManyLiterals) {
   std::vector<Found> found;
   for (std::uint32_t i = 0; i <= StreamFindings::Known::kMostLiterals; ++i) found.push_back({i, 100});
   searched(0, 100, found);
@@ -266,7 +263,7 @@ TEST_F(StreamFindingsTest, NoteSegmentsOfAStreamThatWasInspectedBefore) {
 
 // --- The cache -----------------------------------------------------------------------------------------------------
 
-TEST_F(StreamFindingsTest, OfOtherDirectionsAndFlowsAreOthers) {
+TEST_F(StreamFindingsTest, AreSeparateForEachFlowAndDirection) {
   note(0, 0);
   note(0, 100);
   StreamFindings::Known known;
@@ -282,7 +279,7 @@ TEST_F(StreamFindingsTest, OfOtherDirectionsAndFlowsAreOthers) {
   EXPECT_THAT(rest_of(100, 200), ElementsAre(Range{100, 200}));
 }
 
-TEST(StreamFindings, KnowNothingWhereThereIsNoMemoryForThem) {
+TEST(StreamFindings, KnowNothingWithoutMemory) {
 #ifdef PENSTOCK_SANITIZED
   GTEST_SKIP() << "the sanitizer ends a process that asks for so much";
 #endif

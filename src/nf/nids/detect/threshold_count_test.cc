@@ -66,7 +66,7 @@ std::vector<Counted> documented(const Threshold& threshold, const std::vector<st
   return said;
 }
 
-TEST(ThresholdCount, SaysWhatIsDocumentedOnRandomTimes) {
+TEST(ThresholdCount, BehavesAsDocumentedAtRandomTimes) {
   auto random = [engine = std::mt19937(1)]() mutable { return static_cast<std::uint32_t>(engine()); };
   for (int round = 0; round < 3000; ++round) {
     const auto type = std::vector{Type::limit, Type::threshold, Type::both, Type::detection_filter}[random() % 4];
@@ -83,13 +83,13 @@ TEST(ThresholdCount, SaysWhatIsDocumentedOnRandomTimes) {
   }
 }
 
-TEST(ThresholdCount, AnIntervalHoldsItsLastMicrosecond) {
+TEST(ThresholdCount, AnIntervalIncludesItsLastMicrosecond) {
   const Threshold limit = threshold_of(Type::limit, 1, 10);
   EXPECT_EQ(counted(limit, {5 * kSecond, 15 * kSecond, 15 * kSecond + 1}),
             (std::vector{Counted::alert, Counted::silent, Counted::alert}));
 }
 
-TEST(ThresholdCount, TimeThatGoesBackIsStillInTheInterval) {
+TEST(ThresholdCount, ATimeBeforeTheIntervalCountsAsWithinIt) {
   const Threshold limit = threshold_of(Type::limit, 2, 10);
   EXPECT_EQ(counted(limit, {500 * kSecond, 1 * kSecond, 2 * kSecond, 511 * kSecond, 3 * kSecond}),
             (std::vector{Counted::alert, Counted::alert, Counted::silent, Counted::alert, Counted::alert}));
@@ -119,7 +119,7 @@ TEST(ThresholdCount, BackoffAlertsOnPowers) {
   }
 }
 
-TEST(ThresholdCount, BackoffEndsWhereItsNumbersEnd) {
+TEST(ThresholdCount, BackoffStopsWhenItsCountOverflows) {
   Threshold backoff = threshold_of(Type::backoff, 1, 0);
   backoff.multiplier = 0xffffffff;
   ThresholdCount count;

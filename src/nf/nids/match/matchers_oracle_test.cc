@@ -72,7 +72,7 @@ TEST_P(Matchers, FindLiteralsThatOverlapAndNestAndEndAlike) {
   }
 }
 
-TEST_P(Matchers, TellCaseApartWhereItMatters) {
+TEST_P(Matchers, DistinguishCaseIfItMatters) {
   use({literal("Content"), literal("content", true), literal("CONTENT"), literal("[\\]^_`{|}~", true),
        literal("@AZ[`az{", true), literal("\xc1\xe1", true), literal("A"), literal("a"), literal("B", true)});
   for (const char* const text : {"Content", "content", "cONTENT", "CONTENT", "[\\]^_`{|}~", "{|}~\x7f@[\\]^",
@@ -138,7 +138,7 @@ TEST_P(Matchers, FindRandomLiteralsOfFewLettersInTextsOfThem) {
   }
 }
 
-TEST_P(Matchers, FindAFewThousandLiteralsOfRulesInTrafficThatHasSome) {
+TEST_P(Matchers, FindThousandsOfRuleLiteralsInTraffic) {
   for (const std::uint32_t count : {1U, 150U, 3'000U}) {
     Draw draw(count);
     std::vector<Literal> literals;
@@ -155,7 +155,7 @@ TEST_P(Matchers, FindAFewThousandLiteralsOfRulesInTrafficThatHasSome) {
   }
 }
 
-TEST_P(Matchers, FindALiteralAtEveryPlaceOfTextsOfEveryLength) {
+TEST_P(Matchers, FindALiteralAtEveryPositionOfTextsOfEveryLength) {
   use({literal("needle"), literal("ab"), literal("\x01"), literal("Sixteen Bytes it"),
        literal("seventeen bytes i", true), literal("abc")});
   Draw draw(3);
@@ -173,7 +173,7 @@ TEST_P(Matchers, FindALiteralAtEveryPlaceOfTextsOfEveryLength) {
 }
 
 /// How streams use it: literals of at most a few bytes, the parts separately, and the seams.
-TEST_P(Matchers, FindInBothPartsAndAcrossTheSeamWhatIsInTheWholeWhereverItIsCut) {
+TEST_P(Matchers, FindInBothPartsAndAcrossTheSeamWhatIsInTheWhole) {
   Draw draw(4);
   std::vector<Literal> literals;
   for (int i = 0; i < 300; ++i) literals.push_back(draw.rule_literal());

@@ -119,7 +119,7 @@ TEST_P(SeamOracle, ALiteralIsFoundWhereverItIsCut) {
   }
 }
 
-TEST_P(SeamOracle, NothingIsFoundInTheStateAloneOrInAStateThatDoesNotHaveIt) {
+TEST_P(SeamOracle, FindsNothingInTheStateAloneOrWithTheWrongState) {
   const std::vector<Literal> literals{literal("needle"), literal("n")};
   Scan scan(literals, GetParam());
   FlowState state;

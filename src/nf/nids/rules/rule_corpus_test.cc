@@ -189,14 +189,14 @@ void expect_set_loads(const fs::path& path) {
   }
 }
 
-TEST(RuleCorpus, OfEtOpenEveryRuleLoadsThatNeedsNothingMore) {
+TEST(RuleCorpus, EverySupportedRuleOfEtOpenLoads) {
   expect_set_loads(data() / "rules/et-open-2023/emerging-all.rules.gz");
 }
-TEST(RuleCorpus, OfSnortsCommunitySetEveryRuleLoadsThatNeedsNothingMore) {
+TEST(RuleCorpus, EverySupportedRuleOfSnortsCommunitySetLoads) {
   expect_set_loads(data() / "rules/snort-community/community.rules");
 }
 
-TEST(RuleCorpus, OfDisabledRulesTooEveryOneLoadsThatNeedsNothingMore) {
+TEST(RuleCorpus, EverySupportedDisabledRuleLoads) {
   for (const char* name : {"rules/et-open-2023/emerging-all.rules.gz", "rules/snort-community/community.rules"}) {
     const std::string text = text_of(data() / name);
     if (text.empty()) GTEST_SKIP() << name << " is absent";
@@ -232,7 +232,7 @@ TEST(RuleCorpus, AllRulesOfTheConformanceCasesLoad) {
   if (files == 0) GTEST_SKIP() << "the cases are absent";
 }
 
-TEST(RuleCorpus, GeneratedAndPayloadRulesLoadWhole) {
+TEST(RuleCorpus, AllGeneratedAndPayloadRulesLoad) {
   for (const auto& [name, count] : {std::pair{"ids/generated/test.rules", 1500},
                                     {"ids/mix/payload-147.rules", 147},
                                     {"ids/mix/payload-1969.rules", 1969}}) {

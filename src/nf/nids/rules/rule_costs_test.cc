@@ -58,7 +58,7 @@ TEST(RuleCosts, RefuseMoreAddressesThanTheBoundInAllRules) {
 }
 
 /// A_0 has many networks; each following variable names the previous one many times, and is as long.
-TEST(VariableResolver, RefusesListsThatTakeTooLongToPutTogether) {
+TEST(VariableResolver, RefusesListsThatTakeTooLongToCombine) {
   Variables variables;
   std::string& first = variables["A_0"];
   for (int i = 0; i < 60'000; ++i) {
@@ -77,7 +77,7 @@ TEST(VariableResolver, RefusesListsThatTakeTooLongToPutTogether) {
   EXPECT_EQ(why.found, "more than 512.0 MiB in all");
 }
 
-TEST(Thresholds, OfAllRulesOfAGidAreGivenOnceHoweverManyLinesThereAre) {
+TEST(Thresholds, ForAllRulesOfAGidApplyOnceForAnyNumberOfLines) {
   std::string lines;
   for (int count = 1; count <= 100'000; ++count) {
     lines +=
