@@ -7,7 +7,7 @@
 // matches in this dimension. The first bit that is set in the vectors of all dimensions is the first match.
 //
 //   record of a vector:  | summary: a bit for each word that is not 0 | block number | block number | …
-//   block:               | 8 words: 512 entries |      equal vectors share a record, equal blocks of any a block
+//   block:               | 8 words: 512 entries |      equal vectors are stored once, and so are equal blocks
 
 #pragma once
 

@@ -40,7 +40,7 @@ struct Decision {
   Action action;
 };
 
-/// `entry`: what an engine gives, kNoEntry included.
+/// `entry`: the result of an engine, which may be kNoEntry.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Decision decision(const RulesView& rules, std::uint32_t entry,
                                                             NetworkLayer family) noexcept {
   if (entry != kNoEntry) return {rules.entries[entry].rule, rules.entries[entry].action};

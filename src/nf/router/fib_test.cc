@@ -160,7 +160,7 @@ TYPED_TEST(Fib, AcceptsTheLargestValueAndRefusesTheNext) {
   const auto before = this->bytes_of(table);
   EXPECT_FALSE(table.insert({this->host(1), kMaxValue + 1}));
   EXPECT_FALSE(table.insert({{this->address(0), static_cast<std::uint8_t>(this->kBits + 1)}, 1}));
-  EXPECT_FALSE(table.insert({this->prefix(0x0a01'0000, 8), 1})) << "address bits behind the length";
+  EXPECT_FALSE(table.insert({this->prefix(0x0a01'0000, 8), 1})) << "host bits set";
   EXPECT_EQ(this->bytes_of(table), before);
   EXPECT_EQ(table.size(), 1u);
 }

@@ -4,8 +4,8 @@
 // Converts the output of `ip -j route` and `ip -j neigh` (also with -6 and -p) to the words that they print without -j,
 // so that one reader handles both forms.
 //
-//     [{"dst":"default","gateway":"10.0.0.1","dev":"wan","flags":["onlink"]}, …]      default via 10.0.0.1 dev wan
-//     onlink
+//     [{"dst":"default","gateway":"10.0.0.1","dev":"wan","flags":["onlink"]}, …]
+//     default via 10.0.0.1 dev wan onlink
 //
 // Several arrays may follow one another, for example the output of several commands in one file.
 

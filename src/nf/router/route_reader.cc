@@ -266,10 +266,10 @@ bool RouteReader::check_hops() {
   if (route_.family == Family::unknown) {
     const auto with_gateway =
         std::ranges::find_if(hops, [](const Draft& d) { return d.gateway_family != Family::unknown; });
-    const Family told = with_gateway == hops.end() ? route_.hint
-                        : with_gateway->inet6      ? Family::ipv4
-                                                   : with_gateway->gateway_family;
-    route_.family = told == Family::ipv6 ? Family::ipv6 : Family::ipv4;
+    const Family known = with_gateway == hops.end() ? route_.hint
+                         : with_gateway->inet6      ? Family::ipv4
+                                                    : with_gateway->gateway_family;
+    route_.family = known == Family::ipv6 ? Family::ipv6 : Family::ipv4;
   }
   if (route_.kind != RouteKind::unicast) return true;
   if (hops.empty()) {

@@ -162,11 +162,11 @@ void Router::count_loaded() {
 /// Brings the tables that were in use up to date, as the shadow of the next update.
 void Router::follow(std::unique_ptr<const RouterTables> before, const TableEdit& edit, const RouterChange& change) {
   // No stage reads it any more, and it was not created as const.
-  std::unique_ptr<RouterTables> behind(const_cast<RouterTables*>(before.release()));
+  std::unique_ptr<RouterTables> previous(const_cast<RouterTables*>(before.release()));
   std::vector<std::uint32_t> replaced;
   try {
-    apply_neighbours(change, *behind);
-    if (behind->apply(edit, replaced)) shadow_ = std::move(behind);
+    apply_neighbours(change, *previous);
+    if (previous->apply(edit, replaced)) shadow_ = std::move(previous);
   } catch (const std::bad_alloc&) {
     // The change has been published; the next update copies the tables in use.
   }
@@ -175,8 +175,8 @@ void Router::follow(std::unique_ptr<const RouterTables> before, const TableEdit&
 /// Copies the published tables to all devices that have stages.
 void Router::follow_on_devices() noexcept {
   const RouterTables& newest = snapshot_.newest();
-  const auto is_behind = [&](const DeviceSide& side) { return !side.has(newest); };
-  while (DeviceSide* const side = on_devices_.find_if(is_behind)) side->follow(newest);
+  const auto is_outdated = [&](const DeviceSide& side) { return !side.has(newest); };
+  while (DeviceSide* const side = on_devices_.find_if(is_outdated)) side->follow(newest);
 }
 
 Router::Loaded Router::loaded() const {

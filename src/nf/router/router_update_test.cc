@@ -136,8 +136,9 @@ TEST(RouterUpdate, DoesNotBlockReportsAndTracesWhileItWaitsForAWorker) {
   EXPECT_EQ(explain_one(*router, p), "10.0.0.0/8 via 10.1.0.1 dev wan");
   stage->begin_batch();
   EXPECT_TRUE(update.get());
-  const std::string told = reports.get();
-  EXPECT_TRUE(told.ends_with("; 1; 10.0.0.0/8 dev lan")) << "not by the tables of the stage's batch: " << told;
+  const std::string report_text = reports.get();
+  EXPECT_TRUE(report_text.ends_with("; 1; 10.0.0.0/8 dev lan"))
+      << "not by the tables of the stage's batch: " << report_text;
   EXPECT_EQ(stage->explain(p.view()), "10.0.0.0/8 via 10.1.0.1 dev wan");
 }
 
@@ -251,7 +252,7 @@ TEST(RouterUpdate, IsAppliedCompletelyOrNotAtAllIfMemoryRunsOut) {
     }
   }
   EXPECT_GT(thrown, 40) << "allocations before the change is certain";
-  EXPECT_GT(without_shadow, 5) << "allocations behind it";
+  EXPECT_GT(without_shadow, 5) << "allocations after it";
 }
 
 TEST(RouterUpdate, GivesNextHopsTheMacsOfNewNeighbours) {

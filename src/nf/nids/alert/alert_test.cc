@@ -38,10 +38,10 @@ void append(Frame& frame, std::initializer_list<int> bytes) {
   for (const int byte : bytes) frame.push_back(static_cast<std::uint8_t>(byte));
 }
 
-/// Ethernet and IPv4 without options, to be followed by `behind` bytes of IP payload.
-Frame ipv4_frame(std::uint8_t protocol, std::uint16_t behind) {
+/// Ethernet and IPv4 without options, to be followed by `payload_bytes` bytes of IP payload.
+Frame ipv4_frame(std::uint8_t protocol, std::uint16_t payload_bytes) {
   Frame frame(12, 2);
-  const int length = 20 + behind;
+  const int length = 20 + payload_bytes;
   append(frame,
          {8, 0, 0x45, 0, length >> 8, length & 255, 0, 0, 0, 0, 64, protocol, 0, 0, 198, 51, 100, 1, 198, 51, 100, 2});
   return frame;

@@ -104,7 +104,7 @@ TEST(ContestedText, HasEveryReadingThatAChoiceOfVersionsGives) {
 
 TEST(ContestedText, IgnoresVersionsThatTheReceiverCannotHave) {
   EXPECT_FALSE(Chunk("GOOD").version(0, "EVIL", false).read().differs());
-  EXPECT_FALSE(Chunk("GOOD").version(4, "EVIL").read().differs()) << "behind the chunk";
+  EXPECT_FALSE(Chunk("GOOD").version(4, "EVIL").read().differs()) << "after the chunk";
 }
 
 TEST(ContestedText, LeavesUrgentBytesOut) {

@@ -21,17 +21,17 @@ using Token = ExpressionToken;
 class Counter {
  public:
   void add(const Token& token) {
-    const bool is_counted = behind_ == 0;  // a lookbehind has a fixed length
+    const bool is_counted = lookbehinds_ == 0;  // a lookbehind has a fixed length
     switch (token.kind) {
       case Token::Kind::options: break;
       case Token::Kind::open:
-        if (token.group == Token::Group::behind) ++behind_;
+        if (token.group == Token::Group::behind) ++lookbehinds_;
         break;
       case Token::Kind::bar:
         if (depth_ > 0 && is_counted && token.group == Token::Group::plain) append(kCallout);
         break;
       case Token::Kind::close:
-        if (token.group == Token::Group::behind) --behind_;
+        if (token.group == Token::Group::behind) --lookbehinds_;
         if (is_counted && token.group == Token::Group::plain) append(kCallout);
         break;
       case Token::Kind::item:
@@ -42,7 +42,7 @@ class Counter {
     if (token.kind == Token::Kind::close) --depth_;
     append(token.text);
     append(token.quantifier.text);
-    if (behind_ == 0 && token.quantifier.leaves_choice()) append(kCallout);
+    if (lookbehinds_ == 0 && token.quantifier.leaves_choice()) append(kCallout);
   }
 
   [[nodiscard]] CountedExpression take() && { return std::move(counted_); }
@@ -82,7 +82,7 @@ class Counter {
   }
 
   CountedExpression counted_;
-  unsigned depth_ = 0, behind_ = 0;  // open groups; open lookbehinds
+  unsigned depth_ = 0, lookbehinds_ = 0;  // open groups and lookbehinds
 };
 
 }  // namespace

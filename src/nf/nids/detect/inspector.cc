@@ -50,7 +50,7 @@ std::span<const BufferMatch> payload_options(const Rule& rule) noexcept {
 
 /// Bytes of a stream on either side of new ones that have been inspected before.
 struct BytesAround {
-  std::uint32_t ahead = 0, behind = 0;
+  std::uint32_t before = 0, after = 0;
   std::uint64_t offset = 0;  // offset of the first byte
 };
 
@@ -383,16 +383,16 @@ void Inspector::Parts::find_in_stream(const TrackedPacket& packet, const GroupPl
   StreamFindings::Known known;
   for (const stack::StreamChunk& chunk : chunks) {
     const bool has_start = plan.from_start && begins_stream(chunk);
-    const std::uint32_t ahead = has_start ? chunk.seen : std::min(chunk.seen, plan.stream_reach);
-    const std::uint32_t behind = std::min(chunk.seen_behind, plan.stream_reach);
-    const std::uint64_t begin = chunk.offset + chunk.seen - ahead;
-    const std::uint64_t end = chunk.offset + chunk.bytes.size() - chunk.seen_behind + behind;
-    const Bytes text = chunk.bytes.subspan(chunk.seen - ahead, end - begin);
+    const std::uint32_t before = has_start ? chunk.seen : std::min(chunk.seen, plan.stream_reach);
+    const std::uint32_t after = std::min(chunk.seen_behind, plan.stream_reach);
+    const std::uint64_t begin = chunk.offset + chunk.seen - before;
+    const std::uint64_t end = chunk.offset + chunk.bytes.size() - chunk.seen_behind + after;
+    const Bytes text = chunk.bytes.subspan(chunk.seen - before, end - begin);
     found_in_stream.clear();
     found_too_much = false;
     // If no rule reaches further than a literal, or the stream ends, nothing has to be remembered.
     const bool is_remembered = plan.stream_reach > reach || has_start;
-    if (takes_findings || (is_remembered && ahead + behind > 0)) {
+    if (takes_findings || (is_remembered && before + after > 0)) {
       stream_findings.look_up(*packet.flow, packet.direction, begin, end, reach, known);
       for (std::size_t i = 0; i < known.rest_count; ++i) {
         const StreamFindings::Range& rest = known.rest[i];
@@ -618,13 +618,13 @@ bool Inspector::Parts::stream_holds(const Candidate& candidate, const stack::Str
   const StreamReach& reach = rule.stream_reach;
   if (reach.from_start && !begins_stream(chunk)) return false;
   BytesAround around;
-  around.ahead = reach.from_start ? chunk.seen : std::min(chunk.seen, reach.bytes);
-  around.behind = reach.from_start ? chunk.seen_behind : std::min(chunk.seen_behind, reach.bytes);
-  around.offset = chunk.offset + chunk.seen - around.ahead;
-  const bool differs = around.ahead > 0 || around.behind > 0 || (reach.has_places && around.offset > 0);
+  around.before = reach.from_start ? chunk.seen : std::min(chunk.seen, reach.bytes);
+  around.after = reach.from_start ? chunk.seen_behind : std::min(chunk.seen_behind, reach.bytes);
+  around.offset = chunk.offset + chunk.seen - around.before;
+  const bool differs = around.before > 0 || around.after > 0 || (reach.has_places && around.offset > 0);
   if (!differs) return false;
-  const Bytes text = chunk.bytes.subspan(chunk.seen - around.ahead, around.ahead + news.size() + around.behind);
-  if (candidate.only_before && !rule.payload->may_match_from(text, around.ahead, scratch)) return false;
+  const Bytes text = chunk.bytes.subspan(chunk.seen - around.before, around.before + news.size() + around.after);
+  if (candidate.only_before && !rule.payload->may_match_from(text, around.before, scratch)) return false;
   return holds_anew(rule, text, around) && matched_in(text);
 }
 
@@ -634,16 +634,16 @@ bool Inspector::Parts::stream_holds(const Candidate& candidate, const stack::Str
 bool Inspector::Parts::holds_anew(const CompiledRule& rule, Bytes text, const BytesAround& around) noexcept {
   if (!payload_holds(rule, text, around.offset)) return false;
   const bool from_start = rule.stream_reach.from_start;
-  const std::uint64_t behind = around.offset + text.size() - around.behind;
-  if (!from_start && around.behind > 0 && payload_holds(rule, text.last(around.behind), behind)) {
-    text = text.first(text.size() - around.behind);
+  const std::uint64_t after_offset = around.offset + text.size() - around.after;
+  if (!from_start && around.after > 0 && payload_holds(rule, text.last(around.after), after_offset)) {
+    text = text.first(text.size() - around.after);
   }
   std::size_t from = 0;
-  while (from < around.ahead && payload_holds(rule, text.subspan(from, around.ahead - from), around.offset + from)) {
+  while (from < around.before && payload_holds(rule, text.subspan(from, around.before - from), around.offset + from)) {
     if (from_start) return false;
     from += std::max<std::size_t>(1, scratch.match_end());
   }
-  return (from == 0 && around.behind == 0) || payload_holds(rule, text.subspan(from), around.offset + from);
+  return (from == 0 && around.after == 0) || payload_holds(rule, text.subspan(from), around.offset + from);
 }
 
 bool Inspector::Parts::payload_holds(const CompiledRule& rule, Bytes bytes, std::uint64_t before) noexcept {

@@ -41,7 +41,7 @@ class Seam : public ::testing::TestWithParam<std::tuple<Mode, SearchedBy>> {
     for (std::size_t before = 0; before < 4 * kChunk; ++before) {
       const std::string text = std::string(before, '.') + given.text + std::string(3 * kChunk, '.');
       for (std::uint32_t i = 0; i < penstock::testing::rounds(5); ++i) {
-        ASSERT_THAT(streams.alerts_of(text, random), SizeIs(1)) << given.rule << " behind " << before;
+        ASSERT_THAT(streams.alerts_of(text, random), SizeIs(1)) << given.rule << " after " << before;
       }
     }
   }
@@ -170,7 +170,7 @@ TEST_P(Seam, ReportsContentsThatAreFarApart) {
           std::string(before, '.') + "FIRST" + std::string(apart, '.') + "SECOND" + std::string(1500, '.');
       std::vector<std::uint32_t> sids = streams.alerts_of(text, random);
       std::sort(sids.begin(), sids.end());
-      EXPECT_THAT(sids, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8)) << apart << " apart behind " << before;
+      EXPECT_THAT(sids, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8)) << apart << " apart, after " << before;
     }
   }
 }

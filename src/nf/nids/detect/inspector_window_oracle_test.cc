@@ -112,8 +112,8 @@ class WindowOracle : public ::testing::TestWithParam<std::tuple<Mode, SearchedBy
       CutStreams streams(text, mode, who, kMostStreamReach, one_of(segments, random));
       for (int i = 0; i < 8; ++i) {
         const std::string bytes = stream_of(random);
-        const std::vector<std::uint32_t> told = streams.alerts_of(bytes, random);
-        const Sids seen(told.begin(), told.end()), expected = found_at_once(rules, bytes);
+        const std::vector<std::uint32_t> alerts = streams.alerts_of(bytes, random);
+        const Sids seen(alerts.begin(), alerts.end()), expected = found_at_once(rules, bytes);
         found += expected.size();
         ++streams_seen;
         for (const CompiledRule& rule : rules) {

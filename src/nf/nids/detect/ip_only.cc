@@ -38,8 +38,8 @@ std::optional<IpOnlyRules::Index<Address>> IpOnlyRules::index(std::span<const Co
   for (const std::uint32_t place : places) {
     for (const AddressSet::Range<Address>& range : ranges_of<Address>(rules[place].rule->*side)) {
       edges.emplace_back(range.first, true, place);
-      Address behind = range.last;
-      if (next(behind)) edges.emplace_back(behind, false, place);
+      Address after = range.last;
+      if (next(after)) edges.emplace_back(after, false, place);
     }
   }
   std::sort(edges.begin(), edges.end());

@@ -48,9 +48,9 @@ class IpOnlyRules {
 
     template <typename Use>
     void visit(const Address& address, Use&& use) const {
-      const auto behind = std::upper_bound(from.begin(), from.end(), address);
-      if (behind == from.begin()) return;
-      const auto slice = static_cast<std::size_t>(behind - from.begin()) - 1;
+      const auto after = std::upper_bound(from.begin(), from.end(), address);
+      if (after == from.begin()) return;
+      const auto slice = static_cast<std::size_t>(after - from.begin()) - 1;
       for (std::uint32_t i = starts[slice]; i < starts[slice + 1]; ++i) use(rules[i]);
     }
   };

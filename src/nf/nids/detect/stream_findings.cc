@@ -227,23 +227,23 @@ void StreamFindings::searched(const stack::Flow& flow, stack::Direction directio
     Piece piece = entry->pieces[i];
     const std::uint64_t piece_end = piece.end();
     const bool is_before = piece.begin < begin && piece_end >= begin;
-    const bool is_behind = piece_end > end && piece.begin <= end;
+    const bool is_after = piece_end > end && piece.begin <= end;
     if (piece.kind == Kind::inspected && is_before && std::min(piece_end, end) - begin >= reach) {
       from = std::min(from, piece.begin);
-      if (is_behind) to = std::max(to, piece_end);
+      if (is_after) to = std::max(to, piece_end);
       continue;
     }
-    if (piece.kind == Kind::inspected && is_behind && end - std::max(piece.begin, begin) >= reach) {
+    if (piece.kind == Kind::inspected && is_after && end - std::max(piece.begin, begin) >= reach) {
       to = std::max(to, piece_end);
       continue;
     }
     if (piece.begin >= begin && piece_end <= end) continue;
-    if (is_before && is_behind) {
+    if (is_before && is_after) {
       entry->pieces[kept++] = piece;  // a piece of another kind around it: the inspected one takes precedence
       continue;
     }
     if (is_before) piece.length = static_cast<std::uint32_t>(begin - piece.begin);
-    if (is_behind) {
+    if (is_after) {
       piece.joined = piece.joined && piece.begin == end;
       piece.begin = end;
       piece.length = static_cast<std::uint32_t>(piece_end - end);

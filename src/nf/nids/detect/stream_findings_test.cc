@@ -155,7 +155,7 @@ TEST_F(JoinedFindings, LeaveSeamsIfTheStateIsNotTheStreams) {
 }
 
 //     0       100   110      200
-//     |--------| lost |-------|         the digits repeat: the bytes before the gap are as those before its end
+//     |--------| lost |-------|         the digits repeat: the same bytes precede the gap and its end
 TEST_F(JoinedFindings, LeaveGapsWhoseStateEqualsTheBytesBefore) {
   note_with_state(0, 0);
   note_with_state(0, 100);

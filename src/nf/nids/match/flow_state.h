@@ -6,7 +6,7 @@
 // word, which is sent to the device with the next packet:
 //
 //   byte   0 1 2 3 4 5 6     7
-//          the last bytes    how many they are; 0: the automaton begins anew
+//          the last bytes    how many they are; 0: the automaton starts at its root
 
 #pragma once
 

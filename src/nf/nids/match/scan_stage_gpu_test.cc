@@ -327,8 +327,7 @@ TEST_P(ScanOnDevice, FindsTheSameWithAnyShareOfTheDevice) {
   EXPECT_GT(found_, 1'000U);
 }
 
-//   stream     ┄┄┄┄┄┄ n e e | d | l e ┄┄┄┄┄         in segments of 0 to 59 bytes, each with the bytes before it as
-//   state
+//   stream     ┄┄┄┄┄┄ n e e | d | l e ┄┄┄┄┄     in segments of 0 to 59 bytes, with the bytes before as state
 TEST_P(ScanOnDevice, FindsWhatBeginsInTheStateOfTheFlow) {
   for (const std::uint32_t count : {1U, 33U, 2'000U}) {
     Draw draw(count);

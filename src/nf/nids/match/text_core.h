@@ -20,9 +20,9 @@ template <typename Word>
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr Word folded(Word word) noexcept {
   constexpr Word kOnes = static_cast<Word>(~Word{0}) / 0xff;  // 0x01 in each byte
   const Word low = word & static_cast<Word>(kOnes * 0x7f);
-  const Word from_a = static_cast<Word>(low + kOnes * (0x80 - 'A'));        // the top bit of bytes >= 'A'
-  const Word behind_z = static_cast<Word>(low + kOnes * (0x80 - 'Z' - 1));  // the top bit of bytes > 'Z'
-  const Word upper = static_cast<Word>(from_a & ~behind_z & ~word & kOnes * 0x80);
+  const Word from_a = static_cast<Word>(low + kOnes * (0x80 - 'A'));       // the top bit of bytes >= 'A'
+  const Word above_z = static_cast<Word>(low + kOnes * (0x80 - 'Z' - 1));  // the top bit of bytes > 'Z'
+  const Word upper = static_cast<Word>(from_a & ~above_z & ~word & kOnes * 0x80);
   return static_cast<Word>(word | upper >> 2);
 }
 

@@ -36,9 +36,9 @@ class AddressSet {
  private:
   template <typename Address>
   [[nodiscard]] static bool found(const std::vector<Range<Address>>& ranges, const Address& address) noexcept {
-    const auto behind = std::upper_bound(ranges.begin(), ranges.end(), address,
-                                         [](const Address& a, const Range<Address>& r) { return a < r.first; });
-    return behind != ranges.begin() && !(std::prev(behind)->last < address);
+    const auto after = std::upper_bound(ranges.begin(), ranges.end(), address,
+                                        [](const Address& a, const Range<Address>& r) { return a < r.first; });
+    return after != ranges.begin() && !(std::prev(after)->last < address);
   }
 };
 

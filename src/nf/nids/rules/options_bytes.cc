@@ -89,7 +89,7 @@ bool few_words(RuleDraft& draft, const OptionValue& value, const char* expected)
 }
 
 /// The value after a keyword, as in "multiplier 4".
-std::optional<std::string_view> behind(std::string_view field, std::string_view keyword) {
+std::optional<std::string_view> value_after(std::string_view field, std::string_view keyword) {
   if (!field.starts_with(keyword)) return std::nullopt;
   const std::string_view rest = field.substr(keyword.size());
   if (rest.empty() || (rest.front() != ' ' && rest.front() != '\t')) return std::nullopt;
@@ -204,7 +204,7 @@ bool read_byte_test(RuleDraft& draft, const OptionValue& value) {
     return false;
   }
   for (std::size_t i = 4; i < fields.size(); ++i) {
-    if (const auto mask = behind(fields[i], "bitmask")) {
+    if (const auto mask = value_after(fields[i], "bitmask")) {
       if (!read_bitmask(draft, *mask, match.bitmask)) return false;
       continue;
     }
@@ -233,13 +233,13 @@ bool read_byte_jump(RuleDraft& draft, const OptionValue& value) {
   }
   for (std::size_t i = 2; i < fields.size(); ++i) {
     const std::string_view field = fields[i];
-    if (const auto mask = behind(field, "bitmask")) {
+    if (const auto mask = value_after(field, "bitmask")) {
       if (!read_bitmask(draft, *mask, match.bitmask)) return false;
-    } else if (const auto factor = behind(field, "multiplier")) {
+    } else if (const auto factor = value_after(field, "multiplier")) {
       std::uint64_t multiplier = 0;
       if (!read_unsigned(draft, *factor, 1, 65535, "multiplier", multiplier)) return false;
       match.multiplier = static_cast<std::uint32_t>(multiplier);
-    } else if (const auto post = behind(field, "post_offset")) {
+    } else if (const auto post = value_after(field, "post_offset")) {
       if (!read_number(draft, *post, -kMostOffset, kMostOffset, "post_offset", match.post_offset)) return false;
     } else if (field == "align") {
       match.align = true;
@@ -278,11 +278,11 @@ bool read_byte_extract(RuleDraft& draft, const OptionValue& value) {
   }
   for (std::size_t i = 3; i < fields.size(); ++i) {
     const std::string_view field = fields[i];
-    if (const auto factor = behind(field, "multiplier")) {
+    if (const auto factor = value_after(field, "multiplier")) {
       std::uint64_t multiplier = 0;
       if (!read_unsigned(draft, *factor, 1, 65535, "multiplier", multiplier)) return false;
       match.multiplier = static_cast<std::uint32_t>(multiplier);
-    } else if (const auto align = behind(field, "align")) {
+    } else if (const auto align = value_after(field, "align")) {
       if (*align != "2" && *align != "4")
         return draft.fail(*align, "wrong align", in_quotes(*align), "2 or 4", "value");
       match.align = *align == "2" ? 2 : 4;
@@ -312,28 +312,28 @@ bool read_byte_math(RuleDraft& draft, const OptionValue& value) {
   std::string_view result;
   bool has_bytes = false, has_offset = false, has_operator = false, has_value = false;
   for (const std::string_view field : split_fields(value.text)) {
-    if (const auto bytes = behind(field, "bytes")) {
+    if (const auto bytes = value_after(field, "bytes")) {
       has_bytes = true;
       if (!read_number(draft, *bytes, 1, kMostMathBytes, "number of bytes", match.bytes)) return false;
-    } else if (const auto offset = behind(field, "offset")) {
+    } else if (const auto offset = value_after(field, "offset")) {
       has_offset = true;
       if (!read_number(draft, *offset, -kMostOffset, kMostOffset, "offset", match.offset)) return false;
-    } else if (const auto oper = behind(field, "oper")) {
+    } else if (const auto oper = value_after(field, "oper")) {
       const auto operation = math_operator(*oper);
       if (!operation) return draft.fail(*oper, "unknown operator", in_quotes(*oper), "+ - * / << >>");
       has_operator = true;
       match.operation = *operation;
-    } else if (const auto right = behind(field, "rvalue")) {
+    } else if (const auto right = value_after(field, "rvalue")) {
       has_value = true;
       if (!read_number(draft, *right, 0, 0xffffffff, "rvalue", match.value)) return false;
-    } else if (const auto name = behind(field, "result")) {
+    } else if (const auto name = value_after(field, "result")) {
       result = *name;
-    } else if (const auto mask = behind(field, "bitmask")) {
+    } else if (const auto mask = value_after(field, "bitmask")) {
       if (!read_bitmask(draft, *mask, match.bitmask)) return false;
     } else {
       std::string_view word = field;
-      if (const auto endian = behind(field, "endian")) word = *endian;
-      if (const auto base = behind(field, "string")) {
+      if (const auto endian = value_after(field, "endian")) word = *endian;
+      if (const auto base = value_after(field, "string")) {
         encoding.text = true;
         word = *base;
       }
@@ -366,10 +366,10 @@ bool read_base64_decode(RuleDraft& draft, const OptionValue& value) {
   if (!value.text.empty()) {
     for (const std::string_view field : split_fields(value.text)) {
       std::uint64_t number = 0;
-      if (const auto bytes = behind(field, "bytes")) {
+      if (const auto bytes = value_after(field, "bytes")) {
         if (!read_unsigned(draft, *bytes, 1, 0xffffffff, "number of bytes", number)) return false;
         match.bytes = static_cast<std::uint32_t>(number);
-      } else if (const auto offset = behind(field, "offset")) {
+      } else if (const auto offset = value_after(field, "offset")) {
         if (!read_unsigned(draft, *offset, 0, 0xffff, "offset", number)) return false;
         match.offset = static_cast<std::uint32_t>(number);
       } else if (field == "relative") {

@@ -330,8 +330,8 @@ bool read_pcre(RuleDraft& draft, const OptionValue& value) {
   Pcre pcre;
   pcre.pattern = text.substr(1, end - 1);
   pcre.negated = value.negated;
-  const std::string_view behind = text.substr(end + 1);
-  const std::string_view flags = trimmed(behind.substr(0, behind.find(',')));
+  const std::string_view after = text.substr(end + 1);
+  const std::string_view flags = trimmed(after.substr(0, after.find(',')));
   for (std::size_t i = 0; i < flags.size(); ++i) {
     const std::string_view here = flags.substr(i, 1);
     switch (flags[i]) {

@@ -26,9 +26,9 @@ class PortSet {
     return ranges.size() == 1 && ranges[0].first == 0 && ranges[0].last == 0xffff;
   }
   [[nodiscard]] bool contains(std::uint16_t port) const noexcept {
-    const auto behind = std::upper_bound(ranges.begin(), ranges.end(), port,
-                                         [](std::uint16_t p, const Range& r) { return p < r.first; });
-    return behind != ranges.begin() && std::prev(behind)->last >= port;
+    const auto after = std::upper_bound(ranges.begin(), ranges.end(), port,
+                                        [](std::uint16_t p, const Range& r) { return p < r.first; });
+    return after != ranges.begin() && std::prev(after)->last >= port;
   }
 
   friend bool operator==(const PortSet&, const PortSet&) = default;

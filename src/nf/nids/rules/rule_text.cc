@@ -30,9 +30,9 @@ bool looks_like_a_rule(std::string_view text) noexcept {
 Place RuleLine::place(std::string_view at, const std::string& file) const {
   if (at.data() == nullptr || at.data() < text.data() || at.data() > text.data() + text.size()) return {file, line, 0};
   const auto offset = static_cast<std::size_t>(at.data() - text.data());
-  const auto behind = std::upper_bound(pieces.begin(), pieces.end(), offset,
-                                       [](std::size_t o, const Piece& piece) { return o < piece.start; });
-  const Piece& piece = *std::prev(behind);
+  const auto after = std::upper_bound(pieces.begin(), pieces.end(), offset,
+                                      [](std::size_t o, const Piece& piece) { return o < piece.start; });
+  const Piece& piece = *std::prev(after);
   return {file, piece.line, static_cast<std::uint32_t>(piece.column + (offset - piece.start))};
 }
 

@@ -81,7 +81,7 @@ constexpr std::array kDefaultClasses{
 };
 
 /// The text after `config KEYWORD:`; empty if the line is something else.
-std::optional<std::string_view> behind_config(std::string_view line, std::string_view keyword) {
+std::optional<std::string_view> text_after_config(std::string_view line, std::string_view keyword) {
   if (!line.starts_with("config")) return std::nullopt;
   line = trimmed(line.substr(6));
   if (!line.starts_with(keyword)) return std::nullopt;
@@ -261,7 +261,7 @@ Result<ClassTable> read_classification(std::string_view text, const std::string&
   ClassTable classes;
   ErrorList errors;
   each_line(text, name, errors, "config classification: NAME,DESCRIPTION,PRIORITY", [&](std::string_view line) {
-    const auto value = behind_config(line, "classification");
+    const auto value = text_after_config(line, "classification");
     if (!value) return false;
     const std::size_t first = value->find(',');
     const std::size_t last = value->rfind(',');
@@ -308,7 +308,7 @@ Result<ReferenceTable> read_references(std::string_view text, const std::string&
   ReferenceTable references;
   ErrorList errors;
   each_line(text, name, errors, "config reference: NAME URL", [&](std::string_view line) {
-    const auto value = behind_config(line, "reference");
+    const auto value = text_after_config(line, "reference");
     if (!value) return false;
     const std::vector<std::string_view> words = split_spaces(*value);
     if (words.empty() || words.size() > 2) return false;
