@@ -31,7 +31,7 @@ class Devices {
   /// unknown, or the name is that of another port.
   bool add_alias(std::string_view name, std::string_view port);
   /// All names passed to find().
-  [[nodiscard]] const std::set<std::string, std::less<>>& asked_for() const noexcept { return asked_for_; }
+  [[nodiscard]] const std::set<std::string, std::less<>>& names_used() const noexcept { return names_used_; }
 
   /// The device's port: empty for an unknown name, kNoPort for a device that is not a port. If every name is accepted,
   /// a new name is added.
@@ -46,7 +46,7 @@ class Devices {
   std::vector<std::string> names_;
   std::map<std::string, PortIndex, std::less<>> index_;
   std::map<std::string, PortIndex, std::less<>> prefixes_;  // aliases with a wildcard, which is removed from the key
-  std::set<std::string, std::less<>> asked_for_;
+  std::set<std::string, std::less<>> names_used_;
 };
 
 }  // namespace penstock::router

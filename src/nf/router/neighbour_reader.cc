@@ -98,7 +98,7 @@ class NeighbourReader {
     bool has_device = false;
     bool has_mac = false;
     bool usable = true;
-    bool asked_for = true;  // the MAC comes from an ARP or ND answer, or from a user
+    bool expects_unicast = true;  // the MAC comes from an ARP or ND answer, or from a user
     Word mac_word;
     for (std::size_t at = 1; at < words_.size(); ++at) {
       const Word& name = words_[at];
@@ -111,7 +111,7 @@ class NeighbourReader {
         continue;
       }
       if (entry->word == NeighbourWord::no_arp) {
-        asked_for = false;
+        expects_unicast = false;
         continue;
       }
       if (at + 1 == words_.size()) {
@@ -138,7 +138,7 @@ class NeighbourReader {
     if (!has_device) return error({{}, end}, "neighbour without a device", "dev DEVICE");
     if (!has_mac || !usable || neighbour.device == kNoPort) return;
     if (is_group_address(neighbour.mac) || neighbour.mac == MacAddress{}) {
-      if (asked_for) error(mac_word, "not a unicast MAC address", "a unicast address such as 02:00:00:00:00:01");
+      if (expects_unicast) error(mac_word, "not a unicast MAC address", "a unicast address such as 02:00:00:00:00:01");
       return;
     }
     add(neighbour, mac_word);

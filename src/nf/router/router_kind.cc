@@ -110,7 +110,7 @@ Errors without_effect(const Parameters& parameters, const RouterConfig& config, 
                      context.ports[port]),
          format_count(routes_by_port[port], "route"), "a port that writes"});
   }
-  append(warnings, function::unused_interfaces(parameters, config.devices.asked_for(), "route or neighbour"));
+  append(warnings, function::unused_interfaces(parameters, config.devices.names_used(), "route or neighbour"));
   return warnings;
 }
 

@@ -559,13 +559,13 @@ bool Inspector::Parts::holds(const Candidate& candidate, const TrackedPacket& pa
   if ((rule.needs & ~has) != 0) return false;
   if (!rule.any_header && !header_holds(*rule.rule, packet)) return false;
   if (!may_evaluate(rule)) return false;
-  const Rule& asked = *rule.rule;
+  const Rule& tested = *rule.rule;
   // only_stream and no_stream are already decided by what the rule inspects.
-  if (!flow_holds(asked.flow, packet, asked.flow.only_stream)) return false;
-  for (const PacketMatch& one : asked.packet_matches) {
+  if (!flow_holds(tested.flow, packet, tested.flow.only_stream)) return false;
+  for (const PacketMatch& one : tested.packet_matches) {
     if (!nids::holds(one, packet)) return false;
   }
-  for (const StateMatch& one : asked.state_matches) {
+  for (const StateMatch& one : tested.state_matches) {
     if (!state.holds(one, packet)) return false;
   }
   return buffers_hold(candidate, packet, match, contested);

@@ -186,15 +186,15 @@ bool holds(const FragmentBits& match, const TrackedPacket& packet) noexcept {
   const Ipv4Header* const ip = packet.stream_end ? nullptr : ipv4_header(packet.packet);
   if (ip == nullptr) return false;
   const unsigned bits = ip->fragment.value() >> 13;
-  const unsigned asked =
+  const unsigned wanted =
       (match.reserved ? 4U : 0U) | (match.dont_fragment ? 2U : 0U) | (match.more_fragments ? 1U : 0U);
   switch (match.how) {
-    case FragmentBits::How::exactly: return bits == asked;
+    case FragmentBits::How::exactly: return bits == wanted;
     case FragmentBits::How::all_of:
       // Suricata's `+`: all of them, and at least one other.
-      return (bits & asked) == asked && bits != asked;
-    case FragmentBits::How::any_of: return (bits & asked) != 0;
-    case FragmentBits::How::not_these: return (bits & asked) != asked;
+      return (bits & wanted) == wanted && bits != wanted;
+    case FragmentBits::How::any_of: return (bits & wanted) != 0;
+    case FragmentBits::How::not_these: return (bits & wanted) != wanted;
   }
   return false;
 }

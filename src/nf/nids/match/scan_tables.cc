@@ -37,10 +37,10 @@ Result<ScanTables> build_scan_tables(std::span<const Literal> literals, ScanEngi
                                      const HashedFilterOptions& filter) {
   if (engine != ScanEngine::hashed_filter && fits_automaton(literals)) {
     auto automaton = build_aho_corasick(literals);
-    const bool asked = engine == ScanEngine::aho_corasick;
-    if (!automaton && asked) return tl::unexpected(std::move(automaton.error()));
+    const bool requested = engine == ScanEngine::aho_corasick;
+    if (!automaton && requested) return tl::unexpected(std::move(automaton.error()));
     const bool possible = automaton && automaton->is_narrow();
-    if (possible && (asked || automaton->narrow.size() * sizeof(automaton->narrow[0]) <= kMostRowBytes)) {
+    if (possible && (requested || automaton->narrow.size() * sizeof(automaton->narrow[0]) <= kMostRowBytes)) {
       return ScanTables{std::move(*automaton)};
     }
   }

@@ -82,14 +82,14 @@ bool read_flowbits(RuleDraft& draft, const OptionValue& value) {
     return true;
   }
   const std::string_view names = comma == value.text.npos ? std::string_view{} : trimmed(value.text.substr(comma + 1));
-  const bool is_asked = command == "isset" || command == "isnotset";
+  const bool is_test = command == "isset" || command == "isnotset";
   const bool is_set = command == "set" || command == "unset" || command == "toggle";
-  if (!is_asked && !is_set) {
+  if (!is_test && !is_set) {
     return draft.fail(command, "unknown flowbits command", in_quotes(command),
                       "set, unset, toggle, isset, isnotset or noalert");
   }
   if (names.empty()) return draft.fail(value.text, "flowbits without a name", in_quotes(value.text), "NAME");
-  if (is_asked && names.find('|') != names.npos) {
+  if (is_test && names.find('|') != names.npos) {
     FlowbitsMatch match;
     match.negated = command == "isnotset";
     if (!read_bits(draft, names, '|', match.bits)) return false;
@@ -102,7 +102,7 @@ bool read_flowbits(RuleDraft& draft, const OptionValue& value) {
   std::vector<std::uint32_t> bits;
   if (!read_bits(draft, names, '&', bits)) return false;
   for (const std::uint32_t bit : bits) {
-    if (is_asked) {
+    if (is_test) {
       draft.rule.state_matches.emplace_back(FlowbitsMatch{{bit}, command == "isnotset"});
     } else {
       using How = FlowbitsChange::How;
