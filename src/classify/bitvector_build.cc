@@ -24,7 +24,7 @@ struct Step {
   std::uint32_t record;
 };
 
-/// A dimension, cut where any entry's values begin or end.
+/// A dimension, divided where any entry's values begin or end.
 struct Steps {
   std::vector<Step> steps;  // the first starts at the domain's lowest value
   bool used = false;        // some entry does not match all values
@@ -39,8 +39,8 @@ std::uint32_t count_ports(const Ruleset& rules) {
   return static_cast<std::uint32_t>(std::bit_width(named));
 }
 
-/// Sweeps over a dimension from its lowest value to its highest and notes the vector of each interval. Stops where the
-/// pool is over `limit`.
+/// Sweeps over a dimension from its lowest value to its highest, and stores the vector of each interval. Stops if the
+/// pool exceeds `limit`.
 Steps sweep(const Ruleset& rules, Dimension dimension, std::uint32_t port_count, std::size_t limit, VectorPool& pool) {
   struct Event {
     Number at;
@@ -58,7 +58,7 @@ Steps sweep(const Ruleset& rules, Dimension dimension, std::uint32_t port_count,
       if (interval.high != domain.high) events.push_back({successor(interval.high), e, false});
     }
   }
-  // An entry's intervals are not adjacent, so no value has two events of one entry.
+  // The intervals of an entry are not adjacent, so no value has two events of one entry.
   std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.at < b.at; });
 
   pool.clear();
@@ -74,7 +74,7 @@ Steps sweep(const Ruleset& rules, Dimension dimension, std::uint32_t port_count,
   }
 }
 
-/// Walks an IPv4 dimension's steps in order, a block of addresses of the same higher bits after the other.
+/// Walks the steps of an IPv4 dimension in order, one block of addresses with common higher bits after the other.
 class Ipv4Builder {
  public:
   explicit Ipv4Builder(const std::vector<Step>& steps) : steps_(steps) {}
@@ -87,7 +87,7 @@ class Ipv4Builder {
   }
 
  private:
-  /// Whether one step holds all of [block, block + size). Afterwards `at_` is the step of the first address.
+  /// Whether one step contains all of [block, block + size). Afterwards `at_` is the step of the first address.
   bool is_uniform(std::uint64_t block, std::uint64_t size) {
     while (at_ + 1 < steps_.size() && steps_[at_ + 1].start.low <= block) ++at_;
     return at_ + 1 == steps_.size() || steps_[at_ + 1].start.low >= block + size;
@@ -140,7 +140,7 @@ Ipv6Table ipv6_table(const std::vector<Step>& steps) {
     table.starts.push_back(step.start);
     table.records.push_back(step.record);
   }
-  std::uint32_t last = 0;  // the interval that holds the bucket's first address
+  std::uint32_t last = 0;  // the interval that contains the bucket's first address
   for (std::uint64_t bucket = 0; bucket < 65536; ++bucket) {
     const Ipv6Address lowest{bucket << 48, 0};
     while (last + 1 < table.starts.size() && table.starts[last + 1] <= lowest) ++last;
@@ -150,12 +150,12 @@ Ipv6Table ipv6_table(const std::vector<Step>& steps) {
   return table;
 }
 
-/// The pages of a small dimension's values, in order of the values.
+/// The pages for a small dimension's values, in order of the values.
 SmallTable small_table(const std::vector<Step>& steps, const Interval& domain, SmallView::Use use) {
   SmallTable table;
   table.use = use;
   std::map<std::array<std::uint32_t, 256>, std::uint32_t> known;
-  std::map<std::uint32_t, std::uint32_t> uniform;  // record -> page, for the many pages of one record
+  std::map<std::uint32_t, std::uint32_t> uniform;  // record -> page, for the many pages with one record
   std::array<std::uint32_t, 256> page{};
   std::size_t step = 0;
   const auto intern = [&] {
@@ -192,14 +192,13 @@ std::size_t bytes_of(const Ipv4Table& t) { return bytes_of(t.top) + bytes_of(t.m
 std::size_t bytes_of(const Ipv6Table& t) { return bytes_of(t.first) + bytes_of(t.starts) + bytes_of(t.records); }
 std::size_t bytes_of(const SmallTable& t) { return bytes_of(t.pages) + bytes_of(t.records); }
 
-/// The most vectors that dimensions are combined into: their numbers should stay in the first-level cache, and the
-/// work on them short.
+/// The most combined vectors: their index must stay in the first-level cache, and building them must not take long.
 std::size_t most_combined(std::size_t entries) {
   constexpr std::size_t kMost = 1 << 14, kMostBits = std::size_t{1} << 27;
   return std::min(kMost, kMostBits / std::max<std::size_t>(entries, 1));
 }
 
-/// The different records of a dimension, in ascending order.
+/// The distinct records of a dimension, in ascending order.
 std::vector<std::uint32_t> records_of(const Steps& cut) {
   std::vector<std::uint32_t> records;
   for (const Step& step : cut.steps) records.push_back(step.record);
@@ -208,7 +207,7 @@ std::vector<std::uint32_t> records_of(const Steps& cut) {
   return records;
 }
 
-/// Combines as many of the small dimensions as make few enough vectors.
+/// Combines as many small dimensions as the number of vectors allows.
 class Combiner {
  public:
   Combiner(VectorPool& pool, std::size_t most) : pool_(pool), most_(most) {}
@@ -228,7 +227,7 @@ class Combiner {
     return small_table(cut.steps, domain, SmallView::Use::combined);
   }
 
-  /// The records of all combinations, the first dimension's values running fastest.
+  /// The records of all combinations; the first dimension's values vary fastest.
   std::vector<std::uint32_t> combine() {
     std::vector<std::uint32_t> combined(count_);
     std::vector<std::uint32_t> parts(factors_.size());

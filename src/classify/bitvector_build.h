@@ -14,7 +14,7 @@
 
 namespace penstock::classify {
 
-/// What the vectors of a rule set may take at most.
+/// The memory limit for the vectors of a rule set.
 inline constexpr std::size_t kBitVectorMemoryLimit = std::size_t{1} << 30;
 
 struct Ipv4Table {
@@ -45,12 +45,12 @@ struct BitVectorTables {
   std::vector<std::uint64_t> words;
   std::vector<VectorBlock> blocks;
 
-  /// `entries`: the rule set's, which must live as long.
+  /// `entries`: the rule set's; it must outlive the view.
   [[nodiscard]] BitVectorView view(const Entry* entries) const noexcept;
   [[nodiscard]] std::size_t memory_bytes() const noexcept;
 };
 
-/// Fails where the vectors would need more than `limit` bytes.
+/// Fails if the vectors would need more than `limit` bytes.
 [[nodiscard]] Result<BitVectorTables> build_bitvectors(const Ruleset& rules, std::size_t limit = kBitVectorMemoryLimit);
 
 }  // namespace penstock::classify

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// First match in aggregated bit vectors, in two halves, so that a stage can locate the vectors of many packets (and
-// prefetch them) before it reads the first.
+// First match in aggregated bit vectors, in two steps, so that a stage can locate the vectors of many packets (and
+// prefetch them) before it reads the first one.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace penstock::classify {
 
-/// The records of a key's vectors, one for each dimension that is in use.
+/// The records of a key's vectors, one for each dimension in use.
 struct VectorSet {
   std::uint32_t records[kMaxDimensions];
   std::uint32_t count;
@@ -29,7 +29,7 @@ PENSTOCK_HOST_DEVICE constexpr std::uint32_t lowest_bit(std::uint64_t word) noex
 #endif
 }
 
-/// The slot of the next step, whose bits of the address are `bits`.
+/// The slot in the next step; `bits` are the address bits of that step.
 PENSTOCK_HOST_DEVICE constexpr std::uint32_t next_slot(std::uint32_t node, std::uint32_t bits) noexcept {
   return (node >> 1) + (bits & (0U - (node & 1)));
 }
@@ -58,8 +58,8 @@ PENSTOCK_HOST_DEVICE constexpr std::uint32_t next_slot(std::uint32_t node, std::
   return table.records[table.pages[number >> 8] * 256 + (number & 255)];
 }
 
-/// The number that stands for where a packet came in and goes out, and whether it is a later fragment, with
-/// `port_count` ports; all ports behind them, and none, are one more.
+/// The number of a combination of input port, output port and "is a later fragment". With `port_count` ports, all ports
+/// above them, and no port, count as one more.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t place_of(std::uint32_t in_port, std::uint32_t out_port,
                                                                     bool later_fragment,
                                                                     std::uint32_t port_count) noexcept {
@@ -70,7 +70,7 @@ PENSTOCK_HOST_DEVICE constexpr std::uint32_t next_slot(std::uint32_t node, std::
 
 PENSTOCK_HOST_DEVICE inline void add_record(std::uint32_t record, VectorSet& set) noexcept {
 #ifdef __CUDA_ARCH__
-  // An array whose index is not known when it is compiled would lie in memory: this one stays in registers.
+  // An array with a run-time index would be in local memory; this keeps it in registers.
   for (std::uint32_t d = 2; d < kMaxDimensions; ++d) set.records[d] = d == set.count ? record : set.records[d];
 #else
   set.records[set.count] = record;
@@ -78,7 +78,7 @@ PENSTOCK_HOST_DEVICE inline void add_record(std::uint32_t record, VectorSet& set
   ++set.count;
 }
 
-/// Adds a small dimension's vector to the set, or its part to the number of the combined one.
+/// Adds a small dimension's vector to the set, or its summand to the number of the combined vector.
 PENSTOCK_HOST_DEVICE inline void locate_small(const SmallView& dimension, std::uint32_t value, std::uint32_t& combined,
                                               VectorSet& set) noexcept {
   if (dimension.use == SmallView::Use::none) return;
@@ -90,7 +90,7 @@ PENSTOCK_HOST_DEVICE inline void locate_small(const SmallView& dimension, std::u
   }
 }
 
-/// Written in place: a set that is returned and copied would be read back before its parts are stored.
+/// Fills `set` in place: a set that is returned and copied would be read back before its parts are stored.
 PENSTOCK_HOST_DEVICE inline void locate(const BitVectorView& table, const Key& key, VectorSet& set) noexcept {
   if (key.family == NetworkLayer::ipv4) {
     set.records[0] = record_of(table.source4, static_cast<std::uint32_t>(key.source.low));
@@ -111,13 +111,13 @@ PENSTOCK_HOST_DEVICE inline void locate(const BitVectorView& table, const Key& k
   if (table.combined != nullptr) add_record(table.combined[combined], set);
 }
 
-/// The number of the record's block `i`: two stand in a word, the first in the low half.
+/// The number of the record's block `i`. Each word holds two, the first in the low half.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t block_of(const BitVectorView& table, std::uint32_t record,
                                                                     std::uint32_t i) noexcept {
   return static_cast<std::uint32_t>(table.words[record + table.summary_words + i / 2] >> (i % 2 * 32));
 }
 
-/// The first entry at or behind `from` that matches in all of the `Count` dimensions, or kNoEntry.
+/// The first entry from `from` on that matches in all `Count` dimensions, or kNoEntry.
 template <std::uint32_t Count>
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t first_match(const BitVectorView& table,
                                                                     const std::uint32_t (&records)[kMaxDimensions],
@@ -150,10 +150,10 @@ template <std::uint32_t Count>
   }
 }
 
-/// The entry that decides about the key that `set` was located for, or kNoEntry: the policy does.
+/// The entry that decides the key that `set` was located for, or kNoEntry: then the policy decides.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t deciding_entry(const BitVectorView& table,
                                                                        const VectorSet& set) noexcept {
-  // The compiler unrolls what it knows the count of; the count is the same for all packets.
+  // The compiler unrolls loops with a known count; the count is the same for all packets.
   switch (set.count) {
     case 2: return deciding_entry_of<2>(table, set);
     case 3: return deciding_entry_of<3>(table, set);
@@ -163,7 +163,7 @@ template <std::uint32_t Count>
   }
 }
 
-/// Both halves, for one key alone.
+/// Both steps, for a single key.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t deciding_entry(const BitVectorView& table,
                                                                        const Key& key) noexcept {
   VectorSet set{};

@@ -44,7 +44,7 @@ class BitVectorClassifier final : public Classifier {
     while (!keys.empty()) {
       const std::span<const Key> group = keys.first(std::min(keys.size(), kGroup));
       std::array<VectorSet, kGroup> sets;
-      // The lookups of different packets do not wait for each other, and the vectors arrive while they go on.
+      // Lookups of different packets are independent, and the vectors are fetched while they go on.
       for (std::size_t i = 0; i < group.size(); ++i) {
         locate(view_, group[i], sets[i]);
         for (std::uint32_t d = 0; d < sets[i].count; ++d) __builtin_prefetch(view_.words + sets[i].records[d]);

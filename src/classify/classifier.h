@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The engines that find the rule for a key, behind one interface. An engine borrows the rule set that it was made for,
-// is immutable, and is used by many workers at once.
+// The engines that find the rule for a key, behind one interface. An engine borrows its rule set, is immutable, and may
+// be used by many workers at once.
 
 #pragma once
 
@@ -22,13 +22,14 @@ struct BitVectorTables;
 
 class Classifier {
  public:
-  /// Keys that are worked on together.
+  /// How many keys an engine processes together.
   static constexpr std::size_t kGroup = 32;
 
   virtual ~Classifier() = default;
-  /// For each key the entry that decides about it, or kNoEntry: the policy does. `entries` has the size of `keys`.
+  /// Finds for each key the entry that decides it, or kNoEntry: then the policy decides. `entries` must have room for
+  /// one per key.
   virtual void classify(std::span<const Key> keys, std::uint32_t* entries) const noexcept = 0;
-  /// What is copied to devices beside the rule set; null where the engine has nothing but that.
+  /// The tables to copy to devices in addition to the rule set; null if the engine has none.
   [[nodiscard]] virtual const BitVectorTables* bitvectors() const noexcept = 0;
   [[nodiscard]] virtual std::size_t memory_bytes() const noexcept = 0;
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
@@ -39,7 +40,7 @@ enum class Engine : std::uint8_t { linear, bitvector };
 /// "linear" or "bitvector".
 [[nodiscard]] Engine engine_of(std::string_view name);
 
-/// Fails where the rules are too many for the engine.
+/// Fails if there are too many rules for the engine.
 [[nodiscard]] Result<std::unique_ptr<Classifier>> make_classifier(Engine engine, const Ruleset& rules);
 
 }  // namespace penstock::classify

@@ -16,7 +16,7 @@ DeviceTables::DeviceTables(const Ruleset& rules, const Classifier& classifier) :
   }
 }
 
-/// Null where there is nothing to copy.
+/// Null if there is nothing to copy.
 template <typename T>
 const T* DeviceTables::copy_of(const std::vector<T>& host) {
   copies_.emplace_back(std::as_bytes(std::span(host)));

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An engine's tables on a device: what all GPU stages of one device share. Owns the device's memory; immutable.
+// An engine's tables on a device, shared by all GPU stages of the device. Owns the device memory; immutable.
 
 #pragma once
 
@@ -22,10 +22,10 @@ class DeviceTables {
  public:
   using EngineView = std::variant<LinearView, BitVectorView>;
 
-  /// Copies them to the current device; throws CudaError. `classifier` is of `rules`.
+  /// Copies the tables to the current device; throws CudaError. `classifier` must be built from `rules`.
   DeviceTables(const Ruleset& rules, const Classifier& classifier);
 
-  // To be passed by value to kernels.
+  // Pass these by value to kernels.
   [[nodiscard]] const EngineView& engine() const noexcept { return engine_; }
   [[nodiscard]] const RulesView& rules() const noexcept { return rules_; }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Both engines' cores on the device, over copies of the host's tables, against the linear search on the host.
+// Compares both engines' cores on the device, with copies of the host's tables, with the linear search on the host.
 
 #include <gtest/gtest.h>
 

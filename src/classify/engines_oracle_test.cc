@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bit vectors against the linear search, over random rules and keys that crowd at the rules' edges.
+// Compares the bit vectors with the linear search, on random rules and keys that cluster at the edges of the rules.
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -16,7 +16,7 @@
 namespace penstock::classify {
 namespace {
 
-// The same cases in every run, unless the caller chooses others.
+// The same cases in every run, unless the user sets a seed.
 [[maybe_unused]] const int kFixedSeed = ::setenv("RC_PARAMS", "seed=1", 0);
 
 void expect_agreement(const Ruleset& rules, Draw& draw, std::uint32_t keys) {
@@ -37,7 +37,7 @@ RC_GTEST_PROP(Engines, AgreeOnRandomRules, ()) {
   expect_agreement(draw.rules(entries), draw, penstock::testing::rounds(300));
 }
 
-TEST(Engines, AgreeWhereASummaryTakesSeveralWords) {
+TEST(Engines, AgreeIfASummaryTakesSeveralWords) {
   // 4,096 entries fill a summary word.
   for (const std::uint32_t entries : {4095U, 4096U, 4097U, 9000U}) {
     if (entries != 4097 && penstock::testing::stride() > 1) continue;  // a minute under sanitizers

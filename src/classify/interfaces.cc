@@ -33,7 +33,7 @@ std::optional<std::uint64_t> Interfaces::ports_of(std::string_view pattern) cons
   for (std::size_t i = 0; i < ports.size(); ++i) {
     if (wanted.covers(ports[i])) add(std::uint64_t{1} << i);
   }
-  const std::pair<std::string, std::string>* closest = nullptr;  // of the keys with a wildcard
+  const std::pair<std::string, std::string>* closest = nullptr;  // among the keys with a wildcard
   for (const auto& alias : aliases) {
     const function::InterfacePattern key = function::interface_key(alias.first);
     if (!wanted.meets(key)) continue;

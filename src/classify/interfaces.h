@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the interface names in rules stand for here: ports of the chain, by their own names or by those that the user
-// maps to them.
+// Maps the interface names in rules to ports of the chain: by the ports' own names, or by names that the user maps to
+// them.
 
 #pragma once
 
@@ -23,13 +23,14 @@ struct Interfaces {
   static constexpr std::string_view kNone = "none";
 
   std::vector<std::string> ports;  // names, by PortIndex
-  /// Interface, and port or kNone. "eth+" and "eth*" are all interfaces that begin with eth and have no closer name.
+  /// Pairs of interface and port (or kNone). "eth+" and "eth*" are all interfaces whose names begin with eth and have
+  /// no more specific entry.
   std::vector<std::pair<std::string, std::string>> aliases;
-  bool out_known = true;         // when rules are tried, packets know where they leave
-  bool unknown_is_none = false;  // a name that is not here is an interface by which no packet comes
+  bool out_known = true;         // the output port is known when rules are evaluated
+  bool unknown_is_none = false;  // an unknown name is an interface through which no packet comes
 
-  /// The ports that `pattern` ("eth0", or "eth+" for all that begin so) stands for, a bit for each; nothing where the
-  /// name is unknown.
+  /// The ports for `pattern` ("eth0", or "eth+" for all that begin with eth), one bit each; empty if the name is
+  /// unknown.
   [[nodiscard]] std::optional<std::uint64_t> ports_of(std::string_view pattern) const;
   /// "lan, wan"
   [[nodiscard]] std::string port_names() const;

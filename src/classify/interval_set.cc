@@ -47,7 +47,7 @@ IntervalSet protocol_values(const Condition& condition) {
     if ((((p ^ condition.low) & condition.high) == 0) == condition.negated) continue;
     intervals.push_back(between(p << kKindDetailBits, p << kKindDetailBits | 0xffff));
     intervals.push_back(between(kKindNoDetail + p, kKindNoDetail + p));
-    intervals.push_back(between(kKindUntoldDetail + p, kKindUntoldDetail + p));
+    intervals.push_back(between(kKindAnyDetail + p, kKindAnyDetail + p));
   }
   return united(std::move(intervals));
 }
@@ -69,7 +69,7 @@ IntervalSet detail_values(const Condition& condition) {
   }
   IntervalSet set = united(std::move(intervals));
   if (condition.negated) set = complement(set, between(first, first + 0xffff));
-  set.push_back(between(kKindUntoldDetail + condition.index, kKindUntoldDetail + condition.index));
+  set.push_back(between(kKindAnyDetail + condition.index, kKindAnyDetail + condition.index));
   return set;
 }
 

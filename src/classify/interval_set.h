@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The values of one dimension for which an entry matches, as intervals: what the builder of bit vectors makes of
-// conditions, whatever their form. All dimensions count in 128-bit numbers, so that one builder does for all.
+// The values of one dimension that match an entry, as intervals. The bit vector builder turns conditions of any form
+// into such sets. All dimensions use 128-bit numbers, so that one builder works for all.
 
 #pragma once
 
@@ -14,9 +14,9 @@
 
 namespace penstock::classify {
 
-using Number = Ipv6Address;  // a 128-bit number; smaller ones stand in the low word
+using Number = Ipv6Address;  // a 128-bit number; smaller ones are in the low word
 
-/// Both ends belong to it.
+/// Inclusive.
 struct Interval {
   Number low;
   Number high;
@@ -30,13 +30,13 @@ using IntervalSet = std::vector<Interval>;
 [[nodiscard]] constexpr Number successor(Number n) noexcept { return {n.high + (n.low + 1 == 0 ? 1 : 0), n.low + 1}; }
 [[nodiscard]] constexpr Number predecessor(Number n) noexcept { return {n.high - (n.low == 0 ? 1 : 0), n.low - 1}; }
 
-/// Any intervals as a set.
+/// The union of arbitrary intervals.
 [[nodiscard]] IntervalSet united(std::vector<Interval> intervals);
 [[nodiscard]] IntervalSet intersection(const IntervalSet& a, const IntervalSet& b);
-/// What of `domain` is not in `set`, which lies inside it.
+/// The values of `domain` that are not in `set`. `set` must lie within `domain`.
 [[nodiscard]] IntervalSet complement(const IntervalSet& set, const Interval& domain);
 
-/// What the bit vectors look at, one after the other.
+/// The dimensions, in the order in which the bit vectors test them.
 enum class Dimension : std::uint8_t {
   source4,
   destination4,

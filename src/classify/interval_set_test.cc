@@ -12,12 +12,12 @@
 namespace penstock::classify {
 namespace {
 
-// The same cases in every run, unless the caller chooses others.
+// The same cases in every run, unless the user sets a seed.
 [[maybe_unused]] const int kFixedSeed = ::setenv("RC_PARAMS", "seed=1", 0);
 
 constexpr Interval kDomain{number(0), number(63)};
 
-/// Numbers below 64 as bits: the slow answer.
+/// Sets of numbers below 64 as bits: the reference.
 using Bits = std::bitset<64>;
 
 std::vector<Interval> random_intervals() {
@@ -61,7 +61,7 @@ RC_GTEST_PROP(IntervalSet, UnionIntersectionAndComplementAreThoseOfTheValues, ()
   RC_ASSERT(is_canonical(rest));
 }
 
-TEST(IntervalSet, CountsOnFromOneWordToTheNext) {
+TEST(IntervalSet, CarriesFromOneWordToTheNext) {
   const Number last{0, ~std::uint64_t{0}};
   EXPECT_EQ(successor(last), (Number{1, 0}));
   EXPECT_EQ(predecessor(Number{1, 0}), last);

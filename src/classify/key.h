@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the rules are matched against: the part of a packet that conditions look at, in a form that is quick to compare.
-// Made from a packet, or from a tuple that a user typed.
+// What rules are matched against: the fields of a packet that conditions test, in a form that is fast to compare. Made
+// from a packet, or from a tuple that a user typed.
 
 #pragma once
 
@@ -14,20 +14,20 @@
 
 namespace penstock::classify {
 
-/// Kinds: protocol and detail in one number, an index of tables. Behind the known ones stand those whose detail is
-/// missing (a later fragment, a cut header: no condition on the detail holds), and those whose detail was never told
-/// (a tuple without TCP flags: all conditions on it hold).
+/// Kinds: protocol and detail in one number, used as an index of tables. Two groups follow the kinds with a detail:
+/// those whose detail is missing (a later fragment, a truncated header: no condition on the detail holds), and those
+/// that stand for any detail (a tuple without TCP flags: all conditions on the detail hold).
 inline constexpr std::uint32_t kKindDetailBits = 16;
 inline constexpr std::uint32_t kKindNoDetail = 256U << kKindDetailBits;
-inline constexpr std::uint32_t kKindUntoldDetail = kKindNoDetail + 256;
-inline constexpr std::uint32_t kKindCount = kKindUntoldDetail + 256;
+inline constexpr std::uint32_t kKindAnyDetail = kKindNoDetail + 256;
+inline constexpr std::uint32_t kKindCount = kKindAnyDetail + 256;
 
-/// a <= b, without a branch.
+/// a <= b, branch-free.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool not_after(const Ipv6Address& a, const Ipv6Address& b) noexcept {
   return (a.high < b.high) | ((a.high == b.high) & (a.low <= b.low));
 }
 
-/// Stands for the ports of a packet that has none.
+/// The port value of packets without ports.
 inline constexpr std::uint32_t kNoTransportPort = 0x10000;
 
 struct Key {
@@ -36,7 +36,7 @@ struct Key {
   std::uint32_t source_port = kNoTransportPort;
   std::uint32_t destination_port = kNoTransportPort;
   /// protocol << 16 | detail: the TCP flags byte, or ICMP's type << 8 | code, or 0; or protocol + kKindNoDetail, or
-  /// protocol + kKindUntoldDetail.
+  /// protocol + kKindAnyDetail.
   std::uint32_t kind = kKindNoDetail;
   PortIndex in_port = kNoPort;
   PortIndex out_port = kNoPort;
@@ -44,7 +44,7 @@ struct Key {
   bool later_fragment = false;
 
   [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool has_detail() const noexcept { return kind < kKindNoDetail; }
-  [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool untold_detail() const noexcept { return kind >= kKindUntoldDetail; }
+  [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool is_any_detail() const noexcept { return kind >= kKindAnyDetail; }
   [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t protocol() const noexcept {
     return has_detail() ? kind >> kKindDetailBits : kind & 0xff;
   }
@@ -64,7 +64,7 @@ struct Key {
   return protocol << kKindDetailBits | detail;
 }
 
-/// Only for packets whose layout has an IPv4 or IPv6 header (kNetworkHeader). Written in place, all of it: a key that
+/// Only for packets whose layout has an IPv4 or IPv6 header (kNetworkHeader). Fills all of `key` in place: a key that
 /// is returned and copied would be read back before its parts are stored.
 PENSTOCK_HOST_DEVICE inline void make_key(PacketView view, Key& key) noexcept {
   const PacketLayout& layout = view.layout();

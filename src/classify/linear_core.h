@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// First match by trying one entry after the other, condition by condition as the user wrote them: the engine for small
-// rule sets, and the oracle of all others. Reads a Ruleset's own arrays, or their copy on the device.
+// First match by testing one entry after the other, condition by condition as the user wrote them. It is the engine for
+// small rule sets, and the reference in tests of the others. Reads a Ruleset's own arrays, or a copy on the device.
 
 #pragma once
 
@@ -61,9 +61,9 @@ struct LinearView {
     case Subject::protocol: return (((key.protocol() ^ condition.low) & condition.high) == 0) != condition.negated;
     case Subject::detail:
       if (key.protocol() != condition.index) return false;
-      if (key.untold_detail()) return true;
+      if (key.is_any_detail()) return true;
       return key.has_detail() && (((key.detail() ^ condition.low) & condition.high) == 0) != condition.negated;
-    case Subject::transport: return (key.has_detail() || key.untold_detail()) != condition.negated;
+    case Subject::transport: return (key.has_detail() || key.is_any_detail()) != condition.negated;
     case Subject::later_fragment: return key.later_fragment != condition.negated;
     case Subject::in_port: return interface_holds(condition, key.in_port);
     case Subject::out_port: return interface_holds(condition, key.out_port);
@@ -80,7 +80,7 @@ struct LinearView {
   return true;
 }
 
-/// The entry that decides about `key`, or kNoEntry: the policy does.
+/// The entry that decides `key`, or kNoEntry: then the policy decides.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t deciding_entry(const LinearView& rules,
                                                                        const Key& key) noexcept {
   for (std::uint32_t i = 0; i < rules.entry_count;) {

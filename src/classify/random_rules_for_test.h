@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random rules, and random keys that crowd at the rules' edges, for the tests that hold one engine to another.
+// Random rules, and random keys that cluster at the edges of the rules, for tests that compare engines.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace penstock::classify {
 
-/// Draws small numbers of things that collide often: rules of a few addresses and ports, and keys beside their ends.
+/// Draws from few values, so that they often collide: rules with few addresses and ports, and keys near their ends.
 class Draw {
  public:
   explicit Draw(std::uint64_t seed) : random_(seed) {}
@@ -44,7 +44,7 @@ class Draw {
     key.destination = address(key.family);
     const std::uint32_t protocol = this->protocol();
     key.kind = one_of({protocol << kKindDetailBits | (protocol == 6 ? below(256) : below(4) << 8 | below(4)),
-                       kKindNoDetail + protocol, kKindUntoldDetail + protocol});
+                       kKindNoDetail + protocol, kKindAnyDetail + protocol});
     if (!chance(4)) {
       key.source_port = port();
       key.destination_port = port();

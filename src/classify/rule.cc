@@ -36,7 +36,7 @@ Condition protocol_condition(std::uint8_t protocol, std::uint8_t mask, bool nega
 }
 
 Condition tcp_flags_condition(std::uint8_t value, std::uint8_t mask, bool negated) {
-  // The detail of TCP has no high byte; to say so keeps the values that match few.
+  // The TCP detail's high byte is always 0. Testing it as well reduces the number of values that match.
   return {Subject::detail, negated, 0, ip_protocol::kTcp, value, 0xff00U | mask};
 }
 

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules of a firewall, as all readers give them and all engines take them: the rules that the user wrote, and the
-// entries, in the order of their evaluation, that they compile into. An entry is the conjunction of its conditions;
-// a rule has several where one conjunction does not say it (a multiport match on either port, a chain that is called
-// twice). Plain arrays, so that the linear engine reads them as they are, on host and device.
+// The rules of a firewall, as readers produce them and engines use them: the rules that the user wrote, and the entries
+// that they compile into, in the order of evaluation. An entry is a conjunction of conditions. A rule has several
+// entries if one conjunction cannot express it (a multiport match on either port, a chain that is called twice). Plain
+// arrays, so that the linear engine can read them directly, on host and device.
 
 #pragma once
 
@@ -19,21 +19,21 @@
 
 namespace penstock::classify {
 
-/// What is done with a packet that a rule matches, or that none does.
+/// What happens to a packet that a rule matches, or that no rule matches.
 enum class Target : std::uint8_t { accept, drop, reject };
 
 [[nodiscard]] std::string_view name(Target target);
 
-/// What users see of a rule. Its index counts from 0 in the order of the file.
+/// A rule as users see it. Its index counts from 0, in the order of the file.
 struct Rule {
   std::uint32_t line = 0;
   Target target = Target::accept;
-  bool left_out = false;  // for a construct that the reader does not support: no entry comes from it
+  bool left_out = false;  // the reader does not support a construct in it; it has no entries
   std::string text;       // as the user wrote it
 };
 
-/// What a condition looks at. One that does not apply to a packet (a port of a packet without ports, an IPv6 address of
-/// an IPv4 packet) does not hold, negated or not.
+/// What a condition tests. A condition that does not apply to a packet (a port of a packet without ports, an IPv6
+/// address of an IPv4 packet) does not hold, negated or not.
 enum class Subject : std::uint8_t {
   source4,           // low..high
   destination4,      // low..high
@@ -43,13 +43,13 @@ enum class Subject : std::uint8_t {
   destination_port,  // port_ranges[index, index + count)
   protocol,          // (protocol ^ low) & high == 0
   detail,            // of protocol `index`: (detail ^ low) & high == 0; see Key::detail
-  transport,         // the transport header is there: not a later fragment
+  transport,         // the packet has a transport header: it is not a later fragment
   later_fragment,    // a fragment that is not the first
   in_port,           // bit min(port, kOtherPort) of high:low
   out_port,          // bit min(port, kOtherPort) of high:low
 };
 
-/// Interfaces are sets of ports, in 64 bits; the last stands for "none, or one that rules cannot name".
+/// Interfaces are sets of ports, as 64 bits. The last bit stands for no port, or one that rules cannot name.
 inline constexpr std::uint32_t kOtherPort = 63;
 
 struct Condition {
@@ -88,14 +88,14 @@ inline constexpr std::uint32_t kNoEntry = 0xffffffff;
 struct Entry {
   std::uint32_t first_condition = 0;
   std::uint16_t condition_count = 0;
-  NetworkLayer family = NetworkLayer::none;  // ipv4 or ipv6: packets of the other do not match; none: all do
+  NetworkLayer family = NetworkLayer::none;  // ipv4 or ipv6: only packets of this family match; none: both
   Action action = Action::accept;
   std::uint32_t rule = 0;     // index in Ruleset::rules
-  std::uint32_t skip_to = 0;  // with `skip`: evaluation goes on at this entry, always a later one
+  std::uint32_t skip_to = 0;  // for `skip`: evaluation continues at this entry, always a later one
 };
 static_assert(sizeof(Entry) == 16);
 
-/// Owns all of it; immutable once it is read.
+/// Owns everything; immutable after reading.
 struct Ruleset {
   std::string file;
   std::vector<Rule> rules;
@@ -103,29 +103,29 @@ struct Ruleset {
   std::vector<Condition> conditions;
   std::vector<PortRange> port_ranges;
   std::vector<Ipv6Range> ranges6;
-  Target ipv4_policy = Target::accept;  // for packets that no rule decides about
+  Target ipv4_policy = Target::accept;  // for packets that no rule decides
   Target ipv6_policy = Target::accept;
-  std::set<std::string, std::less<>> interface_names{};  // that the file's rules have, tried or not; patterns too
+  std::set<std::string, std::less<>> interface_names{};  // in all rules of the file, used or not, including patterns
 
   [[nodiscard]] Target policy(NetworkLayer family) const noexcept {
     return family == NetworkLayer::ipv4 ? ipv4_policy : ipv6_policy;
   }
-  /// `entry`: what an engine gives, kNoEntry included.
+  /// `entry`: the result of an engine, which may be kNoEntry.
   [[nodiscard]] Target target(std::uint32_t entry, NetworkLayer family) const noexcept {
     return entry == kNoEntry ? policy(family) : rules[entries[entry].rule].target;
   }
 };
 
-// How readers write conditions down. Ranges hold both ends; `ports` are bits as in Subject::in_port.
+// Make conditions, for readers. Ranges are inclusive; `ports` are bits as in Subject::in_port.
 [[nodiscard]] Condition ipv4_condition(Subject subject, Ipv4Address low, Ipv4Address high, bool negated);
 [[nodiscard]] Condition ipv6_condition(Ruleset& rules, Subject subject, Ipv6Address low, Ipv6Address high,
                                        bool negated);
 [[nodiscard]] Condition port_condition(Ruleset& rules, Subject subject, const std::vector<PortRange>& ranges,
                                        bool negated);
 [[nodiscard]] Condition protocol_condition(std::uint8_t protocol, std::uint8_t mask, bool negated);
-/// Of the TCP flags byte.
+/// On the TCP flags byte.
 [[nodiscard]] Condition tcp_flags_condition(std::uint8_t value, std::uint8_t mask, bool negated);
-/// Of the 16 bits of type and code, of ICMP or ICMPv6.
+/// On the 16 bits of type and code, of ICMP or ICMPv6.
 [[nodiscard]] Condition icmp_condition(std::uint8_t protocol, std::uint16_t value, std::uint16_t mask, bool negated);
 [[nodiscard]] Condition interface_condition(Subject subject, std::uint64_t ports, bool negated);
 void add_entry(Ruleset& rules, const std::vector<Condition>& conditions, Entry entry);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an engine's answer leads to: the rule that counts the packet, and its action. For host and device.
+// Translates an engine's result into the rule that counts the packet, and its action. For host and device.
 
 #pragma once
 
@@ -13,15 +13,15 @@
 
 namespace penstock::classify {
 
-/// What counts a packet: the rule's index, or, behind all rules, the place of a policy.
+/// The index of the counter: a rule's index, or, after all rules, that of a policy.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t policy_counter(std::uint32_t rule_count,
                                                                           NetworkLayer family) noexcept {
   return rule_count + (family == NetworkLayer::ipv4 ? 0 : 1);
 }
-/// Of a packet that neither a rule nor a policy decided about.
+/// The counter of packets that neither a rule nor a policy decided.
 inline constexpr std::uint32_t kNoCounter = 0xffffffff;
 
-/// Borrows what an engine's answer leads to, the host's or a copy of it on the device.
+/// Borrows what is needed to interpret an engine's result, on the host or as a copy on the device.
 struct RulesView {
   const Entry* entries = nullptr;
   std::uint32_t rule_count = 0;
@@ -29,7 +29,7 @@ struct RulesView {
   Action ipv6_policy = Action::accept;
 };
 
-/// Of the host's.
+/// A view of the host's rules.
 [[nodiscard]] inline RulesView view_of(const Ruleset& rules) noexcept {
   return {rules.entries.data(), static_cast<std::uint32_t>(rules.rules.size()), action_of(rules.ipv4_policy),
           action_of(rules.ipv6_policy)};
@@ -40,7 +40,7 @@ struct Decision {
   Action action;
 };
 
-/// `entry`: what an engine gives, kNoEntry included.
+/// `entry`: the result of an engine, which may be kNoEntry.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Decision decision(const RulesView& rules, std::uint32_t entry,
                                                             NetworkLayer family) noexcept {
   if (entry != kNoEntry) return {rules.entries[entry].rule, rules.entries[entry].action};

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the builder keeps bit vectors: each different block, and each different vector, once. A vector is changed bit
-// by bit while the builder sweeps over a dimension, and only the blocks that changed are looked at again.
+// Stores bit vectors for the builder; equal blocks and equal vectors are stored once. The builder changes one vector
+// bit by bit while it sweeps over a dimension; only blocks that changed are hashed and looked up again.
 
 #pragma once
 
@@ -24,9 +24,9 @@ class VectorPool {
   /// Clears all bits of the vector under construction.
   void clear();
   void set(std::uint32_t entry, bool on);
-  /// The record of the vector as it stands now.
+  /// The record of the vector in its current state.
   [[nodiscard]] std::uint32_t record();
-  /// The record of the vector that has the bits which all of `records` have. The one under construction is lost.
+  /// The record of the intersection of all `records`. The vector under construction is lost.
   [[nodiscard]] std::uint32_t combined(std::span<const std::uint32_t> records);
 
   [[nodiscard]] std::uint32_t summary_words() const noexcept { return static_cast<std::uint32_t>(summary_.size()); }
@@ -49,7 +49,7 @@ class VectorPool {
   // The vector under construction.
   std::vector<VectorBlock> bits_;
   std::vector<std::uint64_t> summary_;
-  std::vector<std::uint64_t> numbers_;  // of its blocks, two in a word
+  std::vector<std::uint64_t> numbers_;  // numbers of its blocks, two in a word
   std::vector<std::uint32_t> dirty_;
   std::vector<std::uint8_t> is_dirty_;
   std::uint64_t hash_ = 0;  // the sum of its blocks' hashes

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the benches classify: a synthetic gateway's rules, and ClassBench sets of the corpus, with keys that meet them.
+// The benches' workloads: rules of a synthetic gateway, and ClassBench sets from the corpus, each with matching keys.
 
 #pragma once
 
@@ -25,7 +25,7 @@ struct Workload {
   std::vector<classify::Key> keys;
 };
 
-/// A site's rules: networks and hosts inside, services on them, a few blocked sources, and a last line.
+/// The rules of a site: internal networks and hosts, services on them, a few blocked sources, and a default at the end.
 inline Workload gateway(std::uint32_t count, std::size_t keys) {
   std::mt19937 random(count);
   const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
@@ -52,7 +52,7 @@ inline Workload gateway(std::uint32_t count, std::size_t keys) {
     key.source_port = 1024 + below(64000);
     key.destination_port = kServices[below(std::size(kServices))];
     key.kind = 6U << classify::kKindDetailBits | 0x10;
-    // Three of four packets are for some rule.
+    // Three of four packets match a given rule.
     const classify::Entry& entry = work.rules.entries[below(count)];
     for (std::uint32_t c = 0; i % 4 != 0 && c < entry.condition_count; ++c) {
       const classify::Condition& condition = work.rules.conditions[entry.first_condition + c];
@@ -69,15 +69,15 @@ inline Workload gateway(std::uint32_t count, std::size_t keys) {
   return work;
 }
 
-/// At most `keys`.
+/// With at most `keys` keys.
 inline Workload classbench(const CorpusSet& set, std::size_t keys) {
   Workload work{std::move(read_rules(set.rules, "classbench", {})->value), set.keys};
   if (work.keys.empty()) {
-    // A set without a trace: keys at the low ends of its rules.
+    // For a set without a trace: keys at the low ends of its rules.
     for (const classify::Entry& entry : work.rules.entries) {
       classify::Key key;
       key.family = entry.family;
-      key.kind = classify::kKindUntoldDetail;
+      key.kind = classify::kKindAnyDetail;
       key.source_port = key.destination_port = 0;
       for (std::uint32_t c = 0; c < entry.condition_count; ++c) {
         const classify::Condition& condition = work.rules.conditions[entry.first_condition + c];
@@ -88,7 +88,7 @@ inline Workload classbench(const CorpusSet& set, std::size_t keys) {
         if (condition.subject == classify::Subject::destination_port) {
           key.destination_port = work.rules.port_ranges[condition.index].low;
         }
-        if (condition.subject == classify::Subject::protocol) key.kind = classify::kKindUntoldDetail + condition.low;
+        if (condition.subject == classify::Subject::protocol) key.kind = classify::kKindAnyDetail + condition.low;
       }
       work.keys.push_back(key);
     }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Both engines over ClassBench sets: against the corpus' truth, which a linear search of others' gave, and, with keys
-// at the edges of the rules and TCP flags, against each other.
+// Tests both engines with ClassBench sets: against the corpus's expected results, which come from an independent linear
+// search, and, with keys at the edges of rules and TCP flags, against each other.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ class ClassBench : public ::testing::TestWithParam<const char*> {
     return entries;
   }
 
-  /// Addresses and ports from the ends of random rules, and beside them.
+  /// Keys with addresses and ports from the ends of random rules, and next to them.
   std::vector<classify::Key> edge_keys(std::size_t count) const {
     std::mt19937_64 random(count);
     std::vector<classify::Key> keys(count);
@@ -79,7 +79,7 @@ class ClassBench : public ::testing::TestWithParam<const char*> {
   }
 };
 
-TEST_P(ClassBench, BitVectorsGiveTheTruth) {
+TEST_P(ClassBench, BitVectorsGiveTheExpectedResults) {
   if (set_->truth.empty()) GTEST_SKIP() << "the corpus has no truth for this set";
   const std::vector<std::uint32_t> entries = classify(classify::Engine::bitvector, set_->keys);
   ASSERT_EQ(entries.size(), set_->truth.size());

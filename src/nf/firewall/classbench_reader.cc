@@ -116,7 +116,7 @@ class ClassBenchReader {
         read_.value, subject, {{static_cast<std::uint16_t>(*low), static_cast<std::uint16_t>(*high)}}, false));
   }
 
-  /// False where the rule is left out for its flags.
+  /// False if the rule is left out because of its flags.
   bool read_flags(const Masked& protocol) {
     const std::optional<Masked> flags = parse_masked(words_[9].text, 0xffff);
     if (!flags) {

@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads ClassBench filter sets (Taylor & Turner, INFOCOM 2005), IPv4 and IPv6: a rule for each line,
+// Reads ClassBench filter sets (Taylor & Turner, INFOCOM 2005), IPv4 and IPv6. Each line is a rule:
 //
 //   @10.0.0.0/8  192.0.2.1/32  0 : 65535  80 : 80  0x06/0xFF  0x0200/0x1200
 //
-// source, destination, source ports, destination ports, protocol/mask, flags/mask. The high byte of the flags column is
-// the TCP flags byte of TCP rules; of ICMP rules the column is type and code. It may be absent.
+// The columns are source, destination, source ports, destination ports, protocol/mask, and flags/mask, which may be
+// absent. In TCP rules, the high byte of the last column is the TCP flags byte; in ICMP rules, the column is type and
+// code.
 
 #pragma once
 

@@ -23,7 +23,7 @@ TEST(ClassBenchReader, FirstOfTwoMatchingRulesDecides) {
   EXPECT_EQ(decide(rules, tuple("11.1.1.1 192.0.2.1 tcp 1 90")), "1 accept");
 }
 
-TEST(ClassBenchReader, DropsByDefaultWhatNoRuleMatches) {
+TEST(ClassBenchReader, DropsUnmatchedPacketsByDefault) {
   const classify::Ruleset rules = rules_of("@10.0.0.0/8 0.0.0.0/0 0 : 65535 0 : 65535 0x00/0x00 0x0000/0x0000\n");
   EXPECT_EQ(decide(rules, tuple("11.0.0.1 1.1.1.1 tcp 1 1")), "- drop");
 }
@@ -79,7 +79,7 @@ TEST(ClassBenchReader, FlagsColumnMayBeAbsent) {
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 tcp 1 22")), "0 accept");
 }
 
-TEST(ClassBenchReader, LeavesOutARuleWithFlagsOfAProtocolThatHasNone) {
+TEST(ClassBenchReader, LeavesOutARuleWithFlagsForAProtocolWithoutFlags) {
   const auto read = read_rules("@0.0.0.0/0 0.0.0.0/0 0 : 65535 0 : 65535 0x11/0xFF 0x0200/0x0200\n", "rules", {});
   ASSERT_TRUE(read);
   ASSERT_EQ(read->unsupported.size(), 1U);
@@ -88,7 +88,7 @@ TEST(ClassBenchReader, LeavesOutARuleWithFlagsOfAProtocolThatHasNone) {
   EXPECT_TRUE(read->value.rules[0].left_out);
 }
 
-TEST(ClassBenchReader, EveryMistakeIsReportedWithItsPlace) {
+TEST(ClassBenchReader, EveryErrorIsReportedWithItsPlace) {
   const std::string errors = errors_of(
       "@10.0.0.0/33 0.0.0.0/0 0 : 65535 0 : 65535 0x06/0xFF 0x0000/0x0000\n"
       "@10.0.0.0/8 ::/0 0 : 65535 0 : 65535 0x06/0xFF 0x0000/0x0000\n"
@@ -106,7 +106,7 @@ TEST(ClassBenchReader, EveryMistakeIsReportedWithItsPlace) {
   EXPECT_THAT(errors, HasSubstr("rules:7:1: not a ClassBench rule"));
 }
 
-TEST(ClassBenchReader, AFileOfMistakesGivesAHundredAndTheRestAsANumber) {
+TEST(ClassBenchReader, ReportsAHundredErrorsAndTheNumberOfOthers) {
   std::string text = "@\n";
   for (int i = 0; i < 250; ++i) text += "nonsense\n";
   const auto read = read_rules(text, "rules", {});
@@ -115,7 +115,7 @@ TEST(ClassBenchReader, AFileOfMistakesGivesAHundredAndTheRestAsANumber) {
   EXPECT_EQ(read.error().back().message, "… and 151 more");
 }
 
-TEST(RuleReader, RefusesAFileOfNoKnownFormat) {
+TEST(RuleReader, RefusesAFileOfAnUnknownFormat) {
   EXPECT_THAT(errors_of("# comment\n\nallow all\n"),
               HasSubstr("rules:3: unknown rule format: found 'allow all', expected output of iptables-save"));
   EXPECT_THAT(errors_of("\n"), HasSubstr("no rules in the file"));

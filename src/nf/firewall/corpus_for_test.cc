@@ -27,7 +27,7 @@ std::optional<std::string> gzip_text(const std::string& path) {
 Ipv6Address parse_decimal(std::string_view text) {
   Ipv6Address n;
   for (const char c : text) {
-    // n * 10 + digit in 32-bit pieces.
+    // n * 10 + digit, in pieces of 32 bits.
     std::uint64_t carry = static_cast<std::uint64_t>(c - '0');
     std::uint64_t pieces[4] = {n.low & 0xffffffff, n.low >> 32, n.high & 0xffffffff, n.high >> 32};
     for (std::uint64_t& piece : pieces) {
@@ -63,7 +63,7 @@ std::vector<classify::Key> trace_keys(const std::string& text, NetworkLayer fami
     key.destination = parse_decimal(words[1].text);
     key.source_port = number(2);
     key.destination_port = number(3);
-    key.kind = classify::kKindUntoldDetail + number(4);
+    key.kind = classify::kKindAnyDetail + number(4);
     keys.push_back(key);
   }
   return keys;

@@ -31,7 +31,7 @@ FieldSet fields_of(const classify::Condition& condition) {
     case classify::Subject::protocol:
     case classify::Subject::transport:
     case classify::Subject::later_fragment:
-    case classify::Subject::out_port: break;  // parsed, or part of the verdict
+    case classify::Subject::out_port: break;  // parsed fields, or part of the verdict
   }
   return {};
 }
@@ -39,7 +39,7 @@ FieldSet fields_of(const classify::Condition& condition) {
 }  // namespace
 
 Access access_of(const classify::Ruleset& rules) {
-  // A packet that passes keeps its verdict, so it is read too.
+  // Packets that pass keep their verdict, so the verdict is also read.
   Access access{kParsedFields | FieldSet{Field::verdict}, {Field::verdict}};
   for (const classify::Condition& condition : rules.conditions) access.reads |= fields_of(condition);
   return access;
@@ -51,7 +51,7 @@ Firewall::Firewall(classify::Ruleset rules) : rules_(std::move(rules)) {
   traits_.summary = firewall_kind().summary;
   traits_.cpu = access;
   traits_.gpu = access;
-  traits_.finish = Access{{Field::frame_shape}, {}};  // the bytes that it counts
+  traits_.finish = Access{{Field::frame_shape}, {}};  // for counting bytes
   traits_.findings_bytes = sizeof(JudgeCore<classify::LinearView>::Finding);
   traits_.drop_reasons = kDropReasons;
 }

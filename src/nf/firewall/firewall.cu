@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The GPU stage: a thread for each packet. What counts it goes back to the host, whose finish stage adds it up.
+// The GPU stage: one thread per packet. The counters' indices are sent back to the host, where the finish stage counts.
 
 #include <variant>
 

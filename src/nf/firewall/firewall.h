@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The network function `firewall`: drops the packets that its rules do not let through. The first rule that matches
-// decides, the policy where none does. What is not IP passes, as it passes an IP filter.
+// The network function `firewall`: drops packets that its rules do not accept. The first matching rule decides, or else
+// the policy. Packets other than IP pass, as they pass an IP filter.
 
 #pragma once
 
@@ -23,11 +23,11 @@
 
 namespace penstock::firewall {
 
-/// What rules look at, and what an NF that applies them reads and writes.
+/// The fields that the rules test, and those that a network function reads and writes to apply them.
 [[nodiscard]] Access access_of(const classify::Ruleset& rules);
 
-/// One worker's counts: of each rule by its index, and last of the policy for IPv4 and for IPv6. One writer; any thread
-/// may read.
+/// One worker's counts: one per rule by index, then one each for the IPv4 and IPv6 policy. Only the worker writes; any
+/// thread may read.
 class RuleCounters {
  public:
   struct Count {
@@ -57,7 +57,7 @@ class RuleCounters {
 
 class Firewall final : public function::NetworkFunction {
  public:
-  /// Fails where the rules are too many for the engine.
+  /// Fails if there are too many rules for the engine.
   [[nodiscard]] static Result<std::unique_ptr<Firewall>> build(classify::Ruleset rules, classify::Engine engine);
 
   const function::NfTraits& traits() const noexcept override { return traits_; }
@@ -66,11 +66,11 @@ class Firewall final : public function::NetworkFunction {
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
   std::string description() const override;
   /// {"rules": [{"index", "line", "target", "packets", "bytes", "text"} …], "policy": {"ipv4": {"target", "packets",
-  /// "bytes"}, "ipv6": {…}}}: rules that matched none are left away.
+  /// "bytes"}, "ipv6": {…}}}. Rules without matches are not listed.
   void report(nlohmann::json& into) const override;
 
   [[nodiscard]] const classify::Ruleset& rules() const noexcept { return rules_; }
-  /// Of all workers, as RuleCounters has them.
+  /// The sums over all workers, in the order of RuleCounters.
   [[nodiscard]] std::vector<RuleCounters::Count> counts() const;
 
  private:
@@ -80,7 +80,7 @@ class Firewall final : public function::NetworkFunction {
   const classify::Ruleset rules_;
   std::unique_ptr<const classify::Classifier> classifier_;  // borrows rules_
   function::NfTraits traits_;
-  mutable std::mutex mutex_;  // guards the counters: for set-up and reports, no packet waits for it
+  mutable std::mutex mutex_;  // guards the members below; only set-up and reports take it
   std::vector<std::unique_ptr<RuleCounters>> counters_;
   gpu::PerDevice<const classify::DeviceTables> on_devices_;
 };

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Classification by both engines and by DPDK's rte_acl, in one run. Keys are in host memory, 4,096 of them, so that
-// they stay in the second-level cache; the time of a key is its classification alone. `stage` is the whole CPU stage:
-// from a parsed packet of 64 bytes to its verdict and counters.
+// Classification by both engines and by DPDK's rte_acl, in one run. The 4,096 keys are in host memory and stay in the
+// second-level cache; only their classification is timed. `stage` is the whole CPU stage: from a parsed packet of 64
+// bytes to its verdict and counters.
 //
-// Axes: the rules (a synthetic gateway's, or a ClassBench set of the corpus where it is there) and the engine.
+// Axes: the rules (of a synthetic gateway, or a ClassBench set if the corpus is there) and the engine.
 
 #include <benchmark/benchmark.h>
 

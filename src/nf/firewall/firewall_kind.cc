@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The firewall's parameters, and the firewall made from them.
+// The parameters of `firewall`, and how it is built from them.
 
 #include <algorithm>
 #include <array>
@@ -36,7 +36,7 @@ constexpr auto kParameters = std::to_array<Parameter>({
     function::kUnsupportedParameter,
 });
 
-/// Where packets pass that a reader of the file may believe to be filtered.
+/// Warns about packets that pass although a reader of the file may believe that they are filtered.
 Errors cautions(const classify::Ruleset& rules, const Parameters& parameters) {
   Errors cautions;
   const auto caution = [&](std::string message, std::string expected) {

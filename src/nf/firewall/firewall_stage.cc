@@ -64,7 +64,8 @@ void FirewallFinishStage::finish(std::span<const PacketView> packets,
     std::memcpy(&counter, findings[i], sizeof counter);
     return counter;
   };
-  // Often one rule counts all of a burst: at once, instead of each behind the one before.
+  // Often one rule matches a whole burst: count it in one addition, because each addition would wait for the previous
+  // one.
   const std::uint32_t first = counter_of(0);
   bool all_the_first = true;
   std::uint64_t bytes = 0;

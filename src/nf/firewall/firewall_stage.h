@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU twin: groups of packets become keys, the engine finds their rules, and the rules' targets become verdicts.
-// And the finish stage, which counts what the GPU stage decided.
+// The CPU twin: makes keys of groups of packets, lets the engine find their rules, and turns the rules' targets into
+// verdicts. Also the finish stage, which counts what the GPU stage decided.
 
 #pragma once
 
@@ -17,7 +17,7 @@ namespace penstock::firewall {
 
 class FirewallStage final : public function::CpuStage {
  public:
-  /// Borrows all three.
+  /// Borrows all arguments.
   FirewallStage(const classify::Ruleset& rules, const classify::Classifier& classifier, RuleCounters& counters) noexcept
       : rules_(rules), view_(classify::view_of(rules)), classifier_(classifier), counters_(counters) {}
 
@@ -44,7 +44,7 @@ class FirewallFinishStage final : public function::FinishStage {
   RuleCounters& counters_;
 };
 
-/// Borrows the tables, which lie on the current device.
+/// Borrows the tables, which must be on the current device.
 [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_firewall_gpu_stage(const classify::DeviceTables& tables);
 
 }  // namespace penstock::firewall

@@ -20,7 +20,7 @@ namespace {
 
 using Jump = IptablesRule::Jump;
 
-/// What a rule that is left out no longer does.
+/// For a message: which packets continue because a rule is left out.
 std::string_view what_continues(Jump jump) {
   switch (jump) {
     case Jump::accept: return "that it accepts continue to the next rules";
@@ -34,8 +34,8 @@ std::string_view what_continues(Jump jump) {
   return "that it matches continue to the next rules";
 }
 
-/// Of iptables-extensions(8) and of xtables-addons(8), those that end in another place than ACCEPT, DROP, REJECT and
-/// RETURN: they are targets, which we leave out, and no chains that someone forgot or misspelt.
+/// Targets of iptables-extensions(8) and xtables-addons(8), other than ACCEPT, DROP, REJECT and RETURN. They are not
+/// supported, but they are targets, not chains that are missing or misspelt.
 constexpr auto kOtherTargets = std::to_array<std::string_view>({
     "ACCOUNT",     "ASYMMETRIC", "AUDIT",       "CHAOS",      "CHECKSUM", "CLASSIFY",  "CLUSTERIP",   "CONNMARK",
     "CONNSECMARK", "CT",         "DELUDE",      "DHCPMAC",    "DNAT",     "DNETMAP",   "DNPT",        "DSCP",
@@ -46,7 +46,7 @@ constexpr auto kOtherTargets = std::to_array<std::string_view>({
     "TOS",         "TPROXY",     "TRACE",       "TTL",        "ULOG",
 });
 
-/// Those of them after which a packet continues as it came.
+/// Those of them that let the packet continue unchanged.
 constexpr auto kObservers = std::to_array<std::string_view>(
     {"ACCOUNT", "AUDIT", "IDLETIMER", "LED", "LOG", "LOGMARK", "NFLOG", "RATEEST", "TRACE", "ULOG"});
 
@@ -57,8 +57,8 @@ bool only_observes(const IptablesRule& rule) {
 
 bool is_target(std::string_view name) { return std::ranges::find(kOtherTargets, name) != kOtherTargets.end(); }
 
-/// Walks through the chains as a packet would for which every condition holds, and writes an entry for each rule it
-/// meets. Keeps its own stack, since chains may nest as deep as there are chains.
+/// Walks through the chains like a packet that meets all conditions, and writes an entry for each rule on the way. It
+/// keeps its own stack, since chains can be nested arbitrarily deeply.
 class ChainWriter {
  public:
   ChainWriter(const IptablesTable& table, std::size_t most_rules, Read<classify::Ruleset>& read)
@@ -71,12 +71,12 @@ class ChainWriter {
   }
 
  private:
-  /// A chain that is being written out.
+  /// A chain that is being expanded.
   struct Call {
     const IptablesChain* chain;
-    const IptablesRule* caller;     // null: packets begin here
-    std::size_t conditions_before;  // of conditions_, without those of the caller
-    std::size_t rule = 0;           // what comes next: a rule, and an alternative of it
+    const IptablesRule* caller;     // null: the chain where packets start
+    std::size_t conditions_before;  // size of conditions_ before the caller's were added
+    std::size_t rule = 0;           // the next rule, and the next alternative of it
     std::size_t alternative = 0;
     std::vector<std::uint32_t> skips{};  // entries that skip to the end of this chain
   };
@@ -130,12 +130,12 @@ class ChainWriter {
     calls_.pop_back();
     open_.erase(call.chain);
     if (call.caller != nullptr && call.caller->jump == Jump::go) {
-      // Where the chain ends, so does the one that went to it.
+      // When the chain ends, so does the chain that jumped to it with --goto.
       std::vector<std::uint32_t>& outer = calls_.back().skips;
       outer.insert(outer.end(), call.skips.begin(), call.skips.end());
       add_skip(*call.caller);
     } else {
-      // Out of the base chain this is a skip to the policy: no entry of this family follows.
+      // At the end of the base chain, this skips to the policy: no entry of this family follows.
       for (const std::uint32_t skip : call.skips) {
         rules_.entries[skip].skip_to = static_cast<std::uint32_t>(rules_.entries.size());
       }
@@ -143,7 +143,7 @@ class ChainWriter {
     conditions_.resize(call.conditions_before);
   }
 
-  /// A condition that is there already is not added again.
+  /// Skips conditions that are already there.
   void push_conditions(const std::vector<classify::Condition>& conditions) {
     for (const classify::Condition& condition : conditions) {
       if (std::ranges::find(conditions_, condition) == conditions_.end()) conditions_.push_back(condition);
@@ -182,7 +182,7 @@ class ChainWriter {
                  fmt::format("at most {}", most)});
   }
 
-  /// Whether nothing is written for a rule; why is reported once.
+  /// Whether no entry is written for the rule. Reports the reason once.
   bool is_passed_over(const IptablesRule& rule) {
     if (!leaves_out(rule) && rule.unknown_interfaces.empty()) return false;
     if (++steps_ > most_rules_) stop_at(rule, "too many rules after expanding the chains called here");
@@ -221,12 +221,12 @@ class ChainWriter {
   classify::Ruleset& rules_;
   Read<classify::Ruleset>& read_;
   ErrorList errors_;
-  std::set<std::uint32_t> complained_;  // rules whose mistakes are told: a chain may be written out many times
+  std::set<std::uint32_t> complained_;  // rules whose errors have been reported; a chain may be expanded many times
   bool stopped_ = false;
   std::size_t steps_ = 0;
   std::vector<Call> calls_;
-  std::set<const IptablesChain*> open_;          // those of calls_
-  std::vector<classify::Condition> conditions_;  // of all callers, and of the rule that is being written
+  std::set<const IptablesChain*> open_;          // the chains in calls_
+  std::vector<classify::Condition> conditions_;  // of all callers, and of the current rule
 };
 
 }  // namespace

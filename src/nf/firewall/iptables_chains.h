@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The chains of a filter table, and how they become entries: a call is replaced by the rules of the chain, each under
-// the caller's conditions too; RETURN skips what is left of them. So chains that are called from several places become
-// several times as many entries, which is why their number is bounded.
+// The chains of a filter table, and how they compile into entries. A call is replaced by the rules of the called chain,
+// each with the caller's conditions added; RETURN skips the rest of them. So a chain called from several places
+// multiplies the entries, and their number is bounded.
 
 #pragma once
 
@@ -19,7 +19,7 @@
 namespace penstock::firewall {
 
 struct IptablesChain {
-  std::optional<classify::Target> policy;  // of a built-in chain
+  std::optional<classify::Target> policy;  // only built-in chains have one
   std::vector<IptablesRule> rules;
 };
 
@@ -29,16 +29,16 @@ struct IptablesTable {
   std::map<std::string, IptablesChain> chains;
 };
 
-/// Rules whose jump leads nowhere: to what is neither a chain of the table nor a target of iptables, or to a built-in
-/// chain. In the order of the file.
+/// Errors for jumps to a name that is neither a chain of the table nor a target of iptables, and for jumps to a
+/// built-in chain. In the order of the file.
 [[nodiscard]] Errors check_jumps(const IptablesTable& table, const std::string& file);
 
-/// Most conditions of all entries together, for each of the rules that there may be.
+/// The most conditions of all entries together, per rule that is allowed.
 inline constexpr std::size_t kMostConditionsPerRule = 8;
 
-/// Appends the entries of `table`, from `chain` on, to the rules of `read`, with what is left out on this way.
-/// At most `most_rules` rules are walked through, counting one each time that its chain is called. The jumps have been
-/// checked.
+/// Appends the entries of `table`, starting at `chain`, to the rules of `read`, and reports reachable rules that are
+/// left out. Follows at most `most_rules` rules; a rule counts once for each call of its chain. The jumps must have
+/// been checked.
 [[nodiscard]] Errors write_out(const IptablesTable& table, const std::string& chain, std::size_t most_rules,
                                Read<classify::Ruleset>& read);
 

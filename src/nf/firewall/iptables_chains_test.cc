@@ -28,7 +28,7 @@ ReadOptions with_most_rules(std::size_t most) {
   return options;
 }
 
-/// FORWARD calls c0, c0 calls c1 …; the last accepts. `match(i)` is the condition of each call.
+/// FORWARD calls c0, c0 calls c1 …; the last chain accepts. `match(i)` is the condition of each call.
 template <typename Match>
 std::string deep_table(int depth, Match match) {
   std::string chains, rules = "-A FORWARD -j c0\n";
@@ -40,7 +40,7 @@ std::string deep_table(int depth, Match match) {
   return table(chains, rules);
 }
 
-TEST(IptablesChains, MayBeAsDeepAsThereAreChains) {
+TEST(IptablesChains, MayBeNestedToAnyDepth) {
   const classify::Ruleset rules = rules_of(deep_table(50'000, [](int) { return "-p tcp"; }));
   EXPECT_EQ(rules.entries.size(), 1U);
   EXPECT_EQ(rules.conditions.size(), 1U) << "equal conditions are kept once";
@@ -57,7 +57,7 @@ TEST(IptablesChains, WithTooManyConditionsAlongTheCallsAreRefused) {
             "rules:2054: too many conditions along a chain of calls: found more than 1,024, expected at most 1,024");
 }
 
-/// `depth` chains of which each calls the next one twice: 2^depth ways. Nothing is ever written for them.
+/// `depth` chains, each of which calls the next one twice: 2^depth paths. None of them has an entry.
 std::string doubling_table(int depth) {
   std::string chains, rules = "-A FORWARD -j c0\n";
   for (int i = 0; i < depth; ++i) {
@@ -67,7 +67,7 @@ std::string doubling_table(int depth) {
   return table(chains + fmt::format(":c{} - [0:0]\n", depth), rules);
 }
 
-TEST(IptablesChains, ThatMultiplyAreRefusedByTheRuleThatIsOneTooMany) {
+TEST(IptablesChains, ThatMultiplyAreRefusedAtTheFirstRuleOverTheLimit) {
   EXPECT_EQ(
       errors_of(doubling_table(40)),
       "rules:121: too many rules after expanding the chains called here: found more than 1,000,000, expected at most "
@@ -77,14 +77,14 @@ TEST(IptablesChains, ThatMultiplyAreRefusedByTheRuleThatIsOneTooMany) {
   EXPECT_THAT(errors_of(doubling_table(9), with_most_rules(1022)), HasSubstr("found more than 1,022"));
 }
 
-TEST(IptablesChains, CountRulesThatAreLeftOutEachTimeThatTheyAreMet) {
+TEST(IptablesChains, CountRulesThatAreLeftOutForEachCall) {
   std::string rules = "-A c -m unknown -j DROP\n";
   for (int i = 0; i < 100; ++i) rules += "-A FORWARD -j c\n";
   EXPECT_EQ(errors_of(table(":c - [0:0]\n", rules), with_most_rules(200)), "read without an error");
   EXPECT_THAT(errors_of(table(":c - [0:0]\n", rules), with_most_rules(199)), HasSubstr("too many rules"));
 }
 
-TEST(IptablesChains, CalledFromManyPlacesAreWrittenOutAtEach) {
+TEST(IptablesChains, CalledFromManyPlacesAreExpandedAtEach) {
   std::string chains = ":logdrop - [0:0]\n", rules = "-A logdrop -p tcp -j REJECT\n-A logdrop -j DROP\n";
   for (int i = 0; i < 20'000; ++i) {
     rules += fmt::format("-A FORWARD -s 10.{}.{}.0/24 -j logdrop\n", i / 256, i % 256);
@@ -96,10 +96,10 @@ TEST(IptablesChains, CalledFromManyPlacesAreWrittenOutAtEach) {
   EXPECT_EQ(decide(read, tuple("10.78.32.1 2.2.2.2 udp 1 1")), "- drop");
 }
 
-TEST(IptablesReader, RefusesAFileOfTooManyLines) {
+TEST(IptablesReader, RefusesAFileWithTooManyLines) {
   std::string rules;
   for (int i = 0; i < 10; ++i) rules += "-A FORWARD -p tcp -j ACCEPT\n";
-  // The table, its chain and COMMIT are lines too; the comment is none.
+  // The table, its chain and COMMIT count as lines; the comment does not.
   EXPECT_EQ(errors_of("# a comment\n" + table("", rules), with_most_rules(13)), "read without an error");
   EXPECT_EQ(errors_of("# a comment\n" + table("", rules), with_most_rules(12)),
             "rules:14: too many rules: found more than 12, expected at most 12 (most_rules raises it)");
@@ -122,25 +122,25 @@ TEST(IptablesReader, BoundsTheConditionsOfARule) {
       << "it counts as 1024 / 8 rules, beside the table, its chain and COMMIT";
 }
 
-TEST(ClassBenchReader, RefusesAFileOfTooManyRules) {
+TEST(ClassBenchReader, RefusesAFileWithTooManyRules) {
   const std::string rule = "@1.0.0.0/8 2.0.0.0/8 0 : 65535 0 : 65535 0x06/0xFF\n";
   EXPECT_EQ(errors_of(rule + rule, with_most_rules(2)), "read without an error");
   EXPECT_EQ(errors_of(rule + rule + rule, with_most_rules(2)),
             "rules:3: too many rules: found more than 2, expected at most 2 (most_rules raises it)");
 }
 
-/// Chains as iptables(8) describes them, by recursion over the rules themselves.
+/// Evaluates chains as iptables(8) describes, recursively on the rules themselves.
 struct Walk {
   struct OwnRule {
     std::uint32_t index = 0;
-    int source = -1;    // of the packet; -1: any
-    int protocol = -1;  // the same
+    int source = -1;    // the packet's source; -1: any
+    int protocol = -1;  // the packet's protocol; -1: any
     enum class Jump { accept, drop, reject, give_back, call, go } jump = Jump::accept;
     std::size_t chain = 0;
   };
   std::vector<std::vector<OwnRule>> chains;
 
-  /// The rule that decides, or none: the chain ends.
+  /// The rule that decides; empty if the chain ends without one.
   [[nodiscard]] std::optional<std::uint32_t> decide(std::size_t chain, int source, int protocol) const {
     for (const OwnRule& rule : chains[chain]) {
       if ((rule.source >= 0 && rule.source != source) || (rule.protocol >= 0 && rule.protocol != protocol)) continue;
@@ -160,7 +160,7 @@ TEST(IptablesChains, DecideAsAWalkThroughThemDoes) {
     std::mt19937 random(seed);
     const auto below = [&](std::uint32_t bound) { return static_cast<std::uint32_t>(random() % bound); };
     Walk walk;
-    walk.chains.resize(6);  // the first is FORWARD; each calls later ones alone
+    walk.chains.resize(6);  // the first is FORWARD; each calls only later ones
     std::string chains, rules;
     for (std::size_t c = 1; c < walk.chains.size(); ++c) chains += fmt::format(":c{} - [0:0]\n", c);
     std::uint32_t index = 0;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Against the kernel: random rules are loaded with iptables-restore in a network namespace of the test's own, read back
-// with iptables-save, and packets are sent through them. The kernel's counters of each rule must be those that our
-// engines give. Needs root and iptables; skipped without.
+// Compares with the kernel: loads random rules with iptables-restore in a network namespace, reads them back with
+// iptables-save, and sends packets through them. The kernel's counters of each rule must equal those of our engines.
+// Needs root and iptables; skipped otherwise.
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -45,13 +45,13 @@ bool feed(const std::string& command, const std::string& text) {
 
 bool succeeds(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
 
-/// A packet that the test sends, and what the engines see of it.
+/// A packet that the test sends, and its key for the engines.
 struct Probe {
   std::string source, destination;
   std::uint8_t protocol = 0;
   std::uint16_t source_port = 0, destination_port = 0;
   std::uint8_t tcp_flags = 0, icmp_type = 0, icmp_code = 0;
-  std::uint16_t fragment = 0;  // the IPv4 header's field
+  std::uint16_t fragment = 0;  // the field in the IPv4 header
 
   bool is_icmp() const { return protocol == ip_protocol::kIcmp || protocol == ip_protocol::kIcmpv6; }
   bool has_ports() const { return protocol == ip_protocol::kTcp || protocol == ip_protocol::kUdp; }
@@ -110,7 +110,7 @@ struct Probe {
   }
 };
 
-/// Rules as a user would type them, and packets that meet them.
+/// Draws rules as a user would type them, and packets that match them.
 class Draw {
  public:
   Draw(bool ipv6, bool fragments, std::uint64_t seed) : ipv6_(ipv6), fragments_(fragments), random_(seed) {}
@@ -208,7 +208,7 @@ struct Variant {
   const char* name;
   const char* command;  // iptables-legacy: its -save and -restore are beside it
   bool ipv6;
-  bool fragments;  // nf_tables takes what lies in a later fragment for ports, which iptables never did
+  bool fragments;  // nf_tables tests the payload of later fragments as ports, which iptables never did
 };
 
 class Kernel : public ::testing::TestWithParam<Variant> {
@@ -229,7 +229,7 @@ class Kernel : public ::testing::TestWithParam<Variant> {
   static void send(const Probe& probe) {
     const std::vector<std::uint8_t> bytes = probe.bytes();
     const int family = GetParam().ipv6 ? AF_INET6 : AF_INET;
-    const int fd = socket(family, SOCK_RAW, IPPROTO_RAW);  // implies that the IP header is ours
+    const int fd = socket(family, SOCK_RAW, IPPROTO_RAW);  // we provide the IP header
     ASSERT_GE(fd, 0);
     sockaddr_storage to{};
     to.ss_family = static_cast<sa_family_t>(family);
@@ -237,14 +237,14 @@ class Kernel : public ::testing::TestWithParam<Variant> {
                                     : static_cast<void*>(&reinterpret_cast<sockaddr_in&>(to).sin_addr);
     std::memcpy(address, bytes.data() + (GetParam().ipv6 ? 24 : 16), GetParam().ipv6 ? 16 : 4);
     const socklen_t size = GetParam().ipv6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-    // EPERM is how the kernel says that a rule drops the packet.
+    // EPERM means that a rule drops the packet.
     const ssize_t sent = sendto(fd, bytes.data(), bytes.size(), 0, reinterpret_cast<sockaddr*>(&to), size);
     EXPECT_TRUE(sent == static_cast<ssize_t>(bytes.size()) || errno == EPERM) << std::strerror(errno);
     close(fd);
   }
 };
 
-/// "[packets:bytes] -A …" lines and the policy's ":OUTPUT DROP [packets:bytes]", as line number -> packets.
+/// Parses "[packets:bytes] -A …" lines and the policy's ":OUTPUT DROP [packets:bytes]" into line number -> packets.
 std::map<std::uint32_t, std::uint64_t> counts_of(const std::string& saved) {
   std::map<std::uint32_t, std::uint64_t> counts;
   LineReader lines(saved);
@@ -262,7 +262,7 @@ TEST_P(Kernel, CountsThePacketsForTheRulesThatOurEnginesGive) {
     Draw draw(GetParam().ipv6, GetParam().fragments, seed);
     const std::string table = draw.table();
     if (!feed(tool("-restore"), table)) {
-      // Without the kernel's modules no rules can be loaded at all.
+      // Without the kernel modules, no rules can be loaded at all.
       if (!feed(tool("-restore") + " 2>/dev/null", "*filter\nCOMMIT\n"))
         GTEST_SKIP() << tool("-restore") << " cannot work here";
       FAIL() << "refused:\n" << table;
@@ -297,7 +297,7 @@ TEST_P(Kernel, CountsThePacketsForTheRulesThatOurEnginesGive) {
         continue;
       }
       const bool decides = rule->text.ends_with("-j ACCEPT") || rule->text.ends_with("-j DROP");
-      if (!decides) continue;  // the kernel counts calls too
+      if (!decides) continue;  // the kernel also counts calls
       by_rule += packets;
       EXPECT_EQ(ours[line], packets) << "seed " << seed << ": " << rule->text;
     }
@@ -308,7 +308,7 @@ TEST_P(Kernel, CountsThePacketsForTheRulesThatOurEnginesGive) {
   EXPECT_GT(matched, sent / 4) << "rules that hardly match prove little";
 }
 
-/// The nf_tables variant takes some of the rules.
+/// The nf_tables variant accepts some of these rules.
 class LegacyKernel : public Kernel {};
 
 TEST_P(LegacyKernel, RefusesTheRulesThatOurReaderRefuses) {

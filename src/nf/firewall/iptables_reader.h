@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads what `iptables-save` and `ip6tables-save` print (with or without -c), one after the other in one file if need
-// be: the filter table, from one of its chains on. The chains that it calls are written out in its place.
+// Reads the output of `iptables-save` and `ip6tables-save` (with or without -c), which may be concatenated in one file.
+// Uses the filter table, starting at one of its chains; called chains are expanded in place.
 
 #pragma once
 

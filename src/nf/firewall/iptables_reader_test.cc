@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-/// A filter table whose FORWARD chain drops by default and holds `rules`.
+/// A filter table whose FORWARD chain has the policy DROP and contains `rules`.
 std::string table(std::string_view rules, std::string_view chains = "") {
   return "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD DROP [0:0]\n" + std::string(chains) + std::string(rules) + "COMMIT\n";
 }
@@ -30,7 +30,7 @@ ReadOptions with_ports(std::vector<std::string> ports) {
 
 constexpr auto kFin = 1U, kSyn = 2U, kRst = 4U, kAck = 16U;
 
-TEST(IptablesReader, PolicyOfTheChainIsTheFilesOrTheUsers) {
+TEST(IptablesReader, PolicyComesFromTheFileOrTheUser) {
   EXPECT_EQ(decide(rules_of(table("")), tuple("1.1.1.1 2.2.2.2 tcp 1 1")), "- drop");
   ReadOptions options;
   options.policy = classify::Target::accept;
@@ -113,7 +113,7 @@ TEST(IptablesReader, TcpFlagsAndTheirNegations) {
   EXPECT_EQ(decide(rules_of(table("-A FORWARD -p tcp ! --syn -j ACCEPT\n")), with_detail(key, kSyn)), "- drop");
 }
 
-TEST(IptablesReader, FlagsThatTheMaskLeavesAwayAreSetInNoPacket) {
+TEST(IptablesReader, RequiredFlagsOutsideTheMaskNeverMatch) {
   const classify::Ruleset rules = rules_of(table("-A FORWARD -p tcp --tcp-flags SYN SYN,ACK -j ACCEPT\n"));
   EXPECT_EQ(decide(rules, with_detail(tuple("1.1.1.1 2.2.2.2 tcp 1 1"), kSyn | kAck)), "- drop");
 }
@@ -144,7 +144,7 @@ TEST(IptablesReader, FragmentsHaveNeitherPortsNorFlagsNorTypes) {
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 udp 0 0")), "4 accept");
 }
 
-TEST(IptablesReader, Ip6tablesRulesAreForIpv6Alone) {
+TEST(IptablesReader, Ip6tablesRulesAreOnlyForIpv6) {
   const classify::Ruleset rules =
       rules_of(table6("-A FORWARD -s 2001:db8::/32 ! -d fe80::1/128 -p ipv6-icmp -m icmp6 "
                       "--icmpv6-type 135 -j ACCEPT\n"
@@ -215,7 +215,7 @@ TEST(IptablesReader, ReturnGoesBackToTheCaller) {
   EXPECT_EQ(decide(rules, tuple("11.0.0.0 2.2.2.2 tcp 0 0")), "- drop");
 }
 
-TEST(IptablesReader, AChainThatIsGoneToEndsItsCaller) {
+TEST(IptablesReader, AChainReachedByGotoEndsItsCaller) {
   const classify::Ruleset rules =
       rules_of(table("-A FORWARD -p tcp -j outer\n-A FORWARD -j ACCEPT\n"
                      "-A outer -s 10.0.0.0/8 -g inner\n-A outer -j REJECT\n"
@@ -226,7 +226,7 @@ TEST(IptablesReader, AChainThatIsGoneToEndsItsCaller) {
   EXPECT_EQ(decide(rules, tuple("11.1.1.1 3.3.3.3 tcp 0 0")), "3 reject");
 }
 
-TEST(IptablesReader, ReturnFromTheBaseChainIsThePolicys) {
+TEST(IptablesReader, ReturnFromTheBaseChainMeansThePolicy) {
   const classify::Ruleset rules = rules_of(table("-A FORWARD -p tcp -j RETURN\n-A FORWARD -j ACCEPT\n"));
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 tcp 0 0")), "- drop");
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 udp 0 0")), "1 accept");
@@ -281,7 +281,7 @@ TEST(IptablesReader, ARuleThatOnlyLogsOrCountsChangesNoVerdict) {
             "rules:6:15: match extension limit is not supported: without this rule, packets have the same verdict");
 }
 
-TEST(IptablesReader, ReportsATableThatDropsByItsPolicyAlone) {
+TEST(IptablesReader, ReportsATableThatDropsOnlyByItsPolicy) {
   const auto read = read_rules(
       "*mangle\n:PREROUTING ACCEPT [0:0]\n:FORWARD DROP [0:0]\nCOMMIT\n"
       "*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n" +
@@ -301,7 +301,7 @@ TEST(IptablesReader, RulesOnTheOutInterfaceAreLeftOutBeforeARouter) {
   EXPECT_EQ(decide(read->value, tuple("1.2.3.4 2.2.2.2 tcp 1 1")), "1 reject");
 }
 
-TEST(IptablesReader, EveryMistakeIsReportedWithItsPlace) {
+TEST(IptablesReader, EveryErrorIsReportedWithItsPlace) {
   const std::string errors =
       errors_of(table("-A FORWARD -s 10.0.0.300 -j ACCEPT\n"
                       "-A FORWARD -s ::1 -j ACCEPT\n"
@@ -351,14 +351,14 @@ TEST(IptablesReader, EachDportOfItsOwnTcpMatchHolds) {
   EXPECT_EQ(decide(rules, tuple("1.1.1.1 2.2.2.2 tcp 1 4")), "- drop");
 }
 
-TEST(IptablesReader, ARuleThatIsLeftOutIsNotAskedForAProtocol) {
-  // What an extension that we do not know makes of an option is its own matter.
+TEST(IptablesReader, ARuleThatIsLeftOutNeedsNoProtocol) {
+  // An unknown extension may give the option any meaning.
   const auto read = read_rules(table("-A FORWARD -m frob --dport 7 -j DROP\n"), "rules", {});
   ASSERT_TRUE(read) << to_string(read.error());
   EXPECT_THAT(to_string(read->unsupported), HasSubstr("match extension frob is not supported"));
 }
 
-TEST(IptablesReader, JumpsAreCheckedInChainsThatNobodyCallsToo) {
+TEST(IptablesReader, JumpsAreAlsoCheckedInUnusedChains) {
   EXPECT_EQ(
       errors_of(table("-A own -j there\n-A INPUT -j nowhere\n", ":own - [0:0]\n")),
       "rules:5:11: unknown target: neither a target of iptables nor a chain of the table: found 'there', expected a "
@@ -384,7 +384,7 @@ TEST(IptablesReader, ATableEndsWithCommit) {
             "rules:6: COMMIT outside a table: found 'COMMIT', expected a line *filter before it");
 }
 
-TEST(IptablesReader, HasNoUseForAWordOnWhatRulesDo) {
+TEST(IptablesReader, RefusesTheMatchParameter) {
   ReadOptions options;
   options.match = classify::Target::drop;
   EXPECT_EQ(errors_of(table(""), options),
@@ -392,7 +392,7 @@ TEST(IptablesReader, HasNoUseForAWordOnWhatRulesDo) {
             "rules, or no `match`");
 }
 
-TEST(IptablesReader, NamesTheChainsWhereTheOneAskedForIsNotThere) {
+TEST(IptablesReader, ListsTheChainsIfTheRequestedOneIsMissing) {
   ReadOptions options;
   options.chain = "forward";
   EXPECT_EQ(errors_of(table(""), options),
@@ -400,7 +400,7 @@ TEST(IptablesReader, NamesTheChainsWhereTheOneAskedForIsNotThere) {
   EXPECT_THAT(errors_of("*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n"), HasSubstr("rules: no filter table"));
 }
 
-TEST(IptablesReader, AChainOfOnesOwnNeedsAPolicy) {
+TEST(IptablesReader, AUserDefinedChainNeedsAPolicy) {
   ReadOptions options;
   options.chain = "inner";
   EXPECT_THAT(errors_of(table("", ":inner - [0:0]\n"), options), HasSubstr("chain without a policy: found 'inner'"));
@@ -431,7 +431,7 @@ TEST_F(GatewayFile, OtherTablesAreReportedOnceEach) {
   EXPECT_EQ(read_.unsupported.size() + read_.harmless.size(), 5U) << to_string(read_.unsupported);
 }
 
-TEST_F(GatewayFile, GivesTheVerdictsThatItsRulesSay) {
+TEST_F(GatewayFile, GivesTheVerdictsOfItsRules) {
   const classify::Ruleset& rules = read_.value;
   EXPECT_EQ(rules.rules[3].text,
             "-A FORWARD -s 192.168.1.0/24 -m comment --comment \"the office: -j DROP \\\"nothing\\\"\" -j ACCEPT");

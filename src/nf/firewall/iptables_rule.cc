@@ -64,9 +64,9 @@ constexpr std::array<std::uint8_t, 5> kWithPorts{ip_protocol::kTcp, ip_protocol:
 constexpr std::array<std::uint8_t, 1> kTcp{ip_protocol::kTcp}, kUdp{ip_protocol::kUdp}, kSctp{ip_protocol::kSctp},
     kUdpLite{ip_protocol::kUdpLite}, kIcmp{ip_protocol::kIcmp}, kIcmpv6{ip_protocol::kIcmpv6};
 
-/// The protocols of which one must be the rule's, not negated: iptables refuses the rule else, or the kernel does.
+/// The protocols of which the rule must have one, not negated. Otherwise iptables or the kernel refuses the rule.
 struct Carrier {
-  std::span<const std::uint8_t> protocols;  // none: any rule
+  std::span<const std::uint8_t> protocols;  // empty: any rule
   std::string_view expected;
 };
 constexpr Carrier kAnything{};
@@ -87,7 +87,7 @@ enum class Option : std::uint8_t {
   counters,
   jump,
   go,
-  // Of match extensions.
+  // Options of match extensions.
   source_port,
   destination_port,
   tcp_flags,
@@ -104,11 +104,11 @@ enum class Option : std::uint8_t {
 
 constexpr std::uint32_t bit(Option option) { return std::uint32_t{1} << static_cast<unsigned>(option); }
 
-/// What iptables(8) and iptables-extensions(8) say of an option, apart from its value.
+/// An option as described in iptables(8) and iptables-extensions(8), without its value.
 struct OptionEntry {
   std::string_view name, other_name;
   Option option;
-  Option once;  // of the options with the same, a rule has at most one; `match`: any number
+  Option once;  // a rule may have only one option with the same value; `match`: any number
   bool negatable;
   const Carrier& carrier;
 };
@@ -139,11 +139,11 @@ constexpr auto kOptions = std::to_array<OptionEntry>({
     {"--comment", "", Option::comment, Option::comment, false, kAnything},
 });
 
-/// A match extension, and its options: with `-m` again they may stand again.
+/// A match extension and its options. After another `-m`, the options may be given again.
 struct Extension {
   std::string_view name;
   std::uint32_t options;
-  bool of_transport;  // the kernel's matches on a transport header never match where there is none
+  bool of_transport;  // a match on a transport header, which never matches in the kernel if there is none
   Carrier carrier;
 };
 
@@ -192,7 +192,7 @@ class IptablesRuleReader {
   }
 
  private:
-  /// The option's argument; an empty word, and a mistake, where the line ends.
+  /// The option's argument; an empty word, and an error, at the end of the line.
   const IptablesWord& argument(std::string_view expected) {
     static const IptablesWord kNothing;
     if (at_ < words_.size()) return words_[at_++];
@@ -202,13 +202,13 @@ class IptablesRuleReader {
   }
 
   void mistake(const IptablesWord& word, std::string_view message, std::string_view expected) {
-    if (failed_) return;  // what follows a mistake in a rule cannot be told
+    if (failed_) return;  // nothing after an error in a rule can be interpreted
     failed_ = true;
     errors_.push_back(
         {{place_.file, place_.line, word.column}, std::string(message), in_quotes(word.text), std::string(expected)});
   }
 
-  /// The whole rule: to apply it without this part of it would match too much.
+  /// Leaves the whole rule out: without the unsupported part, it would match too much.
   void leave_out(std::string reason, const IptablesWord& word) {
     if (!rule_.unsupported.empty()) return;
     rule_.unsupported = std::move(reason);
@@ -228,7 +228,7 @@ class IptablesRuleReader {
     for (auto& alternative : rule_.alternatives) alternative.push_back(condition);
   }
 
-  /// One of `choices` must hold as well.
+  /// Adds the condition that one of `choices` must hold.
   void require_one_of(const std::vector<classify::Condition>& choices) {
     constexpr std::size_t kMostAlternatives = 4096;
     if (rule_.alternatives.size() * choices.size() > kMostAlternatives) {
@@ -306,7 +306,7 @@ class IptablesRuleReader {
       const auto range = parse_address(text);
       if (!range && has_scattered_mask(text)) return leave_out("netmask with gaps is not supported", word);
       if (!range || range->family != family_) return mistake(word, "wrong address", expected);
-      // All addresses: no condition, unless it is a negated one, which nothing meets.
+      // All addresses: no condition is needed, unless it is negated and can never hold.
       if (range->everything() && !negated_) return;
       choices.push_back(address_condition(rules_, *range, source, negated_));
       if (comma == std::string_view::npos) break;
@@ -331,7 +331,7 @@ class IptablesRuleReader {
   void read_protocol() {
     const IptablesWord& word = argument("a protocol");
     if (word.text == "all" || word.text == "0") {
-      // Protocol 0 means all of them, as to iptables; "not all" is refused there.
+      // Protocol 0 means all protocols, as in iptables, which refuses "not all".
       if (negated_) mistake(word, "rule that matches no protocol", "a protocol");
       return;
     }
@@ -344,7 +344,7 @@ class IptablesRuleReader {
   void read_interface(classify::Subject subject) {
     const IptablesWord& word = argument("an interface");
     if (word.text == "+") {
-      if (negated_) require(classify::interface_condition(subject, 0, false));  // none: never holds
+      if (negated_) require(classify::interface_condition(subject, 0, false));  // no interface: never holds
       return;
     }
     rules_.interface_names.insert(word.text);
@@ -386,7 +386,8 @@ class IptablesRuleReader {
     if (extension->of_transport) require({classify::Subject::transport, false, 0, 0, 0, 0});
   }
 
-  /// At the rule's end, for `-p` may stand behind. Of a rule that is left out not all words are understood.
+  /// Called at the end of the rule, because `-p` may follow the match. In a rule that is left out, not all words are
+  /// known.
   void check_carriers() {
     if (!rule_.unsupported.empty()) return;
     for (const auto& [word, carrier] : carried_) {
@@ -438,12 +439,12 @@ class IptablesRuleReader {
     const IptablesWord& value_word = argument(kExpected);
     const auto value = parse_flags(value_word.text);
     if (!value) return mistake(value_word, "unknown TCP flag", kExpected);
-    // A flag that must be set and is not looked at: nothing has it, as in the kernel's comparison.
+    // A flag that must be set but is not in the mask: as in the kernel's comparison, this never holds.
     if ((*value & ~*mask) != 0) return require(never(negated_));
     require(classify::tcp_flags_condition(*value, *mask, negated_));
   }
 
-  /// A condition that holds for no TCP packet, or, negated, for all.
+  /// A condition that holds for no TCP packet, or, if negated, for all.
   static classify::Condition never(bool negated) {
     return {classify::Subject::detail, negated, 0, ip_protocol::kTcp, 0xff00, 0xff00};
   }
@@ -464,7 +465,7 @@ class IptablesRuleReader {
       rule_.jump = Jump::drop;
     } else if (word.text == "REJECT") {
       rule_.jump = Jump::reject;
-      // Which answer would be sent: none is.
+      // The kind of answer to send is read but not used: no answer is sent.
       if (at_ < words_.size() && words_[at_].text == "--reject-with") {
         ++at_;
         static_cast<void>(argument("an ICMP type or tcp-reset"));
@@ -492,8 +493,8 @@ class IptablesRuleReader {
   std::size_t at_ = 0;
   bool negated_ = false;
   bool failed_ = false;
-  std::optional<std::uint8_t> protocol_;  // where it is not negated
-  std::uint32_t seen_ = 0;                // options, by their `once`
+  std::optional<std::uint8_t> protocol_;  // unless it is negated
+  std::uint32_t seen_ = 0;                // bits of options, by their `once`
   std::vector<std::pair<const IptablesWord*, const Carrier*>> carried_;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a firewall does with one packet, for host and device, around the search for its rule: whether rules are tried at
-// all, what their answer means, and where it is counted.
+// The firewall's decision for one packet, except the search for its rule: whether rules apply at all, what the engine's
+// result means, and where it is counted. For host and device.
 
 #pragma once
 
@@ -20,24 +20,26 @@
 
 namespace penstock::firewall {
 
-/// By the value of Verdict::drop.
+/// The value of Verdict::drop.
 enum class DropReason : std::uint16_t {
   denied,     // by a rule or the policy
-  rejected,   // the same, where the rule would have an answer sent
-  malformed,  // a header that rules look at contradicts itself
-  truncated,  // the capture ends inside a header that rules look at
+  rejected,   // the same, with the target reject (no answer is sent)
+  malformed,  // a header that rules test contradicts itself
+  truncated,  // the capture ends inside a header that rules test
 };
 inline constexpr std::array<std::string_view, 4> kDropReasons{"denied", "rejected", "malformed", "truncated"};
 
-/// How a packet stands before any rule is tried. Without the header that rules are about it would pass them.
+/// Whether rules apply to a packet. If a header that rules test is missing, the packet is dropped; otherwise it could
+/// evade them.
 enum class Standing : std::uint8_t {
-  judged,     // rules are tried
+  judged,     // rules apply
   not_ip,     // passes
-  malformed,  // dropped, as `truncated` is
+  malformed,  // dropped, like `truncated`
   truncated,
 };
 
-/// Whether rules may look at a transport header that this packet, whole, would have, or may not know which it is.
+/// Whether the packet, if it were complete, would have a transport header that rules can test, or might have one behind
+/// an extension header that is cut off.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool lacks_header(const PacketLayout& layout) noexcept {
   const bool ipv4 = layout.network == NetworkLayer::ipv4;
   switch (layout.transport) {
@@ -47,7 +49,7 @@ enum class Standing : std::uint8_t {
     case ip_protocol::kSctp: return true;
     case ip_protocol::kIcmp: return ipv4;
     case ip_protocol::kIcmpv6:
-    // Extension headers: parsing stops at one only where it is cut.
+    // Extension headers: parsing only stops at one if it is cut off.
     case ip_protocol::kHopByHop:
     case ip_protocol::kRouting:
     case ip_protocol::kFragment:
@@ -64,13 +66,13 @@ enum class Standing : std::uint8_t {
   if (!layout.has(PacketLayout::kNetworkHeader)) {
     return layout.has(PacketLayout::kTruncated) ? Standing::truncated : Standing::malformed;
   }
-  // A rule without ports may still match it, as in Linux.
+  // As in Linux, a rule without ports may still match it.
   if (layout.has(PacketLayout::kLaterFragment)) return Standing::judged;
   if ((layout.flags & (PacketLayout::kMalformed | PacketLayout::kMalformedTransport)) != 0) return Standing::malformed;
   return lacks_header(layout) ? Standing::truncated : Standing::judged;
 }
 
-/// Of a packet that no rule is tried on and that came with the verdict `so_far`.
+/// The verdict for a packet to which no rule applies, and which has the verdict `so_far`.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr Verdict verdict_of(Standing standing, Verdict so_far) noexcept {
   switch (standing) {
     case Standing::malformed: return Verdict::drop(DropReason::malformed);
@@ -81,16 +83,16 @@ enum class Standing : std::uint8_t {
   return so_far;
 }
 
-/// Of a packet that a rule or the policy decides about.
+/// The verdict for a packet that a rule or the policy decides.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr Verdict verdict_of(classify::Action action, Verdict so_far) noexcept {
   if (action == classify::Action::accept) return so_far;
   return Verdict::drop(action == classify::Action::reject ? DropReason::rejected : DropReason::denied);
 }
 
-/// The whole, for one packet; `Engine` is LinearView or BitVectorView.
+/// The complete decision for one packet. `Engine` is LinearView or BitVectorView.
 template <typename Engine>
 struct JudgeCore {
-  using Finding = std::uint32_t;  // what counts the packet, or kNoCounter
+  using Finding = std::uint32_t;  // index of the packet's counter, or kNoCounter
 
   Engine engine;
   classify::RulesView rules;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The core that GPU stages run, on the host, with the finish stage behind it, against the CPU twin.
+// Compares the core of the GPU stages, run on the host and followed by the finish stage, with the CPU twin.
 
 #include "nf/firewall/judge_core.h"
 
@@ -48,7 +48,7 @@ struct Packets {
   std::vector<PacketView> views;
 };
 
-/// What a GPU stage and the finish stage do, without a GPU.
+/// Does what a GPU stage and the finish stage do, without a GPU.
 template <typename EngineView>
 void judge(const JudgeCore<EngineView>& core, Firewall& firewall, Packets& packets) {
   std::vector<std::uint32_t> found(packets.views.size());
@@ -97,12 +97,12 @@ void expect_the_twins_results(const classify::Ruleset& rules, std::size_t most_u
   }
 }
 
-TEST(JudgeCore, DecidesAndCountsAsTheCpuTwin) {
-  // A rule that calls a chain and one that returns from it have no counts of their own.
+TEST(JudgeCore, DecidesAndCountsLikeTheCpuTwin) {
+  // A rule that calls a chain and one that returns from it have no counters of their own.
   expect_the_twins_results(rules_about_random_frames(), 2);
 }
 
-TEST(JudgeCore, DecidesAndCountsAsTheCpuTwinByRandomRules) {
+TEST(JudgeCore, DecidesAndCountsLikeTheCpuTwinWithRandomRules) {
   classify::Draw draw(3);
   classify::Ruleset rules = draw.rules(600);
   for (classify::Entry& entry : rules.entries) {
@@ -112,7 +112,7 @@ TEST(JudgeCore, DecidesAndCountsAsTheCpuTwinByRandomRules) {
   expect_the_twins_results(rules, rules.rules.size());
 }
 
-TEST(FirewallFinish, CountsNothingForPacketsThatNoRuleWasTriedOn) {
+TEST(FirewallFinish, CountsNothingForPacketsToWhichNoRulesApply) {
   const auto nf = firewall(rules_about_random_frames(), classify::Engine::linear);
   Packets packets(2);
   const std::uint32_t found[] = {classify::kNoCounter, 3};
@@ -126,7 +126,7 @@ TEST(FirewallFinish, CountsNothingForPacketsThatNoRuleWasTriedOn) {
   }
 }
 
-TEST(FirewallFinish, CountsABurstThatOneRuleHasAndOneThatSeveralHave) {
+TEST(FirewallFinish, CountsABurstOfOneRuleAndOneOfSeveral) {
   const auto nf = firewall(rules_about_random_frames(), classify::Engine::linear);
   const auto stage = nf->make_finish_stage(*nf->make_cpu_stage());
   Packets packets(100);

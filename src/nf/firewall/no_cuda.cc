@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The twin of firewall.cu in a build without CUDA: no tables can lie on a device, so there is no stage to make.
+// Replaces firewall.cu in builds without CUDA: there are no tables on devices, so no stage can be made.
 
 #include "gpu/cuda_error.h"
 #include "nf/firewall/firewall_stage.h"

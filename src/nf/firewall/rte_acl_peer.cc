@@ -86,7 +86,7 @@ RteAcl::Tuple RteAcl::wire(const classify::Key& key) noexcept {
 }
 
 RteAcl::RteAcl(const classify::Ruleset& rules) {
-  static unsigned count = 0;  // DPDK tells its tables apart by name
+  static unsigned count = 0;  // DPDK identifies tables by name
   const std::string name = "peer" + std::to_string(count++);
   rte_acl_param parameters{};
   parameters.name = name.c_str();

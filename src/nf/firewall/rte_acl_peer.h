@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// DPDK's ACL library as the classification bench's peer: 5-tuples of IPv4, with the widest look-up that the machine
-// has. It knows no TCP flags, so it does a little less than our engines. Its headers stay in rte_acl_peer.cc; DPDK must
-// have been started.
+// DPDK's ACL library, for comparison in the classification bench: IPv4 5-tuples, with the widest vector instructions of
+// the machine. It does not test TCP flags, so it does slightly less work than our engines. Its headers are only
+// included in rte_acl_peer.cc. DPDK must have been started.
 
 #pragma once
 
@@ -26,7 +26,7 @@ struct RteAclDelete {
 
 class RteAcl {
  public:
-  /// A key as the library reads it, in network byte order.
+  /// A key in the library's format, in network byte order.
   struct Tuple {
     std::uint8_t protocol;
     std::uint8_t pad[3];
@@ -35,10 +35,10 @@ class RteAcl {
   };
   [[nodiscard]] static Tuple wire(const classify::Key& key) noexcept;
 
-  /// IPv4 rules of prefixes, one range of each port and a protocol: what ClassBench sets hold. Throws
-  /// std::runtime_error where they cannot be built.
+  /// Takes IPv4 rules with prefixes, one range for each port, and a protocol, as ClassBench sets have them. Throws
+  /// std::runtime_error if the table cannot be built.
   explicit RteAcl(const classify::Ruleset& rules);
-  /// The entry + 1 for each tuple, 0 for none.
+  /// Writes for each tuple the index of its entry + 1, or 0 if none matches.
   void classify(std::span<const std::uint8_t*> tuples, std::uint32_t* results) const noexcept;
   [[nodiscard]] const char* algorithm() const noexcept { return algorithm_; }
 

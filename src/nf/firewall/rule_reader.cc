@@ -16,7 +16,7 @@ namespace penstock::firewall {
 
 namespace {
 
-/// By the first line that says something: ClassBench rules begin with @, iptables-save has tables.
+/// Detects the format from the first line with content: ClassBench rules begin with @, iptables-save has tables.
 RuleFormat detected(std::string_view text) {
   LineReader lines(text);
   for (Line line; lines.next(line);) {
@@ -29,7 +29,7 @@ RuleFormat detected(std::string_view text) {
   return RuleFormat::automatic;
 }
 
-/// The first line that is no comment, for an error.
+/// The first line that is not a comment, for an error message.
 Line first_content(std::string_view text) {
   LineReader lines(text);
   Line line;

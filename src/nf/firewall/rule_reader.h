@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads rule files, whatever their format: finds it out from the content, or takes the user's word.
+// Reads rule files of any format: detects it from the content, or uses the one that the user gives.
 
 #pragma once
 
@@ -22,26 +22,27 @@ enum class RuleFormat : std::uint8_t { automatic, classbench, iptables, ip6table
 /// "auto", "classbench", "iptables" or "ip6tables".
 [[nodiscard]] RuleFormat rule_format_of(std::string_view name);
 
-/// Most rules of a file (for iptables, lines), and most that chains which call each other become: the default of the
-/// parameter `most_rules`.
+/// The most rules of a file (for iptables: lines), and the most after chains are expanded: the default of the parameter
+/// `most_rules`.
 inline constexpr std::size_t kMostRules = 1'000'000;
 
 struct ReadOptions {
   RuleFormat format = RuleFormat::automatic;
   classify::Interfaces interfaces;
-  std::optional<std::string> chain;        // iptables alone: where packets begin, instead of FORWARD
-  std::optional<classify::Target> match;   // ClassBench alone, which does not say what its rules do: instead of accept
-  std::optional<classify::Target> policy;  // instead of the file's; a ClassBench set has none and drops
+  std::optional<std::string> chain;        // iptables only: the chain where packets start, instead of FORWARD
+  std::optional<classify::Target> match;   // ClassBench only, which has no actions: the action of its rules, instead of
+                                           // accept
+  std::optional<classify::Target> policy;  // overrides the file's; a ClassBench set has none and drops
   std::size_t most_rules = kMostRules;
 };
 
-/// For a file with more rules than `options` allow; `place` is the first that is too many.
+/// The error for a file with more rules than `options` allow; `place` is the first rule over the limit.
 [[nodiscard]] Error too_many_rules(Place place, const ReadOptions& options);
 
-/// Accept, drop or reject by its name.
+/// Parses "accept", "drop" or "reject".
 [[nodiscard]] classify::Target target_of(std::string_view name);
 
-/// `text` is the content of `file`, which names it in errors.
+/// Reads `text`, the content of `file`; errors contain this name.
 [[nodiscard]] Result<Read<classify::Ruleset>> read_rules(std::string_view text, const std::string& file,
                                                          const ReadOptions& options);
 

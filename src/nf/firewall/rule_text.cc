@@ -36,7 +36,7 @@ std::optional<std::pair<NetworkLayer, Ipv6Address>> parse_host(std::string_view 
   return std::nullopt;
 }
 
-/// The mask behind the slash, as a length or an address, in the address's 128 bits.
+/// The mask after the slash, as a length or an address, in the 128 bits of an address.
 std::optional<Ipv6Address> parse_mask(std::string_view text, NetworkLayer family) {
   const unsigned bits = family == NetworkLayer::ipv4 ? 32 : 128;
   if (const auto mask = parse_host(text)) {
@@ -50,7 +50,7 @@ std::optional<Ipv6Address> parse_mask(std::string_view text, NetworkLayer family
 }
 
 bool is_prefix(const Ipv6Address& mask, NetworkLayer family) {
-  // A prefix's complement is 2^k - 1: adding 1 to it leaves no bit of it.
+  // The complement of a prefix mask is 2^k - 1: adding 1 leaves no common bit.
   const Ipv6Address rest =
       family == NetworkLayer::ipv4 ? Ipv6Address{0, ~mask.low & 0xffffffff} : Ipv6Address{~mask.high, ~mask.low};
   const std::uint64_t low = rest.low + 1;

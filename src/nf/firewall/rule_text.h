@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pieces of text that rules and tuples are made of: addresses, ports, protocols.
+// Parses the elements of rules and tuples: addresses, ports, protocols.
 
 #pragma once
 
@@ -14,17 +14,17 @@
 
 namespace penstock::firewall {
 
-/// Addresses low..high of one family; IPv4 addresses stand in the low 32 bits.
+/// Addresses low..high of one family, inclusive; IPv4 addresses are in the low 32 bits.
 struct AddressRange {
   NetworkLayer family = NetworkLayer::none;
   Ipv6Address low, high;
   [[nodiscard]] bool everything() const noexcept;
 };
 
-/// "10.0.0.0/8", "10.0.0.0/255.0.0.0", "2001:db8::/32", "2001:db8::/ffff:ffff::", or an address. Bits behind the mask
-/// are ignored, as iptables ignores them.
+/// "10.0.0.0/8", "10.0.0.0/255.0.0.0", "2001:db8::/32", "2001:db8::/ffff:ffff::", or an address. Host bits are ignored,
+/// as iptables does.
 [[nodiscard]] std::optional<AddressRange> parse_address(std::string_view text);
-/// Whether the text is an address with a mask that is no prefix: 10.0.0.1/255.0.0.255.
+/// Whether the text is an address with a non-contiguous mask: 10.0.0.1/255.0.0.255.
 [[nodiscard]] bool has_scattered_mask(std::string_view text);
 /// "10.0.0.1-10.0.0.9"
 [[nodiscard]] std::optional<AddressRange> parse_address_range(std::string_view text);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rules and keys that read as sentences, for tests.
+// Helpers for tests that make rules and keys easy to read.
 
 #pragma once
 
@@ -29,7 +29,7 @@ inline classify::Key with_detail(classify::Key key, std::uint32_t detail) {
   return key;
 }
 
-/// As a fragment that is not the first: no ports, no detail.
+/// The key of a later fragment of the packet: no ports, no detail.
 inline classify::Key later_fragment(classify::Key key) {
   key.kind = classify::kKindNoDetail + key.protocol();
   key.source_port = key.destination_port = classify::kNoTransportPort;
@@ -51,7 +51,7 @@ inline classify::Ruleset rules_of(std::string_view text, const ReadOptions& opti
   return std::move(read->value);
 }
 
-/// "3 accept", "- drop": by both engines, which must agree.
+/// "3 accept", "- drop": the result of both engines, which must agree.
 inline std::string decide(const classify::Ruleset& rules, const classify::Key& key) {
   std::string answers[2];
   for (const classify::Engine engine : {classify::Engine::linear, classify::Engine::bitvector}) {
@@ -65,14 +65,14 @@ inline std::string decide(const classify::Ruleset& rules, const classify::Key& k
   return answers[0];
 }
 
-/// The errors of a text that is refused.
+/// The errors of a text that must be refused.
 inline std::string errors_of(std::string_view text, const ReadOptions& options = {}) {
   const auto read = read_rules(text, "rules", options);
   return read ? "read without an error" : to_string(read.error());
 }
 
-/// A rule of FORWARD (the chain `own` is declared too) that iptables refuses, by itself or by the kernel's word, and
-/// what our reader finds.
+/// A rule in FORWARD (the chain `own` is declared as well) that iptables or the kernel refuses, and the error of our
+/// reader.
 struct RefusedRule {
   std::string_view rule, error;
 };
@@ -125,7 +125,7 @@ inline constexpr auto kRefusedRules = std::to_array<RefusedRule>({
     {"-j ACCEPT !", "! without an option: found '!'"},
 });
 
-/// As many that iptables takes, though they look like those.
+/// Rules that look similar, and that iptables accepts.
 inline constexpr auto kTakenRules = std::to_array<std::string_view>({
     "-m tcp --dport 80 -p tcp -j ACCEPT",
     "-p 6 -m tcp --dport 80 -j ACCEPT",
@@ -140,7 +140,7 @@ inline constexpr auto kTakenRules = std::to_array<std::string_view>({
     "-c 1 2 -j ACCEPT",
 });
 
-/// Rules of both families, of every kind, about the packets that testing::RandomFrames draws.
+/// Rules of both families and all kinds, for the packets that testing::RandomFrames draws.
 inline classify::Ruleset rules_about_random_frames() {
   ReadOptions options;
   options.interfaces.ports = {"lan", "wan", "dmz"};
@@ -171,7 +171,7 @@ inline classify::Ruleset rules_about_random_frames() {
       options);
 }
 
-/// A filter table with the rule alone.
+/// A filter table with only this rule.
 inline std::string table_of(std::string_view rule) {
   return "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD DROP [0:0]\n:own - [0:0]\n-A FORWARD " + std::string(rule) +
          "\nCOMMIT\n";

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a rule file. What is read must be sound: engines agree on it, and on a few keys.
+// Reads arbitrary bytes as a rule file. If it can be read, both engines must agree on a few keys.
 
 #include <cstdlib>
 #include <string_view>
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ReadOptions options;
   options.interfaces.ports = {"lan", "eth0"};
   options.interfaces.unknown_is_none = size % 2 == 0;
-  // Small inputs can call chains into a million entries; whether engines agree on those is not the question here.
+  // Small inputs can expand to a million entries; comparing the engines on these would take too long.
   options.most_rules = 2000;
   const auto read = read_rules({reinterpret_cast<const char*>(data), size}, "fuzz", options);
   if (!read) return 0;

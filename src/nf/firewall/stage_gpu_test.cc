@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The GPU stage over a lane, and the finish stage behind it, against the CPU twin: verdicts, frames and counters.
+// Compares the GPU stage on a lane, followed by the finish stage, with the CPU twin: verdicts, frames and counters.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ using testing::RandomFrames;
 using testing::StageTwins;
 using testing::Way;
 
-/// Two firewalls made alike: one runs on the device, one is its twin.
+/// Two equal firewalls: one runs on the device, the other is its CPU twin.
 struct Firewalls {
   Firewalls(const classify::Ruleset& rules, classify::Engine engine)
       : on_device(std::move(*Firewall::build(rules, engine))), on_host(std::move(*Firewall::build(rules, engine))) {}
@@ -65,7 +65,7 @@ TEST_P(FirewallOnDevice, DecidesAndCountsAsItsTwinInBatchesOfEverySize) {
     ASSERT_NO_FATAL_FAILURE(nfs.expect_equal_counts());
     const auto counts = nfs.on_device->counts();
     const auto unused = std::count_if(counts.begin(), counts.end(), [](const auto& c) { return c.packets == 0; });
-    // A rule that calls a chain, one that returns from it, and one on the port that a packet leaves by.
+    // A rule that calls a chain, one that returns from it, and one on the output port.
     EXPECT_LE(unused, 3) << "the packets do not meet the rules";
     EXPECT_LT(twins.punted(), twins.packets() / 4);
   }
@@ -89,7 +89,7 @@ TEST_P(FirewallOnDevice, DecidesAndCountsAsItsTwinByRandomRules) {
   }
 }
 
-/// A packet that the key is made from.
+/// Makes a packet that has this key.
 Frame frame_of(const classify::Key& key, RandomFrames& draw) {
   const Ipv4Address from{static_cast<std::uint32_t>(key.source.low)};
   const Ipv4Address to{static_cast<std::uint32_t>(key.destination.low)};

@@ -55,7 +55,7 @@ class TupleReader {
     }
     const std::optional<std::uint8_t> protocol = parse_protocol(words[2].text);
     if (!protocol) mistake(words[2], "unknown protocol", "tcp, udp, icmp, … or a number up to 255");
-    key.kind = classify::kKindUntoldDetail + protocol.value_or(0);
+    key.kind = classify::kKindAnyDetail + protocol.value_or(0);
     key.source_port = read_port(words[3]);
     key.destination_port = read_port(words[4]);
     return key;

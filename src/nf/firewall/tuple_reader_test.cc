@@ -18,13 +18,13 @@ TEST(TupleReader, ReadsBothFamiliesAndProtocolNames) {
   EXPECT_EQ((*keys)[0].source.low, 0x0a000001U);
   EXPECT_EQ((*keys)[0].protocol(), 6U);
   EXPECT_EQ((*keys)[0].destination_port, 80U);
-  EXPECT_TRUE((*keys)[0].untold_detail());
+  EXPECT_TRUE((*keys)[0].is_any_detail());
   EXPECT_EQ((*keys)[1].family, NetworkLayer::ipv6);
   EXPECT_EQ((*keys)[1].source.high, 0x20010db800000000U);
   EXPECT_EQ((*keys)[1].protocol(), 17U);
 }
 
-TEST(TupleReader, EveryMistakeIsReportedWithItsPlace) {
+TEST(TupleReader, EveryErrorIsReportedWithItsPlace) {
   const auto keys = read_tuples(
       "10.0.0.1 10.0.0.2 tcp 1 2\n10.0.0.1 10.0.0.256 tpc 1 65536\n10.0.0.1 ::1 tcp 1 2\n1.1.1.1\n", "stdin");
   ASSERT_FALSE(keys);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why `nids` drops a frame.
+// The reasons for which `nids` drops a frame.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace penstock::nids {
 
-/// In the order of kDropReasons.
+/// In the order of kDropReasons, which has the names.
 enum class DropReason : std::uint16_t {
   rule,
   changed_bytes,
@@ -27,11 +27,11 @@ enum class DropReason : std::uint16_t {
 inline constexpr std::array<std::string_view, 7> kDropReasons{
     "rule", "changed_bytes", "stream_invalid", "flow_memory", "stream_memory", "fragment_memory", "undecodable"};
 
-/// Of a packet that the stack refuses (not Refusal::none).
+/// The reason for a packet that the stack refuses. `refusal` is not Refusal::none.
 [[nodiscard]] constexpr DropReason reason_of(stack::Refusal refusal) noexcept {
   switch (refusal) {
     case stack::Refusal::none:
-    case stack::Refusal::fragment: return DropReason::rule;  // what dropped the datagram's other part
+    case stack::Refusal::fragment: return DropReason::rule;  // a rule dropped another fragment of the datagram
     case stack::Refusal::changed_bytes: return DropReason::changed_bytes;
     case stack::Refusal::invalid: return DropReason::stream_invalid;
     case stack::Refusal::flow_memory: return DropReason::flow_memory;

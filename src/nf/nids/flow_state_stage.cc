@@ -17,7 +17,7 @@ namespace penstock::nids {
 
 namespace {
 
-/// Of addresses, ports and VLAN, in their order: each direction has its own. Never 0.
+/// A key of addresses, ports and VLAN in their order, so that each direction has its own. Never 0.
 std::uint64_t key_of(PacketView packet) noexcept {
   std::uint64_t source = 0, destination = 0;
   if (packet.layout().network == NetworkLayer::ipv4) {
@@ -50,7 +50,7 @@ void FlowStateStage::fill(std::span<const PacketView> packets, std::span<std::by
   }
 }
 
-/// As the device parses it.
+/// Parses the packet like the device does.
 FlowStateStage::Segment FlowStateStage::segment_of(PacketView packet) noexcept {
   PacketDescriptor descriptor = *packet.packet;
   const PacketView view{packet.frame, &descriptor};
@@ -62,7 +62,7 @@ FlowStateStage::Segment FlowStateStage::segment_of(PacketView packet) noexcept {
   return {key_of(view), sequence, begins, {view.frame + range.begin, view.frame + range.end}};
 }
 
-/// The state before the segment. Afterwards the entry has the one after it.
+/// Returns the state before the segment, and stores the state after it in the entry.
 FlowState FlowStateStage::take(const Segment& segment) noexcept {
   Entry& entry = entry_of(segment.key);
   const std::uint32_t end = segment.sequence + static_cast<std::uint32_t>(segment.payload.size());

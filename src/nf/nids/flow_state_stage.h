@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state stage of `nids`: sends with each TCP segment the state of the literals' automaton at the end of what its
-// direction of the flow has sent before. It follows sequence numbers by itself, since batches whose packets the stack
-// has not seen yet are still on the device. A cache: flows that share an entry replace each other, and a segment that
-// does not continue where the last one ended gets no state. So a state may be missing or, after packets that a function
-// drops, differ from the stream; whoever relies on it compares the bytes.
+// The state stage of `nids`: sends with each TCP segment the state that the literals' automaton had after the previous
+// segment of the same direction. The stage follows sequence numbers itself, because the stack has not yet seen the
+// packets of batches that are still on the device. The states are a cache: flows that share an entry overwrite each
+// other, and a segment that does not start where the previous one ended gets no state. So a state may be missing, or,
+// if a function drops packets, may differ from the stream. Users of a state must compare the bytes.
 
 #pragma once
 
@@ -20,7 +20,7 @@ namespace penstock::nids {
 
 class FlowStateStage final : public function::StateStage {
  public:
-  /// 2^`bits` directions of flows at once, 24 bytes each.
+  /// Holds up to 2^`bits` flow directions, 24 bytes each.
   explicit FlowStateStage(unsigned bits = 16) : shift_(64 - bits), entries_(std::size_t{1} << bits) {}
 
   /// Writes a FlowState for each packet.
@@ -28,9 +28,9 @@ class FlowStateStage final : public function::StateStage {
 
  private:
   struct Entry {
-    std::uint64_t key = 0;   // of the direction of the flow
-    std::uint32_t next = 0;  // the sequence number that continues it
-    FlowState state;         // there
+    std::uint64_t key = 0;   // identifies flow and direction
+    std::uint32_t next = 0;  // the expected next sequence number
+    FlowState state;         // the automaton's state before `next`
   };
   struct Segment {
     std::uint64_t key = 0;  // 0: not a TCP segment

@@ -29,7 +29,7 @@ Frame segment(std::uint16_t port, std::uint32_t sequence, std::string_view paylo
 
 class FlowStates : public ::testing::Test {
  protected:
-  /// The state that is sent with each frame, as text; "-": none.
+  /// The state sent with each frame, as text; "-": none.
   std::vector<std::string> states_of(std::vector<Frame> frames) {
     std::vector<PacketDescriptor> descriptors(frames.size());
     std::vector<PacketView> packets;
@@ -72,18 +72,18 @@ TEST_F(FlowStates, AreKeptForEachFlowAndDirection) {
 }
 
 //   100 "abc"   103 ┄┄ lost ┄┄   106 "ghi"   109 "jkl"
-TEST_F(FlowStates, AreMissingBehindAGapAndBeginAnewThere) {
+TEST_F(FlowStates, AreMissingAfterAGapAndRestartThere) {
   EXPECT_EQ(states_of({segment(1, 100, "abc"), segment(1, 106, "ghi"), segment(1, 109, "jkl")}),
             (Texts{"-", "-", "ghi"}));
 }
 
-TEST_F(FlowStates, IgnoreRetransmissionsAndBeginAnewWithASegmentThatOverlaps) {
+TEST_F(FlowStates, IgnoreRetransmissionsAndRestartWithAnOverlappingSegment) {
   EXPECT_EQ(states_of({segment(1, 100, "abc"), segment(1, 103, "def"), segment(1, 100, "ABC"), segment(1, 106, "ghi"),
                        segment(1, 107, "hij"), segment(1, 110, "k")}),
             (Texts{"-", "abc", "-", "abcdef", "-", "hij"}));
 }
 
-TEST_F(FlowStates, AreNotOfAnEarlierConnection) {
+TEST_F(FlowStates, AreNotKeptFromAnEarlierConnection) {
   EXPECT_EQ(states_of({segment(1, 100, "abc"), segment(1, 102, "", TcpHeader::kSyn), segment(1, 103, "d")}),
             (Texts{"-", "-", "-"}));
 }
@@ -92,7 +92,7 @@ TEST_F(FlowStates, FollowSequenceNumbersThatWrap) {
   EXPECT_EQ(states_of({segment(1, 0xffff'fffe, "abc"), segment(1, 1, "d")}), (Texts{"-", "abc"}));
 }
 
-TEST_F(FlowStates, AreOfTcpAlone) {
+TEST_F(FlowStates, AreOnlyKeptForTcp) {
   const Frame udp = packet().eth().ipv4("10.0.0.1", "192.0.2.1").udp(1, 80).payload("abc").bytes();
   const Frame fragment = packet().eth().ipv4("10.0.0.1", "192.0.2.1", 64, {}, 0x2000).tcp(1, 80).payload("abc").bytes();
   EXPECT_EQ(states_of({udp, udp, fragment, fragment, Frame(60, std::uint8_t{0})}), (Texts{"-", "-", "-", "-", "-"}));

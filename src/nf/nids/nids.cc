@@ -23,7 +23,7 @@ namespace penstock::nids {
 
 namespace {
 
-/// A structure of 64-bit counts, added up.
+/// Adds two structures of 64-bit counts.
 template <typename Counts>
 void add(Counts& to, const Counts& more) {
   using Words = std::array<std::uint64_t, sizeof(Counts) / sizeof(std::uint64_t)>;
@@ -37,12 +37,12 @@ function::NfTraits make_traits(const Detection& detection, const NidsSettings& s
   function::NfTraits traits;
   traits.name = nids_kind().name;
   traits.summary = nids_kind().summary;
-  // All of a frame, since rules may look at any byte. Flows are the stack's, by its own hash.
+  // Rules may test any byte of a frame. The stack finds flows by its own hash.
   const FieldSet verdict = settings.inspector.drops ? FieldSet{Field::verdict} : FieldSet{};
   traits.cpu = {(FieldSet::all() - FieldSet{Field::mark, Field::flow_hash, Field::verdict}) | verdict, verdict};
   traits.stack = settings.tracker.keep_flows ? stack::StackNeed::tcp_stream : stack::StackNeed::ip_reassembly;
   if (!detection.literals().empty()) {
-    // The device only looks for literals, in the bytes that the layout says.
+    // The device only searches for literals, in the bytes that the layout gives.
     traits.gpu = Access{traits.cpu.reads - FieldSet{Field::timestamp, Field::in_port, Field::verdict}, {}};
     traits.finish = traits.cpu;
     traits.findings_bytes = sizeof(PacketLiterals);
@@ -105,7 +105,7 @@ nlohmann::json stack_json(const stack::TrackerCounters& counters) {
           {"stream_invalid", counters.stream_invalid}};
 }
 
-/// The rules that were evaluated, those that cost the most first.
+/// The rules that were evaluated, the most expensive first.
 nlohmann::json profile_json(const RuleSet& set, const std::vector<RuleProfileSum>& profile) {
   std::vector<std::size_t> order(profile.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -126,7 +126,8 @@ nlohmann::json profile_json(const RuleSet& set, const std::vector<RuleProfileSum
   return json;
 }
 
-/// Network cards fill in checksums after a capture at the sender has been taken: then nearly all are wrong.
+/// In captures taken at the sender, checksums are often filled in by the network card afterwards; then nearly all are
+/// wrong.
 std::optional<std::string> checksum_warning(const stack::TrackerCounters& counters) {
   constexpr std::uint64_t kFew = 10;
   const auto nearly_all = [](std::uint64_t wrong, std::uint64_t all) { return wrong >= kFew && wrong >= all / 10 * 9; };

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The network function `nids`: Suricata's and Snort's rules over packets and reassembled streams. It tells what matches
-// in EVE JSON and fast.log, and, where it is to, drops.
+// The network function `nids`: evaluates Suricata and Snort rules on packets and reassembled streams. It logs alerts as
+// EVE JSON and to fast.log, and drops packets if it is configured to.
 
 #pragma once
 
@@ -37,26 +37,25 @@ class Nids final : public function::NetworkFunction {
   std::unique_ptr<gpu::GpuStage> make_gpu_stage(const gpu::StageUse& use) override;
   std::unique_ptr<function::StateStage> make_state_stage() override;
   std::unique_ptr<function::FinishStage> make_finish_stage(function::CpuStage& twin) override;
-  /// Writes EVE's record of statistics.
+  /// Writes the EVE `stats` record.
   void end_run() noexcept override;
   std::string description() const override;
   std::string load_table() const override;
   /// {"loaded": N, "left_out": M, "reasons": [{"reason", "rules", "first"} …]}
   void load_report(nlohmann::ordered_json& into) const override;
-  /// {"alerts", "rules": [{"gid", "sid", "rev", "message", "alerts"} …], "load", "inspection", "stack",
-  /// "profile" if it is recorded, "warnings" if any}: rules without an alert are left away, those with the most come
-  /// first.
+  /// {"alerts", "rules": [{"gid", "sid", "rev", "message", "alerts"} …], "load", "inspection", "stack", "profile" if it
+  /// is recorded, "warnings" if any}. Only rules with alerts are listed, those with the most alerts first.
   void report(nlohmann::json& into) const override;
 
-  /// Before a run.
+  /// Selects what a run records. Call it before the run.
   void record(const NidsRecording& what) noexcept { recording_ = what; }
-  /// Of all workers, by rule, in the order of the set; empty where it is not recorded.
+  /// The sums over all workers, one entry for each rule in the order of the set. Empty if no profile is recorded.
   [[nodiscard]] std::vector<RuleProfileSum> profile() const;
-  /// Once the run has ended: the frames that alerts were raised at, where they are recorded.
+  /// The frames that raised alerts, if they are recorded. Call it after the run has ended.
   [[nodiscard]] FrameSet alert_frames() const;
 
   [[nodiscard]] const RuleSet& rules() const noexcept { return detection_->rules(); }
-  /// Of all workers; by rule, in the order of the set.
+  /// The alerts of all workers, one number for each rule in the order of the set.
   [[nodiscard]] std::vector<std::uint64_t> alerts_by_rule() const;
   [[nodiscard]] WorkerCounts::Numbers numbers() const;
 
@@ -66,8 +65,8 @@ class Nids final : public function::NetworkFunction {
   function::NfTraits traits_;
   NidsRecording recording_;
   HostMemory hosts_;
-  mutable std::mutex mutex_;               // guards what follows: for set-up and reports, no packet waits for it
-  std::optional<ScanTables> scan_tables_;  // once a device needs them
+  mutable std::mutex mutex_;               // guards the members below; only set-up and reports take it
+  std::optional<ScanTables> scan_tables_;  // built when the first device needs them
   gpu::PerDevice<const DeviceLiterals> on_devices_;
   std::vector<std::unique_ptr<WorkerCounts>> workers_;
   std::optional<std::chrono::steady_clock::time_point> begun_;

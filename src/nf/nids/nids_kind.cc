@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parameters of `nids`, and the function made from them.
+// The parameters of `nids`, and how it is built from them.
 
 #include <fmt/format.h>
 
@@ -124,7 +124,7 @@ MatcherKind matcher_of(std::string_view name) {
   return MatcherKind::hyperscan;
 }
 
-/// Not more than there is room for: see check_parameters.
+/// check_parameters has limited their number.
 stack::TunnelPorts::Ports ports_of(const Parameters& parameters, std::string_view name) {
   stack::TunnelPorts::Ports ports{};
   const std::vector<std::uint64_t>& given = parameters.integers(name);
@@ -132,7 +132,7 @@ stack::TunnelPorts::Ports ports_of(const Parameters& parameters, std::string_vie
   return ports;
 }
 
-/// Whole ones, and no less than what was given.
+/// The duration rounded up to whole seconds.
 std::uint32_t seconds(const Parameters& parameters, std::string_view name) {
   return static_cast<std::uint32_t>(std::chrono::ceil<std::chrono::seconds>(parameters.duration(name)).count());
 }
@@ -196,7 +196,7 @@ NidsSettings settings_of(const Parameters& parameters, const function::NfContext
   return settings;
 }
 
-/// The rule files' variables, and where each was set: mistakes in one are told there.
+/// Reads the rule files' variables, and where each was set, so that errors are reported there.
 Result<void> read_variables(const Parameters& parameters, RuleFiles& files) {
   if (!parameters.has("vars")) return {};
   Errors errors;
@@ -220,11 +220,12 @@ Result<void> read_variables(const Parameters& parameters, RuleFiles& files) {
   return {};
 }
 
-/// Variables that the user set and no rule uses. One whose name is near that of a variable that keeps its default is an
-/// error: rules would match the wrong hosts. Those of the defaults' names may be for other rules.
+/// Checks for variables that the user set and no rule uses. If the name is similar to a variable that keeps its
+/// default, it is an error, because rules would match the wrong hosts. Variables that have a default may be meant for
+/// other rules.
 Errors check_unused_variables(const RuleFiles& files, const RuleSet& set, Errors& warnings) {
   const Variables defaults = default_variables();
-  std::vector<std::string_view> not_set;  // by the user
+  std::vector<std::string_view> not_set;  // variables that the user has not set
   for (const auto& [name, value] : defaults) {
     if (!files.variable_places.contains(name)) not_set.emplace_back(name);
   }
@@ -240,7 +241,7 @@ Errors check_unused_variables(const RuleFiles& files, const RuleSet& set, Errors
   return errors;
 }
 
-/// Mistakes first: the user can fix these.
+/// Reports rules that were left out; wrong rules first, since the user can fix these.
 Errors left_out(const RuleSet& rules) {
   Errors errors;
   for (const bool mistakes : {true, false}) {
@@ -251,7 +252,7 @@ Errors left_out(const RuleSet& rules) {
   return errors;
 }
 
-/// One for each class, at the first rule that has it.
+/// One warning per unknown class, at the first rule that uses it.
 Errors unknown_classes(const RuleSet& rules) {
   Errors errors;
   for (const auto& [name, unknown] : rules.unknown_classes) {
@@ -266,7 +267,7 @@ Errors unknown_classes(const RuleSet& rules) {
   return errors;
 }
 
-/// Rules that are to drop, in a chain that packets leave by and that only alerts.
+/// Warns about drop rules in a chain that forwards packets and only alerts.
 void caution_about_drops(const Parameters& parameters, const RuleSet& set, function::NfContext& context) {
   const bool forwards = std::ranges::find(context.ports_write, true) != context.ports_write.end();
   const auto count = std::ranges::count_if(set.rules, [](const Rule& rule) { return drops(rule.action); });
@@ -283,7 +284,7 @@ Errors in_short(const RuleSet& rules) {
   return std::move(list).take();
 }
 
-/// Some rules may be left out, but without any nothing would be looked for.
+/// Some rules may be left out, but without any rule nothing would be detected.
 Result<void> check_not_empty(const RuleSet& set, const Parameters& parameters) {
   if (!set.rules.empty()) return {};
   Errors errors = in_short(set);
@@ -299,7 +300,7 @@ Result<void> check_not_empty(const RuleSet& set, const Parameters& parameters) {
   return failure(std::move(errors));
 }
 
-/// Mistakes that one variable makes in another have no place of their own.
+/// Gives errors that one variable causes in another a place, since they have none of their own.
 Errors placed_variables(Errors errors, const Parameters& parameters) {
   if (!parameters.has("vars")) return errors;
   for (Error& error : errors) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the network function `nids` works, beside its rules.
+// The settings of `nids`, apart from its rules.
 
 #pragma once
 
@@ -15,20 +15,20 @@
 
 namespace penstock::nids {
 
-/// What a run records beside its alerts, on request. Off it costs nothing.
+/// What a run records in addition to its alerts. What is off costs nothing.
 struct NidsRecording {
-  bool profile = false;       // what each rule's evaluation has cost
-  bool alert_frames = false;  // the numbers of the frames that alerts were raised at
+  bool profile = false;       // the cost of evaluating each rule
+  bool alert_frames = false;  // the numbers of the frames that raised alerts
 };
 
 struct NidsSettings {
   stack::TrackerOptions tracker;
   InspectorOptions inspector;
   EveOptions eve;
-  bool flow_state = false;  // send the state of the literals' automaton to the GPU with each TCP segment
+  bool flow_state = false;  // send the literals' automaton state with each TCP segment to the GPU
   std::size_t host_memory = HostMemory::kDefaultBytes;
   report::EventLog* eve_log = nullptr;   // null: none
-  report::EventLog* fast_log = nullptr;  // the same
+  report::EventLog* fast_log = nullptr;  // null: none
 };
 
 }  // namespace penstock::nids

@@ -21,8 +21,8 @@ InspectorOptions with_profile(InspectorOptions options, WorkerCounts& counts) no
   return options;
 }
 
-/// Packets whose bytes are fetched into the cache ahead of their turn. They come back from a device, or have come a
-/// batch ago.
+/// How many packets ahead bytes are prefetched: packets that come back from a device, or arrived a batch ago, are no
+/// longer in the cache.
 constexpr std::size_t kFetchedAhead = 2;
 
 }  // namespace
@@ -50,7 +50,7 @@ void NidsStage::begin_batch() noexcept {
 
 void NidsStage::observe(PacketView packet) noexcept {
   attachment_->observe(packet);
-  if (inspector_.frame_dropped()) attachment_->refuse_frame();  // what of its datagram comes here is dropped
+  if (inspector_.frame_dropped()) attachment_->refuse_frame();  // the datagram's other fragments are dropped here too
 }
 
 void NidsStage::inspect(std::span<const PacketView> packets, std::span<const std::byte* const> found,

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU stage of `nids`: what the chain's stack makes of each frame goes through the worker's inspector, alerts go
-// into the logs.
+// The CPU stage of `nids`: passes the packets that the chain's stack makes of each frame to the worker's inspector, and
+// writes alerts to the logs.
 
 #pragma once
 
@@ -27,7 +27,7 @@
 
 namespace penstock::nids {
 
-/// What one worker counts, for others to read at any time. The function owns it.
+/// One worker's counts. Other threads may read them at any time. The function owns them.
 struct WorkerCounts {
   explicit WorkerCounts(std::size_t rules) : alerts_by_rule(rules) {}
 
@@ -35,20 +35,20 @@ struct WorkerCounts {
     stack::TrackerCounters tracker;
     InspectorCounters inspector;
     std::uint64_t frame_bytes = 0;
-    std::uint64_t last_ns = 0;         // the latest packet's time
-    std::uint64_t scanned_on_gpu = 0;  // frames whose literals a GPU told
-    std::uint64_t clear = 0;           // of these, not looked at: nothing in them selects a rule
-    std::uint64_t flow_states = 0;     // of these, scanned with the state of their flow
+    std::uint64_t last_ns = 0;         // time of the latest packet
+    std::uint64_t scanned_on_gpu = 0;  // frames that a GPU searched for literals
+    std::uint64_t clear = 0;           // of these, not inspected: nothing in them selects a rule
+    std::uint64_t flow_states = 0;     // of these, scanned from the state of their flow
   };
   report::Published<Numbers> numbers;
   std::vector<report::Counter> alerts_by_rule;
-  std::vector<RuleProfile> profile;      // by rule; empty: not recorded
-  std::optional<FrameSet> alert_frames;  // none: not recorded. To be read once the stage has ended
+  std::vector<RuleProfile> profile;      // by rule; empty if not recorded
+  std::optional<FrameSet> alert_frames;  // empty if not recorded; read it only after the stage has ended
 };
 
 class NidsStage final : public function::CpuStage, private stack::FrameSink {
  public:
-  /// Borrows all.
+  /// Borrows all arguments.
   NidsStage(const Detection& detection, HostMemory& hosts, const NidsSettings& settings, WorkerCounts& counts);
   ~NidsStage() override;
 
@@ -56,11 +56,11 @@ class NidsStage final : public function::CpuStage, private stack::FrameSink {
   void begin_batch() noexcept override;
   void process(std::span<PacketView> packets) noexcept override { inspect(packets, {}); }
   void observe(PacketView packet) noexcept override;
-  /// Also for the worker's finish stage: packets whose literals a GPU has found. `found`: of each of them, or empty.
-  /// `states`: the FlowState that each was sent with; empty: none.
+  /// Inspects packets; the worker's finish stage calls it too, with the literals that a GPU found. `found`: one entry
+  /// for each packet, or empty. `states`: the FlowState that each packet was sent with, or empty.
   void inspect(std::span<const PacketView> packets, std::span<const std::byte* const> found,
                std::span<const std::byte* const> states = {}) noexcept;
-  /// Ahead of `inspect`: counts packets in which no rule can find anything, and chooses the others (as
+  /// Call it before `inspect`. Counts the packets in which no rule can match, and chooses the others (as
   /// function::FinishStage::choose).
   std::size_t choose(std::span<const PacketView> packets, std::span<const std::byte* const> found,
                      std::span<std::uint8_t> chosen) noexcept;
@@ -72,11 +72,11 @@ class NidsStage final : public function::CpuStage, private stack::FrameSink {
   void flow_ended(stack::Flow& flow) noexcept override { inspector_.flow_ended(flow); }
   void prefetch(const stack::Flow& flow) const noexcept override { inspector_.prefetch(flow); }
 
-  /// Whether no rule finds anything in the packet, and nothing of it is to be kept.
+  /// Whether no rule can match the packet and no bytes of it need to be kept.
   [[nodiscard]] bool clear(const PacketLiterals& found) const noexcept {
     return literals_tell_all_ && found.complete() && found.count == 0 && (found.flags & PacketLiterals::kPayload) != 0;
   }
-  /// One that is clear.
+  /// Counts a packet that is clear(), without inspecting it.
   void pass_over(PacketView packet) noexcept {
     ++numbers_.clear;
     numbers_.frame_bytes += packet.length();
@@ -85,19 +85,21 @@ class NidsStage final : public function::CpuStage, private stack::FrameSink {
   void publish() noexcept;
 
   WorkerCounts& counts_;
-  const bool literals_tell_all_;  // of a packet by itself, and packets come by themselves
+  const bool literals_tell_all_;  // a packet without literals needs no inspection: they select all rules, and no flows
+                                  // are kept
   WorkerCounts::Numbers numbers_;
   AlertWriter writer_;
   Inspector inspector_;
   stack::Attachment* attachment_ = nullptr;
-  std::span<const std::byte* const> found_;                         // by a GPU, in the packets that are inspected
-  std::array<const std::byte*, function::kBurst> found_for_later_;  // where another function has them tracked
-  std::span<const std::byte* const> states_;                        // as found_
+  std::span<const std::byte* const> found_;                         // of the packets under inspection, found by a GPU
+  std::array<const std::byte*, function::kBurst> found_for_later_;  // copy of found_, for packets that another function
+                                                                    // makes the stack track later
+  std::span<const std::byte* const> states_;                        // of the packets under inspection, like found_
   std::array<const std::byte*, function::kBurst> states_for_later_;
 };
 
-/// Takes what a GPU found to the worker's CPU stage: its packets and those that are left to the CPU are of the same
-/// flows.
+/// Passes the literals that a GPU found to the worker's CPU stage, because packets that a GPU has processed and packets
+/// left to the CPU belong to the same flows.
 class NidsFinishStage final : public function::FinishStage {
  public:
   explicit NidsFinishStage(NidsStage& twin) noexcept : twin_(twin) {}
@@ -108,7 +110,7 @@ class NidsFinishStage final : public function::FinishStage {
 
  private:
   NidsStage& twin_;
-  std::span<const std::byte* const> states_;  // of the packets that `finish` sees next
+  std::span<const std::byte* const> states_;  // of the next packets that `finish` gets
 };
 
 }  // namespace penstock::nids

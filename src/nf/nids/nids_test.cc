@@ -52,7 +52,7 @@ Frame question(std::string_view text, std::uint16_t port = 4000) {
 
 Literal literal_of(std::string_view text) { return {{text.begin(), text.end()}, false}; }
 
-/// Frames in a batch of their own, a millisecond apart, numbered from 1.
+/// Frames in one batch, a millisecond apart, numbered from 1.
 class Frames {
  public:
   explicit Frames(const std::vector<Frame>& frames) : bytes_(1 << 20), descriptors_(frames.size()) {
@@ -125,7 +125,7 @@ class NidsFunction : public ::testing::Test {
   Errors unsupported_;
 };
 
-TEST_F(NidsFunction, SeesWhatLiesOverTheSeamOfAStreamsPieces) {
+TEST_F(NidsFunction, FindsAMatchAcrossTheSeamOfAStream) {
   const auto nids = make("alert tcp any any -> any any (content:\"attack at dawn\"; sid:1;)\n");
   testing::Conversation talk;
   std::vector<Frame> frames = talk.handshake();
@@ -171,7 +171,7 @@ TEST_F(NidsFunction, ShowsItsCountsAtBatchBoundaries) {
   EXPECT_EQ(report_of(*nids)["stack"]["packets"], 1);
 }
 
-TEST_F(NidsFunction, LooksAtWhatIsLeftOfStreamsWhenTheStageEndsAndWritesStatisticsBehindIt) {
+TEST_F(NidsFunction, InspectsRemainingStreamsWhenTheStageEndsThenWritesStatistics) {
   report::EventLog eve(eve_path_, report::EventLog::Start::anew);
   ASSERT_TRUE(eve.open());
   eve.begin();
@@ -209,7 +209,7 @@ TEST_F(NidsFunction, LooksAtWhatIsLeftOfStreamsWhenTheStageEndsAndWritesStatisti
   EXPECT_EQ(all[1]["stats"]["detect"]["alert"], 1);
 }
 
-TEST_F(NidsFunction, DropsThePacketAndTheRestOfItsFlowWhereItIsTo) {
+TEST_F(NidsFunction, DropsThePacketAndTheRestOfItsFlowWithActionDrop) {
   const std::string rules = "drop udp any any -> any any (msg:\"bad\"; content:\"bad\"; sid:1;)\n";
   const std::vector<Frame> packets{question("good"), question("bad"), question("good"), question("good", 5000)};
   const auto drops = [&](const std::vector<Given>& given) {
@@ -226,7 +226,7 @@ TEST_F(NidsFunction, DropsThePacketAndTheRestOfItsFlowWhereItIsTo) {
   EXPECT_EQ(drops({}), (std::vector<bool>{false, false, false, false}));
 }
 
-/// Contents 400 bytes apart, in segments of 100 bytes: the one that completes the match is the first that is dropped.
+/// Contents 400 bytes apart, in segments of 100 bytes: the segment that completes the match is the first one dropped.
 ///
 ///     segment  0    1    2    3    4    5    6
 ///             .... FIRST ...  ...  ...  SECOND ...
@@ -250,7 +250,7 @@ TEST_F(NidsFunction, DropsInlineTheSegmentThatCompletesAMatchOfSeveral) {
   EXPECT_EQ(dropped, (std::vector<bool>{false, false, false, false, false, true, true}));
 }
 
-/// Bytes [from, to) of a frame's IP payload, as a fragment of their own.
+/// Bytes [from, to) of a frame's IP payload, as a fragment.
 Frame fragment_of(const Frame& whole, std::size_t from, std::size_t to, std::uint8_t id) {
   constexpr std::size_t kIp = 14, kPayload = kIp + 20;
   Frame frame = whole;
@@ -264,8 +264,8 @@ Frame fragment_of(const Frame& whole, std::size_t from, std::size_t to, std::uin
   return penstock::testing::with_right_checksums(std::move(frame));
 }
 
-// The host keeps the first fragment: were the last let through when it comes again, it would have the datagram.
-TEST_F(NidsFunction, DropsWhatComesAgainOfADatagramThatItDropped) {
+// The host keeps the first fragment. If the last one passed when it is retransmitted, the host would have the datagram.
+TEST_F(NidsFunction, DropsRetransmittedFragmentsOfADroppedDatagram) {
   const std::string rules = "drop udp any any -> any any (msg:\"bad\"; content:\"bad\"; sid:1;)\n";
   const Frame bad = question("12345678bad"), good = question("12345678good", 5000);
   const auto nids = make(rules, {{"action", {"drop"}}});
@@ -278,7 +278,7 @@ TEST_F(NidsFunction, DropsWhatComesAgainOfADatagramThatItDropped) {
   EXPECT_EQ(dropped, (std::vector<bool>{false, true, true, true, false, false}));
 }
 
-TEST_F(NidsFunction, TellsWhatItLoadedAndWhatNot) {
+TEST_F(NidsFunction, ReportsLoadedAndLeftOutRules) {
   const auto nids = make(
       "alert udp any any -> any any (content:\"o\"; sid:1;)\n"
       "alert udp any any -> any any (frobnicate:1; sid:2;)\nalert udp any any -> any any (frobnicate:1; sid:3;)\n");
@@ -293,9 +293,9 @@ TEST_F(NidsFunction, TellsWhatItLoadedAndWhatNot) {
   EXPECT_EQ(load["reasons"][0]["rules"], 2);
 }
 
-TEST_F(NidsFunction, DropsWhatMemoryHasNoRoomForAndSaysSo) {
+TEST_F(NidsFunction, DropsPacketsWithoutMemoryAndReportsIt) {
   const std::string rules = "alert tcp any any -> any any (content:\"attack\"; sid:1;)\n";
-  std::vector<Frame> segments;  // of more connections than there is room for, with a hole before each
+  std::vector<Frame> segments;  // of more connections than fit, with a hole before each
   for (std::uint16_t port = 1; port < 2000; ++port) {
     testing::Conversation talk(port);
     for (const Frame& frame : talk.handshake()) segments.push_back(frame);
@@ -328,8 +328,8 @@ TEST_F(NidsFunction, DropsWhatMemoryHasNoRoomForAndSaysSo) {
   }
 }
 
-// What it does not understand it cannot inspect. Nothing that is no IP by its nature is dropped.
-TEST_F(NidsFunction, DropsInlineWhatItCannotDecodeWhereItIsToAndCountsItAnyway) {
+// It cannot inspect what it cannot decode. Frames that carry no IP by design are never dropped.
+TEST_F(NidsFunction, DropsUndecodableFramesOnRequestAndAlwaysCountsThem) {
   const std::string rules = "alert udp any any -> any any (content:\"bad\"; sid:1;)\n";
   const Frame good = question("good");
   Frame unknown = good, lldp = good;
@@ -363,8 +363,8 @@ TEST_F(NidsFunction, DropsInlineWhatItCannotDecodeWhereItIsToAndCountsItAnyway) 
   }
 }
 
-/// A GPU that found no literal in a frame has not decoded it.
-TEST_F(NidsFunction, DecodesFramesThatAGpuHasClearedWhereItIsToDropWhatItCannot) {
+/// A GPU that found no literals in a frame has not decoded it.
+TEST_F(NidsFunction, DecodesFramesClearedByAGpuToDropUndecodableOnes) {
   const auto nids = make("alert udp any any -> any any (content:\"bad\"; sid:1;)\n",
                          {{"action", {"drop"}}, {"undecodable", {"drop"}}, {"tracking", {"packets"}}});
   Frame vxlan = packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(1, 4789).payload(std::string(40, 8)).bytes();
@@ -378,7 +378,7 @@ TEST_F(NidsFunction, DecodesFramesThatAGpuHasClearedWhereItIsToDropWhatItCannot)
   EXPECT_EQ(frames.views[0].packet->verdict, Verdict::drop(DropReason::undecodable));
 }
 
-/// Conversations that go on beside each other: segments in and out of order, again with the same or other bytes.
+/// Interleaved conversations: segments in and out of order, repeated with the same or other bytes.
 std::vector<Frame> tangled_conversations(std::mt19937& random) {
   std::vector<testing::Conversation> talks;
   std::vector<Frame> frames;
@@ -403,10 +403,10 @@ std::vector<Frame> tangled_conversations(std::mt19937& random) {
   return frames;
 }
 
-// Each function writes the same alerts, to the byte, whether it has the tracker to itself or shares it. Where bytes are
-// contested, that holds for functions whose longest contents are equally long: the tracker keeps the bytes of a stream
-// for the longest one, and compares new segments with all that it keeps.
-TEST_F(NidsFunction, FindsTheSameWhereItSharesItsTracker) {
+// Each function writes the same alerts, byte for byte, whether or not it shares its tracker. For contested bytes, this
+// only holds for functions whose longest contents are equally long: the tracker keeps the bytes of a stream for the
+// longest one, and compares new segments with everything that it keeps.
+TEST_F(NidsFunction, FindsTheSameWithASharedTracker) {
   const std::string long_rule = "alert tcp any any -> any any (content:\"" + std::string(1000, 'x') + "\"; sid:4;)\n";
   std::array<std::string, 2> rules{
       "alert tcp any any -> any any (content:\"one two\"; sid:1;)\n"
@@ -463,7 +463,7 @@ TEST_F(NidsFunction, FindsTheSameWhereItSharesItsTracker) {
 }
 
 /*  UDP 50000 → 5555 │ VXLAN │ Ethernet │ IPv4 │ TCP to port 80 │ "bad"  */
-TEST_F(NidsFunction, LooksForTunnelsAtThePortsThatItIsGiven) {
+TEST_F(NidsFunction, DecodesTunnelsAtTheGivenPorts) {
   const std::string rules = "alert tcp any any -> any 80 (flags:S; content:\"bad\"; sid:1;)\n";
   const Frame inner = packet().eth().ipv4("10.1.0.1", "10.1.0.2").tcp(4000, 80, TcpHeader::kSyn).payload("bad").bytes();
   const auto alerts = [&](std::uint16_t port, const std::vector<Given>& given) {
@@ -485,8 +485,8 @@ TEST_F(NidsFunction, LooksForTunnelsAtThePortsThatItIsGiven) {
   EXPECT_EQ(alerts(4789, {{"vxlan_ports", {"0"}}}), 0);
 }
 
-// The defaults of the field; whoever has connections that are silent for longer says so.
-TEST_F(NidsFunction, FollowsConnectionsForAsLongAsItIsToAndCountsThoseThatItForgets) {
+// The defaults are the usual ones; users with connections that are idle for longer can change them.
+TEST_F(NidsFunction, FollowsConnectionsUntilTheirTimeoutAndCountsExpiredOnes) {
   const std::string rules = "alert tcp any any -> any any (flow:established; content:\"attack\"; sid:1;)\n";
   testing::Conversation silent(1), slow(2);
   std::vector<Frame> packets = silent.handshake();
@@ -515,7 +515,7 @@ TEST_F(NidsFunction, FollowsConnectionsForAsLongAsItIsToAndCountsThoseThatItForg
   EXPECT_EQ(longer["stack"]["tcp_unknown_connection"], 0);
 }
 
-TEST_F(NidsFunction, WaitsForFragmentsAsLongAsItIsTo) {
+TEST_F(NidsFunction, WaitsForFragmentsUntilTheirTimeout) {
   const Frame whole = question("12345678bad");
   for (const auto& [timeout, reassembled] : {std::pair{"10s", 0}, {"30s", 1}}) {
     const auto nids =
@@ -615,14 +615,14 @@ TEST_F(NidsFunction, FindsTheSameWithTheStateOfFlows) {
   EXPECT_GT(with["inspection"]["seams_known"], 30);
 }
 
-TEST_F(NidsFunction, WaitsOnlyForPacketsThatAGpuHasNotClearedAndComesToTheSame) {
+TEST_F(NidsFunction, WaitsOnlyForPacketsNotClearedByAGpuAndFindsTheSame) {
   const std::string rules = "alert udp any any -> any any (msg:\"needle\"; content:\"needle\"; sid:1;)\n";
   std::vector<Frame> packets;
   for (unsigned i = 0; i < 100; ++i) {
     packets.push_back(question(i % 9 == 4 ? "a needle" : "hay", static_cast<std::uint16_t>(4000 + i)));
   }
   Frames frames(packets);
-  // Unscanned, or with more than was told: the worker's own scan finds it.
+  // Not scanned, or with more literals than reported: the worker's own scan finds them.
   std::vector<PacketLiterals> found(packets.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     found[i].flags = PacketLiterals::kScanned | PacketLiterals::kPayload;

@@ -14,7 +14,7 @@ namespace penstock::router {
 
 namespace {
 
-/// For as long as it lives, what this thread takes is taken from the device.
+/// Makes a device current for this thread while it exists.
 class OnDevice {
  public:
   explicit OnDevice(int device) : before_(gpu::current_device()) { gpu::use_device(device); }
@@ -24,7 +24,7 @@ class OnDevice {
     try {
       gpu::use_device(before_);
     } catch (const std::exception&) {
-      // The device was this thread's before; if it fails now, so does whatever is done with it next.
+      // The device was current before; if this fails now, so will the next operation on it.
     }
   }
 
@@ -38,7 +38,7 @@ template <typename T>
 const T* DeviceTables::Array<T>::assign(std::span<const T> host) {
   if (host.size() > buffer.size()) {
     const bool grows = buffer.size() > 0;
-    buffer = {};  // before there is more: a device may be nearly full
+    buffer = {};  // freed first, because the device may be nearly full
     buffer = gpu::DeviceBuffer<T>(host.size() + (grows ? host.size() / 2 : 0));
   }
   gpu::copy(buffer.data(), host.data(), host.size_bytes());
@@ -62,7 +62,7 @@ void DeviceTables::assign(const RouterTables& tables) {
     const NeighbourView host = tables.neighbours.view();
     view_.neighbours = {neighbours_.assign({host.slots, std::size_t{host.mask} + 1}), host.mask};
   }
-  if (view_.ports == nullptr) view_.ports = ports_.assign(tables.ports);  // they never change
+  if (view_.ports == nullptr) view_.ports = ports_.assign(tables.ports);  // ports never change
   versions_ = wanted;
 }
 
@@ -83,11 +83,11 @@ void DeviceSide::follow(const RouterTables& tables) noexcept {
       shadow_->assign(tables);
     }
     std::unique_ptr<const DeviceTables> before = snapshot_.publish(std::move(shadow_));
-    // Nobody reads it any more, and it was not made as const.
+    // No stage reads it any more, and it was not created as const.
     shadow_.reset(const_cast<DeviceTables*>(before.release()));
     lost_.store(false, std::memory_order_release);
   } catch (const std::exception&) {
-    // The packets go to the CPU twins, which have the newest tables. The next update tries again.
+    // The CPU twins, which have the newest tables, get the packets. The next update tries again.
     shadow_.reset();
     lost_.store(true, std::memory_order_release);
   }

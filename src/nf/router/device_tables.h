@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The router's tables on a device. All GPU stages of the device see a snapshot of their own of them (left-right, as on
-// the host): an update copies the tables that it changed, whole, into the copy that nobody reads, and publishes that.
-// Owns the device's memory.
+// The router's tables on a device. All GPU stages of the device share a snapshot of them (left-right, as on the host):
+// an update copies the tables that changed, as a whole, into the copy that no stage reads, and publishes it. Owns the
+// device memory.
 
 #pragma once
 
@@ -28,16 +28,16 @@ class DeviceTables {
   /// Throws CudaError.
   explicit DeviceTables(const RouterTables& tables) { assign(tables); }
 
-  /// Copies what differs from what is here, and waits. Throws CudaError; the copy is then of no use.
+  /// Copies the tables that differ from those here, and waits. Throws CudaError; the copy is then unusable.
   void assign(const RouterTables& tables);
 
-  // To be passed by value to kernels; valid until the next `assign`.
+  // Pass these by value to kernels. Valid until the next `assign`.
   [[nodiscard]] const Fib4View& v4() const noexcept { return v4_view_; }
   [[nodiscard]] const Fib6View& v6() const noexcept { return v6_view_; }
   [[nodiscard]] const ForwardView& view() const noexcept { return view_; }
 
  private:
-  /// Room for some more than is copied, so that tables that grow seldom need new memory.
+  /// An array with spare capacity, so that growing tables rarely need new memory.
   template <typename T>
   struct Array {
     gpu::DeviceBuffer<T> buffer;
@@ -49,7 +49,7 @@ class DeviceTables {
     View assign(const View& host);
   };
 
-  TableVersions versions_{0, 0, 0, 0};  // nothing is here yet
+  TableVersions versions_{0, 0, 0, 0};  // no tables copied yet
   Fib v4_, v6_;
   Array<Hop> hops_;
   Array<Neighbour> neighbours_;
@@ -59,34 +59,35 @@ class DeviceTables {
   ForwardView view_;
 };
 
-/// All that one device has of the tables. Stages read, on the workers' threads; one thread at a time updates.
+/// Everything that one device has of the tables. The workers' threads read it through stages; only one thread at a time
+/// updates.
 class DeviceSide {
  public:
-  /// On the current device; throws CudaError.
+  /// Makes it on the current device; throws CudaError.
   explicit DeviceSide(const RouterTables& tables);
 
-  /// For one more batch in flight; it must not outlive this.
+  /// Makes a stage for one more batch in flight. It must not outlive this object.
   [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_stage(CheckRules rules);
 
-  /// Whether it has followed these tables.
+  /// Whether the device has these tables.
   [[nodiscard]] bool has(const RouterTables& tables) const noexcept;
-  /// Batches that begin after this returns see these tables, or, where they cannot be brought to the device, are
-  /// refused by its stages. Waits for the stages' batch boundaries.
+  /// Updates the device. Batches that begin after it returns see these tables. If they cannot be copied to the device,
+  /// its stages refuse batches. Waits for the stages' batch boundaries.
   void follow(const RouterTables& tables) noexcept;
 
   [[nodiscard]] function::Snapshot<DeviceTables>& snapshot() noexcept { return snapshot_; }
-  /// Whether its tables are not the newest, and may not be used.
+  /// Whether its tables are out of date and must not be used.
   [[nodiscard]] bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
 
  private:
   const int device_;
-  TableVersions versions_;  // that were followed last
+  TableVersions versions_;  // of the last tables that were copied
   std::atomic<bool> lost_ = false;
   std::unique_ptr<DeviceTables> shadow_;  // made at the first update
   function::Snapshot<DeviceTables> snapshot_;
 };
 
-/// Borrows the side, which is of the current device.
+/// Borrows `side`, which must belong to the current device.
 [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_router_gpu_stage(DeviceSide& side, CheckRules rules);
 
 }  // namespace penstock::router

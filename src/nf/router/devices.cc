@@ -25,7 +25,7 @@ bool Devices::add_alias(std::string_view name, std::string_view port) {
 }
 
 std::optional<PortIndex> Devices::find(std::string_view name) {
-  if (!any_ && !asked_for_.contains(name)) asked_for_.emplace(name);
+  if (!any_ && !names_used_.contains(name)) names_used_.emplace(name);
   const auto known = index_.find(name);
   if (known != index_.end()) return known->second;
   for (std::size_t length = name.size() + 1; length-- > 0 && !prefixes_.empty();) {

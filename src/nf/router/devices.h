@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The devices that route and neighbour files name, as port numbers. Two kinds: the ports of a chain, with other names
-// for them, or whatever the files name, numbered as they come.
+// Maps the devices that route and neighbour files name to port numbers. Either to the ports of a chain, with aliases,
+// or to numbers in the order in which names appear in the files.
 
 #pragma once
 
@@ -20,20 +20,21 @@ namespace penstock::router {
 
 class Devices {
  public:
-  /// Takes every name that is asked for.
+  /// Accepts every name.
   Devices() = default;
-  /// Knows the ports, and no other names but those that `add_alias` adds.
+  /// Accepts only the names of ports, and aliases.
   explicit Devices(std::span<const std::string> ports);
 
-  /// In `add_alias`: no port at all.
+  /// For `add_alias`: the alias maps to no port.
   static constexpr std::string_view kNone = "none";
-  /// "eth*" and "eth+" are all devices that begin with eth and have no closer name. False where the port is not known,
-  /// or the name is that of another port.
+  /// "eth*" and "eth+" are all devices whose names begin with eth and have no more specific alias. False if the port is
+  /// unknown, or the name is that of another port.
   bool add_alias(std::string_view name, std::string_view port);
-  /// All that were asked for.
-  [[nodiscard]] const std::set<std::string, std::less<>>& asked_for() const noexcept { return asked_for_; }
+  /// All names passed to find().
+  [[nodiscard]] const std::set<std::string, std::less<>>& names_used() const noexcept { return names_used_; }
 
-  /// Nothing for an unknown name, kNoPort for one that is no port. A name that is new is added where any name is taken.
+  /// The device's port: empty for an unknown name, kNoPort for a device that is not a port. If every name is accepted,
+  /// a new name is added.
   [[nodiscard]] std::optional<PortIndex> find(std::string_view name);
   [[nodiscard]] const std::string& name(PortIndex device) const { return names_[device]; }
   [[nodiscard]] bool takes_any() const noexcept { return any_; }
@@ -44,8 +45,8 @@ class Devices {
   bool any_ = true;
   std::vector<std::string> names_;
   std::map<std::string, PortIndex, std::less<>> index_;
-  std::map<std::string, PortIndex, std::less<>> prefixes_;  // of aliases with a wildcard, without it
-  std::set<std::string, std::less<>> asked_for_;
+  std::map<std::string, PortIndex, std::less<>> prefixes_;  // aliases with a wildcard, which is removed from the key
+  std::set<std::string, std::less<>> names_used_;
 };
 
 }  // namespace penstock::router

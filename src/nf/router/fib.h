@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Longest-prefix-match tables as the router and the CLI use them: build, look up, update in place.
+// Longest-prefix-match tables for the router and the CLI: build, look up, update in place.
 //
-// A table owns its arrays and the routes it was made from; copies are deep. Readers see it as const: whoever updates
-// works on a copy that nobody reads and then swaps the two. Updates touch the entries of the changed prefix's range
-// alone and are deterministic: equal tables, given equal updates, stay equal.
+// A table owns its arrays and the routes it was made from; copies are deep. Readers only see it as const: an update is
+// applied to a copy that no one reads, and the two are swapped. Updates touch only the entries in the range of the
+// changed prefix, and are deterministic: equal tables stay equal under equal updates.
 
 #pragma once
 
@@ -29,12 +29,12 @@ enum class Fib4Engine : std::uint8_t { kDir24, kTrie1, kTrie4 };  // in the orde
 [[nodiscard]] std::string_view to_string(Fib4Engine engine) noexcept;
 [[nodiscard]] std::optional<Fib4Engine> parse_fib4_engine(std::string_view name) noexcept;
 
-/// For code that is instantiated for each engine: std::visit once, outside the packet loop.
+/// For code that is instantiated for each engine: use std::visit once, outside the packet loop.
 using Fib4View = std::variant<Dir24View, Trie1View, Trie4View>;
 
 class Fib4 {
  public:
-  /// The operations' contracts are MultibitTable's.
+  /// MultibitTable documents the operations.
   [[nodiscard]] static Result<Fib4> build(Fib4Engine engine, std::span<const Route4> routes, FibLimit limit = {});
   [[nodiscard]] Result<void> insert(const Route4& route);
   bool erase(const Ipv4Prefix& prefix);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Look-ups in a table's copy on the device against look-ups in the host's.
+// Compares lookups in a table's copy on the device with lookups on the host.
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ __global__ void look_up(View table, const typename View::Address* addresses, std
 
 std::uint64_t draw_bits(std::mt19937_64& random, unsigned width) { return random() >> (64 - width); }
 
-/// Prefixes crowd in a few /8 and /16, as in real tables, so that they nest.
+/// Prefixes are in a few /8s and /16s, as in real tables, so that they nest.
 Ipv4Address draw_address(std::mt19937_64& random, Ipv4Address) {
   const auto bits = static_cast<std::uint32_t>(random());
   return random() % 4 == 0 ? Ipv4Address{bits} : Ipv4Address{bits & 0x0303'ffff | 0x0a00'0000};

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables against slow answers: random updates step by step against a linear search, and full BGP tables against a
-// map for each prefix length and the corpus's own answers.
+// Compares the tables with simple references: after each of many random updates with a linear search, and full BGP
+// tables with a map per prefix length and the corpus's own results.
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -29,7 +29,7 @@ TYPED_TEST_SUITE(FibOracle, Views);
 
 struct Step {
   bool insert = true;
-  unsigned base = 0;  // which of a few addresses that share prefixes, so that prefixes nest, touch and come again
+  unsigned base = 0;  // index of one of a few addresses that share prefixes, so that prefixes nest, touch and repeat
   unsigned length = 0;
   std::uint32_t value = 0;
 };
@@ -102,7 +102,7 @@ std::vector<Match6> corpus_matches(const Ipv6Address&) { return corpus_matches6(
 
 Ipv4Address random_address(std::mt19937_64& random, Ipv4Address) { return {static_cast<std::uint32_t>(random())}; }
 Ipv6Address random_address(std::mt19937_64& random, const Ipv6Address&) {
-  return {std::uint64_t{1} << 61 | random() >> 3, random()};  // 2000::/3, where the routes are
+  return {std::uint64_t{1} << 61 | random() >> 3, random()};  // 2000::/3, which contains the routes
 }
 
 template <typename Oracle, typename Address>
@@ -152,7 +152,7 @@ TYPED_TEST(FibOracle, AFullTableEqualsTheSearchByLengthAtRandomAddressesAndAllEd
   const auto expected = answers(oracle, addresses);
   expect_equal(table, addresses, expected);
 
-  // Every third route goes, and what covers it takes its place.
+  // Every third route is erased, and the covering route takes its place.
   ByLengthOracle<Prefix> thinned;
   for (std::size_t i = 0; i < routes.size(); ++i) {
     if (i % 3 == 0) {

@@ -15,7 +15,7 @@
 namespace penstock::router {
 namespace {
 
-/// Routes and addresses of either family by one name: the text of the address's highest 32 bits and a length.
+/// Makes routes and addresses of either family from the highest 32 bits of the address and a length.
 template <typename View>
 class Fib : public ::testing::Test {
  public:
@@ -81,7 +81,7 @@ TYPED_TEST(Fib, AHostRouteMatchesItsAddressAlone) {
   EXPECT_EQ(table.lookup(previous(this->address(0x0a01'0101))), kNoRoute);
 }
 
-TYPED_TEST(Fib, OfDuplicatesTheLaterCounts) {
+TYPED_TEST(Fib, TheLaterOfDuplicateRoutesCounts) {
   auto table = this->table_of({{this->prefix(0x0a00'0000, 8), 9}, {this->prefix(0x0a00'0000, 8), 4}});
   EXPECT_EQ(table.lookup(this->address(0x0a00'0001)), 4u);
   EXPECT_EQ(table.size(), 1u);
@@ -90,9 +90,9 @@ TYPED_TEST(Fib, OfDuplicatesTheLaterCounts) {
   EXPECT_EQ(table.size(), 1u);
 }
 
-TYPED_TEST(Fib, EraseGivesTheRangeToTheCoveringRouteAlone) {
+TYPED_TEST(Fib, EraseGivesTheRangeOnlyToTheCoveringRoute) {
   auto table = this->table_of({{this->prefix(0x0a00'0000, 8), 1},
-                               {this->prefix(0x0a00'0000, 12), 1},  // equal values must not be taken for one route
+                               {this->prefix(0x0a00'0000, 12), 1},  // equal values must not be confused with one route
                                {this->prefix(0x0a00'0000, 20), 2},
                                {this->prefix(0x0a00'0000, 28), 1}});
   ASSERT_TRUE(table.erase(this->prefix(0x0a00'0000, 8)));
@@ -105,7 +105,7 @@ TYPED_TEST(Fib, EraseGivesTheRangeToTheCoveringRouteAlone) {
   EXPECT_EQ(table.lookup(this->address(0x0a00'000f)), 1u);
 }
 
-TYPED_TEST(Fib, ErasesOneOfTwoEqualHalvesInTheMemoryThatThereIs) {
+TYPED_TEST(Fib, ErasesOneOfTwoEqualHalvesWithoutMoreMemory) {
   auto table = this->table_of({});
   ASSERT_TRUE(table.insert({this->prefix(0x0a00'0000, 25), 7}));
   ASSERT_TRUE(table.insert({this->prefix(0x0a00'0080, 25), 7}));
@@ -121,8 +121,8 @@ TYPED_TEST(Fib, ErasesOneOfTwoEqualHalvesInTheMemoryThatThereIs) {
   EXPECT_EQ(copy.lookup(this->address(0x0a00'0080)), kNoRoute);
 }
 
-TYPED_TEST(Fib, ErasesAmongEqualSiblingsInTheMemoryThatThereIs) {
-  // Few values in few places, so that siblings are often equal and ranges often covered by longer routes.
+TYPED_TEST(Fib, ErasesAmongEqualSiblingsWithoutMoreMemory) {
+  // Few values at few addresses, so that siblings are often equal and ranges are often covered by longer routes.
   std::mt19937 random(3);
   auto table = this->table_of({});
   LinearOracle<typename TestFixture::Prefix> oracle;
@@ -153,14 +153,14 @@ TYPED_TEST(Fib, EraseOfAnUnknownPrefixChangesNothing) {
   EXPECT_EQ(this->bytes_of(table), before);
 }
 
-TYPED_TEST(Fib, HoldsTheLargestValueAndRefusesTheNext) {
+TYPED_TEST(Fib, AcceptsTheLargestValueAndRefusesTheNext) {
   auto table = this->table_of({});
   ASSERT_TRUE(table.insert({this->host(1), kMaxValue}));
   EXPECT_EQ(table.lookup(this->address(1)), kMaxValue);
   const auto before = this->bytes_of(table);
   EXPECT_FALSE(table.insert({this->host(1), kMaxValue + 1}));
   EXPECT_FALSE(table.insert({{this->address(0), static_cast<std::uint8_t>(this->kBits + 1)}, 1}));
-  EXPECT_FALSE(table.insert({this->prefix(0x0a01'0000, 8), 1})) << "address bits behind the length";
+  EXPECT_FALSE(table.insert({this->prefix(0x0a01'0000, 8), 1})) << "host bits set";
   EXPECT_EQ(this->bytes_of(table), before);
   EXPECT_EQ(table.size(), 1u);
 }
@@ -173,7 +173,7 @@ TYPED_TEST(Fib, BuildReportsEveryBadRoute) {
   EXPECT_EQ(built.error().size(), 2u);
 }
 
-TYPED_TEST(Fib, AFullTableRefusesARouteAndStaysAsItWas) {
+TYPED_TEST(Fib, AFullTableRefusesARouteAndDoesNotChange) {
   auto roomy = this->table_of({{this->host(0x0a00'0000), 1}});
   auto table = this->table_of({{this->host(0x0a00'0000), 1}}, {roomy.memory_bytes()});
   const auto before = this->bytes_of(table);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a router does with one packet, for host and device, in the packet's order: check it (RFC 1812 §5.2.2, §5.3.7;
-// RFC 8200), find its route, and send it on: hop limit, checksum, MACs, port. Nothing is written before all is decided,
-// so a dropped packet is as it came.
+// Forwards one packet, for host and device, in the packet's order: check it (RFC 1812 §5.2.2, §5.3.7; RFC 8200), find
+// its route, and send it on: hop limit, checksum, MACs, port. Nothing is written before everything is decided, so a
+// dropped packet is unchanged.
 
 #pragma once
 
@@ -25,18 +25,18 @@ namespace penstock::router {
 
 enum class DropReason : std::uint16_t {
   not_ip,
-  truncated,     // the capture cut the IP header
+  truncated,     // the capture ends inside the IP header
   malformed,     // the IP header contradicts itself or the frame
-  bad_checksum,  // of the IPv4 header
-  martian,       // an address that no router forwards
-  multicast,     // to a group or to all, of IP or of the link
+  bad_checksum,  // the IPv4 header checksum
+  martian,       // an address that routers do not forward
+  multicast,     // to a multicast or broadcast address, of IP or of the link
   no_route,
   blackhole,
   unreachable,
   prohibit,
-  local,  // to the router itself
+  local,  // addressed to the router itself
   ttl_exceeded,
-  no_neighbour,  // the next hop's MAC is not known
+  no_neighbour,  // the next hop's MAC address is unknown
 };
 inline constexpr std::array<std::string_view, 13> kDropReasons{
     "not_ip",    "truncated",   "malformed", "bad_checksum", "martian",      "multicast",   "no_route",
@@ -47,14 +47,14 @@ struct CheckRules {
   bool drop_martians = true;
 };
 
-/// Borrows the tables that a route's value leads to.
+/// Borrows the tables that a lookup's value refers to.
 struct ForwardView {
   const Hop* hops = nullptr;
   const EgressPort* ports = nullptr;
   NeighbourView neighbours;
 };
 
-/// Whether the header's checksum is right. The sum is the same in any byte order (RFC 1071 §2 B).
+/// Whether the header's checksum is correct. The sum is the same in any byte order (RFC 1071 §2 B).
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline bool ipv4_checksum_is_right(const Ipv4Header& ip) noexcept {
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&ip);
   const unsigned length = ip.header_length();
@@ -70,7 +70,8 @@ struct ForwardView {
   return sum == 0xffff;
 }
 
-/// Networks whose packets stay where they are: "this" network and loopback, and as a source what is no single host.
+/// Networks whose packets must not be forwarded: "this" network and loopback; as a source also addresses that do not
+/// belong to a single host.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool is_martian(Ipv4Address source, Ipv4Address destination) noexcept {
   constexpr std::uint32_t kThis = 0;
   constexpr std::uint32_t kLoopback = 127;
@@ -81,9 +82,10 @@ struct ForwardView {
          to == kThis || to == kLoopback;
 }
 
-/// RFC 4291 §2.5.2, §2.5.3, §2.5.6 and §2.7: the unspecified address, loopback, link-local; a group as the source. And
-/// from an IPv4-mapped address, ::ffff:0:0/96, which no host has (RFC 6890 table 20) and filters for IPv4 do not know:
-/// Linux drops it since 5.4 (ip6_rcv_core). To one it forwards, where a route leads there, and so do we.
+/// RFC 4291 §2.5.2, §2.5.3, §2.5.6 and §2.7: the unspecified address, loopback, link-local; multicast as the source.
+/// Also IPv4-mapped source addresses, ::ffff:0:0/96: no host has one (RFC 6890 table 20), and IPv4 filters do not see
+/// them. Linux drops these since 5.4 (ip6_rcv_core). Like Linux, we forward packets to such an address if there is a
+/// route.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr bool is_martian(const Ipv6Address& source,
                                                              const Ipv6Address& destination) noexcept {
   constexpr std::uint64_t kMulticast = 0xff;   // the highest eight bits
@@ -111,8 +113,8 @@ struct ForwardView {
   return Verdict::forward();
 }
 
-/// Whether the frame went to all or to a group on its link, as far as its link header tells: Ethernet by the
-/// destination, a cooked one by the packet type (<linux/if_packet.h>). For frames whose link header is whole.
+/// Whether the frame was a link-layer broadcast or multicast, as far as the link header tells: Ethernet by the
+/// destination, Linux cooked headers by the packet type (<linux/if_packet.h>). The link header must be complete.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline bool is_link_multicast(PacketView packet) noexcept {
   constexpr unsigned kBroadcast = 1;
   constexpr unsigned kMulticast = 2;
@@ -130,20 +132,20 @@ struct ForwardView {
   return type == kBroadcast || type == kMulticast;
 }
 
-/// `forward` for a packet that is to be looked up by its destination, else why it is dropped.
+/// `forward` if the packet's destination is to be looked up; otherwise the reason for dropping it.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Verdict check(PacketView packet, CheckRules rules) noexcept {
   const PacketLayout& layout = packet.layout();
   if (!layout.is_ip()) return Verdict::drop(DropReason::not_ip);
-  if (!layout.has(PacketLayout::kNetworkHeader)) {  // parsing checked version and lengths
+  if (!layout.has(PacketLayout::kNetworkHeader)) {  // parsing has checked version and lengths
     const bool cut = layout.has(PacketLayout::kTruncated) && !layout.has(PacketLayout::kMalformed);
     return Verdict::drop(cut ? DropReason::truncated : DropReason::malformed);
   }
-  // RFC 1812 §5.3.4: what came to many on the link is not forwarded to one.
+  // RFC 1812 §5.3.4: link-layer multicasts and broadcasts are not forwarded to a unicast address.
   if (is_link_multicast(packet)) return Verdict::drop(DropReason::multicast);
   return layout.network == NetworkLayer::ipv4 ? check_ipv4(packet.ipv4(), rules) : check_ipv6(packet.ipv6(), rules);
 }
 
-/// One less, with the checksum made to fit (RFC 1624).
+/// Decrements the TTL and updates the checksum (RFC 1624).
 PENSTOCK_HOST_DEVICE inline void decrement_ttl(Ipv4Header& ip) noexcept {
   const auto before = static_cast<std::uint16_t>(ip.ttl << 8 | ip.protocol);
   --ip.ttl;
@@ -165,7 +167,7 @@ PENSTOCK_HOST_DEVICE inline void decrement_ttl(Ipv4Header& ip) noexcept {
   return Verdict::drop(DropReason::no_route);
 }
 
-/// The MAC for the frame's next leg, or null where it is not known.
+/// The destination MAC for the next hop; null if it is unknown.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline const MacAddress* destination_mac(PacketView packet, const Hop& hop,
                                                                             const ForwardView& tables) noexcept {
   switch (hop.mac_source) {
@@ -180,7 +182,7 @@ PENSTOCK_HOST_DEVICE inline void decrement_ttl(Ipv4Header& ip) noexcept {
   return tables.neighbours.find(address, hop.port);
 }
 
-/// Sends a checked packet the way that `value`, the result of its look-up, says.
+/// Forwards a checked packet as `value`, the result of its lookup, says.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline Verdict send(PacketView packet, std::uint32_t value,
                                                        const ForwardView& tables) noexcept {
   if (value == kNoRoute) return Verdict::drop(DropReason::no_route);
@@ -205,7 +207,7 @@ PENSTOCK_HOST_DEVICE inline void decrement_ttl(Ipv4Header& ip) noexcept {
   return Verdict::forward(hop.port);
 }
 
-/// The whole, for one packet. Tables are borrowed, the host's or the device's.
+/// The complete processing of one packet. Borrows the tables, on the host or the device.
 template <typename Fib4View, typename Fib6View>
 struct ForwardCore {
   Fib4View v4;

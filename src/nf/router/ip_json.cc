@@ -21,20 +21,20 @@ using Json = nlohmann::ordered_json;
 
 struct Key {
   std::string_view json;
-  std::string_view word;  // "": the key and its value are passed over
+  std::string_view word;  // empty: the key and its value are ignored
 };
 
-// Of iproute2's print_route and print_rta_multipath; keys that are not here keep their names.
+// From iproute2's print_route and print_rta_multipath. Keys that are not listed keep their names.
 constexpr auto kRouteKeys = std::to_array<Key>({
     {"gateway", "via"},
     {"protocol", "proto"},
     {"prefsrc", "src"},
-    {"metrics", ""},  // of TCP: they choose no path
-    {"nh_info", ""},  // what we need of it stands beside it
+    {"metrics", ""},  // TCP metrics do not affect forwarding
+    {"nh_info", ""},  // what we need of it is also in other members
     {"ttl-propogate", ""},
     {"ttl-propagate", ""},
 });
-// Of print_neigh, with the statistics of `ip -s`.
+// From print_neigh, with the statistics of `ip -s`.
 constexpr auto kNeighbourKeys = std::to_array<Key>({
     {"protocol", "proto"},
     {"refcnt", ""},
@@ -44,7 +44,7 @@ constexpr auto kNeighbourKeys = std::to_array<Key>({
     {"probes", ""},
 });
 
-/// Appends what the text form has for members of an entry. False: a value is neither a word nor what its key expects.
+/// Appends the text form of an entry's members. False if a value is neither a word nor what its key expects.
 class WordWriter {
  public:
   WordWriter(std::span<const Key> keys, std::deque<std::string>& texts, std::vector<Word>& words, std::uint32_t column)
@@ -54,7 +54,7 @@ class WordWriter {
 
   [[nodiscard]] bool add_members(const Json& object, std::string& why) {
     for (const auto& [key, value] : object.items()) {
-      if (key == "dst" || key == "type" || key == "nexthops") continue;  // the caller's
+      if (key == "dst" || key == "type" || key == "nexthops") continue;  // the caller handles these
       if (!add_member(key, value)) {
         why = "wrong value of \"" + key + "\"";
         return false;
@@ -70,7 +70,7 @@ class WordWriter {
     if (key == "flags" || key == "state") return add_list(value);
     add(known == keys_.end() ? key : std::string(known->word));
     if (key == "via") return add_gateway(value);
-    if (value.is_null() || value.is_boolean()) return true;             // a word by itself: "router": null
+    if (value.is_null() || value.is_boolean()) return true;             // a word without value: "router": null
     if (value.is_structured()) return !route_word(words_.back().text);  // an unknown word, which the reader reports
     add(value.is_string() ? value.get<std::string>() : value.dump());
     return true;
@@ -106,10 +106,10 @@ bool is_first_word(const Json& value) {
          value.get_ref<const std::string&>().front() != '#';
 }
 
-/// Parses an entry. `twice` is the first key that an object of it has twice, if any: JSON readers differ in which value
-/// they take.
+/// Parses an entry. `twice` is the first key that occurs twice in one of its objects, if any: JSON parsers differ in
+/// which value they use.
 Json parse_entry(std::string_view text, std::string& twice) {
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  std::vector<std::set<std::string>> keys;  // of the currently open objects
   const auto note = [&](int, Json::parse_event_t event, Json& parsed) {
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     if (event == Json::parse_event_t::object_end) keys.pop_back();
@@ -120,9 +120,9 @@ Json parse_entry(std::string_view text, std::string& twice) {
   return Json::parse(text, note, false);
 }
 
-/// The entry, which has a destination.
+/// Parses an entry, which must have a destination.
 std::optional<Json> parsed(const IpJsonEntry& entry, std::string& why) {
-  if (entry.text.size() > kMostLineBytes) {  // in memory it would take many times that
+  if (entry.text.size() > kMostLineBytes) {  // its parsed form would take many times as much memory
     why = "an entry of more than 1 MiB";
     return std::nullopt;
   }
@@ -132,7 +132,8 @@ std::optional<Json> parsed(const IpJsonEntry& entry, std::string& why) {
     why = "not JSON";
   } else if (!json.is_object()) {
     why = "not an object";
-  } else if (!twice.empty() && !json.contains("encap")) {  // `ip` prints "dst" of an encapsulation beside the route's
+  } else if (!twice.empty() && !json.contains("encap")) {  // `ip` prints the "dst" of an encapsulation beside the
+                                                           // route's
     why = "\"" + printable(twice) + "\" is given twice";
   } else if (!json.contains("dst")) {
     why = "an entry without \"dst\"";
@@ -221,7 +222,7 @@ bool IpJsonWords::read_route(const IpJsonEntry& entry, std::vector<Word>& words,
   const auto json = parsed(entry, why);
   if (!json) return false;
   WordWriter writer(kRouteKeys, texts_, words, entry.column);
-  if (json->contains("encap")) {  // such routes are left out; the encapsulation's own "dst" hides the route's
+  if (json->contains("encap")) {  // such routes are left out, because the encapsulation's "dst" hides the route's
     writer.add("default");
     writer.add("encap");
     return true;

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `ip -j route` and `ip -j neigh` print (with -6 and -p too), as the words of what they print without -j: one
-// reader understands both forms.
+// Converts the output of `ip -j route` and `ip -j neigh` (also with -6 and -p) to the words that they print without -j,
+// so that one reader handles both forms.
 //
-//     [{"dst":"default","gateway":"10.0.0.1","dev":"wan","flags":["onlink"]}, …]      default via 10.0.0.1 dev wan
-//     onlink
+//     [{"dst":"default","gateway":"10.0.0.1","dev":"wan","flags":["onlink"]}, …]
+//     default via 10.0.0.1 dev wan onlink
 //
-// Several arrays may follow one another, as from several commands into one file.
+// Several arrays may follow one another, for example the output of several commands in one file.
 
 #pragma once
 
@@ -21,20 +21,20 @@
 
 namespace penstock::router {
 
-/// Whether the text is JSON of `ip -j`: neither a route nor a neighbour begins with a bracket.
+/// Whether the text is JSON of `ip -j`. Neither a route nor a neighbour in text form begins with a bracket.
 [[nodiscard]] bool is_ip_json(std::string_view text) noexcept;
 
-/// An entry of the arrays, where it begins.
+/// An entry of an array, with its position.
 struct IpJsonEntry {
   std::string_view text;
   std::uint32_t line = 0, column = 0;
 };
 
-/// Walks the entries of `text`, which the caller keeps alive. An entry's own JSON is not looked at.
+/// Iterates over the entries of `text`, which the caller must keep alive. Does not parse the JSON of an entry.
 class IpJsonEntries {
  public:
   explicit IpJsonEntries(std::string_view text) noexcept : text_(text) {}
-  /// False at the end, and where `wrong` then says what is wrong at `entry`.
+  /// False at the end, or on an error at `entry`, which `wrong()` then describes.
   bool next(IpJsonEntry& entry) noexcept;
   [[nodiscard]] std::string_view wrong() const noexcept { return wrong_; }
 
@@ -52,10 +52,10 @@ class IpJsonEntries {
   std::string_view wrong_;
 };
 
-/// The words of an entry. They stay until the next call, each at the entry's column.
+/// Makes the words of an entry. They are valid until the next call, and all have the entry's column.
 class IpJsonWords {
  public:
-  /// False: `why` says what is wrong with the entry.
+  /// False on error, which `why` describes.
   [[nodiscard]] bool read_route(const IpJsonEntry& entry, std::vector<Word>& words, std::string& why);
   [[nodiscard]] bool read_neighbour(const IpJsonEntry& entry, std::vector<Word>& words, std::string& why);
 

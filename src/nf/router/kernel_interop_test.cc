@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Routes of all kinds in a network namespace of a Linux kernel: we read what `ip` prints of them, and our look-ups must
-// be the kernel's own (`ip route get`). Skipped where namespaces, virtual links or `ip` are not to be had.
+// Compares with the Linux kernel: reads what `ip` prints of all kinds of routes in a network namespace. Our lookups
+// must give the same results as the kernel's (`ip route get`). Skipped if namespaces, virtual links or `ip` are not
+// available.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -142,7 +143,7 @@ void KernelInterop::write_routes() {
   for (int i = 0; i < 150; ++i) {
     const unsigned length = 34 + any(95);
     const Ipv6Address mask = ipv6_mask(length);
-    // Few values, so that prefixes nest and meet.
+    // Few values, so that prefixes nest and touch.
     const std::uint64_t low = std::uint64_t{any(3)} << 62 | any(4);
     const Ipv6Prefix prefix{{(0x2001'0db9'0000'0000 | any(4) << 30 | any(3)) & mask.high, low & mask.low},
                             static_cast<std::uint8_t>(length)};
@@ -161,7 +162,7 @@ void KernelInterop::write_routes() {
   write("routes6.add", v6);
 }
 
-/// The first and the last address of every prefix, those beside them, and others.
+/// Writes queries: the first and last address of every prefix, those next to them, and others.
 void KernelInterop::write_questions() {
   std::mt19937 random(6);
   std::set<std::uint32_t> v4{parse_ipv4("10.0.0.1")->bits, parse_ipv4("10.0.0.255")->bits,
@@ -201,13 +202,13 @@ void KernelInterop::write_questions() {
   ask(v6, addresses6_, "6", [](const Ipv6Address& address) { return address; });
 }
 
-/// What the kernel said to each question of a batch: the lines it printed, or its error.
+/// The kernel's reply to a query of a batch: the lines it printed, or its error.
 struct Reply {
   std::string lines;
   std::string error;
 };
 
-/// `ip -force -batch` prints answers in order and names the lines that failed.
+/// `ip -force -batch` prints replies in order, and reports the lines that failed.
 std::vector<Reply> replies(std::size_t questions, const std::string& out, const std::string& err) {
   std::vector<Reply> all(questions);
   std::string message;
@@ -232,7 +233,8 @@ std::vector<Reply> replies(std::size_t questions, const std::string& out, const 
   return all;
 }
 
-/// A group's type and next hops with their weights. The kernel begins an IPv6 group with the hop that it chose last.
+/// A group's type and next hops with their weights. The kernel prints an IPv6 group starting with the hop that it chose
+/// last.
 std::multiset<std::string> group_text(std::uint32_t group, bool v4, const NextHopTable& next_hops,
                                       const Devices& devices) {
   std::multiset<std::string> hops{std::string(to_string(next_hops.kind(group)))};
@@ -245,7 +247,7 @@ std::multiset<std::string> group_text(std::uint32_t group, bool v4, const NextHo
   return hops;
 }
 
-/// Our tables, from files as `ip` printed them.
+/// Our tables, built from files that `ip` printed.
 class Ours {
  public:
   explicit Ours(const std::vector<std::string>& files) {
@@ -285,7 +287,7 @@ class Ours {
   std::optional<Fib6> v6_;
 };
 
-/// The next hop that a line of `ip route get` names: "via 10.0.0.2 dev lan"; or the type.
+/// The next hop in a line of `ip route get`: "via 10.0.0.2 dev lan"; or the type.
 std::string hop_of(const std::string& lines) {
   std::string hop;
   const auto words = split_words(std::string_view(lines).substr(0, lines.find('\n')));
@@ -301,7 +303,7 @@ std::string hop_of(const std::string& lines) {
   return hop;
 }
 
-/// errno's texts by which the kernel refuses.
+/// The errno texts with which the kernel refuses.
 const std::map<RouteKind, std::string> kRefusals{{RouteKind::blackhole, "Invalid argument"},
                                                  {RouteKind::unreachable, "No route to host"},
                                                  {RouteKind::prohibit, "Permission denied"},
@@ -342,7 +344,7 @@ TEST_F(KernelInterop, Ipv6LookupsAreTheKernels) {
   compare(ours, addresses6_, replies(addresses6_.size(), text("get6.out"), text("get6.err")));
 }
 
-/// The whole route that the kernel finds, its prefix and all next hops with their weights, is ours.
+/// The route that the kernel finds (prefix, and all next hops with their weights) is the same as ours.
 TEST_F(KernelInterop, MatchedRoutesAreTheKernels) {
   const Ours ours(paths({"routes4", "local4", "routes6", "local6"}));
   for (const bool v4 : {true, false}) {
@@ -375,7 +377,7 @@ TEST_F(KernelInterop, MatchedRoutesAreTheKernels) {
   }
 }
 
-TEST_F(KernelInterop, EveryFormOfTheListingHoldsTheSameRoutes) {
+TEST_F(KernelInterop, EveryOutputFormatHasTheSameRoutes) {
   const auto lines = [](const Ours& ours) {
     std::vector<std::string> all;
     for (const Route4& route : ours.routes.v4) {

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Longest-prefix-match lookups and builds on one core beside DPDK's rte_fib and rte_fib6 (AVX-512), same tables, same
-// addresses, 4-byte next hops, large pages on both sides; results go to the buffer of one call, as in a batch, so that
-// DPDK's wider ones (8 bytes) cost it no memory. The tables are the corpus's full BGP tables or, where it is
-// absent, synthetic ones with the same prefix lengths; the label says which. Addresses, host memory to host memory:
+// Longest-prefix-match lookups and builds on one core, compared with DPDK's rte_fib and rte_fib6 (AVX-512): same
+// tables, same addresses, 4-byte next hops, large pages on both sides. Results are written to one buffer per call, as
+// in a batch, so that DPDK's wider results (8 bytes) cost no additional memory traffic. The tables are the corpus's
+// full BGP tables or, without the corpus, synthetic tables with the same distribution of prefix lengths; the label says
+// which. Addresses, host memory to host memory:
 //
 //   routes   a random route, then a random address in it     misses the caches
 //   uniform  random over the address space
@@ -33,13 +34,14 @@ namespace penstock::router {
 namespace {
 
 constexpr std::size_t kAddresses = std::size_t{1} << 20;
-constexpr std::size_t kBulk = 256;  // addresses a call, as in a batch
+constexpr std::size_t kBulk = 256;  // addresses per call, as in a batch
 
 struct LengthShare {
   unsigned length;
   unsigned routes;
 };
-// How many prefixes of each length the full tables of 2025 have, in hundreds; lengths of less than 1,000 left out.
+// The numbers of prefixes of each length in the full tables of 2025, in hundreds, without lengths with fewer than
+// 1,000.
 constexpr LengthShare kShares4[] = {{14, 12},  {15, 21},  {16, 135},  {17, 82},  {18, 138}, {19, 249},
                                     {20, 426}, {21, 508}, {22, 1086}, {23, 965}, {24, 5377}};
 constexpr LengthShare kShares6[] = {{29, 44},  {32, 225}, {33, 29}, {34, 26},  {35, 10}, {36, 60}, {38, 16}, {39, 14},
@@ -72,7 +74,7 @@ struct Workload {
     if (routes.empty()) {
       table = "synthetic table";
       std::set<Prefix> seen;
-      std::vector<Prefix> blocks;  // what registries give out: longer prefixes lie in one of them
+      std::vector<Prefix> blocks;  // registries' allocations, which contain the longer prefixes
       constexpr auto kBits = static_cast<std::uint8_t>(sizeof(Address) * 8);
       constexpr unsigned kBlockBits = kBits == 32 ? 16 : 32;
       for (const auto& [length, hundreds] : shares) {
@@ -134,7 +136,7 @@ void add_ours(const std::string& family, const std::string& engine, const Worklo
     });
     add(name("single"), [&](benchmark::State& state) {
       std::array<std::uint32_t, kBulk> values;
-      benchmark::DoNotOptimize(values.data());  // so that what is written there counts as seen
+      benchmark::DoNotOptimize(values.data());  // so that the compiler keeps the writes
       run_lookups(state, work.table, 1,
                   [&](std::size_t i, std::size_t) { values[i % kBulk] = table.lookup(addresses[i]); });
     });
@@ -155,7 +157,7 @@ void add_build(const std::string& name, const Workload<Route>& work, Build build
 }
 
 #ifdef PENSTOCK_HAS_DPDK
-Ipv4Address wire_address(Ipv4Address address) { return address; }  // rte_fib takes host order
+Ipv4Address wire_address(Ipv4Address address) { return address; }  // rte_fib uses host byte order
 RteFib6::Address wire_address(const Ipv6Address& address) { return RteFib6::wire(address); }
 
 template <typename Route, typename Peer>

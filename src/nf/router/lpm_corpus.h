@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Full BGP tables for tests and benches, from the corpus that PENSTOCK_CORPUS names or that lies beside the project.
+// Full BGP tables for tests and benches, from the corpus at PENSTOCK_CORPUS or beside the project.
 
 #pragma once
 
@@ -22,10 +22,10 @@ struct Match6 {
   std::uint32_t value = 0;
 };
 
-/// The routes of a file with lines `PREFIX NUMBER`; empty where the corpus is absent. Throws on a line it cannot read.
+/// The routes of a file with lines `PREFIX NUMBER`; empty if there is no corpus. Throws on a line that it cannot parse.
 [[nodiscard]] std::vector<Route4> corpus_routes4();
 [[nodiscard]] std::vector<Route6> corpus_routes6();
-/// Addresses with the value of their longest match, or kNoRoute.
+/// Addresses, each with the value of its longest match, or kNoRoute.
 [[nodiscard]] std::vector<Match4> corpus_matches4();
 [[nodiscard]] std::vector<Match6> corpus_matches6();
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Longest prefix match the slow way, for tests: nothing here is shared with the tables. The linear oracle tries every
-// route; the other keeps a map for each length, and is for tables that are too long for the first.
+// Simple longest prefix match as a reference for tests; it shares no code with the tables. The linear oracle tries
+// every route. The other has a map for each length, for tables that are too long for the first.
 
 #pragma once
 
@@ -94,7 +94,8 @@ inline Ipv6Address last_of(const Ipv6Prefix& prefix) {
   return {prefix.address.high | ~mask.high, prefix.address.low | ~mask.low};
 }
 
-/// Where look-ups go wrong if they do: the first and last address of the prefix and those one before and after.
+/// The addresses at which lookups are most likely to fail: the first and last of the prefix, and those directly before
+/// and after.
 template <typename Prefix, typename Address = decltype(Prefix::address)>
 void append_edges(std::vector<Address>& addresses, const Prefix& prefix) {
   const Address last = last_of(prefix);

@@ -12,7 +12,7 @@
 namespace penstock::router {
 namespace {
 
-// Gathers take signed 32-bit indices of entries.
+// Gather instructions take signed 32-bit indices of entries.
 constexpr std::size_t kMostBytes = std::size_t{8} << 30;
 
 }  // namespace
@@ -30,7 +30,8 @@ Result<MultibitTable<View>> MultibitTable<View>::build(std::span<const Route> ro
   for (const auto& [prefix, value] : *sorted) {
     if (!table.reserve(prefix)) return table_full(limit);
     table.add_way(prefix);
-    std::ranges::fill(table.range(prefix), route_entry(prefix.length, value));  // those nested in it come later
+    std::ranges::fill(table.range(prefix), route_entry(prefix.length, value));  // nested prefixes come later and
+                                                                                // overwrite it
     table.rib_.assign(prefix, value);
   }
   return table;
@@ -68,7 +69,7 @@ std::uint32_t MultibitTable<View>::lookup_entry(const Address& address) const no
   return router::lookup_entry(view(), address);
 }
 
-/// The level whose nodes are the children of those in which a prefix of this length ends.
+/// The level below the one in which a prefix of this length ends.
 template <typename View>
 std::size_t MultibitTable<View>::level_of(unsigned length) noexcept {
   std::size_t level = 0;
@@ -76,12 +77,12 @@ std::size_t MultibitTable<View>::level_of(unsigned length) noexcept {
   return level;
 }
 
-/// Makes room for the nodes that add_way() will add; false where the limit forbids it.
+/// Reserves memory for the nodes that add_way() will add. False if the limit does not allow it.
 template <typename View>
 bool MultibitTable<View>::reserve(const Prefix& prefix) {
   const View table = view();
   std::uint32_t entry = table.root[bits_at(prefix.address, 0, View::kRootBits)];
-  std::array<std::size_t, kStrides> added{};  // nodes, by stride
+  std::array<std::size_t, kStrides> added{};  // number of nodes, by stride
   std::size_t entries = nodes_.size();
   for (std::size_t level = 0; View::depth(level) < prefix.length; ++level) {
     const unsigned stride = View::stride(level);
@@ -96,8 +97,7 @@ bool MultibitTable<View>::reserve(const Prefix& prefix) {
   return true;
 }
 
-/// Adds the nodes that are missing on the way to the prefix's range, in the room that reserve() has made: nothing
-/// moves.
+/// Adds the missing nodes on the path to the prefix's range. reserve() has made room, so nothing is reallocated.
 template <typename View>
 void MultibitTable<View>::add_way(const Prefix& prefix) {
   std::uint32_t* entry = &root_[bits_at(prefix.address, 0, View::kRootBits)];
@@ -107,7 +107,8 @@ void MultibitTable<View>::add_way(const Prefix& prefix) {
   }
 }
 
-/// The entries that the prefix covers in the node where it ends. The way there exists, as it does for every route.
+/// The entries that the prefix covers in the node where it ends. The path to that node must exist, as it does for every
+/// route.
 template <typename View>
 std::span<std::uint32_t> MultibitTable<View>::range(const Prefix& prefix) noexcept {
   std::uint32_t* entry = &root_[bits_at(prefix.address, 0, View::kRootBits)];
@@ -138,7 +139,8 @@ std::span<std::uint32_t> MultibitTable<View>::node(std::uint32_t node, std::size
   return {&nodes_[std::size_t{node} << View::kUnitBits], std::size_t{1} << View::stride(level)};
 }
 
-/// Either label stands for all that longer prefixes leave open in the entries and below them.
+/// Replaces label `from` with `to` in these entries and below them, which are the addresses that no longer prefix
+/// covers.
 template <typename View>
 void MultibitTable<View>::relabel(std::span<std::uint32_t> entries, std::size_t children_level, std::uint32_t from,
                                   std::uint32_t to) noexcept {
@@ -151,8 +153,9 @@ void MultibitTable<View>::relabel(std::span<std::uint32_t> entries, std::size_t 
   }
 }
 
-/// Frees the nodes on the way to the address that no prefix ends in or below: those which one prefix covers, or none.
-/// That the entries are equal is not enough. Two halves may have equal values, and either may be erased later.
+/// Frees the nodes on the path to the address in or below which no prefix ends: a single prefix covers them, or none.
+/// Equal entries are not a sufficient condition: the two halves of a node may have equal values, and either may be
+/// erased later.
 template <typename View>
 void MultibitTable<View>::fold(const Address& address) {
   std::array<std::uint32_t*, View::kLevels + 1> way;

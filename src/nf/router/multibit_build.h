@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Builds and updates a multibit trie. An update rewrites the entries in its prefix's range that are labelled with the
-// route it replaces; nodes that hold no longer prefix any more go back to a free list. Owns the arrays that its view
-// borrows, and the routes.
+// Builds and updates a multibit trie. An update rewrites the entries in its prefix's range that carry the label of the
+// route that it replaces. Nodes that no longer contain a prefix return to a free list. Owns the routes, and the arrays
+// that its view borrows.
 
 #pragma once
 
@@ -32,21 +32,21 @@ class MultibitTable {
   using Route = std::conditional_t<std::is_same_v<Address, Ipv4Address>, Route4, Route6>;
   using Prefix = decltype(Route::prefix);
 
-  /// Of two routes with the same prefix, the later counts. Errors: a value over kMaxValue, a length over the address's,
-  /// address bits behind the length, a table over the limit.
+  /// Of two routes with the same prefix, the later one is used. Errors: a value over kMaxValue, a length over the
+  /// address's, host bits set, a table over the limit.
   [[nodiscard]] static Result<MultibitTable> build(std::span<const Route> routes, FibLimit limit = {});
 
-  /// Adds the route or replaces the value of its prefix. After an error the table is as it was.
+  /// Adds the route, or replaces the value of its prefix. After an error the table is unchanged.
   [[nodiscard]] Result<void> insert(const Route& route);
-  /// False where there is no such route. Takes no more memory for lookups.
+  /// False if there is no such route. Does not take more memory for lookups.
   bool erase(const Prefix& prefix);
 
   [[nodiscard]] std::uint32_t lookup(const Address& address) const noexcept;
-  /// The same with the prefix's length, as an entry (route_entry.h).
+  /// The same, with the prefix's length, as an entry (route_entry.h).
   [[nodiscard]] std::uint32_t lookup_entry(const Address& address) const noexcept;
-  /// The value of the very prefix, where there is such a route.
+  /// The value of the route with exactly this prefix, if there is one.
   [[nodiscard]] std::optional<std::uint32_t> value(const Prefix& prefix) const noexcept { return rib_.value(prefix); }
-  /// values[i] is the result for addresses[i], with many lookups in flight at once; the spans are equally long.
+  /// values[i] is the result for addresses[i]. Many lookups are in flight at once. The spans must have the same length.
   void lookup_bulk(std::span<const Address> addresses, std::span<std::uint32_t> values) const noexcept;
 
   /// Valid until the next update.
@@ -54,7 +54,7 @@ class MultibitTable {
     return {root_.data(), nodes_.data(), static_cast<std::uint32_t>(nodes_.size())};
   }
   [[nodiscard]] std::size_t size() const noexcept { return rib_.size(); }  // routes
-  /// What lookups use; the routes are kept on top of it.
+  /// The memory that lookups use; the stored routes come on top.
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return (root_.size() + nodes_.size()) * sizeof(root_[0]); }
 
  private:

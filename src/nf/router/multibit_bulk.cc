@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bulk lookups in multibit tries on the CPU. What costs is waiting for memory, so many addresses are on their way at
-// once: with AVX-512, 64 of them descend together, level by level, and the root entries of those that come next are
-// fetched ahead where the root is larger than the caches.
+// Bulk lookups in multibit tries on the CPU. The cost is memory latency, so many lookups are in flight at once: with
+// AVX-512, 64 addresses descend together, level by level. If the root is larger than the caches, the root entries of
+// later addresses are prefetched.
 
 #include <immintrin.h>
 
@@ -19,9 +19,9 @@ namespace penstock::router {
 namespace {
 
 constexpr unsigned kCachedRootBits = 20;
-constexpr std::size_t kAhead = 128;  // addresses between the fetch of a root entry and its use
+constexpr std::size_t kAhead = 128;  // distance in addresses between the prefetch of a root entry and its use
 
-/// Fetches the root entries of addresses[begin, end), as far as they exist.
+/// Prefetches the root entries of addresses[begin, end), clipped to the span.
 template <typename View>
 void prefetch_root(View table, std::span<const typename View::Address> addresses, std::size_t begin,
                    std::size_t end) noexcept {
@@ -47,12 +47,12 @@ constexpr std::size_t kVectors = 4;
 constexpr std::size_t kGroup = kLanes * kVectors;
 constexpr __mmask16 kAllLanes = 0xffff;
 
-/// The 32 bits behind the first `depth` (a multiple of 32) of each of 16 addresses.
+/// The 32 bits after the first `depth` (a multiple of 32) of each of 16 addresses.
 [[gnu::target("avx512f,avx512dq")]] inline __m512i address_word(const Ipv4Address* addresses, unsigned) noexcept {
   return _mm512_loadu_si512(addresses);
 }
 [[gnu::target("avx512f,avx512dq")]] inline __m512i address_word(const Ipv6Address* addresses, unsigned depth) noexcept {
-  const unsigned word = depth / 32 ^ 1;  // each 64-bit half has its lower word first
+  const unsigned word = depth / 32 ^ 1;  // the lower word of each 64-bit half comes first
   const __m512i pick = _mm512_add_epi32(_mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28),
                                         _mm512_set1_epi32(static_cast<int>(word)));
   const __m512i low = _mm512_permutex2var_epi32(_mm512_loadu_si512(addresses), pick, _mm512_loadu_si512(addresses + 4));
@@ -61,7 +61,7 @@ constexpr __mmask16 kAllLanes = 0xffff;
   return _mm512_mask_blend_epi32(0xff00, low, high);
 }
 
-/// A group of addresses on their way down.
+/// A group of addresses on their way down the trie.
 template <typename View>
 struct Descent {
   const typename View::Address* addresses;
@@ -70,7 +70,7 @@ struct Descent {
   __mmask16 descends[kVectors];  // the lanes whose entry is a child
 };
 
-/// Takes the addresses whose entry is a child one level further; false where there is none.
+/// Moves the addresses whose entry is a child down one level. False if there are none.
 template <typename View, std::size_t kLevel>
 [[gnu::target("avx512f,avx512dq")]] inline bool descend(View table, Descent<View>& group) noexcept {
   constexpr unsigned kDepth = View::depth(kLevel);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Longest prefix match in a multibit trie: one load for the root and one for each level below it.
+// Longest prefix match in a multibit trie: one load for the root, and one for each level below it.
 
 #pragma once
 
@@ -15,14 +15,14 @@
 
 namespace penstock::router {
 
-/// Of the entry for the address in a node of the level.
+/// The index of the address's entry in a node of the level.
 template <typename View>
 PENSTOCK_HOST_DEVICE constexpr std::size_t entry_index(std::uint32_t node, const typename View::Address& address,
                                                        std::size_t level) noexcept {
   return (std::size_t{node} << View::kUnitBits) + bits_at(address, View::depth(level), View::stride(level));
 }
 
-/// The entry of the longest prefix that contains `address`, or kNoRouteEntry: its value and its length.
+/// The entry of the longest prefix that contains `address`: its value and its length. kNoRouteEntry if there is none.
 template <typename Address, unsigned... kStrides>
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t lookup_entry(MultibitView<Address, kStrides...> table,
                                                                         const Address& address) noexcept {

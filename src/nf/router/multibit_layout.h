@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Multibit tries of fixed strides, as host and device both see them: a root of 2^kRoot entries and, on each level below
-// it, nodes of 2^stride entries (route_entry.h). Leaf-pushed: an entry is either a child or the longest match of its
-// whole range, so a lookup ends at the first entry that is no child and never looks back. DIR-24-8 is the trie with
-// strides 24 and 8, Alonistioti's are those with strides 1 and 4.
+// Multibit tries with fixed strides, shared by host and device: a root of 2^kRoot entries and, on each level below it,
+// nodes of 2^stride entries (route_entry.h). They are leaf-pushed: an entry is either a child or the longest match of
+// its whole range, so a lookup ends at the first entry that is not a child. DIR-24-8 is the trie with strides 24 and 8;
+// Alonistioti's tries have strides 1 and 4.
 //
 //     root   [ route | child 0 | route | … ]
 //     nodes  [ node 0           | node 16   | … ]     a node's number is its first entry's index >> kUnitBits
@@ -21,7 +21,8 @@
 
 namespace penstock::router {
 
-/// The `count` (at most 32) bits of the address behind its first `depth` bits. They lie in one half of an IPv6 address.
+/// The `count` (at most 32) bits of the address after its first `depth` bits. They must lie within one half of an IPv6
+/// address.
 PENSTOCK_HOST_DEVICE constexpr std::uint32_t bits_at(Ipv4Address address, unsigned depth, unsigned count) noexcept {
   return static_cast<std::uint32_t>(address.bits >> (32 - depth - count) & ((std::uint64_t{1} << count) - 1));
 }
@@ -31,7 +32,7 @@ PENSTOCK_HOST_DEVICE constexpr std::uint32_t bits_at(const Ipv6Address& address,
   return static_cast<std::uint32_t>(half >> (64 - depth % 64 - count) & ((std::uint64_t{1} << count) - 1));
 }
 
-/// Borrows the table's arrays, the host's or a copy of them on the device.
+/// Borrows the table's arrays, on the host or as a copy on the device.
 template <typename AddressT, unsigned kRoot, unsigned... kNodes>
 struct MultibitView {
   using Address = AddressT;
@@ -46,7 +47,7 @@ struct MultibitView {
     constexpr unsigned kStrides[] = {kNodes...};
     return kStrides[level];
   }
-  /// The address bits above the level.
+  /// How many address bits are resolved above the level.
   PENSTOCK_HOST_DEVICE static constexpr unsigned depth(std::size_t level) noexcept {
     constexpr auto kDepths = [] {
       std::array<unsigned, kLevels + 1> depths{kRoot};
@@ -56,8 +57,8 @@ struct MultibitView {
     return kDepths[level];
   }
 
-  const std::uint32_t* root = nullptr;   // kRootEntries
-  const std::uint32_t* nodes = nullptr;  // node_entries
+  const std::uint32_t* root = nullptr;   // kRootEntries entries
+  const std::uint32_t* nodes = nullptr;  // node_entries entries
   std::uint32_t node_entries = 0;
 };
 
@@ -66,8 +67,8 @@ using Trie4View = MultibitView<Ipv4Address, 4, 4, 4, 4, 4, 4, 4, 4>;
 using Trie1View = MultibitView<Ipv4Address, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,  //
                                1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1>;
 
-/// Bytes to the /32 that a registry gives out, half bytes behind it: real tables are dense before and sparse behind, so
-/// a full one takes 12 MB, a half-byte node is one cache line, and a /48 is found with seven loads.
+/// Strides of whole bytes down to /32, the size that registries allocate, then of 4 bits: real tables are dense above
+/// that and sparse below. So a full table takes 12 MB, a 4-bit node is one cache line, and a /48 takes seven loads.
 using Trie6View = MultibitView<Ipv6Address, 16, 8, 8, 4, 4, 4, 4, 4, 4, 4, 4,  //
                                4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4>;
 

@@ -28,7 +28,7 @@ struct NeighbourWordEntry {
   NeighbourWord word;
 };
 
-// Of iproute2's print_neigh.
+// From iproute2's print_neigh.
 constexpr auto kWords = std::to_array<NeighbourWordEntry>({
     {"dev", NeighbourWord::dev},           {"lladdr", NeighbourWord::lladdr},     {"REACHABLE", NeighbourWord::flag},
     {"STALE", NeighbourWord::flag},        {"PERMANENT", NeighbourWord::flag},    {"DELAY", NeighbourWord::flag},
@@ -98,11 +98,11 @@ class NeighbourReader {
     bool has_device = false;
     bool has_mac = false;
     bool usable = true;
-    bool asked_for = true;  // its MAC is an answer, or a user's word
+    bool expects_unicast = true;  // the MAC comes from an ARP or ND answer, or from a user
     Word mac_word;
     for (std::size_t at = 1; at < words_.size(); ++at) {
       const Word& name = words_[at];
-      // `ip -s neigh` sets no space between two of its numbers: "used 0/60/0probes 0".
+      // `ip -s neigh` prints no space between two of its numbers: "used 0/60/0probes 0".
       const auto entry = std::ranges::find(kWords, name.text, &NeighbourWordEntry::name);
       if (entry == kWords.end()) return unsupported(name, "neighbour line with an unknown word");
       if (entry->word == NeighbourWord::flag) continue;
@@ -111,7 +111,7 @@ class NeighbourReader {
         continue;
       }
       if (entry->word == NeighbourWord::no_arp) {
-        asked_for = false;
+        expects_unicast = false;
         continue;
       }
       if (at + 1 == words_.size()) {
@@ -138,7 +138,7 @@ class NeighbourReader {
     if (!has_device) return error({{}, end}, "neighbour without a device", "dev DEVICE");
     if (!has_mac || !usable || neighbour.device == kNoPort) return;
     if (is_group_address(neighbour.mac) || neighbour.mac == MacAddress{}) {
-      if (asked_for) error(mac_word, "not a unicast MAC address", "a unicast address such as 02:00:00:00:00:01");
+      if (expects_unicast) error(mac_word, "not a unicast MAC address", "a unicast address such as 02:00:00:00:00:01");
       return;
     }
     add(neighbour, mac_word);
@@ -170,7 +170,7 @@ class NeighbourReader {
     });
   }
 
-  /// What stands first for an address and device, and where.
+  /// The first MAC for an address and device, and where it was found.
   struct First {
     MacAddress mac;
     Place where;

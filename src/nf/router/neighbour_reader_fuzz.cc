@@ -10,7 +10,7 @@
 
 using namespace penstock;
 
-/// What is read is found in a table.
+/// Every neighbour that is read can be found in a table.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   router::Devices devices;
   const auto read = router::parse_neighbours({reinterpret_cast<const char*>(data), size}, "fuzz", devices);

@@ -47,7 +47,7 @@ TEST(NeighbourReader, ReadsEveryStateThatHasAMac) {
                                                  "fe80::2 lan 02:00:00:00:00:05", "192.0.2.4 wan 02:00:00:00:00:06"));
 }
 
-// What iproute2 6.1 prints with -j, -s -j and -6 -j.
+// The output of iproute2 6.1 with -j, -s -j and -6 -j.
 TEST(NeighbourReader, ReadsTheJsonOfIproute2) {
   Devices devices(kPorts);
   const auto read = parse_neighbours(
@@ -65,7 +65,7 @@ TEST(NeighbourReader, ReadsTheJsonOfIproute2) {
                                                  "fe80::1 lan 02:00:00:00:00:03"));
 }
 
-TEST(NeighbourReader, NamesTheEntryOfAMistakeInJson) {
+TEST(NeighbourReader, ReportsTheJsonEntryOfAnError) {
   const auto errors = [](std::string_view text) {
     Devices devices(kPorts);
     const auto read = parse_neighbours(text, "neigh.json", devices);
@@ -83,7 +83,7 @@ TEST(NeighbourReader, NamesTheEntryOfAMistakeInJson) {
   EXPECT_THAT(errors(twice), StartsWith("neigh.json:1:2: \"lladdr\" is given twice: found '{\"dst\""));
 }
 
-TEST(NeighbourReader, HasNoEntryForWhoDidNotAnswer) {
+TEST(NeighbourReader, SkipsNeighboursThatDidNotAnswer) {
   Devices devices(kPorts);
   const auto read = parse_neighbours(
       "10.0.0.3 dev lan FAILED \n10.0.0.4 dev lan  INCOMPLETE\n10.0.0.9 dev lan proxy \n"
@@ -93,7 +93,7 @@ TEST(NeighbourReader, HasNoEntryForWhoDidNotAnswer) {
   EXPECT_THAT(read->value, IsEmpty());
 }
 
-TEST(NeighbourReader, NamesEveryMistakeWithItsPlace) {
+TEST(NeighbourReader, ReportsEveryErrorWithItsPlace) {
   Devices devices(kPorts);
   const auto read = parse_neighbours(
       "10.0.0 dev lan FAILED\n"
@@ -112,7 +112,7 @@ TEST(NeighbourReader, NamesEveryMistakeWithItsPlace) {
             "neigh.txt:5:13: the line ends after 'dev': expected a value");
 }
 
-TEST(NeighbourReader, HasNoEntryForGroupsBroadcastAndLoopback) {
+TEST(NeighbourReader, SkipsMulticastBroadcastAndLoopback) {
   Devices devices(kPorts);
   const auto read = parse_neighbours(
       "ff02::16 dev wan lladdr 33:33:00:00:00:16 NOARP\n"
@@ -125,7 +125,7 @@ TEST(NeighbourReader, HasNoEntryForGroupsBroadcastAndLoopback) {
   EXPECT_THAT(to_lines(read->value), ElementsAre("10.0.0.7 lan 02:00:00:00:00:07"));
 }
 
-TEST(NeighbourReader, RefusesMacsOfNoHost) {
+TEST(NeighbourReader, RefusesNonUnicastMacs) {
   Devices devices(kPorts);
   const auto read = parse_neighbours(
       "10.0.0.1 dev lan lladdr 01:00:5e:00:00:01 PERMANENT\n"
@@ -172,7 +172,7 @@ TEST(NeighbourTable, AgreesWithAMapUnderRandomChanges) {
   NeighbourTable table;
   std::map<std::pair<Ipv6Address, PortIndex>, MacAddress> oracle;
   for (int i = 0; i < 20'000; ++i) {
-    // Few addresses, so that erases hit, and long runs of taken slots come about.
+    // Few addresses, so that erases often succeed and slots form long runs.
     const Ipv6Address address{random() % 2, random() % 300};
     const auto device = static_cast<PortIndex>(random() % 3);
     if (random() % 3 == 0) {

@@ -24,7 +24,7 @@ bool NeighbourTable::erase(const Ipv6Address& address, PortIndex device) noexcep
   if (slots_[hole].device == kNoPort) return false;
   for (std::uint32_t next = (hole + 1) & mask; slots_[next].device != kNoPort; next = (next + 1) & mask) {
     const std::uint32_t home = NeighbourView::hash(slots_[next].address, slots_[next].device) & mask;
-    if (((next - home) & mask) < ((next - hole) & mask)) continue;  // its home lies behind the hole
+    if (((next - home) & mask) < ((next - hole) & mask)) continue;  // its home is after the hole
     slots_[hole] = slots_[next];
     hole = next;
   }

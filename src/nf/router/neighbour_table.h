@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The MAC addresses of the neighbours on the links, as host and device both see them: a hash table by device and
-// address with open addressing. The table owns its slots; an erase moves slots back instead of leaving tombstones.
+// The MAC addresses of neighbours, shared by host and device: a hash table by device and address with open addressing.
+// The table owns its slots. Removing an entry moves later ones back instead of leaving tombstones.
 
 #pragma once
 
@@ -24,7 +24,7 @@ struct Neighbour {
   MacAddress mac{};
 };
 
-/// Borrows the slots, the host's or a copy of them on the device.
+/// Borrows the slots, on the host or as a copy on the device.
 struct NeighbourView {
   const Neighbour* slots = nullptr;  // a power of two, at most half full; an empty slot's device is kNoPort
   std::uint32_t mask = 0;
@@ -34,7 +34,7 @@ struct NeighbourView {
     return static_cast<std::uint32_t>(mix64(mix64(address.high + device) + address.low));
   }
 
-  /// The neighbour's slot, or the empty one where it would be.
+  /// The neighbour's slot, or the empty slot where it would be inserted.
   [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t place(const Ipv6Address& address,
                                                                    PortIndex device) const noexcept {
     std::uint32_t at = hash(address, device) & mask;
@@ -45,7 +45,7 @@ struct NeighbourView {
     return at;
   }
 
-  /// Null where there is no such neighbour.
+  /// Null if there is no such neighbour.
   [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr const MacAddress* find(const Ipv6Address& address,
                                                                       PortIndex device) const noexcept {
     const Neighbour& slot = slots[place(address, device)];
@@ -57,9 +57,9 @@ class NeighbourTable {
  public:
   NeighbourTable() : slots_(kSmallest) {}
 
-  /// Adds the neighbour or gives it its new MAC.
+  /// Adds the neighbour, or updates its MAC.
   void assign(const Neighbour& neighbour);
-  /// False where there is no such neighbour.
+  /// False if there is no such neighbour.
   bool erase(const Ipv6Address& address, PortIndex device) noexcept;
 
   [[nodiscard]] NeighbourView view() const noexcept {  // valid until the next change

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a route leads to, as host and device both see it. A lookup's value is the index of a group's first hop; the
-// group ends at the hop whose upper bound is the highest share. So the common route, with one next hop, costs one load.
+// The targets of routes, shared by host and device. A lookup's value is the index of a group's first hop; the group
+// ends at the hop whose upper bound is the highest share. So the common case, a route with one next hop, costs one
+// load.
 //
 //     value ──▶ [ hop: share ≤ 2^30 | hop: share ≤ 2^32-1 ]   ECMP, weights 1 and 3: hash-threshold, RFC 2992
 //     value ──▶ [ hop: share ≤ 2^32-1 ]                       one next hop, or a blackhole, unreachable …
@@ -19,7 +20,7 @@
 
 namespace penstock::router {
 
-/// The types of `ip route`, by their names there.
+/// The route types of `ip route`, with the same names.
 enum class RouteKind : std::uint8_t {
   unicast,
   local,
@@ -33,9 +34,9 @@ enum class RouteKind : std::uint8_t {
 };
 inline constexpr unsigned kRouteKinds = static_cast<unsigned>(RouteKind::throw_) + 1;
 
-/// Addresses of gateways and neighbours: one type holds both families, IPv4 as ffff:ffff:ffff:ffff::a.b.c.d. That is a
-/// group's, so no packet and no route leads to it as an IPv6 neighbour, as one may to ::ffff:a.b.c.d (RFC 4291
-/// §2.5.5.2).
+/// IPv4 addresses of gateways and neighbours as IPv6 addresses, so that one type holds both families:
+/// ffff:ffff:ffff:ffff::a.b.c.d. This is a multicast address, so no IPv6 neighbour can have it; ::ffff:a.b.c.d (RFC
+/// 4291 §2.5.5.2), in contrast, could be one.
 PENSTOCK_HOST_DEVICE constexpr Ipv6Address mapped(Ipv4Address address) noexcept {
   return {~std::uint64_t{0}, address.bits};
 }
@@ -46,14 +47,14 @@ constexpr Ipv4Address unmapped(Ipv6Address address) noexcept { return {static_ca
 
 /// Where the frame's new destination MAC comes from.
 enum class MacSource : std::uint8_t {
-  keep,         // no neighbours are known to this router: the frame keeps the one it has
-  hop,          // the gateway's, stored in the hop
-  destination,  // a connected route: that of the packet's destination, to be looked up
-  unresolved,   // the gateway is no known neighbour
+  keep,         // the router has no neighbours configured: the frame keeps its MAC
+  hop,          // the gateway's MAC, stored in the hop
+  destination,  // a connected route: the MAC of the packet's destination, to be looked up
+  unresolved,   // the gateway is not a known neighbour
 };
 
 struct Hop {
-  std::uint32_t upper_bound = ~std::uint32_t{0};  // of the flow shares that go this way
+  std::uint32_t upper_bound = ~std::uint32_t{0};  // the highest flow share that uses this hop
   MacAddress mac{};
   PortIndex port = kNoPort;
   RouteKind kind = RouteKind::blackhole;
@@ -64,18 +65,18 @@ struct Hop {
 };
 static_assert(sizeof(Hop) == 16);
 
-/// The group's hop in whose range of flow shares `share` lies.
+/// The hop of the group whose range of flow shares contains `share`.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr const Hop& hop_of_share(const Hop* group, std::uint32_t share) noexcept {
   while (share > group->upper_bound) ++group;
   return *group;
 }
 
-/// The group's hop for a flow: the same for all its packets, and for as long as the group stays as it is.
+/// The group's hop for a flow: the same for all its packets, as long as the group does not change.
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr const Hop& select_hop(const Hop* group, std::uint32_t flow_hash) noexcept {
   return hop_of_share(group, flow_share(flow_hash, FlowShare::next_hop));
 }
 
-/// What is known of a port that packets leave by.
+/// Properties of an output port.
 struct EgressPort {
   MacAddress mac{};
   bool rewrite_source = false;

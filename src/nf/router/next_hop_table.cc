@@ -27,7 +27,7 @@ std::uint32_t NextHopTable::intern(RouteKind kind, std::span<const NextHop> hops
     const std::uint32_t group = it->second;
     if (groups_[group].kind == kind && std::ranges::equal(this->hops(group), hops)) return group;
   }
-  // All that may throw comes first.
+  // Everything that may throw comes first.
   std::uint32_t& free = free_.try_emplace(hops.size(), kNone).first->second;
   const bool taken_again = free != kNone;
   const std::uint32_t group = taken_again ? free : static_cast<std::uint32_t>(hops_.size());

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several files, or the standard input ("-"), of one kind through one reader: every file's mistakes, and the files that
-// cannot be read, in one go.
+// Reads several files of one kind, or the standard input ("-"), through one reader. Reports the errors of all files,
+// including files that cannot be read, at once.
 
 #pragma once
 
@@ -16,13 +16,13 @@
 
 namespace penstock::router {
 
-/// `reader` has `read(text, name)`, and `finish()`, which gives the result of all that it has read.
+/// `reader` has `read(text, name)`, and `finish()`, which returns the result of everything that it has read.
 template <typename Reader>
 [[nodiscard]] auto read_files(std::span<const std::string> paths, Reader reader) {
   Errors errors;
   for (const std::string& path : paths) {
     auto text = read_input(path);
-    // `ip -j` prints one line, however many entries it has.
+    // `ip -j` prints a single line, however many entries there are.
     if (text && !is_ip_json(*text)) text = check_lines(*text, input_name(path)).map([&] { return std::move(*text); });
     if (text) {
       reader.read(*text, input_name(path));

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The routes of a table, kept so that an update knows which route covers a prefix: a hash table of entries
-// (route_entry.h) by prefix, with open addressing. An erase moves entries back instead of leaving tombstones.
+// The routes of a table, stored so that an update can find the route that covers a prefix: a hash table of entries
+// (route_entry.h) by prefix, with open addressing. Removing a route moves later entries back instead of leaving
+// tombstones.
 
 #pragma once
 
@@ -71,7 +72,7 @@ class Rib {
   }
 
   [[nodiscard]] bool contains(const Prefix& prefix) const noexcept { return find(prefix) != kEmpty; }
-  /// Of the very prefix.
+  /// The value of the route with exactly this prefix.
   [[nodiscard]] std::optional<std::uint32_t> value(const Prefix& prefix) const noexcept {
     const std::uint32_t entry = find(prefix);
     return entry == kEmpty ? std::nullopt : std::optional(entry_value(entry));
@@ -86,7 +87,7 @@ class Rib {
     }
     return kNoRouteEntry;
   }
-  /// The same of those shorter than the prefix.
+  /// The same among routes shorter than the prefix.
   [[nodiscard]] std::uint32_t covering(const Prefix& prefix) const noexcept {
     return prefix.length == 0 ? kNoRouteEntry : match(prefix, prefix.length - 1u);
   }
@@ -111,7 +112,7 @@ class Rib {
     return (mixed ^ mixed >> 32) * 0xc4ce'b9fe'1a85'ec53 >> 20;
   }
 
-  /// Where the prefix is, or the empty slot where it belongs.
+  /// The prefix's slot, or the empty slot where it belongs.
   [[nodiscard]] std::size_t place_of(const Address& address, std::uint32_t entry) const noexcept {
     const std::size_t mask = slots_.size() - 1;
     std::size_t place = hash(address, entry) & mask;

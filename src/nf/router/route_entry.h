@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The 32-bit entry that every lookup table of the router is made of. A lookup follows children until it meets a route.
+// The 32-bit entry of all the router's lookup tables. A lookup follows children until it reaches a route.
 //
 //      31          24 23                              0
 //     +--------------+---------------------------------+
@@ -18,13 +18,13 @@
 
 namespace penstock::router {
 
-/// What a lookup returns where no prefix contains the address.
+/// The result of a lookup if no prefix contains the address.
 inline constexpr std::uint32_t kNoRoute = 0xff'ffff;
-/// Values are the caller's own numbers: an index of a next hop, of a route …
+/// Values are the caller's own numbers: the index of a next hop, of a route …
 inline constexpr std::uint32_t kMaxValue = kNoRoute - 1;
 
-/// A value with the length of the prefix that it came from: what distinguishes a route from those nested in it, so that
-/// an update finds its own entries and leaves the longer ones.
+/// A value with the length of its prefix. The length distinguishes a route from those nested in it, so that an update
+/// finds its own entries and leaves those of longer prefixes.
 PENSTOCK_HOST_DEVICE constexpr std::uint32_t route_entry(unsigned length, std::uint32_t value) noexcept {
   return static_cast<std::uint32_t>(length) << 24 | value;
 }

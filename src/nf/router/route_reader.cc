@@ -24,10 +24,10 @@ std::optional<RouteKind> route_kind(std::string_view name) noexcept {
   return static_cast<RouteKind>(found - kRouteKindNames.begin());
 }
 
-/// Blackhole, unreachable, prohibit and throw lead nowhere, and where they are said to is no matter.
+/// Blackhole, unreachable, prohibit and throw routes have no device; one that is given is ignored.
 constexpr bool leads_to_a_device(RouteKind kind) noexcept { return kind < RouteKind::blackhole; }
 
-/// The prefix that the user may have meant, where only bits behind its length are wrong.
+/// The prefix that the user may have meant, if only host bits are wrong.
 std::string without_host_bits(std::string_view text) {
   const auto slash = text.find('/');
   const auto length = slash == std::string_view::npos ? std::nullopt : parse_integer(text.substr(slash + 1));
@@ -68,7 +68,7 @@ void RouteReader::read_json(std::string_view text) {
     line_ = {entry.line, {}};
     if (entry_words.read_route(entry, words_, why)) {
       read_words();
-      close_route();  // while its words are there
+      close_route();  // before its words are overwritten
     } else {
       error(entry.line, entry.column, why, in_quotes(entry.text), "a route of `ip -j route`");
     }
@@ -82,7 +82,7 @@ void RouteReader::read_words() {
   const bool nh_info = words_[0].text == "nh_info";
   if (nh_info || words_[0].text == "nexthop") {
     if (!open_) return error(words_[0], "next hop without a route", "a route on a line before it");
-    // `ip -d` describes the next hop object first; what we need of it stands in the lines beside.
+    // `ip -d` describes the next hop object first; what we need of it is in the following lines too.
     const auto line_end = std::ranges::find(words_, "\\", &Word::text) - words_.begin();
     return read_attributes(nh_info ? static_cast<std::size_t>(line_end) : 0);
   }
@@ -96,7 +96,7 @@ void RouteReader::read_words() {
 }
 
 void RouteReader::open_route() {
-  std::vector<Draft> hops = std::move(route_.hops);  // its memory is used again
+  std::vector<Draft> hops = std::move(route_.hops);  // reuse its memory
   hops.clear();
   route_ = {};
   route_.hops = std::move(hops);
@@ -176,7 +176,7 @@ void RouteReader::read_attribute(RouteWord word, std::size_t& at) {
       if (next_value(at, "high, medium or low")) read_preference(words_[at]);
       return;
     case RouteWord::proto:
-      // The kernel does not share the load among routers that it learnt from advertisements.
+      // The kernel does not share load among routers that it learnt from router advertisements.
       if (next_value(at, "a protocol") && words_[at].text == "ra") route_.joins = false;
       return;
     case RouteWord::dead: hop().dead = true; return;
@@ -260,16 +260,16 @@ void RouteReader::close_route() {
   if (std::exchange(open_, false) && !route_.left_out && check_hops()) add_route();
 }
 
-/// Decides the family, and whether the next hops are all there and of that family. False where nothing is to be added.
+/// Determines the family, and checks that the next hops are complete and match it. False if there is no route to add.
 bool RouteReader::check_hops() {
   std::vector<Draft>& hops = route_.hops;
   if (route_.family == Family::unknown) {
     const auto with_gateway =
         std::ranges::find_if(hops, [](const Draft& d) { return d.gateway_family != Family::unknown; });
-    const Family told = with_gateway == hops.end() ? route_.hint
-                        : with_gateway->inet6      ? Family::ipv4
-                                                   : with_gateway->gateway_family;
-    route_.family = told == Family::ipv6 ? Family::ipv6 : Family::ipv4;
+    const Family known = with_gateway == hops.end() ? route_.hint
+                         : with_gateway->inet6      ? Family::ipv4
+                                                    : with_gateway->gateway_family;
+    route_.family = known == Family::ipv6 ? Family::ipv6 : Family::ipv4;
   }
   if (route_.kind != RouteKind::unicast) return true;
   if (hops.empty()) {
@@ -287,15 +287,15 @@ bool RouteReader::check_hops() {
   }
   if (std::ranges::any_of(hops, &Draft::loopback)) route_.kind = RouteKind::local;
   std::erase_if(hops, [](const Draft& draft) { return draft.dead; });
-  if (hops.empty()) return false;  // so the kernel has it
-  // Packets by this route must not take a shorter one, and the chain has no way for them.
+  if (hops.empty()) return false;  // as in the kernel
+  // Packets of this route must not use a shorter one, and the chain has no port for them.
   std::erase_if(hops, [](const Draft& draft) { return draft.elsewhere; });
   if (hops.empty()) route_.kind = RouteKind::unreachable;
   return !route_.left_out;
 }
 
 void RouteReader::add_route() {
-  constexpr std::uint32_t kIpv6Metric = 1024;  // the kernel's, where none is given
+  constexpr std::uint32_t kIpv6Metric = 1024;  // the kernel's default
   if (!route_.has_metric && route_.family == Family::ipv6) route_.preference.metric = kIpv6Metric;
   hops_.clear();
   if (route_.kind == RouteKind::unicast) {

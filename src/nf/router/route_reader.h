@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads what `ip route` and `ip -6 route` print, IPv4 and IPv6 mixed. A route is a line, or a line and the `nexthop`
-// lines behind it:
+// Reads the output of `ip route` and `ip -6 route`, IPv4 and IPv6 mixed. A route is one line, or a line followed by
+// `nexthop` lines:
 //
 //     [TYPE] PREFIX [via [inet6] GATEWAY] [dev DEVICE] [ATTRIBUTE …]
 //             nexthop [via [inet6] GATEWAY] dev DEVICE [weight N] …
 //
-// Also the one-line form of `ip -o`, the details of `ip -d`, and the JSON of `ip -j` (ip_json.h). Empty lines and lines
-// that begin with # are left out.
+// Also reads the one-line form of `ip -o`, the details of `ip -d`, and the JSON of `ip -j` (ip_json.h). Empty lines and
+// lines that begin with # are skipped.
 
 #pragma once
 
@@ -28,39 +28,39 @@
 
 namespace penstock::router {
 
-/// Reads files one after the other as if they were one.
+/// Reads files one after the other as if they were a single one.
 class RouteReader {
  public:
   explicit RouteReader(Devices& devices, std::size_t most_routes = kMostRoutes)
       : devices_(&devices), most_routes_(most_routes) {}
 
-  /// `file` is the text's name in messages. The text is not needed afterwards.
+  /// `file` is the text's name in messages. The text is not used after the call.
   void read(std::string_view text, const std::string& file);
-  /// Errors of all files, or the routes and what is left out.
+  /// The errors of all files; or the routes, and what was left out.
   [[nodiscard]] Result<Read<RouteTable>> finish() &&;
 
  private:
   enum class Family : std::uint8_t { unknown, ipv4, ipv6 };
 
-  struct Draft {  // of a next hop
+  struct Draft {  // a next hop while it is read
     NextHop hop;
     Family gateway_family = Family::unknown;
     bool inet6 = false;  // "via inet6": an IPv6 gateway of an IPv4 route
     bool has_device = false;
     bool has_weight = false;
-    bool loopback = false;   // through `lo`, which is no port
-    bool elsewhere = false;  // through a device that the user says is no port
+    bool loopback = false;   // through `lo`, which is not a port
+    bool elsewhere = false;  // through a device that the user maps to no port
     bool dead = false;
     std::uint32_t line = 0;
     Word gateway;
-    std::uint32_t end_column = 0;  // of its line
+    std::uint32_t end_column = 0;  // at the end of its line
   };
 
   struct Route {
     std::uint32_t line = 0;
     RouteKind kind = RouteKind::unicast;
-    Family family = Family::unknown;  // not known yet of "default"
-    Family hint = Family::unknown;    // what the attributes tell of a "default" without gateway
+    Family family = Family::unknown;  // unknown at first for "default"
+    Family hint = Family::unknown;    // what the attributes of a "default" without gateway imply
     Ipv4Prefix v4;
     Ipv6Prefix v6;
     RoutePreference preference;
@@ -71,7 +71,7 @@ class RouteReader {
     std::vector<Draft> hops;
   };
 
-  // In the order in which a route passes through them.
+  // In the order in which they process a route.
   void read_json(std::string_view text);
   void read_words();
   void open_route();
@@ -89,7 +89,7 @@ class RouteReader {
   [[nodiscard]] bool next_value(std::size_t& at, std::string_view expected);
   [[nodiscard]] std::uint64_t number(const Word& word, std::string_view what, std::uint64_t least, std::uint64_t most);
   void add_hop();
-  [[nodiscard]] Draft& hop();  // the last one; a route's only one is added when it is first spoken of
+  [[nodiscard]] Draft& hop();  // the last one; if a route has only one, it is added when first needed
 
   void error(std::uint32_t line, std::uint32_t column, std::string_view message, std::string found,
              std::string_view expected);
@@ -106,7 +106,7 @@ class RouteReader {
   Line line_;
   std::vector<Word> words_;
   Route route_;
-  bool open_ = false;  // route_ waits for its nexthop lines
+  bool open_ = false;  // route_ may be followed by nexthop lines
   std::vector<NextHop> hops_;
 };
 

@@ -30,7 +30,7 @@ std::string printed(const router::RouteTable& table, const router::Devices& devi
 
 }  // namespace
 
-/// What is read without a mistake is printed, read again and printed the same.
+/// Routes that are read without an error, printed and read again, give the same output.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   router::Devices devices;

@@ -35,7 +35,7 @@ std::vector<std::string> lines_of(const RouteTable& table, const Devices& device
   return lines;
 }
 
-/// The routes as they are printed again, all of a text that has no mistakes.
+/// The routes of a text without errors, as printed again.
 std::vector<std::string> read(std::string_view text) {
   Devices devices;
   const auto table = parse_routes(text, "routes.txt", devices);
@@ -77,7 +77,7 @@ TEST(RouteReader, ReadsGatewaysConnectedRoutesAndHostRoutes) {
                           "2001:db8::/64 dev lan", "2001:db8::7/128 via fe80::1 dev wan"));
 }
 
-TEST(RouteReader, ReadsEveryAttributeThatChoosesNoPath) {
+TEST(RouteReader, ReadsEveryAttributeThatDoesNotAffectForwarding) {
   EXPECT_THAT(read("5.7.0.0/16 via 10.1.0.4 dev wan proto 186 scope global src 10.1.0.1 realms 3/5 advmss 1000 "
                    "hoplimit 9 initcwnd 20 initrwnd 5 features ecn rto_min lock 20ms rtt 30ms rttvar 5ms ssthresh 9 "
                    "cwnd lock 7 window 1000 quickack 1 congctl reno reordering 3 fastopen_no_cookie 1 "
@@ -104,7 +104,7 @@ TEST(RouteReader, ReadsTheOneLineForm) {
               ElementsAre("172.16.0.0/12 nexthop via 10.1.0.2 dev wan weight 3 nexthop via 10.0.0.2 dev lan weight 1"));
 }
 
-TEST(RouteReader, PassesOverTheDetailsOfNextHopObjects) {
+TEST(RouteReader, IgnoresTheDetailsOfNextHopObjects) {
   EXPECT_THAT(
       read("unicast 20.0.1.0/24 nhid 10 via 10.0.0.7 dev lan proto boot scope global \n"
            "\tnh_info id 10 via 10.0.0.7 dev lan scope link proto unspec \n"
@@ -133,7 +133,7 @@ TEST(RouteReader, ReadsAllRouteTypes) {
                   "broadcast 192.0.7.255/32 dev lan", "anycast 2001:db8::/128 dev lan", "multicast ff00::/8 dev lan"));
 }
 
-TEST(RouteReader, TellsTheFamilyOfDefaultRoutesByWhatStandsBehind) {
+TEST(RouteReader, FindsTheFamilyOfDefaultRoutesByTheFollowingWords) {
   EXPECT_THAT(read("default via fe80::1 dev wan\n"), ElementsAre("::/0 via fe80::1 dev wan"));
   EXPECT_THAT(read("default via inet6 fe80::1 dev wan\n"), ElementsAre("0.0.0.0/0 via inet6 fe80::1 dev wan"));
   EXPECT_THAT(read("default dev wan metric 1024 pref medium\n"), ElementsAre("::/0 dev wan"));
@@ -176,7 +176,7 @@ TEST(RouteReader, JoinsIpv6RoutesOfOneMetricAsTheKernelDoes) {
               ElementsAre("::/0 via fe80::2 dev lan"));
 }
 
-TEST(RouteReader, PassesOverDeadNextHopsAsTheKernelDoes) {
+TEST(RouteReader, IgnoresDeadNextHopsAsTheKernelDoes) {
   EXPECT_THAT(read("10.0.0.0/8 via 10.1.0.2 dev wan dead linkdown\n"
                    "11.0.0.0/8 \n\tnexthop via 10.1.0.2 dev wan weight 1 dead linkdown\n\tnexthop via 10.0.0.2 dev lan "
                    "weight 1\n"),
@@ -188,7 +188,7 @@ TEST(RouteReader, LeavesOutEmptyLinesAndComments) {
               ElementsAre("0.0.0.0/0 via 10.1.0.2 dev wan"));
 }
 
-// What iproute2 6.1 prints of the same routes with -j and without.
+// The output of iproute2 6.1 for the same routes, with and without -j.
 TEST(RouteReader, ReadsTheJsonOfIproute2AsItsText) {
   const std::string json =
       R"([{"dst":"default","gateway":"192.0.2.254","dev":"wan","metric":100,"flags":[]},)"
@@ -226,7 +226,7 @@ TEST(RouteReader, ReadsTheJsonOfIproute2AsItsText) {
   EXPECT_THAT(read("[]\n"), IsEmpty());
 }
 
-TEST(RouteReader, NamesTheEntryOfAMistakeInJson) {
+TEST(RouteReader, ReportsTheJsonEntryOfAnError) {
   EXPECT_THAT(
       errors_of("[ {\n  \"dst\": \"10.0.0.1/8\",\n  \"dev\": \"lan\"\n},{\n  \"dev\": \"lan\"\n} ]\n"),
       ElementsAre("routes.txt:1:3: host bits set: found '10.0.0.1/8', expected 10.0.0.0/8",
@@ -258,14 +258,14 @@ TEST(RouteReader, RefusesKeysThatAreGivenTwiceInJson) {
       << "once in each object";
 }
 
-TEST(RouteReader, ReportsWhatItDoesNotSupportInJson) {
+TEST(RouteReader, ReportsUnsupportedRoutesInJson) {
   EXPECT_THAT(unsupported_of(R"([{"dst":"10.6.0.0/16","encap":"mpls","dst":"100","via":"10.0.0.3","dev":"lan"},)"
                              R"({"dst":"10.7.0.0/16","dev":"lan","frobnicated":{"a":1}}])"),
               ElementsAre("routes.txt:1:2: route attribute is not supported: this route is left out: found 'encap'",
                           HasSubstr("unknown word in a route: this route is left out: found 'frobnicated'")));
 }
 
-TEST(RouteReader, ReadsJsonOfOneLineHoweverLong) {
+TEST(RouteReader, ReadsALongLineOfJson) {
   std::string json = "[";
   for (int i = 0; i < 30'000; ++i) {
     json += fmt::format(R"({}{{"dst":"10.{}.{}.0/24","gateway":"10.0.0.1","dev":"lan","flags":[]}})", i == 0 ? "" : ",",
@@ -306,7 +306,7 @@ TEST(RouteReader, MapsDevicesToPorts) {
               ElementsAre("10.0.0.0/8 dev wan", "11.0.0.0/8 dev lan", "unreachable 172.17.0.0/16", "local ::1/128"));
 }
 
-TEST(RouteReader, NamesEveryMistakeWithItsPlace) {
+TEST(RouteReader, ReportsEveryErrorWithItsPlace) {
   EXPECT_THAT(
       errors_of("10.0.0.0/33 dev lan\n"
                 "10.0.0.1/8 dev lan\n"
@@ -348,7 +348,7 @@ TEST(RouteReader, NamesEveryMistakeWithItsPlace) {
       ElementsAre("routes.txt:1:2: next hop without a route: found 'nexthop', expected a route on a line before it"));
 }
 
-TEST(RouteReader, RefusesAWordForTheSecondTime) {
+TEST(RouteReader, RefusesARepeatedWord) {
   EXPECT_THAT(
       errors_of("10.0.0.0/8 via 10.0.0.1 via 10.0.0.2 dev lan\n"
                 "11.0.0.0/8 via 10.0.0.1 dev lan dev wan\n"
@@ -364,7 +364,7 @@ TEST(RouteReader, RefusesAWordForTheSecondTime) {
                   "routes.txt:9:29: second device: found 'dev', expected one per next hop; `nexthop` starts another"));
 }
 
-TEST(RouteReader, CountsTheMistakesBehindTheHundredth) {
+TEST(RouteReader, CountsTheErrorsAfterTheHundredth) {
   std::string text;
   for (int i = 0; i < 1234; ++i) text += "10.0.0.0/8 dev eth9\n";
   const auto errors = errors_of(text);
@@ -372,13 +372,13 @@ TEST(RouteReader, CountsTheMistakesBehindTheHundredth) {
   EXPECT_EQ(errors.back(), "… and 1,134 more");
 }
 
-TEST(RouteReader, CountsAllThatItLeavesOut) {
+TEST(RouteReader, CountsAllRoutesThatItLeavesOut) {
   std::string text;
   for (int i = 0; i < 1234; ++i) text += "10.0.0.0/8 tos 0x10 dev wan\n";
   EXPECT_THAT(unsupported_of(text), SizeIs(1234));
 }
 
-TEST(RouteReader, ReportsWhatItDoesNotSupportAndLeavesTheRouteOut) {
+TEST(RouteReader, ReportsAndLeavesOutUnsupportedRoutes) {
   EXPECT_THAT(
       unsupported_of("10.0.0.0/8 encap mpls 100 via 10.0.0.1 dev wan\n"
                      "5.7.0.0/16 tos 0x10 via 10.1.0.3 dev wan\n"
@@ -420,7 +420,7 @@ TEST(RouteReader, ReadsWhatItPrints) {
   EXPECT_EQ(read(text), once);
 }
 
-TEST(RouteReader, NamesAFileThatIsNotThereBesideTheOthersMistakes) {
+TEST(RouteReader, ReportsAMissingFileTogetherWithErrorsInOthers) {
   const std::string path = ::testing::TempDir() + "/route_reader_test.txt";
   std::ofstream(path) << "10.0.0.0/8\n";
   Devices devices;

@@ -14,8 +14,8 @@ namespace penstock::router {
 
 namespace {
 
-/// The group of the best route, or of all the best ones together where they join; none where those have too many next
-/// hops. The routes have one prefix.
+/// The group of the best route, or of all equally good ones if they are joined; empty if these have too many next hops.
+/// All routes must have the same prefix.
 template <typename Prefix>
 std::optional<std::uint32_t> best_group(std::span<const RouteCandidate<Prefix>> routes, NextHopTable& next_hops) {
   const auto& best = *std::ranges::min_element(routes, {}, &RouteCandidate<Prefix>::preference);
@@ -38,7 +38,7 @@ std::optional<std::uint32_t> best_group(std::span<const RouteCandidate<Prefix>> 
 
 template <typename Route, typename Prefix>
 Result<std::vector<Route>> select_routes(std::vector<RouteCandidate<Prefix>> candidates, NextHopTable& next_hops) {
-  // `ip` prints in order, and then there is nothing to sort.
+  // `ip` prints routes in order; then no sorting is needed.
   if (!std::ranges::is_sorted(candidates, {}, &RouteCandidate<Prefix>::prefix)) {
     std::ranges::stable_sort(candidates, {}, &RouteCandidate<Prefix>::prefix);
   }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Routes as they are read: of the routes that a file has for one prefix, the one that the kernel would use.
+// Selects, of the routes that files have for one prefix, the one that the kernel would use.
 
 #pragma once
 
@@ -17,16 +17,16 @@
 
 namespace penstock::router {
 
-/// One route for each prefix, in the order of the prefixes. The values are groups of `next_hops`.
+/// One route for each prefix, in the order of prefixes. The values are groups of `next_hops`.
 struct RouteTable {
   std::vector<Route4> v4;
   std::vector<Route6> v6;
   NextHopTable next_hops;
 };
 
-/// Among routes of one prefix the lowest is used.
+/// Of the routes for one prefix, the one with the lowest value is used.
 struct RoutePreference {
-  std::uint8_t table = kMain;  // in the order in which the kernel asks
+  std::uint8_t table = kMain;  // in the order of the kernel's lookups
   std::uint32_t metric = 0;
   std::uint8_t router_preference = kMedium;  // RFC 4191
 
@@ -40,22 +40,22 @@ struct RouteCandidate {
   Prefix prefix;
   RoutePreference preference;
   std::uint32_t group = 0;
-  bool joins = false;  // IPv6 routes with gateways and equal preference share the load, as the kernel has it
+  bool joins = false;  // IPv6 routes with gateways and equal preference share the load, as in the kernel
 };
 
-/// Most routes of all files, used or not, and most neighbours: the default of the parameter `most_routes`.
+/// The most routes in all files, used or not, and the most neighbours: the default of the parameter `most_routes`.
 inline constexpr std::size_t kMostRoutes = 2'000'000;
-/// Most next hops of one route, also of one that several lines make together.
+/// The most next hops of one route, including a route made from several lines.
 inline constexpr std::size_t kMostNextHops = 1024;
 
-/// Takes routes in the file's order; among equals the first is used.
+/// Add routes in file order; of equal ones, the first is used.
 class RouteSelection {
  public:
   void add(const RouteCandidate<Ipv4Prefix>& route) { v4_.push_back(route); }
   void add(const RouteCandidate<Ipv6Prefix>& route) { v6_.push_back(route); }
   NextHopTable& next_hops() noexcept { return next_hops_; }
 
-  /// Fails where routes that join have too many next hops.
+  /// Fails if routes that are joined have too many next hops.
   [[nodiscard]] Result<RouteTable> select() &&;
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words that iproute2 prints in routes (its print_route and print_rta_multipath), and what they are to us. Those
-// that choose no path (protocol, source hint, TCP metrics, offload state …) are known and passed over.
+// The words that iproute2 prints in routes (print_route and print_rta_multipath), and how we treat them. Words that do
+// not affect forwarding (protocol, source hint, TCP metrics, offload state …) are known and ignored.
 
 #pragma once
 
@@ -25,12 +25,12 @@ enum class RouteWord : std::uint8_t {
   src,
   pref,
   proto,
-  dead,             // the kernel passes over such next hops
+  dead,             // the kernel does not use such next hops
   line_end,         // the backslash of `ip -o`
-  value,            // with a value, passed over
-  value_v6,         // the same, in IPv6 routes alone
-  flag,             // without a value, passed over
-  type_of_service,  // passed over where it is 0, else not supported
+  value,            // has a value, ignored
+  value_v6,         // the same, only in IPv6 routes
+  flag,             // has no value, ignored
+  type_of_service,  // ignored if it is 0, else not supported
   unsupported,
 };
 
@@ -39,7 +39,7 @@ struct RouteWordEntry {
   RouteWord word;
 };
 
-// The frequent ones first: the list is walked.
+// Frequent words first, because the search is linear.
 inline constexpr auto kRouteWords = std::to_array<RouteWordEntry>({
     {"via", RouteWord::via},
     {"dev", RouteWord::dev},
@@ -52,7 +52,7 @@ inline constexpr auto kRouteWords = std::to_array<RouteWordEntry>({
     {"nexthop", RouteWord::nexthop},
     {"weight", RouteWord::weight},
     {"onlink", RouteWord::flag},
-    {"linkdown", RouteWord::flag},  // used all the same, unless a sysctl says otherwise
+    {"linkdown", RouteWord::flag},  // used anyway, unless a sysctl is set
     {"dead", RouteWord::dead},
     {"table", RouteWord::table},
     {"\\", RouteWord::line_end},
@@ -97,7 +97,7 @@ inline constexpr auto kRouteWords = std::to_array<RouteWordEntry>({
     {"iif", RouteWord::unsupported},
     {"mark", RouteWord::unsupported},
     {"uid", RouteWord::unsupported},
-    {"cache", RouteWord::unsupported},  // of `ip route get`
+    {"cache", RouteWord::unsupported},  // in the output of `ip route get`
     {"unresolved", RouteWord::unsupported},
 });
 
@@ -108,7 +108,7 @@ constexpr std::optional<RouteWord> route_word(std::string_view name) noexcept {
   return std::nullopt;
 }
 
-/// By the value of RouteKind.
+/// Indexed by RouteKind.
 inline constexpr std::array<std::string_view, kRouteKinds> kRouteKindNames{
     "unicast", "local", "broadcast", "anycast", "multicast", "blackhole", "unreachable", "prohibit", "throw"};
 

@@ -24,7 +24,7 @@ void apply_neighbours(const RouterChange& change, RouterTables& tables) {
   if (!change.erase_neighbours.empty() || !change.neighbours.empty()) ++tables.versions.neighbours;
 }
 
-/// Adds the group's hops to the edit where the tables have others.
+/// Adds the group's hops to the edit if they differ from those in the tables.
 void edit_group(std::uint32_t group, const NextHopTable& next_hops, const RouterTables& tables, std::vector<Hop>& hops,
                 TableEdit& edit) {
   hops.resize(next_hops.hops(group).size());
@@ -80,7 +80,7 @@ std::unique_ptr<function::CpuStage> Router::make_cpu_stage() { return make_route
 
 std::unique_ptr<gpu::GpuStage> Router::make_gpu_stage(const gpu::StageUse&) {
   DeviceSide& side = on_devices_.of_current([&] {
-    // An update that is under way waits for this reader, and then finds the side.
+    // An update in progress waits for this reader, and then sees the new DeviceSide.
     const function::Snapshot<RouterTables>::Reader newest(snapshot_);
     return std::make_unique<DeviceSide>(newest.table());
   });
@@ -91,7 +91,7 @@ Result<void> Router::update(const RouterChange& change) {
   const std::lock_guard lock(updates_);
   TableEdit edit;
   std::vector<std::uint32_t> replaced;
-  // Whatever ends the update early, the shadow goes, and the next update copies the tables that are in use.
+  // If the update ends early, drop the shadow; the next update copies the tables in use.
   struct Discard {
     Router* router;
     const TableEdit* edit;
@@ -116,7 +116,7 @@ void Router::plan(const RouterChange& change, const RouterTables& tables, TableE
   edit.erase4 = change.erase4;
   edit.erase6 = change.erase6;
   const auto add = [&](const auto& routes, auto& inserted) {
-    inserted.reserve(routes.size());  // so that each group that is interned stands in the edit, to be discarded
+    inserted.reserve(routes.size());  // so that every interned group gets into the edit, from which it can be discarded
     for (const auto& route : routes) {
       const NextHopTable& given = change.routes.next_hops;
       const std::uint32_t group = next_hops_.intern(given.kind(route.value), given.hops(route.value));
@@ -139,7 +139,7 @@ void Router::discard(const TableEdit& edit) noexcept {
 }
 
 void Router::commit(const TableEdit& edit, std::span<const std::uint32_t> replaced) noexcept {
-  // The new ones first: a group that goes with one route and comes with another stays.
+  // Add first: a group that loses one route and gains another stays.
   for (const Route4& route : edit.insert4) next_hops_.add_route(route.value);
   for (const Route6& route : edit.insert6) next_hops_.add_route(route.value);
   for (const std::uint32_t group : replaced) next_hops_.remove_route(group);
@@ -159,24 +159,24 @@ void Router::count_loaded() {
              tables.neighbours.size(), next_hops_.routes_by_kind()};
 }
 
-/// Makes the tables that were in use the next update's shadow.
+/// Brings the tables that were in use up to date, as the shadow of the next update.
 void Router::follow(std::unique_ptr<const RouterTables> before, const TableEdit& edit, const RouterChange& change) {
-  // Nobody reads it any more, and it was not made as const.
-  std::unique_ptr<RouterTables> behind(const_cast<RouterTables*>(before.release()));
+  // No stage reads it any more, and it was not created as const.
+  std::unique_ptr<RouterTables> previous(const_cast<RouterTables*>(before.release()));
   std::vector<std::uint32_t> replaced;
   try {
-    apply_neighbours(change, *behind);
-    if (behind->apply(edit, replaced)) shadow_ = std::move(behind);
+    apply_neighbours(change, *previous);
+    if (previous->apply(edit, replaced)) shadow_ = std::move(previous);
   } catch (const std::bad_alloc&) {
-    // The change is done; the next one copies the tables that are in use.
+    // The change has been published; the next update copies the tables in use.
   }
 }
 
-/// What was published goes to all devices that have stages.
+/// Copies the published tables to all devices that have stages.
 void Router::follow_on_devices() noexcept {
   const RouterTables& newest = snapshot_.newest();
-  const auto is_behind = [&](const DeviceSide& side) { return !side.has(newest); };
-  while (DeviceSide* const side = on_devices_.find_if(is_behind)) side->follow(newest);
+  const auto is_outdated = [&](const DeviceSide& side) { return !side.has(newest); };
+  while (DeviceSide* const side = on_devices_.find_if(is_outdated)) side->follow(newest);
 }
 
 Router::Loaded Router::loaded() const {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The GPU stage: a thread for each packet, by the tables that were the newest when the batch began.
+// The GPU stage: one thread per packet, with the tables that were newest when the batch began.
 
 #include <variant>
 

@@ -3,10 +3,10 @@
 //
 // The network function `router`: forwards IPv4 and IPv6 packets by longest prefix match.
 //
-// Two sides. The workers' stages see an immutable snapshot of the tables and take the newest at a batch boundary. The
-// control side, under a mutex that neither packets nor reports wait for, knows the next hops; it turns changes into
-// edits, applies them to the copy that nobody reads, publishes it, and applies them to the other (left-right). Devices
-// have copies of their own, which follow the host's.
+// It has two sides. The workers' stages see an immutable snapshot of the tables, and take the newest one at a batch
+// boundary. The control side knows the next hops. It holds a mutex that neither packets nor reports wait for, turns
+// changes into edits, applies them to the copy that no one reads, publishes it, and then applies them to the other copy
+// (left-right). Devices have copies of their own, which follow the host's.
 
 #pragma once
 
@@ -39,18 +39,18 @@ struct RouterConfig {
   Fib4Engine engine = Fib4Engine::kDir24;
   CheckRules rules;
   Devices devices;                       // the chain's ports
-  RouteTable routes;                     // of those devices
-  std::optional<Neighbours> neighbours;  // none: frames keep their destination MAC
-  std::vector<EgressPort> ports;         // by PortIndex, one for each of the devices
+  RouteTable routes;                     // through these devices
+  std::optional<Neighbours> neighbours;  // empty: frames keep their destination MAC
+  std::vector<EgressPort> ports;         // by PortIndex, one for each device
 };
 
-/// What changes, in the order in which it is done. Nothing else does.
+/// A set of changes, in the order in which they are applied.
 struct RouterChange {
   std::vector<std::pair<Ipv6Address, PortIndex>> erase_neighbours;
-  std::vector<Neighbour> neighbours;  // added, or given a new MAC
-  std::vector<Ipv4Prefix> erase4;     // where there is no such route, nothing is done
+  std::vector<Neighbour> neighbours;  // added or updated
+  std::vector<Ipv4Prefix> erase4;     // ignored if there is no such route
   std::vector<Ipv6Prefix> erase6;
-  RouteTable routes;  // added, or put in the place of the prefix's route
+  RouteTable routes;  // added, or replace the prefix's route
 };
 
 class Router final : public function::NetworkFunction {
@@ -63,20 +63,20 @@ class Router final : public function::NetworkFunction {
   [[nodiscard]] std::string description() const override;
   void report(nlohmann::json& into) const override;
 
-  /// The tables, for readers besides the stages.
+  /// The tables, for readers other than the stages.
   [[nodiscard]] function::Snapshot<RouterTables>& tables() noexcept { return snapshot_; }
   [[nodiscard]] CheckRules rules() const noexcept { return rules_; }
 
-  /// Packets of batches that begin after this returns are forwarded by the changed tables; no packet sees half of the
-  /// change. After an error, or std::bad_alloc, all is as it was. A device that the tables cannot be brought to refuses
-  /// its batches until a later change reaches it. Waits for the batch boundaries of workers and stages. Any thread but
-  /// theirs.
+  /// Applies a change. Packets of batches that begin after it returns are forwarded by the changed tables; no packet
+  /// sees a partial change. After an error, or std::bad_alloc, nothing has changed. If the tables cannot be copied to a
+  /// device, it refuses its batches until a later update succeeds there. Waits for batch boundaries of workers and
+  /// stages, so it must not be called from their threads.
   [[nodiscard]] Result<void> update(const RouterChange& change);
 
  private:
   Router(RouterConfig config, std::unique_ptr<const RouterTables> tables);
 
-  /// What reports tell, of the last update that is done.
+  /// What reports contain, as of the last completed update.
   struct Loaded {
     std::size_t routes4 = 0, bytes4 = 0;
     std::size_t routes6 = 0, bytes6 = 0;
@@ -84,7 +84,7 @@ class Router final : public function::NetworkFunction {
     std::array<std::size_t, kRouteKinds> routes_by_kind{};
   };
 
-  // Of `update`, in this order, with updates_ held.
+  // The steps of `update`, in this order, called with updates_ held.
   void plan(const RouterChange& change, const RouterTables& tables, TableEdit& edit);
   void discard(const TableEdit& edit) noexcept;
   void commit(const TableEdit& edit, std::span<const std::uint32_t> replaced) noexcept;
@@ -101,18 +101,18 @@ class Router final : public function::NetworkFunction {
   Fib4Engine engine_;
   bool has_neighbours_;
 
-  std::mutex updates_;  // one at a time, for as long as it waits for the workers; guards the next two
+  std::mutex updates_;  // serialises updates, including their wait for the workers; guards the next two members
   NextHopTable next_hops_;
-  std::unique_ptr<RouterTables> shadow_;  // equal to the newest; made at the first update
+  std::unique_ptr<RouterTables> shadow_;  // equal to the newest tables; made at the first update
   function::Snapshot<RouterTables> snapshot_;
 
   gpu::PerDevice<DeviceSide> on_devices_;
 
-  mutable std::mutex loaded_mutex_;  // held for a copy; guards loaded_
+  mutable std::mutex loaded_mutex_;  // only held while copying; guards loaded_
   Loaded loaded_;
 };
 
-/// The catalog's line.
+/// For the catalog.
 [[nodiscard]] const function::NfKind& router_kind();
 
 }  // namespace penstock::router

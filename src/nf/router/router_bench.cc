@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The router's CPU twin on one core, and how long its tables take to load from text. Packets are 64-byte UDP frames
-// that lie parsed in host memory, each to a random address of a random route, 32,768 of them (4 MiB with descriptors)
-// in turns, 128 at a time: what is measured is check, look-up, hop limit, checksum, MACs and verdict, without I/O or
-// parsing. The table is the corpus's full BGP table or, where it is absent, a synthetic one of its size.
+// The router's CPU twin on one core, and the time to load its tables from text. 32,768 parsed 64-byte UDP packets in
+// host memory (4 MiB with descriptors), each to a random address of a random route, are processed repeatedly, 128 at a
+// time. This measures checks, lookup, hop limit, checksum, MACs and verdict, without I/O and parsing. The table is the
+// corpus's full BGP table or, without the corpus, a synthetic one of the same size.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -71,7 +71,7 @@ const Table<Route6>& table6() {
   return table;
 }
 
-/// As `ip route` prints them: some ten thousand different gateways.
+/// Routes as `ip route` prints them, with some ten thousand different gateways.
 template <typename Route>
 const std::string& text_of(const Table<Route>& table, const char* gateway) {
   static const std::string text = [&] {
@@ -103,7 +103,7 @@ RouterConfig read_config(std::string_view text, bool rewrites_macs) {
   return config;
 }
 
-/// Packets of one batch, with what is needed to send them again.
+/// The packets of one batch, and what is needed to send them again.
 class Packets {
  public:
   template <typename Route>
@@ -191,7 +191,7 @@ void read_text(benchmark::State& state, const std::string& text, std::size_t rou
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(text.size()));
 }
 
-/// One route there and back, with a thread's worth of nobody else.
+/// Changes a route and changes it back, while no worker runs.
 void update_routes(benchmark::State& state, Router& router) {
   Devices devices(kPorts);
   RouterChange there;
@@ -206,12 +206,12 @@ void update_routes(benchmark::State& state, Router& router) {
 }
 void update(benchmark::State& state) { update_routes(state, **Router::build(read_config(text4(), false))); }
 
-/// The same with a GPU that has the tables too: the IPv4 table is copied there each time, whole.
+/// The same with a GPU that also has the tables: each time, the whole IPv4 table is copied to it.
 void update_with_gpu(benchmark::State& state) {
   const gpu::DeviceList devices = gpu::list_devices();
   if (devices.availability != gpu::Availability::kUsable) return state.SkipWithError(devices.reason.c_str());
   const auto router = Router::build(read_config(text4(), false));
-  (*router)->make_gpu_stage({}).reset();  // nobody waits for batches, and the device's tables stay
+  (*router)->make_gpu_stage({}).reset();  // no batches to wait for, but the device keeps its tables
   update_routes(state, **router);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: routers made from text, and packets sent through their CPU twin.
+// For tests: makes routers from text, and sends packets through their CPU twin.
 
 #pragma once
 
@@ -83,7 +83,7 @@ inline std::string send_one(Router& router, TestPacket& packet) {
   return name_of(packet.descriptor.verdict);
 }
 
-/// By the newest tables.
+/// Explains with the newest tables.
 inline std::string explain_one(Router& router, TestPacket& packet) {
   return router.make_cpu_stage()->explain(packet.view());
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The router's parameters, and the router made from them.
+// The parameters of `router`, and how it is built from them.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -89,7 +89,7 @@ std::vector<EgressPort> read_macs(const Parameters& parameters, std::span<const 
   return egress;
 }
 
-/// Routes by ports that do not write, and names of devices that no file has.
+/// Warns about routes through ports that do not write, and about devices that occur in no file.
 Errors without_effect(const Parameters& parameters, const RouterConfig& config, const function::NfContext& context) {
   Errors warnings;
   std::vector<std::size_t> routes_by_port(context.ports_write.size());
@@ -110,7 +110,7 @@ Errors without_effect(const Parameters& parameters, const RouterConfig& config, 
                      context.ports[port]),
          format_count(routes_by_port[port], "route"), "a port that writes"});
   }
-  append(warnings, function::unused_interfaces(parameters, config.devices.asked_for(), "route or neighbour"));
+  append(warnings, function::unused_interfaces(parameters, config.devices.names_used(), "route or neighbour"));
   return warnings;
 }
 
@@ -126,7 +126,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters& parame
   const std::size_t most = parameters.integer("most_routes");
   if (auto routes = read_routes(parameters.texts("routes"), config.devices, most)) {
     config.routes = std::move(routes->value);
-    // Most likely the tool that should have printed them has failed. What is left out is told below.
+    // Most likely the tool that should have printed them has failed. What was left out is reported below.
     if (config.routes.v4.empty() && config.routes.v6.empty() && routes->unsupported.empty()) {
       std::vector<std::string> names;
       for (const std::string& file : parameters.texts("routes")) names.push_back(input_name(file));

@@ -22,10 +22,10 @@ using penstock::testing::Bytes;
 using penstock::testing::packet;
 using penstock::testing::slow_checksum;
 
-// The same cases in every run, unless the caller asks for others.
+// The same cases in every run, unless the user sets a seed.
 const bool kSeeded = ::setenv("RC_PARAMS", "seed=20 max_success=300", 0) == 0;
 
-/// An IPv4 header of any length and contents, with the right checksum.
+/// An IPv4 header of any length and content, with a correct checksum.
 Bytes any_header() {
   const auto words = *rc::gen::inRange<std::size_t>(5, 16);
   Bytes header = *rc::gen::container<Bytes>(words * 4, rc::gen::arbitrary<std::uint8_t>());
@@ -39,7 +39,7 @@ Bytes any_header() {
 
 Ipv4Header& ipv4_of(Bytes& header) { return *reinterpret_cast<Ipv4Header*>(header.data()); }
 
-TEST(ForwardProperty, TheChecksumAfterTheTtlIsThatOfTheWholeHeader) {
+TEST(ForwardProperty, TheUpdatedChecksumIsThatOfTheWholeHeader) {
   EXPECT_TRUE(rc::check([] {
     Bytes header = any_header();
     header[8] = std::max<std::uint8_t>(header[8], 1);
@@ -54,7 +54,7 @@ TEST(ForwardProperty, TheChecksumAfterTheTtlIsThatOfTheWholeHeader) {
   }));
 }
 
-TEST(ForwardProperty, AHeaderPassesIfAndOnlyIfItsSumIsRight) {
+TEST(ForwardProperty, AHeaderPassesIfAndOnlyIfItsChecksumIsCorrect) {
   EXPECT_TRUE(rc::check([] {
     Bytes header = any_header();
     RC_ASSERT(ipv4_checksum_is_right(ipv4_of(header)));
@@ -80,7 +80,7 @@ std::vector<Hop> hops_of(const std::vector<NextHop>& group) {
   return hops;
 }
 
-TEST(EcmpProperty, SharesOfTheHashesAreThoseOfTheWeights) {
+TEST(EcmpProperty, HashSharesAreProportionalToTheWeights) {
   EXPECT_TRUE(rc::check([] {
     const auto group = any_group();
     const auto hops = hops_of(group);
@@ -92,11 +92,11 @@ TEST(EcmpProperty, SharesOfTheHashesAreThoseOfTheWeights) {
       RC_ASSERT(std::abs((above - below) - group[i].weight / all * 4294967296.0) <= 1.0);
       below = above;
     }
-    RC_ASSERT(below == 4294967296.0);  // every hash has a hop
+    RC_ASSERT(below == 4294967296.0);  // the hops cover all hashes
   }));
 }
 
-TEST(EcmpProperty, TheHopOfAShareIsTheOneInWhoseRangeItLies) {
+TEST(EcmpProperty, TheHopOfAShareIsTheOneWhoseRangeContainsIt) {
   EXPECT_TRUE(rc::check([] {
     const auto hops = hops_of(any_group());
     const auto share = *rc::gen::arbitrary<std::uint32_t>();
@@ -107,7 +107,7 @@ TEST(EcmpProperty, TheHopOfAShareIsTheOneInWhoseRangeItLies) {
   }));
 }
 
-TEST(Ecmp, ThePacketsOfEveryWorkerGoByAllNextHopsInProportion) {
+TEST(Ecmp, EveryWorkersPacketsUseAllNextHopsInProportion) {
   constexpr unsigned kFlows = 12'000;
   for (const unsigned workers : {2U, 3U, 4U, 8U}) {
     for (const auto& group : {std::vector<NextHop>{{{0, 1}, kLan, 1}, {{0, 2}, kWan, 1}},
@@ -136,7 +136,7 @@ const std::string kThreeWays =
     "10.1.0.3 "
     "dev dmz weight 1\n";
 
-TEST(EcmpProperty, AFlowKeepsItsWayAndItsAnswersHaveTheSame) {
+TEST(EcmpProperty, BothDirectionsOfAFlowKeepTheSamePath) {
   const auto router =
       build(config_of(kThreeWays + "9.0.0.0/8\n\tnexthop via 10.1.0.1 dev lan weight 1\n\tnexthop via 10.1.0.2 dev "
                                    "wan weight 2\n\tnexthop via 10.1.0.3 dev dmz weight 1\n"));
@@ -171,7 +171,7 @@ TEST(EcmpProperty, FlowsSpreadByTheWeights) {
     stage->process(views);
     ++count.at(p.descriptor.verdict.value);
   }
-  // Five standard deviations of a binomial distribution; the flows are always the same.
+  // Within five standard deviations of a binomial distribution. The flows are always the same.
   const auto near = [](int got, double share) {
     return std::abs(got - kFlows * share) < 5 * std::sqrt(kFlows * share * (1 - share));
   };
@@ -186,7 +186,7 @@ TEST(AccessProperty, DecidesByTheFieldsItReadsAndChangesThoseItWrites) {
   config.neighbours = neighbours_of(
       "10.1.0.2 dev wan lladdr 02:00:00:00:01:02 STALE\nfe80::1 dev lan lladdr 02:00:00:00:01:03 STALE\n"
       "10.1.0.1 dev lan lladdr 02:00:00:00:01:04 STALE\n10.0.0.7 dev lan lladdr 02:00:00:00:01:05 STALE\n");
-  config.rules.verify_checksum = false;  // so that some bytes of the header are free
+  config.rules.verify_checksum = false;  // so that some bytes of the header may have any value
   config.ports[kWan] = {{{2, 0, 0, 0, 9, 9}}, true};
   const auto router = build(std::move(config));
   const Access access = router->traits().cpu;

@@ -18,8 +18,8 @@ namespace penstock::router {
 
 namespace {
 
-/// Does with many packets what ForwardCore does with one, but so that their look-ups wait for memory together: check
-/// all and gather the destinations, look those up in bulk, then send all.
+/// Like ForwardCore, but for many packets at once, so that their lookups overlap: checks all packets and gathers the
+/// destinations, looks them up in bulk, then sends all.
 class RouterStage final : public function::CpuStage {
  public:
   RouterStage(function::Snapshot<RouterTables>& tables, CheckRules rules, const Devices& devices)
@@ -119,7 +119,7 @@ std::string RouterStage::explain(PacketView packet) const {
 }  // namespace
 
 function::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bool rewrites_source) {
-  // A group on the link is told by the destination MAC, which is read in any case, or by a cooked header, which parsing
+  // Link-layer multicast is detected by the destination MAC, which is read anyway, or by a cooked header, which parsing
   // reads.
   Access access{kParsedFields | FieldSet{Field::eth_dst, Field::ipv4_dst, Field::ipv4_ttl, Field::ipv4_checksum,
                                          Field::ipv6_dst, Field::ipv6_hop_limit, Field::flow_hash},

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The packet side of the router: its accesses, and the CPU twin of one worker.
+// The packet side of the router: its accesses, and a worker's CPU twin.
 
 #pragma once
 
@@ -14,11 +14,11 @@
 
 namespace penstock::router {
 
-/// What is read and written follows from what is checked and rewritten.
+/// The fields read and written, which follow from what is checked and rewritten.
 [[nodiscard]] function::NfTraits router_traits(CheckRules rules, bool rewrites_destination, bool rewrites_source);
 
-/// Takes the newest tables at each batch boundary. Must outlive neither the snapshot nor the devices, by whose names it
-/// explains what it does.
+/// The stage takes the newest tables at each batch boundary. The snapshot and `devices` must outlive it; `devices` give
+/// names for its explanations.
 [[nodiscard]] std::unique_ptr<function::CpuStage> make_router_stage(function::Snapshot<RouterTables>& tables,
                                                                     CheckRules rules, const Devices& devices);
 

@@ -47,7 +47,7 @@ Result<void> RouterTables::apply(const TableEdit& edit, std::vector<std::uint32_
 
 void make_hops(RouteKind kind, std::span<const NextHop> group, const NeighbourTable& neighbours, bool has_neighbours,
                std::span<Hop> hops) {
-  // Hash-threshold, as the kernel has it (fib_rebalance): hop i ends where the weights up to it end, rounded.
+  // Hash-threshold, as in the kernel (fib_rebalance): hop i ends at the rounded sum of the weights up to it.
   const std::uint64_t all = std::accumulate(group.begin(), group.end(), std::uint64_t{0},
                                             [](std::uint64_t sum, const NextHop& hop) { return sum + hop.weight; });
   std::uint64_t weight = 0;

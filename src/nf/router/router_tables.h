@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All tables that packets are forwarded by, and the edits by which they change. One snapshot holds one of these; it
-// owns its memory, and copies are deep.
+// All tables used to forward packets, and the edits that change them. Each snapshot holds one RouterTables; it owns its
+// memory, and copies are deep.
 
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace penstock::router {
 
-/// A change of the tables in their own numbers. Equal tables stay equal under equal edits.
+/// A change of the tables, in the tables' own numbers. Equal tables stay equal under equal edits.
 struct TableEdit {
   struct Place {
     std::uint32_t index;
@@ -37,22 +37,22 @@ struct TableEdit {
 struct RouterTables {
   Fib4 v4;
   Fib6 v6;
-  std::vector<Hop> hops;           // by the places of the NextHopTable
-  std::vector<NextHop> next_hops;  // the same places by name, to explain them
+  std::vector<Hop> hops;           // indexed by place in the NextHopTable
+  std::vector<NextHop> next_hops;  // the same places with addresses, for explanations
   NeighbourTable neighbours;
-  bool has_neighbours = false;  // without, frames keep their destination MAC
+  bool has_neighbours = false;  // false: frames keep their destination MAC
   std::vector<EgressPort> ports;
   TableVersions versions;
 
   [[nodiscard]] ForwardView view() const noexcept { return {hops.data(), ports.data(), neighbours.view()}; }
-  /// `replaced` takes the values of the routes that are gone. After an error the tables are of no use.
+  /// Appends the values of removed and replaced routes to `replaced`. After an error the tables are unusable.
   [[nodiscard]] Result<void> apply(const TableEdit& edit, std::vector<std::uint32_t>& replaced);
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return v4.memory_bytes() + v6.memory_bytes() + hops.size() * sizeof(Hop) + neighbours.memory_bytes();
   }
 };
 
-/// A group's hops as packets see them: shares of the flow hashes by weight, and MACs by the neighbours.
+/// Fills in a group's hops as packets use them: shares of the flow hash by weight, and MACs from the neighbours.
 void make_hops(RouteKind kind, std::span<const NextHop> group, const NeighbourTable& neighbours, bool has_neighbours,
                std::span<Hop> hops);
 

@@ -48,7 +48,7 @@ TEST(Router, ForwardsByTheLongestPrefix) {
   EXPECT_EQ(send_ipv6("2001:db8:1::1"), "lan");
 }
 
-TEST(Router, ForwardsAlikeWithEveryEngine) {
+TEST(Router, ForwardsTheSameWithEveryEngine) {
   for (const Fib4Engine engine : {Fib4Engine::kDir24, Fib4Engine::kTrie1, Fib4Engine::kTrie4}) {
     RouterConfig config = config_of(kRoutes);
     config.engine = engine;
@@ -89,7 +89,7 @@ TEST(Router, DropsMartians) {
   EXPECT_EQ(send_ipv6("::2"), "no_route");
 }
 
-TEST(Router, ForwardsMartiansWhereItIsAskedTo) {
+TEST(Router, ForwardsMartiansOnRequest) {
   RouterConfig config = config_of(kRoutes);
   config.rules.drop_martians = false;
   const auto router = build(std::move(config));
@@ -97,7 +97,7 @@ TEST(Router, ForwardsMartiansWhereItIsAskedTo) {
   EXPECT_EQ(send_one(*router, p), "wan");
 }
 
-TEST(Router, DropsPacketsToGroupsOfIpAndOfTheLink) {
+TEST(Router, DropsIpAndLinkMulticasts) {
   EXPECT_EQ(send_ipv4("224.0.0.251"), "multicast");
   EXPECT_EQ(send_ipv4("255.255.255.255"), "multicast");
   EXPECT_EQ(send_ipv6("ff02::fb"), "multicast");
@@ -107,7 +107,7 @@ TEST(Router, DropsPacketsToGroupsOfIpAndOfTheLink) {
   EXPECT_EQ(send_one(*router, p), "multicast");
 }
 
-TEST(Router, DropsPacketsThatACookedHeaderSaysWentToAllOrToAGroup) {
+TEST(Router, DropsBroadcastsAndMulticastsByTheCookedHeader) {
   const auto router = build(config_of(kRoutes));
   const Bytes ip = packet().ipv4("10.9.9.9", "8.8.8.8").udp(1, 2).bytes();
   const struct {
@@ -116,7 +116,7 @@ TEST(Router, DropsPacketsThatACookedHeaderSaysWentToAllOrToAGroup) {
   } cooked[] = {{LinkType::linux_sll, sizeof(LinuxSllHeader), 14, 1},
                 {LinkType::linux_sll2, sizeof(LinuxSll2Header), 0, 10}};
   for (const auto& [link, header, type_at, packet_type_at] : cooked) {
-    // <linux/if_packet.h>: to this host, to all, to a group, to another host, by this host.
+    // <linux/if_packet.h>: to this host, broadcast, multicast, to another host, from this host.
     for (const auto& [packet_type, fate] : {std::pair(0, "wan"), std::pair(1, "multicast"), std::pair(2, "multicast"),
                                             std::pair(3, "wan"), std::pair(4, "wan")}) {
       Bytes frame(header);
@@ -129,7 +129,7 @@ TEST(Router, DropsPacketsThatACookedHeaderSaysWentToAllOrToAGroup) {
   }
 }
 
-TEST(Router, DropsWhatIsNoIp) {
+TEST(Router, DropsPacketsOtherThanIp) {
   const auto router = build(config_of(kRoutes));
   TestPacket arp(packet().eth().ether_type(ether_type::kArp).raw(Bytes(28)));
   EXPECT_EQ(send_one(*router, arp), "not_ip");
@@ -137,7 +137,7 @@ TEST(Router, DropsWhatIsNoIp) {
   EXPECT_EQ(send_one(*router, runt), "not_ip");
 }
 
-TEST(Router, TellsACutHeaderFromAMalformedOne) {
+TEST(Router, DistinguishesATruncatedHeaderFromAMalformedOne) {
   const auto router = build(config_of(kRoutes));
   const Bytes frame = packet().eth().ipv4("10.9.9.9", "8.8.8.8").udp(1, 2).payload("data").bytes();
   TestPacket cut(frame, LinkType::ethernet, 14 + 19);
@@ -156,9 +156,9 @@ TEST(Router, TellsACutHeaderFromAMalformedOne) {
   }
 }
 
-TEST(Router, DropsAWrongHeaderChecksumUnlessToldNotToLook) {
+TEST(Router, DropsAWrongHeaderChecksumUnlessConfiguredNotToVerify) {
   Bytes frame = packet().eth().ipv4("10.9.9.9", "8.8.8.8").udp(1, 2).bytes();
-  frame[14 + 1] ^= 4;  // the type of service
+  frame[14 + 1] ^= 4;  // the TOS byte
   TestPacket p(frame);
   EXPECT_EQ(send_one(*build(config_of(kRoutes)), p), "bad_checksum");
   EXPECT_EQ(p.bytes, frame);
@@ -167,7 +167,7 @@ TEST(Router, DropsAWrongHeaderChecksumUnlessToldNotToLook) {
   EXPECT_EQ(send_one(*build(std::move(config)), p), "wan");
 }
 
-TEST(Router, DropsAtHopLimitOneAndLeavesThePacketAsItWas) {
+TEST(Router, DropsAtHopLimitOneWithoutChangingThePacket) {
   const auto router = build(config_of(kRoutes));
   for (const std::uint8_t hops : Bytes{0, 1}) {
     TestPacket v4(packet().eth().ipv4("10.9.9.9", "8.8.8.8", hops).udp(1, 2));
@@ -195,7 +195,7 @@ TEST(Router, RewritesMacsByTheNeighbours) {
   config.neighbours = neighbours_of(
       "10.1.0.2 dev wan lladdr 02:00:00:00:01:02 REACHABLE\n"
       "10.0.0.7 dev lan lladdr 02:00:00:00:00:07 STALE\n"
-      "10.0.0.9 dev wan lladdr 02:00:00:00:00:09 STALE\n"  // of another port
+      "10.0.0.9 dev wan lladdr 02:00:00:00:00:09 STALE\n"  // on another port
       "2001:db8:1::5 dev lan lladdr 02:00:00:00:00:05 STALE\n");
   const MacAddress wan_mac{{2, 0, 0, 0, 0xaa, 1}};
   config.ports[kWan] = {wan_mac, true};
@@ -223,7 +223,7 @@ TEST(Router, RewritesMacsByTheNeighbours) {
   EXPECT_EQ(send_one(*router, silent_host), "no_neighbour");
 }
 
-TEST(Router, TellsAnIpv4NeighbourFromTheIpv6OneWithTheMappedAddress) {
+TEST(Router, DistinguishesAnIpv4NeighbourFromTheIpv6OneWithTheMappedAddress) {
   const auto mac_of = [](std::string_view neighbours, TestPacket p) -> std::string {
     RouterConfig config = config_of("10.0.0.0/24 dev lan\n::ffff:0:0/96 dev lan\n");
     config.neighbours = neighbours_of(neighbours);
@@ -241,7 +241,7 @@ TEST(Router, TellsAnIpv4NeighbourFromTheIpv6OneWithTheMappedAddress) {
   EXPECT_EQ(mac_of(neighbour4 + neighbour6, v6), "02:00:00:00:00:06");
 }
 
-TEST(Router, AsksForNoNeighbourWhereThereIsNoMac) {
+TEST(Router, NeedsNoNeighbourOnLinksWithoutMacs) {
   RouterConfig config = config_of(kRoutes);
   config.neighbours.emplace();
   const auto router = build(std::move(config));
@@ -258,7 +258,7 @@ TEST(Router, KeepsMacsWithoutANeighbourFile) {
   EXPECT_TRUE(std::equal(before.begin(), before.begin() + 14, p.bytes.begin()));
 }
 
-TEST(Router, DoesWithManyPacketsWhatTheCoreDoesWithOne) {
+TEST(Router, ProcessesManyPacketsLikeTheCoreProcessesOne) {
   const auto config = config_of(kRoutes);
   const auto v4 = Fib4::build(Fib4Engine::kTrie4, config.routes.v4);
   const auto v6 = Fib6::build(config.routes.v6);
@@ -378,7 +378,7 @@ TEST_F(RouterParameters, MakeARouterFromFiles) {
   EXPECT_EQ(p.source_mac(), (MacAddress{{2, 0, 0, 0, 0, 0xaa}}));
 }
 
-TEST_F(RouterParameters, ReportAllMistakesOfAllFilesAtOnce) {
+TEST_F(RouterParameters, ReportAllErrorsInAllFilesAtOnce) {
   const std::string routes = write("routes", "8.0.0.0/8 via 10.1.0.2 dev eth0\n10.0.0.0/8\n");
   const std::string neighbours = write("neigh", "10.1.0.2 dev wan lladdr 02 STALE\n");
   const auto router = make({given("routes", {routes}), given("neighbours", {neighbours}),
@@ -408,7 +408,7 @@ TEST_F(RouterParameters, AreRefusedWithoutARouteInAnyFile) {
   EXPECT_TRUE(make({given("routes", {none, write("one", "::/0 dev wan\n")}, RawParameter::Shape::list)}));
 }
 
-TEST_F(RouterParameters, PassOnWhatIsNotSupportedUnlessStrict) {
+TEST_F(RouterParameters, ReportUnsupportedRoutesAsWarningsUnlessStrict) {
   const std::string routes = write("routes", "8.0.0.0/8 dev lan\n9.0.0.0/8 dev lan tos 0x10\n");
   EXPECT_TRUE(make({given("routes", {routes})}));
   ASSERT_EQ(context_.unsupported.size(), 1U);

@@ -51,7 +51,7 @@ TEST(RouterUpdate, AddsReplacesAndErasesRoutes) {
   EXPECT_EQ(send_one(*router, v6), "no_route");
 }
 
-TEST(RouterUpdate, SetsARouteThatTheSameChangeErases) {
+TEST(RouterUpdate, AddsARouteThatTheSameChangeErases) {
   const auto router = build(config_of("10.0.0.0/8 dev lan\n"));
   RouterChange change = change_of("10.0.0.0/8 via 10.0.0.1 dev wan\n");
   change.erase4 = {*parse_ipv4_prefix("10.0.0.0/8")};
@@ -60,7 +60,7 @@ TEST(RouterUpdate, SetsARouteThatTheSameChangeErases) {
   EXPECT_EQ(way_to(*router, "10.1.2.3"), "wan");
 }
 
-TEST(RouterUpdate, TellsByTheVersionsWhichTablesItChanged) {
+TEST(RouterUpdate, VersionsShowWhichTablesChanged) {
   RouterTables tables{*Fib4::build(Fib4Engine::kTrie4, {}), *Fib6::build({}), {}, {}, {}, false, {}, {}};
   const TableVersions before = tables.versions;
   std::vector<std::uint32_t> replaced;
@@ -77,10 +77,10 @@ TEST(RouterUpdate, TellsByTheVersionsWhichTablesItChanged) {
   EXPECT_EQ(tables.versions, (TableVersions{before.v4 + 1, before.v6 + 1, before.hops + 1, before.neighbours}));
 }
 
-TEST(RouterUpdate, LeavesAllAsItWasAfterAnError) {
+TEST(RouterUpdate, ChangesNothingAfterAnError) {
   const auto router = build(config_of("10.0.0.0/8 dev lan\n"));
   RouterChange change = change_of("10.0.0.0/8 via 10.0.0.1 dev wan\n11.0.0.0/8 via 10.0.0.1 dev wan\n");
-  change.routes.v4[1].prefix.address.bits |= 1;  // behind the prefix length
+  change.routes.v4[1].prefix.address.bits |= 1;  // a host bit
   const std::string before = router->description();
   ASSERT_FALSE(router->update(change));
   EXPECT_EQ(router->description(), before);
@@ -90,12 +90,12 @@ TEST(RouterUpdate, LeavesAllAsItWasAfterAnError) {
   EXPECT_EQ(way_to(*router, "11.1.2.3"), "dmz");
 }
 
-TEST(RouterUpdate, KeepsTheNextHopsOfARouteThatIsErasedAndSetAgain) {
+TEST(RouterUpdate, KeepsTheNextHopsOfARouteThatIsErasedAndAddedAgain) {
   const auto router = build(config_of("10.0.0.0/8 via 10.0.0.1 dev lan\n"));
   RouterChange change = change_of("10.0.0.0/8 via 10.0.0.1 dev lan\n");
   change.erase4 = {*parse_ipv4_prefix("10.0.0.0/8")};
   ASSERT_TRUE(router->update(change));
-  ASSERT_TRUE(router->update(change_of("11.0.0.0/8 via 10.1.0.1 dev wan\n")));  // takes no place that is in use
+  ASSERT_TRUE(router->update(change_of("11.0.0.0/8 via 10.1.0.1 dev wan\n")));  // does not take a place that is in use
   EXPECT_EQ(way_to(*router, "10.1.2.3"), "lan");
   EXPECT_EQ(way_to(*router, "11.1.2.3"), "wan");
   nlohmann::json report;
@@ -104,8 +104,8 @@ TEST(RouterUpdate, KeepsTheNextHopsOfARouteThatIsErasedAndSetAgain) {
   EXPECT_EQ(report["routes_by_kind"]["unicast"], 2);
 }
 
-TEST(RouterUpdate, ExplainsByTheNextHopThatTookAnothersPlace) {
-  // What packets see of both gateways is the same: only the explanation tells them apart.
+TEST(RouterUpdate, ExplainsWithTheNextHopThatReusedAPlace) {
+  // Both gateways look the same to packets; only the explanation differs.
   const auto router = build(config_of("10.0.0.0/8 dev lan\n11.0.0.0/8 via 10.0.0.1 dev wan\n"));
   RouterChange erase;
   erase.erase4 = {*parse_ipv4_prefix("11.0.0.0/8")};
@@ -117,7 +117,7 @@ TEST(RouterUpdate, ExplainsByTheNextHopThatTookAnothersPlace) {
   EXPECT_EQ(explain_one(*router, p), "12.0.0.0/8 via 10.0.0.2 dev wan");
 }
 
-TEST(RouterUpdate, LetsReportsAndTracesGoOnWhileItWaitsForAWorker) {
+TEST(RouterUpdate, DoesNotBlockReportsAndTracesWhileItWaitsForAWorker) {
   const auto router = build(config_of("10.0.0.0/8 dev lan\n"));
   const auto stage = router->make_cpu_stage();  // a worker in the middle of a batch
   auto update =
@@ -136,24 +136,25 @@ TEST(RouterUpdate, LetsReportsAndTracesGoOnWhileItWaitsForAWorker) {
   EXPECT_EQ(explain_one(*router, p), "10.0.0.0/8 via 10.1.0.1 dev wan");
   stage->begin_batch();
   EXPECT_TRUE(update.get());
-  const std::string told = reports.get();
-  EXPECT_TRUE(told.ends_with("; 1; 10.0.0.0/8 dev lan")) << "not by the tables of the stage's batch: " << told;
+  const std::string report_text = reports.get();
+  EXPECT_TRUE(report_text.ends_with("; 1; 10.0.0.0/8 dev lan"))
+      << "not by the tables of the stage's batch: " << report_text;
   EXPECT_EQ(stage->explain(p.view()), "10.0.0.0/8 via 10.1.0.1 dev wan");
 }
 
-/// All that a user sees of a router: where packets of many destinations go and why, and what it reports.
+/// Everything that a user sees of a router: where packets to many destinations go and why, and what it reports.
 std::string sight_of(Router& router) {
   std::string text = router.description();
   nlohmann::json report;
   router.report(report);
-  report["next_hops"].erase("bytes");  // places that are free again count
+  report["next_hops"].erase("bytes");  // includes places that are free again
   text = report.dump();
   for (const char* const destination :
        {"10.1.2.3", "10.2.2.3", "10.1.255.3", "11.1.2.3", "12.1.2.3", "13.1.2.3", "14.1.2.3", "15.1.2.3"}) {
     for (std::uint16_t port = 0; port < 4; ++port) {
       TestPacket p(packet().eth().ipv4("10.9.9.9", destination).udp(port, 2));
       text += "\n";
-      text += explain_one(router, p);  // as it came in
+      text += explain_one(router, p);  // as received
       text += ": ";
       text += send_one(router, p);
       text += " ";
@@ -175,7 +176,7 @@ RouterConfig many_kinds_of_routes() {
   return config;
 }
 
-/// Replaces, erases, erases and sets again, adds groups of new sizes, and takes so many that all tables grow.
+/// Replaces, erases, erases and adds again, adds groups of new sizes, and adds so many routes that all tables grow.
 RouterChange change_of_all() {
   std::string routes =
       "10.0.0.0/8 via 10.1.0.1 dev wan\n"
@@ -193,7 +194,7 @@ RouterChange change_of_all() {
   return change;
 }
 
-TEST(RouterUpdate, IsDoneWholeOrNotAtAllWhereMemoryRunsOut) {
+TEST(RouterUpdate, IsAppliedCompletelyOrNotAtAllIfMemoryRunsOut) {
   const RouterChange change = change_of_all();
   const RouterChange later = change_of("11.0.0.0/8 via 10.1.0.1 dev wan\n15.1.1.1/32 via 10.0.1.1 dev dmz\n");
   const auto never = build(many_kinds_of_routes());
@@ -233,7 +234,8 @@ TEST(RouterUpdate, IsDoneWholeOrNotAtAllWhereMemoryRunsOut) {
       ASSERT_NE(failed, done);
       ++(failed ? thrown : without_shadow);
       ASSERT_EQ(sight_of(*router), failed ? before : after);
-      if (failed && allocation % 2 == 0) {  // another change than the one that failed, of which nothing may be left
+      if (failed && allocation % 2 == 0) {  // a different change than the one that failed, which must not have left
+                                            // anything
         ASSERT_TRUE(router->update(later));
         ASSERT_EQ(sight_of(*router), later_alone);
       }
@@ -250,7 +252,7 @@ TEST(RouterUpdate, IsDoneWholeOrNotAtAllWhereMemoryRunsOut) {
     }
   }
   EXPECT_GT(thrown, 40) << "allocations before the change is certain";
-  EXPECT_GT(without_shadow, 5) << "allocations behind it";
+  EXPECT_GT(without_shadow, 5) << "allocations after it";
 }
 
 TEST(RouterUpdate, GivesNextHopsTheMacsOfNewNeighbours) {
@@ -276,7 +278,7 @@ TEST(RouterUpdate, GivesNextHopsTheMacsOfNewNeighbours) {
   EXPECT_EQ(way_to(*router, "11.1.2.3"), "lan");
 }
 
-TEST(RouterUpdate, AgreesWithARouterBuiltAnewAfterRandomChanges) {
+TEST(RouterUpdate, EqualsANewlyBuiltRouterAfterRandomChanges) {
   std::mt19937 random(11);
   std::map<std::string, std::string> oracle;  // prefix, route
   RouterConfig config = config_of("");
@@ -310,7 +312,7 @@ TEST(RouterUpdate, AgreesWithARouterBuiltAnewAfterRandomChanges) {
           break;
         default: route = "blackhole " + to_string(prefix) + "\n";
       }
-      // Of two for one prefix the reader takes the first.
+      // Of two routes for one prefix, the reader uses the first.
       if (text.find(to_string(prefix) + " ") != std::string::npos ||
           text.find(to_string(prefix) + "\n") != std::string::npos)
         continue;
@@ -338,9 +340,9 @@ TEST(RouterUpdate, AgreesWithARouterBuiltAnewAfterRandomChanges) {
   }
 }
 
-TEST(RouterUpdate, ShowsNoHalfOfAChangeToReadersThatRun) {
-  // All routes lead out by one port, and each change moves all of them at once: two packets of one batch must never
-  // leave by different ports. Groups of three hops take and free places, so a torn table would also misroute.
+TEST(RouterUpdate, NeverShowsAPartialChangeToRunningReaders) {
+  // All routes use one output port, and each change moves all of them at once: two packets of one batch must never
+  // leave by different ports. Groups of three hops take and free places, so an inconsistent table would also misroute.
   constexpr int kRoutes = 64;
   const auto routes_by = [](int round) {
     const std::string port = kTestPorts[static_cast<std::size_t>(round) % kTestPorts.size()];
@@ -371,7 +373,7 @@ TEST(RouterUpdate, ShowsNoHalfOfAChangeToReadersThatRun) {
     for (TestPacket& p : packets) views.push_back(p.view());
     while (!stop) {
       stage->begin_batch();
-      for (int part = 0; part < 4; ++part) {  // the parts of one batch see one table
+      for (int part = 0; part < 4; ++part) {  // all parts of a batch see the same
         stage->process(views);
         const Verdict first = packets[0].descriptor.verdict;
         for (TestPacket& p : packets) {
@@ -379,7 +381,7 @@ TEST(RouterUpdate, ShowsNoHalfOfAChangeToReadersThatRun) {
         }
       }
       for (TestPacket& p : packets) {
-        Ipv4Header& ip = p.view().ipv4();  // may go round again
+        Ipv4Header& ip = p.view().ipv4();  // restore it for the next round
         ip.ttl = 255;
         ip.checksum.set(0);
         ip.checksum.set(checksum(p.bytes.data() + 14, 20));
@@ -397,7 +399,7 @@ TEST(RouterUpdate, ShowsNoHalfOfAChangeToReadersThatRun) {
   EXPECT_EQ(mixed, 0);
 }
 
-TEST(RouterUpdate, UsesThePlacesOfNextHopsAgain) {
+TEST(RouterUpdate, ReusesThePlacesOfNextHops) {
   const auto router = build(config_of("10.0.0.0/8 dev lan\n"));
   nlohmann::json first;
   nlohmann::json last;

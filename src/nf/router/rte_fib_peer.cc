@@ -18,7 +18,7 @@ namespace {
   throw std::runtime_error(std::string(what) + ": " + rte_strerror(rte_errno));
 }
 
-/// DPDK tells its tables apart by name.
+/// DPDK identifies tables by name.
 std::string name() {
   static unsigned count = 0;
   return "peer" + std::to_string(count++);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// DPDK's FIB library as the look-up bench's peer: DIR-24-8 and the IPv6 trie with 4-byte next hops and their AVX-512
-// look-ups. Its headers stay in rte_fib_peer.cc. `bench::start_dpdk` comes first.
+// DPDK's FIB library, for comparison in the lookup bench: DIR-24-8 and the IPv6 trie, with 4-byte next hops and AVX-512
+// lookups. Its headers are only included in rte_fib_peer.cc. Call `bench::start_dpdk` first.
 
 #pragma once
 

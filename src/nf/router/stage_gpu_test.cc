@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The GPU stage over a lane against the CPU twin: verdicts and frames; and tables that change under it.
+// Compares the GPU stage on a lane with the CPU twin: verdicts and frames, also while the tables change.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -32,13 +32,13 @@ using testing::StageTwins;
 using testing::Way;
 using testing::whole_frame;
 
-/// Of every kind, to where RandomFrames goes (192.0.2.0/24, fe80::/10) and to where `routed_frame` goes.
+/// Routes of every kind, to the destinations of RandomFrames (192.0.2.0/24, fe80::/10) and of `routed_frame`.
 constexpr std::string_view kRoutes =
     "default via 10.1.0.2 dev wan\n"
     "10.0.0.0/24 dev lan scope link\n"
     "192.0.2.0/25 via 10.0.0.9 dev lan\n"
     "192.0.2.128/26\n\tnexthop via 10.1.0.2 dev wan weight 1\n\tnexthop dev dmz weight 3\n"
-    "192.0.2.192/28 via 10.0.0.77 dev lan\n"  // no neighbour
+    "192.0.2.192/28 via 10.0.0.77 dev lan\n"  // not a neighbour
     "blackhole 192.0.2.208/28\nprohibit 192.0.2.209/32\n"
     "172.16.0.0/12\n\tnexthop via 10.1.0.2 dev wan weight 1\n\tnexthop via 10.0.0.9 dev lan weight 2\n"
     "\tnexthop via 10.2.0.1 dev dmz weight 5\n"
@@ -71,7 +71,8 @@ RouterConfig config_with(Fib4Engine engine, bool rewrites_and_checks) {
   return config;
 }
 
-/// To one of the routes, or just beside it, whole or fragmented, cut, with the hop limits and addresses that matter.
+/// A frame to one of the routes, or just beside it; whole, fragmented or truncated; with the hop limits and addresses
+/// that matter.
 Frame routed_frame(RandomFrames& draw) {
   constexpr std::array kSources = {"10.9.9.9", "10.9.9.9", "10.9.9.9", "127.0.0.1", "0.0.0.0", "224.0.0.1"};
   constexpr std::array kSources6 = {"2001:db8:9::9", "2001:db8:9::9", "fe80::9", "::1", "ff02::1"};
@@ -185,7 +186,7 @@ TEST_P(RouterOnDevice, FollowsEveryKindOfChange) {
   }
 }
 
-/// All routes lead out by one port, another one each round, with groups of one to three hops.
+/// All routes use one output port, a different one each round, with groups of one to three hops.
 std::string routes_by(int round, int routes) {
   const std::string port = kTestPorts[static_cast<std::size_t>(round) % kTestPorts.size()];
   std::string text;
@@ -245,7 +246,7 @@ void expect_no_half_of_a_change(Fib4Engine engine, int rounds, const Way& way) {
     ASSERT_TRUE(possible) << "port " << first.value << ", rounds " << done_before[i] << " to " << begun_behind;
     ++batches;
   };
-  // Lanes start one after the other, so that updates meet batches in flight and lanes between two batches.
+  // Lanes start one after the other, so that updates meet batches in flight, and lanes between two batches.
   [&] {
     for (std::size_t i = 0; i < kLanes; ++i) ASSERT_NO_FATAL_FAILURE(start(i));
     while (done < rounds || batches < 3000) {
@@ -255,12 +256,12 @@ void expect_no_half_of_a_change(Fib4Engine engine, int rounds, const Way& way) {
       }
     }
     for (std::size_t i = 0; i < kLanes; ++i) ASSERT_NO_FATAL_FAILURE(settle(i));
-    for (std::size_t i = 0; i < kLanes; ++i) {  // and at last by the last tables
+    for (std::size_t i = 0; i < kLanes; ++i) {  // and finally with the last tables
       ASSERT_NO_FATAL_FAILURE(start(i));
       ASSERT_NO_FATAL_FAILURE(settle(i));
     }
   }();
-  lanes.clear();  // after a failure: an update that waits for a lane ends
+  lanes.clear();  // after a failure: lets an update that waits for a lane end
   updates.join();
 }
 
@@ -272,7 +273,7 @@ TEST(RouterOnDeviceAlone, ShowsNoHalfOfAChangeOfALargeTable) {
   ASSERT_NO_FATAL_FAILURE(expect_no_half_of_a_change(Fib4Engine::kDir24, 30, testing::kWays[0]));
 }
 
-/// As much of the device's memory as there is, until it is given back.
+/// Allocates all free device memory; the result frees it.
 std::vector<gpu::DeviceBuffer<std::byte>> all_device_memory() {
   std::vector<gpu::DeviceBuffer<std::byte>> taken;
   for (std::size_t bytes = std::size_t{16} << 30; bytes >= std::size_t{1} << 20;) {
@@ -310,7 +311,7 @@ TEST(RouterOnDeviceAlone, RefusesBatchesWhereItsTablesCannotFollowAndTakesThemAg
   EXPECT_EQ(port_on_device(), "lan");
   {
     const auto taken = all_device_memory();
-    update(change_of("11.0.0.0/8 dev wan\n"));  // the first, which makes the second copy of the tables
+    update(change_of("11.0.0.0/8 dev wan\n"));  // the first update, which makes the second copy of the tables
   }
   EXPECT_EQ(port_on_device(), "refused");
   TestPacket on_host(packet().eth().ipv4("10.9.9.9", "11.1.2.3").udp(1, 2));

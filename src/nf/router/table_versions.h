@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which of the router's tables have changed: whoever copies them elsewhere asks whether it has them already. Equal
-// tables have equal versions.
+// Versions of the router's tables, so that a copy can be compared with the original. Tables with equal versions are
+// equal.
 
 #pragma once
 

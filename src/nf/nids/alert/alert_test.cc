@@ -38,10 +38,10 @@ void append(Frame& frame, std::initializer_list<int> bytes) {
   for (const int byte : bytes) frame.push_back(static_cast<std::uint8_t>(byte));
 }
 
-/// Ethernet and IPv4 without options; `behind` bytes of IP payload are to follow.
-Frame ipv4_frame(std::uint8_t protocol, std::uint16_t behind) {
+/// Ethernet and IPv4 without options, to be followed by `payload_bytes` bytes of IP payload.
+Frame ipv4_frame(std::uint8_t protocol, std::uint16_t payload_bytes) {
   Frame frame(12, 2);
-  const int length = 20 + behind;
+  const int length = 20 + payload_bytes;
   append(frame,
          {8, 0, 0x45, 0, length >> 8, length & 255, 0, 0, 0, 0, 64, protocol, 0, 0, 198, 51, 100, 1, 198, 51, 100, 2});
   return frame;
@@ -50,7 +50,7 @@ Frame ipv4_frame(std::uint8_t protocol, std::uint16_t behind) {
 class Alerts : public ::testing::Test {
  protected:
   Alerts() {
-    ::setenv("TZ", "XYZ-1", 1);  // an hour before Greenwich
+    ::setenv("TZ", "XYZ-1", 1);  // one hour ahead of UTC
     ::tzset();
     stack::DecodedPacket& packet = tracked_.packet;
     packet.timestamp_ns = kTime;
@@ -167,7 +167,7 @@ TEST_F(Alerts, NameSourceAndTargetWhereTheRuleDoes) {
   EXPECT_EQ(eve()["alert"]["source"].dump(), R"({"ip":"192.0.2.1","port":80})");
   EXPECT_EQ(eve()["alert"]["target"].dump(), R"({"ip":"192.0.2.2","port":4321})");
   rule_.target = "src_ip";
-  tracked_.packet.protocol = 1;  // has no ports
+  tracked_.packet.protocol = 1;  // ICMP has no ports
   EXPECT_EQ(eve()["alert"]["source"].dump(), R"({"ip":"192.0.2.2"})");
   EXPECT_EQ(eve()["alert"]["target"].dump(), R"({"ip":"192.0.2.1"})");
 }
@@ -175,7 +175,7 @@ TEST_F(Alerts, NameSourceAndTargetWhereTheRuleDoes) {
 TEST_F(Alerts, SayWhetherThePacketWasBlocked) {
   Alert dropped = alert();
   rule_.action = Action::drop;
-  EXPECT_EQ(eve(dropped)["alert"]["action"], "allowed");  // where nothing is dropped
+  EXPECT_EQ(eve(dropped)["alert"]["action"], "allowed");  // without dropping
   EXPECT_NE(fast(dropped).find("  [wDrop] [**]"), std::string::npos);
   dropped.dropped = true;
   EXPECT_EQ(eve(dropped)["alert"]["action"], "blocked");
@@ -195,7 +195,7 @@ TEST_F(Alerts, WriteIpv6AddressesInFull) {
   EXPECT_EQ(record["flow"]["dest_ip"], "2001:0db8:0000:0000:0000:0000:0000:0001");
 }
 
-TEST_F(Alerts, HaveTypeAndCodeOfIcmpAndNoPorts) {
+TEST_F(Alerts, HaveTypeAndCodeForIcmpInsteadOfPorts) {
   const Frame icmp{3, 1, 0, 0, 0, 0, 0, 0};
   tracked_.packet.protocol = 1;
   tracked_.packet.source.port = tracked_.packet.destination.port = 0;
@@ -215,13 +215,13 @@ TEST_F(Alerts, GiveVlansInOrder) {
   EXPECT_EQ(eve()["vlan"].dump(), "[100,20]");
 }
 
-TEST_F(Alerts, OfNoFlowHaveNeitherFlowNorDirection) {
+TEST_F(Alerts, WithoutAFlowHaveNeitherFlowNorDirection) {
   tracked_.flow = nullptr;
   const Json record = eve();
   for (const char* member : {"flow", "flow_id", "direction"}) EXPECT_FALSE(record.contains(member)) << member;
 }
 
-TEST_F(Alerts, OfWhatIsNoIpHaveNoAddresses) {
+TEST_F(Alerts, OnPacketsOtherThanIpHaveNoAddresses) {
   tracked_.flow = nullptr;
   tracked_.packet.ip_version = 0;
   EXPECT_EQ(
@@ -244,7 +244,7 @@ TEST_F(Alerts, HavePayloadAndPacketOnRequest) {
   EXPECT_EQ(record["packet_info"].dump(), R"({"linktype":1,"linktype_name":"EN10MB"})");
 }
 
-TEST_F(Alerts, OfAStreamShowWhatWasLookedAtToFourKilobytes) {
+TEST_F(Alerts, OnAStreamShowUpToFourKilobytesOfInspectedBytes) {
   Alert in_stream = alert();
   in_stream.in_stream = true;
   in_stream.stream = bytes_of("seen");
@@ -295,7 +295,7 @@ TEST_F(Alerts, SayWhereThePacketCameFrom) {
   EXPECT_EQ(eve()["pkt_src"], "teredo tunnel");
 }
 
-TEST_F(Alerts, OfATagAreRecordsOfThePacket) {
+TEST_F(Alerts, OfATagArePacketRecords) {
   EXPECT_EQ(eve(Alert{nullptr, &tracked_}).dump(),
             R"({"timestamp":"2026-11-21T21:24:41.123456+0100","flow_id":123456789012345,"pcap_cnt":7,)"
             R"("event_type":"packet","src_ip":"192.0.2.1","src_port":80,"dest_ip":"192.0.2.2","dest_port":4321,)"
@@ -314,7 +314,7 @@ TEST_F(Alerts, AreFastLogLinesAsSuricataWritesThem) {
             std::string::npos);
 }
 
-TEST(TimeText, IsOfEachPacketsOwnTime) {
+TEST(TimeText, IsEachPacketsTime) {
   TimeText times;
   std::string text;
   for (const std::uint64_t seconds : {0U, 59U, 60U, 59U, 1'000'000'000U}) {
@@ -326,7 +326,7 @@ TEST(TimeText, IsOfEachPacketsOwnTime) {
             "01/01/1970-00:00:59.999999\n09/09/2001-01:46:40.999999\n");
 }
 
-TEST(ProtocolName, IsThatOfTheRegistry) {
+TEST(ProtocolName, IsTheRegistrysKeyword) {
   EXPECT_EQ(protocol_name(0), "HOPOPT");
   EXPECT_EQ(protocol_name(6), "TCP");
   EXPECT_EQ(protocol_name(17), "UDP");
@@ -380,7 +380,7 @@ TEST(EveStats, IsARecordOfAllCounters) {
   EXPECT_FALSE(all.contains("ips"));
 }
 
-TEST(EveStats, TellWhyFramesWereDroppedWhereTheyCanBe) {
+TEST(EveStats, HaveDropReasonsIfFramesCanBeDropped) {
   EveStats stats;
   stats.tracker.fragment_memory_refused = 7;
   stats.dropped.emplace();
@@ -415,7 +415,7 @@ TEST_F(Alerts, OfSeveralWorkersGoIntoOneLogAndAreCountedByRule) {
         packet.packet.number = w * kEach + i + 1;
         writer.alert({&rules[i % 2], &packet});
       }
-      writer.alert({nullptr, &packet});  // a tag's: counted for no rule
+      writer.alert({nullptr, &packet});  // a tagged packet: counted for no rule
     });
   }
   for (std::thread& worker : workers) worker.join();
@@ -435,7 +435,7 @@ TEST_F(Alerts, OfSeveralWorkersGoIntoOneLogAndAreCountedByRule) {
   }
 }
 
-TEST(FrameSet, HoldsEachFrameOnceAndCountsWhatHasNone) {
+TEST(FrameSet, HasEachFrameOnceAndCountsAlertsWithoutAFrame) {
   FrameSet frames;
   frames.add(1, 5'000);
   frames.add(130, 6'000);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A worker's alerts on their way into the logs, counted by rule.
+// Writes one worker's alerts to the logs, and counts them by rule.
 
 #pragma once
 
@@ -19,13 +19,13 @@ namespace penstock::nids {
 
 class AlertWriter final : public AlertSink {
  public:
-  /// `eve`, `fast_log` and `frames` may be null; the frames that alerts are raised at go into the last. `counts` has a
-  /// counter for each of `rules`, of which alerts are. Borrows all.
+  /// `eve`, `fast_log` and `frames` may be null. `frames` collects the frames that raised alerts. `counts` has one
+  /// counter for each of `rules`; every alert's rule is one of `rules`. Borrows all arguments.
   AlertWriter(report::EventLog* eve, report::EventLog* fast_log, const EveOptions& options, std::span<const Rule> rules,
               std::span<report::Counter> counts, FrameSet* frames = nullptr);
 
   void alert(const Alert& alert) noexcept override;
-  /// Now and then.
+  /// Flushes the logs if their interval has passed. Call it regularly.
   void flush_if_due(report::EventLog::Clock::time_point now) noexcept;
 
  private:

@@ -38,7 +38,8 @@ void add_protocol(JsonText& json, std::uint8_t protocol) {
   });
 }
 
-/// What Suricata makes of a frame and not finds in it, a tunnel's packet say, has no number of its own.
+/// Packets that Suricata derives from a frame, such as the inner packet of a tunnel, have no packet number of their
+/// own.
 bool is_frames_own(const TrackedPacket& tracked) noexcept {
   return tracked.packet.tunnel_depth == 0 && !tracked.packet.reassembled && !tracked.stream_end;
 }
@@ -51,7 +52,7 @@ void add_icmp(JsonText& json, const DecodedPacket& packet) {
   json.member("icmp_code", packet.transport[1]);
 }
 
-/// Of every record that is of a packet.
+/// Adds the members that every record about a packet has.
 void add_header(JsonText& json, const TrackedPacket& tracked, std::string_view event, TimeText& times) {
   const DecodedPacket& packet = tracked.packet;
   add_time(json, "timestamp", packet.timestamp_ns, times);
@@ -84,7 +85,7 @@ void add_side(JsonText& json, std::string_view key, const DecodedPacket& packet,
   json.close();
 }
 
-/// Values of one key stand together, keys in the order of their first.
+/// Values of one key are grouped; keys are in the order of their first occurrence.
 void add_metadata(JsonText& json, const Rule& rule) {
   if (rule.metadata.empty()) return;
   json.open("metadata");
@@ -171,7 +172,7 @@ void add_flow(JsonText& json, const TrackedPacket& tracked, TimeText& times) {
   json.close();
 }
 
-/// Printable ASCII and line ends as they are, all else as dots.
+/// Printable ASCII characters and newlines are copied, all other bytes become dots.
 void append_printable(std::string& out, Bytes bytes) {
   for (const std::uint8_t byte : bytes) {
     switch (byte) {
@@ -193,7 +194,8 @@ void add_payload(JsonText& json, const Alert& alert) {
   json.member("stream", std::uint64_t{stream});
 }
 
-/// The frame, or the IP packet where that was found in another one. What the stack made itself has no bytes.
+/// Adds the bytes of the frame, or of the IP packet if it was found inside another one. Packets made by the stack have
+/// no bytes.
 void add_packet(JsonText& json, const TrackedPacket& tracked) {
   const DecodedPacket& packet = tracked.packet;
   const bool whole_frame = is_frames_own(tracked);

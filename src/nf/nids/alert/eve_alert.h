@@ -14,15 +14,16 @@
 
 namespace penstock::nids {
 
-/// What records hold on request.
+/// Optional contents of the records.
 struct EveOptions {
-  bool payload = false;  // payload, payload_printable, stream: of a stream what was looked at, to 4 KiB
+  bool payload = false;  // payload, payload_printable, stream; of a stream, up to 4 KiB of the inspected bytes
   bool packet = false;   // the packet's bytes
-  /// Of the rule, by these prefixes of the systems that they name ("cve" …); null: none. Borrowed.
+  /// Prefixes of the rule's references, by the system that they name ("cve" …). Null: references are not written.
+  /// Borrowed.
   const std::map<std::string, std::string, std::less<>>* references = nullptr;
 };
 
-/// A record without its line end. An alert without a rule is a packet that a tag asks for.
+/// Appends a record without its newline. An alert without a rule becomes a `packet` record (a tagged packet).
 void append_eve(std::string& out, const Alert& alert, const EveOptions& options, TimeText& times);
 
 }  // namespace penstock::nids

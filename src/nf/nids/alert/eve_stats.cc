@@ -13,7 +13,7 @@ namespace penstock::nids {
 
 namespace {
 
-/// By DropReason; what Suricata does not drop for has a name of its own.
+/// Indexed by DropReason. Reasons that Suricata does not have get names of our own.
 constexpr std::array<std::string_view, kDropReasons.size()> kSuricatasReasons{
     "rules", "stream_changed_bytes", "stream_error", "flow_memcap", "stream_memcap", "defrag_memcap", "decode_error"};
 
@@ -30,7 +30,7 @@ void append_eve_stats(std::string& out, const EveStats& stats, TimeText& times) 
   json.open("decoder");
   json.member("pkts", tracker.packets);
   json.member("bytes", stats.bytes);
-  json.member("undecodable", tracker.undecodable);  // as others below, Suricata has no name for it
+  json.member("undecodable", tracker.undecodable);  // not in Suricata
   json.close();
   json.open("defrag");
   json.member("fragments", tracker.fragments);
@@ -72,7 +72,7 @@ void append_eve_stats(std::string& out, const EveStats& stats, TimeText& times) 
   json.member("alert", stats.alerts);
   json.member("alert_queue_overflow", stats.alerts_over_limit);
   json.member("alerts_suppressed", stats.alerts_suppressed);
-  // Suricata has no names for these.
+  // These are not in Suricata.
   json.member("pcre_limits", stats.pcre_limits);
   json.member("step_limits", stats.step_limits);
   json.member("frames_over_budget", stats.frames_over_budget);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// EVE's record `stats`: what was counted, of all workers, by Suricata's names.
+// EVE's `stats` record: the counters of all workers, by Suricata's names.
 
 #pragma once
 
@@ -23,12 +23,12 @@ struct EveStats {
   stack::TrackerCounters tracker;
   std::uint64_t rules_loaded = 0, rules_failed = 0;
   std::uint64_t alerts = 0, alerts_over_limit = 0, alerts_suppressed = 0;
-  /// Frames, by DropReason; nothing where none can be dropped.
+  /// Frames by DropReason; empty if `nids` cannot drop any.
   std::optional<std::array<std::uint64_t, kDropReasons.size()>> dropped;
   std::uint64_t pcre_limits = 0, step_limits = 0, frames_over_budget = 0, evaluations_given_up = 0;
 };
 
-/// Without its line end.
+/// Appends the record without its newline.
 void append_eve_stats(std::string& out, const EveStats& stats, TimeText& times);
 
 }  // namespace penstock::nids

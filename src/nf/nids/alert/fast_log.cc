@@ -17,7 +17,7 @@ namespace {
 
 using stack::DecodedPacket;
 
-/// Of ICMP, type and code stand where ports do.
+/// For ICMP, type and code take the place of ports.
 void append_ends(std::string& out, const DecodedPacket& packet) {
   unsigned first = packet.source.port;
   unsigned second = packet.destination.port;
@@ -33,7 +33,7 @@ void append_ends(std::string& out, const DecodedPacket& packet) {
   fmt::format_to(std::back_inserter(out), ":{}", second);
 }
 
-/// What is no IP: the first bytes, and the number of the frame.
+/// For packets that are not IP: the first bytes, and the number of the frame.
 void append_raw(std::string& out, const DecodedPacket& packet) {
   constexpr std::size_t kMost = 32;
   out.append(" [**] [Raw pkt: ");
@@ -43,7 +43,7 @@ void append_raw(std::string& out, const DecodedPacket& packet) {
   if (packet.number != 0) fmt::format_to(std::back_inserter(out), " [pcap file packet: {}]", packet.number);
 }
 
-/// A rule's text, on its line.
+/// Appends a rule's message; control characters become dots, to keep it on one line.
 void append_message(std::string& out, std::string_view text) {
   for (const char c : text) out.push_back(static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '.' : c);
 }

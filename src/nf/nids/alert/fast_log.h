@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Suricata's fast.log: a line for an alert.
+// Suricata's fast.log: one line for each alert.
 
 #pragma once
 
@@ -12,9 +12,9 @@
 
 namespace penstock::nids {
 
-/// "11/21/2026-20:24:41.123456  [**] [1:2100498:7] GPL ATTACK_RESPONSE id check returned root [**] [Classification:
-/// Potentially Bad Traffic] [Priority: 2] {TCP} 192.0.2.1:80 -> 192.0.2.2:4321", without its line end. The alert has a
-/// rule.
+/// Appends a line without its newline, such as "11/21/2026-20:24:41.123456  [**] [1:2100498:7] GPL ATTACK_RESPONSE id
+/// check returned root [**] [Classification: Potentially Bad Traffic] [Priority: 2] {TCP} 192.0.2.1:80 ->
+/// 192.0.2.2:4321". The alert must have a rule.
 void append_fast(std::string& out, const Alert& alert, TimeText& times);
 
 }  // namespace penstock::nids

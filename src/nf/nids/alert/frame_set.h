@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The frames of a capture that alerts were raised at, by their numbers: a bit for each frame up to the last one. One
-// worker's own while it runs.
+// The set of a capture's frames that raised alerts: one bit for each frame number up to the highest one in the set.
+// Each worker has its own while it runs.
 
 #pragma once
 
@@ -15,7 +15,8 @@ namespace penstock::nids {
 
 class FrameSet {
  public:
-  /// `number` from 1; 0 (an alert at the end of a stream, say, which no frame brought about) is only counted.
+  /// Frame numbers start at 1. 0 means that no frame caused the alert (for example at the end of a stream); it is only
+  /// counted.
   void add(std::uint64_t number, std::uint64_t timestamp_ns) noexcept {
     if (number == 0 || !reserve(number)) {
       ++without_frame_;

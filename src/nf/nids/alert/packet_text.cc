@@ -12,7 +12,7 @@ namespace penstock::nids {
 
 namespace {
 
-/// By number, to 143 (IANA's registry "Assigned Internet Protocol Numbers").
+/// Indexed by protocol number, up to 143 (IANA's registry "Assigned Internet Protocol Numbers").
 constexpr auto kProtocols = std::to_array<std::string_view>({
     "HOPOPT",
     "ICMP",
@@ -163,7 +163,7 @@ static_assert(kProtocols.size() == 144);
 
 constexpr std::uint16_t kVxlanPort = 4789;
 
-/// The frame's own packet's layout, or that of a packet in it.
+/// The layout of a frame's outer packet, or of a packet inside it.
 PacketLayout layout_of(stack::Bytes bytes, LinkType link) noexcept {
   const auto length = static_cast<std::uint32_t>(bytes.size());
   return parse(bytes.data(), length, length, link);
@@ -175,7 +175,7 @@ const Header& header_at(stack::Bytes bytes, std::size_t offset) noexcept {
   return *reinterpret_cast<const Header*>(bytes.data() + offset);
 }
 
-/// What carries the innermost packet of a tunnel, by the headers before it.
+/// The tunnel that carries the innermost packet, by the headers before it.
 std::string_view tunnel_source(const stack::DecodedPacket& packet) noexcept {
   stack::Bytes bytes = packet.frame;
   LinkType link = packet.link_type;

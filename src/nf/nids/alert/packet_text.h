@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Addresses, protocols and the like as Suricata's logs name them.
+// Formats addresses, protocols and similar values as Suricata's logs do.
 
 #pragma once
 
@@ -15,15 +15,15 @@
 
 namespace penstock::nids {
 
-/// "192.0.2.1"; of version 6 all eight groups of four digits, as Suricata writes them.
+/// "192.0.2.1"; an IPv6 address as eight groups of four digits, as Suricata writes it.
 void append_address(std::string& out, const Ipv6Address& address, std::uint8_t ip_version);
 
-/// "TCP", "IPv6-ICMP": IANA's keyword of the IP protocol; empty where it has none.
+/// "TCP", "IPv6-ICMP": IANA's keyword for the IP protocol; empty if it has none.
 [[nodiscard]] std::string_view protocol_name(std::uint8_t protocol) noexcept;
-/// Whether its packets have ports in logs: of TCP, UDP and SCTP.
+/// Whether logs show ports for this protocol: TCP, UDP and SCTP.
 [[nodiscard]] bool has_logged_ports(std::uint8_t protocol) noexcept;
 
-/// A link layer as libpcap numbers and names it.
+/// A link type by libpcap's number and name.
 struct LinkName {
   std::uint16_t dlt;
   std::string_view name;
@@ -33,9 +33,9 @@ struct LinkName {
 /// Where a packet came from: "wire/pcap", "gre tunnel", "defrag", "stream (flow timeout)".
 [[nodiscard]] std::string_view packet_source(const stack::TrackedPacket& tracked) noexcept;
 
-/// The frame's own packet, in which a tunnel carried others.
+/// The outermost packet of a frame, which carries the others in tunnels.
 struct OuterPacket {
-  std::uint8_t ip_version = 0;  // 0: it is none of IP
+  std::uint8_t ip_version = 0;  // 0: not IP
   std::uint8_t protocol = 0;
   stack::Endpoint source, destination;
 };

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
-/// "41.123456" of the minute.
+/// The seconds within the minute: "41.123456".
 void append_seconds(std::string& out, std::uint64_t timestamp_ns) {
   const std::uint64_t microseconds = timestamp_ns / 1000 % 60'000'000;
   std::array<char, 9> text{};

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packets' times as Suricata's logs have them: local time, with microseconds. One worker's own: it remembers the
-// minute.
+// Formats packet times as Suricata's logs do: local time with microseconds. It caches the current minute, so each
+// worker has its own.
 
 #pragma once
 
@@ -23,7 +23,8 @@ class TimeText {
  private:
   void look_up(std::uint64_t minute);
 
-  std::uint64_t minute_ = std::numeric_limits<std::uint64_t>::max();  // since the epoch, that the texts are of
+  std::uint64_t minute_ = std::numeric_limits<std::uint64_t>::max();  // since the epoch; the minute that the cached
+                                                                      // texts stand for
   std::array<char, 32> iso_{};                                        // "2026-11-21T20:24:"
   std::array<char, 32> us_{};                                         // "11/21/2026-20:24:"
   std::array<char, 8> zone_{};                                        // "+0100"

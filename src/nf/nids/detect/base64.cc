@@ -34,7 +34,7 @@ std::size_t decode_base64(std::span<const std::uint8_t> encoded, std::span<std::
     while (taken < block.size() && read < encoded.size() && kValues[encoded[read]] != kForeign) {
       block[taken++] = kValues[encoded[read++]];
     }
-    // One digit alone is no byte.
+    // A single digit does not make a byte.
     if (taken == 0 || block[0] == kPadding || block[1] == kPadding) return written;
     decoded[written++] = static_cast<std::uint8_t>(block[0] << 2 | block[1] >> 4);
     if (block[2] != kPadding) {

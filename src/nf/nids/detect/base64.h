@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Base64 as base64_decode reads it.
+// Decodes Base64 as the rule option base64_decode does.
 
 #pragma once
 
@@ -15,9 +15,9 @@ namespace penstock::nids {
   return (encoded_bytes + 3) / 4 * 3;
 }
 
-/// RFC 4648 §4, leniently: it ends at the first byte that is neither of the alphabet nor `=`, missing padding is added,
-/// and what follows a padded block is decoded too. Returns the bytes written; `decoded` has room for
-/// base64_capacity(encoded.size()).
+/// RFC 4648 §4, leniently: decoding ends at the first byte that is neither in the alphabet nor `=`, missing padding is
+/// added, and data after a padded block is decoded too. Returns the number of bytes written; `decoded` must have room
+/// for base64_capacity(encoded.size()).
 [[nodiscard]] std::size_t decode_base64(std::span<const std::uint8_t> encoded,
                                         std::span<std::uint8_t> decoded) noexcept;
 

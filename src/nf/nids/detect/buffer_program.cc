@@ -26,18 +26,18 @@ using Bytes = std::span<const std::uint8_t>;
 // Suricata's detect.inspection-recursion-limit.
 constexpr unsigned kMostSteps = 3000;
 constexpr std::size_t kMostVariables = 256;
-constexpr std::uint32_t kMostBase64 = 65535;        // bytes that are decoded
-constexpr std::uint64_t kMostIsDataAt = 100000000;  // a variable over it is behind all data
+constexpr std::uint32_t kMostBase64 = 65535;        // decoded bytes
+constexpr std::uint64_t kMostIsDataAt = 100000000;  // a variable above this is past all data
 constexpr std::int64_t kMostBinary = 8, kMostText = 23, kMostMathBinary = 4, kMostMathText = 10;
 
-/// A content with its numbers as they are used. What is relative has `distance` or `within`.
+/// A content with its numbers as they are used. Relative contents have `distance` or `within`.
 struct ContentStep {
   ContentSearch search;
   bool negated = false, ends_with = false;
   bool relative = false;
-  bool depth_moves = false;  // a variable's depth or offset: the depth counts from the offset
-  bool fatal = false;        // negated, and neither placed nor near anything: where it is found nothing can help
-  // What follows is placed by this one, so that another match may do where the first does not.
+  bool depth_moves = false;  // depth or offset is a variable: the depth counts from the offset
+  bool fatal = false;        // negated, without position or relative option: if it is found, the rule cannot match
+  // A later option is relative to this content, so another match of it may succeed where the first fails.
   bool tried_again = false;
   std::optional<Number> offset{}, depth{}, distance{}, within{};
 };
@@ -49,13 +49,13 @@ struct PcreStep {
   bool tried_again = false;
 };
 
-/// An expression on what HTTP requests ask for.
+/// An expression on the targets of HTTP requests.
 struct TargetStep {
   PcreProgram program;
   bool negated = false;
   bool raw = false;
 };
-// What is longer of a request's target is not looked at.
+// Longer request targets are truncated.
 constexpr std::size_t kMostTarget = 4096;
 
 }  // namespace
@@ -70,7 +70,7 @@ struct InspectionScratch::Parts {
   std::array<std::uint8_t, base64_capacity(kMostBase64)> base64{};
   std::array<std::uint8_t, kMostTarget> target{};
   const InspectionBudget budget;
-  WorkAllowance work;  // of the frame
+  WorkAllowance work;  // the frame's
   bool frame_is_over_budget = false;
   PcreScratch pcre;
   Counters counters;
@@ -131,7 +131,7 @@ std::span<const std::uint8_t> InspectionScratch::base64() const noexcept {
 
 const InspectionScratch::Counters& InspectionScratch::counters() const noexcept { return parts_->counters; }
 
-/// base64_decode, and base64_data's options where it runs them itself.
+/// base64_decode, and base64_data's options if it runs them itself.
 struct BufferProgram::Step {
   struct Base64 {
     Base64Decode decode;
@@ -142,7 +142,7 @@ struct BufferProgram::Step {
       what;
 };
 
-/// Suricata's set-up of options: which of them a later one is relative to.
+/// Prepares options as Suricata does: determines which of them a later one is relative to.
 class BufferProgram::Builder {
  public:
   explicit Builder(Buffer buffer) : buffer_(buffer) {}
@@ -185,11 +185,11 @@ class BufferProgram::Builder {
     step.distance = content.distance;
     step.within = content.within;
     step.depth_moves = is_variable(step.depth) || is_variable(step.offset);
-    // A depth that counts from a number of the rule ends where it ends.
+    // A constant depth counts from the offset; make it count from the start.
     if (step.depth && !step.depth_moves && step.offset) step.depth->value += step.offset->value;
     if (step.relative) {
-      // The next match of what it is relative to lies further on: with a distance alone, not negated, the first one
-      // leaves more room than all others.
+      // The previous option may have to match again further on. With only a distance, not negated, this is useless: its
+      // first match leaves more room than all others.
       if (ContentStep* const last = last_of<ContentStep>(pattern_)) {
         last->tried_again = last->tried_again || content.within || content.negated;
         last->fatal = false;
@@ -218,7 +218,7 @@ class BufferProgram::Builder {
 
   Errors add(const IsDataAt& option) {
     if (option.relative) {
-      // Nothing behind a content is that content at the end.
+      // "No data after a content" means that the content is at the end.
       ContentStep* const last = last_of<ContentStep>(before());
       if (last != nullptr && option.negated && option.position.variable < 0 && option.position.value == 1) {
         last->ends_with = true;
@@ -248,8 +248,8 @@ class BufferProgram::Builder {
     return {};
   }
 
-  /// What an option on bytes is relative to: in payloads these options themselves too, so that a content before them is
-  /// not tried again.
+  /// What a relative option on bytes follows: in payloads also these options themselves, so that a content before them
+  /// is not tried again.
   [[nodiscard]] int before() const noexcept { return buffer_ == Buffer::payload ? position_ : pattern_; }
 
   void followed_by_relative(int index) {
@@ -301,7 +301,7 @@ class BufferProgram::Builder {
   bool bad_variable_ = false;
 };
 
-/// One rule's evaluation of one buffer. `position_` is where the last match ended.
+/// One rule's evaluation of one buffer. `position_` is the end of the last match.
 class BufferProgram::Run {
  public:
   Run(InspectionScratch::Parts& scratch, std::size_t buffer_bytes, std::uint64_t before)
@@ -312,13 +312,13 @@ class BufferProgram::Run {
 
   enum class Outcome : std::uint8_t { match, no_match, give_up /* nothing can match elsewhere */ };
 
-  /// Behind what the options found that matched.
+  /// The end of what the options matched.
   [[nodiscard]] std::size_t match_end() const noexcept { return static_cast<std::size_t>(match_end_); }
 
-  /// The steps from `step` on. Calls itself for what follows a content or pcre that may be tried again, so that it is
-  /// never deeper than the rule is long.
+  /// Runs the steps from `step` on. Recurses after a content or pcre that may be tried again, so the depth is bounded
+  /// by the length of the rule.
   [[nodiscard]] Outcome inspect(const Step* step, const Step* end, Bytes buffer) noexcept {
-    std::int64_t furthest = position_;  // of what matched from here on
+    std::int64_t furthest = position_;  // end of what matched from here on
     const auto ended = [&](Outcome outcome) {
       if (outcome == Outcome::match) match_end_ = std::max(match_end_, furthest);
       return outcome;
@@ -349,7 +349,7 @@ class BufferProgram::Run {
         case 5: outcome = test(*std::get_if<ByteExtract>(&step->what), buffer); break;
         case 6: outcome = test(*std::get_if<ByteMath>(&step->what), buffer); break;
         case 7:
-          // What stands behind it is not looked at (Suricata: base64_data ends the list).
+          // The options after it are not evaluated (in Suricata, base64_data ends the list).
           return ended(decode(*std::get_if<Step::Base64>(&step->what), buffer));
         case 9: outcome = test(*std::get_if<TargetStep>(&step->what), buffer); break;
         default:
@@ -362,14 +362,14 @@ class BufferProgram::Run {
   }
 
  private:
-  /// Where a content may lie.
+  /// The range in which a content may lie.
   struct Window {
     std::int64_t begin = 0, end = 0;
     [[nodiscard]] bool holds_any() const noexcept { return begin <= end && end != 0; }
   };
 
-  /// Suricata's arithmetic, with its 32 bits: numbers of variables are cut to them, and what `within` ends before the
-  /// stream ends nowhere.
+  /// Suricata's 32-bit arithmetic: values of variables are truncated, and a `within` that ends before the start of the
+  /// stream does not bound the match.
   [[nodiscard]] Window window_of(const ContentStep& content, std::int64_t size, std::int64_t position) const noexcept {
     Window window{0, size};
     const auto number = [&](const std::optional<Number>& of) -> std::int64_t {
@@ -423,7 +423,7 @@ class BufferProgram::Run {
     }
   }
 
-  /// What follows a content or pcre that has matched up to `position_`.
+  /// Runs the steps after a content or pcre that has matched up to `position_`.
   [[nodiscard]] Outcome rest_of(const Step* step, const Step* end, Bytes buffer) noexcept {
     const std::int64_t position = position_;
     const Outcome rest = step + 1 == end ? Outcome::match : inspect(step + 1, end, buffer);
@@ -438,7 +438,7 @@ class BufferProgram::Run {
     if (!window.holds_any() || (content.ends_with && window.end < size)) return Outcome::match;
     const std::int64_t found = find(content, buffer, window);
     if (found < 0) return Outcome::match;
-    // As Suricata has it: the first place alone is looked at, and its end is measured against the window's length.
+    // As in Suricata, only the first match is tested, and its end is compared with the length of the window.
     const auto match_end = found + static_cast<std::int64_t>(content.search.length());
     if (content.ends_with && match_end != window.end - window.begin) return Outcome::match;
     return content.fatal ? Outcome::give_up : Outcome::no_match;
@@ -452,13 +452,13 @@ class BufferProgram::Run {
     return found < 0 ? found : window.begin + found;
   }
 
-  /// Of any of the targets it holds.
+  /// It holds if it matches any of the targets.
   [[nodiscard]] Outcome test(const TargetStep& regex, Bytes buffer) noexcept {
     if (before_ != 0) {
       const auto line_end = std::find(buffer.begin(), buffer.end(), '\n');
       buffer = line_end == buffer.end() ? Bytes() : Bytes(line_end + 1, buffer.end());
     }
-    scratch_.work.take(2 * buffer.size());  // lines are looked for, and what they hold is copied
+    scratch_.work.take(2 * buffer.size());  // lines are searched for, and their targets copied
     RequestTargets targets(buffer);
     for (RequestTargets::Target target; targets.next(target);) {
       const Bytes subject = regex.raw ? target.bytes : normal_target(target, scratch_.target);
@@ -481,7 +481,7 @@ class BufferProgram::Run {
     return match;
   }
 
-  /// Sets `position_` behind the match.
+  /// Sets `position_` to the end of the match.
   [[nodiscard]] Outcome first_match(const PcreStep& regex, Bytes buffer) noexcept {
     const std::int64_t base = regex.relative ? position_ : 0;
     const Bytes subject = buffer.subspan(static_cast<std::size_t>(base));
@@ -492,7 +492,7 @@ class BufferProgram::Run {
     return Outcome::match;
   }
 
-  /// Something follows that is relative to it.
+  /// A later option is relative to this one.
   [[nodiscard]] Outcome inspect_pcre(const PcreStep& regex, const Step* step, const Step* end, Bytes buffer) noexcept {
     if (regex.negated) {
       const Outcome outcome = first_match(regex, buffer);
@@ -510,7 +510,7 @@ class BufferProgram::Run {
     }
   }
 
-  /// `count` bytes from `offset` on, as all options that read numbers take them; `none`: they are not all there.
+  /// The `count` bytes from `offset` on, for options that read numbers; empty if the buffer does not have all of them.
   [[nodiscard]] std::optional<Bytes> bytes_at(std::int64_t offset, std::int64_t count, bool relative,
                                               Bytes buffer) const noexcept {
     const auto size = static_cast<std::int64_t>(buffer.size());
@@ -524,7 +524,7 @@ class BufferProgram::Run {
     return text == NumberText::none ? read_binary_number(bytes, order) : read_text_number(bytes, text);
   }
 
-  /// Suricata keeps places and sizes in 32 bits.
+  /// Suricata stores positions and sizes in 32 bits.
   [[nodiscard]] std::int64_t place(const Number& number) const noexcept {
     return static_cast<std::int32_t>(scratch_.value_of(number));
   }
@@ -540,7 +540,8 @@ class BufferProgram::Run {
       return option.negated ? Outcome::match : Outcome::no_match;
     }
     if (there != option.negated) return Outcome::match;
-    // A later match has less behind it. `!` of a relative one is the opposite, and what a variable says may change.
+    // A later match leaves less data after it. The opposite holds for a negated relative option, and a variable may
+    // change.
     return variable || (option.relative && option.negated) ? Outcome::no_match : Outcome::give_up;
   }
 
@@ -575,7 +576,7 @@ class BufferProgram::Run {
     auto bytes = bytes_at(place(option.offset), count, option.relative, buffer);
     if (!bytes) return Outcome::no_match;
     const std::int64_t begin = bytes->data() - buffer.data();
-    // Of no bytes, the text is as long as it is.
+    // A count of 0 takes as much text as there is.
     if (count == 0 && option.text != NumberText::none) {
       const Bytes rest = buffer.subspan(static_cast<std::size_t>(begin));
       bytes = rest.first(std::min(rest.size(), static_cast<std::size_t>(kMostText)));
@@ -667,7 +668,7 @@ class BufferProgram::Run {
     return data == Outcome::match ? Outcome::match : Outcome::no_match;
   }
 
-  /// By how much places that count from the stream's start are less in the buffer. No rule names one over 2^31.
+  /// How much positions from the stream's start exceed those in the buffer. No rule has a position over 2^31.
   [[nodiscard]] std::int64_t places_before() const noexcept {
     return static_cast<std::int64_t>(std::min<std::uint64_t>(before_, std::numeric_limits<std::int32_t>::max()));
   }
@@ -675,7 +676,7 @@ class BufferProgram::Run {
   InspectionScratch::Parts& scratch_;
   std::int64_t position_ = 0;
   std::int64_t match_end_ = 0;
-  std::uint64_t before_;  // bytes that came before the buffer
+  std::uint64_t before_;  // bytes of the stream before the buffer
   unsigned steps_ = 0;
 };
 
@@ -720,7 +721,7 @@ bool BufferProgram::matches(std::span<const std::uint8_t> buffer, InspectionScra
   Run run(scratch.parts(), buffer.size(), before);
   const Run::Outcome outcome = run.inspect(steps_.data(), steps_.data() + steps_.size(), buffer);
   if (scratch.parts().work.is_over()) {
-    // What was not looked for to the end may seem not to be there, and negated options to hold.
+    // A search that was not completed may look like "not found", so that negated options would hold.
     scratch.parts().note_over_budget();
     return false;
   }
@@ -733,7 +734,7 @@ bool BufferProgram::may_match_from(std::span<const std::uint8_t> buffer, std::si
   if (!only_contents_) return true;
   return std::ranges::any_of(steps_, [&](const Step& step) {
     const ContentStep& content = *std::get_if<ContentStep>(&step.what);
-    if (content.negated) return false;  // what is not there needs no byte
+    if (content.negated) return false;  // a negated content needs no bytes
     const std::size_t reach = std::min(from, content.search.length() - 1);
     std::uint64_t work = buffer.size() - from + reach;
     const bool is_there = content.search.find(buffer.subspan(from - reach), work) >= 0;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one evaluation costs, by what the rule asks and how long the buffer is. Buffers are of text, and hold what is
-// looked for at their end or not at all. Bytes are those of the buffer.
+// The cost of one evaluation, by kind of option and buffer length. Buffers are text; what is searched for is at their
+// end or absent. Bytes are those of the buffer.
 
 #include <benchmark/benchmark.h>
 
@@ -41,7 +41,7 @@ void search(benchmark::State& state, bool nocase) {
 void BM_Search(benchmark::State& state) { search(state, false); }
 void BM_SearchNocase(benchmark::State& state) { search(state, true); }
 
-/// The C library's, beside it.
+/// The C library's search, for comparison.
 void BM_Memmem(benchmark::State& state) {
   const auto size = static_cast<std::size_t>(state.range(0));
   const auto bytes = text(size, "cmd.exe");
@@ -68,7 +68,7 @@ void BM_ThreeContents(benchmark::State& state) {
   run(state, {content("GET "), content("/cmd.exe?").nocase().distance(0), content("|").distance(0).within(20)},
       "/cmd.exe?c=|");
 }
-/// Each "e" is followed by no "q" in time.
+/// No "e" has a "zq" near enough.
 void BM_ContentThatIsTriedAgain(benchmark::State& state) { run(state, {content("e"), content("zq").within(4)}, ""); }
 void BM_Pcre(benchmark::State& state) {
   run(state, {content("Cookie"), pcre("id=[0-9a-f]{16}; theme=light").relative()}, "");

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any options on any buffer: they end, they read no byte outside, and what they find a search of every place finds too.
+// Runs arbitrary options on arbitrary buffers: the run must end, read nothing outside the buffer, and match only if a
+// search of every position also matches.
 //
-// Input: a byte: with 1 in it the rest up to the first newline is a regular expression, which runs on what follows.
-// Else the byte's second bit is the buffer's kind, and the rest is what RandomInspection draws from: options, then a
-// buffer.
+// Input: the first byte selects the kind of test. If its lowest bit is set, the rest up to the first newline is a
+// regular expression, which runs on the remaining bytes. Otherwise its second bit selects the kind of buffer, and
+// RandomInspection draws from the rest: options, then a buffer.
 
 #include <algorithm>
 #include <cstdint>
@@ -35,7 +36,7 @@ struct Draw {
   }
 };
 
-/// In memory of just its size, so that a byte too far is seen.
+/// In memory of exactly its size, so that reads past its end are detected.
 std::unique_ptr<std::uint8_t[]> copy_of(Input bytes) {
   auto copy = std::make_unique<std::uint8_t[]>(bytes.size());
   std::copy(bytes.begin(), bytes.end(), copy.get());

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random options on random buffers of few letters, so that contents are found often and in many places, beside a search
-// that tries every one of them.
+// Compares random options on random buffers of few letters, which match often and at many positions, with a search that
+// tries every position.
 
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ Outcomes compare(std::uint64_t seed, unsigned cases, Buffer kind, bool complete)
     if (!program) break;
     for (int i = 0; i < 3; ++i) {
       const std::vector<std::uint8_t> bytes = random.buffer(i == 0 ? 8 : 40);
-      // Memory of just its size, so that a byte too far is seen.
+      // Memory of exactly its size, so that reads past its end are detected.
       const auto buffer = std::make_unique<std::uint8_t[]>(bytes.size());
       std::copy(bytes.begin(), bytes.end(), buffer.get());
       const std::span<const std::uint8_t> span(buffer.get(), bytes.size());
@@ -58,22 +58,22 @@ Outcomes compare(std::uint64_t seed, unsigned cases, Buffer kind, bool complete)
   return outcomes;
 }
 
-TEST(BufferProgramOracle, FindsWhatTryingEveryPlaceFinds) {
+TEST(BufferProgramOracle, FindsWhatTryingEveryPositionFinds) {
   const Outcomes outcomes = compare(1, penstock::testing::rounds(200'000), Buffer::tcp_header, true);
-  EXPECT_GT(outcomes.found, outcomes.cases / 4);  // of three buffers
+  EXPECT_GT(outcomes.found, outcomes.cases / 4);  // three buffers per case
 }
 
-TEST(BufferProgramOracle, FindsNothingThatTryingEveryPlaceDoesNot) {
+TEST(BufferProgramOracle, FindsNothingThatTryingEveryPositionDoesNot) {
   for (const Buffer buffer : {Buffer::payload, Buffer::tcp_header}) {
     const Outcomes outcomes = compare(2, penstock::testing::rounds(150'000), buffer, false);
     EXPECT_GT(outcomes.found, outcomes.cases / 4);
-    // What Suricata gives up is little.
+    // Suricata gives up only a few matches.
     EXPECT_LT(outcomes.naive_found - outcomes.found, outcomes.naive_found / 10);
     RecordProperty("given_up", static_cast<int>(outcomes.naive_found - outcomes.found));
   }
 }
 
-TEST(ContentSearchOracle, FindsTheFirstPlace) {
+TEST(ContentSearchOracle, FindsTheFirstPosition) {
   std::mt19937_64 random(3);
   for (std::uint32_t round = 0; round < penstock::testing::rounds(300'000); ++round) {
     const auto below = [&](std::size_t end) { return static_cast<std::size_t>(random() % end); };

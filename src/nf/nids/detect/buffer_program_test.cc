@@ -34,7 +34,7 @@ bool match(std::string_view text, const Matches& matches) {
   return program && program->matches(as_bytes(text), scratch());
 }
 
-/// In a buffer of its own, where options on bytes have other set-up rules.
+/// In a buffer other than the payload, where relative options are set up differently.
 bool match_in(Buffer buffer, std::string_view text, const Matches& matches, const Matches& base64_data = {}) {
   auto program = BufferProgram::compile(BufferMatches{buffer, matches}, base64_data);
   EXPECT_TRUE(program) << to_string(program.error());
@@ -51,7 +51,7 @@ TEST(BufferProgram, FindsAContentAnywhere) {
   EXPECT_FALSE(match("ab", {content("abc")}));
   EXPECT_FALSE(match("xxABCxx", {content("abc")}));
   EXPECT_TRUE(match("xxABcxx", {content("aBc").nocase()}));
-  EXPECT_FALSE(match("x@Bc", {content("`bc").nocase()}));  // only letters fold
+  EXPECT_FALSE(match("x@Bc", {content("`bc").nocase()}));  // case folding only applies to letters
 }
 
 TEST(BufferProgram, HasNoMatchWithoutABuffer) {
@@ -84,28 +84,28 @@ TEST(BufferProgram, PlacesByDistanceAndWithinFromTheLastEnd) {
   EXPECT_TRUE(match("ba", {content("a"), content("b").distance(-2).within(1)}));
   EXPECT_TRUE(match("ba", {content("a"), content("b").distance(-200)}));
   EXPECT_FALSE(match("ba", {content("a"), content("b").distance(-1)}));
-  // A window that ends before the buffer begins ends nowhere (Suricata's unsigned arithmetic).
+  // A window that ends before the start of the buffer has no end (Suricata's unsigned arithmetic).
   EXPECT_TRUE(match("xxab", {content("a"), content("b").distance(-10).within(3)}));
   EXPECT_FALSE(match("xxab", {content("a"), content("b").distance(-2).within(2)}));
 }
 
-TEST(BufferProgram, GoesBackToWhereAnEarlierContentMatchesElsewhere) {
+TEST(BufferProgram, BacktracksToAnotherMatchOfAnEarlierContent) {
   EXPECT_TRUE(match("a1111a2b", {content("a"), content("b").within(2)}));
   EXPECT_TRUE(match("ax ax axb", {content("a"), content("x").within(1), content("b").within(1)}));
   EXPECT_TRUE(match("aab", {content("a"), content("b").distance(0).within(1)}));
   EXPECT_FALSE(match("aaxb", {content("a"), content("b").within(1)}));
-  // Overlapping matches too.
+  // Also with overlapping matches.
   EXPECT_TRUE(match("aaaab", {content("aaa"), content("b").within(1)}));
 }
 
-TEST(BufferProgram, GivesUpWhereNoOtherPlaceIsTried) {
-  // Nothing depends on where 'a' is, so that its second place, which would do, is not tried.
+TEST(BufferProgram, GivesUpIfNoOtherPositionIsTried) {
+  // Nothing depends on the position of 'a', so its second occurrence, which would match, is not tried.
   EXPECT_TRUE(match("a1a2", {content("a"), byte_test(1, Is::equal, '2', 0).relative()}));
   EXPECT_FALSE(match("a1a2", {content("a"), isdataat(0), byte_test(1, Is::equal, '2', 0).relative()}));
-  // In another buffer the byte_test counts from the content before it, whatever is between.
+  // In another buffer, the byte_test counts from the preceding content, whatever is between them.
   EXPECT_TRUE(
       match_in(Buffer::tcp_header, "a1a2", {content("a"), isdataat(0), byte_test(1, Is::equal, '2', 0).relative()}));
-  // A distance alone: the first place leaves the most room.
+  // With only a distance, the first position leaves the most room.
   EXPECT_FALSE(match("ab1ab2", {content("a"), content("b").distance(0), content("1"), content("3").distance(0)}));
   EXPECT_TRUE(match("ab1ab2", {content("a"), content("b").distance(0), content("2").within(1)}));
 }
@@ -118,10 +118,10 @@ TEST(BufferProgram, NegatedContentsAreNowhereInTheirWindow) {
   EXPECT_TRUE(match("x", {content("a").negated().offset(5)}));
   EXPECT_TRUE(match("k12a", {content("k"), content("a").negated().within(2)}));
   EXPECT_FALSE(match("k1a2", {content("k"), content("a").negated().within(2)}));
-  // Another k has no a behind it.
+  // Another k has no a after it.
   EXPECT_TRUE(match("kak1", {content("k"), content("a").negated().within(1)}));
   EXPECT_TRUE(match("kak1", {content("k"), content("a").negated().distance(0)}));
-  // The place stays where the last match ended.
+  // The position stays at the end of the last match.
   EXPECT_TRUE(match("k12b", {content("k"), content("a").negated(), content("b").distance(2).within(1)}));
 }
 
@@ -132,26 +132,26 @@ TEST(BufferProgram, EndsWithTheBuffersEnd) {
   EXPECT_TRUE(match("xabc", {content("x"), content("abc").ends_with().distance(0)}));
   EXPECT_FALSE(match("xabc", {content("abc").negated().ends_with()}));
   EXPECT_TRUE(match("abcx", {content("abc").negated().ends_with()}));
-  // Only the first place is looked at where it is negated.
+  // If it is negated, only the first match is tested.
   EXPECT_TRUE(match("abcabc", {content("abc").negated().ends_with()}));
-  // isdataat:!1,relative behind a content says the same.
+  // isdataat:!1,relative after a content means the same.
   EXPECT_TRUE(match("abcabc", {content("abc"), isdataat(1).relative().negated()}));
   EXPECT_FALSE(match("abcabcx", {content("abc"), isdataat(1).relative().negated()}));
 }
 
-TEST(BufferProgram, AsksWhetherDataAreAtAPlace) {
+TEST(BufferProgram, TestsWhetherDataAreAtAPosition) {
   EXPECT_TRUE(match("0123456789", {isdataat(9)}));
   EXPECT_FALSE(match("0123456789", {isdataat(10)}));
   EXPECT_TRUE(match("0123456789", {isdataat(10).negated()}));
   EXPECT_FALSE(match("0123456789", {isdataat(9).negated()}));
-  // Relative ones ask for that many bytes.
+  // A relative isdataat requires that many bytes.
   EXPECT_TRUE(match("0123456789", {isdataat(10).relative()}));
   EXPECT_FALSE(match("0123456789", {isdataat(11).relative()}));
   EXPECT_TRUE(match("a123", {content("a"), isdataat(3).relative()}));
   EXPECT_FALSE(match("a123", {content("a"), isdataat(4).relative()}));
   EXPECT_TRUE(match("a123", {content("a"), isdataat(4).relative().negated()}));
   EXPECT_FALSE(match("a123", {content("a"), isdataat(3).relative().negated()}));
-  // Another place has fewer behind it.
+  // Another match has fewer bytes after it.
   EXPECT_TRUE(match("a123a1", {content("a"), isdataat(2).relative().negated()}));
   EXPECT_TRUE(match("\x03xyz"sv, {byte_extract(1, 0, 0), isdataat(variable(0)).relative()}));
   EXPECT_FALSE(match("\x04xyz"sv, {byte_extract(1, 0, 0), isdataat(variable(0)).relative()}));
@@ -179,12 +179,12 @@ TEST(BufferProgram, TestsBinaryNumbers) {
   EXPECT_FALSE(match("\x01\x02"sv, {byte_test(1, Is::equal, 1, -1)}));
   EXPECT_TRUE(match("\xff\xff\xff\xff\xff\xff\xff\xff"sv, {byte_test(8, Is::equal, -1, 0)}));
   EXPECT_FALSE(match("\xff\xff\xff\xff\xff\xff\xff\xff\xff"sv, {byte_test(9, Is::equal, -1, 0)}));
-  // It does not move the place.
+  // It does not move the position.
   EXPECT_TRUE(
       match("a\x05"
             "b"sv,
             {content("a"), byte_test(1, Is::equal, 5, 0).relative(), content("b").distance(1).within(1)}));
-  // Masked, and shifted down: 'H' & 0xf8 is 0x48, 9 in units of the mask's last bit.
+  // The value is masked and shifted right: 'H' & 0xf8 is 0x48, which is 9 in units of the mask's lowest bit.
   EXPECT_TRUE(match("HT", {byte_test(1, Is::equal, 9, 0).with([](ByteTest& o) { o.bitmask = 0xf8; })}));
   EXPECT_TRUE(match("HT", {byte_test(2, Is::equal, 0x90a, 0).with([](ByteTest& o) { o.bitmask = 0xf8f8; })}));
 }
@@ -215,12 +215,12 @@ TEST(BufferProgram, TestsNumbersInText) {
   EXPECT_FALSE(is("18446744073709551616", 20, NumberText::decimal, 0));
 }
 
-TEST(BufferProgram, JumpsBehindTheNumberThatItReads) {
+TEST(BufferProgram, JumpsPastTheNumberThatItReads) {
   const auto jump = byte_jump(1, 0).relative();
-  // 2 bytes behind the length byte.
+  // 2 bytes after the length byte.
   EXPECT_TRUE(match("k\x02..b"sv, {content("k"), jump, content("b").within(1)}));
   EXPECT_FALSE(match("k\x01..b"sv, {content("k"), jump, content("b").within(1)}));
-  // To the end and beyond: no match.
+  // Past the end: no match.
   EXPECT_FALSE(match("k\x03..b"sv, {content("k"), jump}));
   EXPECT_TRUE(match("\x02..b"sv, {byte_jump(1, 0), content("b").within(1)}));
   EXPECT_TRUE(
@@ -235,7 +235,7 @@ TEST(BufferProgram, JumpsBehindTheNumberThatItReads) {
                                    content("b").within(1)}));
   EXPECT_TRUE(
       match("k\x24..b"sv, {content("k"), jump.with([](ByteJump& o) { o.bitmask = 0xf0; }), content("b").within(1)}));
-  // Before the start is the start.
+  // A position before the start becomes the start.
   EXPECT_TRUE(match("bk\x01"sv, {content("k"), jump.with([](ByteJump& o) { o.post_offset = number(-100); }),
                                  content("b").within(1)}));
   EXPECT_TRUE(match("...13........b..........."sv, {byte_jump(2, 3).text(NumberText::decimal).with([](ByteJump& o) {
@@ -245,7 +245,7 @@ TEST(BufferProgram, JumpsBehindTheNumberThatItReads) {
                                                     content("b").within(1)}));
 }
 
-TEST(BufferProgram, ExtractsVariablesForWhatFollows) {
+TEST(BufferProgram, ExtractsVariablesForLaterOptions) {
   // "\x02" is offset, depth, distance, within, or a value.
   EXPECT_TRUE(match("\x02.ab"sv, {byte_extract(1, 0, 0), content("a").offset(variable(0))}));
   EXPECT_FALSE(
@@ -261,14 +261,14 @@ TEST(BufferProgram, ExtractsVariablesForWhatFollows) {
   EXPECT_TRUE(match("\x02.b"sv, {byte_extract(1, 0, 0), content("b").within(variable(0))}));
   EXPECT_FALSE(match("\x02..b"sv, {byte_extract(1, 0, 0), content("b").within(variable(0))}));
   EXPECT_TRUE(match("\x02\x02"sv, {byte_extract(1, 0, 0), byte_test(1, Is::equal, variable(0), 1)}));
-  // The place is behind what was extracted; of text, behind its digits.
+  // The position is after the extracted bytes; for text, after its digits.
   EXPECT_TRUE(match("k12ab", {content("k"), byte_extract(3, 0, 0).relative().text(NumberText::decimal),
                               content("ab").within(2), byte_test(1, Is::equal, variable(0), 3).negated()}));
   EXPECT_TRUE(match("\x05\x0a"sv, {byte_extract(1, 0, 0).with([](ByteExtract& o) { o.multiplier = 2; }),
                                    byte_test(1, Is::equal, variable(0), 1)}));
   EXPECT_TRUE(match("\x05\x08"sv, {byte_extract(1, 0, 0).with([](ByteExtract& o) { o.align = 4; }),
                                    byte_test(1, Is::equal, variable(0), 1)}));
-  // A depth of a variable counts from the offset.
+  // A depth from a variable counts from the offset.
   EXPECT_TRUE(match("\x02..ab"sv, {byte_extract(1, 0, 0), content("ab").offset(3).depth(variable(0))}));
 }
 
@@ -287,7 +287,7 @@ TEST(BufferProgram, CalculatesVariables) {
   EXPECT_FALSE(match("\x28\x05"sv, {byte_math(1, 0, Math::divide, number(0), 0)}));
   EXPECT_TRUE(
       match("\x28\x00"sv, {byte_math(1, 0, Math::shift_left, number(64), 0), byte_test(1, Is::equal, variable(0), 1)}));
-  // Values and sizes that were extracted.
+  // With extracted values and sizes.
   EXPECT_TRUE(match("\x02\x01\x00\x02"sv,
                     {byte_extract(1, 0, 0),
                      byte_math(1, 1, Math::multiply, variable(0), 1).with([](ByteMath& o) { o.bytes = number(1); }),
@@ -296,7 +296,7 @@ TEST(BufferProgram, CalculatesVariables) {
                     {byte_extract(1, 0, 0),
                      byte_math(0, 1, Math::subtract, number(256), 1).with([](ByteMath& o) { o.bytes = variable(0); }),
                      byte_test(1, Is::equal, variable(1), 3)}));
-  // Its mask is laid on the result.
+  // Its mask applies to the result.
   EXPECT_TRUE(
       match("\x11\x02"sv, {byte_math(1, 0, Math::add, number(0x10), 0).with([](ByteMath& o) { o.bitmask = 0xf0; }),
                            byte_test(1, Is::equal, variable(0), 1)}));
@@ -327,9 +327,9 @@ TEST(BufferProgram, RunsRegularExpressions) {
   EXPECT_FALSE(match("ab\n", {pcre("b$").with([](Pcre& o) { o.dollar_endonly = true; })}));
   EXPECT_TRUE(match("xyz", {pcre("foo").negated()}));
   EXPECT_FALSE(match("foo", {pcre("foo").negated()}));
-  // Groups that the expression itself refers to.
+  // The expression refers to its own groups.
   EXPECT_TRUE(match("abcabc", {pcre("^(abc)\\1$")}));
-  // Relative to the content's end, and what follows to its own.
+  // Relative to the content's end; what follows is relative to its own end.
   EXPECT_TRUE(match("foo k foo", {content("k"), pcre("^ foo").relative()}));
   EXPECT_FALSE(match("foo k", {content("k"), pcre("foo").relative()}));
   EXPECT_TRUE(match("a12b", {pcre("\\d+"), content("b").within(1)}));
@@ -338,7 +338,7 @@ TEST(BufferProgram, RunsRegularExpressions) {
   EXPECT_TRUE(match("k1 k2", {content("k"), pcre("^2").relative()}));
 }
 
-TEST(BufferProgram, SaysWhichExpressionDoesNotCompile) {
+TEST(BufferProgram, ReportsTheExpressionThatDoesNotCompile) {
   const auto program = BufferProgram::compile(Matches{pcre("a(b")});
   ASSERT_FALSE(program);
   EXPECT_EQ(to_string(program.error()), "regular expression: missing closing parenthesis at byte 3: found 'a(b'");
@@ -363,8 +363,8 @@ TEST(BufferProgram, RunsExpressionsOnLongBuffers) {
   }
 }
 
-TEST(BufferProgram, RunsDearExpressionsAsFarAsTheyMayGo) {
-  // Some places take far more steps than others, most take none.
+TEST(BufferProgram, RunsExpensiveExpressionsWithinTheirLimits) {
+  // Some positions take far more steps than others; most take none.
   const std::string gap(700, 'y');
   for (const std::size_t before : {0UL, 1000UL, 20000UL, 60000UL}) {
     const std::string text = std::string(before, '.') + "a" + gap + "!" + "a" + gap + "b" + std::string(before, '.');
@@ -384,7 +384,7 @@ bool match_by(InspectionScratch& by, std::string_view text, const Matches& match
 }
 
 TEST(BufferProgram, GivesUpExpressionsThatTakeTooMuchWork) {
-  // Each place takes nearly as many steps as PCRE2 is allowed.
+  // Each position takes nearly as many steps as PCRE2 allows.
   const auto slow = pcre("[ab]{1,55}?[ab]{1,55}?[cd]");
   InspectionBudget budget;
   budget.expressions = 3'500'000;
@@ -396,7 +396,7 @@ TEST(BufferProgram, GivesUpExpressionsThatTakeTooMuchWork) {
   EXPECT_FALSE(match_by(scarce, text, {slow}));
   EXPECT_EQ(scarce.counters().pcre_limits, 1U);
   EXPECT_EQ(scarce.counters().frames_over_budget, 0U);
-  // Another one has its own, as long as the frame has some.
+  // Another rule has its own budget, as long as the frame has some left.
   EXPECT_TRUE(match_by(scarce, text, {pcre("ac$")}));
   for (int i = 0; i < 9; ++i) EXPECT_FALSE(match_by(scarce, text, {slow}));
   EXPECT_FALSE(match_by(scarce, text, {pcre("ac$")}));
@@ -404,13 +404,13 @@ TEST(BufferProgram, GivesUpExpressionsThatTakeTooMuchWork) {
   EXPECT_EQ(scarce.counters().pcre_limits, 12U);
   EXPECT_EQ(scarce.counters().frames_over_budget, 1U);
   EXPECT_TRUE(match_by(scarce, text, {content("ac")}));
-  // The next frame has it anew.
+  // The next frame has a new budget.
   scarce.begin_frame();
   EXPECT_TRUE(match_by(scarce, text, {pcre("ac$")}));
 }
 
-/// Each of these takes time by the square of the text's length, or more, where nothing bounds it.
-TEST(BufferProgram, BoundsTheWorkOfEachKindOfDearExpression) {
+/// Each of these takes quadratic time or more if nothing bounds it.
+TEST(BufferProgram, BoundsTheWorkOfEachKindOfExpensiveExpression) {
   const std::string as = std::string(60'000, 'a') + "\nb";
   for (const char* const pattern :
        {"a.*b", "a.*?b", "(a|a)*b", "(?:a+)+b", "a{1,1000}?a{1,1000}b", "(a)(?:.|c)*b", "[^\n]{50000}b", "a(?=.*b)",
@@ -422,8 +422,8 @@ TEST(BufferProgram, BoundsTheWorkOfEachKindOfDearExpression) {
   }
 }
 
-TEST(BufferProgram, FindsTheSameByTheSameWorkEachTime) {
-  // Somewhere in it the work is over: where does not depend on anything but the text.
+TEST(BufferProgram, TakesTheSameWorkEachTime) {
+  // The budget runs out somewhere in the text, at a position that depends on nothing but the text.
   const std::string text = std::string(3000, 'a') + "c" + std::string(3000, 'a');
   const auto least_that_does = [&] {
     std::uint64_t least = 1, most = std::uint64_t{1} << 32;
@@ -445,7 +445,7 @@ TEST(BufferProgram, FindsTheSameByTheSameWorkEachTime) {
   EXPECT_EQ(least_that_does(), least);
 }
 
-TEST(BufferProgram, GivesUpWhatIsOverAFramesWork) {
+TEST(BufferProgram, GivesUpWhenAFramesBudgetIsUsedUp) {
   InspectionBudget budget;
   budget.work = 1000;
   budget.work_per_byte = 10;
@@ -453,17 +453,17 @@ TEST(BufferProgram, GivesUpWhatIsOverAFramesWork) {
   const std::string text(600, 'a');
   const auto holds = [&](const Matches& matches) { return match_by(scarce, text, matches); };
   EXPECT_TRUE(holds({content("b").negated()}));
-  EXPECT_FALSE(holds({content("b").negated()}));  // not to the end: it might be there
+  EXPECT_FALSE(holds({content("b").negated()}));  // the search was not completed, so it might be there
   EXPECT_FALSE(holds({content("a")}));
   EXPECT_FALSE(scarce.take(kWorkOfStep));
   EXPECT_EQ(scarce.counters().frames_over_budget, 1U);
   scarce.begin_frame();
-  scarce.add_bytes(100);  // a frame that brings more may cost more
+  scarce.add_bytes(100);  // a larger frame may cost more
   EXPECT_TRUE(holds({content("b").negated()}));
   EXPECT_TRUE(holds({content("b").negated()}));
   EXPECT_TRUE(holds({content("a")}));
   EXPECT_EQ(scarce.counters().frames_over_budget, 1U);
-  // A search that compares much costs what it compares.
+  // A search with many comparisons is charged for them.
   scarce.begin_frame();
   std::string alike;
   while (alike.size() < text.size()) alike += "xy";
@@ -472,7 +472,7 @@ TEST(BufferProgram, GivesUpWhatIsOverAFramesWork) {
 }
 
 TEST(BufferProgram, GivesUpRulesThatTakeTooManySteps) {
-  // Every 'a' is followed by more of them: a tree of placements without an end.
+  // Every 'a' is followed by many others: an exponential number of placements.
   Matches matches{content("a")};
   for (int i = 0; i < 10; ++i) matches.push_back(content("a").within(50));
   matches.push_back(content("b").within(1));
@@ -495,16 +495,16 @@ TEST(BufferProgram, DecodesBase64ForTheCaller) {
   EXPECT_TRUE(scratch().base64().empty());
 }
 
-TEST(BufferProgram, TestsDecodedBase64WhereItIsGivenItsOptions) {
+TEST(BufferProgram, TestsDecodedBase64IfItIsGivenTheOptions) {
   const auto in = [](std::string_view text, const Matches& matches, const Matches& data) {
     return match_in(Buffer::payload, text, matches, data);
   };
   EXPECT_TRUE(in("SGVsbG8=", {base64_decode()}, {content("Hello"), isdataat(5).negated()}));
   EXPECT_FALSE(in("SGVsbG8=", {base64_decode()}, {content("World")}));
   EXPECT_FALSE(in("SGVsbG8=", {base64_decode()}, {}));
-  // It ends the rule's own list.
+  // It ends the list of the rule's own options.
   EXPECT_TRUE(in("SGVsbG8=", {base64_decode(), content("nowhere")}, {content("Hello")}));
-  // Another place of the content has something else behind it.
+  // Another match of the content is followed by other data.
   EXPECT_TRUE(in("k:QUFB k:SGVsbG8=", {pcre("k:"), content("k:").distance(-2).within(2), base64_decode().relative()},
                  {content("AAA")}));
 }

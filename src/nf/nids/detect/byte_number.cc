@@ -10,7 +10,7 @@ namespace penstock::nids {
 namespace {
 
 constexpr std::size_t kMostBinaryBytes = 8;
-constexpr std::size_t kMostTextBytes = 23;  // of 64 bits in octal with a leading 0
+constexpr std::size_t kMostTextBytes = 23;  // 64 bits in octal with a leading 0
 
 constexpr unsigned base_of(NumberText text) noexcept {
   switch (text) {
@@ -49,7 +49,7 @@ std::optional<ByteNumber> read_text_number(std::span<const std::uint8_t> bytes, 
   while (i < bytes.size() && is_space(bytes[i])) ++i;
   bool negative = false;
   if (i < bytes.size() && (bytes[i] == '-' || bytes[i] == '+')) negative = bytes[i++] == '-';
-  // As strtoull with base 0: what is in front tells the base.
+  // As in strtoull with base 0, the prefix determines the base.
   if (text == NumberText::automatic && i + 1 < bytes.size() && bytes[i] == '0') {
     base = (bytes[i + 1] | 0x20) == 'x' ? 16 : 8;
   }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers in payloads, as byte_test and its kin read them.
+// Reads numbers from payloads for byte_test and related options.
 
 #pragma once
 
@@ -15,18 +15,18 @@ namespace penstock::nids {
 
 struct ByteNumber {
   std::uint64_t value = 0;
-  std::uint32_t bytes = 0;  // that it took
+  std::uint32_t bytes = 0;  // how many bytes were read
 };
 
-/// All of `bytes`, at most 8; of none it is 0.
+/// Reads all of `bytes`, at most 8; no bytes give 0.
 [[nodiscard]] std::optional<ByteNumber> read_binary_number(std::span<const std::uint8_t> bytes,
                                                            ByteOrder order) noexcept;
 
-/// C's strtoull on at most 23 bytes: white space, a sign, `0x` where it is hexadecimal, and as many digits as there
-/// are; none, and numbers over 64 bits, are no number. `automatic`: hexadecimal behind 0x, octal behind 0.
+/// Like C's strtoull on at most 23 bytes: white space, a sign, `0x` if hexadecimal, then all digits. Empty if there are
+/// no digits or the number does not fit into 64 bits. `automatic`: hexadecimal after 0x, octal after 0.
 [[nodiscard]] std::optional<ByteNumber> read_text_number(std::span<const std::uint8_t> bytes, NumberText text) noexcept;
 
-/// The masked value, shifted right by the mask's trailing zeros; a mask of 0 is none.
+/// The masked value, shifted right by the mask's trailing zeros. A mask of 0 leaves the value as it is.
 [[nodiscard]] std::uint64_t apply_bitmask(std::uint64_t value, std::uint32_t bitmask) noexcept;
 
 }  // namespace penstock::nids

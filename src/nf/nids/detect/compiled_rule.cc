@@ -46,7 +46,7 @@ bool is_event(const PacketMatch& match) noexcept {
   return std::holds_alternative<DecodeEventMatch>(match) || std::holds_alternative<StreamEventMatch>(match);
 }
 
-/// Options that Suricata evaluates on packets alone. Those of sessions and events say nothing about it.
+/// Whether Suricata evaluates the option only on packets. Options about sessions and events do not matter here.
 bool asks_of_packet(const PacketMatch& match) noexcept {
   return !is_event(match) && !std::holds_alternative<StreamSize>(match) &&
          !std::holds_alternative<ChecksumMatch>(match);
@@ -87,8 +87,8 @@ Looks looks_of(const Rule& rule) {
   return looks;
 }
 
-/// What a dsize says of whether there is a payload. As in Suricata, any size but some, or more than some, is that of a
-/// payload, even where 0 would be in the range.
+/// What a dsize implies about the payload. As in Suricata, `!N`, `>N`, `>=N` and `A<>B` require a payload, even if 0
+/// would match.
 Needs needs_of(const NumberRange& dsize) noexcept {
   using Operator = NumberRange::Operator;
   switch (dsize.operation) {
@@ -122,7 +122,7 @@ std::uint32_t work_of(const PacketMatch& match) noexcept {
   return std::holds_alternative<ChecksumMatch>(match) ? kWorkOfChecksum : kWorkOfComparison;
 }
 
-// What is kept of hosts is looked up under a lock.
+// State of hosts is looked up under a lock.
 constexpr std::uint32_t kWorkOfFlowRecord = 32, kWorkOfHostRecord = 128;
 
 std::uint32_t work_of(const StateMatch& match) noexcept {

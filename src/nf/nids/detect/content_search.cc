@@ -23,7 +23,7 @@ constexpr std::array<std::uint8_t, 256> kLower = [] {
   return lower;
 }();
 
-/// How usual a byte is in payloads, text and binary together; only its order matters.
+/// How frequent a byte is in payloads, text and binary together. Only the order matters.
 constexpr unsigned usualness(std::uint8_t byte) {
   constexpr std::string_view kLetters = "etaoinsrlhdcumpfgwybvkxjqz";
   if (byte == 0) return 255;
@@ -107,7 +107,7 @@ std::int64_t ContentSearch::find_plain(const std::uint8_t* text, std::size_t pla
     from += kBlock;
     if (from >= places) return -1;
     if (from + kBlock > places) {
-      // The last block overlaps the one before it, so that no byte behind the text is read.
+      // The last block overlaps the previous one, so that nothing past the end of the text is read.
       keep = ~std::uint32_t{0} << (from + kBlock - places);
       from = places - kBlock;
     }

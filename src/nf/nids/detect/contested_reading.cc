@@ -28,7 +28,7 @@ bool ContestedReader::lay_contents(const ContestedText& text, std::span<const Bu
                                    const Content& first, std::size_t place) noexcept {
   lay_nothing(text);
   if (!reading_.lay(text, place, first.bytes, first.nocase)) return false;
-  std::size_t end = 0;  // of the content before
+  std::size_t end = 0;  // end of the previous content
   for (std::size_t i = 0; i < options.size(); ++i) {
     const auto* const content = std::get_if<Content>(&options[i]);
     if (content == nullptr || content->negated) continue;
@@ -84,7 +84,7 @@ bool ContestedReader::next_party(const ContestedText& text) noexcept {
   const std::size_t all = 1 + 2 * firsts + (version_count_ > 2 ? kMostAtRandom : 0);
   while (tried_ < all) {
     const std::size_t number = tried_++;
-    if (number > 0) {  // the first is the text as the buffer has it
+    if (number > 0) {  // the first reading is the buffer's own bytes
       std::copy_n(versions_.begin(), version_count_, order_.begin());
       auto* const begin = order_.data();
       auto* const end = begin + version_count_;
@@ -92,7 +92,7 @@ bool ContestedReader::next_party(const ContestedText& text) noexcept {
         std::shuffle(begin, end, random_);
       } else {
         if (number % 2 == 0) std::reverse(begin, end);
-        // From both ends: most hosts keep what came first or what came last.
+        // Start from both ends, because most hosts keep either what came first or what came last.
         const std::size_t choice = (number - 1) / 2;
         const Version* const chosen = versions_[choice % 2 == 0 ? choice / 2 : version_count_ - 1 - choice / 2];
         auto* const first = std::find(begin, end, chosen);
@@ -110,7 +110,7 @@ void ContestedReader::lay_party(const ContestedText& text) noexcept {
   const auto* const end = order_.data() + version_count_;
   auto* const others = std::stable_partition(order_.data(), order_.data() + version_count_,
                                              [&](const Version* version) { return reading_.lay(text, *version); });
-  // Of the others, what nobody in the party has: hosts cut off what overlaps.
+  // From the other versions, take the bytes that no version in the party has: hosts trim overlapping segments.
   for (const Version* const* version = others; version != end; ++version) reading_.fill(text, **version);
 }
 

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks for a way to read a contested text on which a rule holds. A rule of one content has one if the content may be
-// in the text; of several contents, those ways are tried that have each where it may be first. A regular expression is
-// followed through all bytes at once. For what other options look at, segments that contradict each other are told
-// apart: those of one sender agree, wherever they overlap.
+// Searches for a reading of a contested text that a rule matches. For a rule with one content, a reading exists if the
+// content may be in the text. For several contents, it tries readings that place each one as early as possible. Regular
+// expressions are followed through all alternative bytes at once. For all other options it tries combinations of
+// segments: segments of one sender agree wherever they overlap, segments that contradict each other do not belong
+// together.
 
 #pragma once
 
@@ -27,7 +28,8 @@ class ContestedReader {
  public:
   using Bytes = std::span<const std::uint8_t>;
 
-  /// True where a reading was found on which `holds(Bytes)` is true: `bytes()` are it, until the next call.
+  /// True if it finds a reading for which `holds(Bytes)` is true. `bytes()` then returns that reading, until the next
+  /// call.
   template <typename Holds>
   bool find(const ContestedText& text, const stack::StreamChunk& chunk, std::span<const BufferMatch> options,
             std::span<const CompiledRule::Expression> expressions, Holds&& holds) {
@@ -51,13 +53,13 @@ class ContestedReader {
     return false;
   }
   [[nodiscard]] Bytes bytes() const noexcept { return reading_.bytes(); }
-  /// Of the last search for expressions: in InspectionBudget's units.
+  /// The work of the last `find` for expressions, in InspectionBudget's units.
   [[nodiscard]] std::uint64_t work() const noexcept { return work_; }
 
  private:
-  static constexpr unsigned kMostPlaces = 16;  // of the longest content
+  static constexpr unsigned kMostPlaces = 16;  // places of the longest content that are tried
 
-  /// From the reading that has been laid.
+  /// Starts from the current reading.
   template <typename Holds>
   bool find_by_expressions(const ContestedText& text, std::span<const BufferMatch> options,
                            std::span<const CompiledRule::Expression> expressions, bool begins_line, Holds& holds) {
@@ -72,23 +74,24 @@ class ContestedReader {
     }
     return false;
   }
-  /// Where the last content before an option was laid, if that is what a relative one counts from.
+  /// The end of the last content before an option in the reading, if a relative option counts from there.
   [[nodiscard]] std::optional<std::size_t> end_before(std::span<const BufferMatch> options) const noexcept;
 
-  // Parties: versions that agree wherever they overlap. Each is tried as the one that others have to agree with, which
-  // join from the newest to the oldest or the other way round; then random orders, the same in each run.
+  // A party is a set of versions that agree wherever they overlap. Each version in turn is the first of a party, and
+  // others that agree join it from the newest to the oldest, or the reverse. After that come random orders, which are
+  // the same on every run.
   static constexpr std::size_t kMostFirst = stack::ContestedBytes::kMostVersions;
   static constexpr std::size_t kMostAtRandom = 64;
   void begin_parties(const ContestedText& text, const stack::StreamChunk& chunk) noexcept;
-  /// Lays the next one over the text, that is read otherwise than those before. False: enough have been tried.
+  /// Makes a reading of the next party that differs from all readings so far. False: enough parties have been tried.
   bool next_party(const ContestedText& text) noexcept;
   void lay_party(const ContestedText& text) noexcept;
   [[nodiscard]] bool is_known() noexcept;
 
-  /// Null where there is none that must be there.
+  /// Null if no content has to be present.
   [[nodiscard]] static const Content* longest_content(std::span<const BufferMatch> options) noexcept;
-  /// A reading that has `first` at the place, and each other content where it may be first: behind the one before it,
-  /// or else anywhere. False where there is none.
+  /// Makes a reading with `first` at `place` and each other content as early as possible: after the one before it, or
+  /// else anywhere. False if there is none.
   bool lay_contents(const ContestedText& text, std::span<const BufferMatch> options, const Content& first,
                     std::size_t place) noexcept;
 
@@ -99,17 +102,17 @@ class ContestedReader {
   std::uint64_t work_ = 0;
   static constexpr std::size_t kMostOptions = 64;
   static constexpr std::uint32_t kNotLaid = ~std::uint32_t{0};
-  std::array<std::uint32_t, kMostOptions> content_ends_{};  // in the reading, of the rule's first options
+  std::array<std::uint32_t, kMostOptions> content_ends_{};  // in the reading, by index of the option
   using Version = stack::ContestedBytes::Version;
-  std::array<const Version*, stack::ContestedBytes::kMostVersions> versions_{}, order_{};  // the newest first
+  std::array<const Version*, stack::ContestedBytes::kMostVersions> versions_{}, order_{};  // newest first
   std::size_t version_count_ = 0, tried_ = 0;
-  std::array<std::uint64_t, 2 * kMostFirst + kMostAtRandom + 1> known_{};  // hashes of the readings so far
+  std::array<std::uint64_t, 2 * kMostFirst + kMostAtRandom + 1> known_{};  // hashes of the readings that were tried
   std::size_t known_count_ = 0;
   std::minstd_rand random_;
 };
 
-/// The urgent marks of a chunk that are left out together in a text: all, none, each by itself, all others. Calls
-/// `use(a bit for each of the chunk's marks)`.
+/// Calls `use(mask)` for each choice of the chunk's urgent bytes to leave out of a text, one bit per mark: all, none,
+/// each one alone, and all but one.
 template <typename Use>
 void for_each_choice_of_urgent(const stack::StreamChunk& chunk, Use&& use) {
   std::uint32_t all = 0, marks = 0;

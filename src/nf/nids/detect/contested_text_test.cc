@@ -29,7 +29,7 @@ using ::testing::UnorderedElementsAre;
 
 std::string text_of(std::span<const std::uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
 
-/// A chunk that begins at byte 100 of its stream, or elsewhere.
+/// A chunk, by default at byte 100 of its stream.
 class Chunk {
  public:
   explicit Chunk(std::string text, std::uint64_t begin = 100) : text_(std::move(text)), begin_(begin) {}
@@ -41,7 +41,7 @@ class Chunk {
     urgent_.push_back({.offset = begin_ + at});
     return *this;
   }
-  /// Borrows from this one.
+  /// Borrows from this object.
   [[nodiscard]] StreamChunk get() const {
     versions_.clear();
     for (const Given& version : given_) {
@@ -57,7 +57,7 @@ class Chunk {
     text.read(get(), left_out);
     return text;
   }
-  /// All that the receiver may have read, by trying each choice at each place.
+  /// Everything that the receiver may have read, found by trying each choice at each position.
   [[nodiscard]] std::set<std::string> readings() const {
     std::set<std::string> all{""};
     for (std::size_t i = 0; i < text_.size(); ++i) {
@@ -89,7 +89,7 @@ class Chunk {
   std::vector<ContestedBytes::UrgentMark> urgent_;
 };
 
-TEST(ContestedText, HoldsWhatAnyChoiceOfVersionsSpells) {
+TEST(ContestedText, HasEveryReadingThatAChoiceOfVersionsGives) {
   const ContestedText text = Chunk("GOODxy").version(2, "TH").read();
   EXPECT_TRUE(text.differs());
   EXPECT_TRUE(text.find(bytes_of("GOOD"), false));
@@ -102,9 +102,9 @@ TEST(ContestedText, HoldsWhatAnyChoiceOfVersionsSpells) {
   EXPECT_FALSE(text.find(bytes_of("xyz"), false)) << "beyond the end";
 }
 
-TEST(ContestedText, KnowsNothingOfVersionsThatTheReceiverCannotHave) {
+TEST(ContestedText, IgnoresVersionsThatTheReceiverCannotHave) {
   EXPECT_FALSE(Chunk("GOOD").version(0, "EVIL", false).read().differs());
-  EXPECT_FALSE(Chunk("GOOD").version(4, "EVIL").read().differs()) << "behind the chunk";
+  EXPECT_FALSE(Chunk("GOOD").version(4, "EVIL").read().differs()) << "after the chunk";
 }
 
 TEST(ContestedText, LeavesUrgentBytesOut) {
@@ -122,8 +122,8 @@ TEST(ContestedText, ReadsAVersionAroundAnUrgentByte) {
   EXPECT_TRUE(text.find(bytes_of("GRAD"), false));
 }
 
-// By trying all readings: contents are found where, and only where, one has them.
-TEST(ContestedText, FindsAContentWhereAReadingHasIt) {
+// Compared with all readings: a content is found if, and only if, one of them has it.
+TEST(ContestedText, FindsAContentIfAReadingHasIt) {
   std::mt19937 random(1);
   const auto any = [&](unsigned below) { return static_cast<std::size_t>(random() % below); };
   const auto any_text = [&](std::size_t length) {
@@ -146,7 +146,7 @@ TEST(ContestedText, FindsAContentWhereAReadingHasIt) {
     for (const std::string& reading : readings) has = has || reading.find(content) != std::string::npos;
     ASSERT_EQ(text.find(bytes_of(content), false).has_value(), has) << content;
 
-    // A rule of this content holds on the reading that is found, and that is one that the receiver may have had.
+    // A rule with this content matches the reading found, which is one that the receiver may have had.
     Content option;
     option.bytes.assign(content.begin(), content.end());
     const std::vector<BufferMatch> options{option};
@@ -161,8 +161,8 @@ TEST(ContestedText, FindsAContentWhereAReadingHasIt) {
   EXPECT_GT(found, 300U);
 }
 
-// By trying all readings, too: an expression matches where, and only where, it matches in one.
-TEST(ContestedReading, FindsAnExpressionWhereAReadingHasIt) {
+// Compared with all readings: an expression matches if, and only if, it matches one of them.
+TEST(ContestedReading, FindsAnExpressionIfAReadingMatches) {
   std::mt19937 random(3);
   const auto any = [&](unsigned below) { return static_cast<std::size_t>(random() % below); };
   const auto any_text = [&](std::size_t length) {
@@ -229,7 +229,7 @@ TEST(ContestedReading, FollowsAnExpressionThroughDecoysThatBeginLikeIt) {
   EXPECT_TRUE(reader.find(text, chunk.get(), options, expressions_of(options), matches));
 }
 
-TEST(ContestedReading, LaysContentsOfSeveralVersions) {
+TEST(ContestedReading, CombinesContentsOfSeveralVersions) {
   const Chunk chunk = Chunk("one xxx three").version(4, "two").version(0, "ONE");
   Content one, two;
   one.bytes = {'O', 'N', 'E'};
@@ -240,9 +240,9 @@ TEST(ContestedReading, LaysContentsOfSeveralVersions) {
                           [](std::span<const std::uint8_t> bytes) { return text_of(bytes) == "ONE two three"; }));
 }
 
-//   the sender    |one |two |three!|         and somebody else, who hides it
+//   the sender    |one |two |three!|         and another sender, who hides it
 //                   |xxxxx|   |yyyy|
-TEST(ContestedReading, TellsSegmentsApartThatContradictEachOther) {
+TEST(ContestedReading, SeparatesSegmentsThatContradictEachOther) {
   Chunk chunk("onxxxxxhreyyyy");
   chunk.version(2, "xxxxx").version(10, "yyyy").version(0, "one ").version(4, "two ").version(8, "three!");
   ContestedReader reader;
@@ -254,8 +254,8 @@ TEST(ContestedReading, TellsSegmentsApartThatContradictEachOther) {
   EXPECT_THAT(read, ::testing::IsSupersetOf({"onxxxxxhreyyyy", "one two three!", "onxxxxx three!"}));
 }
 
-// A decoy that comes last, over segments of one byte each.
-TEST(ContestedReading, FindsTheManyWhereOneContradictsThemAll) {
+// A decoy that arrives last, over segments of one byte each.
+TEST(ContestedReading, FindsManySegmentsThatOneContradicts) {
   const std::string attack = "EXPRESSION";
   Chunk chunk("##########");
   for (std::size_t i = 0; i < attack.size(); ++i) chunk.version(i, attack.substr(i, 1));
@@ -277,7 +277,7 @@ TEST(ContestedSearch, FindsTheLiteralsThatMayBeThere) {
   EXPECT_TRUE(search.search(text, literals, [&](std::uint32_t index) {
     found.insert(text_of(literals[index].bytes) + (literals[index].nocase ? "/i" : ""));
   }));
-  // Of one byte, the case is left to the rule.
+  // For single bytes, the rule checks the case.
   EXPECT_THAT(found, ElementsAre("GOTH", "H", "TD", "goth/i", "h"));
 }
 

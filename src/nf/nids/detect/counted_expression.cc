@@ -12,7 +12,7 @@ namespace penstock::nids {
 
 namespace {
 
-constexpr std::uint32_t kManyTimes = 16;  // so often an item is repeated without a callout
+constexpr std::uint32_t kManyTimes = 16;  // repeats of an item without a callout
 constexpr std::string_view kCallout = "(?C)";
 constexpr std::string_view kCalloutBeforeRepeat = "(?C1)";
 
@@ -21,17 +21,17 @@ using Token = ExpressionToken;
 class Counter {
  public:
   void add(const Token& token) {
-    const bool is_counted = behind_ == 0;  // what a lookbehind takes has a fixed length
+    const bool is_counted = lookbehinds_ == 0;  // a lookbehind has a fixed length
     switch (token.kind) {
       case Token::Kind::options: break;
       case Token::Kind::open:
-        if (token.group == Token::Group::behind) ++behind_;
+        if (token.group == Token::Group::behind) ++lookbehinds_;
         break;
       case Token::Kind::bar:
         if (depth_ > 0 && is_counted && token.group == Token::Group::plain) append(kCallout);
         break;
       case Token::Kind::close:
-        if (token.group == Token::Group::behind) --behind_;
+        if (token.group == Token::Group::behind) --lookbehinds_;
         if (is_counted && token.group == Token::Group::plain) append(kCallout);
         break;
       case Token::Kind::item:
@@ -42,7 +42,7 @@ class Counter {
     if (token.kind == Token::Kind::close) --depth_;
     append(token.text);
     append(token.quantifier.text);
-    if (behind_ == 0 && token.quantifier.leaves_choice()) append(kCallout);
+    if (lookbehinds_ == 0 && token.quantifier.leaves_choice()) append(kCallout);
   }
 
   [[nodiscard]] CountedExpression take() && { return std::move(counted_); }
@@ -60,7 +60,7 @@ class Counter {
     if (token.refers) append_callout_before_repeat(std::numeric_limits<std::uint16_t>::max());
     append(token.text);
     if (!token.refers && repeated.least > kManyTimes) {
-      // Rarely does it come so far that the rest is worth a callout.
+      // Matches rarely get so far that the rest needs a callout.
       append("{" + std::to_string(kManyTimes) + "}");
       append_callout_before_repeat(repeated.least - kManyTimes);
       append(token.text);
@@ -71,7 +71,7 @@ class Counter {
     if (repeated.leaves_choice()) append(kCallout);
   }
 
-  /// Behind the first kManyTimes.
+  /// The quantifier for the repeats after the first kManyTimes.
   [[nodiscard]] static std::string rest_of(const ExpressionQuantifier& repeated) {
     std::string rest = "{" + std::to_string(repeated.least - kManyTimes);
     if (repeated.leaves_choice()) rest += ",";
@@ -82,7 +82,7 @@ class Counter {
   }
 
   CountedExpression counted_;
-  unsigned depth_ = 0, behind_ = 0;  // groups that are open; lookbehinds
+  unsigned depth_ = 0, lookbehinds_ = 0;  // open groups and lookbehinds
 };
 
 }  // namespace

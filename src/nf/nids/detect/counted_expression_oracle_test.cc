@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Expressions whose work is counted against PCRE2 alone: both find the same, for random expressions in random texts and
-// for those of real rules.
+// Compares expressions with callouts with plain PCRE2: both must find the same, for random expressions on random texts
+// and for expressions of real rules.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@
 namespace penstock::nids {
 namespace {
 
-/// Without callouts, and without limits that matter.
+/// Without callouts, and without effective limits.
 class Plain {
  public:
   enum class How : std::uint8_t { jit, interpreted };
@@ -49,7 +49,7 @@ class Plain {
     if (code_ && how == How::jit) pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);
   }
   [[nodiscard]] bool compiles() const { return code_ != nullptr; }
-  /// With callouts it may be larger than PCRE2 takes.
+  /// With callouts it may exceed PCRE2's size limit.
   [[nodiscard]] bool is_large() const {
     std::size_t bytes = 0;
     return compiles() && pcre2_pattern_info(code_.get(), PCRE2_INFO_SIZE, &bytes) == 0 && bytes > 4096;
@@ -120,7 +120,7 @@ class RandomExpression {
   unsigned groups_ = 0;
 };
 
-TEST(CountedExpressionOracle, FindsWhatTheExpressionAloneFinds) {
+TEST(CountedExpressionOracle, FindsWhatThePlainExpressionFinds) {
   std::mt19937 random(1);
   RandomExpression expressions(random);
   PcreScratch scratch;
@@ -160,7 +160,7 @@ TEST(CountedExpressionOracle, FindsWhatTheExpressionAloneFinds) {
             << pcre.pattern << " in " << text;
         ++with_literal;
       }
-      // PCRE2 10.42 has mistakes of its own: once in some thousand of these, its two ways find different matches.
+      // PCRE2 10.42 has bugs: for one in some thousand of these, its interpreter and its JIT find different matches.
       const Plain::Found expected = plain.find(text);
       if (here != expected) {
         ++differ;

@@ -58,7 +58,7 @@ class LiteralTableBuilder {
   std::vector<std::vector<std::uint32_t>> rules_;
 };
 
-/// Makes each matcher once, whoever needs it.
+/// Creates each matcher once; groups share them.
 class Matchers {
  public:
   Matchers(MatcherKind kind, std::vector<Matcher>& matchers) : kind_(kind), matchers_(matchers) {}
@@ -140,11 +140,11 @@ std::size_t expression_bytes(const CompiledRule& rule) noexcept {
   return bytes;
 }
 
-/// In the order of their evaluation. Rules that cannot be compiled, and those for whose expressions there is no room,
-/// are left out of the set.
+/// Compiles rules in the order of evaluation. Rules that cannot be compiled, or whose expressions exceed the limit, are
+/// removed from the set.
 std::vector<CompiledRule> compile_rules(RuleSet& set, std::size_t most_expression_bytes) {
   std::vector<CompiledRule> compiled;
-  std::map<std::uint32_t, Error> failed;  // by their place in the set
+  std::map<std::uint32_t, Error> failed;  // by index in the set
   std::size_t bytes = 0;
   for (const std::uint32_t index : evaluation_order(set.rules)) {
     const Rule& rule = set.rules[index];
@@ -173,7 +173,8 @@ std::vector<CompiledRule> compile_rules(RuleSet& set, std::size_t most_expressio
     if (!failed.contains(index)) kept.push_back(std::move(set.rules[index]));
   }
   set.rules = std::move(kept);
-  return compile_rules(set, std::numeric_limits<std::size_t>::max());  // which refers to rules by place
+  return compile_rules(set, std::numeric_limits<std::size_t>::max());  // compile again, since compiled rules refer to
+                                                                       // the set by index
 }
 
 }  // namespace

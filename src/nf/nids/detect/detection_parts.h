@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a compiled rule set is made of. Rules are named by their place in the order of evaluation.
+// The parts of a compiled rule set. Rules are identified by their position in the order of evaluation.
 
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace penstock::nids {
 
-/// Literals, each once, and the rules that each selects.
+/// Distinct literals, and the rules that each selects.
 struct LiteralTable {
   std::vector<Literal> literals;
   std::vector<std::uint32_t> starts;  // into `rules`; one more than literals
@@ -29,19 +29,19 @@ struct LiteralTable {
   }
 };
 
-/// Finds some of a table's literals. Groups that look for the same share one.
+/// Searches for some of a table's literals. Groups with the same literals share one.
 struct Matcher {
   std::unique_ptr<PatternMatcher> matcher;
-  std::vector<std::uint32_t> literals;  // what its indices are in the table
-  std::size_t longest = 0;              // of them, in bytes
+  std::vector<std::uint32_t> literals;  // maps its indices to the table's
+  std::size_t longest = 0;              // longest of these literals, in bytes
 };
 
 inline constexpr std::uint32_t kNoMatcher = ~std::uint32_t{0};
 
-/// What a packet of a group is looked at by.
+/// How packets of a group are searched.
 struct GroupPlan {
-  std::uint32_t packets = kNoMatcher;  // of payloads of packets; of TCP those of rules that look at packets
-  std::uint32_t streams = kNoMatcher;  // of chunks of streams, and of payloads that are in no stream
+  std::uint32_t packets = kNoMatcher;  // for packet payloads; for TCP, only of rules that test packets
+  std::uint32_t streams = kNoMatcher;  // for stream chunks, and for payloads outside streams
   struct OfHeader {
     Buffer buffer;
     std::uint32_t matcher;
@@ -51,10 +51,10 @@ struct GroupPlan {
     std::uint32_t rule;
     Needs needs;
   };
-  std::vector<Always> always;      // rules that no literal selects, ascending
-  std::uint32_t stream_reach = 0;  // the longest of its rules
+  std::vector<Always> always;      // rules that no literal selects, in ascending order
+  std::uint32_t stream_reach = 0;  // longest reach of its rules
   bool looks_at_streams = false;
-  bool from_start = false;  // some can only be tried from the stream's first byte on
+  bool from_start = false;  // some rules can only be tested from the stream's first byte on
 };
 
 struct Detection::Parts {
@@ -63,12 +63,12 @@ struct Detection::Parts {
   std::vector<CompiledRule> rules;
   IpOnlyRules ip_only{{}};
   RuleGroups groups{{}};
-  std::vector<GroupPlan> plans;  // of each group
+  std::vector<GroupPlan> plans;  // one for each group
   LiteralTable payload_literals, header_literals;
   ContestedSearch contested_search{{}};  // for the payload literals
   std::vector<Matcher> matchers;
-  std::size_t most_literals = 0;   // of a matcher
-  std::uint32_t stream_reach = 0;  // the longest of all rules
+  std::size_t most_literals = 0;   // most literals of one matcher
+  std::uint32_t stream_reach = 0;  // longest reach of all rules
   bool has_tags = false;
 };
 

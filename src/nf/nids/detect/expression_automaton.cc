@@ -23,7 +23,7 @@ using ByteSet = ExpressionAutomaton::ByteSet;
 
 ByteSet all_bytes() { return ByteSet{}.set(); }
 
-/// Which bytes an item takes that is more than a byte (`.`, `\d`, `[a-f]`): PCRE2 knows. All, where it does not.
+/// The bytes that a class (`.`, `\d`, `[a-f]`) matches, as PCRE2 reports them; all bytes if it cannot.
 ByteSet bytes_of(std::string_view item, std::uint32_t options) {
   const std::string pattern = "(?:" + std::string(item) + ")+";
   int error = 0;
@@ -55,7 +55,7 @@ struct Node {
   std::uint32_t least = 1, most = 1;
 };
 
-/// Reads the tokens. Where options change within the expression, what is less strict holds everywhere.
+/// Parses the tokens. If options change within the expression, the less strict ones apply everywhere.
 class Parser {
  public:
   explicit Parser(const Pcre& pcre) : pcre_(pcre), tokens_(pcre.pattern, pcre.extended) { look_for_options(); }
@@ -80,7 +80,7 @@ class Parser {
     }
   }
 
-  /// Up to the end of the group, which `closed_by_` then is, or of the expression.
+  /// Parses up to the end of the group, whose token `closed_by_` then is, or of the expression.
   Node alternatives() {
     Node all{.kind = Node::Kind::alternatives};
     Node sequence{.kind = Node::Kind::sequence};
@@ -156,7 +156,7 @@ class ExpressionAutomaton::Builder {
  public:
   explicit Builder(ExpressionAutomaton& automaton) : automaton_(automaton) {}
 
-  /// False: it is too long.
+  /// False if it is too long.
   bool build(const Node& node) {
     add(node);
     put(Instruction::Kind::match);
@@ -175,7 +175,7 @@ class ExpressionAutomaton::Builder {
   Instruction& at(std::uint16_t index) {
     return automaton_.instructions_[std::min<std::size_t>(index, automaton_.instructions_.size() - 1)];
   }
-  /// A split of which one way goes on with the next instruction.
+  /// A split with one branch to the next instruction.
   std::uint16_t put_split() {
     const std::uint16_t split = put(Instruction::Kind::split);
     at(split).first = here();

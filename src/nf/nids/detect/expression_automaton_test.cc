@@ -14,7 +14,7 @@ namespace {
 
 using Kind = ExpressionAutomaton::Instruction::Kind;
 
-/// By trying all ways, one after the other.
+/// Tries all paths, one after the other.
 bool accepts(const ExpressionAutomaton& automaton, std::string_view text) {
   const auto instructions = automaton.instructions();
   const auto accepts_from = [&](const auto& self, std::size_t instruction, std::size_t at,
@@ -57,7 +57,7 @@ TEST(ExpressionAutomaton, AcceptsWhatTheExpressionMatches) {
   EXPECT_TRUE(accepts("(?s)a.b", "a\nb"));
 }
 
-TEST(ExpressionAutomaton, TellsCaseApartWhereItMatters) {
+TEST(ExpressionAutomaton, DistinguishesCaseIfItMatters) {
   EXPECT_FALSE(accepts("ab[c]", "aBC"));
   EXPECT_TRUE(accepts("ab[c]", "aBC", true));
   EXPECT_TRUE(accepts("(?i)ab[c]", "aBC"));
@@ -70,8 +70,8 @@ TEST(ExpressionAutomaton, KnowsWhereTheTextBeginsAndEnds) {
   EXPECT_FALSE(accepts("ab\\z", "abxx"));
 }
 
-// What it does not know makes it accept more, never less.
-TEST(ExpressionAutomaton, AcceptsMoreWhereItDoesNotKnow) {
+// Constructs that it does not support make it accept more, never less.
+TEST(ExpressionAutomaton, AcceptsMoreForUnsupportedConstructs) {
   EXPECT_TRUE(accepts("(a|b)x\\1", "axb")) << "a reference";
   EXPECT_TRUE(accepts("a(?!b)", "ab")) << "a lookahead";
   EXPECT_TRUE(accepts("a\\bb", "ab")) << "a word boundary";
@@ -79,7 +79,7 @@ TEST(ExpressionAutomaton, AcceptsMoreWhereItDoesNotKnow) {
   EXPECT_TRUE(accepts("(?m)^b", "ab")) << "lines";
 }
 
-TEST(ExpressionAutomaton, IsNotMadeOfWhatIsNotUnderstoodOrTooLong) {
+TEST(ExpressionAutomaton, IsNotMadeOfUnsupportedOrTooLongExpressions) {
   const auto is_made_of = [](std::string pattern) {
     Pcre pcre;
     pcre.pattern = std::move(pattern);

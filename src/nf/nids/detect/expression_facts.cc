@@ -16,10 +16,11 @@ namespace {
 
 using Token = ExpressionToken;
 
-constexpr std::uint64_t kMostBytes = std::numeric_limits<std::uint16_t>::max();  // what is longer has no bound
-constexpr std::size_t kLeastLiteral = 3;                                         // shorter ones are in most packets
+constexpr std::uint64_t kMostBytes = std::numeric_limits<std::uint16_t>::max();  // longer matches count as unbounded
+constexpr std::size_t kLeastLiteral = 3;                                         // shorter literals occur in most
+                                                                                 // packets
 
-/// Adds up what alternatives take at most. An assertion looks at a byte beside it.
+/// Computes the maximum length over all alternatives. An assertion tests one adjacent byte.
 class Length {
  public:
   void add(const Token& token) {
@@ -47,21 +48,21 @@ class Length {
   static constexpr std::uint64_t kNoBound = kMostBytes + 1;
 
   struct Group {
-    std::uint64_t others = 0;  // the longest alternative before
+    std::uint64_t others = 0;  // the longest previous alternative
     std::uint64_t current = 0;
     void end_alternative() { others = std::max(others, std::exchange(current, 0)); }
     [[nodiscard]] std::uint64_t longest() const { return std::max(others, current); }
   };
 
   void add(std::uint64_t bytes, const ExpressionQuantifier& times) {
-    const std::uint64_t all = bytes == 0 ? 0 : bytes * times.most;  // of 32 bits at most each
+    const std::uint64_t all = bytes == 0 ? 0 : bytes * times.most;  // each has at most 32 bits
     groups_.back().current = std::min(kNoBound, groups_.back().current + all);
   }
 
   std::vector<Group> groups_{1};
 };
 
-/// The longest run of bytes outside of all groups. In an expression of several alternatives no byte is in each match.
+/// The longest run of bytes outside all groups. In an expression with alternatives, no byte occurs in every match.
 class LongestRun {
  public:
   void add(const Token& token) {
@@ -104,7 +105,7 @@ ExpressionFacts facts_of(const Pcre& pcre) {
     run.add(token);
   }
   ExpressionFacts facts;
-  // White space that means nothing is taken for bytes: it can be no part of a literal.
+  // Ignored white space would be taken for bytes of the literal.
   if (!tokens.understood() || tokens.is_extended()) return facts;
   facts.longest = length.longest();
   facts.literal = std::move(run).take(pcre.caseless);

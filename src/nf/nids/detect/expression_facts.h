@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can be said of a rule's regular expression without running it: how far a match reaches, and bytes that each
-// match has. Where an expression is not understood nothing is said.
+// Facts about a rule's regular expression, found without running it: how many bytes a match spans, and bytes that each
+// match contains. Nothing is known of expressions that cannot be parsed.
 
 #pragma once
 
@@ -15,10 +15,10 @@
 namespace penstock::nids {
 
 struct ExpressionFacts {
-  /// The most bytes that a match takes, with those that it looks at around it. None: there is no bound, or none is
-  /// known.
+  /// The most bytes that a match spans, including the bytes around it that it tests. Empty: unbounded or unknown.
   std::optional<std::uint32_t> longest;
-  /// Bytes that lie in each match, the longest of those that are known. None: of so few that it is no use, or none.
+  /// Bytes that each match contains, the longest known such string. Empty: none is known, or it is too short to be of
+  /// use.
   std::optional<Literal> literal;
 };
 

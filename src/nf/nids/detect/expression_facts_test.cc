@@ -31,11 +31,11 @@ TEST(ExpressionFacts, KnowHowFarAMatchReaches) {
   EXPECT_EQ(longest("a?[bc]{2,5}(?:d|ef){3}"), 1 + 5 + 6);
   EXPECT_EQ(longest("\\x41\\d\\{.\\012"), 5);
   EXPECT_EQ(longest("(?<!ab)c(?=de)"), 5);
-  EXPECT_EQ(longest("\\bword\\W"), 6);  // the assertion looks at the byte before
+  EXPECT_EQ(longest("\\bword\\W"), 6);  // the assertion tests the byte before
   EXPECT_EQ(longest(""), 0);
 }
 
-TEST(ExpressionFacts, KnowNoBoundWhereThereIsNone) {
+TEST(ExpressionFacts, KnowNoBoundOfUnboundedExpressions) {
   for (const char* const pattern : {"a*", "a+", "a{2,}", "(?:a|b+)c", "(a)\\1", "\\R", "(?R)", "a{60000}b{60000}"}) {
     EXPECT_EQ(longest(pattern), -1) << pattern;
   }

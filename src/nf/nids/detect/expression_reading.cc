@@ -38,7 +38,7 @@ bool ExpressionReader::next_match(const ContestedText& text, const ContestedText
   return false;
 }
 
-/// All that can be gone to without a byte.
+/// Follows all transitions that consume no byte.
 void ExpressionReader::follow(std::uint16_t instruction, std::uint32_t before, const ContestedText& text,
                               const ContestedText::Reading& reading) noexcept {
   constexpr std::uint64_t kWorkOfInstruction = 8;
@@ -84,7 +84,7 @@ bool ExpressionReader::takes(std::uint16_t set, const ContestedText& text,
 
 bool ExpressionReader::choose(const ContestedText& text, ContestedText::Reading& reading) const noexcept {
   bool is_contested = false;
-  std::size_t place = at_ - 1;  // next_match() has gone on
+  std::size_t place = at_ - 1;  // next_match() has already advanced
   for (std::uint32_t i = match_; i != kNone; i = steps_[i].before) {
     --place;
     if (!text.contested(place) || reading.laid(place)) continue;

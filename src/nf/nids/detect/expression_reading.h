@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks for readings of a contested text in which a regular expression matches: its automaton goes through the text
-// with all bytes of each place at once, and the way that it came tells which bytes it took. So an expression is found
-// as a content is, whichever versions its bytes are of.
+// Searches for readings of a contested text in which a regular expression matches. Its automaton runs through the text
+// with all possible bytes of each position at once, and the recorded path tells which bytes a match took. So
+// expressions are found like contents, whichever versions their bytes belong to.
 //
 //   /ID-[0-9]+;/     I D - {4,x} {2,#} ;       after `4` and after `2` it is in one state, after `x` and `#` in none
 
@@ -24,12 +24,12 @@ class ExpressionReader {
  public:
   using Bytes = std::span<const std::uint8_t>;
 
-  /// Takes all of its memory.
+  /// Allocates all of its memory.
   ExpressionReader();
 
-  /// What is laid over the reading stays. The expression looks at the text from `begin` on, where the line begins if
-  /// `begins_line`. True where `holds(Bytes)` is true for a reading in which the expression may match, which `reading`
-  /// then is. Else it is as it was.
+  /// Bytes that are already chosen in `reading` are kept. The expression is applied from `begin` on; `begins_line` says
+  /// whether a line begins there. True if `holds(Bytes)` is true for a reading in which the expression may match;
+  /// `reading` then is that reading. Otherwise `reading` is unchanged.
   template <typename Holds>
   bool find(const ExpressionAutomaton& expression, const ContestedText& text, ContestedText::Reading& reading,
             std::size_t begin, bool begins_line, Holds&& holds) {
@@ -43,7 +43,7 @@ class ExpressionReader {
     }
     return false;
   }
-  /// Of the last search: what it cost, about a nanosecond a unit.
+  /// The cost of the last search; one unit is about a nanosecond.
   [[nodiscard]] std::uint64_t work() const noexcept { return work_; }
 
  private:
@@ -51,20 +51,20 @@ class ExpressionReader {
   static constexpr std::size_t kMostSteps = std::size_t{1} << 18;
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  /// A byte that an instruction has taken.
+  /// A byte that an instruction has consumed.
   struct Step {
-    std::uint32_t before = kNone;  // the step that came before it
+    std::uint32_t before = kNone;  // previous step
     std::uint16_t instruction = 0;
   };
 
   void start(const ExpressionAutomaton& expression, std::size_t begin, bool begins_line) noexcept;
-  /// Goes on to where the expression matches next. False: nowhere, or the steps are used up.
+  /// Moves on to the next match of the expression. False: there is none, or the steps are used up.
   bool next_match(const ContestedText& text, const ContestedText::Reading& reading) noexcept;
   void follow(std::uint16_t instruction, std::uint32_t before, const ContestedText& text,
               const ContestedText::Reading& reading) noexcept;
   [[nodiscard]] bool takes(std::uint16_t instruction, const ContestedText& text,
                            const ContestedText::Reading& reading) const noexcept;
-  /// Puts the match's bytes into the reading. False: it takes no contested byte.
+  /// Puts the match's bytes into the reading. False if the match has no contested byte.
   bool choose(const ContestedText& text, ContestedText::Reading& reading) const noexcept;
   void restore(const ContestedText& text, ContestedText::Reading& reading) const noexcept;
 
@@ -73,10 +73,11 @@ class ExpressionReader {
   bool begins_line_ = false;
   std::vector<Step> steps_;
   std::size_t step_count_ = 0;
-  std::size_t place_begin_ = 0, place_end_ = 0;  // the steps of the place before
-  std::uint32_t match_ = kNone;                  // the last step of the match that was found
+  std::size_t place_begin_ = 0, place_end_ = 0;  // the steps at the previous position
+  std::uint32_t match_ = kNone;                  // last step of the match
   bool has_match_ = false;
-  std::array<std::uint32_t, ExpressionAutomaton::kMostInstructions + 1> visited_{};  // at which place, plus 1
+  std::array<std::uint32_t, ExpressionAutomaton::kMostInstructions + 1> visited_{};  // position of the last visit, plus
+                                                                                     // 1
   std::array<std::uint16_t, 2 * ExpressionAutomaton::kMostInstructions + 2> waiting_{};
   std::uint64_t work_ = 0;
 };

@@ -61,7 +61,7 @@ bool ExpressionTokens::read(ExpressionToken& token) {
   return true;
 }
 
-/// `(`, `(?:`, `(?i:`, `(?=`, `(?<name>` …; or `(?i)`, which is all of itself.
+/// `(`, `(?:`, `(?i:`, `(?=`, `(?<name>` …; or `(?i)`, which is complete.
 bool ExpressionTokens::read_opening(ExpressionToken& token) {
   token.kind = ExpressionToken::Kind::open;
   ++at_;
@@ -120,7 +120,7 @@ bool ExpressionTokens::read_item(ExpressionToken& token) {
   return true;
 }
 
-/// With all that belongs to it: `\x{41}`, `\012`, `\g{name}`.
+/// Reads an escape with its argument: `\x{41}`, `\012`, `\g{name}`.
 bool ExpressionTokens::read_escape(ExpressionToken& token) {
   if (at_ + 1 >= text_.size()) return false;
   const char kind = after(1);
@@ -164,7 +164,7 @@ bool ExpressionTokens::read_escape(ExpressionToken& token) {
     case 'r': token.literal = '\r'; return true;
     case 't': token.literal = '\t'; return true;
     default:
-      if (is_letter(kind)) return true;  // a class
+      if (is_letter(kind)) return true;  // a character class
       if (!is_digit(kind)) {
         token.literal = static_cast<unsigned char>(kind);
         return true;
@@ -206,7 +206,7 @@ bool ExpressionTokens::read_class() {
     } else if (here() == '[' && (after(1) == ':' || after(1) == '.' || after(1) == '=')) {
       const char end[] = {after(1), ']'};
       const std::size_t found = text_.find(std::string_view(end, 2), at_ + 2);
-      if (found == text_.npos) return false;  // whether it is a class of characters is not decided here
+      if (found == text_.npos) return false;  // whether it is a POSIX class is not decided here
       at_ = found + 2;
     } else {
       ++at_;
@@ -217,7 +217,7 @@ bool ExpressionTokens::read_class() {
   return true;
 }
 
-/// `*`, `+`, `?`, `{n}`, `{n,}`, `{n,m}`, and `+` or `?` after one. A brace that is none of these stands for itself.
+/// `*`, `+`, `?`, `{n}`, `{n,}`, `{n,m}`, optionally followed by `+` or `?`. Any other brace is a literal.
 void ExpressionTokens::read_quantifier(ExpressionQuantifier& found) {
   constexpr auto kAny = ExpressionQuantifier::kAnyNumber;
   constexpr std::uint32_t kMost = std::numeric_limits<std::uint16_t>::max();  // PCRE2's

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A regular expression of PCRE2's, token by token, for those that ask what it may match without running it. What is not
-// understood (conditions, recursion, verbs, comments, \Q) ends the tokens: nothing is then said of the expression.
+// Splits a PCRE2 regular expression into tokens, for analyses of what it may match. Constructs that are not supported
+// (conditions, recursion, verbs, comments, \Q) end the tokens; nothing is then known of the expression.
 
 #pragma once
 
@@ -14,47 +14,48 @@
 
 namespace penstock::nids {
 
-/// Of an item or a group: how often it may stand.
+/// How often an item or a group may repeat.
 struct ExpressionQuantifier {
   static constexpr std::uint32_t kAnyNumber = std::numeric_limits<std::uint32_t>::max();
 
-  std::string_view text;  // none: once
+  std::string_view text;  // empty: once
   std::uint32_t least = 1, most = 1;
-  std::string_view how;  // the `+` or `?` at its end, or none
+  std::string_view how;  // a trailing `+` or `?`, if any
 
   [[nodiscard]] bool leaves_choice() const noexcept { return least != most; }
 };
 
 struct ExpressionToken {
   enum class Kind : std::uint8_t {
-    item,     // a byte, a class, an assertion, a reference to a group
-    open,     // of a group; `text` has all up to its first alternative
+    item,     // a byte, a class, an assertion, a backreference
+    open,     // begins a group; `text` includes everything up to its first alternative
     close,    // `quantifier` is the group's
     bar,      // between alternatives
-    options,  // `(?i)`: from here on
+    options,  // `(?i)`: applies from here on
   };
   enum class Group : std::uint8_t { plain, ahead, behind };
 
   Kind kind = Kind::item;
   std::string_view text;  // without the quantifier
   ExpressionQuantifier quantifier;
-  Group group = Group::plain;  // of open and close
+  Group group = Group::plain;  // for open and close
   bool sets_options = false;   // `(?i)`, `(?i:`
-  // Of items.
-  int literal = -1;       // the byte that it is, in either case where the expression says so; -1: it is not one byte
-  bool is_empty = false;  // it takes no bytes: `^`, `\b`
-  bool refers = false;    // to a group, or it takes any number of bytes by itself (\R, \X)
+  // For items.
+  int literal = -1;       // the byte that it matches, in either case if the expression ignores case; -1: not a single
+                          // byte
+  bool is_empty = false;  // it consumes no bytes: `^`, `\b`
+  bool refers = false;    // a backreference, or an item of variable length (\R, \X)
 };
 
 class ExpressionTokens {
  public:
-  /// `extended`: white space and # have no meaning of their own in the expression.
+  /// `extended`: white space and # in the pattern are ignored (PCRE2_EXTENDED).
   explicit ExpressionTokens(std::string_view pattern, bool extended) : text_(pattern), extended_(extended) {}
 
-  /// False: there are no more, or `understood` says no.
+  /// Reads the next token. False at the end, or if `understood()` is false.
   [[nodiscard]] bool next(ExpressionToken& token);
   [[nodiscard]] bool understood() const noexcept { return understood_; }
-  /// So far.
+  /// Whether the text read so far has turned extended syntax on.
   [[nodiscard]] bool is_extended() const noexcept { return extended_; }
 
  private:
@@ -64,7 +65,7 @@ class ExpressionTokens {
   [[nodiscard]] char after(std::size_t ahead) const noexcept {
     return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
   }
-  // Each moves `at_` past what it reads; false: it is not understood.
+  // Each moves `at_` past what it reads. False if it is not supported.
   bool read(ExpressionToken& token);
   bool read_opening(ExpressionToken& token);
   bool read_item(ExpressionToken& token);

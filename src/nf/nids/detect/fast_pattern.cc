@@ -30,7 +30,7 @@ std::span<const std::uint8_t> named_part(const Content& content) noexcept {
 
 namespace {
 
-/// Bytes that an expression on the payload has in each of its matches.
+/// Bytes that every match of an expression on the payload contains.
 std::optional<FastPattern> pattern_of_expressions(const Rule& rule) {
   std::optional<FastPattern> best;
   unsigned strongest = 0;
@@ -69,7 +69,7 @@ unsigned pattern_strength(std::span<const std::uint8_t> bytes) noexcept {
 
 std::optional<FastPattern> fast_pattern(const Rule& rule) {
   std::optional<FastPattern> best;
-  // Named before payload before strong before long.
+  // Ranked by: `fast_pattern`, payload, strength, length.
   std::tuple<bool, bool, unsigned, std::size_t> best_rank{};
   for (const BufferMatches& buffer : rule.buffers) {
     if (buffer.buffer == Buffer::base64_data) continue;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which bytes select a rule: without them in the buffer, the rule cannot hold.
+// Chooses the bytes that select a rule: if they are not in the buffer, the rule cannot match.
 
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace penstock::nids {
 
-/// A literal is no longer: of a longer content it is the rarest part. That is selective enough, whatever matcher looks
-/// for it takes it, and what lies across two pieces of a stream is near their seam.
+/// Upper bound for the length of literals; of a longer content, the rarest part is used. This is selective enough,
+/// every matcher can take it, and a literal that spans two pieces of a stream lies close to their seam.
 inline constexpr std::size_t kMostPatternBytes = 32;
 
 struct FastPattern {
@@ -23,12 +23,12 @@ struct FastPattern {
   Literal literal;
 };
 
-/// The content that the rule names by `fast_pattern`, or else the rarest of its payload's contents, or else of a
-/// header's; in rules without a content, bytes of a regular expression on the payload. None: nothing of the rule must
-/// be in a buffer, or nothing is known of it.
+/// The content marked `fast_pattern`, or else the rarest content of the payload, or else of a header; for rules without
+/// a content, bytes that a regular expression on the payload requires. Empty if the rule requires no bytes in a buffer,
+/// or none are known.
 [[nodiscard]] std::optional<FastPattern> fast_pattern(const Rule& rule);
 
-/// How rare a string of bytes is, guessed: many different bytes, letters counting less (Suricata's PatternStrength).
+/// An estimate of how rare a string is: more for many different bytes, less for letters (Suricata's PatternStrength).
 [[nodiscard]] unsigned pattern_strength(std::span<const std::uint8_t> bytes) noexcept;
 
 }  // namespace penstock::nids

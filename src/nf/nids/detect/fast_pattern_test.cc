@@ -26,7 +26,7 @@ TEST(FastPattern, IsTheRarestContentOfThePayload) {
   EXPECT_EQ(text_of(fast_pattern(rule)), "GET /x");
 }
 
-TEST(FastPattern, IsTheOneThatTheRuleNames) {
+TEST(FastPattern, IsTheContentMarkedFastPattern) {
   Rule rule;
   Content named = content("ab");
   named.fast_pattern = true;
@@ -37,7 +37,7 @@ TEST(FastPattern, IsTheOneThatTheRuleNames) {
   EXPECT_TRUE(pattern->literal.nocase);
 }
 
-TEST(FastPattern, IsCutAsTheRuleSays) {
+TEST(FastPattern, IsCutAsTheRuleSpecifies) {
   Rule rule;
   Content named = content("abcdefgh");
   named.fast_pattern = true;
@@ -56,7 +56,7 @@ TEST(FastPattern, IsTheRarestPartOfALongContent) {
   EXPECT_NE(part.find(rare), part.npos);
 }
 
-TEST(FastPattern, IsOfAnExpressionWhereThereIsNoContent) {
+TEST(FastPattern, ComesFromAnExpressionIfThereIsNoContent) {
   Pcre pcre;
   pcre.pattern = "\\Wconfidential\\W";
   pcre.caseless = true;
@@ -71,7 +71,7 @@ TEST(FastPattern, IsOfAnExpressionWhereThereIsNoContent) {
   rule.buffers = {{Buffer::payload, {pcre}}};
   EXPECT_EQ(text_of(fast_pattern(rule)), "none");
   pcre.negated = false;
-  pcre.of = Pcre::Of::request_target;  // its bytes may be written in another way
+  pcre.of = Pcre::Of::request_target;  // its bytes may be encoded differently
   rule.buffers = {{Buffer::payload, {pcre}}};
   EXPECT_EQ(text_of(fast_pattern(rule)), "none");
 }
@@ -85,7 +85,7 @@ TEST(FastPattern, IsNeverANegatedContent) {
   EXPECT_EQ(text_of(fast_pattern(rule)), "none");
 }
 
-TEST(FastPattern, IsOfAHeaderOnlyWhereThePayloadHasNone) {
+TEST(FastPattern, ComesFromAHeaderOnlyIfThePayloadHasNone) {
   Rule rule;
   rule.buffers = {{Buffer::payload, {IsDataAt{}}}, {Buffer::tcp_header, {content("xyz")}}};
   EXPECT_EQ(text_of(fast_pattern(rule)), "xyz");
@@ -94,7 +94,7 @@ TEST(FastPattern, IsOfAHeaderOnlyWhereThePayloadHasNone) {
   EXPECT_EQ(text_of(fast_pattern(rule)), "a");
 }
 
-TEST(FastPattern, IsNeverOfWhatBase64Decodes) {
+TEST(FastPattern, NeverComesFromDecodedBase64) {
   Rule rule;
   rule.buffers = {{Buffer::payload, {Base64Decode{}}}, {Buffer::base64_data, {content("xyz")}}};
   EXPECT_EQ(text_of(fast_pattern(rule)), "none");

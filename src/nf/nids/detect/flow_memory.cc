@@ -15,7 +15,7 @@ constexpr std::uint32_t bloom(std::uint32_t bit) noexcept { return std::uint32_t
 
 template <typename T>
 T* zeroed(std::size_t count) {
-  // By the system, page by page as they are used.
+  // Zeroed by the system, page by page as it is used.
   auto* const memory = static_cast<T*>(std::calloc(count, sizeof(T)));
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
@@ -25,7 +25,7 @@ T* zeroed(std::size_t count) {
 
 FlowMemory::FlowMemory(std::size_t most_bytes) {
   static_assert(std::is_trivially_copyable_v<Cell> && sizeof(Cell) == 32 && sizeof(Link) == 12);
-  // At most one bucket for each cell, a power of two of them.
+  // A power of two of buckets, at most one for each cell.
   constexpr std::size_t kBytesEach = sizeof(Cell) + sizeof(Link) + sizeof(std::uint32_t);
   capacity_ = static_cast<std::uint32_t>(std::clamp<std::size_t>(most_bytes / kBytesEach, 4, std::size_t{1} << 30));
   cells_.reset(zeroed<Cell>(capacity_ + std::size_t{1}));
@@ -216,7 +216,7 @@ bool FlowMemory::tagged(stack::Flow& flow, std::uint64_t now_s, std::uint32_t by
 StateStore::FlowFate FlowMemory::fate(const stack::Flow& flow) noexcept {
   Cell* head = head_of(flow);
   if (head == nullptr) return StateStore::FlowFate::inspected;
-  // A flow that is dropped is looked at no more: being asked for is all the use that its memory has.
+  // A flow that is dropped or passed is not inspected any more, so this query is the only use of its state.
   if (head->head.fate != StateStore::FlowFate::inspected && index_of(*head) != newest_) {
     unlink_use(*head);
     link_use(*head);

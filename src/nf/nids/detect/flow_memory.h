@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a worker's flows have: a head for each that has something, and small records of its own (a flowbit that is set,
-// a flowint, a threshold's count, a tag), all cells of one array that is taken once. When it is full, the flow that was
-// longest unused loses what it has. A flow finds its head by its slot (Flow::slots), and a record by a hash table:
-// rules may keep any number of records of a flow. Its few tags are a list.
+// The state of a worker's flows. Each flow with state has a head, and small records (a set flowbit, a flowint, a
+// threshold's count, a tag). All are cells of one array, which is allocated once. When it is full, the least recently
+// used flow loses its state. A flow finds its head by its slot (Flow::slots), and a record by a hash table, since rules
+// may keep any number of records per flow. Its few tags form a list.
 
 #pragma once
 
@@ -23,7 +23,7 @@ namespace penstock::nids {
 class FlowMemory {
  public:
   explicit FlowMemory(std::size_t most_bytes);
-  /// Which slot of flows is this function's. Before any flow has anything.
+  /// Sets the slot of flows that this function owns. Call it before any flow has state.
   void use_slot(unsigned slot) noexcept { slot_ = slot; }
 
   [[nodiscard]] bool bit(const stack::Flow& flow, std::uint32_t bit) const noexcept;
@@ -33,13 +33,13 @@ class FlowMemory {
   [[nodiscard]] std::optional<std::uint32_t> number(const stack::Flow& flow, std::uint32_t name) const noexcept;
   void set_number(stack::Flow& flow, std::uint32_t name, std::uint32_t value) noexcept;
 
-  /// Counts nothing where there is no room.
+  /// Returns Counted::nothing if there is no room.
   [[nodiscard]] Counted count(stack::Flow& flow, std::uint32_t rule, const Threshold& threshold,
                               std::uint64_t now_us) noexcept;
 
   void tag(stack::Flow& flow, std::uint32_t rule, const Tag& tag, std::uint64_t now_s) noexcept;
   [[nodiscard]] bool has_tags() const noexcept { return tags_ != 0; }
-  /// One more packet of the flow: whether one of its tags has it logged.
+  /// Counts one more packet of the flow. True if one of its tags wants it logged.
   [[nodiscard]] bool tagged(stack::Flow& flow, std::uint64_t now_s, std::uint32_t bytes) noexcept;
 
   [[nodiscard]] StateStore::FlowFate fate(const stack::Flow& flow) noexcept;
@@ -54,14 +54,14 @@ class FlowMemory {
   enum class Kind : std::uint8_t { bit, number, threshold, tag };
   struct Head {
     stack::Flow* flow;
-    std::uint32_t newer, older;  // heads, by their last use
-    std::uint32_t tags;          // the first
+    std::uint32_t newer, older;  // list of heads, by last use
+    std::uint32_t tags;          // first tag
     StateStore::FlowFate fate;
   };
   struct Cell {
-    std::uint32_t
-        next;  // of a head: its first record. Of a record: the flow's next, a tag's next tag. Else the next free
-    std::uint32_t what;  // of a record: kind and index. Of a head: which flowbits may be set, modulo 32
+    std::uint32_t next;  // of a head: its first record; of a record: the flow's next record, or a tag's next tag; else
+                         // the next free cell
+    std::uint32_t what;  // of a record: kind and index; of a head: which flowbits may be set, modulo 32
     union {
       Head head;
       std::uint32_t number;
@@ -69,11 +69,11 @@ class FlowMemory {
       TagEntry tag;
     };
   };
-  /// What a record that is no tag has besides.
+  /// Links of a record other than a tag.
   struct Link {
-    std::uint32_t chain;  // the next of its bucket
+    std::uint32_t chain;  // next in its bucket
     std::uint32_t head;
-    std::uint32_t previous;  // of the flow's records; the head, where it is the first
+    std::uint32_t previous;  // the flow's previous record; the head if it is the first
   };
   struct Free {
     void operator()(void* memory) const noexcept { std::free(memory); }
@@ -94,19 +94,19 @@ class FlowMemory {
     return buckets_[mixed >> bucket_shift_];
   }
   [[nodiscard]] Cell* find(const Cell& head, std::uint32_t what) const noexcept;
-  /// Null where there is no room.
+  /// Null if there is no room.
   [[nodiscard]] Cell* used_head(stack::Flow& flow) noexcept;
   [[nodiscard]] Cell* add(stack::Flow& flow, std::uint32_t what) noexcept;
   [[nodiscard]] Cell* take(const Cell* keep) noexcept;
   void give(Cell& cell) noexcept;
   void remove(Cell& record) noexcept;
-  /// `link`: what points to it.
+  /// `link`: the link that points to the tag.
   void remove_tag(std::uint32_t& link) noexcept;
   void unlink_use(Cell& head) noexcept;
   void link_use(Cell& head) noexcept;
 
-  std::unique_ptr<Cell[], Free> cells_;  // from 1: 0 is none
-  std::unique_ptr<Link[], Free> links_;  // of each
+  std::unique_ptr<Cell[], Free> cells_;  // indices start at 1; 0 is null
+  std::unique_ptr<Link[], Free> links_;  // one for each cell
   std::unique_ptr<std::uint32_t[], Free> buckets_;
   unsigned bucket_shift_;
   std::uint32_t capacity_;

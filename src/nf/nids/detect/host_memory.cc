@@ -42,7 +42,7 @@ HostMemory::Counters HostMemory::counters() const noexcept { return parts_->coun
 
 HostMemory::Parts::Parts(std::size_t most_bytes) {
   static_assert(std::is_trivially_copyable_v<Record> && sizeof(Record) == 80);
-  // At most one bucket for each record, a power of two of them.
+  // A power of two of buckets, at most one for each record.
   constexpr std::size_t kBytesEach = sizeof(Record) + sizeof(std::uint32_t);
   constexpr std::size_t kMostShards = 64, kLeastInShard = 1024;
   const std::size_t most_records = std::max<std::size_t>(most_bytes / kBytesEach, 64);
@@ -50,7 +50,7 @@ HostMemory::Parts::Parts(std::size_t most_bytes) {
   capacity_ = static_cast<std::uint32_t>(std::min<std::size_t>(most_records / shards_.size(), std::size_t{1} << 31));
   const std::size_t bucket_count = std::bit_floor(std::size_t{capacity_});
   bucket_mask_ = bucket_count - 1;
-  // Zeroed by the system, page by page as they are used. Each shard has a record 0 that nobody uses.
+  // Zeroed by the system, page by page as they are used. Record 0 of each shard is unused.
   records_.reset(static_cast<Record*>(std::calloc(shards_.size() * (capacity_ + std::size_t{1}), sizeof(Record))));
   buckets_.reset(static_cast<std::uint32_t*>(std::calloc(shards_.size() * bucket_count, sizeof(std::uint32_t))));
   if (!records_ || !buckets_) throw std::bad_alloc();
@@ -62,7 +62,7 @@ HostMemory::Parts::Parts(std::size_t most_bytes) {
 }
 
 std::uint64_t HostMemory::Parts::hash(const HostKey& key) const noexcept {
-  // A host's tags share a bucket, whatever their rules, to be found together.
+  // All tags of a host share a bucket, so that they are found together.
   const std::uint64_t index = key.kind == HostRecordKind::tag ? 0 : key.index;
   const std::uint64_t what = index << 16 | std::uint64_t{key.ip_version} << 8 | static_cast<std::uint64_t>(key.kind);
   return mix_product(mix_product(mix_product(seed_ ^ what, key.first.high), key.first.low ^ seed_),

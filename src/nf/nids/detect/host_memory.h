@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// HostMemory's inside: one hash table of small records (a threshold's count, an xbit, a tag), cut into shards with a
-// lock each. A shard's records are one array, handed out in order, then again from a list of free ones, then by taking
-// the longest unused. Nothing is allocated behind the constructor, and what was never used was never touched.
+// The implementation of HostMemory: a hash table of small records (a threshold's count, an xbit, a tag), divided into
+// shards with one lock each. A shard's records are one array: first handed out in order, then from a free list, then by
+// evicting the least recently used. Only the constructor allocates, and memory that was never used was never touched.
 
 #pragma once
 
@@ -23,17 +23,17 @@ namespace penstock::nids {
 
 enum class HostRecordKind : std::uint8_t { threshold, xbit, tag };
 
-/// Whose record, and of what.
+/// Identifies a record by its owner and subject.
 struct HostKey {
-  Ipv6Address first, second;    // `second` of pairs; none of both: of all hosts
-  std::uint32_t index = 0;      // the rule's or the xbit's
-  std::uint8_t ip_version = 0;  // 0: of all hosts
+  Ipv6Address first, second;    // `second` only for pairs; both zero: all hosts
+  std::uint32_t index = 0;      // of the rule or the xbit
+  std::uint8_t ip_version = 0;  // 0: all hosts
   bool pair = false;
   HostRecordKind kind = HostRecordKind::threshold;
   friend bool operator==(const HostKey&, const HostKey&) = default;
 };
 
-/// The same for both directions.
+/// The same key for both directions.
 [[nodiscard]] HostKey pair_key(const stack::DecodedPacket& packet, HostRecordKind kind, std::uint32_t index) noexcept;
 [[nodiscard]] HostKey host_key(const stack::DecodedPacket& packet, bool source, HostRecordKind kind,
                                std::uint32_t index) noexcept;
@@ -44,14 +44,14 @@ struct HostMemory::Parts {
 
   [[nodiscard]] Counted count(const HostKey& key, const Threshold& threshold, std::uint64_t now_us) noexcept;
 
-  /// A bit that has expired is taken away when it is asked for, and not before: until then it cannot be set again, and
-  /// a bit that is set is not renewed (Suricata's).
+  /// An expired bit is removed only when it is read. Until then it cannot be set again, and setting a bit that is set
+  /// does not renew it (as in Suricata).
   [[nodiscard]] bool bit(const HostKey& key, std::uint64_t now_us) noexcept;
   void change_bit(const HostKey& key, XbitsChange::How how, std::uint64_t expires_us) noexcept;
 
-  /// `key.index`: the rule's.
+  /// `key.index`: index of the rule.
   void tag(const HostKey& key, const Tag& tag, std::uint64_t now_s) noexcept;
-  /// One more packet of the host, whatever `key.index`: whether one of its tags has it logged.
+  /// Counts one more packet of the host; `key.index` is ignored. True if one of its tags wants it logged.
   [[nodiscard]] bool tagged(const HostKey& key, std::uint64_t now_s, std::uint32_t bytes) noexcept;
   [[nodiscard]] bool has_tags() const noexcept { return tags_.load(std::memory_order_relaxed) != 0; }
 
@@ -66,12 +66,12 @@ struct HostMemory::Parts {
       std::uint64_t expires_us;
       TagEntry tag;
     };
-    std::uint32_t chain;         // the next of its bucket, or of the free ones
-    std::uint32_t newer, older;  // by their last use
+    std::uint32_t chain;         // next in its bucket, or in the free list
+    std::uint32_t newer, older;  // list by last use
   };
   struct alignas(64) Shard {
     std::mutex lock;
-    Record* records = nullptr;  // from 1: 0 is none
+    Record* records = nullptr;  // indices start at 1; 0 is null
     std::uint32_t* buckets = nullptr;
     std::uint32_t handed_out = 0, free = 0;
     std::uint32_t newest = 0, oldest = 0;
@@ -101,7 +101,7 @@ struct HostMemory::Parts {
   std::vector<Shard> shards_;
   std::unique_ptr<Record[], Free> records_;
   std::unique_ptr<std::uint32_t[], Free> buckets_;
-  std::uint32_t capacity_ = 0;  // of a shard
+  std::uint32_t capacity_ = 0;  // of each shard
   std::uint64_t bucket_mask_ = 0;
   std::uint64_t seed_;
   std::atomic<std::uint64_t> tags_ = 0;

@@ -23,7 +23,7 @@ HostKey key_of(std::uint64_t address, std::uint32_t index = 0, HostRecordKind ki
 
 const Threshold kOnce{.type = Threshold::Type::limit, .track = TrackBy::source, .count = 1, .seconds = 3600};
 
-TEST(HostMemory, IsBoundedWhateverManySourcesThereAre) {
+TEST(HostMemory, IsBoundedForAnyNumberOfSources) {
   constexpr std::size_t kBytes = std::size_t{8} << 20;
   HostMemory memory(kBytes);
   HostMemory::Parts& parts = memory.parts();
@@ -38,14 +38,14 @@ TEST(HostMemory, IsBoundedWhateverManySourcesThereAre) {
   EXPECT_EQ(memory.counters().records + memory.counters().evicted, kSources);
 }
 
-TEST(HostMemory, ForgetsTheLongestUnusedFirst) {
-  HostMemory memory(0);  // the least there is: one shard
+TEST(HostMemory, EvictsTheLeastRecentlyUsed) {
+  HostMemory memory(0);  // the minimum: one shard
   HostMemory::Parts& parts = memory.parts();
   const std::uint64_t room = parts.capacity();
   for (std::uint64_t source = 0; source < room; ++source) {
     EXPECT_EQ(parts.count(key_of(source), kOnce, 0), Counted::alert);
   }
-  EXPECT_EQ(parts.count(key_of(0), kOnce, 0), Counted::silent);  // now 1 is the longest unused
+  EXPECT_EQ(parts.count(key_of(0), kOnce, 0), Counted::silent);  // now 1 is the least recently used
   EXPECT_EQ(parts.count(key_of(room), kOnce, 0), Counted::alert);
   EXPECT_EQ(memory.counters().evicted, 1U);
   EXPECT_EQ(parts.count(key_of(0), kOnce, 0), Counted::silent);
@@ -53,7 +53,7 @@ TEST(HostMemory, ForgetsTheLongestUnusedFirst) {
   EXPECT_EQ(parts.count(key_of(1), kOnce, 0), Counted::alert);
 }
 
-TEST(HostMemory, TellsKindsVersionsIndicesAndPairsApart) {
+TEST(HostMemory, DistinguishesKindsVersionsIndicesAndPairs) {
   HostMemory memory;
   HostMemory::Parts& parts = memory.parts();
   HostKey key = key_of(1);
@@ -70,7 +70,7 @@ TEST(HostMemory, TellsKindsVersionsIndicesAndPairsApart) {
   EXPECT_EQ(parts.count(key_of(1), kOnce, 0), Counted::silent);
 }
 
-TEST(HostMemory, ABitLastsToItsTimeAndIsNotRenewed) {
+TEST(HostMemory, ABitLastsUntilItsExpiryAndIsNotRenewed) {
   HostMemory memory;
   HostMemory::Parts& parts = memory.parts();
   const HostKey bit = key_of(7, 3, HostRecordKind::xbit);
@@ -78,7 +78,7 @@ TEST(HostMemory, ABitLastsToItsTimeAndIsNotRenewed) {
   parts.change_bit(bit, How::set, 10 * kSecond);
   EXPECT_TRUE(parts.bit(bit, 10 * kSecond));
   parts.change_bit(bit, How::set, 20 * kSecond);
-  EXPECT_FALSE(parts.bit(bit, 10 * kSecond + 1));  // it was still there, and is gone now
+  EXPECT_FALSE(parts.bit(bit, 10 * kSecond + 1));  // it had expired, and this query removes it
   EXPECT_FALSE(parts.bit(bit, 5 * kSecond));
   parts.change_bit(bit, How::set, 20 * kSecond);
   EXPECT_TRUE(parts.bit(bit, 10 * kSecond + 1));
@@ -100,14 +100,14 @@ TEST(HostMemory, AHostHasAtMostFiftyTags) {
   EXPECT_EQ(memory.counters().records, kMostTags);
   EXPECT_TRUE(parts.has_tags());
   EXPECT_FALSE(parts.tagged(key_of(2, 0, HostRecordKind::tag), 0, 60));
-  EXPECT_FALSE(parts.tagged(key_of(1, 0, HostRecordKind::tag), 0, 60));  // what set it
+  EXPECT_FALSE(parts.tagged(key_of(1, 0, HostRecordKind::tag), 0, 60));  // the packet that set it
   EXPECT_TRUE(parts.tagged(key_of(1, 0, HostRecordKind::tag), 0, 60));
   EXPECT_FALSE(parts.tagged(key_of(1, 0, HostRecordKind::tag), 0, 60));
   EXPECT_EQ(memory.counters().records, 0U);
   EXPECT_FALSE(parts.has_tags());
 }
 
-// Several workers' matches of the same rules on the same hosts are counted as if one had seen them all.
+// Matches of the same rules on the same hosts by several workers are counted as if one worker had seen them all.
 TEST(HostMemory, LosesNoCountBetweenWorkers) {
   constexpr unsigned kWorkers = 4, kHosts = 50;
   constexpr std::uint32_t kMatches = 40'000, kLimit = 700;
@@ -137,8 +137,8 @@ TEST(HostMemory, LosesNoCountBetweenWorkers) {
   EXPECT_EQ(memory.counters().evicted, 0U);
 }
 
-// With records being taken from each other all the time.
-TEST(HostMemory, StaysWholeWhileWorkersEvict) {
+// Workers evict each other's records all the time.
+TEST(HostMemory, StaysConsistentWhileWorkersEvict) {
   HostMemory memory(0);
   std::vector<std::thread> workers;
   for (unsigned worker = 0; worker < 4; ++worker) {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the evaluation of rules on one frame may cost, whatever the rules and the frame are. All of it is counted as
-// work, about a nanosecond a unit at the worst: never as time, so that the same packets give the same alerts on each
-// run, on a machine that is busy too. What is over it is given up.
+// Bounds the cost of evaluating rules on one frame, whatever the rules and the frame are. Cost is counted in units of
+// work, each about a nanosecond at worst. It is never measured as time, so the same packets give the same alerts on
+// every run, even on a busy machine. Evaluations over the budget are given up.
 
 #pragma once
 
@@ -11,22 +11,23 @@
 
 namespace penstock::nids {
 
-/// Frames of real captures under some thousand public rules take 64 Ki of work and 64 Ki for expressions at most.
+/// With several thousand public rules, frames of real captures take at most 64 Ki units of work and 64 Ki for
+/// expressions.
 struct InspectionBudget {
-  // Bytes that options look at, kWorkOfStep for each option that is tried, and what flows are found to keep.
+  // Bytes that options test, kWorkOfStep for each option tried, and state stored for flows.
   std::uint64_t work = std::uint64_t{4} << 20;
-  std::uint64_t work_per_byte = 64;  // more for each byte of payloads and streams that the frame has inspected
+  std::uint64_t work_per_byte = 64;  // added for each inspected byte of payloads and streams
 
-  // Of regular expressions (PcreProgram): of the frame, and of a rule on a buffer.
+  // For regular expressions (PcreProgram): per frame, and per rule and buffer.
   std::uint64_t expressions = 5'000'000;
   std::uint64_t expressions_per_byte = 64;
   std::uint64_t rule_expressions = 2'000'000;
-  std::uint64_t rule_expressions_per_byte = 16;  // of the buffer
+  std::uint64_t rule_expressions_per_byte = 16;  // for each byte of the buffer
 };
 
 inline constexpr std::uint64_t kWorkOfStep = 32;
 
-/// Work that is left. What begins may end, so that it may be overdrawn by one search.
+/// The remaining work. A search that has begun may finish, so the allowance can be overdrawn by one search.
 class WorkAllowance {
  public:
   void begin(std::uint64_t work) noexcept { left_ = work; }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Conformance cases whose rules need one packet each: rules and captures as they are, and the alerts that a reference
-// engine gave. Each rule is put to each packet, without groups, streams, thresholds or order.
+// Conformance cases whose rules need only one packet: original rules and captures, and the alerts of a reference
+// engine. Each rule is tested on each packet, without groups, streams, thresholds or order.
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// In the order in which a packet passes: what its flow's fate is, the stream's bytes that wait, rules of addresses
-// alone, candidates of its group, each of them in full, and what the matches do.
+// The functions are in the order in which a packet passes through them: the fate of its flow, the waiting bytes of the
+// stream, rules that test only addresses, candidates of its group, the full evaluation of each, and the actions of
+// matches.
 
 #include "nf/nids/detect/inspector.h"
 
@@ -26,12 +27,12 @@ using stack::Bytes;
 using stack::TrackedPacket;
 using FlowFate = StateStore::FlowFate;
 
-/// Noise is not looked at, and a packet in a packet is looked at when it comes itself.
+/// The payload to inspect: none if it is encrypted. A packet inside another one is inspected separately.
 Bytes payload_of(const TrackedPacket& packet) noexcept {
   return packet.encrypted || packet.packet.carries_packet ? Bytes() : packet.packet.payload;
 }
 
-/// Of one packet: a stream is contested in a few places, or not at all.
+/// Per packet. Streams are contested at a few places, or not at all.
 constexpr std::size_t kMostContestedChunks = 64;
 
 Bytes news_of(const stack::StreamChunk& chunk) noexcept {
@@ -47,10 +48,10 @@ std::span<const BufferMatch> payload_options(const Rule& rule) noexcept {
   return {};
 }
 
-/// Bytes of a stream that were inspected before, on either side of new ones.
+/// Bytes of a stream on either side of new ones that have been inspected before.
 struct BytesAround {
-  std::uint32_t ahead = 0, behind = 0;
-  std::uint64_t offset = 0;  // of the first
+  std::uint32_t before = 0, after = 0;
+  std::uint64_t offset = 0;  // offset of the first byte
 };
 
 }  // namespace
@@ -75,10 +76,10 @@ struct Inspector::Parts {
     contested_match.reserve(ContestedText::kMostBytes);
   }
 
-  /// A rule that may hold on the packet, and one that does.
+  /// A rule that may match the packet.
   struct Candidate {
     std::uint32_t rule;
-    // By a literal in bytes that were inspected before: the rule does not hold on new bytes alone.
+    // The literal was in previously inspected bytes: the rule cannot match in new bytes alone.
     bool only_before = false;
     friend bool operator<(const Candidate& a, const Candidate& b) noexcept { return a.rule < b.rule; }
   };
@@ -111,10 +112,10 @@ struct Inspector::Parts {
   void inspect_contested_text(const TrackedPacket& packet, const GroupPlan& plan, Needs has, ProtocolClass protocol,
                               const stack::StreamChunk& chunk) noexcept;
 
-  /// `holds`, counted where rules are profiled.
+  /// Calls `holds`, and counts it if rules are profiled.
   [[nodiscard]] bool evaluate(const Candidate& candidate, const TrackedPacket& packet, Needs has, Match& match,
                               const stack::StreamChunk* contested = nullptr) noexcept;
-  /// `contested`: not on the packet, but on what a host may read of these bytes.
+  /// Evaluates all of a rule. `contested`: if set, on the possible readings of these bytes instead of the packet.
   [[nodiscard]] bool holds(const Candidate& candidate, const TrackedPacket& packet, Needs has, Match& match,
                            const stack::StreamChunk* contested) noexcept;
   [[nodiscard]] bool buffers_hold(const Candidate& candidate, const TrackedPacket& packet, Match& match,
@@ -135,35 +136,37 @@ struct Inspector::Parts {
   InspectorOptions options;
   InspectorCounters counters;
 
-  std::vector<std::unique_ptr<PatternMatcher::Scratch>> scratches;  // of each matcher
+  std::vector<std::unique_ptr<PatternMatcher::Scratch>> scratches;  // one for each matcher
   InspectionScratch scratch;
   LiteralSet found_here;
 
-  // Of the frame.
+  // State of the current frame.
   FoundLiterals found_elsewhere;
   std::optional<DropReason> frame_dropped;
-  // Of what shares a budget; it begins, and grows, when a rule is to be evaluated: for most packets none is.
+  // Budget of the frame or stream end. It is only set up when a rule has to be evaluated; most packets need none.
   bool has_budget = false;
   bool in_stream_end = false;
   std::uint64_t bytes_to_add = 0;
-  bool frame_passed = false;  // by a packet that carries others: a pass rule on a tunnel is one on all in it
+  bool frame_passed = false;  // passed by a packet that carries others: a pass rule on a tunnel applies to everything
+                              // inside it
   std::uint8_t passed_depth = 0;
 
   StreamFindings stream_findings;
-  bool takes_findings = false;  // frames come with them
+  bool takes_findings = false;  // frames come with findings of a GPU
 
-  // Of the packet.
-  bool found_elsewhere_holds = false;      // what was found elsewhere is of this packet
-  std::vector<stack::StreamChunk> chunks;  // of the stream
+  // State of the current packet.
+  bool found_elsewhere_holds = false;      // the GPU's findings are about this packet
+  std::vector<stack::StreamChunk> chunks;  // the stream's
   std::vector<stack::StreamChunk> contested_chunks;
-  std::uint64_t contested_bytes = 0;  // of the chunks, and of versions that are new
+  std::uint64_t contested_bytes = 0;  // in the chunks, and in new versions of them
   ContestedText contested_text;
   ContestedReader contested_reader;
-  std::vector<std::uint8_t> contested_match;  // the reading on which the packet's first rule held, for its alert
+  std::vector<std::uint8_t> contested_match;  // the reading that the packet's first rule matched, for its alert
   std::vector<Candidate> candidates;
-  std::vector<StreamFindings::Found> found_in_stream;  // in a chunk's bytes that were scanned here
-  bool found_too_much = false;                         // for it
-  // By rule: in which packet a literal made it a candidate last, and one in bytes that are new, or near them.
+  std::vector<StreamFindings::Found> found_in_stream;  // in a chunk's bytes scanned here
+  bool found_too_much = false;                         // more than found_in_stream holds
+  // By rule: the last packet in which a literal made it a candidate, and the last one in which such a literal was in or
+  // near new bytes.
   std::vector<std::uint32_t> seen, seen_anew;
   std::uint32_t packet_number = 0;
   std::vector<Match> matches;
@@ -226,9 +229,9 @@ void Inspector::packet(TrackedPacket& packet) noexcept {
   parts.act(packet);
 }
 
-// --- What is to be looked at ---------------------------------------------------------------------------------------
+// --- What to inspect -----------------------------------------------------------------------------------------------
 
-/// A frame's, for all packets in it. The end of a stream, which any frame may bring about, has one of its own.
+/// A frame has one budget for all packets in it. The end of a stream, which any frame may cause, has its own.
 void Inspector::Parts::begin_budget(const TrackedPacket& packet) noexcept {
   if (packet.stream_end || in_stream_end) {
     has_budget = false;
@@ -251,7 +254,7 @@ bool Inspector::Parts::may_evaluate(const CompiledRule& rule) noexcept {
   return may;
 }
 
-/// Only of the frame's own packet does another processor know the payload.
+/// Notes the packet's part of its stream. A GPU searches the payload of the outermost packet only.
 void Inspector::Parts::note_segment(const TrackedPacket& packet) noexcept {
   const stack::DecodedPacket& it = packet.packet;
   found_elsewhere_holds = found_elsewhere.known && it.tunnel_depth == 0 && !it.reassembled && !packet.stream_end &&
@@ -276,7 +279,7 @@ void Inspector::Parts::note_segment(const TrackedPacket& packet) noexcept {
                        has_literals ? found_elsewhere.literals : std::span<const std::uint32_t>());
 }
 
-/// The waiting bytes are taken whoever looks at them: the session keeps them until then.
+/// Takes the waiting bytes even if no rule needs them, because the session stores them until then.
 void Inspector::Parts::take_stream(TrackedPacket& packet) noexcept {
   chunks.clear();
   contested_chunks.clear();
@@ -292,7 +295,7 @@ void Inspector::Parts::take_stream(TrackedPacket& packet) noexcept {
       contested_chunks.push_back(chunk);
       contested_bytes += chunk.bytes.size();
       for (const stack::ContestedBytes::Version& version : chunk.versions) {
-        if (!version.offered) contested_bytes += version.length;  // it came in a frame of its own
+        if (!version.offered) contested_bytes += version.length;  // it came in a separate frame
       }
       return;
     }
@@ -372,24 +375,24 @@ void Inspector::Parts::find_candidates(const TrackedPacket& packet, const GroupP
   std::sort(candidates.begin(), candidates.end());
 }
 
-/// In new bytes, and in what was inspected before as far as a rule's match may reach: any part of it may lie there.
-/// What was searched before is not scanned again.
+/// Finds candidates in new bytes, and in bytes inspected before, as far as a rule's match may reach. Bytes that have
+/// been searched are not scanned again.
 void Inspector::Parts::find_in_stream(const TrackedPacket& packet, const GroupPlan& plan) noexcept {
   if (plan.streams == kNoMatcher) return;
   const std::uint64_t reach = detection.matchers[plan.streams].longest - 1;
   StreamFindings::Known known;
   for (const stack::StreamChunk& chunk : chunks) {
     const bool has_start = plan.from_start && begins_stream(chunk);
-    const std::uint32_t ahead = has_start ? chunk.seen : std::min(chunk.seen, plan.stream_reach);
-    const std::uint32_t behind = std::min(chunk.seen_behind, plan.stream_reach);
-    const std::uint64_t begin = chunk.offset + chunk.seen - ahead;
-    const std::uint64_t end = chunk.offset + chunk.bytes.size() - chunk.seen_behind + behind;
-    const Bytes text = chunk.bytes.subspan(chunk.seen - ahead, end - begin);
+    const std::uint32_t before = has_start ? chunk.seen : std::min(chunk.seen, plan.stream_reach);
+    const std::uint32_t after = std::min(chunk.seen_behind, plan.stream_reach);
+    const std::uint64_t begin = chunk.offset + chunk.seen - before;
+    const std::uint64_t end = chunk.offset + chunk.bytes.size() - chunk.seen_behind + after;
+    const Bytes text = chunk.bytes.subspan(chunk.seen - before, end - begin);
     found_in_stream.clear();
     found_too_much = false;
-    // Where rules reach no further than a literal, and where the stream ends, there is nothing to remember.
+    // If no rule reaches further than a literal, or the stream ends, nothing has to be remembered.
     const bool is_remembered = plan.stream_reach > reach || has_start;
-    if (takes_findings || (is_remembered && ahead + behind > 0)) {
+    if (takes_findings || (is_remembered && before + after > 0)) {
       stream_findings.look_up(*packet.flow, packet.direction, begin, end, reach, known);
       for (std::size_t i = 0; i < known.rest_count; ++i) {
         const StreamFindings::Range& rest = known.rest[i];
@@ -415,7 +418,7 @@ void Inspector::Parts::scan_for_stream(std::uint32_t matcher, Bytes text, std::u
   }
 }
 
-/// Literals that were found before select the rules whose match may reach from them to a new byte.
+/// Literals found earlier select rules whose match may reach from them to a new byte.
 void Inspector::Parts::take_known(const StreamFindings::Known& known, const stack::StreamChunk& chunk) noexcept {
   const std::uint64_t news = chunk.offset + chunk.seen;
   for (std::size_t i = 0; i < known.literal_count; ++i) {
@@ -425,7 +428,7 @@ void Inspector::Parts::take_known(const StreamFindings::Known& known, const stac
       add_candidates(rules);
       continue;
     }
-    // If seams were not scanned, it may be a part of a literal that goes on behind `end`.
+    // If seams were not scanned, it may be a part of a literal that continues after `end`.
     const std::size_t whole = detection.payload_literals.literals[literal].bytes.size();
     const std::uint64_t farthest = news - end + (known.seams_known > 0 ? std::min(whole, kCutLiteralBytes) : whole);
     for (const std::uint32_t rule : rules) {
@@ -443,9 +446,9 @@ void Inspector::Parts::scan(std::uint32_t matcher, const LiteralTable& table, By
   for (const std::uint32_t literal : found_here.list()) add_candidates(table.rules_of(it.literals[literal]));
 }
 
-/// With the rules that no literal selects.
+/// Starts the list of candidates with the rules that no literal selects.
 void Inspector::Parts::begin_candidates(const GroupPlan& plan, Needs has) noexcept {
-  if (++packet_number == 0) {  // every number has been used: forget who had which
+  if (++packet_number == 0) {  // all numbers have been used: clear the marks
     std::fill(seen.begin(), seen.end(), 0);
     std::fill(seen_anew.begin(), seen_anew.end(), 0);
     packet_number = 1;
@@ -471,12 +474,12 @@ void Inspector::Parts::add_candidate_before(std::uint32_t rule) noexcept {
 
 // --- Contested bytes -----------------------------------------------------------------------------------------------
 
-/// After all else: what no reading of the stream as the buffer has it has shown.
+/// Runs last, for matches that the bytes in the stream's buffer do not show.
 void Inspector::Parts::inspect_contested(const TrackedPacket& packet, const GroupPlan& plan, Needs has,
                                          ProtocolClass protocol) noexcept {
   if (contested_chunks.empty() || !plan.looks_at_streams) return;
   contested_match.clear();
-  // A budget of its own: what comes uncontested in the same packet must not use it up.
+  // It has a separate budget, so that uncontested data in the same packet cannot use it up.
   has_budget = false;
   bytes_to_add = contested_bytes;
   for (const stack::StreamChunk& chunk : contested_chunks) {
@@ -510,7 +513,8 @@ void Inspector::Parts::inspect_contested_text(const TrackedPacket& packet, const
   }
 }
 
-/// On some reading, but not on the bytes that were inspected by themselves, nor on those alone that were before.
+/// Whether the rule matches some reading, but neither the bytes that were already inspected as they are, nor previously
+/// inspected bytes alone.
 bool Inspector::Parts::contested_holds(const CompiledRule& rule, const stack::StreamChunk& chunk,
                                        Match& match) noexcept {
   if (rule.stream_reach.from_start && !begins_stream(chunk)) return false;
@@ -533,7 +537,7 @@ bool Inspector::Parts::contested_holds(const CompiledRule& rule, const stack::St
   return true;
 }
 
-// --- A rule in full ------------------------------------------------------------------------------------------------
+// --- Full evaluation of a rule -------------------------------------------------------------------------------------
 
 bool Inspector::Parts::evaluate(const Candidate& candidate, const TrackedPacket& packet, Needs has, Match& match,
                                 const stack::StreamChunk* contested) noexcept {
@@ -555,19 +559,20 @@ bool Inspector::Parts::holds(const Candidate& candidate, const TrackedPacket& pa
   if ((rule.needs & ~has) != 0) return false;
   if (!rule.any_header && !header_holds(*rule.rule, packet)) return false;
   if (!may_evaluate(rule)) return false;
-  const Rule& asked = *rule.rule;
-  // Whether it wants the stream alone, or none of it, has been decided by what it looks at.
-  if (!flow_holds(asked.flow, packet, asked.flow.only_stream)) return false;
-  for (const PacketMatch& one : asked.packet_matches) {
+  const Rule& tested = *rule.rule;
+  // only_stream and no_stream are already decided by what the rule inspects.
+  if (!flow_holds(tested.flow, packet, tested.flow.only_stream)) return false;
+  for (const PacketMatch& one : tested.packet_matches) {
     if (!nids::holds(one, packet)) return false;
   }
-  for (const StateMatch& one : asked.state_matches) {
+  for (const StateMatch& one : tested.state_matches) {
     if (!state.holds(one, packet)) return false;
   }
   return buffers_hold(candidate, packet, match, contested);
 }
 
-/// The stream before the packet; the packet, if the rule looks at packets or the stream does not have its payload.
+/// Tests the stream before the packet. The packet is tested if the rule looks at packets, or its payload is not in the
+/// stream.
 bool Inspector::Parts::buffers_hold(const Candidate& candidate, const TrackedPacket& packet, Match& match,
                                     const stack::StreamChunk* contested) noexcept {
   const CompiledRule& rule = detection.rules[candidate.rule];
@@ -596,9 +601,9 @@ bool Inspector::Parts::buffers_hold(const Candidate& candidate, const TrackedPac
   return true;
 }
 
-/// On the new bytes alone, where places count from their start, as Suricata has it. Or on them with what was inspected
-/// around them, as far as the rule may reach, where a match has some of the new bytes. There places count from the
-/// stream's start.
+/// Tests the new bytes alone, with positions relative to their start, as Suricata does; or together with inspected
+/// bytes around them, as far as the rule may reach, if the match includes new bytes. Then positions are relative to the
+/// start of the stream.
 bool Inspector::Parts::stream_holds(const Candidate& candidate, const stack::StreamChunk& chunk,
                                     Match& match) noexcept {
   const CompiledRule& rule = detection.rules[candidate.rule];
@@ -613,32 +618,32 @@ bool Inspector::Parts::stream_holds(const Candidate& candidate, const stack::Str
   const StreamReach& reach = rule.stream_reach;
   if (reach.from_start && !begins_stream(chunk)) return false;
   BytesAround around;
-  around.ahead = reach.from_start ? chunk.seen : std::min(chunk.seen, reach.bytes);
-  around.behind = reach.from_start ? chunk.seen_behind : std::min(chunk.seen_behind, reach.bytes);
-  around.offset = chunk.offset + chunk.seen - around.ahead;
-  const bool differs = around.ahead > 0 || around.behind > 0 || (reach.has_places && around.offset > 0);
+  around.before = reach.from_start ? chunk.seen : std::min(chunk.seen, reach.bytes);
+  around.after = reach.from_start ? chunk.seen_behind : std::min(chunk.seen_behind, reach.bytes);
+  around.offset = chunk.offset + chunk.seen - around.before;
+  const bool differs = around.before > 0 || around.after > 0 || (reach.has_places && around.offset > 0);
   if (!differs) return false;
-  const Bytes text = chunk.bytes.subspan(chunk.seen - around.ahead, around.ahead + news.size() + around.behind);
-  if (candidate.only_before && !rule.payload->may_match_from(text, around.ahead, scratch)) return false;
+  const Bytes text = chunk.bytes.subspan(chunk.seen - around.before, around.before + news.size() + around.after);
+  if (candidate.only_before && !rule.payload->may_match_from(text, around.before, scratch)) return false;
   return holds_anew(rule, text, around) && matched_in(text);
 }
 
-/// Whether it holds on the text by a match that has new bytes: what lies in the others alone was told when they were
-/// new. So matches there are passed over one after the other, each with all bytes before its end; what is left is
-/// looked at with the new bytes.
+/// Whether the text has a match that includes new bytes: matches within the other bytes alone were reported when those
+/// were new. Such matches are skipped one after the other, each with all bytes before its end; the remaining bytes are
+/// tested together with the new ones.
 bool Inspector::Parts::holds_anew(const CompiledRule& rule, Bytes text, const BytesAround& around) noexcept {
   if (!payload_holds(rule, text, around.offset)) return false;
   const bool from_start = rule.stream_reach.from_start;
-  const std::uint64_t behind = around.offset + text.size() - around.behind;
-  if (!from_start && around.behind > 0 && payload_holds(rule, text.last(around.behind), behind)) {
-    text = text.first(text.size() - around.behind);
+  const std::uint64_t after_offset = around.offset + text.size() - around.after;
+  if (!from_start && around.after > 0 && payload_holds(rule, text.last(around.after), after_offset)) {
+    text = text.first(text.size() - around.after);
   }
   std::size_t from = 0;
-  while (from < around.ahead && payload_holds(rule, text.subspan(from, around.ahead - from), around.offset + from)) {
+  while (from < around.before && payload_holds(rule, text.subspan(from, around.before - from), around.offset + from)) {
     if (from_start) return false;
     from += std::max<std::size_t>(1, scratch.match_end());
   }
-  return (from == 0 && around.behind == 0) || payload_holds(rule, text.subspan(from), around.offset + from);
+  return (from == 0 && around.after == 0) || payload_holds(rule, text.subspan(from), around.offset + from);
 }
 
 bool Inspector::Parts::payload_holds(const CompiledRule& rule, Bytes bytes, std::uint64_t before) noexcept {
@@ -646,7 +651,7 @@ bool Inspector::Parts::payload_holds(const CompiledRule& rule, Bytes bytes, std:
   return rule.payload->matches(bytes, scratch, before);
 }
 
-/// Bits are set at once: rules that come later in the order may ask for them.
+/// Sets bits immediately, because later rules may test them.
 void Inspector::Parts::matched(std::uint32_t place, const TrackedPacket& packet, const Match& match) noexcept {
   const CompiledRule& rule = detection.rules[place];
   for (const StateChange& change : rule.rule->state_changes) state.change(change, packet);
@@ -654,7 +659,7 @@ void Inspector::Parts::matched(std::uint32_t place, const TrackedPacket& packet,
   matches.push_back(match);
 }
 
-// --- What matches do -----------------------------------------------------------------------------------------------
+// --- Actions of matches ---------------------------------------------------------------------------------------------
 
 void Inspector::Parts::act(TrackedPacket& packet) noexcept {
   std::sort(matches.begin(), matches.end(), [](const Match& a, const Match& b) { return a.rule < b.rule; });
@@ -683,7 +688,7 @@ void Inspector::Parts::act(TrackedPacket& packet) noexcept {
       ++counters.alerts_over_limit;
     }
     if (!rule.tags.empty()) state.tag(rule, compiled.index, packet);
-    if (action == Action::pass) {  // what comes behind it does not count
+    if (action == Action::pass) {  // later matches do not count
       if (!packet.stream_end) {
         frame_passed = true;
         passed_depth = packet.packet.tunnel_depth;

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks at packets and streams by the rules: candidates by their literals, then all options of each. One worker's own.
+// Inspects packets and streams: finds candidate rules by their literals, then tests all options of each. Each worker
+// has its own.
 
 #pragma once
 
@@ -23,10 +24,11 @@
 namespace penstock::nids {
 
 struct InspectorOptions {
-  // IPS: drop and reject rules drop the packet and the rest of its flow, and what the stack refuses is dropped
+  // IPS mode: drop and reject rules drop the packet and the rest of its flow, and packets that the stack refuses are
+  // dropped.
   bool drops = false;
-  InspectionBudget budget{};         // of a frame, with all packets in it; and of the end of a stream
-  std::span<RuleProfile> profile{};  // by the rules' places in their set; none: nothing is counted. Borrowed
+  InspectionBudget budget{};         // per frame, with all packets in it; and for the end of a stream
+  std::span<RuleProfile> profile{};  // by rule index; empty: nothing is recorded. Borrowed
 };
 
 struct InspectorCounters {
@@ -34,36 +36,37 @@ struct InspectorCounters {
   std::uint64_t candidates = 0, evaluations = 0, alerts = 0, alerts_suppressed = 0, alerts_over_limit = 0;
   std::array<std::uint64_t, kDropReasons.size()> dropped{};  // frames, by DropReason
   std::uint64_t pcre_limits = 0;                             // runs of regular expressions that were given up
-  std::uint64_t step_limits = 0;                             // evaluations that were, after too many steps
-  std::uint64_t frames_over_budget = 0;    // of which evaluations or expressions were, by InspectionBudget
-  std::uint64_t evaluations_given_up = 0;  // by it, before they began
-  std::uint64_t contested_chunks = 0;      // stretches of streams that came with several contents
-  std::uint64_t contested_given_up = 0;    // of these, not looked at in full
-  std::uint64_t seams_known = 0;           // between segments, not scanned: the flow's state was searched elsewhere
+  std::uint64_t step_limits = 0;                             // evaluations given up after too many steps
+  std::uint64_t frames_over_budget = 0;    // frames on which InspectionBudget ended evaluations or expressions
+  std::uint64_t evaluations_given_up = 0;  // evaluations that the budget prevented
+  std::uint64_t contested_chunks = 0;      // parts of streams that arrived with different contents
+  std::uint64_t contested_given_up = 0;    // of these, not inspected completely
+  std::uint64_t seams_known = 0;           // seams between segments that need no scan: the GPU searched them with the
+                                           // flow's state
 };
 
-/// The literals that were found in a frame's payload elsewhere (a GPU).
+/// The literals that a GPU has found in a frame's payload.
 struct FoundLiterals {
-  bool known = false;                       // false: nothing was looked for, it is to be scanned here
-  std::span<const std::uint32_t> literals;  // Detection::literals(); each once
-  bool with_states = false;                 // frames come with the state of their flow
-  FlowState state{};                        // it; empty: this one came without, or it was not searched
+  bool known = false;                       // false: the payload was not searched, the inspector has to scan it
+  std::span<const std::uint32_t> literals;  // indices in Detection::literals(), distinct
+  bool with_states = false;                 // frames come with the states of their flows
+  FlowState state{};                        // the state; empty if this frame has none, or was not searched with it
 };
 
 class Inspector final : public stack::PacketSink {
  public:
-  /// Borrows all.
+  /// Borrows all arguments.
   Inspector(const Detection& detection, HostMemory& hosts, AlertSink& alerts, const InspectorOptions& options);
   ~Inspector() override;
 
-  /// Which slot of flows is this function's (Flow::slots). Before the first frame.
+  /// Sets the slot of flows that this function owns (Flow::slots). Call it before the first frame.
   void use_slot(unsigned slot) noexcept;
-  /// Before the packets of one frame come. `found` holds until the next.
+  /// Call it before the packets of a frame. `found` must stay valid until the next call.
   void begin_frame(FoundLiterals found = {}) noexcept;
   void packet(stack::TrackedPacket& packet) noexcept override;
   void flow_ended(stack::Flow& flow) noexcept override;
   void prefetch(const stack::Flow& flow) const noexcept override;
-  /// Why the frame is to be dropped, by the first of its packets that is; nothing: it is not.
+  /// Why to drop the frame, by the first of its packets that is dropped; empty: do not drop it.
   [[nodiscard]] std::optional<DropReason> frame_dropped() const noexcept;
 
   [[nodiscard]] InspectorCounters counters() const noexcept;

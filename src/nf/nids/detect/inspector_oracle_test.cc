@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The inspector against one that has no groups, no literals, no index of addresses and no conditions that are checked
-// first: it evaluates every rule in full on every packet. Both give the same alerts, in the same order.
+// Compares the inspector with a simple one, without groups, literals, an index of addresses, or conditions that are
+// checked first: it evaluates every rule completely on every packet. Both must give the same alerts, in the same order.
 
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -54,7 +54,7 @@ class SlowInspector final : public stack::PacketSink {
       bool in_stream;
     };
     std::vector<Match> matches;
-    // Rules of addresses alone have been asked before the others ask for what they set.
+    // Rules that test only addresses come first, before other rules test the bits that they set.
     for (const bool ip_only : {true, false}) {
       for (const CompiledRule& rule : rules_) {
         if ((rule.type == RuleType::ip_only) != ip_only) continue;
@@ -149,7 +149,7 @@ class SlowInspector final : public stack::PacketSink {
 
 void expect_same_alerts(const RuleSet& rules, const std::vector<Frame>& frames) {
   const auto run = [&](stack::PacketSink& sink) {
-    TrackedFrames tracked({.every_version = false});  // which the slow one knows nothing of
+    TrackedFrames tracked({.every_version = false});  // which the simple inspector does not support
     for (const Frame& frame : frames) {
       if (auto* const inspector = dynamic_cast<Inspector*>(&sink)) inspector->begin_frame();
       tracked.track(frame, sink);
@@ -172,7 +172,7 @@ const T& one_of(const std::vector<T>& all, std::mt19937& random) {
   return all[std::uniform_int_distribution<std::size_t>(0, all.size() - 1)(random)];
 }
 
-/// Of a small alphabet, so that much matches.
+/// A word from a small alphabet, so that many rules match.
 std::string word(std::mt19937& random, std::size_t most) {
   std::string made(1 + random() % most, 'a');
   for (char& c : made) c = static_cast<char>('a' + random() % 3);
@@ -264,7 +264,7 @@ TEST(InspectorOracle, AgreesOnRandomRulesAndPackets) {
   EXPECT_GT(rules_read, penstock::testing::rounds(1500));
 }
 
-// --- Candidates from elsewhere -------------------------------------------------------------------------------------
+// --- Candidates from a GPU -----------------------------------------------------------------------------------------
 
 bool occurs(const Literal& literal, Bytes text, std::size_t most) {
   const Bytes wanted = Bytes(literal.bytes).first(std::min(most, literal.bytes.size()));
@@ -274,7 +274,7 @@ bool occurs(const Literal& literal, Bytes text, std::size_t most) {
   return std::search(text.begin(), text.end(), wanted.begin(), wanted.end(), same) != text.end();
 }
 
-/// What a GPU would tell of the frame: literals cut to 8 bytes, and nothing where there are more than it has room for.
+/// What a GPU would report about the frame: literals cut to 8 bytes; empty if there are more than fit.
 std::optional<std::vector<std::uint32_t>> found_elsewhere(const Detection& detection, const Frame& frame) {
   constexpr std::size_t kCut = 8, kMost = 7;
   const std::uint8_t protocol = frame[14 + 9];
@@ -287,14 +287,14 @@ std::optional<std::vector<std::uint32_t>> found_elsewhere(const Detection& detec
   return found;
 }
 
-TEST(InspectorOracle, GivesTheSameAlertsWithCandidatesFromElsewhere) {
+TEST(InspectorOracle, GivesTheSameAlertsWithCandidatesFromAGpu) {
   std::uint64_t saved = 0;
   for (unsigned seed = 0; seed < penstock::testing::rounds(60); ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     std::string text;
     for (std::uint32_t sid = 1; sid <= 40; ++sid) text += random_rule(sid, random) + "\n";
-    // A long literal lies across several seams at once.
+    // A long literal across several seams at once.
     text += "alert tcp any any -> any any (content:\"abcabcabcabcabc\"; sid:41;)\n";
     auto rules = read_rules_text(text);
     ASSERT_TRUE(rules) << to_string(rules.error());
@@ -322,12 +322,12 @@ TEST(InspectorOracle, GivesTheSameAlertsWithCandidatesFromElsewhere) {
   EXPECT_GT(saved, penstock::testing::rounds(1000));
 }
 
-/// A device that searches frames with the state of their flow, as the state stage gives it.
+/// A device that searches frames with the state of their flow, from the state stage.
 class FlowStateDevice {
  public:
   explicit FlowStateDevice(const Detection& detection) : detection_(detection) {}
 
-  /// `wrong`: the device is given another state than the stream's.
+  /// `wrong`: the device gets a state that is not the stream's.
   FoundLiterals scan(Frame frame, bool wrong) {
     PacketDescriptor descriptor;
     descriptor.length = descriptor.wire_length = static_cast<std::uint32_t>(frame.size());
@@ -339,7 +339,7 @@ class FlowStateDevice {
     parse(packet);
     const ScanRange range = scan_range(packet.layout(), packet.length());
     if (range.begin == range.end) state_ = {};
-    // Literals that end in the payload, cut to eight bytes.
+    // Literals cut to eight bytes that end in the payload.
     const std::uint64_t before = state_.bytes();
     Frame text(reinterpret_cast<const std::uint8_t*>(&before), reinterpret_cast<const std::uint8_t*>(&before) + 8);
     text.resize(state_.count());
@@ -362,8 +362,7 @@ class FlowStateDevice {
   std::vector<std::uint32_t> found_;
 };
 
-/// Two connections whose sides mostly send in order, in segments of a few bytes and some long ones. The contents lie
-/// across segments.
+/// Two connections with segments of a few bytes, and some long ones, mostly in order. The contents cross segments.
 std::vector<Frame> mostly_in_order(const std::vector<std::string>& contents, std::mt19937& random) {
   std::string waiting;
   const auto next = [&](std::size_t most) {
@@ -393,7 +392,7 @@ std::vector<Frame> mostly_in_order(const std::vector<std::string>& contents, std
 }
 
 //   ┄┄┄┄ a b c a b | c a b | c a b c ┄┄┄┄     one content over several segments, its rarest part in any of them
-TEST(InspectorOracle, GivesTheSameAlertsWhereADeviceHasSearchedTheSeams) {
+TEST(InspectorOracle, GivesTheSameAlertsIfADeviceHasSearchedTheSeams) {
   std::uint64_t seams_known = 0;
   std::size_t alerts = 0;
   for (unsigned seed = 0; seed < penstock::testing::rounds(150); ++seed) {
@@ -429,7 +428,8 @@ TEST(InspectorOracle, GivesTheSameAlertsWhereADeviceHasSearchedTheSeams) {
       const unsigned unusual_one_in = seed % 3 == 0 ? 1'000'000 : 12;
       for (const Frame& frame : frames) {
         const unsigned what = with ? static_cast<unsigned>(which() % (3 * unusual_one_in)) : 0;
-        // Left to the twin, which has no state; or not shown to the state stage; or with a wrong state.
+        // The packet is left to the CPU twin, which has no state; or it is not shown to the state stage; or it has a
+        // wrong state.
         const bool is_twins = !with || what == 1;
         inspector.begin_frame(is_twins ? FoundLiterals{} : device.scan(frame, what == 2));
         tracked.track(frame, inspector);
@@ -456,7 +456,7 @@ std::uint32_t number_at(const Frame& bytes, std::size_t at) {
   return bytes[at] | bytes[at + 1] << 8 | bytes[at + 2] << 16 | static_cast<std::uint32_t>(bytes[at + 3]) << 24;
 }
 
-/// Frames of a little-endian pcap file of Ethernet, unpacked.
+/// The frames of an uncompressed little-endian pcap file with Ethernet.
 std::vector<Frame> frames_of(const std::string& path, std::size_t most) {
   std::vector<Frame> frames;
   const gzFile file = gzopen(path.c_str(), "rb");

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What lies over the seams of a stream's pieces: it is told, and told once, wherever it lies, however the stream was
-// cut into segments, in whatever order they come, and whoever searched the payloads.
+// Matches across the seams of a stream's pieces: each is reported exactly once, wherever it is, however the stream was
+// cut into segments, in whatever order they arrive, and whoever searched the payloads.
 
 #include <gmock/gmock.h>
 
@@ -28,12 +28,12 @@ constexpr std::uint32_t kChunk = 48;
 
 struct Case {
   const char* rule;
-  std::string text;  // what it describes
+  std::string text;  // a text that the rule matches
 };
 
 class Seam : public ::testing::TestWithParam<std::tuple<Mode, SearchedBy>> {
  protected:
-  /// The text at every place of a stream of several pieces.
+  /// Places the text at every position of a stream with several pieces.
   static void expect_once_at_every_place(const Case& given) {
     const auto [mode, who] = GetParam();
     std::mt19937 random(7);
@@ -41,13 +41,13 @@ class Seam : public ::testing::TestWithParam<std::tuple<Mode, SearchedBy>> {
     for (std::size_t before = 0; before < 4 * kChunk; ++before) {
       const std::string text = std::string(before, '.') + given.text + std::string(3 * kChunk, '.');
       for (std::uint32_t i = 0; i < penstock::testing::rounds(5); ++i) {
-        ASSERT_THAT(streams.alerts_of(text, random), SizeIs(1)) << given.rule << " behind " << before;
+        ASSERT_THAT(streams.alerts_of(text, random), SizeIs(1)) << given.rule << " after " << before;
       }
     }
   }
 };
 
-TEST_P(Seam, AContentIsToldOnce) {
+TEST_P(Seam, ReportsAContentOnce) {
   expect_once_at_every_place({R"(alert tcp any any -> any any (content:"attack at dawn"; sid:1;))", "attack at dawn"});
   expect_once_at_every_place({R"(alert tcp any any -> any any (content:"AT"; nocase; sid:1;))", "at"});
   const std::string longer = "a pattern that takes more than a piece of the stream, and some of the next";
@@ -55,7 +55,7 @@ TEST_P(Seam, AContentIsToldOnce) {
   expect_once_at_every_place({rule.c_str(), longer});
 }
 
-TEST_P(Seam, ContentsOnEitherSideAreToldOnce) {
+TEST_P(Seam, ReportsContentsOnEitherSideOnce) {
   const std::string text = "attack in twenty days at dawn";
   for (const char* const rule :
        {R"(alert tcp any any -> any any (content:"attack"; content:"dawn"; distance:0; sid:1;))",
@@ -71,7 +71,7 @@ TEST_P(Seam, ContentsOnEitherSideAreToldOnce) {
   }
 }
 
-TEST_P(Seam, AnExpressionIsToldOnce) {
+TEST_P(Seam, ReportsAnExpressionOnce) {
   expect_once_at_every_place(
       {R"(alert tcp any any -> any any (pcre:"/att.ck\s+at\s+d[a-z]wn/"; sid:1;))", "attack at dawn"});
   expect_once_at_every_place({R"(alert tcp any any -> any any (content:"attack"; pcre:"/^ at .*dawn/R"; sid:1;))",
@@ -82,10 +82,10 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, Seam,
                          ::testing::Combine(::testing::Values(Mode::watching, Mode::inline_),
                                             ::testing::Values(SearchedBy::us, SearchedBy::another)));
 
-// --- What has a place ----------------------------------------------------------------------------------------------
+// --- Rules with positions ------------------------------------------------------------------------------------------
 
-/// A stream in pieces of exactly these segments.
-std::vector<std::uint32_t> told(std::string_view rules, const std::vector<std::string>& segments, Mode mode) {
+/// The alerts for a stream in exactly these segments.
+std::vector<std::uint32_t> sids_of(std::string_view rules, const std::vector<std::string>& segments, Mode mode) {
   stack::TrackerOptions tracker;
   tracker.chunk_bytes = 1;
   tracker.inline_streams = mode == Mode::inline_;
@@ -107,45 +107,45 @@ alert tcp any any -> any any (pcre:"/^attack/"; sid:5;))";
 TEST(SeamOfPlaces, PlacesCountFromWhereNewBytesBegin) {
   const std::string much(2 * kMostStreamReach, '.');
   for (const Mode mode : {Mode::watching, Mode::inline_}) {
-    // Those that hold anywhere behind a place of the stream do so over a seam too.
+    // Rules that match anywhere after a position of the stream also match across a seam.
     const std::vector<std::string> straddles{much, much, "att", "ack"};
-    EXPECT_THAT(told(kPlaced, straddles, mode), ::testing::UnorderedElementsAre(3, 4));
-    // Watching, rules 1 and 2 look at the packet as well.
-    const std::vector<std::uint32_t> sids = told(kPlaced, {much, much, "attack", "..."}, mode);
+    EXPECT_THAT(sids_of(kPlaced, straddles, mode), ::testing::UnorderedElementsAre(3, 4));
+    // Off the path, rules 1 and 2 also test the packet.
+    const std::vector<std::uint32_t> sids = sids_of(kPlaced, {much, much, "attack", "..."}, mode);
     EXPECT_THAT((std::set<std::uint32_t>(sids.begin(), sids.end())), ElementsAre(1, 2, 3, 4, 5));
   }
 }
 
 TEST(SeamOfPlaces, AtTheStreamsStartTheyCountFromThere) {
   for (const Mode mode : {Mode::watching, Mode::inline_}) {
-    // One more that has no place, since the tracker keeps bytes for such rules alone.
+    // Add a rule without a position, since the tracker keeps bytes only for such rules.
     const std::string rules = std::string(kPlaced) + R"(
 alert tcp any any -> any any (content:"0123456789"; sid:6;))";
-    EXPECT_THAT(told(rules, {".att", "ack"}, mode), ::testing::UnorderedElementsAre(1, 3, 4));
-    EXPECT_THAT(told(rules, {"a", "ttac", "k"}, mode), ::testing::UnorderedElementsAre(1, 2, 4, 5));
+    EXPECT_THAT(sids_of(rules, {".att", "ack"}, mode), ::testing::UnorderedElementsAre(1, 3, 4));
+    EXPECT_THAT(sids_of(rules, {"a", "ttac", "k"}, mode), ::testing::UnorderedElementsAre(1, 2, 4, 5));
   }
 }
 
-TEST(SeamOfPlaces, ALineBeginsOnlyBehindALine) {
+TEST(SeamOfPlaces, ALineBeginsOnlyAfterALine) {
   constexpr std::string_view kRule = R"(alert tcp any any -> any any (pcre:"/^attack/m"; sid:1;))";
   for (const Mode mode : {Mode::watching, Mode::inline_}) {
-    EXPECT_THAT(told(kRule, {std::string(9, '.') + "\nat", "tack"}, mode), ElementsAre(1));
-    // The look back begins with the word, which is in the midst of a line.
-    EXPECT_THAT(told(kRule, {"..........", "atta" + std::string(kMostStreamReach - 4, 'x'), "ck"}, mode), IsEmpty());
-    EXPECT_THAT(told(R"(alert tcp any any -> any any (pcre:"/^attack.*dawn/ms"; sid:1;))",
-                     {std::string(9, '.'), "attack" + std::string(kMostStreamReach - 6, 'x'), "dawn"}, mode),
+    EXPECT_THAT(sids_of(kRule, {std::string(9, '.') + "\nat", "tack"}, mode), ElementsAre(1));
+    // The bytes kept begin with the word, which is in the middle of a line.
+    EXPECT_THAT(sids_of(kRule, {"..........", "atta" + std::string(kMostStreamReach - 4, 'x'), "ck"}, mode), IsEmpty());
+    EXPECT_THAT(sids_of(R"(alert tcp any any -> any any (pcre:"/^attack.*dawn/ms"; sid:1;))",
+                        {std::string(9, '.'), "attack" + std::string(kMostStreamReach - 6, 'x'), "dawn"}, mode),
                 IsEmpty());
   }
 }
 
-TEST(SeamOfPlaces, TheTargetOfARequestIsReadOverIt) {
+TEST(SeamOfPlaces, TheTargetOfARequestIsReadAcrossIt) {
   constexpr std::string_view kRule = R"(alert tcp any any -> any any (pcre:"/evil\.php/U"; sid:1;))";
   for (const Mode mode : {Mode::watching, Mode::inline_}) {
-    EXPECT_THAT(told(kRule, {"Host: a\r\n\r\nGET /ev", "il.php HTTP/1.1\r\n"}, mode), ElementsAre(1));
+    EXPECT_THAT(sids_of(kRule, {"Host: a\r\n\r\nGET /ev", "il.php HTTP/1.1\r\n"}, mode), ElementsAre(1));
   }
 }
 
-// --- What lies far apart -------------------------------------------------------------------------------------------
+// --- Matches over long distances -----------------------------------------------------------------------------------
 
 constexpr std::string_view kApart = R"(
 alert tcp any any -> any any (content:"FIRST"; content:"SECOND"; distance:0; sid:1;)
@@ -157,10 +157,10 @@ alert tcp any any -> any any (content:"FIRST"; fast_pattern; content:"SECOND"; d
 alert tcp any any -> any any (content:"SECOND"; fast_pattern; content:"FIRST"; offset:1; isdataat:1000; sid:7;)
 alert tcp any any -> any any (content:"IRS"; byte_jump:1,1,relative,multiplier 1,post_offset 0; content:"SECOND"; sid:8;))";
 
-/// FIRST and SECOND so many bytes apart, in segments of 100 bytes:
+/// FIRST and SECOND at a distance, in segments of 100 bytes:
 ///
 ///     …|..FIRST..|.........|  …  |....SECO|ND......|…
-TEST_P(Seam, WhatLiesFarApartIsTold) {
+TEST_P(Seam, ReportsContentsThatAreFarApart) {
   const auto [mode, who] = GetParam();
   std::mt19937 random(3);
   for (const std::size_t apart : {1UL, 400UL, 1500UL, 2540UL}) {
@@ -170,30 +170,30 @@ TEST_P(Seam, WhatLiesFarApartIsTold) {
           std::string(before, '.') + "FIRST" + std::string(apart, '.') + "SECOND" + std::string(1500, '.');
       std::vector<std::uint32_t> sids = streams.alerts_of(text, random);
       std::sort(sids.begin(), sids.end());
-      EXPECT_THAT(sids, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8)) << apart << " apart behind " << before;
+      EXPECT_THAT(sids, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8)) << apart << " apart, after " << before;
     }
   }
 }
 
-// --- What was told -------------------------------------------------------------------------------------------------
+// --- Reported matches ----------------------------------------------------------------------------------------------
 
-/// The second match lies over a seam right behind the first, which is looked at again with it.
-TEST(SeamOfRepeats, AMatchBehindOneThatWasToldIsToldToo) {
+/// The second match crosses a seam directly after the first one, which is inspected again together with it.
+TEST(SeamOfRepeats, ReportsAMatchAfterAReportedOne) {
   constexpr std::string_view kRule = R"(alert tcp any any -> any any (content:"att"; content:"ack"; sid:1;))";
   for (const Mode mode : {Mode::watching, Mode::inline_}) {
-    EXPECT_THAT(told(kRule, {"attack", "att", ".", "ack", "."}, mode), ElementsAre(1, 1));
-    EXPECT_THAT(told(kRule, {"att", "ack", ".att.", "ack", "."}, mode), ElementsAre(1, 1));
-    EXPECT_THAT(told(kRule, {"att", "ack", ".ack.", "ack", "."}, mode), ElementsAre(1)) << "bytes of one match";
+    EXPECT_THAT(sids_of(kRule, {"attack", "att", ".", "ack", "."}, mode), ElementsAre(1, 1));
+    EXPECT_THAT(sids_of(kRule, {"att", "ack", ".att.", "ack", "."}, mode), ElementsAre(1, 1));
+    EXPECT_THAT(sids_of(kRule, {"att", "ack", ".ack.", "ack", "."}, mode), ElementsAre(1)) << "bytes of one match";
   }
 }
 
-TEST(SeamOfRepeats, EachNewMatchIsToldAndNoneAgain) {
+TEST(SeamOfRepeats, ReportsEachNewMatchOnce) {
   constexpr std::string_view kRules = R"(
 alert tcp any any -> any any (content:"attack"; sid:1;)
 alert tcp any any -> any any (content:"att"; content:"ack"; within:3; sid:2;))";
   for (const Mode mode : {Mode::watching, Mode::inline_}) {
-    EXPECT_THAT(told(kRules, {"attack", ".", ".", "."}, mode), ::testing::UnorderedElementsAre(1, 2));
-    EXPECT_THAT(told(kRules, {"attack", "att", "ack", "."}, mode), ::testing::UnorderedElementsAre(1, 2, 1, 2));
+    EXPECT_THAT(sids_of(kRules, {"attack", ".", ".", "."}, mode), ::testing::UnorderedElementsAre(1, 2));
+    EXPECT_THAT(sids_of(kRules, {"attack", "att", "ack", "."}, mode), ::testing::UnorderedElementsAre(1, 2, 1, 2));
   }
 }
 

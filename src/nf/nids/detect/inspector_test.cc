@@ -21,7 +21,7 @@ TEST(Inspector, AlertsOnAContentOfAPacket) {
   EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 1}));
 }
 
-TEST(Inspector, FindsAContentOfAnyLengthWhateverLooksForLiterals) {
+TEST(Inspector, FindsAContentOfAnyLengthWithEveryMatcher) {
   std::string content;
   while (content.size() < 5000) content += "abcdefgh"[content.size() % 7];
   const std::string rules = "alert udp any any -> any any (content:\"" + content + "\"; sid:1;)\n" +
@@ -30,13 +30,13 @@ TEST(Inspector, FindsAContentOfAnyLengthWhateverLooksForLiterals) {
     DetectionBed bed(rules, {}, {.matcher = matcher});
     bed.frame(udp("evil " + content));
     std::string other = content;
-    other[4999] = 'z';  // nowhere near the part that is looked for first
+    other[4999] = 'z';  // far away from the part that is searched first
     bed.frame(udp("evil " + other));
     EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 1}, SeenAlert{1, 2}, SeenAlert{2, 2}));
   }
 }
 
-TEST(Inspector, LeavesOutRulesForWhoseExpressionsThereIsNoRoom) {
+TEST(Inspector, LeavesOutRulesWhoseExpressionsDoNotFit) {
   std::string rules = R"(alert udp any any -> any any (content:"evil"; priority:3; sid:1000;))";
   for (int i = 1; i <= 100; ++i) {
     rules += "\nalert udp any any -> any any (pcre:\"/evil" + std::to_string(i) +
@@ -49,7 +49,7 @@ TEST(Inspector, LeavesOutRulesForWhoseExpressionsThereIsNoRoom) {
   EXPECT_EQ(set.left_out[0].reason, "regular expression");
   EXPECT_THAT(to_string(set.left_out[0].why), ::testing::HasSubstr("no memory left for another regular expression"));
   for (const RuleSet::Left& left : set.left_out) EXPECT_NE(left.sid, 1000U) << "it has none";
-  for (std::uint32_t sid = 2; sid <= 10; sid += 2) {  // of the highest priority, and the first of them
+  for (std::uint32_t sid = 2; sid <= 10; sid += 2) {  // highest priority, and first in order
     EXPECT_TRUE(std::ranges::any_of(set.rules, [&](const Rule& rule) { return rule.sid == sid; })) << sid;
   }
   EXPECT_TRUE(compiled(rules_of(rules))->rules().left_out.empty());
@@ -64,7 +64,7 @@ alert udp any any -> any any (content:"c"; priority:2; sid:3;))");
   EXPECT_THAT(bed.sids(), ElementsAre(2, 3, 1));
 }
 
-TEST(Inspector, SetsFlowbitsBeforeOthersAskForThem) {
+TEST(Inspector, SetsFlowbitsBeforeOtherRulesTestThem) {
   DetectionBed bed(R"(
 alert udp any any -> any any (content:"a"; flowbits:isset,x; sid:1;)
 alert udp any any -> any any (content:"a"; flowbits:set,x; noalert; sid:2;))");
@@ -72,18 +72,18 @@ alert udp any any -> any any (content:"a"; flowbits:set,x; noalert; sid:2;))");
   EXPECT_THAT(bed.sids(), ElementsAre(1));
 }
 
-TEST(Inspector, LooksAtRulesWithoutAContent) {
+TEST(Inspector, EvaluatesRulesWithoutAContent) {
   DetectionBed bed(R"(
 alert udp any any -> any any (dsize:3; sid:1;)
 alert udp any any -> any any (pcre:"/^ab/"; sid:2;)
 alert udp any any -> any any (content:!"ab"; sid:3;))");
   bed.frame(udp("abc"));
   bed.frame(udp("xyzz"));
-  bed.frame(udp(""));  // a negated content does not hold on nothing
+  bed.frame(udp(""));  // a negated content does not match an empty payload
   EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 1}, SeenAlert{1, 2}, SeenAlert{2, 3}));
 }
 
-TEST(Inspector, HoldsADsizeOfAnotherNumberOnPayloadsAlone) {
+TEST(Inspector, MatchesANegatedDsizeOnlyOnPayloads) {
   DetectionBed bed(R"(
 alert udp any any -> any any (dsize:!5; sid:1;)
 alert udp any any -> any any (dsize:<5; sid:2;)
@@ -95,7 +95,7 @@ alert udp any any -> any any (dsize:>=1; sid:3;))");
               ElementsAre(SeenAlert{1, 2}, SeenAlert{2, 1}, SeenAlert{2, 2}, SeenAlert{2, 3}, SeenAlert{3, 3}));
 }
 
-TEST(Inspector, AlertsOnAddressesAloneOnceForAFlowAndDirection) {
+TEST(Inspector, AlertsOnAddressRulesOncePerFlowAndDirection) {
   DetectionBed bed("alert ip 10.0.0.0/8 any -> any any (sid:1;)");
   bed.frame(udp("a"));
   bed.frame(udp("b"));
@@ -104,14 +104,14 @@ TEST(Inspector, AlertsOnAddressesAloneOnceForAFlowAndDirection) {
   EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 1}, SeenAlert{3, 1}));
 }
 
-TEST(Inspector, AlertsOnNegatedAddressesAloneForEachPacket) {
+TEST(Inspector, AlertsOnNegatedAddressesForEachPacket) {
   DetectionBed bed("alert udp !192.168.0.0/16 any -> any any (sid:1;)");
   bed.frame(udp("a"));
   bed.frame(udp("b"));
   EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{1, 1}, SeenAlert{2, 1}));
 }
 
-TEST(Inspector, WritesNoMoreAlertsOfAPacketThanItMay) {
+TEST(Inspector, LimitsTheAlertsOfAPacket) {
   DetectionBed bed(R"(
 alert udp any any -> any any (content:"a"; priority:3; sid:1;)
 alert udp any any -> any any (content:"a"; priority:1; sid:2;)
@@ -122,8 +122,8 @@ alert udp any any -> any any (content:"a"; priority:2; sid:3;))",
   EXPECT_EQ(bed.inspector().counters().alerts_over_limit, 1U);
 }
 
-TEST(Inspector, GivesUpWhatIsOverTheBudgetOfAFrame) {
-  // Ten bytes are looked at, and a step is taken for the evaluation, its option and its search.
+TEST(Inspector, GivesUpEvaluationsOverTheBudgetOfAFrame) {
+  // Ten bytes are tested, with one step each for the evaluation, its option and its search.
   constexpr std::uint64_t kOne = 3 * kWorkOfStep + 10;
   constexpr std::string_view kRules = R"(
 alert udp any any -> any any (content:!"x"; sid:1;)
@@ -143,7 +143,7 @@ alert udp any any -> any any (dsize:10; sid:4;))";
   EXPECT_EQ(enough.inspector().counters().frames_over_budget, 0U);
 }
 
-TEST(Inspector, CountsWhatRulesKeepOfFlowsInTheBudget) {
+TEST(Inspector, ChargesFlowStateToTheBudget) {
   std::string rules;
   for (int i = 1; i <= 1000; ++i) {
     rules += "alert udp any any -> any any (flowint:v" + std::to_string(i) + ",+,1; flowbits:set,b" +
@@ -153,7 +153,7 @@ TEST(Inspector, CountsWhatRulesKeepOfFlowsInTheBudget) {
   enough.frame(udp("a"));
   EXPECT_EQ(enough.inspector().counters().evaluations, 1000U);
   EXPECT_EQ(enough.inspector().counters().frames_over_budget, 0U);
-  // A step for each evaluation, and another for each of its two changes.
+  // One step for each evaluation, and one for each of its two changes.
   DetectionBed scarce(rules, {.budget = {.work = 600 * kWorkOfStep + 1, .work_per_byte = 0}});
   scarce.frame(udp("a"));
   EXPECT_EQ(scarce.inspector().counters().evaluations, 200U);
@@ -178,7 +178,7 @@ alert udp any any -> any any (content:!"x"; sid:2;))";
   EXPECT_EQ(scarce.inspector().counters().frames_over_budget, 1U);
 }
 
-TEST(Inspector, GivesUpExpressionsAloneWhereTheirWorkIsOver) {
+TEST(Inspector, GivesUpOnlyExpressionsIfTheirBudgetIsUsedUp) {
   DetectionBed bed(R"(
 alert udp any any -> any any (content:"a"; pcre:"/ab/"; sid:1;)
 alert udp any any -> any any (content:"a"; pcre:!"/cd/"; sid:2;)
@@ -192,7 +192,7 @@ alert udp any any -> any any (content:"a"; sid:3;))",
   EXPECT_EQ(bed.inspector().counters().evaluations_given_up, 0U);
 }
 
-TEST(Inspector, PassesWhatItGaveUp) {
+TEST(Inspector, PassesPacketsWhoseEvaluationItGaveUp) {
   DetectionBed bed(R"(drop udp any any -> any any (content:"a"; pcre:"/ab/"; sid:1;))",
                    {.drops = true, .budget = {.expressions = 0, .expressions_per_byte = 0}});
   bed.frame(udp("ab"));
@@ -222,7 +222,7 @@ pass udp any any -> any any (content:"b"; sid:2;))");
   EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{2, 1}));
 }
 
-TEST(Inspector, PassesTheFlowOfAPassRuleOfAddresses) {
+TEST(Inspector, PassesTheFlowOfAnAddressOnlyPassRule) {
   DetectionBed bed(R"(
 alert udp any any -> any any (content:"a"; sid:1;)
 pass udp 10.0.0.1 any -> any any (sid:2;))");
@@ -231,7 +231,7 @@ pass udp 10.0.0.1 any -> any any (sid:2;))");
   EXPECT_THAT(bed.sids(), IsEmpty());
 }
 
-TEST(Inspector, DropsTheRestOfTheFlowOnlyWhereItMayDrop) {
+TEST(Inspector, DropsTheRestOfTheFlowOnlyIfItMayDrop) {
   constexpr std::string_view kRules = R"(
 drop udp any any -> any any (content:"a"; sid:1;)
 alert udp any any -> any any (content:"b"; sid:2;))";
@@ -252,13 +252,13 @@ alert udp any any -> any any (content:"b"; sid:2;))";
   EXPECT_EQ(dropping.inspector().counters().dropped[static_cast<std::size_t>(DropReason::rule)], 2U);
 }
 
-TEST(Inspector, LogsThePacketsThatATagAsksFor) {
+TEST(Inspector, LogsThePacketsOfATag) {
   DetectionBed bed(R"(alert udp any any -> any any (content:"a"; tag:session,3,packets; sid:1;))");
   for (const char* const text : {"x", "a", "y", "z", "w"}) bed.frame(udp(text));
   EXPECT_THAT(bed.alerts(), ElementsAre(SeenAlert{2, 1}, SeenAlert{3, 0}, SeenAlert{4, 0}));
 }
 
-TEST(Inspector, LooksAtHeaders) {
+TEST(Inspector, InspectsHeaders) {
   DetectionBed bed(R"(
 alert udp any any -> any any (udp.hdr; content:"|07 d0|"; offset:2; depth:2; sid:1;)
 alert udp any any -> any any (ipv4.hdr; content:"|0a 00 00 09|"; sid:2;))");
@@ -266,13 +266,13 @@ alert udp any any -> any any (ipv4.hdr; content:"|0a 00 00 09|"; sid:2;))");
   EXPECT_THAT(bed.sids(), ElementsAre(1));
 }
 
-TEST(Inspector, TakesCandidatesFromElsewhere) {
+TEST(Inspector, TakesCandidatesFromAGpu) {
   DetectionBed bed(R"(
 alert udp any any -> any any (content:"evil"; sid:1;)
 alert udp any any -> any any (content:"good"; sid:2;))");
   std::uint32_t evil = 0;
   while (bed.detection().literals()[evil].bytes[0] != 'e') ++evil;
-  bed.frame(udp("good and evil"), {.known = true, .literals = {}});  // believed
+  bed.frame(udp("good and evil"), {.known = true, .literals = {}});  // the inspector trusts it
   EXPECT_THAT(bed.sids(), IsEmpty());
   bed.frame(udp("good and evil"), {.known = true, .literals = {&evil, 1}});
   EXPECT_THAT(bed.sids(), ElementsAre(1));
@@ -282,7 +282,7 @@ alert udp any any -> any any (content:"good"; sid:2;))");
 
 // --- Streams -------------------------------------------------------------------------------------------------------
 
-TEST(InspectorOfStreams, FindsWhatStraddlesSegments) {
+TEST(InspectorOfStreams, FindsAMatchAcrossSegments) {
   DetectionBed bed(R"(
 alert tcp any any -> any 80 (content:"evil word"; sid:1;)
 alert tcp-pkt any any -> any 80 (content:"evil word"; sid:2;)
@@ -316,8 +316,8 @@ TEST(InspectorOfStreams, FindsAContentLongerThanAChunk) {
   }
 }
 
-/// Each byte by itself, behind bytes in which many rules have their literal: the work of a frame has its bound.
-TEST(InspectorOfStreams, BoundsWhatRulesCostThatHaveTheirLiteralInOlderBytes) {
+/// One byte at a time, after bytes with the literals of many rules: the frame's budget bounds the work.
+TEST(InspectorOfStreams, BoundsTheCostOfRulesWithTheirLiteralInOlderBytes) {
   std::string rules;
   for (int i = 1; i <= 300; ++i) {
     rules += "alert tcp any any -> any any (content:\"begin\"; content:\"e\"; distance:0; content:\"n" +
@@ -334,7 +334,7 @@ TEST(InspectorOfStreams, BoundsWhatRulesCostThatHaveTheirLiteralInOlderBytes) {
   EXPECT_GT(bed.inspector().counters().evaluations_given_up, 1000U);
 }
 
-TEST(InspectorOfStreams, DropsInlineASegmentThatDiffersFromWhatHasPassed) {
+TEST(InspectorOfStreams, DropsInlineASegmentThatDiffersFromPassedBytes) {
   const auto verdicts = [](bool drops) {
     DetectionBed bed(R"(drop tcp any any -> any 80 (content:"evil"; sid:1;))", {.drops = drops}, {},
                      {.inline_streams = drops});
@@ -351,7 +351,7 @@ TEST(InspectorOfStreams, DropsInlineASegmentThatDiffersFromWhatHasPassed) {
   EXPECT_THAT(verdicts(false), ElementsAre(false, false, false));
 }
 
-TEST(InspectorOfStreams, LooksAtAStreamOnlyOnce) {
+TEST(InspectorOfStreams, InspectsAStreamOnlyOnce) {
   DetectionBed bed(R"(alert tcp any any -> any 80 (content:"evil"; sid:1;))");
   Conversation talk;
   bed.frames(talk.handshake());
@@ -362,7 +362,7 @@ TEST(InspectorOfStreams, LooksAtAStreamOnlyOnce) {
   EXPECT_THAT(bed.sids(), ElementsAre(1));
 }
 
-TEST(InspectorOfStreams, LooksAtPacketsAsWellWhereTheRuleHasAnOffset) {
+TEST(InspectorOfStreams, AlsoInspectsPacketsIfTheRuleHasAnOffset) {
   DetectionBed bed(R"(
 alert tcp any any -> any 80 (content:"b"; depth:1; sid:1;)
 alert tcp any any -> any 80 (content:"b"; sid:2;))");

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random rules on streams cut at random, inspected as they come: what is told is what an evaluation of the whole stream
-// at once finds, where all of a match lies within kMostStreamReach bytes.
+// Random rules on streams cut at random, inspected as they arrive: the alerts must be those of evaluating the whole
+// stream at once, if all of a match lies within kMostStreamReach bytes.
 
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ std::string word(std::mt19937& random) {
   return made;
 }
 
-/// Options that hold on more bytes if they hold on fewer, and that are tried at every place that could help.
+/// Options that still match if more bytes are added, and that are tried at every position that could help.
 std::string options(std::mt19937& random) {
   std::string made;
   for (std::size_t chains = 1 + random() % 3; chains > 0; --chains) {
@@ -52,7 +52,7 @@ std::string options(std::mt19937& random) {
       const int distance = random() % 2 == 0 ? static_cast<int>(random() % 400) - 200 : 0;
       if (distance != 0) made += "distance:" + std::to_string(distance) + "; ";
       if (distance == 0 || random() % 2 == 0) {
-        // Never before the first byte: Suricata takes what lies there for no bound at all.
+        // Never ends before the first byte, because Suricata treats that as no bound.
         const std::vector<int> lengths{0, 5, 100, 1000, 2500};
         const int within = static_cast<int>(text.size()) + std::max(0, -distance) + one_of(lengths, random);
         made += "within:" + std::to_string(within) + "; ";
@@ -65,10 +65,10 @@ std::string options(std::mt19937& random) {
   return made;
 }
 
-/// Dots, and somewhere among them words, all within what rules may reach over.
+/// Dots with words among them, all within the reach of rules.
 std::string stream(std::mt19937& random) {
   std::string text(random() % 5000, '.');
-  const std::size_t most = text.size() + 1 + random() % (kMostStreamReach - 600);  // isdataat looks beyond them
+  const std::size_t most = text.size() + 1 + random() % (kMostStreamReach - 600);  // isdataat reaches beyond them
   while (text.size() < most) {
     text += word(random);
     const std::vector<std::size_t> gaps{0, 1, 3, 40, 400};
@@ -93,7 +93,7 @@ Sids found_at_once(const std::vector<CompiledRule>& rules, const std::string& te
 
 class WindowOracle : public ::testing::TestWithParam<std::tuple<Mode, SearchedBy>> {
  protected:
-  /// `exact`: nothing else is told.
+  /// `exact`: there must be no other alerts.
   static void expect_found(const std::function<std::string(std::mt19937&)>& options_of,
                            const std::function<std::string(std::mt19937&)>& stream_of, bool exact) {
     const auto [mode, who] = GetParam();
@@ -112,8 +112,8 @@ class WindowOracle : public ::testing::TestWithParam<std::tuple<Mode, SearchedBy
       CutStreams streams(text, mode, who, kMostStreamReach, one_of(segments, random));
       for (int i = 0; i < 8; ++i) {
         const std::string bytes = stream_of(random);
-        const std::vector<std::uint32_t> told = streams.alerts_of(bytes, random);
-        const Sids seen(told.begin(), told.end()), expected = found_at_once(rules, bytes);
+        const std::vector<std::uint32_t> alerts = streams.alerts_of(bytes, random);
+        const Sids seen(alerts.begin(), alerts.end()), expected = found_at_once(rules, bytes);
         found += expected.size();
         ++streams_seen;
         for (const CompiledRule& rule : rules) {
@@ -127,10 +127,11 @@ class WindowOracle : public ::testing::TestWithParam<std::tuple<Mode, SearchedBy
   }
 };
 
-TEST_P(WindowOracle, TellsWhatTheWholeStreamAtOnceHas) { expect_found(options, stream, true); }
+TEST_P(WindowOracle, ReportsTheMatchesOfTheWholeStream) { expect_found(options, stream, true); }
 
-/// Where places count from the start, segments and chunks are tried from their own start as well: more may be told.
-TEST_P(WindowOracle, TellsWhatTheWholeStreamHasAtPlacesFromItsStart) {
+/// If positions count from the start, segments and chunks are also tried from their own start, so there may be more
+/// alerts.
+TEST_P(WindowOracle, ReportsTheMatchesOfTheWholeStreamAtPositionsFromItsStart) {
   expect_found(
       [](std::mt19937& random) {
         const std::vector<std::string> placed{

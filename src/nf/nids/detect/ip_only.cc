@@ -11,7 +11,8 @@ namespace penstock::nids {
 
 namespace {
 
-/// A rule of a wider range would lie in each slice that others cut from it; such are asked each time instead.
+/// A rule with a wider range would be in every slice that other rules cut from it; such rules are tested every time
+/// instead.
 constexpr std::uint64_t kWide = std::uint64_t{1} << 16;
 
 template <typename Address>
@@ -23,7 +24,7 @@ const std::vector<AddressSet::Range<Address>>& ranges_of(const AddressSet& set) 
   }
 }
 
-/// The address behind; false: there is none.
+/// Advances to the next address; false if there is none.
 bool next(Ipv4Address& address) noexcept { return ++address.bits != 0; }
 bool next(Ipv6Address& address) noexcept { return ++address.low != 0 || ++address.high != 0; }
 
@@ -33,12 +34,12 @@ template <typename Address>
 std::optional<IpOnlyRules::Index<Address>> IpOnlyRules::index(std::span<const CompiledRule> rules,
                                                               std::span<const std::uint32_t> places,
                                                               AddressSet Rule::*side, std::size_t most_indexed) {
-  std::vector<std::tuple<Address, bool, std::uint32_t>> edges;  // where, whether a range begins, rule
+  std::vector<std::tuple<Address, bool, std::uint32_t>> edges;  // position, whether a range begins, rule
   for (const std::uint32_t place : places) {
     for (const AddressSet::Range<Address>& range : ranges_of<Address>(rules[place].rule->*side)) {
       edges.emplace_back(range.first, true, place);
-      Address behind = range.last;
-      if (next(behind)) edges.emplace_back(behind, false, place);
+      Address after = range.last;
+      if (next(after)) edges.emplace_back(after, false, place);
     }
   }
   std::sort(edges.begin(), edges.end());
@@ -50,7 +51,7 @@ std::optional<IpOnlyRules::Index<Address>> IpOnlyRules::index(std::span<const Co
     for (; i < edges.size() && std::get<0>(edges[i]) == here; ++i) {
       const auto [address, begins, place] = edges[i];
       const auto at = std::lower_bound(active.begin(), active.end(), place);
-      // A range that begins where another of the same rule ends cannot be: sets are of ranges that do not touch.
+      // Ranges of one set do not touch, so none begins where another of the same rule ends.
       if (begins) {
         active.insert(at, place);
       } else {

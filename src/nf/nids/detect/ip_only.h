@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rules of addresses alone, by the source or destination that they name: reputation lists make thousands of them, and
-// each new flow asks.
+// An index of rules that test only addresses, by source or destination address: reputation lists have thousands of
+// them, and every new flow is looked up.
 
 #pragma once
 
@@ -18,13 +18,14 @@ namespace penstock::nids {
 
 class IpOnlyRules {
  public:
-  /// Those of `RuleType::ip_only`. `most_indexed`: rules in the slices of an index. Ranges that overlap lie in each
-  /// other's slices; where that makes too many, rules are candidates for every packet.
+  /// Indexes the rules of `RuleType::ip_only`. `most_indexed`: the most rule references in all slices of an index. A
+  /// rule is referenced by every slice that it covers; if overlapping ranges make too many references, rules become
+  /// candidates for every packet.
   explicit IpOnlyRules(std::span<const CompiledRule> rules, std::size_t most_indexed = 32'000'000);
 
   [[nodiscard]] bool empty() const noexcept { return empty_; }
 
-  /// Calls `use(place)` for each rule that may hold on the packet; its whole header is still to be compared.
+  /// Calls `use(place)` for each rule that may match the packet; the caller has to check its whole header.
   template <typename Use>
   void for_candidates(const stack::DecodedPacket& packet, Use&& use) const {
     for (const std::uint32_t place : unindexed_) use(place);
@@ -38,18 +39,18 @@ class IpOnlyRules {
   }
 
  private:
-  /// Addresses cut where a rule begins or ends; a slice has the rules that it is in.
+  /// Addresses divided into slices at every first and last address of a rule; each slice lists the rules that cover it.
   template <typename Address>
   struct Index {
-    std::vector<Address> from;          // of each slice, sorted
+    std::vector<Address> from;          // first address of each slice, sorted
     std::vector<std::uint32_t> starts;  // into `rules`; one more than slices
     std::vector<std::uint32_t> rules;
 
     template <typename Use>
     void visit(const Address& address, Use&& use) const {
-      const auto behind = std::upper_bound(from.begin(), from.end(), address);
-      if (behind == from.begin()) return;
-      const auto slice = static_cast<std::size_t>(behind - from.begin()) - 1;
+      const auto after = std::upper_bound(from.begin(), from.end(), address);
+      if (after == from.begin()) return;
+      const auto slice = static_cast<std::size_t>(after - from.begin()) - 1;
       for (std::uint32_t i = starts[slice]; i < starts[slice + 1]; ++i) use(rules[i]);
     }
   };
@@ -58,7 +59,7 @@ class IpOnlyRules {
     return {static_cast<std::uint32_t>(endpoint.address.low)};
   }
 
-  /// None where it would be too large.
+  /// Empty if it would be too large.
   template <typename Address>
   static std::optional<Index<Address>> index(std::span<const CompiledRule> rules, std::span<const std::uint32_t> places,
                                              AddressSet Rule::*side, std::size_t most_indexed);

@@ -60,14 +60,14 @@ TEST_F(IpOnlyRulesTest, ReachTheLastAddress) {
   EXPECT_THAT(of(0, 1), IsEmpty());
 }
 
-TEST_F(IpOnlyRulesTest, OfWideRangesOrBothWaysAreAlwaysCandidates) {
+TEST_F(IpOnlyRulesTest, WithWideRangesOrBothDirectionsAreAlwaysCandidates) {
   add(0, kLast, 0, kLast);
   add(10, 10, 20, 20);
   texts_.back().direction = RuleDirection::both_ways;
   EXPECT_THAT(of(20, 10), UnorderedElementsAre(0, 1));
 }
 
-TEST_F(IpOnlyRulesTest, AreAllCandidatesWhereTheirRangesOverlapTooOften) {
+TEST_F(IpOnlyRulesTest, AreAllCandidatesIfTheirRangesOverlapTooOften) {
   for (std::uint32_t i = 0; i < 30; ++i) add(100 + i, 200, 0, kLast);
   add(0, kLast, 7, 7);
   EXPECT_EQ(of(100, 1).size(), 1U) << "30 slices with up to 30 rules each";
@@ -75,7 +75,7 @@ TEST_F(IpOnlyRulesTest, AreAllCandidatesWhereTheirRangesOverlapTooOften) {
   EXPECT_EQ(of(100, 7, 400).size(), 31U);
 }
 
-TEST_F(IpOnlyRulesTest, OfOtherTypesAreNotThere) {
+TEST_F(IpOnlyRulesTest, DoNotIncludeOtherTypes) {
   add(10, 20, 0, kLast).type = RuleType::like_ip_only;
   EXPECT_TRUE(IpOnlyRules(rules_).empty());
   EXPECT_THAT(of(15, 1), IsEmpty());

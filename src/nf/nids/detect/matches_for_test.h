@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Options on bytes, written as a rule has them: content("abc").distance(1).within(5).
+// Byte options, written similarly to rules: content("abc").distance(1).within(5).
 
 #pragma once
 
@@ -20,7 +20,7 @@ inline Number number(std::int64_t value) { return {value, -1}; }
 
 inline std::vector<std::uint8_t> bytes_of(std::string_view text) { return {text.begin(), text.end()}; }
 
-/// An option, and what changes it: `with([](ByteTest& o) { o.relative = true; })`.
+/// An option that can be modified: `with([](ByteTest& o) { o.relative = true; })`.
 template <typename Option>
 struct OptionForTest {
   Option option;

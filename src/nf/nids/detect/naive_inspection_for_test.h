@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What options on bytes say, tried at every place: slow, exhaustive, and nothing in common with BufferProgram but the
-// options themselves. Where BufferProgram says that a buffer matches this does too. The other way round that is so only
-// where what Suricata does not try again cannot help; it gives up what this finds:
-// - behind a content or pcre that nothing counts from, where what made the rest fail was no option of a place of its
-//   own: in payloads an option between them hides the one from the other, and everywhere a negated content or pcre
-//   does;
-// - at an isdataat of a number, which could hold at another match of a pcre or byte_jump before it;
-// - at a content that begins at a variable, whose other values it does not try.
+// Evaluates byte options by trying every position: slow, exhaustive, and with no code in common with BufferProgram
+// except the options themselves. If BufferProgram matches a buffer, so must this. The reverse only holds if what
+// Suricata does not try again cannot help. This finds matches that Suricata gives up:
+// - after a content or pcre that nothing is relative to, if the option that failed has no position of its own: in
+// payloads
+//   an option between them hides the one from the other, and everywhere a negated content or pcre does;
+// - at an isdataat with a constant, which could hold at another match of a pcre or byte_jump before it;
+// - at a content whose offset is a variable, because other values of the variable are not tried.
 
 #pragma once
 
@@ -48,8 +48,8 @@ class NaiveInspection {
     std::array<std::uint64_t, 8> variables{};
   };
 
-  /// `isdataat:!1,relative` says that the content that it counts from ends the buffer, and is part of it: in payloads
-  /// the option before it, elsewhere the last content or pcre.
+  /// `isdataat:!1,relative` means that the content it is relative to must end the buffer; it becomes a part of that
+  /// content. In payloads this is the previous option, elsewhere the last content or pcre.
   [[nodiscard]] Content* ended_by(Buffer kind, const BufferMatch& match) {
     const auto* const option = std::get_if<IsDataAt>(&match);
     if (option == nullptr || !option->relative || !option->negated || option->position.variable >= 0 ||
@@ -73,7 +73,7 @@ class NaiveInspection {
     return number.variable < 0 ? static_cast<std::uint64_t>(number.value)
                                : state.variables.at(static_cast<std::size_t>(number.variable));
   }
-  /// Places are numbers of 32 bits, whatever a variable holds.
+  /// Positions are 32-bit numbers, whatever a variable holds.
   [[nodiscard]] static std::int64_t place_value(const Number& number, const State& state) {
     return static_cast<std::int64_t>(value(number, state) & 0xffffffff);
   }
@@ -89,7 +89,7 @@ class NaiveInspection {
     return true;
   }
 
-  /// First and last byte behind the window in which a content must lie.
+  /// First byte, and end, of the window in which a content must lie.
   [[nodiscard]] std::array<std::int64_t, 2> window(const Content& content, const State& state) const {
     std::int64_t begin = 0, end = size_;
     if (content.distance || content.within) {
@@ -114,7 +114,7 @@ class NaiveInspection {
     for (std::int64_t place = begin; place + length <= end; ++place) {
       if (!is_at(content, place)) continue;
       if (content.negated) {
-        // The first place alone counts, and the end is measured from the window's beginning.
+        // Only the first match counts, and its end is measured from the start of the window.
         if (content.ends_with && (end < size_ || place + length != end - begin)) return from(index + 1, state);
         return false;
       }

@@ -21,7 +21,8 @@ constexpr std::uint8_t kEndOfOptions = 0, kNoOperation = 1, kRecordRoute = 7, kT
 
 constexpr std::uint8_t kTcpEnd = 0, kTcpNoOperation = 1, kTcpMss = 2;
 
-/// `option`: type, length and data. The pointers of routes and timestamps count from the option's first byte, as 1.
+/// `option`: type, length and data. The pointers of route and timestamp options count from the option's first byte,
+/// which is 1.
 bool well_formed(Bytes option) noexcept {
   const std::size_t length = option.size();
   switch (option[0]) {

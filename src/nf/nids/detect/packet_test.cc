@@ -45,7 +45,7 @@ const IcmpHeader* icmp_header(const DecodedPacket& packet) noexcept {
   return is_icmpv4(packet) || is_icmpv6(packet) ? as<IcmpHeader>(packet.transport) : nullptr;
 }
 
-/// Queries and their answers have an identifier and a sequence number.
+/// Queries and their replies have an identifier and a sequence number.
 bool has_icmp_id(const DecodedPacket& packet, std::uint8_t type) noexcept {
   if (is_icmpv6(packet)) return type == kIcmpv6Echo || type == kIcmpv6EchoReply;
   return type == kIcmpEchoReply || type == kIcmpEcho || (type >= kIcmpTimestamp && type <= kIcmpAddressMaskReply);
@@ -58,13 +58,13 @@ bool contains(const AddressSet& set, const DecodedPacket& packet, const stack::E
 
 bool has_ports(const TrackedPacket& tracked) noexcept {
   const DecodedPacket& packet = tracked.packet;
-  if (tracked.stream_end) return true;  // its flow's
+  if (tracked.stream_end) return true;  // the flow has ports
   return !packet.transport.empty() && !packet.fragment &&
          (packet.protocol == ip_protocol::kTcp || packet.protocol == ip_protocol::kUdp ||
           packet.protocol == ip_protocol::kSctp);
 }
 
-/// From the rule's side `source` to its side `destination`.
+/// Tests addresses and ports with the packet going from `source` to `destination`.
 bool ends_hold(const Rule& rule, const TrackedPacket& tracked, const stack::Endpoint& source,
                const stack::Endpoint& destination) noexcept {
   const DecodedPacket& packet = tracked.packet;
@@ -127,8 +127,8 @@ std::optional<std::uint64_t> number_of(HeaderNumber::Header header, const Decode
   return std::nullopt;
 }
 
-/// None: a packet of IPv6 without a fragment header, or no IP. IPv4's in units of 8 bytes, IPv6's in bytes, as Suricata
-/// compares them.
+/// Empty for IPv6 packets without a fragment header, and for packets other than IP. In units of 8 bytes for IPv4 and in
+/// bytes for IPv6, as Suricata compares them.
 std::optional<std::uint64_t> fragment_offset(const DecodedPacket& packet) noexcept {
   if (const Ipv4Header* const ip = ipv4_header(packet)) return ip->fragment.value() & Ipv4Header::kOffsetMask;
   if (packet.ip_version != 6 || packet.ip.size() < sizeof(Ipv6Header)) return std::nullopt;
@@ -137,7 +137,7 @@ std::optional<std::uint64_t> fragment_offset(const DecodedPacket& packet) noexce
     return header->fragment.value() & Ipv6FragmentHeader::kOffsetMask;
   };
   if (packet.fragment) return offset_in(as<Ipv6FragmentHeader>(packet.ip_payload));
-  // One that says that nothing was cut off (RFC 6946) is an extension header like others.
+  // An atomic fragment (RFC 6946) has the header as an ordinary extension header.
   std::uint8_t next = as<Ipv6Header>(packet.ip)->next_header;
   for (Bytes rest = packet.ip.subspan(sizeof(Ipv6Header)); rest.size() >= sizeof(Ipv6FragmentHeader);) {
     if (next == ip_protocol::kFragment) return offset_in(as<Ipv6FragmentHeader>(rest));
@@ -150,7 +150,7 @@ std::optional<std::uint64_t> fragment_offset(const DecodedPacket& packet) noexce
   return std::nullopt;
 }
 
-// Those that look at the packet itself see nothing in what the stack makes at a stream's end.
+// Options that test the packet itself do not match the packet that the stack makes at the end of a stream.
 
 bool holds(const Dsize& match, const TrackedPacket& packet) noexcept {
   if (packet.stream_end) return false;
@@ -172,7 +172,7 @@ bool holds(const TcpFlags& match, const TrackedPacket& packet) noexcept {
 }
 
 bool holds(const HeaderNumber& match, const TrackedPacket& packet) noexcept {
-  // The protocol is the rule's header's business: it holds for these packets too.
+  // The protocol is part of the rule's header, so it also applies to these packets.
   if (packet.stream_end && match.header != HeaderNumber::Header::ip_protocol) return false;
   const std::optional<std::uint64_t> value = number_of(match.header, packet.packet);
   return value && in_range(match.range, *value);
@@ -186,15 +186,15 @@ bool holds(const FragmentBits& match, const TrackedPacket& packet) noexcept {
   const Ipv4Header* const ip = packet.stream_end ? nullptr : ipv4_header(packet.packet);
   if (ip == nullptr) return false;
   const unsigned bits = ip->fragment.value() >> 13;
-  const unsigned asked =
+  const unsigned wanted =
       (match.reserved ? 4U : 0U) | (match.dont_fragment ? 2U : 0U) | (match.more_fragments ? 1U : 0U);
   switch (match.how) {
-    case FragmentBits::How::exactly: return bits == asked;
+    case FragmentBits::How::exactly: return bits == wanted;
     case FragmentBits::How::all_of:
-      // Suricata's `+`: and at least one more.
-      return (bits & asked) == asked && bits != asked;
-    case FragmentBits::How::any_of: return (bits & asked) != 0;
-    case FragmentBits::How::not_these: return (bits & asked) != asked;
+      // Suricata's `+`: all of them, and at least one other.
+      return (bits & wanted) == wanted && bits != wanted;
+    case FragmentBits::How::any_of: return (bits & wanted) != 0;
+    case FragmentBits::How::not_these: return (bits & wanted) != wanted;
   }
   return false;
 }
@@ -269,7 +269,7 @@ bool flow_holds(const FlowMatch& match, const TrackedPacket& packet, bool in_str
   const bool asks_state = match.established || match.not_established || match.stateless || match.only_stream ||
                           match.only_frag || match.no_frag;
   if (packet.flow == nullptr) {
-    // Packets without a flow go to a server, as far as a rule asks for nothing else.
+    // A packet without a flow counts as going to a server, if the rule tests nothing else.
     if (asks_state || match.to_client || (match.to_server && match.no_stream)) return false;
     return !match.no_stream || !in_stream;
   }

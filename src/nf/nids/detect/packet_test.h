@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rule options on a packet's headers and flow, evaluated.
+// Evaluates rule options on a packet's headers and flow.
 
 #pragma once
 
@@ -11,15 +11,15 @@
 
 namespace penstock::nids {
 
-/// Protocol, addresses and ports, either way round where the rule says so.
+/// Tests protocol, addresses and ports; in both directions if the rule has `<>`.
 [[nodiscard]] bool header_holds(const Rule& rule, const stack::TrackedPacket& packet) noexcept;
 [[nodiscard]] bool protocol_holds(RuleProtocol protocol, const stack::DecodedPacket& packet) noexcept;
-/// `in_stream`: the bytes that are looked at come from the stream (for only_stream and no_stream).
+/// `in_stream`: the inspected bytes come from the stream (for only_stream and no_stream).
 [[nodiscard]] bool flow_holds(const FlowMatch& match, const stack::TrackedPacket& packet, bool in_stream) noexcept;
 [[nodiscard]] bool holds(const PacketMatch& match, const stack::TrackedPacket& packet) noexcept;
 [[nodiscard]] bool in_range(const NumberRange& range, std::uint64_t value) noexcept;
 
-/// The bytes of a buffer that lies in the packet's headers; empty where the packet has none.
+/// The bytes of a buffer in the packet's headers; empty if the packet does not have it.
 [[nodiscard]] stack::Bytes header_buffer(Buffer buffer, const stack::DecodedPacket& packet) noexcept;
 
 }  // namespace penstock::nids

@@ -26,7 +26,7 @@ using stack::TrackedPacket;
 
 Frame bytes(std::initializer_list<int> values) { return {values.begin(), values.end()}; }
 
-/// Frames, decoded; all packets of a test stay. The last packet of a frame is what it gives.
+/// Decodes frames and keeps all packets of a test. A frame is represented by its last packet.
 class PacketTest : public ::testing::Test {
  protected:
   TrackedPacket& decode(Frame frame) {
@@ -49,7 +49,7 @@ class PacketTest : public ::testing::Test {
     return std::move(rules->rules[0]);
   }
 
-  /// Whether one option of a packet holds.
+  /// Whether one option matches a packet.
   static bool option(const std::string& text, const TrackedPacket& packet) {
     const Rule read = rule("alert ip any any -> any any (" + text + "; sid:1;)");
     EXPECT_EQ(read.packet_matches.size(), 1U) << text;
@@ -87,7 +87,7 @@ TEST_F(PacketTest, TestsAddressesAndPorts) {
   const TrackedPacket& v6 = decode(packet().eth().ipv6("2001:db8::1", "2001:db8::2").udp(53, 5353));
   EXPECT_TRUE(header("udp 2001:db8::/32 53 -> 2001:db8::2 any", v6));
   EXPECT_FALSE(header("udp 10.0.0.0/8 any -> any any", v6));
-  // What has no ports holds only where none are asked for.
+  // A packet without ports only matches if the rule tests none.
   const TrackedPacket& icmp = decode(packet().eth().ipv4("10.0.0.1", "10.0.0.2").icmp(8));
   EXPECT_TRUE(header("ip any any -> any any", icmp));
   EXPECT_FALSE(header("ip any any -> any 80", icmp));
@@ -123,7 +123,7 @@ TEST_F(PacketTest, TestsFlows) {
   const auto flow = [&](const std::string& text, bool in_stream = false) {
     return flow_holds(rule("alert tcp any any -> any any (flow:" + text + "; sid:1;)").flow, p, in_stream);
   };
-  // Without a flow there is a direction, to the server, and nothing else.
+  // Without a flow, the direction is to the server; nothing else is known.
   EXPECT_TRUE(flow("to_server"));
   EXPECT_FALSE(flow("to_client"));
   EXPECT_FALSE(flow("established"));
@@ -176,7 +176,7 @@ TEST_F(PacketTest, TestsTcpFlags) {
   EXPECT_FALSE(with(kSyn | kEce, "S,1"));
   EXPECT_TRUE(with(0, "0"));
   EXPECT_FALSE(with(kSyn, "0"));
-  // Without any flag asked for, `!` is any flag at all.
+  // Without flags, `!` means any flag.
   EXPECT_TRUE(with(kSyn, "!0"));
   EXPECT_FALSE(with(0, "!0"));
   EXPECT_FALSE(option("flags:S", decode(packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2))));
@@ -209,7 +209,7 @@ TEST_F(PacketTest, TestsTcpNumbers) {
   EXPECT_TRUE(option("tcp.mss:1400-1500", p));
   EXPECT_FALSE(option("tcp.mss:<536", p));
   EXPECT_FALSE(option("tcp.mss:>0", decode(tcp())));
-  // A length that is wrong ends the options.
+  // An invalid length ends the options.
   EXPECT_FALSE(
       option("tcp.mss:>0",
              decode(packet().eth().ipv4("10.0.0.1", "10.0.0.2").tcp(1, 2, kSyn, bytes({3, 0, 0, 0, 2, 4, 5, 0xb4})))));
@@ -269,7 +269,7 @@ TEST_F(PacketTest, TestsIpOptions) {
   EXPECT_TRUE(with({0x82, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, "sec"));
   EXPECT_TRUE(with({1, 1, 1, 1}, "any"));
   EXPECT_FALSE(with({}, "any"));
-  // Behind the end nothing is an option, and what is not well-formed ends them.
+  // Bytes after the end are not options, and a malformed option ends them.
   EXPECT_FALSE(with({0, 7, 3, 4}, "rr"));
   EXPECT_FALSE(with({7, 9, 4, 0}, "rr"));
   EXPECT_FALSE(with({7, 1, 4, 0}, "rr"));
@@ -286,7 +286,7 @@ TEST_F(PacketTest, TestsFragments) {
   EXPECT_TRUE(with(0x2000, "fragbits:M"));
   EXPECT_TRUE(with(0x8000, "fragbits:R"));
   EXPECT_TRUE(with(0x6000, "fragbits:+D"));
-  EXPECT_FALSE(with(0x4000, "fragbits:+D"));  // and no other
+  EXPECT_FALSE(with(0x4000, "fragbits:+D"));  // needs other bits too
   EXPECT_TRUE(with(0x4000, "fragbits:*MD"));
   EXPECT_FALSE(with(0x8000, "fragbits:*MD"));
   EXPECT_TRUE(with(0x4000, "fragbits:!MD"));
@@ -318,7 +318,7 @@ TEST_F(PacketTest, TestsIcmp) {
   EXPECT_TRUE(option("icmp_id:4660", echo));
   EXPECT_TRUE(option("icmp_seq:22136", echo));
   EXPECT_FALSE(option("icmp_seq:1", echo));
-  // Only queries and answers have them.
+  // Only queries and replies have them.
   for (const int type : {0, 8, 13, 14, 15, 16, 17, 18}) {
     auto builder =
         packet().eth().ipv4("10.0.0.1", "10.0.0.2").icmp(static_cast<std::uint8_t>(type)).payload("0123456789ab");
@@ -341,7 +341,7 @@ TEST_F(PacketTest, ComputesChecksums) {
   struct Case {
     const char* option;
     Frame frame;
-    std::size_t wrong;  // a byte that the checksum covers
+    std::size_t wrong;  // index of a byte that the checksum covers
   };
   const auto v4 = [] { return packet().eth().ipv4("10.0.0.1", "192.0.2.7"); };
   const auto v6 = [] { return packet().eth().ipv6("2001:db8::1", "2001:db8::2"); };
@@ -363,7 +363,7 @@ TEST_F(PacketTest, ComputesChecksums) {
     EXPECT_FALSE(option(name + ":valid", decode(wrong))) << name;
     EXPECT_TRUE(option(name + ":invalid", decode(wrong))) << name;
     for (const Case& other : cases) {
-      // A packet of another protocol has no such checksum, neither right nor wrong.
+      // A packet of another protocol does not have this checksum, so it is neither valid nor invalid.
       if (&other == &c || (name == "ipv4-csum" && std::string(other.option).find("v4") != std::string::npos)) continue;
       EXPECT_FALSE(option(name + ":invalid", decode(other.frame))) << name << " of " << other.option;
       EXPECT_FALSE(option(name + ":valid", decode(other.frame))) << name << " of " << other.option;
@@ -385,7 +385,7 @@ TEST_F(PacketTest, TestsEvents) {
   EXPECT_FALSE(option("stream-event:3whs_ack_in_wrong_dir", p));
 }
 
-/// What options hold for the packets of a connection, one after the other.
+/// Which options match the packets of a connection, in order.
 struct OptionsOfStream final : stack::PacketSink {
   explicit OptionsOfStream(std::string option)
       : rules(*read_rules_text("alert ip any any -> any any (stream_size:" + option + "; sid:1;)")) {}
@@ -397,9 +397,9 @@ struct OptionsOfStream final : stack::PacketSink {
 };
 
 TEST_F(PacketTest, TestsTheSizesOfStreams) {
-  EXPECT_FALSE(option("stream_size:either,>=,0", decode(tcp())));  // there is no session
+  EXPECT_FALSE(option("stream_size:either,>=,0", decode(tcp())));  // without a session
 
-  // The client sends 5 bytes, then the server 3. The SYN counts as one.
+  // The client sends 5 bytes, then the server 3. The SYN counts as one byte.
   const auto client = packet().eth().ipv4("10.0.0.1", "10.0.0.2");
   const auto server = packet().eth().ipv4("10.0.0.2", "10.0.0.1");
   std::vector<Frame> frames;
@@ -435,7 +435,7 @@ TEST_F(PacketTest, TestsTheSizesOfStreams) {
   EXPECT_EQ(held("either,>=,4"), "00011");
 }
 
-TEST_F(PacketTest, GivesTheBytesOfHeaders) {
+TEST_F(PacketTest, ReturnsTheBytesOfHeaders) {
   const auto size = [](Buffer buffer, const TrackedPacket& p) { return header_buffer(buffer, p.packet).size(); };
   const TrackedPacket& p = decode(packet()
                                       .eth()
@@ -456,7 +456,7 @@ TEST_F(PacketTest, GivesTheBytesOfHeaders) {
   EXPECT_EQ(size(Buffer::icmpv6_header, decode(packet().eth().ipv6("::1", "::2").icmp(128).payload("abcd"))), 8U);
   const auto icmp = [] { return packet().eth().ipv4("10.0.0.1", "10.0.0.2"); };
   EXPECT_EQ(size(Buffer::icmpv4_header, decode(icmp().icmp(8).payload("abcd"))), 8U);
-  // A router's advertisement: one address of two words.
+  // A router advertisement: one address of two words.
   Frame advertisement = icmp().icmp(9).payload("12345678").bytes();
   advertisement[38] = 1;
   advertisement[39] = 2;

@@ -18,18 +18,19 @@ namespace penstock::nids {
 
 namespace {
 
-// Suricata's defaults (pcre.match-limit and match-limit-recursion): rules are written to fit them.
+// Suricata's defaults (pcre.match-limit and match-limit-recursion), which rules are written for.
 constexpr std::uint32_t kMatchLimit = 3500;
 constexpr std::uint32_t kDepthLimit = 1500;
-// What the JIT cannot compile is interpreted, in memory that the match data keep from then on.
+// Expressions that the JIT cannot compile are interpreted, in memory that the match data then keep.
 constexpr std::uint32_t kHeapLimitKib = 1024;
 constexpr std::size_t kJitStackFirst = std::size_t{32} << 10;
 constexpr std::size_t kJitStackMost = std::size_t{512} << 10;
 constexpr std::uint64_t kWorkOfRun = 64;
 constexpr std::uint64_t kWorkOfCallout = 4;
-constexpr std::size_t kBytesOfWork = 4;           // so many are looked at for a unit
-constexpr std::size_t kPatternBytesOfWork = 32;   // what is tried from a place on costs more, the longer the pattern is
-constexpr std::uint64_t kWorthCounting = 65'536;  // less is charged whether a match may begin at a place or not
+constexpr std::size_t kBytesOfWork = 4;           // bytes tested per unit
+constexpr std::size_t kPatternBytesOfWork = 32;   // an attempt at a position costs more for longer patterns
+constexpr std::uint64_t kWorthCounting = 65'536;  // smaller amounts are charged without checking where a match may
+                                                  // begin
 constexpr int kUnknownGroup = 115;                // "reference to non-existent subpattern"
 
 std::uint32_t options_of(const Pcre& pcre) {
@@ -50,8 +51,8 @@ bool is_anchored(const pcre2_code* code) {
   return (options & PCRE2_ANCHORED) != 0;
 }
 
-/// Null: it does not compile; `number` and `offset` say why and where. Nobody asks for groups: without them it is
-/// faster. Where the expression itself refers to one they are needed.
+/// Null if it does not compile; `number` and `offset` then have the error and its position. Capturing is disabled,
+/// since no caller needs groups and it is faster, unless the expression itself refers to a group.
 pcre2_code* compiled(std::string_view pattern, std::uint32_t options, int& number, PCRE2_SIZE& offset) {
   const auto* const text = reinterpret_cast<PCRE2_SPTR>(pattern.data());
   pcre2_code* code = pcre2_compile(text, pattern.size(), options | PCRE2_NO_AUTO_CAPTURE, &number, &offset, nullptr);
@@ -59,7 +60,7 @@ pcre2_code* compiled(std::string_view pattern, std::uint32_t options, int& numbe
   return pcre2_compile(text, pattern.size(), options, &number, &offset, nullptr);
 }
 
-/// The bytes that PCRE2 finds a match to begin with: all, where it knows of none.
+/// The bytes with which a match may begin, according to PCRE2; all if it does not know.
 std::array<std::uint8_t, 256> bytes_that_begin(const pcre2_code* code) {
   std::array<std::uint8_t, 256> begins{};
   std::uint32_t kind = 0, byte = 0;
@@ -69,7 +70,7 @@ std::array<std::uint8_t, 256> bytes_that_begin(const pcre2_code* code) {
   pcre2_pattern_info(code, PCRE2_INFO_FIRSTBITMAP, &bits);
   constexpr std::uint32_t kOneByte = 1;
   if (kind == kOneByte) {
-    // In either case: whether case matters is not told.
+    // In either case, since PCRE2 does not tell whether case matters.
     for (unsigned i = 0; i < begins.size(); ++i) begins[i] = (i | 0x20U) == (byte | 0x20U) ? 1 : 0;
   } else if (bits != nullptr) {
     for (unsigned i = 0; i < begins.size(); ++i) begins[i] = (bits[i / 8] >> i % 8) & 1U;
@@ -108,7 +109,7 @@ PcreProgram::PcreProgram(pcre2_code_8* code, std::size_t length, std::uint32_t l
       longest_repeat_(longest_repeat),
       is_anchored_(is_anchored(code)),
       may_begin_(bytes_that_begin(code)) {
-  // Where it fails the expression is interpreted.
+  // If this fails, the expression is interpreted.
   static_cast<void>(pcre2_jit_compile(code, PCRE2_JIT_COMPLETE));
 }
 
@@ -151,9 +152,9 @@ std::uint64_t PcreProgram::work_of_places(std::span<const std::uint8_t> text) co
 struct PcreProgram::Run {
   PcreScratch& scratch;
   std::size_t longest_repeat;
-  std::size_t position;  // in the subject, at the callout before
+  std::size_t position;  // in the subject, at the previous callout
 
-  /// Of PCRE2, at each callout.
+  /// PCRE2 calls it at each callout.
   static int count(pcre2_callout_block* block, void* data) noexcept {
     Run& run = *static_cast<Run*>(data);
     const std::size_t position = block->current_position;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rule's regular expression, compiled by PCRE2 for its JIT; and what a worker needs to run them. What a run costs is
-// counted: the places that it begins at, and what callouts in it see (counted_expression.h).
+// A rule's regular expression, compiled by PCRE2's JIT, and what a worker needs to run it. The cost of a run is
+// counted: the positions at which it starts, and the work seen by its callouts (counted_expression.h).
 
 #pragma once
 
@@ -30,23 +30,24 @@ struct PcreDeleter {
   void operator()(pcre2_real_jit_stack_8* stack) const noexcept;
 };
 
-/// A worker's own.
+/// Each worker has its own.
 class PcreScratch {
  public:
   PcreScratch();
 
-  /// Before the expressions of a frame, and before those of a rule on one buffer: how much work they may take. PCRE2's
-  /// limits bound what a match costs from each place on; this bounds all places, and how often they are tried again.
+  /// Call these before the expressions of a frame, and before those of a rule on one buffer: they set how much work is
+  /// allowed. PCRE2's own limits bound the cost of a match attempt at one position; these bound all positions, and
+  /// repeated attempts.
   void begin_frame(std::uint64_t work) noexcept { of_frame_.begin(work); }
   void allow_frame(std::uint64_t more) noexcept { of_frame_.add(more); }
   void begin_rule(std::uint64_t work) noexcept { of_rule_.begin(work); }
-  /// Nothing is left of the frame's.
+  /// Whether the frame's allowance is used up.
   [[nodiscard]] bool frame_is_over() const noexcept { return of_frame_.is_over(); }
   [[nodiscard]] std::uint64_t frame_left() const noexcept { return of_frame_.left(); }
 
  private:
   friend class PcreProgram;
-  /// False: it is over.
+  /// False if an allowance is used up.
   [[nodiscard]] bool take(std::uint64_t work) noexcept {
     of_frame_.take(work);
     of_rule_.take(work);
@@ -62,20 +63,20 @@ class PcreScratch {
 /// Immutable, shared by all workers.
 class PcreProgram {
  public:
-  /// Fails where the expression does not compile; the error's place is left to the caller.
+  /// Fails if the expression does not compile; the caller sets the error's place.
   [[nodiscard]] static Result<PcreProgram> compile(const Pcre& pcre);
 
-  /// Of memory, of the expression and of its machine code.
+  /// The memory of the expression and its machine code.
   [[nodiscard]] std::size_t bytes() const noexcept;
 
-  /// `failed`: given up at a limit.
+  /// `failed`: given up at a limit, or `from` is past the end.
   enum class Outcome : std::uint8_t { match, no_match, failed };
   struct Match {
     Outcome outcome = Outcome::no_match;
     std::size_t begin = 0, end = 0;  // in the subject
   };
-  /// The first match that begins at or behind `from`, which may lie behind the subject's end (`failed`). Without
-  /// `begins_line`, `^` does not match at the subject's start.
+  /// The first match that begins at or after `from`. `from` may be past the subject's end (the outcome is then
+  /// `failed`). Without `begins_line`, `^` does not match at the start of the subject.
   [[nodiscard]] Match find(std::span<const std::uint8_t> subject, std::size_t from, PcreScratch& scratch,
                            bool begins_line = true) const noexcept;
 
@@ -83,13 +84,13 @@ class PcreProgram {
   struct Run;
 
   PcreProgram(pcre2_real_code_8* code, std::size_t length, std::uint32_t longest_repeat);
-  /// Of looking at all places from which it may match, without what callouts count.
+  /// The work of trying all positions where a match may begin, without the work that callouts count.
   [[nodiscard]] std::uint64_t work_of_places(std::span<const std::uint8_t> text) const noexcept;
 
   std::unique_ptr<pcre2_real_code_8, PcreDeleter> code_;
   std::uint32_t work_per_place_;
-  std::uint32_t longest_repeat_;               // CountedExpression's
-  bool is_anchored_ = false;                   // it may match at the first place alone
+  std::uint32_t longest_repeat_;               // from CountedExpression
+  bool is_anchored_ = false;                   // it may only match at the first position
   std::array<std::uint8_t, 256> may_begin_{};  // 1: a match may begin with the byte
 };
 

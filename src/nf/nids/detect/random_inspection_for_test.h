@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random options on bytes, and buffers of few letters in which they are often found and in many places.
+// Random byte options, and buffers of few letters, in which they often match at many positions.
 
 #pragma once
 
@@ -30,7 +30,7 @@ inline std::string quoted(std::span<const std::uint8_t> bytes) {
   return text + '"';
 }
 
-/// What a failure is told by.
+/// The text of an option, for failure messages.
 inline std::string text_of(const BufferMatch& match) {
   std::ostringstream out;
   const auto number = [&](const char* name, const std::optional<Number>& of) {
@@ -91,7 +91,7 @@ inline std::string text_of(const BufferMatch& match) {
   return out.str();
 }
 
-/// `Random`: a call gives a number, of any width.
+/// `Random`: a call returns a number of any width.
 template <typename Random>
 class RandomInspection {
  public:
@@ -103,14 +103,14 @@ class RandomInspection {
     return made;
   }
 
-  /// `complete`: only what Suricata tries at all places that could help.
+  /// `complete`: only options that Suricata tries at all positions that could help.
   std::vector<BufferMatch> options(bool complete) {
     std::vector<BufferMatch> made;
     variables_ = 0;
     bool hidden = false;
     for (unsigned left = 1 + below(5); left > 0;) {
       BufferMatch next = option(complete);
-      // What a negated content or pcre hides is not tried again.
+      // Options before a negated content or pcre are not tried again.
       if (complete && hidden && is_relative(next)) continue;
       if (is_pattern(next)) hidden = is_negated(next);
       made.push_back(std::move(next));
@@ -202,7 +202,7 @@ class RandomInspection {
         return made;
       }
       case 5: {
-        // Before it has a value it is not asked for it.
+        // The variable is not used before it has a value.
         const Number by = any_number(0, 3, complete);
         auto made = byte_math(between(1, 2), between(-2, 4), static_cast<ByteMath::Operator>(below(6)), by, next());
         made.option.relative = one_in(2);

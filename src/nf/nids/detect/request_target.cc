@@ -24,7 +24,7 @@ int hex_digit(std::uint8_t c) noexcept {
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-/// Leaves out the last segment of a path: "/a/b/" -> "/a/".
+/// The size of the path without its last segment: "/a/b/" -> "/a/".
 std::size_t parent(std::span<const std::uint8_t> path, std::size_t size) noexcept {
   if (size > 1) --size;
   while (size > 0 && path[size - 1] != '/') --size;

@@ -73,7 +73,7 @@ bool matches(std::string_view pattern, Pcre::Of of, std::string_view payload, bo
   return program->matches(bytes(payload), scratch);
 }
 
-TEST(RequestTargets, AreWhatExpressionsWithTheFlagsLookAt) {
+TEST(RequestTargets, AreMatchedByExpressionsWithTheFlags) {
   constexpr std::string_view kStream = "GET /x%41 HTTP/1.0\r\nA: one\r\n\r\nGET /two HTTP/1.0\r\n\r\n";
   using Of = Pcre::Of;
   EXPECT_TRUE(matches("^/xA$", Of::request_target, kStream));
@@ -82,7 +82,7 @@ TEST(RequestTargets, AreWhatExpressionsWithTheFlagsLookAt) {
   EXPECT_TRUE(matches("(two)+", Of::request_target, kStream));
   EXPECT_FALSE(matches("one", Of::request_target, kStream));
   EXPECT_TRUE(matches("one", Of::buffer, kStream));
-  EXPECT_TRUE(matches("two", Of::request_target, kStream, true));  // one of them has it not
+  EXPECT_TRUE(matches("two", Of::request_target, kStream, true));  // one of them does not have it
   EXPECT_FALSE(matches("t", Of::request_target, "no request", true));
 }
 

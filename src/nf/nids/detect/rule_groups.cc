@@ -18,7 +18,7 @@ using RuleList = std::vector<std::uint32_t>;
 
 constexpr std::size_t kPorts = 65'536;
 
-/// Where traffic is, whatever the rules say of other ports: these keep a group of their own (Suricata's whitelists).
+/// Ports with much traffic, which get groups of their own even if few rules name them (Suricata's whitelists).
 constexpr std::array<std::uint16_t, 14> kBusyPorts{21, 22, 25, 53, 80, 110, 139, 143, 443, 445, 1433, 3306, 3389, 8080};
 
 bool in_group(const CompiledRule& rule, ProtocolClass protocol, stack::Direction direction) {
@@ -26,7 +26,7 @@ bool in_group(const CompiledRule& rule, ProtocolClass protocol, stack::Direction
          (rule.directions & bit_of(direction)) != 0;
 }
 
-/// The ports that choose the group, of the server's side. A rule that holds either way round may have it on either.
+/// The server-side ports, which determine the group. A bidirectional rule may have them on either side.
 std::vector<const PortSet*> server_ports(const Rule& rule, stack::Direction direction) {
   if (rule.direction == RuleDirection::both_ways) return {&rule.source_ports, &rule.destination_ports};
   return {direction == stack::Direction::to_server ? &rule.destination_ports : &rule.source_ports};
@@ -38,9 +38,9 @@ RuleList sorted_once(RuleList rules) {
   return rules;
 }
 
-struct Slice {  // of ports with the same rules
+struct Slice {  // ports with the same rules
   std::uint32_t first, last;
-  std::uint32_t set;  // which
+  std::uint32_t set;  // index of the rule set
 };
 
 struct Slices {
@@ -48,10 +48,10 @@ struct Slices {
   std::vector<RuleList> sets;
 };
 
-/// Cuts the ports where a rule begins or ends.
+/// Divides the ports where a rule begins or ends.
 Slices slice(const std::vector<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>>& ranges,
              const GroupLimits& limits) {
-  std::vector<std::tuple<std::uint32_t, bool, std::uint32_t>> edges;  // where, whether it begins, rule
+  std::vector<std::tuple<std::uint32_t, bool, std::uint32_t>> edges;  // port, whether a range begins, rule
   for (const auto& [first, last, rule] : ranges) {
     edges.emplace_back(first, true, rule);
     edges.emplace_back(last + 1, false, rule);
@@ -59,11 +59,11 @@ Slices slice(const std::vector<std::tuple<std::uint32_t, std::uint32_t, std::uin
   std::sort(edges.begin(), edges.end());
   Slices result;
   std::map<RuleList, std::uint32_t> known;
-  std::map<std::uint32_t, unsigned> active;  // how often: both sides of a rule may have the port
+  std::map<std::uint32_t, unsigned> active;  // how often: the port may be on both sides of a rule
   std::uint32_t from = 0;
   std::size_t kept = 0;
   std::size_t sliced = 0;
-  std::optional<RuleList> shared;  // of the slices from here on
+  std::optional<RuleList> shared;  // rules of all slices from here on
   const auto close = [&](std::uint32_t until) {
     if (until == from) return;
     std::uint32_t set = 0;
@@ -102,7 +102,7 @@ Slices slice(const std::vector<std::tuple<std::uint32_t, std::uint32_t, std::uin
   return result;
 }
 
-/// Which sets keep a group of their own, the first first.
+/// The sets that should have groups of their own, the most valuable first.
 std::vector<std::uint32_t> by_worth(const Slices& slices) {
   struct Worth {
     bool busy = false;
@@ -181,7 +181,7 @@ RuleGroups::Ports RuleGroups::group_by_port(std::span<const CompiledRule> rules,
   }
   const Slices slices = slice(ranges, limits);
 
-  // All rules of any port are in each group: how many groups there are room for depends on them.
+  // Rules for all ports are in every group, and limit how many groups fit.
   const std::size_t share = limits.rules / 4;
   std::vector<std::uint16_t> group_of_set(slices.sets.size(), 0);
   RuleList joined;

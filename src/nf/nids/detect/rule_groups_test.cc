@@ -67,7 +67,7 @@ TEST_F(RuleGroupsTest, AreByDirectionAndProtocol) {
   EXPECT_THAT(of(groups, Direction::to_client, 0, 0, ProtocolClass::sctp), IsEmpty());
 }
 
-TEST_F(RuleGroupsTest, HaveARuleOfBothWaysByEitherPort) {
+TEST_F(RuleGroupsTest, HaveABidirectionalRuleByEitherPort) {
   add(port(1000), port(2000));
   texts_.back().direction = RuleDirection::both_ways;
   const RuleGroups groups(rules_);
@@ -77,7 +77,7 @@ TEST_F(RuleGroupsTest, HaveARuleOfBothWaysByEitherPort) {
   }
 }
 
-TEST_F(RuleGroupsTest, LeaveOutRulesOfAddressesAlone) {
+TEST_F(RuleGroupsTest, LeaveOutAddressOnlyRules) {
   add(PortSet::any(), PortSet::any()).type = RuleType::ip_only;
   const RuleGroups groups(rules_);
   EXPECT_THAT(of(groups, Direction::to_server, 1, 2), IsEmpty());
@@ -86,7 +86,7 @@ TEST_F(RuleGroupsTest, LeaveOutRulesOfAddressesAlone) {
 TEST_F(RuleGroupsTest, StayWithinTheirLimits) {
   for (std::uint16_t i = 1; i <= 500; ++i) add(PortSet::any(), port(static_cast<std::uint16_t>(i * 7)));
   const RuleGroups groups(rules_, {.groups = 10, .rules = 100'000});
-  // Ten to the server, one to the client, and the empty one.
+  // Ten groups to the server, one to the client, and the empty one.
   EXPECT_LE(groups.groups().size(), 12U);
   for (std::uint16_t i = 1; i <= 500; ++i) {
     EXPECT_THAT(of(groups, Direction::to_server, 1, static_cast<std::uint16_t>(i * 7)), ::testing::Contains(i - 1));
@@ -106,7 +106,7 @@ TEST_F(RuleGroupsTest, HaveEveryRuleOfAPortWhateverTheRanges) {
     }
     add(PortSet::any(), std::move(ports));
   }
-  // Without room for some of the slices, for most, and for all but one.
+  // Without room for some slices, for most, and for all but one.
   for (const GroupLimits& limits :
        {GroupLimits{}, GroupLimits{.kept = 1000}, GroupLimits{.sliced = 200}, GroupLimits{.sliced = 0}}) {
     const RuleGroups groups(rules_, limits);
@@ -121,7 +121,7 @@ TEST_F(RuleGroupsTest, HaveEveryRuleOfAPortWhateverTheRanges) {
   }
 }
 
-TEST_F(RuleGroupsTest, AreMadeInBoundedMemoryOfRulesThatOverlapAtEveryPort) {
+TEST_F(RuleGroupsTest, UseBoundedMemoryForRulesThatOverlapAtEveryPort) {
   for (std::uint16_t i = 0; i < 20'000; ++i) add(PortSet::any(), port(i, static_cast<std::uint16_t>(65'535 - i)));
   const RuleGroups groups(rules_);
   for (const std::uint16_t at :

@@ -14,7 +14,7 @@ namespace {
 
 bool of_hosts(TrackBy track) noexcept { return track == TrackBy::source || track == TrackBy::destination; }
 
-/// 0: sets, 1: asks and sets, 2: asks, 3: neither.
+/// 0: sets bits, 1: tests and sets, 2: tests, 3: neither.
 unsigned rank_of(bool sets, bool asks) noexcept { return sets ? (asks ? 1 : 0) : (asks ? 2 : 3); }
 
 using Key = std::tuple<Action, unsigned, unsigned, unsigned, unsigned, std::uint8_t>;

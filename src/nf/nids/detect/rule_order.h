@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// In which order rules are looked at: what passes before what drops before what alerts; what sets bits before what asks
-// for them; by priority; as the files have them (Suricata's signature ordering).
+// The order in which rules are evaluated (Suricata's signature ordering): pass before drop before alert rules; then
+// rules that set bits before rules that test them; then by priority; then in file order.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace penstock::nids {
 
-/// Indices of `rules`, the first to be looked at first.
+/// Indices of `rules` in the order of evaluation.
 [[nodiscard]] std::vector<std::uint32_t> evaluation_order(std::span<const Rule> rules);
 
 }  // namespace penstock::nids

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(EvaluationOrder, PutsWhatPassesBeforeWhatDropsBeforeWhatAlerts) {
+TEST(EvaluationOrder, PutsPassBeforeDropBeforeAlertRules) {
   std::vector<Rule> rules(4);
   rules[0].action = Action::alert;
   rules[1].action = Action::reject;
@@ -19,7 +19,7 @@ TEST(EvaluationOrder, PutsWhatPassesBeforeWhatDropsBeforeWhatAlerts) {
   EXPECT_THAT(evaluation_order(rules), ElementsAre(3, 2, 1, 0));
 }
 
-TEST(EvaluationOrder, PutsWhatSetsFlowbitsBeforeWhatAsksForThem) {
+TEST(EvaluationOrder, PutsRulesThatSetFlowbitsBeforeRulesThatTestThem) {
   std::vector<Rule> rules(4);
   rules[1].state_matches = {FlowbitsMatch{{0}}};
   rules[2].state_matches = {FlowbitsMatch{{0}}};
@@ -37,7 +37,7 @@ TEST(EvaluationOrder, PutsFlowbitsBeforePriority) {
   EXPECT_THAT(evaluation_order(rules), ElementsAre(1, 0, 2));
 }
 
-TEST(EvaluationOrder, LeavesEqualRulesAsTheFilesHaveThem) {
+TEST(EvaluationOrder, KeepsEqualRulesInFileOrder) {
   std::vector<Rule> rules(5);
   rules[2].priority = 1;
   EXPECT_THAT(evaluation_order(rules), ElementsAre(2, 0, 1, 3, 4));

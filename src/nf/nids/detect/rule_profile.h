@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What evaluating a rule has cost, counted by one worker. Work, not time (inspection_budget.h): the same packets give
-// the same figures on every run.
+// The cost of evaluating a rule, counted by one worker. It is counted in units of work, not time (inspection_budget.h),
+// so the same packets give the same figures on every run.
 
 #pragma once
 
@@ -13,12 +13,12 @@
 namespace penstock::nids {
 
 struct RuleProfile {
-  report::Counter evaluations;  // the rule's literal was found and its header holds
-  report::Counter matches;      // evaluations in which all options hold, whether or not an alert follows
+  report::Counter evaluations;  // the rule's literal was found and its header matches
+  report::Counter matches;      // evaluations in which all options match, whether or not an alert follows
   report::Counter work;
 };
 
-/// The same as plain numbers: a sum over workers.
+/// The sum over workers, as plain numbers.
 struct RuleProfileSum {
   std::uint64_t evaluations = 0, matches = 0, work = 0;
 

@@ -61,7 +61,7 @@ struct StateStore::Parts {
   HostMemory::Parts& hosts;
   FlowMemory flows;
   std::vector<Suppression> suppressions;
-  std::vector<std::vector<std::uint32_t>> suppressions_of;  // by rule; empty where there are none at all
+  std::vector<std::vector<std::uint32_t>> suppressions_of;  // by rule; empty if there are none at all
 
   Parts(const RuleSet& rules, HostMemory& memory, std::size_t flow_bytes);
 

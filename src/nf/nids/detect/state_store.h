@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What rules keep beyond a packet: bits and numbers of flows, bits of hosts and pairs, threshold counts, tags. Flows
-// are a worker's own, and so is their memory; hosts are seen by several workers, and HostMemory is shared by them.
-// All times are packets'. Bounded in memory; what is over a bound is evicted, the longest unused first, and counted.
+// State that rules keep from packet to packet: bits and numbers of flows, bits of hosts and pairs of hosts, threshold
+// counts, tags. Flow state belongs to one worker. Hosts are seen by several workers, which share HostMemory. All times
+// are packet times. Memory is bounded; when it is full, the least recently used state is evicted and counted.
 
 #pragma once
 
@@ -18,7 +18,8 @@
 
 namespace penstock::nids {
 
-/// What hosts and pairs of hosts have: of all workers. Thread-safe. Memory is taken from the system as it is needed.
+/// The state of hosts and pairs of hosts, shared by all workers. Thread-safe. Memory is taken from the system as
+/// needed.
 class HostMemory {
  public:
   static constexpr std::size_t kDefaultBytes = std::size_t{32} << 20;
@@ -27,7 +28,7 @@ class HostMemory {
   ~HostMemory();
 
   struct Counters {
-    std::uint64_t records = 0;  // there now
+    std::uint64_t records = 0;  // current number
     std::uint64_t evicted = 0;
   };
   [[nodiscard]] Counters counters() const noexcept;
@@ -39,51 +40,53 @@ class HostMemory {
   std::unique_ptr<Parts> parts_;
 };
 
-/// A worker's view of both. Addresses alone tell hosts apart, as in Suricata: VLANs do not.
+/// A worker's access to flow and host state. Hosts are identified by address alone, as in Suricata; the VLAN does not
+/// matter.
 class StateStore {
  public:
   static constexpr std::size_t kDefaultFlowBytes = std::size_t{32} << 20;
 
-  /// Borrows both. `flow_bytes`: at most, for what flows have.
+  /// Borrows `rules` and `hosts`. `flow_bytes`: the most memory for flow state.
   StateStore(const RuleSet& rules, HostMemory& hosts, std::size_t flow_bytes = kDefaultFlowBytes);
   ~StateStore();
 
-  /// Which slot of flows is this function's (Flow::slots). Before the first packet.
+  /// Sets the slot of flows that this function owns (Flow::slots). Call it before the first packet.
   void use_slot(unsigned slot) noexcept;
 
   [[nodiscard]] bool holds(const StateMatch& match, const stack::TrackedPacket& packet) noexcept;
-  /// Of every match of a rule, also of one that alerts not: thresholds and suppressions do not keep bits from being
-  /// set.
+  /// Call it for every match of a rule, even without an alert: thresholds and suppressions do not prevent a rule from
+  /// setting bits.
   void change(const StateChange& change, const stack::TrackedPacket& packet) noexcept;
 
-  /// What a threshold, detection_filter or rate_filter says of one more match of the rule, which it counts. Matches
-  /// that are suppressed are not to be counted: they act, and do not alert.
+  /// Counts one more match of the rule, and returns what its threshold, detection_filter or rate_filter makes of it. Do
+  /// not count suppressed matches: they act, but do not alert.
   struct Decision {
-    bool alerts = true;                  // an alert is to be written
-    bool acts = true;                    // the rule's action is taken, and its tags are set
-    std::optional<Action> new_action{};  // of rate_filter, instead of the rule's: `pass` ends the packet's alerts
+    bool alerts = true;                  // write an alert
+    bool acts = true;                    // apply the rule's action, and set its tags
+    std::optional<Action> new_action{};  // from rate_filter, instead of the rule's action; `pass` ends the packet's
+                                         // alerts
   };
   [[nodiscard]] Decision count(const Rule& rule, std::uint32_t rule_index, const stack::TrackedPacket& packet) noexcept;
-  /// By threshold.config. `rule_index`: in RuleSet::rules.
+  /// Whether threshold.config suppresses the alert. `rule_index`: in RuleSet::rules.
   [[nodiscard]] bool suppressed(std::uint32_t rule_index, const stack::TrackedPacket& packet) const noexcept;
 
-  /// A match of a rule with tags that acts.
+  /// Sets the rule's tags. Call it for a match whose action is applied.
   void tag(const Rule& rule, std::uint32_t rule_index, const stack::TrackedPacket& packet) noexcept;
-  /// To be asked once of each packet that has bytes, behind its own alerts: whether a tag has it logged. The packet
-  /// that set a tag is counted, and not logged for it.
+  /// Whether a tag wants the packet logged. Call it once for each packet that has bytes, after its own alerts. The
+  /// packet that set a tag is counted, but not logged because of it.
   [[nodiscard]] bool tagged(const stack::TrackedPacket& packet) noexcept;
 
   void flow_ended(stack::Flow& flow) noexcept;
 
-  /// A drop rule has matched: the rest of the flow is dropped (IPS), or passed without being looked at (pass). The
-  /// first that is set stays.
+  /// What happens to the rest of the flow: after a drop rule it is dropped (IPS mode), after a pass rule it passes
+  /// without inspection. The first fate that is set stays.
   enum class FlowFate : std::uint8_t { inspected, passed, dropped };
   [[nodiscard]] FlowFate fate(const stack::Flow& flow) const noexcept;
   void set_fate(stack::Flow& flow, FlowFate fate) noexcept;
 
   struct Counters {
-    std::uint64_t flows = 0;          // that have something now
-    std::uint64_t flows_evicted = 0;  // what they had is lost
+    std::uint64_t flows = 0;          // flows that have state now
+    std::uint64_t flows_evicted = 0;  // flows whose state was evicted
   };
   [[nodiscard]] Counters counters() const noexcept;
 

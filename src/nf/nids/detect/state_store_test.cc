@@ -55,14 +55,14 @@ TEST(StateStore, FlowbitsBelongToTheirFlow) {
   EXPECT_FALSE(s.store.holds(isset({5 + 32}), in_one));
   EXPECT_FALSE(s.store.holds(isset({5}), in_other));
   EXPECT_TRUE(s.store.holds(isset({1, 5}), in_one));
-  EXPECT_TRUE(s.store.holds(isnotset({1, 5}), in_one));  // any of them
+  EXPECT_TRUE(s.store.holds(isnotset({1, 5}), in_one));  // one of them is not set
   EXPECT_FALSE(s.store.holds(isnotset({5}), in_one));
   s.store.flow_ended(one);
   EXPECT_EQ(one.slot, 0U);
   EXPECT_FALSE(s.store.holds(isset({5}), in_one));
 }
 
-TEST(StateStore, WithoutAFlowNothingOfFlowsHolds) {
+TEST(StateStore, FlowStateDoesNotMatchWithoutAFlow) {
   Store s;
   const TrackedPacket packet = packet_of(1, 2);
   s.store.change(FlowbitsChange{FlowbitsChange::How::set, 5}, packet);
@@ -89,7 +89,7 @@ TEST(StateStore, FlowintsCompareOnlyWhenSet) {
   }
   change(How::subtract, 0, 1);
   EXPECT_TRUE(holds(Is::is_not_set, 0, 0));
-  change(How::add, 0, 3);  // from nothing
+  change(How::add, 0, 3);  // from unset
   EXPECT_TRUE(holds(Is::is_set, 0, 0));
   EXPECT_TRUE(holds(Is::equal, 0, 3));
   EXPECT_TRUE(holds(Is::less, 0, 4));
@@ -97,7 +97,7 @@ TEST(StateStore, FlowintsCompareOnlyWhenSet) {
   EXPECT_TRUE(holds(Is::greater, 0, 2));
   EXPECT_TRUE(holds(Is::greater_equal, 0, 3));
   EXPECT_TRUE(holds(Is::not_equal, 0, 2));
-  EXPECT_TRUE(holds(Is::greater, 0, 9, 1));  // the other is not set: 0
+  EXPECT_TRUE(holds(Is::greater, 0, 9, 1));  // the other one is not set, so it counts as 0
   change(How::set, 1, 0, 0);
   EXPECT_TRUE(holds(Is::equal, 1, 3));
   change(How::subtract, 1, 4);
@@ -106,7 +106,7 @@ TEST(StateStore, FlowintsCompareOnlyWhenSet) {
   EXPECT_TRUE(holds(Is::equal, 1, 2));
 }
 
-TEST(StateStore, XbitsOfPairsSeeBothDirectionsAndThoseOfHostsTheirOwn) {
+TEST(StateStore, XbitsOfPairsIgnoreDirectionAndThoseOfHostsDoNot) {
   Store s;
   const auto set = [&](TrackBy track, const TrackedPacket& packet) {
     s.store.change(XbitsChange{XbitsChange::How::set, 4, track, 10}, packet);
@@ -131,14 +131,14 @@ TEST(StateStore, XbitsOfPairsSeeBothDirectionsAndThoseOfHostsTheirOwn) {
   EXPECT_FALSE(is(TrackBy::ip_pair, v6));
 }
 
-/// All of it against maps, with time that jumps both ways.
+/// Compares everything with maps, with time that jumps both ways.
 TEST(StateStore, AgreesWithPlainMapsOnRandomChanges) {
   Store s;
   auto random = [engine = std::mt19937(7)]() mutable { return static_cast<std::uint32_t>(engine()); };
   std::vector<Flow> flows(20);
   std::vector<std::set<std::uint32_t>> bits(flows.size());
   std::vector<std::map<std::uint32_t, std::uint32_t>> ints(flows.size());
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint64_t> xbits;  // to its end
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint64_t> xbits;  // to its expiry time
   std::uint64_t now_s = 1000;
   for (int step = 0; step < 300'000; ++step) {
     now_s += random() % 5;
@@ -231,7 +231,7 @@ unsigned alerts(Store& s, const Rule& rule, std::uint32_t index, const std::vect
   return alerts;
 }
 
-TEST(StateStore, CountsForEachWhoIsTracked) {
+TEST(StateStore, CountsPerTrackedHostPairRuleOrFlow) {
   Flow flow_a, flow_b;
   const std::vector<TrackedPacket> packets{packet_of(1, 2, 0, &flow_a), packet_of(2, 1, 1, &flow_a),
                                            packet_of(1, 3, 2, &flow_b), packet_of(1, 2, 3, &flow_a),
@@ -248,24 +248,24 @@ TEST(StateStore, CountsForEachWhoIsTracked) {
   EXPECT_EQ(limited_to_one(TrackBy::destination), 4U);  // 2 1 3 5
   EXPECT_EQ(limited_to_one(TrackBy::both), 3U);         // 1-2 1-3 4-5
   EXPECT_EQ(limited_to_one(TrackBy::rule), 1U);
-  EXPECT_EQ(limited_to_one(TrackBy::flow), 2U);  // what has no flow does not match at all
+  EXPECT_EQ(limited_to_one(TrackBy::flow), 2U);  // a packet without a flow does not match at all
 }
 
-TEST(StateStore, CountsRulesApart) {
+TEST(StateStore, CountsEachRuleSeparately) {
   Store s;
   const Rule rule = rule_with({.type = Threshold::Type::limit, .track = TrackBy::rule, .count = 1, .seconds = 60});
   EXPECT_EQ(alerts(s, rule, 0, {packet_of(1, 2), packet_of(1, 2)}), 1U);
   EXPECT_EQ(alerts(s, rule, 1, {packet_of(1, 2), packet_of(1, 2)}), 1U);
 }
 
-TEST(StateStore, AThresholdOfOneIsNone) {
+TEST(StateStore, AThresholdOfOneAlwaysAlerts) {
   Store s;
   const Rule rule = rule_with({.type = Threshold::Type::threshold, .track = TrackBy::source, .count = 1, .seconds = 1});
   EXPECT_EQ(alerts(s, rule, 0, {packet_of(1, 2, 0), packet_of(1, 2, 1), packet_of(1, 2, 5), packet_of(1, 2, 9)}), 4U);
   EXPECT_EQ(s.hosts.counters().records, 0U);
 }
 
-TEST(StateStore, ActsWhereAlertsAreLimitedAndNotBeforeADetectionFilter) {
+TEST(StateStore, ActsOnLimitedAlertsButNotBeforeADetectionFilter) {
   Store s;
   const TrackedPacket packet = packet_of(1, 2);
   const Rule limit = rule_with({.type = Threshold::Type::limit, .track = TrackBy::source, .count = 1, .seconds = 60});
@@ -283,7 +283,7 @@ TEST(StateStore, ActsWhereAlertsAreLimitedAndNotBeforeADetectionFilter) {
   EXPECT_TRUE(decision.acts);
 }
 
-TEST(StateStore, ARateFilterPutsItsActionInTheRulesPlace) {
+TEST(StateStore, ARateFilterReplacesTheRulesAction) {
   Store s;
   Rule rule = rule_with({.type = Threshold::Type::rate_filter, .track = TrackBy::both, .count = 1, .seconds = 60});
   rule.threshold->new_action = Action::drop;
@@ -298,7 +298,7 @@ TEST(StateStore, ARateFilterPutsItsActionInTheRulesPlace) {
   EXPECT_FALSE(decision.alerts);
 }
 
-TEST(StateStore, WhatIsNotIpIsNotCounted) {
+TEST(StateStore, DoesNotCountPacketsOtherThanIp) {
   Store s;
   TrackedPacket packet = packet_of(1, 2);
   packet.packet.ip_version = 0;
@@ -335,7 +335,7 @@ TEST(StateStore, SuppressesByRuleGroupAndAddress) {
   for (std::uint32_t rule = 0; rule < 3; ++rule) EXPECT_TRUE(store.suppressed(rule, packet_of(77, 101)));
 }
 
-TEST(StateStore, TagsLogThePacketsBehindTheAlert) {
+TEST(StateStore, TagsLogThePacketsAfterTheAlert) {
   Store s;
   Flow flow;
   Rule rule;
@@ -375,7 +375,8 @@ TEST(StateStore, TagsAreRenewedByTheirRuleNineTimes) {
     if (s.store.tagged(packet)) ++logged;
     if (i == 12) break;
   }
-  // The first packet is the alert's own, nine begin anew, and one more fits into the two of the last of them.
+  // The first packet raised the alert, nine restart the tag, and one more fits into the two packets of the last
+  // restart.
   EXPECT_EQ(logged, 9U + 1U);
 }
 
@@ -391,7 +392,7 @@ TEST(StateStore, TheFirstFateStays) {
   EXPECT_EQ(s.store.fate(flow), Fate::inspected);
 }
 
-TEST(StateStore, FlowsAreBoundedInMemoryAndTheLongestUnusedLoses) {
+TEST(StateStore, EvictsTheLeastRecentlyUsedFlowWhenFull) {
   RuleSet rules;
   HostMemory hosts;
   StateStore store(rules, hosts, 48 * 100);  // a hundred cells
@@ -406,7 +407,7 @@ TEST(StateStore, FlowsAreBoundedInMemoryAndTheLongestUnusedLoses) {
   EXPECT_EQ(store.counters().flows_evicted, 10U);
   EXPECT_FALSE(store.holds(isset({3}), packet_of(1, 2, 0, &flows[1])));
   EXPECT_TRUE(store.holds(isset({3}), packet_of(1, 2, 0, &flows[12])));
-  // One flow that wants all of it gets what there is, and nothing breaks.
+  // A single flow that asks for all memory gets what there is, and nothing breaks.
   for (std::uint32_t bit = 0; bit < 200; ++bit) {
     store.change(FlowbitsChange{FlowbitsChange::How::set, bit}, packet_of(1, 2, 0, &flows[59]));
   }
@@ -417,12 +418,12 @@ TEST(StateStore, FlowsAreBoundedInMemoryAndTheLongestUnusedLoses) {
   EXPECT_EQ(store.counters().flows, 0U);
 }
 
-TEST(StateStore, KeepsWhateverNumberOfRecordsAFlowHas) {
+TEST(StateStore, KeepsAnyNumberOfRecordsPerFlow) {
   RuleSet rules;
   HostMemory hosts;
   StateStore store(rules, hosts);
   std::array<Flow, 3> flows;
-  constexpr std::uint32_t kNames = 20'000;  // with a list of them this would take minutes
+  constexpr std::uint32_t kNames = 20'000;  // with a linear list this would take minutes
   for (std::uint32_t round = 0; round < 3; ++round) {
     for (std::uint32_t name = 0; name < kNames; ++name) {
       for (std::uint32_t i = 0; i < flows.size(); ++i) {
@@ -444,7 +445,7 @@ TEST(StateStore, KeepsWhateverNumberOfRecordsAFlowHas) {
   EXPECT_FALSE(store.holds(isset({5}), packet_of(1, 2, 0, &flows[0])));
 }
 
-TEST(StateStore, GivesBackWhatEndedFlowsHad) {
+TEST(StateStore, FreesTheStateOfEndedFlows) {
   RuleSet rules;
   HostMemory hosts;
   StateStore store(rules, hosts, 48 * 1000);

@@ -14,10 +14,10 @@ namespace penstock::nids {
 
 namespace {
 
-// What is longer of bytes one behind the other is cut to what is looked at again.
+// Longer runs of bytes are cut down to what will be looked up again.
 constexpr std::uint64_t kMostKept = std::uint64_t{1} << 20, kMostLookedAt = std::uint64_t{1} << 17;
 
-/// How far `at` lies ahead of a place. What is kept of a stream is far less than 2^31 bytes.
+/// How far `at` is ahead of `place`. What is stored of a stream spans far less than 2^31 bytes.
 std::int32_t ahead_of(std::uint64_t place, std::uint32_t at) noexcept {
   return static_cast<std::int32_t>(at - static_cast<std::uint32_t>(place));
 }
@@ -50,7 +50,7 @@ StreamFindings::Entry* StreamFindings::entry_of(std::uint64_t key) noexcept {
 }
 
 void StreamFindings::prefetch(const stack::Flow& flow) const noexcept {
-  // Up to the first few pieces: there are seldom more. Literals are rare.
+  // Only up to the first few pieces; more are rare, and so are literals.
   constexpr std::size_t kUsual = offsetof(Entry, pieces) + 4 * sizeof(Piece);
   if (!entries_) return;
   for (const stack::Direction direction : {stack::Direction::to_server, stack::Direction::to_client}) {
@@ -63,7 +63,7 @@ void StreamFindings::note(const stack::Flow& flow, stack::Direction direction, c
   Entry* const entry = entry_of(key_of(flow, direction));
   if (entry == nullptr) return;
   if (entry->note_floor == Entry::kNotNoted) {
-    // Whatever is in the stream now may have come in packets that were not noted.
+    // The bytes that the stream has now may have come in packets that were not noted.
     entry->note_floor = segment.highest;
     return;
   }
@@ -73,7 +73,7 @@ void StreamFindings::note(const stack::Flow& flow, stack::Direction direction, c
   const std::uint64_t begin = std::max({segment.begin, entry->note_floor, entry->floor});
   if (begin >= segment.end) return;
   if (entry->piece_count == entry->pieces.size()) {
-    // The older half goes. Pieces lie in the order in which they came.
+    // Drop the older half; pieces are in order of arrival.
     std::uint64_t floor = entry->floor;
     for (std::size_t i = 0; i < entry->pieces.size() / 2; ++i) floor = std::max(floor, entry->pieces[i].end());
     forget_before(*entry, floor);
@@ -87,12 +87,12 @@ void StreamFindings::note(const stack::Flow& flow, stack::Direction direction, c
 
 bool StreamFindings::join(Entry& entry, const Segment& segment, bool is_known) noexcept {
   if (segment.state == nullptr || !is_known || segment.begin < std::max(entry.note_floor, entry.floor)) {
-    // Also of seams before it: it may have changed bytes there.
+    // Also forget seams before it, since it may have changed bytes there.
     entry.joined_from = std::max(entry.note_end, segment.end);
     entry.joined_state = {};
     return false;
   }
-  // The state is compared with the bytes that came: it may be of other packets.
+  // Compare the state with the bytes that arrived, because it may belong to other packets.
   const bool follows =
       segment.begin == entry.note_end && entry.joined_state.count() > 0 && segment.state->ends_with(entry.joined_state);
   if (!follows) {
@@ -158,12 +158,12 @@ void StreamFindings::look_up(const stack::Flow& flow, stack::Direction direction
   const std::span<const Piece> pieces(entry->pieces.data(), entry->piece_count);
   const Piece& first = pieces.front();
   if (pieces.size() == 1 && first.kind == Kind::inspected && first.begin <= begin && first.end() >= begin &&
-      first.end() < end) {  // nearly always: the stream goes on
+      first.end() < end) {  // the usual case: the stream continues
     known.rest[known.rest_count++] = {std::max(begin, first.end() - std::min(first.end(), reach)), end};
     return;
   }
 
-  // The bytes, cut wherever a piece begins or ends: between two cuts they are of the same pieces.
+  // Divide the bytes wherever a piece begins or ends: between two cuts, the same pieces apply.
   std::array<std::uint64_t, 2 * Known::kMostRanges + 2> cuts;
   std::size_t cut_count = 0;
   cuts[cut_count++] = begin;
@@ -199,7 +199,7 @@ void StreamFindings::look_up(const stack::Flow& flow, stack::Direction direction
     if (!is_inspected && (!is_noted || is_unknown)) {
       add(cuts[i], cuts[i + 1]);
     } else if (i > 0 && !goes_on && reach > 0) {
-      // What straddles a seam has a byte on either side of it.
+      // A literal across a seam has a byte on either side of it.
       if (is_joined && entry->joined_from + reach <= cuts[i]) {
         ++known.seams_known;
       } else {
@@ -217,34 +217,33 @@ void StreamFindings::searched(const stack::Flow& flow, stack::Direction directio
   Piece& first = entry->pieces.front();
   if (entry->piece_count == 1 && first.kind == Kind::inspected && first.begin <= begin &&
       first.end() >= begin + reach && first.end() <= end && end - first.begin <= kMostKept) {
-    first.length = static_cast<std::uint32_t>(end - first.begin);  // nearly always: the stream goes on
+    first.length = static_cast<std::uint32_t>(end - first.begin);  // the usual case: the stream continues
     return;
   }
-  // It takes the place of what lies in it, and is joined with what was inspected before where no literal can lie over
-  // the seam.
+  // It replaces the pieces inside it, and is joined with bytes inspected before if no literal can cross the seam.
   std::uint64_t from = begin, to = end;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < entry->piece_count; ++i) {
     Piece piece = entry->pieces[i];
     const std::uint64_t piece_end = piece.end();
     const bool is_before = piece.begin < begin && piece_end >= begin;
-    const bool is_behind = piece_end > end && piece.begin <= end;
+    const bool is_after = piece_end > end && piece.begin <= end;
     if (piece.kind == Kind::inspected && is_before && std::min(piece_end, end) - begin >= reach) {
       from = std::min(from, piece.begin);
-      if (is_behind) to = std::max(to, piece_end);
+      if (is_after) to = std::max(to, piece_end);
       continue;
     }
-    if (piece.kind == Kind::inspected && is_behind && end - std::max(piece.begin, begin) >= reach) {
+    if (piece.kind == Kind::inspected && is_after && end - std::max(piece.begin, begin) >= reach) {
       to = std::max(to, piece_end);
       continue;
     }
     if (piece.begin >= begin && piece_end <= end) continue;
-    if (is_before && is_behind) {
-      entry->pieces[kept++] = piece;  // of another kind, around it: what was inspected counts
+    if (is_before && is_after) {
+      entry->pieces[kept++] = piece;  // a piece of another kind around it: the inspected one takes precedence
       continue;
     }
     if (is_before) piece.length = static_cast<std::uint32_t>(begin - piece.begin);
-    if (is_behind) {
+    if (is_after) {
       piece.joined = piece.joined && piece.begin == end;
       piece.begin = end;
       piece.length = static_cast<std::uint32_t>(piece_end - end);

@@ -30,7 +30,7 @@ class StreamFindingsTest : public ::testing::Test {
   void searched(std::uint64_t begin, std::uint64_t end, std::vector<Found> found = {}) {
     findings_.searched(flow_, Direction::to_server, begin, end, kReach, found);
   }
-  /// What is left to scan.
+  /// The ranges left to scan.
   std::vector<Range> rest_of(std::uint64_t begin, std::uint64_t end) {
     StreamFindings::Known known;
     findings_.look_up(flow_, Direction::to_server, begin, end, kReach, known);
@@ -42,10 +42,10 @@ class StreamFindingsTest : public ::testing::Test {
   StreamFindings findings_{4};
   stack::Flow flow_;
   std::uint64_t highest_ = 0;
-  std::vector<std::uint32_t> literals_;  // of the last look-up
+  std::vector<std::uint32_t> literals_;  // of the last lookup
 };
 
-// --- Payloads that were searched elsewhere -------------------------------------------------------------------------
+// --- Payloads searched by a GPU ------------------------------------------------------------------------------------
 
 TEST_F(StreamFindingsTest, LeaveTheSeamsBetweenSegments) {
   note(0, 0);  // the handshake
@@ -57,15 +57,15 @@ TEST_F(StreamFindingsTest, LeaveTheSeamsBetweenSegments) {
   EXPECT_THAT(literals_, ElementsAre(8, 9));
 }
 
-TEST_F(StreamFindingsTest, LeaveWhatCameBeforeTheFirstNote) {
+TEST_F(StreamFindingsTest, LeaveBytesBeforeTheFirstNote) {
   note(0, 100);
   EXPECT_THAT(rest_of(0, 100), ElementsAre(Range{0, 100}));
-  note(50, 150);  // its first half may have lost to an earlier packet
+  note(50, 150);  // the stream may have kept an earlier packet's bytes for its first half
   EXPECT_THAT(rest_of(50, 150), ElementsAre(Range{50, 105}));
   EXPECT_THAT(rest_of(100, 150), IsEmpty());
 }
 
-/// What overlaps with it may be its bytes in the stream.
+/// The stream may have kept the bytes of an overlapping segment instead.
 TEST_F(StreamFindingsTest, LeaveSegmentsThatWereNotSearched) {
   note(0, 0);
   note(0, 100, {}, false);
@@ -74,14 +74,14 @@ TEST_F(StreamFindingsTest, LeaveSegmentsThatWereNotSearched) {
   EXPECT_THAT(rest_of(120, 200), IsEmpty());
 }
 
-// Where it overlaps with others, the stream may have their bytes.
+// Where segments overlap, the stream may have the bytes of either.
 //
 //     0             100
 //     |-- noted -----|
 //           |-- overlaps with it --|
 //                                  |-- noted --|
 //           50                    200         300
-TEST_F(StreamFindingsTest, LeaveSegmentsThatOverlapWithOthers) {
+TEST_F(StreamFindingsTest, LeaveOverlappingSegments) {
   note(0, 0);
   note(0, 100);
   note(50, 200);
@@ -101,16 +101,16 @@ TEST_F(StreamFindingsTest, LeaveGaps) {
   EXPECT_THAT(rest_of(0, 200), ElementsAre(Range{85, 135}));
 }
 
-TEST_F(StreamFindingsTest, ForgetTheOldestWhereThereIsNoRoom) {
+TEST_F(StreamFindingsTest, ForgetTheOldestWhenFull) {
   note(0, 0);
   for (std::uint64_t at = 0; at < 10'000; at += 100) note(at, at + 100);
   EXPECT_THAT(rest_of(0, 100), ElementsAre(Range{0, 100}));
   EXPECT_THAT(rest_of(9900, 10'000), IsEmpty());
 }
 
-// --- Payloads that were searched with the state of their flow ------------------------------------------------------
+// --- Payloads searched with the state of their flow ----------------------------------------------------------------
 
-/// A stream of digits, whose segments come with the bytes before them.
+/// A stream of digits; its segments come with the bytes before them as state.
 class JoinedFindings : public StreamFindingsTest {
  protected:
   static std::vector<std::uint8_t> digits(std::uint64_t begin, std::uint64_t end) {
@@ -143,28 +143,28 @@ TEST_F(JoinedFindings, LeaveNothingOfSegmentsThatWereSearchedAsOne) {
   EXPECT_THAT(rest_of(200, 300), IsEmpty());
 }
 
-TEST_F(JoinedFindings, LeaveSeamsWhereTheStateIsNotThatOfTheStream) {
+TEST_F(JoinedFindings, LeaveSeamsIfTheStateIsNotTheStreams) {
   note_with_state(0, 0);
   note_with_state(0, 100);
   note_with_state(100, 200, false);
   note_with_state(200, 300);
   EXPECT_THAT(rest_of(0, 300), ElementsAre(Range{95, 105})) << "the third continues the second";
-  note(300, 400);  // without
+  note(300, 400);  // without state
   note_with_state(400, 500);
   EXPECT_THAT(rest_of(300, 500), ElementsAre(Range{395, 405}));
 }
 
 //     0       100   110      200
-//     |--------| lost |-------|         the digits repeat: the bytes before the gap are as those before its end
-TEST_F(JoinedFindings, LeaveGapsWhoseStateIsAsTheBytesBeforeThem) {
+//     |--------| lost |-------|         the digits repeat: the same bytes precede the gap and its end
+TEST_F(JoinedFindings, LeaveGapsWhoseStateEqualsTheBytesBefore) {
   note_with_state(0, 0);
   note_with_state(0, 100);
   note_with_state(110, 200);
   EXPECT_THAT(rest_of(0, 200), ElementsAre(Range{95, 115}));
 }
 
-/// A literal of six bytes may begin five before a seam, where nothing was searched for its parts.
-TEST_F(JoinedFindings, LeaveSeamsNearWhereTheyBegin) {
+/// A literal of six bytes may begin five bytes before a seam, where no parts of it were searched for.
+TEST_F(JoinedFindings, LeaveSeamsNearTheStartOfJoinedBytes) {
   note_with_state(0, 0);
   note_with_state(0, 100, true, false);
   note_with_state(100, 104);
@@ -191,7 +191,7 @@ TEST_F(JoinedFindings, LeaveSeamsOfBytesThatMayHaveChanged) {
   EXPECT_THAT(rest_of(250, 400), IsEmpty());
 }
 
-// --- Bytes that were inspected -------------------------------------------------------------------------------------
+// --- Inspected bytes -----------------------------------------------------------------------------------------------
 
 TEST_F(StreamFindingsTest, LeaveOnlyNewBytesOfAStreamThatWasInspected) {
   searched(0, 100, {{7, 100}});
@@ -213,8 +213,8 @@ TEST_F(StreamFindingsTest, LeaveNothingOfAHoleThatWasFilled) {
   EXPECT_THAT(literals_, ElementsAre(9));
 }
 
-/// Joined only where no literal can lie over the seam.
-TEST_F(StreamFindingsTest, LeaveTheSeamOfBytesThatWereInspectedApart) {
+/// Ranges are only joined if no literal can cross the seam.
+TEST_F(StreamFindingsTest, LeaveTheSeamOfSeparatelyInspectedBytes) {
   searched(0, 100);
   searched(100, 200);
   EXPECT_THAT(rest_of(0, 200), ElementsAre(Range{95, 105}));
@@ -224,7 +224,7 @@ TEST_F(StreamFindingsTest, LeaveTheSeamOfBytesThatWereInspectedApart) {
   EXPECT_THAT(rest_of(250, 400), IsEmpty());
 }
 
-TEST_F(StreamFindingsTest, KnowALiteralWhereItWasFoundLast) {
+TEST_F(StreamFindingsTest, KnowTheLastPositionOfALiteral) {
   searched(0, 100, {{7, 100}});
   searched(50, 200, {{7, 200}});
   EXPECT_THAT(rest_of(150, 250), ElementsAre(Range{195, 250}));
@@ -235,7 +235,7 @@ TEST_F(StreamFindingsTest, KnowALiteralWhereItWasFoundLast) {
   EXPECT_THAT(literals_, ElementsAre(7));
 }
 
-TEST_F(StreamFindingsTest, ForgetBytesWhoseLiteralsHaveNoRoom) {
+TEST_F(StreamFindingsTest, ForgetBytesWhoseLiteralsDoNotFit) {
   std::vector<Found> found;
   for (std::uint32_t i = 0; i < StreamFindings::Known::kMostLiterals; ++i) found.push_back({i, 100});
   searched(0, 100, found);
@@ -245,7 +245,7 @@ TEST_F(StreamFindingsTest, ForgetBytesWhoseLiteralsHaveNoRoom) {
   EXPECT_THAT(literals_, ElementsAre(1000));
 }
 
-TEST_F(StreamFindingsTest, KnowNothingOfBytesWithMoreLiteralsThanThereIsRoomFor) {
+TEST_F(StreamFindingsTest, KnowNothingOfBytesWithTooManyLiterals) {
   std::vector<Found> found;
   for (std::uint32_t i = 0; i <= StreamFindings::Known::kMostLiterals; ++i) found.push_back({i, 100});
   searched(0, 100, found);
@@ -254,7 +254,7 @@ TEST_F(StreamFindingsTest, KnowNothingOfBytesWithMoreLiteralsThanThereIsRoomFor)
 
 TEST_F(StreamFindingsTest, NoteSegmentsOfAStreamThatWasInspectedBefore) {
   searched(0, 100);
-  note(100, 200);  // the first that is noted: others may have come before
+  note(100, 200);  // the first noted packet: others may have come before
   EXPECT_THAT(rest_of(0, 200), ElementsAre(Range{95, 200}));
   note(200, 300, {3});
   EXPECT_THAT(rest_of(0, 300), ElementsAre(Range{95, 205}));
@@ -263,13 +263,13 @@ TEST_F(StreamFindingsTest, NoteSegmentsOfAStreamThatWasInspectedBefore) {
 
 // --- The cache -----------------------------------------------------------------------------------------------------
 
-TEST_F(StreamFindingsTest, OfOtherDirectionsAndFlowsAreOthers) {
+TEST_F(StreamFindingsTest, AreSeparateForEachFlowAndDirection) {
   note(0, 0);
   note(0, 100);
   StreamFindings::Known known;
   findings_.look_up(flow_, Direction::to_client, 0, 100, kReach, known);
   EXPECT_EQ(known.rest_count, 1U);
-  for (std::uint64_t id = 1; id <= 200; ++id) {  // one of them takes its place
+  for (std::uint64_t id = 1; id <= 200; ++id) {  // one of them replaces the entry
     stack::Flow other;
     other.id = id;
     findings_.note(other, Direction::to_server, {0, 0, 0, true}, {});
@@ -279,11 +279,11 @@ TEST_F(StreamFindingsTest, OfOtherDirectionsAndFlowsAreOthers) {
   EXPECT_THAT(rest_of(100, 200), ElementsAre(Range{100, 200}));
 }
 
-TEST(StreamFindings, KnowNothingWhereThereIsNoMemoryForThem) {
+TEST(StreamFindings, KnowNothingWithoutMemory) {
 #ifdef PENSTOCK_SANITIZED
   GTEST_SKIP() << "the sanitizer ends a process that asks for so much";
 #endif
-  StreamFindings findings{40};  // more than processors have addresses for
+  StreamFindings findings{40};  // more than the address space
   const stack::Flow flow;
   StreamFindings::Known known;
   findings.note(flow, Direction::to_server, {0, 0, 0, true}, {});
@@ -293,9 +293,9 @@ TEST(StreamFindings, KnowNothingWhereThereIsNoMemoryForThem) {
   EXPECT_THAT(known.rest[0], (Range{0, 100}));
 }
 
-/// Bytes of a stream, each one's number of a literal of one to six bytes that begins there, or none. Windows are
-/// inspected at random, as they slide over the stream and as holes are filled; payloads are noted at random. Each
-/// literal in a window is either known or lies in what is left to scan.
+/// The bytes of a stream; each has the number of a literal of one to six bytes that begins there, or none. Windows are
+/// inspected at random, sliding over the stream and filling holes; payloads are noted at random. Each literal in a
+/// window must be known or in the ranges left to scan.
 TEST(StreamFindings, LeaveNoLiteralUnseen) {
   std::mt19937 random(3);
   for (int round = 0; round < 2000; ++round) {

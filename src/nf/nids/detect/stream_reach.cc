@@ -13,13 +13,13 @@ namespace penstock::nids {
 
 namespace {
 
-constexpr std::int64_t kMostNumberText = 23;  // what a number in text takes, at most
+constexpr std::int64_t kMostNumberText = 23;  // the longest number in text form
 
 /// Reads a rule's options in their order.
 class Reach {
  public:
-  /// False: the option can only be tried from the stream's first byte on. Others that count from there are tried
-  /// anywhere: whoever runs them knows how many bytes came before.
+  /// False if the option can only be tested from the stream's first byte on. Others with positions that count from
+  /// there can be tested anywhere, because the program gets the number of bytes before.
   bool add(const Content& content) {
     const bool relative = content.distance || content.within;
     const bool from_start = content.offset || content.depth || content.starts_with;
@@ -28,7 +28,9 @@ class Reach {
     if (from_start && (content.negated || relative || !is_fixed(content.offset) || !is_fixed(content.depth)))
       return false;
     if (content.negated) {
-      if (!relative) bounded_ = false;  // the more of the bytes before is looked at, the surer that it is not there
+      if (!relative)
+        bounded_ = false;  // the more preceding bytes are inspected, the more certain it is that it is
+                           // absent
       return true;
     }
     const auto length = static_cast<std::int64_t>(content.bytes.size());
@@ -45,7 +47,7 @@ class Reach {
     return true;
   }
 
-  /// Other `^` are for who runs it: he knows whether bytes came before.
+  /// The program handles other `^`: it knows whether bytes came before.
   bool add(const Pcre& pcre) {
     const auto longest = pcre.of == Pcre::Of::buffer && !pcre.negated ? facts_of(pcre).longest : std::nullopt;
     if (longest && !placed_) {
@@ -95,12 +97,12 @@ class Reach {
   template <typename Option>
   bool add_near(const Option& option, const Number& place, std::int64_t ends) {
     has_places_ = has_places_ || !option.relative;
-    if (place.variable >= 0 || !option.relative) bounded_ = false;  // a place of the stream is near nothing
+    if (place.variable >= 0 || !option.relative) bounded_ = false;  // an absolute position is not near any option
     span_ += std::max<std::int64_t>(0, ends);
     return !option.relative || placed_;
   }
 
-  bool placed_ = false;  // a match before gives a place
+  bool placed_ = false;  // an earlier match gives a position
   bool bounded_ = true;
   bool has_places_ = false;
   std::int64_t span_ = 0, lengths_ = 0;

@@ -21,7 +21,7 @@ std::uint32_t reach_of(const std::string& options) {
   return reach.bytes;
 }
 
-TEST(StreamReach, IsWhatAMatchMayTakeButItsLastByte) {
+TEST(StreamReach, IsTheLengthOfAMatchWithoutItsLastByte) {
   EXPECT_EQ(reach_of(R"(content:"a";)"), 0U);
   EXPECT_EQ(reach_of(R"(content:"attack";)"), 5U);
   EXPECT_EQ(reach_of(R"(content:"attack"; endswith;)"), 5U);
@@ -35,13 +35,13 @@ TEST(StreamReach, IsWhatAMatchMayTakeButItsLastByte) {
   EXPECT_EQ(reach_of(R"(pcre:"/attack/";)"), 5U);
   EXPECT_EQ(reach_of(R"(pcre:"/^attack/m";)"), 6U);
   EXPECT_EQ(reach_of(R"(pcre:"/att.{1,9}ack/"; content:"dawn"; within:10;)"), 24U);
-  // Places that count from the stream's first byte are known anywhere in it.
+  // Positions that count from the stream's first byte are known anywhere in it.
   EXPECT_EQ(reach_of(R"(content:"attack"; offset:100;)"), 5U);
   EXPECT_EQ(reach_of(R"(content:"attack"; depth:100;)"), 5U);
   EXPECT_EQ(reach_of(R"(content:"attack"; startswith; content:"dawn"; within:10;)"), 15U);
 }
 
-TEST(StreamReach, IsAChunkWhereNothingBoundsIt) {
+TEST(StreamReach, IsAChunkIfUnbounded) {
   for (const char* const between :
        {R"(content:"dawn";)", R"(content:"dawn"; distance:1;)", R"(pcre:"/da.*wn/"; content:"dawn";)",
         R"(content:"dawn"; content:!"dusk";)", R"(byte_jump:1,0,relative; content:"dawn"; within:4;)"}) {
@@ -60,12 +60,12 @@ TEST(StreamReach, IsAChunkWhereNothingBoundsIt) {
 TEST(StreamReach, HasABound) {
   EXPECT_EQ(reach_of(R"(content:"attack"; content:"dawn"; within:5000;)"), kMostStreamReach);
   EXPECT_EQ(reach_of("content:\"" + std::string(2000, 'a') + "\";"), 1999U);
-  // Contents are found however long they are.
+  // Contents are found whatever their length.
   EXPECT_EQ(reach_of("content:\"" + std::string(5000, 'a') + "\";"), 4999U);
   EXPECT_EQ(reach_of("content:\"" + std::string(2000, 'a') + "\"; content:\"" + std::string(2000, 'b') + "\";"), 4000U);
 }
 
-TEST(StreamReach, KnowsWhatCanOnlyBeTriedFromTheStart) {
+TEST(StreamReach, KnowsRulesThatCanOnlyBeTriedFromTheStart) {
   for (const char* const options :
        {R"(content:!"attack"; offset:1; content:"dawn";)", R"(content:"attack"; within:20;)",
         R"(byte_extract:1,0,x; content:"attack"; offset:x;)", R"(content:"attack"; isdataat:!100;)",
@@ -75,7 +75,7 @@ TEST(StreamReach, KnowsWhatCanOnlyBeTriedFromTheStart) {
   }
 }
 
-TEST(StreamReach, KnowsWhatHasPlacesInTheStream) {
+TEST(StreamReach, KnowsRulesWithPositionsInTheStream) {
   for (const char* const options :
        {R"(content:"a"; offset:3;)", R"(content:"a"; depth:3;)", R"(content:"a"; startswith;)",
         R"(content:"a"; isdataat:3;)", R"(content:"a"; byte_test:1,>,9,0;)",

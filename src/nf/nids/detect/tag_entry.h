@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One rule's tag on a flow or a host: which of the packets behind the alert are to be logged.
+// One rule's tag on a flow or a host: determines which packets after the alert are logged.
 
 #pragma once
 
@@ -13,22 +13,23 @@
 
 namespace penstock::nids {
 
-/// As many on one flow or host; what comes then is left out. A rule has one on each, which further matches renew.
+/// The most tags of one flow or host; further ones are ignored. A rule has one on each, which further matches renew.
 inline constexpr unsigned kMostTags = 50;
 
 struct TagEntry {
   std::uint64_t first_s = 0;
-  std::uint32_t used = 0;  // packets or bytes
+  std::uint32_t used = 0;  // packets or bytes so far
   std::uint32_t count = 0;
   Tag::Unit unit = Tag::Unit::packets;
   std::uint8_t renewals = 0;
-  bool began = false;  // the packet that set it is behind it
+  bool began = false;  // the packet that set the tag has been counted
 
   [[nodiscard]] static TagEntry of(const Tag& tag, std::uint64_t now_s) noexcept {
     return {.first_s = now_s, .used = 0, .count = tag.count, .unit = tag.unit, .renewals = 0, .began = false};
   }
 
-  /// By one more match of the rule. Only the first few matches do, lest an endless attack fills the log.
+  /// Renews the tag after one more match of the rule. Only the first few matches do so, so that an endless attack does
+  /// not fill the log.
   void renew(std::uint64_t now_s) noexcept {
     constexpr std::uint8_t kMostRenewals = 10;
     if (renewals < kMostRenewals) ++renewals;
@@ -38,7 +39,7 @@ struct TagEntry {
   }
 
   enum class Says : std::uint8_t { not_this_one, log, ended };
-  /// Of one more packet.
+  /// Counts one more packet.
   [[nodiscard]] Says packet(std::uint64_t now_s, std::uint32_t bytes) noexcept {
     if (unit == Tag::Unit::packets) ++used;
     if (unit == Tag::Unit::bytes) used += std::min(bytes, std::numeric_limits<std::uint32_t>::max() - used);
@@ -46,7 +47,7 @@ struct TagEntry {
       began = true;
       return Says::not_this_one;
     }
-    // Time that goes back is beyond any count: the difference wraps.
+    // If time goes backwards, the difference wraps and exceeds any count, which ends the tag.
     const bool over = unit == Tag::Unit::seconds ? now_s - first_s > count : used > count;
     return over ? Says::ended : Says::log;
   }

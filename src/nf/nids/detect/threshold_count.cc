@@ -23,7 +23,7 @@ std::uint64_t multiplied(std::uint64_t next, std::uint32_t multiplier) noexcept 
 Counted count_rate(const Threshold& threshold, ThresholdCount& count, std::uint64_t now_us, bool in_interval) noexcept {
   const Counted taken = threshold.new_action ? Counted::new_action : Counted::alert;
   if (count.acting_us != 0) {
-    // Whole seconds. Time that goes back ends the new action: the difference is then beyond any timeout.
+    // Whole seconds. If time goes backwards, the difference exceeds any timeout, and the new action ends.
     if (now_us / kSecond - count.acting_us / kSecond <= threshold.timeout_s) return taken;
     count.acting_us = 0;
     return Counted::alert;

@@ -28,8 +28,8 @@ std::vector<Counted> counted(const Threshold& threshold, const std::vector<std::
   return said;
 }
 
-/// The documentation's words, on the whole list: matches are parted into intervals of so many seconds, each from its
-/// first match on; and what is said of a match follows from its place in its interval.
+/// The documentation, applied to the whole list: matches are divided into intervals of that many seconds, each from its
+/// first match on. The result for a match follows from its position in its interval.
 std::vector<Counted> documented(const Threshold& threshold, const std::vector<std::uint64_t>& times_us) {
   std::vector<Counted> said;
   std::uint64_t begin = 0;
@@ -46,7 +46,8 @@ std::vector<Counted> documented(const Threshold& threshold, const std::vector<st
       case Type::limit:  // "at most COUNT alerts"
         said.push_back(place <= threshold.count ? Counted::alert : Counted::silent);
         break;
-      case Type::threshold:  // "on every COUNT-th"; of one match alone nothing is said where it ends an interval
+      case Type::threshold:  // "on every COUNT-th"; for a COUNT of 1, a match that begins a later interval does not
+                             // alert
         said.push_back(place % threshold.count == 0 && (threshold.count > 1 || place > 1 || intervals == 1)
                            ? Counted::alert
                            : Counted::nothing);
@@ -56,7 +57,7 @@ std::vector<Counted> documented(const Threshold& threshold, const std::vector<st
                        : place > threshold.count ? Counted::silent
                                                  : Counted::nothing);
         break;
-      case Type::detection_filter:  // "on every match behind the first COUNT"
+      case Type::detection_filter:  // "on every match after the first COUNT"
         said.push_back(place > threshold.count ? Counted::alert : Counted::nothing);
         break;
       default: ADD_FAILURE(); break;
@@ -65,7 +66,7 @@ std::vector<Counted> documented(const Threshold& threshold, const std::vector<st
   return said;
 }
 
-TEST(ThresholdCount, SaysWhatIsDocumentedOnRandomTimes) {
+TEST(ThresholdCount, BehavesAsDocumentedAtRandomTimes) {
   auto random = [engine = std::mt19937(1)]() mutable { return static_cast<std::uint32_t>(engine()); };
   for (int round = 0; round < 3000; ++round) {
     const auto type = std::vector{Type::limit, Type::threshold, Type::both, Type::detection_filter}[random() % 4];
@@ -82,13 +83,13 @@ TEST(ThresholdCount, SaysWhatIsDocumentedOnRandomTimes) {
   }
 }
 
-TEST(ThresholdCount, AnIntervalHoldsItsLastMicrosecond) {
+TEST(ThresholdCount, AnIntervalIncludesItsLastMicrosecond) {
   const Threshold limit = threshold_of(Type::limit, 1, 10);
   EXPECT_EQ(counted(limit, {5 * kSecond, 15 * kSecond, 15 * kSecond + 1}),
             (std::vector{Counted::alert, Counted::silent, Counted::alert}));
 }
 
-TEST(ThresholdCount, TimeThatGoesBackIsStillInTheInterval) {
+TEST(ThresholdCount, ATimeBeforeTheIntervalCountsAsWithinIt) {
   const Threshold limit = threshold_of(Type::limit, 2, 10);
   EXPECT_EQ(counted(limit, {500 * kSecond, 1 * kSecond, 2 * kSecond, 511 * kSecond, 3 * kSecond}),
             (std::vector{Counted::alert, Counted::alert, Counted::silent, Counted::alert, Counted::alert}));
@@ -104,7 +105,7 @@ TEST(ThresholdCount, BackoffAlertsOnPowers) {
     for (std::uint32_t match = 1; match <= 20'000; ++match) {
       const Counted said = match == 1 ? count_first(backoff, count, 0) : count_next(backoff, count, 0);
       if (said == Counted::alert) alerts.push_back(match);
-      // Before the first alert the very first match is nothing; all others have their action taken.
+      // Before the first alert, the very first match counts as none; all others have their action applied.
       if (said != Counted::alert) {
         EXPECT_EQ(said, match == 1 ? Counted::nothing : Counted::silent);
       }
@@ -118,7 +119,7 @@ TEST(ThresholdCount, BackoffAlertsOnPowers) {
   }
 }
 
-TEST(ThresholdCount, BackoffEndsWhereItsNumbersEnd) {
+TEST(ThresholdCount, BackoffStopsWhenItsCountOverflows) {
   Threshold backoff = threshold_of(Type::backoff, 1, 0);
   backoff.multiplier = 0xffffffff;
   ThresholdCount count;
@@ -134,11 +135,11 @@ TEST(ThresholdCount, RateFilterActsFromTheMatchOverItsCountUntilItsTimeout) {
   rate.new_action = Action::drop;
   rate.timeout_s = 5;
   const auto at = [](std::uint64_t s) { return s * kSecond; };
-  EXPECT_EQ(counted(rate, {at(100), at(101),             // two are let be
+  EXPECT_EQ(counted(rate, {at(100), at(101),             // two are below the count
                            at(102),                      // the third acts,
-                           at(103), at(107),             // and so do all for five seconds,
-                           at(108),                      // but not the one that finds the time over;
-                           at(109), at(110),             // the interval goes on: over the count again
+                           at(103), at(107),             // as do all for five seconds
+                           at(108),                      // but not the first one after them
+                           at(109), at(110),             // the interval continues: over the count again
                            at(116),                      // over,
                            at(117), at(118), at(119)}),  // and a new interval
             (std::vector{Counted::alert, Counted::alert, Counted::new_action, Counted::new_action, Counted::new_action,

@@ -40,7 +40,7 @@ class Builder {
  private:
   [[nodiscard]] std::uint8_t seen(std::uint8_t byte) const { return folds_ ? folded(byte) : byte; }
 
-  /// A class for each byte that occurs, and one, 0, for all others.
+  /// One class for each byte that occurs in a literal; class 0 for all others.
   void classify() {
     std::array<bool, 256> used{};
     for (const Literal& literal : literals_) {
@@ -86,7 +86,7 @@ class Builder {
     return true;
   }
 
-  /// Breadth first: a state's longest proper suffix is complete before the state.
+  /// Breadth first, so that a state's longest proper suffix is complete before the state.
   void complete() {
     suffix_.assign(ends_.size(), kRoot);
     accepting_suffix_.assign(ends_.size(), kNobody);
@@ -112,8 +112,7 @@ class Builder {
     return !ends_[state].empty() || accepting_suffix_[state] != kNobody;
   }
 
-  /// Breadth first still, for the rows near the root are those that are read most; those that accept behind the
-  /// others.
+  /// Keeps the breadth-first order, because rows near the root are read most, but moves accepting states to the end.
   void renumber() {
     std::stable_partition(order_.begin(), order_.end(), [&](std::uint32_t state) { return !accepts(state); });
     std::vector<std::uint32_t> number(order_.size());

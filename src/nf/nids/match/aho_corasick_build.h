@@ -10,11 +10,11 @@
 
 namespace penstock::nids {
 
-/// The most that rows may take: 256 MiB.
+/// The limit for the size of the rows: 256 MiB.
 inline constexpr std::size_t kMostAhoCorasickBytes = std::size_t{1} << 28;
 
-/// Where any literal matches in either case, the automaton is of texts in lower case, and the others are compared once
-/// more. Fails for literals that need more than kMostAhoCorasickBytes.
+/// If any literal ignores case, the automaton works on lower-case text, and case-sensitive literals are compared again
+/// where they end. Fails if the literals need more than kMostAhoCorasickBytes.
 [[nodiscard]] Result<AhoCorasickTables> build_aho_corasick(std::span<const Literal> literals);
 
 }  // namespace penstock::nids

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A step of the Aho-Corasick automaton, and what ends at a state. For host and device.
+// Steps of the Aho-Corasick automaton, and the literals that end at a state. For host and device.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace penstock::nids {
 
-/// The state behind `byte`. `class_of` and `next` are the view's, or copies of them in faster memory.
+/// The state after `byte`. `class_of` and `next` are the view's, or copies in faster memory.
 template <typename Entry>
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t ac_step(const std::uint8_t* class_of, const Entry* next,
                                                                 std::uint32_t classes, std::uint32_t state,
@@ -20,8 +20,8 @@ template <typename Entry>
   return next[state * classes + class_of[byte]];
 }
 
-/// Calls `found(literal)` for each literal that ends at `end`, where the automaton is at an accepting state. `end` may
-/// be no nearer to the text's begin than the state is deep.
+/// Calls `found(literal)` for each literal that ends at `end`, with the automaton in an accepting state. At least as
+/// many bytes of text as the state is deep must precede `end`.
 template <typename Entry, typename Found>
 PENSTOCK_HOST_DEVICE inline void ac_report(const AhoCorasickView<Entry>& view, std::uint32_t state,
                                            const std::uint8_t* end, Found&& found) noexcept {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Aho-Corasick automaton on the CPU: for small sets.
+// The Aho-Corasick automaton on the CPU, for small sets of literals.
 
 #pragma once
 

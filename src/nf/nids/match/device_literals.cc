@@ -11,7 +11,7 @@ DeviceLiterals::DeviceLiterals(const ScanTables& tables) {
   engine_ = std::visit([this](const auto& engine) { return copy_of(engine); }, tables.engine);
 }
 
-/// Null where there is nothing to copy.
+/// Null if there is nothing to copy.
 template <typename T>
 const T* DeviceLiterals::copy_of(const std::vector<T>& host) {
   copies_.emplace_back(std::as_bytes(std::span(host)));

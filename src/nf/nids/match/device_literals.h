@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of a scan on a device: what all scan stages of one device share. Owns the device's memory; immutable.
+// The scan tables on a device, shared by all scan stages of this device. Owns the device memory; immutable.
 
 #pragma once
 
@@ -24,7 +24,7 @@ class DeviceLiterals {
  public:
   using EngineView = std::variant<AhoCorasickView<std::uint16_t>, HashedFilterView>;
 
-  /// Copies them to the current device; throws CudaError.
+  /// Copies the tables to the current device; throws CudaError.
   explicit DeviceLiterals(const ScanTables& tables);
 
   /// To be passed by value to kernels.
@@ -40,11 +40,11 @@ class DeviceLiterals {
   EngineView engine_;
 };
 
-/// For each packet that is forwarded: which literals are where its payload can be (scan_range_core.h), as the
-/// PacketLiterals that is the packet's finding. Of one that is not forwarded the finding says that it was not scanned.
-/// If packets come with states (DevicePackets::states, a FlowState each), literals that begin there are among them.
-/// Verdicts stay as they are. Borrows the tables, which lie on the current device; `multiprocessors`: that it may fill,
-/// as StageUse has it. Throws CudaError.
+/// Makes a stage that finds the literals in each forwarded packet's possible payload (scan_range_core.h), and writes
+/// them as the packet's finding, a PacketLiterals. For other packets the finding says that they were not scanned. If
+/// packets come with states (DevicePackets::states, one FlowState each), literals that begin in the state are included.
+/// Verdicts do not change. Borrows the tables, which must be on the current device. `multiprocessors`: how many it may
+/// fill, as in StageUse. Throws CudaError.
 [[nodiscard]] std::unique_ptr<gpu::GpuStage> make_scan_stage(const DeviceLiterals& literals,
                                                              std::uint32_t multiprocessors = 0);
 

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state of the literals' automaton at the end of some bytes of a stream. A device looks for literals of at most
-// kCutLiteralBytes bytes, so the last bytes of the stream, one fewer, are the whole state. In one word, which crosses
-// to the device with the packet that follows:
+// The state of the literals' automaton at the end of some bytes of a stream. A device searches for literals of at most
+// kCutLiteralBytes bytes, so the last kCutLiteralBytes - 1 bytes of the stream are the complete state. It fits into one
+// word, which is sent to the device with the next packet:
 //
 //   byte   0 1 2 3 4 5 6     7
-//          the last bytes    how many they are; 0: the automaton begins anew
+//          the last bytes    how many they are; 0: the automaton starts at its root
 
 #pragma once
 
@@ -29,10 +29,10 @@ class FlowState {
   [[nodiscard]] PENSTOCK_HOST_DEVICE std::uint32_t count() const noexcept {
     return static_cast<std::uint32_t>(word_ >> 56);
   }
-  /// The first in the lowest byte; zeros above.
+  /// The first byte is the lowest one; zeros above the last.
   [[nodiscard]] PENSTOCK_HOST_DEVICE std::uint64_t bytes() const noexcept { return word_ << 8 >> 8; }
 
-  /// The stream goes on with these bytes.
+  /// Advances the state by these bytes of the stream.
   void append(std::span<const std::uint8_t> more) noexcept {
     const auto taken = static_cast<std::uint32_t>(std::min<std::size_t>(more.size(), kMost));
     const std::uint32_t kept = std::min(count(), kMost - taken);
@@ -41,7 +41,7 @@ class FlowState {
     const std::uint64_t head = kept > 0 ? bytes() >> 8 * (count() - kept) : 0;
     word_ = head | tail << 8 * kept | std::uint64_t{kept + taken} << 56;
   }
-  /// Whether the bytes of `other` are the last of these.
+  /// Whether these bytes end with those of `other`.
   [[nodiscard]] bool ends_with(const FlowState& other) const noexcept {
     return other.count() <= count() && bytes() >> 8 * (count() - other.count()) == other.bytes();
   }

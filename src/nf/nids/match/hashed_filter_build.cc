@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kQuad = 4;
 constexpr std::size_t kPair = 2;
-constexpr int kLongerKey = 2;  // what it is worth that a key has more than the window, in commonness
+constexpr int kLongerKey = 2;  // the value of a key that is longer than its window, in units of commonness
 constexpr std::size_t kMostBytes = std::numeric_limits<std::uint16_t>::max();
 
 using Lists = std::map<std::uint32_t, std::vector<FilterEntry>>;  // by window
@@ -77,8 +77,8 @@ class Builder {
     }
   }
 
-  /// The one that is the rarest in traffic and that the fewest other literals have, rather with more of the literal
-  /// behind it.
+  /// The window that is rarest in traffic and shared with the fewest literals, preferably with more bytes of the
+  /// literal after it.
   [[nodiscard]] std::size_t best_window(const Literal& literal) const {
     const std::size_t bytes = window_bytes(literal);
     std::size_t best = 0;
@@ -124,7 +124,7 @@ class Builder {
       pairs_[window_of(literal, at, kPair)].push_back(entry);
       keys_.push_back(key_hash(window_of(literal, at, key), 0, key));
     } else {
-      // Whatever follows it.
+      // With any next byte.
       const std::uint32_t first = window_of(literal, 0, 1);
       for (std::uint32_t second = 0; second < 256; ++second) {
         if (tables_.folds && folded(second) != second) continue;
@@ -148,7 +148,7 @@ class Builder {
   }
 
   std::span<const Literal> literals_;
-  std::unordered_map<std::uint32_t, std::uint32_t> sharing_;  // how many literals have a window
+  std::unordered_map<std::uint32_t, std::uint32_t> sharing_;  // number of literals by window
   Lists quads_, pairs_;
   std::vector<std::uint32_t> keys_;  // hashes
   HashedFilterTables tables_;

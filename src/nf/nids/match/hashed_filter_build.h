@@ -11,12 +11,12 @@
 namespace penstock::nids {
 
 struct HashedFilterOptions {
-  /// Words of 32 bits for the quads, as a power of two from 5 to 19; 0: so many that about one bit in 500 is set, but
-  /// between 4 KiB and 64 KiB.
+  /// The binary logarithm of the number of 32-bit words for the quads, 5 to 19. 0: chosen so that about one bit in 500
+  /// is set, but within 4 KiB to 64 KiB.
   unsigned quad_words_log2 = 0;
 };
 
-/// Fails for a literal of more than 65,535 bytes.
+/// Fails if a literal is longer than 65,535 bytes.
 [[nodiscard]] Result<HashedFilterTables> build_hashed_filter(std::span<const Literal> literals,
                                                              const HashedFilterOptions& options = {});
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The hashed filter's steps, for host and device: which positions of 16 bytes are candidates, and which literals are at
-// a candidate.
+// The steps of the hashed filter, for host and device: which of 16 byte positions are candidates, and which literals
+// are at a candidate.
 
 #pragma once
 
@@ -20,10 +20,10 @@ namespace penstock::nids {
 inline constexpr std::uint32_t kBlockBytes = 16;
 inline constexpr std::uint32_t kBlockWords = kBlockBytes / 4;
 
-/// The words of a block and the two behind it, for windows and keys that begin in it.
+/// The words of a block and the next two, for windows and keys that begin in the block.
 using BlockWords = std::uint32_t[kBlockWords + 2];
 
-/// `mask` with one bit more at its low end: that of `word` which is `bit` modulo 32 from the top.
+/// Shifts one more bit into the low end of `mask`: the bit of `word` at index `bit` modulo 32, counted from the top.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t append_bit(std::uint32_t mask, std::uint32_t word,
                                                                    std::uint32_t bit) noexcept {
 #ifdef __CUDA_ARCH__
@@ -65,8 +65,8 @@ PENSTOCK_HOST_DEVICE inline void test_windows(const FilterBitsView& bits, const 
 
 }  // namespace detail
 
-/// Positions of a block by its windows: bit 31 - i for a quad at position i, bit 15 - i for a pair. The words are
-/// folded where the view says so.
+/// Tests the windows of a block against the bits: bit 31 - i is for a quad at position i, bit 15 - i for a pair. The
+/// caller folds the words if the view says so.
 template <bool kPairs>
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t block_windows(const FilterBitsView& bits,
                                                                       const BlockWords& words) noexcept {
@@ -76,7 +76,8 @@ template <bool kPairs>
   return quads << kBlockBytes | pairs;
 }
 
-/// Those of `windows` that have the key of a literal too, and are not `known(quad, window)`: the candidates.
+/// The candidates: those of `windows` that also have the key of a literal, and for which `known(quad, window)` is
+/// false.
 template <bool kPairs, typename Known>
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t block_candidates(const FilterBitsView& bits,
                                                                          const BlockWords& words, std::uint32_t windows,
@@ -86,7 +87,7 @@ template <bool kPairs, typename Known>
     const std::uint32_t bit = leading_zeros(windows);
     windows &= ~(0x8000'0000U >> bit);
     const bool quad = !kPairs || bit < kBlockBytes;
-    // Chosen one by one: an index that is not known would have the words in memory.
+    // Selected with conditions: with a run-time index, the compiler would put the words into memory.
     const auto word = [&](unsigned i) {
       const std::uint32_t even = (bit & 8) != 0 ? words[i + 2] : words[i];
       const std::uint32_t odd = (bit & 8) != 0 ? words[i + 3] : words[i + 1];
@@ -106,7 +107,7 @@ template <bool kPairs, typename Known>
   return candidates;
 }
 
-/// Those of the positions from `from` to before `to` (at most kBlockBytes).
+/// The mask of the positions from `from` to before `to` (at most kBlockBytes).
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::uint32_t candidates_within(std::uint32_t from,
                                                                              std::uint32_t to) noexcept {
   const std::uint32_t half = (0xffffU >> from) & ~(0xffffU >> to);
@@ -130,7 +131,7 @@ template <bool kPairs, typename Known>
   return true;
 }
 
-/// The window of a candidate, as it stands in the table: its quad, or its pair. Zeros for what is behind the text.
+/// The window of a candidate as it is in the table: its quad, or its pair. Bytes past the end of the text are zeros.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t candidate_window(const HashedFilterView& view, bool quad,
                                                                          const std::uint8_t* at,
                                                                          const std::uint8_t* end) noexcept {
@@ -139,8 +140,9 @@ template <bool kPairs, typename Known>
   return quad ? window : window & 0xffff;
 }
 
-/// Calls `found(literal)` for each literal that has this window, if `is_there(entry)`. True where these are all that
-/// have the window, or none has it: it need not be looked up again in this text.
+/// Calls `found(literal)` for each literal with this window for which `is_there(entry)` is true. Returns true if that
+/// holds for all literals with the window, or if there are none: the window then need not be looked up again in this
+/// text.
 template <typename IsThere, typename Found>
 PENSTOCK_HOST_DEVICE inline bool look_up_window(const HashedFilterView& view, bool quad, std::uint32_t window,
                                                 IsThere&& is_there, Found&& found) noexcept {
@@ -165,7 +167,7 @@ PENSTOCK_HOST_DEVICE inline bool look_up_window(const HashedFilterView& view, bo
   }
 }
 
-/// The same for each literal that lies in [begin, end) with this window at `at`.
+/// The same for each literal in [begin, end) with this window at `at`.
 template <typename Found>
 PENSTOCK_HOST_DEVICE inline bool look_up_candidate(const HashedFilterView& view, bool quad, std::uint32_t window,
                                                    const std::uint8_t* begin, const std::uint8_t* at,

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The hashed filter on the CPU: for large sets.
+// The hashed filter on the CPU, for large sets of literals.
 
 #pragma once
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The scan of the GPU stage (scan_stage.cu) on the host: the same range of a packet, the same literals, the same
-// finding. For tests on machines without a GPU.
+// finding. For tests without a GPU.
 
 #pragma once
 
@@ -21,7 +21,7 @@ namespace penstock::nids::testing {
 
 class HostScan {
  public:
-  /// `literals`: those of the Detection.
+  /// `literals`: Detection::literals().
   explicit HostScan(std::span<const Literal> literals) : literals_(cut_literals(literals)) {
     auto matcher = make_pattern_matcher(MatcherKind::aho_corasick, literals_);
     EXPECT_TRUE(matcher) << to_string(matcher.error());

@@ -39,10 +39,10 @@ class HyperscanMatcher final : public PatternMatcher {
   struct OwnScratch final : Scratch {
     OwnScratch(HsScratch own, std::size_t longest_end) : hs(std::move(own)), end(longest_end + kReadPastText) {}
     HsScratch hs;
-    std::vector<std::uint8_t> end;  // a copy of a text's end, with room after it
+    std::vector<std::uint8_t> end;  // a copy of the text's end, padded
   };
 
-  /// No database: no literals.
+  /// A null database means that there are no literals.
   HyperscanMatcher(Database database, HsScratch scratch, std::size_t literals, std::size_t longest_literal)
       : database_(std::move(database)),
         scratch_(std::move(scratch)),
@@ -62,7 +62,7 @@ class HyperscanMatcher final : public PatternMatcher {
     if (!database_ || text.empty()) return;
     auto& own = *static_cast<OwnScratch*>(scratch);
     if (!ends_near_a_page_end(text)) return scan_in_place(text, own, found);
-    // What ends before the last bytes is found in place, the rest in a copy of them.
+    // Matches that end before the last bytes are found in place, the others in a copy of the end.
     if (text.size() > longest_end_) scan_in_place(text.first(text.size() - kReadPastText), own, found);
     const auto end = text.last(std::min(text.size(), longest_end_));
     std::ranges::copy(end, own.end.begin());
@@ -75,8 +75,8 @@ class HyperscanMatcher final : public PatternMatcher {
   std::size_t bytes() const noexcept override { return bytes_; }
 
  private:
-  /// Hyperscan 5.4.0 loads whole vectors, and with AVX-512 some past a text's end: harmless on the text's own page, but
-  /// the next page may not be mapped.
+  /// Hyperscan 5.4.0 loads whole vectors and, with AVX-512, reads past the end of a text. That is harmless on the
+  /// text's own page, but the next page may not be mapped.
   static constexpr std::size_t kReadPastText = 64;
 
   static bool ends_near_a_page_end(std::span<const std::uint8_t> text) noexcept {
@@ -86,25 +86,25 @@ class HyperscanMatcher final : public PatternMatcher {
   }
 
   void scan_in_place(std::span<const std::uint8_t> text, const OwnScratch& own, LiteralSet& found) const noexcept {
-    // It takes 32 bits for the length. No packet and no chunk of a stream comes near.
+    // The length has 32 bits; packets and stream chunks are much shorter.
     constexpr std::size_t kMost = std::numeric_limits<unsigned>::max();
     const auto length = static_cast<unsigned>(std::min(text.size(), kMost));
-    // Nothing but a scratch of another database or of another thread makes it fail.
+    // It can only fail if the scratch belongs to another database or thread.
     static_cast<void>(hs_scan(database_.get(), reinterpret_cast<const char*>(text.data()), length, 0, own.hs.get(),
                               add_found, &found));
   }
 
   Database database_;
-  HsScratch scratch_;  // what the workers' are copies of
+  HsScratch scratch_;  // workers clone it
   std::size_t literals_;
-  std::size_t longest_end_;  // of a text that is scanned apart
+  std::size_t longest_end_;  // the longest end of a text that is scanned as a copy
   std::size_t bytes_ = 0;
 };
 
 tl::unexpected<Errors> refused(std::string what) { return failure(Error{{}, "Hyperscan: " + std::move(what), {}, {}}); }
 
-/// The bytes as an expression that spells each by its number. Hyperscan sees that it is a literal; its functions for
-/// literals as they are take one that begins with a zero for an empty one.
+/// The bytes as an expression that writes each as a number. Hyperscan recognises it as a literal. Its functions for
+/// pure literals treat one that begins with a zero byte as empty.
 std::string expression_of(const Literal& literal) {
   std::string expression;
   for (const std::uint8_t byte : literal.bytes) expression += fmt::format("\\x{:02x}", byte);
@@ -112,8 +112,8 @@ std::string expression_of(const Literal& literal) {
 }
 
 Result<std::unique_ptr<PatternMatcher>> compile(std::span<const Literal> literals) {
-  // Found once, a literal need not be reported again: Hyperscan has an engine of its own for short ones of that kind,
-  // twice as fast on traffic, but takes seconds to compile many of one byte.
+  // A literal needs to be reported only once. For short literals of that kind, Hyperscan has an engine that is twice as
+  // fast on traffic, but it takes seconds to compile many literals of one byte.
   constexpr std::size_t kMostSingleBytes = 32;
   const auto is_single_byte = [](const Literal& literal) { return literal.bytes.size() == 1; };
   const bool few =
@@ -148,9 +148,9 @@ Result<std::unique_ptr<PatternMatcher>> compile(std::span<const Literal> literal
   return std::make_unique<HyperscanMatcher>(std::move(database), HsScratch(scratch), literals.size(), longest);
 }
 
-/// Whether the library that is here finds literals wherever they lie in a text that holds nothing else. Vectorscan,
-/// which offers the same interface under the same name, overlooks some near a text's end on processors with
-/// AVX-512: 5.4.9 does, and what came before 5.4.13 may.
+/// Whether the installed library finds literals at any position of a text that contains nothing else. Vectorscan, which
+/// has the same interface and name, misses some near the end of a text on processors with AVX-512: 5.4.9 does, and
+/// other versions before 5.4.13 may.
 bool finds_all() {
   constexpr std::string_view kSets[][2] = {
       {"b", "b"}, {"c", "e"}, {"efd", "cab"}, {"eafb", "cdbc"}, {"abeeaec", "daecadbd"}};

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The literals as a Hyperscan database in block mode. The peer that ours are measured against, and the fastest of them
-// on a CPU.
+// The literals as a Hyperscan database in block mode: the fastest matcher on a CPU, and the reference for our own.
 
 #pragma once
 
@@ -13,7 +12,7 @@
 
 namespace penstock::nids {
 
-/// Fails where Hyperscan refuses a literal, or the processor.
+/// Fails if Hyperscan rejects a literal or does not support the processor.
 [[nodiscard]] Result<std::unique_ptr<PatternMatcher>> make_hyperscan_matcher(std::span<const Literal> literals);
 
 }  // namespace penstock::nids

@@ -41,7 +41,7 @@ TEST(HyperscanMatcher, FindsEachLiteralOnceHoweverOftenItOccurs) {
   EXPECT_THAT(found_in("", **matcher, literals.size()), IsEmpty());
 }
 
-/// Vectorscan 5.4.9, of the same interface, overlooks one in thirty of these with AVX-512.
+/// Vectorscan 5.4.9, which has the same interface, misses one in thirty of these with AVX-512.
 TEST(HyperscanMatcher, FindsALiteralWhereverItLies) {
   std::mt19937_64 random(1);
   for (const std::size_t count : {1U, 2U, 3U, 5U, 10U, 150U}) {
@@ -64,7 +64,7 @@ TEST(HyperscanMatcher, FindsALiteralWhereverItLies) {
   }
 }
 
-/// The memory before a page that nobody may read.
+/// Memory directly before an inaccessible page.
 class GuardedMemory {
  public:
   GuardedMemory() {
@@ -89,7 +89,7 @@ class GuardedMemory {
   void* mapped_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 };
 
-/// Hyperscan 5.4.0 itself reads past some texts with AVX-512.
+/// Hyperscan 5.4.0 reads past the end of some texts with AVX-512.
 TEST(HyperscanMatcher, ReadsNothingOfThePageAfterAText) {
   GuardedMemory memory;
   std::mt19937_64 random(2);
@@ -108,7 +108,7 @@ TEST(HyperscanMatcher, ReadsNothingOfThePageAfterAText) {
         const auto& put = literals[random() % count].bytes;
         const bool fits = put.size() <= length;
         if (fits) {
-          // Also over the cut between what is scanned in place and the copied end.
+          // Also across the boundary between the part scanned in place and the copied end.
           const std::size_t before_end = std::min<std::size_t>(length - put.size(), random() % 80);
           text.replace(length - put.size() - before_end, put.size(), std::string(put.begin(), put.end()));
         }

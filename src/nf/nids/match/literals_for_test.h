@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Literals and texts for tests and benches, and the plainest search for them: the oracle.
+// Literals and texts for tests and benches, and a naive search as the reference.
 
 #pragma once
 
@@ -50,7 +50,7 @@ class Draw {
   std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
   bool one_in(std::uint32_t times) { return below(times) == 0; }
 
-  /// Bytes of an alphabet: few letters make overlaps likely.
+  /// Bytes from an alphabet; few letters make overlaps likely.
   Bytes bytes(std::size_t length, std::string_view alphabet) {
     Bytes bytes(length);
     for (std::uint8_t& byte : bytes) {
@@ -64,7 +64,7 @@ class Draw {
     return bytes;
   }
 
-  /// Of words as requests have them, of numbers, and of anything: lengths as fast patterns of rules have them.
+  /// A literal of words as in requests, of numbers, or of anything, with the lengths of fast patterns in rules.
   Literal rule_literal() {
     static constexpr std::string_view kLetters =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/.-_=?&%: ";
@@ -72,7 +72,7 @@ class Draw {
     return {one_in(3) ? bytes(length) : bytes(length, kLetters), one_in(3)};
   }
 
-  /// Somewhere in `text`.
+  /// Puts the literal somewhere into `text`.
   void plant(const Literal& literal, Bytes& text) {
     if (text.size() < literal.bytes.size()) return;
     const auto at = below(static_cast<std::uint32_t>(text.size() - literal.bytes.size() + 1));
@@ -87,7 +87,7 @@ class Draw {
     }
   }
 
-  /// What looks like an HTTP message, zeros, counters, or noise, by turns.
+  /// Data like an HTTP message, zeros, counters, or noise, in turn.
   Bytes traffic(std::size_t length) {
     static constexpr std::string_view kMessages[] = {
         "GET /index.php?id=1&page=home HTTP/1.1\r\nHost: www.example.com\r\nUser-Agent: Mozilla/5.0 (Windows NT 10.0; "

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a core scans in a second: texts of `bytes`, cut from 16 MiB of traffic, for so many literals.
+// The scan rate of one core: texts of `bytes` bytes, cut from 16 MiB of traffic, for a number of literals.
 //
 //   scan/hyperscan, scan/aho_corasick, scan/hashed_filter    whole literals
 //
-// Axes: literals, bytes of a text. The text and the literals are match_bench_workload.h's.
+// Axes: literals, bytes per text. Text and literals come from match_bench_workload.h.
 
 #include <benchmark/benchmark.h>
 

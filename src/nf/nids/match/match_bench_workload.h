@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the matchers' benches look for, and in what. PENSTOCK_BENCH_RULES names a file of rules, whose fast patterns
-// are the literals; without it they are drawn. PENSTOCK_BENCH_CAPTURE names a capture (pcap, gzipped or not), whose
-// payloads are the text; without it the text is drawn.
+// The literals and texts of the matchers' benches. PENSTOCK_BENCH_RULES names a rule file whose fast patterns are the
+// literals; without it, literals are drawn at random. PENSTOCK_BENCH_CAPTURE names a capture (pcap, optionally gzipped)
+// whose payloads are the text; without it, the text is drawn.
 
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace penstock::nids::testing {
 
-/// The bytes of `content:"..."`, |hexadecimal| and escapes resolved; empty where it is none.
+/// The bytes of `content:"..."`, with |hexadecimal| and escapes resolved; empty if it is malformed.
 inline Bytes content_bytes(std::string_view text) {
   Bytes bytes;
   bool hex = false;
@@ -45,7 +45,7 @@ inline Bytes content_bytes(std::string_view text) {
   return bytes;
 }
 
-/// Of each rule the content that is marked `fast_pattern`, or else the longest; each literal once.
+/// The content of each rule that is marked `fast_pattern`, or else the longest; each literal once.
 inline std::vector<Literal> literals_of_rules(const std::string& path) {
   const gzFile file = gzopen(path.c_str(), "rb");
   std::set<Literal> seen;
@@ -80,8 +80,7 @@ inline std::vector<Literal> literals_of_rules(const std::string& path) {
   return literals;
 }
 
-/// The payloads of TCP and UDP in a capture, one behind the other: `bytes` of them, from its begin again where it has
-/// fewer.
+/// The TCP and UDP payloads of a capture, concatenated: `bytes` bytes, repeated from the beginning if there are fewer.
 inline Bytes payloads_of_capture(const std::string& path, std::size_t bytes) {
   Bytes text;
   while (text.size() < bytes) {
@@ -106,7 +105,7 @@ inline Bytes payloads_of_capture(const std::string& path, std::size_t bytes) {
   return text;
 }
 
-/// At most `count`, of the rules or drawn.
+/// At most `count` literals, from the rules or drawn.
 inline std::vector<Literal> bench_literals(std::size_t count) {
   std::vector<Literal> literals;
   if (const char* const path = std::getenv("PENSTOCK_BENCH_RULES")) literals = literals_of_rules(path);
@@ -118,7 +117,7 @@ inline std::vector<Literal> bench_literals(std::size_t count) {
     }
     return literals;
   }
-  // Spread over the file, whose parts are of different kinds.
+  // Spread over the file, since its parts differ in kind.
   std::vector<Literal> chosen;
   const std::size_t have = literals.size();
   for (std::size_t i = 0; i < std::min(count, have); ++i) chosen.push_back(literals[i * have / std::min(count, have)]);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hyperscan, the Aho-Corasick automaton and the hashed filter against a search for each literal at each position.
+// Compares Hyperscan, the Aho-Corasick automaton and the hashed filter with a search for each literal at each position.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class Matchers : public ::testing::TestWithParam<MatcherKind> {
     scratch_ = matcher_->make_scratch();
   }
 
-  /// In memory of its own size, so that a sanitizer sees what is read behind it.
+  /// In memory of exactly its size, so that a sanitizer detects reads past its end.
   Found scan(std::span<const std::uint8_t> text) {
     const Bytes own(text.begin(), text.end());
     LiteralSet found(literals_.size());
@@ -72,7 +72,7 @@ TEST_P(Matchers, FindLiteralsThatOverlapAndNestAndEndAlike) {
   }
 }
 
-TEST_P(Matchers, TellCaseApartWhereItMatters) {
+TEST_P(Matchers, DistinguishCaseIfItMatters) {
   use({literal("Content"), literal("content", true), literal("CONTENT"), literal("[\\]^_`{|}~", true),
        literal("@AZ[`az{", true), literal("\xc1\xe1", true), literal("A"), literal("a"), literal("B", true)});
   for (const char* const text : {"Content", "content", "cONTENT", "CONTENT", "[\\]^_`{|}~", "{|}~\x7f@[\\]^",
@@ -122,7 +122,7 @@ TEST_P(Matchers, FindRandomLiteralsOfFewLettersInTextsOfThem) {
     for (int i = 0; i < 200; ++i) {
       literals.push_back({draw.bytes(1 + draw.below(draw.one_in(4) ? 40 : 10), alphabet), draw.one_in(2)});
     }
-    // Suffixes and prefixes of each other, and one twice.
+    // Literals that are suffixes and prefixes of each other, and one twice.
     for (int i = 0; i < 20; ++i) {
       const Literal whole = literals[draw.below(200)];
       const auto cut = draw.below(static_cast<std::uint32_t>(whole.bytes.size()));
@@ -138,7 +138,7 @@ TEST_P(Matchers, FindRandomLiteralsOfFewLettersInTextsOfThem) {
   }
 }
 
-TEST_P(Matchers, FindAFewThousandLiteralsOfRulesInTrafficThatHasSome) {
+TEST_P(Matchers, FindThousandsOfRuleLiteralsInTraffic) {
   for (const std::uint32_t count : {1U, 150U, 3'000U}) {
     Draw draw(count);
     std::vector<Literal> literals;
@@ -155,7 +155,7 @@ TEST_P(Matchers, FindAFewThousandLiteralsOfRulesInTrafficThatHasSome) {
   }
 }
 
-TEST_P(Matchers, FindALiteralAtEveryPlaceOfTextsOfEveryLength) {
+TEST_P(Matchers, FindALiteralAtEveryPositionOfTextsOfEveryLength) {
   use({literal("needle"), literal("ab"), literal("\x01"), literal("Sixteen Bytes it"),
        literal("seventeen bytes i", true), literal("abc")});
   Draw draw(3);
@@ -165,15 +165,15 @@ TEST_P(Matchers, FindALiteralAtEveryPlaceOfTextsOfEveryLength) {
         Bytes text(length, std::uint8_t{'.'});
         draw.plant_at(each, text, at);
         ASSERT_NO_FATAL_FAILURE(expect_oracle(text));
-        text.pop_back();  // its last byte is missing where it lay at the end
+        text.pop_back();  // if the literal was at the end, its last byte is now missing
         ASSERT_NO_FATAL_FAILURE(expect_oracle(text));
       }
     }
   }
 }
 
-/// How streams use it: literals of at most a few bytes, the parts by themselves, and the seams.
-TEST_P(Matchers, FindInBothPartsAndAcrossTheSeamWhatIsInTheWholeWhereverItIsCut) {
+/// How streams use it: literals of at most a few bytes, the parts separately, and the seams.
+TEST_P(Matchers, FindInBothPartsAndAcrossTheSeamWhatIsInTheWhole) {
   Draw draw(4);
   std::vector<Literal> literals;
   for (int i = 0; i < 300; ++i) literals.push_back(draw.rule_literal());

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Multi-pattern matching: which of many literals occur in a text. One interface for all that do it: Hyperscan, the
+// Multi-pattern matching: finds which of many literals occur in a text. One interface for all engines: Hyperscan, the
 // Aho-Corasick automaton, the hashed filter.
 
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace penstock::nids {
 
-/// A string of bytes to be found; ASCII letters in either case where `nocase`.
+/// A byte string to search for; `nocase`: ASCII letters match in either case.
 struct Literal {
   std::vector<std::uint8_t> bytes;  // at least one
   bool nocase = false;
@@ -30,13 +30,13 @@ struct Literal {
   }
 
  private:
-  /// GCC 12 warns of how vectors are compared.
+  /// As text, because GCC 12 warns about comparisons of vectors.
   [[nodiscard]] std::string_view text() const noexcept {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 };
 
-/// Which literals were found, by their index: each once, in the order of discovery. Room for all is taken once.
+/// The set of literals found, by index, each once and in the order of discovery. Memory for all is allocated once.
 class LiteralSet {
  public:
   explicit LiteralSet(std::size_t literals) : found_((literals + 63) / 64) { list_.reserve(literals); }
@@ -64,12 +64,12 @@ class PatternMatcher {
  public:
   virtual ~PatternMatcher() = default;
 
-  /// What a worker needs to scan, of one matcher alone.
+  /// A worker's state for scanning with one matcher.
   class Scratch {
    public:
     virtual ~Scratch() = default;
   };
-  /// Null where none is needed.
+  /// Null if the matcher needs none.
   [[nodiscard]] virtual std::unique_ptr<Scratch> make_scratch() const = 0;
   /// Adds to `found` every literal that occurs in the text.
   virtual void scan(std::span<const std::uint8_t> text, Scratch* scratch, LiteralSet& found) const noexcept = 0;

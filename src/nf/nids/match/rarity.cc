@@ -16,7 +16,7 @@ namespace penstock::nids {
 
 namespace {
 
-/// By how much more often than one in 256, as a power of two: headers and padding are zeros, much else is text.
+/// How much more frequent than 1/256 a byte is, as a power of two: headers and padding are zeros, much else is text.
 constexpr std::array<std::int8_t, 256> kByteCommonness = [] {
   std::array<std::int8_t, 256> table{};
   const auto set = [&](std::string_view bytes, int value) {
@@ -34,10 +34,10 @@ constexpr std::array<std::int8_t, 256> kByteCommonness = [] {
   return table;
 }();
 
-constexpr int kRepeated = 2;       // a byte that its predecessor is like
-constexpr int kInBoilerplate = 8;  // four bytes that nearly all connections of some protocol have
+constexpr int kRepeated = 2;       // a byte equal to its predecessor
+constexpr int kInBoilerplate = 8;  // four bytes that occur in nearly all connections of some protocol
 
-/// What text protocols say all the time, folded.
+/// Frequent strings of text protocols, in lower case.
 constexpr std::string_view kBoilerplate =
     "http/1.0\r\n http/1.1\r\nhost: www. .com\r\n\r\nuser-agent: mozilla/4.0 mozilla/5.0 (compatible; msie windows nt "
     "(x11; linux applewebkit/537.36 (khtml, like gecko) chrome/ safari/ firefox/\r\naccept: */*\r\naccept-language: "

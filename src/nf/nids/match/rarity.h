@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How often a few bytes are to be expected in traffic: which part of a literal to look for first.
+// Estimates how often a few bytes occur in traffic, in order to choose which part of a literal to search for.
 
 #pragma once
 
@@ -13,18 +13,18 @@
 
 namespace penstock::nids {
 
-/// A measure, in about the logarithm to base 2 of the frequency. Case does not matter.
+/// A measure: roughly the binary logarithm of the frequency. Case is ignored.
 [[nodiscard]] int commonness(std::span<const std::uint8_t> bytes);
 
-/// The part of so many bytes that is the rarest, of those that begin in the first kilobyte; all of it where it has no
-/// more.
+/// The rarest part of `length` bytes, among those that begin in the first kilobyte; all bytes if there are no more than
+/// `length`.
 [[nodiscard]] std::span<const std::uint8_t> rarest_part(std::span<const std::uint8_t> bytes, std::size_t length);
 
-/// The most bytes of a literal that the scan of single packets looks for: what it cannot see of a literal that lies
-/// across two segments of a stream is within one byte less on either side of the seam.
+/// The most bytes of a literal that the scan of single packets searches for. If a literal crosses the seam of two
+/// segments of a stream, what the scan cannot see lies within one byte less on either side of the seam.
 inline constexpr std::size_t kCutLiteralBytes = 8;
 
-/// As many literals, each the rarest kCutLiteralBytes bytes of its own.
+/// For each literal, its rarest kCutLiteralBytes bytes.
 [[nodiscard]] std::vector<Literal> cut_literals(std::span<const Literal> literals);
 
 }  // namespace penstock::nids

@@ -14,7 +14,7 @@ using testing::Bytes;
 using testing::bytes_of;
 using testing::literal;
 
-TEST(Rarity, HoldsZerosAndBoilerplateForMoreCommonThanOtherBytes) {
+TEST(Rarity, RanksZerosAndBoilerplateAsMoreCommonThanOtherBytes) {
   EXPECT_GT(commonness(Bytes{0, 0, 0, 0}), commonness(Bytes{0x8b, 0x45, 0xfc, 0x50}));
   EXPECT_GT(commonness(bytes_of("HTTP")), commonness(bytes_of("etro")));
   EXPECT_GT(commonness(bytes_of("aaaa")), commonness(bytes_of("abab")));

@@ -1,18 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernel scans in a second, of packets that lie on the device and stay there: TCP segments of traffic
-// (match_bench_workload.h), one behind the other as in a chain's batches. The rate counts whole frames; the time is
-// that between two events around several launches.
+// The kernel's scan rate for packets in device memory: TCP segments of traffic (match_bench_workload.h), stored one
+// after the other as in a chain's batches. The rate counts whole frames; the time is measured by two events around
+// several launches.
 //
 //   scan/stage       as chains run it (make_scan_stage)
 //   scan/lanes/*     the hashed filter by the lanes that share a packet
 //   scan/bits/*      the hashed filter by the size of its quads' bits
 //   scan/rows/*      the automaton, its rows in shared memory or in the device's
 //
-// Axes: literals (cut as the stage wants them), bytes of a frame (0: seven of 64, four of 594, one of 1518 by turns),
-// packets of a batch (0: 512 MiB). The time is a launch's. Counters: literals found in a packet, packets with more than
-// a finding can name, candidates in a KiB of text, by the hashed filter's bits.
+// Axes: literals (cut as the stage needs them), bytes of a frame (0: seven of 64, four of 594, one of 1518 in turn),
+// packets of a batch (0: 512 MiB). The time is that of one launch. Counters: literals found per packet, packets with
+// more literals than a finding can hold, candidates per KiB of text according to the hashed filter's bits.
 
 #include <benchmark/benchmark.h>
 #include <cuda_runtime.h>
@@ -37,7 +37,7 @@
 namespace penstock::nids {
 namespace {
 
-constexpr int kLaunches = 10;  // in one measurement
+constexpr int kLaunches = 10;  // per measurement
 constexpr std::size_t kResidentBytes = std::size_t{512} << 20;
 constexpr std::size_t kTextBytes = std::size_t{32} << 20;
 constexpr std::uint32_t kHeaderBytes = 54;
@@ -97,7 +97,7 @@ std::unique_ptr<Resident> make_resident(std::uint32_t frame_bytes, std::uint32_t
   return resident;
 }
 
-/// One is kept: benches of one batch follow each other.
+/// Only the last one is kept, because benches with the same batch follow each other.
 Resident& resident(std::uint32_t frame_bytes, std::uint32_t count) {
   static std::pair<std::uint32_t, std::uint32_t> key;
   static std::unique_ptr<Resident> kept;
@@ -139,7 +139,7 @@ struct Tables {
   double candidates_per_kib = 0;
 };
 
-/// Null where the engine cannot be built.
+/// Null if the engine cannot be built.
 const Tables* tables_of(std::size_t count, ScanEngine engine, unsigned quad_words_log2) {
   static std::map<std::tuple<std::size_t, ScanEngine, unsigned>, std::unique_ptr<Tables>> made;
   auto& tables = made[{count, engine, quad_words_log2}];
@@ -271,7 +271,7 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   const auto variants = all_variants();
-  // By batch, since making one takes the most time.
+  // Ordered by batch, since making one takes the most time.
   for (const std::uint32_t bytes : {64U, 128U, 256U, 512U, 1024U, 1518U, 0U}) {
     const bool explores = bytes == 64 || bytes == 512 || bytes == 1518;
     for (const std::uint32_t packets : {0U, 2'750U, 8'000U}) {

@@ -1,13 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The scan of a batch. A few lanes of a warp share a packet, each with a strip of it; a warp takes the next strips of
-// all its packets at once, whatever their sizes, and its lanes the next packet when theirs is over:
+// Scans a batch. A few lanes of a warp share a packet; each takes a strip of it. In each step, a warp takes the next
+// strips of all its packets, whatever their sizes; lanes whose packet is finished go on with their next packet:
 //
 //   strips of 16 or 32 bytes ──▶ candidates: positions that an engine's tables in shared memory let through
 //     ──▶ the warp's queue ──▶ 32 at a time looked up and compared ──▶ the packets' findings
 //
-// So the lookup, whose reads are scattered and whose branches part, runs with all lanes however rare candidates are.
+// So the lookup, which has scattered reads and divergent branches, always runs with all lanes, however rare candidates
+// are.
 
 #pragma once
 
@@ -31,24 +32,24 @@ namespace penstock::nids {
 
 inline constexpr unsigned kWarp = 32;
 
-/// One block on a multiprocessor, for what its tables take of shared memory is there once; of half the threads, which
-/// have a queue each warp, where the device has less of it (Ampere).
+/// One block per multiprocessor, so that its tables are only once in shared memory. Devices with less shared memory
+/// (Ampere) use half the threads, since each warp has a queue there.
 inline constexpr unsigned kMostThreads = 1024;
 
-/// That share a packet: few, for one of 64 bytes gives work to one; more where there are few packets, so that all of
-/// the device has work.
+/// The fewest lanes that share a packet: few, since a packet of 64 bytes has work for only one. With few packets, more
+/// lanes share one, so that the whole device has work.
 inline constexpr unsigned kFewestLanes = 4;
 
-/// Positions count from the frames' begin, brought down to a multiple of 16 bytes.
+/// Positions count from the beginning of the frames, rounded down to a multiple of 16 bytes.
 inline constexpr std::uint32_t kAlignment = 16;
 
-/// The bytes of a packet that are scanned, and where this thread's group of lanes is in them.
+/// The bytes of a packet to scan, as positions [begin, end).
 struct Span {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
 };
 
-/// A position that is to be looked up, with as much of its packet as the longest literal can reach.
+/// A position to look up, with as much of its packet around it as the longest literal can cover.
 struct Candidate {
   std::uint32_t packet;
   const std::uint8_t* begin;
@@ -57,9 +58,9 @@ struct Candidate {
   bool first_kind;
 };
 
-// ---- what a warp has in shared memory
+// ---- a warp's shared memory
 
-inline constexpr unsigned kQueueEntries = 2 * kWarp;  // less than a warp's wait before each lane adds one at most
+inline constexpr unsigned kQueueEntries = 2 * kWarp;  // fewer than kWarp wait before each lane adds at most one
 inline constexpr unsigned kSeenEntries = 32;
 inline constexpr unsigned kDoneEntries = 32;
 inline constexpr unsigned kMostGroups = kWarp / kFewestLanes;
@@ -68,24 +69,25 @@ inline constexpr std::uint32_t kNoPacket = 0xffff'ffff;
 struct WarpQueue {
   std::uint32_t position[kQueueEntries];
   std::uint32_t packet[kQueueEntries];    // top bit: Candidate::first_kind
-  std::uint32_t bounds[kQueueEntries];    // bytes before the position, and from it on: 16 bits each, no more than fit
-  unsigned long long seen[kSeenEntries];  // findings that were added lately: packet and literal
-  unsigned long long done[kDoneEntries];  // windows of which a packet's findings say all that there can be
-  std::uint32_t full[kMostGroups];  // of a group of lanes: a packet that has more literals than a finding can name
+  std::uint32_t bounds[kQueueEntries];    // bytes before the position, and from it on: 16 bits each, saturated
+  unsigned long long seen[kSeenEntries];  // findings added recently: packet and literal
+  unsigned long long done[kDoneEntries];  // windows for which a packet's findings are complete
+  std::uint32_t full[kMostGroups];  // for each group of lanes: a packet with more literals than a finding can hold
 };
 inline constexpr std::uint32_t kFirstKind = 0x8000'0000;
 inline constexpr std::uint32_t kMostBound = 0xffff;
 
 // ---- engines
 
-/// A copy that all threads of the block have made when they have met at a barrier.
+/// Copies with all threads of the block; complete after the next barrier.
 template <typename T>
 __device__ void copy_to_shared(T* to, const T* from, std::uint32_t count) {
 #pragma unroll 8
   for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) to[i] = __ldg(from + i);
 }
 
-/// The lane, and those of its warp that share its packet: `lanes` of them, a power of two, and it is number `sub`.
+/// A lane, and the lanes of its warp that share its packet: `lanes` of them, a power of two, of which it is number
+/// `sub`.
 struct Group {
   unsigned lane;
   unsigned lanes;
@@ -104,7 +106,7 @@ struct FilterScan {
            static_cast<std::uint32_t>(sizeof(std::uint32_t));
   }
 
-  /// The view's bits, as they lie in shared memory.
+  /// The view's bits in shared memory.
   [[nodiscard]] __device__ FilterBitsView bits_in(const uint4* shared) const {
     FilterBitsView bits = view.bits;
     bits.quads = reinterpret_cast<const std::uint32_t*>(shared);
@@ -123,7 +125,7 @@ struct FilterScan {
     if constexpr (kPairs) part(view.bits.pairs, 1U << kPairWordsLog2);
   }
 
-  /// What stands for a window of a packet in the queue's `done`, and where.
+  /// The key of a packet's window in the queue's `done`, and its index there.
   [[nodiscard]] static __device__ unsigned long long done_key(std::uint32_t packet, bool quad, std::uint32_t window) {
     return static_cast<unsigned long long>(packet | (quad ? kFirstKind : 0)) << 32 | window;
   }
@@ -131,14 +133,14 @@ struct FilterScan {
     return (quad_hash(window) >> 16 ^ packet) % kDoneEntries;
   }
 
-  /// By all lanes of a warp. Bit 31 - i: a quad at position `at` + i; bit 15 - i: a pair.
+  /// Called by all lanes of a warp. Bit 31 - i: a quad at position `at` + i; bit 15 - i: a pair.
   __device__ std::uint32_t candidates(const uint4* shared, const WarpQueue& queue, const std::uint8_t* base,
                                       std::uint32_t packet, std::uint32_t at, const Span& span,
                                       const Group& group) const {
     const FilterBitsView bits = bits_in(shared);
     BlockWords words = {};
     std::uint32_t windows = 0;
-    bool repeats = false;  // every fourth byte is alike
+    bool repeats = false;  // the block repeats every four bytes
     if (at < span.end) {
       const uint4 block = __ldg(reinterpret_cast<const uint4*>(base + at));
       const uint2 behind =
@@ -166,9 +168,9 @@ struct FilterScan {
     });
   }
 
-  /// Of a block that repeats, the positions that need not be looked at: where all that a literal there could reach, and
-  /// the four bytes before, repeat, it is four bytes before as well. What lies behind the packet does not matter.
-  /// `repeating`: the lanes whose blocks do.
+  /// In a block that repeats every four bytes, the positions to skip: if everything that a literal there could cover
+  /// repeats, and the four bytes before it too, the literal is also four bytes earlier. Bytes after the packet do not
+  /// matter. `repeating`: the lanes whose blocks repeat.
   __device__ std::uint32_t repetitions(std::uint32_t at, const Span& span, const Group& group,
                                        unsigned repeating) const {
     const bool left = group.sub > 0 && (repeating >> (group.lane - 1) & 1) != 0;
@@ -191,12 +193,12 @@ struct FilterScan {
   }
 };
 
-/// The automaton, its rows in shared memory or in the device's. A candidate is the last byte of a literal; which, the
-/// lookup finds by running the automaton over the bytes up to there once more.
+/// The automaton, with its rows in shared memory or in device memory. A candidate is the last byte of a literal; the
+/// lookup finds out which literal by running the automaton again over the bytes up to there.
 template <bool kRowsInShared>
 struct AutomatonScan {
   static constexpr std::uint32_t kStripBytes = 32;
-  static constexpr int kLead = 8;  // bytes before a strip that the automaton starts at
+  static constexpr int kLead = 8;  // how many bytes before a strip the automaton starts
   static_assert(kLead + 1 == kMostAutomatonLiteralBytes);
 
   using Entry = std::uint16_t;
@@ -237,8 +239,8 @@ struct AutomatonScan {
     if (at >= span.end) return 0;
     constexpr int kWords = (kLead + static_cast<int>(kStripBytes)) / 4;
     std::uint32_t words[kWords] = {};
-    // Where the automaton starts, counted from `at`: at the packet's begin, or as far before the strip as a literal
-    // can.
+    // Where the automaton starts, relative to `at`: at the beginning of the packet, or as far before the strip as a
+    // literal can begin.
     const int first = span.begin > at ? static_cast<int>(span.begin - at)
                                       : -static_cast<int>(std::min<std::uint32_t>(kLead, at - span.begin));
     if (first < 0) {
@@ -281,12 +283,12 @@ struct AutomatonScan {
 
 // ---- findings
 
-/// As the record's first word, `count` in its lower half.
+/// The flag in the finding's first word, whose lower half is `count`.
 __device__ inline constexpr std::uint32_t flag_word(PacketLiterals::Flag flag) {
   return static_cast<std::uint32_t>(flag) << 16;
 }
 
-/// By the lanes of the packet, each its part.
+/// Called by the packet's lanes; each writes its part.
 __device__ inline void begin_finding(PacketLiterals& finding, const Group& group, bool scanned, bool is_payload) {
   auto* const words = reinterpret_cast<unsigned long long*>(&finding);
   constexpr unsigned long long kNobody = ~0ULL;
@@ -296,14 +298,14 @@ __device__ inline void begin_finding(PacketLiterals& finding, const Group& group
   if (group.sub < kFewestLanes) words[group.sub] = group.sub == 0 ? kNobody << 32 | head : kNobody;
 }
 
-/// By any lane of the packet's warp. True where the finding cannot name all.
+/// Called by any lane of the packet's warp. True if the finding cannot hold all literals.
 __device__ inline bool add_finding(PacketLiterals& finding, std::uint32_t packet, std::uint32_t literal,
                                    WarpQueue& queue) {
-  // Literals that a packet is full of: one that another lane is adding, or has added, need not be added again.
+  // For literals that occur often in a packet: if another lane is adding it, or has added it, there is nothing to do.
   unsigned long long& seen = queue.seen[(literal * 0x9e37'79b1U >> 16 ^ packet) % kSeenEntries];
   const unsigned long long key = static_cast<unsigned long long>(packet) << 32 | literal;
   if (atomicExch(&seen, key) == key) return false;
-  // What is there, at once; only behind it one by one.
+  // Reads the entries that are there at once, then adds with compare-and-swap after them.
   const auto* const twos = reinterpret_cast<const unsigned long long*>(&finding);
   const unsigned long long there[] = {__ldcg(twos), __ldcg(twos + 1), __ldcg(twos + 2), __ldcg(twos + 3)};
   unsigned taken = 0;
@@ -328,7 +330,7 @@ __device__ inline bool add_finding(PacketLiterals& finding, std::uint32_t packet
 
 // ---- the kernel
 
-/// What is read of a descriptor, before it is needed.
+/// What is read of a descriptor, ahead of its use.
 struct ScanJob {
   std::uint32_t offset = 0;
   std::uint32_t length = 0;
@@ -340,7 +342,7 @@ struct ScanJob {
   }
 };
 
-/// `lanes`: a packet's, a power of two from kFewestLanes to kWarp.
+/// `lanes`: lanes per packet, a power of two from kFewestLanes to kWarp.
 template <typename Scan>
 __global__ void __launch_bounds__(kMostThreads, 1)
     scan_packets(const __grid_constant__ Scan scan, const __grid_constant__ gpu::DevicePackets batch,
@@ -362,14 +364,15 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   const std::uint8_t* const base = batch.frames - skew;
   auto* const findings = reinterpret_cast<PacketLiterals*>(batch.findings);
 
-  unsigned waiting = 0;  // in the queue
+  unsigned waiting = 0;  // entries in the queue
   const auto look_up = [&](unsigned entry) {
     const std::uint32_t packet = queue.packet[entry] & ~kFirstKind;
     const std::uint32_t bounds = queue.bounds[entry];
     const std::uint8_t* const at = base + queue.position[entry];
     const Candidate candidate{packet, at - (bounds & kMostBound), at, at + (bounds >> 16),
                               queue.packet[entry] >= kFirstKind};
-    // Nothing more is to be said of a packet that is to be scanned again. The group of a packet is its remainder.
+    // A packet whose finding is full will be scanned again on the host, so skip it. A packet's group is its index
+    // modulo the number of groups.
     std::uint32_t& full = queue.full[packet & (groups - 1)];
     if (static_cast<volatile std::uint32_t&>(full) == packet) return;
     scan.look_up(shared, queue, candidate, [&](std::uint32_t literal) {
@@ -377,7 +380,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     });
   };
 
-  // Warps of one number lie in different blocks, so that few packets are spread over the device.
+  // Consecutive warp numbers lie in different blocks, so that a few packets are spread over the whole device.
   const std::uint32_t warp = blockIdx.x + gridDim.x * (threadIdx.x / kWarp);
   const std::uint32_t step = gridDim.x * (blockDim.x / kWarp) * groups;
   std::uint32_t next = warp * groups + lane / lanes;
@@ -431,16 +434,16 @@ __global__ void __launch_bounds__(kMostThreads, 1)
 
 // ---- launches
 
-/// A kernel with what its launches need of the device, which is the current one when it is made.
+/// A kernel and its launch parameters, for the device that is current when it is made.
 template <typename Scan>
 class ScanLauncher {
  public:
-  /// Of a block.
+  /// The dynamic shared memory of a block.
   [[nodiscard]] static unsigned shared_bytes(const Scan& scan, unsigned threads) {
     return scan.shared_bytes() + threads / kWarp * static_cast<unsigned>(sizeof(WarpQueue));
   }
 
-  /// `multiprocessors`: that its launches may fill, as StageUse has it. Throws CudaError.
+  /// `multiprocessors`: how many its launches may fill, as in StageUse. Throws CudaError.
   explicit ScanLauncher(const Scan& scan, std::uint32_t multiprocessors = 0) : scan_(scan) {
     int device = 0;
     int most_shared = 0;
@@ -457,12 +460,12 @@ class ScanLauncher {
   }
 
   [[nodiscard]] const Scan& scan() const noexcept { return scan_; }
-  /// Of a packet, in a batch of so many.
+  /// Lanes per packet in a batch of `packets` packets.
   [[nodiscard]] std::uint32_t lanes(std::uint32_t packets) const noexcept {
     return std::bit_floor(std::clamp(resident_blocks_ * threads_ / packets, kFewestLanes, kWarp));
   }
 
-  /// False when the driver refuses the launch.
+  /// False if the driver refuses the launch.
   [[nodiscard]] bool operator()(const gpu::DevicePackets& batch, const gpu::Stream& stream) const noexcept {
     return batch.count == 0 || (*this)(batch, stream, lanes(batch.count));
   }
@@ -484,7 +487,7 @@ class ScanLauncher {
   std::uint32_t resident_blocks_ = 1;
 };
 
-/// Calls `use(scan)` with the engine's scan; `rows_in_shared` of the automaton.
+/// Calls `use(scan)` with the engine's scan. `rows_in_shared` is for the automaton.
 template <typename Use>
 auto with_scan(const DeviceLiterals::EngineView& engine, bool rows_in_shared, const Use& use) {
   if (const auto* const filter = std::get_if<HashedFilterView>(&engine)) {

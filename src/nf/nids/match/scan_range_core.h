@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which bytes of a frame a payload can lie in, by the shared stack's layout: those of TCP and UDP; of other IP packets
-// all behind the network header (what is in tunnels and fragments too); of a frame whose headers contradict each other,
-// or that is no IP, all.
+// Which bytes of a frame may contain a payload, by the shared stack's layout. TCP and UDP: the payload. Other IP
+// packets: everything after the network header (including tunnels and fragments). Frames with contradictory headers, or
+// without IP: everything.
 
 #pragma once
 
@@ -14,11 +14,11 @@
 
 namespace penstock::nids {
 
-/// Offsets in the frame.
+/// Offsets in the frame, [begin, end).
 struct ScanRange {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
-  bool is_payload = false;  // of TCP or UDP, and of no fragment
+  bool is_payload = false;  // the payload of an unfragmented TCP or UDP packet
 };
 
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr ScanRange scan_range(const PacketLayout& layout,

@@ -25,7 +25,7 @@ std::string scanned(const PacketBuilder& builder) {
 
 PacketBuilder ip(std::uint16_t fragment = 0) { return packet().eth().ipv4("10.0.0.1", "10.0.0.2", 64, {}, fragment); }
 
-TEST(ScanRange, IsThePayloadOfTcpAndUdpWithoutWhatPadsTheFrame) {
+TEST(ScanRange, IsThePayloadOfTcpAndUdpWithoutPadding) {
   EXPECT_EQ(scanned(ip().tcp(1, 2).payload("abc").padded_to(60)), "abc");
   EXPECT_EQ(scanned(ip().udp(1, 2).payload("abc").padded_to(60)), "abc");
   EXPECT_EQ(
@@ -34,7 +34,7 @@ TEST(ScanRange, IsThePayloadOfTcpAndUdpWithoutWhatPadsTheFrame) {
   EXPECT_EQ(scanned(ip().tcp(1, 2)), "");
 }
 
-TEST(ScanRange, IsAllBehindTheNetworkHeaderWhereTheTransportIsAnother) {
+TEST(ScanRange, IsEverythingAfterTheNetworkHeaderForOtherTransports) {
   EXPECT_EQ(scanned(ip().icmp(8).payload("abc")).size(), 8U + 3);
   EXPECT_EQ(scanned(ip().protocol(99).payload("abc")), "abc");
   EXPECT_EQ(scanned(ip().sctp(1, 2).payload("abc")).size(), 12U + 3);
@@ -53,7 +53,7 @@ TEST(ScanRange, IsAllThatAFragmentCarries) {
   EXPECT_EQ(scanned(ip(kMore | 3).payload("abcdefgh")), "abcdefgh");
 }
 
-TEST(ScanRange, IsTheWholeFrameWhereThereIsNoIp) {
+TEST(ScanRange, IsTheWholeFrameWithoutIp) {
   EXPECT_EQ(scanned(packet().eth().ether_type(0x88b5).payload("abc")).size(), 14U + 3);
   EXPECT_EQ(scanned(packet().eth().ether_type(ether_type::kIpv4).payload("E")).size(), 14U + 1);
 }

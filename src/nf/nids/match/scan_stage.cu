@@ -10,7 +10,7 @@ namespace penstock::nids {
 
 namespace {
 
-/// A thread for each packet, once scan_packets has written the findings.
+/// One thread per packet, after scan_packets has written the findings.
 template <typename Engine>
 __global__ void __launch_bounds__(gpu::kThreadsPerBlock)
     scan_seams(const __grid_constant__ Engine engine, const __grid_constant__ gpu::DevicePackets batch) {
@@ -35,7 +35,7 @@ class ScanStage final : public gpu::GpuStage {
     if (batch.states == nullptr || batch.count == 0) return true;
     return gpu::launch_threads(scan_seams<decltype(Scan::view)>, batch.count, stream, launch_.scan().view, batch);
   }
-  /// A scan leaves nothing but the batch's findings.
+  /// A scan only writes the batch's findings.
   bool rehearse(const gpu::DevicePackets& batch, const gpu::Stream& stream) noexcept override {
     return enqueue(batch, stream);
   }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The scan of batches on a device against the matchers on the host, packet by packet.
+// Compares the scan of batches on a device with the matchers on the host, packet by packet.
 
 #include <gtest/gtest.h>
 
@@ -28,14 +28,14 @@ using testing::literal;
 
 constexpr std::uint32_t kHeaderBytes = 54;
 
-/// Frames one behind the other, at any alignment, with literals in what lies between them.
+/// Frames one after the other, at any alignment, with literals in the gaps between them.
 class Batch {
  public:
   explicit Batch(std::uint64_t seed, std::span<const Literal> literals) : draw_(seed), literals_(literals) {
     fill_gap(1 + draw_.below(40));
   }
 
-  /// A TCP segment with that payload.
+  /// Adds a TCP segment with this payload.
   PacketDescriptor& add(const Bytes& payload) {
     fill_gap(draw_.below(20));
     PacketDescriptor& packet = packets_.emplace_back();
@@ -56,7 +56,7 @@ class Batch {
     return packet;
   }
   PacketDescriptor& last() { return packets_.back(); }
-  /// Of the packet that was added last; all have one then.
+  /// Sets the state of the packet that was added last. Afterwards all packets have one.
   void set_state(const FlowState& state) {
     states_.resize(packets_.size());
     states_.back() = state;
@@ -69,7 +69,7 @@ class Batch {
     return std::span(frames_).subspan(packet.offset + range.begin, range.end - range.begin);
   }
 
-  /// `misaligned`: by how much the frames' begin is off a multiple of 16.
+  /// `misaligned`: by how many bytes the start of the frames is off a multiple of 16.
   [[nodiscard]] std::vector<PacketLiterals> scan(gpu::GpuStage& stage, std::size_t misaligned) {
     fill_gap(misaligned == 0 ? 0 : 16);
     gpu::DeviceBuffer<std::uint8_t> frames(frames_.size() + 32);
@@ -242,7 +242,7 @@ TEST_P(ScanOnDevice, FindsRunsOfOneByteInPacketsOfThem) {
   ASSERT_NO_FATAL_FAILURE(expect_equal(batch));
 }
 
-/// What repeats is not looked up again and again: what begins and ends a run must be found all the same.
+/// Repetitions are not looked up again; what begins or ends a run must be found all the same.
 TEST_P(ScanOnDevice, FindsWhatIsInAndAtTheEndsOfWhatRepeatsWithHoweverManyLanes) {
   for (const std::uint32_t count : {1'000U, 1'001U, 1'002U, 1'003U, 24'000U}) {
     Draw draw(count);
@@ -327,8 +327,7 @@ TEST_P(ScanOnDevice, FindsTheSameWithAnyShareOfTheDevice) {
   EXPECT_GT(found_, 1'000U);
 }
 
-//   stream     ┄┄┄┄┄┄ n e e | d | l e ┄┄┄┄┄         in segments of 0 to 59 bytes, each with the bytes before it as
-//   state
+//   stream     ┄┄┄┄┄┄ n e e | d | l e ┄┄┄┄┄     in segments of 0 to 59 bytes, with the bytes before as state
 TEST_P(ScanOnDevice, FindsWhatBeginsInTheStateOfTheFlow) {
   for (const std::uint32_t count : {1U, 33U, 2'000U}) {
     Draw draw(count);
@@ -348,7 +347,7 @@ TEST_P(ScanOnDevice, FindsWhatBeginsInTheStateOfTheFlow) {
       if (draw.one_in(10)) state = {};
       batch.set_state(state);
       expected.push_back(on_host(payload));
-      // What ends in the payload, and begins in the state.
+      // Literals that end in the payload and begin in the state.
       const std::uint64_t bytes = state.bytes();
       Bytes text(reinterpret_cast<const std::uint8_t*>(&bytes),
                  reinterpret_cast<const std::uint8_t*>(&bytes) + state.count());

@@ -13,8 +13,8 @@ namespace penstock::nids {
 
 namespace {
 
-/// Up to here the automaton's rows lie in shared memory, and blocks have them there in no more time than they have the
-/// filter's bits.
+/// Up to this size, the automaton's rows are in shared memory, and loading them takes a block no longer than loading
+/// the filter's bits.
 constexpr std::size_t kMostRowBytes = 32 << 10;
 
 bool fits_automaton(std::span<const Literal> literals) {
@@ -37,10 +37,10 @@ Result<ScanTables> build_scan_tables(std::span<const Literal> literals, ScanEngi
                                      const HashedFilterOptions& filter) {
   if (engine != ScanEngine::hashed_filter && fits_automaton(literals)) {
     auto automaton = build_aho_corasick(literals);
-    const bool asked = engine == ScanEngine::aho_corasick;
-    if (!automaton && asked) return tl::unexpected(std::move(automaton.error()));
+    const bool requested = engine == ScanEngine::aho_corasick;
+    if (!automaton && requested) return tl::unexpected(std::move(automaton.error()));
     const bool possible = automaton && automaton->is_narrow();
-    if (possible && (asked || automaton->narrow.size() * sizeof(automaton->narrow[0]) <= kMostRowBytes)) {
+    if (possible && (requested || automaton->narrow.size() * sizeof(automaton->narrow[0]) <= kMostRowBytes)) {
       return ScanTables{std::move(*automaton)};
     }
   }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the scan of packets on a device looks for: the literals, in the tables of the engine that is the faster for
-// them. Made once, on the host; every device gets a copy (device_literals.h).
+// What the scan of packets on a device searches for: the literals, in the tables of the engine that is faster for them.
+// Built once on the host; every device gets a copy (device_literals.h).
 
 #pragma once
 
@@ -19,11 +19,12 @@ namespace penstock::nids {
 
 enum class ScanEngine : std::uint8_t {
   automatic,
-  aho_corasick,  // of literals of at most kMostAutomatonLiteralBytes
+  aho_corasick,  // only for literals of at most kMostAutomatonLiteralBytes
   hashed_filter,
 };
 
-/// A device's threads take a packet in strips, and run the automaton over so many bytes less one before each.
+/// The longest literal for the automaton. Device threads scan a packet in strips, and start the automaton one byte less
+/// than this before each strip.
 inline constexpr std::uint32_t kMostAutomatonLiteralBytes = 9;
 
 struct ScanTables {
@@ -33,7 +34,7 @@ struct ScanTables {
   [[nodiscard]] std::string description() const;
 };
 
-/// `filter`: where the engine is the hashed filter. Fails as the engine's build does.
+/// `filter`: options for the hashed filter, if it is the engine. Fails if the engine's tables cannot be built.
 [[nodiscard]] Result<ScanTables> build_scan_tables(std::span<const Literal> literals,
                                                    ScanEngine engine = ScanEngine::automatic,
                                                    const HashedFilterOptions& filter = {});

@@ -29,14 +29,14 @@ TEST(ScanTables, AreAnAutomatonOfFewShortLiteralsAndAFilterOfMany) {
   EXPECT_FALSE(is_automaton(build_scan_tables(drawn(5, 10))));
 }
 
-TEST(ScanTables, AreOfTheEngineThatIsAskedForOrOfNone) {
+TEST(ScanTables, UseTheRequestedEngineOrFail) {
   EXPECT_FALSE(is_automaton(build_scan_tables(drawn(5, 8), ScanEngine::hashed_filter)));
   EXPECT_TRUE(is_automaton(build_scan_tables(drawn(200, 8), ScanEngine::aho_corasick)));
   EXPECT_FALSE(build_scan_tables(drawn(5, 10), ScanEngine::aho_corasick));
   EXPECT_FALSE(build_scan_tables(drawn(20'000, 8), ScanEngine::aho_corasick)) << "more states than 16 bits tell apart";
 }
 
-TEST(ScanTables, OfAFilterHaveAsManyBitsAsAreAskedForAndElseAsTheLiteralsNeed) {
+TEST(ScanTables, OfAFilterHaveTheRequestedBitsOrAsManyAsTheLiteralsNeed) {
   const auto bits = [](const Result<ScanTables>& tables) {
     return std::get<HashedFilterTables>(tables->engine).quad_bits.size() * 4;
   };

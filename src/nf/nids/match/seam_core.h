@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The literals that begin in a flow's state and end in the payload that follows it. For host and device.
+// Finds the literals that begin in a flow's state and end in the payload after it. For host and device.
 //
 //   ┄┄ stream before ┄┄┄┄┄┐ payload
 //              [ state ≤ 7 │ first ≤ 7 ]┄┄┄┄┄┄┄┄      14 bytes, searched at once: no more can matter
@@ -23,7 +23,7 @@ namespace penstock::nids {
 /// The bytes around a seam, in registers.
 class SeamText {
  public:
-  /// The payload is not empty, and neither is the state.
+  /// Neither the payload nor the state may be empty.
   PENSTOCK_HOST_DEVICE SeamText(FlowState state, const std::uint8_t* payload, const std::uint8_t* end) noexcept
       : seam_(state.count()) {
     const auto left = static_cast<std::uint64_t>(end - payload);
@@ -35,12 +35,12 @@ class SeamText {
   }
   [[nodiscard]] PENSTOCK_HOST_DEVICE std::uint32_t seam() const noexcept { return seam_; }
   [[nodiscard]] PENSTOCK_HOST_DEVICE std::uint32_t size() const noexcept { return size_; }
-  /// Eight bytes from `at` < 16 on; zeros past the end.
+  /// Eight bytes from `at` on, `at` < 16; zeros past the end.
   [[nodiscard]] PENSTOCK_HOST_DEVICE std::uint64_t from(std::uint32_t at) const noexcept {
     if (at == 0) return low_;
     return at < 8 ? low_ >> 8 * at | high_ << (64 - 8 * at) : high_ >> 8 * (at - 8);
   }
-  /// Whether a literal of `length` bytes at `start` lies on both sides of the seam.
+  /// Whether a literal of `length` bytes at `start` crosses the seam.
   [[nodiscard]] PENSTOCK_HOST_DEVICE bool crosses(std::uint32_t start, std::uint32_t length) const noexcept {
     return start < seam_ && start + length > seam_ && start + length <= size_;
   }
@@ -82,7 +82,7 @@ PENSTOCK_HOST_DEVICE inline void search_seam(const HashedFilterView& view, const
 
 }  // namespace detail
 
-/// Calls `found(literal)` for each literal across the seam, of at most kCutLiteralBytes bytes.
+/// Calls `found(literal)` for each literal of at most kCutLiteralBytes bytes that crosses the seam.
 template <typename Found>
 PENSTOCK_HOST_DEVICE inline void search_seam(const HashedFilterView& view, const SeamText& text,
                                              Found&& found) noexcept {
@@ -93,7 +93,7 @@ PENSTOCK_HOST_DEVICE inline void search_seam(const HashedFilterView& view, const
   }
 }
 
-/// The same, and for some that lie in the payload.
+/// The same; also for some literals that lie entirely in the payload.
 template <typename Entry, typename Found>
 PENSTOCK_HOST_DEVICE inline void search_seam(const AhoCorasickView<Entry>& view, const SeamText& text,
                                              Found&& found) noexcept {
@@ -106,7 +106,8 @@ PENSTOCK_HOST_DEVICE inline void search_seam(const AhoCorasickView<Entry>& view,
   }
 }
 
-/// After the scan of a packet: adds to its finding what ends in its payload [begin, end) and begins in the state.
+/// Call it after the scan of a packet. Adds to its finding the literals that begin in the state and end in the payload
+/// [begin, end).
 template <typename Engine>
 PENSTOCK_HOST_DEVICE inline void scan_seam(const Engine& engine, FlowState state, const std::uint8_t* begin,
                                            const std::uint8_t* end, PacketLiterals& finding) noexcept {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The scan of segments with the state of their flow, against a search for each literal in the whole stream.
+// Compares the scan of segments with the state of their flow with a search for each literal in the whole stream.
 
 #include <gtest/gtest.h>
 
@@ -19,13 +19,13 @@ using testing::Draw;
 using testing::Found;
 using testing::literal;
 
-/// What a device does with a segment, on the host: the scan of the payload, then of the seam.
+/// Does on the host what a device does with a segment: scans the payload, then the seam.
 class Scan {
  public:
   Scan(const std::vector<Literal>& literals, ScanEngine engine) : literals_(literals), tables_(tables_of(engine)) {}
 
   Found segment(FlowState state, std::span<const std::uint8_t> payload) {
-    const Bytes own(payload.begin(), payload.end());  // a sanitizer sees what is read past it
+    const Bytes own(payload.begin(), payload.end());  // a sanitizer detects reads past its end
     PacketLiterals finding;
     finding.flags = PacketLiterals::kScanned | PacketLiterals::kPayload;
     Found in_payload = testing::search(literals_, own);
@@ -53,7 +53,7 @@ class Scan {
   ScanTables tables_;
 };
 
-/// Literals that end in stream[begin, end): tried at every position of the whole stream.
+/// Literals that end in stream[begin, end), found by trying every position of the whole stream.
 Found ending_in(const std::vector<Literal>& literals, const Bytes& stream, std::size_t begin, std::size_t end) {
   Found found;
   for (std::uint32_t i = 0; i < literals.size(); ++i) {
@@ -119,7 +119,7 @@ TEST_P(SeamOracle, ALiteralIsFoundWhereverItIsCut) {
   }
 }
 
-TEST_P(SeamOracle, NothingIsFoundInTheStateAloneOrInAStateThatDoesNotHaveIt) {
+TEST_P(SeamOracle, FindsNothingInTheStateAloneOrWithTheWrongState) {
   const std::vector<Literal> literals{literal("needle"), literal("n")};
   Scan scan(literals, GetParam());
   FlowState state;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes of a text in words, for host and device: in the order of the text from the lowest byte on.
+// Bytes of a text in words, for host and device. The first byte of the text is the lowest one.
 
 #pragma once
 
@@ -15,24 +15,24 @@ namespace penstock::nids {
 
 static_assert(std::endian::native == std::endian::little);
 
-/// ASCII letters in lower case, in each byte of the word.
+/// Converts ASCII letters to lower case, in each byte of the word.
 template <typename Word>
 [[nodiscard]] PENSTOCK_HOST_DEVICE constexpr Word folded(Word word) noexcept {
   constexpr Word kOnes = static_cast<Word>(~Word{0}) / 0xff;  // 0x01 in each byte
   const Word low = word & static_cast<Word>(kOnes * 0x7f);
-  const Word from_a = static_cast<Word>(low + kOnes * (0x80 - 'A'));        // the top bit of bytes >= 'A'
-  const Word behind_z = static_cast<Word>(low + kOnes * (0x80 - 'Z' - 1));  // and of those > 'Z'
-  const Word upper = static_cast<Word>(from_a & ~behind_z & ~word & kOnes * 0x80);
+  const Word from_a = static_cast<Word>(low + kOnes * (0x80 - 'A'));       // the top bit of bytes >= 'A'
+  const Word above_z = static_cast<Word>(low + kOnes * (0x80 - 'Z' - 1));  // the top bit of bytes > 'Z'
+  const Word upper = static_cast<Word>(from_a & ~above_z & ~word & kOnes * 0x80);
   return static_cast<Word>(word | upper >> 2);
 }
 
-/// Whether case makes a difference.
+/// Whether the byte is an ASCII letter.
 [[nodiscard]] constexpr bool is_letter(std::uint8_t byte) noexcept {
   const std::uint8_t low = byte | 0x20;
   return low >= 'a' && low <= 'z';
 }
 
-/// `word` is not 0.
+/// `word` must not be 0.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint32_t leading_zeros(std::uint32_t word) noexcept {
 #ifdef __CUDA_ARCH__
   return static_cast<std::uint32_t>(__clz(static_cast<int>(word)));
@@ -51,12 +51,12 @@ template <typename Word>
 #endif
 }
 
-/// Up to eight bytes from `at` on, zeros for those from `end` on; `at` < `end`.
+/// Loads up to eight bytes from `at` on; bytes from `end` on are zeros. `at` < `end`.
 [[nodiscard]] PENSTOCK_HOST_DEVICE inline std::uint64_t load_up_to_8(const std::uint8_t* at,
                                                                      const std::uint8_t* end) noexcept {
   const auto left = static_cast<std::uint64_t>(end - at);
 #ifdef __CUDA_ARCH__
-  // Whole words alone, each with a byte of the text in it.
+  // Loads only whole words that contain at least one byte of the text.
   const auto address = reinterpret_cast<std::uintptr_t>(at);
   const auto* const word = reinterpret_cast<const std::uint32_t*>(address & ~std::uintptr_t{3});
   const auto bits = static_cast<std::uint32_t>(address & 3) * 8;

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The addresses of one side of a rule's header, negations and groups resolved into sorted ranges that do not touch.
+// The addresses of one side of a rule's header: negations and groups are resolved into sorted ranges that neither
+// overlap nor touch.
 
 #pragma once
 
@@ -16,7 +17,7 @@ class AddressSet {
  public:
   template <typename Address>
   struct Range {
-    Address first, last;  // both are in it
+    Address first, last;  // inclusive
     friend bool operator==(const Range&, const Range&) = default;
   };
 
@@ -35,9 +36,9 @@ class AddressSet {
  private:
   template <typename Address>
   [[nodiscard]] static bool found(const std::vector<Range<Address>>& ranges, const Address& address) noexcept {
-    const auto behind = std::upper_bound(ranges.begin(), ranges.end(), address,
-                                         [](const Address& a, const Range<Address>& r) { return a < r.first; });
-    return behind != ranges.begin() && !(std::prev(behind)->last < address);
+    const auto after = std::upper_bound(ranges.begin(), ranges.end(), address,
+                                        [](const Address& a, const Range<Address>& r) { return a < r.first; });
+    return after != ranges.begin() && !(std::prev(after)->last < address);
   }
 };
 

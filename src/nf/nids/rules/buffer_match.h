@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rule options that look at the bytes of a buffer, one after the other, each from where the one before it ended where
-// it is relative. Meanings are Suricata's (its user guide, "Payload Keywords").
+// Rule options that test the bytes of a buffer. They are tested in order; a relative option starts where the previous
+// one ended. Meanings are Suricata's (its user guide, "Payload Keywords").
 
 #pragma once
 
@@ -14,10 +14,10 @@
 
 namespace penstock::nids {
 
-/// Where bytes come from. Application-layer buffers (http.uri …) join this list: the detection asks for a buffer's
-/// bytes by its name and knows nothing of where they come from.
+/// The source of the bytes. Application-layer buffers (http.uri …) will join this list: the detection requests a buffer
+/// by its name, and does not know how its bytes are obtained.
 enum class Buffer : std::uint8_t {
-  payload,  // the packet's, the stream's, or both, as the rule's protocol and options need
+  payload,  // of the packet, the stream, or both, as the rule's protocol and options require
   base64_data,
   ipv4_header,
   ipv6_header,
@@ -27,10 +27,10 @@ enum class Buffer : std::uint8_t {
   icmpv6_header,
 };
 
-/// A number of the rule, or one that byte_extract or byte_math found before.
+/// A number in the rule, or one that byte_extract or byte_math has read.
 struct Number {
   std::int64_t value = 0;
-  int variable = -1;  // index of the rule's variables; -1: `value` it is
+  int variable = -1;  // index of the rule's variable; -1: use `value`
 };
 
 struct Content {
@@ -38,8 +38,8 @@ struct Content {
   bool negated = false;
   bool nocase = false;
   std::optional<Number> offset;            // from the buffer's start
-  std::optional<Number> depth;             // from `offset` on, as written: the match lies in [offset, offset + depth)
-  std::optional<Number> distance, within;  // from where the match before ended
+  std::optional<Number> depth;             // as written; the match lies in [offset, offset + depth)
+  std::optional<Number> distance, within;  // from the end of the previous match
   bool starts_with = false;
   bool ends_with = false;
   bool fast_pattern = false;
@@ -53,8 +53,8 @@ struct Pcre {
   bool caseless = false, multiline = false, dotall = false, extended = false;  // i m s x
   bool anchored = false, dollar_endonly = false, ungreedy = false;             // A E G
   bool relative = false;                                                       // R
-  /// What it looks at: its buffer; by the flags U and I, the targets of the HTTP requests whose lines lie in there, as
-  /// the server takes them or as they came. It then is nothing that others can be relative to.
+  /// What the expression is matched against: its buffer, or, with the flags U and I, the normalised or raw targets of
+  /// the HTTP requests whose request lines are in the buffer. Other options cannot be relative to a match in a target.
   enum class Of : std::uint8_t { buffer, request_target, raw_request_target };
   Of of = Of::buffer;
 };
@@ -66,7 +66,7 @@ struct IsDataAt {
 };
 
 enum class ByteOrder : std::uint8_t { big, little };
-/// `string` with its base; none: a binary number. automatic: as strtoull with base 0 reads it.
+/// The base of `string`. none: a binary number. automatic: the base that strtoull detects with base 0.
 enum class NumberText : std::uint8_t { none, hexadecimal, decimal, octal, automatic };
 
 struct ByteTest {
@@ -74,12 +74,12 @@ struct ByteTest {
   Number bytes;
   Operator operation = Operator::equal;
   bool negated = false;  // the operator's `!`
-  Number value;          // compared as 64 bits without a sign
+  Number value;          // compared as unsigned 64-bit numbers
   Number offset;
   bool relative = false;
   ByteOrder order = ByteOrder::big;
   NumberText text = NumberText::none;
-  std::uint32_t bitmask = 0;  // 0: none; the result is shifted right by its trailing zeros
+  std::uint32_t bitmask = 0;  // 0: none; the masked value is shifted right by the mask's trailing zeros
 };
 
 struct ByteJump {
@@ -122,12 +122,12 @@ struct ByteMath {
 
 /// Decodes into the rule's base64_data buffer.
 struct Base64Decode {
-  std::uint32_t bytes = 0;  // 0: all there are
+  std::uint32_t bytes = 0;  // 0: all that are available
   std::uint32_t offset = 0;
   bool relative = false;
 };
 
-/// One number, a bound, or a range without its ends (as `dsize:10<>20` has it).
+/// One number, a bound, or a range that excludes its ends (as in `dsize:10<>20`).
 struct NumberRange {
   enum class Operator : std::uint8_t {
     equal,
@@ -141,10 +141,10 @@ struct NumberRange {
   };
   Operator operation = Operator::equal;
   std::uint64_t first = 0;
-  std::uint64_t second = 0;  // of between
+  std::uint64_t second = 0;  // of between and not_between
 };
 
-/// Of the buffer's length.
+/// Tests the buffer's length.
 struct Bsize {
   NumberRange range;
 };

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What became of a rule set's rules, for people: how many were loaded, and how many were not for which reason.
+// A summary of how a rule set was loaded: how many rules were loaded, and how many were left out for each reason.
 
 #pragma once
 
@@ -17,15 +17,15 @@ struct LoadTable {
   struct Row {
     std::string reason;
     std::size_t rules = 0;
-    Error first;  // of them, by the files' order
+    Error first;  // the first such rule, in file order
   };
   std::size_t loaded = 0;
-  std::size_t disabled = 0;   // in comments
-  std::vector<Row> left_out;  // the most frequent reason first
+  std::size_t disabled = 0;   // commented out
+  std::vector<Row> left_out;  // most frequent reason first
 };
 
 [[nodiscard]] LoadTable load_table(const RuleSet& set);
-/// "1,969 rules loaded, 12 left out, 3 disabled", and a line for each reason.
+/// "1,969 rules loaded, 12 left out, 3 disabled", then one line for each reason.
 [[nodiscard]] std::string to_string(const LoadTable& table);
 
 }  // namespace penstock::nids

@@ -15,9 +15,9 @@ namespace {
 using Value = OptionKind::Value;
 using Quotes = OptionKind::Quotes;
 
-/// README.md says of each what it means here.
+/// README.md describes what each means here.
 constexpr std::array kOptions{
-    // What the rule is.
+    // Description.
     OptionKind{"msg", read_msg, Value::required, Quotes::required},
     OptionKind{"sid", read_sid, Value::required, Quotes::optional},
     OptionKind{"gid", read_gid, Value::required, Quotes::optional},
@@ -49,7 +49,7 @@ constexpr std::array kOptions{
     OptionKind{"byte_extract", read_byte_extract},
     OptionKind{"byte_math", read_byte_math},
     OptionKind{"base64_decode", read_base64_decode, Value::optional},
-    // Which bytes.
+    // Buffers.
     OptionKind{"pkt_data", read_buffer, Value::none},
     OptionKind{"base64_data", read_buffer, Value::none},
     OptionKind{"ipv4.hdr", read_buffer, Value::none},
@@ -89,13 +89,13 @@ constexpr std::array kOptions{
     OptionKind{"udpv6-csum", read_checksum, Value::required, Quotes::optional},
     OptionKind{"icmpv4-csum", read_checksum, Value::required, Quotes::optional},
     OptionKind{"icmpv6-csum", read_checksum, Value::required, Quotes::optional},
-    // The flow and what the stack found.
+    // The flow and the stack's findings.
     OptionKind{"flow", read_flow, Value::required, Quotes::optional},
     OptionKind{"stream_size", read_stream_size},
     OptionKind{"stream-event", read_stream_event},
     OptionKind{"decode-event", read_decode_event},
     OptionKind{"engine-event", read_engine_event},
-    // What lasts.
+    // State that outlives the packet.
     OptionKind{"flowbits", read_flowbits, Value::required, Quotes::optional},
     OptionKind{"flowint", read_flowint},
     OptionKind{"xbits", read_xbits},
@@ -104,7 +104,7 @@ constexpr std::array kOptions{
     OptionKind{"tag", read_tag},
 };
 
-// Options whose names have these beginnings belong to applications' protocols, files and the like.
+// Prefixes of options about application protocols, files and the like.
 constexpr std::array kFamilies{
     "http.",       "http_",      "http1.",      "http2.",  "dns.",       "dns_",
     "tls.",        "tls_",       "ssl_",        "ssh.",    "ssh_",       "smb.",
@@ -160,7 +160,7 @@ constexpr std::array kOthers{
     "tld",          "ipproto",
 };
 
-// Of applications and of layers that Suricata's and Snort's headers may name.
+// Application and other protocols that headers may name in Suricata and Snort.
 constexpr std::array kProtocols{
     "http",    "http1", "http2",     "tls",    "ssl",  "ssh",  "ftp",    "ftp-data", "smtp",          "imap",
     "pop3",    "dns",   "doh2",      "mdns",   "smb",  "nfs",  "dcerpc", "ntp",      "dhcp",          "krb5",
@@ -179,14 +179,14 @@ const std::unordered_map<std::string_view, const OptionKind*>& options_by_name()
   return kTable;
 }
 
-/// For suggestions: those that are known and not supported too.
+/// For suggestions; includes known options that are not supported.
 std::vector<std::string_view> option_names() {
   std::vector<std::string_view> names(kOthers.begin(), kOthers.end());
   for (const OptionKind& option : kOptions) names.push_back(option.name);
   return names;
 }
 
-/// A name in lower case without memory of its own: no option's is longer.
+/// A name in lower case, without allocation; no option's name is longer.
 struct LowerName {
   std::array<char, 40> bytes{};
   std::string_view text;
@@ -204,7 +204,7 @@ struct LowerName {
   }
 };
 
-/// Where the quoted text ends; npos: it does not.
+/// Where the quoted text ends; npos if it does not.
 std::size_t closing_quote(std::string_view text) noexcept {
   for (std::size_t i = 1; i < text.size(); ++i) {
     if (text[i] == '\\') {
@@ -216,7 +216,7 @@ std::size_t closing_quote(std::string_view text) noexcept {
   return text.npos;
 }
 
-/// Takes `!` and the quotes off. Of pcre the last quote ends the text, since the expression may have some.
+/// Removes `!` and the quotes. For pcre, the last quote ends the text, since the expression may contain quotes.
 bool take_quotes(RuleDraft& draft, const OptionKind& kind, OptionValue& value) {
   if (kind.negatable && value.text.starts_with('!')) {
     value.negated = true;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All rule options, by name: who reads each, what may stand behind its colon, and those that are known and not
+// The table of all rule options: the reader of each, which form its value has, and the known options that are not
 // supported.
 
 #pragma once
@@ -22,18 +22,20 @@ struct OptionKind {
   OptionReader read;
   Value value = Value::required;
   Quotes quotes = Quotes::none;
-  bool negatable = false;  // `!` in front of the value, outside of the quotes
+  bool negatable = false;  // `!` may precede the value, outside the quotes
 };
 
-/// Null where the name, in any case, is none that is supported.
+/// Looks an option up, ignoring case. Null if it is not supported.
 [[nodiscard]] const OptionKind* option_of(std::string_view name) noexcept;
 [[nodiscard]] std::span<const OptionKind> all_options() noexcept;
-/// An option of Suricata's or Snort's that needs what is not there.
+/// Whether Suricata or Snort have this option, although it is not supported here.
 [[nodiscard]] bool is_known_option(std::string_view name);
-/// `http`, `dns`: protocols of applications, and others that a header may name in Suricata or Snort.
+/// Whether a header may name this protocol in Suricata or Snort: application protocols such as `http` and `dns`, and
+/// others.
 [[nodiscard]] bool is_known_protocol(std::string_view name);
 
-/// Reads one option into the draft, its quotes and `!` taken off.
+/// Reads one option into the draft, after removing its quotes and `!`. False on error: the draft's complaint has the
+/// reason.
 bool read_option(RuleDraft& draft, const OptionText& option);
 
 // options_content.cc

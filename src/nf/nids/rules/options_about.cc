@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Options that say what a rule is.
+// Options that describe a rule.
 
 #include <algorithm>
 #include <array>
@@ -23,7 +23,7 @@ bool read_once(RuleDraft& draft, const OptionValue& value, std::uint64_t least, 
 
 }  // namespace
 
-/// What a backslash stands in front of is taken as it is.
+/// A backslash makes the next character literal.
 bool read_msg(RuleDraft& draft, const OptionValue& value) {
   if (!draft.rule.message.empty()) return draft.fail_combination(value.name, "second msg");
   std::string& message = draft.rule.message;
@@ -53,7 +53,7 @@ bool read_priority(RuleDraft& draft, const OptionValue& value) {
   return true;
 }
 
-/// A class that classification.config does not have is a warning, as in Suricata: it has the default priority.
+/// As in Suricata, a class that classification.config does not define is a warning; the rule gets the default priority.
 bool read_classtype(RuleDraft& draft, const OptionValue& value) {
   Rule& rule = draft.rule;
   RuleClass found;
@@ -62,7 +62,7 @@ bool read_classtype(RuleDraft& draft, const OptionValue& value) {
   } else if (draft.unknown_class.empty()) {
     draft.unknown_class = value.text;
   }
-  // Of several the one that weighs most.
+  // Of several classes, the one with the highest priority is used.
   if (!rule.classtype.empty() && found.priority >= rule.priority) return true;
   rule.classtype = value.text;
   rule.class_description = found.description;
@@ -100,8 +100,8 @@ bool read_target(RuleDraft& draft, const OptionValue& value) {
   return true;
 }
 
-/// It names the condition before it as the one that selects the rule. Of a content it is `fast_pattern`. What selects a
-/// rule is decided here without it; where Suricata refuses it the rule is refused.
+/// Marks the condition before it as the one that selects the rule. After a content it means `fast_pattern`. Otherwise
+/// it has no effect here, but rules that Suricata refuses because of it are refused.
 bool read_prefilter(RuleDraft& draft, const OptionValue& value) {
   constexpr std::array<std::string_view, 13> kSelectNothing{
       "pcre",          "isdataat", "bsize", "byte_test", "byte_jump",        "byte_extract", "byte_math",

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers in buffers: byte_test, byte_jump, byte_extract, byte_math; isdataat, bsize, base64, and the options that name
-// a buffer.
+// Options about numbers in buffers: byte_test, byte_jump, byte_extract, byte_math. Also isdataat, bsize, base64, and
+// the options that name a buffer.
 
 #include <array>
 #include <limits>
@@ -15,14 +15,14 @@ namespace penstock::nids {
 
 namespace {
 
-// The longest texts whose numbers fit into 64 bits: octal with a zero in front, decimal, hexadecimal.
+// The longest texts of numbers that fit into 64 bits: octal with a leading zero, decimal, hexadecimal.
 constexpr std::int64_t kMostTextBytes = 23;
 constexpr std::int64_t kMostDecimalBytes = 20;
 constexpr std::int64_t kMostHexBytes = 14;
 constexpr std::int64_t kMostBinaryBytes = 8;
 constexpr std::int64_t kMostOffset = 65535;
 
-/// `string`, its base, the byte order, relative: what all of them have.
+/// The words that these options have in common: `string`, its base, the byte order, `relative`.
 struct Encoding {
   bool relative = false;
   bool text = false;
@@ -30,7 +30,7 @@ struct Encoding {
   ByteOrder order = ByteOrder::big;
   std::optional<NumberText> base;
 
-  /// False: the word is none of these, or (the draft then has a complaint) is wrong.
+  /// False if the word is none of these, or is wrong (the draft then has a complaint).
   bool take(RuleDraft& draft, std::string_view word, bool& known) {
     known = true;
     if (word == "relative") {
@@ -61,7 +61,7 @@ struct Encoding {
     return true;
   }
 
-  /// `without`: what `string` means without a base.
+  /// `without`: the base of `string` if none is given.
   [[nodiscard]] NumberText number_text(NumberText without) const noexcept {
     return text ? base.value_or(without) : NumberText::none;
   }
@@ -88,8 +88,8 @@ bool few_words(RuleDraft& draft, const OptionValue& value, const char* expected)
   return draft.fail(value.text, "too few values", in_quotes(value.text), expected);
 }
 
-/// "multiplier 4" and the like: what stands behind the keyword.
-std::optional<std::string_view> behind(std::string_view field, std::string_view keyword) {
+/// The value after a keyword, as in "multiplier 4".
+std::optional<std::string_view> value_after(std::string_view field, std::string_view keyword) {
   if (!field.starts_with(keyword)) return std::nullopt;
   const std::string_view rest = field.substr(keyword.size());
   if (rest.empty() || (rest.front() != ' ' && rest.front() != '\t')) return std::nullopt;
@@ -134,7 +134,7 @@ bool read_test_operator(RuleDraft& draft, std::string_view text, ByteTest& test)
   return true;
 }
 
-/// 64 bits without a sign; in `value` they lie as they are.
+/// An unsigned 64-bit number; `value` holds its bit pattern.
 bool read_test_value(RuleDraft& draft, std::string_view text, Number& out) {
   if (text.empty() || text.front() < '0' || text.front() > '9') {
     return read_number(draft, text, 0, std::numeric_limits<std::int64_t>::max(), "value", out);
@@ -204,7 +204,7 @@ bool read_byte_test(RuleDraft& draft, const OptionValue& value) {
     return false;
   }
   for (std::size_t i = 4; i < fields.size(); ++i) {
-    if (const auto mask = behind(fields[i], "bitmask")) {
+    if (const auto mask = value_after(fields[i], "bitmask")) {
       if (!read_bitmask(draft, *mask, match.bitmask)) return false;
       continue;
     }
@@ -233,13 +233,13 @@ bool read_byte_jump(RuleDraft& draft, const OptionValue& value) {
   }
   for (std::size_t i = 2; i < fields.size(); ++i) {
     const std::string_view field = fields[i];
-    if (const auto mask = behind(field, "bitmask")) {
+    if (const auto mask = value_after(field, "bitmask")) {
       if (!read_bitmask(draft, *mask, match.bitmask)) return false;
-    } else if (const auto factor = behind(field, "multiplier")) {
+    } else if (const auto factor = value_after(field, "multiplier")) {
       std::uint64_t multiplier = 0;
       if (!read_unsigned(draft, *factor, 1, 65535, "multiplier", multiplier)) return false;
       match.multiplier = static_cast<std::uint32_t>(multiplier);
-    } else if (const auto post = behind(field, "post_offset")) {
+    } else if (const auto post = value_after(field, "post_offset")) {
       if (!read_number(draft, *post, -kMostOffset, kMostOffset, "post_offset", match.post_offset)) return false;
     } else if (field == "align") {
       match.align = true;
@@ -278,11 +278,11 @@ bool read_byte_extract(RuleDraft& draft, const OptionValue& value) {
   }
   for (std::size_t i = 3; i < fields.size(); ++i) {
     const std::string_view field = fields[i];
-    if (const auto factor = behind(field, "multiplier")) {
+    if (const auto factor = value_after(field, "multiplier")) {
       std::uint64_t multiplier = 0;
       if (!read_unsigned(draft, *factor, 1, 65535, "multiplier", multiplier)) return false;
       match.multiplier = static_cast<std::uint32_t>(multiplier);
-    } else if (const auto align = behind(field, "align")) {
+    } else if (const auto align = value_after(field, "align")) {
       if (*align != "2" && *align != "4")
         return draft.fail(*align, "wrong align", in_quotes(*align), "2 or 4", "value");
       match.align = *align == "2" ? 2 : 4;
@@ -312,28 +312,28 @@ bool read_byte_math(RuleDraft& draft, const OptionValue& value) {
   std::string_view result;
   bool has_bytes = false, has_offset = false, has_operator = false, has_value = false;
   for (const std::string_view field : split_fields(value.text)) {
-    if (const auto bytes = behind(field, "bytes")) {
+    if (const auto bytes = value_after(field, "bytes")) {
       has_bytes = true;
       if (!read_number(draft, *bytes, 1, kMostMathBytes, "number of bytes", match.bytes)) return false;
-    } else if (const auto offset = behind(field, "offset")) {
+    } else if (const auto offset = value_after(field, "offset")) {
       has_offset = true;
       if (!read_number(draft, *offset, -kMostOffset, kMostOffset, "offset", match.offset)) return false;
-    } else if (const auto oper = behind(field, "oper")) {
+    } else if (const auto oper = value_after(field, "oper")) {
       const auto operation = math_operator(*oper);
       if (!operation) return draft.fail(*oper, "unknown operator", in_quotes(*oper), "+ - * / << >>");
       has_operator = true;
       match.operation = *operation;
-    } else if (const auto right = behind(field, "rvalue")) {
+    } else if (const auto right = value_after(field, "rvalue")) {
       has_value = true;
       if (!read_number(draft, *right, 0, 0xffffffff, "rvalue", match.value)) return false;
-    } else if (const auto name = behind(field, "result")) {
+    } else if (const auto name = value_after(field, "result")) {
       result = *name;
-    } else if (const auto mask = behind(field, "bitmask")) {
+    } else if (const auto mask = value_after(field, "bitmask")) {
       if (!read_bitmask(draft, *mask, match.bitmask)) return false;
     } else {
       std::string_view word = field;
-      if (const auto endian = behind(field, "endian")) word = *endian;
-      if (const auto base = behind(field, "string")) {
+      if (const auto endian = value_after(field, "endian")) word = *endian;
+      if (const auto base = value_after(field, "string")) {
         encoding.text = true;
         word = *base;
       }
@@ -366,10 +366,10 @@ bool read_base64_decode(RuleDraft& draft, const OptionValue& value) {
   if (!value.text.empty()) {
     for (const std::string_view field : split_fields(value.text)) {
       std::uint64_t number = 0;
-      if (const auto bytes = behind(field, "bytes")) {
+      if (const auto bytes = value_after(field, "bytes")) {
         if (!read_unsigned(draft, *bytes, 1, 0xffffffff, "number of bytes", number)) return false;
         match.bytes = static_cast<std::uint32_t>(number);
-      } else if (const auto offset = behind(field, "offset")) {
+      } else if (const auto offset = value_after(field, "offset")) {
         if (!read_unsigned(draft, *offset, 0, 0xffff, "offset", number)) return false;
         match.offset = static_cast<std::uint32_t>(number);
       } else if (field == "relative") {
@@ -384,7 +384,7 @@ bool read_base64_decode(RuleDraft& draft, const OptionValue& value) {
   return true;
 }
 
-/// `tcp.hdr;` and the like: what comes behind it is of this buffer.
+/// `tcp.hdr;` and similar options: following options apply to this buffer.
 bool read_buffer(RuleDraft& draft, const OptionValue& value) {
   struct Name {
     std::string_view name;

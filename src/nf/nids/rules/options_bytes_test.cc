@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Options that look at bytes: content and its modifiers, pcre, byte_*, base64, the buffers.
+// Options that test bytes: content and its modifiers, pcre, byte_*, base64, the buffers.
 
 #include <gmock/gmock.h>
 
@@ -59,7 +59,7 @@ TEST(ContentOption, ReadsTextHexAndEscapes) {
   EXPECT_EQ(content_with("content:\"|00 ff|\";").bytes, (std::vector<std::uint8_t>{0, 255}));
 }
 
-TEST(ContentOption, RefusesWhatIsNoContent) {
+TEST(ContentOption, RefusesInvalidContents) {
   expect_all_refused({"content:\"\";", "content:abc;", "content:\"abc;", "content:;", "content;", "content:\"|2|\";",
                       "content:\"|20 \";", "content:\"|2g|\";", "content:\"a\\b\";", "content:\"a\"b\";",
                       "content:\"a\" nocase;", "content:\"||\";", "content:!;"},
@@ -78,7 +78,7 @@ TEST(ContentOption, TakesItsModifiers) {
   const Content content = content_with("content:\"abc\"; nocase; offset:3; depth:10; fast_pattern; rawbytes;");
   EXPECT_TRUE(content.nocase);
   EXPECT_EQ(content.offset->value, 3);
-  EXPECT_EQ(content.depth->value, 10);  // as written: it counts from the offset
+  EXPECT_EQ(content.depth->value, 10);  // as written; it counts from the offset
   EXPECT_TRUE(content.fast_pattern);
   EXPECT_FALSE(content.distance);
   const Content relative = last<Content>(rule_with("content:\"a\"; content:\"bc\"; within:20; distance:-5;"));
@@ -93,7 +93,7 @@ TEST(ContentOption, TakesItsModifiers) {
   EXPECT_EQ(first.offset->value, 0);
   EXPECT_EQ(first.depth->value, 3);
   EXPECT_TRUE(content_with("content:\"abc\"; endswith;").ends_with);
-  // The last content it is, whatever stands between.
+  // It applies to the last content, whatever is between them.
   EXPECT_TRUE(std::get<Content>(rule_with("content:\"a\"; pcre:\"/b/\"; nocase;").buffers[0].matches[0]).nocase);
 }
 
@@ -175,19 +175,19 @@ TEST(PcreOption, ReadsExpressionAndFlags) {
   EXPECT_EQ(only<Pcre>(rule_with("pcre:\"/(a)/i, pkt:name\";")).pattern, "(a)");
 }
 
-TEST(PcreOption, RefusesWhatIsNoExpression) {
+TEST(PcreOption, RefusesInvalidExpressions) {
   expect_all_refused({"pcre:\"a\";", "pcre:\"/a\";", "pcre:\"/a\\/\";", "pcre:\"/a/z\";", "pcre:\"/a/i;", "pcre;",
                       "pcre:\"\";", "pcre:\"/\";"},
                      "syntax");
 }
 
-TEST(PcreOption, LooksAtRequestTargetsByItsFlags) {
+TEST(PcreOption, TestsRequestTargetsByItsFlags) {
   EXPECT_EQ(only<Pcre>(rule_with("pcre:/(a)+/U;")).of, Pcre::Of::request_target);
   EXPECT_EQ(only<Pcre>(rule_with("pcre:/(a)+/Ii;")).of, Pcre::Of::raw_request_target);
   EXPECT_EQ(only<Pcre>(rule_with("pcre:/(a)+/i;")).of, Pcre::Of::buffer);
 }
 
-TEST(PcreOption, TellsWhichBufferItNeeds) {
+TEST(PcreOption, NamesTheBufferItNeeds) {
   EXPECT_THAT(complaint_with("content:\"a\"; pcre:\"/a/UR\";"), StartsWith("option http.uri | "));
   EXPECT_THAT(complaint_with("pcre:\"/a/P\";"), StartsWith("option http.request_body | "));
   EXPECT_THAT(complaint_with("pcre:\"/a/Hi\";"), StartsWith("option http.header | "));
@@ -229,7 +229,7 @@ TEST(ByteTestOption, ReadsAllForms) {
   EXPECT_EQ(only<ByteTest>(rule_with("byte_test:8,=,18446744073709551615,0;")).value.value, -1);
 }
 
-TEST(ByteTestOption, RefusesWhatCannotBe) {
+TEST(ByteTestOption, RefusesInvalidTests) {
   expect_all_refused({"byte_test:4,>,1000;", "byte_test:4,<>,1000,0;", "byte_test:4,>,1000,0,nonsense;",
                       "byte_test:4,>,1000,0,bitmask;"},
                      "syntax");
@@ -335,7 +335,7 @@ TEST(IsDataAtOption, ReadsAllForms) {
   expect_all_refused({"isdataat:-1;", "isdataat:65536;"}, "value");
 }
 
-TEST(Base64Options, DecodeBeforeTheDataIsLookedAt) {
+TEST(Base64Options, DecodeBeforeTheDataAreTested) {
   const Rule rule = rule_with("content:\"x\"; base64_decode:bytes 12, offset 2, relative; base64_data; content:\"y\";");
   ASSERT_EQ(rule.buffers.size(), 2U);
   const auto& decode = std::get<Base64Decode>(rule.buffers[0].matches[1]);
@@ -350,7 +350,7 @@ TEST(Base64Options, DecodeBeforeTheDataIsLookedAt) {
   expect_all_refused({"base64_decode:bytes 0;", "base64_decode:offset 65536;"}, "value");
 }
 
-TEST(BufferOptions, HoldUntilTheNextOne) {
+TEST(BufferOptions, ApplyUntilTheNextOne) {
   const Rule rule = rule_with(
       "content:\"a\"; tcp.hdr; content:\"b\"; ipv4.hdr; content:\"c\"; tcp.hdr; content:\"d\"; distance:0; pkt_data; "
       "content:\"e\";");
@@ -369,7 +369,7 @@ TEST(BufferOptions, ThePayloadIsFirstAndEmptyOnesAreLeftOut) {
   EXPECT_EQ(rule.buffers[1].buffer, Buffer::udp_header);
 }
 
-TEST(BufferOptions, AllAreThere) {
+TEST(BufferOptions, AllAreSupported) {
   for (const char* name : {"ipv4.hdr", "ipv6.hdr", "tcp.hdr", "udp.hdr", "icmpv4.hdr", "icmpv6.hdr"}) {
     const Rule rule = rule_with(std::string(name) + "; content:\"a\"; bsize:>10;", "ip");
     ASSERT_EQ(rule.buffers.size(), 1U) << name;
@@ -382,7 +382,7 @@ TEST(BufferOptions, AllAreThere) {
   expect_all_refused({"tcp.hdr:1; content:\"a\";"}, "syntax");
 }
 
-TEST(Options, ThoseThatNeedMoreAreNamed) {
+TEST(Options, UnsupportedOnesAreNamed) {
   EXPECT_THAT(complaint_with("http.uri; content:\"a\";"), StartsWith("option http.uri | "));
   EXPECT_THAT(complaint_with("content:\"a\"; http_uri;"), StartsWith("option http_uri | "));
   EXPECT_THAT(complaint_with("uricontent:\"a\";"), StartsWith("option uricontent | "));

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// content, what modifies it, and pcre. What goes together and what does not is Suricata's.
+// content and its modifiers, and pcre. Valid combinations are Suricata's.
 
 #include <algorithm>
 #include <array>
@@ -22,7 +22,7 @@ int hex_digit(char c) noexcept {
   return -1;
 }
 
-/// `abc|20 0d|d\;e`: bytes between bars in hexadecimal, `: ; \ "` behind a backslash.
+/// `abc|20 0d|d\;e`: bytes between bars are hexadecimal; `: ; \ "` are escaped with a backslash.
 bool read_bytes(RuleDraft& draft, std::string_view text, std::vector<std::uint8_t>& out) {
   bool in_hex = false;
   int high = -1;
@@ -71,7 +71,8 @@ bool once(RuleDraft& draft, const OptionValue& value, bool is_there) {
   return !is_there || draft.fail_combination(value.name, "given twice for the same content");
 }
 
-/// offset and depth count from the buffer's start, distance and within from the match before: not both.
+/// offset and depth count from the start of the buffer, distance and within from the previous match. They exclude each
+/// other.
 bool only_absolute(RuleDraft& draft, const OptionValue& value, const Content& content) {
   if (content.distance || content.within) {
     return draft.fail_combination(value.name, "offset or depth together with distance or within");
@@ -103,7 +104,7 @@ bool not_behind_fast_pattern_only(RuleDraft& draft, std::string_view at, const B
          draft.fail_combination(at, "relative to a content that is fast_pattern:only");
 }
 
-/// The content or pcre in front of the last content.
+/// The content or pcre before the last content.
 const BufferMatch* cursor_before_content(RuleDraft& draft) {
   const std::vector<BufferMatch>& all = draft.last_content_buffer();
   for (std::size_t i = draft.last_content_index(); i > 0; --i) {
@@ -112,7 +113,7 @@ const BufferMatch* cursor_before_content(RuleDraft& draft) {
   return nullptr;
 }
 
-/// Snort's modifiers behind the content: `content:"x", nocase, depth 5`.
+/// Snort's modifiers after the content: `content:"x", nocase, depth 5`.
 bool read_modifiers(RuleDraft& draft, std::string_view rest) {
   if (trimmed(rest).empty()) return true;
   if (!trimmed(rest).starts_with(','))
@@ -148,7 +149,7 @@ bool read_modifiers(RuleDraft& draft, std::string_view rest) {
   return true;
 }
 
-/// The buffer that a flag of pcre's names; empty: it names none.
+/// The buffer that a pcre flag names; empty if it names none.
 std::string_view buffer_of_flag(char flag) noexcept {
   switch (flag) {
     case 'U': return "http.uri";
@@ -169,7 +170,7 @@ std::string_view buffer_of_flag(char flag) noexcept {
   }
 }
 
-/// Where the expression ends: the last slash that no backslash escapes.
+/// The end of the expression: the last unescaped slash.
 std::size_t closing_slash(std::string_view text) noexcept {
   for (std::size_t at = text.rfind('/'); at != text.npos && at > 0; at = text.rfind('/', at - 1)) {
     std::size_t backslashes = 0;
@@ -196,7 +197,7 @@ bool read_nocase(RuleDraft& draft, const OptionValue& value) {
   return true;
 }
 
-/// Of no effect: what is decoded (Snort's preprocessors) lies in buffers of its own.
+/// No effect: decoded data (of Snort's preprocessors) are in separate buffers.
 bool read_rawbytes(RuleDraft& draft, const OptionValue& value) { return content_before(draft, value) != nullptr; }
 
 bool read_offset(RuleDraft& draft, const OptionValue& value) {
@@ -318,8 +319,8 @@ bool read_fast_pattern(RuleDraft& draft, const OptionValue& value) {
   return true;
 }
 
-/// `/expression/flags`, and behind a comma names for what its groups capture: those are read over, since nothing that
-/// is supported asks for them.
+/// `/expression/flags`, optionally followed by a comma and names for captured groups. The names are ignored, since no
+/// supported option uses them.
 bool read_pcre(RuleDraft& draft, const OptionValue& value) {
   const std::string_view text = value.text;
   const std::size_t end = closing_slash(text);
@@ -329,8 +330,8 @@ bool read_pcre(RuleDraft& draft, const OptionValue& value) {
   Pcre pcre;
   pcre.pattern = text.substr(1, end - 1);
   pcre.negated = value.negated;
-  const std::string_view behind = text.substr(end + 1);
-  const std::string_view flags = trimmed(behind.substr(0, behind.find(',')));
+  const std::string_view after = text.substr(end + 1);
+  const std::string_view flags = trimmed(after.substr(0, after.find(',')));
   for (std::size_t i = 0; i < flags.size(); ++i) {
     const std::string_view here = flags.substr(i, 1);
     switch (flags[i]) {
@@ -345,7 +346,7 @@ bool read_pcre(RuleDraft& draft, const OptionValue& value) {
       case 'U': pcre.of = Pcre::Of::request_target; break;
       case 'I': pcre.of = Pcre::Of::raw_request_target; break;
       case 'B':  // rawbytes
-      case 'O':  // limits of its own: all are limited alike
+      case 'O':  // overrides PCRE limits; here all have the same limits
         break;
       default:
         if (const std::string_view buffer = buffer_of_flag(flags[i]); !buffer.empty()) {
@@ -354,7 +355,7 @@ bool read_pcre(RuleDraft& draft, const OptionValue& value) {
         return draft.fail(here, "unknown regular expression flag", in_quotes(here), "i m s x A E G R U I B O");
     }
   }
-  // Relative to a match in the same buffer, which there is none of.
+  // It would be relative to a match in a buffer that is not supported.
   if (pcre.relative && pcre.of != Pcre::Of::buffer) return draft.fail_unsupported(text, "http.uri");
   if (pcre.relative && !not_behind_fast_pattern_only(draft, value.text, draft.last_cursor())) return false;
   draft.add(std::move(pcre));

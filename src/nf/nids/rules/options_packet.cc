@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Options on headers, on the flow, and on what the stack found.
+// Options about headers, the flow and the stack's findings.
 
 #include <array>
 #include <limits>
@@ -68,7 +68,7 @@ std::optional<std::uint8_t> number_of(const std::array<NamedNumber, kCount>& all
   return std::nullopt;
 }
 
-/// FIN 1, SYN 2, … as they lie in the header; 1 and 2 are Snort's names for CWR and ECE.
+/// FIN 1, SYN 2, … as in the header; 1 and 2 are Snort's names for CWR and ECE.
 std::optional<std::uint8_t> flag_of(char c) noexcept {
   switch (c) {
     case 'F':
@@ -93,7 +93,7 @@ std::optional<std::uint8_t> flag_of(char c) noexcept {
   }
 }
 
-/// Takes the `+ * !` of flags and fragbits, which stand in front or behind.
+/// Reads the `+ * !` of flags and fragbits, which may come first or last.
 template <typename How>
 bool take_how(RuleDraft& draft, std::string_view here, How& how, bool& has_how) {
   if (has_how) return draft.fail_combination(here, "more than one of + * !");
@@ -181,7 +181,7 @@ bool read_flags(RuleDraft& draft, const OptionValue& value) {
   if (fields.size() == 2) {
     for (std::size_t i = 0; i < fields[1].size(); ++i) {
       const std::string_view here = fields[1].substr(i, 1);
-      // Snort has a `!` in front of what is not looked at.
+      // Snort writes a `!` before the flags to ignore.
       if (here == "!" || here == " ") continue;
       const auto flag = flag_of(here.front());
       if (!flag) return draft.fail(here, "unknown TCP flag", in_quotes(here), "F S R P A U C E 1 2");
@@ -201,7 +201,7 @@ bool read_header_number(RuleDraft& draft, const OptionValue& value) {
   return draft.fail_unsupported(value.name, value.name);
 }
 
-/// Suricata's forms, and Snort's `-5` and `5-` for at most and at least.
+/// Suricata's forms, and Snort's `-5` (at most) and `5-` (at least).
 bool read_ttl(RuleDraft& draft, const OptionValue& value) {
   HeaderNumber match{Header::ttl, {}};
   const bool at_most = value.text.starts_with('-');

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Options on headers and flows, about what lasts, and about what a rule is.
+// Options about headers, flows and state, and options that describe a rule.
 
 #include <gmock/gmock.h>
 
@@ -67,7 +67,7 @@ TEST(Header, ReadsEveryActionAndProtocol) {
   EXPECT_EQ(rule_of("alert tcp any any <> any any (sid:1;)").direction, RuleDirection::both_ways);
 }
 
-TEST(Header, APassRuleAlertsOnlyWhereItAsksForIt) {
+TEST(Header, APassRuleAlertsOnlyOnRequest) {
   EXPECT_FALSE(rule_of("pass tcp any any -> any any (sid:1;)").alerts);
   EXPECT_TRUE(rule_of("pass tcp any any -> any any (alert; sid:1;)").alerts);
   EXPECT_TRUE(rule_of("drop tcp any any -> any any (sid:1;)").alerts);
@@ -113,7 +113,7 @@ TEST(NumberRanges, ReadSuricatasForms) {
   is("2kb", Operator::equal, 2048);
 }
 
-TEST(NumberRanges, RefuseWhatCouldNeverHold) {
+TEST(NumberRanges, RefuseRangesThatNeverMatch) {
   expect_all_refused({"dsize:65536;", "dsize:20<>10;", "dsize:10<>11;", "dsize:<0;", "dsize:>65535;", "dsize:>=0;",
                       "dsize:nonsense;", "dsize:10,20;", "dsize:10<>;", "dsize:<>10;", "dsize:-1;", "dsize:1 2;",
                       "dsize:100kb;", "dsize:>10<>20;", "ttl:256;", "icode:256;", "window:65536;", "ack:4294967296;"},
@@ -229,7 +229,7 @@ TEST(OtherPacketOptions, AreRead) {
   expect_all_refused({"stream_size:server,<,x;"}, "value");
 }
 
-TEST(EventOptions, NameWhatTheStackFinds) {
+TEST(EventOptions, NameTheStacksEvents) {
   EXPECT_EQ(only<StreamEventMatch>("stream-event:reassembly_seq_gap;", "tcp").event.index,
             only<StreamEventMatch>("engine-event:stream.reassembly_seq_gap;", "tcp").event.index);
   EXPECT_EQ(only<DecodeEventMatch>("decode-event:ipv4.pkt_too_small;", "pkthdr").event.index,
@@ -251,7 +251,7 @@ TEST(FlowbitsOption, ReadsItsCommands) {
   EXPECT_TRUE(std::get<FlowbitsMatch>(first.state_matches[1]).negated);
   EXPECT_EQ(std::get<FlowbitsChange>(first.state_changes[0]).how, FlowbitsChange::How::set);
   const Rule& second = set.rules[1];
-  EXPECT_EQ(second.state_matches.size(), 2U);  // Snort's `&`: both
+  EXPECT_EQ(second.state_matches.size(), 2U);  // Snort's `&` means both
   EXPECT_EQ(std::get<FlowbitsChange>(second.state_changes[0]).how, FlowbitsChange::How::unset);
   EXPECT_EQ(std::get<FlowbitsChange>(second.state_changes[1]).how, FlowbitsChange::How::toggle);
   expect_all_refused({"flowbits:set;", "flowbits:set,;", "flowbits:nonsense,a;", "flowbits:set,a b;",
@@ -343,7 +343,7 @@ TEST(TagOption, ReadsItsForms) {
   expect_all_refused({"tag:session,0,packets;"}, "value");
 }
 
-TEST(AboutOptions, SayWhatTheRuleIs) {
+TEST(AboutOptions, DescribeTheRule) {
   const Rule rule = rule_of(
       "alert tcp any any -> any any (msg:\"A \\\"rule\\\"\\; of ours\"; reference:cve,2021-1; "
       "reference:URL,x.org/?a=b,c; "
@@ -367,7 +367,7 @@ TEST(AboutOptions, SayWhatTheRuleIs) {
   EXPECT_THAT(rule.text, StartsWith("alert tcp any any -> any any (msg:"));
 }
 
-TEST(AboutOptions, PriorityGoesBeforeTheClass) {
+TEST(AboutOptions, PriorityOverridesTheClass) {
   EXPECT_EQ(rule_with("classtype:trojan-activity; priority:7;").priority, 7);
   EXPECT_EQ(rule_with("priority:7; classtype:trojan-activity;").priority, 7);
   EXPECT_EQ(rule_with("").priority, 3);
@@ -375,7 +375,7 @@ TEST(AboutOptions, PriorityGoesBeforeTheClass) {
   EXPECT_EQ(rule_with("classtype:bad-unknown;").priority, 2);
 }
 
-TEST(AboutOptions, RefuseWhatCannotBe) {
+TEST(AboutOptions, RefuseInvalidValues) {
   EXPECT_THAT(complaint_of("alert tcp any any -> any any (msg:\"x\";)"), StartsWith("no sid | "));
   expect_all_refused({"sid:2;", "rev:1; rev:2;", "gid:1; gid:2;", "msg:\"a\"; msg:\"b\";",
                       "target:src_ip; target:src_ip;", "prefilter;"},

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Options about what lasts beyond a packet: bits, numbers, thresholds, tags.
+// Options about state that outlives a packet: bits, numbers, thresholds, tags.
 
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@ bool check_name(RuleDraft& draft, std::string_view name) {
   return draft.fail(name, "wrong name", in_quotes(name), "a name without spaces");
 }
 
-/// The `key value` pairs of threshold and detection_filter, in any order, each once.
+/// The `key value` pairs of threshold and detection_filter, in any order, each at most once.
 struct CountFields {
   std::string_view type, track, count, seconds, multiplier;
 
@@ -71,7 +71,7 @@ bool read_bits(RuleDraft& draft, std::string_view text, char separator, std::vec
 
 }  // namespace
 
-/// `set,name`, `isset,a|b`, `noalert`; Snort's `a&b` stands for both.
+/// `set,name`, `isset,a|b`, `noalert`; in Snort's `a&b` both bits are meant.
 bool read_flowbits(RuleDraft& draft, const OptionValue& value) {
   const std::size_t comma = value.text.find(',');
   const std::string_view command = trimmed(value.text.substr(0, comma));
@@ -82,14 +82,14 @@ bool read_flowbits(RuleDraft& draft, const OptionValue& value) {
     return true;
   }
   const std::string_view names = comma == value.text.npos ? std::string_view{} : trimmed(value.text.substr(comma + 1));
-  const bool is_asked = command == "isset" || command == "isnotset";
+  const bool is_test = command == "isset" || command == "isnotset";
   const bool is_set = command == "set" || command == "unset" || command == "toggle";
-  if (!is_asked && !is_set) {
+  if (!is_test && !is_set) {
     return draft.fail(command, "unknown flowbits command", in_quotes(command),
                       "set, unset, toggle, isset, isnotset or noalert");
   }
   if (names.empty()) return draft.fail(value.text, "flowbits without a name", in_quotes(value.text), "NAME");
-  if (is_asked && names.find('|') != names.npos) {
+  if (is_test && names.find('|') != names.npos) {
     FlowbitsMatch match;
     match.negated = command == "isnotset";
     if (!read_bits(draft, names, '|', match.bits)) return false;
@@ -102,7 +102,7 @@ bool read_flowbits(RuleDraft& draft, const OptionValue& value) {
   std::vector<std::uint32_t> bits;
   if (!read_bits(draft, names, '&', bits)) return false;
   for (const std::uint32_t bit : bits) {
-    if (is_asked) {
+    if (is_test) {
       draft.rule.state_matches.emplace_back(FlowbitsMatch{{bit}, command == "isnotset"});
     } else {
       using How = FlowbitsChange::How;
@@ -214,7 +214,7 @@ bool read_xbits(RuleDraft& draft, const OptionValue& value) {
   return true;
 }
 
-/// `type limit, track by_src, count 1, seconds 60`; of backoff `multiplier 10` instead of the seconds
+/// `type limit, track by_src, count 1, seconds 60`; backoff has `multiplier 10` instead of seconds.
 bool read_threshold(RuleDraft& draft, const OptionValue& value) {
   CountFields fields;
   if (!fields.read(draft, value)) return false;
@@ -272,7 +272,8 @@ bool read_detection_filter(RuleDraft& draft, const OptionValue& value) {
   return set_threshold(draft, value, threshold);
 }
 
-/// `session`, `session,10,packets`, `host,100,packets,src`; Snort's `host,src` and `session,exclusive` are not in use.
+/// `session`, `session,10,packets`, `host,100,packets,src`. Snort's `host,src` and `session,exclusive` are not
+/// supported.
 bool read_tag(RuleDraft& draft, const OptionValue& value) {
   const std::vector<std::string_view> fields = split_fields(value.text);
   Tag tag;

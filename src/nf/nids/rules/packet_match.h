@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rule options that look at a packet's headers, at its flow or at what the stack found, not at the bytes of a buffer.
+// Rule options that test a packet's headers, its flow or the stack's findings, but not the bytes of a buffer.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace penstock::nids {
 
-/// `flow:`; what is false is not asked for.
+/// `flow:`; a member that is false is not tested.
 struct FlowMatch {
   bool to_server = false, to_client = false;
   bool established = false, not_established = false, stateless = false;
@@ -28,7 +28,7 @@ struct Dsize {
   NumberRange range;
 };
 
-/// `flags:` on the byte of TCP flags, without those of `ignored`.
+/// `flags:` tests the TCP flags, without the `ignored` ones.
 struct TcpFlags {
   enum class How : std::uint8_t { exactly, all_of /* + */, any_of /* * */, not_these /* ! */ };
   How how = How::exactly;
@@ -36,7 +36,7 @@ struct TcpFlags {
   std::uint8_t ignored = 0;
 };
 
-/// Numbers of headers.
+/// Tests a number in a header.
 struct HeaderNumber {
   enum class Header : std::uint8_t {
     tcp_ack,
@@ -58,7 +58,7 @@ struct HeaderNumber {
 };
 
 struct IpOption {
-  std::uint8_t option = 0;  // its number; `any`: any
+  std::uint8_t option = 0;  // the option's number; not used if `any`
   bool any = false;
 };
 
@@ -74,7 +74,7 @@ struct FragmentOffset {
 
 struct SameIp {};
 
-/// `tcpv4-csum: valid` and its kin.
+/// `tcpv4-csum: valid` and similar options.
 struct ChecksumMatch {
   enum class Of : std::uint8_t { ipv4, tcpv4, tcpv6, udpv4, udpv6, icmpv4, icmpv6 };
   Of of = Of::ipv4;

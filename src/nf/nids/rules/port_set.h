@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ports of one side of a rule's header: sorted ranges that do not touch.
+// The ports of one side of a rule's header, as sorted ranges that neither overlap nor touch.
 
 #pragma once
 
@@ -14,7 +14,7 @@ namespace penstock::nids {
 class PortSet {
  public:
   struct Range {
-    std::uint16_t first, last;  // both are in it
+    std::uint16_t first, last;  // inclusive
     friend bool operator==(const Range&, const Range&) = default;
   };
 
@@ -26,9 +26,9 @@ class PortSet {
     return ranges.size() == 1 && ranges[0].first == 0 && ranges[0].last == 0xffff;
   }
   [[nodiscard]] bool contains(std::uint16_t port) const noexcept {
-    const auto behind = std::upper_bound(ranges.begin(), ranges.end(), port,
-                                         [](std::uint16_t p, const Range& r) { return p < r.first; });
-    return behind != ranges.begin() && std::prev(behind)->last >= port;
+    const auto after = std::upper_bound(ranges.begin(), ranges.end(), port,
+                                        [](std::uint16_t p, const Range& r) { return p < r.first; });
+    return after != ranges.begin() && std::prev(after)->last >= port;
   }
 
   friend bool operator==(const PortSet&, const PortSet&) = default;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sets of ports and of addresses as sorted ranges, both ends in them, that neither overlap nor touch.
+// Operations on sets of ports or addresses, stored as sorted inclusive ranges that neither overlap nor touch.
 
 #pragma once
 
@@ -29,7 +29,7 @@ constexpr Ipv6Address highest(const Ipv6Address&) noexcept { return {~std::uint6
 constexpr Ipv6Address next(const Ipv6Address& v) noexcept { return {v.high + (v.low == ~std::uint64_t{0}), v.low + 1}; }
 constexpr Ipv6Address before(const Ipv6Address& v) noexcept { return {v.high - (v.low == 0), v.low - 1}; }
 
-/// Of any ranges the set.
+/// Turns arbitrary ranges into a set: sorts them, and joins those that overlap or touch.
 template <typename Range>
 void normalise(std::vector<Range>& ranges) {
   std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.first < b.first; });
@@ -47,7 +47,7 @@ void normalise(std::vector<Range>& ranges) {
   ranges.resize(kept);
 }
 
-/// All that is not in the set.
+/// Returns all values that are not in the set.
 template <typename Range>
 [[nodiscard]] std::vector<Range> complement(const std::vector<Range>& set) {
   using Value = decltype(Range::first);
@@ -62,7 +62,7 @@ template <typename Range>
   return out;
 }
 
-/// What is in both.
+/// Returns the values that are in both sets.
 template <typename Range>
 [[nodiscard]] std::vector<Range> intersection(const std::vector<Range>& a, const std::vector<Range>& b) {
   std::vector<Range> out;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rule as the readers give it and the detection compiles it: Suricata's and Snort 2.9's language, with variables
+// A rule, as the readers produce it and the detection compiles it: Suricata's and Snort 2.9's language, with variables
 // resolved, names looked up and all numbers read. Plain values, owned by the rule.
 
 #pragma once
@@ -21,8 +21,8 @@
 
 namespace penstock::nids {
 
-/// What the header names. `tcp` sees packets and streams as the rule's options need; `tcp_pkt` packets alone,
-/// `tcp_stream` streams alone; `pkthdr` all that is decoded, IP or not (for decode events).
+/// The protocol that the header names. `tcp` matches packets or streams, as the rule's options require; `tcp_pkt` only
+/// packets, `tcp_stream` only streams; `pkthdr` every decoded packet, IP or not (for decode events).
 enum class RuleProtocol : std::uint8_t {
   ip,
   ipv4,
@@ -54,36 +54,36 @@ struct Rule {
   AddressSet destination;
   PortSet destination_ports;
   RuleDirection direction = RuleDirection::one_way;
-  bool negates_addresses = false;  // some address of either side is negated, in a variable too
+  bool negates_addresses = false;  // an address of either side is negated, directly or in a variable
 
-  // What must hold, in the file's order.
+  // Conditions, in the order of the file.
   FlowMatch flow;
   std::vector<PacketMatch> packet_matches;  // on headers and the packet as a whole
   std::vector<BufferMatches> buffers;     // on bytes; one entry for each buffer that the rule names, the payload first
-  std::vector<StateMatch> state_matches;  // flowbits, flowint, xbits: what is asked
+  std::vector<StateMatch> state_matches;  // tests of flowbits, flowint, xbits
 
-  // What happens when it does.
-  std::vector<StateChange> state_changes;  // flowbits, flowint, xbits: what is set
-  std::optional<Threshold> threshold;      // `threshold`, `detection_filter`, or threshold.config's
+  // Effects of a match.
+  std::vector<StateChange> state_changes;  // changes to flowbits, flowint, xbits
+  std::optional<Threshold> threshold;      // from `threshold`, `detection_filter` or threshold.config
   std::vector<Tag> tags;
   bool alerts = true;  // false: `noalert`. A pass rule alerts only with `alert`
 
-  // What it is.
+  // Description.
   std::uint32_t sid = 0;
   std::uint32_t gid = 1;
   std::uint32_t rev = 0;
   std::string message;
   std::string classtype;          // as written: "trojan-activity"
-  std::string class_description;  // by classification.config; empty: unknown there
-  std::uint8_t priority = 3;      // 1 is the highest; from `priority`, or by its class
+  std::string class_description;  // from classification.config; empty if unknown there
+  std::uint8_t priority = 3;      // 1 is the highest; from `priority`, or else from the class
   std::vector<RuleReference> references;
   std::vector<std::array<std::string, 2>> metadata;  // key and value, in order
   std::string target;                                // "src_ip" or "dest_ip"; empty: none
-  std::uint32_t variables = 0;  // how many numbers byte_extract and byte_math keep (Number::variable)
+  std::uint32_t variables = 0;  // how many variables byte_extract and byte_math set (Number::variable)
 
-  std::string text;  // the rule itself, one line
+  std::string text;  // the rule's text, as one line
   std::string file;
-  std::uint32_t line = 0;  // its first
+  std::uint32_t line = 0;  // first line of the rule
 };
 
 }  // namespace penstock::nids

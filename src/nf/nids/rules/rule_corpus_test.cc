@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Public rule sets, read whole. What must load is told by a scan of its own, which knows names alone; what is left out
-// must be so by something that it needs. Skipped where the sets are absent.
+// Reads whole public rule sets. An independent scan that only knows names determines which rules must load; each rule
+// that is left out must need something unsupported. Skipped if the sets are absent.
 
 #include <gmock/gmock.h>
 #include <zlib.h>
@@ -118,7 +118,7 @@ std::string text_of(const fs::path& path) {
   return text;
 }
 
-/// Names and values of the options of a line, by quotes rather than by semicolons.
+/// Names and values of a line's options, split by quotes rather than by semicolons.
 std::vector<std::pair<std::string, std::string>> scan(const std::string& line) {
   std::vector<std::pair<std::string, std::string>> options;
   std::string name, value;
@@ -189,14 +189,14 @@ void expect_set_loads(const fs::path& path) {
   }
 }
 
-TEST(RuleCorpus, OfEtOpenEveryRuleLoadsThatNeedsNothingMore) {
+TEST(RuleCorpus, EverySupportedRuleOfEtOpenLoads) {
   expect_set_loads(data() / "rules/et-open-2023/emerging-all.rules.gz");
 }
-TEST(RuleCorpus, OfSnortsCommunitySetEveryRuleLoadsThatNeedsNothingMore) {
+TEST(RuleCorpus, EverySupportedRuleOfSnortsCommunitySetLoads) {
   expect_set_loads(data() / "rules/snort-community/community.rules");
 }
 
-TEST(RuleCorpus, OfDisabledRulesTooEveryOneLoadsThatNeedsNothingMore) {
+TEST(RuleCorpus, EverySupportedDisabledRuleLoads) {
   for (const char* name : {"rules/et-open-2023/emerging-all.rules.gz", "rules/snort-community/community.rules"}) {
     const std::string text = text_of(data() / name);
     if (text.empty()) GTEST_SKIP() << name << " is absent";
@@ -211,7 +211,7 @@ TEST(RuleCorpus, OfDisabledRulesTooEveryOneLoadsThatNeedsNothingMore) {
       enabled += line + '\n';
     }
     const RuleSet set = rules_of(enabled);
-    // Some of those that were put to rest are wrong; what stays out is shown.
+    // Some of the disabled rules are wrong; print what is left out.
     for (const RuleSet::Left& left : set.left_out) std::cout << left.reason << ": " << to_string(left.why) << '\n';
     std::cout << name << ": " << set.rules.size() << " of " << due << '\n';
     EXPECT_GE(static_cast<double>(set.rules.size()), 0.99 * static_cast<double>(due));
@@ -232,7 +232,7 @@ TEST(RuleCorpus, AllRulesOfTheConformanceCasesLoad) {
   if (files == 0) GTEST_SKIP() << "the cases are absent";
 }
 
-TEST(RuleCorpus, GeneratedAndPayloadRulesLoadWhole) {
+TEST(RuleCorpus, AllGeneratedAndPayloadRulesLoad) {
   for (const auto& [name, count] : {std::pair{"ids/generated/test.rules", 1500},
                                     {"ids/mix/payload-147.rules", 147},
                                     {"ids/mix/payload-1969.rules", 1969}}) {
@@ -242,8 +242,7 @@ TEST(RuleCorpus, GeneratedAndPayloadRulesLoadWhole) {
   }
 }
 
-/// A second reader of contents, which knows nothing else: one byte for each character, each escape, each pair of
-/// hexadecimal digits.
+/// A second, independent reader of contents: one byte for each character, each escape, each pair of hexadecimal digits.
 TEST(RuleCorpus, ContentsHaveAsManyBytesAsASecondReaderCounts) {
   const std::string text = text_of(data() / "ids/mix/payload-1969.rules");
   if (text.empty()) GTEST_SKIP() << "the rules are absent";

@@ -30,7 +30,7 @@ std::size_t bytes_of(const AddressSet& set) noexcept {
          set.v6.size() * sizeof(AddressSet::Range<Ipv6Address>);
 }
 std::size_t bytes_of(const PortSet& set) noexcept {
-  constexpr std::size_t kWhileGrouped = 32;  // what a range takes then: more than it does afterwards
+  constexpr std::size_t kWhileGrouped = 32;  // bytes per range while rules are grouped, more than later
   return set.ranges.size() * kWhileGrouped;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What rules cost in memory, counted while they are read: a small compressed file can hold any number of rules, a rule
-// any number of options, and a variable of many networks is copied into every rule that names it.
+// Bounds the memory that rules need, while they are read. A small compressed file can hold any number of rules, a rule
+// any number of options, and a variable with many networks is copied into every rule that names it.
 
 #pragma once
 
@@ -23,18 +23,18 @@ inline constexpr std::size_t kMostRules = 150'000;
 
 class RuleCosts {
  public:
-  /// On average. Real sets have 24 items and, with HOME_NET of three networks, some 100 bytes.
+  /// Bounds on the average. Rules of real sets have 24 items and, with a HOME_NET of three networks, some 100 bytes.
   static constexpr std::size_t kItemsPerRule = 32;
   static constexpr std::size_t kHeaderBytesPerRule = 4096;
 
   explicit RuleCosts(std::size_t most_rules) noexcept : most_rules_(most_rules) {}
 
-  /// Before a rule is read. `text`: all of it.
+  /// Call it before a rule is read. `text`: the whole rule.
   void add_rule(std::string_view text);
-  /// What a rule's header holds.
+  /// Adds the ranges of a rule's header.
   void add_header(const AddressSet& addresses, const PortSet& ports);
 
-  /// The first bound that is passed, as an error without a place.
+  /// An error without a place for the first bound that was exceeded; empty if none was.
   [[nodiscard]] const std::optional<Error>& passed_bound() const noexcept { return passed_; }
 
  private:
@@ -42,12 +42,12 @@ class RuleCosts {
 
   std::size_t most_rules_;
   std::size_t rules_ = 0;
-  std::size_t items_ = 0;  // options, and what commas part
+  std::size_t items_ = 0;  // options and comma-separated values
   std::size_t header_bytes_ = 0;
   std::optional<Error> passed_;
 };
 
-/// The bytes that a set's ranges take.
+/// The size of a set's ranges in bytes.
 [[nodiscard]] std::size_t bytes_of(const AddressSet& set) noexcept;
 [[nodiscard]] std::size_t bytes_of(const PortSet& set) noexcept;
 

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// What refuses `text`; "" where it is read.
+/// The error for `text`; empty if it is read.
 std::string refusal(const std::string& text, std::size_t most_rules, const Variables& variables = default_variables()) {
   const auto set = read_rules_text(text, "test.rules", variables, most_rules);
   return set ? "" : to_string(set.error());
@@ -57,8 +57,8 @@ TEST(RuleCosts, RefuseMoreAddressesThanTheBoundInAllRules) {
               HasSubstr("too many addresses and ports in all rules: found more than 36.0 KiB"));
 }
 
-/// A_0 has many networks; each next variable names the one before it many times, and is as long.
-TEST(VariableResolver, RefusesListsThatTakeTooLongToPutTogether) {
+/// A_0 has many networks; each following variable names the previous one many times, and is as long.
+TEST(VariableResolver, RefusesListsThatTakeTooLongToCombine) {
   Variables variables;
   std::string& first = variables["A_0"];
   for (int i = 0; i < 60'000; ++i) {
@@ -77,7 +77,7 @@ TEST(VariableResolver, RefusesListsThatTakeTooLongToPutTogether) {
   EXPECT_EQ(why.found, "more than 512.0 MiB in all");
 }
 
-TEST(Thresholds, OfAllRulesOfAGidAreGivenOnceHoweverManyLinesThereAre) {
+TEST(Thresholds, ForAllRulesOfAGidApplyOnceForAnyNumberOfLines) {
   std::string lines;
   for (int count = 1; count <= 100'000; ++count) {
     lines +=

@@ -13,7 +13,7 @@ namespace penstock::nids {
 
 namespace {
 
-// A rule has a handful.
+// Real rules have a handful.
 constexpr std::size_t kMostVariables = 256;
 
 bool starts_a_name(std::string_view text) noexcept {
@@ -23,7 +23,7 @@ bool starts_a_name(std::string_view text) noexcept {
 
 std::string bounds(const std::string& from, const std::string& to) { return from + " to " + to; }
 
-/// Takes the number at the front, with its unit. False where there is none.
+/// Reads a number with its unit from the front of the text. False if there is none.
 bool take_number(std::string_view& text, std::uint64_t& out) {
   const bool is_hex = text.starts_with("0x") || text.starts_with("0X");
   std::size_t end = is_hex ? 2 : 0;
@@ -219,7 +219,7 @@ bool read_range(RuleDraft& draft, std::string_view text, std::uint64_t most, con
     }
   }
   if (!trimmed(rest).empty()) return fail(kForms);
-  // What could never hold is a mistake, as in Suricata.
+  // As in Suricata, a range that can never hold is an error.
   if (out.first > most || ((operation == Operator::less || operation == Operator::greater_equal) && out.first == 0) ||
       ((operation == Operator::greater || operation == Operator::less_equal) && out.first == most)) {
     return draft.fail(whole, std::string("wrong ") + what, in_quotes(whole), bounds("0", std::to_string(most)),

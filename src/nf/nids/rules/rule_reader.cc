@@ -36,7 +36,7 @@ constexpr std::array<Named<Action>, 7> kActions{{{"alert", Action::alert},
                                                  {"rejectsrc", Action::reject_source},
                                                  {"rejectdst", Action::reject_destination},
                                                  {"rejectboth", Action::reject_both}}};
-// What Snort and Suricata have besides.
+// Other actions of Snort and Suricata.
 constexpr std::array<std::string_view, 8> kOtherActions{"log",    "sdrop",  "activate", "dynamic",
                                                         "config", "accept", "block",    "rewrite"};
 
@@ -80,7 +80,7 @@ class SetReader {
     names_.classes = &classes;
   }
 
-  /// Fails where the rules so far are beyond a bound.
+  /// Fails if the rules so far exceed a bound.
   [[nodiscard]] Result<void> read(std::string_view text, const std::string& file);
   void add_thresholds(std::vector<ThresholdLine> lines);
   [[nodiscard]] VariableResolver& variables() noexcept { return variables_; }
@@ -100,12 +100,12 @@ class SetReader {
   RuleNames names_;
   RuleSet set_;
   std::vector<ThresholdLine> thresholds_;
-  std::unordered_map<std::uint64_t, std::size_t> by_id_;  // gid and sid, to the place in set_.rules
-  std::vector<bool> replaced_;                            // of set_.rules
+  std::unordered_map<std::uint64_t, std::size_t> by_id_;  // gid and sid -> index in set_.rules
+  std::vector<bool> replaced_;                            // for each of set_.rules
 };
 
-/// All that the rule needs and is not there, in its order, each once. Looked for before it is read: what stands behind
-/// an unknown buffer means nothing.
+/// All unsupported features that the rule needs, in its order, each once. Called before the options are read, because
+/// options after an unknown buffer cannot be interpreted.
 std::vector<std::string> needs(const HeaderText& header, std::string_view body, std::string_view& first) {
   constexpr std::size_t kMostNamed = 8;
   std::vector<std::string> all;
@@ -128,7 +128,7 @@ std::vector<std::string> needs(const HeaderText& header, std::string_view body, 
   return all;
 }
 
-/// The rule's sid, for those that cannot be read: 0 where there is none.
+/// The sid of a rule that cannot be read; 0 if it has none.
 std::uint32_t sid_in(std::string_view body) {
   OptionTexts options(body);
   Complaint why;
@@ -144,7 +144,7 @@ void SetReader::leave_out(std::uint32_t sid, Error why, std::string reason) {
   set_.left_out.push_back({sid, std::move(why), std::move(reason)});
 }
 
-/// By its first word. Lines of classification.config begin with `config`, which is an action too.
+/// Decides by the first word. Lines of classification.config begin with `config`, which is also an action.
 bool begins_as_rule(std::string_view line) {
   line = trimmed(line);
   const std::string_view word = line.substr(0, line.find_first_of(" \t"));
@@ -207,7 +207,8 @@ void SetReader::read_rule(const RuleLine& line, const std::string& file) {
   keep(std::move(draft).take(), line, file);
 }
 
-/// No nearest name is looked for among more or longer names than real files have: that could take very long.
+/// If there are more or longer names than in real files, no similar name is searched for, since that could take very
+/// long.
 void SetReader::note_unknown_class(std::string_view name, const RuleLine& line, const std::string& file) {
   constexpr std::size_t kMostNamed = 100;
   constexpr std::size_t kMostClasses = 1000;
@@ -227,7 +228,7 @@ void SetReader::note_unknown_class(std::string_view name, const RuleLine& line, 
       if (known.size() <= kLongestName) classes.push_back(known);
     }
   }
-  std::ranges::sort(classes);  // so that of equally near ones it is always the same
+  std::ranges::sort(classes);  // makes the result deterministic if several are equally similar
   set_.unknown_classes.try_emplace(lower, RuleSet::UnknownClass{line.place(name, file), std::string(name),
                                                                 std::string(nearest_name(lower, classes))});
 }
@@ -244,7 +245,7 @@ bool SetReader::read_header(RuleDraft& draft, const HeaderText& header) {
         known ? "action " + std::string(header.action) : "unknown action");
   }
   rule.action = *action;
-  // What passes does so without a word, unless `alert` asks for one.
+  // Pass rules do not alert, unless they have `alert`.
   rule.alerts = rule.action != Action::pass;
   const auto protocol = value_of(kRuleProtocols, header.protocol);
   if (!protocol) {
@@ -279,7 +280,7 @@ bool SetReader::read_header(RuleDraft& draft, const HeaderText& header) {
   return true;
 }
 
-/// Whether one packet must be looked at by itself: its headers, or its payload alone.
+/// Whether the rule needs single packets: it tests headers, or the payload of a packet.
 bool needs_packet(const RuleDraft& draft) {
   const Rule& rule = draft.rule;
   if (rule.protocol == RuleProtocol::tcp_pkt || rule.flow.no_stream || draft.has_header_buffer()) return true;
@@ -289,7 +290,7 @@ bool needs_packet(const RuleDraft& draft) {
   });
 }
 
-/// What only shows when all options are read.
+/// Checks that need all options.
 bool check_whole(RuleDraft& draft, std::string_view at) {
   const Rule& rule = draft.rule;
   if ((rule.protocol == RuleProtocol::tcp_stream || rule.flow.only_stream) && needs_packet(draft)) {
@@ -308,7 +309,7 @@ bool SetReader::read_options(RuleDraft& draft, std::string_view body) {
   return check_whole(draft, body.substr(0, 0));
 }
 
-/// Of rules of one sid, the highest revision is kept, and of equal ones the first (Suricata's rule).
+/// Of rules with the same sid, keeps the highest revision, or the first of equal ones (as Suricata does).
 void SetReader::keep(Rule rule, const RuleLine& line, const std::string& file) {
   rule.text = line.text;
   rule.file = file;
@@ -354,7 +355,7 @@ RuleSet SetReader::take() && {
   return std::move(set_);
 }
 
-/// The names of all `$NAME` in a text, and of those in their values.
+/// Adds the names of all `$NAME` in a text, and of those in their values.
 void add_named_variables(std::string_view text, const Variables& variables, std::set<std::string, std::less<>>& named) {
   constexpr std::string_view kNameBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
   for (std::vector<std::string_view> texts{text}; !texts.empty();) {
@@ -369,8 +370,8 @@ void add_named_variables(std::string_view text, const Variables& variables, std:
   }
 }
 
-/// All variables, those too that no rule uses: a mistake in one is found where it was made, and not in those that it is
-/// a part of.
+/// Checks all variables, even if no rule uses them, so that an error is found where it was made, not in variables that
+/// refer to it.
 Errors check_variables(const Variables& variables, const std::map<std::string, Place, std::less<>>& places) {
   Errors errors;
   std::size_t least_depth = std::numeric_limits<std::size_t>::max();
@@ -381,7 +382,7 @@ Errors check_variables(const Variables& variables, const std::map<std::string, P
     Complaint as_ports;
     const std::string reference = "$" + name;
     const bool is_ports = name.ends_with("PORTS") || name.ends_with("PORT");
-    // Of other names either will do: they say nothing certain. A number is a port, and no network of $HOME_NET.
+    // Other names do not tell the type, so either is accepted. A plain number is a port, not an address.
     const bool is_known = defaults.contains(name);
     if (((!is_known || !is_ports) && resolver.addresses(reference, as_addresses) != nullptr) ||
         ((!is_known || is_ports) && resolver.ports(reference, as_ports) != nullptr)) {

@@ -54,7 +54,7 @@ std::string numbered(std::uint32_t sid, std::string_view options = "") {
   return "alert ip any any -> any any (" + std::string(options) + " sid:" + std::to_string(sid) + ";)\n";
 }
 
-TEST_F(RuleFilesTest, ReadsSeveralFilesPackedOrNot) {
+TEST_F(RuleFilesTest, ReadsSeveralFilesCompressedOrNot) {
   RuleFiles files;
   files.rules = {put("a.rules", numbered(1)), put_gzip("b.rules.gz", numbered(2) + numbered(3))};
   const auto set = read_rules(files);
@@ -64,7 +64,7 @@ TEST_F(RuleFilesTest, ReadsSeveralFilesPackedOrNot) {
   EXPECT_EQ(set->rules[2].line, 2U);
 }
 
-TEST_F(RuleFilesTest, FailsWhereAFileCannotBeRead) {
+TEST_F(RuleFilesTest, FailsIfAFileCannotBeRead) {
   RuleFiles files;
   files.rules = {put("a.rules", numbered(1)), "/no/such/file.rules"};
   const auto set = read_rules(files);
@@ -86,7 +86,7 @@ TEST_F(RuleFilesTest, TakesClassesAndReferencesFromFiles) {
   EXPECT_EQ(set->references.at("tracker"), "https://example.org/");
 }
 
-TEST_F(RuleFilesTest, NotesClassesThatClassificationConfigDoesNotHave) {
+TEST_F(RuleFilesTest, ReportsClassesThatClassificationConfigDoesNotHave) {
   RuleFiles files;
   files.rules = {put("a.rules", numbered(1, "classtype:Ours;") + numbered(2, "classtype:ousr;") +
                                     numbered(3, "classtype:OUSR;") + numbered(4, "classtype:bad-unknown;") +
@@ -147,14 +147,14 @@ TEST_F(RuleFilesTest, AppliesThresholdsAsSuricataDoes) {
   ASSERT_TRUE(set) << to_string(set.error());
   EXPECT_EQ(set->rules[0].threshold->type, Threshold::Type::both);
   EXPECT_EQ(set->rules[0].threshold->seconds, 30U);
-  // A line for its sid goes before the rule's own …
+  // A line for its sid takes precedence over the rule's own …
   EXPECT_EQ(set->rules[1].threshold->type, Threshold::Type::threshold);
   EXPECT_EQ(set->rules[1].threshold->track, TrackBy::rule);
   EXPECT_EQ(set->rules[2].threshold->type, Threshold::Type::rate_filter);
   EXPECT_EQ(set->rules[2].threshold->new_action, Action::drop);
   EXPECT_EQ(set->rules[2].threshold->timeout_s, 7U);
   EXPECT_EQ(set->rules[3].threshold->count, 1U);
-  // … but for rate_filter.
+  // … except rate_filter.
   EXPECT_EQ(set->rules[4].threshold->type, Threshold::Type::limit);
   ASSERT_EQ(set->suppressions.size(), 2U);
   EXPECT_TRUE(set->suppressions[0].always);
@@ -196,7 +196,7 @@ TEST(RuleReader, TakesThresholdLinesBetweenRulesAsSnortDoes) {
   EXPECT_EQ(set.left_out.size(), 1U);
 }
 
-TEST(RuleReader, OfOneSidTheHighestRevisionStays) {
+TEST(RuleReader, KeepsTheHighestRevisionOfASid) {
   const RuleSet set = rules_of(numbered(1, "rev:1;") + numbered(2) + numbered(1, "rev:3;") + numbered(1, "rev:2;") +
                                numbered(2) + numbered(2, "gid:5;"));
   ASSERT_EQ(set.rules.size(), 3U);
@@ -216,11 +216,11 @@ TEST(RuleReader, AWrongVariableIsAnError) {
   EXPECT_THAT(to_string(set.error()), HasSubstr("$HOME_NET"));
 }
 
-TEST(RuleReader, AVariableThatIsNotThereLeavesTheRuleOut) {
+TEST(RuleReader, AnUnknownVariableLeavesTheRuleOut) {
   EXPECT_THAT(complaint_of("alert tcp $MY_NET any -> any any (sid:1;)"), HasSubstr("unknown variable"));
 }
 
-TEST(RuleReader, CountsWhatIsLeftOutByReason) {
+TEST(RuleReader, CountsRulesLeftOutByReason) {
   const RuleSet set = rules_of(numbered(1) + "alert http any any -> any any (sid:2;)\n" +
                                "alert http any any -> any any (sid:3;)\n" + numbered(4, "nonsense;") + "#" +
                                numbered(5) + "alert tcp any any -> any any (content:\"a\"; http_uri; sid:6;)\n");
@@ -237,13 +237,13 @@ TEST(RuleReader, CountsWhatIsLeftOutByReason) {
   EXPECT_THAT(to_string(table), HasSubstr("1 rule loaded, 4 left out, 1 disabled"));
 }
 
-TEST(RuleReader, TellsTheSidOfARuleThatIsLeftOut) {
+TEST(RuleReader, ReportsTheSidOfARuleThatIsLeftOut) {
   const RuleSet set = rules_of("alert tcp any any -> any any (nonsense; sid:4711;)");
   ASSERT_EQ(set.left_out.size(), 1U);
   EXPECT_EQ(set.left_out[0].sid, 4711U);
 }
 
-TEST(RuleReader, WhatFoundTextHoldsIsNoTerminalsAndHasALimit) {
+TEST(RuleReader, QuotedTextIsPrintableAndHasALimit) {
   const std::string found =
       rules_of("alert tcp any any -> any any (\x1b[31m" + std::string(5000, 'x') + "; sid:1;)").left_out[0].why.found;
   EXPECT_LT(found.size(), 200U);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All rules that were loaded, and what became of those that were not.
+// The rules that were loaded, and why others were not.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace penstock::nids {
 
-/// threshold.config's, of one rule, of all of a gid (sid 0), or of all (both 0).
+/// A `suppress` line of threshold.config: for one rule, all rules of a gid (sid 0), or all rules (both 0).
 struct Suppression {
   std::uint32_t gid = 1;
   std::uint32_t sid = 0;
@@ -26,38 +26,39 @@ struct Suppression {
 };
 
 struct RuleSet {
-  std::vector<Rule> rules;  // in the files' order
+  std::vector<Rule> rules;  // in file order
   std::vector<Suppression> suppressions;
 
-  // What rules name by number: flowbits, flowints, xbits.
+  // Names of flowbits, flowints and xbits; rules refer to them by index.
   std::vector<std::string> flowbits, flowints, xbits;
 
-  /// By the kind that a rule's references name: what stands in front of their ids ("https://…?name=").
+  /// URL prefixes of references ("https://…?name="), by the kind that a rule's references name.
   std::map<std::string, std::string, std::less<>> references;
 
-  // What became of the rules that are not here (load_table.h).
+  // Rules that were not loaded (load_table.h).
   struct Left {
-    std::uint32_t sid = 0;  // 0: none was found
+    std::uint32_t sid = 0;  // 0: no sid found
     Error why;
-    std::string reason;  // what is counted: "option http.uri", "protocol dns", "syntax"
-    /// The rule is wrong; it would be so for Suricata and Snort too. Others need what is not supported.
+    std::string reason;  // the reason to count by: "option http.uri", "protocol dns", "syntax"
+    /// Whether the rule is wrong for Suricata and Snort too. Other rules need an unsupported feature.
     [[nodiscard]] bool is_mistake() const;
   };
   std::vector<Left> left_out;
 
-  /// A classtype that classification.config does not have, of rules that were loaded.
+  /// A classtype that rules use and classification.config does not define.
   struct UnknownClass {
-    Place place;  // in the first of these rules
+    Place place;  // in the first rule that uses it
     std::string name;
-    std::string meant;  // the class with the nearest name, if any
+    std::string meant;  // the class with the most similar name, if any
     std::size_t rules = 1;
   };
-  std::map<std::string, UnknownClass, std::less<>> unknown_classes;  // by their names in lower case
-  std::size_t more_rules_of_unknown_classes = 0;                     // beyond the first hundred classes
+  std::map<std::string, UnknownClass, std::less<>> unknown_classes;  // by lower-case name
+  std::size_t more_rules_of_unknown_classes = 0;                     // classes after the first hundred are only counted
 
-  std::set<std::string, std::less<>> named_variables;  // those that rules of any kind name, by themselves or by others
-  bool has_rule = false;                               // a line begins as a rule does, whatever became of it
-  std::size_t disabled = 0;                            // rules in comments
+  std::set<std::string, std::less<>> named_variables;  // variables that any rule names, directly or through other
+                                                       // variables
+  bool has_rule = false;                               // some line looks like a rule, whether or not it was loaded
+  std::size_t disabled = 0;                            // rules that are commented out
   [[nodiscard]] std::map<std::string, std::size_t> left_out_by_reason() const;
 };
 

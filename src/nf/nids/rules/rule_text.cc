@@ -16,7 +16,7 @@ constexpr bool is_space(char c) noexcept {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';
 }
 
-/// Whether a comment is a rule that somebody has put to rest.
+/// Whether a comment is a rule that was disabled.
 bool looks_like_a_rule(std::string_view text) noexcept {
   constexpr std::array<std::string_view, 10> kActions{"alert",     "pass",       "drop",  "reject", "rejectsrc",
                                                       "rejectdst", "rejectboth", "sdrop", "log",    "config"};
@@ -30,9 +30,9 @@ bool looks_like_a_rule(std::string_view text) noexcept {
 Place RuleLine::place(std::string_view at, const std::string& file) const {
   if (at.data() == nullptr || at.data() < text.data() || at.data() > text.data() + text.size()) return {file, line, 0};
   const auto offset = static_cast<std::size_t>(at.data() - text.data());
-  const auto behind = std::upper_bound(pieces.begin(), pieces.end(), offset,
-                                       [](std::size_t o, const Piece& piece) { return o < piece.start; });
-  const Piece& piece = *std::prev(behind);
+  const auto after = std::upper_bound(pieces.begin(), pieces.end(), offset,
+                                      [](std::size_t o, const Piece& piece) { return o < piece.start; });
+  const Piece& piece = *std::prev(after);
   return {file, piece.line, static_cast<std::uint32_t>(piece.column + (offset - piece.start))};
 }
 
@@ -51,7 +51,7 @@ bool RuleLines::next(RuleLine& rule) {
     if (!joining) {
       if (text.empty() || text.front() == ';') continue;
       if (text.front() == '#') {
-        // One that goes on over several lines is one no more: each of its lines is looked at by itself.
+        // A disabled rule over several lines is no longer one: each of its lines is examined on its own.
         const std::size_t first = text.find_first_not_of("# \t");
         if (first == text.npos || !looks_like_a_rule(text.substr(first))) continue;
         rule.text = text.substr(first);
@@ -137,7 +137,7 @@ std::optional<HeaderText> split_header(std::string_view text, Complaint& why) {
 bool OptionTexts::next(OptionText& option, Complaint& why) {
   rest_ = trimmed(rest_);
   if (rest_.empty()) return false;
-  // As Suricata and Snort do: a semicolon ends an option wherever it stands, unless a backslash is in front of it.
+  // As in Suricata and Snort, a semicolon ends an option anywhere, unless it is escaped with a backslash.
   std::size_t end = rest_.find(';');
   while (end != rest_.npos && end > 0 && rest_[end - 1] == '\\') end = rest_.find(';', end + 1);
   if (end == rest_.npos) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rule files taken apart: lines into rules, a rule into its header's words and its options. Nothing is understood yet,
-// and nothing is copied but rules of several lines.
+// Splits rule files into rules, and a rule into the words of its header and its options. It does not interpret them,
+// and copies only rules that span several lines.
 
 #pragma once
 
@@ -19,25 +19,25 @@
 
 namespace penstock::nids {
 
-/// What is longer is no rule (Suricata's limit is 8 KiB): memory and time stay bounded by it.
+/// Longer rules are refused (Suricata's limit is 8 KiB), which bounds memory and time.
 inline constexpr std::size_t kMostRuleBytes = 65'536;
 
-/// What is wrong with a rule, where in its text.
+/// What is wrong with a rule, and where in its text.
 struct Complaint {
   std::string_view at;  // in the rule's text; empty: the whole rule
   std::string message;
   std::string found;
   std::string expected;
-  std::string reason = "syntax";  // what it is counted by
-  std::size_t variables = 0;      // in one another, of which the innermost is wrong
+  std::string reason = "syntax";  // the reason to count it by
+  std::size_t variables = 0;      // depth of nested variables; the innermost one is wrong
 };
 
-/// One rule's text. Lines that a backslash ends are joined as Suricata joins them: the backslash is left out.
+/// One rule's text. Lines that end with a backslash are joined as Suricata does: the backslash is removed.
 struct RuleLine {
-  std::string_view text;   // held by the file's text or by the RuleLines, until its next
-  std::uint32_t line = 0;  // of its first byte
-  bool disabled = false;   // it is a comment
-  bool too_long = false;   // `text` is its beginning
+  std::string_view text;   // points into the file's text or the RuleLines; valid until the next call of RuleLines::next
+  std::uint32_t line = 0;  // of the first byte
+  bool disabled = false;   // the rule is commented out
+  bool too_long = false;   // `text` is only the rule's beginning
   [[nodiscard]] Place place(std::string_view at, const std::string& file) const;
 
   struct Piece {
@@ -51,7 +51,7 @@ class RuleLines {
  public:
   /// Borrows the text.
   explicit RuleLines(std::string_view text) noexcept;
-  /// The next rule, or comment that looks like one; other comments and empty lines are left out. False at the end.
+  /// Reads the next rule, or comment that looks like a rule; skips other comments and empty lines. False at the end.
   bool next(RuleLine& rule);
 
  private:
@@ -63,12 +63,12 @@ struct HeaderText {
   std::string_view action, protocol, source, source_ports, direction, destination, destination_ports;
 };
 
-/// The words in front of the parenthesis; lists in brackets are one word whatever spaces are in them.
+/// Splits the words before the parenthesis. A list in brackets is one word, even if it contains spaces.
 [[nodiscard]] std::optional<HeaderText> split_header(std::string_view text, Complaint& why);
 
 struct OptionText {
   std::string_view name;
-  std::string_view value;  // trimmed; empty where there is none
+  std::string_view value;  // trimmed; empty if there is none
   bool has_value = false;
 };
 
@@ -76,25 +76,25 @@ struct OptionText {
 class OptionTexts {
  public:
   explicit OptionTexts(std::string_view body) noexcept : rest_(body) {}
-  /// False at the end, and where `why` then says what is wrong.
+  /// False at the end, or on an error, which `why` then describes.
   bool next(OptionText& option, Complaint& why);
 
  private:
   std::string_view rest_;
 };
 
-/// Header and body of a rule, without the parentheses.
+/// A rule's header and body, without the parentheses.
 struct RuleParts {
   std::string_view header, body;
 };
 [[nodiscard]] std::optional<RuleParts> split_rule(std::string_view text, Complaint& why);
 
-/// Between commas, each trimmed.
+/// Splits at commas, and trims each field.
 [[nodiscard]] std::vector<std::string_view> split_fields(std::string_view value);
-/// Between spaces.
+/// Splits at spaces.
 [[nodiscard]] std::vector<std::string_view> split_spaces(std::string_view value);
 [[nodiscard]] std::string lower_case(std::string_view text);
-/// "unknown option; did you mean 'content'?", or the message alone where none of `known` is near.
+/// "unknown option; did you mean 'content'?", or just the message if no name in `known` is similar.
 [[nodiscard]] std::string with_suggestion(std::string message, std::string_view name,
                                           std::span<const std::string_view> known);
 

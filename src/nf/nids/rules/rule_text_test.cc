@@ -35,14 +35,14 @@ TEST(RuleText, JoinsLinesThatEndWithABackslash) {
   EXPECT_THAT(lines_of("# a \\\nb"), ElementsAre("2 b"));
 }
 
-TEST(RuleText, TellsDisabledRulesFromComments) {
+TEST(RuleText, DistinguishesDisabledRulesFromComments) {
   EXPECT_THAT(lines_of("#alert tcp any any -> any any (sid:1;)\n"
                        "## drop tcp any any -> any any (sid:2;)\n"
                        "# alert us of this\n"),
               ElementsAre("#1 alert tcp any any -> any any (sid:1;)", "#2 drop tcp any any -> any any (sid:2;)"));
 }
 
-TEST(RuleText, SaysWhereInAJoinedRuleAMistakeIs) {
+TEST(RuleText, LocatesAnErrorInAJoinedRule) {
   const RuleSet set = rules_of("\nalert tcp any any -> any any ( \\\n   msg:\"x\"; \\\n  dpeth:4; \\\n  sid:7;)\n");
   ASSERT_EQ(set.left_out.size(), 1U);
   const Error& why = set.left_out[0].why;
@@ -60,7 +60,7 @@ TEST(RuleText, RefusesARuleThatIsTooLong) {
   EXPECT_THAT(complaint_of(joined + "\"; sid:1;)"), StartsWith("too long | "));
 }
 
-TEST(RuleText, ReadsOnBehindARuleThatIsTooLong) {
+TEST(RuleText, ContinuesAfterARuleThatIsTooLong) {
   const RuleSet set = rules_of(std::string(1'000'000, '(') + '\n' + std::string(kRule));
   EXPECT_EQ(set.rules.size(), 1U);
   EXPECT_EQ(set.left_out.size(), 1U);
@@ -71,7 +71,7 @@ TEST(RuleText, ASemicolonInQuotesEndsTheOptionUnlessItIsEscaped) {
   EXPECT_THAT(complaint_with("msg:\"a;b\";"), HasSubstr("unclosed quotes"));
 }
 
-TEST(RuleText, RefusesRulesOutOfShape) {
+TEST(RuleText, RefusesMalformedRules) {
   for (const std::string_view text : {
            "alert tcp any any -> any any",
            "alert tcp any any -> any any (sid:1;",
@@ -100,7 +100,7 @@ TEST(RuleText, RefusesRulesOutOfShape) {
   }
 }
 
-TEST(RuleText, TakesTheHeadersWordsHoweverTheyAreSpaced) {
+TEST(RuleText, SplitsTheHeaderWithAnySpacing) {
   const Rule rule = rule_of("  alert\ttcp  [ 10.0.0.1 , 10.0.0.2 ]   [80, 81] \t<>  any any(sid:1;)");
   EXPECT_EQ(rule.direction, RuleDirection::both_ways);
   EXPECT_EQ(rule.source.v4.size(), 1U);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rules of one line for tests.
+// Reads rules of one line, for tests.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace penstock::nids {
 
-/// The set of the text; the test fails where it cannot be read at all.
+/// The set of rules in the text; the test fails if it cannot be read at all.
 inline RuleSet rules_of(std::string_view text, const Variables& variables = default_variables()) {
   auto set = read_rules_text(text, "test.rules", variables);
   if (!set) {
@@ -39,12 +39,12 @@ inline std::string with_options(std::string_view options, std::string_view proto
   return "alert " + std::string(protocol) + " any any -> any any (" + std::string(options) + " sid:1;)";
 }
 
-/// Of a rule of these options.
+/// A rule with these options.
 inline Rule rule_with(std::string_view options, std::string_view protocol = "tcp") {
   return rule_of(with_options(options, protocol));
 }
 
-/// Why the only rule of the text does not load; a reason and the error, "" where it does.
+/// Why the text's only rule does not load: a reason and the error; empty if it loads.
 inline std::string complaint_of(std::string_view text) {
   const RuleSet set = rules_of(text);
   if (set.left_out.size() != 1) return "";

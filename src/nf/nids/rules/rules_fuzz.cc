@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any text as a rule file; and what follows a line "--thresholds", "--classes" or "--references" as the file beside the
-// rules. Every rule ends up loaded or left out with a reason, and what is loaded holds to what the model promises.
+// Reads arbitrary text as a rule file, and text after a line "--thresholds", "--classes" or "--references" as the file
+// of that kind. Every rule must be loaded or left out with a reason, and loaded rules must have the properties that
+// rule.h promises.
 
 #include <cstdint>
 #include <cstdlib>

@@ -16,7 +16,7 @@ namespace penstock::nids {
 
 namespace {
 
-// Of each of the files beside the rules; comments do not count.
+// For each of these files; comments do not count.
 constexpr std::size_t kMostLines = 1'000'000;
 
 Error too_many_lines(Place place) {
@@ -24,7 +24,7 @@ Error too_many_lines(Place place) {
   return {std::move(place), "too many lines", "more than " + most, "at most " + most};
 }
 
-/// The customary classes, of Suricata's and Snort's classification.config.
+/// The default classes, from Suricata's and Snort's classification.config.
 struct DefaultClass {
   const char* name;
   const char* description;
@@ -80,8 +80,8 @@ constexpr std::array kDefaultClasses{
     DefaultClass{"command-and-control", "Malware Command and Control Activity Detected", 1},
 };
 
-/// What stands behind `config KEYWORD:`; nullopt: the line has something else.
-std::optional<std::string_view> behind_config(std::string_view line, std::string_view keyword) {
+/// The text after `config KEYWORD:`; empty if the line is something else.
+std::optional<std::string_view> text_after_config(std::string_view line, std::string_view keyword) {
   if (!line.starts_with("config")) return std::nullopt;
   line = trimmed(line.substr(6));
   if (!line.starts_with(keyword)) return std::nullopt;
@@ -90,7 +90,7 @@ std::optional<std::string_view> behind_config(std::string_view line, std::string
   return trimmed(line.substr(1));
 }
 
-/// Each line that is no comment; `read` returns false for one that is not as `expected`.
+/// Calls `read` for each line that is not a comment; it returns false for a line that is not as `expected`.
 template <typename Read>
 void each_line(std::string_view text, const std::string& name, ErrorList& errors, const char* expected, Read read) {
   LineReader lines(text);
@@ -107,7 +107,7 @@ void each_line(std::string_view text, const std::string& name, ErrorList& errors
   }
 }
 
-/// `key value` pairs between commas; lists in brackets hold commas of their own.
+/// Splits comma-separated `key value` pairs; commas inside bracketed lists do not count.
 std::vector<std::string_view> fields_of(std::string_view text) {
   std::vector<std::string_view> fields;
   std::size_t start = 0;
@@ -198,7 +198,7 @@ bool read_suppression(const Keywords& words, VariableResolver& variables, Thresh
   return true;
 }
 
-/// What rate_filter puts in an action's place; null: read, and of no effect.
+/// The action that rate_filter substitutes; empty: valid, but without effect.
 bool read_new_action(std::string_view text, std::optional<Action>& out, Complaint& why) {
   if (text == "alert") {
     out = Action::alert;
@@ -261,7 +261,7 @@ Result<ClassTable> read_classification(std::string_view text, const std::string&
   ClassTable classes;
   ErrorList errors;
   each_line(text, name, errors, "config classification: NAME,DESCRIPTION,PRIORITY", [&](std::string_view line) {
-    const auto value = behind_config(line, "classification");
+    const auto value = text_after_config(line, "classification");
     if (!value) return false;
     const std::size_t first = value->find(',');
     const std::size_t last = value->rfind(',');
@@ -269,7 +269,7 @@ Result<ClassTable> read_classification(std::string_view text, const std::string&
     const auto priority = parse_integer(trimmed(value->substr(last + 1)));
     const std::string_view short_name = trimmed(value->substr(0, first));
     if (!priority || *priority > 255 || short_name.empty()) return false;
-    // The first of a name stays.
+    // The first definition of a name is kept.
     classes.try_emplace(lower_case(short_name),
                         RuleClass{std::string(trimmed(value->substr(first + 1, last - first - 1))),
                                   static_cast<std::uint8_t>(*priority)});
@@ -308,7 +308,7 @@ Result<ReferenceTable> read_references(std::string_view text, const std::string&
   ReferenceTable references;
   ErrorList errors;
   each_line(text, name, errors, "config reference: NAME URL", [&](std::string_view line) {
-    const auto value = behind_config(line, "reference");
+    const auto value = text_after_config(line, "reference");
     if (!value) return false;
     const std::vector<std::string_view> words = split_spaces(*value);
     if (words.empty() || words.size() > 2) return false;
@@ -392,7 +392,7 @@ void apply_thresholds(std::vector<ThresholdLine> lines, RuleSet& set) {
       for (const std::size_t index : all->second) {
         if (!set.rules[index].threshold) set.rules[index].threshold = line.threshold;
       }
-      rules_of_gid.erase(all);  // each of them has one now
+      rules_of_gid.erase(all);  // each of these rules has one now
       continue;
     }
     const auto found = rules_of.find(std::uint64_t{line.gid} << 32 | line.sid);

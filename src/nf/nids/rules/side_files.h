@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files beside the rules: classification.config, reference.config, threshold.config.
+// The configuration files that belong to rules: classification.config, reference.config, threshold.config.
 
 #pragma once
 
@@ -23,7 +23,7 @@ struct RuleClass {
   std::uint8_t priority = 3;
 };
 
-/// By their names in lower case: Suricata does not tell cases apart.
+/// By lower-case name: Suricata ignores case here.
 using ClassTable = std::unordered_map<std::string, RuleClass>;
 [[nodiscard]] const ClassTable& default_classes();
 /// `config classification: attempted-dos,Attempted Denial of Service,2`
@@ -46,7 +46,7 @@ struct ThresholdLine {
                                                                Complaint& why);
 [[nodiscard]] Result<std::vector<ThresholdLine>> read_thresholds(std::string_view text, const std::string& name,
                                                                  VariableResolver& variables);
-/// Gives each rule what the lines say of it, with Suricata's precedence (rule_state.h, Threshold).
+/// Applies the lines to each rule, with Suricata's precedence (rule_state.h, Threshold).
 void apply_thresholds(std::vector<ThresholdLine> lines, RuleSet& set);
 
 }  // namespace penstock::nids

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Words of thresholds, the same in rules and in threshold.config.
+// Keywords of thresholds, used both in rules and in threshold.config.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace penstock::nids {
 
-/// `by_src` and the like.
+/// Parses `by_src` and similar keywords.
 [[nodiscard]] constexpr std::optional<TrackBy> track_of(std::string_view text) noexcept {
   if (text == "by_src") return TrackBy::source;
   if (text == "by_dst") return TrackBy::destination;
@@ -22,7 +22,7 @@ namespace penstock::nids {
   return std::nullopt;
 }
 
-/// Of `threshold`: `limit` and the like.
+/// Parses the type of a `threshold`: `limit` and similar keywords.
 [[nodiscard]] constexpr std::optional<Threshold::Type> threshold_type_of(std::string_view text) noexcept {
   if (text == "limit") return Threshold::Type::limit;
   if (text == "threshold") return Threshold::Type::threshold;

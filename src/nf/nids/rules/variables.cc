@@ -14,7 +14,7 @@ namespace penstock::nids {
 
 namespace {
 
-// Lists in lists, and variables of variables.
+// Nested lists, and variables that refer to variables.
 constexpr int kMostDepth = 32;
 
 template <typename Range>
@@ -50,7 +50,7 @@ constexpr const char* kExpected =
     std::is_same_v<Set, PortSet> ? "any, a port, a range (80:90, 80:, :90), a list in brackets or a $variable"
                                  : "any, an address, a network, a range (a-b), a list in brackets or a $variable";
 
-/// The length of a netmask's ones, where it is one.
+/// The prefix length of a netmask; empty if it is not contiguous.
 std::optional<unsigned> mask_length(Ipv4Address mask) noexcept {
   for (unsigned length = 0; length <= 32; ++length) {
     if (mask.bits == ipv4_mask(length)) return length;
@@ -78,7 +78,7 @@ std::optional<AddressSet::Range<Ipv6Address>> network(const Ipv6Address& address
                                         {address.high | ~mask.high, address.low | ~mask.low}};
 }
 
-/// "a", "a/length", "a-b": bits behind the length do not count.
+/// "a", "a/length", "a-b"; host bits are ignored.
 template <typename Address, typename Parse>
 std::optional<AddressSet::Range<Address>> address_range(std::string_view text, Parse parse) {
   if (const std::size_t slash = text.find('/'); slash != text.npos) {
@@ -121,7 +121,7 @@ bool read_one(std::string_view text, PortSet& set) {
   return true;
 }
 
-/// A comma outside of all brackets: a list that lacks its own.
+/// A comma outside all brackets: a list without brackets of its own.
 bool has_several(std::string_view text) noexcept {
   int brackets = 0;
   return std::any_of(text.begin(), text.end(), [&](char c) {
@@ -132,7 +132,7 @@ bool has_several(std::string_view text) noexcept {
 
 }  // namespace
 
-/// One element: what the negations in front of it, the variable or the brackets leave of it.
+/// One element: a variable or bracketed list, with the negations before it applied.
 template <typename Set>
 std::optional<Set> VariableResolver::read(std::string_view text, int depth, Complaint& why) {
   text = trimmed(text);
@@ -180,7 +180,7 @@ std::optional<Set> VariableResolver::read(std::string_view text, int depth, Comp
       auto value = read<Set>(variable->second, depth + 1, why);
       open_.pop_back();
       if (!value) {
-        // The place is in the variable, which the rule's text does not show.
+        // The error is inside the variable, which the rule's text does not show.
         why.at = whole;
         why.message = "variable " + std::string(text) + ": " + why.message;
         ++why.variables;
@@ -218,7 +218,7 @@ std::optional<Set> VariableResolver::read(std::string_view text, int depth, Comp
   return set;
 }
 
-/// What any of the list's elements names, without what any of the negated ones names. Only negated ones: of all.
+/// The union of the list's elements, without the negated ones. If all are negated: everything else.
 template <typename Set>
 std::optional<Set> VariableResolver::read_list(std::string_view text, int depth, Complaint& why) {
   Set named;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words of a rule's header that stand for addresses and ports, resolved: lists, negations, variables of variables.
-// What was resolved once is kept, since rules say the same few things.
+// Resolves the addresses and ports of a rule's header: lists, negations, variables that contain variables. Results are
+// cached, since most rules use the same few.
 
 #pragma once
 
@@ -23,19 +23,19 @@ namespace penstock::nids {
 
 class VariableResolver {
  public:
-  /// Most bytes of ranges that lists are made of, in all: a list of a few bytes can name a long variable many times.
+  /// The most bytes of ranges that all lists together may produce: a short list can name a long variable many times.
   static constexpr std::size_t kMostListBytes = std::size_t{512} << 20;
 
   /// Borrows the variables.
   explicit VariableResolver(const Variables& variables) noexcept : variables_(variables) {}
 
-  /// `negates`: some address is negated, by the text or in a variable.
+  /// an address is negated, in the text or in a variable.
   struct Addresses : AddressSet {
     bool negates = false;
     [[nodiscard]] static Addresses any() { return {AddressSet::any()}; }
   };
 
-  /// Null where `why` says what is wrong. Held by the resolver.
+  /// Null on error, which `why` describes. The resolver owns the result.
   [[nodiscard]] const Addresses* addresses(std::string_view text, Complaint& why);
   [[nodiscard]] const PortSet* ports(std::string_view text, Complaint& why);
 
@@ -59,7 +59,7 @@ class VariableResolver {
   Kept<PortSet> ports_;
   Kept<Addresses> address_variables_;
   Kept<PortSet> port_variables_;
-  std::vector<std::string_view> open_;  // variables that are being read
+  std::vector<std::string_view> open_;  // variables being resolved, to detect cycles
   std::size_t list_bytes_ = 0;
 };
 

@@ -39,7 +39,7 @@ bool has(const AddressSet& set, std::string_view address) {
   return set.contains(parse_ipv6(address).value());
 }
 
-TEST(Addresses, AnyIsAllOfBothVersions) {
+TEST(Addresses, AnyIsEveryAddressOfBothVersions) {
   EXPECT_TRUE(addresses("any").is_any());
   EXPECT_TRUE(addresses("ANY").is_any());
   EXPECT_TRUE(addresses("[any]").is_any());
@@ -50,7 +50,7 @@ TEST(Addresses, AnyIsAllOfBothVersions) {
 TEST(Addresses, ReadsAllForms) {
   EXPECT_TRUE(has(addresses("10.0.0.1"), "10.0.0.1"));
   EXPECT_FALSE(has(addresses("10.0.0.1"), "10.0.0.2"));
-  // Bits behind the length do not count.
+  // Host bits are ignored.
   EXPECT_TRUE(has(addresses("10.1.2.3/8"), "10.255.0.0"));
   EXPECT_TRUE(has(addresses("10.1.2.3/255.255.0.0"), "10.1.255.255"));
   EXPECT_FALSE(has(addresses("10.1.2.3/255.255.0.0"), "10.2.0.0"));
@@ -62,7 +62,7 @@ TEST(Addresses, ReadsAllForms) {
   EXPECT_TRUE(has(addresses("::1-::3"), "::2"));
 }
 
-TEST(Addresses, NegationIsAllTheRestOfBothVersions) {
+TEST(Addresses, NegationIsTheComplementInBothVersions) {
   const AddressSet set = addresses("!10.0.0.0/8");
   EXPECT_FALSE(has(set, "10.1.1.1"));
   EXPECT_TRUE(has(set, "11.0.0.0"));
@@ -70,7 +70,7 @@ TEST(Addresses, NegationIsAllTheRestOfBothVersions) {
   EXPECT_TRUE(has(set, "::1"));
 }
 
-TEST(Addresses, ListsAreWhatIsNamedWithoutWhatIsNegated) {
+TEST(Addresses, ListsAreTheirElementsWithoutNegatedOnes) {
   const AddressSet set = addresses("[192.168.0.0/16,10.0.0.0/8,!10.1.0.0/16,![192.168.1.0/24,192.168.3.0/24]]");
   EXPECT_TRUE(has(set, "10.0.0.1"));
   EXPECT_FALSE(has(set, "10.1.0.1"));
@@ -81,7 +81,7 @@ TEST(Addresses, ListsAreWhatIsNamedWithoutWhatIsNegated) {
   EXPECT_FALSE(has(only_negated, "10.0.0.3"));
   EXPECT_TRUE(has(only_negated, "10.0.0.2"));
   EXPECT_TRUE(has(only_negated, "::"));
-  // The order does not matter, nor how deep a list is.
+  // Neither order nor depth of nesting matters.
   EXPECT_EQ(addresses("[!10.1.0.0/16,[[10.0.0.0/8]]]"), addresses("[10.0.0.0/8,!10.1.0.0/16]"));
 }
 
@@ -103,7 +103,7 @@ TEST(Addresses, VariablesMayBeNegatedAndListed) {
   EXPECT_TRUE(has(addresses("[$HOME_NET,8.8.8.8]"), "8.8.8.8"));
 }
 
-TEST(Addresses, TellsWhetherSomeAreNegated) {
+TEST(Addresses, KnowsWhetherAnyAreNegated) {
   const auto negates = [](std::string_view text) {
     return rule_of("alert ip " + std::string(text) + " any -> any any (sid:1;)").negates_addresses;
   };
@@ -114,7 +114,7 @@ TEST(Addresses, TellsWhetherSomeAreNegated) {
   EXPECT_TRUE(negates("[10.0.0.0/8,[!10.0.0.1]]"));
 }
 
-TEST(Addresses, RefusesWhatIsNone) {
+TEST(Addresses, RefusesInvalidAddresses) {
   for (const std::string_view text :
        {"10.0.0", "10.0.0.256", "10.0.0.0/33", "10.0.0.0/255.0.255.0", "10.0.0.9-10.0.0.1", "fe80::/129", "[]",
         "[10.0.0.1,]", "!any", "[10.0.0.1,!10.0.0.0/8]", "$NOT_THERE", "[10.0.0.1", "nonsense", "10.0.0.1/", "!", "$",
@@ -133,7 +133,7 @@ TEST(Addresses, StopsAtVariablesThatNameEachOther) {
   EXPECT_THAT(to_string(set.error()), HasSubstr("variable $A: variable $B: variable refers to itself: found '$A'"));
 }
 
-TEST(Addresses, VariablesOfVariablesAreResolvedOnceEach) {
+TEST(Addresses, NestedVariablesAreResolvedOnceEach) {
   Variables variables{{"V0", "10.0.0.1"}};
   for (int i = 1; i < 15; ++i) {
     const std::string last = "$V" + std::to_string(i - 1);
@@ -142,7 +142,7 @@ TEST(Addresses, VariablesOfVariablesAreResolvedOnceEach) {
   EXPECT_TRUE(has(addresses("$V14", variables), "10.0.0.1"));
 }
 
-TEST(Addresses, ListsInListsHaveALimit) {
+TEST(Addresses, NestedListsHaveALimit) {
   const std::string deep = std::string(1000, '[') + "10.0.0.1" + std::string(1000, ']');
   EXPECT_THAT(complaint_of("alert ip " + deep + " any -> any any (sid:1;)"), HasSubstr("too deep"));
 }
@@ -167,7 +167,7 @@ TEST(Ports, ReadsAllForms) {
   EXPECT_EQ(ports("[80,81,82]").ranges.size(), 1U);
 }
 
-TEST(Ports, RefusesWhatIsNone) {
+TEST(Ports, RefusesInvalidPorts) {
   for (const std::string_view text :
        {"65536", "90:80", "http", ":", "", "-1", "!any", "[80", "[80,!80]", "80:90:100", "$HOME_NET"}) {
     const Variables variables = default_variables();
@@ -177,8 +177,8 @@ TEST(Ports, RefusesWhatIsNone) {
   }
 }
 
-/// The same set twice: as ranges, and as one bit for each port.
-TEST(Ports, SetsOfRandomListsAreThoseOfTheirMembers) {
+/// Compares sets as ranges with sets as one bit per port.
+TEST(Ports, RandomListsEqualTheSetsOfTheirMembers) {
   std::mt19937 random(20261);
   const auto number = [&](unsigned most) { return std::uniform_int_distribution<unsigned>(0, most)(random); };
   for (std::uint32_t round = 0; round < penstock::testing::rounds(200); ++round) {
@@ -216,7 +216,7 @@ TEST(Ranges, TheComplementOfTheComplementIsTheSet) {
   EXPECT_TRUE(ranges::intersection(set.v6, ranges::complement(set.v6)).empty());
 }
 
-TEST(Variables, TheCustomaryOnesAreThere) {
+TEST(Variables, HaveSuricatasDefaults) {
   for (const char* name :
        {"HOME_NET", "EXTERNAL_NET", "HTTP_SERVERS", "SMTP_SERVERS", "SQL_SERVERS", "DNS_SERVERS", "TELNET_SERVERS",
         "AIM_SERVERS", "DC_SERVERS", "DNP3_SERVER", "DNP3_CLIENT", "MODBUS_CLIENT", "MODBUS_SERVER", "ENIP_CLIENT",

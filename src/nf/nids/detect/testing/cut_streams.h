@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Streams that come to a detection cut into segments at random, off its path or inline, with payloads searched by it or
-// by another processor.
+// Feeds streams to a detection, cut into segments at random, off the path or inline, with payloads searched by the
+// inspector or by a GPU.
 
 #pragma once
 
@@ -22,10 +22,10 @@ namespace penstock::nids::testing {
 enum class Mode : std::uint8_t { watching, inline_ };
 enum class SearchedBy : std::uint8_t { us, another };
 
-/// The literals whose first bytes are in the frame's payload, as a GPU tells them: in order, each once.
+/// The literals whose first bytes are in the frame's payload, as a GPU reports them: in order, each once.
 inline std::vector<std::uint32_t> literals_in(const Detection& detection, const Frame& frame) {
   constexpr std::size_t kCut = 8, kHeaders = 14 + 20 + 20;
-  const auto in_lower_case = [](auto from, auto to) {  // no rule here has upper case that matters
+  const auto in_lower_case = [](auto from, auto to) {  // case of contents does not matter in these rules
     std::string text(from, to);
     for (char& c : text) c = static_cast<char>(to_lower(static_cast<std::uint8_t>(c)));
     return text;
@@ -42,17 +42,17 @@ inline std::vector<std::uint32_t> literals_in(const Detection& detection, const 
 }
 
 /// Streams from client to server, one after the other, each cut at random, with acknowledgements at random. Inline,
-/// segments also change places and come again.
+/// segments are also reordered and repeated.
 class CutStreams {
  public:
-  /// `most_segment`: the longest there may be, of a stream that has long ones.
+  /// `most_segment`: the maximum length, in streams with long segments.
   CutStreams(std::string_view rules, Mode mode, SearchedBy who, std::uint32_t chunk_bytes, std::size_t most_segment)
       : mode_(mode),
         who_(who),
         most_segment_(most_segment),
         bed_(rules, {.budget = kNoBudget}, {.most_alerts = 1000}, tracker(mode, chunk_bytes)) {}
 
-  /// What the next stream is told of: sids, in order.
+  /// The alerts of the next stream: sids, in order.
   [[nodiscard]] std::vector<std::uint32_t> alerts_of(const std::string& text, std::mt19937& random) {
     const std::size_t before = bed_.alerts().size();
     Conversation talk(++port_);
@@ -83,7 +83,7 @@ class CutStreams {
       segment(cuts[i].first, cuts[i].second);
       if (swaps) ++i;
       const std::size_t sent = cuts[i].first + cuts[i].second;
-      if (random() % 4 == 0) {  // again, from some place on
+      if (random() % 4 == 0) {  // retransmit from some position on
         const std::size_t back = std::min<std::size_t>(sent - acked, random() % 20);
         segment(sent - back, back);
       }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests of the detection share: rules as text, packets as sentences, TCP conversations, and the alerts in order.
+// Helpers for tests of the detection: rules as text, packets from builders, TCP conversations, and the alerts in order.
 
 #pragma once
 
@@ -29,7 +29,7 @@ using penstock::testing::packet;
 using penstock::testing::PacketBuilder;
 using Frame = std::vector<std::uint8_t>;
 
-/// An alert, by the frame and the rule. sid 0: a packet that a tag asks for.
+/// An alert, by frame and rule. sid 0: a tagged packet.
 struct SeenAlert {
   std::uint64_t frame = 0;
   std::uint32_t sid = 0;
@@ -69,7 +69,7 @@ inline std::unique_ptr<const Detection> compiled(RuleSet rules, const DetectionO
   return std::move(*detection);
 }
 
-/// Frames through a tracker, to any sink. Each frame comes a millisecond behind the one before.
+/// Sends frames through a tracker to a sink. Frames are one millisecond apart.
 class TrackedFrames {
  public:
   explicit TrackedFrames(const stack::TrackerOptions& options = {}) : tracker_(options) {}
@@ -94,7 +94,7 @@ inline stack::TrackerOptions for_rules(const Detection& detection, stack::Tracke
   return tracker;
 }
 
-/// Rules, and what they say of frames.
+/// Runs rules on frames, and collects the alerts.
 class DetectionBed {
  public:
   explicit DetectionBed(std::string_view rules, const InspectorOptions& options = {},
@@ -144,7 +144,7 @@ class Conversation {
     frames.push_back(segment(0, TcpHeader::kAck, {}, next_[0]));
     return frames;
   }
-  /// `side` 0: the client sends.
+  /// `side` 0: the client is the sender.
   Frame data(unsigned side, std::string_view bytes) {
     Frame frame = segment(side, TcpHeader::kAck | TcpHeader::kPsh, bytes, next_[side]);
     next_[side] += static_cast<std::uint32_t>(bytes.size());
@@ -152,7 +152,7 @@ class Conversation {
   }
   Frame ack(unsigned side) { return segment(side, TcpHeader::kAck, {}, next_[side]); }
   Frame reset(unsigned side) { return segment(side, TcpHeader::kRst | TcpHeader::kAck, {}, next_[side]); }
-  /// Bytes anywhere in the stream, which goes on where it was.
+  /// Bytes at any position of the stream, which then continues where it was.
   Frame data_at(unsigned side, std::int64_t from_next, std::string_view bytes) {
     return segment(side, TcpHeader::kAck, bytes,
                    static_cast<std::uint32_t>(static_cast<std::int64_t>(next_[side]) + from_next));
@@ -179,7 +179,7 @@ class Conversation {
   }
 
   std::uint16_t ports_[2];
-  std::uint32_t next_[2] = {1000, 0xffff'ff00};  // the server's wraps
+  std::uint32_t next_[2] = {1000, 0xffff'ff00};  // the server's sequence numbers wrap
 };
 
 }  // namespace penstock::nids::testing
