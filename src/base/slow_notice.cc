@@ -20,7 +20,7 @@ SlowNotice::SlowNotice(std::chrono::nanoseconds after, std::function<void()> tel
       std::unique_lock lock(mutex_);
       if (!ended_.wait_for(lock, after, [this] { return is_over_; })) tell();
     });
-  } catch (const std::system_error&) {  // no thread is to be had: the step goes on without a notice
+  } catch (const std::system_error&) {  // no thread available: continue without the notice
   }
 }
 

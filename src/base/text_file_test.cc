@@ -26,7 +26,7 @@ using penstock::testing::zstd;
 
 namespace fs = std::filesystem;
 
-/// A folder of the test's own, and the current one while it runs.
+/// Runs each test in a folder of its own, which is the current folder.
 class InFolder : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -109,7 +109,7 @@ TEST_F(TextFile, IsItsOwnersAloneIfAskedEvenWhereItWasOthersToo) {
   ::umask(mask);
 }
 
-/// Sets the limit while it is there.
+/// Sets the file limit during its lifetime.
 class FileLimit {
  public:
   explicit FileLimit(std::uint64_t bytes) : before_(file_limit()) { set_file_limit(bytes); }
@@ -145,7 +145,7 @@ TEST_F(TextFile, WaitsForTheReaderOfAPipeAndGivesItUp) {
   const std::string stuck = folder_ / "stuck";
   const std::string read = folder_ / "read";
   for (const std::string& pipe : {unread, stuck, read}) ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  const std::string text(1 << 20, 'x');  // more than a pipe holds
+  const std::string text(1 << 20, 'x');  // more than fits into a pipe
   const auto write = [&](const std::string& pipe) {
     return std::async(std::launch::async, [&text, pipe] { return write_text_file(pipe, text); });
   };
@@ -200,7 +200,7 @@ TEST_F(TextFile, UnpacksGzipAndZstandardByTheirFirstBytes) {
   const std::string text = "10.0.0.0/8 dev lan\n10.1.0.0/16 dev wan\n";
   for (const std::string& packed : {gzip(text), zstd(text), gzip(text.substr(0, 19)) + gzip(text.substr(19)),
                                     zstd(text.substr(0, 19)) + zstd(text.substr(19))}) {
-    write_bytes("routes.txt", packed);  // the name does not matter
+    write_bytes("routes.txt", packed);  // the name must not matter
     EXPECT_EQ(*read_text_file("routes.txt"), text);
     EXPECT_EQ(*read_lines("routes.txt"), text);
   }
