@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packets that functions make: fragments, ICMP errors. They pass no further function and leave right behind the packet
-// that caused them, or in its place. `Emissions` owns those of one batch, in memory that is taken when it is made and
-// bounds them; an `Emitter`, one for each worker, is what stages write them by.
+// Packets that functions make: fragments, ICMP errors. They do not pass any further function, and leave directly after
+// the packet that caused them, or in its place. `Emissions` owns the packets made for one batch; its memory is
+// allocated at construction and is the limit. Stages write them through an `Emitter`, of which each worker has one.
 
 #pragma once
 
@@ -24,17 +24,17 @@ namespace penstock::function {
 
 class Emissions {
  public:
-  /// Of a chain whose functions make none.
+  /// For a chain whose functions make no packets.
   Emissions() = default;
-  /// For batches of at most so many bytes and packets: twice the bytes, in four times the packets, that is a batch that
-  /// is cut into small fragments.
+  /// For batches with at most this many bytes and packets. Has room for twice the bytes in four times the packets,
+  /// enough to cut a whole batch into small fragments.
   Emissions(std::size_t batch_bytes, std::size_t batch_packets)
       : bytes_(std::make_unique_for_overwrite<std::uint8_t[]>(2 * batch_bytes)), descriptors_(4 * batch_packets) {
     made_ = Batch({bytes_.get(), 2 * batch_bytes / kFrameAlignment * kFrameAlignment}, descriptors_, {});
     entries_.reserve(descriptors_.size());
   }
 
-  /// Forgets all that was made, and begins anew with packets that this batch's cause.
+  /// Discards all packets, and starts anew with those that the packets of `batch` cause.
   void begin(const Batch& batch) noexcept {
     causes_ = batch.packets();
     made_.reset(0);
@@ -43,7 +43,7 @@ class Emissions {
     arranged_ = true;
   }
 
-  /// Null where there is no room.
+  /// Null if there is no room.
   std::uint8_t* append_unwritten(std::size_t length, const PacketDescriptor& cause, PortIndex out) noexcept {
     const auto bytes = static_cast<std::uint32_t>(length);
     std::uint8_t* const frame =
@@ -61,14 +61,14 @@ class Emissions {
   // For the outlet.
 
   [[nodiscard]] bool none_left() const noexcept { return next_ == entries_.size(); }
-  /// Puts those that are left in the order of their causes.
+  /// Sorts the remaining packets by their causes.
   void arrange() noexcept {
     if (arranged_) return;
     std::sort(entries_.begin() + static_cast<std::ptrdiff_t>(next_), entries_.end(),
               [](Entry a, Entry b) { return std::tie(a.cause, a.number) < std::tie(b.cause, b.number); });
     arranged_ = true;
   }
-  /// The position in the batch of what caused the next one.
+  /// The index in the batch of the packet that caused the next one.
   [[nodiscard]] std::uint32_t next_cause() const noexcept { return entries_[next_].cause; }
   [[nodiscard]] PacketView take() noexcept { return made_.view(entries_[next_++].number); }
   [[nodiscard]] std::uint32_t index_of(const PacketDescriptor& cause) const noexcept {
@@ -90,27 +90,27 @@ class Emissions {
   Batch made_;
   std::span<const PacketDescriptor> causes_;
   std::vector<Entry> entries_;
-  std::size_t next_ = 0;  // those before have left
+  std::size_t next_ = 0;  // the entries before it have left
   bool arranged_ = true;
 };
 
 class Emitter {
  public:
-  /// Makes a packet of `cause`, one of those that the stage is given: a frame of the same link type. It leaves by the
-  /// port `out`, whether or not its cause leaves; with kNoPort by the way of its cause, and not where that one does not
-  /// leave. False where there is no room for it in this batch any more: a stage that cannot do without drops the cause,
-  /// for a reason of its own.
+  /// Makes a packet from `frame`, which has the link type of its cause. `cause` is one of the packets that the stage
+  /// processes. The new packet leaves through the port `out`, whether or not its cause leaves. With kNoPort, it takes
+  /// the way of its cause, and does not leave if that one does not. False if there is no room left for this batch; a
+  /// stage that depends on the packet then drops the cause, with a drop reason for this.
   [[nodiscard]] bool emit(std::span<const std::uint8_t> frame, PacketView cause, PortIndex out = kNoPort) noexcept {
     std::uint8_t* const to = emit_unwritten(frame.size(), cause, out);
     if (to != nullptr && !frame.empty()) std::memcpy(to, frame.data(), frame.size());
     return to != nullptr;
   }
-  /// The same, but the frame is the caller's to write. Null where there is no room.
+  /// Like `emit`, but the caller writes the frame. Null if there is no room.
   [[nodiscard]] std::uint8_t* emit_unwritten(std::size_t length, PacketView cause, PortIndex out = kNoPort) noexcept {
     return into_ == nullptr ? nullptr : into_->append_unwritten(length, *cause.packet, out);
   }
 
-  /// For the executor: what is made from here on belongs to this batch.
+  /// For the executor: packets made from now on belong to this batch. Null: none can be made.
   void go_into(Emissions* emissions) noexcept { into_ = emissions; }
   [[nodiscard]] Emissions* goes_into() const noexcept { return into_; }
 

@@ -120,13 +120,14 @@ TEST(CaptureReader, TakesSeveralCompressedStreamsAsOne) {
   const Bytes tail(plain.begin() + 31, plain.end());
   expect_three(read_bytes(joined(gzipped(head), gzipped(tail))));
   expect_three(read_bytes(joined(joined(gzipped(head), gzipped({})), gzipped(tail))));
-  expect_three(read_bytes(joined(gzipped(plain), Bytes(512, 0))));  // a tape's padding
+  expect_three(read_bytes(joined(gzipped(plain), Bytes(512, 0))));  // padding, as on a tape
   expect_three(read_bytes(joined(zstandard(head), zstandard(tail))));
   const Bytes skippable{0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 'a', 'b', 'c'};
   expect_three(read_bytes(joined(skippable, zstandard(plain))));
 }
 
-/// Cut anywhere, a capture gives the packets before the cut, and an error unless the cut is between two packets.
+/// A capture truncated at any byte gives the packets before the cut, and an error unless the cut is between two
+/// packets.
 void expect_honest_at_every_cut(const Bytes& whole, std::size_t header, const std::vector<std::size_t>& ends) {
   for (std::size_t cut = 0; cut < whole.size(); ++cut) {
     const auto read = read_bytes(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(cut)));
@@ -173,7 +174,7 @@ TEST(CaptureReader, SaysSoWhereCompressedDataIsCutOrCorrupt) {
       EXPECT_THAT(read.errors, SizeIs(1)) << "cut at " << cut;
       Bytes corrupt = whole;
       corrupt[cut] ^= 0x55;
-      read_bytes(corrupt);  // an error or other packets, by where it hits; never a crash
+      read_bytes(corrupt);  // an error or other packets, depending on the byte; never a crash
     }
     Bytes trailing = joined(whole, Bytes{'j', 'u', 'n', 'k', '!', '!'});
     const auto read = read_bytes(trailing);
@@ -181,7 +182,7 @@ TEST(CaptureReader, SaysSoWhereCompressedDataIsCutOrCorrupt) {
     EXPECT_THAT(read.errors, SizeIs(1));
   }
   Bytes no_end = gzipped(plain);
-  no_end.resize(no_end.size() - 8);  // all packets are there, the checksum is not
+  no_end.resize(no_end.size() - 8);  // all packets are complete, but the checksum is missing
   const auto read = read_bytes(no_end);
   EXPECT_THAT(read.packets, SizeIs(200));
   EXPECT_THAT(to_string(read.errors), HasSubstr("is truncated"));
@@ -281,9 +282,9 @@ TEST(CaptureSequence, ReadsTheOthersWhereBadCapturesAreToBeSkipped) {
   const TemporaryFolder folder;
   Bytes cut = three_packets();
   cut.pop_back();
-  write_file(folder / "cut.pcap", cut);  // two packets, then an error
+  write_file(folder / "cut.pcap", cut);  // two packets, followed by an error
   write_file(folder / "good.pcap", three_packets());
-  write_file(folder / "none.pcap", {1, 2, 3});  // no capture
+  write_file(folder / "none.pcap", {1, 2, 3});  // not a capture
   ReadControl control;
   auto captures =
       CaptureSequence::open({folder / "none.pcap", folder / "cut.pcap", folder / "good.pcap", folder / "missing.pcap"},

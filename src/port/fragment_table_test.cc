@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Drawings: F1 is a datagram's first fragment, which has the ports, F2 and F3 follow it.
+// In the drawings, F1 is a datagram's first fragment, which has the ports. F2 and F3 follow it.
 
 #include "port/fragment_table.h"
 
@@ -42,7 +42,7 @@ struct Given {
   Frame bytes;
 };
 
-/// What a table gives for the fragments that it takes, numbered from 1.
+/// Records what a table delivers for the fragments that it takes, which are numbered from 1.
 class Table {
  public:
   explicit Table(const Limits& limits = {}) : table_(kWorkers, limits) {}
@@ -75,7 +75,7 @@ class Table {
   }
   [[nodiscard]] FragmentCounts counts() const { return table_.counts(); }
 
-  /// The copies: the frame's number and the worker.
+  /// The frame number and worker of each copy.
   [[nodiscard]] std::vector<std::pair<std::uint64_t, unsigned>> copied() const {
     std::vector<std::pair<std::uint64_t, unsigned>> all;
     for (const Given& one : copies) all.emplace_back(one.number, one.worker);
@@ -102,11 +102,11 @@ unsigned worker_of_flow(const Frame& whole) {
   return worker_of(whole, static_cast<std::uint32_t>(whole.size()), LinkType::ethernet, kWorkers);
 }
 
-/// A datagram of 10.0.0.1:`port` → 10.0.0.2:53.
+/// A datagram from 10.0.0.1:`port` to 10.0.0.2:53.
 Frame datagram(std::uint16_t port, std::size_t bytes = 40) {
   return packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(port, 53).payload(std::string(bytes, 'x')).bytes();
 }
-/// One whose flow's worker is none of these, nor the one that the addresses name.
+/// A datagram whose worker is neither one of `workers` nor the one that its addresses select.
 Frame datagram_of_another_worker(std::vector<unsigned> workers) {
   Fragment fragment;
   const Frame part = fragments_of(datagram(1), {8}, 1)[1];
@@ -288,7 +288,7 @@ TEST(FragmentTable, LetsNoWrongChecksumNameTheFlow) {
 }
 
 /*  10.0.1.1 … 10.0.1.8: F3 … a flood from 10.9.9.9 … F2 F1  */
-// Few of them can share the set of the table that the flood comes to, by whatever key the table has.
+// Whatever the table's key, few of these datagrams can be in the same set as the flood.
 TEST(FragmentTable, LetsNoPairOfHostsTakeThePlacesOfAnother) {
   constexpr std::size_t kHosts = 8;
   std::vector<Frame> wholes;
@@ -336,7 +336,8 @@ TEST(FragmentTable, TakesRoomFromTheNextOldestIfTheOldestNeedsIt) {
   EXPECT_EQ(table.worker_of_frame(1), worker_of_flow(whole));
 }
 
-/// All fragments of a key come to few workers; none is lost, none comes twice, those of a datagram keep their order.
+/// All fragments with one key reach few workers. None is lost or duplicated, and the fragments of a datagram keep their
+/// order.
 TEST(FragmentTable, LosesNothingWhereItHasNoRoom) {
   std::mt19937 random(7);
   for (const Limits limits :

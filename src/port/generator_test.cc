@@ -48,7 +48,7 @@ std::string error_of(const std::vector<Given>& given) {
   return opened ? "" : to_string(opened.error());
 }
 
-/// Reads a generated frame by the RFCs, with no code of ours.
+/// Decodes a generated frame according to the RFCs, without using any of our code.
 struct Decoded {
   std::string source, destination;  // raw address bytes
   unsigned source_port = 0, destination_port = 0, protocol = 0, vlan = 0, tcp_sequence = 0;
@@ -84,7 +84,7 @@ struct Decoded {
     const bool tcp = protocol == 6;
     if (tcp) tcp_sequence = be16(l4 + 4) << 16 | be16(l4 + 6);
     if (!tcp) lengths_right = lengths_right && be16(l4 + 4) == frame.size() - l4;
-    const bool none = !tcp && be16(l4 + 6) == 0;  // "no checksum"
+    const bool none = !tcp && be16(l4 + 6) == 0;  // 0 means "no checksum"
     checksums_right =
         !none && slow_checksum(frame, l4, frame.size(), pseudo) == 0 && (!v4 || slow_checksum(frame, ip, ip + 20) == 0);
     const std::size_t header = tcp ? (frame.at(l4 + 12) >> 4) * 4U : 8U;
@@ -120,7 +120,7 @@ TEST(Generator, MakesValidPacketsOfEveryShape) {
 }
 
 TEST(Generator, NeverWritesTheUdpChecksumThatMeansNone) {
-  // With this many packets the sum is 0 for some.
+  // With this many packets, some have a checksum of 0.
   for (const Captured& made : generate({{"flows", {"200000"}}, {"packets", {"200000"}}})) {
     ASSERT_TRUE(Decoded(made.bytes).checksums_right);
   }
@@ -135,7 +135,7 @@ TEST(Generator, CountsTheCheckSequenceInAFramesSize) {
 }
 
 TEST(Generator, MixesSizesExactly7To4To1AndEachFlowGetsAllOfThem) {
-  // 11 and 12 flows would meet the same size in every round if rounds did not shift.
+  // Without the shift between rounds, each of 12 flows (and, every round, of 11) would get the same size every time.
   for (const char* flows : {"1", "11", "12", "24", "1000"}) {
     std::map<std::size_t, unsigned> of_size;
     std::map<unsigned, std::set<std::size_t>> sizes_of_flow;
@@ -147,7 +147,7 @@ TEST(Generator, MixesSizesExactly7To4To1AndEachFlowGetsAllOfThem) {
     EXPECT_EQ(of_size[64], 7000U) << flows;
     EXPECT_EQ(of_size[594], 4000U) << flows;
     EXPECT_EQ(of_size[1518], 1000U) << flows;
-    if (flows == std::string("1000")) continue;  // 12 packets of each
+    if (flows == std::string("1000")) continue;  // only 12 packets of each flow
     for (const auto& [port, sizes] : sizes_of_flow) EXPECT_THAT(sizes, SizeIs(3)) << flows << " flows, port " << port;
   }
 }
@@ -207,7 +207,7 @@ TEST(Generator, TakesDestinationsFromAFileInTurn) {
        generate({{"destinations", {folder / "routes"}}, {"flows", {"100"}}, {"packets", {"100"}}})) {
     networks.insert(Decoded(made.bytes).destination.substr(0, 3));
   }
-  EXPECT_THAT(networks, SizeIs(100));  // one of each route
+  EXPECT_THAT(networks, SizeIs(100));  // one for each route
 }
 
 TEST(Generator, TellsOfEveryBadLineOfTheDestinations) {
@@ -283,7 +283,7 @@ TEST(Generator, SharesFlowsAndPacketsAmongWorkersAndRepeatsNone) {
 }
 
 std::uint64_t fake_now = 0;
-std::uint64_t fake_step = 0;  // that passes at each look at the clock
+std::uint64_t fake_step = 0;  // added at each reading of the clock
 std::uint64_t fake_clock() noexcept { return fake_now += fake_step; }
 
 std::unique_ptr<Port> with_fake_clock(const std::vector<Given>& given) {
@@ -294,8 +294,8 @@ std::unique_ptr<Port> with_fake_clock(const std::vector<Given>& given) {
   return std::move(*port);
 }
 
-/// Frames of batches that lie in the same memory, one after the other, filled more and less. Headers are overwritten in
-/// between, as functions do; where `foreign`, another port's packets come before, between and behind the frames.
+/// Frames from batches that are filled to different levels in the same memory. Headers are overwritten in between, as
+/// functions do. With `foreign`, packets of another port come before, between and after them.
 std::vector<Bytes> generate_in_one_memory(std::vector<Given> given, bool foreign) {
   fake_now = 1;
   given.insert(given.end(), {{"frames", {"kept"}}, {"rate", {"1Gpps"}}});
@@ -318,7 +318,7 @@ std::vector<Bytes> generate_in_one_memory(std::vector<Given> given, bool foreign
       const PacketView view = batch->view(i);
       if (view.packet->in_port == kForeign) continue;
       all.emplace_back(view.frame, view.frame + view.length());
-      std::fill_n(view.frame, 34, std::uint8_t{0xdd});  // Ethernet's and IPv4's headers
+      std::fill_n(view.frame, 34, std::uint8_t{0xdd});  // Ethernet and IPv4 headers
     }
   }
   return all;
@@ -347,7 +347,7 @@ TEST(Generator, WritesNoPayloadThatIsThere) {
   auto port = with_fake_clock({{"frames", {"kept"}}, {"rate", {"1Gpps"}}, {"size", {"1000"}}});
   ASSERT_TRUE(port->open(1));
   OwnBatch batch;
-  EXPECT_EQ(port->rx(0)->poll(*batch), RxStatus::idle);  // time begins
+  EXPECT_EQ(port->rx(0)->poll(*batch), RxStatus::idle);  // starts the clock
   for (const std::uint8_t last : {std::uint8_t{0}, std::uint8_t{0xab}}) {
     batch->reset(0);
     fake_now += 100;
@@ -415,7 +415,7 @@ TEST(Generator, OffersItsRateToMemoryThatItSharesWithAnother) {
     made += batch->size() - before;
   }
   fake_step = 0;
-  // Its frames lie elsewhere in each round, and are written anew: that is time of the traffic's.
+  // The second port's frames are at other places in each round and must be copied whole, which takes longer.
   EXPECT_GT(made, fake_now / 1000 * 9 / 10) << "of a packet in each microsecond";
 }
 
@@ -455,7 +455,7 @@ TEST(Generator, OffersWhatIsDueAndNoMore) {
     const std::uint64_t due_now = (fake_now - 5'000'000'000) / 1000;
     batch->reset(0);
     EXPECT_EQ(port->rx(0)->poll(*batch), RxStatus::idle);
-    const std::uint64_t first = step_ns == 0 ? 1 : 0;  // the packet that is due at the start
+    const std::uint64_t first = step_ns == 0 ? 1 : 0;  // the packet due at the start
     EXPECT_EQ(batch->size(), due_now - due_before + first) << step_ns;
     for (const PacketDescriptor& made : batch->packets()) EXPECT_LE(made.timestamp_ns, fake_now);
   }

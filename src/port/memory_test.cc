@@ -27,7 +27,7 @@ using testing::TemporaryFolder;
 using testing::write_capture;
 using testing::write_file;
 
-/// `count` packets of as many flows, 1 ms apart.
+/// `count` packets, each of another flow, 1 ms apart.
 std::vector<Captured> packets(unsigned count) {
   std::vector<Captured> all;
   for (unsigned i = 0; i < count; ++i) {

@@ -107,7 +107,8 @@ TEST(NetworkOf, ReadsNothingBehindTheFramesEnd) {
           kMacs};
   for (const Frame& frame : frames) {
     for (std::size_t length = 0; length <= frame.size(); ++length) {
-      const Frame cut(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(length));  // ASan sees a byte too far
+      // ASan detects reads beyond its end
+      const Frame cut(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(length));
       for (int link = 0; link < 8; ++link) static_cast<void>(network_of(cut, static_cast<LinkType>(link)));
     }
   }

@@ -48,7 +48,7 @@ using testing::Written;
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-/// Frames of many lengths, some of them cut by a snap length, with times a whole number of microseconds apart.
+/// Frames of many lengths, some of them truncated by a snapshot length. Their times are whole microseconds.
 std::vector<Captured> some_packets(std::size_t count, std::uint64_t step_ns = 1000) {
   std::vector<Captured> packets;
   for (std::size_t i = 0; i < count; ++i) {
@@ -67,13 +67,13 @@ std::uint64_t bytes_of(const std::vector<Captured>& packets) {
   return bytes;
 }
 
-/// `flows` UDP flows; the payload tells the packet's number within its flow.
+/// `flows` UDP flows. The payload is the packet's number within its flow.
 std::vector<Captured> packets_of_flows(unsigned flows, unsigned each) {
   std::vector<Captured> packets;
   for (unsigned n = 0; n < each; ++n) {
     for (unsigned flow = 0; flow < flows; ++flow) {
       const std::string a = "10.0.0." + std::to_string(flow % 250 + 1);
-      const bool back = n % 2 == 1;  // every second packet goes the other way
+      const bool back = n % 2 == 1;  // every second packet goes in the other direction
       const auto port = static_cast<std::uint16_t>(1000 + flow);
       Bytes frame = penstock::testing::packet()
                         .eth()
@@ -237,7 +237,7 @@ TEST(Pcap, TellsOfAFullDiskAndCountsWhatItHeldAsLost) {
   }
 }
 
-/// A bound for the size of files, as a full disk is one. Without it the signal would end the program.
+/// Limits the size of files, to simulate a full disk. Ignores the signal, which would end the program.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(std::uint64_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -302,10 +302,10 @@ TEST(Pcap, HoldsAtMostOneBlockBackWhenItCompresses) {
     auto port = must_make("pcap", {{"write", {folder / name}}});
     ASSERT_TRUE(port->open(1));
     port->start();
-    // Zeros: a compressor by itself would hold all of them back.
+    // Zeros compress so well that a compressor would buffer all of them.
     std::vector<Captured> one{{kSecond, 250'000, LinkType::ethernet, Bytes(250'000)}};
     for (int i = 0; i < 40; ++i) testing::send(*port->tx(0), one);
-    // A block ends with the packet that fills 1 MiB: five of them.
+    // A block ends with the packet that reaches 1 MiB: five packets each.
     EXPECT_THAT(read_captures({folder / name}).packets, SizeIs(40)) << name;
     testing::send(*port->tx(0), one);
     EXPECT_GE(read_captures({folder / name}).packets.size(), 40U) << name;
@@ -385,7 +385,7 @@ TEST(Pcap, FillsSmallBatchesWithoutLosingAPacket) {
     auto port = must_make("pcap", {{"read", {folder / "a.pcap"}}}, 7);
     ASSERT_TRUE(port->open(workers));
     const auto got = drain(*port, workers, OwnBatch(1700, 3, {10, 20}));
-    EXPECT_THAT(got.front(), ElementsAreArray(packets));  // none is IP: all are the first worker's
+    EXPECT_THAT(got.front(), ElementsAreArray(packets));  // no packet is IP, so all go to the first worker
     EXPECT_THAT(port->close(), IsEmpty());
     EXPECT_EQ(port->progress(), 1.0);
   }
@@ -432,7 +432,7 @@ TEST(Pcap, EndsForAllWorkersAtAFrameThatFitsNoBatch) {
   auto packets = packets_of_flows(200, 20);
   packets[0].bytes.resize(5000);
   write_capture(folder / "a.pcap", packets);
-  // The worker that gets the frame takes nothing more, and far more comes for it than its ring holds.
+  // The worker that gets the long frame stops reading, while far more frames than its ring can hold follow.
   auto port = must_make("pcap", {{"read", std::vector<std::string>(200, folder / "a.pcap")}});
   ASSERT_TRUE(port->open(4));
   drain(*port, 4, OwnBatch(1700, 3));
@@ -527,7 +527,7 @@ TEST(Pcap, NumbersTheFramesOfAllItsCapturesWhicheverWorkerTheyComeTo) {
 TEST(Pcap, StopsPromptlyWhileTheFeederWaits) {
   const TemporaryFolder folder;
   write_capture(folder / "a.pcap", packets_of_flows(100, 200));
-  std::vector<std::string> paths(200, folder / "a.pcap");  // far more than the rings hold
+  std::vector<std::string> paths(200, folder / "a.pcap");  // far more than fits in the rings
   auto port = must_make("pcap", {{"read", paths}});
   ASSERT_TRUE(port->open(2));
   OwnBatch batch;
@@ -548,7 +548,7 @@ TEST(Pcap, NeverWaitsForAPipe) {
   while (batch->empty()) EXPECT_EQ(port->rx(0)->poll(*batch), RxStatus::idle);
   EXPECT_EQ(port->rx(0)->poll(*batch), RxStatus::idle);
   EXPECT_EQ(port->progress(), std::nullopt);
-  EXPECT_THAT(port->close(), IsEmpty());  // while the feeder waits for the pipe
+  EXPECT_THAT(port->close(), IsEmpty());  // while the feeder is blocked on the pipe
   ::close(fd);
 }
 
@@ -594,7 +594,7 @@ TEST(Pcap, WaitsForTheOtherEndOfAPipeUntilItIsInterrupted) {
 
 TEST(Pcap, WritesToAPipeOnceItHasAReader) {
   const TemporaryFolder folder;
-  const auto packets = some_packets(500);  // far more than a pipe holds
+  const auto packets = some_packets(500);  // far more than fits in a pipe
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   auto reading = std::async(std::launch::async, [&] { return read_captures({folder / "pipe"}); });
   EXPECT_THAT(write_capture(folder / "pipe", packets).errors, IsEmpty());
@@ -616,7 +616,7 @@ TEST(Pcap, IsNoBrokenCaptureWhereItIsStoppedInsideAPacket) {
   ::close(fd);
 }
 
-/// Puts a file in the place of standard input or output for a while.
+/// Temporarily replaces the standard input or output with a file.
 class Redirected {
  public:
   Redirected(int fd, const std::string& path, int flags) : fd_(fd), before_(::dup(fd)) {

@@ -203,7 +203,7 @@ TEST(PcapngReader, SaysWhatIsWrongWithABlock) {
 
 std::uint32_t below(std::uint32_t bound, std::mt19937& random) { return static_cast<std::uint32_t>(random() % bound); }
 
-/// An interface that may have options, a comment among them.
+/// Adds an interface with random options, possibly including a comment.
 void add_interface(CaptureBytes& capture, std::mt19937& random) {
   const bool has_resolution = below(2, random) == 0;
   const bool has_offset = below(2, random) == 0;
@@ -211,7 +211,7 @@ void add_interface(CaptureBytes& capture, std::mt19937& random) {
   const std::uint32_t length = 20 + (has_comment ? 8 : 0) + (has_resolution ? 8 : 0) + (has_offset ? 12 : 0) + 4;
   capture.u32(1).u32(length).u16(1).u16(0).u32(65535);
   if (has_comment) capture.u16(1).u16(3).raw({'a', 'b', 'c', 0});
-  // Binary resolutions up to 2^-20: what libpcap computes in 64 bits.
+  // Binary resolutions only up to 2^-20, which libpcap can compute in 64 bits.
   if (has_resolution)
     capture.u16(9).u16(1).u8(below(2, random) == 0 ? below(12, random) : 0x80 | below(21, random)).raw({0, 0, 0});
   if (has_offset) capture.u16(14).u16(8).u64(below(1'000'000, random));

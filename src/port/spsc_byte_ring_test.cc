@@ -15,7 +15,7 @@
 namespace penstock::port {
 namespace {
 
-/// A record's bytes follow from its number, so that either side can make them.
+/// The bytes of a record are derived from its number, so that both sides can compute them.
 std::vector<std::uint8_t> record(std::uint32_t number, std::size_t longest) {
   std::vector<std::uint8_t> bytes(1 + number * 2654435761U % longest);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(number + i);
