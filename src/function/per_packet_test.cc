@@ -17,7 +17,7 @@ using Bytes = std::vector<std::uint8_t>;
 
 enum class DropReason : std::uint16_t { odd };
 
-/// Drops frames of odd length, and counts in the others' marks.
+/// Drops frames of odd length, and adds `step` to the marks of the others.
 struct EvenCore {
   std::uint32_t step;
   Verdict operator()(PacketView packet) const noexcept {

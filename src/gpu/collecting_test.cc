@@ -8,7 +8,7 @@
 namespace penstock::gpu {
 namespace {
 
-/// How many batches go uncollected before the next try.
+/// The number of batches until the next try.
 std::uint32_t pause_of(Collecting& collecting) {
   std::uint32_t batches = 0;
   while (!collecting.try_next()) ++batches;

@@ -110,11 +110,11 @@ TEST(PacketText, SaysWhatIsWrongWithAPacket) {
   EXPECT_EQ(format_packet(Parsed(whole, LinkType::ethernet, 30).view()), "IPv4 truncated");
   EXPECT_EQ(format_packet(Parsed(whole, LinkType::ethernet, 50).view()), "not IP truncated");
   Parsed shorter(whole);
-  shorter.bytes[14 + 3] = 200;  // more than there was on the wire
+  shorter.bytes[14 + 3] = 200;  // more than on the wire
   parse(shorter.view());
   EXPECT_EQ(format_packet(shorter.view()), "IPv4 malformed");
   Parsed offset(whole);
-  offset.bytes[14 + 20 + 12] = 0x10;  // a TCP header of four bytes
+  offset.bytes[14 + 20 + 12] = 0x10;  // a TCP header length of four bytes
   parse(offset.view());
   EXPECT_EQ(format_packet(offset.view()), "IPv4 1.1.1.1 > 2.2.2.2 TCP malformed");
 }

@@ -161,7 +161,7 @@ TEST(Parse, ReadsEveryLinkTypeThatCarriesIp) {
 
 TEST(Parse, StepsOverVlanTagsBehindLinuxCookedHeaders) {
   const Bytes ip = packet().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).bytes();
-  const Bytes tags{0x20, 0x07, 0x81, 0x00, 0, 9, 0x08, 0x00};  // behind a type of 802.1ad
+  const Bytes tags{0x20, 0x07, 0x81, 0x00, 0, 9, 0x08, 0x00};  // after an 802.1ad type
   const auto behind = [&](std::size_t header, std::size_t type_at) {
     Bytes frame(header);
     frame[type_at] = 0x88;
@@ -187,7 +187,7 @@ TEST(Parse, StepsOverVlanTagsBehindLinuxCookedHeaders) {
   EXPECT_EQ(parse(sll.data(), 18, 18, LinkType::linux_sll).flags, L::kMalformed);
 }
 
-/// The headers of an IPv6 packet whose jumbo payload option says `payload` bytes.
+/// The headers of an IPv6 packet whose jumbo payload option has `payload` as its length.
 Bytes jumbogram(std::uint32_t payload) {
   Bytes bytes = packet().ipv6("::1", "::2").extension(ip_protocol::kHopByHop).udp(1, 2).bytes();
   bytes[4] = bytes[5] = 0;
@@ -252,7 +252,8 @@ TEST(Parse, KnowsArpAndWhatIsNotIp) {
   EXPECT_EQ(parse_all({}).network, NetworkLayer::none);
 }
 
-/// Random bytes make few deep packets: start from a sound one, then damage and cut it.
+/// Random bytes rarely give deeply nested packets, so this starts from a valid packet, and then damages and truncates
+/// it.
 Bytes damaged_packet() {
   auto builder = packet().eth();
   const int kind = *rc::gen::inRange(0, 7);
@@ -282,7 +283,7 @@ RC_GTEST_PROP(Fields, PartitionEveryFrame, ()) {
   Bytes bytes = damaged_packet();
   const auto link = *rc::gen::element(LinkType::ethernet, LinkType::raw_ip, LinkType::null_host, LinkType::loop,
                                       LinkType::linux_sll, LinkType::linux_sll2, LinkType::ppp, LinkType::cisco_hdlc);
-  // Cooked headers give way to the type that Ethernet's ends with, so that tags and IP lie behind them too.
+  // A cooked header replaces the Ethernet header except for its type, so that tags and IP follow it too.
   if (link == LinkType::linux_sll) bytes.insert(bytes.begin(), 2, 0);
   if (link == LinkType::linux_sll2) {
     bytes.insert(bytes.begin() + 14, 18, 0);
@@ -291,7 +292,7 @@ RC_GTEST_PROP(Fields, PartitionEveryFrame, ()) {
   const auto wire = static_cast<std::uint32_t>(bytes.size());
   bytes.resize(*rc::gen::inRange<std::size_t>(0, bytes.size() + 1));
   const auto length = static_cast<std::uint32_t>(bytes.size());
-  const std::vector<std::uint8_t> exact(bytes);  // its own allocation: a read behind the end is seen by ASan
+  const std::vector<std::uint8_t> exact(bytes);  // a separate allocation, so that ASan detects reads beyond the end
   const L l = parse(exact.data(), length, wire, link);
   RC_ASSERT(l.network_offset <= l.transport_offset);
   RC_ASSERT(l.transport_offset <= l.payload_offset);
@@ -315,7 +316,7 @@ RC_GTEST_PROP(Parse, DependsOnParsedFieldsAlone, ()) {
     if (kParsedFields.has(static_cast<Field>(f))) continue;
     const FieldRange range =
         field_range(static_cast<Field>(f), before, LinkType::ethernet, static_cast<std::uint32_t>(bytes.size()));
-    // Behind the last whole header, `payload` is also what is left of a broken one.
+    // `payload` includes the rest of an incomplete header after the last complete one.
     if (static_cast<Field>(f) == Field::payload && !before.has(L::kTransportHeader)) continue;
     for (std::uint32_t i = 0; i < range.length; ++i) bytes[range.offset + i] = *rc::gen::arbitrary<std::uint8_t>();
   }
@@ -325,13 +326,13 @@ RC_GTEST_PROP(Parse, DependsOnParsedFieldsAlone, ()) {
   RC_ASSERT(after == before);
 }
 
-/// Of a frame of which the capture has `length` bytes.
+/// The flow hash of a frame of which `length` bytes were captured.
 std::uint32_t hash_of(Bytes bytes, std::size_t length) {
   PacketDescriptor descriptor;
   descriptor.wire_length = static_cast<std::uint32_t>(bytes.size());
   descriptor.length = static_cast<std::uint32_t>(length);
   bytes.resize(length);
-  bytes.shrink_to_fit();  // a read behind the end is seen by ASan
+  bytes.shrink_to_fit();  // so that ASan detects reads beyond the end
   const PacketView view{bytes.data(), &descriptor};
   parse(view);
   return flow_hash(view);
@@ -386,7 +387,7 @@ RC_GTEST_PROP(Checksum, UpdateEqualsRecomputation, (std::vector<std::uint8_t> by
   const auto old = static_cast<std::uint16_t>(bytes[at] << 8 | bytes[at + 1]);
   bytes[at] = static_cast<std::uint8_t>(word >> 8);
   bytes[at + 1] = static_cast<std::uint8_t>(word);
-  // An all-zero text has the one's complement sum +0, which no update of a non-zero one can give.
+  // All-zero data have the one's complement sum +0, which no update of a non-zero sum can give.
   RC_PRE(std::any_of(bytes.begin(), bytes.end(), [](std::uint8_t b) { return b != 0; }));
   RC_ASSERT(checksum_update(before, old, word) == testing::slow_checksum(bytes, 0, bytes.size()));
 }

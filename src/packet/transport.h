@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transport headers as they lie on the wire, and those of the tunnels that Penstock recognises.
+// Transport headers in their wire format, and the headers of the tunnels that Penstock recognises.
 
 #pragma once
 

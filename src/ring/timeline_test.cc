@@ -18,7 +18,7 @@ std::vector<std::int64_t> ready_times(const std::vector<Span>& spans) {
   return times;
 }
 
-/// Packets up, nothing down: two spans at most.
+/// Packets go up and nothing goes down: at most two spans.
 const std::vector<SegmentShape> kSegments(1);
 
 TEST(SpanLog, KeepsTheLastSpansInTheirOrder) {

@@ -36,7 +36,7 @@ TEST(TransferWaits, AreForTransfersOfTheSameDirectionAndDevice) {
   EXPECT_EQ(transfer_waits(spans, kStreams), (std::vector<std::int64_t>{0, 0, 0, 0, 10}));
 }
 
-/// By the definition, pair by pair.
+/// Directly by the definition, comparing all pairs.
 std::vector<std::int64_t> naive_waits(const std::vector<Span>& spans) {
   std::vector<std::int64_t> waits;
   for (std::size_t i = 0; i < spans.size(); ++i) {
