@@ -57,7 +57,7 @@ TEST(DevicePlan, SendsWholeFramesWhereAStageReadsPayload) {
   EXPECT_EQ(crossing_bytes(plan, 1518).to_host, 4U);
 }
 
-//   ──[ index, headers ]──[ verdicts, flow state ]──▶ device       the second function alone takes state
+//   ──[ index, headers ]──[ verdicts, flow state ]──▶ device       only the second function takes state
 TEST(DevicePlan, SendsFlowStateInTheSegmentOfItsFunction) {
   function::NfTraits inspector = on_gpu("inspector", kAddresses, kVerdict);
   const auto without = plan_of({on_gpu("router", kTtl, kTtl), on_cpu("mark", kTtl, {Field::mark}), inspector});
@@ -122,7 +122,7 @@ TEST(DevicePlan, AFinishStageThatNeedsNothingOfTheDeviceCutsNothing) {
   EXPECT_EQ(plan.segments[0].stages[0].findings_bytes, 4U);
   EXPECT_EQ(crossing_bytes(plan, 64).to_host, 4U + 4 + 12);
 
-  firewall.finish = Access{{Field::ipv4_tos}, {}};  // written on the device
+  firewall.finish = Access{{Field::ipv4_tos}, {}};  // changed on the device
   firewall.gpu->writes |= {Field::ipv4_tos};
   EXPECT_EQ(plan_of({firewall, on_gpu("router", kTtl, kTtl)}).segments.size(), 2U);
 }

@@ -84,7 +84,7 @@ double time_of(const std::vector<StageTime>& stages, const std::vector<std::uint
   return sum;
 }
 
-/// Of all pairs.
+/// The lowest cost among all pairs of shares.
 double least_cost(const std::vector<StageTime>& stages, std::uint32_t multiprocessors, double kernels_us) {
   double least = std::numeric_limits<double>::max();
   for (std::uint32_t a = 1; a <= multiprocessors; ++a) {
@@ -125,7 +125,7 @@ TEST(Shares, AreNoneWhereTheTimeCannotBeKept) {
 }
 
 TEST(Shares, AreNoneWhereTheDeviceHasTooFewMultiprocessorsForTheRate) {
-  const std::vector<StageTime> stages{{0, 660}, {0, 660}};  // which take 1,320 us of one multiprocessor
+  const std::vector<StageTime> stages{{0, 660}, {0, 660}};  // together 1,320 us on one multiprocessor
   EXPECT_TRUE(choose_shares(stages, {132, 16}, 1000, 99'000));
   EXPECT_FALSE(choose_shares(stages, {132, 16}, 1000, 101'000));
 }

@@ -29,18 +29,18 @@ std::vector<PlannedStage> stages_of(std::span<const function::NfTraits> chain, f
   return stages;
 }
 
-/// What comes back with the results of a segment (ring/lane.h).
+/// Fields that return with the results of a segment (ring/lane.h).
 constexpr FieldSet kWithResults{Field::verdict, Field::frame_shape, Field::wire_length};
 
-/// What of a stage's access has fields cross.
+/// The part of a stage's access that requires fields to cross.
 Access crossing_access(const PlannedStage& stage) {
   if (!stage.finish) return stage.access;
   const FieldSet writes = stage.access.writes - FieldSet{Field::verdict};
   return {stage.access.reads - (kWithResults - writes), writes};
 }
 
-/// What all packets of a batch bring along when they first cross, those of other arms too. Other metadata crosses in
-/// records, of the packets that are worked on.
+/// Fields that cross with each packet of a batch the first time, including packets of other arms. Other metadata
+/// crosses in records, only for packets that are processed.
 FieldSet with_frames() { return FieldSet::all() - FieldSet{Field::verdict, Field::mark, Field::timestamp}; }
 
 /// Stages [first, last) of a plan.
@@ -49,7 +49,7 @@ struct StageRange {
   std::size_t last = 0;
 };
 
-/// Walks through the stages in order, along all paths at once.
+/// Visits the stages in order, along all paths at once.
 class Planner {
  public:
   Planner(TransferPlan& plan, std::span<const Fork> forks) : plan_(plan), forks_(forks) {}
@@ -67,19 +67,19 @@ class Planner {
  private:
   using Processor = function::Processor;
 
-  /// Of the packets on one path.
+  /// The state of packets on one path.
   struct State {
-    FieldSet on_host = FieldSet::all();  // up to date there
+    FieldSet on_host = FieldSet::all();  // fields that are up to date there
     FieldSet on_device;
-    FieldSet dropped_since;  // the verdict, once a finish stage has had a say: stale for what begins anew
+    FieldSet dropped_since;  // the verdict, if a finish stage may have dropped packets: stale for a new segment
 
-    /// What holds on both paths.
+    /// Keeps what is true on both paths.
     void join(const State& other) {
       on_host &= other.on_host;
       on_device &= other.on_device;
     }
   };
-  /// By the side that reads.
+  /// By processor that reads.
   struct Wishes {
     FieldSet gpu;
     FieldSet cpu;
@@ -87,7 +87,7 @@ class Planner {
     Wishes& operator|=(const Wishes& other) { return gpu |= other.gpu, cpu |= other.cpu, *this; }
   };
 
-  /// The stages from `first` on of functions before `function`.
+  /// The stages, starting with `first`, of functions before `function`.
   [[nodiscard]] StageRange range_of(std::size_t first, std::size_t function) const {
     std::size_t last = first;
     while (last < plan_.stages.size() && plan_.stages[last].function < function) ++last;
@@ -97,12 +97,12 @@ class Planner {
     if (arm.first == arm.last) return {};
     return range_of(range_of(0, arm.first).last, arm.last);
   }
-  /// The fields that a side reads from the beginning of the range on, before anyone writes them there or on the other
-  /// side: what a crossing at that point can bring along for all of them. `after`: the same where the range ends.
+  /// The fields that a processor reads in the range before either processor writes them, so that a crossing at the
+  /// start of the range can bring them for all these reads. `after` are the fields wanted at the end of the range.
   [[nodiscard]] FieldSet wanted(Processor processor, StageRange range, FieldSet after) const {
     for (std::size_t s = range.last; s-- > range.first;) {
       const Access access = crossing_access(plan_.stages[s]);
-      after -= access.writes;  // what crosses now would be stale by then
+      after -= access.writes;  // a value that crosses now would be stale by then
       if (plan_.stages[s].processor == processor) after |= access.reads;
     }
     return after;
@@ -110,7 +110,7 @@ class Planner {
   [[nodiscard]] Wishes wishes(StageRange range, const Wishes& after) const {
     return {wanted(Processor::gpu, range, after.gpu), wanted(Processor::cpu, range, after.cpu)};
   }
-  /// Where fork `f` begins: by the packets of its arms from `arm` on, and by those that go straight on.
+  /// At the start of fork `f`: what packets of the arms starting with `arm` want, and those that bypass the fork.
   [[nodiscard]] Wishes before(std::size_t f, std::size_t arm = 0) const {
     Wishes wishes_there = forks_[f].exhaustive() && arm == 0 ? Wishes{} : wanted_after_[f];
     for (const Arm& a : std::span(forks_[f].arms).subspan(arm))
@@ -127,7 +127,8 @@ class Planner {
     }
   }
 
-  /// The arms one after the other; the host decides about them, and when they join again.
+  /// Visits the arms one after the other. Packets return to the host where the fork begins, since the host chooses
+  /// their arms, and where each arm ends.
   void pass(std::size_t f) {
     bring_home();
     at_fork_ = now_;
@@ -155,7 +156,7 @@ class Planner {
     if (joined_) now_.join(*joined_);
     joined_ = now_;
   }
-  /// A stage on the device is told whose packets are its own, by the verdicts.
+  /// The device gets new verdicts, which tell its stages which packets to process.
   void begin_anew() {
     now_.on_device -= FieldSet{Field::verdict};
     now_.dropped_since = {};
@@ -173,7 +174,7 @@ class Planner {
     }
   }
 
-  /// `bring`: what a crossing before it is to bring along.
+  /// `bring`: the fields that a crossing before the stage brings along.
   void step(PlannedStage& stage, FieldSet bring) {
     const bool on_gpu = stage.processor == Processor::gpu;
     FieldSet& here = on_gpu ? now_.on_device : now_.on_host;
@@ -186,7 +187,7 @@ class Planner {
     if (!(access.reads - here).empty()) {
       if (on_gpu) now_.on_device -= std::exchange(now_.dropped_since, {});
       if (on_gpu && !crossed_) bring |= others_want_ & with_frames();
-      // Something must cross now, so all that this side will read crosses with it.
+      // Something must cross now, so everything that this processor will read crosses with it.
       const FieldSet crossing = (bring - here) & there;
       (on_gpu ? stage.to_device : stage.to_host) |= crossing;
       here |= crossing;
@@ -199,7 +200,7 @@ class Planner {
     if (stage.divides()) now_.on_device -= std::exchange(now_.dropped_since, {});
   }
 
-  /// The whole batch crosses, the packets of other arms too, which wait where the fork begins or ends.
+  /// The whole batch crosses, including packets of other arms that wait at the start or end of the fork.
   void give_to_others(FieldSet fields) {
     if (at_fork_) at_fork_->on_device |= fields;
     if (joined_) joined_->on_device |= fields;
@@ -208,12 +209,12 @@ class Planner {
   TransferPlan& plan_;
   std::span<const Fork> forks_;
   std::vector<Wishes> wanted_after_;  // by fork
-  std::size_t at_ = 0;                // the stage that is next
+  std::size_t at_ = 0;                // index of the next stage
   State now_;
-  bool crossed_ = false;          // a stage on the device has run: packets have gone there
-  std::optional<State> at_fork_;  // of packets whose arms have not been taken yet
-  std::optional<State> joined_;   // of those whose arms have
-  FieldSet others_want_;          // of both, on the device
+  bool crossed_ = false;          // a stage has run on the device, so the packets are there
+  std::optional<State> at_fork_;  // for packets whose arms are still to be visited
+  std::optional<State> joined_;   // for packets whose arms were visited
+  FieldSet others_want_;          // the fields that both want on the device
 };
 
 }  // namespace
@@ -256,7 +257,7 @@ std::uint32_t bytes_of(FieldSet fields, std::uint32_t frame_length) {
     const auto field = static_cast<Field>(f);
     if (fields.has(field)) bytes += field_range(field, layout, LinkType::ethernet, frame_length).length;
   }
-  // Metadata, as the ring lays it out: offset and length of the frame, the rest by their own widths.
+  // Metadata in the sizes that the ring uses: offset and length of the frame, and the fields' own widths.
   const struct {
     Field field;
     std::uint32_t bytes;

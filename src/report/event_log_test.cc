@@ -208,7 +208,7 @@ TEST_F(EventLogTest, LosesNoLineOfSeveralWorkersWhileItIsReopened) {
   EXPECT_EQ(count, kWorkers * kLines);
 }
 
-/// As `copytruncate` of logrotate does.
+/// Truncates the file like `copytruncate` of logrotate.
 TEST_F(EventLogTest, ContinuesAtTheStartOfAFileThatWasEmptied) {
   EventLog log(path_);
   ASSERT_TRUE(log.open());
@@ -276,7 +276,8 @@ TEST_F(EventLogTest, TakesAFileOnceTheLogBeforeItIsClosed) {
   EXPECT_TRUE(next.open());
 }
 
-/// Two runs begin at once: the one that is refused neither removes nor empties what the other made.
+/// If two runs begin at the same time, the one that is refused must not remove or truncate the file that the other has
+/// created.
 TEST_F(EventLogTest, LeavesAFileThatAnotherLogMade) {
   EventLog log(path_);
   ASSERT_TRUE(log.open());
@@ -324,7 +325,7 @@ TEST_F(EventLogTest, KeepsLinesOfSeveralWorkersWhole) {
     int worker = -1, number = -1;
     std::string rest;
     words >> worker >> number >> rest;
-    EXPECT_EQ(number, next[worker]++);  // each worker's own in order
+    EXPECT_EQ(number, next[worker]++);  // the lines of each worker are in order
     ASSERT_EQ(rest, std::string(static_cast<std::size_t>(number % 97), static_cast<char>('a' + worker)));
   }
   EXPECT_EQ(count, kWorkers * kLines);

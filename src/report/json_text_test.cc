@@ -20,7 +20,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-/// As another reader of JSON takes it.
+/// The text as another JSON parser reads it.
 std::string read_back(std::string_view text) { return Json::parse('"' + escaped(text) + '"').get<std::string>(); }
 
 std::string hex_text(unsigned char byte) {
@@ -31,7 +31,7 @@ std::string hex_text(unsigned char byte) {
 TEST(JsonText, EscapesEveryByteSoThatAReaderGetsItBack) {
   for (unsigned byte = 0; byte < 0x100; ++byte) {
     const std::string text = "a" + std::string(1, static_cast<char>(byte)) + "z";
-    // One byte above ASCII is no UTF-8.
+    // A single byte above ASCII is not valid UTF-8.
     const std::string expected = byte < 0x80 ? text : "a" + hex_text(static_cast<unsigned char>(byte)) + "z";
     EXPECT_EQ(read_back(text), expected) << byte;
   }
@@ -61,8 +61,8 @@ TEST(JsonText, ShowsBytesThatAreNoUtf8) {
   EXPECT_EQ(escaped("\xc0\xaf"), "\\\\xc0\\\\xaf");  // overlong
   EXPECT_EQ(escaped("\xe0\x80\x80"), "\\\\xe0\\\\x80\\\\x80");
   EXPECT_EQ(escaped("\xed\xa0\x80"), "\\\\xed\\\\xa0\\\\x80");             // half of a surrogate pair
-  EXPECT_EQ(escaped("\xf4\x90\x80\x80"), "\\\\xf4\\\\x90\\\\x80\\\\x80");  // behind the last code point
-  EXPECT_EQ(escaped("\xc3"), "\\\\xc3");                                   // cut short
+  EXPECT_EQ(escaped("\xf4\x90\x80\x80"), "\\\\xf4\\\\x90\\\\x80\\\\x80");  // above the last code point
+  EXPECT_EQ(escaped("\xc3"), "\\\\xc3");                                   // truncated
   EXPECT_EQ(escaped("\xe2\x82\"\xac"), "\\\\xe2\\\\x82\\\"\\\\xac");
   EXPECT_EQ(escaped("\xc3\xa9\xff"), "\xc3\xa9\\\\xff");
 }
