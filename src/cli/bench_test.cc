@@ -32,7 +32,7 @@ class BenchCommand : public ::testing::Test {
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
     return outcome_of([&] { return run_program(static_cast<int>(argv.size()), argv.data()); });
   }
-  /// Of a command line that is refused.
+  /// The message for a command line that is refused.
   static std::string refusal(const std::vector<std::string>& arguments) {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
@@ -62,7 +62,7 @@ class BenchCommand : public ::testing::Test {
   const fs::path folder_ = fs::path(place_.path("")).parent_path();
 };
 
-/// One cheap point.
+/// Selects a single, fast point.
 const std::vector<std::string> kOnePoint{
     "offload",       "--quick", "--only",  "sweep=rules", "--only", "engine=linear", "--only", "rules=32", "--only",
     "processor=cpu", "--only",  "cores=1", "--repeats",   "2",      "--duration",    "2ms"};

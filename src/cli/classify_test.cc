@@ -107,14 +107,14 @@ TEST_F(ClassifyCommand, TakesTheInterfacesOfAllTuples) {
 }
 
 TEST_F(ClassifyCommand, SaysThatNoRuleHasTheInterface) {
-  // It may be meant: what no rule names is what a negated rule is about.
+  // This may be intended: a negated rule applies to interfaces that no rule names.
   const Outcome unknown = run(kOfInterfaces, {"--in", "lam", "--out", "wan", "1.1.1.1 2.2.2.2 tcp 1 2"});
   EXPECT_EQ(unknown.exit_code, 0);
   EXPECT_EQ(unknown.out, "1 reject\n");
   EXPECT_EQ(unknown.err,
             "penstock: no rule names the interface 'lam' (--in), so conditions on interfaces match only if they are "
             "negated\n");
-  // "wan" is an interface that packets leave by, not one that they come in by.
+  // Rules name "wan" as an output interface, not as an input interface.
   EXPECT_THAT(run(kOfInterfaces, {"--in", "wan", "--out", "wan", "1.1.1.1 2.2.2.2 tcp 1 2"}).err,
               HasSubstr("interface 'wan' (--in)"));
   EXPECT_THAT(run(kClassBench, {"--out", "wan", "1.1.1.1 2.2.2.2 tcp 1 2"}).err, HasSubstr("interface 'wan' (--out)"));

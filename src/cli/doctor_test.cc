@@ -29,7 +29,7 @@ Finding find(const std::vector<Finding>& findings, std::string_view subject) {
   return {};
 }
 
-/// A machine on which nothing is missing.
+/// A machine where nothing is missing.
 Machine good_machine() {
   Machine machine;
   machine.cpu_model = "A CPU";
@@ -168,7 +168,7 @@ TEST(Doctor, HasAMendForAnInterfaceThatIsDown) {
   EXPECT_EQ(find(findings, "lo").state, State::note);
 }
 
-/// A small /proc, /sys and /dev in a folder of its own.
+/// Provides a small /proc, /sys and /dev in a temporary folder.
 class MachineTest : public testing::Test {
  protected:
   MachineTest() { fs::remove_all(root); }
@@ -217,7 +217,7 @@ TEST_F(MachineTest, ReadsMemoryHugePagesAndCapabilities) {
 TEST_F(MachineTest, FindsGpusOnTheBusWithoutADriver) {
   write("sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n");
   write("sys/bus/pci/devices/0000:01:00.0/class", "0x030200\n");
-  write("sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n");  // the GPU's sound device
+  write("sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n");  // the GPU's audio device
   write("sys/bus/pci/devices/0000:01:00.1/class", "0x040300\n");
   write("sys/bus/pci/devices/0000:02:00.0/vendor", "0x8086\n");
   write("sys/bus/pci/devices/0000:02:00.0/class", "0x030000\n");

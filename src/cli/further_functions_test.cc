@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program that brings network functions of its own: every command knows them.
+// Tests a program that adds its own network functions: every command must know them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Lets every packet pass.
+/// Forwards every packet.
 class Pass final : public function::NetworkFunction {
  public:
   const function::NfTraits& traits() const noexcept override { return traits_; }
@@ -49,7 +49,7 @@ Result<std::unique_ptr<function::NetworkFunction>> make(const Parameters&, funct
 constexpr function::NfKind named(std::string_view name) { return {name, "lets all pass", kParameters, &make}; }
 constexpr function::NfKind kPass = named("pass");
 
-/// A line for each packet to the log `numbers`, if the chain file names it.
+/// Writes a line for each packet to the log `numbers`, if the chain file names it.
 class Numbering final : public function::NetworkFunction {
  public:
   explicit Numbering(report::EventLog* log) : log_(log) {}

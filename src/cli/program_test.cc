@@ -37,7 +37,7 @@ class Program : public ::testing::Test {
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
     return outcome_of([&] { return run_program(static_cast<int>(argv.size()), argv.data()); });
   }
-  /// Of a command line that is refused.
+  /// The message for a command line that is refused.
   static std::string refusal(std::vector<std::string> arguments) {
     const Outcome outcome = run(std::move(arguments));
     EXPECT_EQ(outcome.exit_code, 2);

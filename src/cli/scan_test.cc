@@ -43,7 +43,7 @@ constexpr std::string_view kRules =
     "alert udp any 53 -> any any (msg:\"an answer\"; content:\"reply\"; sid:2;)\n"
     "alert udp $HOME_NET any -> $EXTERNAL_NET any (msg:\"from home\"; content:\"home\"; sid:3;)\n";
 
-/// Datagrams of many flows: a question each, and an answer to it.
+/// Datagrams of many flows: each flow has a question and an answer.
 std::vector<Captured> questions_and_answers(unsigned flows) {
   std::vector<Captured> packets;
   const auto add = [&](std::vector<std::uint8_t> frame) {
@@ -68,7 +68,7 @@ class ScanCommand : public ::testing::Test {
     arguments.insert(arguments.begin(), "scan");
     return outcome_of_command(add_scan, arguments);
   }
-  /// Of the capture, by the rules.
+  /// Scans the capture with the rules.
   [[nodiscard]] Outcome scan(std::vector<std::string> more) const {
     more.insert(more.begin(), {capture_.path(), "-S", rules_.path()});
     return run(std::move(more));
@@ -86,7 +86,7 @@ class ScanCommand : public ::testing::Test {
     text << std::ifstream(path).rdbuf();
     return text.str();
   }
-  /// Alerts by sid.
+  /// Number of alerts by sid.
   [[nodiscard]] static std::map<int, int> counts(const std::vector<Json>& alerts) {
     std::map<int, int> all;
     for (const Json& alert : alerts) ++all[alert["alert"]["signature_id"].get<int>()];
@@ -198,7 +198,7 @@ TEST_F(ScanCommand, FindsTheSameWithSeveralWorkers) {
     EXPECT_EQ(scan({"-q", "-o", eve_.path(), "--no-append", "--workers", workers}).exit_code, 0);
     std::vector<std::string> all;
     for (Json& alert : records(content(eve_.path()))) {
-      alert.erase("flow_id");  // a worker's own
+      alert.erase("flow_id");  // differs between workers
       all.push_back(alert.dump());
     }
     std::ranges::sort(all);
@@ -206,7 +206,7 @@ TEST_F(ScanCommand, FindsTheSameWithSeveralWorkers) {
   };
   const auto of_one = alerts("1");
   EXPECT_THAT(of_one, SizeIs(900));
-  EXPECT_EQ(alerts("3"), of_one);  // the frames' numbers among all else
+  EXPECT_EQ(alerts("3"), of_one);  // including the frame numbers
 }
 
 TEST_F(ScanCommand, ReadsCapturesOneBehindTheOther) {
@@ -219,7 +219,7 @@ TEST_F(ScanCommand, ReadsCapturesOneBehindTheOther) {
   EXPECT_EQ(alerts.back()["pcap_cnt"], 12);
 }
 
-/// A folder of captures, a second apart. Removed with all in it.
+/// A folder of captures that are a second apart. Removed with its files by the destructor.
 class CaptureFolder {
  public:
   CaptureFolder() : path_(::testing::TempDir() + "/" + std::to_string(::getpid()) + "_captures") {
@@ -243,8 +243,8 @@ class CaptureFolder {
 };
 
 //   first.pcap    question, answer
-//   cut.pcap      question, answer cut short
-//   garbled.pcap  no capture
+//   cut.pcap      question, answer (truncated)
+//   garbled.pcap  not a capture
 //   last.pcap     question, answer
 TEST_F(ScanCommand, ScansTheOthersWhereCapturesAreBadAndFails) {
   const CaptureFolder folder;
@@ -276,7 +276,7 @@ TEST_F(ScanCommand, ReadsAFolderInTheOrderOfItsPacketsTimes) {
   const CaptureFolder folder;
   folder.add("b.pcap", 0);
   folder.add("a.pcap", 1);
-  folder.add("c", 2);  // a capture by its content
+  folder.add("c", 2);  // a capture by its content, not by its name
   folder.write("notes.txt", "no capture");
   folder.write(".hidden.pcap", "not looked at");
   std::filesystem::create_directory(folder.path() + "/below");
@@ -301,7 +301,7 @@ TEST_F(ScanCommand, RefusesAFolderWithoutACapture) {
   EXPECT_THAT(outcome.err, HasSubstr(folder.path() + ": no captures in this folder"));
 }
 
-//   empty/       no capture
+//   empty/       no captures
 //   first.pcap   question, answer
 TEST_F(ScanCommand, ScansTheOthersWhereAFolderHasNoCapturesAndFails) {
   const CaptureFolder folder;
@@ -383,7 +383,7 @@ TEST_F(ScanCommand, ProfilesRulesByTheirCost) {
   EXPECT_FALSE(Json::parse(scan({"--json"}).out).contains("profile"));
 }
 
-// Frames of flow n: question (alerts of rules 1 and 3), answer (rule 2).
+// For each flow: question (alerts of rules 1 and 3), answer (rule 2).
 TEST_F(ScanCommand, WritesThePacketsOfAlertsOnceInOrder) {
   rules_.write(
       "alert udp 10.0.0.2 any -> any 53 (msg:\"one\"; content:\"attack\"; sid:1;)\n"

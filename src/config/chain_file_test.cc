@@ -13,7 +13,7 @@
 namespace penstock::config {
 namespace {
 
-/// A folder of its own with the files that a chain names.
+/// Provides a temporary folder with the files that a chain names.
 class ChainFile : public testing::Test {
  protected:
   void SetUp() override {
@@ -558,7 +558,7 @@ TEST_F(ChainFile, SizesBatchesForAGpuByRateAndLatency) {
     EXPECT_TRUE(loaded) << to_string(loaded.error());
     return loaded ? loaded->chain.settings.batch_bytes : 0;
   };
-  // 1.6 x 100 Gbit/s x 1 ms are 20 MB, for five batches of each of four workers.
+  // 1.6 x 100 Gbit/s x 1 ms is 20 MB, for five batches of each of four workers.
   EXPECT_EQ(batch_bytes({"run.workers=4", "run.latency=1ms", "run.rate=100Gbps"}), 1'000'000U);
   EXPECT_EQ(batch_bytes({"run.workers=4", "run.latency=1ms"}), 4'000'000U) << "400 Gbit/s";
   EXPECT_EQ(batch_bytes({"run.workers=1", "run.latency=10ms"}), std::size_t{4} << 20) << "more carries no faster";
@@ -641,7 +641,7 @@ TEST_F(GpuSharesInAChainFile, AreChosenByRateAlsoWithoutALatency) {
   EXPECT_DOUBLE_EQ(loaded->chain.settings.wished_bits_per_second(), 100e9);
 }
 
-// What a chain file and its files say in vain, or weaken.
+// Warnings about chain files that contain settings without effect, or weaken protection.
 class WeakChainFile : public ChainFile {
  protected:
   [[nodiscard]] std::string warnings_of(const std::string& yaml) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Penstock Authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Forks in chain files.
+// Tests forks in chain files.
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ class ForkInChainFile : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   void put(const std::string& name, const std::string& text) { std::ofstream(folder_ + "/" + name) << text; }
-  /// A chain of two ports that read and write, and one that only writes. Its functions begin in line 6.
+  /// Loads a chain with two ports that read and write, and one that only writes. The functions begin in line 6.
   Result<LoadedChain> load(const std::string& chain, const std::string& more = "wire: {lan: wan, wan: lan}\n") {
     put("chain.yaml",
         "ports:\n"
