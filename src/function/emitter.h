@@ -58,7 +58,7 @@ class Emissions {
     return frame;
   }
 
-  // For the outlet.
+  // Used by the outlet:
 
   [[nodiscard]] bool none_left() const noexcept { return next_ == entries_.size(); }
   /// Sorts the remaining packets by their causes.

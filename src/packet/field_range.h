@@ -63,7 +63,7 @@ enum class TransportHeader : std::uint8_t { none, tcp, udp, sctp, icmp };
   switch (field) {
     case Field::eth_dst: return when(ethernet, 0, 6);
     case Field::eth_src: return when(ethernet, 6, 6);
-    // The innermost type field; the outer tag types belong to the tags.
+    // The innermost type field; outer tag types are part of the tags.
     case Field::eth_type: return when(ethernet, l2_end - 2, 2);
     case Field::vlan_tags: return when(ethernet, 12, l2_end - 14);
     case Field::link_header: return when(!ethernet, 0, l2_end);

@@ -94,8 +94,8 @@ PENSTOCK_HOST_DEVICE inline std::uint16_t parse_family(const Frame& frame, Packe
   const std::uint8_t* b = frame.bytes;
   const std::uint32_t big = std::uint32_t{b[0]} << 24 | std::uint32_t{b[1]} << 16 | std::uint32_t{b[2]} << 8 | b[3];
   const std::uint32_t little = std::uint32_t{b[3]} << 24 | std::uint32_t{b[2]} << 16 | std::uint32_t{b[1]} << 8 | b[0];
-  // DLT_NULL uses the capturing host's byte order, which the file does not always tell. Since families are small
-  // numbers, they show it themselves.
+  // DLT_NULL uses the capturing host's byte order, which the file does not always state. Since families are small
+  // numbers, it can be inferred.
   return ether_type_of_family(network_order || (big & 0xffff0000) == 0 ? big : little);
 }
 
