@@ -64,18 +64,18 @@ void print_alike(std::span<const Error> errors, std::string_view before, bool al
     return;
   }
   const std::vector<Kind> kinds = kinds_of(pointers_to(errors));
-  std::size_t told = 0;
+  std::size_t printed = 0;
   for (std::size_t i = 0; i < kinds.size() && i < kMostKinds; ++i) {
     const std::string more =
         kinds[i].count == 1 ? "" : fmt::format(" (and {} more like this)", format_count(kinds[i].count - 1));
     fmt::print(stderr, "{}{}{}\n", before, to_string(*kinds[i].first), more);
-    told += kinds[i].count;
+    printed += kinds[i].count;
   }
-  if (told == count_of(errors)) return;
+  if (printed == count_of(errors)) return;
   // The kinds of errors that are only counted are unknown.
   const std::string of =
       kinds.size() > kMostKinds ? " of " + format_count(kinds.size() - kMostKinds, "other kind") : std::string();
-  fmt::print(stderr, "{}… and {} more{}\n", before, format_count(count_of(errors) - told), of);
+  fmt::print(stderr, "{}… and {} more{}\n", before, format_count(count_of(errors) - printed), of);
 }
 
 }  // namespace

@@ -164,9 +164,9 @@ int run_program(int argc, const char* const* argv, function::NfKinds further) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const bool asks = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);  // for help or the version
+    const bool is_help = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);  // for help or the version
     // Help must not be shown for a command that does not exist.
-    if (!asks || (app.get_subcommands().empty() && !app.remaining().empty())) return refuse_arguments(app, error);
+    if (!is_help || (app.get_subcommands().empty() && !app.remaining().empty())) return refuse_arguments(app, error);
     exit_code = app.exit(error);
   }
   // If the disk is full, writing to stdout fails only here.

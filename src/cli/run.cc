@@ -63,8 +63,8 @@ std::string heading_of(const report::RunReport& report) {
 }
 
 /// Handles the requests that signals have made since the last call. Errors are reported, and the run continues.
-void heed(RunSignals& signals, run::Running& running, const RunArguments& arguments, const std::string& report_path,
-          bool progress) {
+void handle_requests(RunSignals& signals, run::Running& running, const RunArguments& arguments,
+                     const std::string& report_path, bool progress) {
   const bool reopen = signals.reopen_logs.exchange(false);
   const bool report = signals.report.exchange(false);
   const bool reload = signals.reload.exchange(false);
@@ -99,7 +99,9 @@ int run_chain(const RunArguments& arguments) {
   options.trace_out = arguments.json ? stderr : tables_out;
   const bool terminal = shows_progress() && !arguments.quiet;
   if (terminal) options.on_progress = print_progress;
-  options.on_tick = [&](run::Running& running) { heed(signals, running, arguments, loaded->report_path, terminal); };
+  options.on_tick = [&](run::Running& running) {
+    handle_requests(signals, running, arguments, loaded->report_path, terminal);
+  };
   auto result = run::run(loaded->chain, options, stop_on_signals(HangUp::reopens));
   nothing_left_to_stop();
   if (terminal) end_progress();

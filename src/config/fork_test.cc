@@ -90,7 +90,7 @@ TEST_F(ForkInChainFile, SetsValuesInArmsFromTheCommandLine) {
   EXPECT_TRUE(loaded) << to_string(loaded.error());
 }
 
-TEST_F(ForkInChainFile, IsRefusedWhereItIsWrong) {
+TEST_F(ForkInChainFile, IsRefusedIfItIsWrong) {
   const struct {
     const char* fork;
     const char* error;
@@ -126,7 +126,7 @@ TEST_F(ForkInChainFile, IsRefusedWhereItIsWrong) {
   for (const auto& one : cases) expect_has(errors_of(std::string("  - ") + one.fork + "\n"), one.error);
 }
 
-TEST_F(ForkInChainFile, KnowsThePortThatPacketsLeaveByOnlyIfEveryWayChoosesIt) {
+TEST_F(ForkInChainFile, KnowsTheOutputPortOnlyIfEveryPathChoosesIt) {
   const std::string fork =
       "  - fork:\n"
       "      - {when: {in_port: lan}, chain: [router: {routes: routes}]}\n";
@@ -136,7 +136,7 @@ TEST_F(ForkInChainFile, KnowsThePortThatPacketsLeaveByOnlyIfEveryWayChoosesIt) {
   expect_has(errors_of(fork, ""), "several ports write, and the chain does not choose");
 }
 
-TEST_F(ForkInChainFile, NeedsPacketsThatFunctionsShareOnAGpu) {
+TEST_F(ForkInChainFile, RequiresSharedPacketsOnAGpu) {
   expect_has(errors_of("  - fork: [{when: {in_port: lan}, chain: [firewall: {rules: rules}]}]\n",
                        "wire: {lan: wan, wan: lan}\nrun: {processor: gpu, sharing: none}\n"),
              "chain.yaml:8:32: sharing: not possible in a chain with forks: found 'none', expected packets");

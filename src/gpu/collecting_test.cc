@@ -15,7 +15,7 @@ std::uint32_t pause_of(Collecting& collecting) {
   return batches;
 }
 
-TEST(Collecting, GoesOnAfterARefusal) {
+TEST(Collecting, ContinuesAfterARefusal) {
   Collecting collecting;
   ASSERT_TRUE(collecting.try_next());
   collecting.refused();
@@ -25,7 +25,7 @@ TEST(Collecting, GoesOnAfterARefusal) {
   EXPECT_TRUE(collecting.try_next());
 }
 
-TEST(Collecting, TriesLessOftenTheMoreItIsRefused) {
+TEST(Collecting, TriesLessOftenWithEachRefusal) {
   Collecting collecting;
   for (std::uint32_t expected = Collecting::kFirstPause; expected < Collecting::kLongestPause; expected *= 2) {
     collecting.refused();

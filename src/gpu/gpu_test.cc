@@ -203,7 +203,7 @@ TEST(Turns, RunInTheOrderInWhichTheyAreEnqueued) {
   }
 }
 
-TEST(Turns, GoOnBehindOneThatNeverRan) {
+TEST(Turns, ContinueAfterATurnThatNeverRan) {
   TurnBed bed(3, 6);
   ASSERT_TRUE(bed.run(*bed.lanes[0], 0, true));
   ASSERT_TRUE(collect_launches(bed.lanes[1]->stream));

@@ -37,7 +37,7 @@ TEST(Parse, FindsTheHeadersOfATcpSegment) {
   EXPECT_EQ(l.flags, L::kNetworkHeader | L::kTransportHeader | L::kPorts);
 }
 
-TEST(Parse, StepsOverVlanTagsAndIpv4Options) {
+TEST(Parse, SkipsVlanTagsAndIpv4Options) {
   const Bytes options(8, 1);
   const L l = parse_all(packet()
                             .eth()
@@ -53,7 +53,7 @@ TEST(Parse, StepsOverVlanTagsAndIpv4Options) {
   EXPECT_EQ(l.flags, L::kNetworkHeader | L::kTransportHeader | L::kPorts | L::kOptions);
 }
 
-TEST(Parse, StepsOverIpv6ExtensionHeaders) {
+TEST(Parse, SkipsIpv6ExtensionHeaders) {
   const L l = parse_all(packet()
                             .eth()
                             .ipv6("2001:db8::1", "2001:db8::2")
@@ -87,7 +87,7 @@ TEST(Parse, ALaterFragmentHasNoTransportHeader) {
   EXPECT_TRUE(atomic.has(L::kTransportHeader));
 }
 
-TEST(Parse, TellsATruncatedCaptureFromAMalformedPacket) {
+TEST(Parse, DistinguishesATruncatedCaptureFromAMalformedPacket) {
   const Bytes bytes = packet().eth().ipv4("10.0.0.1", "10.0.0.2").tcp(1, 2).payload("0123456789").bytes();
   const auto wire = static_cast<std::uint32_t>(bytes.size());
   const L cut_in_payload = parse(bytes.data(), 60, wire, LinkType::ethernet);
@@ -119,7 +119,7 @@ TEST(Parse, RefusesContradictions) {
   EXPECT_FALSE(with(46, 0x60).has(L::kTransportHeader));
 }
 
-TEST(Parse, LeavesUdpsLengthToTheReceiver) {
+TEST(Parse, IgnoresTheUdpLength) {
   const Bytes sound = packet().eth().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).payload("hello").padded_to(60).bytes();
   const L l = parse_all(sound);
   for (const int length : {0, 7, 8, 14, 0xffff}) {
@@ -159,7 +159,7 @@ TEST(Parse, ReadsEveryLinkTypeThatCarriesIp) {
   }
 }
 
-TEST(Parse, StepsOverVlanTagsBehindLinuxCookedHeaders) {
+TEST(Parse, SkipsVlanTagsAfterLinuxCookedHeaders) {
   const Bytes ip = packet().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).bytes();
   const Bytes tags{0x20, 0x07, 0x81, 0x00, 0, 9, 0x08, 0x00};  // after an 802.1ad type
   const auto behind = [&](std::size_t header, std::size_t type_at) {
@@ -197,7 +197,7 @@ Bytes jumbogram(std::uint32_t payload) {
   return bytes;
 }
 
-TEST(Parse, AJumbogramEndsWhereItsOptionSays) {
+TEST(Parse, UsesTheJumboPayloadOption) {
   const auto parsed = [](const Bytes& bytes, std::uint32_t wire) {
     return parse(bytes.data(), static_cast<std::uint32_t>(bytes.size()), wire, LinkType::raw_ip);
   };
@@ -243,7 +243,7 @@ TEST(Parse, RecognisesTunnels) {
   EXPECT_EQ(parse_all(esp.bytes()).tunnel, Tunnel::esp);
 }
 
-TEST(Parse, KnowsArpAndWhatIsNotIp) {
+TEST(Parse, RecognisesArpAndNonIpFrames) {
   const L arp = parse_all(packet().eth().ether_type(ether_type::kArp).raw(Bytes(28)).padded_to(60).bytes());
   EXPECT_EQ(arp.network, NetworkLayer::arp);
   EXPECT_TRUE(arp.has(L::kNetworkHeader));
@@ -308,7 +308,7 @@ RC_GTEST_PROP(Fields, PartitionEveryFrame, ()) {
   RC_ASSERT(std::all_of(owners.begin(), owners.end(), [](int n) { return n == 1; }));
 }
 
-RC_GTEST_PROP(Parse, DependsOnParsedFieldsAlone, ()) {
+RC_GTEST_PROP(Parse, DependsOnlyOnParsedFields, ()) {
   Bytes bytes = damaged_packet();
   const L before = parse_all(bytes);
   RC_PRE(before.tunnel == Tunnel::none);
@@ -351,7 +351,7 @@ TEST(FlowHash, IsTheSameForAllFragments) {
             hash_of(packet().eth().ipv4("10.0.0.1", "10.0.0.2", 64, {}, 185).payload("rest").bytes()));
 }
 
-TEST(FlowHash, OfASynIsThatOfItsConnectionThoughTheCaptureCutsItsOptions) {
+TEST(FlowHash, DoesNotDependOnTruncatedTcpOptions) {
   const Bytes options(20, 1);
   const auto ipv4 = [] { return packet().eth().ipv4("10.0.0.1", "10.0.0.2"); };
   const Bytes syn = ipv4().tcp(1000, 80, TcpHeader::kSyn, options).bytes();
@@ -361,7 +361,7 @@ TEST(FlowHash, OfASynIsThatOfItsConnectionThoughTheCaptureCutsItsOptions) {
   EXPECT_NE(hash_of(syn, 68), hash_of(ipv4().tcp(1001, 80, TcpHeader::kAck).bytes())) << "the ports count";
 }
 
-RC_GTEST_PROP(FlowHash, OfAFrameThatIsCutBehindThePortsIsThatOfTheWholeFrame, ()) {
+RC_GTEST_PROP(FlowHash, IsTheSameForAFrameTruncatedAfterThePorts, ()) {
   const Bytes bytes = damaged_packet();
   const std::uint32_t whole = hash_of(bytes);
   for (std::size_t n = parse_all(bytes).transport_offset + std::size_t{4}; n < bytes.size(); ++n) {

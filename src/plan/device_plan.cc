@@ -16,7 +16,7 @@ namespace penstock::plan {
 namespace {
 
 /// Fields that may be beyond the headers, and so are not present if only headers cross.
-constexpr FieldSet kBehindHeaders{Field::tcp_options, Field::payload, Field::trailer};
+constexpr FieldSet kBeyondHeaders{Field::tcp_options, Field::payload, Field::trailer};
 
 /// Metadata that records can carry.
 constexpr FieldSet kCarriedMetadata{Field::mark, Field::timestamp};
@@ -40,10 +40,10 @@ FieldSet bytes_of_frames() {
 
 /// Whether the function's finish stage reads bytes on the host that the segment changes on the device. A finish stage
 /// that changes frames reads the returned ones, so it does not count.
-bool looks_at_changed(const function::NfTraits& function, const Collected& segment) {
+bool reads_changed(const function::NfTraits& function, const Collected& segment) {
   if (!function.finish || finish_changes_frames(function)) return false;
-  const FieldSet looked_at = function.finish->reads & bytes_of_frames();
-  return segment.changes_shape ? !looked_at.empty() : !(looked_at & segment.down).empty();
+  const FieldSet read = function.finish->reads & bytes_of_frames();
+  return segment.changes_shape ? !read.empty() : !(read & segment.down).empty();
 }
 
 /// Groups the plan's stages into segments. A finish stage that does not start a new segment runs at the end of its
@@ -81,7 +81,7 @@ class Collector {
 
   void take(const PlannedStage& stage) {
     if (stage.processor == function::Processor::gpu) {
-      open_ = open_ && !looks_at_changed(chain_[stage.function], segments_.back());
+      open_ = open_ && !reads_changed(chain_[stage.function], segments_.back());
       if (!open_ || !stage.to_device.empty()) {
         stale_ -= stage.to_device;
         segments_.push_back({});
@@ -196,7 +196,7 @@ Result<DevicePlan> plan_shared(std::span<const function::NfTraits> chain, WholeF
       shape.down = *record_down;
     }
     if (first) {
-      shape.frames_up = whole == WholeFrames::always || !(segment.up & kBehindHeaders).empty();
+      shape.frames_up = whole == WholeFrames::always || !(segment.up & kBeyondHeaders).empty();
       const FieldSet metadata = segment.up & kCarriedMetadata;
       shape.up = *ring::record_layout(metadata);
       shape.verdicts_up |= !metadata.empty();

@@ -80,11 +80,11 @@ class Planner {
     }
   };
   /// By processor that reads.
-  struct Wishes {
+  struct WantedFields {
     FieldSet gpu;
     FieldSet cpu;
     [[nodiscard]] FieldSet of(Processor processor) const { return processor == Processor::gpu ? gpu : cpu; }
-    Wishes& operator|=(const Wishes& other) { return gpu |= other.gpu, cpu |= other.cpu, *this; }
+    WantedFields& operator|=(const WantedFields& other) { return gpu |= other.gpu, cpu |= other.cpu, *this; }
   };
 
   /// The stages, starting with `first`, of functions before `function`.
@@ -107,15 +107,15 @@ class Planner {
     }
     return after;
   }
-  [[nodiscard]] Wishes wishes(StageRange range, const Wishes& after) const {
+  [[nodiscard]] WantedFields wanted_by_both(StageRange range, const WantedFields& after) const {
     return {wanted(Processor::gpu, range, after.gpu), wanted(Processor::cpu, range, after.cpu)};
   }
   /// At the start of fork `f`: what packets of the arms starting with `arm` want, and those that bypass the fork.
-  [[nodiscard]] Wishes before(std::size_t f, std::size_t arm = 0) const {
-    Wishes wishes_there = forks_[f].exhaustive() && arm == 0 ? Wishes{} : wanted_after_[f];
+  [[nodiscard]] WantedFields before(std::size_t f, std::size_t arm = 0) const {
+    WantedFields wanted_here = forks_[f].exhaustive() && arm == 0 ? WantedFields{} : wanted_after_[f];
     for (const Arm& a : std::span(forks_[f].arms).subspan(arm))
-      wishes_there |= wishes(range_of_arm(a), wanted_after_[f]);
-    return wishes_there;
+      wanted_here |= wanted_by_both(range_of_arm(a), wanted_after_[f]);
+    return wanted_here;
   }
   void find_wanted_after_forks() {
     wanted_after_.resize(forks_.size());
@@ -123,23 +123,23 @@ class Planner {
       const bool last = f + 1 == forks_.size();
       const std::size_t begin = range_of(0, forks_[f].last).last;
       const std::size_t end = last ? plan_.stages.size() : range_of(begin, forks_[f + 1].first).last;
-      wanted_after_[f] = wishes({begin, end}, last ? Wishes{} : before(f + 1));
+      wanted_after_[f] = wanted_by_both({begin, end}, last ? WantedFields{} : before(f + 1));
     }
   }
 
   /// Visits the arms one after the other. Packets return to the host where the fork begins, since the host chooses
   /// their arms, and where each arm ends.
   void pass(std::size_t f) {
-    bring_home();
+    return_to_host();
     at_fork_ = now_;
     joined_.reset();
     for (std::size_t a = 0; a < forks_[f].arms.size(); ++a) {
       const StageRange range = range_of_arm(forks_[f].arms[a]);
-      others_want_ = before(f, a + 1).gpu;
+      others_wanted_ = before(f, a + 1).gpu;
       now_ = *at_fork_;
-      begin_anew();
+      start_segment();
       if (range.first != range.last) take(range, wanted_after_[f]);
-      bring_home();
+      return_to_host();
       join();
     }
     if (!forks_[f].exhaustive()) {
@@ -147,27 +147,27 @@ class Planner {
       join();
     }
     now_ = *joined_;
-    begin_anew();
+    start_segment();
     at_fork_.reset();
     joined_.reset();
-    others_want_ = {};
+    others_wanted_ = {};
   }
   void join() {
     if (joined_) now_.join(*joined_);
     joined_ = now_;
   }
   /// The device gets new verdicts, which tell its stages which packets to process.
-  void begin_anew() {
+  void start_segment() {
     now_.on_device -= FieldSet{Field::verdict};
     now_.dropped_since = {};
   }
-  void bring_home() {
+  void return_to_host() {
     const FieldSet fields = FieldSet::all() - now_.on_host;
     if (!fields.empty()) plan_.stages[at_ - 1].to_host_after |= fields;
     now_.on_host = FieldSet::all();
   }
 
-  void take(StageRange range, const Wishes& after) {
+  void take(StageRange range, const WantedFields& after) {
     for (at_ = range.first; at_ < range.last; ++at_) {
       PlannedStage& stage = plan_.stages[at_];
       step(stage, wanted(stage.processor, {at_, range.last}, after.of(stage.processor)));
@@ -186,7 +186,7 @@ class Planner {
     }
     if (!(access.reads - here).empty()) {
       if (on_gpu) now_.on_device -= std::exchange(now_.dropped_since, {});
-      if (on_gpu && !crossed_) bring |= others_want_ & with_frames();
+      if (on_gpu && !crossed_) bring |= others_wanted_ & with_frames();
       // Something must cross now, so everything that this processor will read crosses with it.
       const FieldSet crossing = (bring - here) & there;
       (on_gpu ? stage.to_device : stage.to_host) |= crossing;
@@ -208,13 +208,13 @@ class Planner {
 
   TransferPlan& plan_;
   std::span<const Fork> forks_;
-  std::vector<Wishes> wanted_after_;  // by fork
-  std::size_t at_ = 0;                // index of the next stage
+  std::vector<WantedFields> wanted_after_;  // by fork
+  std::size_t at_ = 0;                      // index of the next stage
   State now_;
   bool crossed_ = false;          // a stage has run on the device, so the packets are there
   std::optional<State> at_fork_;  // for packets whose arms are still to be visited
   std::optional<State> joined_;   // for packets whose arms were visited
-  FieldSet others_want_;          // the fields that both want on the device
+  FieldSet others_wanted_;        // the fields that both want on the device
 };
 
 }  // namespace

@@ -37,7 +37,7 @@ TEST(TransferPlan, GpuStagesShareOneCrossing) {
   EXPECT_TRUE(plan.to_host_at_end == (kTtl | FieldSet{Field::verdict})) << "payloads stay where they are";
 }
 
-TEST(TransferPlan, ACpuStageBetweenGpuStagesGetsWhatItReadsAndNoMore) {
+TEST(TransferPlan, ACpuStageBetweenGpuStagesGetsOnlyWhatItReads) {
   const std::array chain{gpu_nf("ipsec", {Field::payload}, {Field::payload}), cpu_nf("log", kHeaders, {}),
                          cpu_nf("proxy", {Field::payload}, {Field::payload}), gpu_nf("nids", {Field::payload}, {})};
   const TransferPlan plan = plan_transfers(chain, function::Processor::gpu);
@@ -47,7 +47,7 @@ TEST(TransferPlan, ACpuStageBetweenGpuStagesGetsWhatItReadsAndNoMore) {
   EXPECT_TRUE(plan.to_host_at_end.empty());
 }
 
-TEST(TransferPlan, WhatIsOverwrittenOnTheDeviceNeedNotCross) {
+TEST(TransferPlan, FieldsOverwrittenOnTheDeviceDoNotCross) {
   const std::array chain{gpu_nf("a", {}, {Field::mark}), gpu_nf("b", {Field::mark}, {})};
   const TransferPlan plan = plan_transfers(chain, function::Processor::gpu);
   EXPECT_TRUE(plan.to_device().empty());
@@ -64,7 +64,7 @@ TEST(TransferPlan, AFinishStageRunsOnTheCpu) {
   EXPECT_TRUE(plan.stages[1].to_host == FieldSet{Field::mark}) << "the payload is on the host still";
 }
 
-TEST(TransferPlan, WhatAFinishStageDropsGoesToTheDeviceOnlyWhereThatBeginsAnew) {
+TEST(TransferPlan, DropsOfAFinishStageReachTheDeviceWithTheNextSegment) {
   constexpr FieldSet kVerdict{Field::verdict};
   function::NfTraits window = gpu_nf("window", kHeaders | kVerdict, kVerdict | FieldSet{Field::frame_shape});
   window.finish = Access{kVerdict | FieldSet{Field::frame_shape}, kVerdict};

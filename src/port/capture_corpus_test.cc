@@ -73,7 +73,7 @@ Plain read_plainly(const std::string& path) {
   return plain;
 }
 
-TEST(CaptureCorpus, GivesThePacketsThatLibpcapGives) {
+TEST(CaptureCorpus, ReadsTheSamePacketsAsLibpcap) {
   const auto paths = captures_of_corpus();
   if (paths.empty()) GTEST_SKIP() << "no corpus of captures; PENSTOCK_CORPUS names its folder";
   std::size_t packets = 0;
@@ -95,7 +95,7 @@ TEST(CaptureCorpus, GivesThePacketsThatLibpcapGives) {
   EXPECT_GT(packets, 0U);
 }
 
-TEST(CaptureCorpus, SurvivesAWriteAndAReadInEveryFormat) {
+TEST(CaptureCorpus, SurvivesARoundTripInEveryFormat) {
   const auto paths = captures_of_corpus();
   if (paths.empty()) GTEST_SKIP() << "no corpus of captures; PENSTOCK_CORPUS names its folder";
   const TemporaryFolder folder;

@@ -46,12 +46,12 @@ struct Datagram {
   DatagramKey key;
   std::uint64_t last_ns = 0;
   std::uint64_t last_use = 0;
-  Links waiting;            // in the queue of datagrams with waiting frames
-  Links kept;               // in the queue of datagrams with delivered frames
-  FrameShelf::List frames;  // frames that wait
-  FrameShelf::List given;   // frames that were delivered to a worker, as far as there is room
-  Workers others;           // workers that have copies of these
-  std::uint32_t end = 0;    // end of the highest byte seen
+  Links waiting;               // in the queue of datagrams with waiting frames
+  Links kept;                  // in the queue of datagrams with delivered frames
+  FrameShelf::List frames;     // frames that wait
+  FrameShelf::List delivered;  // frames that were delivered to a worker, as far as there is room
+  Workers others;              // workers that have copies of these
+  std::uint32_t end = 0;       // end of the highest byte seen
   std::uint32_t whole_units = 0;
   std::uint16_t worker = 0;
   State state = State::none;
@@ -71,13 +71,13 @@ using Queue =
 }  // namespace
 
 struct FragmentTable::Parts {
-  Parts(unsigned worker_count, const Limits& given)
+  Parts(unsigned worker_count, const Limits& table_limits)
       : workers(worker_count),
-        limits(given),
-        datagrams(given.sets * kWays),
-        seen_units(std::make_unique_for_overwrite<std::array<std::uint64_t, 128>[]>(given.sets * kWays)),
-        set_blocks(given.sets),
-        shelf(given.waiting_bytes) {
+        limits(table_limits),
+        datagrams(table_limits.sets * kWays),
+        seen_units(std::make_unique_for_overwrite<std::array<std::uint64_t, 128>[]>(table_limits.sets * kWays)),
+        set_blocks(table_limits.sets),
+        shelf(table_limits.waiting_bytes) {
     payload.reserve(kMostData + 1);
   }
 
@@ -137,7 +137,7 @@ struct FragmentTable::Parts {
   /// may also belong to its datagram.
   bool decide(Datagram& datagram, unsigned worker, Sink sink) noexcept {
     if (datagram.has_worker && datagram.worker != worker) {
-      if (!copy_given_to(datagram, worker, sink)) return false;
+      if (!copy_delivered_to(datagram, worker, sink)) return false;
       datagram.others.set(datagram.worker);
       datagram.others.reset(worker);
     }
@@ -149,8 +149,8 @@ struct FragmentTable::Parts {
     const bool goes_on = shelf.for_each(datagram.frames, [&](const CapturedFrame& frame) {
       return sink(worker, frame) && copy_to_others(datagram, frame, sink);
     });
-    note_given(datagram);
-    shelf.append(datagram.given, datagram.frames);
+    note_delivered(datagram);
+    shelf.append(datagram.delivered, datagram.frames);
     return goes_on;
   }
 
@@ -169,68 +169,68 @@ struct FragmentTable::Parts {
     }
     return true;
   }
-  bool copy_given_to(Datagram& datagram, unsigned worker, Sink sink) noexcept {
+  bool copy_delivered_to(Datagram& datagram, unsigned worker, Sink sink) noexcept {
     if (datagram.others[worker]) return true;  // has them already
     datagram.others.set(worker);
-    return shelf.for_each(datagram.given, [&](const CapturedFrame& frame) { return copy_to(worker, frame, sink); });
+    return shelf.for_each(datagram.delivered, [&](const CapturedFrame& frame) { return copy_to(worker, frame, sink); });
   }
   /// The datagram is going to have delivered frames: makes it the newest in the queue.
-  void note_given(Datagram& datagram) noexcept {
-    if (datagram.given.frames > 0) kept.erase(kept.iterator_to(datagram));
+  void note_delivered(Datagram& datagram) noexcept {
+    if (datagram.delivered.frames > 0) kept.erase(kept.iterator_to(datagram));
     kept.push_back(datagram);
   }
   /// Delivers to the datagram's worker, and copies to the workers of other flows that its fragments have named.
-  bool give(Datagram& datagram, const CapturedFrame& frame, Sink sink) noexcept {
+  bool deliver(Datagram& datagram, const CapturedFrame& frame, Sink sink) noexcept {
     if (!sink(datagram.worker, frame) || !copy_to_others(datagram, frame, sink)) return false;
-    keep_given(datagram, frame);
+    keep_delivered(datagram, frame);
     return true;
   }
   /// A first fragment that names a flow of another worker. That worker decides its verdict, and gets the earlier
   /// fragments.
-  bool give_first_of_another(Datagram& datagram, unsigned named, const CapturedFrame& frame, Sink sink) noexcept {
+  bool deliver_first_of_another(Datagram& datagram, unsigned named, const CapturedFrame& frame, Sink sink) noexcept {
     ambiguous.add(1);
-    if (!copy_given_to(datagram, named, sink) || !sink(named, frame) || !copy_to(datagram.worker, frame, sink)) {
+    if (!copy_delivered_to(datagram, named, sink) || !sink(named, frame) || !copy_to(datagram.worker, frame, sink)) {
       return false;
     }
     datagram.others.reset(named);
     const bool goes_on = copy_to_others(datagram, frame, sink);
     datagram.others.set(named);
-    keep_given(datagram, frame);
+    keep_delivered(datagram, frame);
     return goes_on;
   }
   /// Keeps a delivered frame, without displacing any frame that waits.
-  void keep_given(Datagram& datagram, const CapturedFrame& frame) noexcept {
+  void keep_delivered(Datagram& datagram, const CapturedFrame& frame) noexcept {
     const std::uint32_t blocks = FrameShelf::blocks_for(frame.bytes.size());
     const std::span<Datagram> ways = set(index_of(datagram) / kWays);
     const std::uint32_t most = shelf.blocks() / 4;
     if (frame.bytes.size() > FrameShelf::kLongestFrame) return;
     while (blocks_of_set(datagram) + blocks > most || shelf.blocks_left() < blocks) {
       const bool in_set = blocks_of_set(datagram) + blocks > most;
-      if (!(in_set ? forget_given(ways) : forget_oldest_given())) return;
+      if (!(in_set ? forget_delivered(ways) : forget_oldest_delivered())) return;
     }
-    note_given(datagram);
-    shelf.put(datagram.given, frame);
+    note_delivered(datagram);
+    shelf.put(datagram.delivered, frame);
     blocks_of_set(datagram) += blocks;
   }
   /// Forgets those of the least recently used datagram. False if there are none.
-  bool forget_given(std::span<Datagram> among) noexcept {
+  bool forget_delivered(std::span<Datagram> among) noexcept {
     Datagram* first = nullptr;
     for (Datagram& other : among) {
-      if (other.given.frames > 0 && (first == nullptr || other.last_use < first->last_use)) first = &other;
+      if (other.delivered.frames > 0 && (first == nullptr || other.last_use < first->last_use)) first = &other;
     }
     if (first == nullptr) return false;
-    forget_given(*first);
+    forget_delivered(*first);
     return true;
   }
-  bool forget_oldest_given() noexcept {
+  bool forget_oldest_delivered() noexcept {
     if (kept.empty()) return false;
-    forget_given(kept.front());
+    forget_delivered(kept.front());
     return true;
   }
-  void forget_given(Datagram& datagram) noexcept {
-    if (datagram.given.frames > 0) kept.erase(kept.iterator_to(datagram));
-    blocks_of_set(datagram) -= datagram.given.blocks;
-    shelf.clear(datagram.given);
+  void forget_delivered(Datagram& datagram) noexcept {
+    if (datagram.delivered.frames > 0) kept.erase(kept.iterator_to(datagram));
+    blocks_of_set(datagram) -= datagram.delivered.blocks;
+    shelf.clear(datagram.delivered);
     datagram.others.reset();
   }
   /// Some fragments of the datagram may have been dropped and may be sent again. Those go to a worker that knows about
@@ -247,7 +247,7 @@ struct FragmentTable::Parts {
     const std::uint32_t most = shelf.blocks() / 4;
     const std::span<Datagram> ways = set(index_of(datagram) / kWays);
     while (goes_on && blocks_of_set(datagram) + blocks > most) {
-      if (forget_given(ways)) continue;
+      if (forget_delivered(ways)) continue;
       Datagram* first = nullptr;
       for (Datagram& other : ways) {
         const bool waits = &other != &datagram && other.frames.frames > 0;
@@ -257,7 +257,7 @@ struct FragmentTable::Parts {
       goes_on = give_up(*first, sink);
     }
     while (goes_on && shelf.blocks_left() < blocks) {
-      if (forget_oldest_given()) continue;
+      if (forget_oldest_delivered()) continue;
       auto first = waiting.begin();
       if (first != waiting.end() && &*first == &datagram) ++first;
       if (first == waiting.end()) return false;
@@ -272,7 +272,7 @@ struct FragmentTable::Parts {
     if (frame.bytes.size() > FrameShelf::kLongestFrame || !has_room(datagram, blocks, sink, goes_on)) {
       if (!goes_on) return false;
       not_followed.add(1);
-      return give_up(datagram, sink) && give(datagram, frame, sink);
+      return give_up(datagram, sink) && deliver(datagram, frame, sink);
     }
     if (datagram.frames.frames > 0) waiting.erase(waiting.iterator_to(datagram));
     waiting.push_back(datagram);
@@ -313,13 +313,13 @@ struct FragmentTable::Parts {
     if (datagram == nullptr) {
       datagram = &victim(fragment.key);
       if (datagram->frames.frames > 0 && !give_up(*datagram, sink)) return false;
-      forget_given(*datagram);
+      forget_delivered(*datagram);
       datagram->key = fragment.key;
       datagram->has_worker = false;
       begin(*datagram);
     } else if (frame.timestamp_ns > datagram->last_ns && frame.timestamp_ns - datagram->last_ns > limits.timeout_ns) {
       if (datagram->frames.frames > 0 && !give_up(*datagram, sink)) return false;
-      forget_given(*datagram);
+      forget_delivered(*datagram);
       datagram->has_worker = false;
       begin(*datagram);
     } else if (datagram->complete()) {
@@ -333,11 +333,11 @@ struct FragmentTable::Parts {
       if (!key.tells_flow) return keep(*datagram, frame, sink);
       if (!decide(*datagram, named, sink)) return false;
     } else if (key.tells_flow && named != datagram->worker) {
-      if (datagram->has_first) return give_first_of_another(*datagram, named, frame, sink);
+      if (datagram->has_first) return deliver_first_of_another(*datagram, named, frame, sink);
       if (!decide(*datagram, named, sink)) return false;
     }
     datagram->has_first = datagram->has_first || key.tells_flow;
-    return give(*datagram, frame, sink);
+    return deliver(*datagram, frame, sink);
   }
 
   [[nodiscard]] std::uint64_t give_up_at_ns() const noexcept {

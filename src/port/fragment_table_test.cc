@@ -119,7 +119,7 @@ Frame datagram_of_another_worker(std::vector<unsigned> workers) {
 }
 
 /*  F1 F2 F3  */
-TEST(FragmentTable, SendsFragmentsWhereTheWholePacketsOfTheirFlowGo) {
+TEST(FragmentTable, SendsFragmentsToTheWorkerOfTheirFlow) {
   for (std::uint16_t port = 1; port < 200; ++port) {
     Table table;
     const Frame whole = datagram(port);
@@ -132,7 +132,7 @@ TEST(FragmentTable, SendsFragmentsWhereTheWholePacketsOfTheirFlowGo) {
 }
 
 /*  F3 F2 F1  ─▶  F3 F2 F1, once F1 has come, each with its own time  */
-TEST(FragmentTable, KeepsThoseThatComeBeforeTheFirstUntilItComes) {
+TEST(FragmentTable, KeepsFragmentsUntilTheFirstOneComes) {
   const Frame whole = datagram_of_another_worker({});
   const auto parts = fragments_of(whole, {8, 24}, 9);
   Table table;
@@ -150,7 +150,7 @@ TEST(FragmentTable, KeepsThoseThatComeBeforeTheFirstUntilItComes) {
   EXPECT_EQ(table.counts().not_followed, 0U);
 }
 
-TEST(FragmentTable, KeepsFramesOfAllSizesAsTheyAre) {
+TEST(FragmentTable, KeepsFramesOfAllSizesUnchanged) {
   for (const std::size_t bytes : {8U, 200U, 212U, 213U, 464U, 465U, 1480U, 60000U}) {
     Frame whole = datagram(7, 8 + bytes);
     for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = i < 42 ? whole[i] : static_cast<std::uint8_t>(i * 7);
@@ -166,7 +166,7 @@ TEST(FragmentTable, KeepsFramesOfAllSizesAsTheyAre) {
 /*  The first fragment has but extension headers: what follows tells the flow, once all has come.
 
       F1: IPv6 │ fragment │ destination options   F2: UDP header   F3: payload  */
-TEST(FragmentTable, ReadsOnWhereTheFirstFragmentDoesNotTellTheFlow) {
+TEST(FragmentTable, ReadsFurtherIfTheFirstFragmentDoesNotIdentifyTheFlow) {
   const auto whole_from = [](std::uint16_t port) {
     return packet()
         .eth()
@@ -203,7 +203,7 @@ TEST(FragmentTable, SendsAFragmentedIcmpErrorToTheFlowThatItQuotes) {
 }
 
 /*  F2 … the end of the input  */
-TEST(FragmentTable, GivesWhatStillWaitsAtTheEndByItsAddresses) {
+TEST(FragmentTable, AssignsFragmentsThatWaitAtTheEndByTheirAddresses) {
   Table table;
   const Frame other = packet().eth().ipv4("10.0.0.3", "10.0.0.4").udp(1, 2).payload(std::string(40, 'x')).bytes();
   table.take(fragments_of(datagram(1), {8, 24}, 5)[1]);
@@ -218,7 +218,7 @@ TEST(FragmentTable, GivesWhatStillWaitsAtTheEndByItsAddresses) {
 }
 
 /*  F2 … 60 s … F1: the reassembly has given up as well  */
-TEST(FragmentTable, WaitsAsLongAsTheReassemblyDoes) {
+TEST(FragmentTable, WaitsAsLongAsTheReassembly) {
   const Frame whole = datagram_of_another_worker({});
   const auto parts = fragments_of(whole, {8}, 5);
   Table in_time;
@@ -235,7 +235,7 @@ TEST(FragmentTable, WaitsAsLongAsTheReassemblyDoes) {
 }
 
 /*  F1 F2 of one flow, then under the same identification F2' F1' of another  */
-TEST(FragmentTable, TellsTheNextDatagramOfAnIdentificationFromTheLast) {
+TEST(FragmentTable, DistinguishesDatagramsThatReuseAnIdentification) {
   const Frame one = datagram_of_another_worker({}), other = datagram_of_another_worker({worker_of_flow(one)});
   const auto first = fragments_of(one, {8}, 5), second = fragments_of(other, {8}, 5);
   Table table;
@@ -248,7 +248,7 @@ TEST(FragmentTable, TellsTheNextDatagramOfAnIdentificationFromTheLast) {
 }
 
 /*  F1 F2, and F2 again: the worker that knows what became of the datagram has it  */
-TEST(FragmentTable, SendsWhatComesAgainToTheSameWorker) {
+TEST(FragmentTable, SendsDuplicatesToTheSameWorker) {
   const Frame whole = datagram_of_another_worker({});
   const auto parts = fragments_of(whole, {8}, 5);
   Table table;
@@ -260,7 +260,7 @@ TEST(FragmentTable, SendsWhatComesAgainToTheSameWorker) {
 
 /*  F1 F1' F2: F1' has the ports of another flow. Each worker decides about its own first one, F1's about the rest; both
  * have all.  */
-TEST(FragmentTable, KeepsADatagramTogetherWhoseFirstFragmentsNameTwoFlows) {
+TEST(FragmentTable, KeepsADatagramWithFirstFragmentsOfTwoFlowsTogether) {
   const Frame one = datagram_of_another_worker({}), other = datagram_of_another_worker({worker_of_flow(one)});
   const auto first = fragments_of(one, {8}, 5), second = fragments_of(other, {8}, 5);
   Table table;
@@ -274,7 +274,7 @@ TEST(FragmentTable, KeepsADatagramTogetherWhoseFirstFragmentsNameTwoFlows) {
 }
 
 /*  F1 with a wrong checksum, of another flow; F2 F1: hosts discard the first  */
-TEST(FragmentTable, LetsNoWrongChecksumNameTheFlow) {
+TEST(FragmentTable, IgnoresTheFlowOfAFragmentWithAWrongChecksum) {
   const Frame one = datagram_of_another_worker({}), other = datagram_of_another_worker({worker_of_flow(one)});
   Frame decoy = fragments_of(other, {8}, 5)[0];
   decoy[24] ^= 1;
@@ -289,7 +289,7 @@ TEST(FragmentTable, LetsNoWrongChecksumNameTheFlow) {
 
 /*  10.0.1.1 … 10.0.1.8: F3 … a flood from 10.9.9.9 … F2 F1  */
 // Whatever the table's key, few of these datagrams can be in the same set as the flood.
-TEST(FragmentTable, LetsNoPairOfHostsTakeThePlacesOfAnother) {
+TEST(FragmentTable, DoesNotLetOnePairOfHostsDisplaceOthers) {
   constexpr std::size_t kHosts = 8;
   std::vector<Frame> wholes;
   std::vector<std::vector<Frame>> parts;
@@ -318,7 +318,7 @@ TEST(FragmentTable, LetsNoPairOfHostsTakeThePlacesOfAnother) {
 
 /*  10.0.0.1: F3   10.0.1.1 … 10.0.1.63: F2, no room is left   10.0.0.1: F2   ─▶  F2 of 10.0.1.1
     10.0.0.1: F1   ─▶  F3 F2 F1 of 10.0.0.1  */
-TEST(FragmentTable, TakesRoomFromTheNextOldestIfTheOldestNeedsIt) {
+TEST(FragmentTable, EvictsTheNextOldestIfTheOldestNeedsTheRoom) {
   constexpr std::size_t kFrames = 64, kBlock = 256;
   const Frame whole = datagram_of_another_worker({});
   const auto parts = fragments_of(whole, {8, 24}, 9);
@@ -338,7 +338,7 @@ TEST(FragmentTable, TakesRoomFromTheNextOldestIfTheOldestNeedsIt) {
 
 /// All fragments with one key reach few workers. None is lost or duplicated, and the fragments of a datagram keep their
 /// order.
-TEST(FragmentTable, LosesNothingWhereItHasNoRoom) {
+TEST(FragmentTable, LosesNothingWithoutRoom) {
   std::mt19937 random(7);
   for (const Limits limits :
        {Limits{1, 1 << 12, 60 * kSecond}, Limits{4, 1 << 14, kSecond}, Limits{512, 1 << 20, kSecond}}) {

@@ -47,12 +47,12 @@ class FrameShelf {
   void put(List& list, const CapturedFrame& frame) noexcept {
     const Record record{frame.timestamp_ns, frame.number,   kNone, static_cast<std::uint32_t>(frame.bytes.size()),
                         frame.wire_length,  frame.link_type};
-    const std::uint32_t first = take();
+    const std::uint32_t first = allocate();
     std::memcpy(blocks_[first].bytes.data(), &record, sizeof record);
     std::size_t at = sizeof record;
     std::uint32_t block = first;
     for (std::span<const std::uint8_t> rest = frame.bytes; !rest.empty(); at = 0) {
-      if (at == 0) block = blocks_[block].next = take();
+      if (at == 0) block = blocks_[block].next = allocate();
       const std::size_t count = std::min(rest.size(), kBlockBytes - at);
       std::memcpy(blocks_[block].bytes.data() + at, rest.data(), count);
       rest = rest.subspan(count);
@@ -99,7 +99,7 @@ class FrameShelf {
       const std::uint32_t next = record_of(at).next;
       for (std::uint32_t block = at; block != kNone;) {
         const std::uint32_t following = blocks_[block].next;
-        give(block);
+        release(block);
         block = following;
       }
       at = next;
@@ -120,14 +120,14 @@ class FrameShelf {
     LinkType link_type;
   };
 
-  std::uint32_t take() noexcept {
+  std::uint32_t allocate() noexcept {
     ++used_;
     if (free_ == kNone) return touched_++;
     const std::uint32_t block = free_;
     free_ = blocks_[block].next;
     return block;
   }
-  void give(std::uint32_t block) noexcept {
+  void release(std::uint32_t block) noexcept {
     --used_;
     blocks_[block].next = free_;
     free_ = block;

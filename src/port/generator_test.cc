@@ -126,7 +126,7 @@ TEST(Generator, NeverWritesTheUdpChecksumThatMeansNone) {
   }
 }
 
-TEST(Generator, CountsTheCheckSequenceInAFramesSize) {
+TEST(Generator, IncludesTheCheckSequenceInTheFrameSize) {
   for (const unsigned size : {64U, 65U, 1000U, 9000U}) {
     for (const Captured& made : generate({{"size", {std::to_string(size)}}, {"packets", {"3"}}})) {
       EXPECT_EQ(made.bytes.size(), size - 4);
@@ -152,7 +152,7 @@ TEST(Generator, MixesSizesExactly7To4To1AndEachFlowGetsAllOfThem) {
   }
 }
 
-TEST(Generator, MakesExactlyTheFlowsAskedForWithinTheirRanges) {
+TEST(Generator, MakesExactlyTheGivenFlowsWithinTheirRanges) {
   const auto packets = generate({{"flows", {"5000"}},
                                  {"packets", {"12500"}},
                                  {"source", {"10.1.0.0/16"}},
@@ -185,7 +185,7 @@ TEST(Generator, RefusesMoreFlowsThanThereAre) {
               HasSubstr("at most about 64512"));
 }
 
-TEST(Generator, IsTheSameForTheSameSeedAndDiffersForAnother) {
+TEST(Generator, IsTheSameOnlyForTheSameSeed) {
   const auto frames = [](const char* seed) {
     std::vector<Bytes> all;
     for (Captured& made : generate({{"seed", {seed}}, {"payload", {"random"}}, {"packets", {"500"}}})) {
@@ -197,7 +197,7 @@ TEST(Generator, IsTheSameForTheSameSeedAndDiffersForAnother) {
   EXPECT_NE(frames("7"), frames("8"));
 }
 
-TEST(Generator, TakesDestinationsFromAFileInTurn) {
+TEST(Generator, UsesDestinationsFromAFileInTurn) {
   const TemporaryFolder folder;
   std::string text = "# a table\n\n  default via 10.0.0.1\n";
   for (int i = 0; i < 99; ++i) text += "192.0." + std::to_string(i) + ".0/24 via 10.0.0.2 dev wan\n";
@@ -210,7 +210,7 @@ TEST(Generator, TakesDestinationsFromAFileInTurn) {
   EXPECT_THAT(networks, SizeIs(100));  // one for each route
 }
 
-TEST(Generator, TellsOfEveryBadLineOfTheDestinations) {
+TEST(Generator, ReportsEveryBadLineOfTheDestinations) {
   const TemporaryFolder folder;
   const std::string text = "10.0.0.0/8\nblackhole 10.1.0.0/16\n2001:db8::/32\n10.0.0.1/8\n";
   testing::write_file(folder / "routes", Bytes(text.begin(), text.end()));
@@ -254,7 +254,7 @@ TEST(Generator, FillsAFrameWithOneWholeHttpRequest) {
   }
 }
 
-TEST(Generator, TakesPayloadsFromACapture) {
+TEST(Generator, UsesPayloadsFromACapture) {
   const TemporaryFolder folder;
   std::vector<Captured> captured;
   for (const char* text : {"first payload", "", "second"}) {
@@ -273,7 +273,7 @@ TEST(Generator, TakesPayloadsFromACapture) {
   EXPECT_THAT(error_of(given), HasSubstr("no packet with a payload"));
 }
 
-TEST(Generator, SharesFlowsAndPacketsAmongWorkersAndRepeatsNone) {
+TEST(Generator, DistributesFlowsAndPacketsOverWorkersWithoutDuplicates) {
   const std::vector<Given> given{{"flows", {"1000"}}, {"packets", {"3456"}}, {"seed", {"3"}}};
   std::map<decltype(Decoded(Bytes{}).flow()), unsigned> alone;
   std::map<decltype(Decoded(Bytes{}).flow()), unsigned> shared;
@@ -324,7 +324,7 @@ std::vector<Bytes> generate_in_one_memory(std::vector<Given> given, bool foreign
   return all;
 }
 
-TEST(Generator, KeepsFramesAndWritesTheirHeadersAnew) {
+TEST(Generator, KeepsFramesAndRewritesTheirHeaders) {
   for (const char* size : {"200", "imix"}) {
     for (const char* transport : {"udp", "tcp"}) {
       for (const char* payload : {"zero", "random", "http"}) {
@@ -342,7 +342,7 @@ TEST(Generator, KeepsFramesAndWritesTheirHeadersAnew) {
   }
 }
 
-TEST(Generator, WritesNoPayloadThatIsThere) {
+TEST(Generator, DoesNotRewriteKeptPayloads) {
   fake_now = 1;
   auto port = with_fake_clock({{"frames", {"kept"}}, {"rate", {"1Gpps"}}, {"size", {"1000"}}});
   ASSERT_TRUE(port->open(1));
@@ -359,7 +359,7 @@ TEST(Generator, WritesNoPayloadThatIsThere) {
   }
 }
 
-TEST(Generator, KeepsItsPaceInNewMemory) {
+TEST(Generator, KeepsItsRateInNewMemory) {
   fake_now = 1;
   auto port = with_fake_clock({{"frames", {"kept"}}, {"rate", {"1Mpps"}}, {"size", {"100"}}});
   ASSERT_TRUE(port->open(1));
@@ -376,7 +376,7 @@ TEST(Generator, KeepsItsPaceInNewMemory) {
   EXPECT_EQ(made, 1 + (fake_now - started) / 1000) << "the one at the start, and one in each microsecond since";
 }
 
-TEST(Generator, FillsMemoryBeforeItsTimeBegins) {
+TEST(Generator, FillsMemoryBeforeItsClockStarts) {
   fake_now = 1;
   auto port = with_fake_clock({{"frames", {"kept"}}, {"rate", {"1Gpps"}}, {"size", {"1000"}}});
   ASSERT_TRUE(port->open(1));
@@ -397,7 +397,7 @@ TEST(Generator, FillsMemoryBeforeItsTimeBegins) {
   }
 }
 
-TEST(Generator, OffersItsRateToMemoryThatItSharesWithAnother) {
+TEST(Generator, KeepsItsRateInMemorySharedWithAnotherPort) {
   fake_now = 1;
   const std::vector<Given> given{{"frames", {"kept"}}, {"rate", {"1Mpps"}}, {"size", {"100"}}};
   const auto first = with_fake_clock(given);
@@ -419,7 +419,7 @@ TEST(Generator, OffersItsRateToMemoryThatItSharesWithAnother) {
   EXPECT_GT(made, fake_now / 1000 * 9 / 10) << "of a packet in each microsecond";
 }
 
-TEST(Generator, CountsPacketsWithARateAsArrivedWhenTheyAreDue) {
+TEST(Generator, TreatsDueTimesAsArrivalTimes) {
   fake_now = 5'000'000'000;
   auto port = with_fake_clock({{"rate", {"1Mpps"}}});
   ASSERT_TRUE(port->open(1));
@@ -462,7 +462,7 @@ TEST(Generator, OffersWhatIsDueAndNoMore) {
   EXPECT_EQ(batch->packets().back().timestamp_ns - batch->packets().front().timestamp_ns, 2'999'000U);
 }
 
-TEST(Generator, CountsARateInBitsOfWholeFrames) {
+TEST(Generator, AppliesABitRateToWholeFrames) {
   fake_now = 1;
   auto port = with_fake_clock({{"rate", {"1Gbps"}}, {"size", {"imix"}}});
   ASSERT_TRUE(port->open(2));
@@ -475,7 +475,7 @@ TEST(Generator, CountsARateInBitsOfWholeFrames) {
   EXPECT_NEAR(static_cast<double>(bits), 1e8, 4 * 1518 * 8);
 }
 
-TEST(Generator, CatchesUpOverSeveralPollsWhereABatchIsTooSmall) {
+TEST(Generator, CatchesUpOverSeveralPollsIfABatchIsTooSmall) {
   fake_now = 0;
   auto port = with_fake_clock({{"rate", {"1Mpps"}}, {"packets", {"250"}}});
   fake_now = 1'000;
@@ -494,7 +494,7 @@ TEST(Generator, CatchesUpOverSeveralPollsWhereABatchIsTooSmall) {
   EXPECT_EQ(port->progress(), 1.0);
 }
 
-TEST(Generator, DiscardsWhatIsDueAndGoesOnAsIfItHadMadeIt) {
+TEST(Generator, DiscardsDuePacketsAndContinuesAsIfTheyWereMade) {
   const std::vector<Given> given{{"rate", {"1Mpps"}}, {"size", {"imix"}}, {"transport", {"tcp"}}};
   std::vector<std::vector<Bytes>> ends;
   for (const bool discards : {false, true}) {
@@ -529,7 +529,7 @@ TEST(Generator, DiscardsWhatIsDueAndGoesOnAsIfItHadMadeIt) {
   EXPECT_EQ(ends[0], ends[1]);
 }
 
-TEST(Generator, TellsWhatWasDueAndNotMade) {
+TEST(Generator, ReportsDuePacketsThatWereNotMade) {
   for (const char* rate : {"1Mpps", "512Mbps"}) {  // frames of 64 bytes: the same
     fake_now = 1'000;
     auto port = with_fake_clock({{"rate", {rate}}});
@@ -547,7 +547,7 @@ TEST(Generator, TellsWhatWasDueAndNotMade) {
   EXPECT_EQ(must_make("generator", {})->offered(), std::nullopt) << "as fast as taken: nothing is asked for";
 }
 
-TEST(Generator, OffersNoMoreThanItIsToMake) {
+TEST(Generator, OffersNoMoreThanItsPacketCount) {
   fake_now = 1'000;
   auto port = with_fake_clock({{"rate", {"1Mpps"}}, {"packets", {"150"}}});
   ASSERT_TRUE(port->open(1));
@@ -569,14 +569,14 @@ TEST(Generator, IsLosslessAndEndlessWithoutARateAndACount) {
   EXPECT_EQ(batch->size(), batch->capacity_packets());
 }
 
-TEST(Generator, EndsWithAnErrorAtAFrameThatFitsNoBatch) {
+TEST(Generator, EndsWithAnErrorIfAFrameDoesNotFitInABatch) {
   auto port = must_make("generator", {{"size", {"9000"}}});
   ASSERT_TRUE(port->open(1));
   EXPECT_THAT(drain(*port, 1, OwnBatch(4096, 8)).front(), IsEmpty());
   EXPECT_THAT(to_string(port->close()), HasSubstr("8996 bytes"));
 }
 
-TEST(Generator, ExplainsWhatItCannotMake) {
+TEST(Generator, ExplainsInvalidParameters) {
   EXPECT_THAT(error_of({{"size", {"63"}}}), HasSubstr("64 (the size of the headers) to 9000, or imix"));
   EXPECT_THAT(error_of({{"size", {"9001"}}}), HasSubstr("found '9001'"));
   EXPECT_THAT(error_of({{"size", {"huge"}}}), HasSubstr("chain.yaml:2:1"));

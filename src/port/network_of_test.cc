@@ -50,7 +50,7 @@ TEST(NetworkOf, FindsTheIpPacketOfEveryLinkType) {
 }
 
 /*  [MAC addresses][what encapsulates][IP]  */
-TEST(NetworkOf, StepsOverWhatEncapsulatesIpOnALink) {
+TEST(NetworkOf, SkipsLinkEncapsulations) {
   const auto ethernet = [](const Frame& between, const Frame& ip = kIpv4) {
     expect(LinkType::ethernet, kMacs + between, ip);
   };
@@ -81,7 +81,7 @@ TEST(NetworkOf, RemembersTheVlansOfUpToEightTags) {
   EXPECT_EQ(network_of(nine, LinkType::ethernet).version, 0);
 }
 
-TEST(NetworkOf, FindsNothingInOtherFrames) {
+TEST(NetworkOf, FindsNothingInFramesWithoutIp) {
   const auto none = [](const Frame& frame, LinkType link = LinkType::ethernet) {
     EXPECT_EQ(network_of(frame, link).version, 0);
   };
@@ -96,7 +96,7 @@ TEST(NetworkOf, FindsNothingInOtherFrames) {
   none(bytes({0xff}), LinkType::ppp);
 }
 
-TEST(NetworkOf, ReadsNothingBehindTheFramesEnd) {
+TEST(NetworkOf, ReadsNothingBeyondTheEndOfTheFrame) {
   const std::vector<Frame> frames = {
       kMacs + bytes({0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 8, 0}),
       kMacs + bytes({0x88, 0x64, 0x11, 0, 0, 1, 0, 30, 0, 0x21}),

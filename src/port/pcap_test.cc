@@ -103,7 +103,7 @@ TEST(Pcap, WritesWhatItReadInEveryFormatCompressionAndPrecision) {
   }
 }
 
-TEST(Pcap, WritesMoreInOneSendThanABufferHolds) {
+TEST(Pcap, WritesMoreInOneSendThanFitsInABuffer) {
   const TemporaryFolder folder;
   const auto packets = some_packets(5000);  // 4 MB
   for (const char* name : {"a.pcap", "a.pcapng"}) {
@@ -112,7 +112,7 @@ TEST(Pcap, WritesMoreInOneSendThanABufferHolds) {
   }
 }
 
-TEST(Pcap, CompressesByTheName) {
+TEST(Pcap, CompressesAccordingToTheName) {
   const TemporaryFolder folder;
   write_capture(folder / "a.pcap.gz", some_packets(5));
   write_capture(folder / "a.pcap.zst", some_packets(5));
@@ -129,7 +129,7 @@ TEST(Pcap, KeepsEveryDigitOfTheTimeByDefault) {
   }
 }
 
-TEST(Pcap, CutsTimesToMicrosecondsWhereAskedTo) {
+TEST(Pcap, TruncatesTimesToMicrosecondsOnRequest) {
   const TemporaryFolder folder;
   EXPECT_THAT(write_capture(folder / "a.pcap", some_packets(50, 1001), "us").errors, IsEmpty());
   const auto read = read_captures({folder / "a.pcap"});
@@ -137,7 +137,7 @@ TEST(Pcap, CutsTimesToMicrosecondsWhereAskedTo) {
   EXPECT_EQ(read.packets[49].timestamp_ns, some_packets(50, 1001)[49].timestamp_ns / 1000 * 1000);
 }
 
-TEST(Pcap, TellsWhereALaterTimeNeedsMoreDigitsThanTheFileHas) {
+TEST(Pcap, ReportsTimesThatNeedMoreDigitsThanTheFileHas) {
   const TemporaryFolder folder;
   auto port = must_make("pcap", {{"write", {folder / "a.pcap"}}});
   ASSERT_TRUE(port->open(1));
@@ -151,7 +151,7 @@ TEST(Pcap, TellsWhereALaterTimeNeedsMoreDigitsThanTheFileHas) {
   EXPECT_THAT(to_string(errors), HasSubstr("timestamps of 2 packets"));
 }
 
-TEST(Pcap, TellsWhereATimeDoesNotFitTheClassicFormat) {
+TEST(Pcap, ReportsTimesThatDoNotFitTheClassicFormat) {
   const TemporaryFolder folder;
   const std::vector<Captured> packets{{(std::uint64_t{1} << 32) * kSecond, 1, LinkType::ethernet, {1}}};
   EXPECT_THAT(to_string(write_capture(folder / "a.pcap", packets).errors),
@@ -172,14 +172,14 @@ TEST(Pcap, WritesTheRecordsOfAMicrosecondCaptureByteForByte) {
   EXPECT_EQ(read_file(folder / "out.pcap"), capture.bytes());
 }
 
-TEST(Pcap, WritesAPcapngSectionInterfaceAndPacketByTheBook) {
+TEST(Pcap, WritesAPcapngSectionInterfaceAndPacketAsSpecified) {
   const TemporaryFolder folder;
   write_capture(folder / "a.pcapng", {{7'123'456'789, 60, LinkType::raw_ip, {1, 2, 3, 4, 5}}});
   EXPECT_EQ(read_file(folder / "a.pcapng"),
             CaptureBytes().section().interface(101, 9, 262144).packet(0, 7'123'456'789, {1, 2, 3, 4, 5}, 60).bytes());
 }
 
-TEST(Pcap, LeavesAValidEmptyCaptureWhereNothingIsSent) {
+TEST(Pcap, WritesAValidEmptyCaptureIfNothingIsSent) {
   const TemporaryFolder folder;
   for (const char* name : {"a.pcap", "a.pcapng", "a.pcap.gz", "a.pcap.zst"}) {
     EXPECT_THAT(write_capture(folder / name, {}).errors, IsEmpty());
@@ -189,7 +189,7 @@ TEST(Pcap, LeavesAValidEmptyCaptureWhereNothingIsSent) {
   }
 }
 
-TEST(Pcap, RefusesAnotherLinkTypeInAClassicCaptureAndSaysSo) {
+TEST(Pcap, RefusesAndReportsASecondLinkTypeInAClassicCapture) {
   const TemporaryFolder folder;
   auto packets = some_packets(4);
   packets[0].link_type = packets[3].link_type = LinkType::linux_sll2;
@@ -219,7 +219,7 @@ TEST(Pcap, WritesSeveralLinkTypesToPcapngAsInterfaces) {
   EXPECT_THAT(read_captures({folder / "a.pcapng"}).packets, ElementsAreArray(packets));
 }
 
-TEST(Pcap, TellsOfAFullDiskAndCountsWhatItHeldAsLost) {
+TEST(Pcap, ReportsAFullDiskAndCountsBufferedPacketsAsLost) {
   for (const char* precision : {"us", "ns"}) {
     auto port = must_make("pcap", {{"write", {"/dev/full"}}, {"precision", {precision}}});
     ASSERT_TRUE(port->open(1));
@@ -257,7 +257,7 @@ class FileSizeLimit {
   void (*handler_)(int);
 };
 
-TEST(Pcap, LosesNoPacketThatAFullDiskStillHolds) {
+TEST(Pcap, DoesNotCountWrittenPacketsAsLostOnAFullDisk) {
   const TemporaryFolder folder;
   auto packets = some_packets(5000);  // 4 MB: several buffers in one send
   for (const char* name : {"a.pcap", "a.pcapng"}) {
@@ -277,7 +277,7 @@ TEST(Pcap, LosesNoPacketThatAFullDiskStillHolds) {
   }
 }
 
-TEST(Pcap, LosesAllThatACompressorHasNotWritten) {
+TEST(Pcap, CountsPacketsThatACompressorHasNotWrittenAsLost) {
   for (const char* name : {"full.gz", "full.zst"}) {
     const TemporaryFolder folder;
     ASSERT_EQ(::symlink("/dev/full", (folder / name).c_str()), 0);
@@ -296,7 +296,7 @@ TEST(Pcap, LosesAllThatACompressorHasNotWritten) {
   }
 }
 
-TEST(Pcap, HoldsAtMostOneBlockBackWhenItCompresses) {
+TEST(Pcap, BuffersAtMostOneBlockWhenItCompresses) {
   const TemporaryFolder folder;
   for (const char* name : {"a.pcap.gz", "a.pcapng.zst"}) {
     auto port = must_make("pcap", {{"write", {folder / name}}});
@@ -328,7 +328,7 @@ TEST(Pcap, LeavesTheOutputAloneUntilTheRunStarts) {
   EXPECT_THAT(read_captures({folder / "out.pcap"}).packets, SizeIs(3));
 }
 
-TEST(Pcap, LeavesTheOutputAloneWhereTheInputCannotBeRead) {
+TEST(Pcap, LeavesTheOutputAloneIfTheInputCannotBeRead) {
   const TemporaryFolder folder;
   write_capture(folder / "out.pcap", some_packets(10));
   auto port = must_make("pcap", {{"read", {folder / "none"}}, {"write", {folder / "out.pcap"}}});
@@ -336,7 +336,7 @@ TEST(Pcap, LeavesTheOutputAloneWhereTheInputCannotBeRead) {
   EXPECT_THAT(read_captures({folder / "out.pcap"}).packets, SizeIs(10));
 }
 
-TEST(Pcap, ChecksItsCapturesAndItsOutputWithoutMakingOrWaitingForAnything) {
+TEST(Pcap, ChecksItsFilesWithoutCreatingThemOrBlocking) {
   const TemporaryFolder folder;
   write_capture(folder / "in.pcap", some_packets(3));
   write_file(folder / "text", {'n', 'o', 'n', 'e', '!', '\n'});
@@ -359,7 +359,7 @@ TEST(Pcap, ChecksItsCapturesAndItsOutputWithoutMakingOrWaitingForAnything) {
   EXPECT_THAT(check({folder / "in.pcap"}, folder / "in.pcap/out"), HasSubstr("Not a directory"));
 }
 
-TEST(Pcap, RefusesANameThatPromisesACompressionThatItDoesNotWrite) {
+TEST(Pcap, RefusesACompressionSuffixThatItDoesNotWrite) {
   const TemporaryFolder folder;
   write_capture(folder / "in.pcap", some_packets(3));
   const std::string out = folder / "out.pcap.bz2";
@@ -391,7 +391,7 @@ TEST(Pcap, FillsSmallBatchesWithoutLosingAPacket) {
   }
 }
 
-TEST(Pcap, EndsWithAnErrorAtAFrameThatFitsNoBatch) {
+TEST(Pcap, EndsWithAnErrorIfAFrameDoesNotFitInABatch) {
   const TemporaryFolder folder;
   auto packets = packets_of_flows(50, 2);
   packets[60].bytes.resize(5000);
@@ -408,7 +408,7 @@ TEST(Pcap, EndsWithAnErrorAtAFrameThatFitsNoBatch) {
   }
 }
 
-TEST(Pcap, NamesTheCaptureThatAFrameLiesInThatFitsNoBatch) {
+TEST(Pcap, NamesTheCaptureOfAFrameThatDoesNotFitInABatch) {
   const TemporaryFolder folder;
   auto packets = packets_of_flows(50, 2);
   write_capture(folder / "a.pcap", packets);
@@ -427,7 +427,7 @@ TEST(Pcap, NamesTheCaptureThatAFrameLiesInThatFitsNoBatch) {
   }
 }
 
-TEST(Pcap, EndsForAllWorkersAtAFrameThatFitsNoBatch) {
+TEST(Pcap, EndsForAllWorkersIfAFrameDoesNotFitInABatch) {
   const TemporaryFolder folder;
   auto packets = packets_of_flows(200, 20);
   packets[0].bytes.resize(5000);
@@ -439,7 +439,7 @@ TEST(Pcap, EndsForAllWorkersAtAFrameThatFitsNoBatch) {
   EXPECT_THAT(to_string(port->close()), HasSubstr("5000 bytes"));
 }
 
-TEST(Pcap, GivesEachFlowInBothDirectionsToOneWorkerInOrder) {
+TEST(Pcap, DeliversBothDirectionsOfAFlowToOneWorkerInOrder) {
   const TemporaryFolder folder;
   const auto packets = packets_of_flows(100, 60);
   write_capture(folder / "a.pcap", packets);
@@ -466,7 +466,7 @@ TEST(Pcap, GivesEachFlowInBothDirectionsToOneWorkerInOrder) {
 }
 
 /*  F2 F1 of one datagram, F2 of others whose F1 never come, … the end  */
-TEST(Pcap, GivesFragmentsThatStillWaitAtTheEndOfItsCaptures) {
+TEST(Pcap, DeliversWaitingFragmentsAtTheEndOfItsCaptures) {
   const TemporaryFolder folder;
   std::vector<Captured> packets;
   for (std::uint16_t id = 1; id <= 50; ++id) {
@@ -495,7 +495,7 @@ TEST(Pcap, GivesFragmentsThatStillWaitAtTheEndOfItsCaptures) {
   }
 }
 
-TEST(Pcap, NumbersTheFramesOfAllItsCapturesWhicheverWorkerTheyComeTo) {
+TEST(Pcap, NumbersFramesAcrossCapturesAndWorkers) {
   const TemporaryFolder folder;
   write_capture(folder / "a.pcap", packets_of_flows(20, 10));
   write_capture(folder / "b.pcap", packets_of_flows(20, 5));
@@ -535,7 +535,7 @@ TEST(Pcap, StopsPromptlyWhileTheFeederWaits) {
   EXPECT_THAT(port->close(), IsEmpty());
 }
 
-TEST(Pcap, NeverWaitsForAPipe) {
+TEST(Pcap, PollNeverBlocksOnAPipe) {
   const TemporaryFolder folder;
   const std::string pipe = folder / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
@@ -552,7 +552,7 @@ TEST(Pcap, NeverWaitsForAPipe) {
   ::close(fd);
 }
 
-TEST(Pcap, KnowsWhenPacketsOfAPipeArriveAndNotThoseOfAFile) {
+TEST(Pcap, HasArrivalTimesForPipesButNotForFiles) {
   const TemporaryFolder folder;
   const std::string pipe = folder / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
@@ -601,7 +601,7 @@ TEST(Pcap, WritesToAPipeOnceItHasAReader) {
   EXPECT_THAT(reading.get().packets, ElementsAreArray(packets));
 }
 
-TEST(Pcap, IsNoBrokenCaptureWhereItIsStoppedInsideAPacket) {
+TEST(Pcap, ReportsNoDamageIfStoppedInsideAPacket) {
   const TemporaryFolder folder;
   const std::string pipe = folder / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);

@@ -112,7 +112,7 @@ TEST(PcapngReader, ReadsSectionsOfBothByteOrdersEachWithItsOwnInterfaces) {
               HasSubstr("interface 0, which has no description block"));
 }
 
-TEST(PcapngReader, ReadsObsoleteAndSimplePacketsAndPassesOverOtherBlocks) {
+TEST(PcapngReader, ReadsObsoleteAndSimplePacketsAndSkipsOtherBlocks) {
   CaptureBytes capture;
   capture.section().interface(1, 6, 5);
   capture.u32(0x0bad).u32(12 + 100'000).raw(Bytes(100'000, 7)).u32(12 + 100'000);  // a custom block
@@ -126,7 +126,7 @@ TEST(PcapngReader, ReadsObsoleteAndSimplePacketsAndPassesOverOtherBlocks) {
 }
 
 //   packets: Ethernet, WLAN, WLAN, Ethernet; the second Ethernet packet is the file's fourth
-TEST(PcapngReader, LeavesOutPacketsOfOtherLinkTypesCountsThemAndNumbersTheOthersAsTheFileDoes) {
+TEST(PcapngReader, SkipsAndCountsPacketsOfOtherLinkTypes) {
   const TemporaryFolder folder;
   const Bytes bytes = CaptureBytes()
                           .section()
@@ -150,14 +150,14 @@ TEST(PcapngReader, LeavesOutPacketsOfOtherLinkTypesCountsThemAndNumbersTheOthers
   EXPECT_THAT(to_string(captures->errors()[1]), HasSubstr("IEEE802_11 (105)"));
 }
 
-TEST(PcapngReader, RefusesAFileOfWhichNoInterfaceCanBeRead) {
+TEST(PcapngReader, RefusesAFileWithoutASupportedInterface) {
   const auto read =
       read_bytes(CaptureBytes().section().interface(kWlan).interface(kWlan).packet(0, 2, kFrame, 7).bytes());
   EXPECT_THAT(read.packets, IsEmpty());
   EXPECT_THAT(to_string(read.errors), HasSubstr("link type not supported: found IEEE802_11 (105)"));
 }
 
-TEST(PcapngReader, RefusesMoreInterfacesThanItsBound) {
+TEST(PcapngReader, RefusesTooManyInterfaces) {
   const Bytes interface = CaptureBytes().u32(1).u32(20).u16(1).u16(0).u32(0).u32(20).bytes();
   Bytes bytes = CaptureBytes().section().bytes();
   bytes.reserve(bytes.size() + (PcapngReader::kMostInterfaces + 1) * interface.size());
@@ -169,7 +169,7 @@ TEST(PcapngReader, RefusesMoreInterfacesThanItsBound) {
               HasSubstr("more than 1,048,576 interfaces in a section"));
 }
 
-TEST(PcapngReader, RefusesABlockThatItWouldHaveToHold) {
+TEST(PcapngReader, RefusesAPacketOrInterfaceBlockThatIsTooLarge) {
   const Bytes good = CaptureBytes().section().interface(1).packet(0, 1, kFrame, 7).bytes();
   for (const std::uint32_t type : {1U, 6U}) {
     const auto read = read_bytes(joined(good, CaptureBytes().u32(type).u32(1 << 30).raw(Bytes(1 << 20)).bytes()));
@@ -234,7 +234,7 @@ std::vector<Captured> read_by_libpcap(const std::string& path) {
   return packets;
 }
 
-TEST(PcapngReader, AgreesWithLibpcapWhereInterfacesAreAlike) {
+TEST(PcapngReader, AgreesWithLibpcapIfInterfacesAreAlike) {
   const TemporaryFolder folder;
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);

@@ -27,7 +27,7 @@ TEST(SpscByteRing, IsEmptyAtFirst) {
   EXPECT_TRUE(ring.front().empty());
 }
 
-TEST(SpscByteRing, TakesARecordOfTheLongestLengthWhereverItsPositionIs) {
+TEST(SpscByteRing, AcceptsARecordOfTheGreatestLengthAtAnyPosition) {
   SpscByteRing ring(64);
   for (std::size_t length = 1; length <= ring.longest_record(); ++length) {
     for (const std::size_t n : {length, ring.longest_record()}) {
@@ -44,7 +44,7 @@ TEST(SpscByteRing, TakesARecordOfTheLongestLengthWhereverItsPositionIs) {
   EXPECT_TRUE(ring.front().empty());
 }
 
-TEST(SpscByteRing, GivesNoRoomWhenFullAndGivesItAgainAfterAPop) {
+TEST(SpscByteRing, HasNoRoomWhenFullUntilAPop) {
   SpscByteRing ring(64);
   int held = 0;
   while (ring.begin_write(8) != nullptr) {
@@ -67,7 +67,7 @@ TEST(SpscByteRing, FrontStaysUntilThePop) {
   EXPECT_TRUE(ring.front().empty());
 }
 
-TEST(SpscByteRing, HoldsWhatAQueueHoldsUnderRandomUse) {
+TEST(SpscByteRing, BehavesLikeAQueueUnderRandomUse) {
   for (const std::size_t capacity : {64U, 256U, 1024U}) {
     SpscByteRing ring(capacity);
     std::deque<std::vector<std::uint8_t>> oracle;
@@ -97,7 +97,7 @@ TEST(SpscByteRing, HoldsWhatAQueueHoldsUnderRandomUse) {
   }
 }
 
-TEST(SpscByteRing, CarriesEveryRecordInOrderBetweenTwoThreads) {
+TEST(SpscByteRing, PassesEveryRecordInOrderBetweenTwoThreads) {
   constexpr std::uint32_t kRecords = 200'000;
   SpscByteRing ring(1024);
   std::thread producer([&] {

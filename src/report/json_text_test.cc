@@ -28,7 +28,7 @@ std::string hex_text(unsigned char byte) {
   return {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
 }
 
-TEST(JsonText, EscapesEveryByteSoThatAReaderGetsItBack) {
+TEST(JsonText, EscapesEveryByteSoThatItCanBeReadBack) {
   for (unsigned byte = 0; byte < 0x100; ++byte) {
     const std::string text = "a" + std::string(1, static_cast<char>(byte)) + "z";
     // A single byte above ASCII is not valid UTF-8.
@@ -38,7 +38,7 @@ TEST(JsonText, EscapesEveryByteSoThatAReaderGetsItBack) {
   EXPECT_EQ(escaped("\"\\\b\f\n\r\t\x01\x1f\x7f/"), "\\\"\\\\\\b\\f\\n\\r\\t\\u0001\\u001f\x7f/");
 }
 
-TEST(JsonText, LeavesEveryCodePointAsItIs) {
+TEST(JsonText, LeavesEveryCodePointUnchanged) {
   const auto utf8 = [](std::uint32_t c) {
     std::string text;
     if (c < 0x80) return text += static_cast<char>(c);
@@ -57,7 +57,7 @@ TEST(JsonText, LeavesEveryCodePointAsItIs) {
   }
 }
 
-TEST(JsonText, ShowsBytesThatAreNoUtf8) {
+TEST(JsonText, ShowsInvalidUtf8) {
   EXPECT_EQ(escaped("\xc0\xaf"), "\\\\xc0\\\\xaf");  // overlong
   EXPECT_EQ(escaped("\xe0\x80\x80"), "\\\\xe0\\\\x80\\\\x80");
   EXPECT_EQ(escaped("\xed\xa0\x80"), "\\\\xed\\\\xa0\\\\x80");             // half of a surrogate pair
@@ -99,7 +99,7 @@ TEST(JsonText, PutsCommasBetweenMembersAndElements) {
             R"({"a":18446744073709551615,"b":{},"c":{"d":"{[","e":"raw"},"f":[1,"x,"],"k\"":[]})");
 }
 
-TEST(JsonText, EncodesBase64AsItsRfcShows) {
+TEST(JsonText, EncodesTheBase64ExamplesOfTheRfc) {
   const auto base64 = [](std::string_view text) {
     std::string out;
     append_base64(out, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});

@@ -27,7 +27,7 @@ const std::vector<FieldSet>& sets() {
 }
 
 /// Sequences of similar packets, as in flows, so that the located fields are reused for the next packet.
-TEST(RecordScatter, PutsFieldsWhereScatterPutsThemAndBack) {
+TEST(RecordScatter, MatchesScatterAndUndoesIt) {
   RandomFrames random(11);
   std::size_t changed = 0;
   for (const FieldSet& fields : sets()) {

@@ -47,7 +47,7 @@ class SpanMarksTest : public ::testing::Test {
   SpanMarks<FakeEvent, FakeStream> marks_{log_, base_, SpanLog::Clock::time_point{} + std::chrono::seconds{1}};
 };
 
-TEST_F(SpanMarksTest, TellWhatALaneEnqueuesInItsOrder) {
+TEST_F(SpanMarksTest, RecordTheWorkOfALaneInOrder) {
   marks_.begin_segment(0, 17);
   EXPECT_TRUE(marks_.begin(Work::to_device, {}, stream_));         // 1
   EXPECT_TRUE(marks_.begin(Work::to_device, {4000, 0}, stream_));  // a second copy after the first
@@ -85,7 +85,7 @@ TEST_F(SpanMarksTest, TellWhatALaneEnqueuesInItsOrder) {
   }
 }
 
-TEST_F(SpanMarksTest, GiveKernelsWhatCrossesByThem) {
+TEST_F(SpanMarksTest, CountZeroCopyBytesForKernels) {
   marks_.begin_segment(0, 1);
   EXPECT_TRUE(marks_.begin(Work::kernels, {64, 0}, stream_)) << "which read the frames where they are";
   EXPECT_TRUE(marks_.end({80, 16}, stream_));
@@ -119,7 +119,7 @@ TEST_F(SpanMarksTest, StayExactInALongRun) {
   EXPECT_NEAR(static_cast<double>(log_.spans().back().end_ns), 1e9 + now_ms_ * 1e6, 100);
 }
 
-TEST_F(SpanMarksTest, TellNothingOfASegmentThatTheDeviceFailed) {
+TEST_F(SpanMarksTest, RecordNothingForAFailedSegment) {
   marks_.begin_segment(0, 1);
   EXPECT_TRUE(marks_.begin(Work::to_device, {}, stream_));
   marks_.begin_segment(0, 1);

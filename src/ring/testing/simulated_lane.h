@@ -114,9 +114,9 @@ class SimulatedLane final : public Lane {
         packet.descriptor.flow_hash = before[i].descriptor.flow_hash;
       }
       const PacketLayout& layout = packet.descriptor.layout;
-      const bool reaches_behind = crosses < length && (layout.network_offset + 40U > kHeaderBytes ||
-                                                       layout.transport_offset + 20U > kHeaderBytes);
-      if (reaches_behind) packet.descriptor.verdict = Verdict::punt();
+      const bool reads_beyond_headers = crosses < length && (layout.network_offset + 40U > kHeaderBytes ||
+                                                             layout.transport_offset + 20U > kHeaderBytes);
+      if (reads_beyond_headers) packet.descriptor.verdict = Verdict::punt();
       if (shape_.hash_flows && shape().parses) packet.descriptor.flow_hash = flow_hash(packet.view());
       packets_.push_back(std::move(packet));
     }
