@@ -135,7 +135,7 @@ TEST(Parse, IgnoresTheUdpLength) {
 TEST(Parse, ReadsEveryLinkTypeThatCarriesIp) {
   const Bytes four = packet().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).bytes();
   const Bytes six = packet().ipv6("::1", "::2").udp(1, 2).bytes();
-  const auto behind = [&](Bytes header, const Bytes& ip, LinkType link) {
+  const auto parse_after = [&](Bytes header, const Bytes& ip, LinkType link) {
     header.insert(header.end(), ip.begin(), ip.end());
     return parse_all(header, link);
   };
@@ -144,16 +144,17 @@ TEST(Parse, ReadsEveryLinkTypeThatCarriesIp) {
   Bytes sll2(20);
   sll2[0] = 0x86;
   sll2[1] = 0xdd;
-  for (const L& l : {behind({}, four, LinkType::raw_ip), behind({2, 0, 0, 0}, four, LinkType::null_host),
-                     behind({0, 0, 0, 2}, four, LinkType::null_host), behind({0, 0, 0, 2}, four, LinkType::loop),
-                     behind(sll, four, LinkType::linux_sll), behind({0xff, 3, 0, 0x21}, four, LinkType::ppp),
-                     behind({0x21}, four, LinkType::ppp), behind({0x0f, 0, 8, 0}, four, LinkType::cisco_hdlc)}) {
+  for (const L& l :
+       {parse_after({}, four, LinkType::raw_ip), parse_after({2, 0, 0, 0}, four, LinkType::null_host),
+        parse_after({0, 0, 0, 2}, four, LinkType::null_host), parse_after({0, 0, 0, 2}, four, LinkType::loop),
+        parse_after(sll, four, LinkType::linux_sll), parse_after({0xff, 3, 0, 0x21}, four, LinkType::ppp),
+        parse_after({0x21}, four, LinkType::ppp), parse_after({0x0f, 0, 8, 0}, four, LinkType::cisco_hdlc)}) {
     EXPECT_EQ(l.network, NetworkLayer::ipv4);
     EXPECT_TRUE(l.has(L::kTransportHeader));
   }
-  for (const L& l : {behind({}, six, LinkType::raw_ip), behind({30, 0, 0, 0}, six, LinkType::null_host),
-                     behind({0, 0, 0, 10}, six, LinkType::loop), behind(sll2, six, LinkType::linux_sll2),
-                     behind({0, 0x57}, six, LinkType::ppp)}) {
+  for (const L& l : {parse_after({}, six, LinkType::raw_ip), parse_after({30, 0, 0, 0}, six, LinkType::null_host),
+                     parse_after({0, 0, 0, 10}, six, LinkType::loop), parse_after(sll2, six, LinkType::linux_sll2),
+                     parse_after({0, 0x57}, six, LinkType::ppp)}) {
     EXPECT_EQ(l.network, NetworkLayer::ipv6);
     EXPECT_TRUE(l.has(L::kTransportHeader));
   }
@@ -162,7 +163,7 @@ TEST(Parse, ReadsEveryLinkTypeThatCarriesIp) {
 TEST(Parse, SkipsVlanTagsAfterLinuxCookedHeaders) {
   const Bytes ip = packet().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).bytes();
   const Bytes tags{0x20, 0x07, 0x81, 0x00, 0, 9, 0x08, 0x00};  // after an 802.1ad type
-  const auto behind = [&](std::size_t header, std::size_t type_at) {
+  const auto tagged_frame = [&](std::size_t header, std::size_t type_at) {
     Bytes frame(header);
     frame[type_at] = 0x88;
     frame[type_at + 1] = 0xa8;
@@ -170,8 +171,8 @@ TEST(Parse, SkipsVlanTagsAfterLinuxCookedHeaders) {
     frame.insert(frame.end(), ip.begin(), ip.end());
     return frame;
   };
-  const Bytes sll = behind(16, 14);
-  const Bytes sll2 = behind(20, 0);
+  const Bytes sll = tagged_frame(16, 14);
+  const Bytes sll2 = tagged_frame(20, 0);
   for (const auto& [frame, link] : {std::pair(sll, LinkType::linux_sll), std::pair(sll2, LinkType::linux_sll2)}) {
     const L l = parse_all(frame, link);
     EXPECT_EQ(l.vlan_count, 2);

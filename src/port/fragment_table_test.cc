@@ -131,7 +131,7 @@ TEST(FragmentTable, SendsFragmentsToTheWorkerOfTheirFlow) {
   }
 }
 
-/*  F3 F2 F1  ─▶  F3 F2 F1, once F1 has come, each with its own time  */
+/*  F3 F2 F1  ─▶  F3 F2 F1, as soon as F1 arrives, each with its own time  */
 TEST(FragmentTable, KeepsFragmentsUntilTheFirstOneComes) {
   const Frame whole = datagram_of_another_worker({});
   const auto parts = fragments_of(whole, {8, 24}, 9);
@@ -163,7 +163,7 @@ TEST(FragmentTable, KeepsFramesOfAllSizesUnchanged) {
   }
 }
 
-/*  The first fragment has but extension headers: what follows tells the flow, once all has come.
+/*  F1 has only extension headers, so the flow is known once all fragments have arrived.
 
       F1: IPv6 │ fragment │ destination options   F2: UDP header   F3: payload  */
 TEST(FragmentTable, ReadsFurtherIfTheFirstFragmentDoesNotIdentifyTheFlow) {
@@ -189,7 +189,7 @@ TEST(FragmentTable, ReadsFurtherIfTheFirstFragmentDoesNotIdentifyTheFlow) {
   }
 }
 
-/*  An ICMP error in pieces of 8 bytes: the ports that it quotes are in the fifth.  */
+/*  An ICMP error in fragments of 8 bytes: the quoted ports are in the fifth.  */
 TEST(FragmentTable, SendsAFragmentedIcmpErrorToTheFlowThatItQuotes) {
   for (std::uint16_t port = 1; port < 50; ++port) {
     const Frame quoted = packet().ipv4("10.0.0.1", "192.0.2.7").udp(port, 53).payload("question").bytes();
@@ -217,7 +217,7 @@ TEST(FragmentTable, AssignsFragmentsThatWaitAtTheEndByTheirAddresses) {
   EXPECT_THAT(table.given, SizeIs(3));
 }
 
-/*  F2 … 60 s … F1: the reassembly has given up as well  */
+/*  F2 … 60 s … F1: the stack's reassembly has given up too  */
 TEST(FragmentTable, WaitsAsLongAsTheReassembly) {
   const Frame whole = datagram_of_another_worker({});
   const auto parts = fragments_of(whole, {8}, 5);
@@ -234,7 +234,7 @@ TEST(FragmentTable, WaitsAsLongAsTheReassembly) {
   EXPECT_EQ(late.counts().not_followed, 1U);
 }
 
-/*  F1 F2 of one flow, then under the same identification F2' F1' of another  */
+/*  F1 F2 of one flow, then F2' F1' of another flow with the same identification  */
 TEST(FragmentTable, DistinguishesDatagramsThatReuseAnIdentification) {
   const Frame one = datagram_of_another_worker({}), other = datagram_of_another_worker({worker_of_flow(one)});
   const auto first = fragments_of(one, {8}, 5), second = fragments_of(other, {8}, 5);
@@ -247,7 +247,7 @@ TEST(FragmentTable, DistinguishesDatagramsThatReuseAnIdentification) {
   EXPECT_EQ(table.counts().ambiguous, 0U);
 }
 
-/*  F1 F2, and F2 again: the worker that knows what became of the datagram has it  */
+/*  F1 F2, and F2 again: it goes to the worker that has processed the datagram  */
 TEST(FragmentTable, SendsDuplicatesToTheSameWorker) {
   const Frame whole = datagram_of_another_worker({});
   const auto parts = fragments_of(whole, {8}, 5);
@@ -258,8 +258,8 @@ TEST(FragmentTable, SendsDuplicatesToTheSameWorker) {
   EXPECT_THAT(table.workers(), Each(worker_of_flow(whole)));
 }
 
-/*  F1 F1' F2: F1' has the ports of another flow. Each worker decides about its own first one, F1's about the rest; both
- * have all.  */
+/*  F1 F1' F2: F1' has the ports of another flow. Each worker decides its own first fragment, and F1's worker also
+ * decides the rest. Both get all fragments.  */
 TEST(FragmentTable, KeepsADatagramWithFirstFragmentsOfTwoFlowsTogether) {
   const Frame one = datagram_of_another_worker({}), other = datagram_of_another_worker({worker_of_flow(one)});
   const auto first = fragments_of(one, {8}, 5), second = fragments_of(other, {8}, 5);
@@ -273,7 +273,7 @@ TEST(FragmentTable, KeepsADatagramWithFirstFragmentsOfTwoFlowsTogether) {
   EXPECT_EQ(table.counts().copied, 3U);
 }
 
-/*  F1 with a wrong checksum, of another flow; F2 F1: hosts discard the first  */
+/*  F1 of another flow with a wrong checksum, which hosts discard; F2 F1  */
 TEST(FragmentTable, IgnoresTheFlowOfAFragmentWithAWrongChecksum) {
   const Frame one = datagram_of_another_worker({}), other = datagram_of_another_worker({worker_of_flow(one)});
   Frame decoy = fragments_of(other, {8}, 5)[0];
@@ -316,7 +316,7 @@ TEST(FragmentTable, DoesNotLetOnePairOfHostsDisplaceOthers) {
   EXPECT_THAT(table.given, SizeIs(50000 + 3 * kHosts));
 }
 
-/*  10.0.0.1: F3   10.0.1.1 … 10.0.1.63: F2, no room is left   10.0.0.1: F2   ─▶  F2 of 10.0.1.1
+/*  10.0.0.1: F3   10.0.1.1 … 10.0.1.63: F2, no room left   10.0.0.1: F2   ─▶  F2 of 10.0.1.1
     10.0.0.1: F1   ─▶  F3 F2 F1 of 10.0.0.1  */
 TEST(FragmentTable, EvictsTheNextOldestIfTheOldestNeedsTheRoom) {
   constexpr std::size_t kFrames = 64, kBlock = 256;

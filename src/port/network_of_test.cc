@@ -49,7 +49,7 @@ TEST(NetworkOf, FindsTheIpPacketOfEveryLinkType) {
   expect(LinkType::cisco_hdlc, bytes({15, 0, 8, 0}));
 }
 
-/*  [MAC addresses][what encapsulates][IP]  */
+/*  [MAC addresses][encapsulation][IP]  */
 TEST(NetworkOf, SkipsLinkEncapsulations) {
   const auto ethernet = [](const Frame& between, const Frame& ip = kIpv4) {
     expect(LinkType::ethernet, kMacs + between, ip);

@@ -465,7 +465,7 @@ TEST(Pcap, DeliversBothDirectionsOfAFlowToOneWorkerInOrder) {
   EXPECT_EQ(total, packets.size());
 }
 
-/*  F2 F1 of one datagram, F2 of others whose F1 never come, … the end  */
+/*  F2 F1 of one datagram, F2 of others whose F1 never arrives, … the end  */
 TEST(Pcap, DeliversWaitingFragmentsAtTheEndOfItsCaptures) {
   const TemporaryFolder folder;
   std::vector<Captured> packets;

@@ -83,7 +83,7 @@ TEST(WorkerKey, DependsOnlyOnAddressesForTunnels) {
             hash_of(there6().udp(50000, 6081)));
 }
 
-/*  router 198.51.100.1 → 10.0.0.1 │ ICMP 3 │ the IP header and ports of what 10.0.0.1 sent  */
+/*  router 198.51.100.1 → 10.0.0.1 │ ICMP 3 │ the IP header and ports of a packet from 10.0.0.1  */
 TEST(WorkerKey, OfAnIcmpErrorIsThatOfTheQuotedFlow) {
   const auto error = [](const Frame& quoted, std::uint8_t type = 3) {
     return hash_of(packet().eth().ipv4("198.51.100.1", "10.0.0.1").icmp(type, 1).raw(quoted));

@@ -110,7 +110,7 @@ struct SegmentResults {
   /// The lengths after the segment; null if it does not change them.
   [[nodiscard]] const std::uint32_t* last_lengths() const noexcept {
     const std::uint32_t* last = nullptr;
-    for (const std::uint32_t* const behind : lengths) last = behind != nullptr ? behind : last;
+    for (const std::uint32_t* const changed : lengths) last = changed != nullptr ? changed : last;
     return last;
   }
 };

@@ -5,12 +5,10 @@
 //
 //   lane/…       a batch that passes a lane with one stage that reads each packet, from `start` until the results are
 //                available, by the host's clock. Axes: kind of transfer, frames or headers, packets
-//   kernels/…    as many kernels as a batch of a short chain has, launched one by one or as a CUDA graph, followed by
-//   an
-//                event. `enqueue_us` is the time until the host can continue, the time itself until the event
-//   pack/…       the kernels that determine the places of returning packets, for a batch of which every other packet
-//   was
-//                dropped: `measure`, then `pack_records` for the places of frames. Device time for one such pair
+//   kernels/…    as many kernels as a batch of a short chain has, launched one by one or as a CUDA graph, followed
+//                by an event. `enqueue_us` is the time until the host can continue, the time itself until the event
+//   pack/…       the kernels that determine the places of returning packets, for a batch of which every other
+//                packet was dropped: `measure`, then `pack_records` for frames. Device time for one such pair
 
 #include <benchmark/benchmark.h>
 #include <cuda_runtime.h>
