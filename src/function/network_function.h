@@ -66,7 +66,7 @@ class CpuStage {
   virtual void attach(stack::Attachment& attachment) noexcept { static_cast<void>(attachment); }
   /// A batch boundary. Also called from time to time when no packets come. Tables may only be swapped here.
   virtual void begin_batch() noexcept {}
-  /// Decides the packets by writing their `verdict`. On entry, all verdicts are `forward` and all layouts are parsed.
+  /// Writes the `verdict` of each packet. On entry, all verdicts are `forward` and all layouts are parsed.
   /// `packets` is a burst that fits in the L1 cache, and is never empty. A stage whose traits write `frame_shape` may
   /// move `frame` and change `length`, within its `growth`.
   virtual void process(std::span<PacketView> packets) noexcept = 0;
@@ -96,8 +96,8 @@ class StateStage {
 /// batch has returned, in packet order. Packets that the GPU stage left to the CPU twin are processed by the twin, at
 /// their place in this order. The finish stage sees the length of a packet before its function, and everything else as
 /// it was before the segment that contains the GPU stage. If an earlier function changes bytes that this stage reads,
-/// the segment starts with this stage's function. If it reads none of them, and an earlier function of the same segment
-/// changes lengths, the frame may be shorter than the length says.
+/// the segment starts with this stage's function. If this stage reads no bytes of the frame, and an earlier function of
+/// the same segment changes lengths, the frame may be shorter than the length says.
 ///
 /// If the stage waits (NfTraits::finish_waits), it runs after the batch was sent if possible, with the same packets in
 /// the same order. This is possible if the chain does nothing with the batch after the segment, and no packet of the

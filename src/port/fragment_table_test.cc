@@ -258,8 +258,8 @@ TEST(FragmentTable, SendsDuplicatesToTheSameWorker) {
   EXPECT_THAT(table.workers(), Each(worker_of_flow(whole)));
 }
 
-/*  F1 F1' F2: F1' has the ports of another flow. Each worker decides its own first fragment, and F1's worker also
- * decides the rest. Both get all fragments.  */
+/*  F1 F1' F2: F1' has the ports of another flow. Each worker decides the verdict on its own first fragment, and
+ * F1's worker also on the rest. Both get all fragments.  */
 TEST(FragmentTable, KeepsADatagramWithFirstFragmentsOfTwoFlowsTogether) {
   const Frame one = datagram_of_another_worker({}), other = datagram_of_another_worker({worker_of_flow(one)});
   const auto first = fragments_of(one, {8}, 5), second = fragments_of(other, {8}, 5);

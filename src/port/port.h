@@ -49,8 +49,8 @@ class RxQueue {
     return poll(batch);
   }
 
-  /// For sources whose timestamps say when packets arrived here or were due: the difference between `Batch::Clock` and
-  /// the timestamps' clock. Empty for other sources: their packets count as arrived when they are polled.
+  /// For sources whose timestamps say when packets arrived here or were due: what to add to a timestamp to get a time
+  /// of `Batch::Clock`. Empty for other sources: their packets count as arrived when they are polled.
   [[nodiscard]] virtual std::optional<std::chrono::nanoseconds> arrivals_to_clock() noexcept { return std::nullopt; }
 
   struct Discarded {

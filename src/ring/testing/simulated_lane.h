@@ -35,8 +35,8 @@ struct Behaviour {
 
 class SimulatedLane final : public Lane {
  public:
-  /// Decides packets like a GPU stage. `finding` has findings_bytes; null if the stage has no findings. `state` has
-  /// state_bytes; null if the stage takes none.
+  /// Returns the verdict on a packet, like a GPU stage. `finding` has findings_bytes; null if the stage has no
+  /// findings. `state` has state_bytes; null if the stage takes none.
   using Work = std::function<Verdict(PacketView packet, std::byte* finding, const std::byte* state)>;
 
   SimulatedLane(LaneShape shape, std::vector<std::vector<Work>> stages, Behaviour& behaviour)
